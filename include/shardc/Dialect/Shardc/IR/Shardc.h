@@ -1,0 +1,40 @@
+//===- Shardc.h - The shardc dialect: attributes, interfaces, ops -*- C++
+//-*-===//
+//
+// One include for code that works with the dialect. Enums, attributes and ops
+// are generated from the .td files beside this header; docs/Dialect.md is the
+// reference.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_SHARDC_H
+#define SHARDC_DIALECT_SHARDC_IR_SHARDC_H
+
+#include "shardc/Dialect/Shardc/IR/ShardingRule.h"
+
+#include "mlir/Bytecode/BytecodeOpInterface.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/BuiltinAttributes.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+#include "mlir/IR/Dialect.h"
+#include "mlir/IR/OpDefinition.h"
+#include "mlir/IR/OpImplementation.h"
+#include "mlir/IR/SymbolTable.h"
+#include "mlir/Interfaces/InferTypeOpInterface.h"
+#include "mlir/Interfaces/SideEffectInterfaces.h"
+
+#include <optional>
+
+#include "shardc/Dialect/Shardc/IR/ShardcDialect.h.inc"
+#include "shardc/Dialect/Shardc/IR/ShardcEnums.h.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "shardc/Dialect/Shardc/IR/ShardcAttrs.h.inc"
+
+#include "shardc/Dialect/Shardc/IR/ShardcInterfaces.h.inc"
+
+#define GET_OP_CLASSES
+#include "shardc/Dialect/Shardc/IR/ShardcOps.h.inc"
+
+#endif // SHARDC_DIALECT_SHARDC_IR_SHARDC_H

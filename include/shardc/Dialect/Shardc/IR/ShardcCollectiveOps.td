@@ -1,0 +1,139 @@
+//===- ShardcCollectiveOps.td - Collectives on local tensors -----------===//
+//
+// Groups are named: the devices that agree on all other axes form a group, and
+// its members are ordered by their index over `axes`, major to minor. Types are
+// local. Where a dimension does not divide, the gathered side has its true
+// size s and the scattered one ceil(s/n).
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCCOLLECTIVEOPS_TD
+#define SHARDC_DIALECT_SHARDC_IR_SHARDCCOLLECTIVEOPS_TD
+
+include "shardc/Dialect/Shardc/IR/ShardcOpBase.td"
+
+class Shardc_CollectiveOp<string mnemonic, list<Trait> traits = []>
+    : Shardc_Op<mnemonic, traits # [Pure]>;
+
+def Shardc_AllReduceOp : Shardc_CollectiveOp<"all_reduce"> {
+  let summary = "Reduction over a group, its result on every member";
+  let description = [{
+    Several tensors in one op travel as one bucket.
+
+    ```mlir
+    %0 = shardc.all_reduce sum %x over @mesh["data"] : (tensor<16x64xf32>) -> tensor<16x64xf32>
+    %1:2 = shardc.all_reduce sum %x, %y over @mesh["data", "model"]
+        : (tensor<16x64xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+    ```
+
+    Constraints:
+    - C1: axes are of the mesh and distinct, at least one.
+    - C2: results have the types of the operands, at least one.
+  }];
+  let arguments = (ins Shardc_ReductionKindAttr:$kind, Variadic<Shardc_Tensor>:$operands,
+      FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
+  let results = (outs Variadic<Shardc_Tensor>:$results);
+  let assemblyFormat = "$kind $operands `over` $mesh `` $axes attr-dict `:` functional-type($operands, $results)";
+  let hasVerifier = 1;
+}
+
+def Shardc_AllGatherOp : Shardc_CollectiveOp<"all_gather"> {
+  let summary = "Shards concatenated on every member";
+  let description = [{
+    ```mlir
+    %0 = shardc.all_gather %w over @mesh["data"] dims = [0] : (tensor<4x64xf32>) -> tensor<16x64xf32>
+    ```
+
+    Constraints:
+    - C1: axes are of the mesh and distinct, at least one.
+    - C2: one entry of `dims` per operand, in range.
+    - C3: dimension `dims[i]` of operand i is ceil(size of that of result i / n); the others are equal.
+  }];
+  let arguments = (ins Variadic<Shardc_Tensor>:$operands, FlatSymbolRefAttr:$mesh,
+      StrArrayAttr:$axes, DenseI64ArrayAttr:$dims);
+  let results = (outs Variadic<Shardc_Tensor>:$results);
+  let assemblyFormat = "$operands `over` $mesh `` $axes `dims` `=` $dims attr-dict `:` functional-type($operands, $results)";
+  let hasVerifier = 1;
+}
+
+def Shardc_ReduceScatterOp : Shardc_CollectiveOp<"reduce_scatter"> {
+  let summary = "Sum over a group, each member keeping its shard";
+  let description = [{
+    ```mlir
+    %0 = shardc.reduce_scatter sum %g over @mesh["data"] dims = [0] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+    ```
+
+    Constraints:
+    - C1: axes are of the mesh and distinct, at least one.
+    - C2: one entry of `dims` per operand, in range.
+    - C3: dimension `dims[i]` of result i is ceil(size of that of operand i / n); the others are equal.
+  }];
+  let arguments = (ins Shardc_ReductionKindAttr:$kind, Variadic<Shardc_Tensor>:$operands, FlatSymbolRefAttr:$mesh,
+      StrArrayAttr:$axes, DenseI64ArrayAttr:$dims);
+  let results = (outs Variadic<Shardc_Tensor>:$results);
+  let assemblyFormat = "$kind $operands `over` $mesh `` $axes `dims` `=` $dims attr-dict `:` functional-type($operands, $results)";
+  let hasVerifier = 1;
+}
+
+def Shardc_AllToAllOp : Shardc_CollectiveOp<"all_to_all"> {
+  let summary = "Axes moved from one dimension to another";
+  let description = [{
+    `split_dim` loses by the group size, `concat_dim` gains by it.
+
+    ```mlir
+    %0 = shardc.all_to_all %x over @mesh["x"] split_dim = 1 concat_dim = 0 : tensor<4x16xf32> -> tensor<8x8xf32>
+    ```
+
+    Constraints:
+    - C1: axes are of the mesh and distinct, at least one.
+    - C2: the dimensions are in range and different.
+    - C3: `split_dim` of the result is ceil(size/n) of the operand's, `concat_dim` of the operand ceil(size/n) of the result's; the others are equal.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes,
+      I64Attr:$splitDim, I64Attr:$concatDim);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = [{
+    $operand `over` $mesh `` $axes `split_dim` `=` $splitDim `concat_dim` `=` $concatDim
+    attr-dict `:` type($operand) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Shardc_CollectivePermuteOp : Shardc_CollectiveOp<"collective_permute", [SameOperandsAndResultType]> {
+  let summary = "Each member's tensor sent to another";
+  let description = [{
+    A device receives the operand of the device whose index over `axes` equals
+    its own index over `target_axes`: `[{x,y} ] → [{y,x} ]` is one permute.
+
+    ```mlir
+    %0 = shardc.collective_permute %x over @mesh["x", "y"] to ["y", "x"] : tensor<4x16xf32>
+    ```
+
+    Constraints:
+    - C1: axes are of the mesh and distinct, at least one.
+    - C2: `target_axes` is a permutation of `axes`.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, StrArrayAttr:$targetAxes);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `over` $mesh `` $axes `to` $targetAxes attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_SliceOp : Shardc_CollectiveOp<"slice"> {
+  let summary = "Each member's own shard of a tensor that all hold";
+  let description = [{
+    Moves nothing. Shards beyond the end have undefined padding.
+
+    ```mlir
+    %0 = shardc.slice %w over @mesh["data"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
+    ```
+
+    Constraints:
+    - C1: axes are of the mesh and distinct, at least one.
+    - C2: `dim` is in range; that of the result is ceil(size/n) of the operand's; the others are equal.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$dim);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `over` $mesh `` $axes `dim` `=` $dim attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+#endif

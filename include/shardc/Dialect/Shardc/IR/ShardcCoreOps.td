@@ -1,0 +1,299 @@
+//===- ShardcCoreOps.td - The tensor core ------------------------------===//
+//
+// What every training step is made of after `import`. Shapes are static; there
+// is no implicit broadcasting.
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCCOREOPS_TD
+#define SHARDC_DIALECT_SHARDC_IR_SHARDCCOREOPS_TD
+
+include "shardc/Dialect/Shardc/IR/ShardcOpBase.td"
+
+class Shardc_CoreOp<string mnemonic, list<Trait> traits = []>
+    : Shardc_Op<mnemonic, traits # [Pure, Shardc_Rule, Shardc_Vjp]>;
+
+class Shardc_UnaryOp<string mnemonic, string what>
+    : Shardc_CoreOp<mnemonic, [SameOperandsAndResultType]> {
+  let summary = "Elementwise " # what;
+  let description = "\nComputes " # what # " of each element.\n\n```mlir\n%0 = shardc." # mnemonic # " %x : tensor<4x8xf32>\n```\n";
+  let arguments = (ins Shardc_FloatTensor:$operand);
+  let results = (outs Shardc_FloatTensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($result)";
+}
+
+def Shardc_NegOp : Shardc_UnaryOp<"neg", "negation">;
+def Shardc_AbsOp : Shardc_UnaryOp<"abs", "absolute value">;
+def Shardc_SignOp : Shardc_UnaryOp<"sign", "sign (-1, 0 or 1)">;
+def Shardc_ExpOp : Shardc_UnaryOp<"exp", "e^x">;
+def Shardc_Expm1Op : Shardc_UnaryOp<"expm1", "e^x - 1">;
+def Shardc_LogOp : Shardc_UnaryOp<"log", "natural logarithm">;
+def Shardc_Log1pOp : Shardc_UnaryOp<"log1p", "log(1 + x)">;
+def Shardc_SqrtOp : Shardc_UnaryOp<"sqrt", "square root">;
+def Shardc_RsqrtOp : Shardc_UnaryOp<"rsqrt", "1 / square root">;
+def Shardc_TanhOp : Shardc_UnaryOp<"tanh", "hyperbolic tangent">;
+def Shardc_ErfOp : Shardc_UnaryOp<"erf", "error function">;
+def Shardc_CosOp : Shardc_UnaryOp<"cos", "cosine">;
+def Shardc_SinOp : Shardc_UnaryOp<"sin", "sine">;
+def Shardc_StopGradientOp : Shardc_UnaryOp<"stop_gradient", "identity whose gradient is zero">;
+
+class Shardc_BinaryOp<string mnemonic, string what, list<Trait> traits = []>
+    : Shardc_CoreOp<mnemonic, traits # [SameOperandsAndResultType]> {
+  let summary = "Elementwise " # what;
+  let description = "\nBoth operands have the type of the result.\n\n```mlir\n%0 = shardc." # mnemonic # " %a, %b : tensor<4x8xf32>\n```\n";
+  let arguments = (ins Shardc_Tensor:$lhs, Shardc_Tensor:$rhs);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
+}
+
+def Shardc_AddOp : Shardc_BinaryOp<"add", "sum", [Commutative]>;
+def Shardc_SubOp : Shardc_BinaryOp<"sub", "difference">;
+def Shardc_MulOp : Shardc_BinaryOp<"mul", "product", [Commutative]>;
+def Shardc_DivOp : Shardc_BinaryOp<"div", "quotient">;
+def Shardc_MaxOp : Shardc_BinaryOp<"max", "maximum", [Commutative]>;
+def Shardc_MinOp : Shardc_BinaryOp<"min", "minimum", [Commutative]>;
+
+def Shardc_CompareOp : Shardc_CoreOp<"compare", [AllTypesMatch<["lhs", "rhs"]>]> {
+  let summary = "Elementwise comparison";
+  let description = [{
+    ```mlir
+    %0 = shardc.compare gt %a, %b : tensor<4x8xf32> -> tensor<4x8xi1>
+    ```
+
+    Constraints:
+    - C1: the result has the shape of the operands.
+  }];
+  let arguments = (ins Shardc_CompareKindAttr:$kind, Shardc_Tensor:$lhs, Shardc_Tensor:$rhs);
+  let results = (outs Shardc_BoolTensor:$result);
+  let assemblyFormat = "$kind $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_SelectOp : Shardc_CoreOp<"select", [AllTypesMatch<["onTrue", "onFalse", "result"]>]> {
+  let summary = "Elementwise choice";
+  let description = [{
+    ```mlir
+    %0 = shardc.select %p, %a, %b : tensor<4x8xi1>, tensor<4x8xf32>
+    ```
+
+    Constraints:
+    - C1: the predicate has the shape of the result.
+  }];
+  let arguments = (ins Shardc_BoolTensor:$predicate, Shardc_Tensor:$onTrue, Shardc_Tensor:$onFalse);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$predicate `,` $onTrue `,` $onFalse attr-dict `:` type($predicate) `,` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_ConvertOp : Shardc_CoreOp<"convert"> {
+  let summary = "Elementwise conversion of the element type";
+  let description = [{
+    Float to narrower float rounds to nearest even; i1 to a number gives 0 or 1.
+
+    ```mlir
+    %0 = shardc.convert %x : tensor<4x8xbf16> -> tensor<4x8xf32>
+    ```
+
+    Constraints:
+    - C1: the result has the shape of the operand.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_DotGeneralOp : Shardc_CoreOp<"dot_general"> {
+  let summary = "Contraction of two tensors";
+  let description = [{
+    Result dimensions are the batching ones, the free ones of `lhs`, then those
+    of `rhs`, each in the order of its operand.
+
+    ```mlir
+    %0 = shardc.dot_general %a, %b contracting = [1] x [0]
+        : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+    %1 = shardc.dot_general %c, %d batching = [0] x [0] contracting = [2] x [1]
+        : tensor<3x4x8xf32>, tensor<3x8x2xf32> -> tensor<3x4x2xf32>
+    ```
+
+    Constraints:
+    - C1: dimension numbers are in range and used once per operand.
+    - C2: as many contracting (batching) dimensions on the left as on the right, of equal sizes.
+    - C3: the result has the shape that follows.
+    - C4: operands have the same element type.
+  }];
+  let arguments = (ins Shardc_Tensor:$lhs, Shardc_Tensor:$rhs,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$lhsBatching,
+      DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$rhsBatching,
+      DenseI64ArrayAttr:$lhsContracting, DenseI64ArrayAttr:$rhsContracting);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`batching` `=` $lhsBatching^ `x` $rhsBatching)?
+    `contracting` `=` $lhsContracting `x` $rhsContracting attr-dict
+    `:` type($lhs) `,` type($rhs) `->` type($result)
+  }];
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Dimensions of lhs (rhs) that are neither batching nor contracting, ascending.
+    ::llvm::SmallVector<int64_t> getLhsFree();
+    ::llvm::SmallVector<int64_t> getRhsFree();
+  }];
+}
+
+def Shardc_BroadcastOp : Shardc_CoreOp<"broadcast"> {
+  let summary = "Repetition along new dimensions";
+  let description = [{
+    Operand dimension i becomes result dimension `dims[i]`; the others are new.
+
+    ```mlir
+    %0 = shardc.broadcast %b dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+    ```
+
+    Constraints:
+    - C1: `dims` has one entry per operand dimension, ascending and in range.
+    - C2: result dimension `dims[i]` has the size of operand dimension i.
+    - C3: the element types are equal.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, DenseI64ArrayAttr:$dims);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `dims` `=` $dims attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_ReduceOp : Shardc_CoreOp<"reduce"> {
+  let summary = "Sum or maximum over dimensions";
+  let description = [{
+    The reduced dimensions disappear.
+
+    ```mlir
+    %0 = shardc.reduce sum %x dims = [0] : tensor<4x8xf32> -> tensor<8xf32>
+    ```
+
+    Constraints:
+    - C1: `dims` are ascending and in range.
+    - C2: the result has the remaining dimensions and the element type of the operand.
+  }];
+  let arguments = (ins Shardc_ReductionKindAttr:$kind, Shardc_Tensor:$operand, DenseI64ArrayAttr:$dims);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$kind $operand `dims` `=` $dims attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_TransposeOp : Shardc_CoreOp<"transpose"> {
+  let summary = "Permutation of dimensions";
+  let description = [{
+    Result dimension i is operand dimension `permutation[i]`.
+
+    ```mlir
+    %0 = shardc.transpose %x permutation = [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+    ```
+
+    Constraints:
+    - C1: `permutation` is one of the operand's dimensions.
+    - C2: the result has the permuted shape and the element type of the operand.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, DenseI64ArrayAttr:$permutation);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `permutation` `=` $permutation attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_ReshapeOp : Shardc_CoreOp<"reshape"> {
+  let summary = "The same elements in row-major order under another shape";
+  let description = [{
+    ```mlir
+    %0 = shardc.reshape %x : tensor<4x8xf32> -> tensor<4x2x4xf32>
+    ```
+
+    Constraints:
+    - C1: as many elements, of the same type.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_ConstantOp : Shardc_CoreOp<"constant", [ConstantLike, AllTypesMatch<["value", "result"]>]> {
+  let summary = "A constant tensor";
+  let description = [{
+    ```mlir
+    %0 = shardc.constant dense<0.0> : tensor<4x8xf32>
+    ```
+  }];
+  let arguments = (ins ElementsAttr:$value);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "attr-dict $value";
+  let hasFolder = 1;
+}
+
+def Shardc_IotaOp : Shardc_CoreOp<"iota"> {
+  let summary = "Each element's global index along one dimension";
+  let description = [{
+    ```mlir
+    %0 = shardc.iota dim = 1 : tensor<4x8xi32>
+    ```
+    In a partitioned program `shard` says how the global tensor is sharded, and
+    the values are global indices all the same.
+
+    Constraints:
+    - C1: `dim` is in range.
+  }];
+  let arguments = (ins I64Attr:$dim, OptionalAttr<Shardc_ShardingAttr>:$shard);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "`dim` `=` $dim (`shard` `=` $shard^)? attr-dict `:` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_RandomUniformOp : Shardc_CoreOp<"random_uniform"> {
+  let summary = "Counter-based uniform numbers in [0, 1)";
+  let description = [{
+    Philox4x32-10 (Salmon et al., SC11) of the global row-major element index,
+    keyed by the run's seed, the step and `stream`; element i takes the first
+    word of the block with counter (i low, i high, step, stream), its upper 24
+    bits times 2^-24. The values do not depend on the mesh.
+
+    ```mlir
+    %0 = shardc.random_uniform %step stream = 3 : tensor<i32> -> tensor<4x8xf32>
+    ```
+    In a partitioned program `shard` and `global_shape` describe the global tensor.
+
+    Constraints:
+    - C1: `shard` and `global_shape` come together, of the rank of the result.
+  }];
+  let arguments = (ins StaticShapeTensorOf<[I32]>:$step, I64Attr:$stream,
+      OptionalAttr<Shardc_ShardingAttr>:$shard, OptionalAttr<DenseI64ArrayAttr>:$globalShape);
+  let results = (outs StaticShapeTensorOf<[F32]>:$result);
+  let assemblyFormat = [{
+    $step `stream` `=` $stream (`shard` `=` $shard^)? (`global_shape` `=` $globalShape^)?
+    attr-dict `:` type($step) `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+def Shardc_MaskOp : Shardc_Op<"mask", [Pure, SameOperandsAndResultType]> {
+  let summary = "Padding replaced by a value (partitioned programs)";
+  let description = [{
+    `shard` and `global_shape` describe the global tensor of which the operand
+    is one device's shard; elements beyond its valid part, along the dimensions
+    in `dims`, become `fill`.
+
+    ```mlir
+    %0 = shardc.mask %x dims = [0] fill = 0.0 shard = #shardc.sharding<@mesh, [{"data"}, {} ]>
+        global_shape = [30, 16] : tensor<8x16xf32>
+    ```
+
+    Constraints:
+    - C1: `shard` and `global_shape` have the rank of the operand.
+    - C2: each dimension of the operand is ceil(global size / number of shards).
+    - C3: `dims` are ascending and in range.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, DenseI64ArrayAttr:$dims, F64Attr:$fill,
+      Shardc_ShardingAttr:$shard, DenseI64ArrayAttr:$globalShape);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = [{
+    $operand `dims` `=` $dims `fill` `=` $fill `shard` `=` $shard
+    `global_shape` `=` $globalShape attr-dict `:` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif

@@ -1,0 +1,67 @@
+//===- ShardcKernelOps.td - Outlined compute ---------------------------===//
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCKERNELOPS_TD
+#define SHARDC_DIALECT_SHARDC_IR_SHARDCKERNELOPS_TD
+
+include "shardc/Dialect/Shardc/IR/ShardcOpBase.td"
+
+def Shardc_KernelOp : Shardc_Op<"kernel", [IsolatedFromAbove, Pure, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "Core ops fused into one generated kernel";
+  let description = [{
+    The body's arguments are the operands; it holds core ops on local tensors
+    and yields the results.
+
+    ```mlir
+    %0 = shardc.kernel(%x, %b) : (tensor<4x8xf32>, tensor<8xf32>) -> tensor<4x8xf32> {
+    ^bb0(%arg0: tensor<4x8xf32>, %arg1: tensor<8xf32>):
+      %1 = shardc.broadcast %arg1 dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+      %2 = shardc.add %arg0, %1 : tensor<4x8xf32>
+      shardc.yield %2 : tensor<4x8xf32>
+    }
+    ```
+
+    Constraints:
+    - C1: the body's arguments have the types of the operands.
+    - C2: what it yields has the types of the results.
+  }];
+  let arguments = (ins Variadic<Shardc_Tensor>:$operands);
+  let results = (outs Variadic<Shardc_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $operands `)` attr-dict `:` functional-type($operands, $results) $body";
+  let hasVerifier = 1;
+}
+
+def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
+  let summary = "What a kernel returns";
+  let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
+  let arguments = (ins Variadic<Shardc_Tensor>:$operands);
+  let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
+}
+
+def Shardc_GemmOp : Shardc_Op<"gemm", [Pure]> {
+  let summary = "A matrix product left to the library";
+  let description = [{
+    activation(op(lhs)·op(rhs) + bias); row-major rank-2 operands, or rank-3
+    with a leading batch dimension.
+
+    ```mlir
+    %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
+    %1 = shardc.gemm %x, %g transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
+    ```
+
+    Constraints:
+    - C1: operands have the rank of the result, 2 or 3.
+    - C2: contracted, batch and result dimensions agree.
+    - C3: `bias` has the size of the last dimension of the result.
+  }];
+  let arguments = (ins Shardc_FloatTensor:$lhs, Shardc_FloatTensor:$rhs, Optional<Shardc_FloatTensor>:$bias,
+      UnitAttr:$transposeLhs, UnitAttr:$transposeRhs, UnitAttr:$relu);
+  let results = (outs Shardc_FloatTensor:$result);
+  let assemblyFormat = [{
+    $lhs `,` $rhs (`,` $bias^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)?
+    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? `->` type($result)
+  }];
+  let hasVerifier = 1;
+}
+
+#endif

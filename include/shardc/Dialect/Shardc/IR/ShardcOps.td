@@ -1,0 +1,12 @@
+//===- ShardcOps.td - All ops of the shardc dialect --------------------===//
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCOPS_TD
+#define SHARDC_DIALECT_SHARDC_IR_SHARDCOPS_TD
+
+include "shardc/Dialect/Shardc/IR/ShardcCoreOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcCompositeOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcShardingOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcCollectiveOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcKernelOps.td"
+
+#endif

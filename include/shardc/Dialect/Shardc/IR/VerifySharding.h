@@ -1,0 +1,29 @@
+//===- VerifySharding.h - Is a sharding legal for a tensor? -----*- C++ -*-===//
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_VERIFYSHARDING_H
+#define SHARDC_DIALECT_SHARDC_IR_VERIFYSHARDING_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+namespace shardc {
+
+/// The mesh that `sharding` names, seen from `from`; null if there is none.
+MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
+
+/// Succeeds iff `sharding` is legal for a tensor of global type `type`:
+///   S1: it names a mesh of the module;
+///   S2: one entry per dimension;
+///   S3: every axis is one of the mesh;
+///   S4: an axis occurs once over dimensions, replicated and unreduced axes;
+///   S5: under uneven=error (on the sharding, else on the module) every
+///       dimension divides by the number of its shards.
+/// On failure it reports through `emitError`, whose message it continues with
+/// what is wrong and what was expected.
+mlir::LogicalResult
+verifySharding(ShardingAttr sharding, mlir::RankedTensorType type,
+               mlir::Operation *from,
+               llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
+} // namespace shardc
+
+#endif // SHARDC_DIALECT_SHARDC_IR_VERIFYSHARDING_H

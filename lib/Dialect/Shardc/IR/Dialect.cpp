@@ -1,0 +1,169 @@
+//===- Dialect.cpp - Registration and dialect-wide verification
+//------------===//
+//
+// Registers attributes and ops, and verifies the dialect's attributes on
+// modules and function arguments as they are parsed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/VerifySharding.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/DialectImplementation.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+
+#include "shardc/Dialect/Shardc/IR/ShardcDialect.cpp.inc"
+#include "shardc/Dialect/Shardc/IR/ShardcEnums.cpp.inc"
+#include "shardc/Dialect/Shardc/IR/ShardcInterfaces.cpp.inc"
+
+#define GET_ATTRDEF_CLASSES
+#include "shardc/Dialect/Shardc/IR/ShardcAttrs.cpp.inc"
+
+// ODS emits every attribute constraint, used by a verifier or not.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wunused-function"
+#define GET_OP_CLASSES
+#include "shardc/Dialect/Shardc/IR/ShardcOps.cpp.inc"
+#pragma GCC diagnostic pop
+
+namespace {
+
+/// Gives shardings short names at the top of a printed module: `#rows`-like
+/// aliases are easier to read than the same list of axes on every argument.
+struct ShardcAsmInterface : OpAsmDialectInterface {
+  using OpAsmDialectInterface::OpAsmDialectInterface;
+
+  AliasResult getAlias(Attribute attr, raw_ostream &os) const override {
+    auto sharding = dyn_cast<ShardingAttr>(attr);
+    if (!sharding)
+      return AliasResult::NoAlias;
+    os << "sharding";
+    for (DimShardingAttr dim : sharding.getDims()) {
+      os << '_';
+      if (dim.getAxes().empty())
+        os << (dim.getIsClosed() ? "r" : "o");
+      llvm::interleave(
+          dim.getAxes(), os, [&](StringAttr axis) { os << axis.getValue(); },
+          "_x_");
+    }
+    if (!sharding.getUnreduced().empty())
+      os << "_unreduced";
+    return AliasResult::OverridableAlias;
+  }
+};
+
+LogicalResult verifyRules(Operation *op, Attribute attr) {
+  auto rules = dyn_cast<DictionaryAttr>(attr);
+  if (!rules)
+    return op->emitError("`shardc.rules` must be a dictionary from logical "
+                         "axis name to a list of mesh axes");
+  for (NamedAttribute rule : rules) {
+    auto axes = dyn_cast<ArrayAttr>(rule.getValue());
+    if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))
+      return op->emitError("`shardc.rules`: the rule of \"")
+             << rule.getName().getValue()
+             << "\" must be a list of mesh axis names, such as [\"data\"]";
+  }
+  return success();
+}
+
+/// The type of argument `index` of `op` if it is a static tensor, else null.
+RankedTensorType argumentTensor(Operation *op, unsigned index) {
+  auto function = dyn_cast<FunctionOpInterface>(op);
+  if (!function || index >= function.getNumArguments())
+    return {};
+  return dyn_cast<RankedTensorType>(function.getArgumentTypes()[index]);
+}
+
+} // namespace
+
+void ShardcDialect::initialize() {
+  addAttributes<
+#define GET_ATTRDEF_LIST
+#include "shardc/Dialect/Shardc/IR/ShardcAttrs.cpp.inc"
+      >();
+  addOperations<
+#define GET_OP_LIST
+#include "shardc/Dialect/Shardc/IR/ShardcOps.cpp.inc"
+      >();
+  addInterfaces<ShardcAsmInterface>();
+}
+
+LogicalResult
+ShardcDialect::verifyOperationAttribute(Operation *op,
+                                        NamedAttribute attribute) {
+  StringRef name = attribute.getName().getValue();
+  Attribute value = attribute.getValue();
+  if (name == "shardc.rules")
+    return verifyRules(op, value);
+  if (name == "shardc.uneven") {
+    auto policy = dyn_cast<StringAttr>(value);
+    if (!policy || !symbolizeUnevenPolicy(policy.getValue()))
+      return op->emitError("`shardc.uneven` must be \"pad\" or \"error\"");
+  }
+  if (name == "shardc.training") {
+    auto training = dyn_cast<TrainingAttr>(value);
+    if (!training || !isa<ModuleOp>(op))
+      return op->emitError("`shardc.training` must be a #shardc.training "
+                           "attribute on the module");
+  }
+  if (name == "shardc.part" && !isa<PartAttr>(value))
+    return op->emitError("`shardc.part` must be a #shardc.part attribute");
+  if (name == "shardc.assignment" && !isa<AssignmentAttr>(value))
+    return op->emitError(
+        "`shardc.assignment` must be a #shardc.assignment attribute");
+  return success();
+}
+
+LogicalResult
+ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
+                                        unsigned argIndex,
+                                        NamedAttribute attribute) {
+  StringRef name = attribute.getName().getValue();
+  Attribute value = attribute.getValue();
+  auto emitError = [&] {
+    return op->emitError("argument ") << argIndex << ": `" << name << "` ";
+  };
+
+  RankedTensorType type = argumentTensor(op, argIndex);
+  if (!type)
+    return emitError() << "needs an argument that is a tensor";
+  if (name == "shardc.role") {
+    if (!isa<ParameterAttr, StateAttr, InputAttr, LabelAttr>(value))
+      return emitError() << "must be #shardc.parameter, #shardc.state, "
+                            "#shardc.input or #shardc.label";
+    return success();
+  }
+  if (name == "shardc.logical_axes") {
+    auto axes = dyn_cast<ArrayAttr>(value);
+    if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))
+      return emitError() << "must be a list of logical axis names";
+    if (static_cast<int64_t>(axes.size()) != type.getRank())
+      return emitError() << "has " << axes.size()
+                         << " names for a tensor of rank " << type.getRank();
+    return success();
+  }
+  if (name == "shardc.sharding" || name == "shardc.state_sharding" ||
+      name == "shardc.grad_sharding") {
+    auto sharding = dyn_cast<ShardingAttr>(value);
+    if (!sharding)
+      return emitError() << "must be a #shardc.sharding attribute";
+    auto function = cast<FunctionOpInterface>(op);
+    Location loc = function.isExternal()
+                       ? op->getLoc()
+                       : function.getArgument(argIndex).getLoc();
+    // After `partition` types are local and the global shape stands beside.
+    if (auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(
+            argIndex, "shardc.global_shape"))
+      type = RankedTensorType::get(shape.asArrayRef(), type.getElementType());
+    return verifySharding(sharding, type, op, [&]() -> InFlightDiagnostic {
+      return mlir::emitError(loc)
+             << "argument " << argIndex << ": `" << name << "` ";
+    });
+  }
+  return success();
+}

@@ -1,0 +1,78 @@
+//===- VerifySharding.cpp - Is a sharding legal for a tensor?
+//--------------===//
+
+#include "shardc/Dialect/Shardc/IR/VerifySharding.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace shardc;
+
+MeshOp shardc::lookupMesh(Operation *from, FlatSymbolRefAttr name) {
+  return SymbolTable::lookupNearestSymbolFrom<MeshOp>(from, name);
+}
+
+static UnevenPolicy getUnevenPolicy(ShardingAttr sharding, Operation *from) {
+  if (sharding.getUneven())
+    return *sharding.getUneven();
+  auto module = isa<ModuleOp>(from) ? cast<ModuleOp>(from)
+                                    : from->getParentOfType<ModuleOp>();
+  if (module)
+    if (auto policy = module->getAttrOfType<StringAttr>("shardc.uneven"))
+      return symbolizeUnevenPolicy(policy.getValue())
+          .value_or(UnevenPolicy::Pad);
+  return UnevenPolicy::Pad;
+}
+
+LogicalResult
+shardc::verifySharding(ShardingAttr sharding, RankedTensorType type,
+                       Operation *from,
+                       llvm::function_ref<InFlightDiagnostic()> emitError) {
+  MeshOp mesh = lookupMesh(from, sharding.getMesh());
+  if (!mesh)
+    return emitError() << "names mesh " << sharding.getMesh()
+                       << ", but the module has no `shardc.mesh` of that name";
+  if (sharding.getRank() != type.getRank())
+    return emitError() << "has " << sharding.getRank()
+                       << " dimension shardings for a tensor of rank "
+                       << type.getRank();
+
+  llvm::StringSet<> seen;
+  auto checkAxis = [&](StringAttr axis) -> LogicalResult {
+    if (mesh.getAxisSize(axis.getValue()) == 0) {
+      auto diagnostic = emitError() << "uses axis " << axis << ", but mesh "
+                                    << sharding.getMesh() << " has axes ";
+      llvm::interleaveComma(
+          mesh.getAxes().getAsRange<MeshAxisAttr>(), diagnostic,
+          [&](MeshAxisAttr candidate) { diagnostic << candidate.getName(); });
+      return diagnostic;
+    }
+    if (!seen.insert(axis.getValue()).second)
+      return emitError() << "uses axis " << axis
+                         << " twice; an axis shards one dimension of a tensor";
+    return success();
+  };
+  for (DimShardingAttr dim : sharding.getDims())
+    for (StringAttr axis : dim.getAxes())
+      if (failed(checkAxis(axis)))
+        return failure();
+  for (StringAttr axis : sharding.getReplicated())
+    if (failed(checkAxis(axis)))
+      return failure();
+  for (StringAttr axis : sharding.getUnreduced())
+    if (failed(checkAxis(axis)))
+      return failure();
+
+  if (getUnevenPolicy(sharding, from) == UnevenPolicy::Error)
+    for (auto [index, dim] : llvm::enumerate(sharding.getDims())) {
+      int64_t shards = mesh.getNumShards(dim.getAxes());
+      if (type.getDimSize(index) % shards != 0)
+        return emitError() << "shards dimension " << index << " of size "
+                           << type.getDimSize(index) << " over " << shards
+                           << " devices, which does not divide, and the "
+                              "policy is uneven=error";
+    }
+  return success();
+}
