@@ -31,8 +31,8 @@ def Shardc_LinearOp : Shardc_CompositeOp<"linear"> {
   let hasVerifier = 1;
 }
 
-class Shardc_ActivationOp<string mnemonic, string what>
-    : Shardc_CompositeOp<mnemonic, [SameOperandsAndResultType]> {
+class Shardc_ActivationOp<string mnemonic, string what, list<Trait> traits = []>
+    : Shardc_CompositeOp<mnemonic, traits # [SameOperandsAndResultType]> {
   let summary = what;
   let description = "\n" # what # ", elementwise.\n\n```mlir\n%0 = shardc." # mnemonic # " %x : tensor<4x8xf32>\n```\n";
   let arguments = (ins Shardc_FloatTensor:$operand);
@@ -40,9 +40,12 @@ class Shardc_ActivationOp<string mnemonic, string what>
   let assemblyFormat = "$operand attr-dict `:` type($result)";
 }
 
-def Shardc_ReluOp : Shardc_ActivationOp<"relu", "max(x, 0)">;
+// These two have a gradient of their own, in terms of their result: that of
+// relu is 0 at 0, where the gradient of its decomposition is 1/2.
+def Shardc_ReluOp : Shardc_ActivationOp<"relu", "max(x, 0)", [Shardc_Vjp]>;
+def Shardc_SigmoidOp : Shardc_ActivationOp<"sigmoid", "1 / (1 + e^-x)", [Shardc_Vjp]>;
+
 def Shardc_SiluOp : Shardc_ActivationOp<"silu", "x / (1 + e^-x)">;
-def Shardc_SigmoidOp : Shardc_ActivationOp<"sigmoid", "1 / (1 + e^-x)">;
 
 def Shardc_GeluOp : Shardc_CompositeOp<"gelu", [SameOperandsAndResultType]> {
   let summary = "Gaussian error linear unit";

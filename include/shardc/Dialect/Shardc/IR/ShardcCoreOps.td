@@ -258,6 +258,7 @@ def Shardc_RandomUniformOp : Shardc_CoreOp<"random_uniform"> {
 
     Constraints:
     - C1: `shard` and `global_shape` come together, of the rank of the result.
+    - C2: `step` is a scalar.
   }];
   let arguments = (ins StaticShapeTensorOf<[I32]>:$step, I64Attr:$stream,
       OptionalAttr<Shardc_ShardingAttr>:$shard, OptionalAttr<DenseI64ArrayAttr>:$globalShape);

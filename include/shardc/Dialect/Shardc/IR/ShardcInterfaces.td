@@ -33,7 +33,11 @@ def DifferentiableOpInterface : OpInterface<"DifferentiableOpInterface"> {
 
 def CompositeOpInterface : OpInterface<"CompositeOpInterface"> {
   let cppNamespace = "::shardc";
-  let description = [{An op that is defined by its decomposition into the tensor core.}];
+  let description = [{
+    An op that is defined by its decomposition into the tensor core. One that is
+    also differentiable has a better gradient than its decomposition's and is
+    decomposed after differentiation.
+  }];
   let methods = [InterfaceMethod<
       "Builds the decomposition at the insertion point and returns one value per result.",
       "::llvm::SmallVector<::mlir::Value>", "decompose",

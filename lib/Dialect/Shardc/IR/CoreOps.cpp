@@ -1,0 +1,282 @@
+//===- CoreOps.cpp - Verifiers and folders of the tensor core -------------===//
+//
+// Each verifier checks the numbered constraints of its op in ShardcCoreOps.td,
+// and its message names what was expected and what is there.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/VerifySharding.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// `result` must have the shape of `operand`.
+static LogicalResult verifySameShape(Operation *op, Value operand,
+                                     Value result) {
+  if (typeOf(operand).getShape() == typeOf(result).getShape())
+    return success();
+  return op->emitOpError("result must have the shape of the operand, got ")
+         << result.getType() << " for " << operand.getType();
+}
+
+/// `result` must be a tensor of `shape` with the element type of `operand`.
+static LogicalResult verifyResult(Operation *op, Value operand, Value result,
+                                  ArrayRef<int64_t> shape) {
+  auto expected =
+      RankedTensorType::get(shape, typeOf(operand).getElementType());
+  if (result.getType() == expected)
+    return success();
+  return op->emitOpError("result must be ")
+         << expected << ", got " << result.getType();
+}
+
+/// `dims` must be ascending and in [0, rank).
+static LogicalResult verifyAscending(Operation *op, StringRef what,
+                                     ArrayRef<int64_t> dims, int64_t rank) {
+  int64_t previous = -1;
+  for (int64_t dim : dims) {
+    if (dim < 0 || dim >= rank)
+      return op->emitOpError(what)
+             << " has dimension " << dim << ", out of range for rank " << rank;
+    if (dim <= previous)
+      return op->emitOpError(what)
+             << " must be ascending, but " << dim << " follows " << previous;
+    previous = dim;
+  }
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise
+//===----------------------------------------------------------------------===//
+
+LogicalResult CompareOp::verify() {
+  return verifySameShape(*this, getLhs(), getResult());
+}
+
+LogicalResult SelectOp::verify() {
+  if (typeOf(getPredicate()).getShape() == typeOf(getResult()).getShape())
+    return success();
+  return emitOpError("predicate must have the shape of the result, got ")
+         << getPredicate().getType() << " for " << getResult().getType();
+}
+
+LogicalResult ConvertOp::verify() {
+  return verifySameShape(*this, getOperand(), getResult());
+}
+
+//===----------------------------------------------------------------------===//
+// DotGeneralOp
+//===----------------------------------------------------------------------===//
+
+static SmallVector<int64_t> getFree(int64_t rank, ArrayRef<int64_t> batching,
+                                    ArrayRef<int64_t> contracting) {
+  SmallVector<int64_t> free;
+  for (int64_t dim = 0; dim < rank; ++dim)
+    if (!llvm::is_contained(batching, dim) &&
+        !llvm::is_contained(contracting, dim))
+      free.push_back(dim);
+  return free;
+}
+
+SmallVector<int64_t> DotGeneralOp::getLhsFree() {
+  return getFree(typeOf(getLhs()).getRank(), getLhsBatching(),
+                 getLhsContracting());
+}
+
+SmallVector<int64_t> DotGeneralOp::getRhsFree() {
+  return getFree(typeOf(getRhs()).getRank(), getRhsBatching(),
+                 getRhsContracting());
+}
+
+static LogicalResult verifyDimensionNumbers(Operation *op, StringRef side,
+                                            int64_t rank,
+                                            ArrayRef<int64_t> batching,
+                                            ArrayRef<int64_t> contracting) {
+  llvm::SmallBitVector seen(rank);
+  for (ArrayRef<int64_t> dims : {batching, contracting})
+    for (int64_t dim : dims) {
+      if (dim < 0 || dim >= rank)
+        return op->emitOpError(side)
+               << " dimension " << dim << " is out of range for rank " << rank;
+      if (seen.test(dim))
+        return op->emitOpError(side)
+               << " dimension " << dim << " is used more than once";
+      seen.set(dim);
+    }
+  return success();
+}
+
+static LogicalResult verifyPairs(Operation *op, StringRef what,
+                                 RankedTensorType lhs, RankedTensorType rhs,
+                                 ArrayRef<int64_t> lhsDims,
+                                 ArrayRef<int64_t> rhsDims) {
+  if (lhsDims.size() != rhsDims.size())
+    return op->emitOpError("needs as many ")
+           << what << " dimensions on the left as on the right, got "
+           << lhsDims.size() << " and " << rhsDims.size();
+  for (auto [left, right] : llvm::zip_equal(lhsDims, rhsDims))
+    if (lhs.getDimSize(left) != rhs.getDimSize(right))
+      return op->emitOpError()
+             << what << " dimensions " << left << " and " << right
+             << " must have equal sizes, got " << lhs.getDimSize(left)
+             << " and " << rhs.getDimSize(right);
+  return success();
+}
+
+LogicalResult DotGeneralOp::verify() {
+  RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs());
+  if (failed(verifyDimensionNumbers(*this, "lhs", lhs.getRank(),
+                                    getLhsBatching(), getLhsContracting())) ||
+      failed(verifyDimensionNumbers(*this, "rhs", rhs.getRank(),
+                                    getRhsBatching(), getRhsContracting())) ||
+      failed(verifyPairs(*this, "batching", lhs, rhs, getLhsBatching(),
+                         getRhsBatching())) ||
+      failed(verifyPairs(*this, "contracting", lhs, rhs, getLhsContracting(),
+                         getRhsContracting())))
+    return failure();
+  if (lhs.getElementType() != rhs.getElementType())
+    return emitOpError("operands must have the same element type, got ")
+           << lhs.getElementType() << " and " << rhs.getElementType();
+
+  SmallVector<int64_t> shape;
+  for (int64_t dim : getLhsBatching())
+    shape.push_back(lhs.getDimSize(dim));
+  for (int64_t dim : getLhsFree())
+    shape.push_back(lhs.getDimSize(dim));
+  for (int64_t dim : getRhsFree())
+    shape.push_back(rhs.getDimSize(dim));
+  return verifyResult(*this, getLhs(), getResult(), shape);
+}
+
+//===----------------------------------------------------------------------===//
+// Shape ops
+//===----------------------------------------------------------------------===//
+
+LogicalResult BroadcastOp::verify() {
+  RankedTensorType operand = typeOf(getOperand()), result = typeOf(getResult());
+  ArrayRef<int64_t> dims = getDims();
+  if (static_cast<int64_t>(dims.size()) != operand.getRank())
+    return emitOpError("dims must have one entry per operand dimension, got ")
+           << dims.size() << " for rank " << operand.getRank();
+  if (failed(verifyAscending(*this, "dims", dims, result.getRank())))
+    return failure();
+  for (auto [index, dim] : llvm::enumerate(dims))
+    if (operand.getDimSize(index) != result.getDimSize(dim))
+      return emitOpError("result dimension ")
+             << dim << " must have the size of operand dimension " << index
+             << ", got " << result.getDimSize(dim) << " and "
+             << operand.getDimSize(index);
+  if (operand.getElementType() != result.getElementType())
+    return emitOpError("operand and result must have the same element type, "
+                       "got ")
+           << operand.getElementType() << " and " << result.getElementType();
+  return success();
+}
+
+LogicalResult ReduceOp::verify() {
+  RankedTensorType operand = typeOf(getOperand());
+  if (failed(verifyAscending(*this, "dims", getDims(), operand.getRank())))
+    return failure();
+  SmallVector<int64_t> shape;
+  for (int64_t dim : getFree(operand.getRank(), {}, getDims()))
+    shape.push_back(operand.getDimSize(dim));
+  return verifyResult(*this, getOperand(), getResult(), shape);
+}
+
+LogicalResult TransposeOp::verify() {
+  RankedTensorType operand = typeOf(getOperand());
+  ArrayRef<int64_t> permutation = getPermutation();
+  SmallVector<int64_t> sorted(permutation);
+  llvm::sort(sorted);
+  if (sorted != llvm::to_vector(llvm::seq<int64_t>(0, operand.getRank())))
+    return emitOpError("permutation must be one of the ")
+           << operand.getRank() << " operand dimensions, got [" << permutation
+           << "]";
+  SmallVector<int64_t> shape;
+  for (int64_t dim : permutation)
+    shape.push_back(operand.getDimSize(dim));
+  return verifyResult(*this, getOperand(), getResult(), shape);
+}
+
+LogicalResult ReshapeOp::verify() {
+  RankedTensorType operand = typeOf(getOperand()), result = typeOf(getResult());
+  if (operand.getElementType() != result.getElementType() ||
+      operand.getNumElements() != result.getNumElements())
+    return emitOpError("must keep the number and type of the elements, got ")
+           << operand << " to " << result;
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
+// Ops without tensor operands
+//===----------------------------------------------------------------------===//
+
+OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
+
+LogicalResult IotaOp::verify() {
+  RankedTensorType type = typeOf(getResult());
+  int64_t dim = static_cast<int64_t>(getDim());
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError("dim ")
+           << dim << " is out of range for rank " << type.getRank();
+  if (getShard() && getShard()->getRank() != type.getRank())
+    return emitOpError("shard must have the rank of the result, got ")
+           << getShard()->getRank() << " for rank " << type.getRank();
+  return success();
+}
+
+LogicalResult RandomUniformOp::verify() {
+  RankedTensorType type = typeOf(getResult());
+  if (typeOf(getStep()).getRank() != 0)
+    return emitOpError("step must be a scalar, got ") << getStep().getType();
+  if (getShard().has_value() != getGlobalShape().has_value())
+    return emitOpError("shard and global_shape must be given together");
+  if (!getShard())
+    return success();
+  int64_t rank = type.getRank();
+  int64_t shapeRank = getGlobalShape()->size();
+  if (getShard()->getRank() != rank || shapeRank != rank)
+    return emitOpError(
+               "shard and global_shape must have the rank of the result, got ")
+           << getShard()->getRank() << " and " << shapeRank << " for rank "
+           << rank;
+  return success();
+}
+
+LogicalResult MaskOp::verify() {
+  RankedTensorType type = typeOf(getResult());
+  int64_t rank = type.getRank();
+  int64_t shapeRank = getGlobalShape().size();
+  if (getShard().getRank() != rank || shapeRank != rank)
+    return emitOpError(
+               "shard and global_shape must have the rank of the operand, got ")
+           << getShard().getRank() << " and " << shapeRank << " for rank "
+           << rank;
+  MeshOp mesh = lookupMesh(*this, getShard().getMesh());
+  if (!mesh)
+    return emitOpError("names mesh ")
+           << getShard().getMesh() << ", but the module has none of that name";
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    int64_t shards = mesh.getNumShards(getShard().getAxes(dim));
+    int64_t global = getGlobalShape()[dim];
+    if (shards == 0)
+      return emitOpError("shard uses an axis that mesh ")
+             << getShard().getMesh() << " lacks";
+    int64_t expected = (global + shards - 1) / shards;
+    if (type.getDimSize(dim) != expected)
+      return emitOpError("dimension ")
+             << dim << " must have size " << expected << ", the shard of "
+             << global << " over " << shards << " devices, got "
+             << type.getDimSize(dim);
+  }
+  return verifyAscending(*this, "dims", getDims(), rank);
+}

@@ -1,0 +1,190 @@
+//===- Decompose.cpp - Composites in terms of the tensor core -------------===//
+//
+// The one definition of what each composite computes. Sums over rows and
+// classes go straight to scalars, so that sharded operands need only scalar
+// reductions.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Builders.h"
+
+#include "mlir/Interfaces/FunctionInterfaces.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+SmallVector<Value> LinearOp::decompose(OpBuilder &builder) {
+  RankedTensorType type = typeOf(getResult());
+  int64_t last = type.getRank() - 1;
+  Value product = dot(builder, getLoc(), getX(), getW(), {last}, {0});
+  if (!getB())
+    return {product};
+  Value bias = broadcastTo(builder, getLoc(), getB(), type, {last});
+  return {builder.create<AddOp>(getLoc(), product, bias)};
+}
+
+//===----------------------------------------------------------------------===//
+// Activations
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> ReluOp::decompose(OpBuilder &builder) {
+  Value zero = constantSplat(builder, getLoc(), typeOf(getResult()), 0);
+  return {builder.create<MaxOp>(getLoc(), getOperand(), zero)};
+}
+
+SmallVector<Value> SigmoidOp::decompose(OpBuilder &builder) {
+  // Right at both ends: e^-x overflows to infinity, whose reciprocal is 0.
+  Value one = constantSplat(builder, getLoc(), typeOf(getResult()), 1);
+  Value negated = builder.create<NegOp>(getLoc(), getOperand());
+  Value exp = builder.create<ExpOp>(getLoc(), negated);
+  Value divisor = builder.create<AddOp>(getLoc(), exp, one);
+  return {builder.create<DivOp>(getLoc(), one, divisor)};
+}
+
+SmallVector<Value> SiluOp::decompose(OpBuilder &builder) {
+  Value sigmoid = builder.create<SigmoidOp>(getLoc(), getOperand());
+  return {builder.create<MulOp>(getLoc(), getOperand(), sigmoid)};
+}
+
+SmallVector<Value> GeluOp::decompose(OpBuilder &builder) {
+  Location loc = getLoc();
+  RankedTensorType type = typeOf(getResult());
+  Value x = getOperand();
+  auto constant = [&](double value) {
+    return constantSplat(builder, loc, type, value);
+  };
+  auto mul = [&](Value lhs, Value rhs) -> Value {
+    return builder.create<MulOp>(loc, lhs, rhs);
+  };
+  Value curve;
+  if (getApproximate()) {
+    Value cube = mul(mul(x, x), x);
+    Value inner = builder.create<AddOp>(loc, x, mul(cube, constant(0.044715)));
+    curve =
+        builder.create<TanhOp>(loc, mul(inner, constant(std::sqrt(2 / M_PI))));
+  } else {
+    curve = builder.create<ErfOp>(loc, mul(x, constant(M_SQRT1_2)));
+  }
+  Value density = builder.create<AddOp>(loc, curve, constant(1));
+  return {mul(mul(x, constant(0.5)), density)};
+}
+
+//===----------------------------------------------------------------------===//
+// Layers
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
+  Location loc = getLoc();
+  RankedTensorType type = typeOf(getX());
+  int64_t last = type.getRank() - 1;
+  SmallVector<int64_t> leading = llvm::to_vector(llvm::seq<int64_t>(0, last));
+  auto rows =
+      RankedTensorType::get(type.getShape().drop_back(), type.getElementType());
+  Value size = constantSplat(builder, loc, rows,
+                             static_cast<double>(type.getDimSize(last)));
+  auto mean = [&](Value value) -> Value {
+    Value sum = reduce(builder, loc, ReductionKind::Sum, value, {last});
+    return builder.create<DivOp>(loc, sum, size);
+  };
+
+  Value average = broadcastTo(builder, loc, mean(getX()), type, leading);
+  Value centered = builder.create<SubOp>(loc, getX(), average);
+  Value variance = mean(builder.create<MulOp>(loc, centered, centered));
+  Value epsilon =
+      constantSplat(builder, loc, rows, getEpsilon().convertToDouble());
+  Value inverse = builder.create<RsqrtOp>(
+      loc, builder.create<AddOp>(loc, variance, epsilon));
+  Value normalised = builder.create<MulOp>(
+      loc, centered, broadcastTo(builder, loc, inverse, type, leading));
+  Value scaled = builder.create<MulOp>(
+      loc, normalised, broadcastTo(builder, loc, getScale(), type, {last}));
+  return {builder.create<AddOp>(
+      loc, scaled, broadcastTo(builder, loc, getBias(), type, {last}))};
+}
+
+/// The step counter of the function around `op`: its argument with the role of
+/// a state named "step". Null in an evaluation program, which has none.
+static Value findStep(Operation *op) {
+  auto function = op->getParentOfType<FunctionOpInterface>();
+  if (!function)
+    return {};
+  for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
+    if (auto state = function.getArgAttrOfType<StateAttr>(i, "shardc.role"))
+      if (state.getName().getValue() == "step")
+        return function.getArgument(i);
+  return {};
+}
+
+SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
+  double rate = getRate().convertToDouble();
+  Value step = findStep(*this);
+  if (!step || rate == 0)
+    return {getOperand()};
+
+  Location loc = getLoc();
+  RankedTensorType type = typeOf(getResult());
+  auto uniformType =
+      RankedTensorType::get(type.getShape(), builder.getF32Type());
+  Value uniform =
+      builder.create<RandomUniformOp>(loc, uniformType, step, getStreamAttr(),
+                                      ShardingAttr(), DenseI64ArrayAttr());
+  Value keep = compare(builder, loc, CompareKind::GE, uniform,
+                       constantSplat(builder, loc, uniformType, rate));
+  Value scaled = builder.create<MulOp>(
+      loc, getOperand(), constantSplat(builder, loc, type, 1 / (1 - rate)));
+  Value zero = constantSplat(builder, loc, type, 0);
+  return {builder.create<SelectOp>(loc, type, keep, scaled, zero)};
+}
+
+//===----------------------------------------------------------------------===//
+// Losses
+//===----------------------------------------------------------------------===//
+
+SmallVector<Value> SoftmaxCrossEntropyOp::decompose(OpBuilder &builder) {
+  // Σ log Σ e^(z - max) - Σ (z - max)[label]: both sums are free of
+  // cancellation, each term of their difference being a loss of one row.
+  Location loc = getLoc();
+  RankedTensorType type = typeOf(getLogits());
+  Type element = type.getElementType();
+  Value fixed = builder.create<StopGradientOp>(loc, getLogits());
+  Value highest = reduce(builder, loc, ReductionKind::Max, fixed, {1});
+  Value shifted = builder.create<SubOp>(
+      loc, getLogits(), broadcastTo(builder, loc, highest, type, {0}));
+  Value exp = builder.create<ExpOp>(loc, shifted);
+  Value sum = reduce(builder, loc, ReductionKind::Sum, exp, {1});
+  Value log = builder.create<LogOp>(loc, sum);
+
+  auto labelType = RankedTensorType::get(type.getShape(),
+                                         typeOf(getLabels()).getElementType());
+  Value classes = builder.create<IotaOp>(loc, labelType, 1, ShardingAttr());
+  Value labels = broadcastTo(builder, loc, getLabels(), labelType, {0});
+  Value isLabel = compare(builder, loc, CompareKind::EQ, classes, labels);
+  Value zero = constantSplat(builder, loc, type, 0);
+  Value picked = builder.create<SelectOp>(loc, type, isLabel, shifted, zero);
+
+  Value total = builder.create<SubOp>(
+      loc, reduceAll(builder, loc, ReductionKind::Sum, log),
+      reduceAll(builder, loc, ReductionKind::Sum, picked));
+  Value rows = constantSplat(builder, loc, RankedTensorType::get({}, element),
+                             static_cast<double>(type.getDimSize(0)));
+  return {builder.create<DivOp>(loc, total, rows)};
+}
+
+SmallVector<Value> MseOp::decompose(OpBuilder &builder) {
+  Location loc = getLoc();
+  RankedTensorType type = typeOf(getPrediction());
+  Value difference = builder.create<SubOp>(loc, getPrediction(), getTarget());
+  Value square = builder.create<MulOp>(loc, difference, difference);
+  Value total = reduceAll(builder, loc, ReductionKind::Sum, square);
+  Value count = constantSplat(builder, loc, typeOf(getLoss()),
+                              static_cast<double>(type.getNumElements()));
+  return {builder.create<DivOp>(loc, total, count)};
+}

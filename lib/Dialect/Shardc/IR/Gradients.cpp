@@ -1,0 +1,365 @@
+//===- Gradients.cpp - Reverse-mode differentiation of each op ------------===//
+//
+// What `buildVjp` of each op builds. Where an op is not smooth its gradient is
+// JAX's: max and min share between equal operands, a maximum over dimensions
+// between its ties; abs, relu have 0 at 0. Gradients that nobody wants are
+// built all the same and die as dead code.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Builders.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/Sequence.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+namespace {
+
+/// Elementwise arithmetic at one location on values of one type.
+class Arithmetic {
+public:
+  Arithmetic(OpBuilder &builder, Location loc, Value like)
+      : builder(builder), loc(loc), type(typeOf(like)) {}
+
+  Value constant(double value) {
+    return constantSplat(builder, loc, type, value);
+  }
+  Value neg(Value x) { return builder.create<NegOp>(loc, x); }
+  Value add(Value x, Value y) { return builder.create<AddOp>(loc, x, y); }
+  Value sub(Value x, Value y) { return builder.create<SubOp>(loc, x, y); }
+  Value mul(Value x, Value y) { return builder.create<MulOp>(loc, x, y); }
+  Value div(Value x, Value y) { return builder.create<DivOp>(loc, x, y); }
+  Value exp(Value x) { return builder.create<ExpOp>(loc, x); }
+  Value sign(Value x) { return builder.create<SignOp>(loc, x); }
+  Value cos(Value x) { return builder.create<CosOp>(loc, x); }
+  Value sin(Value x) { return builder.create<SinOp>(loc, x); }
+  Value select(Value predicate, Value x, Value y) {
+    return builder.create<SelectOp>(loc, type, predicate, x, y);
+  }
+
+private:
+  OpBuilder &builder;
+  Location loc;
+  RankedTensorType type;
+};
+
+} // namespace
+
+using Gradients = SmallVectorImpl<Value>;
+
+//===----------------------------------------------------------------------===//
+// Elementwise, one operand
+//===----------------------------------------------------------------------===//
+
+void NegOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  out[0] = Arithmetic(builder, getLoc(), grads[0]).neg(grads[0]);
+}
+
+void AbsOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.mul(grads[0], a.sign(getOperand()));
+}
+
+void SignOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+
+void ExpOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  out[0] = Arithmetic(builder, getLoc(), grads[0]).mul(grads[0], getResult());
+}
+
+void Expm1Op::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.mul(grads[0], a.add(getResult(), a.constant(1)));
+}
+
+void LogOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  out[0] = Arithmetic(builder, getLoc(), grads[0]).div(grads[0], getOperand());
+}
+
+void Log1pOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.div(grads[0], a.add(getOperand(), a.constant(1)));
+}
+
+void SqrtOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.div(grads[0], a.mul(getResult(), a.constant(2)));
+}
+
+void RsqrtOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  Value slope = a.mul(a.constant(-0.5), a.div(getResult(), getOperand()));
+  out[0] = a.mul(grads[0], slope);
+}
+
+void TanhOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  // (1 - t)(1 + t) keeps its digits where t is near 1.
+  Arithmetic a(builder, getLoc(), grads[0]);
+  Value one = a.constant(1);
+  Value slope = a.mul(a.sub(one, getResult()), a.add(getResult(), one));
+  out[0] = a.mul(grads[0], slope);
+}
+
+void ErfOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  Value exp = a.exp(a.neg(a.mul(getOperand(), getOperand())));
+  out[0] = a.mul(grads[0], a.mul(exp, a.constant(M_2_SQRTPI)));
+}
+
+void CosOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.neg(a.mul(grads[0], a.sin(getOperand())));
+}
+
+void SinOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.mul(grads[0], a.cos(getOperand()));
+}
+
+void StopGradientOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+
+void ConvertOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  RankedTensorType type = typeOf(getOperand());
+  if (isa<FloatType>(type.getElementType()))
+    out[0] = builder.create<ConvertOp>(getLoc(), type, grads[0]);
+}
+
+void ReluOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  // In terms of the result: the operand need not live until the backward part.
+  Arithmetic a(builder, getLoc(), grads[0]);
+  Value zero = a.constant(0);
+  Value positive =
+      compare(builder, getLoc(), CompareKind::GT, getResult(), zero);
+  out[0] = a.select(positive, grads[0], zero);
+}
+
+void SigmoidOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  Value slope = a.mul(getResult(), a.sub(a.constant(1), getResult()));
+  out[0] = a.mul(grads[0], slope);
+}
+
+//===----------------------------------------------------------------------===//
+// Elementwise, several operands
+//===----------------------------------------------------------------------===//
+
+void AddOp::buildVjp(OpBuilder &, ValueRange grads, Gradients &out) {
+  out[0] = out[1] = grads[0];
+}
+
+void SubOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  out[0] = grads[0];
+  out[1] = Arithmetic(builder, getLoc(), grads[0]).neg(grads[0]);
+}
+
+void MulOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.mul(grads[0], getRhs());
+  out[1] = a.mul(grads[0], getLhs());
+}
+
+void DivOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  out[0] = a.div(grads[0], getRhs());
+  out[1] = a.neg(a.div(a.mul(grads[0], getResult()), getRhs()));
+}
+
+/// Max and min: the gradient goes to the operand that `wins` over the other,
+/// half of it to each where they are equal.
+static void buildExtremumVjp(OpBuilder &builder, Location loc, CompareKind wins,
+                             Value lhs, Value rhs, Value grad, Gradients &out) {
+  Arithmetic a(builder, loc, grad);
+  Value zero = a.constant(0);
+  Value half = a.mul(grad, a.constant(0.5));
+  Value equal = compare(builder, loc, CompareKind::EQ, lhs, rhs);
+  auto share = [&](Value mine, Value other) {
+    Value won = compare(builder, loc, wins, mine, other);
+    return a.select(won, grad, a.select(equal, half, zero));
+  };
+  out[0] = share(lhs, rhs);
+  out[1] = share(rhs, lhs);
+}
+
+void MaxOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  buildExtremumVjp(builder, getLoc(), CompareKind::GT, getLhs(), getRhs(),
+                   grads[0], out);
+}
+
+void MinOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  buildExtremumVjp(builder, getLoc(), CompareKind::LT, getLhs(), getRhs(),
+                   grads[0], out);
+}
+
+void CompareOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+
+void SelectOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Arithmetic a(builder, getLoc(), grads[0]);
+  Value zero = a.constant(0);
+  out[1] = a.select(getPredicate(), grads[0], zero);
+  out[2] = a.select(getPredicate(), zero, grads[0]);
+}
+
+//===----------------------------------------------------------------------===//
+// Contraction and reduction
+//===----------------------------------------------------------------------===//
+
+namespace {
+
+/// The product of a gradient and the other operand of a dot product, and which
+/// dimension of the wanted operand each of its dimensions is.
+struct GradientProduct {
+  Value lhs, rhs;
+  SmallVector<int64_t> lhsBatching, rhsBatching, lhsContracting, rhsContracting;
+  SmallVector<int64_t> order;
+
+  Value build(OpBuilder &builder, Location loc, RankedTensorType type) const {
+    SmallVector<int64_t> shape, inverse(order.size());
+    for (auto [index, dim] : llvm::enumerate(order)) {
+      shape.push_back(type.getDimSize(dim));
+      inverse[dim] = index;
+    }
+    Value product = builder.create<DotGeneralOp>(
+        loc, RankedTensorType::get(shape, type.getElementType()), lhs, rhs,
+        lhsBatching, rhsBatching, lhsContracting, rhsContracting);
+    if (llvm::is_sorted(order))
+      return product;
+    return builder.create<TransposeOp>(loc, type, product, inverse);
+  }
+};
+
+} // namespace
+
+/// Gradient of one operand ("own") of a dot product, from the other one.
+/// `ownFirst`: whether own free dimensions come before the other's in the
+/// result. Of the two orders of the product the one that needs no transpose is
+/// taken.
+static Value buildDotGradient(
+    OpBuilder &builder, Location loc, Value grad, Value own, Value other,
+    ArrayRef<int64_t> ownBatching, ArrayRef<int64_t> otherBatching,
+    ArrayRef<int64_t> ownContracting, ArrayRef<int64_t> otherContracting,
+    ArrayRef<int64_t> ownFree, ArrayRef<int64_t> otherFree, bool ownFirst) {
+  int64_t batch = ownBatching.size();
+  auto batching = llvm::to_vector(llvm::seq<int64_t>(0, batch));
+  int64_t start = batch + (ownFirst ? ownFree.size() : 0);
+  auto contracted =
+      llvm::to_vector(llvm::seq<int64_t>(start, start + otherFree.size()));
+
+  // The other operand's contracting dimensions, ascending, as own dimensions.
+  SmallVector<std::pair<int64_t, int64_t>> pairs;
+  for (auto [theirs, mine] : llvm::zip_equal(otherContracting, ownContracting))
+    pairs.push_back({theirs, mine});
+  llvm::sort(pairs);
+  SmallVector<int64_t> remaining =
+      llvm::to_vector(llvm::make_second_range(pairs));
+
+  GradientProduct gradFirst{grad,
+                            other,
+                            batching,
+                            llvm::to_vector(otherBatching),
+                            contracted,
+                            llvm::to_vector(otherFree),
+                            llvm::to_vector(ownBatching)};
+  llvm::append_range(gradFirst.order, ownFree);
+  llvm::append_range(gradFirst.order, remaining);
+  GradientProduct otherFirst{other,
+                             grad,
+                             llvm::to_vector(otherBatching),
+                             batching,
+                             llvm::to_vector(otherFree),
+                             contracted,
+                             llvm::to_vector(ownBatching)};
+  llvm::append_range(otherFirst.order, remaining);
+  llvm::append_range(otherFirst.order, ownFree);
+
+  RankedTensorType type = typeOf(own);
+  if (!llvm::is_sorted(gradFirst.order) && llvm::is_sorted(otherFirst.order))
+    return otherFirst.build(builder, loc, type);
+  return gradFirst.build(builder, loc, type);
+}
+
+void DotGeneralOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                            Gradients &out) {
+  out[0] = buildDotGradient(builder, getLoc(), grads[0], getLhs(), getRhs(),
+                            getLhsBatching(), getRhsBatching(),
+                            getLhsContracting(), getRhsContracting(),
+                            getLhsFree(), getRhsFree(), /*ownFirst=*/true);
+  out[1] = buildDotGradient(builder, getLoc(), grads[0], getRhs(), getLhs(),
+                            getRhsBatching(), getLhsBatching(),
+                            getRhsContracting(), getLhsContracting(),
+                            getRhsFree(), getLhsFree(), /*ownFirst=*/false);
+}
+
+void ReduceOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  Location loc = getLoc();
+  RankedTensorType type = typeOf(getOperand());
+  SmallVector<int64_t> kept;
+  for (int64_t dim = 0; dim < type.getRank(); ++dim)
+    if (!llvm::is_contained(getDims(), dim))
+      kept.push_back(dim);
+  if (getKind() == ReductionKind::Sum) {
+    out[0] = broadcastTo(builder, loc, grads[0], type, kept);
+    return;
+  }
+
+  Arithmetic a(builder, loc, getOperand());
+  Value highest = broadcastTo(builder, loc, getResult(), type, kept);
+  Value isHighest =
+      compare(builder, loc, CompareKind::EQ, getOperand(), highest);
+  Value zero = a.constant(0);
+  Value indicator = a.select(isHighest, a.constant(1), zero);
+  Value ties = reduce(builder, loc, ReductionKind::Sum, indicator, getDims());
+  Value share = builder.create<DivOp>(loc, grads[0], ties);
+  out[0] =
+      a.select(isHighest, broadcastTo(builder, loc, share, type, kept), zero);
+}
+
+//===----------------------------------------------------------------------===//
+// Shape
+//===----------------------------------------------------------------------===//
+
+void BroadcastOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                           Gradients &out) {
+  SmallVector<int64_t> added;
+  for (int64_t dim = 0; dim < typeOf(getResult()).getRank(); ++dim)
+    if (!llvm::is_contained(getDims(), dim))
+      added.push_back(dim);
+  out[0] = reduce(builder, getLoc(), ReductionKind::Sum, grads[0], added);
+}
+
+void TransposeOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                           Gradients &out) {
+  SmallVector<int64_t> inverse(getPermutation().size());
+  for (auto [index, dim] : llvm::enumerate(getPermutation()))
+    inverse[dim] = index;
+  out[0] = builder.create<TransposeOp>(getLoc(), getOperand().getType(),
+                                       grads[0], inverse);
+}
+
+void ReshapeOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  out[0] =
+      builder.create<ReshapeOp>(getLoc(), getOperand().getType(), grads[0]);
+}
+
+void ShardingConstraintOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                                    Gradients &out) {
+  // As in JAX the gradient is held to the same sharding.
+  out[0] = grads[0];
+  if (getSharding() && getSharding()->getUnreduced().empty())
+    out[0] = builder.create<ShardingConstraintOp>(
+        getLoc(), grads[0].getType(), grads[0], *getSharding(), ArrayAttr());
+}
+
+//===----------------------------------------------------------------------===//
+// Ops that nothing flows through
+//===----------------------------------------------------------------------===//
+
+void ConstantOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void IotaOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void RandomUniformOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}

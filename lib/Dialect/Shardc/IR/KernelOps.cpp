@@ -1,0 +1,58 @@
+//===- KernelOps.cpp - Verifiers of kernel and gemm -----------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+using namespace mlir;
+using namespace shardc;
+
+LogicalResult KernelOp::verify() {
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != getOperandTypes())
+    return emitOpError("body's arguments must have the types of the operands, "
+                       "got (")
+           << body.getArgumentTypes() << ") for (" << getOperandTypes() << ")";
+  auto yield = dyn_cast<YieldOp>(body.getTerminator());
+  if (!yield)
+    return emitOpError("body must end in shardc.yield");
+  if (yield.getOperandTypes() != getResultTypes())
+    return emitOpError("must yield the types of its results, got (")
+           << yield.getOperandTypes() << ") for (" << getResultTypes() << ")";
+  return success();
+}
+
+LogicalResult GemmOp::verify() {
+  auto lhs = cast<RankedTensorType>(getLhs().getType());
+  auto rhs = cast<RankedTensorType>(getRhs().getType());
+  auto result = cast<RankedTensorType>(getResult().getType());
+  int64_t rank = result.getRank();
+  if ((rank != 2 && rank != 3) || lhs.getRank() != rank ||
+      rhs.getRank() != rank)
+    return emitOpError("operands and result must have the same rank, 2 or 3, "
+                       "got ")
+           << lhs << ", " << rhs << " and " << result;
+
+  auto size = [&](RankedTensorType type, bool transposed, int64_t index) {
+    return type.getDimSize(rank - 2 + (transposed ? 1 - index : index));
+  };
+  bool agree =
+      size(lhs, getTransposeLhs(), 1) == size(rhs, getTransposeRhs(), 0) &&
+      size(lhs, getTransposeLhs(), 0) == size(result, false, 0) &&
+      size(rhs, getTransposeRhs(), 1) == size(result, false, 1);
+  if (rank == 3)
+    agree &= lhs.getDimSize(0) == rhs.getDimSize(0) &&
+             lhs.getDimSize(0) == result.getDimSize(0);
+  if (!agree)
+    return emitOpError("contracted, batch and result dimensions must agree, "
+                       "got ")
+           << lhs << (getTransposeLhs() ? " (transposed)" : "") << " by " << rhs
+           << (getTransposeRhs() ? " (transposed)" : "") << " to " << result;
+
+  if (Value bias = getBias()) {
+    auto type = cast<RankedTensorType>(bias.getType());
+    if (type.getRank() != 1 || type.getDimSize(0) != result.getShape().back())
+      return emitOpError("bias must have the size of the last dimension of the "
+                         "result, ")
+             << result.getShape().back() << ", got " << type;
+  }
+  return success();
+}
