@@ -1,0 +1,187 @@
+//===- Passes.td - The passes between shardc's phases ------------------===//
+//
+// In the order of the phases (lib/Pipelines/Phases.cpp). Each description
+// states what a pass expects and what it guarantees.
+
+#ifndef SHARDC_DIALECT_SHARDC_TRANSFORMS_PASSES_TD
+#define SHARDC_DIALECT_SHARDC_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class Shardc_Pass<string argument> : Pass<"shardc-" # argument, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::shardc::ShardcDialect", "::mlir::func::FuncDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// import
+//===----------------------------------------------------------------------===//
+
+def ImportPass : Shardc_Pass<"import"> {
+  let summary = "Check a source module and resolve what it names";
+  let description = [{
+    Input: a module with a loss function over global tensors and
+    `shardc.training`. Output: the same with the mesh overridden (one device if
+    it had none), every logical axis resolved to a `shardc.sharding`, the batch
+    size overridden, and all annotations verified.
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", "\"\"",
+           "Replace the sizes of the mesh: data=4,model=2">,
+    Option<"rules", "rules", "std::string", "\"\"",
+           "Mesh axes of logical names: batch=data,hidden=model,embed=">,
+    Option<"batch", "batch", "int64_t", "0",
+           "Replace the leading dimension of inputs and labels (0: keep)">];
+}
+
+//===----------------------------------------------------------------------===//
+// differentiate
+//===----------------------------------------------------------------------===//
+
+def DecomposeCompositesPass : Shardc_Pass<"decompose-composites"> {
+  let summary = "Expand composites into the tensor core";
+  let description = [{
+    Input: functions with composite ops. Output: the tensor core, sharding
+    constraints, and those composites that have a gradient of their own, unless
+    `all`.
+  }];
+  let options = [Option<"all", "all", "bool", "false",
+      "Decompose also composites that have a gradient of their own">];
+}
+
+def DifferentiatePass : Shardc_Pass<"differentiate"> {
+  let summary = "Turn the loss into a train step and an evaluation";
+  let description = [{
+    Input: the output of `import`. Output: `@train_step(params, states, inputs,
+    labels) -> (new params, new states, loss)` and `@evaluate(params, inputs,
+    labels) -> results` in place of the loss function, over the tensor core.
+    Every op carries `shardc.part` and the location of the op it came from.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// propagate
+//===----------------------------------------------------------------------===//
+
+def PropagatePass : Shardc_Pass<"propagate"> {
+  let summary = "Decide how every op is sharded by following the annotations";
+  let description = [{
+    Input: functions over the tensor core whose arguments, results and
+    constraints may carry shardings. Output: every op that has a sharding rule
+    carries `shardc.assignment`, one closed axis list per factor; every argument
+    and result of a function has a closed `shardc.sharding`; `shardc.origin`
+    names where the axes of an op came from. Nothing else changes: what each
+    operand wants and each result is follows from rule and assignment.
+
+    ```mlir
+    %0 = shardc.dot_general %x, %w contracting = [1] x [0]
+        {shardc.assignment = #shardc.assignment<[{"data"}, {}, {} ]>}
+        : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// partition
+//===----------------------------------------------------------------------===//
+
+def InsertReshardsPass : Shardc_Pass<"insert-reshards"> {
+  let summary = "Make every change of sharding explicit";
+  let description = [{
+    Input: the output of `shardc-propagate` (or of any other planner in the same
+    form). Output: the same global program with a `shardc.reshard` wherever the
+    sharding in which a value is produced differs from one in which it is used,
+    one per value and wanted sharding, and sharding constraints gone. Partial
+    sums are reduced where the first op that cannot work on them needs them.
+
+    ```mlir
+    %1 = shardc.reshard %w from <@mesh, [{"data"}, {} ]> to <@mesh, [{}, {} ]>
+        {cause = "w0 is sharded over \"data\" at rest and gathered at its use in linear at mlp.mlir:12"}
+        : tensor<16x64xf32>
+    ```
+  }];
+}
+
+def PartitionPass : Shardc_Pass<"partition"> {
+  let summary = "Rewrite the global program for one device";
+  let description = [{
+    Input: the output of `shardc-insert-reshards`. Output: functions over local
+    tensors with explicit collectives (`shardc.cause` on each), masks where
+    padding would be summed or maximised over, and `shard` on ops that need the
+    global index. Arguments and results keep `shardc.sharding` and gain
+    `shardc.global_shape`. No `shardc.reshard` and no assignment is left.
+
+    ```mlir
+    %1 = shardc.all_gather %w over @mesh["data"] dims = [0] {shardc.cause = "..."}
+        : (tensor<4x64xf32>) -> tensor<16x64xf32>
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// collectives
+//===----------------------------------------------------------------------===//
+
+def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
+  let summary = "Merge collectives of the same kind and axes";
+  let description = [{
+    Input: local programs. Output: the same with independent all_reduces
+    (all_gathers, reduce_scatters) over the same axes in one op each, placed
+    after the last operand and before the first use, and an all_reduce of an
+    all_reduce turned into one over both axes.
+
+    ```mlir
+    %0:2 = shardc.all_reduce sum %dw, %db over @mesh["data"] {shardc.cause = "..."}
+        : (tensor<16x64xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "0",
+      "Most bytes of tensors in one collective (0: no limit)">];
+}
+
+//===----------------------------------------------------------------------===//
+// kernels
+//===----------------------------------------------------------------------===//
+
+def FormGemmsPass : Shardc_Pass<"form-gemms"> {
+  let summary = "Give large matrix products to the library";
+  let description = [{
+    Input: local programs. Output: dot_generals above the size threshold are
+    `shardc.gemm`, with the epilogue that the library can fuse.
+  }];
+}
+
+def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
+  let summary = "Outline compute into fused kernels";
+  let description = [{
+    Input: the output of `shardc-form-gemms`. Output: every core op is inside a
+    `shardc.kernel`.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// schedule
+//===----------------------------------------------------------------------===//
+
+def SchedulePass : Shardc_Pass<"schedule"> {
+  let summary = "Fix the order of execution";
+  let description = [{
+    Input: the output of `shardc-fuse-kernels`. Output: the same ops in the
+    order in which every device executes them.
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// memory
+//===----------------------------------------------------------------------===//
+
+def PlanMemoryPass : Shardc_Pass<"plan-memory"> {
+  let summary = "Give every buffer its place in the arena";
+  let description = [{
+    Input: the output of `shardc-schedule`. Output: `shardc.offsets` on every
+    op, `shardc.offset` on every argument, `shardc.peak_bytes` on functions and
+    `shardc.arena_bytes` on the module. New parameters and states take the
+    places of their arguments.
+  }];
+}
+
+#endif
