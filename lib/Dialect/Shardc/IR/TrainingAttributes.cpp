@@ -8,8 +8,27 @@
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
+#include "llvm/ADT/SmallString.h"
+
 using namespace mlir;
 using namespace shardc;
+
+/// A number, written as an integer or with a decimal point.
+static ParseResult parseNumber(AsmParser &parser, double &value) {
+  int64_t integer = 0;
+  OptionalParseResult parsed = parser.parseOptionalInteger(integer);
+  if (!parsed.has_value())
+    return parser.parseFloat(value);
+  value = static_cast<double>(integer);
+  return *parsed;
+}
+
+/// The shortest text that reads back as `number`, as a person would write it.
+static void printNumber(AsmPrinter &printer, Attribute number) {
+  SmallString<32> text;
+  llvm::cast<FloatAttr>(number).getValue().toString(text);
+  printer << text;
+}
 
 //===----------------------------------------------------------------------===//
 // Initialisers and roles
@@ -32,7 +51,7 @@ static FailureOr<InitAttr> parseInit(AsmParser &parser) {
   if (failed(parser.parseCommaSeparatedList(
           AsmParser::Delimiter::OptionalParen, [&]() -> ParseResult {
             double value;
-            if (parser.parseFloat(value))
+            if (parseNumber(parser, value))
               return failure();
             args.push_back(parser.getBuilder().getF64FloatAttr(value));
             return success();
@@ -51,9 +70,8 @@ static void printInit(AsmPrinter &printer, InitAttr init) {
   if (init.getArgs().empty())
     return;
   printer << '(';
-  llvm::interleaveComma(init.getArgs(), printer, [&](FloatAttr arg) {
-    printer.printAttributeWithoutType(arg);
-  });
+  llvm::interleaveComma(init.getArgs(), printer,
+                        [&](FloatAttr arg) { printNumber(printer, arg); });
   printer << ')';
 }
 
@@ -154,7 +172,7 @@ static FailureOr<DictionaryAttr> parseNumbers(AsmParser &parser) {
     double value;
     if (parser.parseKeyword(&name) || parser.parseEqual())
       return failure();
-    if (parser.parseFloat(value))
+    if (parseNumber(parser, value))
       return failure();
     if (numbers.get(name))
       return parser.emitError(loc, "'") << name << "' is given twice";
@@ -166,7 +184,7 @@ static FailureOr<DictionaryAttr> parseNumbers(AsmParser &parser) {
 static void printNumbers(AsmPrinter &printer, DictionaryAttr numbers) {
   for (NamedAttribute number : numbers) {
     printer << ", " << number.getName().getValue() << " = ";
-    printer.printAttributeWithoutType(number.getValue());
+    printNumber(printer, number.getValue());
   }
 }
 
@@ -340,7 +358,7 @@ Attribute TrainingAttr::parse(AsmParser &parser, Type type) {
         return {};
     } else if (key == "clip_norm") {
       double value;
-      if (parser.parseFloat(value))
+      if (parseNumber(parser, value))
         return {};
       if (!(value > 0) || !std::isfinite(value)) {
         parser.emitError(keyLoc, "clip_norm must be finite and positive");
@@ -373,7 +391,7 @@ void TrainingAttr::print(AsmPrinter &printer) const {
   getOptimizer().print(printer);
   if (getClipNorm()) {
     printer << ", clip_norm = ";
-    printer.printAttributeWithoutType(getClipNorm());
+    printNumber(printer, getClipNorm());
   }
   if (getSchedule()) {
     printer << ", schedule = ";
