@@ -6,9 +6,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Dialect/Shardc/IR/Builders.h"
+#include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
 
-#include "mlir/Interfaces/FunctionInterfaces.h"
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
@@ -110,22 +110,10 @@ SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
       loc, scaled, broadcastTo(builder, loc, getBias(), type, {last}))};
 }
 
-/// The step counter of the function around `op`: its argument with the role of
-/// a state named "step". Null in an evaluation program, which has none.
-static Value findStep(Operation *op) {
-  auto function = op->getParentOfType<FunctionOpInterface>();
-  if (!function)
-    return {};
-  for (unsigned i = 0, e = function.getNumArguments(); i < e; ++i)
-    if (auto state = function.getArgAttrOfType<StateAttr>(i, "shardc.role"))
-      if (state.getName().getValue() == "step")
-        return function.getArgument(i);
-  return {};
-}
-
 SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
   double rate = getRate().convertToDouble();
-  Value step = findStep(*this);
+  auto function = getOperation()->getParentOfType<FunctionOpInterface>();
+  Value step = function ? findStep(function) : BlockArgument();
   if (!step || rate == 0)
     return {getOperand()};
 
@@ -148,34 +136,33 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
 // Losses
 //===----------------------------------------------------------------------===//
 
-SmallVector<Value> SoftmaxCrossEntropyOp::decompose(OpBuilder &builder) {
-  // Σ log Σ e^(z - max) - Σ (z - max)[label]: both sums are free of
-  // cancellation, each term of their difference being a loss of one row.
-  Location loc = getLoc();
-  RankedTensorType type = typeOf(getLogits());
-  Type element = type.getElementType();
-  Value fixed = builder.create<StopGradientOp>(loc, getLogits());
+CrossEntropyTerms shardc::buildCrossEntropyTerms(OpBuilder &builder,
+                                                 Location loc, Value logits,
+                                                 Value labels) {
+  RankedTensorType type = typeOf(logits);
+  Value fixed = builder.create<StopGradientOp>(loc, logits);
   Value highest = reduce(builder, loc, ReductionKind::Max, fixed, {1});
-  Value shifted = builder.create<SubOp>(
-      loc, getLogits(), broadcastTo(builder, loc, highest, type, {0}));
-  Value exp = builder.create<ExpOp>(loc, shifted);
-  Value sum = reduce(builder, loc, ReductionKind::Sum, exp, {1});
-  Value log = builder.create<LogOp>(loc, sum);
+  Arithmetic a(builder, loc, type);
+  Value shifted = a.sub(logits, broadcastTo(builder, loc, highest, type, {0}));
+  Value sum = reduce(builder, loc, ReductionKind::Sum, a.exp(shifted), {1});
 
-  auto labelType = RankedTensorType::get(type.getShape(),
-                                         typeOf(getLabels()).getElementType());
-  Value classes = builder.create<IotaOp>(loc, labelType, 1, ShardingAttr());
-  Value labels = broadcastTo(builder, loc, getLabels(), labelType, {0});
-  Value isLabel = compare(builder, loc, CompareKind::EQ, classes, labels);
-  Value zero = constantSplat(builder, loc, type, 0);
-  Value picked = builder.create<SelectOp>(loc, type, isLabel, shifted, zero);
+  RankedTensorType indices = type.clone(typeOf(labels).getElementType());
+  Value classes = builder.create<IotaOp>(loc, indices, 1, ShardingAttr());
+  Value isLabel = compare(builder, loc, CompareKind::EQ, classes,
+                          broadcastTo(builder, loc, labels, indices, {0}));
+  Value picked = a.select(isLabel, shifted, a.constant(0));
+  return {builder.create<LogOp>(loc, sum), picked, highest};
+}
 
-  Value total = builder.create<SubOp>(
-      loc, reduceAll(builder, loc, ReductionKind::Sum, log),
-      reduceAll(builder, loc, ReductionKind::Sum, picked));
-  Value rows = constantSplat(builder, loc, RankedTensorType::get({}, element),
-                             static_cast<double>(type.getDimSize(0)));
-  return {builder.create<DivOp>(loc, total, rows)};
+SmallVector<Value> SoftmaxCrossEntropyOp::decompose(OpBuilder &builder) {
+  RankedTensorType type = typeOf(getLogits());
+  CrossEntropyTerms terms =
+      buildCrossEntropyTerms(builder, getLoc(), getLogits(), getLabels());
+  Value normaliser =
+      reduceAll(builder, getLoc(), ReductionKind::Sum, terms.normaliser);
+  Value picked = reduceAll(builder, getLoc(), ReductionKind::Sum, terms.picked);
+  Arithmetic a(builder, getLoc(), getLoss());
+  return {a.div(a.sub(normaliser, picked), a.constant(type.getDimSize(0)))};
 }
 
 SmallVector<Value> MseOp::decompose(OpBuilder &builder) {

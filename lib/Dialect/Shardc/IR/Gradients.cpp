@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Dialect/Shardc/IR/Builders.h"
+#include "shardc/Dialect/Shardc/IR/Arithmetic.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -20,38 +20,6 @@ using namespace shardc;
 static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
-
-namespace {
-
-/// Elementwise arithmetic at one location on values of one type.
-class Arithmetic {
-public:
-  Arithmetic(OpBuilder &builder, Location loc, Value like)
-      : builder(builder), loc(loc), type(typeOf(like)) {}
-
-  Value constant(double value) {
-    return constantSplat(builder, loc, type, value);
-  }
-  Value neg(Value x) { return builder.create<NegOp>(loc, x); }
-  Value add(Value x, Value y) { return builder.create<AddOp>(loc, x, y); }
-  Value sub(Value x, Value y) { return builder.create<SubOp>(loc, x, y); }
-  Value mul(Value x, Value y) { return builder.create<MulOp>(loc, x, y); }
-  Value div(Value x, Value y) { return builder.create<DivOp>(loc, x, y); }
-  Value exp(Value x) { return builder.create<ExpOp>(loc, x); }
-  Value sign(Value x) { return builder.create<SignOp>(loc, x); }
-  Value cos(Value x) { return builder.create<CosOp>(loc, x); }
-  Value sin(Value x) { return builder.create<SinOp>(loc, x); }
-  Value select(Value predicate, Value x, Value y) {
-    return builder.create<SelectOp>(loc, type, predicate, x, y);
-  }
-
-private:
-  OpBuilder &builder;
-  Location loc;
-  RankedTensorType type;
-};
-
-} // namespace
 
 using Gradients = SmallVectorImpl<Value>;
 

@@ -55,6 +55,25 @@ mlir::Value dot(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs,
 mlir::Value compare(mlir::OpBuilder &builder, mlir::Location loc,
                     CompareKind kind, mlir::Value lhs, mlir::Value rhs);
 
+/// What cross-entropy with integer labels is made of, for logits
+/// `[rows, classes]`. With z the logits and m their maximum by row:
+struct CrossEntropyTerms {
+  /// `[rows]`: log Σ e^(z - m).
+  mlir::Value normaliser;
+  /// `[rows, classes]`: z - m at the label, 0 elsewhere.
+  mlir::Value picked;
+  /// `[rows]`: m, through which no gradient flows.
+  mlir::Value highest;
+};
+
+/// Builds the terms of which the loss of a row is normaliser - Σ picked: a
+/// difference without cancellation, both parts being losses of that row. Sums
+/// of `picked` straight to a scalar need only a scalar reduction where classes
+/// are sharded.
+CrossEntropyTerms buildCrossEntropyTerms(mlir::OpBuilder &builder,
+                                         mlir::Location loc, mlir::Value logits,
+                                         mlir::Value labels);
+
 } // namespace shardc
 
 #endif // SHARDC_DIALECT_SHARDC_IR_BUILDERS_H

@@ -31,7 +31,7 @@ def Shardc_AllReduceOp : Shardc_CollectiveOp<"all_reduce"> {
   let arguments = (ins Shardc_ReductionKindAttr:$kind, Variadic<Shardc_Tensor>:$operands,
       FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes);
   let results = (outs Variadic<Shardc_Tensor>:$results);
-  let assemblyFormat = "$kind $operands `over` $mesh `` $axes attr-dict `:` functional-type($operands, $results)";
+  let assemblyFormat = "`` $kind $operands `over` $mesh `` $axes attr-dict `:` functional-type($operands, $results)";
   let hasVerifier = 1;
 }
 
@@ -69,7 +69,7 @@ def Shardc_ReduceScatterOp : Shardc_CollectiveOp<"reduce_scatter"> {
   let arguments = (ins Shardc_ReductionKindAttr:$kind, Variadic<Shardc_Tensor>:$operands, FlatSymbolRefAttr:$mesh,
       StrArrayAttr:$axes, DenseI64ArrayAttr:$dims);
   let results = (outs Variadic<Shardc_Tensor>:$results);
-  let assemblyFormat = "$kind $operands `over` $mesh `` $axes `dims` `=` $dims attr-dict `:` functional-type($operands, $results)";
+  let assemblyFormat = "`` $kind $operands `over` $mesh `` $axes `dims` `=` $dims attr-dict `:` functional-type($operands, $results)";
   let hasVerifier = 1;
 }
 

@@ -63,7 +63,7 @@ def Shardc_CompareOp : Shardc_CoreOp<"compare", [AllTypesMatch<["lhs", "rhs"]>]>
   }];
   let arguments = (ins Shardc_CompareKindAttr:$kind, Shardc_Tensor:$lhs, Shardc_Tensor:$rhs);
   let results = (outs Shardc_BoolTensor:$result);
-  let assemblyFormat = "$kind $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
+  let assemblyFormat = "`` $kind $lhs `,` $rhs attr-dict `:` type($lhs) `->` type($result)";
   let hasVerifier = 1;
 }
 
@@ -173,7 +173,7 @@ def Shardc_ReduceOp : Shardc_CoreOp<"reduce"> {
   }];
   let arguments = (ins Shardc_ReductionKindAttr:$kind, Shardc_Tensor:$operand, DenseI64ArrayAttr:$dims);
   let results = (outs Shardc_Tensor:$result);
-  let assemblyFormat = "$kind $operand `dims` `=` $dims attr-dict `:` type($operand) `->` type($result)";
+  let assemblyFormat = "`` $kind $operand `dims` `=` $dims attr-dict `:` type($operand) `->` type($result)";
   let hasVerifier = 1;
 }
 

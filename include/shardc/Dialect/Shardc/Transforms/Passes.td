@@ -42,7 +42,8 @@ def DecomposeCompositesPass : Shardc_Pass<"decompose-composites"> {
   let description = [{
     Input: functions with composite ops. Output: the tensor core, sharding
     constraints, and those composites that have a gradient of their own, unless
-    `all`.
+    `all`. A dropout also stays in a function without a step counter; with `all`
+    it passes its operand through there. Not needed before `differentiate`.
   }];
   let options = [Option<"all", "all", "bool", "false",
       "Decompose also composites that have a gradient of their own">];
@@ -55,6 +56,8 @@ def DifferentiatePass : Shardc_Pass<"differentiate"> {
     labels) -> (new params, new states, loss)` and `@evaluate(params, inputs,
     labels) -> results` in place of the loss function, over the tensor core.
     Every op carries `shardc.part` and the location of the op it came from.
+    `shardc.result` names results: a parameter or state updated, "loss", and in
+    the evaluation "per_example_loss" and, for classifiers, "correct".
   }];
 }
 

@@ -1,0 +1,38 @@
+//===- Roles.cpp - What the arguments of a function are -------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Roles.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+
+Attribute shardc::getRole(FunctionOpInterface function, unsigned index) {
+  return function.getArgAttr(index, "shardc.role");
+}
+
+StringAttr shardc::getRoleName(Attribute role) {
+  if (!role)
+    return {};
+  return llvm::TypeSwitch<Attribute, StringAttr>(role)
+      .Case<ParameterAttr, StateAttr, InputAttr, LabelAttr>(
+          [](auto named) { return named.getName(); })
+      .Default([](Attribute) { return StringAttr(); });
+}
+
+BlockArgument shardc::findArgument(FunctionOpInterface function,
+                                   StringRef name) {
+  for (BlockArgument argument : function.getArguments()) {
+    StringAttr found = getRoleName(getRole(function, argument.getArgNumber()));
+    if (found && found.getValue() == name)
+      return argument;
+  }
+  return {};
+}
+
+BlockArgument shardc::findStep(FunctionOpInterface function) {
+  BlockArgument argument = findArgument(function, kStepName);
+  if (argument && isa<StateAttr>(getRole(function, argument.getArgNumber())))
+    return argument;
+  return {};
+}
