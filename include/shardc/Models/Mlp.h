@@ -1,0 +1,77 @@
+//===- Mlp.h - Source modules of multi-layer perceptrons --------*- C++ -*-===//
+//
+// Builds the module that a person would write by hand for an MLP: mesh, loss
+// function with roles and shardings, training description. shardc-gen prints
+// it. Pure functions: thread-safe on distinct contexts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_MODELS_MLP_H
+#define SHARDC_MODELS_MLP_H
+
+#include "shardc/Support/MeshSpec.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// An MLP, how it is trained and how it is sharded.
+struct MlpSpec {
+  /// Sizes from the input to the output; at least two.
+  std::vector<int64_t> layers;
+  /// relu, gelu, gelu_tanh, silu, tanh or sigmoid, after every layer but the
+  /// last.
+  std::string activation = "relu";
+  /// Whether a layer norm precedes each activation.
+  bool layerNorm = false;
+  /// Rate of dropout after each activation, in [0, 1); 0: none.
+  double dropout = 0;
+  /// mse (y is [batch, out] f32) or softmax_cross_entropy (y is [batch] i32).
+  std::string loss = "mse";
+  /// sgd, momentum, adam or adamw.
+  std::string optimizer = "sgd";
+  double learningRate = 0.01;
+  /// Absent: optax's default. Only with the momentum optimizer.
+  std::optional<double> momentum;
+  /// Absent: optax's default.
+  std::optional<double> weightDecay;
+  /// Largest global norm of the gradients; absent: unlimited.
+  std::optional<double> clipNorm;
+  /// One of `getStrategies()`.
+  std::string strategy = "none";
+  /// Smallest parameter, in elements, that the fsdp strategies shard.
+  int64_t fsdpMinSize = 0;
+  /// Axes of size 1 are added for those that the strategy needs. Empty: eight
+  /// devices (no mesh for "none").
+  MeshSpec mesh;
+  /// Global batch, rows.
+  int64_t batchSize = 128;
+};
+
+/// none, dp, zero1, zero2, fsdp, tp, dp+tp, fsdp+tp, hsdp, hsdp+tp.
+const std::vector<std::string> &getStrategies();
+const std::vector<std::string> &getActivations();
+const std::vector<std::string> &getLosses();
+const std::vector<std::string> &getOptimizers();
+
+/// Says what is wrong with `spec` and what was expected; empty if nothing.
+std::string checkMlp(const MlpSpec &spec);
+
+/// The text of the module. `spec` has passed `checkMlp`.
+std::string printMlp(const MlpSpec &spec);
+
+/// The module, with locations in the text of `printMlp` under the name `name`;
+/// the dialects of `registerShardcDialects` must be registered in `context`.
+/// Null, with a diagnostic, only for a fault of the builder.
+mlir::OwningOpRef<mlir::ModuleOp> buildMlp(mlir::MLIRContext &context,
+                                           const MlpSpec &spec,
+                                           llvm::StringRef name = "mlp.mlir");
+
+} // namespace shardc
+
+#endif // SHARDC_MODELS_MLP_H

@@ -1,0 +1,39 @@
+//===- CommandLine.h - Compile options as flags -----------------*- C++ -*-===//
+//
+// The flags of CompileOptions, the same in every tool of the compiler.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_PIPELINES_COMMANDLINE_H
+#define SHARDC_PIPELINES_COMMANDLINE_H
+
+#include "shardc/Pipelines/Compile.h"
+
+#include "llvm/Support/CommandLine.h"
+
+namespace shardc {
+
+/// The flags that set CompileOptions. Construct one before the command line is
+/// parsed, and at most one per process: LLVM's flags are global.
+class CompileOptionsFlags {
+public:
+  explicit CompileOptionsFlags(llvm::cl::OptionCategory &category);
+
+  /// What the user chose.
+  CompileOptions get() const;
+
+  /// Says what is wrong with the values: a mesh that cannot be read, an
+  /// unknown target, a negative batch size. Empty if all is well.
+  std::string check() const;
+
+private:
+  llvm::cl::opt<std::string> mesh;
+  llvm::cl::opt<std::string> rules;
+  llvm::cl::opt<std::string> target;
+  llvm::cl::opt<std::string> dumpDir;
+  llvm::cl::opt<int64_t> batchSize;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_PIPELINES_COMMANDLINE_H

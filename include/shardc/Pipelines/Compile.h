@@ -1,0 +1,57 @@
+//===- Compile.h - From a source file to a plan -----------------*- C++ -*-===//
+//
+// The whole compiler behind one function, in terms of the standard library
+// alone, so that programs without LLVM's headers can call it. Every call has a
+// context of its own: thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_PIPELINES_COMPILE_H
+#define SHARDC_PIPELINES_COMPILE_H
+
+#include "shardc/Support/ExitCodes.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// What a user may choose about a compilation. shardc-opt, shardc-compile and
+/// shardc-run (on a .mlir) take the same ones.
+struct CompileOptions {
+  /// Replaces the sizes of the module's mesh: "data=4,model=2"; empty keeps it.
+  std::string mesh;
+  /// Replaces rules for logical axes: "batch=data,hidden=model,embed=".
+  std::string rules;
+  /// What to generate code for; "cpu" is x86-64-v3.
+  std::string target = "cpu";
+  /// The directory that receives one numbered .mlir per phase; empty: none.
+  std::string dumpDir;
+  /// Global batch size; 0 keeps the module's.
+  int64_t batchSize = 0;
+  /// Sets every mesh axis to 1: the unpartitioned program.
+  bool singleDevice = false;
+};
+
+/// What came of a compilation.
+struct CompileResult {
+  ExitCode code = ExitCode::Ok;
+  /// The bytes of the plan file (docs/PlanFormat.md) if `code` is Ok.
+  std::string plan;
+  /// Errors and remarks, as the command line prints them.
+  std::string diagnostics;
+};
+
+/// Compiles the source module in the file `path` ("-": standard input) through
+/// all phases.
+CompileResult compileFile(const std::string &path,
+                          const CompileOptions &options);
+
+/// The same for the text of a module; `name` stands for the file in locations.
+CompileResult compileSource(const std::string &source, const std::string &name,
+                            const CompileOptions &options);
+
+} // namespace shardc
+
+#endif // SHARDC_PIPELINES_COMPILE_H

@@ -1,0 +1,53 @@
+//===- Phases.h - The phases of the compiler --------------------*- C++ -*-===//
+//
+// The one table that drivers, --compile-to, per-phase dumps, verification and
+// docs are driven by. Constant data: thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_PIPELINES_PHASES_H
+#define SHARDC_PIPELINES_PHASES_H
+
+#include "shardc/Pipelines/Compile.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/DialectRegistry.h"
+#include "mlir/Pass/PassManager.h"
+
+namespace shardc {
+
+/// One step of the compiler: what it promises, how it is done, how the promise
+/// is checked.
+struct Phase {
+  llvm::StringLiteral name;
+  /// What holds after it, in one line.
+  llvm::StringLiteral contract;
+  /// Appends its passes.
+  void (*build)(mlir::OpPassManager &manager, const CompileOptions &options);
+  /// Checks the contract; emits an error where it is broken.
+  mlir::LogicalResult (*verify)(mlir::ModuleOp module);
+};
+
+/// All phases, in order.
+llvm::ArrayRef<Phase> getPhases();
+
+/// Index of phase `name`, or -1.
+int getPhaseIndex(llvm::StringRef name);
+
+/// "import, differentiate, ..." for messages and help texts.
+std::string listPhases();
+
+/// Appends phases [first, last] with a check after each and, if
+/// `options.dumpDir` is set, a dump.
+void buildPhases(mlir::OpPassManager &manager, int first, int last,
+                 const CompileOptions &options);
+
+/// Registers the dialects that shardc's modules consist of in any phase.
+void registerShardcDialects(mlir::DialectRegistry &registry);
+
+/// Registers shardc's passes for textual pipelines.
+void registerAllShardcPasses();
+
+} // namespace shardc
+
+#endif // SHARDC_PIPELINES_PHASES_H

@@ -1,0 +1,83 @@
+//===- CheckMlp.cpp - Is this an MLP that can be built? -------------------===//
+
+#include "shardc/Models/Mlp.h"
+
+#include "shardc/Support/Suggest.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <cmath>
+
+using namespace shardc;
+
+const std::vector<std::string> &shardc::getStrategies() {
+  static const std::vector<std::string> names = {
+      "none", "dp",    "zero1",   "zero2", "fsdp",
+      "tp",   "dp+tp", "fsdp+tp", "hsdp",  "hsdp+tp"};
+  return names;
+}
+
+const std::vector<std::string> &shardc::getActivations() {
+  static const std::vector<std::string> names = {"relu", "gelu", "gelu_tanh",
+                                                 "silu", "tanh", "sigmoid"};
+  return names;
+}
+
+const std::vector<std::string> &shardc::getLosses() {
+  static const std::vector<std::string> names = {"mse",
+                                                 "softmax_cross_entropy"};
+  return names;
+}
+
+const std::vector<std::string> &shardc::getOptimizers() {
+  static const std::vector<std::string> names = {"sgd", "momentum", "adam",
+                                                 "adamw"};
+  return names;
+}
+
+static std::string checkName(const char *what, const std::string &name,
+                             const std::vector<std::string> &names) {
+  if (llvm::is_contained(names, name))
+    return "";
+  return std::string(what) + ": unknown name '" + name + "'" +
+         suggest(name, names);
+}
+
+static bool isNonNegative(double value) {
+  return std::isfinite(value) && value >= 0;
+}
+
+std::string shardc::checkMlp(const MlpSpec &spec) {
+  if (spec.layers.size() < 2)
+    return "layers: expected at least two sizes, such as 10,32,16,1";
+  for (int64_t size : spec.layers)
+    if (size < 1 || size > INT32_MAX)
+      return "layers: expected sizes from 1 to 2147483647, found " +
+             std::to_string(size);
+  if (spec.batchSize < 1 || spec.batchSize > INT32_MAX)
+    return "batch-size: expected 1 to 2147483647, found " +
+           std::to_string(spec.batchSize);
+  for (std::string error :
+       {checkName("activation", spec.activation, getActivations()),
+        checkName("loss", spec.loss, getLosses()),
+        checkName("optimizer", spec.optimizer, getOptimizers()),
+        checkName("strategy", spec.strategy, getStrategies())})
+    if (!error.empty())
+      return error;
+  if (!isNonNegative(spec.learningRate))
+    return "learning-rate: expected a finite number of at least 0";
+  if (spec.momentum && spec.optimizer != "momentum")
+    return "momentum: only the momentum optimizer has one, not " +
+           spec.optimizer;
+  if (spec.momentum && !isNonNegative(*spec.momentum))
+    return "momentum: expected a finite number of at least 0";
+  if (spec.weightDecay && !isNonNegative(*spec.weightDecay))
+    return "weight-decay: expected a finite number of at least 0";
+  if (spec.clipNorm && (!isNonNegative(*spec.clipNorm) || *spec.clipNorm == 0))
+    return "clip-norm: expected a finite number above 0";
+  if (!(spec.dropout >= 0 && spec.dropout < 1))
+    return "dropout: expected a rate in [0, 1)";
+  if (spec.fsdpMinSize < 0)
+    return "fsdp-min-size: expected 0 or more elements";
+  return "";
+}

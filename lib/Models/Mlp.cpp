@@ -1,0 +1,263 @@
+//===- Mlp.cpp - Source modules of multi-layer perceptrons ----------------===//
+//
+// The module is written as text, laid out for people, and parsed back where a
+// module is wanted: so what a user reads is what is compiled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Models/Mlp.h"
+
+#include "Strategy.h"
+
+#include "mlir/Parser/Parser.h"
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// Writes one module.
+class MlpPrinter {
+public:
+  explicit MlpPrinter(const MlpSpec &spec)
+      : spec(spec), strategy(spec.strategy), mesh(getMesh(spec, strategy)) {}
+
+  std::string print();
+
+private:
+  void collectArguments();
+  void addArgument(std::string name, std::vector<int64_t> shape,
+                   std::string element, std::string role,
+                   std::string annotations = "");
+  void addParameter(std::string name, int64_t layer, std::vector<int64_t> shape,
+                    std::string init);
+  void printBody();
+  std::string printTraining();
+  std::string printMesh();
+
+  /// The alias of a sharding, declared on first use.
+  std::string getAlias(const DimAxes &axes);
+  std::string getTensor(std::vector<int64_t> shape,
+                        const std::string &element = "f32");
+
+  bool hasStates() const { return spec.optimizer != "sgd"; }
+
+  const MlpSpec &spec;
+  Strategy strategy;
+  MeshSpec mesh;
+  /// Aliases and the shardings they stand for, in order of first use.
+  std::vector<std::pair<std::string, std::string>> aliases;
+  std::vector<std::string> arguments;
+  std::string body;
+};
+
+} // namespace
+
+/// A number as MLIR reads floats: always with a decimal point.
+static std::string printNumber(double value) {
+  std::string text;
+  for (int digits = 1; digits <= 17; ++digits) {
+    text.clear();
+    llvm::raw_string_ostream(text)
+        << llvm::format(("%." + std::to_string(digits) + "g").c_str(), value);
+    if (std::stod(text) == value)
+      break;
+  }
+  if (text.find_first_of(".") == std::string::npos) {
+    size_t exponent = text.find('e');
+    text.insert(exponent == std::string::npos ? text.size() : exponent, ".0");
+  }
+  return text;
+}
+
+std::string MlpPrinter::getTensor(std::vector<int64_t> shape,
+                                  const std::string &element) {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + element + ">";
+}
+
+/// A name for a sharding that says what it does: `rows`, `cols`, ...
+static std::string nameSharding(const DimAxes &axes) {
+  bool first = !axes.empty() && !axes[0].empty();
+  bool second = axes.size() > 1 && !axes[1].empty();
+  if (!first && !second)
+    return axes.size() == 1 ? "replicated_1d" : "replicated";
+  if (axes.size() == 1)
+    return "split_" + llvm::join(axes[0], "_");
+  if (first && second)
+    return llvm::join(axes[0], "_") + "_by_" + llvm::join(axes[1], "_");
+  return first ? "rows_" + llvm::join(axes[0], "_")
+               : "cols_" + llvm::join(axes[1], "_");
+}
+
+std::string MlpPrinter::getAlias(const DimAxes &axes) {
+  std::vector<std::string> dims;
+  for (const std::vector<std::string> &dim : axes) {
+    std::vector<std::string> quoted;
+    for (const std::string &axis : dim)
+      quoted.push_back("\"" + axis + "\"");
+    dims.push_back("{" + llvm::join(quoted, ", ") + "}");
+  }
+  std::string text =
+      "#shardc.sharding<@mesh, [" + llvm::join(dims, ", ") + "]>";
+  std::string name = "#" + nameSharding(axes);
+  if (llvm::none_of(aliases, [&](const auto &it) { return it.first == name; }))
+    aliases.emplace_back(name, text);
+  return name;
+}
+
+void MlpPrinter::addArgument(std::string name, std::vector<int64_t> shape,
+                             std::string element, std::string role,
+                             std::string annotations) {
+  arguments.push_back("%" + name + ": " + getTensor(shape, element) +
+                      " {shardc.role = #shardc." + role + annotations + "}");
+}
+
+void MlpPrinter::addParameter(std::string name, int64_t layer,
+                              std::vector<int64_t> shape, std::string init) {
+  std::string annotations;
+  // Under none and dp, parameters are left to propagation: nothing reaches
+  // them. Elsewhere what is not sharded is replicated on purpose.
+  if (spec.strategy != "none" && spec.strategy != "dp")
+    annotations =
+        ", shardc.sharding = " +
+        getAlias(getParameterAxes(strategy, layer, shape, spec.fsdpMinSize));
+  DimAxes first(shape.size());
+  if (!strategy.stateAxis.empty() && hasStates()) {
+    first[0] = {strategy.stateAxis};
+    annotations += ", shardc.state_sharding = " + getAlias(first);
+  }
+  if (!strategy.gradientAxis.empty()) {
+    first[0] = {strategy.gradientAxis};
+    annotations += ", shardc.grad_sharding = " + getAlias(first);
+  }
+  addArgument(name, shape, "f32", "parameter<\"" + name + "\", " + init + ">",
+              annotations);
+}
+
+void MlpPrinter::collectArguments() {
+  std::string rows, labelRows;
+  bool isClassifier = spec.loss == "softmax_cross_entropy";
+  if (!strategy.rowAxes.empty()) {
+    rows = ", shardc.sharding = " + getAlias({strategy.rowAxes, {}});
+    labelRows = isClassifier
+                    ? ", shardc.sharding = " + getAlias({strategy.rowAxes})
+                    : rows;
+  }
+  addArgument("x", {spec.batchSize, spec.layers.front()}, "f32", "input<\"x\">",
+              rows);
+  if (isClassifier)
+    addArgument("y", {spec.batchSize}, "i32", "label<\"y\">", labelRows);
+  else
+    addArgument("y", {spec.batchSize, spec.layers.back()}, "f32",
+                "label<\"y\">", labelRows);
+
+  // The scale that keeps variances through saturating activations is
+  // Glorot's, through the others He's.
+  bool saturates = spec.activation == "tanh" || spec.activation == "sigmoid";
+  std::string init = saturates ? "glorot_normal" : "he_normal";
+  int64_t numLayers = spec.layers.size() - 1;
+  for (int64_t i = 0; i < numLayers; ++i) {
+    std::string index = std::to_string(i);
+    int64_t size = spec.layers[i + 1];
+    addParameter("w" + index, i, {spec.layers[i], size}, init);
+    addParameter("b" + index, i, {size}, "constant(0.0)");
+    if (spec.layerNorm && i + 1 < numLayers) {
+      addParameter("scale" + index, i, {size}, "constant(1.0)");
+      addParameter("shift" + index, i, {size}, "constant(0.0)");
+    }
+  }
+}
+
+void MlpPrinter::printBody() {
+  llvm::raw_string_ostream os(body);
+  std::string value = "%x";
+  int64_t numLayers = spec.layers.size() - 1;
+  for (int64_t i = 0; i < numLayers; ++i) {
+    std::string index = std::to_string(i);
+    int64_t in = spec.layers[i], out = spec.layers[i + 1];
+    std::string type = getTensor({spec.batchSize, out});
+    auto step = [&](std::string name, std::string text) {
+      os << "    %" << name << index << " = shardc." << text << "\n";
+      value = "%" + name + index;
+    };
+    step("z", "linear " + value + ", %w" + index + ", %b" + index + " : " +
+                  getTensor({spec.batchSize, in}) + ", " +
+                  getTensor({in, out}) + ", " + getTensor({out}) + " -> " +
+                  type);
+    if (i + 1 == numLayers)
+      break;
+    if (spec.layerNorm)
+      step("n", "layer_norm " + value + ", %scale" + index + ", %shift" +
+                    index + " epsilon = 1.0e-6 : " + type + ", " +
+                    getTensor({out}));
+    std::string name =
+        spec.activation == "gelu_tanh" ? "gelu tanh" : spec.activation;
+    step("h", name + " " + value + " : " + type);
+    if (spec.dropout > 0)
+      step("d", "dropout " + value + " rate = " + printNumber(spec.dropout) +
+                    " stream = " + index + " : " + type);
+  }
+  std::string type = getTensor({spec.batchSize, spec.layers.back()});
+  os << "    %loss = shardc." << spec.loss << " " << value << ", %y : " << type;
+  if (spec.loss == "softmax_cross_entropy")
+    os << ", " << getTensor({spec.batchSize}, "i32");
+  os << " -> tensor<f32>\n    return %loss : tensor<f32>\n";
+}
+
+std::string MlpPrinter::printTraining() {
+  std::string text = "#shardc.training<loss = @loss, optimizer = <" +
+                     spec.optimizer +
+                     ", learning_rate = " + printNumber(spec.learningRate);
+  if (spec.optimizer == "momentum")
+    text += ", momentum = " + printNumber(spec.momentum.value_or(0.9));
+  if (spec.weightDecay)
+    text += ", weight_decay = " + printNumber(*spec.weightDecay);
+  text += ">";
+  if (spec.clipNorm)
+    text += ", clip_norm = " + printNumber(*spec.clipNorm);
+  return text + ">";
+}
+
+std::string MlpPrinter::printMesh() {
+  if (mesh.empty())
+    return "";
+  std::vector<std::string> axes;
+  for (const auto &[name, size] : mesh)
+    axes.push_back("\"" + name + "\" = " + std::to_string(size));
+  return "  shardc.mesh @mesh <[" + llvm::join(axes, ", ") + "]>\n\n";
+}
+
+std::string MlpPrinter::print() {
+  collectArguments();
+  printBody();
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  for (const auto &[name, sharding] : aliases)
+    os << name << " = " << sharding << "\n";
+  if (!aliases.empty())
+    os << "\n";
+  os << "module @mlp attributes {\n    shardc.training = " << printTraining()
+     << "} {\n"
+     << printMesh() << "  func.func @loss(\n      "
+     << llvm::join(arguments, ",\n      ") << ") -> tensor<f32> {\n"
+     << body << "  }\n}\n";
+  return text;
+}
+
+std::string shardc::printMlp(const MlpSpec &spec) {
+  return MlpPrinter(spec).print();
+}
+
+OwningOpRef<ModuleOp> shardc::buildMlp(MLIRContext &context,
+                                       const MlpSpec &spec, StringRef name) {
+  context.loadAllAvailableDialects();
+  return parseSourceString<ModuleOp>(printMlp(spec), ParserConfig(&context),
+                                     name);
+}

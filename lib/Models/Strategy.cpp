@@ -1,0 +1,78 @@
+//===- Strategy.cpp - What a sharding strategy annotates ------------------===//
+
+#include "Strategy.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringRef.h"
+
+using namespace shardc;
+
+Strategy::Strategy(const std::string &name) {
+  llvm::StringRef text(name);
+  bool isHybrid = text.starts_with("hsdp");
+  if (isHybrid)
+    rowAxes = {"replica", "shard"};
+  else if (name != "none" && name != "tp")
+    rowAxes = {"data"};
+  if (isHybrid)
+    parameterAxis = "shard";
+  else if (text.starts_with("fsdp"))
+    parameterAxis = "data";
+  if (name == "tp" || text.ends_with("+tp"))
+    modelAxis = "model";
+  if (name == "zero1" || name == "zero2")
+    stateAxis = "data";
+  if (name == "zero2")
+    gradientAxis = "data";
+}
+
+std::vector<std::string> Strategy::getAxes() const {
+  std::vector<std::string> axes = rowAxes;
+  if (!modelAxis.empty())
+    axes.push_back(modelAxis);
+  return axes;
+}
+
+DimAxes shardc::getParameterAxes(const Strategy &strategy, int64_t layer,
+                                 const std::vector<int64_t> &shape,
+                                 int64_t fsdpMinSize) {
+  DimAxes axes(shape.size());
+  bool isColumn = layer % 2 == 0;
+  bool isBias = shape.size() == 1;
+  // Columns of even layers meet the rows of the odd ones that follow; a bias
+  // is added where its layer's columns are.
+  size_t modelDim = isBias || !isColumn ? 0 : 1;
+  bool onModel = !strategy.modelAxis.empty() && (!isBias || isColumn);
+  if (onModel)
+    axes[modelDim].push_back(strategy.modelAxis);
+  if (strategy.parameterAxis.empty())
+    return axes;
+  int64_t size = 1;
+  for (int64_t dim : shape)
+    size *= dim;
+  if (size < fsdpMinSize)
+    return axes;
+  if (strategy.modelAxis.empty())
+    axes[0].push_back(strategy.parameterAxis);
+  else if (!isBias)
+    axes[1 - modelDim].push_back(strategy.parameterAxis);
+  return axes;
+}
+
+MeshSpec shardc::getMesh(const MlpSpec &spec, const Strategy &strategy) {
+  MeshSpec mesh = spec.mesh;
+  std::vector<std::string> axes = strategy.getAxes();
+  if (mesh.empty()) {
+    // Eight devices: 8, 4x2 or 2x2x2; hsdp 2x4.
+    static const std::vector<int64_t> sizes[] = {{}, {8}, {4, 2}, {2, 2, 2}};
+    for (auto [axis, size] : llvm::zip(axes, sizes[axes.size()]))
+      mesh.emplace_back(axis, size);
+    if (spec.strategy == "hsdp")
+      std::swap(mesh[0].second, mesh[1].second);
+    return mesh;
+  }
+  for (const std::string &axis : axes)
+    if (llvm::none_of(mesh, [&](const auto &it) { return it.first == axis; }))
+      mesh.emplace_back(axis, 1);
+  return mesh;
+}

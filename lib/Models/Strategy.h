@@ -1,0 +1,46 @@
+//===- Strategy.h - What a sharding strategy annotates ----------*- C++ -*-===//
+//
+// Maps the arguments of an MLP's loss function to shardings, as text.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_MODELS_STRATEGY_H
+#define SHARDC_LIB_MODELS_STRATEGY_H
+
+#include "shardc/Models/Mlp.h"
+
+namespace shardc {
+
+/// What a strategy consists of.
+struct Strategy {
+  explicit Strategy(const std::string &name);
+
+  /// Axes of the rows of inputs and labels, major to minor.
+  std::vector<std::string> rowAxes;
+  /// Axis of dimension 0 of parameters at rest; empty: none.
+  std::string parameterAxis;
+  /// Axis that alternates between columns and rows of weights; empty: none.
+  std::string modelAxis;
+  /// Axis of dimension 0 of states (ZeRO-1) and gradients (ZeRO-2).
+  std::string stateAxis;
+  std::string gradientAxis;
+
+  /// Axes that the mesh must have, in the order in which they are declared.
+  std::vector<std::string> getAxes() const;
+};
+
+/// The axes of each dimension.
+using DimAxes = std::vector<std::vector<std::string>>;
+
+/// A sharding of a parameter at rest. `layer` counts from 0; `shape` has one
+/// (bias, scale) or two dimensions.
+DimAxes getParameterAxes(const Strategy &strategy, int64_t layer,
+                         const std::vector<int64_t> &shape,
+                         int64_t fsdpMinSize);
+
+/// The mesh of `spec` with the axes that its strategy needs.
+MeshSpec getMesh(const MlpSpec &spec, const Strategy &strategy);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_MODELS_STRATEGY_H

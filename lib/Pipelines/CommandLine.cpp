@@ -1,0 +1,47 @@
+//===- CommandLine.cpp - Compile options as flags -------------------------===//
+
+#include "shardc/Pipelines/CommandLine.h"
+
+#include "shardc/Support/MeshSpec.h"
+#include "shardc/Support/Suggest.h"
+
+using namespace llvm;
+using namespace shardc;
+
+CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
+    : mesh("mesh", cl::cat(category), cl::value_desc("data=4,model=2"),
+           cl::desc("Replace the sizes of the mesh's axes")),
+      rules("rules", cl::cat(category),
+            cl::value_desc("batch=data,hidden=model,embed="),
+            cl::desc("Mesh axes of the logical axis names")),
+      target("target", cl::cat(category), cl::value_desc("cpu"),
+             cl::init("cpu"),
+             cl::desc("What to generate code for; cpu is x86-64-v3")),
+      dumpDir("shardc-dump-dir", cl::cat(category), cl::value_desc("directory"),
+              cl::desc("Write the IR after each phase into this directory")),
+      batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
+                cl::init(0),
+                cl::desc("Replace the global batch size (0: keep it)")) {}
+
+CompileOptions CompileOptionsFlags::get() const {
+  CompileOptions options;
+  options.mesh = mesh;
+  options.rules = rules;
+  options.target = target;
+  options.dumpDir = dumpDir;
+  options.batchSize = batchSize;
+  return options;
+}
+
+std::string CompileOptionsFlags::check() const {
+  std::string error;
+  if (!mesh.empty() && !parseMeshSpec(mesh, error))
+    return "--mesh: " + error;
+  if (target != "cpu")
+    return "--target: unknown target '" + target + "'" +
+           suggest(target, {"cpu"});
+  if (batchSize < 0)
+    return "--batch-size: expected 0 or more, found " +
+           std::to_string(batchSize);
+  return "";
+}

@@ -1,0 +1,66 @@
+//===- PhaseEnd.cpp - What happens between phases -------------------------===//
+
+#include "PhaseEnd.h"
+
+#include "shardc/Pipelines/Phases.h"
+
+#include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/Path.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+
+namespace {
+
+class PhaseEndPass : public PassWrapper<PhaseEndPass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PhaseEndPass)
+
+  PhaseEndPass(int index, std::string dumpDir)
+      : index(index), dumpDir(std::move(dumpDir)) {}
+
+  StringRef getName() const override { return "PhaseEnd"; }
+
+  void runOnOperation() override {
+    const shardc::Phase &phase = shardc::getPhases()[index];
+    ModuleOp module = getOperation();
+    // The dump comes first: it helps most where the contract is broken.
+    if (!dumpDir.empty() && failed(dump(module, phase)))
+      return signalPassFailure();
+    if (failed(phase.verify(module))) {
+      module.emitError("phase '")
+          << phase.name << "' broke its contract: " << phase.contract;
+      return signalPassFailure();
+    }
+    markAllAnalysesPreserved();
+  }
+
+private:
+  LogicalResult dump(ModuleOp module, const shardc::Phase &phase) {
+    if (std::error_code error = llvm::sys::fs::create_directories(dumpDir))
+      return module.emitError("cannot make the directory '")
+             << dumpDir << "': " << error.message();
+    SmallString<128> path(dumpDir);
+    std::string number = std::to_string(index + 1);
+    llvm::sys::path::append(path, std::string(number.size() < 2, '0') + number +
+                                      "-" + phase.name + ".mlir");
+    std::string error;
+    std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &error);
+    if (!file)
+      return module.emitError(error);
+    module.print(file->os());
+    file->keep();
+    return success();
+  }
+
+  int index;
+  std::string dumpDir;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> shardc::createPhaseEndPass(int index,
+                                                 std::string dumpDir) {
+  return std::make_unique<PhaseEndPass>(index, std::move(dumpDir));
+}

@@ -1,0 +1,117 @@
+//===- Phases.cpp - The phases of the compiler ----------------------------===//
+//
+// The table, and the passes of each phase with the reason for each.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Pipelines/Phases.h"
+
+#include "Contracts.h"
+#include "PhaseEnd.h"
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Transforms/Passes.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static void buildImport(OpPassManager &manager, const CompileOptions &options) {
+  ImportPassOptions import;
+  import.mesh = options.mesh;
+  import.rules = options.rules;
+  import.batch = options.batchSize;
+  manager.addPass(createImportPass(import));
+}
+
+static void buildDifferentiate(OpPassManager &manager, const CompileOptions &) {
+  // Decomposes the composites itself, because the evaluation program wants to
+  // see which loss it is, and cleans up after itself: merging the constants
+  // that it leaves apart would tie shardings of unrelated values to each other.
+  manager.addPass(createDifferentiatePass());
+}
+
+static void buildPropagate(OpPassManager &manager, const CompileOptions &) {
+  manager.addPass(createPropagatePass());
+}
+
+static void buildPartition(OpPassManager &manager, const CompileOptions &) {
+  // What moves is first said on the global program, where it can be priced.
+  manager.addPass(createInsertReshardsPass());
+  manager.addPass(createPartitionPass());
+}
+
+static void buildCollectives(OpPassManager &manager, const CompileOptions &) {
+  manager.addPass(createCombineCollectivesPass());
+}
+
+static void buildKernels(OpPassManager &manager, const CompileOptions &) {
+  // The library's products come first: fusion then takes the rest.
+  manager.addPass(createFormGemmsPass());
+  manager.addPass(createFuseKernelsPass());
+}
+
+static void buildSchedule(OpPassManager &manager, const CompileOptions &) {
+  manager.addPass(createSchedulePass());
+}
+
+static void buildMemory(OpPassManager &manager, const CompileOptions &) {
+  manager.addPass(createPlanMemoryPass());
+}
+
+static constexpr Phase phases[] = {
+    {"import", "one verified module; logical axes resolved to mesh axes",
+     buildImport, verifyImported},
+    {"differentiate",
+     "@train_step (forward, backward, update) and @evaluate over the core",
+     buildDifferentiate, verifyDifferentiated},
+    {"propagate", "every op has an assignment, every argument a sharding",
+     buildPropagate, verifyPropagated},
+    {"partition", "local tensors, explicit collectives, padding masked",
+     buildPartition, verifyPartitioned},
+    {"collectives", "collectives of one kind over the same axes are one op",
+     buildCollectives, verifyPartitioned},
+    {"kernels", "compute is in fused kernels and library GEMMs", buildKernels,
+     verifyOutlined},
+    {"schedule", "the order of ops is the order of execution", buildSchedule,
+     verifyOutlined},
+    {"memory", "every buffer has its place in the arena", buildMemory,
+     verifyPlanned},
+};
+
+ArrayRef<Phase> shardc::getPhases() { return phases; }
+
+int shardc::getPhaseIndex(StringRef name) {
+  for (auto [index, phase] : llvm::enumerate(getPhases()))
+    if (phase.name == name)
+      return index;
+  return -1;
+}
+
+std::string shardc::listPhases() {
+  return llvm::join(
+      llvm::map_range(getPhases(),
+                      [](const Phase &phase) { return phase.name.str(); }),
+      ", ");
+}
+
+void shardc::buildPhases(OpPassManager &manager, int first, int last,
+                         const CompileOptions &options) {
+  for (int index = first; index <= last; ++index) {
+    getPhases()[index].build(manager, options);
+    manager.addPass(createPhaseEndPass(index, options.dumpDir));
+  }
+}
+
+void shardc::registerShardcDialects(DialectRegistry &registry) {
+  registry.insert<ShardcDialect, func::FuncDialect>();
+}
+
+void shardc::registerAllShardcPasses() {
+  registerShardcPasses();
+  registerCSEPass();
+  registerCanonicalizerPass();
+}

@@ -1,0 +1,26 @@
+"""How lit finds and runs shardc's tests. Needs the build's lit.site.cfg.py."""
+
+import os
+
+import lit.formats
+
+config.name = "shardc"
+config.test_format = lit.formats.ShTest(execute_external=False)
+config.test_source_root = os.path.dirname(__file__)
+config.suffixes = [".mlir", ".test"]
+config.excludes = ["Inputs", "golden", "unit", "tools", "lit.cfg.py"]
+
+# Tools are found on PATH: this build's first, then LLVM's (FileCheck, not, ...).
+config.environment["PATH"] = os.pathsep.join(
+    [config.shardc_bin, config.llvm_bin, os.environ.get("PATH", "")]
+)
+config.substitutions += [
+    ("%golden", os.path.join(config.test_source_root, "golden")),
+    ("%examples", os.path.join(config.shardc_source, "examples")),
+    ("%data", os.path.join(config.shardc_source, "runtime", "data")),
+    ("%python", config.python),
+]
+
+# The GPU backends announce themselves by their library in the build.
+if os.path.exists(os.path.join(config.shardc_bin, "shardc-run")):
+    config.available_features.add("shardc-run")

@@ -1,0 +1,93 @@
+//===- shardc-opt.cpp - Passes and phases on textual IR -------------------===//
+//
+// mlir-opt with the dialects and passes of shardc, and the phases of the
+// compiler as --compile-to and --compile-from.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Pipelines/CommandLine.h"
+#include "shardc/Pipelines/Phases.h"
+#include "shardc/Support/Suggest.h"
+
+#include "mlir/Support/FileUtilities.h"
+#include "mlir/Tools/mlir-opt/MlirOptMain.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static llvm::cl::OptionCategory category("shardc options");
+
+static llvm::cl::opt<std::string>
+    compileTo("compile-to", llvm::cl::cat(category),
+              llvm::cl::value_desc("phase"),
+              llvm::cl::desc("Run the phases up to and including this one"));
+static llvm::cl::opt<std::string>
+    compileFrom("compile-from", llvm::cl::cat(category),
+                llvm::cl::value_desc("phase"),
+                llvm::cl::desc("The input is what --compile-to=PHASE printed"));
+
+static int fail(ExitCode code, const llvm::Twine &message) {
+  llvm::errs() << "shardc-opt: error: " << message << '\n';
+  return static_cast<int>(code);
+}
+
+/// Reads a phase's name; -1 if `name` is empty, -2 with a message if unknown.
+static int readPhase(llvm::StringRef flag, const std::string &name) {
+  if (name.empty())
+    return -1;
+  int index = getPhaseIndex(name);
+  if (index >= 0)
+    return index;
+  std::vector<std::string> names;
+  for (const Phase &phase : getPhases())
+    names.push_back(phase.name.str());
+  fail(ExitCode::Usage,
+       "--" + flag + ": unknown phase '" + name + "'" + suggest(name, names));
+  return -2;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM initLLVM(argc, argv);
+  CompileOptionsFlags flags(category);
+  DialectRegistry registry;
+  registerShardcDialects(registry);
+  registerAllShardcPasses();
+  auto [inputFile, outputFile] = registerAndParseCLIOptions(
+      argc, argv, "shardc's passes and phases on textual IR\n", registry);
+
+  if (std::string error = flags.check(); !error.empty())
+    return fail(ExitCode::Usage, error);
+  int from = readPhase("compile-from", compileFrom);
+  int to = readPhase("compile-to", compileTo);
+  if (from == -2 || to == -2)
+    return static_cast<int>(ExitCode::Usage);
+  if (from >= 0 && to < 0)
+    return fail(ExitCode::Usage, "--compile-from needs --compile-to");
+  if (to >= 0 && from > to)
+    return fail(ExitCode::Usage, "--compile-from=" + compileFrom +
+                                     " comes after --compile-to=" + compileTo);
+
+  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
+  MlirOptMainConfig passes = config;
+  CompileOptions options = flags.get();
+  config.setPassPipelineSetupFn([&](PassManager &manager) {
+    if (to >= 0)
+      buildPhases(manager, from + 1, to, options);
+    return passes.setupPassPipeline(manager);
+  });
+
+  std::string error;
+  std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputFile, &error);
+  if (!input)
+    return fail(ExitCode::InvalidInput, error);
+  std::unique_ptr<llvm::ToolOutputFile> output =
+      openOutputFile(outputFile, &error);
+  if (!output)
+    return fail(ExitCode::Usage, error);
+  if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
+    return static_cast<int>(ExitCode::InvalidInput);
+  output->keep();
+  return 0;
+}
