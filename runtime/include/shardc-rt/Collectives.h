@@ -1,0 +1,76 @@
+//===- Collectives.h - The interface of collectives -------------*- C++ -*-===//
+//
+// One interface for every way of moving data between devices. A backend
+// prepares a collective once, when a plan is loaded, and then runs it every
+// step; cts/ holds the tests that every backend passes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_COLLECTIVES_H
+#define SHARDC_RT_COLLECTIVES_H
+
+#include "shardc-rt/Mesh.h"
+#include "shardc-rt/Plan.h"
+
+#include "absl/status/statusor.h"
+
+#include <memory>
+#include <vector>
+
+namespace shardc::rt {
+
+/// One tensor of a collective: shapes as in `CollectiveItem`, and where it lies
+/// on each device that this process holds, by device number.
+struct CollectiveTensor {
+  DType dtype;
+  std::vector<int64_t> inShape;
+  std::vector<int64_t> outShape;
+  int dim = 0;
+  int splitDim = -1;
+  std::vector<const void *> in;
+  std::vector<void *> out;
+};
+
+/// A collective over all groups that `axes` form.
+struct CollectiveSpec {
+  CollectiveKind kind;
+  Reduction reduction = Reduction::Sum;
+  std::vector<int> axes;
+  std::vector<int> targetAxes; ///< CollectivePermute.
+  std::vector<CollectiveTensor> tensors;
+};
+
+/// A collective that is ready to run. It consists of independent tasks; when
+/// all have run, all results are complete. Tasks may run on any threads, and
+/// their number and results do not depend on how many there are.
+class PreparedCollective {
+public:
+  virtual ~PreparedCollective() = default;
+  virtual int64_t numTasks() const = 0;
+  /// Runs task `task` in [0, numTasks()). Every device must have finished
+  /// writing its operands.
+  virtual absl::Status runTask(int64_t task) = 0;
+};
+
+/// A way of moving data between the devices of a mesh.
+class Collectives {
+public:
+  virtual ~Collectives() = default;
+  /// InvalidArgument: element type or shapes that the kind does not support.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  prepare(const Mesh &mesh, CollectiveSpec spec) = 0;
+};
+
+/// Collectives between virtual devices of one process: peers' buffers are read
+/// directly. Reductions add in the order of the group, in f32 for bf16.
+std::unique_ptr<Collectives> createInProcessCollectives();
+
+/// Bytes that each device sends (design: ring algorithms): all-reduce
+/// 2(n-1)/n·S, all-gather (n-1)/n·S_out, reduce-scatter (n-1)/n·S_in,
+/// all-to-all (n-1)/n·S_local, permute S_local, of padded sizes summed over the
+/// tensors; fractions are rounded up once per collective.
+uint64_t wireBytes(const Mesh &mesh, const CollectiveSpec &spec);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_COLLECTIVES_H

@@ -1,0 +1,200 @@
+//===- Plan.h - A verified executable plan ----------------------*- C++ -*-===//
+//
+// What `shardc-compile` writes and an Executor runs. A Plan exists only after
+// its file has been verified: every index, range and shape in it is sound. The
+// machine code that it carries is trusted as an executable is.
+// The format is described in docs/PlanFormat.md.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_PLAN_H
+#define SHARDC_RT_PLAN_H
+
+#include "shardc-rt/DType.h"
+#include "shardc-rt/Initialize.h"
+#include "shardc-rt/Mesh.h"
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shardc::rt {
+
+enum class Role : int8_t { Parameter, State, Input, Label };
+enum class Part : int8_t { Forward, Backward, Update };
+enum class CollectiveKind : int8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  CollectivePermute
+};
+enum class Reduction : int8_t { Sum, Max };
+enum class Activation : int8_t { None, Relu };
+enum class MemoryKind : int8_t {
+  Parameters,
+  Gradients,
+  OptimizerStates,
+  Activations,
+  Inputs,
+  Workspace
+};
+
+absl::string_view toString(Role role);
+absl::string_view toString(Part part);
+/// "all_reduce", "all_gather", ...
+absl::string_view toString(CollectiveKind kind);
+absl::string_view toString(MemoryKind kind);
+
+/// A tensor that outlives a step.
+struct TensorSpec {
+  std::string name;
+  Role role;
+  DType dtype;
+  std::vector<int64_t> shape; ///< Global.
+  Sharding sharding;
+  InitializerSpec initializer; ///< Parameters and states.
+  std::string parameter;       ///< States: whose they are; may be empty.
+  int64_t labelClasses = 0;    ///< Labels are in [0, labelClasses); 0: any.
+  uint64_t offset = 0;         ///< Bytes into the arena.
+  uint64_t bytes = 0;          ///< Of the local shard, padding included.
+};
+
+/// A region of each device's arena.
+struct BufferSpec {
+  uint64_t offset;
+  uint64_t bytes;
+  DType dtype;
+  std::vector<int64_t> shape; ///< Local, padding included.
+};
+
+struct LaunchCommand {
+  uint32_t kernel;
+  std::vector<uint32_t> buffers;
+  int64_t extent;
+  int64_t grain;
+};
+
+struct GemmCommand {
+  uint32_t a, b, c;
+  int32_t bias; ///< Negative: none.
+  int64_t batch, m, n, k;
+  bool transposeA, transposeB, accumulate;
+  Activation activation;
+};
+
+struct CollectiveItem {
+  uint32_t in, out;
+  int32_t dim;
+  int32_t splitDim;
+};
+
+struct CollectiveCommand {
+  CollectiveKind kind;
+  Reduction reduction;
+  std::vector<int> axes;
+  std::vector<int> targetAxes;
+  std::vector<CollectiveItem> items;
+  uint32_t report;
+};
+
+struct CopyCommand {
+  uint32_t in, out;
+};
+
+struct Command {
+  std::variant<LaunchCommand, GemmCommand, CollectiveCommand, CopyCommand>
+      operation;
+  Part part;
+  std::string source; ///< "file:line:col" in the model.
+};
+
+/// One line of the communication report; bytes per device.
+struct CollectiveReport {
+  CollectiveKind kind;
+  std::vector<std::string> axes;
+  int64_t groupSize;
+  uint64_t bytes;
+  uint64_t wireBytes;
+  Part part;
+  std::string source;
+  std::string cause;
+};
+
+struct ResultSpec {
+  std::string name;
+  uint32_t buffer;
+  std::vector<int64_t> shape; ///< Global.
+  Sharding sharding;
+};
+
+/// One entry point: "train_step" or "evaluate".
+struct ProgramSpec {
+  std::string name;
+  std::vector<BufferSpec> buffers;
+  std::vector<Command> commands;
+  std::vector<ResultSpec> results;
+  std::vector<CollectiveReport> collectives;
+  uint64_t wireBytes;
+  uint64_t matmulFlops;
+  uint64_t peakBytes;
+};
+
+struct MemoryReport {
+  struct Entry {
+    MemoryKind kind;
+    uint64_t bytes;
+  };
+  struct Largest {
+    std::string name;
+    uint64_t bytes;
+    MemoryKind kind;
+    std::string source;
+  };
+  std::vector<Entry> entries;
+  std::vector<Largest> largest;
+};
+
+/// Immutable; safe to share between threads and executors.
+class Plan {
+public:
+  /// Reads and verifies a file. NotFound if it cannot be opened, otherwise as
+  /// `parse`.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Plan>>
+  loadFile(const std::string &path);
+
+  /// Verifies the bytes of a plan. DataLoss: not a plan, damaged, or of another
+  /// version. Unavailable: this CPU lacks a feature that the plan needs.
+  [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Plan>>
+  parse(std::string bytes);
+
+  /// The tensor `name`, or null.
+  const TensorSpec *findTensor(absl::string_view name) const;
+  /// The program `name`, or null.
+  const ProgramSpec *findProgram(absl::string_view name) const;
+
+  std::string producer;
+  std::string model;
+  uint64_t fingerprint = 0;
+  std::string cpuTarget;
+  Mesh mesh;
+  int64_t batchSize = 0;
+  std::vector<TensorSpec> tensors;
+  std::vector<ProgramSpec> programs;
+  std::vector<std::string> kernels;
+  std::string code; ///< An ELF shared object.
+  uint64_t arenaBytes = 0;
+  uint32_t alignment = 64;
+  MemoryReport memory;
+};
+
+/// The format version that this runtime reads.
+inline constexpr uint32_t planVersion = 1;
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_PLAN_H

@@ -1,0 +1,37 @@
+//===- Gemm.h - Matrix products through oneDNN ------------------*- C++ -*-===//
+//
+// A product is cut into tiles by its shape alone, so that any number of workers
+// gives the same bits; a tile is one call of oneDNN, which runs on the calling
+// thread (the workers set OpenMP to one thread).
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CPU_GEMM_H
+#define SHARDC_RT_SRC_BACKENDS_CPU_GEMM_H
+
+#include "shardc-rt/DType.h"
+#include "shardc-rt/Plan.h"
+
+#include "absl/status/statusor.h"
+
+#include <memory>
+
+namespace shardc::rt {
+
+/// A matrix product, ready to run on any device. Thread-safe.
+class PreparedGemm {
+public:
+  /// Unimplemented if oneDNN cannot compute it on this CPU.
+  static absl::StatusOr<std::unique_ptr<PreparedGemm>>
+  prepare(const GemmCommand &command, DType dtype);
+  virtual ~PreparedGemm() = default;
+
+  virtual int64_t numTiles() const = 0;
+  /// Computes tile `tile`; `bias` may be null when there is none.
+  virtual void run(const void *a, const void *b, const void *bias, void *c,
+                   int64_t tile) const = 0;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_BACKENDS_CPU_GEMM_H

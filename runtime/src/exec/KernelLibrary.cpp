@@ -1,0 +1,58 @@
+//===- KernelLibrary.cpp - A plan's machine code, loaded
+//-------------------===//
+
+#include "exec/KernelLibrary.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cerrno>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace shardc::rt;
+
+KernelLibrary::~KernelLibrary() {
+  if (handle)
+    dlclose(handle);
+}
+
+absl::StatusOr<std::unique_ptr<KernelLibrary>>
+KernelLibrary::load(const Plan &plan) {
+  std::unique_ptr<KernelLibrary> library(new KernelLibrary);
+  if (plan.kernels.empty())
+    return library;
+  int file = memfd_create("shardc-kernels", MFD_CLOEXEC);
+  if (file < 0)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("cannot hold the plan's machine code in memory: ",
+                     std::strerror(errno)));
+  size_t written = 0;
+  while (written < plan.code.size()) {
+    ssize_t count =
+        write(file, plan.code.data() + written, plan.code.size() - written);
+    if (count <= 0) {
+      int error = errno;
+      close(file);
+      return absl::ResourceExhaustedError(
+          absl::StrCat("cannot hold the plan's machine code in memory: ",
+                       std::strerror(error)));
+    }
+    written += count;
+  }
+  library->handle = dlopen(absl::StrCat("/proc/self/fd/", file).c_str(),
+                           RTLD_NOW | RTLD_LOCAL);
+  close(file);
+  if (!library->handle)
+    return absl::DataLossError(
+        absl::StrCat("the plan's machine code does not load: ", dlerror()));
+  for (const std::string &name : plan.kernels) {
+    void *symbol = dlsym(library->handle, name.c_str());
+    if (!symbol)
+      return absl::DataLossError(
+          absl::StrCat("the plan's machine code has no kernel \"", name, "\""));
+    library->kernels.push_back(reinterpret_cast<KernelFunction>(symbol));
+  }
+  return library;
+}

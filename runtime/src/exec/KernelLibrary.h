@@ -1,0 +1,37 @@
+//===- KernelLibrary.h - A plan's machine code, loaded ----------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_EXEC_KERNELLIBRARY_H
+#define SHARDC_RT_SRC_EXEC_KERNELLIBRARY_H
+
+#include "shardc-rt/Plan.h"
+
+#include "absl/status/statusor.h"
+
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+namespace shardc::rt {
+
+/// The ABI of generated kernels (docs/PlanFormat.md).
+using KernelFunction = void (*)(void *const *buffers, const int64_t *context,
+                                int64_t begin, int64_t end);
+
+/// The shared object of a plan, loaded from memory; unloads with it.
+class KernelLibrary {
+public:
+  /// DataLoss if it does not load or lacks a kernel.
+  static absl::StatusOr<std::unique_ptr<KernelLibrary>> load(const Plan &plan);
+  ~KernelLibrary();
+
+  KernelFunction kernel(uint32_t index) const { return kernels[index]; }
+
+private:
+  KernelLibrary() = default;
+  void *handle = nullptr;
+  std::vector<KernelFunction> kernels;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_KERNELLIBRARY_H

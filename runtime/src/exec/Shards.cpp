@@ -1,0 +1,60 @@
+//===- Shards.cpp - Between global arrays and shards
+//-----------------------===//
+
+#include "exec/Shards.h"
+
+#include <cstring>
+
+using namespace shardc::rt;
+
+/// Calls copy(global offset, local offset, bytes) for every run of elements
+/// that is contiguous on both sides.
+template <typename Copy>
+static void forEachRun(const Shard &shard, DType dtype,
+                       absl::Span<const int64_t> global, Copy copy) {
+  int rank = global.size();
+  for (int64_t size : shard.valid)
+    if (size == 0)
+      return;
+  // The trailing dimensions that the shard holds whole join the run.
+  int64_t width = byteSize(dtype), run = width;
+  int last = rank;
+  while (last > 0) {
+    --last;
+    run *= shard.valid[last];
+    if (shard.valid[last] != global[last] || shard.local[last] != global[last])
+      break;
+  }
+  std::vector<int64_t> index(rank);
+  for (;;) {
+    int64_t from = 0, to = 0;
+    for (int dim = 0; dim < rank; ++dim) {
+      from = from * global[dim] + shard.start[dim] + index[dim];
+      to = to * shard.local[dim] + index[dim];
+    }
+    copy(from * width, to * width, run);
+    int dim = last - 1;
+    while (dim >= 0 && ++index[dim] == shard.valid[dim])
+      index[dim--] = 0;
+    if (dim < 0)
+      return;
+  }
+}
+
+void shardc::rt::scatterShard(const Shard &shard, DType dtype,
+                              absl::Span<const int64_t> global,
+                              const void *array, void *local) {
+  forEachRun(shard, dtype, global, [&](int64_t from, int64_t to, int64_t run) {
+    std::memcpy(static_cast<char *>(local) + to,
+                static_cast<const char *>(array) + from, run);
+  });
+}
+
+void shardc::rt::gatherShard(const Shard &shard, DType dtype,
+                             absl::Span<const int64_t> global,
+                             const void *local, void *array) {
+  forEachRun(shard, dtype, global, [&](int64_t from, int64_t to, int64_t run) {
+    std::memcpy(static_cast<char *>(array) + from,
+                static_cast<const char *>(local) + to, run);
+  });
+}

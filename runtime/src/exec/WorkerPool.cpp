@@ -1,0 +1,92 @@
+//===- WorkerPool.cpp - Threads that run one job together
+//------------------===//
+
+#include "exec/WorkerPool.h"
+
+#include <omp.h>
+
+using namespace shardc::rt;
+
+/// Turns of the spinning wait before a thread gives up its core, and before an
+/// idle one sleeps. A turn is some tens of nanoseconds.
+static constexpr int spinsBeforeYield = 2000;
+static constexpr int yieldsBeforeSleep = 200;
+
+static void pause() {
+#if defined(__x86_64__)
+  __builtin_ia32_pause();
+#endif
+}
+
+WorkerPool::WorkerPool(int workers) : workers(workers) {
+  for (int worker = 1; worker < workers; ++worker)
+    threads.emplace_back([this, worker] { work(worker); });
+}
+
+WorkerPool::~WorkerPool() {
+  {
+    std::lock_guard<std::mutex> lock(sleepMutex);
+    ending = true;
+  }
+  wake.notify_all();
+  for (std::thread &thread : threads)
+    thread.join();
+}
+
+uint64_t WorkerPool::waitForJob(uint64_t last) {
+  auto ready = [&] { return ending || jobNumber.load() != last; };
+  for (int turn = 0; turn < spinsBeforeYield && !ready(); ++turn)
+    pause();
+  for (int turn = 0; turn < yieldsBeforeSleep && !ready(); ++turn)
+    std::this_thread::yield();
+  if (!ready()) {
+    std::unique_lock<std::mutex> lock(sleepMutex);
+    wake.wait(lock, ready);
+  }
+  return ending ? 0 : jobNumber.load();
+}
+
+void WorkerPool::work(int worker) {
+  // oneDNN inside a worker uses that worker alone.
+  omp_set_num_threads(1);
+  uint64_t number = 0;
+  while ((number = waitForJob(number)) != 0) {
+    (*job)(worker);
+    barrier();
+  }
+}
+
+void WorkerPool::run(const std::function<void(int)> &newJob) {
+  std::lock_guard<std::mutex> running(runMutex);
+  // The caller's own setting comes back afterwards.
+  int callerThreads = omp_get_max_threads();
+  omp_set_num_threads(1);
+  if (workers > 1) {
+    {
+      std::lock_guard<std::mutex> lock(sleepMutex);
+      job = &newJob;
+      jobNumber.fetch_add(1);
+    }
+    wake.notify_all();
+  }
+  newJob(0);
+  if (workers > 1)
+    barrier();
+  omp_set_num_threads(callerThreads);
+}
+
+void WorkerPool::barrier() {
+  if (workers == 1)
+    return;
+  uint64_t current = phase.load(std::memory_order_relaxed);
+  if (arrived.fetch_add(1, std::memory_order_acq_rel) + 1 == workers) {
+    arrived.store(0, std::memory_order_relaxed);
+    phase.store(current + 1, std::memory_order_release);
+    return;
+  }
+  for (int turn = 0; phase.load(std::memory_order_acquire) == current; ++turn)
+    if (turn < spinsBeforeYield)
+      pause();
+    else
+      std::this_thread::yield();
+}

@@ -1,0 +1,56 @@
+//===- WorkerPool.h - Threads that run one job together ---------*- C++ -*-===//
+//
+// The caller is worker 0; the others wait, first spinning (a small step is
+// over in the time that waking a thread takes), then asleep. Within a job the
+// workers meet at barriers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_EXEC_WORKERPOOL_H
+#define SHARDC_RT_SRC_EXEC_WORKERPOOL_H
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <mutex>
+#include <thread>
+#include <vector>
+
+namespace shardc::rt {
+
+class WorkerPool {
+public:
+  explicit WorkerPool(int workers);
+  ~WorkerPool();
+
+  int size() const { return workers; }
+
+  /// Runs `job(worker)` on every worker and returns when all have finished.
+  /// One job at a time: a second caller waits.
+  void run(const std::function<void(int)> &job);
+
+  /// Waits until every worker has come here. Only within a job.
+  void barrier();
+
+private:
+  void work(int worker);
+  /// The number of the next job, once it is there; 0 when the pool ends.
+  uint64_t waitForJob(uint64_t last);
+
+  const int workers;
+  std::vector<std::thread> threads;
+  std::mutex runMutex;
+
+  std::mutex sleepMutex;
+  std::condition_variable wake;
+  std::atomic<uint64_t> jobNumber{0};
+  std::atomic<bool> ending{false};
+  const std::function<void(int)> *job = nullptr;
+
+  alignas(64) std::atomic<int> arrived{0};
+  alignas(64) std::atomic<uint64_t> phase{0};
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_WORKERPOOL_H

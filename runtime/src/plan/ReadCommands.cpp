@@ -1,0 +1,271 @@
+//===- ReadCommands.cpp - Commands and the buffers they name
+//---------------===//
+
+#include "plan/ReadPlan.h"
+
+#include "shardc-rt/HostArray.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+using namespace shardc::rt;
+
+namespace {
+
+/// Reads the commands of one program.
+class CommandReader {
+public:
+  CommandReader(const Plan &plan, ProgramSpec &program)
+      : plan(plan), program(program) {}
+
+  absl::Status read(const fb::Command &file);
+
+private:
+  template <typename... Args>
+  absl::Status bad(const Args &...args) const {
+    return absl::DataLossError(
+        absl::StrCat("program \"", program.name, "\", command ",
+                     program.commands.size(), ": ", args...));
+  }
+
+  absl::Status checkBuffer(uint32_t buffer) const {
+    if (buffer >= program.buffers.size())
+      return bad("buffer ", buffer, " of ", program.buffers.size());
+    return absl::OkStatus();
+  }
+
+  /// Whether the regions of two buffers share bytes.
+  bool overlap(uint32_t a, uint32_t b) const {
+    const BufferSpec &x = program.buffers[a], &y = program.buffers[b];
+    return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+  }
+
+  absl::Status readLaunch(const fb::Launch &file, LaunchCommand &launch) const;
+  absl::Status readGemm(const fb::Gemm &file, GemmCommand &gemm) const;
+  absl::Status readCollective(const fb::Collective &file,
+                              CollectiveCommand &collective) const;
+  absl::Status readAxes(const flatbuffers::Vector<uint16_t> *file,
+                        std::vector<int> &axes) const;
+  absl::Status checkItem(const CollectiveCommand &collective,
+                         const CollectiveItem &item) const;
+  absl::Status readCopy(const fb::Copy &file, CopyCommand &copy) const;
+
+  const Plan &plan;
+  ProgramSpec &program;
+};
+
+} // namespace
+
+absl::Status CommandReader::readLaunch(const fb::Launch &file,
+                                       LaunchCommand &launch) const {
+  launch.kernel = file.kernel();
+  launch.extent = file.extent();
+  launch.grain = file.grain();
+  if (launch.kernel >= plan.kernels.size())
+    return bad("kernel ", launch.kernel, " of ", plan.kernels.size());
+  if (launch.extent < 0 || launch.grain < 1)
+    return bad("extent ", launch.extent, " in grains of ", launch.grain);
+  for (uint32_t buffer : *file.buffers()) {
+    if (absl::Status s = checkBuffer(buffer); !s.ok())
+      return s;
+    launch.buffers.push_back(buffer);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::readGemm(const fb::Gemm &file,
+                                     GemmCommand &gemm) const {
+  gemm = {file.a(),           file.b(),
+          file.c(),           file.bias(),
+          file.batch(),       file.m(),
+          file.n(),           file.k(),
+          file.transpose_a(), file.transpose_b(),
+          file.accumulate(),  static_cast<Activation>(file.activation())};
+  if (file.activation() > fb::Activation::MAX ||
+      file.activation() < fb::Activation::MIN)
+    return bad("unknown activation");
+  constexpr int64_t limit = int64_t(1) << 31;
+  for (int64_t size : {gemm.batch, gemm.m, gemm.n, gemm.k})
+    if (size < 0 || size >= limit)
+      return bad("matrix product of size ", size);
+  for (uint32_t buffer : {gemm.a, gemm.b, gemm.c})
+    if (absl::Status s = checkBuffer(buffer); !s.ok())
+      return s;
+  auto elements = [&](uint32_t buffer) {
+    return numElements(program.buffers[buffer].shape);
+  };
+  auto is = [&](uint32_t buffer, int64_t batch, int64_t rows, int64_t columns) {
+    int64_t count = elements(buffer);
+    return rows == 0 || columns == 0 || batch == 0
+               ? count == 0
+               : count / rows / columns == batch &&
+                     count % (rows * columns) == 0;
+  };
+  if (!is(gemm.a, gemm.batch, gemm.m, gemm.k) ||
+      !is(gemm.b, gemm.batch, gemm.k, gemm.n) ||
+      !is(gemm.c, gemm.batch, gemm.m, gemm.n))
+    return bad("the buffers of a matrix product of m=", gemm.m, " n=", gemm.n,
+               " k=", gemm.k, " batch=", gemm.batch, " have other sizes");
+  DType dtype = program.buffers[gemm.a].dtype;
+  if ((dtype != DType::F32 && dtype != DType::BF16) ||
+      program.buffers[gemm.b].dtype != dtype ||
+      program.buffers[gemm.c].dtype != dtype)
+    return bad("a matrix product needs operands of one type, f32 or bf16");
+  if (gemm.bias >= 0) {
+    if (absl::Status s = checkBuffer(gemm.bias); !s.ok())
+      return s;
+    if (elements(gemm.bias) != gemm.n ||
+        program.buffers[gemm.bias].dtype != dtype)
+      return bad("the bias has ", elements(gemm.bias), " elements, expected ",
+                 gemm.n);
+  }
+  if ((overlap(gemm.a, gemm.c) || overlap(gemm.b, gemm.c)) &&
+      elements(gemm.c) != 0)
+    return bad("the result of a matrix product overlaps an operand");
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::readAxes(const flatbuffers::Vector<uint16_t> *file,
+                                     std::vector<int> &axes) const {
+  if (!file)
+    return absl::OkStatus();
+  for (uint16_t axis : *file) {
+    if (axis >= plan.mesh.axes().size() ||
+        std::find(axes.begin(), axes.end(), axis) != axes.end())
+      return bad("axis ", axis, " is not one of the mesh or stands twice");
+    axes.push_back(axis);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::checkItem(const CollectiveCommand &collective,
+                                      const CollectiveItem &item) const {
+  for (uint32_t buffer : {item.in, item.out})
+    if (absl::Status s = checkBuffer(buffer); !s.ok())
+      return s;
+  const BufferSpec &in = program.buffers[item.in];
+  const BufferSpec &out = program.buffers[item.out];
+  int64_t rank = in.shape.size();
+  if (in.dtype != out.dtype || in.shape.size() != out.shape.size())
+    return bad("a collective changes the element type or the rank");
+  bool reduces = collective.kind == CollectiveKind::AllReduce ||
+                 collective.kind == CollectiveKind::ReduceScatter;
+  if (reduces && in.dtype == DType::Bool &&
+      collective.reduction == Reduction::Sum)
+    return bad("a sum of booleans");
+  bool inPlace =
+      collective.kind == CollectiveKind::AllReduce && in.offset == out.offset;
+  if (!inPlace && overlap(item.in, item.out))
+    return bad("a collective's result overlaps its operand");
+
+  // What the result's shape has to be, dimension by dimension.
+  int64_t shards = plan.mesh.numShards(collective.axes);
+  auto ceilDiv = [&](int64_t size) { return (size + shards - 1) / shards; };
+  auto inRange = [&](int64_t dim) { return dim >= 0 && dim < rank; };
+  bool sound = true;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    int64_t from = in.shape[dim], to = out.shape[dim];
+    bool gathers = (collective.kind == CollectiveKind::AllGather ||
+                    collective.kind == CollectiveKind::AllToAll) &&
+                   dim == item.dim;
+    bool scatters =
+        (collective.kind == CollectiveKind::ReduceScatter && dim == item.dim) ||
+        (collective.kind == CollectiveKind::AllToAll && dim == item.splitDim);
+    sound &= gathers    ? from == ceilDiv(to)
+             : scatters ? to == ceilDiv(from)
+                        : from == to;
+  }
+  if (collective.kind == CollectiveKind::AllGather ||
+      collective.kind == CollectiveKind::ReduceScatter)
+    sound &= inRange(item.dim);
+  if (collective.kind == CollectiveKind::AllToAll)
+    sound &= inRange(item.dim) && inRange(item.splitDim) &&
+             item.dim != item.splitDim;
+  if (!sound)
+    return bad(toString(collective.kind), " over ", shards, " devices of ",
+               describe(in.dtype, in.shape), " does not give ",
+               describe(out.dtype, out.shape));
+  return absl::OkStatus();
+}
+
+absl::Status
+CommandReader::readCollective(const fb::Collective &file,
+                              CollectiveCommand &collective) const {
+  if (file.kind() > fb::CollectiveKind::MAX ||
+      file.kind() < fb::CollectiveKind::MIN ||
+      file.reduction() > fb::Reduction::MAX ||
+      file.reduction() < fb::Reduction::MIN)
+    return bad("unknown collective");
+  collective.kind = static_cast<CollectiveKind>(file.kind());
+  collective.reduction = static_cast<Reduction>(file.reduction());
+  collective.report = file.report();
+  if (!program.collectives.empty() &&
+      collective.report >= program.collectives.size())
+    return bad("line ", collective.report,
+               " of a communication report that has ",
+               program.collectives.size());
+  if (absl::Status s = readAxes(file.axes(), collective.axes); !s.ok())
+    return s;
+  if (absl::Status s = readAxes(file.target_axes(), collective.targetAxes);
+      !s.ok())
+    return s;
+  if (collective.kind == CollectiveKind::CollectivePermute &&
+      !std::is_permutation(collective.axes.begin(), collective.axes.end(),
+                           collective.targetAxes.begin(),
+                           collective.targetAxes.end()))
+    return bad("the target axes of a permute are not those it is over");
+  for (const fb::CollectiveItem *entry : *file.items()) {
+    CollectiveItem item{entry->in(), entry->out(), entry->dim(),
+                        entry->split_dim()};
+    if (absl::Status s = checkItem(collective, item); !s.ok())
+      return s;
+    collective.items.push_back(item);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::readCopy(const fb::Copy &file,
+                                     CopyCommand &copy) const {
+  copy = {file.in(), file.out()};
+  for (uint32_t buffer : {copy.in, copy.out})
+    if (absl::Status s = checkBuffer(buffer); !s.ok())
+      return s;
+  if (program.buffers[copy.in].bytes != program.buffers[copy.out].bytes)
+    return bad("a copy between buffers of ", program.buffers[copy.in].bytes,
+               " and ", program.buffers[copy.out].bytes, " bytes");
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::read(const fb::Command &file) {
+  Command command;
+  if (file.part() > fb::Part::MAX || file.part() < fb::Part::MIN)
+    return bad("unknown part of the step");
+  command.part = static_cast<Part>(file.part());
+  if (file.source())
+    command.source = file.source()->str();
+  absl::Status status;
+  if (const fb::Launch *launch = file.operation_as_Launch())
+    status = readLaunch(*launch, command.operation.emplace<LaunchCommand>());
+  else if (const fb::Gemm *gemm = file.operation_as_Gemm())
+    status = readGemm(*gemm, command.operation.emplace<GemmCommand>());
+  else if (const fb::Collective *collective = file.operation_as_Collective())
+    status = readCollective(*collective,
+                            command.operation.emplace<CollectiveCommand>());
+  else if (const fb::Copy *copy = file.operation_as_Copy())
+    status = readCopy(*copy, command.operation.emplace<CopyCommand>());
+  else
+    status = bad("unknown operation");
+  if (status.ok())
+    program.commands.push_back(std::move(command));
+  return status;
+}
+
+absl::Status shardc::rt::readCommands(const fb::Program &file, const Plan &plan,
+                                      ProgramSpec &program) {
+  CommandReader reader(plan, program);
+  for (const fb::Command *command : *file.commands())
+    if (absl::Status s = reader.read(*command); !s.ok())
+      return s;
+  return absl::OkStatus();
+}
