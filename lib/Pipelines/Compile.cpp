@@ -2,9 +2,84 @@
 
 #include "shardc/Pipelines/Compile.h"
 
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/Support/MeshSpec.h"
 
 #include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
 using namespace shardc;
+
+/// The mesh that the options ask for, or else the module's, with every axis of
+/// size 1. Empty if there is none.
+static std::string getSingleDeviceMesh(ModuleOp module,
+                                       const std::string &asked) {
+  MeshSpec mesh;
+  std::string error;
+  if (!asked.empty())
+    mesh = parseMeshSpec(asked, error).value_or(MeshSpec());
+  else
+    for (auto op : module.getOps<MeshOp>())
+      for (Attribute axis : op.getAxes())
+        mesh.emplace_back(cast<MeshAxisAttr>(axis).getName().str(), 1);
+  for (auto &axis : mesh)
+    axis.second = 1;
+  return toString(mesh);
+}
+
+static ExitCode compile(ModuleOp module, CompileOptions options,
+                        std::string &plan) {
+  if (options.singleDevice)
+    options.mesh = getSingleDeviceMesh(module, options.mesh);
+  CompileState state;
+  PassManager manager(module.getContext());
+  buildPhases(manager, 0, getPhases().size() - 1, options, state);
+  if (failed(manager.run(module)))
+    return state.hasBrokenContract ? ExitCode::Internal
+                                   : ExitCode::InvalidInput;
+  plan = std::move(state.plan);
+  return ExitCode::Ok;
+}
+
+static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                                   const CompileOptions &options) {
+  CompileResult result;
+  llvm::raw_string_ostream os(result.diagnostics);
+  DialectRegistry registry;
+  registerShardcDialects(registry);
+  // One thread: modules are small, and starting a pool takes longer.
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context, os);
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  result.code =
+      module ? compile(*module, options, result.plan) : ExitCode::InvalidInput;
+  return result;
+}
+
+CompileResult shardc::compileFile(const std::string &path,
+                                  const CompileOptions &options) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (std::error_code error = buffer.getError()) {
+    CompileResult result;
+    result.code = ExitCode::InvalidInput;
+    result.diagnostics =
+        "error: cannot read '" + path + "': " + error.message() + "\n";
+    return result;
+  }
+  return compileBuffer(std::move(*buffer), options);
+}
+
+CompileResult shardc::compileSource(const std::string &source,
+                                    const std::string &name,
+                                    const CompileOptions &options) {
+  return compileBuffer(llvm::MemoryBuffer::getMemBufferCopy(source, name),
+                       options);
+}

@@ -17,8 +17,8 @@ class PhaseEndPass : public PassWrapper<PhaseEndPass, OperationPass<ModuleOp>> {
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PhaseEndPass)
 
-  PhaseEndPass(int index, std::string dumpDir)
-      : index(index), dumpDir(std::move(dumpDir)) {}
+  PhaseEndPass(int index, std::string dumpDir, shardc::CompileState &state)
+      : index(index), dumpDir(std::move(dumpDir)), state(state) {}
 
   StringRef getName() const override { return "PhaseEnd"; }
 
@@ -29,6 +29,7 @@ public:
     if (!dumpDir.empty() && failed(dump(module, phase)))
       return signalPassFailure();
     if (failed(phase.verify(module))) {
+      state.hasBrokenContract = true;
       module.emitError("phase '")
           << phase.name << "' broke its contract: " << phase.contract;
       return signalPassFailure();
@@ -56,11 +57,12 @@ private:
 
   int index;
   std::string dumpDir;
+  shardc::CompileState &state;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> shardc::createPhaseEndPass(int index,
-                                                 std::string dumpDir) {
-  return std::make_unique<PhaseEndPass>(index, std::move(dumpDir));
+std::unique_ptr<Pass> shardc::createPhaseEndPass(int index, std::string dumpDir,
+                                                 CompileState &state) {
+  return std::make_unique<PhaseEndPass>(index, std::move(dumpDir), state);
 }

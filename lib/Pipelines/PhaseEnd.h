@@ -3,6 +3,8 @@
 #ifndef SHARDC_LIB_PIPELINES_PHASEEND_H
 #define SHARDC_LIB_PIPELINES_PHASEEND_H
 
+#include "shardc/Pipelines/Phases.h"
+
 #include "mlir/Pass/Pass.h"
 
 #include <memory>
@@ -12,8 +14,9 @@ namespace shardc {
 
 /// A pass that checks the contract of phase `index` and, if `dumpDir` is not
 /// empty, writes the module to `dumpDir`/NN-NAME.mlir; it makes the directory
-/// where needed. Changes nothing.
-std::unique_ptr<mlir::Pass> createPhaseEndPass(int index, std::string dumpDir);
+/// where needed. Changes nothing in the IR. `state` learns of broken contracts.
+std::unique_ptr<mlir::Pass> createPhaseEndPass(int index, std::string dumpDir,
+                                               CompileState &state);
 
 } // namespace shardc
 

@@ -8,18 +8,22 @@
 
 #include "Contracts.h"
 #include "PhaseEnd.h"
+#include "WritePlanPass.h"
 
+#include "shardc/Conversion/LowerKernels.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace shardc;
 
-static void buildImport(OpPassManager &manager, const CompileOptions &options) {
+static void buildImport(OpPassManager &manager, const CompileOptions &options,
+                        CompileState &) {
   ImportPassOptions import;
   import.mesh = options.mesh;
   import.rules = options.rules;
@@ -27,39 +31,56 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options) {
   manager.addPass(createImportPass(import));
 }
 
-static void buildDifferentiate(OpPassManager &manager, const CompileOptions &) {
+static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
+                               CompileState &) {
   // Decomposes the composites itself, because the evaluation program wants to
   // see which loss it is, and cleans up after itself: merging the constants
   // that it leaves apart would tie shardings of unrelated values to each other.
   manager.addPass(createDifferentiatePass());
 }
 
-static void buildPropagate(OpPassManager &manager, const CompileOptions &) {
+static void buildPropagate(OpPassManager &manager, const CompileOptions &,
+                           CompileState &) {
   manager.addPass(createPropagatePass());
 }
 
-static void buildPartition(OpPassManager &manager, const CompileOptions &) {
+static void buildPartition(OpPassManager &manager, const CompileOptions &,
+                           CompileState &) {
   // What moves is first said on the global program, where it can be priced.
   manager.addPass(createInsertReshardsPass());
   manager.addPass(createPartitionPass());
 }
 
-static void buildCollectives(OpPassManager &manager, const CompileOptions &) {
+static void buildCollectives(OpPassManager &manager, const CompileOptions &,
+                             CompileState &) {
   manager.addPass(createCombineCollectivesPass());
 }
 
-static void buildKernels(OpPassManager &manager, const CompileOptions &) {
+static void buildKernels(OpPassManager &manager, const CompileOptions &,
+                         CompileState &) {
   // The library's products come first: fusion then takes the rest.
   manager.addPass(createFormGemmsPass());
   manager.addPass(createFuseKernelsPass());
 }
 
-static void buildSchedule(OpPassManager &manager, const CompileOptions &) {
+static void buildSchedule(OpPassManager &manager, const CompileOptions &,
+                          CompileState &) {
   manager.addPass(createSchedulePass());
 }
 
-static void buildMemory(OpPassManager &manager, const CompileOptions &) {
+static void buildMemory(OpPassManager &manager, const CompileOptions &,
+                        CompileState &) {
   manager.addPass(createPlanMemoryPass());
+}
+
+static void buildCodegen(OpPassManager &manager, const CompileOptions &,
+                         CompileState &) {
+  manager.addPass(createLowerKernelsPass());
+}
+
+static void buildPlan(OpPassManager &manager, const CompileOptions &,
+                      CompileState &state) {
+  manager.addPass(createWritePlanPass(state));
 }
 
 static constexpr Phase phases[] = {
@@ -80,6 +101,9 @@ static constexpr Phase phases[] = {
      verifyOutlined},
     {"memory", "every buffer has its place in the arena", buildMemory,
      verifyPlanned},
+    {"codegen", "every kernel is a function of the LLVM dialect in @kernels",
+     buildCodegen, verifyPlanned},
+    {"plan", "the executable plan file", buildPlan, verifyPlanned},
 };
 
 ArrayRef<Phase> shardc::getPhases() { return phases; }
@@ -99,19 +123,22 @@ std::string shardc::listPhases() {
 }
 
 void shardc::buildPhases(OpPassManager &manager, int first, int last,
-                         const CompileOptions &options) {
+                         const CompileOptions &options, CompileState &state) {
   for (int index = first; index <= last; ++index) {
-    getPhases()[index].build(manager, options);
-    manager.addPass(createPhaseEndPass(index, options.dumpDir));
+    getPhases()[index].build(manager, options, state);
+    manager.addPass(createPhaseEndPass(index, options.dumpDir, state));
   }
 }
 
 void shardc::registerShardcDialects(DialectRegistry &registry) {
   registry.insert<ShardcDialect, func::FuncDialect>();
+  // The functions of kernels, after `codegen`.
+  registry.insert<LLVM::LLVMDialect>();
 }
 
 void shardc::registerAllShardcPasses() {
   registerShardcPasses();
+  registerShardcConversionPasses();
   registerCSEPass();
   registerCanonicalizerPass();
 }

@@ -73,9 +73,10 @@ int main(int argc, char **argv) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   MlirOptMainConfig passes = config;
   CompileOptions options = flags.get();
+  CompileState state;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
     if (to >= 0)
-      buildPhases(manager, from + 1, to, options);
+      buildPhases(manager, from + 1, to, options, state);
     return passes.setupPassPipeline(manager);
   });
 
@@ -88,7 +89,8 @@ int main(int argc, char **argv) {
   if (!output)
     return fail(ExitCode::Usage, error);
   if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
-    return static_cast<int>(ExitCode::InvalidInput);
+    return static_cast<int>(state.hasBrokenContract ? ExitCode::Internal
+                                                    : ExitCode::InvalidInput);
   output->keep();
   return 0;
 }

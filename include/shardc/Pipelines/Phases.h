@@ -16,6 +16,14 @@
 
 namespace shardc {
 
+/// What phases leave outside of the IR.
+struct CompileState {
+  /// The plan file's bytes, set by the phase `plan`.
+  std::string plan;
+  /// Whether a phase broke its contract: a fault of the compiler.
+  bool hasBrokenContract = false;
+};
+
 /// One step of the compiler: what it promises, how it is done, how the promise
 /// is checked.
 struct Phase {
@@ -23,7 +31,8 @@ struct Phase {
   /// What holds after it, in one line.
   llvm::StringLiteral contract;
   /// Appends its passes.
-  void (*build)(mlir::OpPassManager &manager, const CompileOptions &options);
+  void (*build)(mlir::OpPassManager &manager, const CompileOptions &options,
+                CompileState &state);
   /// Checks the contract; emits an error where it is broken.
   mlir::LogicalResult (*verify)(mlir::ModuleOp module);
 };
@@ -38,9 +47,9 @@ int getPhaseIndex(llvm::StringRef name);
 std::string listPhases();
 
 /// Appends phases [first, last] with a check after each and, if
-/// `options.dumpDir` is set, a dump.
+/// `options.dumpDir` is set, a dump. `state` must outlive the pass manager.
 void buildPhases(mlir::OpPassManager &manager, int first, int last,
-                 const CompileOptions &options);
+                 const CompileOptions &options, CompileState &state);
 
 /// Registers the dialects that shardc's modules consist of in any phase.
 void registerShardcDialects(mlir::DialectRegistry &registry);
