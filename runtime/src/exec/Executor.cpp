@@ -163,9 +163,18 @@ absl::Status Executor::initializeParameters() {
       continue;
     for (size_t device = 0; device < self.arenas.size(); ++device) {
       char *local = self.arenas[device].get() + tensor.offset;
+      const Shard &shard = self.shards[i][device];
+      // Devices that hold the same shard copy the first one's.
+      size_t same = 0;
+      while (self.shards[i][same].start != shard.start)
+        ++same;
+      if (same < device) {
+        std::memcpy(local, self.arenas[same].get() + tensor.offset,
+                    tensor.bytes);
+        continue;
+      }
       if (self.options.poisonPadding)
         std::memset(local, 0xff, tensor.bytes);
-      const Shard &shard = self.shards[i][device];
       if (absl::Status status = initializeShard(
               tensor.initializer, self.options.seed, tensor.name, tensor.dtype,
               tensor.shape, shard.start, shard.valid, shard.local, local);
