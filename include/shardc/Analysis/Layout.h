@@ -1,0 +1,105 @@
+//===- Layout.h - Shardings as small integers ------------------*- C++ -*-===//
+//
+// What the analyses compute with instead of attributes: mesh axes are numbered,
+// a layout is one list of axis numbers per tensor dimension and a set of axes
+// over which the tensor is still to be reduced. Axes of size 1 shard nothing
+// and never occur in a layout. Plain values; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_LAYOUT_H
+#define SHARDC_ANALYSIS_LAYOUT_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include <string>
+
+namespace shardc {
+
+/// Axis numbers, major to minor.
+using AxisList = llvm::SmallVector<int, 2>;
+/// Bit i stands for axis i.
+using AxisSet = uint64_t;
+
+/// ceil(numerator / denominator) of a non-negative and a positive number.
+inline int64_t ceilDiv(int64_t numerator, int64_t denominator) {
+  return (numerator + denominator - 1) / denominator;
+}
+
+inline AxisSet axisBit(int axis) { return AxisSet(1) << axis; }
+
+/// The axes of a mesh, numbered in declaration order; at most 64.
+class MeshAxes {
+public:
+  MeshAxes() = default;
+  explicit MeshAxes(llvm::ArrayRef<std::pair<std::string, int64_t>> axes)
+      : axes(axes.begin(), axes.end()) {}
+  explicit MeshAxes(MeshOp mesh);
+
+  int getNumAxes() const { return axes.size(); }
+  llvm::StringRef getName(int axis) const { return axes[axis].first; }
+  int64_t getSize(int axis) const { return axes[axis].second; }
+  /// The number of axis `name`, or -1.
+  int find(llvm::StringRef name) const;
+  /// Devices in a group over `group`.
+  int64_t getNumShards(llvm::ArrayRef<int> group) const;
+  int64_t getNumShards(AxisSet group) const;
+  /// The members of `set` in declaration order.
+  AxisList getList(AxisSet set) const;
+  /// `"data", "model"` for messages.
+  std::string toString(llvm::ArrayRef<int> group) const;
+
+private:
+  llvm::SmallVector<std::pair<std::string, int64_t>, 4> axes;
+};
+
+/// The sharding of one tensor.
+struct Layout {
+  /// One list per dimension.
+  llvm::SmallVector<AxisList, 2> dims;
+  /// Axes over which shards are still to be combined by `reduction`.
+  AxisSet unreduced = 0;
+  ReductionKind reduction = ReductionKind::Sum;
+
+  Layout() = default;
+  explicit Layout(int64_t rank) : dims(rank) {}
+
+  /// Axes that shard some dimension.
+  AxisSet getAxes() const;
+  /// Whether every device holds the whole, reduced tensor.
+  bool isReplicated() const { return getAxes() == 0 && unreduced == 0; }
+  /// Shape of a shard: ceil(size / shards) in each dimension.
+  llvm::SmallVector<int64_t> getLocalShape(llvm::ArrayRef<int64_t> shape,
+                                           const MeshAxes &mesh) const;
+  /// Elements of a shard.
+  int64_t getLocalElements(llvm::ArrayRef<int64_t> shape,
+                           const MeshAxes &mesh) const;
+
+  bool operator==(const Layout &other) const {
+    return dims == other.dims && unreduced == other.unreduced;
+  }
+  bool operator!=(const Layout &other) const { return !(*this == other); }
+  /// A total order, for deterministic containers.
+  bool operator<(const Layout &other) const {
+    return std::tie(unreduced, dims) < std::tie(other.unreduced, other.dims);
+  }
+};
+
+/// The layout that `sharding` means; its axes exist in `mesh`.
+Layout getLayout(ShardingAttr sharding, const MeshAxes &mesh);
+
+/// The closed sharding with the axes of `layout`.
+ShardingAttr getSharding(const Layout &layout, const MeshAxes &mesh,
+                         mlir::FlatSymbolRefAttr meshName);
+
+/// `[{"data"}, {}]` and, if there are any, `unreduced={"model"}`.
+std::string toString(const Layout &layout, const MeshAxes &mesh);
+
+/// The axes numbers as attributes.
+llvm::SmallVector<mlir::StringAttr> getAxisNames(llvm::ArrayRef<int> axes,
+                                                 const MeshAxes &mesh,
+                                                 mlir::MLIRContext *context);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_LAYOUT_H

@@ -1,0 +1,54 @@
+//===- WireBytes.h - What a collective costs on the wire -------*- C++ -*-===//
+//
+// The one place with the formulas: bytes that one device sends, for a group of
+// n devices, on padded sizes. Plain functions; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_WIREBYTES_H
+#define SHARDC_ANALYSIS_WIREBYTES_H
+
+#include "mlir/IR/Operation.h"
+
+namespace shardc {
+
+/// Collectives that move data.
+enum class CollectiveKind {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  CollectivePermute,
+};
+
+/// "all_reduce" and so on.
+llvm::StringRef toString(CollectiveKind kind);
+
+/// Wire bytes per device where a group of `groupSize` sees `bytes`:
+///   all_reduce           2(n-1)/n of the tensor,
+///   all_gather           (n-1)/n of the gathered tensor (n times a shard),
+///   reduce_scatter       (n-1)/n of the tensor scattered (n times a shard),
+///   all_to_all           (n-1)/n of the local tensor, padding included,
+///   collective_permute   the local tensor.
+/// Rounded up to whole bytes; 0 for a group of one.
+int64_t getWireBytes(CollectiveKind kind, int64_t bytes, int64_t groupSize);
+
+/// Bytes of an element in memory (i1 takes one).
+int64_t getElementBytes(mlir::Type elementType);
+
+/// A collective of a partitioned program, as the reports count it.
+struct CollectiveCost {
+  CollectiveKind kind;
+  int64_t groupSize;
+  /// Of the tensors that the group sees (see getWireBytes).
+  int64_t bytes;
+  int64_t wireBytes;
+};
+
+/// The cost of `op`, an all_reduce, all_gather, reduce_scatter, all_to_all or
+/// collective_permute on local tensors; nullopt for any other op.
+std::optional<CollectiveCost> getCollectiveCost(mlir::Operation *op);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_WIREBYTES_H

@@ -1,0 +1,261 @@
+//===- ModuleGraph.cpp - The sharding graph of a module -------------------===//
+
+#include "shardc/Analysis/ModuleGraph.h"
+
+#include "shardc/Analysis/WireBytes.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace shardc;
+
+StringRef shardc::getRoleName(func::FuncOp function, unsigned index) {
+  Attribute role = function.getArgAttr(index, "shardc.role");
+  if (!role)
+    return {};
+  return llvm::TypeSwitch<Attribute, StringRef>(role)
+      .Case<ParameterAttr, StateAttr, InputAttr, LabelAttr>(
+          [](auto attr) { return attr.getName().getValue(); })
+      .Default([](Attribute) { return StringRef(); });
+}
+
+FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty()) {
+    module.emitError("has no `shardc.mesh`");
+    return failure();
+  }
+  MeshOp mesh = *meshes.begin();
+  if (mesh.getAxes().size() > 64) {
+    mesh.emitOpError("has ")
+        << mesh.getAxes().size() << " axes; the partitioner takes at most 64";
+    return failure();
+  }
+  return mesh;
+}
+
+static FileLineColLoc findFile(Location loc) {
+  FileLineColLoc found;
+  loc->walk([&](Location inner) {
+    found = dyn_cast<FileLineColLoc>(inner);
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
+std::string shardc::getSourceLine(Location loc) {
+  FileLineColLoc file = findFile(loc);
+  if (!file)
+    return "an unknown place";
+  return (llvm::sys::path::filename(file.getFilename().getValue()) + ":" +
+          Twine(file.getLine()))
+      .str();
+}
+
+std::string shardc::getSourceText(Location loc) {
+  FileLineColLoc file = findFile(loc);
+  if (!file)
+    return "";
+  return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+          Twine(file.getColumn()))
+      .str();
+}
+
+FailureOr<ModuleGraph> ModuleGraph::build(ModuleOp module) {
+  ModuleGraph result;
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh))
+    return failure();
+  result.mesh = *mesh;
+  result.graph.mesh = MeshAxes(*mesh);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && failed(result.addFunction(function)))
+      return failure();
+  return result;
+}
+
+int ModuleGraph::addValue(RankedTensorType type, ShardingAttr annotation,
+                          AnnotationClass annotationClass, std::string name) {
+  GraphValue value;
+  value.shape.assign(type.getShape().begin(), type.getShape().end());
+  value.elementBytes = getElementBytes(type.getElementType());
+  value.dims.resize(type.getRank());
+  value.annotationClass = annotationClass;
+  value.name = std::move(name);
+  if (annotation) {
+    Layout layout = getLayout(annotation, graph.mesh);
+    for (auto [dim, attr, axes] :
+         llvm::zip_equal(value.dims, annotation.getDims(), layout.dims))
+      dim = {axes, attr.getIsClosed(), attr.getPriority().value_or(0)};
+    for (StringAttr axis : annotation.getReplicated())
+      value.forbidden |= axisBit(graph.mesh.find(axis.getValue()));
+  }
+  graph.values.push_back(std::move(value));
+  return graph.values.size() - 1;
+}
+
+LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
+  if (!op.getBody().hasOneBlock())
+    return op.emitOpError("must have one block to be partitioned");
+  Function function;
+  function.op = op;
+  for (unsigned index = 0; index < op.getNumArguments(); ++index)
+    if (failed(addArgument(function, index)))
+      return failure();
+  Operation *terminator = op.getBody().front().getTerminator();
+  for (Operation &nested : op.getBody().front().without_terminator())
+    if (failed(addOp(&nested)))
+      return failure();
+  for (unsigned index = 0; index < terminator->getNumOperands(); ++index)
+    addResult(function, index);
+  functions.push_back(std::move(function));
+  return success();
+}
+
+LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
+  BlockArgument argument = function.op.getArgument(index);
+  auto type = dyn_cast<RankedTensorType>(argument.getType());
+  if (!type)
+    return emitError(argument.getLoc(), "argument ")
+           << index << " must be a tensor, got " << argument.getType();
+  auto annotation =
+      function.op.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+  if (annotation && !annotation.getUnreduced().empty())
+    return emitError(argument.getLoc(), "argument ")
+           << index << ": `shardc.sharding` is unreduced over "
+           << annotation.getUnreduced().front()
+           << ", but arguments are whole values";
+  Attribute role = function.op.getArgAttr(index, "shardc.role");
+  StringRef name = getRoleName(function.op, index);
+  auto annotationClass = AnnotationClass::Input;
+  if (isa_and_nonnull<ParameterAttr>(role))
+    annotationClass = AnnotationClass::Parameter;
+  else if (isa_and_nonnull<StateAttr>(role))
+    annotationClass = AnnotationClass::State;
+
+  int id = -1;
+  if (auto it = named.find(name); !name.empty() && it != named.end()) {
+    // The same tensor in another program.
+    auto [known, first] = it->second;
+    auto owner = cast<func::FuncOp>(first.getOwner()->getParentOp());
+    auto other = owner.getArgAttrOfType<ShardingAttr>(first.getArgNumber(),
+                                                      "shardc.sharding");
+    if (first.getType() == type && (!annotation || annotation == other)) {
+      id = known;
+    } else {
+      auto diagnostic = emitError(argument.getLoc(), "\"")
+                        << name << "\" is declared twice and differently";
+      diagnostic.attachNote(first.getLoc()) << "the other declaration is here";
+      return diagnostic;
+    }
+  }
+  if (auto state = dyn_cast_or_null<StateAttr>(role);
+      id < 0 && state && state.getParameter() && !annotation) {
+    // A state without an annotation rests like its parameter.
+    auto it = named.find(state.getParameter().getValue());
+    if (it != named.end() &&
+        cast<RankedTensorType>(it->second.second.getType()).getShape() ==
+            type.getShape())
+      id = it->second.first;
+  }
+  if (id < 0) {
+    id = addValue(type, annotation, annotationClass,
+                  name.empty() ? "argument " + std::to_string(index)
+                               : name.str());
+    graph.values[id].isAtRest = true;
+  }
+  if (!name.empty())
+    named.try_emplace(name, id, argument);
+  ids[argument] = id;
+  function.arguments.push_back(id);
+  return success();
+}
+
+void ModuleGraph::addResult(Function &function, unsigned index) {
+  Value value =
+      function.op.getBody().front().getTerminator()->getOperand(index);
+  auto type = cast<RankedTensorType>(value.getType());
+  int id = -1;
+  auto name =
+      function.op.getResultAttrOfType<StringAttr>(index, "shardc.result");
+  if (name)
+    for (unsigned argument = 0; argument < function.arguments.size();
+         ++argument)
+      if (getRoleName(function.op, argument) == name.getValue() &&
+          function.op.getArgument(argument).getType() == type)
+        id = function.arguments[argument];
+  if (id < 0)
+    id = addValue(
+        type,
+        function.op.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+        AnnotationClass::Constraint,
+        name ? name.str() : "result " + std::to_string(index));
+  function.results.push_back(id);
+  GraphOp tie;
+  tie.kind = GraphOp::Return;
+  tie.rule = getIdentityRule(type.getShape());
+  tie.operands = {ids[value]};
+  tie.results = {id};
+  graph.ops.push_back(std::move(tie));
+  operations.push_back(nullptr);
+}
+
+/// Two closed constraints in a row cannot both be meant.
+static LogicalResult checkConstraint(ShardingConstraintOp op,
+                                     const MeshAxes &mesh) {
+  auto inner = op.getOperand().getDefiningOp<ShardingConstraintOp>();
+  if (!inner || !inner.getSharding() || !inner->hasOneUse())
+    return success();
+  Layout outerLayout = getLayout(*op.getSharding(), mesh);
+  Layout innerLayout = getLayout(*inner.getSharding(), mesh);
+  for (size_t dim = 0; dim < outerLayout.dims.size(); ++dim) {
+    if (!op.getSharding()->getDims()[dim].getIsClosed() ||
+        !inner.getSharding()->getDims()[dim].getIsClosed() ||
+        outerLayout.dims[dim] == innerLayout.dims[dim])
+      continue;
+    auto diagnostic =
+        op.emitOpError("closes dimension ")
+        << dim << " over {" << mesh.toString(outerLayout.dims[dim])
+        << "}, but its operand is closed over {"
+        << mesh.toString(innerLayout.dims[dim]) << "} and has no other use";
+    diagnostic.attachNote(inner.getLoc()) << "by this constraint";
+    return diagnostic;
+  }
+  return success();
+}
+
+LogicalResult ModuleGraph::addOp(Operation *op) {
+  auto interface = dyn_cast<ShardingRuleOpInterface>(op);
+  if (!interface)
+    return op->emitOpError("has no sharding rule; composites are decomposed "
+                           "before propagation");
+  GraphOp node;
+  node.rule = interface.getShardingRule();
+  for (Value operand : op->getOperands())
+    node.operands.push_back(ids[operand]);
+  ShardingAttr annotation;
+  auto annotationClass = AnnotationClass::Constraint;
+  if (auto constraint = dyn_cast<ShardingConstraintOp>(op)) {
+    node.kind = GraphOp::Constraint;
+    if (!constraint.getSharding())
+      return op->emitOpError("has logical axes that `import` has not resolved");
+    if (failed(checkConstraint(constraint, graph.mesh)))
+      return failure();
+    annotation = *constraint.getSharding();
+    // Constraints on gradients are where they end, not where they come from.
+    if (auto part = op->getAttrOfType<PartAttr>("shardc.part");
+        part && part.getValue() != Part::Forward)
+      annotationClass = AnnotationClass::State;
+  }
+  for (Value result : op->getResults()) {
+    int id = addValue(cast<RankedTensorType>(result.getType()), annotation,
+                      annotationClass,
+                      node.kind == GraphOp::Constraint ? "constraint" : "");
+    ids[result] = id;
+    node.results.push_back(id);
+  }
+  graph.ops.push_back(std::move(node));
+  operations.push_back(op);
+  return success();
+}

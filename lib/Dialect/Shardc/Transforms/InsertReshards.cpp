@@ -1,0 +1,234 @@
+//===- InsertReshards.cpp - Make every change of sharding explicit --------===//
+//
+// Reads the assignments that a planner left and nothing else: an op produces
+// its results, and wants its operands, in the layouts that follow from its
+// sharding rule and its assignment. Wherever the two ends of an edge differ a
+// `shardc.reshard` is put between them, shared by all users that want the same.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ReshardCauses.h"
+
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/OpLayouts.h"
+#include "shardc/Analysis/ReshardPlanner.h"
+#include "shardc/Analysis/WireBytes.h"
+#include "shardc/Dialect/Shardc/Transforms/Passes.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_INSERTRESHARDSPASS
+#include "shardc/Dialect/Shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// The uses of a value that want it in one layout, in block order.
+struct Want {
+  Layout layout;
+  SmallVector<OpOperand *, 2> uses;
+};
+
+class Inserter {
+public:
+  Inserter(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner)
+      : function(function), mesh(meshOp), planner(planner),
+        meshName(FlatSymbolRefAttr::get(meshOp.getSymNameAttr())),
+        causes(function, mesh) {}
+
+  LogicalResult run() {
+    Block &block = function.getBody().front();
+    if (failed(collect(block)))
+      return failure();
+    SmallVector<Value> values(block.getArguments());
+    for (Operation &op : block)
+      values.append(op.result_begin(), op.result_end());
+    for (Value value : values)
+      deliver(value);
+    for (auto constraint :
+         llvm::make_early_inc_range(block.getOps<ShardingConstraintOp>())) {
+      constraint.replaceAllUsesWith(constraint.getOperand());
+      constraint.erase();
+    }
+    return success();
+  }
+
+private:
+  /// Finds what is produced and what is wanted.
+  LogicalResult collect(Block &block) {
+    for (BlockArgument argument : block.getArguments()) {
+      auto sharding = function.getArgAttrOfType<ShardingAttr>(
+          argument.getArgNumber(), "shardc.sharding");
+      if (!sharding)
+        return emitError(argument.getLoc(), "argument ")
+               << argument.getArgNumber()
+               << " has no `shardc.sharding`; run shardc-propagate first";
+      produced[argument] = getLayout(sharding, mesh);
+    }
+    int position = 0;
+    for (Operation &op : block) {
+      order[&op] = position++;
+      if (isa<func::ReturnOp>(op)) {
+        for (OpOperand &operand : op.getOpOperands()) {
+          auto sharding = function.getResultAttrOfType<ShardingAttr>(
+              operand.getOperandNumber(), "shardc.sharding");
+          if (!sharding)
+            return function.emitOpError("result ")
+                   << operand.getOperandNumber()
+                   << " has no `shardc.sharding`; run shardc-propagate first";
+          addWant(operand, getLayout(sharding, mesh));
+        }
+        continue;
+      }
+      FailureOr<OpLayouts> layouts = OpLayouts::get(
+          &op, mesh, [&](Value value) { return produced[value]; });
+      if (failed(layouts))
+        return failure();
+      for (auto [result, layout] :
+           llvm::zip_equal(op.getResults(), layouts->results))
+        produced[result] = layout;
+      for (auto [operand, layout] :
+           llvm::zip_equal(op.getOpOperands(), layouts->operands))
+        addWant(operand, layout);
+    }
+    return success();
+  }
+
+  void addWant(OpOperand &use, const Layout &layout) {
+    SmallVector<Want, 1> &list = wants[use.get()];
+    auto it = llvm::find_if(
+        list, [&](const Want &want) { return want.layout == layout; });
+    if (it == list.end()) {
+      list.push_back({layout, {}});
+      it = std::prev(list.end());
+    }
+    it->uses.push_back(&use);
+  }
+
+  void deliver(Value value) {
+    auto it = wants.find(value);
+    if (it == wants.end())
+      return;
+    const Layout &from = produced[value];
+    SmallVector<Want, 1> list;
+    for (Want &want : it->second)
+      if (want.layout != from)
+        list.push_back(std::move(want));
+    if (list.empty())
+      return;
+    if (Operation *op = value.getDefiningOp();
+        op && op->getNumOperands() == 0 && succeeded(repeat(op, list)))
+      return;
+    insert(value, from, list);
+  }
+
+  /// Values made from nothing are made again in each layout.
+  LogicalResult repeat(Operation *op, ArrayRef<Want> list) {
+    ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
+    for (const Factor &factor : rule.factors)
+      if (factor.kind == FactorKind::Whole)
+        return failure();
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    for (const Want &want : list) {
+      Operation *copy = builder.clone(*op);
+      ShardingAttr sharding = getSharding(want.layout, mesh, meshName);
+      copy->setAttr("shardc.assignment",
+                    AssignmentAttr::get(op->getContext(), sharding.getDims(),
+                                        ArrayRef<StringAttr>()));
+      for (OpOperand *use : want.uses)
+        use->set(copy->getResult(0));
+    }
+    if (op->use_empty())
+      op->erase();
+    return success();
+  }
+
+  void insert(Value value, const Layout &from, ArrayRef<Want> list) {
+    auto type = cast<RankedTensorType>(value.getType());
+    SmallVector<Layout> layouts;
+    for (const Want &want : list)
+      layouts.push_back(want.layout);
+    SmallVector<int> sources = planner.planTree(
+        from, layouts, type.getShape(), getElementBytes(type.getElementType()));
+    // Children take their position from their first use; a parent stands
+    // before all of them.
+    SmallVector<Operation *> before;
+    for (const Want &want : list)
+      before.push_back(want.uses.front()->getOwner());
+    for (size_t round = 0; round < list.size(); ++round)
+      for (auto [index, source] : llvm::enumerate(sources))
+        if (source >= 0 && order[before[index]] < order[before[source]])
+          before[source] = before[index];
+
+    SmallVector<Value> made(list.size());
+    for (size_t done = 0; done < list.size();)
+      for (size_t index = 0; index < list.size(); ++index) {
+        int source = sources[index];
+        if (made[index] || (source >= 0 && !made[source]))
+          continue;
+        made[index] = create(source < 0 ? value : made[source], value,
+                             source < 0 ? from : layouts[source], list[index],
+                             before[index]);
+        ++done;
+      }
+    for (auto [want, result] : llvm::zip_equal(list, made))
+      for (OpOperand *use : want.uses)
+        use->set(result);
+  }
+
+  Value create(Value operand, Value origin, const Layout &from,
+               const Want &want, Operation *before) {
+    OpOperand &use = *want.uses.front();
+    Operation *producer = operand.getDefiningOp();
+    bool reduces = from.unreduced & ~want.layout.unreduced;
+    // A reduction belongs to the op that left partial sums, and starts there.
+    Operation *owner = use.getOwner();
+    if (producer && (reduces || isa<func::ReturnOp>(owner)))
+      owner = producer;
+    OpBuilder builder(before);
+    if (reduces)
+      builder.setInsertionPointAfter(producer);
+    auto reshard = builder.create<ReshardOp>(
+        owner->getLoc(), operand.getType(), operand,
+        getSharding(from, mesh, meshName),
+        getSharding(want.layout, mesh, meshName),
+        builder.getStringAttr(causes.explain(origin, from, want.layout, use)));
+    auto part = owner->getAttrOfType<PartAttr>("shardc.part");
+    reshard->setAttr("shardc.part",
+                     part ? part
+                          : PartAttr::get(builder.getContext(), Part::Forward));
+    if (from.reduction == ReductionKind::Max)
+      reshard->setAttr(
+          "shardc.reduction",
+          ReductionKindAttr::get(builder.getContext(), ReductionKind::Max));
+    return reshard;
+  }
+
+  func::FuncOp function;
+  MeshAxes mesh;
+  ReshardPlanner &planner;
+  FlatSymbolRefAttr meshName;
+  ReshardCauses causes;
+  llvm::DenseMap<Value, Layout> produced;
+  llvm::DenseMap<Value, SmallVector<Want, 1>> wants;
+  llvm::DenseMap<Operation *, int> order;
+};
+
+struct InsertReshardsPass
+    : shardc::impl::InsertReshardsPassBase<InsertReshardsPass> {
+  void runOnOperation() override {
+    FailureOr<MeshOp> mesh = getMesh(getOperation());
+    if (failed(mesh))
+      return signalPassFailure();
+    ReshardPlanner planner{MeshAxes(*mesh)};
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() &&
+          failed(Inserter(function, *mesh, planner).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

@@ -1,0 +1,289 @@
+//===- Partition.cpp - Rewrite the global program for one device ----------===//
+//
+// Types become local, reshards become collectives, padding is masked before it
+// would be summed or maximised over, and ops that need the global index are
+// told how their result is sharded. The padded tail of a shard is undefined
+// everywhere else.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/OpLayouts.h"
+#include "shardc/Analysis/ReshardPlanner.h"
+#include "shardc/Analysis/WireBytes.h"
+#include "shardc/Dialect/Shardc/Transforms/Passes.h"
+
+#include <limits>
+#include <map>
+
+namespace shardc {
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "shardc/Dialect/Shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// A global tensor behind a local value.
+struct GlobalTensor {
+  RankedTensorType type;
+  Layout layout;
+};
+
+class Partitioner {
+public:
+  Partitioner(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner)
+      : function(function), mesh(meshOp), planner(planner),
+        meshName(FlatSymbolRefAttr::get(meshOp.getSymNameAttr())),
+        builder(function.getContext()) {}
+
+  LogicalResult run() {
+    Block &block = function.getBody().front();
+    if (failed(partitionArguments(block)))
+      return failure();
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto reshard = dyn_cast<ReshardOp>(op))
+        expand(reshard);
+      else if (!isa<func::ReturnOp>(op) && failed(partitionOp(&op)))
+        return failure();
+    }
+    return partitionResults(block);
+  }
+
+private:
+  RankedTensorType getLocalType(const GlobalTensor &tensor) {
+    return tensor.type.clone(
+        tensor.layout.getLocalShape(tensor.type.getShape(), mesh));
+  }
+
+  LogicalResult partitionArguments(Block &block) {
+    for (BlockArgument argument : block.getArguments()) {
+      unsigned index = argument.getArgNumber();
+      auto sharding =
+          function.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      if (!sharding)
+        return emitError(argument.getLoc(), "argument ")
+               << index << " has no `shardc.sharding`";
+      GlobalTensor tensor{cast<RankedTensorType>(argument.getType()),
+                          getLayout(sharding, mesh)};
+      function.setArgAttr(index, "shardc.global_shape",
+                          builder.getDenseI64ArrayAttr(tensor.type.getShape()));
+      argument.setType(getLocalType(tensor));
+      tensors[argument] = tensor;
+    }
+    return success();
+  }
+
+  LogicalResult partitionResults(Block &block) {
+    Operation *terminator = block.getTerminator();
+    for (OpOperand &operand : terminator->getOpOperands()) {
+      unsigned index = operand.getOperandNumber();
+      GlobalTensor tensor = tensors[operand.get()];
+      auto sharding =
+          function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      if (!sharding || getLayout(sharding, mesh) != tensor.layout)
+        return terminator->emitOpError("operand ")
+               << index << " is " << toString(tensor.layout, mesh)
+               << ", which is not the sharding of the result; "
+                  "shardc-insert-reshards must run first";
+      function.setResultAttr(
+          index, "shardc.global_shape",
+          builder.getDenseI64ArrayAttr(tensor.type.getShape()));
+    }
+    function.setType(builder.getFunctionType(block.getArgumentTypes(),
+                                             terminator->getOperandTypes()));
+    return success();
+  }
+
+  LogicalResult partitionOp(Operation *op) {
+    // The rule is over global shapes, which the operands no longer have.
+    SmallVector<Type> local(op->getOperandTypes());
+    for (Value operand : op->getOperands())
+      operand.setType(tensors[operand].type);
+    FailureOr<OpLayouts> layouts = OpLayouts::get(
+        op, mesh, [&](Value value) { return tensors[value].layout; });
+    for (auto [operand, type] : llvm::zip_equal(op->getOperands(), local))
+      operand.setType(type);
+    if (failed(layouts))
+      return failure();
+
+    for (auto [index, operand] : llvm::enumerate(op->getOpOperands())) {
+      GlobalTensor tensor = tensors[operand.get()];
+      const Layout &wanted = layouts->operands[index];
+      if (tensor.layout != wanted)
+        return op->emitOpError("operand ")
+               << index << " is " << toString(tensor.layout, mesh)
+               << " but wanted as " << toString(wanted, mesh)
+               << "; shardc-insert-reshards must run first";
+    }
+    maskOperands(op, *layouts);
+    for (auto [result, layout] :
+         llvm::zip_equal(op->getResults(), layouts->results)) {
+      GlobalTensor tensor{cast<RankedTensorType>(result.getType()), layout};
+      result.setType(getLocalType(tensor));
+      tensors[result] = tensor;
+    }
+    localizeAttributes(op);
+    op->removeAttr("shardc.assignment");
+    op->removeAttr("shardc.origin");
+    return success();
+  }
+
+  /// Masks the padding of every dimension that `op` sums or maximises over.
+  void maskOperands(Operation *op, const OpLayouts &layouts) {
+    const ShardingRule &rule = layouts.rule;
+    SmallVector<bool> isPadded;
+    bool isMax = false;
+    for (auto [factor, axes] : llvm::zip_equal(rule.factors, layouts.factors)) {
+      bool combines =
+          factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max;
+      isPadded.push_back(combines &&
+                         factor.size % mesh.getNumShards(axes) != 0);
+      isMax |= isPadded.back() && factor.kind == FactorKind::Max;
+    }
+    for (auto [operand, dims] :
+         llvm::zip_equal(op->getOpOperands(), rule.operands)) {
+      SmallVector<int64_t> masked;
+      for (auto [index, factors] : llvm::enumerate(dims))
+        if (int factor = getShardedFactor(rule, factors);
+            factor >= 0 && isPadded[factor])
+          masked.push_back(index);
+      if (!masked.empty())
+        operand.set(mask(operand.get(), masked, isMax, op));
+    }
+  }
+
+  static double getLowest(Type type) {
+    if (isa<FloatType>(type))
+      return -std::numeric_limits<double>::infinity();
+    return -std::exp2(type.getIntOrFloatBitWidth() - 1);
+  }
+
+  Value mask(Value value, ArrayRef<int64_t> dims, bool isMax, Operation *user) {
+    Value &known = masks[{value.getAsOpaquePointer(), isMax,
+                          std::vector<int64_t>(dims.begin(), dims.end())}];
+    if (known)
+      return known;
+    const GlobalTensor tensor = tensors[value];
+    double fill = isMax ? getLowest(tensor.type.getElementType()) : 0.0;
+    Layout shard = tensor.layout;
+    shard.unreduced = 0;
+    builder.setInsertionPoint(user);
+    auto op = builder.create<MaskOp>(user->getLoc(), value, dims, APFloat(fill),
+                                     getSharding(shard, mesh, meshName),
+                                     tensor.type.getShape());
+    if (Attribute part = user->getAttr("shardc.part"))
+      op->setAttr("shardc.part", part);
+    tensors[op] = tensor;
+    return known = op;
+  }
+
+  /// Attributes that speak of the result's shape or of global indices.
+  void localizeAttributes(Operation *op) {
+    GlobalTensor tensor = tensors[op->getResult(0)];
+    if (auto constant = dyn_cast<ConstantOp>(op)) {
+      auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+      if (elements && elements.isSplat())
+        constant.setValueAttr(elements.resizeSplat(getLocalType(tensor)));
+      return;
+    }
+    ShardingAttr sharding = getSharding(tensor.layout, mesh, meshName);
+    if (auto iota = dyn_cast<IotaOp>(op)) {
+      iota.setShardAttr(sharding);
+    } else if (auto random = dyn_cast<RandomUniformOp>(op)) {
+      random.setShardAttr(sharding);
+      random.setGlobalShape(tensor.type.getShape());
+    }
+  }
+
+  void expand(ReshardOp op) {
+    GlobalTensor tensor = tensors[op.getOperand()];
+    auto reduction = op->getAttrOfType<ReductionKindAttr>("shardc.reduction");
+    ReductionKind kind = reduction ? reduction.getValue() : ReductionKind::Sum;
+    const ReshardPlan &plan = planner.plan(
+        getLayout(op.getFrom(), mesh), getLayout(op.getTo(), mesh),
+        tensor.type.getShape(), getElementBytes(tensor.type.getElementType()));
+    Value value = op.getOperand();
+    builder.setInsertionPoint(op);
+    for (const ReshardStep &step : plan.steps) {
+      tensor.layout = step.after;
+      value = createStep(op.getLoc(), value, getLocalType(tensor), step, kind);
+      if (op.getCause() && step.kind != ReshardStep::Slice)
+        value.getDefiningOp()->setAttr("shardc.cause", op.getCauseAttr());
+      if (Attribute part = op->getAttr("shardc.part"))
+        value.getDefiningOp()->setAttr("shardc.part", part);
+    }
+    tensor.layout = getLayout(op.getTo(), mesh);
+    tensors[value] = tensor;
+    op.replaceAllUsesWith(value);
+    op.erase();
+  }
+
+  ArrayAttr getAxes(ArrayRef<int> axes) {
+    SmallVector<Attribute> names;
+    for (StringAttr name : getAxisNames(axes, mesh, builder.getContext()))
+      names.push_back(name);
+    return builder.getArrayAttr(names);
+  }
+
+  Value createStep(Location loc, Value value, RankedTensorType type,
+                   const ReshardStep &step, ReductionKind kind) {
+    ArrayAttr axes = getAxes(step.axes);
+    TypeRange types(ArrayRef<Type>{type});
+    SmallVector<int64_t> dims = {step.dim};
+    switch (step.kind) {
+    case ReshardStep::Slice:
+      return builder.create<SliceOp>(loc, type, value, meshName.getValue(),
+                                     axes, step.dim);
+    case ReshardStep::AllGather:
+      return builder
+          .create<AllGatherOp>(loc, types, value, meshName.getValue(), axes,
+                               dims)
+          .getResult(0);
+    case ReshardStep::ReduceScatter:
+      return builder
+          .create<ReduceScatterOp>(loc, types, kind, value, meshName.getValue(),
+                                   axes, dims)
+          .getResult(0);
+    case ReshardStep::AllReduce:
+      return builder
+          .create<AllReduceOp>(loc, types, kind, value, meshName.getValue(),
+                               axes)
+          .getResult(0);
+    case ReshardStep::AllToAll:
+      return builder.create<AllToAllOp>(loc, type, value, meshName.getValue(),
+                                        axes, step.dim, step.concatDim);
+    case ReshardStep::CollectivePermute:
+      return builder.create<CollectivePermuteOp>(loc, type, value,
+                                                 meshName.getValue(), axes,
+                                                 getAxes(step.targetAxes));
+    }
+    return {};
+  }
+
+  func::FuncOp function;
+  MeshAxes mesh;
+  ReshardPlanner &planner;
+  FlatSymbolRefAttr meshName;
+  OpBuilder builder;
+  llvm::DenseMap<Value, GlobalTensor> tensors;
+  /// Masked values by (value, for maxima, dimensions); looked up only.
+  std::map<std::tuple<const void *, bool, std::vector<int64_t>>, Value> masks;
+};
+
+struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
+  void runOnOperation() override {
+    FailureOr<MeshOp> mesh = getMesh(getOperation());
+    if (failed(mesh))
+      return signalPassFailure();
+    ReshardPlanner planner{MeshAxes(*mesh)};
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() &&
+          failed(Partitioner(function, *mesh, planner).run()))
+        return signalPassFailure();
+  }
+};
+
+} // namespace

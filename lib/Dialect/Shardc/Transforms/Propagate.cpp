@@ -1,0 +1,179 @@
+//===- Propagate.cpp - Decide how every op is sharded ---------------------===//
+//
+// Writes the outcome of Propagation and of the analysis of partial sums into
+// the IR: `shardc.assignment` and `shardc.origin` on ops, closed
+// `shardc.sharding` on arguments and results.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/PartialSums.h"
+#include "shardc/Analysis/Propagation.h"
+#include "shardc/Dialect/Shardc/Transforms/Passes.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_PROPAGATEPASS
+#include "shardc/Dialect/Shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// The decisions for one module, and how they are written down.
+class Writer {
+public:
+  explicit Writer(ModuleGraph &module)
+      : module(module), graph(module.graph), propagation(graph),
+        context(module.mesh.getContext()),
+        meshName(FlatSymbolRefAttr::get(module.mesh.getSymNameAttr())) {}
+
+  void run() {
+    propagation.run();
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      factors.push_back(propagation.getFactors(op));
+    for (size_t value = 0; value < graph.values.size(); ++value)
+      layouts.push_back(propagation.getLayout(value));
+    partial = findPartialSums(graph, factors, layouts);
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      if (module.operations[op])
+        writeOp(op);
+    for (ModuleGraph::Function &function : module.functions)
+      writeFunction(function);
+    remarkOnUnusedAxes();
+    for (ModuleGraph::Function &function : module.functions)
+      remarkOnParameters(function);
+  }
+
+private:
+  void writeOp(int index) {
+    Operation *op = module.operations[index];
+    SmallVector<DimShardingAttr> dims;
+    for (AxisList axes : factors[index]) {
+      llvm::erase_if(axes,
+                     [&](int axis) { return partial[index] & axisBit(axis); });
+      for (int axis : axes)
+        usedAxes |= axisBit(axis);
+      dims.push_back(
+          DimShardingAttr::get(context, getAxisNames(axes, graph.mesh, context),
+                               /*isClosed=*/true, std::nullopt));
+    }
+    AxisList unreduced = graph.mesh.getList(partial[index]);
+    op->setAttr(
+        "shardc.assignment",
+        AssignmentAttr::get(context, dims,
+                            getAxisNames(unreduced, graph.mesh, context)));
+    SmallVector<Attribute> origins;
+    for (const AxisUse &use : propagation.getOrigins(index)) {
+      const std::string &source = graph.values[use.source].name;
+      origins.push_back(StringAttr::get(context, graph.mesh.getName(use.axis) +
+                                                     ": " + source));
+    }
+    if (!origins.empty())
+      op->setAttr("shardc.origin", ArrayAttr::get(context, origins));
+  }
+
+  /// The closed sharding of a value at rest; axes of size 1 in its annotation
+  /// stay where the user put them.
+  ShardingAttr getSharding(int value, ShardingAttr annotation) {
+    const Layout &layout = layouts[value];
+    SmallVector<DimShardingAttr> dims;
+    Layout annotated =
+        annotation ? getLayout(annotation, graph.mesh) : Layout();
+    for (auto [index, axes] : llvm::enumerate(layout.dims)) {
+      for (int axis : axes)
+        usedAxes |= axisBit(axis);
+      SmallVector<StringAttr> names = getAxisNames(axes, graph.mesh, context);
+      if (annotation && annotated.dims[index] == axes)
+        names = SmallVector<StringAttr>(annotation.getAxes(index));
+      dims.push_back(DimShardingAttr::get(context, names, /*isClosed=*/true,
+                                          std::nullopt));
+    }
+    return ShardingAttr::get(context, meshName, dims, {}, {},
+                             annotation ? annotation.getUneven()
+                                        : std::nullopt);
+  }
+
+  void writeFunction(ModuleGraph::Function &function) {
+    func::FuncOp op = function.op;
+    llvm::DenseMap<int, ShardingAttr> atRest;
+    for (auto [index, value] : llvm::enumerate(function.arguments)) {
+      auto annotation =
+          op.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      ShardingAttr sharding = getSharding(value, annotation);
+      atRest.try_emplace(value, sharding);
+      op.setArgAttr(index, "shardc.sharding", sharding);
+    }
+    for (auto [index, value] : llvm::enumerate(function.results)) {
+      auto annotation =
+          op.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      ShardingAttr sharding = atRest.lookup(value);
+      op.setResultAttr(index, "shardc.sharding",
+                       sharding ? sharding : getSharding(value, annotation));
+    }
+  }
+
+  void remarkOnUnusedAxes() {
+    for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
+      if (graph.mesh.getSize(axis) > 1 && !(usedAxes & axisBit(axis)))
+        module.mesh.emitRemark("axis \"")
+            << graph.mesh.getName(axis)
+            << "\" shards nothing: all devices along it do the same work";
+  }
+
+  /// Parameters that rest replicated over an axis that cuts their use in the
+  /// forward or backward pass.
+  void remarkOnParameters(ModuleGraph::Function &function) {
+    llvm::DenseMap<int, AxisSet> cut;
+    for (size_t index = 0; index < graph.ops.size(); ++index) {
+      Operation *op = module.operations[index];
+      if (!op || op->getParentOp() != function.op)
+        continue;
+      auto part = op->getAttrOfType<PartAttr>("shardc.part");
+      if (part && part.getValue() == Part::Update)
+        continue;
+      const GraphOp &node = graph.ops[index];
+      for (auto [value, dims] :
+           llvm::zip_equal(node.operands, node.rule.operands))
+        cut[value] |=
+            getTensorLayout(node.rule, dims, factors[index]).getAxes() &
+            ~layouts[value].getAxes();
+    }
+    for (auto [index, value] : llvm::enumerate(function.arguments)) {
+      AxisSet axes = cut.lookup(value);
+      if (axes == 0 || hasRemark[value] ||
+          !isa_and_nonnull<ParameterAttr>(
+              function.op.getArgAttr(index, "shardc.role")))
+        continue;
+      hasRemark[value] = true;
+      emitRemark(function.op.getArgument(index).getLoc())
+          << graph.values[value].name << " is replicated over "
+          << graph.mesh.toString(graph.mesh.getList(axes))
+          << " at rest but used sharded over it: each device computes with its "
+             "slice, and the new value is gathered";
+    }
+  }
+
+  ModuleGraph &module;
+  const ShardingGraph &graph;
+  Propagation propagation;
+  MLIRContext *context;
+  FlatSymbolRefAttr meshName;
+  std::vector<FactorAxes> factors;
+  std::vector<Layout> layouts;
+  std::vector<AxisSet> partial;
+  AxisSet usedAxes = 0;
+  llvm::DenseMap<int, bool> hasRemark;
+};
+
+struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
+  void runOnOperation() override {
+    FailureOr<ModuleGraph> module = ModuleGraph::build(getOperation());
+    if (failed(module))
+      return signalPassFailure();
+    Writer(*module).run();
+  }
+};
+
+} // namespace

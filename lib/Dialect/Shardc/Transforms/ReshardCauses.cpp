@@ -1,0 +1,103 @@
+//===- ReshardCauses.cpp - Why a reshard exists, in words -----------------===//
+
+#include "ReshardCauses.h"
+
+#include "shardc/Analysis/ModuleGraph.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static bool isUpdate(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  return part && part.getValue() == Part::Update;
+}
+
+/// "linear" of shardc.linear.
+static StringRef getShortName(Operation *op) {
+  return op->getName().stripDialect();
+}
+
+ReshardCauses::ReshardCauses(func::FuncOp function, const MeshAxes &mesh)
+    : function(function), mesh(mesh) {
+  for (BlockArgument argument : function.getArguments()) {
+    StringRef name = getRoleName(function, argument.getArgNumber());
+    names[argument] =
+        name.empty() ? "argument " + std::to_string(argument.getArgNumber())
+                     : name.str();
+  }
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    auto name = function.getResultAttrOfType<StringAttr>(
+        operand.getOperandNumber(), "shardc.result");
+    if (!name)
+      continue;
+    bool isParameter = false;
+    for (unsigned index = 0; index < function.getNumArguments(); ++index)
+      isParameter |=
+          getRoleName(function, index) == name.getValue() &&
+          isa<ParameterAttr>(function.getArgAttr(index, "shardc.role"));
+    Operation *producer = operand.get().getDefiningOp();
+    names.try_emplace(operand.get(), producer && isUpdate(producer)
+                                         ? "new " + name.str()
+                                         : name.str());
+    if (isParameter)
+      nameGradients(operand.get(), name.getValue());
+  }
+}
+
+/// The gradient of a parameter is what its update takes from the backward pass
+/// by way of values of the parameter's shape, the nearest first.
+void ReshardCauses::nameGradients(Value result, StringRef parameter) {
+  SmallVector<Value> queue = {result};
+  llvm::DenseSet<Value> seen;
+  for (size_t next = 0; next < queue.size(); ++next) {
+    Value value = queue[next];
+    Operation *op = value.getDefiningOp();
+    if (!op || value.getType() != result.getType() ||
+        !seen.insert(value).second)
+      continue;
+    if (!isUpdate(op) && !isa<ConstantOp, BroadcastOp>(op)) {
+      names.try_emplace(value, "gradient of " + parameter.str());
+      return;
+    }
+    queue.append(op->operand_begin(), op->operand_end());
+  }
+}
+
+std::string ReshardCauses::describe(Value value) const {
+  if (auto it = names.find(value); it != names.end())
+    return it->second;
+  Operation *op = value.getDefiningOp();
+  return ("result of " + getShortName(op) + " at " +
+          getSourceLine(op->getLoc()))
+      .str();
+}
+
+std::string ReshardCauses::explain(Value value, const Layout &from,
+                                   const Layout &to,
+                                   const OpOperand &use) const {
+  std::string name = describe(value);
+  if (AxisSet reduced = from.unreduced & ~to.unreduced) {
+    Operation *op = value.getDefiningOp();
+    StringRef what = isa<DotGeneralOp>(op) ? "contraction over "
+                     : !isa<ReduceOp>(op)  ? "partial sums over "
+                     : from.reduction == ReductionKind::Max ? "maximum over "
+                                                            : "sum over ";
+    return name + ": " + what.str() + mesh.toString(mesh.getList(reduced));
+  }
+  Operation *user = use.getOwner();
+  if (isa<func::ReturnOp>(user))
+    return name + " is computed as " + toString(from, mesh) + " and rests as " +
+           toString(to, mesh);
+  std::string place =
+      getShortName(user).str() + " at " + getSourceLine(user->getLoc());
+  if (!isa<BlockArgument>(value))
+    return name + " is " + toString(from, mesh) + "; " + place + " needs " +
+           toString(to, mesh);
+  AxisSet gathered = from.getAxes() & ~to.getAxes();
+  if (gathered && !(to.getAxes() & ~from.getAxes()))
+    return name + " is sharded over " + mesh.toString(mesh.getList(gathered)) +
+           " at rest and gathered at its use in " + place;
+  return name + " is " + toString(from, mesh) + " at rest and used as " +
+         toString(to, mesh) + " in " + place;
+}
