@@ -5,6 +5,7 @@
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/MeshSpec.h"
+#include "shardc/Support/Suggest.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -32,40 +33,45 @@ static std::string getSingleDeviceMesh(ModuleOp module,
   return toString(mesh);
 }
 
-static ExitCode compile(ModuleOp module, CompileOptions options,
-                        std::string &plan) {
+/// Runs phases up to `last` and leaves in `output` the plan, or the IR's text.
+static ExitCode compile(ModuleOp module, CompileOptions options, int last,
+                        std::string &output) {
   if (options.singleDevice)
     options.mesh = getSingleDeviceMesh(module, options.mesh);
   CompileState state;
   PassManager manager(module.getContext());
-  buildPhases(manager, 0, getPhases().size() - 1, options, state);
+  buildPhases(manager, 0, last, options, state);
   if (failed(manager.run(module)))
     return state.hasBrokenContract ? ExitCode::Internal
                                    : ExitCode::InvalidInput;
-  plan = std::move(state.plan);
+  if (last + 1 == static_cast<int>(getPhases().size()))
+    output = std::move(state.plan);
+  else
+    llvm::raw_string_ostream(output) << module << '\n';
   return ExitCode::Ok;
 }
 
 static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
-                                   const CompileOptions &options) {
+                                   const CompileOptions &options, int last) {
   CompileResult result;
   llvm::raw_string_ostream os(result.diagnostics);
   DialectRegistry registry;
   registerShardcDialects(registry);
   // One thread: modules are small, and starting a pool takes longer.
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context, os);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
-  result.code =
-      module ? compile(*module, options, result.plan) : ExitCode::InvalidInput;
+  result.code = module ? compile(*module, options, last, result.plan)
+                       : ExitCode::InvalidInput;
   return result;
 }
 
-CompileResult shardc::compileFile(const std::string &path,
-                                  const CompileOptions &options) {
+static CompileResult compilePath(const std::string &path,
+                                 const CompileOptions &options, int last) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
   if (std::error_code error = buffer.getError()) {
     CompileResult result;
@@ -74,12 +80,30 @@ CompileResult shardc::compileFile(const std::string &path,
         "error: cannot read '" + path + "': " + error.message() + "\n";
     return result;
   }
-  return compileBuffer(std::move(*buffer), options);
+  return compileBuffer(std::move(*buffer), options, last);
+}
+
+CompileResult shardc::compileFile(const std::string &path,
+                                  const CompileOptions &options) {
+  return compilePath(path, options, getPhases().size() - 1);
 }
 
 CompileResult shardc::compileSource(const std::string &source,
                                     const std::string &name,
                                     const CompileOptions &options) {
   return compileBuffer(llvm::MemoryBuffer::getMemBufferCopy(source, name),
-                       options);
+                       options, getPhases().size() - 1);
+}
+
+CompileResult shardc::compileFileTo(const std::string &path,
+                                    const std::string &phase,
+                                    const CompileOptions &options) {
+  int last = getPhaseIndex(phase);
+  if (last >= 0)
+    return compilePath(path, options, last);
+  CompileResult result;
+  result.code = ExitCode::Usage;
+  result.diagnostics = "error: unknown phase '" + phase + "'" +
+                       suggest(phase, getPhaseNames()) + "\n";
+  return result;
 }

@@ -17,7 +17,6 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Transforms/Passes.h"
-#include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -115,11 +114,11 @@ int shardc::getPhaseIndex(StringRef name) {
   return -1;
 }
 
-std::string shardc::listPhases() {
-  return llvm::join(
-      llvm::map_range(getPhases(),
-                      [](const Phase &phase) { return phase.name.str(); }),
-      ", ");
+std::vector<std::string> shardc::getPhaseNames() {
+  std::vector<std::string> names;
+  for (const Phase &phase : getPhases())
+    names.push_back(phase.name.str());
+  return names;
 }
 
 void shardc::buildPhases(OpPassManager &manager, int first, int last,

@@ -41,11 +41,8 @@ static int readPhase(llvm::StringRef flag, const std::string &name) {
   int index = getPhaseIndex(name);
   if (index >= 0)
     return index;
-  std::vector<std::string> names;
-  for (const Phase &phase : getPhases())
-    names.push_back(phase.name.str());
-  fail(ExitCode::Usage,
-       "--" + flag + ": unknown phase '" + name + "'" + suggest(name, names));
+  fail(ExitCode::Usage, "--" + flag + ": unknown phase '" + name + "'" +
+                            suggest(name, getPhaseNames()));
   return -2;
 }
 

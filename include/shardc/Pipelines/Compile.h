@@ -52,6 +52,12 @@ CompileResult compileFile(const std::string &path,
 CompileResult compileSource(const std::string &source, const std::string &name,
                             const CompileOptions &options);
 
+/// Runs the phases up to and including `phase` and leaves the text of the IR in
+/// `plan` of the result (the plan itself for "plan"). Code Usage, with a
+/// message that names the nearest one, for an unknown phase.
+CompileResult compileFileTo(const std::string &path, const std::string &phase,
+                            const CompileOptions &options);
+
 } // namespace shardc
 
 #endif // SHARDC_PIPELINES_COMPILE_H

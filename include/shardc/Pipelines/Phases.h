@@ -43,8 +43,8 @@ llvm::ArrayRef<Phase> getPhases();
 /// Index of phase `name`, or -1.
 int getPhaseIndex(llvm::StringRef name);
 
-/// "import, differentiate, ..." for messages and help texts.
-std::string listPhases();
+/// The names of all phases, in order.
+std::vector<std::string> getPhaseNames();
 
 /// Appends phases [first, last] with a check after each and, if
 /// `options.dumpDir` is set, a dump. `state` must outlive the pass manager.

@@ -1,0 +1,36 @@
+//===- Report.h - What a plan costs and where things are --------*- C++ -*-===//
+//
+// Reports are read from the plan's bytes, so they say what the runtime will
+// do. Pure functions: thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TARGET_PLAN_REPORT_H
+#define SHARDC_TARGET_PLAN_REPORT_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+#include "llvm/Support/raw_ostream.h"
+
+namespace shardc {
+
+/// Which reports to print.
+struct ReportKinds {
+  bool communication = false;
+  bool memory = false;
+  bool shardings = false;
+};
+
+/// Prints reports of the plan in `bytes` for people. Fails if the bytes are not
+/// a plan.
+llvm::Error printReports(llvm::StringRef bytes, ReportKinds kinds,
+                         llvm::raw_ostream &os);
+
+/// Prints everything that the reports say as one JSON object; `kinds` chooses
+/// among `collectives`, `memory` and `shardings`, the totals are always there.
+llvm::Error printJsonReports(llvm::StringRef bytes, ReportKinds kinds,
+                             llvm::raw_ostream &os);
+
+} // namespace shardc
+
+#endif // SHARDC_TARGET_PLAN_REPORT_H

@@ -1,0 +1,125 @@
+//===- JsonReport.cpp - Reports for programs ------------------------------===//
+
+#include "shardc/Target/Plan/Report.h"
+
+#include "PlanText.h"
+
+#include "llvm/Support/JSON.h"
+
+using namespace llvm;
+using namespace shardc;
+namespace fb = shardc::rt::fb;
+
+static std::string getText(const flatbuffers::String *text) {
+  return text ? text->str() : "";
+}
+
+static json::Array toJson(ArrayRef<int64_t> sizes) {
+  return json::Array(sizes);
+}
+
+static json::Array getCollectives(const fb::Program &program) {
+  json::Array lines;
+  if (!program.collectives())
+    return lines;
+  for (const fb::CollectiveReport *line : *program.collectives()) {
+    json::Array axes;
+    for (const flatbuffers::String *axis : *line->axes())
+      axes.push_back(axis->str());
+    lines.push_back(
+        json::Object{{"kind", getName(line->kind())},
+                     {"axes", std::move(axes)},
+                     {"group_size", line->group_size()},
+                     {"bytes", static_cast<int64_t>(line->bytes())},
+                     {"wire_bytes", static_cast<int64_t>(line->wire_bytes())},
+                     {"part", getName(line->part())},
+                     {"source", getText(line->source())},
+                     {"cause", getText(line->cause())}});
+  }
+  return lines;
+}
+
+static json::Object getMemory(const fb::Plan &plan) {
+  json::Object memory;
+  json::Array largest;
+  if (const fb::MemoryReport *report = plan.memory()) {
+    if (report->entries())
+      for (const fb::MemoryEntry *entry : *report->entries())
+        memory[getName(entry->kind())] = static_cast<int64_t>(entry->bytes());
+    if (report->largest())
+      for (const fb::LargestBuffer *buffer : *report->largest())
+        largest.push_back(
+            json::Object{{"name", getText(buffer->name())},
+                         {"bytes", static_cast<int64_t>(buffer->bytes())},
+                         {"kind", getName(buffer->kind())},
+                         {"source", getText(buffer->source())}});
+  }
+  memory["largest"] = std::move(largest);
+  return memory;
+}
+
+static json::Array getShardings(const fb::Plan &plan) {
+  json::Array tensors;
+  for (const fb::Tensor *tensor : *plan.tensors()) {
+    SmallVector<int64_t> shape = toSizes(tensor->shape());
+    SmallVector<int64_t> local = shape;
+    SmallVector<int64_t> counts = getShardCounts(plan, *tensor->sharding());
+    for (auto [size, count] : zip(local, counts))
+      size = (size + count - 1) / count;
+    json::Array dims;
+    for (const fb::DimSharding *dim : *tensor->sharding()->dims()) {
+      json::Array axes;
+      if (dim->axes())
+        for (uint16_t axis : *dim->axes())
+          axes.push_back(plan.mesh()->axes()->Get(axis)->name()->str());
+      dims.push_back(std::move(axes));
+    }
+    tensors.push_back(
+        json::Object{{"name", tensor->name()->str()},
+                     {"role", getName(tensor->role())},
+                     {"dtype", getName(tensor->dtype())},
+                     {"shape", toJson(shape)},
+                     {"sharding", std::move(dims)},
+                     {"local_shape", toJson(local)},
+                     {"bytes", static_cast<int64_t>(tensor->bytes())}});
+  }
+  return tensors;
+}
+
+Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
+                               raw_ostream &os) {
+  Expected<const fb::Plan *> read = readPlan(bytes);
+  if (!read)
+    return read.takeError();
+  const fb::Plan &plan = **read;
+  json::Object mesh;
+  for (const fb::Axis *axis : *plan.mesh()->axes())
+    mesh[axis->name()->str()] = axis->size();
+  json::Object report{
+      {"model", getText(plan.model())},
+      {"mesh", std::move(mesh)},
+      {"num_devices", getNumDevices(plan)},
+      {"batch_size", plan.batch_size()},
+      {"cpu_target", getText(plan.cpu_target())},
+      {"peak_bytes_per_device", static_cast<int64_t>(plan.arena_bytes())}};
+  if (const fb::Program *step = findProgram(plan, "train_step")) {
+    report["wire_bytes_per_device"] = static_cast<int64_t>(step->wire_bytes());
+    report["matmul_flops_per_device"] =
+        static_cast<int64_t>(step->matmul_flops());
+    if (kinds.communication)
+      report["collectives"] = getCollectives(*step);
+  }
+  if (const fb::Program *evaluate = findProgram(plan, "evaluate");
+      evaluate && kinds.communication)
+    report["evaluate"] = json::Object{
+        {"collectives", getCollectives(*evaluate)},
+        {"wire_bytes_per_device", static_cast<int64_t>(evaluate->wire_bytes())},
+        {"matmul_flops_per_device",
+         static_cast<int64_t>(evaluate->matmul_flops())}};
+  if (kinds.memory)
+    report["memory"] = getMemory(plan);
+  if (kinds.shardings)
+    report["shardings"] = getShardings(plan);
+  os << formatv("{0:2}", json::Value(std::move(report))) << "\n";
+  return Error::success();
+}

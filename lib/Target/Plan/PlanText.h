@@ -1,0 +1,67 @@
+//===- PlanText.h - Parts of a plan in words --------------------*- C++ -*-===//
+//
+// Names and texts that the reports share. Pure functions.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_TARGET_PLAN_PLANTEXT_H
+#define SHARDC_LIB_TARGET_PLAN_PLANTEXT_H
+
+#include "plan_generated.h"
+
+#include "llvm/ADT/SmallVector.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// The verified plan in `bytes`; borrowed from them.
+llvm::Expected<const rt::fb::Plan *> readPlan(llvm::StringRef bytes);
+
+/// The program called `name`, or null.
+const rt::fb::Program *findProgram(const rt::fb::Plan &plan,
+                                   llvm::StringRef name);
+
+/// "all_reduce", ...
+llvm::StringRef getName(rt::fb::CollectiveKind kind);
+/// "forward", ...
+llvm::StringRef getName(rt::fb::Part part);
+/// "f32", ...
+llvm::StringRef getName(rt::fb::DType type);
+/// "parameter", ...
+llvm::StringRef getName(rt::fb::Role role);
+/// "parameters", "gradients", ...
+llvm::StringRef getName(rt::fb::MemoryKind kind);
+
+/// The sizes of a vector of a plan.
+llvm::SmallVector<int64_t> toSizes(const flatbuffers::Vector<int64_t> *sizes);
+/// "[4, 8]".
+std::string getShapeText(llvm::ArrayRef<int64_t> shape);
+/// `[{"data"}, {}]`.
+std::string getShardingText(const rt::fb::Plan &plan,
+                            const rt::fb::Sharding &sharding);
+/// The number of shards of each dimension.
+llvm::SmallVector<int64_t> getShardCounts(const rt::fb::Plan &plan,
+                                          const rt::fb::Sharding &sharding);
+int64_t getNumDevices(const rt::fb::Plan &plan);
+/// "data=4, model=2 (8 devices)".
+std::string getMeshText(const rt::fb::Plan &plan);
+/// "1234 B", "1.2 KiB", ...
+std::string getBytesText(uint64_t bytes);
+
+/// A table with aligned columns; the first row is the header. Columns in
+/// `rightAligned` hold numbers. Each line is indented by two spaces.
+std::string getTableText(const std::vector<std::vector<std::string>> &rows,
+                         llvm::ArrayRef<unsigned> rightAligned);
+
+/// A picture of which devices hold which block of a tensor: one grid over its
+/// last two dimensions for each block of the others.
+std::string getPictureText(const rt::fb::Plan &plan,
+                           llvm::ArrayRef<int64_t> shape,
+                           const rt::fb::Sharding &sharding);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_TARGET_PLAN_PLANTEXT_H

@@ -1,0 +1,120 @@
+//===- Report.cpp - Reports for people ------------------------------------===//
+
+#include "shardc/Target/Plan/Report.h"
+
+#include "PlanText.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace shardc;
+namespace fb = shardc::rt::fb;
+
+static void printCommunication(const fb::Plan &plan, const fb::Program &program,
+                               raw_ostream &os) {
+  os << "Communication of " << program.name()->str()
+     << ", bytes per device and run\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"kind", "axes", "group", "tensor", "wire", "part", "source", "cause"}};
+  if (program.collectives())
+    for (const fb::CollectiveReport *line : *program.collectives()) {
+      std::string axes;
+      for (const flatbuffers::String *axis : *line->axes())
+        axes += (axes.empty() ? "" : ",") + axis->str();
+      rows.push_back(
+          {getName(line->kind()).str(), axes,
+           std::to_string(line->group_size()), std::to_string(line->bytes()),
+           std::to_string(line->wire_bytes()), getName(line->part()).str(),
+           line->source() ? line->source()->str() : "",
+           line->cause() ? line->cause()->str() : ""});
+    }
+  if (rows.size() == 1)
+    os << "  none\n";
+  else
+    os << getTableText(rows, {2, 3, 4});
+  os << "  total: " << program.wire_bytes() << " bytes on the wire, "
+     << program.matmul_flops() << " matmul FLOPs\n";
+}
+
+static void printMemory(const fb::Plan &plan, raw_ostream &os) {
+  os << "Memory per device: " << plan.arena_bytes() << " bytes ("
+     << getBytesText(plan.arena_bytes()) << ")\n";
+  const fb::MemoryReport *memory = plan.memory();
+  if (!memory)
+    return;
+  if (memory->entries()) {
+    std::vector<std::vector<std::string>> rows = {{"at the peak", "bytes"}};
+    for (const fb::MemoryEntry *entry : *memory->entries())
+      rows.push_back(
+          {getName(entry->kind()).str(), std::to_string(entry->bytes())});
+    os << getTableText(rows, {1});
+  }
+  if (memory->largest()) {
+    std::vector<std::vector<std::string>> rows = {
+        {"largest buffers", "bytes", "kind", "source"}};
+    for (const fb::LargestBuffer *buffer : *memory->largest())
+      rows.push_back({buffer->name() ? buffer->name()->str() : "",
+                      std::to_string(buffer->bytes()),
+                      getName(buffer->kind()).str(),
+                      buffer->source() ? buffer->source()->str() : ""});
+    os << getTableText(rows, {1});
+  }
+}
+
+static void printShardings(const fb::Plan &plan, raw_ostream &os) {
+  os << "Shardings over mesh " << getMeshText(plan) << "\n";
+  std::vector<std::vector<std::string>> rows = {
+      {"tensor", "role", "type", "sharding", "per device", "bytes"}};
+  for (const fb::Tensor *tensor : *plan.tensors()) {
+    SmallVector<int64_t> shape = toSizes(tensor->shape());
+    SmallVector<int64_t> local = shape;
+    for (auto [size, count] :
+         zip(local, getShardCounts(plan, *tensor->sharding())))
+      size = (size + count - 1) / count;
+    rows.push_back({tensor->name()->str(), getName(tensor->role()).str(),
+                    getName(tensor->dtype()).str() + getShapeText(shape),
+                    getShardingText(plan, *tensor->sharding()),
+                    getShapeText(local), std::to_string(tensor->bytes())});
+  }
+  os << getTableText(rows, {5});
+  os << "Devices that hold each slice\n";
+  // Tensors that lie alike share a picture.
+  std::vector<std::pair<std::string, std::string>> pictures;
+  for (const fb::Tensor *tensor : *plan.tensors()) {
+    SmallVector<int64_t> shape = toSizes(tensor->shape());
+    std::string picture = getPictureText(plan, shape, *tensor->sharding());
+    auto known =
+        find_if(pictures, [&](const auto &it) { return it.second == picture; });
+    if (known == pictures.end())
+      pictures.emplace_back(tensor->name()->str(), picture);
+    else
+      known->first += ", " + tensor->name()->str();
+  }
+  for (const auto &[names, picture] : pictures)
+    os << "  " << names << "\n" << picture;
+}
+
+Error shardc::printReports(StringRef bytes, ReportKinds kinds,
+                           raw_ostream &os) {
+  Expected<const fb::Plan *> plan = readPlan(bytes);
+  if (!plan)
+    return plan.takeError();
+  const char *separator = "";
+  if (kinds.communication)
+    for (const fb::Program *program : *(*plan)->programs()) {
+      os << separator;
+      printCommunication(**plan, *program, os);
+      separator = "\n";
+    }
+  if (kinds.memory) {
+    os << separator;
+    printMemory(**plan, os);
+    separator = "\n";
+  }
+  if (kinds.shardings) {
+    os << separator;
+    printShardings(**plan, os);
+  }
+  return Error::success();
+}

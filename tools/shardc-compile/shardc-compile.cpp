@@ -1,0 +1,142 @@
+//===- shardc-compile.cpp - From a model to a plan ------------------------===//
+//
+// Compiles a model file, writes the plan, and reports what it will cost. Given
+// a plan, it reports on that.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Pipelines/CommandLine.h"
+#include "shardc/Pipelines/Compile.h"
+#include "shardc/Support/Suggest.h"
+#include "shardc/Target/Plan/Report.h"
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/CommandLine.h"
+#include "llvm/Support/FileSystem.h"
+#include "llvm/Support/InitLLVM.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/ToolOutputFile.h"
+
+using namespace shardc;
+namespace cl = llvm::cl;
+
+static cl::OptionCategory category("shardc-compile options");
+
+static cl::opt<std::string> input(cl::Positional, cl::cat(category),
+                                  cl::init("-"),
+                                  cl::desc("<model.mlir or plan.shardc>"));
+static cl::opt<std::string> output("o", cl::cat(category),
+                                   cl::value_desc("file"),
+                                   cl::desc("Where to write the plan, or the "
+                                            "IR with --compile-to"));
+static cl::list<std::string>
+    reports("report", cl::CommaSeparated, cl::cat(category),
+            cl::value_desc("comm,memory,shardings"),
+            cl::desc("What to report on standard output"));
+static cl::opt<bool> json("json", cl::cat(category),
+                          cl::desc("Report as one JSON object"));
+static cl::opt<std::string>
+    compileTo("compile-to", cl::cat(category), cl::value_desc("phase"),
+              cl::desc("Stop after this phase and write the IR"));
+
+static int fail(ExitCode code, const std::string &message) {
+  llvm::errs() << "shardc-compile: error: " << message << '\n';
+  return static_cast<int>(code);
+}
+
+/// Reads --report into `kinds`; returns what is wrong with it, or "". With
+/// --json alone everything is reported.
+static std::string readReports(ReportKinds &kinds) {
+  for (const std::string &name : reports) {
+    if (name == "comm")
+      kinds.communication = true;
+    else if (name == "memory")
+      kinds.memory = true;
+    else if (name == "shardings")
+      kinds.shardings = true;
+    else
+      return "--report: unknown report '" + name + "'" +
+             suggest(name, {"comm", "memory", "shardings"});
+  }
+  if (reports.empty() && json)
+    kinds = {true, true, true};
+  return "";
+}
+
+static int writeFile(const std::string &path, llvm::StringRef bytes) {
+  std::error_code error;
+  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
+  if (error)
+    return fail(ExitCode::Usage,
+                "cannot write '" + path + "': " + error.message());
+  file.os() << bytes;
+  file.os().close();
+  if (file.os().has_error()) {
+    std::string message = file.os().error().message();
+    file.os().clear_error();
+    return fail(ExitCode::Usage, "cannot write '" + path + "': " + message);
+  }
+  file.keep();
+  return 0;
+}
+
+/// The bytes of the input if it is a plan, else compiles it.
+static CompileResult getPlan(const CompileOptions &options) {
+  CompileResult result;
+  if (!llvm::StringRef(input).ends_with(".shardc"))
+    return compileFile(input, options);
+  auto buffer = llvm::MemoryBuffer::getFile(input);
+  if (std::error_code error = buffer.getError()) {
+    result.code = ExitCode::InvalidInput;
+    result.diagnostics =
+        "error: cannot read '" + input + "': " + error.message() + "\n";
+    return result;
+  }
+  result.plan = (*buffer)->getBuffer().str();
+  return result;
+}
+
+int main(int argc, char **argv) {
+  llvm::InitLLVM initLLVM(argc, argv);
+  CompileOptionsFlags flags(category);
+  cl::HideUnrelatedOptions(category);
+  cl::ParseCommandLineOptions(argc, argv,
+                              "Compiles a model to an executable plan\n");
+
+  ReportKinds kinds;
+  std::string error = flags.check();
+  if (error.empty())
+    error = readReports(kinds);
+  if (!error.empty())
+    return fail(ExitCode::Usage, error);
+  CompileOptions options = flags.get();
+
+  if (!compileTo.empty()) {
+    if (json || !reports.empty())
+      return fail(ExitCode::Usage, "--compile-to stops before the plan that "
+                                   "--report and --json read");
+    CompileResult result = compileFileTo(input, compileTo, options);
+    llvm::errs() << result.diagnostics;
+    if (result.code != ExitCode::Ok)
+      return static_cast<int>(result.code);
+    return writeFile(output.empty() ? std::string("-") : output, result.plan);
+  }
+  if (output.empty() && reports.empty() && !json)
+    return fail(ExitCode::Usage, "nothing to do: expected -o FILE, --report, "
+                                 "--json or --compile-to");
+
+  CompileResult result = getPlan(options);
+  llvm::errs() << result.diagnostics;
+  if (result.code != ExitCode::Ok)
+    return static_cast<int>(result.code);
+  if (!output.empty())
+    if (int code = writeFile(output, result.plan))
+      return code;
+  llvm::Error failure = json
+                            ? printJsonReports(result.plan, kinds, llvm::outs())
+                            : printReports(result.plan, kinds, llvm::outs());
+  if (failure)
+    return fail(ExitCode::InvalidInput,
+                input + ": " + llvm::toString(std::move(failure)));
+  return 0;
+}
