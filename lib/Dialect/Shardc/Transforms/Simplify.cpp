@@ -177,25 +177,28 @@ static void splitConstants(func::FuncOp function) {
       return typeOf(broadcast.getOperand()).getRank() == 0;
     return isa<ConstantOp, IotaOp>(op);
   };
-  for (Block &block : function.getBody())
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (!isConstantLike(op))
-        continue;
-      // Uses are listed from the last: sort by the order of the users.
-      SmallVector<OpOperand *> uses;
-      for (OpOperand &use : op.getUses())
-        uses.push_back(&use);
-      llvm::sort(uses, [](OpOperand *lhs, OpOperand *rhs) {
-        if (lhs->getOwner() != rhs->getOwner())
-          return lhs->getOwner()->isBeforeInBlock(rhs->getOwner());
-        return lhs->getOperandNumber() < rhs->getOperandNumber();
-      });
-      for (OpOperand *use : uses) {
-        OpBuilder builder(use->getOwner());
-        use->set(builder.clone(op)->getResult(0));
-      }
-      op.erase();
+  SmallVector<Operation *> constants;
+  for (Operation &op : function.getOps())
+    if (isConstantLike(op))
+      constants.push_back(&op);
+  for (Operation *op : constants) {
+    SmallVector<OpOperand *> uses = llvm::to_vector(
+        llvm::map_range(op->getUses(), [](OpOperand &use) { return &use; }));
+    // Uses come in no order that the program determines.
+    llvm::sort(uses, [](OpOperand *lhs, OpOperand *rhs) {
+      if (lhs->getOwner() != rhs->getOwner())
+        return lhs->getOwner()->isBeforeInBlock(rhs->getOwner());
+      return lhs->getOperandNumber() < rhs->getOperandNumber();
+    });
+    for (OpOperand *use : uses) {
+      OpBuilder builder(use->getOwner());
+      Operation *copy = builder.clone(*op);
+      if (Attribute part = use->getOwner()->getAttr("shardc.part"))
+        copy->setAttr("shardc.part", part);
+      use->set(copy->getResult(0));
     }
+    op->erase();
+  }
 }
 
 void shardc::simplify(func::FuncOp function) {

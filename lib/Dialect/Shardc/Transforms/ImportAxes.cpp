@@ -1,0 +1,142 @@
+//===- ImportAxes.cpp - Logical axes to mesh axes -------------------------===//
+
+#include "ImportSteps.h"
+
+#include "shardc/Dialect/Shardc/IR/VerifySharding.h"
+
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+using namespace shardc;
+
+LogicalResult shardc::overrideRules(ModuleOp module, StringRef text) {
+  if (text.empty())
+    return success();
+  Builder builder(module.getContext());
+  NamedAttrList rules(module->getAttrOfType<DictionaryAttr>("shardc.rules"));
+  llvm::SmallDenseSet<StringRef> seen;
+  for (StringRef rule : llvm::split(text, ',')) {
+    auto [name, axes] = rule.split('=');
+    name = name.trim();
+    if (name.empty() || !rule.contains('='))
+      return module.emitError("rules '")
+             << text << "': expected NAME=AXIS, NAME=AXIS+AXIS or NAME= "
+             << "between commas, got '" << rule << "'";
+    if (!seen.insert(name).second)
+      return module.emitError("rules '")
+             << text << "': logical axis '" << name << "' has two rules";
+    SmallVector<Attribute> list;
+    for (StringRef axis : llvm::split(axes, '+')) {
+      if (!axis.trim().empty())
+        list.push_back(builder.getStringAttr(axis.trim()));
+      else if (!axes.trim().empty())
+        return module.emitError("rules '") << text << "': the rule of '" << name
+                                           << "' has an axis without a name";
+    }
+    rules.set(name, builder.getArrayAttr(list));
+  }
+  module->setAttr("shardc.rules", rules.getDictionary(module.getContext()));
+  return success();
+}
+
+namespace {
+
+/// Turns lists of logical names into shardings.
+class Resolver {
+public:
+  explicit Resolver(MeshOp mesh)
+      : mesh(mesh), meshName(FlatSymbolRefAttr::get(mesh.getSymNameAttr())),
+        rules(mesh->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(
+            "shardc.rules")) {}
+
+  /// The sharding of a tensor of `type` whose dimensions are called `names`;
+  /// errors continue the message of `emitError`.
+  FailureOr<ShardingAttr>
+  resolve(ArrayAttr names, RankedTensorType type,
+          function_ref<InFlightDiagnostic()> emitError) {
+    SmallVector<SmallVector<StringAttr>> dims;
+    for (auto name : names.getAsRange<StringAttr>()) {
+      dims.emplace_back();
+      if (!name.empty() && failed(addAxes(name, dims.back(), emitError)))
+        return failure();
+    }
+    ShardingAttr sharding = ShardingAttr::getClosed(meshName, dims);
+    if (failed(verifySharding(sharding, type, mesh, emitError)))
+      return failure();
+    return sharding;
+  }
+
+private:
+  LogicalResult addAxes(StringAttr name, SmallVectorImpl<StringAttr> &axes,
+                        function_ref<InFlightDiagnostic()> emitError) {
+    auto rule = rules ? rules.getAs<ArrayAttr>(name) : ArrayAttr();
+    if (!rule) {
+      InFlightDiagnostic diagnostic = emitError();
+      diagnostic << "use logical axis " << name << ", which has no rule";
+      if (!rules || rules.empty())
+        return diagnostic << "; the module has no `shardc.rules`";
+      diagnostic << "; there are rules for ";
+      llvm::interleaveComma(rules, diagnostic, [&](NamedAttribute known) {
+        diagnostic << known.getName();
+      });
+      return diagnostic;
+    }
+    for (auto axis : rule.getAsRange<StringAttr>()) {
+      if (mesh.getAxisSize(axis.getValue()) == 0) {
+        InFlightDiagnostic diagnostic = emitError();
+        diagnostic << "use logical axis " << name << ", whose rule names "
+                   << axis << ", but mesh " << meshName << " has axes ";
+        llvm::interleaveComma(
+            mesh.getAxes().getAsRange<MeshAxisAttr>(), diagnostic,
+            [&](MeshAxisAttr known) { diagnostic << known.getName(); });
+        return diagnostic;
+      }
+      axes.push_back(axis);
+    }
+    return success();
+  }
+
+  MeshOp mesh;
+  FlatSymbolRefAttr meshName;
+  DictionaryAttr rules;
+};
+
+} // namespace
+
+LogicalResult shardc::resolveLogicalAxes(func::FuncOp loss, MeshOp mesh) {
+  Resolver resolver(mesh);
+  for (BlockArgument argument : loss.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto names = loss.getArgAttrOfType<ArrayAttr>(index, "shardc.logical_axes");
+    if (!names)
+      continue;
+    auto emitError = [&] {
+      return mlir::emitError(argument.getLoc())
+             << "argument " << index << ": logical axes " << names << " ";
+    };
+    if (loss.getArgAttr(index, "shardc.sharding"))
+      return emitError() << "stand beside a `shardc.sharding`; expected one of "
+                            "the two";
+    FailureOr<ShardingAttr> sharding = resolver.resolve(
+        names, cast<RankedTensorType>(argument.getType()), emitError);
+    if (failed(sharding))
+      return failure();
+    loss.setArgAttr(index, "shardc.sharding", *sharding);
+    loss.removeArgAttr(index, "shardc.logical_axes");
+  }
+
+  WalkResult walk = loss.walk([&](ShardingConstraintOp op) {
+    ArrayAttr names = op.getLogicalAxesAttr();
+    if (!names)
+      return WalkResult::advance();
+    FailureOr<ShardingAttr> sharding = resolver.resolve(
+        names, cast<RankedTensorType>(op.getResult().getType()),
+        [&] { return op.emitOpError("logical axes ") << names << " "; });
+    if (failed(sharding))
+      return WalkResult::interrupt();
+    op.setShardingAttr(*sharding);
+    op.removeLogicalAxesAttr();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
+}

@@ -1,0 +1,190 @@
+//===- ImportBatch.cpp - Another batch size -------------------------------===//
+//
+// Which dimensions follow from the batch is found by the sharding rules: a
+// factor ties dimensions together, so that the batch spreads from the leading
+// dimensions of inputs and labels through the function, forwards and backwards,
+// until nothing changes. Every tied dimension is then resized.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ImportSteps.h"
+
+#include "shardc/Dialect/Shardc/IR/Builders.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
+
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SmallBitVector.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Dimensions `first`, `first + 1`, ... as factors of the same numbers.
+static ShardingRule::TensorFactors factors(ArrayRef<int> numbers) {
+  ShardingRule::TensorFactors dims;
+  for (int number : numbers)
+    dims.push_back({number});
+  return dims;
+}
+
+/// How the dimensions of a composite are tied; sizes are not filled in.
+static ShardingRule getCompositeRule(Operation *op) {
+  ShardingRule rule;
+  auto upTo = [](int64_t rank) {
+    return llvm::to_vector(llvm::seq<int>(0, static_cast<int>(rank)));
+  };
+  if (auto linear = dyn_cast<LinearOp>(op)) {
+    int last = static_cast<int>(typeOf(linear.getX()).getRank()) - 1;
+    SmallVector<int> result = upTo(last);
+    result.push_back(last + 1);
+    rule.operands = {factors(upTo(last + 1)), factors({last, last + 1})};
+    if (linear.getB())
+      rule.operands.push_back(factors({last + 1}));
+    rule.results = {factors(result)};
+  } else if (auto norm = dyn_cast<LayerNormOp>(op)) {
+    int rank = static_cast<int>(typeOf(norm.getX()).getRank());
+    rule.operands = {factors(upTo(rank)), factors({rank - 1}),
+                     factors({rank - 1})};
+    rule.results = {factors(upTo(rank))};
+  } else if (isa<SoftmaxCrossEntropyOp>(op)) {
+    rule.operands = {factors({0, 1}), factors({0})};
+    rule.results = {factors({})};
+  } else {
+    // Everything else is elementwise, or reduces elementwise products.
+    for (Value operand : op->getOperands())
+      rule.operands.push_back(factors(upTo(typeOf(operand).getRank())));
+    for (Value result : op->getResults())
+      rule.results.push_back(factors(upTo(typeOf(result).getRank())));
+  }
+  return rule;
+}
+
+namespace {
+
+class BatchResizer {
+public:
+  BatchResizer(func::FuncOp loss, int64_t from, int64_t to)
+      : loss(loss), from(from), to(to) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : loss.getArguments())
+      if (!isa<ParameterAttr>(getRole(loss, argument.getArgNumber())))
+        mark(argument, 0);
+    do {
+      changed = false;
+      for (Operation &op : loss.getBody().front())
+        spread(&op);
+    } while (changed);
+    return resize();
+  }
+
+private:
+  bool isMarked(Value value, int64_t dim) {
+    auto found = marks.find(value);
+    return found != marks.end() && found->second.test(dim);
+  }
+
+  void mark(Value value, int64_t dim) {
+    auto [entry, isNew] =
+        marks.try_emplace(value, llvm::SmallBitVector(typeOf(value).getRank()));
+    changed |= !entry->second.test(dim);
+    entry->second.set(dim);
+  }
+
+  /// Marks every dimension of the op that is tied to a marked one.
+  void spread(Operation *op) {
+    ShardingRule rule;
+    if (auto core = dyn_cast<ShardingRuleOpInterface>(op))
+      rule = core.getShardingRule();
+    else if (isa<CompositeOpInterface>(op))
+      rule = getCompositeRule(op);
+    else
+      return;
+    SmallVector<int> batchFactors;
+    visit(op, rule, [&](Value value, int64_t dim, int factor) {
+      if (isMarked(value, dim))
+        batchFactors.push_back(factor);
+    });
+    visit(op, rule, [&](Value value, int64_t dim, int factor) {
+      if (llvm::is_contained(batchFactors, factor))
+        mark(value, dim);
+    });
+  }
+
+  /// Calls `visitor` on each dimension with the factor that holds its batch:
+  /// of a dimension made of several, the first that is a multiple of the batch.
+  void visit(Operation *op, const ShardingRule &rule,
+             function_ref<void(Value, int64_t, int)> visitor) {
+    auto visitTensor = [&](Value value,
+                           const ShardingRule::TensorFactors &dims) {
+      for (auto [dim, numbers] : llvm::enumerate(dims)) {
+        const int *holder = numbers.begin();
+        if (numbers.size() > 1)
+          holder = llvm::find_if(numbers, [&](int number) {
+            return rule.factors[number].size % from == 0;
+          });
+        if (holder != numbers.end())
+          visitor(value, static_cast<int64_t>(dim), *holder);
+      }
+    };
+    for (auto [value, dims] : llvm::zip_equal(op->getOperands(), rule.operands))
+      visitTensor(value, dims);
+    for (auto [value, dims] : llvm::zip_equal(op->getResults(), rule.results))
+      visitTensor(value, dims);
+  }
+
+  LogicalResult resize() {
+    for (auto &[value, dims] : marks) {
+      if (auto argument = dyn_cast<BlockArgument>(value))
+        if (isa<ParameterAttr>(getRole(loss, argument.getArgNumber())))
+          return mlir::emitError(argument.getLoc())
+                 << "argument " << argument.getArgNumber()
+                 << ": a dimension of this parameter follows from the batch "
+                    "size, so the batch size cannot be changed";
+      RankedTensorType type = typeOf(value);
+      SmallVector<int64_t> shape(type.getShape());
+      for (int dim : dims.set_bits())
+        shape[dim] = shape[dim] / from * to;
+      type = type.clone(shape);
+      if (auto constant = value.getDefiningOp<ConstantOp>()) {
+        auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+        if (!elements || !elements.isSplat())
+          return constant.emitOpError("has a value for each row of the batch, "
+                                      "so the batch size cannot be changed");
+        constant.setValueAttr(elements.resizeSplat(type));
+      }
+      value.setType(type);
+    }
+    loss.setType(FunctionType::get(loss.getContext(),
+                                   loss.getBody().getArgumentTypes(),
+                                   loss.getResultTypes()));
+    return mlir::verify(loss);
+  }
+
+  func::FuncOp loss;
+  int64_t from, to;
+  /// For each value its dimensions that follow from the batch, in the order in
+  /// which they were found.
+  llvm::MapVector<Value, llvm::SmallBitVector> marks;
+  bool changed = false;
+};
+
+} // namespace
+
+LogicalResult shardc::overrideBatch(func::FuncOp loss, int64_t batch) {
+  if (batch == 0)
+    return success();
+  if (batch < 0)
+    return loss.emitError("batch size must be at least 1, got ") << batch;
+  for (BlockArgument argument : loss.getArguments()) {
+    if (isa<ParameterAttr>(getRole(loss, argument.getArgNumber())))
+      continue;
+    int64_t from = typeOf(argument).getDimSize(0);
+    return from == batch ? success() : BatchResizer(loss, from, batch).run();
+  }
+  return loss.emitError("has no inputs, so the batch size cannot be changed");
+}

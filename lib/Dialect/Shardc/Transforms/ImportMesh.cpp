@@ -1,0 +1,75 @@
+//===- ImportMesh.cpp - The mesh of the command line ----------------------===//
+
+#include "ImportSteps.h"
+
+#include "shardc/Support/MeshSpec.h"
+
+#include "llvm/ADT/StringSet.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// Every axis that an annotation or a rule of the module names.
+static llvm::StringSet<> findUsedAxes(ModuleOp module) {
+  llvm::StringSet<> used;
+  auto addAxes = [&](ArrayRef<StringAttr> axes) {
+    for (StringAttr axis : axes)
+      used.insert(axis.getValue());
+  };
+  module->walk([&](Operation *op) {
+    op->getAttrDictionary().walk([&](ShardingAttr sharding) {
+      for (DimShardingAttr dim : sharding.getDims())
+        addAxes(dim.getAxes());
+      addAxes(sharding.getReplicated());
+      addAxes(sharding.getUnreduced());
+    });
+  });
+  if (auto rules = module->getAttrOfType<DictionaryAttr>("shardc.rules"))
+    for (NamedAttribute rule : rules)
+      for (auto axis :
+           cast<ArrayAttr>(rule.getValue()).getAsRange<StringAttr>())
+        used.insert(axis.getValue());
+  return used;
+}
+
+FailureOr<MeshOp> shardc::overrideMesh(ModuleOp module,
+                                       const std::string &spec) {
+  MeshSpec wanted;
+  if (!spec.empty()) {
+    std::string error;
+    std::optional<MeshSpec> parsed = parseMeshSpec(spec, error);
+    if (!parsed)
+      return module.emitError("mesh '") << spec << "': " << error;
+    wanted = *parsed;
+  }
+
+  Builder builder(module.getContext());
+  SmallVector<Attribute> axes;
+  llvm::StringSet<> names;
+  for (const auto &[name, size] : wanted) {
+    axes.push_back(MeshAxisAttr::get(module.getContext(),
+                                     builder.getStringAttr(name), size));
+    names.insert(name);
+  }
+
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty()) {
+    if (axes.empty())
+      axes.push_back(MeshAxisAttr::get(module.getContext(),
+                                       builder.getStringAttr("device"), 1));
+    auto top = OpBuilder::atBlockBegin(module.getBody());
+    return top.create<MeshOp>(module.getLoc(), "mesh",
+                              builder.getArrayAttr(axes));
+  }
+
+  MeshOp mesh = *meshes.begin();
+  if (wanted.empty())
+    return mesh;
+  llvm::StringSet<> used = findUsedAxes(module);
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    if (used.contains(axis.getName().getValue()) &&
+        !names.contains(axis.getName().getValue()))
+      axes.push_back(MeshAxisAttr::get(module.getContext(), axis.getName(), 1));
+  mesh.setAxesAttr(builder.getArrayAttr(axes));
+  return mesh;
+}

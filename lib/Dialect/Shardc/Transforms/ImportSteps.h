@@ -1,0 +1,45 @@
+//===- ImportSteps.h - The steps of import ----------------------*- C++ -*-===//
+//
+// Each step reports its errors at what they are about and then fails.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_DIALECT_SHARDC_TRANSFORMS_IMPORTSTEPS_H
+#define SHARDC_DIALECT_SHARDC_TRANSFORMS_IMPORTSTEPS_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+#include <string>
+
+namespace shardc {
+
+/// The loss function of `module`, after checking that the module is a source
+/// module: a training description, one function, roles for all its arguments,
+/// ops that can be trained through, and one scalar loss.
+mlir::FailureOr<mlir::func::FuncOp> verifySource(mlir::ModuleOp module);
+
+/// Replaces the mesh by `spec` ("data=4,model=2"; empty: keep). Axes that
+/// annotations or rules use and `spec` lacks have size 1. A module without a
+/// mesh gets `@mesh` with one device.
+mlir::FailureOr<MeshOp> overrideMesh(mlir::ModuleOp module,
+                                     const std::string &spec);
+
+/// Replaces rules of the module by those of `text`
+/// ("batch=data,hidden=model+pod,embed="; empty: keep), name by name.
+mlir::LogicalResult overrideRules(mlir::ModuleOp module, llvm::StringRef text);
+
+/// Replaces logical axes by the shardings that the rules of the module give.
+mlir::LogicalResult resolveLogicalAxes(mlir::func::FuncOp loss, MeshOp mesh);
+
+/// Replaces the leading dimension of inputs and labels by `batch` (0: keep),
+/// and every dimension that follows from it.
+mlir::LogicalResult overrideBatch(mlir::func::FuncOp loss, int64_t batch);
+
+/// Checks the shardings of arguments and constraints against the mesh.
+mlir::LogicalResult verifyAnnotations(mlir::func::FuncOp loss);
+
+} // namespace shardc
+
+#endif // SHARDC_DIALECT_SHARDC_TRANSFORMS_IMPORTSTEPS_H
