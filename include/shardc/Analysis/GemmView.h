@@ -1,0 +1,43 @@
+//===- GemmView.h - dot_general as a strided matrix product -----*- C++ -*-===//
+//
+// How a dot_general over row-major buffers is a batch of products of strided
+// matrices, which code generation and the choice of library products share,
+// and the one threshold between the two. Pure functions; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_GEMMVIEW_H
+#define SHARDC_ANALYSIS_GEMMVIEW_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include <optional>
+
+namespace shardc {
+
+/// A stride in elements per batch, row (m), column (n) and contraction (k).
+struct GemmStrides {
+  int64_t batch = 0;
+  /// Of the free dimension: m for the left operand, n for the right one.
+  int64_t free = 0;
+  int64_t contracted = 0;
+};
+
+/// result[b, m, n] = Σ_k lhs[b, m, k] · rhs[b, k, n].
+struct GemmView {
+  int64_t batch = 1, m = 1, n = 1, k = 1;
+  GemmStrides lhs, rhs;
+};
+
+/// The view of `dot`, or nullopt where its dimensions do not collapse to one
+/// stride each.
+std::optional<GemmView> getGemmView(DotGeneralOp dot);
+
+/// Whether the product pays for a call of the library: the threshold between
+/// generated and library code, measured on tiles of fused epilogues against
+/// oneDNN's dispatch on AVX2 machines.
+bool isLargeGemm(const GemmView &view);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_GEMMVIEW_H

@@ -1,0 +1,86 @@
+//===- KernelNest.h - The loop nests that a kernel becomes ------*- C++ -*-===//
+//
+// Classifies a set of core ops by the loop nest that computes them in one go.
+// Fusion asks whether a merged set still is one nest; code generation asks
+// which nests a kernel's body has. Both so agree by construction. Pure
+// functions of the IR: thread-safe on distinct modules.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_KERNELNEST_H
+#define SHARDC_ANALYSIS_KERNELNEST_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include <optional>
+#include <vector>
+
+namespace shardc {
+
+/// Shapes of loop nests.
+enum class NestKind {
+  /// Every result element is computed on its own.
+  Map,
+  /// Reductions over trailing dimensions (or all), row by row: elementwise
+  /// stages and reductions of the same rows alternate.
+  Rows,
+  /// Reductions over leading dimensions, a block of columns at a time.
+  Columns,
+  /// One dot_general on register tiles, followed elementwise.
+  Gemm,
+};
+
+/// One loop nest.
+struct KernelNest {
+  NestKind kind;
+  /// The iteration shape: of the results (Map), of what is reduced (Rows,
+  /// Columns), of the product (Gemm).
+  llvm::SmallVector<int64_t> shape;
+  /// Dimensions of `shape` that are reduced, ascending.
+  llvm::SmallVector<int64_t> reduced;
+  /// The ops of the nest in order.
+  llvm::SmallVector<mlir::Operation *> ops;
+  /// Results that have the iteration shape.
+  llvm::SmallVector<mlir::Value> fullResults;
+  /// Results that have the shape without the reduced dimensions.
+  llvm::SmallVector<mlir::Value> outerResults;
+  /// Reductions by stage: those of a stage need only results of earlier ones.
+  llvm::SmallVector<llvm::SmallVector<ReduceOp, 2>> stages;
+  /// The first stage that can compute all full results; stages.size() if they
+  /// need the last reductions.
+  unsigned fullStage = 0;
+  /// The product of a Gemm.
+  DotGeneralOp dot;
+};
+
+/// Whether `op` computes each result element from the operand elements at the
+/// same place.
+bool isElementwise(mlir::Operation *op);
+
+/// Whether `op` reads no tensor data worth keeping: constants, iotas and
+/// broadcasts, which are computed again wherever they are used.
+bool isFreeToRepeat(mlir::Operation *op);
+
+/// Whether `op` is a reshape of a computed value that does more than add or
+/// drop dimensions of size 1.
+bool isHardReshape(mlir::Operation *op);
+
+/// The nest of `ops` (in order, closed under the SSA edges among them) with the
+/// values `results` used outside, or nullopt if they are not one nest. A single
+/// reduction or product outside the classes above is nullopt as well: it
+/// is generated as a Map with inner scalar loops.
+std::optional<KernelNest> classifyNest(llvm::ArrayRef<mlir::Operation *> ops,
+                                       llvm::ArrayRef<mlir::Value> results);
+
+/// The nests of a kernel's body, in order; each result of the kernel belongs to
+/// exactly one. Ops not connected by SSA edges are different nests.
+std::vector<KernelNest> getKernelNests(KernelOp kernel);
+
+/// Whether result `result` of the kernel may occupy the buffer of operand
+/// `operand`: every element of the operand is read only by the iteration that
+/// writes this result's element in its place, before it does.
+bool mayUpdateInPlace(KernelOp kernel, unsigned operand, unsigned result);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_KERNELNEST_H

@@ -1,0 +1,77 @@
+//===- MemoryReport.h - What takes the memory of a device -------*- C++ -*-===//
+//
+// Reads a module after `memory`. A value class; thread-safe to read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_MEMORYREPORT_H
+#define SHARDC_ANALYSIS_MEMORYREPORT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// What a buffer is for.
+enum class MemoryKind {
+  Parameters,
+  Gradients,
+  OptimizerStates,
+  Activations,
+  Inputs,
+  /// Everything else, gaps of the arena included.
+  Workspace,
+};
+constexpr size_t numMemoryKinds = 6;
+
+/// "parameters", "gradients", "optimizer", "activations", "inputs",
+/// "workspace".
+llvm::StringRef toString(MemoryKind kind);
+
+/// One buffer that is alive at the peak.
+struct MemoryBuffer {
+  /// The argument's name, or the op that computes it.
+  std::string name;
+  int64_t bytes = 0;
+  MemoryKind kind = MemoryKind::Workspace;
+  /// "file:line:col" of what computes it; empty for arguments.
+  std::string source;
+};
+
+/// The memory of one device at the point of the step where most is in use.
+class MemoryReport {
+public:
+  /// Reads the train step of `module`, or its only function; offsets must be
+  /// there.
+  explicit MemoryReport(mlir::ModuleOp module);
+
+  /// Bytes of the arena: what the runtime allocates per device.
+  int64_t getArenaBytes() const { return arenaBytes; }
+  /// Bytes of one kind at the peak; the kinds sum to the arena.
+  int64_t getBytes(MemoryKind kind) const { return bytes[size_t(kind)]; }
+  /// The largest buffers alive at the peak, largest first, at most ten.
+  llvm::ArrayRef<MemoryBuffer> getLargest() const { return largest; }
+
+  /// A table for people.
+  void print(llvm::raw_ostream &os) const;
+  /// {peak_bytes_per_device, parameters, ..., largest: [{name, bytes, kind,
+  /// source}]}.
+  llvm::json::Object toJson() const;
+
+private:
+  int64_t arenaBytes = 0;
+  std::array<int64_t, numMemoryKinds> bytes{};
+  std::vector<MemoryBuffer> largest;
+};
+
+/// "file:line:col" of a location, looking through names and fusions; empty if
+/// it is unknown.
+std::string getSourceString(mlir::Location loc);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_MEMORYREPORT_H

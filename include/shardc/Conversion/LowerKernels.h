@@ -1,0 +1,38 @@
+//===- LowerKernels.h - Kernels to LLVM dialect functions -------*- C++ -*-===//
+//
+// Stateless; one module at a time, any number of contexts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_CONVERSION_LOWERKERNELS_H
+#define SHARDC_CONVERSION_LOWERKERNELS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+
+namespace shardc {
+
+/// Name of the nested module that holds the functions of the kernels.
+constexpr llvm::StringLiteral kernelModuleName = "kernels";
+
+/// Turns every `shardc.kernel` of the module's functions into a function
+/// `void(ptr buffers, ptr context, i64 begin, i64 end)` of the LLVM dialect in
+/// the nested module @kernels: `buffers` has the addresses of the operands,
+/// then of the results; `context` the device's coordinate on each mesh axis,
+/// then the seed. Kernels that are equal share one function. Each kernel op
+/// gets `shardc.symbol`, the function's name, and `shardc.extent`, the number
+/// of its independent iterations. Emits an error for element types that an op
+/// does not support.
+mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
+
+/// The pass `--shardc-lower-kernels` around `lowerKernels`.
+std::unique_ptr<mlir::Pass> createLowerKernelsPass();
+
+/// Registers the passes of this library for textual pipelines.
+void registerShardcConversionPasses();
+
+} // namespace shardc
+
+#endif // SHARDC_CONVERSION_LOWERKERNELS_H

@@ -1,0 +1,41 @@
+//===- CompileKernels.h - Kernel functions to a shared object ---*- C++ -*-===//
+//
+// Code is generated for x86-64-v3, never for the host, so that equal modules
+// give equal bytes everywhere. Calls may come from several threads; linking is
+// serialised.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TARGET_CPU_COMPILEKERNELS_H
+#define SHARDC_TARGET_CPU_COMPILEKERNELS_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace shardc {
+
+/// The instruction set that code is generated for, and what the CPU must have
+/// for it, with the names of /proc/cpuinfo.
+llvm::StringRef getCpuTarget();
+llvm::ArrayRef<llvm::StringRef> getCpuFeatures();
+
+/// Compiles `kernels`, a module of LLVM dialect functions, to an object file.
+llvm::Expected<std::string> compileToObject(mlir::ModuleOp kernels);
+
+/// Links an object file into an ELF shared object that exports its functions.
+/// It needs no other library, nor symbols beyond memcpy, memmove and memset;
+/// anything else undefined is an error that names the symbol.
+llvm::Expected<std::string> linkSharedObject(llvm::StringRef object);
+
+/// Adds what translating kernels needs to the context's registry.
+void registerKernelTranslation(mlir::MLIRContext &context);
+
+/// The shared object of a whole module after `codegen`; its kernels are in the
+/// nested module @kernels.
+llvm::Expected<std::string> compileKernels(mlir::ModuleOp module);
+
+} // namespace shardc
+
+#endif // SHARDC_TARGET_CPU_COMPILEKERNELS_H

@@ -1,0 +1,40 @@
+//===- BuildPlan.h - The executable plan of a module ------------*- C++ -*-===//
+//
+// The last phase. Stateless; thread-safe on distinct contexts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TARGET_PLAN_BUILDPLAN_H
+#define SHARDC_TARGET_PLAN_BUILDPLAN_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace shardc {
+
+/// Version of the plan format that is written (docs/PlanFormat.md).
+constexpr uint32_t planVersion = 1;
+
+/// What else goes into a plan.
+struct PlanOptions {
+  /// Name of the model; empty: the module's, or "model".
+  std::string model;
+  std::string producer = "shardc 0.1.0";
+  /// The shared object of the kernels.
+  std::string code;
+};
+
+/// The bytes of the plan of `module`, which has gone through all phases up to
+/// `codegen`. Equal modules give equal bytes.
+llvm::Expected<std::string> buildPlan(mlir::ModuleOp module,
+                                      const PlanOptions &options);
+
+/// Compiles the kernels of `module` (phase `codegen` done) and builds its plan.
+llvm::Expected<std::string> compilePlan(mlir::ModuleOp module,
+                                        PlanOptions options = {});
+
+} // namespace shardc
+
+#endif // SHARDC_TARGET_PLAN_BUILDPLAN_H

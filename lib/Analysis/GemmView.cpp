@@ -1,0 +1,56 @@
+//===- GemmView.cpp - dot_general as a strided matrix product -------------===//
+
+#include "shardc/Analysis/GemmView.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+/// The single stride and size that dimensions `dims` of a row-major `shape`
+/// have in this order, if they have one.
+static bool collapse(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims,
+                     int64_t &size, int64_t &stride) {
+  SmallVector<int64_t> strides(shape.size(), 1);
+  for (int64_t dim = int64_t(shape.size()) - 2; dim >= 0; --dim)
+    strides[dim] = strides[dim + 1] * shape[dim + 1];
+  size = 1;
+  stride = 0;
+  for (int64_t dim : llvm::reverse(dims)) {
+    if (shape[dim] == 1)
+      continue;
+    if (size == 1)
+      stride = strides[dim];
+    else if (strides[dim] != stride * size)
+      return false;
+    size *= shape[dim];
+  }
+  return true;
+}
+
+std::optional<GemmView> getGemmView(DotGeneralOp dot) {
+  auto lhsShape = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
+  auto rhsShape = cast<RankedTensorType>(dot.getRhs().getType()).getShape();
+  GemmView view;
+  int64_t size;
+  if (!collapse(lhsShape, dot.getLhsBatching(), view.batch, view.lhs.batch) ||
+      !collapse(rhsShape, dot.getRhsBatching(), size, view.rhs.batch) ||
+      !collapse(lhsShape, dot.getLhsContracting(), view.k,
+                view.lhs.contracted) ||
+      !collapse(rhsShape, dot.getRhsContracting(), size, view.rhs.contracted) ||
+      !collapse(lhsShape, dot.getLhsFree(), view.m, view.lhs.free) ||
+      !collapse(rhsShape, dot.getRhsFree(), view.n, view.rhs.free))
+    return std::nullopt;
+  return view;
+}
+
+bool isLargeGemm(const GemmView &view) {
+  // Multiply-adds of one product from which the library is faster, its call
+  // and the separate epilogue included.
+  constexpr int64_t threshold = 1 << 20;
+  // Narrow results leave the library no tiles; they are bound by memory.
+  constexpr int64_t narrow = 4;
+  return view.m * view.n * view.k >= threshold && view.n > narrow &&
+         view.m > narrow;
+}
+
+} // namespace shardc

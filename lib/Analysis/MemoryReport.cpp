@@ -1,0 +1,205 @@
+//===- MemoryReport.cpp - What takes the memory of a device ---------------===//
+
+#include "shardc/Analysis/MemoryReport.h"
+
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+StringRef toString(MemoryKind kind) {
+  static constexpr StringRef names[] = {"parameters", "gradients",
+                                        "optimizer",  "activations",
+                                        "inputs",     "workspace"};
+  return names[size_t(kind)];
+}
+
+std::string getSourceString(Location loc) {
+  std::string source;
+  loc->walk([&](Location part) {
+    auto file = dyn_cast<FileLineColLoc>(part);
+    if (!file)
+      return WalkResult::advance();
+    source = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
+              ":" + Twine(file.getColumn()))
+                 .str();
+    return WalkResult::interrupt();
+  });
+  return source;
+}
+
+static bool isPart(Operation *op, Part part) {
+  auto attr = op->getAttrOfType<PartAttr>("shardc.part");
+  return attr && attr.getValue() == part;
+}
+
+/// Whether an op of the update reads the value, collectives looked through.
+static bool feedsUpdate(Value value) {
+  SmallVector<Value> worklist{value};
+  for (size_t i = 0; i < worklist.size(); ++i) {
+    for (Operation *user : worklist[i].getUsers()) {
+      if (isPart(user, Part::Update))
+        return true;
+      if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
+               CollectivePermuteOp>(user))
+        continue;
+      for (OpOperand &operand : user->getOpOperands())
+        if (operand.get() == worklist[i])
+          worklist.push_back(user->getResult(operand.getOperandNumber()));
+    }
+  }
+  return false;
+}
+
+static MemoryKind classify(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (feedsUpdate(value) && !isPart(op, Part::Forward))
+    return MemoryKind::Gradients;
+  if (isPart(op, Part::Forward))
+    return MemoryKind::Activations;
+  return MemoryKind::Workspace;
+}
+
+/// A short name for what computes a value.
+static std::string getName(OpResult value) {
+  Operation *op = value.getOwner();
+  StringRef what = op->getName().stripDialect();
+  if (auto kernel = dyn_cast<KernelOp>(op)) {
+    Operation *def = kernel.getBody()
+                         .front()
+                         .getTerminator()
+                         ->getOperand(value.getResultNumber())
+                         .getDefiningOp();
+    if (def)
+      what = def->getName().stripDialect();
+  }
+  return what.str();
+}
+
+static MemoryBuffer describeArgument(func::FuncOp function,
+                                     BlockArgument argument) {
+  MemoryBuffer buffer;
+  buffer.bytes = alignBytes(getNumBytes(argument.getType()));
+  Attribute role = function.getArgAttr(argument.getArgNumber(), "shardc.role");
+  if (auto parameter = dyn_cast_or_null<ParameterAttr>(role)) {
+    buffer.name = parameter.getName().str();
+    buffer.kind = MemoryKind::Parameters;
+  } else if (auto state = dyn_cast_or_null<StateAttr>(role)) {
+    buffer.name = state.getName().str();
+    buffer.kind = MemoryKind::OptimizerStates;
+  } else if (auto input = dyn_cast_or_null<InputAttr>(role)) {
+    buffer.name = input.getName().str();
+    buffer.kind = MemoryKind::Inputs;
+  } else if (auto label = dyn_cast_or_null<LabelAttr>(role)) {
+    buffer.name = label.getName().str();
+    buffer.kind = MemoryKind::Inputs;
+  }
+  return buffer;
+}
+
+MemoryReport::MemoryReport(ModuleOp module) {
+  if (auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
+    arenaBytes = arena.getInt();
+  auto function = module.lookupSymbol<func::FuncOp>("train_step");
+  if (!function) {
+    auto functions = module.getOps<func::FuncOp>();
+    if (functions.empty())
+      return;
+    function = *functions.begin();
+  }
+  Liveness liveness(function);
+  // One entry per place in use, under the name of its first value.
+  struct Place {
+    int64_t offset, first, last;
+    MemoryBuffer buffer;
+  };
+  std::vector<Place> places;
+  llvm::DenseSet<int64_t> argumentOffsets;
+  for (BlockArgument argument : function.getArguments()) {
+    auto offset = function.getArgAttrOfType<IntegerAttr>(
+        argument.getArgNumber(), "shardc.offset");
+    if (offset)
+      argumentOffsets.insert(offset.getInt());
+    places.push_back({offset ? offset.getInt() : 0, -1, liveness.getNumSteps(),
+                      describeArgument(function, argument)});
+  }
+  for (Operation &op : function.getBody().front()) {
+    auto offsets = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    for (OpResult result : op.getResults()) {
+      int64_t offset = offsets ? offsets[result.getResultNumber()] : 0;
+      if (argumentOffsets.contains(offset))
+        continue;
+      Place place{
+          offset, liveness.getFirst(result), liveness.getLast(result), {}};
+      place.buffer.name = getName(result);
+      place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
+      place.buffer.kind = classify(result);
+      place.buffer.source = getSourceString(op.getLoc());
+      // Written over an operand: both are one buffer at that step.
+      for (Place &other : places)
+        if (other.offset == offset && other.last == place.first)
+          --other.last;
+      places.push_back(std::move(place));
+    }
+  }
+  int64_t peakStep = 0, peak = -1;
+  for (int64_t step = 0; step < liveness.getNumSteps(); ++step) {
+    int64_t alive = 0;
+    for (const Place &place : places)
+      if (place.first <= step && step <= place.last)
+        alive += place.buffer.bytes;
+    if (alive > peak) {
+      peak = alive;
+      peakStep = step;
+    }
+  }
+  for (Place &place : places) {
+    if (place.first > peakStep || peakStep > place.last)
+      continue;
+    bytes[size_t(place.buffer.kind)] += place.buffer.bytes;
+    largest.push_back(std::move(place.buffer));
+  }
+  bytes[size_t(MemoryKind::Workspace)] +=
+      std::max<int64_t>(0, arenaBytes - std::max<int64_t>(peak, 0));
+  llvm::stable_sort(largest, [](const MemoryBuffer &a, const MemoryBuffer &b) {
+    return a.bytes > b.bytes;
+  });
+  if (largest.size() > 10)
+    largest.resize(10);
+}
+
+void MemoryReport::print(llvm::raw_ostream &os) const {
+  os << "Memory per device: " << arenaBytes << " bytes\n";
+  for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+    os << llvm::format("  %-12s %14lld\n",
+                       toString(MemoryKind(kind)).str().c_str(),
+                       (long long)bytes[kind]);
+  os << "Largest buffers at the peak:\n";
+  for (const MemoryBuffer &buffer : largest)
+    os << llvm::format("  %14lld  %-12s %-16s ", (long long)buffer.bytes,
+                       toString(buffer.kind).str().c_str(), buffer.name.c_str())
+       << buffer.source << "\n";
+}
+
+llvm::json::Object MemoryReport::toJson() const {
+  llvm::json::Object object;
+  object["peak_bytes_per_device"] = arenaBytes;
+  for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+    object[toString(MemoryKind(kind))] = bytes[kind];
+  llvm::json::Array list;
+  for (const MemoryBuffer &buffer : largest)
+    list.push_back(llvm::json::Object{{"name", buffer.name},
+                                      {"bytes", buffer.bytes},
+                                      {"kind", toString(buffer.kind)},
+                                      {"source", buffer.source}});
+  object["largest"] = std::move(list);
+  return object;
+}
+
+} // namespace shardc

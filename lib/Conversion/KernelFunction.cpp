@@ -1,0 +1,79 @@
+//===- KernelFunction.cpp - One kernel as a function ----------------------===//
+
+#include "KernelFunction.h"
+#include "NestBuilder.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+int64_t buildKernelFunction(KernelOp kernel, MeshOp mesh, ModuleOp functions,
+                            StringRef name) {
+  MLIRContext *context = kernel.getContext();
+  OpBuilder builder(context);
+  Location loc = kernel.getLoc();
+  builder.setInsertionPointToEnd(functions.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(context);
+  Type i64 = builder.getI64Type();
+  auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
+                                          {pointer, pointer, i64, i64});
+  auto function = builder.create<LLVM::LLVMFuncOp>(loc, name, type);
+  Block *entry = function.addEntryBlock(builder);
+  builder.setInsertionPointToEnd(entry);
+  NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1));
+
+  Block &body = kernel.getBody().front();
+  Operation *yield = body.getTerminator();
+  auto loadPointer = [&](int64_t position) -> Value {
+    Value address = emitter.getAddress(entry->getArgument(0), pointer,
+                                       emitter.constantI64(position));
+    return builder.create<LLVM::LoadOp>(loc, pointer, address, 8);
+  };
+  int64_t position = 0;
+  for (BlockArgument argument : body.getArguments())
+    emitter.bind(argument, loadPointer(position++));
+  ResultBuffers buffers;
+  for (Value result : yield->getOperands())
+    buffers[result].push_back(loadPointer(position++));
+
+  std::vector<NestPlan> plans;
+  int64_t extent = 0;
+  for (KernelNest &nest : getKernelNests(kernel)) {
+    plans.push_back(planNest(std::move(nest)));
+    extent += plans.back().getExtent();
+  }
+  // A nest's share of the iterations [begin, end).
+  Value begin = entry->getArgument(2), end = entry->getArgument(3);
+  int64_t first = 0;
+  for (const NestPlan &plan : plans) {
+    NestBuilder nestBuilder(emitter, plan, buffers);
+    if (extent == 1) {
+      nestBuilder.build({});
+      break;
+    }
+    int64_t count = plan.getExtent();
+    auto clip = [&](Value iteration) -> Value {
+      Value local = emitter.math.sub(iteration, emitter.constantI64(first));
+      local = emitter.math.max(local, emitter.constantI64(0));
+      return emitter.math.min(local, emitter.constantI64(count));
+    };
+    Value low = clip(begin), high = clip(end);
+    Value isAny = emitter.math.compareInt(arith::CmpIPredicate::slt, low, high);
+    // startNest of the nest builder opens a fresh function-level scope inside.
+    emitter.buildRegion(isAny, [&] {
+      if (count == 1)
+        return nestBuilder.build({});
+      Value perIteration = emitter.constantI64(plan.unitsPerIteration);
+      Value last = emitter.math.min(emitter.math.mul(high, perIteration),
+                                    emitter.constantI64(plan.units));
+      nestBuilder.build({emitter.math.mul(low, perIteration), last});
+    });
+    first += count;
+  }
+  builder.create<LLVM::ReturnOp>(loc, ValueRange());
+  return std::max<int64_t>(extent, 1);
+}
+
+} // namespace shardc

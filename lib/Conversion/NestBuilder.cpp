@@ -1,0 +1,380 @@
+//===- NestBuilder.cpp - Elementwise nests and reductions -----------------===//
+
+#include "NestBuilder.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+void NestBuilder::build(UnitRange range) {
+  emitter.startNest();
+  emitter.setFlat(plan.isFlat);
+  switch (nest.kind) {
+  case NestKind::Map:
+    if (plan.isFlat)
+      buildFlatMap(range);
+    else if (plan.isScalar)
+      buildScalarMap(range);
+    else
+      buildMap(range);
+    return;
+  case NestKind::Rows:
+    return buildRows(range);
+  case NestKind::Columns:
+    return buildColumns(range);
+  case NestKind::Gemm:
+    if (plan.isInnerProduct)
+      buildInnerProducts(range);
+    else
+      buildGemm(range);
+    return;
+  }
+}
+
+void NestBuilder::storeFull(ArrayRef<Index> index) {
+  SmallVector<Value> values;
+  for (Value result : nest.fullResults)
+    values.push_back(emitter.evaluate(result, index));
+  // After all are computed: a store may replace what another one reads.
+  for (auto [result, value] : llvm::zip_equal(nest.fullResults, values))
+    for (Value buffer : buffers.lookup(result))
+      emitter.store(buffer, result, index, value);
+}
+
+void NestBuilder::storeOuter(ArrayRef<Index> index) {
+  SmallVector<Value> values;
+  for (Value result : nest.outerResults)
+    values.push_back(emitter.evaluate(result, index));
+  for (auto [result, value] : llvm::zip_equal(nest.outerResults, values))
+    for (Value buffer : buffers.lookup(result))
+      emitter.store(buffer, result, index, value);
+}
+
+SmallVector<Value> NestBuilder::buildVectors(
+    int64_t size, int64_t unroll, ValueRange init, VectorBody body,
+    llvm::function_ref<Value(size_t, Value, Value)> combine) {
+  size_t numAccs = init.size();
+  int64_t block = unroll * numLanes;
+  int64_t fullBlocks = size / block;
+  SmallVector<Value> accs;
+  for (int64_t u = 0; u < unroll; ++u)
+    llvm::append_range(accs, init);
+  auto runBlock = [&](const Index &start, MutableArrayRef<Value> accs) {
+    for (int64_t u = 0; u < unroll; ++u) {
+      Index place = emitter.addIndex(start, u * numLanes);
+      if (!place.value)
+        place.value = emitter.constantI64(0);
+      place.lanes = numLanes;
+      body(place, accs.slice(u * numAccs, numAccs));
+    }
+  };
+  if (fullBlocks == 1) {
+    runBlock(Index(), accs);
+  } else if (fullBlocks > 1) {
+    accs = emitter.buildLoop(emitter.constantI64(0),
+                             emitter.constantI64(fullBlocks * block), block,
+                             accs, [&](Index start, ValueRange carried) {
+                               SmallVector<Value> next(carried);
+                               runBlock(start, next);
+                               return next;
+                             });
+  }
+  int64_t used = fullBlocks > 0 ? unroll : 0;
+  int64_t u = 0;
+  for (int64_t start = fullBlocks * block; start < size;
+       start += numLanes, ++u) {
+    Index place =
+        emitter.constantIndex(start, std::min(numLanes, size - start));
+    body(place, MutableArrayRef<Value>(accs).slice(u * numAccs, numAccs));
+  }
+  used = std::max(used, u);
+  SmallVector<Value> result(accs.begin(), accs.begin() + numAccs);
+  for (int64_t u = 1; u < used; ++u)
+    for (size_t acc = 0; acc < numAccs; ++acc)
+      result[acc] = combine(acc, result[acc], accs[u * numAccs + acc]);
+  return result;
+}
+
+void NestBuilder::buildVectors(int64_t size, int64_t unroll, VectorBody body) {
+  buildVectors(size, unroll, {}, body,
+               [](size_t, Value lhs, Value) { return lhs; });
+}
+
+void NestBuilder::forEachUnit(UnitRange range,
+                              llvm::function_ref<void(Index)> body) {
+  if (!range.low) {
+    emitter.buildCountedLoop(plan.units, {}, [&](Index unit, ValueRange) {
+      body(unit);
+      return SmallVector<Value>();
+    });
+    return;
+  }
+  emitter.buildLoop(range.low, range.high, 1, {}, [&](Index unit, ValueRange) {
+    body(unit);
+    return SmallVector<Value>();
+  });
+}
+
+/// The last dimension longer than 1, or -1.
+static int64_t getLastLongDim(ArrayRef<int64_t> shape) {
+  for (int64_t dim = shape.size() - 1; dim >= 0; --dim)
+    if (shape[dim] > 1)
+      return dim;
+  return -1;
+}
+
+void NestBuilder::buildFlatMap(UnitRange range) {
+  constexpr int64_t unroll = 2;
+  int64_t laneDim = getLastLongDim(nest.shape);
+  auto body = [&](const Index &place) {
+    IndexList index(nest.shape.size());
+    if (laneDim >= 0)
+      index[laneDim] = place;
+    storeFull(index);
+  };
+  if (!range.low) {
+    buildVectors(plan.units, unroll,
+                 [&](Index place, MutableArrayRef<Value>) { body(place); });
+    return;
+  }
+  constexpr int64_t block = unroll * numLanes;
+  int64_t blocked = plan.units / block * block;
+  Value high = builder.create<arith::MinSIOp>(loc, range.high,
+                                              emitter.constantI64(blocked));
+  emitter.buildLoop(range.low, high, block, {}, [&](Index start, ValueRange) {
+    for (int64_t u = 0; u < unroll; ++u) {
+      Index place = emitter.addIndex(start, u * numLanes);
+      place.lanes = numLanes;
+      body(place);
+    }
+    return SmallVector<Value>();
+  });
+  if (blocked == plan.units)
+    return;
+  Value isLast = math.compareInt(arith::CmpIPredicate::eq, range.high,
+                                 emitter.constantI64(plan.units));
+  emitter.buildIf(isLast, [&] {
+    for (int64_t start = blocked; start < plan.units; start += numLanes)
+      body(
+          emitter.constantIndex(start, std::min(numLanes, plan.units - start)));
+  });
+}
+
+void NestBuilder::buildScalarMap(UnitRange range) {
+  forEachUnit(range, [&](Index unit) {
+    storeFull(emitter.delinearize(unit, nest.shape));
+  });
+}
+
+void NestBuilder::buildMap(UnitRange range) {
+  int64_t laneDim = getLastLongDim(nest.shape);
+  if (laneDim < 0)
+    return storeFull(IndexList(nest.shape.size()));
+  SmallVector<int64_t> outerSizes(nest.shape);
+  outerSizes[laneDim] = 1;
+  forEachUnit(range, [&](Index unit) {
+    IndexList index = emitter.delinearize(unit, outerSizes);
+    buildVectors(nest.shape[laneDim], 2,
+                 [&](Index place, MutableArrayRef<Value>) {
+                   IndexList full = index;
+                   full[laneDim] = place;
+                   storeFull(full);
+                 });
+  });
+}
+
+/// The place in the full shape of `outer`, a place in the kept dimensions, and
+/// `inner`, one in the reduced dimensions.
+static IndexList joinIndex(const KernelNest &nest, ArrayRef<Index> outer,
+                           ArrayRef<Index> inner) {
+  IndexList index;
+  for (size_t dim = 0; dim < nest.shape.size(); ++dim) {
+    bool isReduced = llvm::is_contained(nest.reduced, int64_t(dim));
+    ArrayRef<Index> &source = isReduced ? inner : outer;
+    index.push_back(source.front());
+    source = source.drop_front();
+  }
+  return index;
+}
+
+static void splitShape(const KernelNest &nest, SmallVectorImpl<int64_t> &kept,
+                       SmallVectorImpl<int64_t> &reduced) {
+  for (auto [dim, size] : llvm::enumerate(nest.shape))
+    (llvm::is_contained(nest.reduced, int64_t(dim)) ? reduced : kept)
+        .push_back(size);
+}
+
+void NestBuilder::buildRows(UnitRange range) {
+  SmallVector<int64_t> kept, reduced;
+  splitShape(nest, kept, reduced);
+  forEachUnit(range,
+              [&](Index unit) { buildRow(emitter.delinearize(unit, kept)); });
+}
+
+void NestBuilder::buildRow(ArrayRef<Index> outer) {
+  SmallVector<int64_t> kept, reduced;
+  splitShape(nest, kept, reduced);
+  int64_t laneDim = getLastLongDim(reduced);
+  SmallVector<int64_t> otherSizes(reduced);
+  int64_t lanesSize = 1, others = 1;
+  if (laneDim >= 0) {
+    lanesSize = reduced[laneDim];
+    otherSizes[laneDim] = 1;
+  }
+  for (int64_t size : otherSizes)
+    others *= size;
+  if (plan.isFlat) {
+    lanesSize *= others;
+    others = 1;
+    otherSizes.assign(otherSizes.size(), 1);
+  }
+  unsigned numStages = nest.stages.size();
+  unsigned storeStage = std::max(nest.fullStage, numStages - 1);
+  unsigned lastStage = nest.fullResults.empty() ? numStages - 1 : storeStage;
+  for (unsigned stage = 0; stage <= lastStage; ++stage) {
+    ArrayRef<ReduceOp> reductions;
+    if (stage < numStages)
+      reductions = nest.stages[stage];
+    bool stores = stage == storeStage && !nest.fullResults.empty();
+    auto visit = [&](ArrayRef<Index> index, MutableArrayRef<Value> accs,
+                     int64_t lanes) {
+      for (auto [op, acc] : llvm::zip(reductions, accs)) {
+        ReduceOp reduce = op;
+        Value value = emitter.evaluate(reduce.getOperand(), index);
+        ReductionKind kind = reduce.getKind();
+        if (VectorMath::isVector(acc)) {
+          Value identity =
+              emitter.getIdentity(kind, VectorMath::getElement(acc));
+          value = emitter.maskLanes(math.splat(value), lanes, identity);
+        }
+        acc = emitter.combine(kind, acc, value);
+      }
+      if (stores)
+        storeFull(index);
+    };
+    SmallVector<Value> accs;
+    for (ReduceOp reduce : reductions) {
+      Value identity = emitter.getIdentity(
+          reduce.getKind(), NestEmitter::getComputeType(reduce.getResult()));
+      accs.push_back(laneDim >= 0 ? math.splat(identity) : identity);
+    }
+    if (laneDim < 0) {
+      visit(joinIndex(nest, outer, IndexList(reduced.size())), accs, 0);
+    } else {
+      accs = emitter.buildCountedLoop(
+          others, accs, [&](Index other, ValueRange carried) {
+            IndexList inner = emitter.delinearize(other, otherSizes);
+            return buildVectors(
+                lanesSize, reductions.empty() ? 2 : 4, carried,
+                [&](Index place, MutableArrayRef<Value> accs) {
+                  inner[laneDim] = place;
+                  visit(joinIndex(nest, outer, inner), accs, place.lanes);
+                },
+                [&](size_t position, Value lhs, Value rhs) {
+                  ReduceOp reduce = reductions[position];
+                  return emitter.combine(reduce.getKind(), lhs, rhs);
+                });
+          });
+    }
+    for (auto [reduce, acc] : llvm::zip(reductions, accs)) {
+      ReduceOp op = reduce;
+      emitter.preset(op.getResult(), outer,
+                     emitter.combineLanes(op.getKind(), acc));
+    }
+  }
+  storeOuter(outer);
+}
+
+void NestBuilder::buildColumns(UnitRange range) {
+  SmallVector<int64_t> kept, reduced;
+  splitShape(nest, kept, reduced);
+  int64_t laneDim = getLastLongDim(kept);
+  int64_t size = kept[laneDim];
+  constexpr int64_t block = 4 * numLanes;
+  int64_t blocks = (size + block - 1) / block;
+  SmallVector<int64_t> sizes(kept);
+  sizes[laneDim] = blocks;
+  // `start` is the first of `columns` columns.
+  auto buildBlock = [&](ArrayRef<Index> outer, const Index &start,
+                        int64_t columns) {
+    SmallVector<Index> places;
+    for (int64_t offset = 0; offset < columns; offset += numLanes) {
+      Index place = emitter.addIndex(start, offset);
+      if (!place.value)
+        place.value = emitter.constantI64(0);
+      place.lanes = std::min(numLanes, columns - offset);
+      places.push_back(place);
+    }
+    buildColumnBlock(outer, laneDim, places);
+  };
+  forEachUnit(range, [&](Index unit) {
+    IndexList outer = emitter.delinearize(unit, sizes);
+    int64_t last = size - (blocks - 1) * block;
+    if (blocks == 1)
+      return buildBlock(outer, Index(), size);
+    Index start = emitter.mulIndex(outer[laneDim], block);
+    if (last == block)
+      return buildBlock(outer, start, block);
+    Value lastBlock = emitter.constantI64(blocks - 1);
+    Value place = outer[laneDim].value;
+    Value isInner =
+        math.compareInt(arith::CmpIPredicate::slt, place, lastBlock);
+    emitter.buildIf(isInner, [&] { buildBlock(outer, start, block); });
+    Value isLast = math.compareInt(arith::CmpIPredicate::eq, place, lastBlock);
+    emitter.buildIf(isLast, [&] { buildBlock(outer, start, last); });
+  });
+}
+
+void NestBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
+                                   ArrayRef<Index> columns) {
+  SmallVector<int64_t> kept, reduced;
+  splitShape(nest, kept, reduced);
+  int64_t count = 1;
+  for (int64_t size : reduced)
+    count *= size;
+  SmallVector<IndexList> places;
+  for (const Index &column : columns) {
+    places.emplace_back(outer.begin(), outer.end());
+    places.back()[dim] = column;
+  }
+  unsigned numStages = nest.stages.size();
+  unsigned storeStage = std::max(nest.fullStage, numStages - 1);
+  unsigned lastStage = nest.fullResults.empty() ? numStages - 1 : storeStage;
+  for (unsigned stage = 0; stage <= lastStage; ++stage) {
+    ArrayRef<ReduceOp> reductions;
+    if (stage < numStages)
+      reductions = nest.stages[stage];
+    bool stores = stage == storeStage && !nest.fullResults.empty();
+    SmallVector<Value> init;
+    for (size_t column = 0; column < columns.size(); ++column)
+      for (ReduceOp reduce : reductions)
+        init.push_back(math.splat(emitter.getIdentity(
+            reduce.getKind(),
+            NestEmitter::getComputeType(reduce.getResult()))));
+    SmallVector<Value> accs = emitter.buildCountedLoop(
+        count, init, [&](Index row, ValueRange carried) {
+          SmallVector<Value> next(carried);
+          IndexList inner = emitter.delinearize(row, reduced);
+          auto acc = next.begin();
+          for (const IndexList &place : places) {
+            IndexList index = joinIndex(nest, place, inner);
+            for (ReduceOp reduce : reductions) {
+              Value value = emitter.evaluate(reduce.getOperand(), index);
+              *acc = emitter.combine(reduce.getKind(), *acc, value);
+              ++acc;
+            }
+            if (stores)
+              storeFull(index);
+          }
+          return next;
+        });
+    auto acc = accs.begin();
+    for (const IndexList &place : places)
+      for (ReduceOp reduce : reductions)
+        emitter.preset(reduce.getResult(), place, *acc++);
+  }
+  for (const IndexList &place : places)
+    storeOuter(place);
+}
+
+} // namespace shardc

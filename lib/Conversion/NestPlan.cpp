@@ -1,0 +1,165 @@
+//===- NestPlan.cpp - Vectorisation and division of nests -----------------===//
+
+#include "NestBuilder.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+/// Elements that one iteration of a kernel handles at least: some microseconds
+/// of work, so that handing out iterations costs nothing beside it.
+static constexpr int64_t elementsPerIteration = 4096;
+
+static ArrayRef<int64_t> getShape(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+static int64_t getNumElements(ArrayRef<int64_t> shape) {
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  return count;
+}
+
+/// Whether the value may be computed from its linear place alone.
+static bool isFlatValue(Value value, llvm::DenseMap<Value, bool> &memo) {
+  Operation *op = value.getDefiningOp();
+  if (!op)
+    return true;
+  auto it = memo.find(value);
+  if (it != memo.end())
+    return it->second;
+  bool result = false;
+  if (auto constant = dyn_cast<ConstantOp>(op))
+    result = true;
+  else if (auto broadcast = dyn_cast<BroadcastOp>(op))
+    result = getNumElements(getShape(broadcast.getOperand())) == 1 &&
+             isFlatValue(broadcast.getOperand(), memo);
+  else if (auto mask = dyn_cast<MaskOp>(op))
+    result = false;
+  else if (isElementwise(op) || isa<ReshapeOp>(op))
+    result = llvm::all_of(op->getOperands(), [&](Value operand) {
+      return isFlatValue(operand, memo);
+    });
+  memo[value] = result;
+  return result;
+}
+
+static int64_t getBlock(int64_t elementsPerUnit) {
+  return std::max<int64_t>(1, elementsPerIteration /
+                                  std::max<int64_t>(1, elementsPerUnit));
+}
+
+/// Plans a Gemm nest; returns false if it has no matrix view that suits.
+static bool planGemm(NestPlan &plan) {
+  DotGeneralOp dot = plan.nest.dot;
+  std::optional<GemmView> view = getGemmView(dot);
+  if (!view)
+    return false;
+  plan.gemm = *view;
+  GemmView &gemm = plan.gemm;
+  // A result of one column has its lanes along the rows.
+  plan.isSwapped = gemm.n == 1 && gemm.m > 1;
+  if (plan.isSwapped) {
+    std::swap(gemm.m, gemm.n);
+    std::swap(gemm.lhs, gemm.rhs);
+  }
+  // Lanes run over one dimension of the result.
+  auto lhsShape = getShape(dot.getLhs()), rhsShape = getShape(dot.getRhs());
+  auto countLong = [](ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+    return llvm::count_if(dims, [&](int64_t dim) { return shape[dim] > 1; });
+  };
+  int64_t laneDims = plan.isSwapped ? countLong(lhsShape, dot.getLhsFree())
+                                    : countLong(rhsShape, dot.getRhsFree());
+  if (laneDims > 1)
+    return false;
+  bool isFloat = isa<FloatType>(NestEmitter::getComputeType(dot.getResult()));
+  if (plan.isSwapped && gemm.rhs.free != 1 && gemm.k > 1 && isFloat &&
+      gemm.lhs.contracted == 1 && gemm.rhs.contracted == 1) {
+    plan.isInnerProduct = true;
+    plan.units = gemm.batch * gemm.n;
+    plan.unitsPerIteration = getBlock(gemm.k);
+    return true;
+  }
+  bool isWide =
+      NestEmitter::getComputeType(dot.getResult()).getIntOrFloatBitWidth() > 32;
+  int64_t vectors = gemm.n > numLanes ? 2 : 1;
+  int64_t mostRows = (vectors == 2 ? 6 : 10) / (isWide ? 2 : 1);
+  int64_t tiles = (gemm.m + mostRows - 1) / mostRows;
+  plan.tileRows = (gemm.m + tiles - 1) / tiles;
+  if (gemm.batch > 1) {
+    plan.units = gemm.batch;
+    plan.unitsPerIteration = getBlock(gemm.m * gemm.n * gemm.k / 8);
+  } else {
+    plan.units = (gemm.m + plan.tileRows - 1) / plan.tileRows;
+    plan.unitsPerIteration = getBlock(plan.tileRows * gemm.n * gemm.k / 8);
+  }
+  return true;
+}
+
+NestPlan planNest(KernelNest nest) {
+  NestPlan plan;
+  plan.nest = std::move(nest);
+  KernelNest &n = plan.nest;
+  if (n.kind == NestKind::Gemm) {
+    if (planGemm(plan))
+      return plan;
+    n.kind = NestKind::Map;
+  }
+  // Such a nest is general, hence a Map.
+  plan.isScalar = llvm::any_of(n.ops, isHardReshape);
+  int64_t elements = getNumElements(n.shape);
+  llvm::DenseMap<Value, bool> memo;
+  auto isFlat = [&](Value value) { return isFlatValue(value, memo); };
+  if (n.kind == NestKind::Map) {
+    plan.isFlat = llvm::all_of(n.fullResults, isFlat);
+    if (plan.isFlat)
+      plan.isScalar = false;
+    if (plan.isFlat || plan.isScalar) {
+      plan.units = elements;
+      plan.unitsPerIteration = elementsPerIteration;
+      return plan;
+    }
+    int64_t inner = 1;
+    for (int64_t size : llvm::reverse(n.shape))
+      if (size > 1) {
+        inner = size;
+        break;
+      }
+    plan.units = elements / inner;
+    plan.unitsPerIteration = getBlock(inner);
+    return plan;
+  }
+  int64_t reduced = 1;
+  for (int64_t dim : n.reduced)
+    reduced *= n.shape[dim];
+  int64_t kept = elements / std::max<int64_t>(1, reduced);
+  if (n.kind == NestKind::Rows) {
+    if (kept == 1) {
+      // The one result of each reduction is known wherever it is needed.
+      SmallVector<Value> values(n.fullResults);
+      for (auto &stage : n.stages)
+        for (ReduceOp reduce : stage) {
+          memo[reduce.getResult()] = true;
+          values.push_back(reduce.getOperand());
+        }
+      plan.isFlat = llvm::all_of(values, isFlat);
+    }
+    plan.units = kept;
+    plan.unitsPerIteration = getBlock(reduced);
+    return plan;
+  }
+  // Columns: a unit is a block of up to four vectors.
+  int64_t inner = 1;
+  for (int64_t dim = n.shape.size() - 1; dim >= 0; --dim)
+    if (n.shape[dim] > 1) {
+      inner = n.shape[dim];
+      break;
+    }
+  int64_t block = 4 * numLanes;
+  plan.units = kept / inner * ((inner + block - 1) / block);
+  plan.unitsPerIteration = getBlock(reduced * std::min(inner, block));
+  return plan;
+}
+
+} // namespace shardc

@@ -1,0 +1,141 @@
+//===- FormGemms.cpp - Give large matrix products to the library ----------===//
+//
+// A dot_general of two matrices (or of two batches of them) above the threshold
+// becomes shardc.gemm; a bias broadcast over its rows and a relu that follow it
+// become the product's epilogue.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Analysis/GemmView.h"
+#include "shardc/Dialect/Shardc/Transforms/Passes.h"
+
+#include "mlir/Analysis/TopologicalSortUtils.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Matchers.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_FORMGEMMSPASS
+#include "shardc/Dialect/Shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+static bool isZero(Value value) {
+  DenseElementsAttr elements;
+  while (auto broadcast = value.getDefiningOp<BroadcastOp>())
+    value = broadcast.getOperand();
+  return matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
+         isa<FloatType>(elements.getElementType()) &&
+         elements.getSplatValue<APFloat>().isZero();
+}
+
+/// The other operand of a binary op.
+static Value getOther(Operation *op, Value value) {
+  return op->getOperand(op->getOperand(0) == value ? 1 : 0);
+}
+
+namespace {
+
+/// Turns one product into a gemm with what may follow.
+class GemmFormer {
+public:
+  explicit GemmFormer(DotGeneralOp dot) : dot(dot) {}
+
+  void run() {
+    int64_t rank = cast<RankedTensorType>(dot.getResult().getType()).getRank();
+    int64_t batch = dot.getLhsBatching().size();
+    Type element = getElementTypeOrSelf(dot.getResult().getType());
+    std::optional<GemmView> view = getGemmView(dot);
+    bool isPlain =
+        view && element.isF32() && rank == 2 + batch && batch <= 1 &&
+        cast<RankedTensorType>(dot.getLhs().getType()).getRank() == rank &&
+        cast<RankedTensorType>(dot.getRhs().getType()).getRank() == rank &&
+        (batch == 0 ||
+         (dot.getLhsBatching()[0] == 0 && dot.getRhsBatching()[0] == 0));
+    if (!isPlain || !isLargeGemm(*view))
+      return;
+    fused.push_back(dot);
+    findBias(batch);
+    findRelu();
+    build(rank);
+  }
+
+private:
+  DotGeneralOp dot;
+  Value bias;
+  bool hasRelu = false;
+  /// The ops that the gemm computes; its result is that of the last.
+  SmallVector<Operation *, 3> fused;
+
+  void findBias(int64_t batch) {
+    Value product = dot.getResult();
+    if (!product.hasOneUse() || batch != 0)
+      return;
+    auto add = dyn_cast<AddOp>(*product.getUsers().begin());
+    if (!add)
+      return;
+    auto broadcast = getOther(add, product).getDefiningOp<BroadcastOp>();
+    if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>{1})
+      return;
+    bias = broadcast.getOperand();
+    fused.push_back(add);
+  }
+
+  /// max(z, 0) is the gemm's result if everything else that reads z asks only
+  /// whether it is positive, which the result answers as well.
+  void findRelu() {
+    Value value = fused.back()->getResult(0);
+    MaxOp relu;
+    for (Operation *user : value.getUsers()) {
+      if (auto max = dyn_cast<MaxOp>(user)) {
+        if (relu || !isZero(getOther(max, value)))
+          return;
+        relu = max;
+        continue;
+      }
+      auto compare = dyn_cast<CompareOp>(user);
+      if (!compare || compare.getKind() != CompareKind::GT ||
+          compare.getLhs() != value || !isZero(compare.getRhs()))
+        return;
+    }
+    if (!relu)
+      return;
+    value.replaceUsesWithIf(relu.getResult(), [&](OpOperand &use) {
+      return isa<CompareOp>(use.getOwner());
+    });
+    hasRelu = true;
+    fused.push_back(relu);
+  }
+
+  void build(int64_t rank) {
+    // Every operand is there where the last op of the epilogue stands; users of
+    // the result may come before comparisons that now read it.
+    Operation *last = fused.back();
+    OpBuilder builder(last);
+    auto gemm = builder.create<GemmOp>(
+        dot.getLoc(), last->getResult(0).getType(), dot.getLhs(), dot.getRhs(),
+        bias, dot.getLhsContracting()[0] == rank - 2,
+        dot.getRhsContracting()[0] == rank - 1, hasRelu);
+    if (Attribute part = dot->getAttr("shardc.part"))
+      gemm->setAttr("shardc.part", part);
+    last->getResult(0).replaceAllUsesWith(gemm.getResult());
+    for (Operation *op : llvm::reverse(fused))
+      op->erase();
+  }
+};
+
+struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
+  void runOnOperation() override {
+    SmallVector<DotGeneralOp> dots;
+    getOperation().walk([&](DotGeneralOp dot) { dots.push_back(dot); });
+    for (DotGeneralOp dot : dots)
+      GemmFormer(dot).run();
+    // Comparisons may now stand before what they read: restore the order.
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        mlir::sortTopologically(&function.getBody().front());
+  }
+};
+
+} // namespace

@@ -1,0 +1,300 @@
+//===- KernelFusion.cpp - Which ops become one kernel ---------------------===//
+
+#include "KernelFusion.h"
+
+#include "llvm/ADT/SmallPtrSet.h"
+
+#include <queue>
+
+using namespace mlir;
+using namespace shardc;
+
+/// Ops in one nest at most: registers and compile time are finite.
+static constexpr size_t maxOps = 96;
+
+/// Elements up to which an update shares a kernel with others. Larger ones
+/// would keep their gradients alive for longer and gain nothing.
+static constexpr int64_t maxSharedElements = 1 << 16;
+
+static int64_t getNumElements(Value value) {
+  return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+/// Whether the op runs outside of kernels.
+static bool isOutside(Operation *op) {
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
+             CollectivePermuteOp, GemmOp, KernelOp>(op) ||
+         op->hasTrait<OpTrait::IsTerminator>();
+}
+
+/// Whether computing the op again per row is cheaper than storing its result.
+static bool isCheap(Operation *op) {
+  return !isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, CosOp, SinOp,
+              DivOp, SqrtOp, RsqrtOp, RandomUniformOp, ReduceOp, DotGeneralOp>(
+      op);
+}
+
+KernelFusion::KernelFusion(func::FuncOp function) : function(function) {
+  collect();
+}
+
+bool KernelFusion::mustBeStored(Operation *op) const {
+  for (Operation *user : op->getUsers())
+    if (isOutside(user) || isa<DotGeneralOp>(user) ||
+        (isHardReshape(user) && isa<ReshapeOp>(user)))
+      return true;
+  return op->use_empty();
+}
+
+void KernelFusion::collect() {
+  for (Operation &op : function.getBody().front()) {
+    positions[&op] = positions.size();
+    if (isFreeToRepeat(&op) && !mustBeStored(&op)) {
+      repeated.insert(&op);
+      continue;
+    }
+    nodeOf[&op] = nodes.size();
+    nodes.push_back({{&op}, !isOutside(&op)});
+  }
+}
+
+const KernelFusion::Node *KernelFusion::getNode(Operation *op) const {
+  auto it = nodeOf.find(op);
+  return it == nodeOf.end() ? nullptr : &nodes[it->second];
+}
+
+llvm::SetVector<unsigned> KernelFusion::getUserNodes(unsigned node) const {
+  llvm::SetVector<unsigned> result;
+  SmallVector<Operation *> worklist(nodes[node].ops);
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    for (Operation *user : op->getUsers()) {
+      if (repeated.contains(user))
+        worklist.push_back(user);
+      else if (nodeOf.lookup(user) != node)
+        result.insert(nodeOf.lookup(user));
+    }
+  }
+  return result;
+}
+
+llvm::SetVector<unsigned> KernelFusion::getProducerNodes(unsigned node) const {
+  llvm::SetVector<unsigned> result;
+  SmallVector<Operation *> worklist(nodes[node].ops);
+  std::reverse(worklist.begin(), worklist.end());
+  while (!worklist.empty()) {
+    Operation *op = worklist.pop_back_val();
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (!def)
+        continue;
+      if (repeated.contains(def))
+        worklist.push_back(def);
+      else if (nodeOf.lookup(def) != node)
+        result.insert(nodeOf.lookup(def));
+    }
+  }
+  return result;
+}
+
+bool KernelFusion::hasPath(unsigned from, unsigned to) const {
+  std::vector<bool> seen(nodes.size());
+  SmallVector<unsigned> worklist{from};
+  while (!worklist.empty()) {
+    unsigned node = worklist.pop_back_val();
+    if (node == to)
+      return true;
+    if (seen[node])
+      continue;
+    seen[node] = true;
+    for (unsigned user : getUserNodes(node))
+      worklist.push_back(user);
+  }
+  return false;
+}
+
+bool KernelFusion::hasIndirectPath(unsigned from, unsigned to) const {
+  std::vector<bool> seen(nodes.size());
+  SmallVector<unsigned> worklist;
+  for (unsigned user : getUserNodes(from))
+    if (user != to)
+      worklist.push_back(user);
+  while (!worklist.empty()) {
+    unsigned node = worklist.pop_back_val();
+    if (node == to)
+      return true;
+    if (seen[node])
+      continue;
+    seen[node] = true;
+    for (unsigned user : getUserNodes(node))
+      worklist.push_back(user);
+  }
+  return false;
+}
+
+SmallVector<Value> KernelFusion::getResults(const Node &node) const {
+  SmallVector<Value> results;
+  llvm::SmallPtrSet<Operation *, 8> inside(node.ops.begin(), node.ops.end());
+  for (Operation *op : node.ops) {
+    for (Value result : op->getResults()) {
+      // A repeated user counts by where it is repeated.
+      SmallVector<Operation *> users(result.getUsers());
+      bool isUsed = result.use_empty();
+      while (!users.empty() && !isUsed) {
+        Operation *user = users.pop_back_val();
+        if (repeated.contains(user))
+          llvm::append_range(users, user->getUsers());
+        else if (!inside.contains(user))
+          isUsed = true;
+      }
+      if (isUsed)
+        results.push_back(result);
+    }
+  }
+  return results;
+}
+
+/// The ops of the node with what they repeat, in program order.
+static SmallVector<Operation *>
+addRepeated(ArrayRef<Operation *> ops,
+            const llvm::SetVector<Operation *> &repeated) {
+  llvm::SetVector<Operation *> all;
+  std::function<void(Operation *)> add = [&](Operation *op) {
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        if (repeated.contains(def))
+          add(def);
+    all.insert(op);
+  };
+  for (Operation *op : ops)
+    add(op);
+  SmallVector<Operation *> result = all.takeVector();
+  llvm::stable_sort(result, [](Operation *lhs, Operation *rhs) {
+    return lhs->isBeforeInBlock(rhs);
+  });
+  return result;
+}
+
+bool KernelFusion::isProfitable(const Node &producer,
+                                const Node &consumer) const {
+  // An expensive value of a smaller shape would be computed once per row.
+  auto getLargest = [](const Node &node) {
+    int64_t largest = 0;
+    for (Operation *op : node.ops) {
+      for (Value result : op->getResults())
+        largest = std::max(largest, getNumElements(result));
+      if (isa<ReduceOp>(op))
+        largest = std::max(largest, getNumElements(op->getOperand(0)));
+    }
+    return largest;
+  };
+  int64_t before = getLargest(producer), after = getLargest(consumer);
+  if (before >= after)
+    return true;
+  bool isReduced = llvm::any_of(
+      producer.ops, [](Operation *op) { return isa<ReduceOp>(op); });
+  bool isScalar = before == 1;
+  return isReduced || isScalar || llvm::all_of(producer.ops, isCheap);
+}
+
+void KernelFusion::merge(unsigned into, unsigned from) {
+  for (Operation *op : nodes[from].ops) {
+    nodeOf[op] = into;
+    nodes[into].ops.push_back(op);
+  }
+  nodes[from].ops.clear();
+  llvm::stable_sort(nodes[into].ops, [](Operation *lhs, Operation *rhs) {
+    return lhs->isBeforeInBlock(rhs);
+  });
+}
+
+bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
+  const Node &first = nodes[producer], &second = nodes[consumer];
+  if (!first.isKernel || !second.isKernel ||
+      first.ops.size() + second.ops.size() > maxOps ||
+      !isProfitable(first, second))
+    return false;
+  Node fused;
+  fused.ops = first.ops;
+  llvm::append_range(fused.ops, second.ops);
+  llvm::stable_sort(fused.ops, [](Operation *lhs, Operation *rhs) {
+    return lhs->isBeforeInBlock(rhs);
+  });
+  SmallVector<Value> results = getResults(fused);
+  if (!classifyNest(addRepeated(fused.ops, repeated), results))
+    return false;
+  if (hasIndirectPath(producer, consumer))
+    return false;
+  merge(producer, consumer);
+  return true;
+}
+
+void KernelFusion::run() {
+  for (Operation &op : function.getBody().front()) {
+    if (repeated.contains(&op))
+      continue;
+    bool changed = true;
+    while (changed) {
+      changed = false;
+      unsigned consumer = nodeOf.lookup(&op);
+      for (unsigned producer : getProducerNodes(consumer)) {
+        if (tryFuse(producer, consumer)) {
+          changed = true;
+          break;
+        }
+      }
+    }
+  }
+  fuseUpdates();
+}
+
+void KernelFusion::fuseUpdates() {
+  SmallVector<unsigned> buckets;
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    if (!nodes[node].isKernel || nodes[node].ops.empty())
+      continue;
+    bool isSmallUpdate = llvm::all_of(nodes[node].ops, [](Operation *op) {
+      auto part = op->getAttrOfType<PartAttr>("shardc.part");
+      return part && part.getValue() == Part::Update &&
+             !isa<DotGeneralOp>(op) &&
+             getNumElements(op->getResult(0)) <= maxSharedElements;
+    });
+    if (!isSmallUpdate)
+      continue;
+    auto bucket = llvm::find_if(buckets, [&](unsigned other) {
+      return nodes[other].ops.size() + nodes[node].ops.size() <= 2 * maxOps &&
+             !hasPath(other, node) && !hasPath(node, other);
+    });
+    if (bucket != buckets.end())
+      merge(*bucket, node);
+    else
+      buckets.push_back(node);
+  }
+}
+
+SmallVector<const KernelFusion::Node *> KernelFusion::getOrder() {
+  // Kahn's algorithm; among the ready nodes the one whose last op came first.
+  SmallVector<unsigned> missing(nodes.size(), 0);
+  auto getPosition = [&](unsigned node) {
+    return positions.lookup(nodes[node].ops.back());
+  };
+  using Entry = std::pair<unsigned, unsigned>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> ready;
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    if (nodes[node].ops.empty())
+      continue;
+    missing[node] = getProducerNodes(node).size();
+    if (missing[node] == 0)
+      ready.push({getPosition(node), node});
+  }
+  SmallVector<const Node *> order;
+  while (!ready.empty()) {
+    unsigned node = ready.top().second;
+    ready.pop();
+    order.push_back(&nodes[node]);
+    for (unsigned user : getUserNodes(node))
+      if (--missing[user] == 0)
+        ready.push({getPosition(user), user});
+  }
+  return order;
+}

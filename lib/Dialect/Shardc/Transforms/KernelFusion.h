@@ -1,0 +1,72 @@
+//===- KernelFusion.h - Which ops become one kernel -------------*- C++ -*-===//
+//
+// Groups the core ops of a function into kernels. A group grows along
+// producer-consumer edges as long as it is one loop nest (KernelNest.h) and the
+// groups stay free of cycles; small independent updates then share a kernel.
+// Decisions follow the order of the ops only. Not thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_KERNELFUSION_H
+#define SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_KERNELFUSION_H
+
+#include "shardc/Analysis/KernelNest.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace shardc {
+
+/// The groups of one function.
+class KernelFusion {
+public:
+  explicit KernelFusion(mlir::func::FuncOp function);
+
+  /// Merges groups.
+  void run();
+
+  /// One kernel to be, or one op that stays outside of kernels.
+  struct Node {
+    /// In program order.
+    llvm::SmallVector<mlir::Operation *> ops;
+    bool isKernel = false;
+  };
+
+  /// The nodes in an order in which each comes after what it uses.
+  llvm::SmallVector<const Node *> getOrder();
+
+  /// Ops computed again inside each group that uses them: not in any node.
+  bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
+
+  /// Values of the group's ops that something outside uses.
+  llvm::SmallVector<mlir::Value> getResults(const Node &node) const;
+
+  /// The node that holds `op`; null for repeated ops.
+  const Node *getNode(mlir::Operation *op) const;
+
+private:
+  mlir::func::FuncOp function;
+  llvm::SetVector<mlir::Operation *> repeated;
+  /// Nodes by the number of their first op; empty ones have been merged.
+  std::vector<Node> nodes;
+  llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
+  llvm::DenseMap<mlir::Operation *, unsigned> positions;
+
+  void collect();
+  bool mustBeStored(mlir::Operation *op) const;
+  /// Nodes that use results of `node`, repeated ops looked through.
+  llvm::SetVector<unsigned> getUserNodes(unsigned node) const;
+  llvm::SetVector<unsigned> getProducerNodes(unsigned node) const;
+  /// Whether a path leads from one node to the other over at least one third.
+  bool hasIndirectPath(unsigned from, unsigned to) const;
+  bool hasPath(unsigned from, unsigned to) const;
+  bool isProfitable(const Node &producer, const Node &consumer) const;
+  bool tryFuse(unsigned producer, unsigned consumer);
+  void merge(unsigned into, unsigned from);
+  void fuseUpdates();
+};
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_KERNELFUSION_H

@@ -1,0 +1,141 @@
+//===- Schedule.cpp - Fix the order of execution --------------------------===//
+//
+// List scheduling. Readers of a parameter come before the op that updates it in
+// place, if the data flow allows it. Among the ops that are ready, the first in
+// program order that frees at least what it allocates goes next, so that a
+// gradient is used up as soon as it is known; else the first of all.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/Transforms/Passes.h"
+
+#include "llvm/ADT/SetVector.h"
+#include "llvm/ADT/SmallPtrSet.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_SCHEDULEPASS
+#include "shardc/Dialect/Shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// Orders the ops of one block.
+class Scheduler {
+public:
+  explicit Scheduler(func::FuncOp function) : function(function) {
+    for (Operation &op : function.getBody().front().without_terminator())
+      ops.push_back(&op);
+  }
+
+  void run() {
+    for (Operation *op : ops)
+      for (Value operand : op->getOperands())
+        if (Operation *def = operand.getDefiningOp())
+          before[op].insert(def);
+    addAntiDependences();
+    Operation *terminator = function.getBody().front().getTerminator();
+    llvm::SmallSetVector<Operation *, 16> waiting(ops.begin(), ops.end());
+    while (!waiting.empty()) {
+      Operation *next = pickNext(waiting.getArrayRef());
+      waiting.remove(next);
+      done.insert(next);
+      next->moveBefore(terminator);
+    }
+  }
+
+private:
+  func::FuncOp function;
+  SmallVector<Operation *> ops;
+  llvm::DenseMap<Operation *, llvm::SmallSetVector<Operation *, 4>> before;
+  llvm::SmallPtrSet<Operation *, 16> done;
+
+  bool reaches(Operation *from, Operation *to) {
+    llvm::SmallPtrSet<Operation *, 16> seen;
+    SmallVector<Operation *> worklist{to};
+    while (!worklist.empty()) {
+      Operation *op = worklist.pop_back_val();
+      if (op == from)
+        return true;
+      if (seen.insert(op).second)
+        llvm::append_range(worklist, before[op]);
+    }
+    return false;
+  }
+
+  /// A result that takes its argument's place waits for the argument's readers.
+  void addAntiDependences() {
+    llvm::StringMap<BlockArgument> arguments;
+    for (BlockArgument argument : function.getArguments()) {
+      Attribute role =
+          function.getArgAttr(argument.getArgNumber(), "shardc.role");
+      if (auto parameter = dyn_cast_or_null<ParameterAttr>(role))
+        arguments[parameter.getName().getValue()] = argument;
+      else if (auto state = dyn_cast_or_null<StateAttr>(role))
+        arguments[state.getName().getValue()] = argument;
+    }
+    Operation *terminator = function.getBody().front().getTerminator();
+    for (OpOperand &operand : terminator->getOpOperands()) {
+      auto name = function.getResultAttrOfType<StringAttr>(
+          operand.getOperandNumber(), "shardc.result");
+      Operation *update = operand.get().getDefiningOp();
+      if (!name || !update || !arguments.count(name.getValue()))
+        continue;
+      for (Operation *reader : arguments[name.getValue()].getUsers())
+        if (reader != update && reader != terminator &&
+            !reaches(update, reader))
+          before[update].insert(reader);
+    }
+  }
+
+  /// Bytes that running `op` allocates, less those it frees.
+  int64_t getGrowth(Operation *op) {
+    int64_t growth = 0;
+    for (Value result : op->getResults()) {
+      bool isDonated = llvm::any_of(result.getUsers(), [](Operation *user) {
+        return user->hasTrait<OpTrait::IsTerminator>();
+      });
+      if (!isDonated)
+        growth += getNumBytes(result.getType());
+    }
+    llvm::SmallSetVector<Value, 4> operands(op->operand_begin(),
+                                            op->operand_end());
+    for (Value operand : operands) {
+      bool isLastUse = llvm::all_of(operand.getUsers(), [&](Operation *user) {
+        return user == op || done.contains(user);
+      });
+      if (operand.getDefiningOp() && isLastUse)
+        growth -= getNumBytes(operand.getType());
+    }
+    return growth;
+  }
+
+  Operation *pickNext(ArrayRef<Operation *> waiting) {
+    Operation *first = nullptr;
+    for (Operation *op : waiting) {
+      bool isReady = llvm::all_of(
+          before[op], [&](Operation *other) { return done.contains(other); });
+      if (!isReady)
+        continue;
+      if (!first)
+        first = op;
+      if (getGrowth(op) <= 0)
+        return op;
+    }
+    return first;
+  }
+};
+
+struct SchedulePass : shardc::impl::SchedulePassBase<SchedulePass> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        Scheduler(function).run();
+  }
+};
+
+} // namespace

@@ -1,0 +1,163 @@
+//===- BuildPlan.cpp - The executable plan of a module --------------------===//
+
+#include "shardc/Target/Plan/BuildPlan.h"
+
+#include "PlanTables.h"
+
+#include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Analysis/WireBytes.h"
+#include "shardc/Target/CPU/CompileKernels.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+static_assert(int(fb::CollectiveKind::CollectivePermute) ==
+                  int(CollectiveKind::CollectivePermute),
+              "the schema and the compiler number collectives alike");
+static_assert(int(fb::MemoryKind::Workspace) == int(MemoryKind::Workspace),
+              "the schema and the compiler number kinds of memory alike");
+
+/// FNV-1a, 64 bits (Fowler, Noll, Vo).
+static uint64_t hashBytes(const uint8_t *data, size_t size) {
+  uint64_t hash = 0xcbf29ce484222325;
+  for (size_t i = 0; i < size; ++i)
+    hash = (hash ^ data[i]) * 0x100000001b3;
+  return hash;
+}
+
+/// What must be there for the tables to be written.
+static llvm::Error checkModule(ModuleOp module) {
+  if (module.getOps<MeshOp>().empty())
+    return llvm::createStringError("expected a shardc.mesh in the module");
+  if (!module->hasAttr("shardc.arena_bytes"))
+    return llvm::createStringError(
+        "the module has no memory plan: run the phases up to codegen first");
+  if (!module.lookupSymbol<func::FuncOp>("train_step"))
+    return llvm::createStringError("the module has no function @train_step");
+  std::string problem;
+  for (auto function : module.getOps<func::FuncOp>())
+    for (Operation &op : function.getBody().front()) {
+      bool isKnown = isa<KernelOp, GemmOp>(op) || getCollectiveCost(&op) ||
+                     op.hasTrait<OpTrait::IsTerminator>();
+      if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr("shardc.symbol")))
+        problem = op.getName().getStringRef().str();
+    }
+  if (!problem.empty())
+    return llvm::createStringError(
+        "'" + problem + "' in the program has no command: run codegen first");
+  return llvm::Error::success();
+}
+
+static flatbuffers::Offset<fb::Mesh> writeMesh(PlanContext &plan) {
+  std::vector<flatbuffers::Offset<fb::Axis>> axes;
+  for (Attribute attr : plan.mesh.getAxes()) {
+    auto axis = cast<MeshAxisAttr>(attr);
+    axes.push_back(fb::CreateAxisDirect(
+        plan.builder, axis.getName().str().c_str(), axis.getSize()));
+  }
+  return fb::CreateMeshDirect(plan.builder,
+                              plan.mesh.getSymName().str().c_str(), &axes);
+}
+
+static flatbuffers::Offset<fb::MemoryReport>
+writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
+  std::vector<flatbuffers::Offset<fb::MemoryEntry>> entries;
+  for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+    entries.push_back(fb::CreateMemoryEntry(plan.builder, fb::MemoryKind(kind),
+                                            report.getBytes(MemoryKind(kind))));
+  std::vector<flatbuffers::Offset<fb::LargestBuffer>> largest;
+  for (const MemoryBuffer &buffer : report.getLargest())
+    largest.push_back(fb::CreateLargestBufferDirect(
+        plan.builder, buffer.name.c_str(), buffer.bytes,
+        fb::MemoryKind(buffer.kind), buffer.source.c_str()));
+  return fb::CreateMemoryReportDirect(plan.builder, &entries, &largest);
+}
+
+/// The global leading dimension of the first input or label.
+static int64_t getBatchSize(func::FuncOp function) {
+  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+    Attribute role = function.getArgAttr(i, "shardc.role");
+    auto shape =
+        function.getArgAttrOfType<DenseI64ArrayAttr>(i, "shardc.global_shape");
+    if (isa_and_nonnull<InputAttr, LabelAttr>(role) && shape && !shape.empty())
+      return shape[0];
+  }
+  return 0;
+}
+
+llvm::Expected<std::string> buildPlan(ModuleOp module,
+                                      const PlanOptions &options) {
+  if (llvm::Error error = checkModule(module))
+    return error;
+  flatbuffers::FlatBufferBuilder builder;
+  PlanContext plan{builder, *module.getOps<MeshOp>().begin(), {}};
+  std::string model = options.model;
+  if (model.empty())
+    model = module.getSymName().value_or("model").str();
+  auto trainStep = module.lookupSymbol<func::FuncOp>("train_step");
+
+  auto tensors = writeTensors(plan, trainStep);
+  std::vector<flatbuffers::Offset<fb::Program>> programs;
+  for (auto function : module.getOps<func::FuncOp>())
+    programs.push_back(writeProgram(plan, function));
+  std::vector<flatbuffers::Offset<flatbuffers::String>> kernels, features;
+  for (auto &[symbol, number] : plan.kernels)
+    kernels.push_back(builder.CreateString(symbol.getValue().str()));
+  for (StringRef feature : getCpuFeatures())
+    features.push_back(builder.CreateString(feature.str()));
+  auto mesh = writeMesh(plan);
+  auto memory = writeMemoryReport(plan, MemoryReport(module));
+  auto modelOffset = builder.CreateString(model);
+  auto producer = builder.CreateString(options.producer);
+  auto target = builder.CreateString(getCpuTarget().str());
+  auto featuresOffset = builder.CreateVector(features);
+  auto tensorsOffset = builder.CreateVector(tensors);
+  auto programsOffset = builder.CreateVector(programs);
+  auto kernelsOffset = builder.CreateVector(kernels);
+  auto code = builder.CreateVector(
+      reinterpret_cast<const uint8_t *>(options.code.data()),
+      options.code.size());
+  int64_t arena =
+      module->getAttrOfType<IntegerAttr>("shardc.arena_bytes").getInt();
+
+  fb::PlanBuilder root(builder);
+  root.add_version(planVersion);
+  root.add_producer(producer);
+  root.add_model(modelOffset);
+  // Anything but the default, so that the field has a place.
+  root.add_fingerprint(1);
+  root.add_cpu_target(target);
+  root.add_cpu_features(featuresOffset);
+  root.add_mesh(mesh);
+  root.add_batch_size(getBatchSize(trainStep));
+  root.add_tensors(tensorsOffset);
+  root.add_programs(programsOffset);
+  root.add_kernels(kernelsOffset);
+  root.add_code(code);
+  root.add_arena_bytes(arena);
+  root.add_alignment(bufferAlignment);
+  root.add_memory(memory);
+  fb::FinishPlanBuffer(builder, root.Finish());
+
+  auto *table = flatbuffers::GetMutableRoot<flatbuffers::Table>(
+      builder.GetBufferPointer());
+  auto setFingerprint = [&](uint64_t value) {
+    table->SetField<uint64_t>(fb::Plan::VT_FINGERPRINT, value, 1);
+  };
+  setFingerprint(0);
+  setFingerprint(hashBytes(builder.GetBufferPointer(), builder.GetSize()));
+  return std::string(reinterpret_cast<const char *>(builder.GetBufferPointer()),
+                     builder.GetSize());
+}
+
+llvm::Expected<std::string> compilePlan(ModuleOp module, PlanOptions options) {
+  llvm::Expected<std::string> code = compileKernels(module);
+  if (!code)
+    return code.takeError();
+  options.code = std::move(*code);
+  return buildPlan(module, options);
+}
+
+} // namespace shardc

@@ -1,0 +1,237 @@
+//===- PlanProgram.cpp - A scheduled function as a command list -----------===//
+
+#include "PlanTables.h"
+
+#include "shardc/Analysis/GemmView.h"
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Analysis/WireBytes.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+namespace {
+
+/// Writes one program.
+class ProgramWriter {
+public:
+  ProgramWriter(PlanContext &plan, func::FuncOp function)
+      : plan(plan), builder(plan.builder), function(function) {}
+
+  flatbuffers::Offset<fb::Program> write();
+
+private:
+  PlanContext &plan;
+  flatbuffers::FlatBufferBuilder &builder;
+  func::FuncOp function;
+  llvm::DenseMap<Value, uint32_t> numbers;
+  std::vector<flatbuffers::Offset<fb::Buffer>> buffers;
+  std::vector<flatbuffers::Offset<fb::Command>> commands;
+  std::vector<flatbuffers::Offset<fb::CollectiveReport>> reports;
+  std::vector<flatbuffers::Offset<fb::Result>> results;
+  uint64_t wireBytes = 0, flops = 0;
+
+  void addBuffer(Value value, int64_t offset);
+  void addKernel(KernelOp kernel);
+  void addGemm(GemmOp gemm);
+  void addCollective(Operation *op);
+  void addResults();
+  void countFlops();
+
+  template <typename T>
+  void addCommand(Operation *op, fb::Operation kind,
+                  flatbuffers::Offset<T> operation) {
+    auto source = builder.CreateString(getSourceString(op->getLoc()));
+    commands.push_back(fb::CreateCommand(builder, kind, operation.Union(),
+                                         getPart(op), source));
+  }
+
+  static fb::Part getPart(Operation *op) {
+    auto part = op->getAttrOfType<PartAttr>("shardc.part");
+    return part ? fb::Part(part.getValue()) : fb::Part::Forward;
+  }
+};
+
+void ProgramWriter::addBuffer(Value value, int64_t offset) {
+  auto type = cast<RankedTensorType>(value.getType());
+  numbers[value] = buffers.size();
+  auto shape = getShapeVector(type.getShape());
+  buffers.push_back(fb::CreateBufferDirect(builder, offset, getNumBytes(type),
+                                           getDType(type.getElementType()),
+                                           &shape));
+}
+
+void ProgramWriter::addKernel(KernelOp kernel) {
+  auto symbol = kernel->getAttrOfType<StringAttr>("shardc.symbol");
+  auto extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent");
+  auto [it, isNew] =
+      plan.kernels.insert({symbol, uint32_t(plan.kernels.size())});
+  std::vector<uint32_t> used;
+  for (Value operand : kernel.getOperands())
+    used.push_back(numbers.lookup(operand));
+  for (Value result : kernel.getResults())
+    used.push_back(numbers.lookup(result));
+  addCommand(kernel, fb::Operation::Launch,
+             fb::CreateLaunchDirect(builder, it->second, &used,
+                                    extent ? extent.getInt() : 1));
+}
+
+void ProgramWriter::addGemm(GemmOp gemm) {
+  auto lhs = cast<RankedTensorType>(gemm.getLhs().getType()).getShape();
+  auto result = cast<RankedTensorType>(gemm.getResult().getType()).getShape();
+  int64_t batch = result.size() == 3 ? result[0] : 1;
+  int64_t m = result[result.size() - 2], n = result.back();
+  int64_t k = gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
+  flops += 2 * batch * m * n * k;
+  int32_t bias = gemm.getBias() ? int32_t(numbers.lookup(gemm.getBias())) : -1;
+  addCommand(gemm, fb::Operation::Gemm,
+             fb::CreateGemm(builder, numbers.lookup(gemm.getLhs()),
+                            numbers.lookup(gemm.getRhs()),
+                            numbers.lookup(gemm.getResult()), bias, batch, m, n,
+                            k, gemm.getTransposeLhs(), gemm.getTransposeRhs(),
+                            /*accumulate=*/false,
+                            gemm.getRelu() ? fb::Activation::Relu
+                                           : fb::Activation::None));
+}
+
+void ProgramWriter::addCollective(Operation *op) {
+  auto axes = op->getAttrOfType<ArrayAttr>("axes");
+  ArrayRef<int64_t> dims;
+  auto reduction = fb::Reduction::Sum;
+  int64_t splitDim = -1, concatDim = 0;
+  std::vector<uint16_t> targetAxes;
+  llvm::TypeSwitch<Operation *>(op)
+      .Case<AllReduceOp>(
+          [&](AllReduceOp op) { reduction = fb::Reduction(op.getKind()); })
+      .Case<AllGatherOp>([&](AllGatherOp op) { dims = op.getDims(); })
+      .Case<ReduceScatterOp>([&](ReduceScatterOp op) {
+        dims = op.getDims();
+        reduction = fb::Reduction(op.getKind());
+      })
+      .Case<AllToAllOp>([&](AllToAllOp op) {
+        splitDim = op.getSplitDim();
+        concatDim = op.getConcatDim();
+      })
+      .Case<CollectivePermuteOp>([&](CollectivePermuteOp op) {
+        targetAxes = getAxisIndices(plan, op.getTargetAxes());
+      });
+  CollectiveCost cost = *getCollectiveCost(op);
+  auto kind = fb::CollectiveKind(cost.kind);
+  std::vector<flatbuffers::Offset<fb::CollectiveItem>> items;
+  for (OpOperand &operand : op->getOpOperands()) {
+    unsigned position = operand.getOperandNumber();
+    int64_t dim = position < dims.size() ? dims[position] : concatDim;
+    items.push_back(fb::CreateCollectiveItem(
+        builder, numbers.lookup(operand.get()),
+        numbers.lookup(op->getResult(position)), dim, splitDim));
+  }
+  auto indices = getAxisIndices(plan, axes);
+  auto indicesOffset = builder.CreateVector(indices);
+  auto targetsOffset = builder.CreateVector(targetAxes);
+  auto itemsOffset = builder.CreateVector(items);
+  addCommand(op, fb::Operation::Collective,
+             fb::CreateCollective(builder, kind, reduction, indicesOffset,
+                                  targetsOffset, itemsOffset, reports.size()));
+  std::vector<flatbuffers::Offset<flatbuffers::String>> names;
+  for (Attribute axis : axes)
+    names.push_back(
+        builder.CreateString(cast<StringAttr>(axis).getValue().str()));
+  std::string cause;
+  Attribute attr = op->getAttr("shardc.cause");
+  if (auto text = dyn_cast_or_null<StringAttr>(attr))
+    cause = text.getValue().str();
+  else if (auto list = dyn_cast_or_null<ArrayAttr>(attr))
+    for (Attribute part : list)
+      if (auto text = dyn_cast<StringAttr>(part))
+        cause += (cause.empty() ? "" : "; ") + text.getValue().str();
+  std::string source = getSourceString(op->getLoc());
+  reports.push_back(fb::CreateCollectiveReportDirect(
+      builder, kind, &names, cost.groupSize, cost.bytes, cost.wireBytes,
+      getPart(op), source.c_str(), cause.c_str()));
+  wireBytes += cost.wireBytes;
+}
+
+void ProgramWriter::addResults() {
+  Operation *terminator = function.getBody().front().getTerminator();
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    unsigned index = operand.getOperandNumber();
+    auto name =
+        function.getResultAttrOfType<StringAttr>(index, "shardc.result");
+    if (!name)
+      continue;
+    // New parameters and states are in their tensors' places already.
+    bool isTensor = llvm::any_of(function.getArguments(), [&](Value argument) {
+      Attribute role = function.getArgAttr(
+          cast<BlockArgument>(argument).getArgNumber(), "shardc.role");
+      if (auto parameter = dyn_cast_or_null<ParameterAttr>(role))
+        return parameter.getName() == name;
+      if (auto state = dyn_cast_or_null<StateAttr>(role))
+        return state.getName() == name;
+      return false;
+    });
+    if (isTensor)
+      continue;
+    auto type = cast<RankedTensorType>(operand.get().getType());
+    auto globalShape = function.getResultAttrOfType<DenseI64ArrayAttr>(
+        index, "shardc.global_shape");
+    auto shape = getShapeVector(globalShape ? globalShape.asArrayRef()
+                                            : type.getShape());
+    auto sharding = writeSharding(
+        plan,
+        function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+        type.getRank());
+    results.push_back(fb::CreateResultDirect(builder, name.str().c_str(),
+                                             numbers.lookup(operand.get()),
+                                             &shape, sharding));
+  }
+}
+
+void ProgramWriter::countFlops() {
+  function.walk([&](DotGeneralOp dot) {
+    auto lhs = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
+    int64_t count =
+        2 * cast<RankedTensorType>(dot.getResult().getType()).getNumElements();
+    for (int64_t dim : dot.getLhsContracting())
+      count *= lhs[dim];
+    flops += count;
+  });
+}
+
+flatbuffers::Offset<fb::Program> ProgramWriter::write() {
+  for (BlockArgument argument : function.getArguments())
+    addBuffer(argument, function
+                            .getArgAttrOfType<IntegerAttr>(
+                                argument.getArgNumber(), "shardc.offset")
+                            .getInt());
+  for (Operation &op : function.getBody().front()) {
+    auto offsets = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    for (OpResult result : op.getResults())
+      addBuffer(result, offsets[result.getResultNumber()]);
+  }
+  for (Operation &op : function.getBody().front()) {
+    if (auto kernel = dyn_cast<KernelOp>(&op))
+      addKernel(kernel);
+    else if (auto gemm = dyn_cast<GemmOp>(&op))
+      addGemm(gemm);
+    else if (!op.hasTrait<OpTrait::IsTerminator>())
+      addCollective(&op);
+  }
+  addResults();
+  countFlops();
+  auto peak = function->getAttrOfType<IntegerAttr>("shardc.peak_bytes");
+  return fb::CreateProgramDirect(builder, function.getName().str().c_str(),
+                                 &buffers, &commands, &results, &reports,
+                                 wireBytes, flops, peak ? peak.getInt() : 0);
+}
+
+} // namespace
+
+flatbuffers::Offset<fb::Program> writeProgram(PlanContext &plan,
+                                              func::FuncOp function) {
+  return ProgramWriter(plan, function).write();
+}
+
+} // namespace shardc

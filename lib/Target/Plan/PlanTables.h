@@ -1,0 +1,57 @@
+//===- PlanTables.h - Tables of the plan from the IR ------------*- C++ -*-===//
+//
+// The pieces that BuildPlan.cpp puts together. Each writes into the builder and
+// returns an offset in it. Not thread-safe; one builder per plan.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_TARGET_PLAN_PLANTABLES_H
+#define SHARDC_LIB_TARGET_PLAN_PLANTABLES_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/MapVector.h"
+
+#include "plan_generated.h"
+
+namespace shardc {
+
+namespace fb = ::shardc::rt::fb;
+
+/// What all tables refer to.
+struct PlanContext {
+  flatbuffers::FlatBufferBuilder &builder;
+  MeshOp mesh;
+  /// Symbols of kernels by their number.
+  llvm::MapVector<mlir::StringAttr, uint32_t> kernels;
+};
+
+fb::DType getDType(mlir::Type elementType);
+std::vector<int64_t> getShapeVector(mlir::ArrayRef<int64_t> shape);
+flatbuffers::Offset<fb::Sharding>
+writeSharding(PlanContext &plan, ShardingAttr sharding, int64_t rank);
+/// Indices of mesh axes.
+std::vector<uint16_t> getAxisIndices(PlanContext &plan, mlir::ArrayAttr axes);
+
+/// The tensors that the arguments of the train step stand for.
+std::vector<flatbuffers::Offset<fb::Tensor>>
+writeTensors(PlanContext &plan, mlir::func::FuncOp function);
+
+/// One function as a program.
+flatbuffers::Offset<fb::Program> writeProgram(PlanContext &plan,
+                                              mlir::func::FuncOp function);
+
+/// The initialiser `init` of a tensor of global shape `shape`: variance scaling
+/// as in jax.nn.initializers.
+flatbuffers::Offset<fb::Initializer>
+writeInitializer(PlanContext &plan, InitAttr init,
+                 mlir::ArrayRef<int64_t> shape);
+
+/// Number of classes that the integer label in argument `argument` is compared
+/// with; 0 if it is not used as a class.
+int64_t getLabelClasses(PlanContext &plan, mlir::BlockArgument argument);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_TARGET_PLAN_PLANTABLES_H

@@ -1,0 +1,198 @@
+//===- PlanTensors.cpp - Persistent tensors of the plan -------------------===//
+
+#include "PlanTables.h"
+
+#include "shardc/Analysis/Liveness.h"
+
+#include <cmath>
+
+using namespace mlir;
+
+namespace shardc {
+
+fb::DType getDType(Type elementType) {
+  if (elementType.isBF16())
+    return fb::DType::BF16;
+  if (elementType.isF64())
+    return fb::DType::F64;
+  if (elementType.isInteger(64))
+    return fb::DType::I64;
+  if (elementType.isInteger(32))
+    return fb::DType::I32;
+  if (elementType.isInteger(1))
+    return fb::DType::Bool;
+  return fb::DType::F32;
+}
+
+std::vector<int64_t> getShapeVector(ArrayRef<int64_t> shape) {
+  return std::vector<int64_t>(shape.begin(), shape.end());
+}
+
+std::vector<uint16_t> getAxisIndices(PlanContext &plan, ArrayAttr axes) {
+  std::vector<uint16_t> indices;
+  for (Attribute axis : axes)
+    indices.push_back(
+        plan.mesh.getAxisIndex(cast<StringAttr>(axis).getValue()));
+  return indices;
+}
+
+flatbuffers::Offset<fb::Sharding>
+writeSharding(PlanContext &plan, ShardingAttr sharding, int64_t rank) {
+  std::vector<flatbuffers::Offset<fb::DimSharding>> dims;
+  for (int64_t dim = 0; dim < rank; ++dim) {
+    std::vector<uint16_t> axes;
+    if (sharding)
+      for (StringAttr axis : sharding.getAxes(dim))
+        axes.push_back(plan.mesh.getAxisIndex(axis.getValue()));
+    dims.push_back(fb::CreateDimShardingDirect(plan.builder, &axes));
+  }
+  return fb::CreateShardingDirect(plan.builder, &dims);
+}
+
+flatbuffers::Offset<fb::Initializer>
+writeInitializer(PlanContext &plan, InitAttr init, ArrayRef<int64_t> shape) {
+  // Fans as in jax.nn.initializers: the last two dimensions are in and out, any
+  // before them a receptive field.
+  double fanIn = 1, fanOut = 1;
+  if (shape.size() == 1) {
+    fanIn = fanOut = shape[0];
+  } else if (shape.size() >= 2) {
+    double field = 1;
+    for (int64_t size : shape.drop_back(2))
+      field *= size;
+    fanIn = shape[shape.size() - 2] * field;
+    fanOut = shape.back() * field;
+  }
+  auto truncated = [&](double variance) {
+    // The standard deviation of a normal distribution cut to [-2, 2].
+    constexpr double correction = 0.87962566103423978;
+    return fb::CreateInitializer(plan.builder, fb::InitKind::TruncatedNormal, 0,
+                                 std::sqrt(variance) / correction);
+  };
+  auto uniform = [&](double variance) {
+    double bound = std::sqrt(3 * variance);
+    return fb::CreateInitializer(plan.builder, fb::InitKind::Uniform, -bound,
+                                 bound);
+  };
+  auto argument = [&](size_t index, double otherwise) {
+    ArrayRef<FloatAttr> args = init.getArgs();
+    return index < args.size() ? args[index].getValueAsDouble() : otherwise;
+  };
+  switch (init.getKind()) {
+  case InitKind::HeNormal:
+    return truncated(2 / fanIn);
+  case InitKind::HeUniform:
+    return uniform(2 / fanIn);
+  case InitKind::LecunNormal:
+    return truncated(1 / fanIn);
+  case InitKind::LecunUniform:
+    return uniform(1 / fanIn);
+  case InitKind::GlorotNormal:
+    return truncated(2 / (fanIn + fanOut));
+  case InitKind::GlorotUniform:
+    return uniform(2 / (fanIn + fanOut));
+  case InitKind::Normal:
+    return fb::CreateInitializer(plan.builder, fb::InitKind::Normal, 0,
+                                 argument(0, 1));
+  case InitKind::Uniform:
+    return fb::CreateInitializer(plan.builder, fb::InitKind::Uniform,
+                                 argument(0, 0), argument(1, 1));
+  case InitKind::Constant:
+    break;
+  }
+  return fb::CreateInitializer(plan.builder, fb::InitKind::Constant,
+                               argument(0, 0), 0);
+}
+
+/// The value that index-preserving ops lead from.
+static Value stripViews(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (!isa<BroadcastOp, ConvertOp, ReshapeOp, MaskOp>(op))
+      break;
+    value = op->getOperand(0);
+  }
+  return value;
+}
+
+int64_t getLabelClasses(PlanContext &plan, BlockArgument argument) {
+  int64_t classes = 0;
+  for (OpOperand &use : argument.getUses()) {
+    auto kernel = dyn_cast<KernelOp>(use.getOwner());
+    if (!kernel)
+      continue;
+    Value label = kernel.getBody().front().getArgument(use.getOperandNumber());
+    kernel.walk([&](CompareOp compare) {
+      if (compare.getKind() != CompareKind::EQ)
+        return;
+      Value lhs = stripViews(compare.getLhs());
+      Value rhs = stripViews(compare.getRhs());
+      if (rhs == label)
+        std::swap(lhs, rhs);
+      auto iota = rhs.getDefiningOp<IotaOp>();
+      if (lhs != label || !iota)
+        return;
+      int64_t size = cast<RankedTensorType>(iota.getResult().getType())
+                         .getDimSize(iota.getDim());
+      if (std::optional<ShardingAttr> shard = iota.getShard())
+        size *= plan.mesh.getNumShards(shard->getAxes(iota.getDim()));
+      classes = std::max(classes, size);
+    });
+  }
+  return classes;
+}
+
+std::vector<flatbuffers::Offset<fb::Tensor>>
+writeTensors(PlanContext &plan, func::FuncOp function) {
+  std::vector<flatbuffers::Offset<fb::Tensor>> tensors;
+  for (BlockArgument argument : function.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto type = cast<RankedTensorType>(argument.getType());
+    auto globalShape = function.getArgAttrOfType<DenseI64ArrayAttr>(
+        index, "shardc.global_shape");
+    ArrayRef<int64_t> shape =
+        globalShape ? globalShape.asArrayRef() : type.getShape();
+    Attribute attr = function.getArgAttr(index, "shardc.role");
+    fb::Role role = fb::Role::Input;
+    StringRef name, parameter;
+    InitAttr init;
+    int64_t classes = 0;
+    if (auto found = dyn_cast_or_null<ParameterAttr>(attr)) {
+      role = fb::Role::Parameter;
+      name = found.getName().getValue();
+      init = found.getInit();
+    } else if (auto found = dyn_cast_or_null<StateAttr>(attr)) {
+      role = fb::Role::State;
+      name = found.getName().getValue();
+      init = found.getInit();
+      if (StringAttr of = found.getParameter())
+        parameter = of.getValue();
+    } else if (auto found = dyn_cast_or_null<InputAttr>(attr)) {
+      name = found.getName().getValue();
+    } else if (auto found = dyn_cast_or_null<LabelAttr>(attr)) {
+      role = fb::Role::Label;
+      name = found.getName().getValue();
+      if (isa<IntegerType>(type.getElementType()))
+        classes = getLabelClasses(plan, argument);
+    }
+    auto nameOffset = plan.builder.CreateString(name.str());
+    auto shapeOffset = plan.builder.CreateVector(getShapeVector(shape));
+    auto sharding = writeSharding(
+        plan, function.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+        type.getRank());
+    flatbuffers::Offset<fb::Initializer> initOffset;
+    if (init)
+      initOffset = writeInitializer(plan, init, shape);
+    flatbuffers::Offset<flatbuffers::String> parameterOffset;
+    if (!parameter.empty())
+      parameterOffset = plan.builder.CreateString(parameter.str());
+    auto offset =
+        function.getArgAttrOfType<IntegerAttr>(index, "shardc.offset");
+    tensors.push_back(fb::CreateTensor(
+        plan.builder, nameOffset, role, getDType(type.getElementType()),
+        shapeOffset, sharding, initOffset, parameterOffset, classes,
+        offset ? offset.getInt() : 0, getNumBytes(type)));
+  }
+  return tensors;
+}
+
+} // namespace shardc
