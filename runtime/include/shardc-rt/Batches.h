@@ -1,0 +1,52 @@
+//===- Batches.h - Batches in a deterministic order -------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_BATCHES_H
+#define SHARDC_RT_BATCHES_H
+
+#include "shardc-rt/Dataset.h"
+#include "shardc-rt/Executor.h"
+
+#include <memory>
+
+namespace shardc::rt {
+
+/// The order of `rows` rows in epoch `epoch`: a Fisher-Yates shuffle driven by
+/// Philox4x32-10 keyed by the seed, the same on every machine.
+std::vector<int64_t> shuffledRows(int64_t rows, uint64_t seed, int64_t epoch);
+
+/// Rows of a data set put together for a step.
+struct Batch {
+  ArrayMap arrays;
+  /// Rows that are data; the rest repeats the last one (evaluation only).
+  int64_t validRows = 0;
+  NamedArrays views() const;
+};
+
+/// Copies rows `order[begin...]`, `size` of them, into a batch. Rows past the
+/// end of `order` repeat its last one.
+Batch gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,
+                  int64_t begin, int64_t size);
+
+/// Training batches, epoch after epoch, prepared ahead by a thread. The last
+/// partial batch of an epoch is dropped.
+class BatchStream {
+public:
+  /// `dataset` must outlive the stream and have at least `batchSize` rows.
+  BatchStream(const Dataset &dataset, int64_t batchSize, uint64_t seed,
+              bool shuffle);
+  ~BatchStream();
+  BatchStream(const BatchStream &) = delete;
+  BatchStream &operator=(const BatchStream &) = delete;
+
+  int64_t batchesPerEpoch() const;
+  /// The next batch, valid until the next call.
+  const Batch &next();
+
+private:
+  struct Implementation;
+  std::unique_ptr<Implementation> implementation;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_BATCHES_H

@@ -1,0 +1,47 @@
+//===- Dataset.h - What a model is trained on -------------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_DATASET_H
+#define SHARDC_RT_DATASET_H
+
+#include "shardc-rt/Npz.h"
+#include "shardc-rt/Plan.h"
+
+#include "absl/status/statusor.h"
+
+#include <string>
+#include <vector>
+
+namespace shardc::rt {
+
+/// Arrays named after a plan's inputs, all with the same number of rows.
+struct Dataset {
+  std::string name;
+  ArrayMap arrays;
+  int64_t rows = 0;
+};
+
+struct DatasetOptions {
+  /// Of synthetic data.
+  uint64_t seed = 0;
+  /// Where shipped data sets are looked for, in order.
+  std::vector<std::string> dataDirs;
+};
+
+/// Loads what `spec` names:
+///   FILE.npz               arrays by name;
+///   synthetic:quadratic    x 10000x10 standard normal, y = sum of x² plus
+///                          0.1 times standard normal noise;
+///   digits, digits:train   1437 handwritten 8x8 digits, x in [0, 1], y 0..9;
+///   digits:test            the other 360.
+/// Errors: NotFound, InvalidArgument.
+[[nodiscard]] absl::StatusOr<Dataset>
+loadDataset(const std::string &spec, const DatasetOptions &options);
+
+/// Makes `dataset` fit the inputs and labels of `plan`: drops other arrays,
+/// converts f64 to f32 and between i32 and i64. InvalidArgument names the array
+/// and row: missing, another type or shape, not finite, a label out of range.
+[[nodiscard]] absl::Status fitToPlan(const Plan &plan, Dataset &dataset);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_DATASET_H

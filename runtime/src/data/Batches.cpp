@@ -1,0 +1,127 @@
+//===- Batches.cpp - Batches in a deterministic order
+//----------------------===//
+
+#include "shardc-rt/Batches.h"
+
+#include "data/Random.h"
+
+#include <condition_variable>
+#include <cstring>
+#include <deque>
+#include <mutex>
+#include <numeric>
+#include <thread>
+
+using namespace shardc::rt;
+
+/// Batches that are prepared ahead of the one in use.
+static constexpr size_t batchesAhead = 4;
+
+std::vector<int64_t> shardc::rt::shuffledRows(int64_t rows, uint64_t seed,
+                                              int64_t epoch) {
+  std::vector<int64_t> order(rows);
+  std::iota(order.begin(), order.end(), 0);
+  for (int64_t i = rows - 1; i > 0; --i) {
+    // Streams from 2^32 on, apart from those of the data sets.
+    auto block = randomBlock(seed, (uint64_t(1) << 32) + epoch, i);
+    uint64_t bits = (static_cast<uint64_t>(block[0]) << 32) | block[1];
+    std::swap(order[i], order[bits % static_cast<uint64_t>(i + 1)]);
+  }
+  return order;
+}
+
+NamedArrays Batch::views() const {
+  NamedArrays views;
+  for (const auto &[name, array] : arrays)
+    views.emplace(name, array.view());
+  return views;
+}
+
+Batch shardc::rt::gatherBatch(const Dataset &dataset,
+                              const std::vector<int64_t> &order, int64_t begin,
+                              int64_t size) {
+  Batch batch;
+  int64_t available = static_cast<int64_t>(order.size()) - begin;
+  batch.validRows = std::min(size, available);
+  for (const auto &[name, array] : dataset.arrays) {
+    std::vector<int64_t> shape = array.shape;
+    shape[0] = size;
+    HostArray rows(array.dtype, shape);
+    int64_t rowBytes = array.shape[0] ? array.data.size() / array.shape[0] : 0;
+    for (int64_t i = 0; i < size && rowBytes > 0; ++i) {
+      int64_t row = order[begin + std::min(i, batch.validRows - 1)];
+      std::memcpy(rows.data.data() + i * rowBytes,
+                  array.data.data() + row * rowBytes, rowBytes);
+    }
+    batch.arrays.emplace(name, std::move(rows));
+  }
+  return batch;
+}
+
+struct BatchStream::Implementation {
+  const Dataset &dataset;
+  const int64_t batchSize;
+  const uint64_t seed;
+  const bool shuffle;
+
+  std::mutex mutex;
+  std::condition_variable changed;
+  std::deque<Batch> ready;
+  bool ending = false;
+  Batch current;
+  std::thread thread;
+
+  void prepare();
+};
+
+void BatchStream::Implementation::prepare() {
+  for (int64_t epoch = 0;; ++epoch) {
+    std::vector<int64_t> order;
+    if (shuffle) {
+      order = shuffledRows(dataset.rows, seed, epoch);
+    } else {
+      order.resize(dataset.rows);
+      std::iota(order.begin(), order.end(), 0);
+    }
+    for (int64_t begin = 0; begin + batchSize <= dataset.rows;
+         begin += batchSize) {
+      Batch batch = gatherBatch(dataset, order, begin, batchSize);
+      std::unique_lock<std::mutex> lock(mutex);
+      changed.wait(lock, [&] { return ending || ready.size() < batchesAhead; });
+      if (ending)
+        return;
+      ready.push_back(std::move(batch));
+      changed.notify_all();
+    }
+  }
+}
+
+BatchStream::BatchStream(const Dataset &dataset, int64_t batchSize,
+                         uint64_t seed, bool shuffle)
+    : implementation(new Implementation{
+          dataset, batchSize, seed, shuffle, {}, {}, {}, false, {}, {}}) {
+  implementation->thread = std::thread([this] { implementation->prepare(); });
+}
+
+BatchStream::~BatchStream() {
+  {
+    std::lock_guard<std::mutex> lock(implementation->mutex);
+    implementation->ending = true;
+  }
+  implementation->changed.notify_all();
+  implementation->thread.join();
+}
+
+int64_t BatchStream::batchesPerEpoch() const {
+  return implementation->dataset.rows / implementation->batchSize;
+}
+
+const Batch &BatchStream::next() {
+  Implementation &self = *implementation;
+  std::unique_lock<std::mutex> lock(self.mutex);
+  self.changed.wait(lock, [&] { return !self.ready.empty(); });
+  self.current = std::move(self.ready.front());
+  self.ready.pop_front();
+  self.changed.notify_all();
+  return self.current;
+}

@@ -1,0 +1,122 @@
+//===- Npz.cpp - Archives of NumPy arrays
+//----------------------------------===//
+
+#include "shardc-rt/Npz.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
+
+#include <algorithm>
+#include <memory>
+#include <zip.h>
+
+using namespace shardc::rt;
+
+namespace {
+struct Discard {
+  void operator()(zip_t *archive) const { zip_discard(archive); }
+};
+struct Close {
+  void operator()(zip_file_t *file) const { zip_fclose(file); }
+};
+using Archive = std::unique_ptr<zip_t, Discard>;
+} // namespace
+
+static absl::StatusOr<Archive> open(const std::string &path, int flags) {
+  int code = 0;
+  Archive archive(zip_open(path.c_str(), flags, &code));
+  if (archive)
+    return archive;
+  zip_error_t error;
+  zip_error_init_with_code(&error, code);
+  std::string text = absl::StrCat(
+      path, ": cannot open as an .npz archive: ", zip_error_strerror(&error));
+  zip_error_fini(&error);
+  return code == ZIP_ER_NOENT || code == ZIP_ER_OPEN
+             ? absl::NotFoundError(text)
+             : absl::InvalidArgumentError(text);
+}
+
+/// The content of entry `index`. Read in pieces, so that a size that the
+/// archive merely claims allocates nothing.
+static absl::StatusOr<std::string> readEntry(zip_t *archive, zip_uint64_t index,
+                                             const std::string &what) {
+  std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(archive, index, 0));
+  if (!file)
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, ": ", zip_strerror(archive)));
+  std::string bytes;
+  constexpr size_t piece = size_t(1) << 20;
+  for (;;) {
+    size_t size = bytes.size();
+    bytes.resize(size + piece);
+    zip_int64_t count = zip_fread(file.get(), &bytes[size], piece);
+    if (count < 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat(what, ": damaged: ", zip_file_strerror(file.get())));
+    bytes.resize(size + count);
+    if (count == 0)
+      return bytes;
+  }
+}
+
+absl::StatusOr<ArrayMap> shardc::rt::readNpz(const std::string &path) {
+  absl::StatusOr<Archive> archive = open(path, ZIP_RDONLY | ZIP_CHECKCONS);
+  if (!archive.ok())
+    return archive.status();
+  ArrayMap arrays;
+  zip_int64_t entries = zip_get_num_entries(archive->get(), 0);
+  for (zip_int64_t index = 0; index < entries; ++index) {
+    const char *raw = zip_get_name(archive->get(), index, 0);
+    std::string entry = raw ? raw : "";
+    absl::string_view name = entry;
+    if (!absl::ConsumeSuffix(&name, ".npy") || name.empty())
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ": entry \"", entry, "\" is not an array (NAME.npy)"));
+    std::string what = absl::StrCat(path, ", array \"", name, "\"");
+    absl::StatusOr<std::string> bytes = readEntry(archive->get(), index, what);
+    if (!bytes.ok())
+      return bytes.status();
+    absl::StatusOr<HostArray> array = parseNpy(*bytes, what);
+    if (!array.ok())
+      return array.status();
+    if (!arrays.emplace(std::string(name), *std::move(array)).second)
+      return absl::InvalidArgumentError(absl::StrCat(what, " is there twice"));
+  }
+  return arrays;
+}
+
+absl::Status shardc::rt::writeNpz(const std::string &path,
+                                  const ArrayMap &arrays) {
+  absl::StatusOr<Archive> archive = open(path, ZIP_CREATE | ZIP_TRUNCATE);
+  if (!archive.ok())
+    return archive.status();
+  std::vector<std::string> contents; // alive until the archive is written
+  contents.reserve(arrays.size());
+  for (const auto &[name, array] : arrays) {
+    absl::StatusOr<std::string> bytes = formatNpy(array.view());
+    if (!bytes.ok())
+      return absl::InvalidArgumentError(absl::StrCat(
+          path, ", array \"", name, "\": ", bytes.status().message()));
+    contents.push_back(*std::move(bytes));
+    zip_source_t *source = zip_source_buffer(
+        archive->get(), contents.back().data(), contents.back().size(), 0);
+    zip_int64_t index = -1;
+    if (source)
+      index = zip_file_add(archive->get(), (name + ".npy").c_str(), source, 0);
+    if (index < 0) {
+      if (source)
+        zip_source_free(source);
+      return absl::InternalError(
+          absl::StrCat(path, ": ", zip_strerror(archive->get())));
+    }
+    // Stored, with a fixed time: the same arrays give the same bytes.
+    zip_set_file_compression(archive->get(), index, ZIP_CM_STORE, 0);
+    zip_file_set_dostime(archive->get(), index, 0, 0x21, 0);
+  }
+  if (zip_close(archive->get()) != 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": cannot write: ", zip_strerror(archive->get())));
+  archive->release();
+  return absl::OkStatus();
+}
