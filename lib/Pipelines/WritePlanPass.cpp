@@ -2,17 +2,7 @@
 
 #include "WritePlanPass.h"
 
-#include "shardc/Target/CPU/CompileKernels.h"
-#if __has_include("shardc/Target/Plan/WritePlan.h")
-#include "shardc/Target/Plan/WritePlan.h"
-#else
-namespace shardc {
-static mlir::FailureOr<std::string> writePlan(mlir::ModuleOp module,
-                                              llvm::StringRef) {
-  return mlir::FailureOr<std::string>(module.emitError("no plan writer yet"));
-}
-} // namespace shardc
-#endif
+#include "shardc/Target/Plan/BuildPlan.h"
 
 using namespace mlir;
 
@@ -29,14 +19,11 @@ public:
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    llvm::Expected<std::string> code = shardc::compileKernels(module);
-    if (!code) {
-      module.emitError() << llvm::toString(code.takeError());
+    llvm::Expected<std::string> plan = shardc::compilePlan(module);
+    if (!plan) {
+      module.emitError() << llvm::toString(plan.takeError());
       return signalPassFailure();
     }
-    FailureOr<std::string> plan = shardc::writePlan(module, *code);
-    if (failed(plan))
-      return signalPassFailure();
     state.plan = std::move(*plan);
     markAllAnalysesPreserved();
   }
