@@ -1,0 +1,91 @@
+//===- Trainer.h - The training loop ----------------------------*- C++ -*-===//
+//
+// Epochs over a data set, with what a person wants to see on the way. An
+// optional layer over Executor: a host application may as well call `step`.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_TRAINER_H
+#define SHARDC_RT_TRAINER_H
+
+#include "shardc-rt/Batches.h"
+#include "shardc-rt/Executor.h"
+
+#include "absl/status/statusor.h"
+
+#include <functional>
+#include <ostream>
+#include <string>
+
+namespace shardc::rt {
+
+struct TrainOptions {
+  /// Stop after this many epochs or steps, whichever comes first; 0: no limit.
+  /// Neither given: one epoch.
+  int64_t epochs = 0;
+  int64_t steps = 0;
+  /// Of the order of the rows.
+  uint64_t seed = 0;
+  bool shuffle = true;
+  /// A line per so many steps where there is no progress bar; 0: none.
+  int64_t logEvery = 0;
+  /// A file that receives one JSON object per step; empty: none.
+  std::string metricsPath;
+  /// Draw a progress bar (the output is a terminal).
+  bool progressBar = false;
+  /// Called after every step with the batch and the step's result; an error
+  /// ends the training.
+  std::function<absl::Status(const Batch &, const RunResult &)> onStep;
+};
+
+/// What `evaluate` found.
+struct Evaluation {
+  int64_t rows = 0;
+  double loss = 0;
+  /// Correct rows, or -1 if the model has no notion of it.
+  int64_t correct = -1;
+};
+
+struct EpochSummary {
+  double meanLoss = 0;
+  double seconds = 0;
+};
+
+struct TrainSummary {
+  int64_t steps = 0;
+  double firstLoss = 0;
+  double finalLoss = 0;
+  std::vector<EpochSummary> epochs;
+  double seconds = 0;
+  double samplesPerSecond = 0;
+  double communicationShare = 0;
+  uint64_t wireBytesPerStep = 0;
+};
+
+/// Writes what is known before the first step: model, mesh, memory,
+/// communication.
+void printHeader(const Plan &plan, int threads, std::ostream &out);
+
+/// Trains on `dataset`, which fits the executor's plan. OutOfRange: a loss that
+/// is not finite, with the step's number. InvalidArgument: too few rows.
+[[nodiscard]] absl::StatusOr<TrainSummary> train(Executor &executor,
+                                                 const Dataset &dataset,
+                                                 const TrainOptions &options,
+                                                 std::ostream &out);
+
+/// Runs the program "evaluate" over all rows of `dataset`.
+[[nodiscard]] absl::StatusOr<Evaluation> evaluate(Executor &executor,
+                                                  const Dataset &dataset);
+
+/// Sets every parameter from the archive. InvalidArgument names a parameter
+/// that is missing, unknown or of another shape.
+[[nodiscard]] absl::Status loadParameters(Executor &executor,
+                                          const std::string &path);
+
+/// Writes every parameter, as a global array, under its name.
+[[nodiscard]] absl::Status saveParameters(const Executor &executor,
+                                          const std::string &path);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_TRAINER_H

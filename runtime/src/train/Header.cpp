@@ -1,0 +1,39 @@
+//===- Header.cpp - What is known before the first step
+//--------------------===//
+
+#include "shardc-rt/HostArray.h"
+#include "shardc-rt/Trainer.h"
+
+#include "train/Format.h"
+
+using namespace shardc::rt;
+
+void shardc::rt::printHeader(const Plan &plan, int threads, std::ostream &out) {
+  int64_t parameters = 0, tensors = 0;
+  for (const TensorSpec &tensor : plan.tensors)
+    if (tensor.role == Role::Parameter) {
+      parameters += numElements(tensor.shape);
+      ++tensors;
+    }
+  out << "model          " << plan.model << ": " << formatCount(parameters)
+      << " parameters in " << tensors << " tensors, batch " << plan.batchSize
+      << "\n";
+  out << "mesh           " << plan.mesh.toString() << ": "
+      << plan.mesh.numDevices() << " virtual CPU "
+      << (plan.mesh.numDevices() == 1 ? "device" : "devices") << " on "
+      << threads << (threads == 1 ? " thread" : " threads") << "\n";
+  out << "memory         " << formatBytes(plan.arenaBytes) << " per device";
+  const char *separator = ": ";
+  for (const MemoryReport::Entry &entry : plan.memory.entries) {
+    if (entry.bytes == 0)
+      continue;
+    out << separator << toString(entry.kind) << " " << formatBytes(entry.bytes);
+    separator = ", ";
+  }
+  out << "\n";
+  if (const ProgramSpec *program = plan.findProgram("train_step"))
+    out << "communication  " << formatBytes(program->wireBytes)
+        << " per device and step in " << program->collectives.size()
+        << (program->collectives.size() == 1 ? " collective" : " collectives")
+        << "\n";
+}

@@ -1,0 +1,195 @@
+//===- Trainer.cpp - The training loop
+//-------------------------------------===//
+
+#include "shardc-rt/Trainer.h"
+
+#include "train/Format.h"
+#include "train/StepLog.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <chrono>
+#include <cmath>
+
+using namespace shardc::rt;
+
+using Clock = std::chrono::steady_clock;
+
+static double since(Clock::time_point start) {
+  return std::chrono::duration<double>(Clock::now() - start).count();
+}
+
+absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
+                                               const Dataset &dataset,
+                                               const TrainOptions &options,
+                                               std::ostream &out) {
+  int64_t batchSize = executor.plan().batchSize;
+  if (batchSize < 1 || dataset.rows < batchSize)
+    return absl::InvalidArgumentError(
+        absl::StrCat(dataset.name, " has ", dataset.rows,
+                     " rows, fewer than the batch size ", batchSize));
+  BatchStream batches(dataset, batchSize, options.seed, options.shuffle);
+  int64_t stepsPerEpoch = batches.batchesPerEpoch();
+  if (dataset.rows % batchSize != 0)
+    out << "data           " << dataset.name << ": " << dataset.rows
+        << " rows; the last " << dataset.rows % batchSize
+        << " of each epoch do not fill a batch and are dropped\n";
+  else
+    out << "data           " << dataset.name << ": " << dataset.rows
+        << " rows\n";
+
+  int64_t steps = options.steps;
+  if (options.epochs > 0 || options.steps == 0) {
+    int64_t byEpochs = std::max<int64_t>(1, options.epochs) * stepsPerEpoch;
+    steps = steps == 0 ? byEpochs : std::min(steps, byEpochs);
+  }
+
+  StepLog log(options, out);
+  if (absl::Status status = log.open(); !status.ok())
+    return status;
+  TrainSummary summary;
+  double communication = 0, computing = 0, lossSum = 0;
+  Clock::time_point begin = Clock::now(), epochBegin = begin, last = begin;
+  for (int64_t step = 0; step < steps; ++step) {
+    const Batch &batch = batches.next();
+    absl::StatusOr<RunResult> result = executor.step(batch.views());
+    if (!result.ok())
+      return result.status();
+    Clock::time_point now = Clock::now();
+    StepRecord record;
+    record.step = step + 1;
+    record.epoch = step / stepsPerEpoch + 1;
+    record.stepInEpoch = step % stepsPerEpoch + 1;
+    record.stepsPerEpoch = stepsPerEpoch;
+    record.loss = result->loss;
+    record.seconds = result->seconds;
+    record.samplesPerSecond =
+        batchSize / std::chrono::duration<double>(now - last).count();
+    record.communicationShare = result->communicationSeconds / result->seconds;
+    record.wireBytes = result->wireBytes;
+    last = now;
+    if (absl::Status status = log.add(record); !status.ok())
+      return status;
+    if (!std::isfinite(result->loss)) {
+      log.endEpoch();
+      return absl::OutOfRangeError(
+          absl::StrCat("the loss is ", result->loss, " at step ", step + 1,
+                       " (epoch ", record.epoch, "); training stops"));
+    }
+    communication += result->communicationSeconds;
+    computing += result->seconds;
+    lossSum += result->loss;
+    summary.wireBytesPerStep = result->wireBytes;
+    if (step == 0)
+      summary.firstLoss = result->loss;
+    summary.finalLoss = result->loss;
+    ++summary.steps;
+    if (options.onStep)
+      if (absl::Status status = options.onStep(batch, *result); !status.ok())
+        return status;
+
+    if (record.stepInEpoch == stepsPerEpoch || step + 1 == steps) {
+      EpochSummary epoch{lossSum / record.stepInEpoch, since(epochBegin)};
+      log.endEpoch();
+      out << absl::StrFormat("epoch %d  loss %.6g  %s  %.0f samples/s\n",
+                             record.epoch, epoch.meanLoss,
+                             formatSeconds(epoch.seconds),
+                             record.stepInEpoch * batchSize / epoch.seconds);
+      summary.epochs.push_back(epoch);
+      lossSum = 0;
+      epochBegin = Clock::now();
+    }
+  }
+  summary.seconds = since(begin);
+  summary.samplesPerSecond = summary.steps * batchSize / summary.seconds;
+  summary.communicationShare = computing > 0 ? communication / computing : 0;
+  if (absl::Status status = log.close(); !status.ok())
+    return status;
+  return summary;
+}
+
+absl::StatusOr<Evaluation> shardc::rt::evaluate(Executor &executor,
+                                                const Dataset &dataset) {
+  const Plan &plan = executor.plan();
+  const ProgramSpec *program = plan.findProgram("evaluate");
+  if (!program)
+    return absl::NotFoundError("the plan has no evaluation program");
+  bool perExample = false, countsCorrect = false;
+  for (const ResultSpec &result : program->results) {
+    perExample |= result.name == "per_example_loss";
+    countsCorrect |= result.name == "correct";
+  }
+  int64_t batchSize = plan.batchSize;
+  // Without a loss per row, rows that pad a batch could not be told apart.
+  int64_t rows =
+      perExample ? dataset.rows : dataset.rows / batchSize * batchSize;
+  if (batchSize < 1 || rows < 1)
+    return absl::InvalidArgumentError(absl::StrCat(
+        dataset.name, " has ", dataset.rows, " rows, too few to evaluate on"));
+  std::vector<int64_t> order(rows);
+  for (int64_t row = 0; row < rows; ++row)
+    order[row] = row;
+  Evaluation evaluation;
+  evaluation.rows = rows;
+  evaluation.correct = countsCorrect ? 0 : -1;
+  double lossSum = 0;
+  for (int64_t begin = 0; begin < rows; begin += batchSize) {
+    Batch batch = gatherBatch(dataset, order, begin, batchSize);
+    absl::StatusOr<RunResult> result = executor.run("evaluate", batch.views());
+    if (!result.ok())
+      return result.status();
+    if (!perExample)
+      lossSum += result->loss * batchSize;
+    for (int64_t row = 0; row < batch.validRows; ++row) {
+      if (perExample)
+        lossSum += result->find("per_example_loss")->values<float>()[row];
+      if (countsCorrect)
+        evaluation.correct += result->find("correct")->values<int32_t>()[row];
+    }
+  }
+  evaluation.loss = lossSum / rows;
+  return evaluation;
+}
+
+absl::Status shardc::rt::loadParameters(Executor &executor,
+                                        const std::string &path) {
+  absl::StatusOr<ArrayMap> arrays = readNpz(path);
+  if (!arrays.ok())
+    return arrays.status();
+  for (const auto &[name, array] : *arrays) {
+    const TensorSpec *tensor = executor.plan().findTensor(name);
+    if (!tensor || tensor->role != Role::Parameter)
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": the model has no parameter \"", name, "\""));
+  }
+  for (const TensorSpec &tensor : executor.plan().tensors) {
+    if (tensor.role != Role::Parameter)
+      continue;
+    auto found = arrays->find(tensor.name);
+    if (found == arrays->end())
+      return absl::InvalidArgumentError(
+          absl::StrCat(path, ": parameter \"", tensor.name, "\" is missing; ",
+                       describe(tensor.dtype, tensor.shape), " expected"));
+    if (absl::Status status =
+            executor.setTensor(tensor.name, found->second.view());
+        !status.ok())
+      return absl::Status(status.code(),
+                          absl::StrCat(path, ": ", status.message()));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status shardc::rt::saveParameters(const Executor &executor,
+                                        const std::string &path) {
+  ArrayMap arrays;
+  for (const TensorSpec &tensor : executor.plan().tensors) {
+    if (tensor.role != Role::Parameter)
+      continue;
+    absl::StatusOr<HostArray> array = executor.getTensor(tensor.name);
+    if (!array.ok())
+      return array.status();
+    arrays.emplace(tensor.name, *std::move(array));
+  }
+  return writeNpz(path, arrays);
+}
