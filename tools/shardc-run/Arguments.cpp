@@ -1,0 +1,137 @@
+//===- Arguments.cpp - The command line of shardc-run
+//----------------------===//
+
+#include "Arguments.h"
+
+#include <CLI/CLI.hpp>
+#include <algorithm>
+#include <iostream>
+
+using namespace shardc::run;
+
+/// Levenshtein's distance.
+static size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
+
+/// The flag of `app` that is nearest to `name`, with its dashes.
+static std::string nearestFlag(const CLI::App &app, const std::string &name) {
+  std::string best;
+  size_t bestDistance = SIZE_MAX;
+  for (const CLI::Option *option : app.get_options())
+    for (const std::string &candidate : option->get_lnames()) {
+      size_t distance = editDistance(name, candidate);
+      if (distance < bestDistance) {
+        bestDistance = distance;
+        best = candidate;
+      }
+    }
+  return "--" + best;
+}
+
+/// What an unknown argument is called, without dashes and value.
+static std::string bareName(const std::string &argument) {
+  size_t begin = argument.find_first_not_of('-');
+  if (begin == std::string::npos)
+    return argument;
+  return argument.substr(begin, argument.find('=') - begin);
+}
+
+std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
+                                                     int &exitCode) {
+  Arguments arguments;
+  CLI::App app(
+      "Trains a model: executes the train steps of a plan (.shardc) or "
+      "of a model (.mlir), which it compiles first.",
+      "shardc-run");
+  app.add_option("model", arguments.input, "A plan or a model file");
+  app.add_option("--mesh", arguments.mesh,
+                 "Mesh axis sizes, such as data=4,model=2");
+  app.add_option("--rules", arguments.rules,
+                 "Rules for logical axes, such as batch=data,hidden=model");
+  app.add_option("--device", arguments.device, "Kind of device: cpu")
+      ->capture_default_str();
+  app.add_option("--num-devices", arguments.numDevices,
+                 "Virtual devices available; default: as many as the mesh has")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--threads", arguments.threads,
+                 "Worker threads; default: as many as cores")
+      ->check(CLI::Range(1, 1024));
+  app.add_option("--data", arguments.data,
+                 "FILE.npz, synthetic:quadratic, digits, digits:train or "
+                 "digits:test");
+  app.add_option("--eval-data", arguments.evalData,
+                 "Data to evaluate on at the end");
+  app.add_option("--batch-size", arguments.batchSize, "Global batch size")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--steps", arguments.steps, "Stop after this many steps")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--epochs", arguments.epochs, "Stop after this many epochs")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--seed", arguments.seed,
+                 "Of initial values, dropout and the order of the data")
+      ->capture_default_str();
+  app.add_flag("--no-shuffle", arguments.noShuffle,
+               "Keep the order of the data");
+  app.add_option("--load-params", arguments.loadParams,
+                 "Start from the parameters in FILE.npz");
+  app.add_option("--save-params", arguments.saveParams,
+                 "Write the final parameters to FILE.npz");
+  app.add_option("--metrics", arguments.metrics,
+                 "Write one JSON object per step to this file");
+  app.add_option("--log-every", arguments.logEvery,
+                 "Steps between lines where there is no terminal; 0: none")
+      ->check(CLI::NonNegativeNumber)
+      ->capture_default_str();
+  app.add_flag("--check-reference", arguments.checkReference,
+               "Run the unpartitioned program beside it and compare");
+  app.add_option("--tolerance", arguments.tolerance,
+                 "Relative difference that --check-reference allows; default: "
+                 "derived from the reduction lengths")
+      ->check(CLI::PositiveNumber);
+  app.add_flag("--dry-run", arguments.dryRun,
+               "Print what the plan needs and stop");
+  app.add_flag("--list-devices", arguments.listDevices,
+               "Print the devices and stop");
+  app.add_flag("--json", arguments.json,
+               "Print the summary as one JSON object on standard output");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::CallForHelp &help) {
+    exitCode = app.exit(help);
+    return std::nullopt;
+  } catch (const CLI::ExtrasError &) {
+    for (const std::string &extra : app.remaining())
+      if (extra.rfind("-", 0) == 0)
+        std::cerr << "shardc-run: unknown flag " << extra << "; did you mean "
+                  << nearestFlag(app, bareName(extra)) << "?\n";
+      else
+        std::cerr << "shardc-run: one model or plan expected, also got '"
+                  << extra << "'\n";
+    exitCode = 1;
+    return std::nullopt;
+  } catch (const CLI::ParseError &error) {
+    std::cerr << "shardc-run: " << error.what() << "\n";
+    exitCode = 1;
+    return std::nullopt;
+  }
+  if (arguments.input.empty() && !arguments.listDevices) {
+    std::cerr << "shardc-run: no model given: expected a plan (.shardc) or a "
+                 "model (.mlir)\n";
+    exitCode = 1;
+    return std::nullopt;
+  }
+  return arguments;
+}

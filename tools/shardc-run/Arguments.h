@@ -1,0 +1,43 @@
+//===- Arguments.h - The command line of shardc-run -------------*- C++ -*-===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_ARGUMENTS_H
+#define SHARDC_TOOLS_SHARDC_RUN_ARGUMENTS_H
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+namespace shardc::run {
+
+struct Arguments {
+  std::string input;
+  std::string mesh;
+  std::string rules;
+  std::string device = "cpu";
+  int64_t numDevices = 0;
+  int threads = 0;
+  std::string data;
+  std::string evalData;
+  int64_t batchSize = 0;
+  int64_t steps = 0;
+  int64_t epochs = 0;
+  uint64_t seed = 0;
+  bool noShuffle = false;
+  std::string loadParams;
+  std::string saveParams;
+  std::string metrics;
+  int64_t logEvery = 100;
+  bool checkReference = false;
+  double tolerance = 0;
+  bool dryRun = false;
+  bool listDevices = false;
+  bool json = false;
+};
+
+/// Reads the command line. Empty if the process should end with `exitCode`:
+/// help was printed (0), or a mistake (1), named with the nearest flag.
+std::optional<Arguments> parseArguments(int argc, char **argv, int &exitCode);
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_ARGUMENTS_H

@@ -1,0 +1,118 @@
+//===- CheckReference.cpp - Against the unpartitioned program
+//--------------===//
+//
+// The tolerance: two orders of summing L terms in f32 differ relatively by
+// about sqrt(L) times the unit roundoff u = 2^-24 (Higham, "Accuracy and
+// Stability of Numerical Algorithms", section 4.2, random rounding), L the
+// longest reduction of the model: the batch or the widest layer. A step adds
+// such an error to the parameters, and the next starts from it; forward,
+// backward and update are some 8 reductions deep. Hence 8·sqrt(L)·u·(1 +
+// steps), relative to the largest parameter and to the loss.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CheckReference.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <algorithm>
+#include <cmath>
+#include <cstring>
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+absl::StatusOr<std::unique_ptr<ReferenceCheck>>
+ReferenceCheck::create(Executor &tested, std::unique_ptr<Executor> reference,
+                       double tolerance) {
+  for (const TensorSpec &tensor : tested.plan().tensors) {
+    if (tensor.role != Role::Parameter && tensor.role != Role::State)
+      continue;
+    absl::StatusOr<HostArray> array = tested.getTensor(tensor.name);
+    if (!array.ok())
+      return array.status();
+    if (absl::Status status = reference->setTensor(tensor.name, array->view());
+        !status.ok())
+      return status;
+  }
+  return std::unique_ptr<ReferenceCheck>(
+      new ReferenceCheck(tested, std::move(reference), tolerance));
+}
+
+absl::Status ReferenceCheck::step(const Batch &batch, const RunResult &result) {
+  absl::StatusOr<RunResult> expected = reference->step(batch.views());
+  if (!expected.ok())
+    return expected.status();
+  ++steps;
+  double difference = std::fabs(result.loss - expected->loss) /
+                      std::max(std::fabs(expected->loss), 1e-30);
+  if (result.loss != expected->loss)
+    bitEqual = false;
+  // Also true for NaN.
+  if (!(difference <= largestLossDifference)) {
+    largestLossDifference = difference;
+    stepOfLargest = steps;
+  }
+  return absl::OkStatus();
+}
+
+/// Element `index` as a double; parameters are of floating-point type.
+static double valueOf(const HostArray &array, int64_t index) {
+  switch (array.dtype) {
+  case DType::F32:
+    return array.values<float>()[index];
+  case DType::F64:
+    return array.values<double>()[index];
+  case DType::BF16: {
+    uint32_t bits = static_cast<uint32_t>(array.values<uint16_t>()[index])
+                    << 16;
+    float value;
+    std::memcpy(&value, &bits, sizeof(value));
+    return value;
+  }
+  default:
+    return 0;
+  }
+}
+
+absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
+  int64_t longest = std::max<int64_t>(1, tested.plan().batchSize);
+  double scale = 0, largest = 0;
+  std::string where = "none";
+  for (const TensorSpec &tensor : tested.plan().tensors) {
+    if (tensor.role != Role::Parameter)
+      continue;
+    for (int64_t size : tensor.shape)
+      longest = std::max(longest, size);
+    absl::StatusOr<HostArray> actual = tested.getTensor(tensor.name);
+    absl::StatusOr<HostArray> expected = reference->getTensor(tensor.name);
+    if (!actual.ok() || !expected.ok())
+      return actual.ok() ? expected.status() : actual.status();
+    if (actual->data != expected->data)
+      bitEqual = false;
+    for (int64_t i = 0; i < numElements(tensor.shape); ++i) {
+      double difference =
+          std::fabs(valueOf(*actual, i) - valueOf(*expected, i));
+      scale = std::max(scale, std::fabs(valueOf(*expected, i)));
+      if (!(difference <= largest)) {
+        largest = difference;
+        where = absl::StrCat(tensor.name, " element ", i);
+      }
+    }
+  }
+  double relative = scale > 0 ? largest / scale : largest;
+  double allowed = tolerance > 0 ? tolerance
+                                 : 8 * std::sqrt(double(longest)) * 0x1p-24 *
+                                       (1 + double(steps));
+  bool ok = largestLossDifference <= allowed && relative <= allowed;
+  out << absl::StrFormat(
+      "reference      %s over %d steps: losses differ by at most %.3g "
+      "(relative, step %d), parameters by %.3g of the largest (%s); allowed "
+      "%.3g\n",
+      bitEqual ? "bit-equal"
+      : ok     ? "agrees"
+               : "MISMATCH",
+      steps, largestLossDifference, stepOfLargest, relative, where, allowed);
+  return ok;
+}

@@ -1,0 +1,47 @@
+//===- CheckReference.h - Against the unpartitioned program -----*- C++ -*-===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H
+#define SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H
+
+#include "shardc-rt/Executor.h"
+#include "shardc-rt/Trainer.h"
+
+#include <memory>
+#include <ostream>
+
+namespace shardc::run {
+
+/// Steps a one-device executor beside the one under test, from the same
+/// parameters and on the same batches, and compares.
+class ReferenceCheck {
+public:
+  /// Starts `reference` from the parameters and states of `tested`. A
+  /// `tolerance` of 0 derives one at the end.
+  static absl::StatusOr<std::unique_ptr<ReferenceCheck>>
+  create(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
+         double tolerance);
+
+  /// Runs the reference on `batch` and compares the losses.
+  absl::Status step(const rt::Batch &batch, const rt::RunResult &result);
+
+  /// Compares parameters, reports, and returns whether all is within the
+  /// tolerance.
+  absl::StatusOr<bool> finish(std::ostream &out);
+
+private:
+  ReferenceCheck(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
+                 double tolerance)
+      : tested(tested), reference(std::move(reference)), tolerance(tolerance) {}
+
+  rt::Executor &tested;
+  std::unique_ptr<rt::Executor> reference;
+  double tolerance;
+  int64_t steps = 0;
+  double largestLossDifference = 0;
+  int64_t stepOfLargest = 0;
+  bool bitEqual = true;
+};
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H

@@ -1,0 +1,37 @@
+//===- CompileInput.h - A plan from a model file ----------------*- C++ -*-===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_COMPILEINPUT_H
+#define SHARDC_TOOLS_SHARDC_RUN_COMPILEINPUT_H
+
+#include <cstdint>
+#include <string>
+
+namespace shardc::run {
+
+struct CompileRequest {
+  std::string path;
+  std::string mesh;
+  std::string rules;
+  int64_t batchSize = 0;
+  /// Compile for one device: the unpartitioned program.
+  bool singleDevice = false;
+};
+
+struct CompileOutcome {
+  int exitCode = 0;
+  /// The bytes of a plan if `exitCode` is 0.
+  std::string plan;
+  /// Errors and remarks for the user.
+  std::string diagnostics;
+};
+
+/// Compiles a model file. A shardc-run that was built without the compiler says
+/// so and returns exit code 9.
+CompileOutcome compileInput(const CompileRequest &request);
+
+/// Whether this shardc-run can compile.
+bool hasCompiler();
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_COMPILEINPUT_H

@@ -1,0 +1,331 @@
+//===- Session.cpp - One run of shardc-run
+//---------------------------------===//
+
+#include "Session.h"
+
+#include "CheckReference.h"
+#include "CompileInput.h"
+
+#include "shardc-rt/Trainer.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <cstdlib>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <thread>
+#include <unistd.h>
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+/// The exit code for an error of the runtime.
+static int exitCodeOf(const absl::Status &status) {
+  switch (status.code()) {
+  case absl::StatusCode::kOk:
+    return 0;
+  case absl::StatusCode::kInvalidArgument:
+  case absl::StatusCode::kNotFound:
+  case absl::StatusCode::kDataLoss:
+  case absl::StatusCode::kFailedPrecondition:
+    return 2;
+  case absl::StatusCode::kResourceExhausted:
+    return 4;
+  case absl::StatusCode::kOutOfRange: // a loss that is not finite
+    return 5;
+  case absl::StatusCode::kDeadlineExceeded:
+    return 6;
+  case absl::StatusCode::kUnavailable:
+  case absl::StatusCode::kUnimplemented:
+    return 9;
+  default:
+    return 70;
+  }
+}
+
+static int report(const absl::Status &status) {
+  std::cerr << "shardc-run: " << status.message() << "\n";
+  return exitCodeOf(status);
+}
+
+static int report(int exitCode, const std::string &message) {
+  std::cerr << "shardc-run: " << message << "\n";
+  return exitCode;
+}
+
+/// Where shipped data sets lie: the user's choice, an installation, the source
+/// tree this was built from.
+static std::vector<std::string> dataDirs() {
+  std::vector<std::string> dirs;
+  if (const char *chosen = std::getenv("SHARDC_DATA_DIR"))
+    dirs.push_back(chosen);
+  char path[4096];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length > 0) {
+    std::string exe(path, length);
+    std::string bin = exe.substr(0, exe.rfind('/'));
+    dirs.push_back(bin.substr(0, bin.rfind('/')) + "/share/shardc");
+  }
+  dirs.push_back(SHARDC_SOURCE_DATA_DIR);
+  return dirs;
+}
+
+static bool isPlanFile(const std::string &path) {
+  return absl::EndsWith(path, ".shardc");
+}
+
+/// Compiles or loads; exit code 0 and a plan, or the code and an error printed.
+static int loadPlan(const Arguments &arguments, bool singleDevice,
+                    std::shared_ptr<const Plan> &plan) {
+  absl::StatusOr<std::shared_ptr<const Plan>> loaded;
+  if (isPlanFile(arguments.input)) {
+    loaded = Plan::loadFile(arguments.input);
+    if (!loaded.ok())
+      return report(loaded.status());
+  } else {
+    CompileOutcome outcome =
+        compileInput({arguments.input, arguments.mesh, arguments.rules,
+                      arguments.batchSize, singleDevice});
+    if (!singleDevice || outcome.exitCode != 0)
+      std::cerr << outcome.diagnostics;
+    if (outcome.exitCode != 0)
+      return outcome.exitCode;
+    loaded = Plan::parse(std::move(outcome.plan));
+    if (!loaded.ok())
+      return report(70, absl::StrCat("the plan just compiled does not load: ",
+                                     loaded.status().message()));
+  }
+  plan = *std::move(loaded);
+  return 0;
+}
+
+/// "data=4,model=2" with its axes in order of name, to compare meshes.
+static std::string sortedMesh(const std::string &mesh) {
+  std::vector<std::string> axes;
+  for (size_t begin = 0; begin <= mesh.size();) {
+    size_t end = std::min(mesh.find(',', begin), mesh.size());
+    axes.push_back(mesh.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::sort(axes.begin(), axes.end());
+  std::string sorted;
+  for (const std::string &axis : axes)
+    sorted += axis + ",";
+  return sorted;
+}
+
+/// Flags that must agree with a plan that is already compiled.
+static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
+  if (isPlanFile(arguments.input)) {
+    if (!arguments.mesh.empty() &&
+        sortedMesh(arguments.mesh) != sortedMesh(plan.mesh.toString()))
+      return report(1, absl::StrCat("--mesh=", arguments.mesh, " differs from ",
+                                    arguments.input, ", which is compiled for ",
+                                    plan.mesh.toString(),
+                                    "; compile the model again"));
+    if (!arguments.rules.empty())
+      return report(1, absl::StrCat("--rules cannot change ", arguments.input,
+                                    ", which is compiled; compile the model "
+                                    "again"));
+    if (arguments.batchSize && arguments.batchSize != plan.batchSize)
+      return report(1, absl::StrCat("--batch-size=", arguments.batchSize,
+                                    " differs from ", arguments.input,
+                                    ", which is compiled for ", plan.batchSize,
+                                    "; compile the model again"));
+    if (arguments.checkReference)
+      return report(1, "--check-reference needs the model (.mlir): a plan does "
+                       "not hold the unpartitioned program");
+  }
+  if (arguments.numDevices && arguments.numDevices < plan.mesh.numDevices())
+    return report(1, absl::StrCat("the mesh ", plan.mesh.toString(), " needs ",
+                                  plan.mesh.numDevices(),
+                                  " devices, --num-devices gives ",
+                                  arguments.numDevices));
+  return 0;
+}
+
+static int listDevices(const Arguments &arguments) {
+  int64_t devices = arguments.numDevices ? arguments.numDevices : 8;
+  for (int64_t device = 0; device < devices; ++device)
+    std::cout << "cpu:" << device << "  virtual CPU device\n";
+  return 0;
+}
+
+static int loadData(const std::string &spec, const Arguments &arguments,
+                    const Plan &plan, Dataset &dataset) {
+  DatasetOptions options;
+  options.seed = arguments.seed;
+  options.dataDirs = dataDirs();
+  absl::StatusOr<Dataset> loaded = loadDataset(spec, options);
+  if (!loaded.ok())
+    return report(loaded.status());
+  if (absl::Status status = fitToPlan(plan, *loaded); !status.ok())
+    return report(status);
+  dataset = *std::move(loaded);
+  return 0;
+}
+
+static void printSummary(const Arguments &arguments, const Plan &plan,
+                         const TrainSummary &summary,
+                         const std::optional<Evaluation> &evaluation,
+                         std::ostream &out) {
+  if (arguments.json) {
+    nlohmann::ordered_json json;
+    json["model"] = plan.model;
+    json["mesh"] = plan.mesh.toString();
+    json["steps"] = summary.steps;
+    json["first_loss"] = summary.firstLoss;
+    json["final_loss"] = summary.finalLoss;
+    json["epoch_losses"] = nlohmann::json::array();
+    json["epoch_seconds"] = nlohmann::json::array();
+    for (const EpochSummary &epoch : summary.epochs) {
+      json["epoch_losses"].push_back(epoch.meanLoss);
+      json["epoch_seconds"].push_back(epoch.seconds);
+    }
+    json["seconds"] = summary.seconds;
+    json["samples_per_s"] = summary.samplesPerSecond;
+    json["communication_share"] = summary.communicationShare;
+    json["wire_bytes_per_step"] = summary.wireBytesPerStep;
+    json["peak_bytes_per_device"] = plan.arenaBytes;
+    if (evaluation) {
+      json["eval_rows"] = evaluation->rows;
+      json["eval_loss"] = evaluation->loss;
+      if (evaluation->correct >= 0)
+        json["eval_accuracy"] = double(evaluation->correct) / evaluation->rows;
+    }
+    std::cout << json.dump(2) << "\n";
+    return;
+  }
+  if (evaluation) {
+    out << absl::StrFormat("evaluation     loss %.6g", evaluation->loss);
+    if (evaluation->correct >= 0)
+      out << absl::StrFormat(", accuracy %.2f %% (%d of %d)",
+                             100.0 * evaluation->correct / evaluation->rows,
+                             evaluation->correct, evaluation->rows);
+    out << "\n";
+  }
+  out << absl::StrFormat(
+      "done           %d steps in %.3g s, loss %.6g -> %.6g, %.0f samples/s, "
+      "communication %.0f %% of the time\n",
+      summary.steps, summary.seconds, summary.firstLoss, summary.finalLoss,
+      summary.samplesPerSecond, 100 * summary.communicationShare);
+}
+
+int shardc::run::runSession(const Arguments &arguments) {
+  if (arguments.device != "cpu") {
+    if (arguments.device == "cuda")
+      return report(9, "--device=cuda: this shardc-run has no CUDA backend");
+    return report(1, absl::StrCat("unknown device \"", arguments.device,
+                                  "\"; expected cpu"));
+  }
+  if (arguments.listDevices)
+    return listDevices(arguments);
+
+  std::shared_ptr<const Plan> plan;
+  if (int code = loadPlan(arguments, /*singleDevice=*/false, plan))
+    return code;
+  if (int code = checkAgainstPlan(arguments, *plan))
+    return code;
+
+  ContextOptions contextOptions;
+  contextOptions.threads = arguments.threads;
+  absl::StatusOr<std::unique_ptr<Context>> context =
+      Context::create(contextOptions);
+  if (!context.ok())
+    return report(context.status());
+  // With --json standard output holds the summary alone.
+  std::ostream &out = arguments.json ? std::cerr : std::cout;
+  printHeader(*plan, (*context)->numThreads(), out);
+  if (arguments.dryRun)
+    return 0;
+  if (arguments.data.empty())
+    return report(1, "no data given: expected --data=FILE.npz, "
+                     "synthetic:quadratic, digits, digits:train or "
+                     "digits:test");
+
+  Dataset dataset, evalDataset;
+  if (int code = loadData(arguments.data, arguments, *plan, dataset))
+    return code;
+  std::string evalData = arguments.evalData;
+  if (evalData.empty() && absl::StartsWith(arguments.data, "digits"))
+    evalData = "digits:test";
+  if (!evalData.empty())
+    if (int code = loadData(evalData, arguments, *plan, evalDataset))
+      return code;
+
+  ExecutorOptions executorOptions;
+  executorOptions.seed = arguments.seed;
+  executorOptions.poisonPadding = arguments.checkReference;
+  absl::StatusOr<std::unique_ptr<Executor>> executor =
+      Executor::create(**context, plan, executorOptions);
+  if (!executor.ok())
+    return report(executor.status());
+  if (absl::Status status = (*executor)->initializeParameters(); !status.ok())
+    return report(status);
+  if (!arguments.loadParams.empty())
+    if (absl::Status status = loadParameters(**executor, arguments.loadParams);
+        !status.ok())
+      return report(status);
+
+  std::unique_ptr<ReferenceCheck> check;
+  if (arguments.checkReference) {
+    std::shared_ptr<const Plan> referencePlan;
+    if (int code = loadPlan(arguments, /*singleDevice=*/true, referencePlan))
+      return code;
+    absl::StatusOr<std::unique_ptr<Executor>> reference =
+        Executor::create(**context, referencePlan, executorOptions);
+    if (!reference.ok())
+      return report(reference.status());
+    absl::StatusOr<std::unique_ptr<ReferenceCheck>> created =
+        ReferenceCheck::create(**executor, *std::move(reference),
+                               arguments.tolerance);
+    if (!created.ok())
+      return report(created.status());
+    check = *std::move(created);
+  }
+
+  TrainOptions options;
+  options.epochs = arguments.epochs;
+  options.steps = arguments.steps;
+  options.seed = arguments.seed;
+  options.shuffle = !arguments.noShuffle;
+  options.logEvery = arguments.logEvery;
+  options.metricsPath = arguments.metrics;
+  options.progressBar = !arguments.json && isatty(STDOUT_FILENO);
+  uint64_t reported = plan->findProgram("train_step")
+                          ? plan->findProgram("train_step")->wireBytes
+                          : 0;
+  options.onStep = [&](const Batch &batch, const RunResult &result) {
+    if (result.wireBytes != reported)
+      return absl::InternalError(
+          absl::StrCat("the collectives of a step sent ", result.wireBytes,
+                       " bytes per device, the plan reports ", reported));
+    return check ? check->step(batch, result) : absl::OkStatus();
+  };
+  absl::StatusOr<TrainSummary> summary =
+      train(**executor, dataset, options, out);
+  if (!summary.ok())
+    return report(summary.status());
+  std::optional<Evaluation> evaluation;
+  if (!evalData.empty()) {
+    absl::StatusOr<Evaluation> evaluated = evaluate(**executor, evalDataset);
+    if (!evaluated.ok())
+      return report(evaluated.status());
+    evaluation = *evaluated;
+  }
+  printSummary(arguments, *plan, *summary, evaluation, out);
+  if (!arguments.saveParams.empty())
+    if (absl::Status status = saveParameters(**executor, arguments.saveParams);
+        !status.ok())
+      return report(status);
+  if (check) {
+    absl::StatusOr<bool> agrees = check->finish(out);
+    if (!agrees.ok())
+      return report(agrees.status());
+    if (!*agrees)
+      return report(3, "the result differs from the unpartitioned program's");
+  }
+  return 0;
+}

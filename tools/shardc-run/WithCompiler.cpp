@@ -1,0 +1,21 @@
+//===- WithCompiler.cpp - Models through the compiler library
+//--------------===//
+
+#include "CompileInput.h"
+
+#include "shardc/Pipelines/Compile.h"
+
+using namespace shardc::run;
+
+CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
+  CompileOptions options;
+  options.mesh = request.mesh;
+  options.rules = request.rules;
+  options.batchSize = request.batchSize;
+  options.singleDevice = request.singleDevice;
+  CompileResult result = compileFile(request.path, options);
+  return {static_cast<int>(result.code), std::move(result.plan),
+          std::move(result.diagnostics)};
+}
+
+bool shardc::run::hasCompiler() { return true; }

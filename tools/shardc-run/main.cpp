@@ -1,0 +1,12 @@
+//===- main.cpp - shardc-run
+//-----------------------------------------------===//
+
+#include "Arguments.h"
+#include "Session.h"
+
+int main(int argc, char **argv) {
+  int exitCode = 0;
+  std::optional<shardc::run::Arguments> arguments =
+      shardc::run::parseArguments(argc, argv, exitCode);
+  return arguments ? shardc::run::runSession(*arguments) : exitCode;
+}
