@@ -74,6 +74,8 @@ Expected<std::string> linkSharedObject(StringRef object) {
   std::string messages;
   raw_string_ostream stream(messages);
   // No build id, no timestamps, no paths: the bytes depend on the object alone.
+  // No soname: the loader would take the second plan of a process for the
+  // first.
   const char *arguments[] = {"ld.lld",
                              "-shared",
                              "--build-id=none",
@@ -82,7 +84,6 @@ Expected<std::string> linkSharedObject(StringRef object) {
                              "-znoexecstack",
                              "-znow",
                              "--threads=1",
-                             "-soname=shardc-kernels.so",
                              "--strip-all",
                              "-o",
                              output.c_str(),

@@ -2,6 +2,8 @@
 
 #include "KernelFusion.h"
 
+#include "shardc/Analysis/Liveness.h"
+
 #include "llvm/ADT/SmallPtrSet.h"
 
 #include <queue>
@@ -18,6 +20,18 @@ static constexpr int64_t maxSharedElements = 1 << 16;
 
 static int64_t getNumElements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
+}
+
+static int64_t sumBytes(ArrayRef<Value> values) {
+  int64_t bytes = 0;
+  for (Value value : values)
+    bytes += getNumBytes(value.getType());
+  return bytes;
+}
+
+/// The part of the step that the node's first op belongs to.
+static Attribute getPart(const KernelFusion::Node &node) {
+  return node.ops.front()->getAttr("shardc.part");
 }
 
 /// Whether the op runs outside of kernels.
@@ -222,6 +236,11 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
   });
   SmallVector<Value> results = getResults(fused);
   if (!classifyNest(addRepeated(fused.ops, repeated), results))
+    return false;
+  // Across parts of the step, what is stored lives long: computing a little
+  // more from what is stored anyway beats storing more.
+  if (getPart(first) != getPart(second) &&
+      sumBytes(results) > sumBytes(getResults(first)))
     return false;
   if (hasIndirectPath(producer, consumer))
     return false;

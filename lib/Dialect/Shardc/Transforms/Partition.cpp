@@ -231,7 +231,7 @@ private:
   Value createStep(Location loc, Value value, RankedTensorType type,
                    const ReshardStep &step, ReductionKind kind) {
     ArrayAttr axes = getAxes(step.axes);
-    TypeRange types(ArrayRef<Type>{type});
+    SmallVector<Type, 1> types = {type};
     SmallVector<int64_t> dims = {step.dim};
     switch (step.kind) {
     case ReshardStep::Slice:

@@ -142,6 +142,31 @@ def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
 }
 
 //===----------------------------------------------------------------------===//
+// reports
+//===----------------------------------------------------------------------===//
+
+def ReportCommunicationPass : Shardc_Pass<"report-communication"> {
+  let summary = "Print what each program sends";
+  let description = [{
+    Input: local programs, at any phase from `partition` on. Prints for each
+    function its collectives with their bytes and causes, and totals. The IR
+    stays as it is.
+  }];
+  let options = [Option<"json", "json", "bool", "false",
+      "One JSON object, from function name to report">];
+}
+
+def ReportShardingsPass : Shardc_Pass<"report-shardings"> {
+  let summary = "Print where every tensor rests";
+  let description = [{
+    Input: a module at any phase from `propagate` on. Prints for each function
+    the shardings of its arguments, and pictures of them. The IR stays as it is.
+  }];
+  let options = [Option<"json", "json", "bool", "false",
+      "One JSON object, from function name to report">];
+}
+
+//===----------------------------------------------------------------------===//
 // kernels
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,64 @@
+//===- CommunicationReport.h - What a program sends ------------*- C++ -*-===//
+//
+// Lists the collectives of a partitioned program with what they cost and why
+// they exist, as text for people or JSON. Reads the IR only.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_COMMUNICATIONREPORT_H
+#define SHARDC_ANALYSIS_COMMUNICATIONREPORT_H
+
+#include "shardc/Analysis/WireBytes.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/JSON.h"
+
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// One collective op; several tensors in it are one entry.
+struct CollectiveEntry {
+  CollectiveKind kind;
+  std::vector<std::string> axes;
+  int64_t groupSize;
+  /// Of the tensors that the group sees (see getWireBytes).
+  int64_t bytes;
+  /// Sent per device.
+  int64_t wireBytes;
+  Part part;
+  /// "file:line:column", or empty.
+  std::string source;
+  std::string cause;
+};
+
+struct CommunicationReport {
+  /// In program order.
+  std::vector<CollectiveEntry> collectives;
+  int64_t wireBytesPerDevice = 0;
+  /// Floating-point operations of matrix products, padding included.
+  int64_t matmulFlopsPerDevice = 0;
+};
+
+/// The entry of one collective; nullopt if `op` is none.
+std::optional<CollectiveEntry> getCollectiveEntry(mlir::Operation *op);
+
+/// Floating-point operations of `op` if it is a matrix product (dot_general or
+/// gemm, over the shapes it has now), else 0.
+int64_t getMatmulFlops(mlir::Operation *op);
+
+/// The report of `function`, partitioned; kernels are looked into.
+CommunicationReport getCommunicationReport(mlir::func::FuncOp function);
+
+/// `{"collectives": [...], "wire_bytes_per_device": ...,
+///   "matmul_flops_per_device": ...}`
+llvm::json::Object toJson(const CommunicationReport &report);
+
+/// A table with one line per collective, and totals.
+void print(const CommunicationReport &report, llvm::raw_ostream &os);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_COMMUNICATIONREPORT_H

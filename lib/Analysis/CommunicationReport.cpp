@@ -1,0 +1,102 @@
+//===- CommunicationReport.cpp - What a program sends ---------------------===//
+
+#include "shardc/Analysis/CommunicationReport.h"
+
+#include "shardc/Analysis/ModuleGraph.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+using namespace mlir;
+using namespace shardc;
+
+std::optional<CollectiveEntry> shardc::getCollectiveEntry(Operation *op) {
+  std::optional<CollectiveCost> cost = getCollectiveCost(op);
+  if (!cost)
+    return std::nullopt;
+  CollectiveEntry entry{cost->kind,
+                        {},
+                        cost->groupSize,
+                        cost->bytes,
+                        cost->wireBytes,
+                        Part::Forward,
+                        getSourceText(op->getLoc()),
+                        ""};
+  for (auto axis :
+       op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+    entry.axes.push_back(axis.str());
+  if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
+    entry.part = part.getValue();
+  if (auto cause = op->getAttrOfType<StringAttr>("shardc.cause"))
+    entry.cause = cause.str();
+  return entry;
+}
+
+int64_t shardc::getMatmulFlops(Operation *op) {
+  auto elements = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getNumElements();
+  };
+  if (auto dot = dyn_cast<DotGeneralOp>(op)) {
+    auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
+    int64_t flops = 2 * elements(dot.getResult());
+    for (int64_t dim : dot.getLhsContracting())
+      flops *= lhs.getDimSize(dim);
+    return flops;
+  }
+  if (auto gemm = dyn_cast<GemmOp>(op)) {
+    auto lhs = cast<RankedTensorType>(gemm.getLhs().getType());
+    int64_t last = lhs.getRank() - 1;
+    int64_t contracted =
+        lhs.getDimSize(gemm.getTransposeLhs() ? last - 1 : last);
+    return 2 * elements(gemm.getResult()) * contracted;
+  }
+  return 0;
+}
+
+CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
+  CommunicationReport report;
+  function.walk([&](Operation *op) {
+    report.matmulFlopsPerDevice += getMatmulFlops(op);
+    if (std::optional<CollectiveEntry> entry = getCollectiveEntry(op)) {
+      report.wireBytesPerDevice += entry->wireBytes;
+      report.collectives.push_back(std::move(*entry));
+    }
+  });
+  return report;
+}
+
+llvm::json::Object shardc::toJson(const CommunicationReport &report) {
+  llvm::json::Array collectives;
+  for (const CollectiveEntry &entry : report.collectives)
+    collectives.push_back(
+        llvm::json::Object{{"kind", toString(entry.kind)},
+                           {"axes", llvm::json::Array(entry.axes)},
+                           {"group_size", entry.groupSize},
+                           {"bytes", entry.bytes},
+                           {"wire_bytes", entry.wireBytes},
+                           {"part", stringifyPart(entry.part)},
+                           {"source", entry.source},
+                           {"cause", entry.cause}});
+  return llvm::json::Object{
+      {"collectives", std::move(collectives)},
+      {"wire_bytes_per_device", report.wireBytesPerDevice},
+      {"matmul_flops_per_device", report.matmulFlopsPerDevice}};
+}
+
+void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
+  if (report.collectives.empty()) {
+    os << "no communication\n";
+  } else {
+    os << llvm::formatv("{0,-18} {1,-16} {2,6} {3,14} {4,14}  {5,-8}  {6}\n",
+                        "collective", "axes", "group", "bytes", "wire bytes",
+                        "part", "source: cause");
+    for (const CollectiveEntry &entry : report.collectives)
+      os << llvm::formatv("{0,-18} {1,-16} {2,6} {3,14} {4,14}  {5,-8}  {6}: "
+                          "{7}\n",
+                          toString(entry.kind), llvm::join(entry.axes, ","),
+                          entry.groupSize, entry.bytes, entry.wireBytes,
+                          stringifyPart(entry.part), entry.source, entry.cause);
+  }
+  os << "wire bytes per device:   " << report.wireBytesPerDevice << '\n'
+     << "matmul FLOPs per device: " << report.matmulFlopsPerDevice << '\n';
+}
