@@ -125,18 +125,22 @@ int main(int argc, char **argv) {
     return fail(ExitCode::Usage, "nothing to do: expected -o FILE, --report, "
                                  "--json or --compile-to");
 
+  // Linking the kernels runs lld, which resets LLVM's flags of the process:
+  // what is needed afterwards is read before.
+  const std::string inputPath = input, outputPath = output;
+  const bool asJson = json;
   CompileResult result = getPlan(options);
   llvm::errs() << result.diagnostics;
   if (result.code != ExitCode::Ok)
     return static_cast<int>(result.code);
-  if (!output.empty())
-    if (int code = writeFile(output, result.plan))
+  if (!outputPath.empty())
+    if (int code = writeFile(outputPath, result.plan))
       return code;
-  llvm::Error failure = json
+  llvm::Error failure = asJson
                             ? printJsonReports(result.plan, kinds, llvm::outs())
                             : printReports(result.plan, kinds, llvm::outs());
   if (failure)
     return fail(ExitCode::InvalidInput,
-                input + ": " + llvm::toString(std::move(failure)));
+                inputPath + ": " + llvm::toString(std::move(failure)));
   return 0;
 }

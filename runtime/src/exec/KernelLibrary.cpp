@@ -16,6 +16,8 @@ using namespace shardc::rt;
 KernelLibrary::~KernelLibrary() {
   if (handle)
     dlclose(handle);
+  if (file >= 0)
+    close(file);
 }
 
 absl::StatusOr<std::unique_ptr<KernelLibrary>>
@@ -23,27 +25,24 @@ KernelLibrary::load(const Plan &plan) {
   std::unique_ptr<KernelLibrary> library(new KernelLibrary);
   if (plan.kernels.empty())
     return library;
-  int file = memfd_create("shardc-kernels", MFD_CLOEXEC);
-  if (file < 0)
+  library->file = memfd_create("shardc-kernels", MFD_CLOEXEC);
+  if (library->file < 0)
     return absl::ResourceExhaustedError(
         absl::StrCat("cannot hold the plan's machine code in memory: ",
                      std::strerror(errno)));
   size_t written = 0;
   while (written < plan.code.size()) {
-    ssize_t count =
-        write(file, plan.code.data() + written, plan.code.size() - written);
-    if (count <= 0) {
-      int error = errno;
-      close(file);
+    ssize_t count = write(library->file, plan.code.data() + written,
+                          plan.code.size() - written);
+    if (count <= 0)
       return absl::ResourceExhaustedError(
           absl::StrCat("cannot hold the plan's machine code in memory: ",
-                       std::strerror(error)));
-    }
+                       std::strerror(errno)));
     written += count;
   }
-  library->handle = dlopen(absl::StrCat("/proc/self/fd/", file).c_str(),
-                           RTLD_NOW | RTLD_LOCAL);
-  close(file);
+  library->handle =
+      dlopen(absl::StrCat("/proc/self/fd/", library->file).c_str(),
+             RTLD_NOW | RTLD_LOCAL);
   if (!library->handle)
     return absl::DataLossError(
         absl::StrCat("the plan's machine code does not load: ", dlerror()));

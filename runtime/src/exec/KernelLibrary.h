@@ -28,6 +28,9 @@ public:
 
 private:
   KernelLibrary() = default;
+  /// Open as long as the library is loaded: the loader tells libraries apart by
+  /// the path /proc/self/fd/FILE.
+  int file = -1;
   void *handle = nullptr;
   std::vector<KernelFunction> kernels;
 };
