@@ -42,6 +42,8 @@ ReshardCauses::ReshardCauses(func::FuncOp function, const MeshAxes &mesh)
                                          : name.str());
     if (isParameter)
       nameGradients(operand.get(), name.getValue());
+    else
+      nameUnscaled(operand.get());
   }
 }
 
@@ -61,6 +63,17 @@ void ReshardCauses::nameGradients(Value result, StringRef parameter) {
       return;
     }
     queue.append(op->operand_begin(), op->operand_end());
+  }
+}
+
+/// What a result is before it is divided or multiplied goes by its name.
+void ReshardCauses::nameUnscaled(Value result) {
+  Value value = result;
+  while (isa_and_nonnull<MulOp, DivOp>(value.getDefiningOp())) {
+    value = value.getDefiningOp()->getOperand(0);
+    if (value.getType() != result.getType() ||
+        !names.try_emplace(value, names.lookup(result)).second)
+      return;
   }
 }
 

@@ -25,6 +25,7 @@ public:
 
 private:
   void nameGradients(mlir::Value result, llvm::StringRef parameter);
+  void nameUnscaled(mlir::Value result);
 
   mlir::func::FuncOp function;
   const MeshAxes &mesh;
