@@ -8,26 +8,46 @@
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
-#include "llvm/ADT/SmallString.h"
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
 
 using namespace mlir;
 using namespace shardc;
 
 /// A number, written as an integer or with a decimal point.
 static ParseResult parseNumber(AsmParser &parser, double &value) {
-  int64_t integer = 0;
-  OptionalParseResult parsed = parser.parseOptionalInteger(integer);
-  if (!parsed.has_value())
-    return parser.parseFloat(value);
-  value = static_cast<double>(integer);
-  return *parsed;
+  SMLoc loc = parser.getCurrentLocation();
+  Attribute number;
+  if (parser.parseAttribute(number))
+    return failure();
+  if (auto real = llvm::dyn_cast<FloatAttr>(number))
+    value = real.getValueAsDouble();
+  else if (auto integer = llvm::dyn_cast<IntegerAttr>(number))
+    value = static_cast<double>(integer.getInt());
+  else
+    return parser.emitError(loc, "expected a number");
+  return success();
 }
 
 /// The shortest text that reads back as `number`, as a person would write it.
 static void printNumber(AsmPrinter &printer, Attribute number) {
-  SmallString<32> text;
-  llvm::cast<FloatAttr>(number).getValue().toString(text);
-  printer << text;
+  double value = llvm::cast<FloatAttr>(number).getValueAsDouble();
+  if (value == std::trunc(value) && std::abs(value) < 1e15) {
+    printer << static_cast<int64_t>(value);
+    return;
+  }
+  char digits[40];
+  for (int precision = 1; precision <= 17; ++precision) {
+    std::snprintf(digits, sizeof(digits), "%.*g", precision, value);
+    if (std::strtod(digits, nullptr) == value)
+      break;
+  }
+  // MLIR reads an exponent only after a decimal point.
+  auto [mantissa, exponent] = StringRef(digits).split('e');
+  printer << mantissa;
+  if (!exponent.empty())
+    printer << (mantissa.contains('.') ? "e" : ".0e") << exponent;
 }
 
 //===----------------------------------------------------------------------===//

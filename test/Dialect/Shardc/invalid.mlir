@@ -1,0 +1,523 @@
+// One case per numbered constraint of ShardcOps.td.
+// RUN: shardc-opt %s --split-input-file --verify-diagnostics
+
+// compare C1
+func.func @compare_c1(%a: tensor<4xf32>) {
+  // expected-error @+1 {{result must have the shape of the operand, got 'tensor<5xi1>' for 'tensor<4xf32>'}}
+  %0 = shardc.compare gt %a, %a : tensor<4xf32> -> tensor<5xi1>
+  return
+}
+
+// -----
+// select C1
+func.func @select_c1(%p: tensor<5xi1>, %a: tensor<4xf32>) {
+  // expected-error @+1 {{predicate must have the shape of the result}}
+  %0 = shardc.select %p, %a, %a : tensor<5xi1>, tensor<4xf32>
+  return
+}
+
+// -----
+// convert C1
+func.func @convert_c1(%a: tensor<4xf32>) {
+  // expected-error @+1 {{result must have the shape of the operand}}
+  %0 = shardc.convert %a : tensor<4xf32> -> tensor<2x2xbf16>
+  return
+}
+
+// -----
+// dot_general C1
+func.func @dot_general_c1_range(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{lhs dimension 2 is out of range for rank 2}}
+  %0 = shardc.dot_general %a, %a contracting = [2] x [1] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x4xf32>
+  return
+}
+
+// -----
+// dot_general C1
+func.func @dot_general_c1_twice(%a: tensor<4x4xf32>) {
+  // expected-error @+1 {{rhs dimension 1 is used more than once}}
+  %0 = shardc.dot_general %a, %a batching = [0] x [1] contracting = [1] x [1]
+      : tensor<4x4xf32>, tensor<4x4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// dot_general C2
+func.func @dot_general_c2(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{contracting dimensions 1 and 0 must have equal sizes, got 8 and 4}}
+  %0 = shardc.dot_general %a, %a contracting = [1] x [0] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// dot_general C2
+func.func @dot_general_c2_count(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{needs as many contracting dimensions on the left as on the right, got 1 and 2}}
+  %0 = shardc.dot_general %a, %a contracting = [1] x [0, 1] : tensor<4x8xf32>, tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// dot_general C3
+func.func @dot_general_c3(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>) {
+  // expected-error @+1 {{result must be 'tensor<4x2xf32>', got 'tensor<2x4xf32>'}}
+  %0 = shardc.dot_general %a, %b contracting = [1] x [0] : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+// dot_general C4
+func.func @dot_general_c4(%a: tensor<4x8xf32>, %b: tensor<8x2xbf16>) {
+  // expected-error @+1 {{operands must have the same element type, got 'f32' and 'bf16'}}
+  %0 = shardc.dot_general %a, %b contracting = [1] x [0] : tensor<4x8xf32>, tensor<8x2xbf16> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// broadcast C1
+func.func @broadcast_c1(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dims must be ascending, but 0 follows 1}}
+  %0 = shardc.broadcast %a dims = [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+  return
+}
+
+// -----
+// broadcast C1
+func.func @broadcast_c1_count(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dims must have one entry per operand dimension, got 1 for rank 2}}
+  %0 = shardc.broadcast %a dims = [1] : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// broadcast C2
+func.func @broadcast_c2(%a: tensor<8xf32>) {
+  // expected-error @+1 {{result dimension 0 must have the size of operand dimension 0, got 4 and 8}}
+  %0 = shardc.broadcast %a dims = [0] : tensor<8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// broadcast C3
+func.func @broadcast_c3(%a: tensor<8xf32>) {
+  // expected-error @+1 {{must have the same element type, got 'f32' and 'bf16'}}
+  %0 = shardc.broadcast %a dims = [1] : tensor<8xf32> -> tensor<4x8xbf16>
+  return
+}
+
+// -----
+// reduce C1
+func.func @reduce_c1(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dims has dimension 2, out of range for rank 2}}
+  %0 = shardc.reduce sum %a dims = [2] : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// reduce C2
+func.func @reduce_c2(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{result must be 'tensor<8xf32>', got 'tensor<4xf32>'}}
+  %0 = shardc.reduce max %a dims = [0] : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// transpose C1
+func.func @transpose_c1(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{permutation must be one of the 2 operand dimensions, got [1, 1]}}
+  %0 = shardc.transpose %a permutation = [1, 1] : tensor<4x8xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+// transpose C2
+func.func @transpose_c2(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{result must be 'tensor<8x4xf32>', got 'tensor<4x8xf32>'}}
+  %0 = shardc.transpose %a permutation = [1, 0] : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// reshape C1
+func.func @reshape_c1(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{must keep the number and type of the elements}}
+  %0 = shardc.reshape %a : tensor<4x8xf32> -> tensor<4x9xf32>
+  return
+}
+
+// -----
+// iota C1
+func.func @iota_c1() {
+  // expected-error @+1 {{dim 2 is out of range for rank 2}}
+  %0 = shardc.iota dim = 2 : tensor<4x8xi32>
+  return
+}
+
+// -----
+// random_uniform C1
+func.func @random_uniform_c1(%step: tensor<i32>) {
+  // expected-error @+1 {{shard and global_shape must be given together}}
+  %0 = shardc.random_uniform %step stream = 0 global_shape = [4, 8] : tensor<i32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// random_uniform C2
+func.func @random_uniform_c2(%step: tensor<1xi32>) {
+  // expected-error @+1 {{step must be a scalar, got 'tensor<1xi32>'}}
+  %0 = shardc.random_uniform %step stream = 0 : tensor<1xi32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// mask C1
+func.func @mask_c1(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{shard and global_shape must have the rank of the operand, got 2 and 1 for rank 2}}
+  %0 = shardc.mask %a dims = [0] fill = 0.0 shard = <@mesh, [{"data"}, {}]> global_shape = [14] : tensor<4x8xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// mask C2
+func.func @mask_c2(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dimension 0 must have size 5, the shard of 17 over 4 devices, got 4}}
+  %0 = shardc.mask %a dims = [0] fill = 0.0 shard = <@mesh, [{"data"}, {}]> global_shape = [17, 8] : tensor<4x8xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// mask C3
+func.func @mask_c3(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dims has dimension 2, out of range for rank 2}}
+  %0 = shardc.mask %a dims = [2] fill = 0.0 shard = <@mesh, [{"data"}, {}]> global_shape = [14, 8] : tensor<4x8xf32>
+  return
+}
+
+// -----
+// linear C1
+func.func @linear_c1(%x: tensor<4x8xf32>, %w: tensor<8xf32>) {
+  // expected-error @+1 {{needs w of rank 2 and x of rank 2 or more}}
+  %0 = shardc.linear %x, %w : tensor<4x8xf32>, tensor<8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// linear C2
+func.func @linear_c2(%x: tensor<4x8xf32>, %w: tensor<9x2xf32>) {
+  // expected-error @+1 {{last dimension of x must be the first of w, got 8 and 9}}
+  %0 = shardc.linear %x, %w : tensor<4x8xf32>, tensor<9x2xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// linear C3
+func.func @linear_c3(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %b: tensor<3xf32>) {
+  // expected-error @+1 {{bias must be 'tensor<2xf32>', got 'tensor<3xf32>'}}
+  %0 = shardc.linear %x, %w, %b : tensor<4x8xf32>, tensor<8x2xf32>, tensor<3xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// linear C4
+func.func @linear_c4(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) {
+  // expected-error @+1 {{result must be 'tensor<4x2xf32>', got 'tensor<2x4xf32>'}}
+  %0 = shardc.linear %x, %w : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<2x4xf32>
+  return
+}
+
+// -----
+// layer_norm C1
+func.func @layer_norm_c1(%x: tensor<4x8xf32>, %s: tensor<4xf32>) {
+  // expected-error @+1 {{scale and bias must be 'tensor<8xf32>', got 'tensor<4xf32>'}}
+  %0 = shardc.layer_norm %x, %s, %s epsilon = 1.0e-6 : tensor<4x8xf32>, tensor<4xf32>
+  return
+}
+
+// -----
+// layer_norm C2
+func.func @layer_norm_c2(%x: tensor<4x8xf32>, %s: tensor<8xf32>) {
+  // expected-error @+1 {{epsilon must be positive and finite}}
+  %0 = shardc.layer_norm %x, %s, %s epsilon = 0.0 : tensor<4x8xf32>, tensor<8xf32>
+  return
+}
+
+// -----
+// dropout C1
+func.func @dropout_c1(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{rate must be in [0, 1)}}
+  %0 = shardc.dropout %x rate = 1.0 stream = 0 : tensor<4x8xf32>
+  return
+}
+
+// -----
+// softmax_cross_entropy C1
+func.func @softmax_cross_entropy_c1(%x: tensor<4x8xf32>, %y: tensor<5xi32>) {
+  // expected-error @+1 {{needs logits [rows, classes] and labels [rows]}}
+  %0 = shardc.softmax_cross_entropy %x, %y : tensor<4x8xf32>, tensor<5xi32> -> tensor<f32>
+  return
+}
+
+// -----
+// softmax_cross_entropy C2
+func.func @softmax_cross_entropy_c2(%x: tensor<4x8xf32>, %y: tensor<4xi32>) {
+  // expected-error @+1 {{result must be 'tensor<f32>', got 'tensor<4xf32>'}}
+  %0 = shardc.softmax_cross_entropy %x, %y : tensor<4x8xf32>, tensor<4xi32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// mse C1
+func.func @mse_c1(%x: tensor<4x8xf32>) {
+  // expected-error @+1 {{result must be 'tensor<f32>', got 'tensor<1xf32>'}}
+  %0 = shardc.mse %x, %x : tensor<4x8xf32> -> tensor<1xf32>
+  return
+}
+
+// -----
+// mesh C1
+// expected-error @+1 {{C1: axis names must be distinct and not empty}}
+shardc.mesh @mesh <["data" = 4, "data" = 2]>
+
+// -----
+// mesh C1
+// expected-error @+1 {{C1: axis "data" has size 0, expected at least 1}}
+shardc.mesh @mesh <["data" = 0]>
+
+// -----
+// mesh C2
+// expected-error @+1 {{C2: the mesh has more than 2^31 - 1 devices}}
+shardc.mesh @mesh <["data" = 65536, "model" = 65536]>
+
+// -----
+// mesh C3
+// expected-note @+1 {{the first mesh is here}}
+shardc.mesh @mesh <["data" = 4]>
+// expected-error @+1 {{C3: a module has one mesh, this is another}}
+shardc.mesh @other <["data" = 4]>
+
+// -----
+// sharding_constraint C1
+func.func @sharding_constraint_c1(%x: tensor<32x64xf32>) {
+  // expected-error @+1 {{needs exactly one of sharding and logical_axes}}
+  %0 = shardc.sharding_constraint %x : tensor<32x64xf32>
+  return
+}
+
+// -----
+// sharding_constraint C2
+func.func @sharding_constraint_c2(%x: tensor<32x64xf32>) {
+  // expected-error @+1 {{needs one entry per dimension of the operand, got 1 for rank 2}}
+  %0 = shardc.sharding_constraint %x logical_axes = ["batch"] : tensor<32x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// sharding_constraint C3
+func.func @sharding_constraint_c3(%x: tensor<32x64xf32>) {
+  // expected-error @+1 {{uses axis "model", but mesh @mesh has axes "data"}}
+  %0 = shardc.sharding_constraint %x sharding = <@mesh, [{"model"}, {}]> : tensor<32x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// reshard C1
+func.func @reshard_c1(%x: tensor<32x64xf32>) {
+  // expected-error @+1 {{uses axis "data" twice}}
+  %0 = shardc.reshard %x from <@mesh, [{"data"}, {"data"}]> to <@mesh, [{}, {}]> : tensor<32x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// reshard C2
+func.func @reshard_c2(%x: tensor<32x64xf32>) {
+  // expected-error @+1 {{axis "data" is unreduced in `to` but not in `from`}}
+  %0 = shardc.reshard %x from <@mesh, [{}, {}]> to <@mesh, [{}, {}], unreduced={"data"}> : tensor<32x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// all_reduce C1
+func.func @all_reduce_c1(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{uses axis "data" twice}}
+  %0 = shardc.all_reduce sum %x over @mesh["data", "data"] : (tensor<16x64xf32>) -> tensor<16x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// all_reduce C2
+func.func @all_reduce_c2(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{results must have the types of the operands}}
+  %0 = shardc.all_reduce sum %x over @mesh["data"] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// all_gather C1
+func.func @all_gather_c1(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{needs at least one mesh axis}}
+  %0 = shardc.all_gather %x over @mesh[] dims = [0] : (tensor<16x64xf32>) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// all_gather C2
+func.func @all_gather_c2(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{dims must have one entry per operand, got 2 for 1}}
+  %0 = shardc.all_gather %x over @mesh["data"] dims = [0, 1] : (tensor<16x64xf32>) -> tensor<64x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// all_gather C3
+func.func @all_gather_c3(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{the shard of 'tensor<65x64xf32>' in dimension 0 over 4 devices must be 'tensor<17x64xf32>', got 'tensor<16x64xf32>'}}
+  %0 = shardc.all_gather %x over @mesh["data"] dims = [0] : (tensor<16x64xf32>) -> tensor<65x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// reduce_scatter C1
+func.func @reduce_scatter_c1(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{uses axis "model", which mesh @mesh lacks}}
+  %0 = shardc.reduce_scatter sum %x over @mesh["model"] dims = [0] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// reduce_scatter C2
+func.func @reduce_scatter_c2(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{dims entry 2 is out of range for rank 2}}
+  %0 = shardc.reduce_scatter sum %x over @mesh["data"] dims = [2] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// reduce_scatter C3
+func.func @reduce_scatter_c3(%x: tensor<16x64xf32>) {
+  // expected-error @+1 {{must be 'tensor<16x16xf32>', got 'tensor<4x64xf32>'}}
+  %0 = shardc.reduce_scatter sum %x over @mesh["data"] dims = [1] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+  return
+}
+
+// -----
+// all_to_all C1
+func.func @all_to_all_c1(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{names mesh @mesh, but the module has none of that name}}
+  %0 = shardc.all_to_all %x over @mesh["x"] split_dim = 1 concat_dim = 0 : tensor<4x16xf32> -> tensor<8x8xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2]>
+// all_to_all C2
+func.func @all_to_all_c2(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{split_dim and concat_dim must differ, both are 1}}
+  %0 = shardc.all_to_all %x over @mesh["x"] split_dim = 1 concat_dim = 1 : tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2]>
+// all_to_all C3
+func.func @all_to_all_c3(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{dimension 1 must shrink to its shard over 2 devices, dimension 0 grow from its own}}
+  %0 = shardc.all_to_all %x over @mesh["x"] split_dim = 1 concat_dim = 0 : tensor<4x16xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2]>
+// collective_permute C1
+func.func @collective_permute_c1(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{uses axis "y", which mesh @mesh lacks}}
+  %0 = shardc.collective_permute %x over @mesh["y"] to ["y"] : tensor<4x16xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2, "y" = 2]>
+// collective_permute C2
+func.func @collective_permute_c2(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{target axes must be a permutation of the axes}}
+  %0 = shardc.collective_permute %x over @mesh["x", "y"] to ["x"] : tensor<4x16xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2]>
+// slice C1
+func.func @slice_c1(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{needs at least one mesh axis}}
+  %0 = shardc.slice %x over @mesh[] dim = 0 : tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["x" = 2]>
+// slice C2
+func.func @slice_c2(%x: tensor<4x16xf32>) {
+  // expected-error @+1 {{must be 'tensor<2x16xf32>', got 'tensor<4x16xf32>'}}
+  %0 = shardc.slice %x over @mesh["x"] dim = 0 : tensor<4x16xf32> -> tensor<4x16xf32>
+  return
+}
+
+// -----
+// kernel C1
+func.func @kernel_c1(%x: tensor<4xf32>) {
+  // expected-error @+1 {{body's arguments must have the types of the operands}}
+  %0 = shardc.kernel(%x) : (tensor<4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<5xf32>):
+    %1 = shardc.constant dense<0.0> : tensor<4xf32>
+    shardc.yield %1 : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+// kernel C2
+func.func @kernel_c2(%x: tensor<4xf32>) {
+  // expected-error @+1 {{must yield the types of its results}}
+  %0 = shardc.kernel(%x) : (tensor<4xf32>) -> tensor<5xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    shardc.yield %a : tensor<4xf32>
+  }
+  return
+}
+
+// -----
+// gemm C1
+func.func @gemm_c1(%x: tensor<4xf32>) {
+  // expected-error @+1 {{operands and result must have the same rank, 2 or 3}}
+  %0 = shardc.gemm %x, %x : tensor<4xf32>, tensor<4xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// gemm C2
+func.func @gemm_c2(%x: tensor<4x8xf32>, %w: tensor<4x2xf32>) {
+  // expected-error @+1 {{contracted, batch and result dimensions must agree}}
+  %0 = shardc.gemm %x, %w : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// gemm C3
+func.func @gemm_c3(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %b: tensor<3xf32>) {
+  // expected-error @+1 {{bias must have the size of the last dimension of the result, 2, got 'tensor<3xf32>'}}
+  %0 = shardc.gemm %x, %w, %b : tensor<4x8xf32>, tensor<8x2xf32>, tensor<3xf32> -> tensor<4x2xf32>
+  return
+}

@@ -1,0 +1,209 @@
+// Every op and attribute prints in the form in which it was read.
+// RUN: shardc-opt %s --mlir-print-local-scope | FileCheck %s
+// RUN: shardc-opt %s | shardc-opt --mlir-print-local-scope | FileCheck %s
+// RUN: shardc-opt %s --mlir-print-op-generic | shardc-opt --mlir-print-local-scope | FileCheck %s
+
+// CHECK: module attributes
+// CHECK-SAME: shardc.rules = {batch = ["data"], embed = []}
+// CHECK-SAME: shardc.training = #shardc.training<loss = @loss, optimizer = <adamw, b1 = 0.9, learning_rate = 0.001>, clip_norm = 1, schedule = <cosine, decay_steps = 10, warmup_steps = 2>>
+module attributes {
+    shardc.rules = {batch = ["data"], embed = []},
+    shardc.training = #shardc.training<loss = @loss,
+        optimizer = <adamw, learning_rate = 1.0e-3, b1 = 0.9>, clip_norm = 1.0,
+        schedule = <cosine, warmup_steps = 2, decay_steps = 10>>} {
+
+  // CHECK: shardc.mesh @mesh <["data" = 4, "model" = 2]>
+  shardc.mesh @mesh <["data" = 4, "model" = 2]>
+
+  // CHECK-LABEL: func @roles
+  // CHECK-SAME: #shardc.input<"x">
+  // CHECK-SAME: #shardc.sharding<@mesh, [{"data", "model"}, {?}]>
+  // CHECK-SAME: #shardc.label<"y">
+  // CHECK-SAME: #shardc.sharding<@mesh, [{"data", ?}p1], replicated={"model"}>
+  // CHECK-SAME: #shardc.parameter<"w", he_normal>
+  // CHECK-SAME: #shardc.sharding<@mesh, [{}, {"model"}], uneven=error>
+  // CHECK-SAME: #shardc.parameter<"b", uniform(-1, 1)>
+  // CHECK-SAME: #shardc.state<"w.m", constant(0), of = "w">
+  // CHECK-SAME: #shardc.state<"step", constant(0)>
+  func.func @roles(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">,
+          shardc.sharding = #shardc.sharding<@mesh, [{"data", "model"}, {?}]>},
+      %y: tensor<8xi32> {shardc.role = #shardc.label<"y">,
+          shardc.sharding = #shardc.sharding<@mesh, [{"data", ?}p1], replicated={"model"}>},
+      %w: tensor<4x4xf32> {shardc.role = #shardc.parameter<"w", he_normal>,
+          shardc.state_sharding = #shardc.sharding<@mesh, [{}, {"model"}], uneven=error>},
+      %b: tensor<4xf32> {shardc.role = #shardc.parameter<"b", uniform(-1.0, 1.0)>,
+          shardc.logical_axes = ["embed"]},
+      %m: tensor<4x4xf32> {shardc.role = #shardc.state<"w.m", constant(0.0), of = "w">},
+      %step: tensor<i32> {shardc.role = #shardc.state<"step", constant(0.0)>}) {
+    return
+  }
+
+  // CHECK-LABEL: func @elementwise
+  func.func @elementwise(%x: tensor<4x8xf32>, %n: tensor<4x8xi32>) {
+    // CHECK: shardc.neg %{{.*}} : tensor<4x8xf32>
+    %0 = shardc.neg %x : tensor<4x8xf32>
+    // CHECK: shardc.abs
+    %1 = shardc.abs %x : tensor<4x8xf32>
+    // CHECK: shardc.sign
+    %2 = shardc.sign %x : tensor<4x8xf32>
+    // CHECK: shardc.exp %
+    %3 = shardc.exp %x : tensor<4x8xf32>
+    // CHECK: shardc.expm1
+    %4 = shardc.expm1 %x : tensor<4x8xf32>
+    // CHECK: shardc.log %
+    %5 = shardc.log %x : tensor<4x8xf32>
+    // CHECK: shardc.log1p
+    %6 = shardc.log1p %x : tensor<4x8xf32>
+    // CHECK: shardc.sqrt
+    %7 = shardc.sqrt %x : tensor<4x8xf32>
+    // CHECK: shardc.rsqrt
+    %8 = shardc.rsqrt %x : tensor<4x8xf32>
+    // CHECK: shardc.tanh
+    %9 = shardc.tanh %x : tensor<4x8xf32>
+    // CHECK: shardc.erf
+    %10 = shardc.erf %x : tensor<4x8xf32>
+    // CHECK: shardc.cos
+    %11 = shardc.cos %x : tensor<4x8xf32>
+    // CHECK: shardc.sin
+    %12 = shardc.sin %x : tensor<4x8xf32>
+    // CHECK: shardc.stop_gradient
+    %13 = shardc.stop_gradient %x : tensor<4x8xf32>
+    // CHECK: shardc.add %{{.*}}, %{{.*}} : tensor<4x8xi32>
+    %14 = shardc.add %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.sub
+    %15 = shardc.sub %x, %0 : tensor<4x8xf32>
+    // CHECK: shardc.mul
+    %16 = shardc.mul %x, %0 : tensor<4x8xf32>
+    // CHECK: shardc.div
+    %17 = shardc.div %x, %0 : tensor<4x8xf32>
+    // CHECK: shardc.max
+    %18 = shardc.max %x, %0 : tensor<4x8xf32>
+    // CHECK: shardc.min
+    %19 = shardc.min %x, %0 : tensor<4x8xf32>
+    // CHECK: shardc.compare gt %{{.*}}, %{{.*}} : tensor<4x8xf32> -> tensor<4x8xi1>
+    %20 = shardc.compare gt %x, %0 : tensor<4x8xf32> -> tensor<4x8xi1>
+    // CHECK: shardc.select %{{.*}}, %{{.*}}, %{{.*}} : tensor<4x8xi1>, tensor<4x8xf32>
+    %21 = shardc.select %20, %x, %0 : tensor<4x8xi1>, tensor<4x8xf32>
+    // CHECK: shardc.convert %{{.*}} : tensor<4x8xf32> -> tensor<4x8xbf16>
+    %22 = shardc.convert %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    return
+  }
+
+  // CHECK-LABEL: func @tensors
+  func.func @tensors(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>, %c: tensor<3x4x8xf32>,
+                     %d: tensor<3x8x2xf32>, %e: tensor<8xf32>, %step: tensor<i32>) {
+    // CHECK: shardc.dot_general %{{.*}}, %{{.*}} contracting = [1] x [0] : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+    %0 = shardc.dot_general %a, %b contracting = [1] x [0]
+        : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
+    // CHECK: shardc.dot_general %{{.*}}, %{{.*}} batching = [0] x [0] contracting = [2] x [1] :
+    %1 = shardc.dot_general %c, %d batching = [0] x [0] contracting = [2] x [1]
+        : tensor<3x4x8xf32>, tensor<3x8x2xf32> -> tensor<3x4x2xf32>
+    // CHECK: shardc.broadcast %{{.*}} dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+    %2 = shardc.broadcast %e dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
+    // CHECK: shardc.reduce sum %{{.*}} dims = [0] : tensor<4x8xf32> -> tensor<8xf32>
+    %3 = shardc.reduce sum %a dims = [0] : tensor<4x8xf32> -> tensor<8xf32>
+    // CHECK: shardc.reduce max %{{.*}} dims = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    %4 = shardc.reduce max %a dims = [0, 1] : tensor<4x8xf32> -> tensor<f32>
+    // CHECK: shardc.transpose %{{.*}} permutation = [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+    %5 = shardc.transpose %a permutation = [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
+    // CHECK: shardc.reshape %{{.*}} : tensor<4x8xf32> -> tensor<4x2x4xf32>
+    %6 = shardc.reshape %a : tensor<4x8xf32> -> tensor<4x2x4xf32>
+    // CHECK: shardc.constant dense<0.000000e+00> : tensor<4x8xf32>
+    %7 = shardc.constant dense<0.0> : tensor<4x8xf32>
+    // CHECK: shardc.iota dim = 1 : tensor<4x8xi32>
+    %8 = shardc.iota dim = 1 : tensor<4x8xi32>
+    // CHECK: shardc.iota dim = 0 shard = <@mesh, [{"data"}, {}]> : tensor<4x8xi32>
+    %9 = shardc.iota dim = 0 shard = <@mesh, [{"data"}, {}]> : tensor<4x8xi32>
+    // CHECK: shardc.random_uniform %{{.*}} stream = 3 : tensor<i32> -> tensor<4x8xf32>
+    %10 = shardc.random_uniform %step stream = 3 : tensor<i32> -> tensor<4x8xf32>
+    // CHECK: shardc.random_uniform %{{.*}} stream = 3 shard = <@mesh, [{"data"}, {}]> global_shape = [16, 8] : tensor<i32> -> tensor<4x8xf32>
+    %11 = shardc.random_uniform %step stream = 3 shard = <@mesh, [{"data"}, {}]> global_shape = [16, 8]
+        : tensor<i32> -> tensor<4x8xf32>
+    // CHECK: shardc.mask %{{.*}} dims = [0] fill = 0.000000e+00 shard = <@mesh, [{"data"}, {}]> global_shape = [14, 8] : tensor<4x8xf32>
+    %12 = shardc.mask %a dims = [0] fill = 0.0 shard = <@mesh, [{"data"}, {}]>
+        global_shape = [14, 8] : tensor<4x8xf32>
+    return
+  }
+
+  // CHECK-LABEL: func @composites
+  func.func @composites(%x: tensor<32x16xf32>, %w: tensor<16x64xf32>, %b: tensor<64xf32>,
+                        %y: tensor<32xi32>) {
+    // CHECK: shardc.linear %{{.*}}, %{{.*}}, %{{.*}} : tensor<32x16xf32>, tensor<16x64xf32>, tensor<64xf32> -> tensor<32x64xf32>
+    %0 = shardc.linear %x, %w, %b : tensor<32x16xf32>, tensor<16x64xf32>, tensor<64xf32> -> tensor<32x64xf32>
+    // CHECK: shardc.linear %{{.*}}, %{{.*}} : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
+    %1 = shardc.linear %x, %w : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
+    // CHECK: shardc.relu %{{.*}} : tensor<32x64xf32>
+    %2 = shardc.relu %0 : tensor<32x64xf32>
+    // CHECK: shardc.silu
+    %3 = shardc.silu %0 : tensor<32x64xf32>
+    // CHECK: shardc.sigmoid
+    %4 = shardc.sigmoid %0 : tensor<32x64xf32>
+    // CHECK: shardc.gelu %
+    %5 = shardc.gelu %0 : tensor<32x64xf32>
+    // CHECK: shardc.gelu tanh %
+    %6 = shardc.gelu tanh %0 : tensor<32x64xf32>
+    // CHECK: shardc.layer_norm %{{.*}}, %{{.*}}, %{{.*}} epsilon = 9.9{{.*}}E-7 : tensor<32x64xf32>, tensor<64xf32>
+    %7 = shardc.layer_norm %0, %b, %b epsilon = 1.0e-6 : tensor<32x64xf32>, tensor<64xf32>
+    // CHECK: shardc.dropout %{{.*}} rate = 1.000000e-01 stream = 0 : tensor<32x64xf32>
+    %8 = shardc.dropout %0 rate = 1.0e-1 stream = 0 : tensor<32x64xf32>
+    // CHECK: shardc.softmax_cross_entropy %{{.*}}, %{{.*}} : tensor<32x64xf32>, tensor<32xi32> -> tensor<f32>
+    %9 = shardc.softmax_cross_entropy %0, %y : tensor<32x64xf32>, tensor<32xi32> -> tensor<f32>
+    // CHECK: shardc.mse %{{.*}}, %{{.*}} : tensor<32x64xf32> -> tensor<f32>
+    %10 = shardc.mse %0, %1 : tensor<32x64xf32> -> tensor<f32>
+    return
+  }
+
+  // CHECK-LABEL: func @sharding
+  func.func @sharding(%x: tensor<32x64xf32>) {
+    // CHECK: shardc.sharding_constraint %{{.*}} sharding = <@mesh, [{"data"}, {}]> : tensor<32x64xf32>
+    %0 = shardc.sharding_constraint %x sharding = <@mesh, [{"data"}, {}]> : tensor<32x64xf32>
+    // CHECK: shardc.sharding_constraint %{{.*}} logical_axes = ["batch", "embed"] : tensor<32x64xf32>
+    %1 = shardc.sharding_constraint %x logical_axes = ["batch", "embed"] : tensor<32x64xf32>
+    // CHECK: shardc.reshard %{{.*}} from <@mesh, [{}, {}], unreduced={"model"}> to <@mesh, [{"model"}, {}]> {cause = "why"} : tensor<32x64xf32>
+    %2 = shardc.reshard %x from <@mesh, [{}, {}], unreduced={"model"}> to <@mesh, [{"model"}, {}]>
+        {cause = "why"} : tensor<32x64xf32>
+    // CHECK: shardc.exp %{{.*}} {shardc.assignment = #shardc.assignment<[{"data"}, {}], unreduced={"model"}>, shardc.part = #shardc.part<backward>}
+    %3 = shardc.exp %x {shardc.assignment = #shardc.assignment<[{"data"}, {}], unreduced={"model"}>,
+        shardc.part = #shardc.part<backward>} : tensor<32x64xf32>
+    return
+  }
+
+  // CHECK-LABEL: func @collectives
+  func.func @collectives(%x: tensor<16x64xf32>, %b: tensor<64xf32>) {
+    // CHECK: shardc.all_reduce sum %{{.*}}, %{{.*}} over @mesh["data", "model"] : (tensor<16x64xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+    %0:2 = shardc.all_reduce sum %x, %b over @mesh["data", "model"]
+        : (tensor<16x64xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+    // CHECK: shardc.all_gather %{{.*}} over @mesh["data"] dims = [0] : (tensor<16x64xf32>) -> tensor<62x64xf32>
+    %1 = shardc.all_gather %x over @mesh["data"] dims = [0] : (tensor<16x64xf32>) -> tensor<62x64xf32>
+    // CHECK: shardc.reduce_scatter sum %{{.*}} over @mesh["data"] dims = [0] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+    %2 = shardc.reduce_scatter sum %x over @mesh["data"] dims = [0] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+    // CHECK: shardc.all_to_all %{{.*}} over @mesh["model"] split_dim = 1 concat_dim = 0 : tensor<16x64xf32> -> tensor<32x32xf32>
+    %3 = shardc.all_to_all %x over @mesh["model"] split_dim = 1 concat_dim = 0
+        : tensor<16x64xf32> -> tensor<32x32xf32>
+    // CHECK: shardc.collective_permute %{{.*}} over @mesh["data", "model"] to ["model", "data"] : tensor<16x64xf32>
+    %4 = shardc.collective_permute %x over @mesh["data", "model"] to ["model", "data"] : tensor<16x64xf32>
+    // CHECK: shardc.slice %{{.*}} over @mesh["data"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
+    %5 = shardc.slice %x over @mesh["data"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
+    return
+  }
+
+  // CHECK-LABEL: func @kernels
+  func.func @kernels(%x: tensor<128x784xf32>, %w: tensor<784x512xf32>, %b: tensor<512xf32>,
+                     %g: tensor<128x512xf32>) -> tensor<128x512xf32> {
+    // CHECK: shardc.gemm %{{.*}}, %{{.*}}, %{{.*}} relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
+    %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
+    // CHECK: shardc.gemm %{{.*}}, %{{.*}} transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
+    %1 = shardc.gemm %x, %g transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
+    // CHECK: shardc.kernel(%{{.*}}, %{{.*}}) : (tensor<128x512xf32>, tensor<512xf32>) -> tensor<128x512xf32> {
+    // CHECK: ^bb0(%[[A:.*]]: tensor<128x512xf32>, %[[B:.*]]: tensor<512xf32>):
+    // CHECK: shardc.yield %{{.*}} : tensor<128x512xf32>
+    %2 = shardc.kernel(%0, %b) : (tensor<128x512xf32>, tensor<512xf32>) -> tensor<128x512xf32> {
+    ^bb0(%arg0: tensor<128x512xf32>, %arg1: tensor<512xf32>):
+      %3 = shardc.broadcast %arg1 dims = [1] : tensor<512xf32> -> tensor<128x512xf32>
+      %4 = shardc.add %arg0, %3 : tensor<128x512xf32>
+      shardc.yield %4 : tensor<128x512xf32>
+    }
+    return %2 : tensor<128x512xf32>
+  }
+}
