@@ -1,0 +1,47 @@
+# What the scripts share: paths, installing, building. Sourced, not run.
+
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+build=${SHARDC_BUILD_DIR:-build}
+
+say() { printf '\n==> %s\n' "$*"; }
+
+# Installs the Debian packages that are missing, if any.
+install_packages() {
+  local missing=()
+  local package
+  while read -r package; do
+    case "$package" in '' | '#'*) continue ;; esac
+    if ! dpkg-query -W -f='${Status}' "$package" 2>/dev/null |
+        grep -q 'install ok installed'; then
+      missing+=("$package")
+    fi
+  done <scripts/packages.txt
+  if [ ${#missing[@]} -eq 0 ]; then
+    say "All packages are installed"
+    return
+  fi
+  say "Installing ${missing[*]}"
+  local sudo=
+  if [ "$(id -u)" -ne 0 ]; then sudo=sudo; fi
+  $sudo apt-get update -qq
+  DEBIAN_FRONTEND=noninteractive $sudo apt-get install -y -qq \
+    --no-install-recommends "${missing[@]}" </dev/null
+}
+
+# Configures and builds the targets given, or everything.
+build_shardc() {
+  say "Building in $build/ (the first time takes some minutes)"
+  local launcher=()
+  if command -v ccache >/dev/null; then
+    launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache
+      -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
+  fi
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "${launcher[@]}" \
+    >"$build.configure.log" 2>&1 || {
+    cat "$build.configure.log"
+    exit 1
+  }
+  rm -f "$build.configure.log"
+  ninja -C "$build" "$@"
+}

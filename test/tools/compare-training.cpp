@@ -1,0 +1,95 @@
+//===- compare-training.cpp - A run against golden values
+//------------------===//
+//
+//   compare-training METRICS.jsonl LOSSES.json PARAMS.npz EXPECTED.npz
+//                    LOSS-TOLERANCE PARAMETER-TOLERANCE
+//
+// Compares the loss of every step, relatively, and every parameter, relative to
+// the largest magnitude of its array. Prints the largest differences; exit code
+// 1 if one is over its tolerance or if something is missing on either side.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc-rt/Npz.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+#include <fstream>
+#include <nlohmann/json.hpp>
+
+using namespace shardc::rt;
+
+static int fail(const std::string &message) {
+  std::fprintf(stderr, "compare-training: %s\n", message.c_str());
+  return 1;
+}
+
+static std::vector<double> readMetrics(const char *path) {
+  std::vector<double> losses;
+  std::ifstream file(path);
+  std::string line;
+  while (std::getline(file, line)) {
+    nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
+    losses.push_back(json.is_object() && json["loss"].is_number()
+                         ? json["loss"].get<double>()
+                         : std::nan(""));
+  }
+  return losses;
+}
+
+int main(int argc, char **argv) {
+  if (argc != 7)
+    return fail("six arguments expected");
+  double lossTolerance = std::atof(argv[5]);
+  double parameterTolerance = std::atof(argv[6]);
+
+  std::vector<double> losses = readMetrics(argv[1]);
+  std::ifstream lossFile(argv[2]);
+  nlohmann::json expectedLosses =
+      nlohmann::json::parse(lossFile, nullptr, false);
+  if (!expectedLosses.is_array() || expectedLosses.empty() ||
+      expectedLosses.size() != losses.size())
+    return fail(std::to_string(losses.size()) + " steps in " + argv[1] +
+                ", expected those of " + argv[2]);
+  double largestLoss = 0;
+  for (size_t step = 0; step < losses.size(); ++step) {
+    double expected = expectedLosses[step].get<double>();
+    double difference = std::fabs(losses[step] - expected) /
+                        std::fmax(std::fabs(expected), 1e-30);
+    if (!(difference <= largestLoss))
+      largestLoss = difference;
+  }
+
+  absl::StatusOr<ArrayMap> actual = readNpz(argv[3]);
+  absl::StatusOr<ArrayMap> expected = readNpz(argv[4]);
+  if (!actual.ok() || !expected.ok())
+    return fail(std::string(
+        (actual.ok() ? expected.status() : actual.status()).message()));
+  if (actual->size() != expected->size())
+    return fail("the archives hold different numbers of parameters");
+  double largestParameter = 0;
+  for (const auto &[name, array] : *expected) {
+    auto found = actual->find(name);
+    if (found == actual->end() || found->second.shape != array.shape ||
+        found->second.dtype != DType::F32 || array.dtype != DType::F32)
+      return fail("parameter " + name + " is missing or of another shape");
+    double scale = 0, largest = 0;
+    for (size_t i = 0; i < array.values<float>().size(); ++i) {
+      double value = array.values<float>()[i];
+      double difference = std::fabs(value - found->second.values<float>()[i]);
+      scale = std::fmax(scale, std::fabs(value));
+      if (!(difference <= largest))
+        largest = difference;
+    }
+    double relative = scale > 0 ? largest / scale : largest;
+    if (!(relative <= largestParameter))
+      largestParameter = relative;
+  }
+
+  std::printf("losses differ by at most %.3g, parameters by %.3g\n",
+              largestLoss, largestParameter);
+  return largestLoss <= lossTolerance && largestParameter <= parameterTolerance
+             ? 0
+             : 1;
+}
