@@ -9,7 +9,6 @@
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallBitVector.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -18,7 +17,7 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Factors `first`, `first + 1`, ... for the dimensions of a tensor.
+/// Factors 0, 1, ... for the dimensions of a tensor.
 static ShardingRule::TensorFactors consecutive(int64_t rank) {
   ShardingRule::TensorFactors dims;
   for (int64_t dim = 0; dim < rank; ++dim)

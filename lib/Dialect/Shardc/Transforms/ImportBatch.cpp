@@ -23,7 +23,7 @@ static RankedTensorType typeOf(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Dimensions `first`, `first + 1`, ... as factors of the same numbers.
+/// One factor per dimension, by number.
 static ShardingRule::TensorFactors factors(ArrayRef<int> numbers) {
   ShardingRule::TensorFactors dims;
   for (int number : numbers)

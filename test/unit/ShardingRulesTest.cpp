@@ -1,0 +1,211 @@
+//===- ShardingRulesTest.cpp - Sharding rules against their ops -----------===//
+//
+// Checks rules op by op, and for random reshapes that sharding along any factor
+// that the rule allows, by blocks, gives each device the elements of its block
+// of the result.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Builders.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "gtest/gtest.h"
+
+#include <random>
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+class ShardingRulesTest : public ::testing::Test {
+protected:
+  ShardingRulesTest() : builder(&context) {
+    context.loadDialect<ShardcDialect, func::FuncDialect>();
+    module = ModuleOp::create(builder.getUnknownLoc());
+    builder.setInsertionPointToStart(module->getBody());
+  }
+
+  RankedTensorType tensor(ArrayRef<int64_t> shape) {
+    return RankedTensorType::get(shape, builder.getF32Type());
+  }
+  Value value(ArrayRef<int64_t> shape) {
+    return constantSplat(builder, builder.getUnknownLoc(), tensor(shape), 1);
+  }
+  static ShardingRule ruleOf(Value value) {
+    return cast<ShardingRuleOpInterface>(value.getDefiningOp())
+        .getShardingRule();
+  }
+
+  /// "0,1" or, for a dimension of several factors, "0,(1 2)".
+  static std::string toString(const ShardingRule::TensorFactors &dims) {
+    std::string text;
+    for (const ShardingRule::DimFactors &dim : dims) {
+      text += text.empty() ? "" : ",";
+      std::string factors;
+      for (int factor : dim)
+        factors += (factors.empty() ? "" : " ") + std::to_string(factor);
+      text += dim.size() == 1 ? factors : "(" + factors + ")";
+    }
+    return text;
+  }
+
+  MLIRContext context;
+  OpBuilder builder;
+  OwningOpRef<ModuleOp> module;
+};
+
+TEST_F(ShardingRulesTest, DotGeneral) {
+  auto op = builder.create<DotGeneralOp>(
+      builder.getUnknownLoc(), tensor({3, 4, 2}), value({8, 3, 4}),
+      value({3, 2, 8}), ArrayRef<int64_t>{1}, ArrayRef<int64_t>{0},
+      ArrayRef<int64_t>{0}, ArrayRef<int64_t>{2});
+  ShardingRule rule = op.getShardingRule();
+  ASSERT_EQ(rule.factors.size(), 4u);
+  EXPECT_EQ(toString(rule.operands[0]), "3,0,1");
+  EXPECT_EQ(toString(rule.operands[1]), "0,2,3");
+  EXPECT_EQ(toString(rule.results[0]), "0,1,2");
+  EXPECT_EQ(rule.factors[3].kind, FactorKind::Sum);
+  EXPECT_EQ(rule.factors[3].size, 8);
+  EXPECT_EQ(rule.factors[0].kind, FactorKind::Parallel);
+  EXPECT_EQ(rule.partial, PartialRule::Multilinear);
+}
+
+TEST_F(ShardingRulesTest, Reduce) {
+  ShardingRule rule =
+      ruleOf(shardc::reduce(builder, builder.getUnknownLoc(),
+                            ReductionKind::Max, value({4, 5, 6}), {1}));
+  EXPECT_EQ(toString(rule.operands[0]), "0,2,1");
+  EXPECT_EQ(toString(rule.results[0]), "0,1");
+  EXPECT_EQ(rule.factors[2].kind, FactorKind::Max);
+  EXPECT_EQ(rule.partial, PartialRule::Never);
+}
+
+TEST_F(ShardingRulesTest, Broadcast) {
+  ShardingRule rule = ruleOf(broadcastTo(builder, builder.getUnknownLoc(),
+                                         value({5}), tensor({4, 5}), {1}));
+  EXPECT_EQ(toString(rule.operands[0]), "1");
+  EXPECT_EQ(toString(rule.results[0]), "0,1");
+  EXPECT_EQ(rule.partial, PartialRule::Additive);
+}
+
+TEST_F(ShardingRulesTest, LinearityOfElementwise) {
+  Value x = value({4}), y = value({4});
+  Location loc = builder.getUnknownLoc();
+  auto partialOf = [](Value value) { return ruleOf(value).partial; };
+  EXPECT_EQ(partialOf(builder.create<AddOp>(loc, x, y)), PartialRule::Additive);
+  EXPECT_EQ(partialOf(builder.create<MulOp>(loc, x, y)),
+            PartialRule::Multilinear);
+  EXPECT_EQ(partialOf(builder.create<DivOp>(loc, x, y)),
+            PartialRule::FirstOperand);
+  EXPECT_EQ(partialOf(builder.create<ExpOp>(loc, x)), PartialRule::Never);
+  // Only widening keeps the sum of the parts.
+  auto narrow = tensor({4}).clone(builder.getBF16Type());
+  Value narrowed = builder.create<ConvertOp>(loc, narrow, x);
+  EXPECT_EQ(partialOf(narrowed), PartialRule::Never);
+  EXPECT_EQ(partialOf(builder.create<ConvertOp>(loc, tensor({4}), narrowed)),
+            PartialRule::Additive);
+}
+
+TEST_F(ShardingRulesTest, OnlySplatConstantsShard) {
+  EXPECT_EQ(ruleOf(value({4})).factors[0].kind, FactorKind::Parallel);
+  auto elements =
+      DenseElementsAttr::get(tensor({2}), ArrayRef<float>{1.0f, 2.0f});
+  Value mixed = builder.create<ConstantOp>(builder.getUnknownLoc(), tensor({2}),
+                                           cast<ElementsAttr>(elements));
+  EXPECT_EQ(ruleOf(mixed).factors[0].kind, FactorKind::Whole);
+}
+
+/// Linear index of element `index` of a tensor of `shape`.
+int64_t linearize(ArrayRef<int64_t> shape, ArrayRef<int64_t> index) {
+  int64_t linear = 0;
+  for (size_t dim = 0; dim < shape.size(); ++dim)
+    linear = linear * shape[dim] + index[dim];
+  return linear;
+}
+
+/// Linear indices, in row-major order, of the block of `shape` that is part
+/// `part` of `parts` along each dimension that has `factor`.
+std::vector<int64_t> blockOf(ArrayRef<int64_t> shape,
+                             const ShardingRule::TensorFactors &dims,
+                             int factor, int64_t part, int64_t parts) {
+  std::vector<int64_t> linear;
+  SmallVector<int64_t> index(shape.size(), 0);
+  int64_t count = 1;
+  for (int64_t size : shape)
+    count *= size;
+  for (int64_t element = 0; element < count; ++element) {
+    int64_t rest = element;
+    bool inside = true;
+    for (size_t dim = shape.size(); dim-- > 0; rest /= shape[dim]) {
+      index[dim] = rest % shape[dim];
+      int64_t block = (shape[dim] + parts - 1) / parts;
+      if (llvm::is_contained(dims[dim], factor))
+        inside &= index[dim] / block == part;
+    }
+    if (inside)
+      linear.push_back(linearize(shape, index));
+  }
+  return linear;
+}
+
+TEST_F(ShardingRulesTest, ReshapesMapBlocksToBlocks) {
+  std::mt19937 random(7);
+  int64_t sharded = 0;
+  for (int round = 0; round < 400; ++round) {
+    // Two ways of grouping the same prime factors, or two orders of them.
+    SmallVector<int64_t> primes;
+    for (int i = 0; i < 4; ++i)
+      primes.push_back(random() % 4 == 0 ? 1 : 2 + random() % 2);
+    auto group = [&](bool shuffled) {
+      SmallVector<int64_t> parts(primes), shape;
+      if (shuffled)
+        std::shuffle(parts.begin(), parts.end(), random);
+      for (int64_t part : parts)
+        if (!shape.empty() && random() % 2)
+          shape.back() *= part;
+        else
+          shape.push_back(part);
+      return shape;
+    };
+    SmallVector<int64_t> from = group(false), to = group(round % 3 == 0);
+    auto op = builder.create<ReshapeOp>(builder.getUnknownLoc(), tensor(to),
+                                        value(from));
+    ShardingRule rule = op.getShardingRule();
+    ASSERT_EQ(rule.operands[0].size(), from.size());
+    ASSERT_EQ(rule.results[0].size(), to.size());
+    auto productsAgree = [&](const ShardingRule::TensorFactors &dims,
+                             ArrayRef<int64_t> shape) {
+      for (size_t dim = 0; dim < shape.size(); ++dim) {
+        int64_t product = 1;
+        for (int factor : dims[dim])
+          product *= rule.factors[factor].size;
+        EXPECT_EQ(product, shape[dim]);
+      }
+    };
+    productsAgree(rule.operands[0], from);
+    productsAgree(rule.results[0], to);
+
+    for (size_t factor = 0; factor < rule.factors.size(); ++factor) {
+      if (rule.factors[factor].kind == FactorKind::Whole)
+        continue;
+      for (int64_t parts : {2, 3}) {
+        if (rule.factors[factor].mustDivide &&
+            rule.factors[factor].size % parts != 0)
+          continue;
+        bool inOperand = llvm::any_of(rule.operands[0], [&](const auto &dim) {
+          return llvm::is_contained(dim, static_cast<int>(factor));
+        });
+        if (!inOperand)
+          continue; // A new dimension of size 1.
+        for (int64_t part = 0; part < parts; ++part)
+          EXPECT_EQ(blockOf(from, rule.operands[0], factor, part, parts),
+                    blockOf(to, rule.results[0], factor, part, parts));
+        ++sharded;
+      }
+    }
+  }
+  EXPECT_GT(sharded, 400);
+}
+
+} // namespace
