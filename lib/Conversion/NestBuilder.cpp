@@ -261,11 +261,14 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
     if (laneDim < 0) {
       visit(joinIndex(nest, outer, IndexList(reduced.size())), accs, 0);
     } else {
+      const SmallVector<Value> identities = accs;
       accs = emitter.buildCountedLoop(
           others, accs, [&](Index other, ValueRange carried) {
             IndexList inner = emitter.delinearize(other, otherSizes);
-            return buildVectors(
-                lanesSize, reductions.empty() ? 2 : 4, carried,
+            // Every chain of vectors starts at the identity; what came before
+            // is added once, at the end.
+            SmallVector<Value> sums = buildVectors(
+                lanesSize, reductions.empty() ? 2 : 4, identities,
                 [&](Index place, MutableArrayRef<Value> accs) {
                   inner[laneDim] = place;
                   visit(joinIndex(nest, outer, inner), accs, place.lanes);
@@ -274,6 +277,12 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
                   ReduceOp reduce = reductions[position];
                   return emitter.combine(reduce.getKind(), lhs, rhs);
                 });
+            for (auto [position, reduce] : llvm::enumerate(reductions)) {
+              ReduceOp op = reduce;
+              sums[position] = emitter.combine(op.getKind(), carried[position],
+                                               sums[position]);
+            }
+            return sums;
           });
     }
     for (auto [reduce, acc] : llvm::zip(reductions, accs)) {
