@@ -207,6 +207,11 @@ def op_gradients():
         parameter(f"p_{name}", (4, 6), *((0.3, 3.0) if name in positive else (-2.0, 2.0)))
         op = "gelu tanh" if name == "gelu_tanh" else name
         body.append(f"%v_{name} = shardc.{op} %p_{name} : {full}")
+        if name in ("sign", "stop_gradient"):
+            # No gradient flows through these: it takes a second way.
+            body.append(f"%w_{name} = shardc.mul %v_{name}, %p_{name} : {full}")
+            weigh(f"v_{name}", f"%w_{name}", lambda p, f=function, n=name: f(p[f"p_{n}"]) * p[f"p_{n}"])
+            continue
         weigh(f"v_{name}", f"%v_{name}", lambda p, f=function, n=name: f(p[f"p_{n}"]))
     for name, function in binary.items():
         parameter(f"a_{name}", (4, 6), 0.5, 2.0)

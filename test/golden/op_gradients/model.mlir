@@ -59,7 +59,8 @@ module @golden attributes {
     %v_abs_x = shardc.mul %v_abs, %x : tensor<4x6xf32>
     %v_abs_term = shardc.reduce sum %v_abs_x dims = [0, 1] : tensor<4x6xf32> -> tensor<f32>
     %v_sign = shardc.sign %p_sign : tensor<4x6xf32>
-    %v_sign_x = shardc.mul %v_sign, %x : tensor<4x6xf32>
+    %w_sign = shardc.mul %v_sign, %p_sign : tensor<4x6xf32>
+    %v_sign_x = shardc.mul %w_sign, %x : tensor<4x6xf32>
     %v_sign_term = shardc.reduce sum %v_sign_x dims = [0, 1] : tensor<4x6xf32> -> tensor<f32>
     %v_exp = shardc.exp %p_exp : tensor<4x6xf32>
     %v_exp_x = shardc.mul %v_exp, %x : tensor<4x6xf32>
@@ -92,7 +93,8 @@ module @golden attributes {
     %v_sin_x = shardc.mul %v_sin, %x : tensor<4x6xf32>
     %v_sin_term = shardc.reduce sum %v_sin_x dims = [0, 1] : tensor<4x6xf32> -> tensor<f32>
     %v_stop_gradient = shardc.stop_gradient %p_stop_gradient : tensor<4x6xf32>
-    %v_stop_gradient_x = shardc.mul %v_stop_gradient, %x : tensor<4x6xf32>
+    %w_stop_gradient = shardc.mul %v_stop_gradient, %p_stop_gradient : tensor<4x6xf32>
+    %v_stop_gradient_x = shardc.mul %w_stop_gradient, %x : tensor<4x6xf32>
     %v_stop_gradient_term = shardc.reduce sum %v_stop_gradient_x dims = [0, 1] : tensor<4x6xf32> -> tensor<f32>
     %v_relu = shardc.relu %p_relu : tensor<4x6xf32>
     %v_relu_x = shardc.mul %v_relu, %x : tensor<4x6xf32>
