@@ -109,6 +109,10 @@ private:
         return emitError() << "is a parameter and must have floating-point "
                               "elements, got "
                            << type;
+      if (suffixes.empty() && loss.getArgAttr(index, "shardc.state_sharding"))
+        mlir::emitRemark(argument.getLoc())
+            << "argument " << index << ": `shardc.state_sharding` has no "
+            << "effect, because the optimizer keeps no states";
       return success();
     }
     for (StringRef name : {"shardc.state_sharding", "shardc.grad_sharding"})

@@ -342,3 +342,18 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
     return %1 : tensor<f32>
   }
 }
+
+// -----
+// states of an optimizer without any
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  shardc.mesh @mesh <["data" = 4]>
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      // expected-remark @+1 {{argument 1: `shardc.state_sharding` has no effect, because the optimizer keeps no states}}
+      %w: tensor<4x1xf32> {shardc.role = #shardc.parameter<"w", he_normal>,
+          shardc.state_sharding = #shardc.sharding<@mesh, [{"data"}, {}]>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w : tensor<8x4xf32>, tensor<4x1xf32> -> tensor<8x1xf32>
+    %1 = shardc.reduce sum %0 dims = [0, 1] : tensor<8x1xf32> -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
