@@ -17,10 +17,6 @@ config.environment["PATH"] = os.pathsep.join(
 config.substitutions += [
     ("%golden", os.path.join(config.test_source_root, "golden")),
     ("%examples", os.path.join(config.shardc_source, "examples")),
-    ("%data", os.path.join(config.shardc_source, "runtime", "data")),
+    ("%source", config.shardc_source),
     ("%python", config.python),
 ]
-
-# The GPU backends announce themselves by their library in the build.
-if os.path.exists(os.path.join(config.shardc_bin, "shardc-run")):
-    config.available_features.add("shardc-run")
