@@ -2,9 +2,6 @@
 
 #include "shardc/Pipelines/CommandLine.h"
 
-#include "shardc/Support/MeshSpec.h"
-#include "shardc/Support/Suggest.h"
-
 using namespace llvm;
 using namespace shardc;
 
@@ -33,15 +30,4 @@ CompileOptions CompileOptionsFlags::get() const {
   return options;
 }
 
-std::string CompileOptionsFlags::check() const {
-  std::string error;
-  if (!mesh.empty() && !parseMeshSpec(mesh, error))
-    return "--mesh: " + error;
-  if (target != "cpu")
-    return "--target: unknown target '" + target + "'" +
-           suggest(target, {"cpu"});
-  if (batchSize < 0)
-    return "--batch-size: expected 0 or more, found " +
-           std::to_string(batchSize);
-  return "";
-}
+std::string CompileOptionsFlags::check() const { return checkOptions(get()); }

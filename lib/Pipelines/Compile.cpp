@@ -16,6 +16,19 @@
 using namespace mlir;
 using namespace shardc;
 
+std::string shardc::checkOptions(const CompileOptions &options) {
+  std::string error;
+  if (!options.mesh.empty() && !parseMeshSpec(options.mesh, error))
+    return "--mesh: " + error;
+  if (options.target != "cpu")
+    return "--target: unknown target '" + options.target + "'" +
+           suggest(options.target, {"cpu"});
+  if (options.batchSize < 0)
+    return "--batch-size: expected 0 or more, found " +
+           std::to_string(options.batchSize);
+  return "";
+}
+
 /// The mesh that the options ask for, or else the module's, with every axis of
 /// size 1. Empty if there is none.
 static std::string getSingleDeviceMesh(ModuleOp module,
@@ -55,6 +68,11 @@ static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
                                    const CompileOptions &options, int last) {
   CompileResult result;
   llvm::raw_string_ostream os(result.diagnostics);
+  if (std::string error = checkOptions(options); !error.empty()) {
+    os << "error: " << error << '\n';
+    result.code = ExitCode::Usage;
+    return result;
+  }
   DialectRegistry registry;
   registerShardcDialects(registry);
   // One thread: modules are small, and starting a pool takes longer.

@@ -34,6 +34,11 @@ struct CompileOptions {
   bool singleDevice = false;
 };
 
+/// What is wrong with the options themselves: a mesh that cannot be read, an
+/// unknown target, a negative batch size. Empty if all is well; a compilation
+/// with such options ends with ExitCode::Usage.
+std::string checkOptions(const CompileOptions &options);
+
 /// What came of a compilation.
 struct CompileResult {
   ExitCode code = ExitCode::Ok;
