@@ -192,7 +192,10 @@ FactorAxes Propagation::getFactors(int index) const {
 
 SmallVector<AxisUse> Propagation::getOrigins(int op) const {
   SmallVector<DimUses, 4> resolved;
-  resolve(graph.ops[op], resolved);
+  if (graph.ops[op].kind == GraphOp::Compute)
+    resolve(graph.ops[op], resolved);
+  else
+    append_range(resolved, states[graph.ops[op].results[0]].dims);
   SmallVector<AxisUse> origins;
   for (const DimUses &uses : resolved)
     origins.append(uses.begin(), uses.end());

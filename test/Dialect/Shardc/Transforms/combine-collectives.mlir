@@ -1,0 +1,99 @@
+// RUN: shardc-opt %s --split-input-file --shardc-combine-collectives | FileCheck %s
+// RUN: shardc-opt %s --split-input-file --shardc-combine-collectives=bucket-bytes=32 | FileCheck %s --check-prefix=BUCKET
+
+shardc.mesh @mesh <["a" = 2, "b" = 2]>
+
+// One needs the other: they stay two.
+// CHECK-LABEL: func.func @dependent
+// CHECK: shardc.all_reduce
+// CHECK: shardc.exp
+// CHECK: shardc.all_reduce
+func.func @dependent(%x: tensor<4xf32>) -> tensor<4xf32> {
+  %0 = shardc.all_reduce sum %x over @mesh["a"] : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = shardc.exp %0 : tensor<4xf32>
+  %2 = shardc.all_reduce sum %1 over @mesh["a"] : (tensor<4xf32>) -> tensor<4xf32>
+  return %2 : tensor<4xf32>
+}
+
+// -----
+
+shardc.mesh @mesh <["a" = 2, "b" = 2]>
+
+// Independent ones become one, after the last operand; users move below.
+// CHECK-LABEL: func.func @independent
+// CHECK-SAME: %[[X:[^ ]*]]: tensor<4xf32>, %[[Y:[^ ]*]]: tensor<8xf32>
+// CHECK: %[[E:.*]] = shardc.exp %[[Y]]
+// CHECK: %[[R:.*]]:2 = shardc.all_reduce sum %[[X]], %[[E]] over @mesh["a"]
+// CHECK-SAME: shardc.cause = "x; y", shardc.part = #shardc.part<backward>
+// CHECK: shardc.tanh %[[R]]#0
+// CHECK: return %{{.*}}, %[[R]]#1
+// BUCKET-LABEL: func.func @independent
+// BUCKET: all_reduce sum %{{[^,]*}} over
+// BUCKET: all_reduce sum %{{[^,]*}} over
+func.func @independent(%x: tensor<4xf32>, %y: tensor<8xf32>) -> (tensor<4xf32>, tensor<8xf32>) {
+  %0 = shardc.all_reduce sum %x over @mesh["a"] {shardc.cause = "x", shardc.part = #shardc.part<forward>} : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = shardc.tanh %0 : tensor<4xf32>
+  %2 = shardc.exp %y : tensor<8xf32>
+  %3 = shardc.all_reduce sum %2 over @mesh["a"] {shardc.cause = "y", shardc.part = #shardc.part<backward>} : (tensor<8xf32>) -> tensor<8xf32>
+  return %1, %3 : tensor<4xf32>, tensor<8xf32>
+}
+
+// -----
+
+shardc.mesh @mesh <["a" = 2, "b" = 2]>
+
+// Other axes, another reduction, another kind: nothing in common.
+// CHECK-LABEL: func.func @different
+// CHECK-COUNT-2: shardc.all_reduce
+// CHECK: shardc.reduce_scatter
+func.func @different(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>, tensor<2xf32>) {
+  %0 = shardc.all_reduce sum %x over @mesh["a"] : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = shardc.all_reduce max %y over @mesh["a"] : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = shardc.reduce_scatter sum %y over @mesh["a"] dims = [0] : (tensor<4xf32>) -> tensor<2xf32>
+  return %0, %1, %2 : tensor<4xf32>, tensor<4xf32>, tensor<2xf32>
+}
+
+// -----
+
+shardc.mesh @mesh <["a" = 2, "b" = 2]>
+
+// Two pairs that need each other crosswise: one pair merges, the other cannot.
+// CHECK-LABEL: func.func @crosswise
+// CHECK-COUNT-3: over @mesh
+// CHECK-NOT: over @mesh
+func.func @crosswise(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, tensor<4xf32>) {
+  %0 = shardc.all_reduce sum %x over @mesh["a"] : (tensor<4xf32>) -> tensor<4xf32>
+  %1 = shardc.all_reduce sum %y over @mesh["b"] : (tensor<4xf32>) -> tensor<4xf32>
+  %2 = shardc.exp %0 : tensor<4xf32>
+  %3 = shardc.exp %1 : tensor<4xf32>
+  %4 = shardc.all_reduce sum %2 over @mesh["b"] : (tensor<4xf32>) -> tensor<4xf32>
+  %5 = shardc.all_reduce sum %3 over @mesh["a"] : (tensor<4xf32>) -> tensor<4xf32>
+  return %4, %5 : tensor<4xf32>, tensor<4xf32>
+}
+
+// -----
+
+shardc.mesh @mesh <["a" = 2, "b" = 2]>
+
+// A reduction of a reduction is one over both axes.
+// CHECK-LABEL: func.func @nested
+// CHECK: shardc.all_reduce sum %{{.*}} over @mesh["a", "b"]
+// CHECK-NOT: shardc.all_reduce
+func.func @nested(%x: tensor<256xf32>) -> tensor<256xf32> {
+  %0 = shardc.all_reduce sum %x over @mesh["b"] : (tensor<256xf32>) -> tensor<256xf32>
+  %1 = shardc.all_reduce sum %0 over @mesh["a"] : (tensor<256xf32>) -> tensor<256xf32>
+  return %1 : tensor<256xf32>
+}
+
+// -----
+
+shardc.mesh @mesh <["a" = 2, "b" = 2]>
+
+// Gathers keep the dimension of each tensor.
+// CHECK-LABEL: func.func @gathers
+// CHECK: shardc.all_gather %{{.*}}, %{{.*}} over @mesh["a"] dims = [0, 1]
+func.func @gathers(%x: tensor<4x2xf32>, %y: tensor<4x2xf32>) -> (tensor<8x2xf32>, tensor<4x4xf32>) {
+  %0 = shardc.all_gather %x over @mesh["a"] dims = [0] : (tensor<4x2xf32>) -> tensor<8x2xf32>
+  %1 = shardc.all_gather %y over @mesh["a"] dims = [1] : (tensor<4x2xf32>) -> tensor<4x4xf32>
+  return %0, %1 : tensor<8x2xf32>, tensor<4x4xf32>
+}
