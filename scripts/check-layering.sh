@@ -31,6 +31,7 @@ layer Analysis \
   'shardc/(Dialect/Shardc/Transforms|Conversion|Target|Pipelines)'
 layer Dialect/Shardc/Transforms 'shardc/(Conversion|Target|Pipelines)'
 layer Conversion 'shardc/(Dialect/Shardc/Transforms|Target|Pipelines)'
+layer Models 'shardc/(Dialect/Shardc/Transforms|Analysis|Conversion|Target|Pipelines)'
 layer Target 'shardc/(Dialect/Shardc/Transforms|Pipelines)'
 forbid 'the compiler includes the runtime' 'shardc-rt/' include lib
 forbid 'the runtime includes the compiler' 'mlir/|llvm/|shardc/' runtime

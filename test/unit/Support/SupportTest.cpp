@@ -1,0 +1,45 @@
+//===- SupportTest.cpp - Mesh texts and suggestions -----------------------===//
+
+#include "shardc/Support/MeshSpec.h"
+#include "shardc/Support/Suggest.h"
+
+#include "gtest/gtest.h"
+
+using namespace shardc;
+
+TEST(MeshSpec, ReadsAxesInOrder) {
+  std::string error;
+  std::optional<MeshSpec> mesh = parseMeshSpec("data=4, model=2", error);
+  ASSERT_TRUE(mesh) << error;
+  EXPECT_EQ(*mesh, (MeshSpec{{"data", 4}, {"model", 2}}));
+  EXPECT_EQ(toString(*mesh), "data=4,model=2");
+}
+
+TEST(MeshSpec, SaysWhatIsWrong) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"", "expected NAME=SIZE"},
+      {"4", "expected NAME=SIZE"},
+      {"data", "needs a size"},
+      {"data=4,", "expected NAME=SIZE"},
+      {"data=-1", "needs a size"},
+      {"data=4x", "needs a size"},
+      {"data=99999999999999999999", "needs a size"},
+      {"a=2,b=2,a=2", "given twice"},
+      {"a=46341,b=46341", "more than 2147483647"},
+  };
+  for (auto [text, expected] : cases) {
+    std::string error;
+    EXPECT_FALSE(parseMeshSpec(text, error)) << text;
+    EXPECT_NE(error.find(expected), std::string::npos) << error;
+  }
+}
+
+TEST(Suggest, NearestIsTheSmallestDistance) {
+  std::vector<std::string> names = {"import", "propagate", "partition"};
+  EXPECT_EQ(findNearest("partitoin", names), "partition");
+  EXPECT_EQ(findNearest("imprt", names), "import");
+  EXPECT_EQ(findNearest("codegen", names), "");
+  EXPECT_EQ(suggest("imprt", names), "; did you mean 'import'?");
+  EXPECT_EQ(suggest("codegen", names),
+            "; expected one of import, propagate, partition");
+}
