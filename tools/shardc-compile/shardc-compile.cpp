@@ -100,6 +100,8 @@ int main(int argc, char **argv) {
   llvm::InitLLVM initLLVM(argc, argv);
   CompileOptionsFlags flags(category);
   cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
   cl::ParseCommandLineOptions(argc, argv,
                               "Compiles a model to an executable plan\n");
 

@@ -77,6 +77,8 @@ static int fail(const std::string &message) {
 int main(int argc, char **argv) {
   llvm::InitLLVM initLLVM(argc, argv);
   cl::HideUnrelatedOptions(category);
+  cl::SetVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
   cl::ParseCommandLineOptions(
       argc, argv, "Writes the model file of a multi-layer perceptron\n");
 

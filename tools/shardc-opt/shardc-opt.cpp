@@ -46,9 +46,21 @@ static int readPhase(llvm::StringRef flag, const std::string &name) {
   return -2;
 }
 
+/// Hides the hundreds of flags that LLVM's own libraries have registered by now
+/// from --help; they still work. MLIR's come when the command line is parsed.
+static void hideOptionsOfLibraries() {
+  for (auto &entry : llvm::cl::getRegisteredOptions())
+    if (!llvm::is_contained(entry.second->Categories, &category) &&
+        entry.first() != "help" && entry.first() != "version")
+      entry.second->setHiddenFlag(llvm::cl::ReallyHidden);
+}
+
 int main(int argc, char **argv) {
   llvm::InitLLVM initLLVM(argc, argv);
   CompileOptionsFlags flags(category);
+  hideOptionsOfLibraries();
+  llvm::cl::SetVersionPrinter(
+      [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
   DialectRegistry registry;
   registerShardcDialects(registry);
   registerAllShardcPasses();
