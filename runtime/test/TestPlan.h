@@ -1,0 +1,26 @@
+//===- TestPlan.h - A small plan made by hand -------------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_TEST_TESTPLAN_H
+#define SHARDC_RT_TEST_TESTPLAN_H
+
+#include "plan_generated.h"
+
+#include <functional>
+#include <string>
+
+namespace shardc::rt::test {
+
+/// A plan over `devices` devices of one axis "d": x [12] sharded on d and a
+/// replicated parameter w [4], padded shards and all. A step computes
+/// y = 2x + coordinate, gathers y, reduces it over d into g [12], multiplies
+/// a [1,12] by [12,4] product into h, and updates w by a kernel. `edit` changes
+/// the plan's tables before it is written.
+std::string makePlan(int devices,
+                     const std::function<void(fb::PlanT &)> &edit = {});
+
+/// `plan` with its fingerprint made right.
+std::string withFingerprint(std::string plan);
+
+} // namespace shardc::rt::test
+
+#endif // SHARDC_RT_TEST_TESTPLAN_H
