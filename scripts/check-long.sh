@@ -1,7 +1,13 @@
 #!/usr/bin/env bash
-# Random models on random meshes against their unpartitioned programs:
-#   scripts/check-long.sh [COUNT [SEED]]     2000 cases by default
+# Random models and random annotations on random meshes against their
+# unpartitioned programs: scripts/check-long.sh [COUNT [SEED]], 2000 of each by
+# default.
 source "$(dirname "$0")/common.sh"
-build_shardc shardc-gen shardc-run
-PATH=$PWD/$build/bin:$PATH python3 scripts/check_reference.py --mode=random \
-  --count="${1:-2000}" --seed="${2:-$RANDOM}" --jobs="$(nproc)"
+build_shardc shardc-gen shardc-compile shardc-run
+case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
+export PATH=$bin:$PATH
+seed=${2:-$RANDOM}
+say "Seed $seed"
+python3 scripts/check_random.py --count="${1:-2000}" --seed="$seed" \
+  --jobs="$(nproc)"
+python3 scripts/check_annotations.py --count="${1:-2000}" --seed="$seed"

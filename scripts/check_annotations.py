@@ -19,7 +19,7 @@ import subprocess
 import sys
 import tempfile
 
-from check_reference import write_npz
+from check_random import write_npz
 
 
 class Model:
