@@ -13,12 +13,13 @@
 
 #include "CheckReference.h"
 
+#include "shardc-rt/Convert.h"
+
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
 
 using namespace shardc::run;
 using namespace shardc::rt;
@@ -57,25 +58,6 @@ absl::Status ReferenceCheck::step(const Batch &batch, const RunResult &result) {
   return absl::OkStatus();
 }
 
-/// Element `index` as a double; parameters are of floating-point type.
-static double valueOf(const HostArray &array, int64_t index) {
-  switch (array.dtype) {
-  case DType::F32:
-    return array.values<float>()[index];
-  case DType::F64:
-    return array.values<double>()[index];
-  case DType::BF16: {
-    uint32_t bits = static_cast<uint32_t>(array.values<uint16_t>()[index])
-                    << 16;
-    float value;
-    std::memcpy(&value, &bits, sizeof(value));
-    return value;
-  }
-  default:
-    return 0;
-  }
-}
-
 absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
   int64_t longest = std::max<int64_t>(1, tested.plan().batchSize);
   double scale = 0, largest = 0;
@@ -91,10 +73,14 @@ absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
       return actual.ok() ? expected.status() : actual.status();
     if (actual->data != expected->data)
       bitEqual = false;
+    actual = convert(*actual, DType::F64);
+    expected = convert(*expected, DType::F64);
+    if (!actual.ok() || !expected.ok())
+      return actual.ok() ? expected.status() : actual.status();
     for (int64_t i = 0; i < numElements(tensor.shape); ++i) {
-      double difference =
-          std::fabs(valueOf(*actual, i) - valueOf(*expected, i));
-      scale = std::max(scale, std::fabs(valueOf(*expected, i)));
+      double value = expected->values<double>()[i];
+      double difference = std::fabs(actual->values<double>()[i] - value);
+      scale = std::max(scale, std::fabs(value));
       if (!(difference <= largest)) {
         largest = difference;
         where = absl::StrCat(tensor.name, " element ", i);

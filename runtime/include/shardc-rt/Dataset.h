@@ -38,8 +38,9 @@ struct DatasetOptions {
 loadDataset(const std::string &spec, const DatasetOptions &options);
 
 /// Makes `dataset` fit the inputs and labels of `plan`: drops other arrays,
-/// converts f64 to f32 and between i32 and i64. InvalidArgument names the array
-/// and row: missing, another type or shape, not finite, a label out of range.
+/// converts between floating-point types and between i32 and i64.
+/// InvalidArgument names the array and row: missing, another type or shape, not
+/// finite, a label out of range.
 [[nodiscard]] absl::Status fitToPlan(const Plan &plan, Dataset &dataset);
 
 } // namespace shardc::rt

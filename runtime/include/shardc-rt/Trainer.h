@@ -82,7 +82,7 @@ void printHeader(const Plan &plan, int threads, std::ostream &out);
 [[nodiscard]] absl::Status loadParameters(Executor &executor,
                                           const std::string &path);
 
-/// Writes every parameter, as a global array, under its name.
+/// Writes every parameter, as a global array, under its name; bf16 as f32.
 [[nodiscard]] absl::Status saveParameters(const Executor &executor,
                                           const std::string &path);
 

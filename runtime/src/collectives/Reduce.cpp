@@ -3,6 +3,8 @@
 
 #include "collectives/Reduce.h"
 
+#include "shardc-rt/Convert.h"
+
 #include <algorithm>
 #include <cstring>
 
@@ -71,29 +73,13 @@ static void reduceTyped(Reduction reduction, absl::Span<const void *const> in,
   std::memcpy(out, result, elements * sizeof(T));
 }
 
-static float widen(uint16_t value) {
-  uint32_t bits = static_cast<uint32_t>(value) << 16;
-  float result;
-  std::memcpy(&result, &bits, sizeof(result));
-  return result;
-}
-
-/// Rounds to nearest even; NaN stays NaN.
-static uint16_t narrow(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  if (value != value)
-    return static_cast<uint16_t>((bits >> 16) | 0x40);
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
-}
-
 static void reduceBF16(Reduction reduction, absl::Span<const void *const> in,
                        int64_t offset, int64_t elements, void *out) {
   float result[maxReduceBlock], next[maxReduceBlock];
   auto load = [&](const void *source, float *values) {
     const uint16_t *from = static_cast<const uint16_t *>(source) + offset;
     for (int64_t i = 0; i < elements; ++i)
-      values[i] = widen(from[i]);
+      values[i] = fromBF16(from[i]);
   };
   load(in[0], result);
   for (const void *source : in.subspan(1)) {
@@ -101,7 +87,7 @@ static void reduceBF16(Reduction reduction, absl::Span<const void *const> in,
     combine(reduction, result, next, elements);
   }
   for (int64_t i = 0; i < elements; ++i)
-    static_cast<uint16_t *>(out)[i] = narrow(result[i]);
+    static_cast<uint16_t *>(out)[i] = toBF16(result[i]);
 }
 
 void shardc::rt::reduceBlock(DType dtype, Reduction reduction,

@@ -5,6 +5,7 @@
 
 #include "data/Random.h"
 #include "shardc-rt/Batches.h"
+#include "shardc-rt/Convert.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -12,7 +13,6 @@
 
 #include <cmath>
 #include <fstream>
-#include <limits>
 
 using namespace shardc::rt;
 
@@ -122,34 +122,6 @@ absl::StatusOr<Dataset> shardc::rt::loadDataset(const std::string &spec,
   return dataset;
 }
 
-/// Converts between types that differ in width only; leaves others alone.
-static absl::Status convert(DType to, const std::string &what,
-                            HostArray &array) {
-  HostArray converted(to, array.shape);
-  int64_t count = numElements(array.shape);
-  if (array.dtype == DType::F64 && to == DType::F32) {
-    for (int64_t i = 0; i < count; ++i)
-      converted.values<float>()[i] =
-          static_cast<float>(array.values<double>()[i]);
-  } else if (array.dtype == DType::I32 && to == DType::I64) {
-    for (int64_t i = 0; i < count; ++i)
-      converted.values<int64_t>()[i] = array.values<int32_t>()[i];
-  } else if (array.dtype == DType::I64 && to == DType::I32) {
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t value = array.values<int64_t>()[i];
-      if (value < std::numeric_limits<int32_t>::min() ||
-          value > std::numeric_limits<int32_t>::max())
-        return absl::InvalidArgumentError(absl::StrCat(
-            what, ": element ", i, " is ", value, ", which i32 cannot hold"));
-      converted.values<int32_t>()[i] = static_cast<int32_t>(value);
-    }
-  } else {
-    return absl::OkStatus();
-  }
-  array = std::move(converted);
-  return absl::OkStatus();
-}
-
 template <typename T>
 static absl::Status checkFinite(const HostArray &array, int64_t rowSize,
                                 const std::string &what) {
@@ -209,8 +181,17 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset) {
           names.empty() ? "no arrays" : absl::StrJoin(names, ", ")));
     }
     HostArray &array = found->second;
-    if (absl::Status status = convert(tensor.dtype, what, array); !status.ok())
-      return status;
+    // Floats to floats, integers to integers; anything else is an error below.
+    if (isFloat(array.dtype) == isFloat(tensor.dtype) &&
+        array.dtype != DType::Bool && tensor.dtype != DType::Bool) {
+      if (absl::Status status = checkValues(tensor, array, what); !status.ok())
+        return status;
+      absl::StatusOr<HostArray> converted = convert(array, tensor.dtype);
+      if (!converted.ok())
+        return absl::InvalidArgumentError(
+            absl::StrCat(what, ": ", converted.status().message()));
+      array = *std::move(converted);
+    }
     // All but the number of rows is the model's.
     std::vector<int64_t> expected = tensor.shape;
     if (!expected.empty() && !array.shape.empty())
@@ -221,8 +202,6 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset) {
                        ", but the model's ", toString(tensor.role), " is ",
                        describe(tensor.dtype, tensor.shape),
                        " (the rows of a batch first)"));
-    if (absl::Status status = checkValues(tensor, array, what); !status.ok())
-      return status;
     fitting.emplace(tensor.name, std::move(array));
   }
   dataset.arrays = std::move(fitting);

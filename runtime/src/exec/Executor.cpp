@@ -5,6 +5,7 @@
 
 #include "exec/PreparedProgram.h"
 #include "exec/Shards.h"
+#include "shardc-rt/Convert.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -301,10 +302,9 @@ absl::StatusOr<RunResult> Executor::run(absl::string_view name,
     if (!array.ok())
       return array.status();
     if (spec.name == "loss" && spec.shape.empty()) {
-      if (buffer.dtype == DType::F32)
-        result.loss = array->values<float>()[0];
-      else if (buffer.dtype == DType::F64)
-        result.loss = array->values<double>()[0];
+      if (absl::StatusOr<HostArray> loss = convert(*array, DType::F64);
+          loss.ok())
+        result.loss = loss->values<double>()[0];
     }
     result.results.emplace_back(spec.name, *std::move(array));
   }

@@ -10,7 +10,7 @@
 
 #include "shardc-rt/Initialize.h"
 
-#include "shardc-rt/HostArray.h"
+#include "shardc-rt/Convert.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -106,12 +106,6 @@ static double valueAt(const InitializerSpec &spec, uint64_t seed, uint64_t name,
     return spec.a + (spec.b - spec.a) * uniform;
   }
   return 0;
-}
-
-static uint16_t toBF16(float value) {
-  uint32_t bits;
-  std::memcpy(&bits, &value, sizeof(bits));
-  return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
 static void store(DType dtype, double value, void *out, int64_t index) {

@@ -3,6 +3,7 @@
 
 #include "shardc-rt/Trainer.h"
 
+#include "shardc-rt/Convert.h"
 #include "train/Format.h"
 #include "train/StepLog.h"
 
@@ -139,11 +140,16 @@ absl::StatusOr<Evaluation> shardc::rt::evaluate(Executor &executor,
     absl::StatusOr<RunResult> result = executor.run("evaluate", batch.views());
     if (!result.ok())
       return result.status();
-    if (!perExample)
+    absl::StatusOr<HostArray> losses = HostArray();
+    if (perExample)
+      losses = convert(*result->find("per_example_loss"), DType::F64);
+    else
       lossSum += result->loss * batchSize;
+    if (!losses.ok())
+      return losses.status();
     for (int64_t row = 0; row < batch.validRows; ++row) {
       if (perExample)
-        lossSum += result->find("per_example_loss")->values<float>()[row];
+        lossSum += losses->values<double>()[row];
       if (countsCorrect)
         evaluation.correct += result->find("correct")->values<int32_t>()[row];
     }
@@ -171,8 +177,10 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": parameter \"", tensor.name, "\" is missing; ",
                        describe(tensor.dtype, tensor.shape), " expected"));
-    if (absl::Status status =
-            executor.setTensor(tensor.name, found->second.view());
+    absl::StatusOr<HostArray> array = found->second;
+    if (isFloat(array->dtype) && isFloat(tensor.dtype))
+      array = convert(found->second, tensor.dtype);
+    if (absl::Status status = executor.setTensor(tensor.name, array->view());
         !status.ok())
       return absl::Status(status.code(),
                           absl::StrCat(path, ": ", status.message()));
@@ -187,6 +195,9 @@ absl::Status shardc::rt::saveParameters(const Executor &executor,
     if (tensor.role != Role::Parameter)
       continue;
     absl::StatusOr<HostArray> array = executor.getTensor(tensor.name);
+    // NumPy has no bf16; f32 holds it exactly.
+    if (array.ok() && array->dtype == DType::BF16)
+      array = convert(*array, DType::F32);
     if (!array.ok())
       return array.status();
     arrays.emplace(tensor.name, *std::move(array));
