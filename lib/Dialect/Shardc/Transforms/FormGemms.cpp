@@ -125,6 +125,13 @@ private:
   }
 };
 
+/// Erases what only the fused ops used: broadcast biases, the zeros of relu.
+void eraseDeadOps(Block &block) {
+  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
+    if (isOpTriviallyDead(&op))
+      op.erase();
+}
+
 struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
   void runOnOperation() override {
     SmallVector<DotGeneralOp> dots;
@@ -133,8 +140,11 @@ struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
       GemmFormer(dot).run();
     // Comparisons may now stand before what they read: restore the order.
     for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal())
-        mlir::sortTopologically(&function.getBody().front());
+      if (!function.isExternal()) {
+        Block &body = function.getBody().front();
+        mlir::sortTopologically(&body);
+        eraseDeadOps(body);
+      }
   }
 };
 

@@ -1,0 +1,42 @@
+// RUN: shardc-opt %s --split-input-file --shardc-form-gemms | FileCheck %s
+
+// A small product stays: a generated kernel is faster.
+
+// CHECK-LABEL: func.func @small
+// CHECK: shardc.dot_general
+// CHECK-NOT: shardc.gemm
+func.func @small(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>) -> tensor<8x8xf32> {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<8x16xf32>, tensor<16x8xf32> -> tensor<8x8xf32>
+  return %0 : tensor<8x8xf32>
+}
+
+// -----
+
+// Bias and relu become the epilogue, and nothing of them is left behind.
+
+// CHECK-LABEL: func.func @epilogue
+// CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x512xf32>, %[[B:.*]]: tensor<512xf32>
+// CHECK-NEXT: %[[Y:.*]] = shardc.gemm %[[X]], %[[W]], %[[B]] relu
+// CHECK-NEXT: return %[[Y]]
+func.func @epilogue(%x: tensor<256x512xf32>, %w: tensor<512x512xf32>, %b: tensor<512xf32>) -> tensor<256x512xf32> {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<256x512xf32>, tensor<512x512xf32> -> tensor<256x512xf32>
+  %1 = shardc.broadcast %b dims = [1] : tensor<512xf32> -> tensor<256x512xf32>
+  %2 = shardc.add %0, %1 : tensor<256x512xf32>
+  %3 = shardc.constant dense<0.0> : tensor<256x512xf32>
+  %4 = shardc.max %2, %3 : tensor<256x512xf32>
+  return %4 : tensor<256x512xf32>
+}
+
+// -----
+
+// The two products of the backward pass transpose by flag.
+
+// CHECK-LABEL: func.func @backward
+// CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[G:.*]]: tensor<256x384xf32>
+// CHECK: shardc.gemm %[[G]], %[[W]] transpose_rhs
+// CHECK: shardc.gemm %[[X]], %[[G]] transpose_lhs
+func.func @backward(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %g: tensor<256x384xf32>) -> (tensor<256x512xf32>, tensor<512x384xf32>) {
+  %0 = shardc.dot_general %g, %w contracting = [1] x [1] : tensor<256x384xf32>, tensor<512x384xf32> -> tensor<256x512xf32>
+  %1 = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+  return %0, %1 : tensor<256x512xf32>, tensor<512x384xf32>
+}

@@ -1,0 +1,68 @@
+// RUN: shardc-opt %s --split-input-file --shardc-fuse-kernels | FileCheck %s
+
+// No compute: no kernel.
+
+// CHECK-LABEL: func.func @nothing
+// CHECK-NOT: shardc.kernel
+func.func @nothing(%x: tensor<8xf32>) -> tensor<8xf32> {
+  return %x : tensor<8xf32>
+}
+
+// -----
+
+// A product, its bias and its activation are one kernel.
+
+// CHECK-LABEL: func.func @layer
+// CHECK: %[[Y:.*]] = shardc.kernel
+// CHECK: shardc.dot_general
+// CHECK: shardc.add
+// CHECK: shardc.tanh
+// CHECK: shardc.yield
+// CHECK-NOT: shardc.kernel
+// CHECK: return %[[Y]]
+func.func @layer(%x: tensor<8x16xf32>, %w: tensor<16x8xf32>, %b: tensor<8xf32>) -> tensor<8x8xf32> {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<8x16xf32>, tensor<16x8xf32> -> tensor<8x8xf32>
+  %1 = shardc.broadcast %b dims = [1] : tensor<8xf32> -> tensor<8x8xf32>
+  %2 = shardc.add %0, %1 : tensor<8x8xf32>
+  %3 = shardc.tanh %2 : tensor<8x8xf32>
+  return %3 : tensor<8x8xf32>
+}
+
+// -----
+
+// A softmax over rows is one kernel: its stages share a row.
+
+// CHECK-LABEL: func.func @softmax
+// CHECK: shardc.kernel
+// CHECK: shardc.reduce max
+// CHECK: shardc.reduce sum
+// CHECK-NOT: shardc.kernel
+// CHECK: return
+func.func @softmax(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
+  %0 = shardc.reduce max %x dims = [1] : tensor<8x16xf32> -> tensor<8xf32>
+  %1 = shardc.broadcast %0 dims = [0] : tensor<8xf32> -> tensor<8x16xf32>
+  %2 = shardc.sub %x, %1 : tensor<8x16xf32>
+  %3 = shardc.exp %2 : tensor<8x16xf32>
+  %4 = shardc.reduce sum %3 dims = [1] : tensor<8x16xf32> -> tensor<8xf32>
+  %5 = shardc.broadcast %4 dims = [0] : tensor<8xf32> -> tensor<8x16xf32>
+  %6 = shardc.div %3, %5 : tensor<8x16xf32>
+  return %6 : tensor<8x16xf32>
+}
+
+// -----
+
+// A collective stays outside and separates what is before from what is after.
+
+// CHECK-LABEL: func.func @collective
+// CHECK: %[[BEFORE:.*]] = shardc.kernel
+// CHECK: %[[SUM:.*]] = shardc.all_reduce sum %[[BEFORE]]
+// CHECK: shardc.kernel(%[[SUM]])
+module {
+  shardc.mesh @mesh <["d" = 2]>
+  func.func @collective(%x: tensor<8xf32>) -> tensor<8xf32> {
+    %0 = shardc.exp %x : tensor<8xf32>
+    %1 = shardc.all_reduce sum %0 over @mesh["d"] : (tensor<8xf32>) -> tensor<8xf32>
+    %2 = shardc.log %1 : tensor<8xf32>
+    return %2 : tensor<8xf32>
+  }
+}
