@@ -61,6 +61,10 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Mesh axis sizes, such as data=4,model=2");
   app.add_option("--rules", arguments.rules,
                  "Rules for logical axes, such as batch=data,hidden=model");
+  app.add_option("--target", arguments.target,
+                 "What to compile a model for: cpu (x86-64-v3)");
+  app.add_option("--shardc-dump-dir", arguments.dumpDir,
+                 "Write a model's IR after each phase into this directory");
   app.add_option("--device", arguments.device, "Kind of device: cpu")
       ->capture_default_str();
   app.add_option("--num-devices", arguments.numDevices,

@@ -13,6 +13,8 @@ struct Arguments {
   std::string input;
   std::string mesh;
   std::string rules;
+  std::string target;
+  std::string dumpDir;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;

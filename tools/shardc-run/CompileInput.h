@@ -12,6 +12,10 @@ struct CompileRequest {
   std::string path;
   std::string mesh;
   std::string rules;
+  /// Empty: the default.
+  std::string target;
+  /// Receives the IR after each phase; empty: none.
+  std::string dumpDir;
   int64_t batchSize = 0;
   /// Compile for one device: the unpartitioned program.
   bool singleDevice = false;

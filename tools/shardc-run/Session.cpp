@@ -87,6 +87,7 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
   } else {
     CompileOutcome outcome =
         compileInput({arguments.input, arguments.mesh, arguments.rules,
+                      arguments.target, singleDevice ? "" : arguments.dumpDir,
                       arguments.batchSize, singleDevice});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
@@ -125,6 +126,10 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     arguments.input, ", which is compiled for ",
                                     plan.mesh.toString(),
                                     "; compile the model again"));
+    if (!arguments.target.empty() || !arguments.dumpDir.empty())
+      return report(1, absl::StrCat("--target and --shardc-dump-dir are for "
+                                    "models; ",
+                                    arguments.input, " is compiled"));
     if (!arguments.rules.empty())
       return report(1, absl::StrCat("--rules cannot change ", arguments.input,
                                     ", which is compiled; compile the model "

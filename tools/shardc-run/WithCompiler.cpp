@@ -11,6 +11,9 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   CompileOptions options;
   options.mesh = request.mesh;
   options.rules = request.rules;
+  if (!request.target.empty())
+    options.target = request.target;
+  options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
   options.singleDevice = request.singleDevice;
   CompileResult result = compileFile(request.path, options);
