@@ -1,0 +1,274 @@
+//===- KernelsTest.cpp - Generated kernels against plain loops
+//-------------===//
+//
+// Each case writes a kernel as text, compiles and links it as a plan would,
+// loads it and compares with what plain C++ computes in double precision, over
+// sizes that are 1, odd, and not multiples of a vector.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Pipelines/Phases.h"
+#include "shardc/Target/CPU/CompileKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/Error.h"
+
+#include <cmath>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace {
+
+using Function = void (*)(void *const *, const int64_t *, int64_t, int64_t);
+
+/// The one kernel of a module, compiled and loaded.
+class Kernel {
+public:
+  explicit Kernel(const std::string &signature, const std::string &body) {
+    DialectRegistry registry;
+    shardc::registerShardcDialects(registry);
+    registry.insert<scf::SCFDialect, arith::ArithDialect, math::MathDialect,
+                    vector::VectorDialect, cf::ControlFlowDialect>();
+    MLIRContext context(registry);
+    context.loadAllAvailableDialects();
+    std::string text = "module { shardc.mesh @mesh <[\"d\" = 1]>\n"
+                       "func.func @train_step" +
+                       signature + " {\n" + body + "}}\n";
+    OwningOpRef<ModuleOp> module =
+        parseSourceString<ModuleOp>(text, ParserConfig(&context));
+    if (!module || failed(shardc::lowerKernels(*module))) {
+      ADD_FAILURE() << text;
+      return;
+    }
+    module->walk([&](shardc::KernelOp op) {
+      name = op->getAttrOfType<StringAttr>("shardc.symbol").str();
+      extent = op->getAttrOfType<IntegerAttr>("shardc.extent").getInt();
+    });
+    llvm::Expected<std::string> object = shardc::compileKernels(*module);
+    if (!object) {
+      ADD_FAILURE() << llvm::toString(object.takeError());
+      return;
+    }
+    file = memfd_create("kernel", MFD_CLOEXEC);
+    if (write(file, object->data(), object->size()) !=
+        static_cast<ssize_t>(object->size()))
+      return;
+    handle = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
+                    RTLD_NOW | RTLD_LOCAL);
+    if (handle)
+      function = reinterpret_cast<Function>(dlsym(handle, name.c_str()));
+    EXPECT_NE(function, nullptr);
+  }
+  ~Kernel() {
+    if (handle)
+      dlclose(handle);
+    close(file);
+  }
+
+  void run(std::vector<void *> buffers) {
+    int64_t context[] = {0, 0};
+    if (!function)
+      return;
+    // Piece by piece: the iterations are independent.
+    for (int64_t i = 0; i < extent; ++i)
+      function(buffers.data(), context, i, i + 1);
+  }
+
+private:
+  std::string name;
+  int64_t extent = 0;
+  int file = -1;
+  void *handle = nullptr;
+  Function function = nullptr;
+};
+
+std::string tensor(std::vector<int64_t> shape) {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + "f32>";
+}
+
+std::vector<float> randomValues(int64_t count, unsigned seed) {
+  std::mt19937 random(seed);
+  std::uniform_real_distribution<float> distribution(-2, 2);
+  std::vector<float> values(count);
+  for (float &value : values)
+    value = distribution(random);
+  return values;
+}
+
+/// A kernel from `inputs` to one result, around one op written with %a0, %a1...
+Kernel makeKernel(std::vector<std::string> inputs, const std::string &result,
+                  const std::string &op) {
+  std::string signature = "(", operands, types, arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::string comma = i ? ", " : "", number = std::to_string(i);
+    signature += comma + "%x" + number + ": " + inputs[i];
+    operands += comma + "%x" + number;
+    types += comma + inputs[i];
+    arguments += comma + "%a" + number + ": " + inputs[i];
+  }
+  return Kernel(signature + ") -> " + result,
+                "%k = shardc.kernel(" + operands + ") : (" + types + ") -> " +
+                    result + " {\n^bb0(" + arguments + "):\n" + op +
+                    "shardc.yield %r : " + result +
+                    "\n}\nreturn %k : " + result + "\n");
+}
+
+const int64_t sizes[] = {1, 2, 7, 8, 9, 13, 16, 33, 100};
+
+TEST(KernelsTest, Reductions) {
+  for (int64_t rows : sizes)
+    for (int64_t columns : sizes)
+      for (bool isMax : {false, true})
+        for (int kept : {-1, 0, 1}) { // the dimension that stays, if any
+          std::vector<int64_t> outShape;
+          std::string dims = "[0, 1]";
+          if (kept == 0) {
+            outShape = {rows};
+            dims = "[1]";
+          } else if (kept == 1) {
+            outShape = {columns};
+            dims = "[0]";
+          }
+          std::string in = tensor({rows, columns}), out = tensor(outShape);
+          Kernel kernel = makeKernel(
+              {in}, out,
+              "%r = shardc.reduce " + std::string(isMax ? "max" : "sum") +
+                  " %a0 dims = " + dims + " : " + in + " -> " + out + "\n");
+          std::vector<float> values = randomValues(rows * columns, 1);
+          std::vector<float> result(outShape.empty() ? 1 : outShape[0], 99.0f);
+          kernel.run({values.data(), result.data()});
+          for (size_t i = 0; i < result.size(); ++i) {
+            double expected = isMax ? -1e30 : 0;
+            for (int64_t r = 0; r < rows; ++r)
+              for (int64_t c = 0; c < columns; ++c) {
+                if ((kept == 0 && r != int64_t(i)) ||
+                    (kept == 1 && c != int64_t(i)))
+                  continue;
+                double value = values[r * columns + c];
+                expected = isMax ? std::max(expected, value) : expected + value;
+              }
+            ASSERT_NEAR(result[i], expected, 1e-6 * rows * columns)
+                << rows << "x" << columns << " kept " << kept;
+          }
+        }
+}
+
+TEST(KernelsTest, Products) {
+  for (int64_t m : {1, 5, 6, 17})
+    for (int64_t n : {1, 7, 8, 16, 35})
+      for (int64_t k : {1, 4, 33})
+        for (int form = 0; form < 3; ++form) { // a·b, a·bᵀ, aᵀ·b
+          bool lhsFirst = form == 2, rhsLast = form == 1;
+          std::string a = lhsFirst ? tensor({k, m}) : tensor({m, k});
+          std::string b = rhsLast ? tensor({n, k}) : tensor({k, n});
+          std::string c = tensor({m, n});
+          Kernel kernel = makeKernel(
+              {a, b, tensor({n})}, c,
+              "%0 = shardc.dot_general %a0, %a1 contracting = [" +
+                  std::string(lhsFirst ? "0" : "1") + "] x [" +
+                  (rhsLast ? "1" : "0") + "] : " + a + ", " + b + " -> " + c +
+                  "\n%1 = shardc.broadcast %a2 dims = [1] : " + tensor({n}) +
+                  " -> " + c + "\n%r = shardc.add %0, %1 : " + c + "\n");
+          std::vector<float> left = randomValues(m * k, 2);
+          std::vector<float> right = randomValues(k * n, 3);
+          std::vector<float> bias = randomValues(n, 4), result(m * n, 99.0f);
+          kernel.run({left.data(), right.data(), bias.data(), result.data()});
+          for (int64_t i = 0; i < m; ++i)
+            for (int64_t j = 0; j < n; ++j) {
+              double expected = bias[j];
+              for (int64_t l = 0; l < k; ++l)
+                expected +=
+                    double(lhsFirst ? left[l * m + i] : left[i * k + l]) *
+                    (rhsLast ? right[j * k + l] : right[l * n + j]);
+              ASSERT_NEAR(result[i * n + j], expected, 1e-5 * k)
+                  << m << "x" << n << "x" << k << " form " << form;
+            }
+        }
+}
+
+struct Unary {
+  const char *name;
+  double (*function)(double);
+  float low, high;
+  /// Units in the last place of f32 that the result may be off.
+  double ulps;
+};
+
+class UnaryTest : public testing::TestWithParam<Unary> {};
+
+TEST_P(UnaryTest, IsAccurate) {
+  constexpr int64_t count = 20011; // a tail after the vectors
+  Unary unary = GetParam();
+  std::string type = tensor({count});
+  Kernel kernel = makeKernel({type}, type,
+                             "%r = shardc." + std::string(unary.name) +
+                                 " %a0 : " + type + "\n");
+  std::vector<float> values(count), result(count);
+  for (int64_t i = 0; i < count; ++i)
+    values[i] = unary.low + (unary.high - unary.low) * i / (count - 1);
+  kernel.run({values.data(), result.data()});
+  double worst = 0;
+  for (int64_t i = 0; i < count; ++i) {
+    double expected = unary.function(values[i]);
+    float nearest = static_cast<float>(expected);
+    if (std::isinf(nearest)) {
+      ASSERT_EQ(result[i], nearest) << values[i];
+      continue;
+    }
+    // Near zero the unit is that of 2^-126.
+    double unit =
+        std::fmax(std::nextafter(std::fabs(nearest),
+                                 std::numeric_limits<float>::infinity()) -
+                      std::fabs(nearest),
+                  std::numeric_limits<float>::denorm_min());
+    if (std::fabs(nearest) < 1.2e-38)
+      unit = 1.2e-38;
+    worst = std::fmax(worst, std::fabs(result[i] - expected) / unit);
+  }
+  EXPECT_LE(worst, unary.ulps);
+  RecordProperty("worst_ulps", std::to_string(worst));
+}
+
+double sign(double x) { return x > 0 ? 1 : x < 0 ? -1 : 0; }
+double negate(double x) { return -x; }
+double reciprocalRoot(double x) { return 1 / std::sqrt(x); }
+
+INSTANTIATE_TEST_SUITE_P(
+    All, UnaryTest,
+    testing::Values(Unary{"exp", std::exp, -100, 90, 1},
+                    Unary{"expm1", std::expm1, -20, 80, 1.5},
+                    Unary{"log", std::log, 1e-6f, 1e4f, 1},
+                    Unary{"log1p", std::log1p, -0.99f, 1e4f, 1.5},
+                    Unary{"tanh", std::tanh, -20, 20, 2},
+                    Unary{"erf", std::erf, -6, 6, 2.5},
+                    Unary{"sin", std::sin, -30, 30, 1},
+                    Unary{"cos", std::cos, -30, 30, 1},
+                    Unary{"sqrt", std::sqrt, 0, 100, 0.5},
+                    Unary{"rsqrt", reciprocalRoot, 1e-3f, 100, 1.5},
+                    Unary{"abs", std::fabs, -3, 3, 0},
+                    Unary{"neg", negate, -3, 3, 0},
+                    Unary{"sign", sign, -3, 3, 0}),
+    [](const testing::TestParamInfo<Unary> &info) {
+      return std::string(info.param.name);
+    });
+
+} // namespace
