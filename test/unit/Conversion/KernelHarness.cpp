@@ -1,0 +1,279 @@
+//===- KernelHarness.cpp - Compile, load and call one kernel --------------===//
+
+#include "KernelHarness.h"
+
+#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Target/CPU/CompileKernels.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/SCF/IR/SCF.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstring>
+#include <dlfcn.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+using namespace mlir;
+
+namespace shardc {
+
+KernelHarness::KernelHarness(const std::string &body) {
+  context.loadDialect<ShardcDialect, func::FuncDialect, LLVM::LLVMDialect,
+                      scf::SCFDialect, arith::ArithDialect, math::MathDialect,
+                      vector::VectorDialect, cf::ControlFlowDialect>();
+  // Operands come from a call of nothing: the kernel is alone in its function.
+  std::string types = body.substr(1, body.find(')') - 1);
+  std::string arguments, names;
+  size_t number = 0;
+  for (size_t start = 0; start < types.size();) {
+    size_t end = types.find(">", start);
+    if (end == std::string::npos)
+      break;
+    std::string type = types.substr(start, end + 1 - start);
+    type = type.substr(type.find_first_not_of(", "));
+    std::string name = "%a" + std::to_string(number++);
+    arguments += (arguments.empty() ? "" : ", ") + name + ": " + type;
+    names += (names.empty() ? "" : ", ") + name;
+    start = end + 1;
+  }
+  std::string source = "module {\n  shardc.mesh @mesh <[\"x\" = 2, \"y\" = "
+                       "3]>\n  func.func @f(" +
+                       arguments + ") {\n    %r:RESULTS = shardc.kernel(" +
+                       names + ") : " + body + "\n    return\n  }\n}\n";
+  size_t arrow = body.find("->");
+  std::string results = body.substr(arrow, body.find('{') - arrow);
+  size_t count = 0;
+  for (size_t at = results.find("tensor<"); at != std::string::npos;
+       at = results.find("tensor<", at + 1))
+    ++count;
+  source.replace(source.find("RESULTS"), 7, std::to_string(count));
+
+  module = parseSourceString<ModuleOp>(source, &context);
+  if (!module) {
+    ADD_FAILURE() << "cannot parse:\n" << source;
+    return;
+  }
+  module->walk([&](KernelOp op) { kernel = op; });
+  if (failed(lowerKernels(*module))) {
+    ADD_FAILURE() << "cannot lower:\n" << source;
+    return;
+  }
+  EXPECT_TRUE(succeeded(verify(*module)));
+  llvm::Expected<std::string> code = compileKernels(*module);
+  if (!code) {
+    ADD_FAILURE() << llvm::toString(code.takeError());
+    return;
+  }
+  int file = memfd_create("kernels", 0);
+  if (write(file, code->data(), code->size()) != ssize_t(code->size()))
+    ADD_FAILURE() << "short write";
+  library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
+                   RTLD_NOW | RTLD_LOCAL);
+  close(file);
+  if (!library) {
+    ADD_FAILURE() << dlerror();
+    return;
+  }
+  auto symbol = kernel->getAttrOfType<StringAttr>("shardc.symbol");
+  entry = reinterpret_cast<decltype(entry)>(
+      dlsym(library, symbol.getValue().str().c_str()));
+  EXPECT_NE(entry, nullptr) << symbol.getValue().str();
+  extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent").getInt();
+}
+
+KernelHarness::~KernelHarness() {
+  if (library)
+    dlclose(library);
+}
+
+std::vector<RankedTensorType> KernelHarness::getOperandTypes() {
+  std::vector<RankedTensorType> types;
+  for (Type type : kernel.getOperandTypes())
+    types.push_back(cast<RankedTensorType>(type));
+  return types;
+}
+
+std::vector<TestTensor> KernelHarness::makeOperands(std::mt19937 &random) {
+  std::vector<TestTensor> operands;
+  for (RankedTensorType type : getOperandTypes()) {
+    TestTensor tensor{{type.getShape().begin(), type.getShape().end()}, {}};
+    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+      double value = std::uniform_real_distribution<double>(-2, 2)(random);
+      Type element = type.getElementType();
+      if (element.isInteger(1))
+        value = value > 0;
+      else if (isa<IntegerType>(element))
+        value = std::floor(4 * value);
+      else if (element.isBF16())
+        value = std::floor(32 * value) / 32;
+      else
+        value = float(value);
+      tensor.data.push_back(value);
+    }
+    operands.push_back(std::move(tensor));
+  }
+  return operands;
+}
+
+/// An element's bytes in memory form.
+static void storeElement(Type type, double value, char *to) {
+  auto put = [&](auto typed) { std::memcpy(to, &typed, sizeof(typed)); };
+  if (type.isF32()) {
+    put(float(value));
+  } else if (type.isF64()) {
+    put(value);
+  } else if (type.isInteger(32)) {
+    put(int32_t(value));
+  } else if (type.isInteger(64)) {
+    put(int64_t(value));
+  } else if (type.isBF16()) {
+    float wide = value;
+    uint32_t bits;
+    std::memcpy(&bits, &wide, 4);
+    put(uint16_t(bits >> 16));
+  } else {
+    put(uint8_t(value != 0));
+  }
+}
+
+static double loadElement(Type type, const char *from) {
+  auto get = [&](auto typed) {
+    std::memcpy(&typed, from, sizeof(typed));
+    return double(typed);
+  };
+  if (type.isF32())
+    return get(float());
+  if (type.isF64())
+    return get(double());
+  if (type.isInteger(32))
+    return get(int32_t());
+  if (type.isInteger(64))
+    return get(int64_t());
+  if (type.isBF16()) {
+    uint16_t half;
+    std::memcpy(&half, from, 2);
+    uint32_t bits = uint32_t(half) << 16;
+    float wide;
+    std::memcpy(&wide, &bits, 4);
+    return wide;
+  }
+  return get(uint8_t());
+}
+
+std::vector<TestTensor>
+KernelHarness::run(const std::vector<TestTensor> &operands, int64_t piece,
+                   int64_t x, int64_t y) {
+  // Buffers of exactly their size between guards that must stay as they are.
+  constexpr size_t guard = 64;
+  constexpr char fill = 0x5a;
+  std::vector<std::vector<char>> buffers;
+  std::vector<RankedTensorType> types = getOperandTypes();
+  for (Type type : kernel.getResultTypes())
+    types.push_back(cast<RankedTensorType>(type));
+  auto getSize = [](RankedTensorType type) {
+    return size_t((type.getElementTypeBitWidth() + 7) / 8);
+  };
+  for (size_t i = 0; i < types.size(); ++i) {
+    size_t size = getSize(types[i]);
+    buffers.emplace_back(2 * guard + types[i].getNumElements() * size, fill);
+    if (i < operands.size())
+      for (int64_t e = 0; e < types[i].getNumElements(); ++e)
+        storeElement(types[i].getElementType(), operands[i].data[e],
+                     &buffers[i][guard + e * size]);
+  }
+  std::vector<void *> pointers;
+  for (auto &buffer : buffers)
+    pointers.push_back(buffer.data() + guard);
+  int64_t context[] = {x, y, /*seed=*/42};
+  if (piece == 0)
+    piece = extent;
+  for (int64_t begin = 0; begin < extent; begin += piece)
+    entry(pointers.data(), context, begin, std::min(begin + piece, extent));
+  std::vector<TestTensor> results;
+  for (size_t i = 0; i < types.size(); ++i) {
+    for (size_t byte = 0; byte < guard; ++byte) {
+      EXPECT_EQ(buffers[i][byte], fill) << "before buffer " << i;
+      EXPECT_EQ(buffers[i][buffers[i].size() - 1 - byte], fill)
+          << "behind buffer " << i;
+    }
+    if (i < operands.size())
+      continue;
+    TestTensor tensor{{types[i].getShape().begin(), types[i].getShape().end()},
+                      {}};
+    for (int64_t e = 0; e < types[i].getNumElements(); ++e)
+      tensor.data.push_back(
+          loadElement(types[i].getElementType(),
+                      &buffers[i][guard + e * getSize(types[i])]));
+    results.push_back(std::move(tensor));
+  }
+  return results;
+}
+
+std::vector<TestTensor>
+KernelHarness::interpret(const std::vector<TestTensor> &operands, int64_t x,
+                         int64_t y) {
+  llvm::DenseMap<Value, TestTensor> values;
+  Block &body = kernel.getBody().front();
+  for (auto [argument, tensor] : llvm::zip(body.getArguments(), operands))
+    values[argument] = tensor;
+  for (Operation &op : body.without_terminator()) {
+    std::vector<TestTensor> inputs;
+    for (Value operand : op.getOperands())
+      inputs.push_back(values[operand]);
+    values[op.getResult(0)] = interpretOp(&op, std::move(inputs), x, y);
+  }
+  std::vector<TestTensor> results;
+  for (Value value : body.getTerminator()->getOperands())
+    results.push_back(values[value]);
+  return results;
+}
+
+void expectKernelMatches(const std::string &body, double tolerance,
+                         unsigned seed) {
+  SCOPED_TRACE(body);
+  KernelHarness harness(body);
+  if (!harness.isReady())
+    return;
+  std::mt19937 random(seed);
+  std::vector<TestTensor> operands = harness.makeOperands(random);
+  for (int64_t x = 0; x < 2; ++x) {
+    int64_t y = 2 * x;
+    std::vector<TestTensor> actual = harness.run(operands, 0, x, y);
+    std::vector<TestTensor> expected = harness.interpret(operands, x, y);
+    ASSERT_EQ(actual.size(), expected.size());
+    for (size_t i = 0; i < actual.size(); ++i) {
+      double largest = 1e-30;
+      for (double value : expected[i].data)
+        if (std::isfinite(value))
+          largest = std::max(largest, std::abs(value));
+      ASSERT_EQ(actual[i].data.size(), expected[i].data.size());
+      for (size_t e = 0; e < actual[i].data.size(); ++e) {
+        // NaN marks what an op leaves undefined.
+        if (std::isnan(expected[i].data[e]))
+          continue;
+        ASSERT_NEAR(actual[i].data[e], expected[i].data[e], tolerance * largest)
+            << "result " << i << " element " << e << " device " << x;
+      }
+    }
+    for (int64_t piece : {1, 2, 3}) {
+      std::vector<TestTensor> divided = harness.run(operands, piece, x, y);
+      for (size_t i = 0; i < actual.size(); ++i)
+        for (size_t e = 0; e < actual[i].data.size(); ++e)
+          ASSERT_EQ(std::memcmp(&divided[i].data[e], &actual[i].data[e], 8), 0)
+              << "result " << i << " element " << e << " in pieces of "
+              << piece;
+    }
+  }
+}
+
+} // namespace shardc

@@ -1,0 +1,74 @@
+//===- KernelHarness.h - Runs one kernel natively and by the book *- C++
+//-*-===//
+//
+// Compiles a module with one shardc.kernel to a shared object and calls it, and
+// computes the same by interpreting the body op by op in f64.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TEST_UNIT_CONVERSION_KERNELHARNESS_H
+#define SHARDC_TEST_UNIT_CONVERSION_KERNELHARNESS_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+
+#include <random>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// A dense row-major tensor; every element type fits f64 in these tests.
+struct TestTensor {
+  std::vector<int64_t> shape;
+  std::vector<double> data;
+};
+
+/// One kernel, native.
+class KernelHarness {
+public:
+  /// `body` is a kernel's region after its operand list, for a mesh
+  /// <["x" = 2, "y" = 3]>: "(types) -> types { ^bb0(...): ... }".
+  explicit KernelHarness(const std::string &body);
+  ~KernelHarness();
+
+  /// Whether compilation and loading worked; failures are reported by gtest.
+  bool isReady() const { return entry != nullptr; }
+  int64_t getExtent() const { return extent; }
+  std::vector<mlir::RankedTensorType> getOperandTypes();
+
+  /// Runs the kernel in pieces of `piece` iterations (0: all at once) for the
+  /// device at (x, y).
+  std::vector<TestTensor> run(const std::vector<TestTensor> &operands,
+                              int64_t piece = 0, int64_t x = 0, int64_t y = 0);
+  /// The same by interpretation.
+  std::vector<TestTensor> interpret(const std::vector<TestTensor> &operands,
+                                    int64_t x = 0, int64_t y = 0);
+  /// Operands drawn from `random`: floats in [-2, 2), small integers, bools.
+  std::vector<TestTensor> makeOperands(std::mt19937 &random);
+
+private:
+  mlir::MLIRContext context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+  KernelOp kernel;
+  void *library = nullptr;
+  void (*entry)(void *const *, const int64_t *, int64_t, int64_t) = nullptr;
+  int64_t extent = 0;
+};
+
+/// Interprets one op on known operands; `indices` are the device's coordinates
+/// on x and y.
+TestTensor interpretOp(mlir::Operation *op, std::vector<TestTensor> operands,
+                       int64_t x, int64_t y);
+
+/// Expects the kernel to compute what interpretation does, to `tolerance`
+/// relative to the largest element, and the same bits in any division.
+void expectKernelMatches(const std::string &body, double tolerance = 1e-5,
+                         unsigned seed = 1);
+
+} // namespace shardc
+
+#endif // SHARDC_TEST_UNIT_CONVERSION_KERNELHARNESS_H
