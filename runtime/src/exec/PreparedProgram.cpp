@@ -125,8 +125,14 @@ PreparedProgram::prepare(const DeviceSet &devices, const ProgramSpec &spec,
   return prepared;
 }
 
-void PreparedProgram::runTile(const Step &step, int64_t device,
-                              int64_t tile) const {
+void PreparedProgram::note(const absl::Status &status) {
+  if (status.ok())
+    return;
+  std::lock_guard<std::mutex> lock(errorMutex);
+  error.Update(status);
+}
+
+void PreparedProgram::runTile(const Step &step, int64_t device, int64_t tile) {
   void *const *table = step.table.data() + device * step.operands;
   switch (step.kind) {
   case Step::Kind::Launch:
@@ -135,8 +141,8 @@ void PreparedProgram::runTile(const Step &step, int64_t device,
                 std::min(step.extent, (tile + 1) * step.tileSize));
     break;
   case Step::Kind::Gemm:
-    step.gemm->run(table[0], table[1], step.hasBias ? table[3] : nullptr,
-                   table[2], tile);
+    note(step.gemm->run(table[0], table[1], step.hasBias ? table[3] : nullptr,
+                        table[2], tile));
     break;
   case Step::Kind::Copy:
     std::memmove(table[1], table[0], step.bytes);
@@ -146,7 +152,7 @@ void PreparedProgram::runTile(const Step &step, int64_t device,
   }
 }
 
-void PreparedProgram::runWhole(const Step &step, int64_t device) const {
+void PreparedProgram::runWhole(const Step &step, int64_t device) {
   if (step.kind == Step::Kind::Launch) {
     if (step.extent > 0)
       step.kernel(step.table.data() + device * step.operands,
@@ -163,10 +169,7 @@ void PreparedProgram::runCollective(const Step &step, int worker, int workers) {
   int64_t begin = tasks * worker / workers;
   int64_t end = tasks * (worker + 1) / workers;
   for (int64_t task = begin; task < end; ++task)
-    if (absl::Status status = step.collective->runTask(task); !status.ok()) {
-      std::lock_guard<std::mutex> lock(errorMutex);
-      error.Update(status);
-    }
+    note(step.collective->runTask(task));
 }
 
 void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
@@ -194,8 +197,13 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
       int64_t tiles = step.numTiles(), tasks = tiles * devices.size();
       for (int64_t task = worker; task < tasks; task += workers)
         runTile(step, task / tiles, task % tiles);
-      pool.barrier();
       ++index;
+      // Steps of one task are all worker 0's: nobody waits between them.
+      bool isAlone = tasks <= 1 && index < steps.size() &&
+                     steps[index].kind != Step::Kind::Collective &&
+                     steps[index].numTiles() * devices.size() <= 1;
+      if (!isAlone)
+        pool.barrier();
       continue;
     }
     // A run of local steps, device after device: what one leaves in the cache

@@ -53,7 +53,7 @@ public:
   /// `counters` is written by worker 0 only.
   void run(int worker, WorkerPool &pool, Counters &counters);
 
-  /// The first error of a collective in the last run.
+  /// The first error of a step in the last run.
   absl::Status takeError();
 
 private:
@@ -83,9 +83,10 @@ private:
   void *address(int64_t device, uint32_t buffer) const;
   void bind(Step &step, const std::vector<uint32_t> &buffers) const;
 
-  void runTile(const Step &step, int64_t device, int64_t tile) const;
-  void runWhole(const Step &step, int64_t device) const;
+  void runTile(const Step &step, int64_t device, int64_t tile);
+  void runWhole(const Step &step, int64_t device);
   void runCollective(const Step &step, int worker, int workers);
+  void note(const absl::Status &status);
 
   const DeviceSet &devices;
   const ProgramSpec *program;

@@ -3,7 +3,7 @@
 
 #include "backends/cpu/Gemm.h"
 
-#include "absl/strings/str_cat.h"
+#include "backends/cpu/MatmulPrimitive.h"
 
 #include <algorithm>
 #include <cstring>
@@ -58,63 +58,108 @@ Tile tileOf(const GemmCommand &gemm, const Tiling &tiling, int64_t index) {
   return tile;
 }
 
-/// f32 products through dnnl_sgemm, with the epilogue over the tile while it is
-/// in the cache.
-class Sgemm : public PreparedGemm {
+/// What both ways of computing a product share.
+class TiledGemm : public PreparedGemm {
 public:
-  explicit Sgemm(const GemmCommand &gemm) : gemm(gemm), tiling(gemm) {}
+  explicit TiledGemm(const GemmCommand &gemm) : gemm(gemm), tiling(gemm) {}
 
   int64_t numTiles() const override {
-    return gemm.batch * tiling.tilesPerMatrix;
+    return gemm.m == 0 || gemm.n == 0 ? 0 : gemm.batch * tiling.tilesPerMatrix;
   }
 
-  void run(const void *a, const void *b, const void *bias, void *c,
-           int64_t index) const override {
+protected:
+  GemmCommand gemm;
+  Tiling tiling;
+};
+
+/// Plain f32 products.
+class Sgemm : public TiledGemm {
+public:
+  using TiledGemm::TiledGemm;
+
+  absl::Status run(const void *a, const void *b, const void *, void *c,
+                   int64_t index) const override {
     Tile tile = tileOf(gemm, tiling, index);
     float *result = static_cast<float *>(c) + tile.c;
-    if (tile.m == 0 || tile.n == 0)
-      return;
-    if (gemm.k > 0)
-      dnnl_sgemm(gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N',
-                 tile.m, tile.n, gemm.k, 1.0f,
-                 static_cast<const float *>(a) + tile.a,
-                 gemm.transposeA ? gemm.m : gemm.k,
-                 static_cast<const float *>(b) + tile.b,
-                 gemm.transposeB ? gemm.k : gemm.n,
-                 gemm.accumulate ? 1.0f : 0.0f, result, gemm.n);
-    else if (!gemm.accumulate)
+    if (gemm.k > 0 &&
+        dnnl_sgemm(
+            gemm.transposeA ? 'T' : 'N', gemm.transposeB ? 'T' : 'N', tile.m,
+            tile.n, gemm.k, 1.0f, static_cast<const float *>(a) + tile.a,
+            gemm.transposeA ? gemm.m : gemm.k,
+            static_cast<const float *>(b) + tile.b,
+            gemm.transposeB ? gemm.k : gemm.n, gemm.accumulate ? 1.0f : 0.0f,
+            result, gemm.n) != dnnl_success)
+      return absl::InternalError("oneDNN: sgemm failed");
+    if (gemm.k == 0 && !gemm.accumulate)
       for (int64_t row = 0; row < tile.m; ++row)
         std::memset(result + row * gemm.n, 0, tile.n * sizeof(float));
-    epilogue(tile, static_cast<const float *>(bias), result);
+    return absl::OkStatus();
+  }
+};
+
+/// Products with an epilogue, or of bf16: primitives, one for full tiles and
+/// one for the last, which may be smaller.
+class PrimitiveGemm : public TiledGemm {
+public:
+  using TiledGemm::TiledGemm;
+
+  absl::Status create(DType dtype) {
+    width = byteSize(dtype);
+    for (int64_t index : {int64_t(0), tiling.tilesPerMatrix - 1}) {
+      Tile tile = tileOf(gemm, tiling, index);
+      absl::StatusOr<std::unique_ptr<MatmulPrimitive>> made =
+          MatmulPrimitive::create(
+              {tile.m,
+               tile.n,
+               gemm.k,
+               {gemm.transposeA ? 1 : gemm.k, gemm.transposeA ? gemm.m : 1},
+               {gemm.transposeB ? 1 : gemm.n, gemm.transposeB ? gemm.k : 1},
+               gemm.n,
+               gemm.bias >= 0,
+               gemm.accumulate,
+               gemm.activation == Activation::Relu,
+               dtype});
+      if (!made.ok())
+        return made.status();
+      (index == 0 ? full : last) = *std::move(made);
+      if (tiling.tilesPerMatrix == 1)
+        break;
+    }
+    return absl::OkStatus();
+  }
+
+  absl::Status run(const void *a, const void *b, const void *bias, void *c,
+                   int64_t index) const override {
+    Tile tile = tileOf(gemm, tiling, index);
+    bool isLast =
+        last && index % tiling.tilesPerMatrix + 1 == tiling.tilesPerMatrix;
+    auto at = [&](const void *data, int64_t offset) {
+      return static_cast<const char *>(data) + offset * width;
+    };
+    return (isLast ? *last : *full)
+        .run(at(a, tile.a), at(b, tile.b), bias ? at(bias, tile.bias) : nullptr,
+             static_cast<char *>(c) + tile.c * width);
   }
 
 private:
-  void epilogue(const Tile &tile, const float *bias, float *result) const {
-    bool relu = gemm.activation == Activation::Relu;
-    if (!bias && !relu)
-      return;
-    for (int64_t row = 0; row < tile.m; ++row) {
-      float *values = result + row * gemm.n;
-      if (bias)
-        for (int64_t i = 0; i < tile.n; ++i)
-          values[i] += bias[tile.bias + i];
-      if (relu)
-        for (int64_t i = 0; i < tile.n; ++i)
-          values[i] = values[i] < 0.0f ? 0.0f : values[i];
-    }
-  }
-
-  GemmCommand gemm;
-  Tiling tiling;
+  int64_t width = 0;
+  std::unique_ptr<MatmulPrimitive> full, last;
 };
 
 } // namespace
 
 absl::StatusOr<std::unique_ptr<PreparedGemm>>
 PreparedGemm::prepare(const GemmCommand &command, DType dtype) {
-  if (dtype != DType::F32)
+  bool hasEpilogue =
+      command.bias >= 0 || command.activation != Activation::None;
+  bool isEmpty = command.m == 0 || command.n == 0;
+  if (isEmpty || (dtype == DType::F32 && !hasEpilogue))
+    return std::make_unique<Sgemm>(command);
+  if (command.k == 0)
     return absl::UnimplementedError(
-        absl::StrCat("matrix products of ", toString(dtype),
-                     " are not available on the CPU backend; use f32"));
-  return std::make_unique<Sgemm>(command);
+        "a matrix product over no terms with an epilogue");
+  auto gemm = std::make_unique<PrimitiveGemm>(command);
+  if (absl::Status status = gemm->create(dtype); !status.ok())
+    return status;
+  return gemm;
 }

@@ -27,9 +27,11 @@ public:
   virtual ~PreparedGemm() = default;
 
   virtual int64_t numTiles() const = 0;
-  /// Computes tile `tile`; `bias` may be null when there is none.
-  virtual void run(const void *a, const void *b, const void *bias, void *c,
-                   int64_t tile) const = 0;
+  /// Computes tile `tile`; `bias` may be null when there is none. An error if
+  /// oneDNN fails.
+  [[nodiscard]] virtual absl::Status run(const void *a, const void *b,
+                                         const void *bias, void *c,
+                                         int64_t tile) const = 0;
 };
 
 } // namespace shardc::rt

@@ -1,0 +1,82 @@
+//===- GemmTest.cpp - Matrix products against plain loops
+//------------------===//
+
+#include "backends/cpu/Gemm.h"
+
+#include <algorithm>
+#include <cmath>
+#include <gtest/gtest.h>
+#include <omp.h>
+
+using namespace shardc::rt;
+
+namespace {
+
+/// Small integers: exact in f32 and bf16, in any order.
+float valueAt(int64_t i) { return float(i * 7 % 5 - 2); }
+
+struct Case {
+  int64_t batch, m, n, k;
+};
+
+class GemmTest
+    : public testing::TestWithParam<std::tuple<Case, bool, bool, int>> {};
+
+TEST_P(GemmTest, IsExactOnIntegers) {
+  omp_set_num_threads(1); // as the workers do
+  auto [sizes, transposeA, transposeB, epilogue] = GetParam();
+  auto [batch, m, n, k] = sizes;
+  bool hasBias = epilogue & 1, relu = epilogue & 2, accumulate = epilogue & 4;
+  GemmCommand command{0,          1,
+                      2,          hasBias ? 3 : -1,
+                      batch,      m,
+                      n,          k,
+                      transposeA, transposeB,
+                      accumulate, relu ? Activation::Relu : Activation::None};
+  auto gemm = PreparedGemm::prepare(command, DType::F32);
+  ASSERT_TRUE(gemm.ok()) << gemm.status();
+  std::vector<float> a(batch * m * k), b(batch * k * n), bias(n),
+      c(batch * m * n);
+  for (std::vector<float> *values : {&a, &b, &bias, &c})
+    for (size_t i = 0; i < values->size(); ++i)
+      (*values)[i] = valueAt(i + values->size());
+  std::vector<float> expected(c);
+  for (int64_t g = 0; g < batch; ++g)
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        float sum = accumulate ? c[(g * m + i) * n + j] : 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum += a[g * m * k + (transposeA ? l * m + i : i * k + l)] *
+                 b[g * k * n + (transposeB ? j * k + l : l * n + j)];
+        if (hasBias)
+          sum += bias[j];
+        expected[(g * m + i) * n + j] = relu ? std::max(sum, 0.0f) : sum;
+      }
+  for (int64_t tile = (*gemm)->numTiles(); tile-- > 0;)
+    ASSERT_TRUE((*gemm)
+                    ->run(a.data(), b.data(), hasBias ? bias.data() : nullptr,
+                          c.data(), tile)
+                    .ok());
+  EXPECT_EQ(c, expected);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GemmTest,
+    testing::Combine(testing::Values(Case{1, 5, 7, 3}, Case{1, 1, 1, 1},
+                                     Case{2, 6, 4, 9}, Case{1, 300, 170, 220},
+                                     Case{1, 90, 400, 260}),
+                     testing::Bool(), testing::Bool(), testing::Range(0, 8)));
+
+TEST(GemmTest, EmptyProducts) {
+  GemmCommand none{0, 1, 2,     -1,    1,     0,
+                   4, 3, false, false, false, Activation::None};
+  EXPECT_EQ((*PreparedGemm::prepare(none, DType::F32))->numTiles(), 0);
+  GemmCommand zero{0, 1, 2,     -1,    1,     2,
+                   2, 0, false, false, false, Activation::None};
+  float c[4] = {1, 2, 3, 4};
+  auto gemm = PreparedGemm::prepare(zero, DType::F32);
+  ASSERT_TRUE((*gemm)->run(nullptr, nullptr, nullptr, c, 0).ok());
+  EXPECT_EQ(c[3], 0.0f);
+}
+
+} // namespace
