@@ -15,6 +15,7 @@ run() {
   printf '\n$ %s\n' "$*"
   PATH=$bin:$PATH "$@"
 }
+cp examples/mlp_dp.mlir examples/mlp_columns.mlir "$work"
 cd "$work"
 
 say "The notebook MLP, parameters sharded over data=4 and model=2"
@@ -25,6 +26,11 @@ run cat mlp.mlir
 run shardc-compile mlp.mlir --report=comm,memory
 run shardc-compile mlp.mlir -o mlp.shardc
 run shardc-run mlp.shardc --data=synthetic:quadratic --epochs=5
+
+say "The same on one device, on eight by rows, and on 2x4 by columns: equal losses"
+run shardc-run mlp.mlir --mesh=data=1,model=1 --data=synthetic:quadratic --epochs=5
+run shardc-run mlp_dp.mlir --data=synthetic:quadratic --epochs=5
+run shardc-run mlp_columns.mlir --data=synthetic:quadratic --epochs=5
 
 say "Handwritten digits on eight devices, fully sharded"
 run shardc-gen --layers=64,128,64,10 --activation=relu \
