@@ -6,9 +6,10 @@ using namespace mlir;
 
 namespace shardc {
 
-/// Elements that one iteration of a kernel handles at least: some microseconds
-/// of work, so that handing out iterations costs nothing beside it.
-static constexpr int64_t elementsPerIteration = 4096;
+/// Elements that one iteration of a kernel handles at least: some ten
+/// microseconds of work, beside which handing out iterations and waiting for
+/// the last one cost little.
+static constexpr int64_t elementsPerIteration = 1 << 16;
 
 static ArrayRef<int64_t> getShape(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
@@ -45,9 +46,11 @@ static bool isFlatValue(Value value, llvm::DenseMap<Value, bool> &memo) {
   return result;
 }
 
-static int64_t getBlock(int64_t elementsPerUnit) {
-  return std::max<int64_t>(1, elementsPerIteration /
-                                  std::max<int64_t>(1, elementsPerUnit));
+/// Divides the units into iterations of about the same number of elements.
+static void divide(NestPlan &plan, int64_t elementsPerUnit) {
+  int64_t iterations =
+      std::max<int64_t>(1, plan.units * elementsPerUnit / elementsPerIteration);
+  plan.unitsPerIteration = (plan.units + iterations - 1) / iterations;
 }
 
 /// Plans a Gemm nest; returns false if it has no matrix view that suits.
@@ -78,7 +81,7 @@ static bool planGemm(NestPlan &plan) {
       gemm.lhs.contracted == 1 && gemm.rhs.contracted == 1) {
     plan.isInnerProduct = true;
     plan.units = gemm.batch * gemm.n;
-    plan.unitsPerIteration = getBlock(gemm.k);
+    divide(plan, gemm.k);
     return true;
   }
   bool isWide =
@@ -89,10 +92,10 @@ static bool planGemm(NestPlan &plan) {
   plan.tileRows = (gemm.m + tiles - 1) / tiles;
   if (gemm.batch > 1) {
     plan.units = gemm.batch;
-    plan.unitsPerIteration = getBlock(gemm.m * gemm.n * gemm.k / 8);
+    divide(plan, gemm.m * gemm.n * gemm.k / 8);
   } else {
     plan.units = (gemm.m + plan.tileRows - 1) / plan.tileRows;
-    plan.unitsPerIteration = getBlock(plan.tileRows * gemm.n * gemm.k / 8);
+    divide(plan, plan.tileRows * gemm.n * gemm.k / 8);
   }
   return true;
 }
@@ -117,7 +120,11 @@ NestPlan planNest(KernelNest nest) {
       plan.isScalar = false;
     if (plan.isFlat || plan.isScalar) {
       plan.units = elements;
-      plan.unitsPerIteration = elementsPerIteration;
+      divide(plan, 1);
+      // Whole blocks of vectors, whatever their number.
+      constexpr int64_t multiple = 64;
+      plan.unitsPerIteration =
+          (plan.unitsPerIteration + multiple - 1) / multiple * multiple;
       return plan;
     }
     int64_t inner = 1;
@@ -127,7 +134,7 @@ NestPlan planNest(KernelNest nest) {
         break;
       }
     plan.units = elements / inner;
-    plan.unitsPerIteration = getBlock(inner);
+    divide(plan, inner);
     return plan;
   }
   int64_t reduced = 1;
@@ -146,7 +153,7 @@ NestPlan planNest(KernelNest nest) {
       plan.isFlat = llvm::all_of(values, isFlat);
     }
     plan.units = kept;
-    plan.unitsPerIteration = getBlock(reduced);
+    divide(plan, reduced);
     return plan;
   }
   // Columns: a unit is a block of up to four vectors.
@@ -158,7 +165,7 @@ NestPlan planNest(KernelNest nest) {
     }
   int64_t block = 4 * numLanes;
   plan.units = kept / inner * ((inner + block - 1) / block);
-  plan.unitsPerIteration = getBlock(reduced * std::min(inner, block));
+  divide(plan, reduced * std::min(inner, block));
   return plan;
 }
 

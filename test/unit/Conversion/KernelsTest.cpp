@@ -20,7 +20,8 @@ std::string tensor(std::vector<int64_t> shape, const char *type = "f32") {
 }
 
 const std::vector<std::pair<int64_t, int64_t>> matrixShapes = {
-    {1, 1}, {1, 7}, {5, 1}, {3, 8}, {7, 10}, {13, 33}, {40, 64}, {130, 100}};
+    {1, 1},   {1, 7},   {5, 1},     {3, 8},    {7, 10},
+    {13, 33}, {40, 64}, {130, 100}, {701, 301}};
 
 TEST(Kernels, Elementwise) {
   for (auto [m, n] : matrixShapes) {
@@ -36,7 +37,7 @@ TEST(Kernels, Elementwise) {
 }
 
 TEST(Kernels, FlatInManyIterations) {
-  for (int64_t size : {4096, 5000, 12291}) {
+  for (int64_t size : {4096, 131072, 200003}) {
     std::string t = tensor({size});
     expectKernelMatches("(" + t + ", " + t + ") -> " + t + " {\n^bb0(%a: " + t +
                         ", %b: " + t + "):\n %0 = shardc.sub %a, %b : " + t +
@@ -131,7 +132,7 @@ TEST(Kernels, ProductsOfEveryShape) {
       expectDot(1, 16, 128, transposeLhs, transposeRhs);
       expectDot(1, 1, 37, transposeLhs, transposeRhs);
       expectDot(128, 16, 1, transposeLhs, transposeRhs);
-      expectDot(300, 70, 40, transposeLhs, transposeRhs);
+      expectDot(700, 70, 40, transposeLhs, transposeRhs);
     }
 }
 
@@ -236,7 +237,7 @@ TEST(Kernels, ProductsOfOtherElementTypes) {
 }
 
 TEST(Kernels, SeveralUpdatesInOneKernel) {
-  std::string a = tensor({70, 90}), b = tensor({33});
+  std::string a = tensor({700, 301}), b = tensor({33});
   expectKernelMatches("(" + a + ", " + a + ", " + b + ", " + b + ") -> (" + a +
                       ", " + b + ") {\n^bb0(%a: " + a + ", %b: " + a +
                       ", %c: " + b + ", %d: " + b +
