@@ -54,6 +54,9 @@ for strategy in none dp zero1 zero2 fsdp tp dp+tp fsdp+tp; do
     check "$strategy $mesh, integers" 6,10,7,4 16 1 integers bit-equal \
       --activation=relu --loss=mse --optimizer=sgd --learning-rate=0.125 \
       "${common[@]}"
+    check "$strategy $mesh, integers, two steps" 6,4 16 2 integers bit-equal \
+      --activation=relu --loss=mse --optimizer=sgd --learning-rate=0.5 \
+      "${common[@]}"
   done
 done
 for strategy in hsdp hsdp+tp; do
