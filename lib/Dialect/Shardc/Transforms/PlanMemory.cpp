@@ -10,6 +10,7 @@
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/MemoryReport.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -243,6 +244,8 @@ private:
 };
 
 struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
+  using PlanMemoryPassBase::PlanMemoryPassBase;
+
   void runOnOperation() override {
     // Offsets of arguments, by name: the same in every function.
     llvm::StringMap<int64_t> offsets, sizes;
@@ -274,6 +277,25 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       arena = std::max(arena, FunctionMemory(function, offsets, base).run());
     getOperation()->setAttr("shardc.arena_bytes",
                             Builder(&getContext()).getI64IntegerAttr(arena));
+    if (memoryLimit > 0 && arena > memoryLimit)
+      refuse(arena);
+  }
+
+  /// Says what does not fit, the largest buffers first.
+  void refuse(int64_t arena) {
+    MemoryReport report(getOperation());
+    {
+      InFlightDiagnostic error = getOperation().emitError()
+                                 << "a device needs " << arena
+                                 << " bytes of memory and has "
+                                 << int64_t(memoryLimit);
+      for (const MemoryBuffer &buffer : report.getLargest())
+        error.attachNote() << buffer.name << ": " << buffer.bytes
+                           << " bytes of " << toString(buffer.kind)
+                           << (buffer.source.empty() ? "" : " at ")
+                           << buffer.source;
+    }
+    signalPassFailure();
   }
 };
 

@@ -210,6 +210,8 @@ def PlanMemoryPass : Shardc_Pass<"plan-memory"> {
     `shardc.arena_bytes` on the module. New parameters and states take the
     places of their arguments.
   }];
+  let options = [Option<"memoryLimit", "memory-limit", "int64_t", "0",
+      "Bytes that a device has; a larger arena is an error (0: no limit)">];
 }
 
 #endif
