@@ -34,8 +34,8 @@ struct GemmView {
 std::optional<GemmView> getGemmView(DotGeneralOp dot);
 
 /// Whether the product pays for a call of the library: the threshold between
-/// generated and library code, measured on tiles of fused epilogues against
-/// oneDNN's dispatch on AVX2 machines.
+/// generated and library code. An estimate: oneDNN's dispatch and an epilogue
+/// apart cost about what generated code loses on a million multiply-adds.
 bool isLargeGemm(const GemmView &view);
 
 } // namespace shardc

@@ -48,10 +48,6 @@ flatbuffers::Offset<fb::Initializer>
 writeInitializer(PlanContext &plan, InitAttr init,
                  mlir::ArrayRef<int64_t> shape);
 
-/// Number of classes that the integer label in argument `argument` is compared
-/// with; 0 if it is not used as a class.
-int64_t getLabelClasses(PlanContext &plan, mlir::BlockArgument argument);
-
 } // namespace shardc
 
 #endif // SHARDC_LIB_TARGET_PLAN_PLANTABLES_H

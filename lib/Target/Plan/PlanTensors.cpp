@@ -104,43 +104,6 @@ writeInitializer(PlanContext &plan, InitAttr init, ArrayRef<int64_t> shape) {
                                argument(0, 0), 0);
 }
 
-/// The value that index-preserving ops lead from.
-static Value stripViews(Value value) {
-  while (Operation *op = value.getDefiningOp()) {
-    if (!isa<BroadcastOp, ConvertOp, ReshapeOp, MaskOp>(op))
-      break;
-    value = op->getOperand(0);
-  }
-  return value;
-}
-
-int64_t getLabelClasses(PlanContext &plan, BlockArgument argument) {
-  int64_t classes = 0;
-  for (OpOperand &use : argument.getUses()) {
-    auto kernel = dyn_cast<KernelOp>(use.getOwner());
-    if (!kernel)
-      continue;
-    Value label = kernel.getBody().front().getArgument(use.getOperandNumber());
-    kernel.walk([&](CompareOp compare) {
-      if (compare.getKind() != CompareKind::EQ)
-        return;
-      Value lhs = stripViews(compare.getLhs());
-      Value rhs = stripViews(compare.getRhs());
-      if (rhs == label)
-        std::swap(lhs, rhs);
-      auto iota = rhs.getDefiningOp<IotaOp>();
-      if (lhs != label || !iota)
-        return;
-      int64_t size = cast<RankedTensorType>(iota.getResult().getType())
-                         .getDimSize(iota.getDim());
-      if (std::optional<ShardingAttr> shard = iota.getShard())
-        size *= plan.mesh.getNumShards(shard->getAxes(iota.getDim()));
-      classes = std::max(classes, size);
-    });
-  }
-  return classes;
-}
-
 std::vector<flatbuffers::Offset<fb::Tensor>>
 writeTensors(PlanContext &plan, func::FuncOp function) {
   std::vector<flatbuffers::Offset<fb::Tensor>> tensors;
@@ -171,8 +134,9 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
     } else if (auto found = dyn_cast_or_null<LabelAttr>(attr)) {
       role = fb::Role::Label;
       name = found.getName().getValue();
-      if (isa<IntegerType>(type.getElementType()))
-        classes = getLabelClasses(plan, argument);
+      if (auto noted = function.getArgAttrOfType<IntegerAttr>(
+              index, "shardc.label_classes"))
+        classes = noted.getInt();
     }
     auto nameOffset = plan.builder.CreateString(name.str());
     auto shapeOffset = plan.builder.CreateVector(getShapeVector(shape));

@@ -16,6 +16,27 @@ using namespace shardc;
 
 namespace {
 
+/// Notes on label arguments how many classes their cross-entropies tell apart:
+/// what the runtime checks labels against. Afterwards the logits may be shards.
+void noteLabelClasses(func::FuncOp loss) {
+  loss.walk([&](SoftmaxCrossEntropyOp op) {
+    Value labels = op.getLabels();
+    while (auto constraint = labels.getDefiningOp<ShardingConstraintOp>())
+      labels = constraint.getOperand();
+    auto argument = dyn_cast<BlockArgument>(labels);
+    if (!argument)
+      return;
+    int64_t classes =
+        cast<RankedTensorType>(op.getLogits().getType()).getDimSize(1);
+    // A label of two cross-entropies must suit both.
+    if (auto noted = loss.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                        "shardc.label_classes"))
+      classes = std::min(classes, noted.getInt());
+    loss.setArgAttr(argument.getArgNumber(), "shardc.label_classes",
+                    Builder(op.getContext()).getI64IntegerAttr(classes));
+  });
+}
+
 struct DifferentiatePass
     : shardc::impl::DifferentiatePassBase<DifferentiatePass> {
   void runOnOperation() override {
@@ -32,6 +53,7 @@ struct DifferentiatePass
           << training.getLoss() << ", but the module has none of that name";
       return signalPassFailure();
     }
+    noteLabelClasses(loss);
     if (failed(buildTrainStep(loss, training)))
       return signalPassFailure();
     buildEvaluation(loss);

@@ -44,6 +44,9 @@ Value Program::addArgumentOf(BlockArgument argument) {
   Value added =
       addArgument(argument.getType(), getRole(loss, index),
                   loss.getArgAttr(index, "shardc.sharding"), argument.getLoc());
+  if (Attribute classes = loss.getArgAttr(index, "shardc.label_classes"))
+    function.setArgAttr(cast<BlockArgument>(added).getArgNumber(),
+                        "shardc.label_classes", classes);
   mapping.map(argument, added);
   return added;
 }

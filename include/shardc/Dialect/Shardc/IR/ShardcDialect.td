@@ -26,6 +26,7 @@ def Shardc_Dialect : Dialect {
     | `shardc.logical_axes` | argument | one logical name (or "") per dimension; `shardc.rules` maps them |
     | `shardc.state_sharding` | argument | sharding of the optimizer states of this parameter |
     | `shardc.grad_sharding` | argument | sharding of the gradient of this parameter |
+    | `shardc.label_classes` | label argument, after `differentiate` | labels are in [0, this) |
     | `shardc.rules` | module | dictionary from logical name to a list of mesh axes |
     | `shardc.uneven` | module | "pad" (default) or "error" for dimensions that do not divide |
     | `shardc.training` | module | `#shardc.training`: what to train and how |
