@@ -7,6 +7,23 @@
 using namespace mlir;
 using namespace shardc;
 
+bool shardc::isStrided(ArrayRef<int> axes) { return llvm::any_of(axes, isGap); }
+
+void shardc::normalizeGaps(AxisList &axes) {
+  AxisList result;
+  for (int entry : axes) {
+    if (entry == -1)
+      continue;
+    if (isGap(entry) && !result.empty() && isGap(result.back()))
+      result.back() *= -entry;
+    else
+      result.push_back(entry);
+  }
+  if (!result.empty() && isGap(result.back()))
+    result.pop_back();
+  axes = std::move(result);
+}
+
 MeshAxes::MeshAxes(MeshOp mesh) {
   for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
     axes.emplace_back(axis.getName().getValue().str(), axis.getSize());
@@ -22,8 +39,15 @@ int MeshAxes::find(StringRef name) const {
 int64_t MeshAxes::getNumShards(ArrayRef<int> group) const {
   int64_t shards = 1;
   for (int axis : group)
-    shards *= getSize(axis);
+    shards *= isGap(axis) ? 1 : getSize(axis);
   return shards;
+}
+
+int64_t MeshAxes::getNumParts(ArrayRef<int> axes) const {
+  int64_t parts = 1;
+  for (int axis : axes)
+    parts *= isGap(axis) ? -axis : getSize(axis);
+  return parts;
 }
 
 int64_t MeshAxes::getNumShards(AxisSet group) const {
@@ -45,8 +69,14 @@ AxisList MeshAxes::getList(AxisSet set) const {
 std::string MeshAxes::toString(ArrayRef<int> group) const {
   std::string text;
   llvm::raw_string_ostream os(text);
-  llvm::interleaveComma(group, os,
-                        [&](int axis) { os << '"' << getName(axis) << '"'; });
+  llvm::interleaveComma(group, os, [&](int axis) {
+    os << '"';
+    if (isGap(axis))
+      os << '*' << -axis;
+    else
+      os << getName(axis);
+    os << '"';
+  });
   return text;
 }
 
@@ -54,8 +84,14 @@ AxisSet Layout::getAxes() const {
   AxisSet set = 0;
   for (const AxisList &dim : dims)
     for (int axis : dim)
-      set |= axisBit(axis);
+      if (!isGap(axis))
+        set |= axisBit(axis);
   return set;
+}
+
+bool Layout::isStrided() const {
+  return llvm::any_of(
+      dims, [](const AxisList &axes) { return shardc::isStrided(axes); });
 }
 
 SmallVector<int64_t> Layout::getLocalShape(ArrayRef<int64_t> shape,
@@ -81,9 +117,12 @@ Layout shardc::getLayout(ShardingAttr sharding, const MeshAxes &mesh) {
     return number >= 0 && mesh.getSize(number) > 1 ? number : -1;
   };
   for (auto [dim, axes] : llvm::zip_equal(sharding.getDims(), layout.dims))
-    for (StringAttr axis : dim.getAxes())
-      if (int number = find(axis); number >= 0)
+    for (StringAttr axis : dim.getAxes()) {
+      if (int64_t gap = DimShardingAttr::getGapSize(axis))
+        axes.push_back(-gap);
+      else if (int number = find(axis); number >= 0)
         axes.push_back(number);
+    }
   for (StringAttr axis : sharding.getUnreduced())
     if (int number = find(axis); number >= 0)
       layout.unreduced |= axisBit(number);
@@ -93,8 +132,9 @@ Layout shardc::getLayout(ShardingAttr sharding, const MeshAxes &mesh) {
 SmallVector<StringAttr> shardc::getAxisNames(ArrayRef<int> axes,
                                              const MeshAxes &mesh,
                                              MLIRContext *context) {
-  return llvm::map_to_vector(axes, [&](int axis) {
-    return StringAttr::get(context, mesh.getName(axis));
+  return llvm::map_to_vector(axes, [&](int axis) -> StringAttr {
+    return isGap(axis) ? DimShardingAttr::getGap(-axis, context)
+                       : StringAttr::get(context, mesh.getName(axis));
   });
 }
 

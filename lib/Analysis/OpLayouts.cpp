@@ -5,18 +5,20 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Reads the assignment of `op` into axis numbers; nothing if it does not fit.
-static LogicalResult readAssignment(Operation *op, const MeshAxes &mesh,
-                                    OpLayouts &layouts, AxisSet &unreduced) {
-  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
-  if (!assignment)
+/// Reads the `shardc.assignment` of `op` into axis numbers; emits an error and
+/// fails if it does not fit.
+static FailureOr<Assignment> readAssignment(Operation *op, const MeshAxes &mesh,
+                                            const ShardingRule &rule) {
+  auto attr = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  if (!attr)
     return op->emitOpError("has no `shardc.assignment`; a planner such as "
                            "shardc-propagate must run first");
-  if (assignment.getFactors().size() != layouts.rule.factors.size())
+  if (attr.getFactors().size() != rule.factors.size())
     return op->emitOpError("`shardc.assignment` has ")
-           << assignment.getFactors().size()
+           << attr.getFactors().size()
            << " factors, but the op's sharding rule has "
-           << layouts.rule.factors.size();
+           << rule.factors.size();
+  Assignment assignment;
   AxisSet seen = 0;
   auto add = [&](StringAttr name, function_ref<void(int)> use) {
     int axis = mesh.find(name.getValue());
@@ -28,78 +30,71 @@ static LogicalResult readAssignment(Operation *op, const MeshAxes &mesh,
       use(axis);
     return InFlightDiagnostic();
   };
-  for (DimShardingAttr factor : assignment.getFactors()) {
-    AxisList &axes = layouts.factors.emplace_back();
-    for (StringAttr name : factor.getAxes())
-      if (auto error = add(name, [&](int axis) { axes.push_back(axis); });
+  for (DimShardingAttr factor : attr.getFactors()) {
+    AxisList &axes = assignment.factors.emplace_back();
+    for (StringAttr name : factor.getAxes()) {
+      if (int64_t gap = DimShardingAttr::getGapSize(name))
+        axes.push_back(-gap);
+      else if (auto error = add(name, [&](int axis) { axes.push_back(axis); });
+               failed(error))
+        return failure();
+    }
+  }
+  auto addSet = [&](ArrayRef<StringAttr> names, AxisSet &set) {
+    for (StringAttr name : names)
+      if (auto error = add(name, [&](int axis) { set |= axisBit(axis); });
           failed(error))
         return failure();
-  }
-  for (StringAttr name : assignment.getUnreduced())
-    if (auto error = add(name, [&](int axis) { unreduced |= axisBit(axis); });
-        failed(error))
-      return failure();
+    return success();
+  };
+  if (failed(addSet(attr.getUnreduced(), assignment.partial.operands)) ||
+      failed(addSet(attr.getUnreducedRhs(), assignment.partial.rhs)))
+    return failure();
+  return assignment;
+}
+
+static LogicalResult verifyAssignment(Operation *op, const MeshAxes &mesh,
+                                      const ShardingRule &rule,
+                                      const Assignment &assignment) {
   for (auto [factor, axes] :
-       llvm::zip_equal(layouts.rule.factors, layouts.factors)) {
+       llvm::zip_equal(rule.factors, assignment.factors)) {
     int64_t shards = mesh.getNumShards(axes);
-    if (shards == 1)
+    if (shards == 1 && axes.empty())
       continue;
     if (factor.kind == FactorKind::Whole ||
         (factor.mustDivide && factor.size % shards != 0))
       return op->emitOpError("`shardc.assignment` shards a factor of size ")
              << factor.size << " over " << shards
              << " devices, which its sharding rule forbids";
+    if (isStrided(axes) && factor.size % mesh.getNumParts(axes) != 0)
+      return op->emitOpError("`shardc.assignment` has strided shards of a "
+                             "factor of size ")
+             << factor.size << ", which its " << mesh.getNumParts(axes)
+             << " parts do not divide";
   }
+  if (rule.partial == PartialRule::Never && assignment.partial.all())
+    return op->emitOpError("is assigned partial sums, but is not linear");
+  if (rule.partial != PartialRule::Multilinear && assignment.partial.rhs)
+    return op->emitOpError("is assigned partial sums of a second factor, but "
+                           "is not a product");
   return success();
 }
 
-FailureOr<OpLayouts>
-OpLayouts::get(Operation *op, const MeshAxes &mesh,
-               llvm::function_ref<Layout(Value)> getProduced) {
+FailureOr<OpLayouts> OpLayouts::get(Operation *op, const MeshAxes &mesh) {
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
-  if (!interface) {
-    op->emitOpError("has no sharding rule");
-    return failure();
-  }
+  if (!interface)
+    return op->emitOpError("has no sharding rule");
   OpLayouts layouts;
   layouts.rule = interface.getShardingRule();
-  AxisSet unreduced = 0;
-  if (failed(readAssignment(op, mesh, layouts, unreduced)))
-    return failure();
-
   const ShardingRule &rule = layouts.rule;
-  for (const ShardingRule::TensorFactors &dims : rule.operands)
-    layouts.operands.push_back(getTensorLayout(rule, dims, layouts.factors));
-  switch (rule.partial) {
-  case PartialRule::Never:
-    if (unreduced) {
-      op->emitOpError("is assigned partial sums, but is not linear");
-      return failure();
-    }
-    break;
-  case PartialRule::Additive:
-    for (Layout &layout : layouts.operands)
-      layout.unreduced = unreduced;
-    break;
-  case PartialRule::Multilinear: {
-    AxisSet first = unreduced & getProduced(op->getOperand(0)).unreduced;
-    layouts.operands[0].unreduced = first;
-    layouts.operands[1].unreduced = unreduced & ~first;
-    break;
-  }
-  case PartialRule::FirstOperand:
-    layouts.operands[0].unreduced = unreduced;
-    break;
-  }
-
-  AxisSet sums = getAxesOf(rule, layouts.factors, FactorKind::Sum);
-  AxisSet maxima = getAxesOf(rule, layouts.factors, FactorKind::Max);
-  for (const ShardingRule::TensorFactors &dims : rule.results) {
-    Layout layout = getTensorLayout(rule, dims, layouts.factors);
-    layout.unreduced = unreduced | sums | maxima;
-    if (maxima)
-      layout.reduction = ReductionKind::Max;
-    layouts.results.push_back(layout);
-  }
+  FailureOr<Assignment> assignment = readAssignment(op, mesh, rule);
+  if (failed(assignment) ||
+      failed(verifyAssignment(op, mesh, rule, *assignment)))
+    return failure();
+  for (size_t index = 0; index < rule.operands.size(); ++index)
+    layouts.operands.push_back(getOperandLayout(rule, *assignment, index));
+  for (size_t index = 0; index < rule.results.size(); ++index)
+    layouts.results.push_back(getResultLayout(rule, *assignment, index));
+  layouts.factors = std::move(assignment->factors);
   return layouts;
 }

@@ -35,7 +35,7 @@ public:
     }
   }
 
-  std::vector<AxisSet> run() {
+  std::vector<PartialAxes> run() {
     for (size_t op = 0; op < graph.ops.size(); ++op) {
       AxisSet sums = getSums(op);
       runs[op] = getUpperBound(op);
@@ -46,7 +46,14 @@ public:
     shrink();
     if (cutBack())
       shrink();
-    return runs;
+    std::vector<PartialAxes> partial;
+    for (auto [op, axes] : zip_equal(graph.ops, runs)) {
+      AxisSet second = 0;
+      if (op.rule.partial == PartialRule::Multilinear)
+        second = axes & kept[op.operands[1]] & ~kept[op.operands[0]];
+      partial.push_back({axes & ~second, second});
+    }
+    return partial;
   }
 
 private:
@@ -201,8 +208,8 @@ private:
 
 } // namespace
 
-std::vector<AxisSet> shardc::findPartialSums(const ShardingGraph &graph,
-                                             ArrayRef<FactorAxes> factors,
-                                             ArrayRef<Layout> layouts) {
+std::vector<PartialAxes> shardc::findPartialSums(const ShardingGraph &graph,
+                                                 ArrayRef<FactorAxes> factors,
+                                                 ArrayRef<Layout> layouts) {
   return Analysis(graph, factors, layouts).run();
 }

@@ -17,7 +17,8 @@ AxisSet shardc::getAxesOf(const ShardingRule &rule, const FactorAxes &factors,
   for (auto [factor, axes] : llvm::zip_equal(rule.factors, factors))
     if (factor.kind == kind)
       for (int axis : axes)
-        set |= axisBit(axis);
+        if (!isGap(axis))
+          set |= axisBit(axis);
   return set;
 }
 
@@ -28,6 +29,40 @@ Layout shardc::getTensorLayout(const ShardingRule &rule,
   for (auto [dim, axes] : llvm::zip_equal(dims, layout.dims))
     if (int factor = getShardedFactor(rule, dim); factor >= 0)
       axes = factors[factor];
+  return layout;
+}
+
+Layout shardc::getOperandLayout(const ShardingRule &rule,
+                                const Assignment &assignment, int index) {
+  Layout layout =
+      getTensorLayout(rule, rule.operands[index], assignment.factors);
+  switch (rule.partial) {
+  case PartialRule::Never:
+    break;
+  case PartialRule::Additive:
+    layout.unreduced = assignment.partial.operands;
+    break;
+  case PartialRule::Multilinear:
+    layout.unreduced = index == 0   ? assignment.partial.operands
+                       : index == 1 ? assignment.partial.rhs
+                                    : 0;
+    break;
+  case PartialRule::FirstOperand:
+    layout.unreduced = index == 0 ? assignment.partial.operands : 0;
+    break;
+  }
+  return layout;
+}
+
+Layout shardc::getResultLayout(const ShardingRule &rule,
+                               const Assignment &assignment, int index) {
+  Layout layout =
+      getTensorLayout(rule, rule.results[index], assignment.factors);
+  AxisSet maxima = getAxesOf(rule, assignment.factors, FactorKind::Max);
+  layout.unreduced = assignment.partial.all() | maxima |
+                     getAxesOf(rule, assignment.factors, FactorKind::Sum);
+  if (maxima)
+    layout.reduction = ReductionKind::Max;
   return layout;
 }
 

@@ -5,6 +5,12 @@
 // over which the tensor is still to be reduced. Axes of size 1 shard nothing
 // and never occur in a layout. Plain values; thread-safe.
 //
+// Strided shards. When any but the minor-most axis leaves a dimension, what
+// stays is not a block: of {"a", "b"} without "a" a device holds its part of
+// each of the parts that "a" told apart. The list then keeps a gap, written
+// "*n" for n parts that are not sharded: {"*2", "b"}. The elements of a shard
+// keep their global order. A list with a gap divides its dimension evenly.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_ANALYSIS_LAYOUT_H
@@ -16,7 +22,7 @@
 
 namespace shardc {
 
-/// Axis numbers, major to minor.
+/// Axis numbers, major to minor; in the lists of a Layout -n is a gap of n.
 using AxisList = llvm::SmallVector<int, 2>;
 /// Bit i stands for axis i.
 using AxisSet = uint64_t;
@@ -27,6 +33,13 @@ inline int64_t ceilDiv(int64_t numerator, int64_t denominator) {
 }
 
 inline AxisSet axisBit(int axis) { return AxisSet(1) << axis; }
+
+/// Whether an entry of an AxisList is a gap.
+inline bool isGap(int entry) { return entry < 0; }
+/// Whether `axes` has a gap: its shards are strided.
+bool isStrided(llvm::ArrayRef<int> axes);
+/// Merges adjacent gaps and drops those at the end, which say nothing.
+void normalizeGaps(AxisList &axes);
 
 /// The axes of a mesh, numbered in declaration order; at most 64.
 class MeshAxes {
@@ -41,8 +54,10 @@ public:
   int64_t getSize(int axis) const { return axes[axis].second; }
   /// The number of axis `name`, or -1.
   int find(llvm::StringRef name) const;
-  /// Devices in a group over `group`.
+  /// Devices in a group over `group`, whose gaps are skipped.
   int64_t getNumShards(llvm::ArrayRef<int> group) const;
+  /// The parts that `axes` tells apart: shards times gaps.
+  int64_t getNumParts(llvm::ArrayRef<int> axes) const;
   int64_t getNumShards(AxisSet group) const;
   /// The members of `set` in declaration order.
   AxisList getList(AxisSet set) const;
@@ -66,6 +81,8 @@ struct Layout {
 
   /// Axes that shard some dimension.
   AxisSet getAxes() const;
+  /// Whether some dimension has a gap.
+  bool isStrided() const;
   /// Whether every device holds the whole, reduced tensor.
   bool isReplicated() const { return getAxes() == 0 && unreduced == 0; }
   /// Shape of a shard: ceil(size / shards) in each dimension.

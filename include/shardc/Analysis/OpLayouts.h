@@ -23,13 +23,10 @@ struct OpLayouts {
   /// Layouts in which it makes its results.
   llvm::SmallVector<Layout, 1> results;
 
-  /// The layouts of `op`. `getProduced` tells the layout in which the producer
-  /// of an operand made it; of a product's two factors the one that it left
-  /// unreduced is taken as partial sums. Emits an error and fails if the op has
-  /// no assignment or one that does not fit its rule.
-  static mlir::FailureOr<OpLayouts>
-  get(mlir::Operation *op, const MeshAxes &mesh,
-      llvm::function_ref<Layout(mlir::Value)> getProduced);
+  /// The layouts of `op`. Emits an error and fails if the op has no assignment
+  /// or one that does not fit its rule.
+  static mlir::FailureOr<OpLayouts> get(mlir::Operation *op,
+                                        const MeshAxes &mesh);
 };
 
 } // namespace shardc

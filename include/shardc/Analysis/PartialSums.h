@@ -18,9 +18,9 @@ namespace shardc {
 /// For every op of `graph`, sharded as `factors` says, the axes over which it
 /// works on partial sums; these axes then shard no factor of the op.
 /// `layouts` has the layout of every value when reduced.
-std::vector<AxisSet> findPartialSums(const ShardingGraph &graph,
-                                     llvm::ArrayRef<FactorAxes> factors,
-                                     llvm::ArrayRef<Layout> layouts);
+std::vector<PartialAxes> findPartialSums(const ShardingGraph &graph,
+                                         llvm::ArrayRef<FactorAxes> factors,
+                                         llvm::ArrayRef<Layout> layouts);
 
 } // namespace shardc
 

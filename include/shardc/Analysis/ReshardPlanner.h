@@ -1,46 +1,18 @@
 //===- ReshardPlanner.h - The cheapest way between layouts -----*- C++ -*-===//
 //
-// Shortest paths (Dijkstra) over the layouts of one tensor: each edge is one
-// collective or a slice, its length the wire bytes per device. Among equally
-// cheap paths one with the fewest steps is taken, then the first found, so that
-// results are deterministic. A planner remembers what it has planned; use one
-// per thread.
+// Shortest paths over the layouts of one tensor, and cheapest trees where one
+// value is wanted in several. Among equally cheap ways one with the fewest
+// steps is taken, then the first found, so that results are deterministic. A
+// planner remembers what it has planned; use one per thread.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_ANALYSIS_RESHARDPLANNER_H
 #define SHARDC_ANALYSIS_RESHARDPLANNER_H
 
-#include "shardc/Analysis/Layout.h"
-
-#include <map>
+#include "shardc/Analysis/DeliveryTrees.h"
 
 namespace shardc {
-
-/// One edge of a path.
-struct ReshardStep {
-  enum Kind {
-    Slice,
-    AllGather,
-    ReduceScatter,
-    AllReduce,
-    AllToAll,
-    CollectivePermute,
-  };
-  Kind kind;
-  /// The axes of the group, major to minor.
-  AxisList axes;
-  /// CollectivePermute: the order of `axes` whose index names the sender.
-  AxisList targetAxes = {};
-  /// The dimension sliced, gathered or scattered; of AllToAll the one split.
-  int dim = -1;
-  /// AllToAll: the dimension concatenated.
-  int concatDim = -1;
-  /// The layout after the step.
-  Layout after = {};
-  /// Bytes per device on the wire.
-  int64_t wireBytes = 0;
-};
 
 /// A cheapest path.
 struct ReshardPlan {
@@ -48,39 +20,58 @@ struct ReshardPlan {
   int64_t wireBytes = 0;
 };
 
+/// A layout that a value is delivered in.
+struct Delivery {
+  Layout layout;
+  /// Index of the delivery that it is made from; -1: what the producer made.
+  int source;
+};
+
 class ReshardPlanner {
 public:
-  explicit ReshardPlanner(const MeshAxes &mesh) : mesh(mesh) {}
+  /// By default a way uses only axes that its ends name: a reduction over one
+  /// axis does not make a detour by way of another. With `usesAllAxes` it may,
+  /// where that is cheaper. Borrows `prices`.
+  explicit ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes = false,
+                          const CollectivePrices &prices = bytesOnWire);
 
   /// The cheapest path from `from` to `to` for a tensor of global `shape`.
-  /// `to` may be unreduced only over axes that `from` is. The reference is
-  /// valid as long as the planner.
-  const ReshardPlan &plan(const Layout &from, const Layout &to,
-                          llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
+  /// `to` may be unreduced only over axes that `from` is.
+  ReshardPlan plan(const Layout &from, const Layout &to,
+                   llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
 
-  /// How to deliver one value in several layouts: for each of `wanted`
-  /// (distinct, none equal to `from`) the index of the wanted layout that it is
-  /// made from, or -1 for `from`. The cheapest tree for up to four wanted
-  /// layouts; beyond that each is taken in turn from where it is cheapest.
-  llvm::SmallVector<int> planTree(const Layout &from,
-                                  llvm::ArrayRef<Layout> wanted,
-                                  llvm::ArrayRef<int64_t> shape,
-                                  int64_t elementBytes);
-
-  /// All steps that lead from `from` to another layout towards `to`; what a
-  /// test's oracle explores as well.
-  llvm::SmallVector<ReshardStep> getSteps(const Layout &from, const Layout &to,
-                                          llvm::ArrayRef<int64_t> shape,
-                                          int64_t elementBytes) const;
+  /// The cheapest tree that delivers a value made as `from` in all layouts of
+  /// `wanted` (distinct, none equal to `from`; they are the first entries of
+  /// the result, in their order) by way of any others. Trees of more than eight
+  /// layouts, or over more than four axes, have no layouts in between that
+  /// nobody wants.
+  llvm::SmallVector<Delivery> planTree(const Layout &from,
+                                       llvm::ArrayRef<Layout> wanted,
+                                       llvm::ArrayRef<int64_t> shape,
+                                       int64_t elementBytes);
 
 private:
-  using Key = std::tuple<Layout, Layout, std::vector<int64_t>, int64_t>;
+  /// What belongs to tensors of one shape, over some of the axes.
+  struct Tensor {
+    DistanceTable table;
+    DeliveryTrees trees;
+    Tensor(LayoutGraph &graph, const CollectivePrices &prices,
+           llvm::ArrayRef<int64_t> shape, int64_t elementBytes)
+        : table(graph, prices, shape, elementBytes), trees(table) {}
+  };
 
-  ReshardPlan search(const Layout &from, const Layout &to,
-                     llvm::ArrayRef<int64_t> shape, int64_t elementBytes) const;
+  /// The axes that a way between `layouts` may use.
+  AxisSet getScope(llvm::ArrayRef<Layout> layouts) const;
+  Tensor &getTensor(AxisSet axes, llvm::ArrayRef<int64_t> shape,
+                    int64_t elementBytes);
+
+  static const CollectivePrices bytesOnWire;
 
   MeshAxes mesh;
-  std::map<Key, ReshardPlan> plans;
+  bool usesAllAxes;
+  const CollectivePrices &prices;
+  std::map<std::pair<AxisSet, int>, LayoutGraph> graphs;
+  std::map<std::tuple<AxisSet, std::vector<int64_t>, int64_t>, Tensor> tensors;
 };
 
 } // namespace shardc

@@ -69,6 +69,23 @@ struct ShardingGraph {
 /// Axes per factor of one op.
 using FactorAxes = llvm::SmallVector<AxisList, 3>;
 
+/// The axes over which an op works on partial sums.
+struct PartialAxes {
+  /// Of every operand that may be partial; of the first one of an op that is
+  /// multilinear.
+  AxisSet operands = 0;
+  /// Of the second factor of a multilinear op.
+  AxisSet rhs = 0;
+  AxisSet all() const { return operands | rhs; }
+};
+
+/// How one op is sharded: the layouts of its operands and results follow from
+/// this and its rule.
+struct Assignment {
+  FactorAxes factors;
+  PartialAxes partial;
+};
+
 /// The factor by which a dimension made of `factors` may be sharded: its major
 /// one, or -1 if there is none.
 int getShardedFactor(const ShardingRule &rule,
@@ -82,6 +99,15 @@ AxisSet getAxesOf(const ShardingRule &rule, const FactorAxes &factors,
 Layout getTensorLayout(const ShardingRule &rule,
                        const ShardingRule::TensorFactors &dims,
                        const FactorAxes &factors);
+
+/// The layout in which an op with `rule`, sharded as `assignment` says, wants
+/// operand `index`.
+Layout getOperandLayout(const ShardingRule &rule, const Assignment &assignment,
+                        int index);
+
+/// The layout in which it makes result `index`.
+Layout getResultLayout(const ShardingRule &rule, const Assignment &assignment,
+                       int index);
 
 /// The identity on a tensor of `shape`.
 ShardingRule getIdentityRule(llvm::ArrayRef<int64_t> shape);

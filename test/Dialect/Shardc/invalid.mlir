@@ -283,6 +283,11 @@ shardc.mesh @mesh <["data" = 4, "data" = 2]>
 
 // -----
 // mesh C1
+// expected-error @+1 {{C1: axis names must not start with '*', got "*2"}}
+shardc.mesh @mesh <["*2" = 4]>
+
+// -----
+// mesh C1
 // expected-error @+1 {{C1: axis "data" has size 0, expected at least 1}}
 shardc.mesh @mesh <["data" = 0]>
 

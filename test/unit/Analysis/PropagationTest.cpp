@@ -62,7 +62,10 @@ public:
       factors.push_back(propagation.getFactors(op));
     for (size_t id = 0; id < graph.values.size(); ++id)
       layouts.push_back(propagation.getLayout(id));
-    return findPartialSums(graph, factors, layouts);
+    std::vector<AxisSet> axes;
+    for (PartialAxes partial : findPartialSums(graph, factors, layouts))
+      axes.push_back(partial.all());
+    return axes;
   }
 
   ShardingGraph graph;

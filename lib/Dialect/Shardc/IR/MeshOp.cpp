@@ -1,5 +1,4 @@
-//===- MeshOp.cpp - The device mesh
-//----------------------------------------===//
+//===- MeshOp.cpp - The device mesh ---------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -27,7 +26,8 @@ int64_t MeshOp::getAxisIndex(StringRef name) {
 int64_t MeshOp::getNumShards(ArrayRef<StringAttr> axes) {
   int64_t shards = 1;
   for (StringAttr axis : axes)
-    shards *= getAxisSize(axis.getValue());
+    if (DimShardingAttr::getGapSize(axis) == 0)
+      shards *= getAxisSize(axis.getValue());
   return shards;
 }
 
@@ -87,6 +87,9 @@ LogicalResult MeshOp::verify() {
         !names.insert(axis.getName().getValue()).second)
       return emitOpError("C1: axis names must be distinct and not empty, got ")
              << axis.getName() << (axis.getName().empty() ? "" : " twice");
+    if (axis.getName().getValue().starts_with("*"))
+      return emitOpError("C1: axis names must not start with '*', got ")
+             << axis.getName();
     if (axis.getSize() < 1)
       return emitOpError("C1: axis ")
              << axis.getName() << " has size " << axis.getSize()

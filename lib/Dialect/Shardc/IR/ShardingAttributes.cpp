@@ -95,6 +95,19 @@ static void printAxisSet(AsmPrinter &printer, StringRef name,
   printer << '}';
 }
 
+int64_t DimShardingAttr::getGapSize(StringAttr entry) {
+  StringRef text = entry.getValue();
+  int64_t size = 0;
+  if (!text.consume_front("*") || text.getAsInteger(10, size) || size < 2 ||
+      size > std::numeric_limits<int32_t>::max())
+    return 0;
+  return size;
+}
+
+StringAttr DimShardingAttr::getGap(int64_t size, MLIRContext *context) {
+  return StringAttr::get(context, "*" + Twine(size));
+}
+
 Attribute DimShardingAttr::parse(AsmParser &parser, Type) {
   if (parser.parseLess())
     return {};
@@ -177,21 +190,31 @@ ShardingAttr ShardingAttr::getClosed(FlatSymbolRefAttr mesh,
 
 Attribute AssignmentAttr::parse(AsmParser &parser, Type) {
   SmallVector<DimShardingAttr> factors;
-  SmallVector<StringAttr> unreduced;
+  SmallVector<StringAttr> unreduced, unreducedRhs;
   if (parser.parseLess() || parseDims(parser, factors))
     return {};
-  if (succeeded(parser.parseOptionalComma()) &&
-      (parser.parseKeyword("unreduced") || parser.parseEqual() ||
-       parseAxisSet(parser, unreduced)))
-    return {};
+  while (succeeded(parser.parseOptionalComma())) {
+    StringRef key;
+    llvm::SMLoc loc = parser.getCurrentLocation();
+    if (parser.parseKeyword(&key) || parser.parseEqual())
+      return {};
+    if (key != "unreduced" && key != "unreduced_rhs") {
+      parser.emitError(loc, "expected unreduced= or unreduced_rhs=");
+      return {};
+    }
+    if (parseAxisSet(parser, key == "unreduced" ? unreduced : unreducedRhs))
+      return {};
+  }
   if (parser.parseGreater())
     return {};
-  return AssignmentAttr::get(parser.getContext(), factors, unreduced);
+  return AssignmentAttr::get(parser.getContext(), factors, unreduced,
+                             unreducedRhs);
 }
 
 void AssignmentAttr::print(AsmPrinter &printer) const {
   printer << '<';
   printDims(printer, getFactors());
   printAxisSet(printer, "unreduced", getUnreduced());
+  printAxisSet(printer, "unreduced_rhs", getUnreducedRhs());
   printer << '>';
 }

@@ -23,10 +23,12 @@ LogicalResult ShardingConstraintOp::verify() {
 
 LogicalResult ReshardOp::verify() {
   auto type = cast<RankedTensorType>(getResult().getType());
-  if (failed(verifySharding(getFrom(), type, *this,
-                            [&] { return emitOpError("`from` "); })) ||
-      failed(verifySharding(getTo(), type, *this,
-                            [&] { return emitOpError("`to` "); })))
+  if (failed(verifySharding(
+          getFrom(), type, *this, [&] { return emitOpError("`from` "); },
+          /*allowGaps=*/true)) ||
+      failed(verifySharding(
+          getTo(), type, *this, [&] { return emitOpError("`to` "); },
+          /*allowGaps=*/true)))
     return failure();
   for (StringAttr axis : getTo().getUnreduced())
     if (!llvm::is_contained(getFrom().getUnreduced(), axis))

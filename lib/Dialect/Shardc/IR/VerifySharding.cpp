@@ -26,10 +26,9 @@ static UnevenPolicy getUnevenPolicy(ShardingAttr sharding, Operation *from) {
   return UnevenPolicy::Pad;
 }
 
-LogicalResult
-shardc::verifySharding(ShardingAttr sharding, RankedTensorType type,
-                       Operation *from,
-                       llvm::function_ref<InFlightDiagnostic()> emitError) {
+LogicalResult shardc::verifySharding(
+    ShardingAttr sharding, RankedTensorType type, Operation *from,
+    llvm::function_ref<InFlightDiagnostic()> emitError, bool allowGaps) {
   MeshOp mesh = lookupMesh(from, sharding.getMesh());
   if (!mesh)
     return emitError() << "names mesh " << sharding.getMesh()
@@ -56,7 +55,8 @@ shardc::verifySharding(ShardingAttr sharding, RankedTensorType type,
   };
   for (DimShardingAttr dim : sharding.getDims())
     for (StringAttr axis : dim.getAxes())
-      if (failed(checkAxis(axis)))
+      if (!(allowGaps && DimShardingAttr::getGapSize(axis) > 0) &&
+          failed(checkAxis(axis)))
         return failure();
   for (StringAttr axis : sharding.getReplicated())
     if (failed(checkAxis(axis)))

@@ -82,8 +82,7 @@ private:
         }
         continue;
       }
-      FailureOr<OpLayouts> layouts = OpLayouts::get(
-          &op, mesh, [&](Value value) { return produced[value]; });
+      FailureOr<OpLayouts> layouts = OpLayouts::get(&op, mesh);
       if (failed(layouts))
         return failure();
       for (auto [result, layout] :
@@ -124,12 +123,16 @@ private:
     insert(value, from, list);
   }
 
-  /// Values made from nothing are made again in each layout.
+  /// Values made from nothing are made again in each layout, unless they could
+  /// only be cut from the whole.
   LogicalResult repeat(Operation *op, ArrayRef<Want> list) {
     ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
     for (const Factor &factor : rule.factors)
       if (factor.kind == FactorKind::Whole)
         return failure();
+    if (!isa<ConstantOp>(op) &&
+        llvm::any_of(list, [](const Want &w) { return w.layout.isStrided(); }))
+      return failure();
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     for (const Want &want : list) {
@@ -137,6 +140,7 @@ private:
       ShardingAttr sharding = getSharding(want.layout, mesh, meshName);
       copy->setAttr("shardc.assignment",
                     AssignmentAttr::get(op->getContext(), sharding.getDims(),
+                                        ArrayRef<StringAttr>(),
                                         ArrayRef<StringAttr>()));
       for (OpOperand *use : want.uses)
         use->set(copy->getResult(0));
@@ -151,51 +155,51 @@ private:
     SmallVector<Layout> layouts;
     for (const Want &want : list)
       layouts.push_back(want.layout);
-    SmallVector<int> sources = planner.planTree(
+    SmallVector<Delivery> tree = planner.planTree(
         from, layouts, type.getShape(), getElementBytes(type.getElementType()));
-    // Children take their position from their first use; a parent stands
-    // before all of them.
-    SmallVector<Operation *> before;
-    for (const Want &want : list)
-      before.push_back(want.uses.front()->getOwner());
-    for (size_t round = 0; round < list.size(); ++round)
-      for (auto [index, source] : llvm::enumerate(sources))
-        if (source >= 0 && order[before[index]] < order[before[source]])
-          before[source] = before[index];
+    // Each layout is made before the first use of it or of what is made of it.
+    SmallVector<OpOperand *> uses(tree.size(), nullptr);
+    for (auto [want, use] : llvm::zip(list, uses))
+      use = want.uses.front();
+    for (size_t round = 0; round < tree.size(); ++round)
+      for (auto [delivery, use] : llvm::zip_equal(tree, uses))
+        if (delivery.source >= 0 && use &&
+            (!uses[delivery.source] ||
+             order[use->getOwner()] < order[uses[delivery.source]->getOwner()]))
+          uses[delivery.source] = use;
 
-    SmallVector<Value> made(list.size());
-    for (size_t done = 0; done < list.size();)
-      for (size_t index = 0; index < list.size(); ++index) {
-        int source = sources[index];
+    SmallVector<Value> made(tree.size());
+    for (size_t done = 0; done < tree.size();)
+      for (auto [index, delivery] : llvm::enumerate(tree)) {
+        int source = delivery.source;
         if (made[index] || (source >= 0 && !made[source]))
           continue;
         made[index] = create(source < 0 ? value : made[source], value,
-                             source < 0 ? from : layouts[source], list[index],
-                             before[index]);
+                             source < 0 ? from : tree[source].layout,
+                             delivery.layout, *uses[index]);
         ++done;
       }
-    for (auto [want, result] : llvm::zip_equal(list, made))
+    for (auto [want, result] : llvm::zip(list, made))
       for (OpOperand *use : want.uses)
         use->set(result);
   }
 
+  /// The reshard of `operand`, made of `origin`, on its way to `use`.
   Value create(Value operand, Value origin, const Layout &from,
-               const Want &want, Operation *before) {
-    OpOperand &use = *want.uses.front();
+               const Layout &to, OpOperand &use) {
     Operation *producer = operand.getDefiningOp();
-    bool reduces = from.unreduced & ~want.layout.unreduced;
+    bool reduces = from.unreduced & ~to.unreduced;
     // A reduction belongs to the op that left partial sums, and starts there.
     Operation *owner = use.getOwner();
     if (producer && (reduces || isa<func::ReturnOp>(owner)))
       owner = producer;
-    OpBuilder builder(before);
+    OpBuilder builder(use.getOwner());
     if (reduces)
       builder.setInsertionPointAfter(producer);
     auto reshard = builder.create<ReshardOp>(
         owner->getLoc(), operand.getType(), operand,
-        getSharding(from, mesh, meshName),
-        getSharding(want.layout, mesh, meshName),
-        builder.getStringAttr(causes.explain(origin, from, want.layout, use)));
+        getSharding(from, mesh, meshName), getSharding(to, mesh, meshName),
+        builder.getStringAttr(causes.explain(origin, from, to, use)));
     auto part = owner->getAttrOfType<PartAttr>("shardc.part");
     reshard->setAttr("shardc.part",
                      part ? part

@@ -102,8 +102,7 @@ private:
     SmallVector<Type> local(op->getOperandTypes());
     for (Value operand : op->getOperands())
       operand.setType(tensors[operand].type);
-    FailureOr<OpLayouts> layouts = OpLayouts::get(
-        op, mesh, [&](Value value) { return tensors[value].layout; });
+    FailureOr<OpLayouts> layouts = OpLayouts::get(op, mesh);
     for (auto [operand, type] : llvm::zip_equal(op->getOperands(), local))
       operand.setType(type);
     if (failed(layouts))
@@ -202,23 +201,66 @@ private:
     GlobalTensor tensor = tensors[op.getOperand()];
     auto reduction = op->getAttrOfType<ReductionKindAttr>("shardc.reduction");
     ReductionKind kind = reduction ? reduction.getValue() : ReductionKind::Sum;
-    const ReshardPlan &plan = planner.plan(
+    ReshardPlan plan = planner.plan(
         getLayout(op.getFrom(), mesh), getLayout(op.getTo(), mesh),
         tensor.type.getShape(), getElementBytes(tensor.type.getElementType()));
     Value value = op.getOperand();
     builder.setInsertionPoint(op);
     for (const ReshardStep &step : plan.steps) {
       tensor.layout = step.after;
-      value = createStep(op.getLoc(), value, getLocalType(tensor), step, kind);
-      if (op.getCause() && step.kind != ReshardStep::Slice)
-        value.getDefiningOp()->setAttr("shardc.cause", op.getCauseAttr());
-      if (Attribute part = op->getAttr("shardc.part"))
-        value.getDefiningOp()->setAttr("shardc.part", part);
+      value = expandStep(op, value, getLocalType(tensor), step, kind);
     }
     tensor.layout = getLayout(op.getTo(), mesh);
     tensors[value] = tensor;
     op.replaceAllUsesWith(value);
     op.erase();
+  }
+
+  /// The ops of one step. Where it works on runs of a dimension these become a
+  /// dimension of their own meanwhile.
+  Value expandStep(ReshardOp op, Value value, RankedTensorType type,
+                   const ReshardStep &step, ReductionKind kind) {
+    auto tag = [&](Value made) {
+      if (Attribute part = op->getAttr("shardc.part"))
+        made.getDefiningOp()->setAttr("shardc.part", part);
+      return made;
+    };
+    ReshardStep inner = step;
+    RankedTensorType innerType = splitRuns(type, inner);
+    bool hasRuns = innerType != type;
+    if (hasRuns) {
+      ReshardStep unused = step;
+      auto from = cast<RankedTensorType>(value.getType());
+      value = tag(builder.create<ReshapeOp>(op.getLoc(),
+                                            splitRuns(from, unused), value));
+    }
+    value = tag(createStep(op.getLoc(), value, innerType, inner, kind));
+    if (op.getCause() && step.kind != ReshardStep::Slice)
+      value.getDefiningOp()->setAttr("shardc.cause", op.getCauseAttr());
+    if (hasRuns)
+      value = tag(builder.create<ReshapeOp>(op.getLoc(), type, value));
+    return value;
+  }
+
+  /// `type` with the runs of the step's dimensions apart, and the dimensions of
+  /// `step` as they are called then.
+  static RankedTensorType splitRuns(RankedTensorType type, ReshardStep &step) {
+    SmallVector<int64_t> shape;
+    ReshardStep split = step;
+    for (auto [dim, size] : llvm::enumerate(type.getShape())) {
+      int64_t runs = static_cast<int>(dim) == step.dim         ? step.dimRuns
+                     : static_cast<int>(dim) == step.concatDim ? step.concatRuns
+                                                               : 1;
+      if (runs > 1)
+        shape.push_back(runs);
+      if (static_cast<int>(dim) == step.dim)
+        split.dim = shape.size();
+      if (static_cast<int>(dim) == step.concatDim)
+        split.concatDim = shape.size();
+      shape.push_back(size / runs);
+    }
+    step = split;
+    return type.clone(shape);
   }
 
   ArrayAttr getAxes(ArrayRef<int> axes) {

@@ -51,19 +51,21 @@ private:
     Operation *op = module.operations[index];
     SmallVector<DimShardingAttr> dims;
     for (AxisList axes : factors[index]) {
-      llvm::erase_if(axes,
-                     [&](int axis) { return partial[index] & axisBit(axis); });
+      llvm::erase_if(
+          axes, [&](int axis) { return partial[index].all() & axisBit(axis); });
       for (int axis : axes)
         usedAxes |= axisBit(axis);
       dims.push_back(
           DimShardingAttr::get(context, getAxisNames(axes, graph.mesh, context),
                                /*isClosed=*/true, std::nullopt));
     }
-    AxisList unreduced = graph.mesh.getList(partial[index]);
-    op->setAttr(
-        "shardc.assignment",
-        AssignmentAttr::get(context, dims,
-                            getAxisNames(unreduced, graph.mesh, context)));
+    auto getNames = [&](AxisSet axes) {
+      return getAxisNames(graph.mesh.getList(axes), graph.mesh, context);
+    };
+    op->setAttr("shardc.assignment",
+                AssignmentAttr::get(context, dims,
+                                    getNames(partial[index].operands),
+                                    getNames(partial[index].rhs)));
     SmallVector<Attribute> origins;
     for (const AxisUse &use : propagation.getOrigins(index)) {
       const std::string &source = graph.values[use.source].name;
@@ -162,7 +164,7 @@ private:
   FlatSymbolRefAttr meshName;
   std::vector<FactorAxes> factors;
   std::vector<Layout> layouts;
-  std::vector<AxisSet> partial;
+  std::vector<PartialAxes> partial;
   AxisSet usedAxes = 0;
   llvm::DenseMap<int, bool> hasRemark;
 };

@@ -79,10 +79,21 @@ def Shardc_DimShardingAttr : Shardc_Attr<"DimSharding", "dim"> {
     `{"a", "b"}`: over axes a and b, a major. `{}`: closed and replicated.
     `{"a", ?}`, `{?}`: open, propagation may add axes on the minor side. A
     suffix `pN` gives a user priority; 0 is the strongest, and no suffix means 0.
+
+    Inside a partitioned program an entry `"*2"` may stand among the axes: a gap
+    of 2 parts that are not sharded, left by an axis that was gathered before a
+    minor one. `{"*2", "b"}` means strided shards: of each half of the dimension
+    a device holds its part over b. Annotations cannot say it.
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes,
                         "bool":$isClosed, "std::optional<int64_t>":$priority);
   let hasCustomAssemblyFormat = 1;
+  let extraClassDeclaration = [{
+    /// The parts of the gap that `entry` stands for; 0 if it names an axis.
+    static int64_t getGapSize(::mlir::StringAttr entry);
+    /// The entry of a gap of `size` parts.
+    static ::mlir::StringAttr getGap(int64_t size, ::mlir::MLIRContext *context);
+  }];
 }
 
 def Shardc_ShardingAttr : Shardc_Attr<"Sharding", "sharding"> {
@@ -127,13 +138,18 @@ def Shardc_AssignmentAttr : Shardc_Attr<"Assignment", "assignment"> {
   let description = [{
     What `propagate` decides: one list of axes (major to minor) per factor, and
     the axes over which the op computes on partial sums. Operands are wanted,
-    and results produced, in the shardings that follow from the op's rule.
+    and results produced, in the shardings that follow from the op's rule. Of an
+    op that is linear in each of two factors but not in both, the first one is
+    partial over the axes in `unreduced` and the second one over those in
+    `unreduced_rhs`. An entry `"*2"` is a gap, see `#shardc.dim`.
 
     `#shardc.assignment<[{"data"}, {}, {"model"} ]>`
     `#shardc.assignment<[{}, {} ], unreduced={"data"}>`
+    `#shardc.assignment<[{}, {} ], unreduced_rhs={"data"}>`
   }];
   let parameters = (ins ArrayRefParameter<"::shardc::DimShardingAttr">:$factors,
-                        ArrayRefParameter<"::mlir::StringAttr">:$unreduced);
+                        ArrayRefParameter<"::mlir::StringAttr">:$unreduced,
+                        ArrayRefParameter<"::mlir::StringAttr">:$unreducedRhs);
   let hasCustomAssemblyFormat = 1;
 }
 

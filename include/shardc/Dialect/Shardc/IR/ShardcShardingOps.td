@@ -16,7 +16,7 @@ def Shardc_MeshOp : Shardc_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
     ```
 
     Constraints:
-    - C1: names are distinct and not empty, sizes at least 1.
+    - C1: names are distinct, not empty and do not start with `*`, sizes at least 1.
     - C2: the number of devices fits 31 bits.
     - C3: the module has no other mesh.
   }];

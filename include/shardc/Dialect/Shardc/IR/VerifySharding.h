@@ -18,11 +18,13 @@ MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
 ///   S5: under uneven=error (on the sharding, else on the module) every
 ///       dimension divides by the number of its shards.
 /// On failure it reports through `emitError`, whose message it continues with
-/// what is wrong and what was expected.
+/// what is wrong and what was expected. Gaps of strided shards are errors (of
+/// S3) unless `allowGaps`: only the partitioner makes them.
 mlir::LogicalResult
 verifySharding(ShardingAttr sharding, mlir::RankedTensorType type,
                mlir::Operation *from,
-               llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+               llvm::function_ref<mlir::InFlightDiagnostic()> emitError,
+               bool allowGaps = false);
 
 } // namespace shardc
 

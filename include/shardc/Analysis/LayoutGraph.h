@@ -1,0 +1,118 @@
+//===- LayoutGraph.h - Shortest ways between layouts -----------*- C++ -*-===//
+//
+// Layouts of tensors of one rank are numbered nodes; the steps of ReshardSteps
+// are the edges, found when first asked for. What an edge costs depends on the
+// tensor and on what is minimised: DistanceTable holds the shortest distances
+// for tensors of one shape. Both remember what they have computed; use one per
+// thread.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_LAYOUTGRAPH_H
+#define SHARDC_ANALYSIS_LAYOUTGRAPH_H
+
+#include "shardc/Analysis/CollectivePrices.h"
+#include "shardc/Analysis/ReshardSteps.h"
+
+#include <deque>
+#include <limits>
+#include <map>
+
+namespace shardc {
+
+/// Larger than every cost: there is no way.
+constexpr double unreachable = std::numeric_limits<double>::infinity();
+
+class LayoutGraph {
+public:
+  struct Edge {
+    ReshardStep step;
+    int to;
+  };
+
+  /// Layouts of rank `rank`. `mesh` is copied.
+  LayoutGraph(const MeshAxes &mesh, LayoutScope scope, int rank)
+      : mesh(mesh), scope(scope), rank(rank) {}
+
+  /// The number of `layout`, which uses no axes outside the scope.
+  int getId(const Layout &layout);
+  const Layout &getLayout(int id) const { return *layouts[id]; }
+  int getNumLayouts() const { return layouts.size(); }
+  /// The steps out of layout `id`; valid as long as the graph.
+  llvm::ArrayRef<Edge> getEdges(int id);
+  /// Numbers every layout of the scope.
+  void enumerate();
+
+  const MeshAxes &getMesh() const { return mesh; }
+  const LayoutScope &getScope() const { return scope; }
+
+private:
+  MeshAxes mesh;
+  LayoutScope scope;
+  int rank;
+  std::map<Layout, int> ids;
+  /// The keys of `ids`.
+  std::vector<const Layout *> layouts;
+  std::deque<std::optional<std::vector<Edge>>> edges;
+};
+
+/// A shortest way: the sum of the steps' prices, among equal ones the fewest
+/// steps, among these the first found.
+struct Distance {
+  double cost = unreachable;
+  int numSteps = 0;
+  /// The neighbour on the way, and the edge; -1 at the start.
+  int next = -1;
+  int edge = -1;
+
+  bool isCloserThan(const Distance &other) const;
+};
+
+/// Distances between the layouts of a graph for tensors of one shape.
+class DistanceTable {
+public:
+  /// Borrows `graph` and `prices`.
+  DistanceTable(LayoutGraph &graph, const CollectivePrices &prices,
+                llvm::ArrayRef<int64_t> shape, int64_t elementBytes)
+      : graph(graph), prices(prices), shape(shape.begin(), shape.end()),
+        elementBytes(elementBytes) {}
+
+  /// Distances from layout `id` to all layouts of the graph (by their numbers;
+  /// those that have none yet are unreachable).
+  const std::vector<Distance> &getFrom(int id);
+  /// Distances from all layouts to layout `id`; enumerates the graph.
+  const std::vector<Distance> &getTo(int id);
+  /// The distance between two layouts.
+  double get(int from, int to) { return getFrom(from)[to].cost; }
+  /// The steps of a shortest way, which exists.
+  llvm::SmallVector<ReshardStep, 2> getPath(int from, int to);
+  /// The steps from `from` to `to` that `distances`, relaxed forward from
+  /// `from`, tell.
+  llvm::SmallVector<ReshardStep, 2>
+  getPath(const std::vector<Distance> &distances, int from, int to);
+
+  /// Lowers `distances`, costs per layout of which some are known, to what they
+  /// are by way of steps from (`backward`: to) the layouts with known costs.
+  /// Stops when that of layout `last` is final; -1: when all are.
+  void relax(std::vector<Distance> &distances, bool backward, int last = -1);
+
+  LayoutGraph &getGraph() { return graph; }
+
+private:
+  /// What the edges out of `id` cost; unreachable where sizes forbid them.
+  llvm::ArrayRef<double> getCosts(int id);
+  void buildReverse();
+
+  LayoutGraph &graph;
+  const CollectivePrices &prices;
+  llvm::SmallVector<int64_t> shape;
+  int64_t elementBytes;
+  std::deque<std::optional<std::vector<double>>> costs;
+  std::map<int, std::vector<Distance>> from, to;
+  /// (source, edge) of the edges into each layout.
+  std::vector<std::vector<std::pair<int, int>>> reverse;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_LAYOUTGRAPH_H

@@ -1,0 +1,176 @@
+//===- LayoutGraph.cpp - Shortest ways between layouts --------------------===//
+//
+// Dijkstra, E. W.: A note on two problems in connexion with graphs (1959).
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Analysis/LayoutGraph.h"
+
+#include <cmath>
+#include <queue>
+
+using namespace mlir;
+using namespace shardc;
+
+/// Costs closer than this part of them are equal: they are sums of the same
+/// terms in another order.
+static constexpr double tolerance = 1e-12;
+
+int LayoutGraph::getId(const Layout &layout) {
+  auto [it, isNew] = ids.try_emplace(layout, layouts.size());
+  if (isNew) {
+    layouts.push_back(&it->first);
+    edges.emplace_back();
+  }
+  return it->second;
+}
+
+ArrayRef<LayoutGraph::Edge> LayoutGraph::getEdges(int id) {
+  if (!edges[id]) {
+    std::vector<Edge> found;
+    for (ReshardStep &step : getStepsFrom(*layouts[id], scope, mesh)) {
+      int to = getId(step.after);
+      found.push_back({std::move(step), to});
+    }
+    edges[id] = std::move(found);
+  }
+  return *edges[id];
+}
+
+void LayoutGraph::enumerate() {
+  // Everything can be made of partial sums over all axes.
+  Layout sums(rank);
+  sums.unreduced = scope.axes;
+  getId(sums);
+  for (int id = 0; id < getNumLayouts(); ++id)
+    (void)getEdges(id);
+}
+
+bool Distance::isCloserThan(const Distance &other) const {
+  if (cost < other.cost * (1 - tolerance) || other.cost == unreachable)
+    return cost < other.cost;
+  return cost <= other.cost * (1 + tolerance) && numSteps < other.numSteps;
+}
+
+ArrayRef<double> DistanceTable::getCosts(int id) {
+  while (static_cast<int>(costs.size()) <= id)
+    costs.emplace_back();
+  if (!costs[id]) {
+    const Layout &layout = graph.getLayout(id);
+    std::vector<double> list;
+    for (const LayoutGraph::Edge &edge : graph.getEdges(id)) {
+      const ReshardStep &step = edge.step;
+      std::optional<double> bytes =
+          getStepBytes(step, layout, shape, elementBytes, graph.getMesh());
+      double cost = bytes ? 0 : unreachable;
+      if (bytes && step.kind != ReshardStep::Slice) {
+        AxisSet axes = 0;
+        for (int axis : step.axes)
+          axes |= axisBit(axis);
+        cost = prices.getWire(axes, *bytes) +
+               prices.getLatency(getCollectiveKind(step.kind), axes);
+      }
+      list.push_back(cost);
+    }
+    costs[id] = std::move(list);
+  }
+  return *costs[id];
+}
+
+void DistanceTable::buildReverse() {
+  graph.enumerate();
+  if (!reverse.empty())
+    return;
+  reverse.resize(graph.getNumLayouts());
+  for (int id = 0; id < graph.getNumLayouts(); ++id)
+    for (auto [index, edge] : llvm::enumerate(graph.getEdges(id)))
+      reverse[edge.to].emplace_back(id, index);
+}
+
+void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
+                          int last) {
+  if (backward)
+    buildReverse();
+  // (cost, steps, layout): the order of expansion does not depend on anything
+  // but the layouts' numbers.
+  using Entry = std::tuple<double, int, int>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<Entry>> queue;
+  for (auto [id, distance] : llvm::enumerate(distances))
+    if (distance.cost < unreachable)
+      queue.emplace(distance.cost, distance.numSteps, id);
+  std::vector<bool> isDone;
+  while (!queue.empty()) {
+    auto [cost, numSteps, id] = queue.top();
+    queue.pop();
+    if (static_cast<int>(isDone.size()) <= id)
+      isDone.resize(id + 1);
+    if (isDone[id])
+      continue;
+    isDone[id] = true;
+    if (id == last)
+      break;
+    auto visit = [&](int neighbour, double price, int edge) {
+      if (price == unreachable)
+        return;
+      if (static_cast<int>(distances.size()) <= neighbour)
+        distances.resize(neighbour + 1);
+      Distance next{cost + price, numSteps + 1, id, edge};
+      if (!next.isCloserThan(distances[neighbour]))
+        return;
+      distances[neighbour] = next;
+      queue.emplace(next.cost, next.numSteps, neighbour);
+    };
+    if (backward) {
+      for (auto [source, edge] : reverse[id])
+        visit(source, getCosts(source)[edge], edge);
+    } else {
+      ArrayRef<double> prices = getCosts(id);
+      for (auto [index, edge] : llvm::enumerate(graph.getEdges(id)))
+        visit(edge.to, prices[index], index);
+    }
+  }
+  if (static_cast<int>(distances.size()) < graph.getNumLayouts())
+    distances.resize(graph.getNumLayouts());
+}
+
+const std::vector<Distance> &DistanceTable::getFrom(int id) {
+  auto [it, isNew] = from.try_emplace(id);
+  if (isNew) {
+    it->second.resize(id + 1);
+    it->second[id].cost = 0;
+    relax(it->second, /*backward=*/false);
+  }
+  return it->second;
+}
+
+const std::vector<Distance> &DistanceTable::getTo(int id) {
+  auto [it, isNew] = to.try_emplace(id);
+  if (isNew) {
+    it->second.resize(id + 1);
+    it->second[id].cost = 0;
+    relax(it->second, /*backward=*/true);
+  }
+  return it->second;
+}
+
+SmallVector<ReshardStep, 2> DistanceTable::getPath(int source, int target) {
+  return getPath(getFrom(source), source, target);
+}
+
+SmallVector<ReshardStep, 2>
+DistanceTable::getPath(const std::vector<Distance> &distances, int source,
+                       int target) {
+  SmallVector<ReshardStep, 2> steps;
+  for (int id = target; id != source; id = distances[id].next) {
+    const Distance &distance = distances[id];
+    const LayoutGraph::Edge &edge =
+        graph.getEdges(distance.next)[distance.edge];
+    std::optional<double> bytes =
+        getStepBytes(edge.step, graph.getLayout(distance.next), shape,
+                     elementBytes, graph.getMesh());
+    steps.push_back(edge.step);
+    steps.back().wireBytes = static_cast<int64_t>(std::ceil(*bytes - 1e-6));
+  }
+  std::reverse(steps.begin(), steps.end());
+  return steps;
+}
