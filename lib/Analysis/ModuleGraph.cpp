@@ -35,6 +35,11 @@ FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
   return mesh;
 }
 
+bool shardc::usesAllAxes(ModuleOp module) {
+  auto mode = module->getAttrOfType<StringAttr>("shardc.partition");
+  return mode && mode.getValue() == "cheapest";
+}
+
 static FileLineColLoc findFile(Location loc) {
   FileLineColLoc found;
   loc->walk([&](Location inner) {
@@ -88,6 +93,7 @@ int ModuleGraph::addValue(RankedTensorType type, ShardingAttr annotation,
     for (auto [dim, attr, axes] :
          llvm::zip_equal(value.dims, annotation.getDims(), layout.dims))
       dim = {axes, attr.getIsClosed(), attr.getPriority().value_or(0)};
+    value.unreduced = layout.unreduced;
     for (StringAttr axis : annotation.getReplicated())
       value.forbidden |= axisBit(graph.mesh.find(axis.getValue()));
   }
@@ -100,6 +106,7 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
     return op.emitOpError("must have one block to be partitioned");
   Function function;
   function.op = op;
+  function.firstOp = graph.ops.size();
   for (unsigned index = 0; index < op.getNumArguments(); ++index)
     if (failed(addArgument(function, index)))
       return failure();
@@ -109,6 +116,7 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
       return failure();
   for (unsigned index = 0; index < terminator->getNumOperands(); ++index)
     addResult(function, index);
+  function.endOp = graph.ops.size();
   functions.push_back(std::move(function));
   return success();
 }
@@ -159,6 +167,7 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
             type.getShape())
       id = it->second.first;
   }
+  bool isShared = id >= 0;
   if (id < 0) {
     id = addValue(type, annotation, annotationClass,
                   name.empty() ? "argument " + std::to_string(index)
@@ -167,7 +176,14 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
   }
   if (!name.empty())
     named.try_emplace(name, id, argument);
-  ids[argument] = id;
+  ids[argument] = tensors[argument] = id;
+  if (isShared) {
+    GraphValue tensor = graph.values[id];
+    tensor.dims.assign(tensor.dims.size(), {});
+    tensor.restsAs = id;
+    tensors[argument] = graph.values.size();
+    graph.values.push_back(std::move(tensor));
+  }
   function.arguments.push_back(id);
   return success();
 }
@@ -196,7 +212,9 @@ void ModuleGraph::addResult(Function &function, unsigned index) {
   tie.kind = GraphOp::Return;
   tie.rule = getIdentityRule(type.getShape());
   tie.operands = {ids[value]};
+  tie.tensors = {tensors[value]};
   tie.results = {id};
+  tie.part = Part::Update;
   graph.ops.push_back(std::move(tie));
   operations.push_back(nullptr);
 }
@@ -232,8 +250,12 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
                            "before propagation");
   GraphOp node;
   node.rule = interface.getShardingRule();
-  for (Value operand : op->getOperands())
+  for (Value operand : op->getOperands()) {
     node.operands.push_back(ids[operand]);
+    node.tensors.push_back(tensors[operand]);
+  }
+  if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
+    node.part = part.getValue();
   ShardingAttr annotation;
   auto annotationClass = AnnotationClass::Constraint;
   if (auto constraint = dyn_cast<ShardingConstraintOp>(op)) {
@@ -252,7 +274,7 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
     int id = addValue(cast<RankedTensorType>(result.getType()), annotation,
                       annotationClass,
                       node.kind == GraphOp::Constraint ? "constraint" : "");
-    ids[result] = id;
+    ids[result] = tensors[result] = id;
     node.results.push_back(id);
   }
   graph.ops.push_back(std::move(node));

@@ -18,7 +18,11 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
               cl::desc("Write the IR after each phase into this directory")),
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
                 cl::init(0),
-                cl::desc("Replace the global batch size (0: keep it)")) {}
+                cl::desc("Replace the global batch size (0: keep it)")),
+      partition("partition", cl::cat(category), cl::init("follow"),
+                cl::value_desc("follow|cheapest"),
+                cl::desc("How to shard what is not annotated: as the "
+                         "annotations flow, or by exact search")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
@@ -27,6 +31,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.target = target;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
+  options.partition = partition;
   return options;
 }
 

@@ -23,6 +23,9 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.target != "cpu")
     return "--target: unknown target '" + options.target + "'" +
            suggest(options.target, {"cpu"});
+  if (options.partition != "follow" && options.partition != "cheapest")
+    return "--partition: unknown mode '" + options.partition + "'" +
+           suggest(options.partition, {"follow", "cheapest"});
   if (options.batchSize < 0)
     return "--batch-size: expected 0 or more, found " +
            std::to_string(options.batchSize);

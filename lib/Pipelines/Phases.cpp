@@ -38,9 +38,11 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createDifferentiatePass());
 }
 
-static void buildPropagate(OpPassManager &manager, const CompileOptions &,
-                           CompileState &) {
-  manager.addPass(createPropagatePass());
+static void buildPropagate(OpPassManager &manager,
+                           const CompileOptions &options, CompileState &) {
+  PropagatePassOptions propagate;
+  propagate.partition = options.partition;
+  manager.addPass(createPropagatePass(propagate));
 }
 
 static void buildPartition(OpPassManager &manager, const CompileOptions &,

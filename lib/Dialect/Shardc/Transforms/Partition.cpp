@@ -320,7 +320,7 @@ struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    ReshardPlanner planner{MeshAxes(*mesh)};
+    ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
           failed(Partitioner(function, *mesh, planner).run()))
