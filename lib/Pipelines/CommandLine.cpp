@@ -18,7 +18,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
               cl::desc("Write the IR after each phase into this directory")),
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
                 cl::init(0),
-                cl::desc("Replace the global batch size (0: keep it)")) {}
+                cl::desc("Replace the global batch size (0: keep it)")),
+      verifyPartition("verify-partition", cl::cat(category),
+                      cl::desc("Compare the partitioned program with the "
+                               "global one in a reference interpreter")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
@@ -27,6 +30,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.target = target;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
+  options.verifyPartition = verifyPartition;
   return options;
 }
 

@@ -32,6 +32,7 @@ private:
   llvm::cl::opt<std::string> target;
   llvm::cl::opt<std::string> dumpDir;
   llvm::cl::opt<int64_t> batchSize;
+  llvm::cl::opt<bool> verifyPartition;
 };
 
 } // namespace shardc

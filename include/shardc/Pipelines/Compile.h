@@ -32,6 +32,10 @@ struct CompileOptions {
   int64_t batchSize = 0;
   /// Sets every mesh axis to 1: the unpartitioned program.
   bool singleDevice = false;
+  /// Checks the partition against the global program in a reference
+  /// interpreter (docs/Verification.md). What was checked becomes a remark, a
+  /// divergence an error with exit code Internal.
+  bool verifyPartition = false;
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
