@@ -85,11 +85,10 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
     if (!loaded.ok())
       return report(loaded.status());
   } else {
-    CompileOutcome outcome =
-        compileInput({arguments.input, arguments.mesh, arguments.rules,
-                      arguments.target, singleDevice ? "" : arguments.dumpDir,
-                      arguments.batchSize, singleDevice,
-                      arguments.verifyPartition && !singleDevice});
+    CompileOutcome outcome = compileInput(
+        {arguments.input, arguments.mesh, arguments.rules, arguments.target,
+         singleDevice ? "" : arguments.dumpDir, arguments.batchSize,
+         singleDevice, arguments.verifyPartition && !singleDevice});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
