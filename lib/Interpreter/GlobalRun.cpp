@@ -3,16 +3,15 @@
 #include "shardc/Interpreter/GlobalRun.h"
 
 #include "shardc/Interpreter/EvaluateOp.h"
-#include "shardc/Interpreter/Inputs.h"
 
 using namespace mlir;
 using namespace shardc;
 
-FailureOr<GlobalRun> GlobalRun::run(func::FuncOp function, uint64_t seed) {
+FailureOr<GlobalRun> GlobalRun::run(func::FuncOp function, InputKind kind) {
   GlobalRun result;
   for (BlockArgument argument : function.getArguments())
     result.values[argument] =
-        makeInput(function, argument.getArgNumber(), seed);
+        makeInput(function, argument.getArgNumber(), kind);
   Devices one{MeshAxes()};
   for (Operation &op : function.getBody().front().without_terminator()) {
     SmallVector<const Tensor *> operands;

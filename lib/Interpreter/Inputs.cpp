@@ -39,14 +39,20 @@ static uint64_t getBits(uint64_t counter) {
   return counter ^ (counter >> 31);
 }
 
-Tensor shardc::makeInput(func::FuncOp function, unsigned index, uint64_t seed) {
+Tensor shardc::makeInput(func::FuncOp function, unsigned index,
+                         InputKind kind) {
   auto type = cast<RankedTensorType>(function.getArgument(index).getType());
   Range range = getRange(function, index);
-  uint64_t stream = getBits(getBits(seed + 1) + index + 1);
+  bool isInteger =
+      kind == InputKind::Integers || isa<IntegerType>(type.getElementType());
+  int64_t unit = isInteger ? 1 : 4096;
+  uint64_t count = (range.high - range.low) * unit + 1;
+  uint64_t stream = getBits(index + 1);
   Tensor tensor(type.getShape(), 0);
-  for (auto [linear, element] : llvm::enumerate(tensor.data))
-    element = static_cast<double>(
-        range.low + static_cast<int64_t>(getBits(stream + linear) %
-                                         (range.high - range.low + 1)));
+  for (auto [linear, element] : llvm::enumerate(tensor.data)) {
+    auto step = static_cast<int64_t>(getBits(stream + linear) % count);
+    element = static_cast<double>(range.low * unit + step) /
+              static_cast<double>(unit);
+  }
   return tensor;
 }

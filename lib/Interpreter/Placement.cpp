@@ -2,6 +2,8 @@
 
 #include "shardc/Interpreter/Placement.h"
 
+#include "llvm/Support/Format.h"
+
 #include <cmath>
 #include <limits>
 
@@ -146,4 +148,26 @@ std::optional<Divergence> shardc::findDivergence(const Tensor &global,
     }
   }
   return comparison.get();
+}
+
+std::string shardc::describe(const Divergence &divergence, const Tensor &global,
+                             const Placement &placement, double tolerance,
+                             const Devices &devices) {
+  std::string text;
+  llvm::raw_string_ostream os(text);
+  bool isHeld = divergence.device >= 0;
+  os << (isHeld ? "has at index [" : "is held by no device at [");
+  llvm::interleaveComma(getPlace(divergence.index, global.shape), os);
+  os << "]";
+  if (isHeld)
+    os << (placement.unreduced ? " summed to " : " ")
+       << llvm::format("%.17g", divergence.actual) << " on device "
+       << devices.toString(divergence.device);
+  os << ", expected " << llvm::format("%.17g", divergence.expected);
+  if (tolerance > 0)
+    os << " within " << llvm::format("%.2g", tolerance);
+  if (isHeld && std::isnan(divergence.actual) &&
+      !std::isnan(divergence.expected))
+    os << "; padding is NaN, so padding counts here";
+  return text;
 }

@@ -10,10 +10,6 @@
 using namespace mlir;
 using namespace shardc;
 
-/// What the inputs of the programs are made from. Any number would do; it is
-/// always the same, so that a divergence is always the same.
-static constexpr uint64_t seed = 1;
-
 /// "; sizes checked: 1024 as 8, data=1024 as 2", or nothing.
 static std::string toString(ArrayRef<ShrunkSize> changes) {
   std::string text;
@@ -50,8 +46,7 @@ public:
          index <= std::min(last, getPhaseIndex("collectives")); ++index) {
       if (failed(runPhase(*program, index)))
         return signalPassFailure();
-      FailureOr<PartitionSummary> checked =
-          checkPartition(*global, *program, seed);
+      FailureOr<PartitionSummary> checked = checkPartition(*global, *program);
       if (failed(checked)) {
         state.hasBrokenContract = true;
         getOperation().emitError("phase '")

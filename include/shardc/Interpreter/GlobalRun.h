@@ -3,7 +3,7 @@
 #ifndef SHARDC_INTERPRETER_GLOBALRUN_H
 #define SHARDC_INTERPRETER_GLOBALRUN_H
 
-#include "shardc/Interpreter/Tensor.h"
+#include "shardc/Interpreter/Inputs.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -14,10 +14,10 @@ namespace shardc {
 /// function.
 class GlobalRun {
 public:
-  /// Evaluates `function`, which has one block, on `makeInput` of `seed`. Emits
+  /// Evaluates `function`, which has one block, on `makeInput` of `kind`. Emits
   /// an error and fails on ops that are not of the core.
   static mlir::FailureOr<GlobalRun> run(mlir::func::FuncOp function,
-                                        uint64_t seed);
+                                        InputKind kind);
 
   const Tensor &get(mlir::Value value) const {
     return values.find(value)->second;

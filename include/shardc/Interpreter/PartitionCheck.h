@@ -33,7 +33,7 @@ void numberValues(mlir::ModuleOp global);
 /// What was compared.
 struct PartitionSummary {
   /// Results of ops that were compared with the global program's, and how many
-  /// of them had to be the same bits rather than within rounding.
+  /// of them had to be the same bits rather than within rounding; on integers.
   int64_t values = 0, exact = 0;
   /// Ops of the partitioned programs.
   int64_t ops = 0;
@@ -44,13 +44,12 @@ struct PartitionSummary {
 };
 
 /// Checks every function of `partitioned` against that of the same name in
-/// `global`, a numbered module over global tensors; inputs come from `seed`.
-/// On the first divergence emits an error at its op with the value, its layout,
+/// `global`, a numbered module over global tensors, on inputs of every kind. On
+/// the first divergence emits an error at its op with the value, its layout,
 /// the index, the device and both elements, and fails. Also fails, with an
 /// error, on ops that the interpreter does not know.
 mlir::FailureOr<PartitionSummary> checkPartition(mlir::ModuleOp global,
-                                                 mlir::ModuleOp partitioned,
-                                                 uint64_t seed);
+                                                 mlir::ModuleOp partitioned);
 
 } // namespace shardc
 

@@ -56,6 +56,12 @@ std::optional<Divergence> findDivergence(const Tensor &global,
                                          double tolerance,
                                          const Devices &devices);
 
+/// "has at index [2, 0] 5 on device 2 (data=2), expected 7", with what it has
+/// to be within and whether it is padding that shows.
+std::string describe(const Divergence &divergence, const Tensor &global,
+                     const Placement &placement, double tolerance,
+                     const Devices &devices);
+
 } // namespace shardc
 
 #endif // SHARDC_INTERPRETER_PLACEMENT_H
