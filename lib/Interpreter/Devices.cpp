@@ -27,8 +27,31 @@ int64_t Devices::getIndex(int64_t device, ArrayRef<int> axes) const {
   SmallVector<int64_t> coordinates = getCoordinates(device, mesh);
   int64_t index = 0;
   for (int axis : axes)
-    index = index * mesh.getSize(axis) + coordinates[axis];
+    if (!isGap(axis))
+      index = index * mesh.getSize(axis) + coordinates[axis];
   return index;
+}
+
+std::vector<int64_t> Devices::getElements(int64_t device, ArrayRef<int> axes,
+                                          int64_t size) const {
+  SmallVector<int64_t> coordinates = getCoordinates(device, mesh);
+  // All indices of the dimension, less those that some axis gives to others:
+  // what is left keeps its order.
+  std::vector<int64_t> elements;
+  int64_t whole = size * mesh.getNumShards(axes),
+          parts = mesh.getNumParts(axes);
+  for (int64_t index = 0; index < whole; ++index) {
+    int64_t part = index * parts / whole;
+    bool isOwn = true;
+    for (int entry : llvm::reverse(axes)) {
+      int64_t count = isGap(entry) ? -entry : mesh.getSize(entry);
+      isOwn &= isGap(entry) || part % count == coordinates[entry];
+      part /= count;
+    }
+    if (isOwn)
+      elements.push_back(index);
+  }
+  return elements;
 }
 
 std::vector<std::vector<int64_t>> Devices::getGroups(ArrayRef<int> axes) const {
@@ -46,8 +69,10 @@ std::vector<std::vector<int64_t>> Devices::getGroups(ArrayRef<int> axes) const {
 
 AxisList Devices::getAxes(ArrayRef<StringAttr> names) const {
   AxisList axes;
-  for (StringAttr name : names)
-    axes.push_back(mesh.find(name.getValue()));
+  for (StringAttr name : names) {
+    int64_t gap = DimShardingAttr::getGapSize(name);
+    axes.push_back(gap ? -static_cast<int>(gap) : mesh.find(name.getValue()));
+  }
   return axes;
 }
 

@@ -140,27 +140,29 @@ static Tensor getConstant(ConstantOp op) {
   return result;
 }
 
-/// The global coordinate at which each dimension of the shard of `device`
-/// starts; zeros without a sharding.
-static SmallVector<int64_t> getStarts(std::optional<ShardingAttr> shard,
-                                      ArrayRef<int64_t> local,
-                                      const Devices &devices, int64_t device) {
-  SmallVector<int64_t> starts(local.size(), 0);
-  for (size_t dim = 0; shard && dim < local.size(); ++dim)
-    starts[dim] =
-        devices.getIndex(device, devices.getAxes(shard->getAxes(dim))) *
-        local[dim];
-  return starts;
+/// By dimension the global coordinate of each position in the shard of
+/// `device`; the position itself without a sharding.
+static std::vector<std::vector<int64_t>>
+getElements(std::optional<ShardingAttr> shard, ArrayRef<int64_t> local,
+            const Devices &devices, int64_t device) {
+  std::vector<std::vector<int64_t>> elements;
+  for (size_t dim = 0; dim < local.size(); ++dim) {
+    AxisList axes;
+    if (shard)
+      axes = devices.getAxes(shard->getAxes(dim));
+    elements.push_back(devices.getElements(device, axes, local[dim]));
+  }
+  return elements;
 }
 
 static Tensor getIota(IotaOp op, const Devices &devices, int64_t device) {
   Tensor result(typeOf(op.getResult()).getShape(), 0);
-  SmallVector<int64_t> starts =
-      getStarts(op.getShard(), result.shape, devices, device);
+  std::vector<std::vector<int64_t>> elements =
+      getElements(op.getShard(), result.shape, devices, device);
   int64_t dim = op.getDim();
   forEachPlace(result.shape, getStrides(result.shape),
                [&](ArrayRef<int64_t> place, int64_t linear, int64_t) {
-                 result.data[linear] = double(starts[dim] + place[dim]);
+                 result.data[linear] = double(elements[dim][place[dim]]);
                });
   return result;
 }
@@ -168,18 +170,19 @@ static Tensor getIota(IotaOp op, const Devices &devices, int64_t device) {
 static Tensor getRandom(RandomUniformOp op, double step, const Devices &devices,
                         int64_t device) {
   Tensor result(typeOf(op.getResult()).getShape(), 0);
-  SmallVector<int64_t> starts =
-      getStarts(op.getShard(), result.shape, devices, device);
+  std::vector<std::vector<int64_t>> elements =
+      getElements(op.getShard(), result.shape, devices, device);
   SmallVector<int64_t, 3> global = result.shape;
   if (op.getGlobalShape())
     global.assign(op.getGlobalShape()->begin(), op.getGlobalShape()->end());
   SmallVector<int64_t, 3> strides = getStrides(global);
-  forEachPlace(result.shape, strides,
-               [&](ArrayRef<int64_t> place, int64_t linear, int64_t offset) {
+  forEachPlace(result.shape, getStrides(result.shape),
+               [&](ArrayRef<int64_t> place, int64_t linear, int64_t) {
+                 uint64_t index = 0;
                  for (size_t dim = 0; dim < place.size(); ++dim)
-                   offset += starts[dim] * strides[dim];
+                   index += elements[dim][place[dim]] * strides[dim];
                  // SplitMix64 (Steele et al., OOPSLA 2014).
-                 uint64_t bits = uint64_t(offset) + (uint64_t(step) << 40) +
+                 uint64_t bits = index + (uint64_t(step) << 40) +
                                  (uint64_t(op.getStream()) << 56);
                  bits *= 0x9E3779B97F4A7C15u;
                  bits = (bits ^ (bits >> 30)) * 0xBF58476D1CE4E5B9u;
@@ -192,12 +195,12 @@ static Tensor getRandom(RandomUniformOp op, double step, const Devices &devices,
 static Tensor mask(MaskOp op, const Tensor &operand, const Devices &devices,
                    int64_t device) {
   Tensor result = operand;
-  SmallVector<int64_t> starts =
-      getStarts(op.getShard(), operand.shape, devices, device);
+  std::vector<std::vector<int64_t>> elements =
+      getElements(op.getShard(), operand.shape, devices, device);
   forEachPlace(operand.shape, getStrides(operand.shape),
                [&](ArrayRef<int64_t> place, int64_t linear, int64_t) {
                  for (int64_t dim : op.getDims())
-                   if (starts[dim] + place[dim] >= op.getGlobalShape()[dim])
+                   if (elements[dim][place[dim]] >= op.getGlobalShape()[dim])
                      result.data[linear] = op.getFill().convertToDouble();
                });
   return result;

@@ -10,7 +10,6 @@
 #include "shardc/Interpreter/RoundingBound.h"
 
 #include <cmath>
-#include <limits>
 
 using namespace mlir;
 using namespace shardc;
@@ -128,20 +127,37 @@ private:
     }
     Value result = op->getResult(0);
     tensors[result] = std::move(results);
-    if (isa<MaskOp>(op)) {
-      auto known = values.find(op->getOperand(0));
-      return known == values.end() ? success()
-                                   : check(op, result, Tracked(known->second));
-    }
     auto id = op->getAttrOfType<IntegerAttr>("shardc.id");
+    if (!id)
+      return follow(op);
     auto layout = op->getAttrOfType<ShardingAttr>("shardc.layout");
-    Value source = id && layout ? reference.find(id.getInt()) : Value();
+    Value source = layout ? reference.find(id.getInt()) : Value();
     if (!source)
       return success();
     Tracked tracked{source, place(layout, source), getBound(op, source)};
     if (failed(checkOperands(op, tracked)))
       return failure();
     return check(op, result, std::move(tracked));
+  }
+
+  /// Ops that partitioning adds. A mask, and what only renames local elements,
+  /// make the same global value of their operand; others are not compared.
+  LogicalResult follow(Operation *op) {
+    if (!isa<MaskOp, ReshapeOp, TransposeOp>(op))
+      return success();
+    auto known = values.find(op->getOperand(0));
+    if (known == values.end())
+      return success();
+    Tracked tracked = known->second;
+    if (!isa<MaskOp>(op))
+      for (auto [device, indices] :
+           llvm::enumerate(tracked.placement.indices)) {
+        FailureOr<Tensor> moved = evaluateOp(op, &indices, devices, device);
+        if (failed(moved))
+          return failure();
+        indices = std::move(*moved);
+      }
+    return check(op, op->getResult(0), std::move(tracked));
   }
 
   /// Checks that operands are partial sums only where the result is, and that
@@ -219,24 +235,11 @@ private:
     summary.exact += tolerance == 0;
     summary.nonFinite += !llvm::all_of(
         expected.data, [](double element) { return std::isfinite(element); });
-    resume(shards, expected, tracked, isa<MaskOp>(op));
+    resume(shards, expected, tracked.placement, isa<MaskOp>(op));
+    if (tracked.placement.unreduced == 0)
+      tracked.bound = measure(expected);
     values[result] = std::move(tracked);
     return success();
-  }
-
-  void resume(DeviceTensors &shards, const Tensor &expected, Tracked &tracked,
-              bool keepsPadding) {
-    bool isReduced = tracked.placement.unreduced == 0;
-    for (auto [shard, indices] :
-         llvm::zip_equal(shards, tracked.placement.indices))
-      for (auto [element, index] : llvm::zip_equal(shard.data, indices.data)) {
-        if (index < 0 && !keepsPadding)
-          element = std::numeric_limits<double>::quiet_NaN();
-        if (index >= 0 && isReduced)
-          element = expected.data[static_cast<size_t>(index)];
-      }
-    if (isReduced)
-      tracked.bound = measure(expected);
   }
 
   LogicalResult report(Operation *op, const Tracked &tracked,

@@ -21,16 +21,18 @@ Placement shardc::getPlacement(const Layout &layout, ArrayRef<int64_t> shape,
   SmallVector<int64_t> local = layout.getLocalShape(shape, devices.getMesh());
   SmallVector<int64_t, 3> strides = getStrides(shape);
   for (int64_t device = 0; device < devices.getNumDevices(); ++device) {
-    SmallVector<int64_t> starts;
+    std::vector<std::vector<int64_t>> elements;
     for (auto [size, axes] : llvm::zip_equal(local, layout.dims))
-      starts.push_back(size * devices.getIndex(device, axes));
+      elements.push_back(devices.getElements(device, axes, size));
     Tensor &indices = placement.indices.emplace_back(local, padding);
-    forEachPlace(local, strides,
-                 [&](ArrayRef<int64_t> place, int64_t linear, int64_t index) {
+    forEachPlace(local, getStrides(local),
+                 [&](ArrayRef<int64_t> place, int64_t linear, int64_t) {
+                   int64_t index = 0;
                    for (size_t dim = 0; dim < place.size(); ++dim) {
-                     if (starts[dim] + place[dim] >= shape[dim])
+                     int64_t element = elements[dim][place[dim]];
+                     if (element >= shape[dim])
                        return;
-                     index += starts[dim] * strides[dim];
+                     index += element * strides[dim];
                    }
                    indices.data[linear] = static_cast<double>(index);
                  });
@@ -67,6 +69,17 @@ DeviceTensors shardc::scatter(const Tensor &global,
         element = global.data[static_cast<size_t>(index)];
   }
   return shards;
+}
+
+void shardc::resume(DeviceTensors &shards, const Tensor &global,
+                    const Placement &placement, bool keepsPadding) {
+  for (auto [shard, indices] : llvm::zip_equal(shards, placement.indices))
+    for (auto [element, index] : llvm::zip_equal(shard.data, indices.data)) {
+      if (index == padding && !keepsPadding)
+        element = std::numeric_limits<double>::quiet_NaN();
+      if (index != padding && placement.unreduced == 0)
+        element = global.data[static_cast<size_t>(index)];
+    }
 }
 
 static bool isSame(double a, double b) {

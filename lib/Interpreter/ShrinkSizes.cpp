@@ -104,6 +104,13 @@ private:
       for (Operation &op : function.getBody().getOps())
         for (Value result : op.getResults())
           add(result, false);
+      for (Operation &op : function.getBody().getOps())
+        if (hasGap(&op)) {
+          keepsMesh = true;
+          for (Value operand : op.getOperands())
+            add(operand, true);
+          add(op.getResult(0), true);
+        }
       for (auto op : function.getBody().getOps<ConstantOp>())
         add(op, !cast<DenseElementsAttr>(op.getValue()).isSplat());
       for (auto op : function.getBody().getOps<ReshapeOp>())
@@ -112,6 +119,15 @@ private:
           add(op, true);
         }
     }
+  }
+
+  /// Whether shards of `op` are strided, in a number of parts that is fixed.
+  static bool hasGap(Operation *op) {
+    auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+    return assignment &&
+           llvm::any_of(assignment.getFactors(), [](DimShardingAttr factor) {
+             return llvm::any_of(factor.getAxes(), DimShardingAttr::getGapSize);
+           });
   }
 
   /// Whether dimensions are made of several factors, whose sizes must multiply.
@@ -146,6 +162,8 @@ private:
     newAxes = axes;
     if (getProduct(axes) <= maxDevices)
       return chooseSizes(axes);
+    if (keepsMesh)
+      return false;
     std::vector<SmallVector<int64_t>> meshes = {{}};
     for (int64_t size : axes) {
       std::vector<SmallVector<int64_t>> longer;
@@ -223,6 +241,7 @@ private:
   /// From old to new; ordered, so that changes are.
   std::map<int64_t, int64_t> sizes;
   std::set<int64_t> fixed;
+  bool keepsMesh = false;
   std::vector<ShrunkSize> changes;
 };
 

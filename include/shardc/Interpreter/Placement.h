@@ -26,7 +26,8 @@ struct Placement {
   std::string text;
 };
 
-/// Blocks of ceil(size / shards) in each dimension, as `layout` says.
+/// Blocks of ceil(size / shards) in each dimension, or strided shards, as
+/// `layout` says.
 Placement getPlacement(const Layout &layout, llvm::ArrayRef<int64_t> shape,
                        const Devices &devices);
 
@@ -36,6 +37,11 @@ Placement movePlacement(mlir::Operation *op, unsigned index,
 
 /// The shards of `global`, which is reduced; padding is NaN.
 DeviceTensors scatter(const Tensor &global, const Placement &placement);
+
+/// What devices that hold `shards` of `global` go on with: its elements, unless
+/// they are still partial sums, and NaN as padding, unless `keepsPadding`.
+void resume(DeviceTensors &shards, const Tensor &global,
+            const Placement &placement, bool keepsPadding);
 
 /// An element that is not what the global tensor has.
 struct Divergence {

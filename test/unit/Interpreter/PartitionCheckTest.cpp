@@ -225,7 +225,11 @@ TEST_F(PartitionCheckTest, SliceOfTheWrongDimension) {
       RankedTensorType::get({2, 4}, Builder(&context).getF32Type()),
       slice.getResult());
   slice.getResult().replaceAllUsesExcept(reshaped, reshaped);
-  EXPECT_THAT(check(), HasSubstr("7: 'shardc.sub' op diverges"));
+  EXPECT_THAT(check(),
+              HasSubstr("7: 'shardc.sub' op has operand 1 in the wrong "
+                        "place: position 2 of dimension 1 on device 0 "
+                        "(a=0, b=0) is element 0 of the global tensor, "
+                        "expected element 2"));
 }
 
 // Columns over both axes, gathered.
