@@ -84,7 +84,9 @@ BinaryFunction shardc::getBinary(Operation *op) {
       .Case<DivOp>([](DivOp op) -> BinaryFunction {
         if (isa<FloatType>(getElementType(op)))
           return [](double a, double b) { return a / b; };
-        return [](double a, double b) { return std::trunc(a / b); };
+        // By zero as the generated code does, which does not trap.
+        return
+            [](double a, double b) { return b == 0 ? -1 : std::trunc(a / b); };
       })
       .Case<MaxOp>([](auto) { return maximum; })
       .Case<MinOp>([](auto) {
