@@ -219,30 +219,6 @@ void ModuleGraph::addResult(Function &function, unsigned index) {
   operations.push_back(nullptr);
 }
 
-/// Two closed constraints in a row cannot both be meant.
-static LogicalResult checkConstraint(ShardingConstraintOp op,
-                                     const MeshAxes &mesh) {
-  auto inner = op.getOperand().getDefiningOp<ShardingConstraintOp>();
-  if (!inner || !inner.getSharding() || !inner->hasOneUse())
-    return success();
-  Layout outerLayout = getLayout(*op.getSharding(), mesh);
-  Layout innerLayout = getLayout(*inner.getSharding(), mesh);
-  for (size_t dim = 0; dim < outerLayout.dims.size(); ++dim) {
-    if (!op.getSharding()->getDims()[dim].getIsClosed() ||
-        !inner.getSharding()->getDims()[dim].getIsClosed() ||
-        outerLayout.dims[dim] == innerLayout.dims[dim])
-      continue;
-    auto diagnostic =
-        op.emitOpError("closes dimension ")
-        << dim << " over {" << mesh.toString(outerLayout.dims[dim])
-        << "}, but its operand is closed over {"
-        << mesh.toString(innerLayout.dims[dim]) << "} and has no other use";
-    diagnostic.attachNote(inner.getLoc()) << "by this constraint";
-    return diagnostic;
-  }
-  return success();
-}
-
 LogicalResult ModuleGraph::addOp(Operation *op) {
   auto interface = dyn_cast<ShardingRuleOpInterface>(op);
   if (!interface)
@@ -262,8 +238,6 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
     node.kind = GraphOp::Constraint;
     if (!constraint.getSharding())
       return op->emitOpError("has logical axes that `import` has not resolved");
-    if (failed(checkConstraint(constraint, graph.mesh)))
-      return failure();
     annotation = *constraint.getSharding();
     // Constraints on gradients are where they end, not where they come from.
     if (auto part = op->getAttrOfType<PartAttr>("shardc.part");

@@ -22,7 +22,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       partition("partition", cl::cat(category), cl::init("follow"),
                 cl::value_desc("follow|cheapest"),
                 cl::desc("How to shard what is not annotated: as the "
-                         "annotations flow, or by exact search")) {}
+                         "annotations flow, or by exact search")),
+      verifyPartition("verify-partition", cl::cat(category),
+                      cl::desc("Compare the partitioned program with the "
+                               "global one in a reference interpreter")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
@@ -32,6 +35,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
   options.partition = partition;
+  options.verifyPartition = verifyPartition;
   return options;
 }
 

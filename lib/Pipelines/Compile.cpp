@@ -120,11 +120,13 @@ CompileResult shardc::compileFileTo(const std::string &path,
                                     const std::string &phase,
                                     const CompileOptions &options) {
   int last = getPhaseIndex(phase);
-  if (last >= 0)
+  std::string error = last < 0 ? "unknown phase '" + phase + "'" +
+                                     suggest(phase, getPhaseNames())
+                               : checkPhases(0, last, options);
+  if (error.empty())
     return compilePath(path, options, last);
   CompileResult result;
   result.code = ExitCode::Usage;
-  result.diagnostics = "error: unknown phase '" + phase + "'" +
-                       suggest(phase, getPhaseNames()) + "\n";
+  result.diagnostics = "error: " + error + "\n";
   return result;
 }

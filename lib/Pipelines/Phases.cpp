@@ -8,6 +8,7 @@
 
 #include "Contracts.h"
 #include "PhaseEnd.h"
+#include "VerifyPartition.h"
 #include "WritePlanPass.h"
 
 #include "shardc/Conversion/LowerKernels.h"
@@ -123,9 +124,19 @@ std::vector<std::string> shardc::getPhaseNames() {
   return names;
 }
 
+std::string shardc::checkPhases(int first, int last,
+                                const CompileOptions &options) {
+  int partition = getPhaseIndex("partition");
+  if (options.verifyPartition && (partition < first || partition > last))
+    return "--verify-partition: the phase 'partition' does not run";
+  return "";
+}
+
 void shardc::buildPhases(OpPassManager &manager, int first, int last,
                          const CompileOptions &options, CompileState &state) {
   for (int index = first; index <= last; ++index) {
+    if (options.verifyPartition && getPhases()[index].name == "partition")
+      manager.addPass(createVerifyPartitionPass(options, index, last, state));
     getPhases()[index].build(manager, options, state);
     manager.addPass(createPhaseEndPass(index, options.dumpDir, state));
   }

@@ -85,6 +85,12 @@ static CompileResult getPlan(const CompileOptions &options) {
   CompileResult result;
   if (!llvm::StringRef(input).ends_with(".shardc"))
     return compileFile(input, options);
+  if (options.verifyPartition) {
+    result.code = ExitCode::Usage;
+    result.diagnostics = "error: --verify-partition is for models; '" + input +
+                         "' is compiled\n";
+    return result;
+  }
   auto buffer = llvm::MemoryBuffer::getFile(input);
   if (std::error_code error = buffer.getError()) {
     result.code = ExitCode::InvalidInput;
@@ -123,9 +129,9 @@ int main(int argc, char **argv) {
       return static_cast<int>(result.code);
     return writeFile(output.empty() ? std::string("-") : output, result.plan);
   }
-  if (output.empty() && reports.empty() && !json)
+  if (output.empty() && reports.empty() && !json && !options.verifyPartition)
     return fail(ExitCode::Usage, "nothing to do: expected -o FILE, --report, "
-                                 "--json or --compile-to");
+                                 "--json, --verify-partition or --compile-to");
 
   // Linking the kernels runs lld, which resets LLVM's flags of the process:
   // what is needed afterwards is read before.

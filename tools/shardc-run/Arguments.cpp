@@ -65,6 +65,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "What to compile a model for: cpu (x86-64-v3)");
   app.add_option("--shardc-dump-dir", arguments.dumpDir,
                  "Write a model's IR after each phase into this directory");
+  app.add_flag("--verify-partition", arguments.verifyPartition,
+               "Compare a model's partitioned program with the global one in a "
+               "reference interpreter");
   app.add_option("--device", arguments.device, "Kind of device: cpu")
       ->capture_default_str();
   app.add_option("--num-devices", arguments.numDevices,

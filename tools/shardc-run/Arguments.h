@@ -15,6 +15,7 @@ struct Arguments {
   std::string rules;
   std::string target;
   std::string dumpDir;
+  bool verifyPartition = false;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;

@@ -19,6 +19,8 @@ struct CompileRequest {
   int64_t batchSize = 0;
   /// Compile for one device: the unpartitioned program.
   bool singleDevice = false;
+  /// Compare the partitioned program with the global one.
+  bool verifyPartition = false;
 };
 
 struct CompileOutcome {

@@ -33,6 +33,7 @@ private:
   llvm::cl::opt<std::string> dumpDir;
   llvm::cl::opt<int64_t> batchSize;
   llvm::cl::opt<std::string> partition;
+  llvm::cl::opt<bool> verifyPartition;
 };
 
 } // namespace shardc

@@ -35,6 +35,10 @@ struct CompileOptions {
   std::string partition = "follow";
   /// Sets every mesh axis to 1: the unpartitioned program.
   bool singleDevice = false;
+  /// Checks the partition against the global program in a reference
+  /// interpreter (docs/Verification.md). What was checked becomes a remark, a
+  /// divergence an error with exit code Internal.
+  bool verifyPartition = false;
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an

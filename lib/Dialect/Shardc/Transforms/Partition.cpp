@@ -125,6 +125,10 @@ private:
       tensors[result] = tensor;
     }
     localizeAttributes(op);
+    // What is numbered will be compared with the global program.
+    if (op->hasAttr("shardc.id"))
+      op->setAttr("shardc.layout",
+                  getSharding(layouts->results[0], mesh, meshName));
     op->removeAttr("shardc.assignment");
     op->removeAttr("shardc.origin");
     return success();
