@@ -81,9 +81,9 @@ struct Machine {
 /// line or the key, and what was expected and found.
 llvm::Expected<Machine> loadMachine(llvm::StringRef nameOrFile);
 
-/// The machine that `json` describes (docs/Machines.md); `file` names it in
-/// errors.
-llvm::Expected<Machine> parseMachine(llvm::StringRef json,
+/// The machine that the JSON `text` describes (docs/Machines.md); `file` names
+/// it in errors.
+llvm::Expected<Machine> parseMachine(llvm::StringRef text,
                                      llvm::StringRef file);
 
 /// The built-in machines, in the order of docs/Machines.md.
