@@ -19,7 +19,7 @@ static constexpr double ncclNetworkSeconds = 14e-6;
 static constexpr NamedLink links[] = {
     {"nvlink2",
      {150e9, ncclNvlinkSeconds},
-     "NVIDIA V100 datasheet: 300 GB/s, half per direction; latency: NCCL"},
+     "NVIDIA V100 whitepaper: 300 GB/s, half per direction; latency: NCCL"},
     {"nvlink3",
      {300e9, ncclNvlinkSeconds},
      "NVIDIA A100 datasheet: 600 GB/s, half per direction; latency: NCCL"},
@@ -63,13 +63,13 @@ static Machine makeGpu(const char *name, const char *source, double f64,
 static Machine makeCpu() {
   Machine machine;
   machine.name = "cpu";
-  machine.source = "measured on 2 cores of an AMD EPYC (Zen 4)";
-  const double rates[] = {100e9, 200e9, 0, 200e9};
+  machine.source = "shardc-measure-machine on 2 cores of an AMD EPYC 9004";
+  const double rates[] = {100e9, 200e9, 0, 430e9};
   std::copy(std::begin(rates), std::end(rates), machine.flopsPerSecond);
-  machine.memoryBytes = 24e9;
-  machine.memoryBytesPerSecond = 20e9;
+  machine.memoryBytes = 25e9;
+  machine.memoryBytesPerSecond = 42e9;
   machine.isShared = true;
-  machine.defaultLink = {10e9, 5e-6};
+  machine.defaultLink = {21e9, 55e-9};
   return machine;
 }
 

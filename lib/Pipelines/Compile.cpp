@@ -2,6 +2,7 @@
 
 #include "shardc/Pipelines/Compile.h"
 
+#include "shardc/Analysis/MachineModel.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/MeshSpec.h"
@@ -23,6 +24,8 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.target != "cpu")
     return "--target: unknown target '" + options.target + "'" +
            suggest(options.target, {"cpu"});
+  if (llvm::Expected<Machine> machine = loadMachine(options.machine); !machine)
+    return "--machine: " + llvm::toString(machine.takeError());
   if (options.batchSize < 0)
     return "--batch-size: expected 0 or more, found " +
            std::to_string(options.batchSize);

@@ -14,6 +14,7 @@ struct Arguments {
   std::string mesh;
   std::string rules;
   std::string target;
+  std::string machine;
   std::string dumpDir;
   std::string device = "cpu";
   int64_t numDevices = 0;

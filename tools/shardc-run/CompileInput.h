@@ -14,6 +14,8 @@ struct CompileRequest {
   std::string rules;
   /// Empty: the default.
   std::string target;
+  /// Of estimates; empty: the default.
+  std::string machine;
   /// Receives the IR after each phase; empty: none.
   std::string dumpDir;
   int64_t batchSize = 0;

@@ -13,6 +13,8 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   options.rules = request.rules;
   if (!request.target.empty())
     options.target = request.target;
+  if (!request.machine.empty())
+    options.machine = request.machine;
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
   options.singleDevice = request.singleDevice;
