@@ -64,8 +64,8 @@ std::string getBytesText(uint64_t bytes);
 std::string getTableText(const std::vector<std::vector<std::string>> &rows,
                          llvm::ArrayRef<unsigned> rightAligned);
 
-/// A picture of which devices hold which block of a tensor: one grid over its
-/// last two dimensions for each block of the others.
+/// A picture of which devices hold which block of a tensor (drawSharding), each
+/// line indented by four spaces.
 std::string getPictureText(const rt::fb::Plan &plan,
                            llvm::ArrayRef<int64_t> shape,
                            const rt::fb::Sharding &sharding);
