@@ -75,6 +75,14 @@ class Compiler:
         return os.path.getsize(output)
 
 
+def short(devices):
+    """4Ki for 4096."""
+    for unit, size in ("Mi", 2**20), ("Ki", 2**10):
+        if devices >= size:
+            return f"{devices // size}{unit}"
+    return str(devices)
+
+
 def svg(series):
     """A plot of seconds over devices, both logarithmic; a dashed line per goal."""
     width, height, left, top, right, bottom = 760, 440, 70, 20, 230, 50
@@ -92,14 +100,14 @@ def svg(series):
            'font-family="sans-serif" font-size="12">',
            f'<rect width="{width}" height="{height}" fill="white"/>']  # fmt: skip
     for devices in DEVICES:
-        out.append(f'<text x="{x(devices):.1f}" y="{height - bottom + 20}" text-anchor="middle">{devices}</text>')
+        out.append(f'<text x="{x(devices):.1f}" y="{height - bottom + 20}" text-anchor="middle">{short(devices)}</text>')
     for seconds in (0.01, 0.03, 0.1, 0.3, 1, 3):
         out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(seconds):.1f}" y2="{y(seconds):.1f}" stroke="#ddd"/>')
         out.append(f'<text x="{left - 8}" y="{y(seconds) + 4:.1f}" text-anchor="end">{seconds} s</text>')
     for layers, goal in GOALS.items():
         out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(goal):.1f}" y2="{y(goal):.1f}" '
                    'stroke="black" stroke-dasharray="4 4"/>')  # fmt: skip
-        out.append(f'<text x="{width - right + 6}" y="{y(goal) + 4:.1f}">goal, {layers} layers</text>')
+        out.append(f'<text x="{left + 6}" y="{y(goal) - 5:.1f}">goal, {layers} layers</text>')
     for i, (name, points) in enumerate(series):
         color = COLORS[i % len(COLORS)]
         line = " ".join(f"{x(devices):.1f},{y(seconds):.1f}" for devices, seconds in points)
