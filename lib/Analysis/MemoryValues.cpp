@@ -28,13 +28,15 @@ Value MemoryValues::resolve(Value value) const {
 }
 
 void MemoryValues::addAliases(Operation *op) {
-  if (auto kernel = dyn_cast<KernelOp>(op)) {
-    Block &body = kernel.getBody().front();
+  if (isa<func::FuncOp>(op))
+    return;
+  if (op->getNumRegions() > 0) {
+    Block &body = op->getRegion(0).front();
     for (auto [argument, operand] :
-         llvm::zip_equal(body.getArguments(), kernel.getOperands()))
+         llvm::zip(body.getArguments(), op->getOperands()))
       aliases[argument] = operand;
-    for (auto [result, yielded] : llvm::zip_equal(
-             kernel.getResults(), body.getTerminator()->getOperands()))
+    for (auto [result, yielded] :
+         llvm::zip(op->getResults(), body.getTerminator()->getOperands()))
       aliases[result] = yielded;
   } else if (getCollectiveCost(op)) {
     for (auto [result, operand] :
@@ -44,7 +46,7 @@ void MemoryValues::addAliases(Operation *op) {
 }
 
 void MemoryValues::addUses(Operation *op) {
-  if (isa<KernelOp, YieldOp>(op) || getCollectiveCost(op))
+  if (op->getNumRegions() > 0 || isa<YieldOp>(op) || getCollectiveCost(op))
     return;
   bool isProduct = isa<DotGeneralOp, GemmOp>(op);
   for (Value operand : op->getOperands()) {

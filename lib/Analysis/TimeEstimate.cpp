@@ -55,7 +55,8 @@ static int64_t getElementwiseFlops(Operation *op) {
 
 OpWork shardc::getOpWork(Operation *op, const MemoryValues &values) {
   OpWork work;
-  if (op->getNumResults() == 0 || getCollectiveCost(op))
+  bool isCompute = isa<ShardingRuleOpInterface, GemmOp, MaskOp>(op);
+  if (!isCompute || op->getNumRegions() > 0)
     return work;
   work.isProduct = isa<DotGeneralOp, GemmOp>(op);
   work.flops = work.isProduct ? getMatmulFlops(op) : getElementwiseFlops(op);
@@ -97,37 +98,69 @@ double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
   return getCollectiveSeconds(machine, cost->kind, cost->wireBytes, axes);
 }
 
-TimeEstimate shardc::estimateTime(func::FuncOp function,
-                                  const Machine &machine) {
-  MemoryValues values(function);
+namespace {
+
+/// Runs ops in program order on two queues, one of compute and one of links.
+class Timeline {
+public:
+  Timeline(func::FuncOp function, const Machine &machine)
+      : values(function), machine(machine) {
+    run(function.getBody().front(), 0);
+    estimate.overlappedSeconds = std::max(computeFree, linksFree);
+  }
+
   TimeEstimate estimate;
-  // When each value is there, and when each queue is free again.
-  llvm::DenseMap<Value, double> ready;
-  double computeFree = 0, linksFree = 0;
-  for (Operation &op : function.getBody().front()) {
-    double communication = getCollectiveSeconds(machine, &op);
-    double compute = 0, memory = 0;
-    op.walk([&](Operation *inner) {
-      if (isa<KernelOp>(inner))
-        return;
-      OpWork work = getOpWork(inner, values);
-      compute += getComputeSeconds(machine, work);
-      memory += getMemorySeconds(machine, work);
-    });
+
+private:
+  /// Runs the ops of `block`, which start at `begin` at the earliest.
+  void run(Block &block, double begin) {
+    for (Operation &op : block) {
+      double start = begin;
+      for (Value operand : op.getOperands())
+        start = std::max(start, ready.lookup(operand));
+      // The body of a kernel, or of another op that only encloses ops.
+      for (Region &region : op.getRegions())
+        for (Block &body : region) {
+          run(body, start);
+          for (Value yielded : body.getTerminator()->getOperands())
+            start = std::max(start, ready.lookup(yielded));
+        }
+      double end = op.getNumRegions() ? start : runOp(&op, start);
+      for (Value result : op.getResults())
+        ready[result] = end;
+    }
+  }
+
+  /// Adds up `op` and returns when it ends.
+  double runOp(Operation *op, double start) {
+    OpWork work = getOpWork(op, values);
+    double compute = getComputeSeconds(machine, work);
+    double memory = getMemorySeconds(machine, work);
+    double communication = getCollectiveSeconds(machine, op);
     estimate.computeSeconds += compute;
     estimate.memorySeconds += memory;
     estimate.communicationSeconds += communication;
-
+    double seconds = compute + memory + communication;
+    // What takes no time waits for no queue.
+    if (seconds == 0)
+      return start;
     // Virtual devices that share one computer move data with its cores.
-    bool isOnLinks = getCollectiveCost(&op) && !machine.isShared;
+    bool isOnLinks = communication > 0 && !machine.isShared;
     double &free = isOnLinks ? linksFree : computeFree;
-    double start = free;
-    for (Value operand : op.getOperands())
-      start = std::max(start, ready.lookup(operand));
-    free = start + compute + memory + communication;
-    for (Value result : op.getResults())
-      ready[result] = free;
+    free = std::max(free, start) + seconds;
+    return free;
   }
-  estimate.overlappedSeconds = std::max(computeFree, linksFree);
-  return estimate;
+
+  MemoryValues values;
+  const Machine &machine;
+  /// When each value is there, and when each queue is free again.
+  llvm::DenseMap<Value, double> ready;
+  double computeFree = 0, linksFree = 0;
+};
+
+} // namespace
+
+TimeEstimate shardc::estimateTime(func::FuncOp function,
+                                  const Machine &machine) {
+  return Timeline(function, machine).estimate;
 }

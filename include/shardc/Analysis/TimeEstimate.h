@@ -61,7 +61,8 @@ struct OpWork {
   double memoryBytes = 0;
 };
 
-/// The work of `op`, which is not a kernel, on the shapes that it has now.
+/// The work of `op` on the shapes that it has now; none for an op with a body,
+/// whose ops count by themselves.
 OpWork getOpWork(mlir::Operation *op, const MemoryValues &values);
 
 /// The arithmetic of `work` alone.
