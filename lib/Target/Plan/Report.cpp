@@ -36,8 +36,10 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
   else
     os << getTableText(rows, {2, 3, 4, 5});
   os << "  total: " << program.wire_bytes() << " bytes on the wire, "
-     << program.matmul_flops() << " matmul FLOPs, of which "
-     << getRedundantFlops(plan, program) << " redundant\n";
+     << program.matmul_flops() << " matmul FLOPs";
+  if (program.global_matmul_flops())
+    os << ", of which " << getRedundantFlops(plan, program) << " redundant";
+  os << '\n';
   if (const fb::TimeEstimate *time = program.time())
     os << "  estimated on " << (time->machine() ? time->machine()->str() : "")
        << ": " << getMicrosecondsText(getSeconds(*time)) << " us = compute "
