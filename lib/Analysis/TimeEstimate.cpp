@@ -53,7 +53,7 @@ static int64_t getElementwiseFlops(Operation *op) {
       });
 }
 
-OpWork shardc::getOpWork(Operation *op, const MemoryValues &values) {
+OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
   OpWork work;
   bool isCompute = isa<ShardingRuleOpInterface, GemmOp, MaskOp>(op);
   if (!isCompute || op->getNumRegions() > 0)
@@ -62,14 +62,15 @@ OpWork shardc::getOpWork(Operation *op, const MemoryValues &values) {
   work.flops = work.isProduct ? getMatmulFlops(op) : getElementwiseFlops(op);
   work.arithmetic = getArithmetic(getTensor(op->getResult(0)).getElementType());
   auto addBytes = [&](Value value) {
-    if (values.contains(value))
-      work.memoryBytes += getTensor(value).getNumElements() *
-                          getElementBytes(getTensor(value).getElementType());
+    work.memoryBytes += getTensor(value).getNumElements() *
+                        getElementBytes(getTensor(value).getElementType());
   };
-  for (Value operand : op->getOperands())
-    addBytes(operand);
+  for (OpOperand &operand : op->getOpOperands())
+    if (traffic.isLoaded(operand))
+      addBytes(operand.get());
   for (Value result : op->getResults())
-    addBytes(result);
+    if (traffic.isStored(result))
+      addBytes(result);
   return work;
 }
 
@@ -104,7 +105,7 @@ namespace {
 class Timeline {
 public:
   Timeline(func::FuncOp function, const Machine &machine)
-      : values(function), machine(machine) {
+      : traffic(function), machine(machine) {
     run(function.getBody().front(), 0);
     estimate.overlappedSeconds = std::max(computeFree, linksFree);
   }
@@ -133,7 +134,7 @@ private:
 
   /// Adds up `op` and returns when it ends.
   double runOp(Operation *op, double start) {
-    OpWork work = getOpWork(op, values);
+    OpWork work = getOpWork(op, traffic);
     double compute = getComputeSeconds(machine, work);
     double memory = getMemorySeconds(machine, work);
     double communication = getCollectiveSeconds(machine, op);
@@ -151,7 +152,7 @@ private:
     return free;
   }
 
-  MemoryValues values;
+  MemoryTraffic traffic;
   const Machine &machine;
   /// When each value is there, and when each queue is free again.
   llvm::DenseMap<Value, double> ready;

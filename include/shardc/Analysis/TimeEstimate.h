@@ -24,28 +24,40 @@ llvm::Expected<Machine> loadMachineFor(MeshOp mesh, llvm::StringRef nameOrFile);
 /// lacks.
 void remarkUnknownAxes(const Machine &machine, MeshOp mesh);
 
-/// Which values of a function lie in memory rather than inside of a fused
-/// kernel: arguments, matrix products and what they multiply, what is returned,
-/// and what one part of the step leaves to another. A collective hands on
-/// what it is given, so the answer is the same before and after `partition`;
-/// kernels are looked into, so it is the same after `kernels`, too, but for
-/// what the library's products fuse.
-class MemoryValues {
+/// What the ops of a function read and write in memory, if all that is not a
+/// matrix product is fused with its neighbours. Stored are arguments, matrix
+/// products and what they multiply, what is returned, and what one part of the
+/// step leaves to another. A product loads its operands; of the other ops of a
+/// part, one loads a stored value for all, and none if one of them computed it.
+///
+/// A collective hands on what it is given, so the answer is the same before and
+/// after `partition`; kernels are looked into, so it is nearly the same after
+/// `kernels`: the library's products fuse some more.
+class MemoryTraffic {
 public:
-  explicit MemoryValues(mlir::func::FuncOp function);
+  explicit MemoryTraffic(mlir::func::FuncOp function);
 
-  bool contains(mlir::Value value) const {
-    return values.contains(resolve(value));
+  /// Whether the op that `operand` belongs to loads it.
+  bool isLoaded(mlir::OpOperand &operand) const {
+    return loaded.contains(&operand);
+  }
+  /// Whether the op that computes `result` stores it.
+  bool isStored(mlir::Value result) const {
+    return stored.contains(resolve(result));
   }
 
 private:
   /// What `value` is before kernels and collectives.
   mlir::Value resolve(mlir::Value value) const;
   void addAliases(mlir::Operation *op);
-  void addUses(mlir::Operation *op);
+  void addStores(mlir::Operation *op);
+  void addLoads(mlir::Operation *op);
 
   llvm::DenseMap<mlir::Value, mlir::Value> aliases;
-  llvm::DenseSet<mlir::Value> values;
+  llvm::DenseSet<mlir::Value> stored;
+  llvm::DenseSet<mlir::OpOperand *> loaded;
+  /// Values that an op other than a product loads, by part.
+  llvm::DenseSet<std::pair<mlir::Value, mlir::Attribute>> readInPart;
 };
 
 /// What one device does for an op.
@@ -56,14 +68,13 @@ struct OpWork {
   double flops = 0;
   bool isProduct = false;
   Arithmetic arithmetic = Arithmetic::F32;
-  /// Read and written: operands and results that are in memory; none for
-  /// collectives.
+  /// Operands that it loads and results that it stores.
   double memoryBytes = 0;
 };
 
 /// The work of `op` on the shapes that it has now; none for an op with a body,
 /// whose ops count by themselves.
-OpWork getOpWork(mlir::Operation *op, const MemoryValues &values);
+OpWork getOpWork(mlir::Operation *op, const MemoryTraffic &traffic);
 
 /// The arithmetic of `work` alone.
 double getComputeSeconds(const Machine &machine, const OpWork &work);

@@ -120,6 +120,18 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
   EXPECT_DOUBLE_EQ(time.computeSeconds, 3 * 8 / 10.0);
 }
 
+TEST_F(TimeEstimateTest, OpsOfAPartShareWhatTheyLoad) {
+  // x once for all three, %1 stored and not loaded again, %2 stored.
+  TimeEstimate time = estimate(R"(
+func.func @f(%x: tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = shardc.exp %x : tensor<8xf32>
+  %1 = shardc.mul %x, %x : tensor<8xf32>
+  %2 = shardc.add %0, %1 : tensor<8xf32>
+  return %1, %2 : tensor<8xf32>, tensor<8xf32>
+})");
+  EXPECT_DOUBLE_EQ(time.memorySeconds, 3 * 32 / 100.0);
+}
+
 TEST_F(TimeEstimateTest, AnotherPartReadsFromMemory) {
   // x, and %0 once written and once read, and the result.
   TimeEstimate time = estimate(R"(
