@@ -36,3 +36,12 @@ CompileOptions CompileOptionsFlags::get() const {
 }
 
 std::string CompileOptionsFlags::check() const { return checkOptions(get()); }
+
+std::string CompileOptionsFlags::getGiven() const {
+  const cl::Option *flags[] = {&mesh,    &rules,   &target,
+                               &machine, &dumpDir, &batchSize};
+  for (const cl::Option *flag : flags)
+    if (flag->getNumOccurrences() > 0)
+      return flag->ArgStr.str();
+  return "";
+}

@@ -26,6 +26,9 @@ public:
   /// unknown target or machine, a negative batch size. Empty if all is well.
   std::string check() const;
 
+  /// The name of a flag that the user gave; empty if there is none.
+  std::string getGiven() const;
+
 private:
   llvm::cl::opt<std::string> mesh;
   llvm::cl::opt<std::string> rules;
