@@ -14,6 +14,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       target("target", cl::cat(category), cl::value_desc("cpu"),
              cl::init("cpu"),
              cl::desc("What to generate code for; cpu is x86-64-v3")),
+      machine("machine", cl::cat(category), cl::value_desc("file or name"),
+              cl::init("cpu"),
+              cl::desc("What times are estimated for: a JSON file, cpu, "
+                       "a100-40, a100-80, h100 or h200")),
       dumpDir("shardc-dump-dir", cl::cat(category), cl::value_desc("directory"),
               cl::desc("Write the IR after each phase into this directory")),
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
@@ -32,6 +36,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.mesh = mesh;
   options.rules = rules;
   options.target = target;
+  options.machine = machine;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
   options.partition = partition;
@@ -40,3 +45,13 @@ CompileOptions CompileOptionsFlags::get() const {
 }
 
 std::string CompileOptionsFlags::check() const { return checkOptions(get()); }
+
+std::string CompileOptionsFlags::getGiven() const {
+  const cl::Option *flags[] = {&mesh,      &rules,          &target,
+                               &machine,   &dumpDir,        &batchSize,
+                               &partition, &verifyPartition};
+  for (const cl::Option *flag : flags)
+    if (flag->getNumOccurrences() > 0)
+      return flag->ArgStr.str();
+  return "";
+}

@@ -2,6 +2,7 @@
 
 #include "shardc/Pipelines/Compile.h"
 
+#include "shardc/Analysis/MachineModel.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/MeshSpec.h"
@@ -26,6 +27,8 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.partition != "follow" && options.partition != "cheapest")
     return "--partition: unknown mode '" + options.partition + "'" +
            suggest(options.partition, {"follow", "cheapest"});
+  if (llvm::Expected<Machine> machine = loadMachine(options.machine); !machine)
+    return "--machine: " + llvm::toString(machine.takeError());
   if (options.batchSize < 0)
     return "--batch-size: expected 0 or more, found " +
            std::to_string(options.batchSize);

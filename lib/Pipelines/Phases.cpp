@@ -80,9 +80,9 @@ static void buildCodegen(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createLowerKernelsPass());
 }
 
-static void buildPlan(OpPassManager &manager, const CompileOptions &,
+static void buildPlan(OpPassManager &manager, const CompileOptions &options,
                       CompileState &state) {
-  manager.addPass(createWritePlanPass(state));
+  manager.addPass(createWritePlanPass(options.machine, state));
 }
 
 static constexpr Phase phases[] = {

@@ -80,10 +80,12 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
   return 0;
 }
 
+static bool isPlan(llvm::StringRef path) { return path.ends_with(".shardc"); }
+
 /// The bytes of the input if it is a plan, else compiles it.
 static CompileResult getPlan(const CompileOptions &options) {
   CompileResult result;
-  if (!llvm::StringRef(input).ends_with(".shardc"))
+  if (!isPlan(input))
     return compileFile(input, options);
   if (options.verifyPartition) {
     result.code = ExitCode::Usage;
@@ -115,6 +117,8 @@ int main(int argc, char **argv) {
   std::string error = flags.check();
   if (error.empty())
     error = readReports(kinds);
+  if (std::string given = flags.getGiven(); isPlan(input) && !given.empty())
+    error = "--" + given + " is for models; '" + input + "' is compiled";
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();

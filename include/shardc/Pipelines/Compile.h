@@ -26,6 +26,9 @@ struct CompileOptions {
   std::string rules;
   /// What to generate code for; "cpu" is x86-64-v3.
   std::string target = "cpu";
+  /// What times are estimated for: a built-in name or a JSON file
+  /// (docs/Machines.md).
+  std::string machine = "cpu";
   /// The directory that receives one numbered .mlir per phase; empty: none.
   std::string dumpDir;
   /// Global batch size; 0 keeps the module's.
@@ -42,8 +45,8 @@ struct CompileOptions {
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
-/// unknown target or partition, a negative batch size. Empty if all is well; a compilation
-/// with such options ends with ExitCode::Usage.
+/// unknown target, machine or partition, a negative batch size. Empty if all is
+/// well; a compilation with such options ends with ExitCode::Usage.
 std::string checkOptions(const CompileOptions &options);
 
 /// What came of a compilation.

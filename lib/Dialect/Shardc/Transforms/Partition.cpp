@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Analysis/ReshardPlanner.h"
@@ -41,6 +42,11 @@ public:
 
   LogicalResult run() {
     Block &block = function.getBody().front();
+    // Reports compare what the devices do with what there is to do.
+    int64_t flops = 0;
+    function.walk([&](Operation *op) { flops += getMatmulFlops(op); });
+    function->setAttr("shardc.global_matmul_flops",
+                      builder.getI64IntegerAttr(flops));
     if (failed(partitionArguments(block)))
       return failure();
     for (Operation &op : llvm::make_early_inc_range(block)) {
