@@ -18,7 +18,11 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
               cl::desc("Write the IR after each phase into this directory")),
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
                 cl::init(0),
-                cl::desc("Replace the global batch size (0: keep it)")) {}
+                cl::desc("Replace the global batch size (0: keep it)")),
+      microbatches("microbatches", cl::cat(category), cl::value_desc("number"),
+                   cl::init(0),
+                   cl::desc("Take the batch in so many parts, one after the "
+                            "other, and add up their gradients")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
@@ -27,7 +31,13 @@ CompileOptions CompileOptionsFlags::get() const {
   options.target = target;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
+  options.microbatches = microbatches;
   return options;
 }
 
-std::string CompileOptionsFlags::check() const { return checkOptions(get()); }
+std::string CompileOptionsFlags::check() const {
+  // As an option 0 means that nothing was asked for.
+  if (microbatches.getNumOccurrences() && microbatches == 0)
+    return "--microbatches: expected 1 or more, found 0";
+  return checkOptions(get());
+}

@@ -30,12 +30,15 @@ struct CompileOptions {
   std::string dumpDir;
   /// Global batch size; 0 keeps the module's.
   int64_t batchSize = 0;
-  /// Sets every mesh axis to 1: the unpartitioned program.
+  /// Parts in which a step takes the batch; 0 keeps the module's number.
+  int64_t microbatches = 0;
+  /// Sets every mesh axis and the number of microbatches to 1: the
+  /// unpartitioned program.
   bool singleDevice = false;
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
-/// unknown target, a negative batch size. Empty if all is well; a compilation
+/// unknown target, a negative number. Empty if all is well; a compilation
 /// with such options ends with ExitCode::Usage.
 std::string checkOptions(const CompileOptions &options);
 
