@@ -137,14 +137,27 @@ private:
       tensors[result] = tensor;
     }
     if (loop)
-      return partitionBody(loop);
+      return partitionBody(loop, isStrided(layouts->results[0].dims[0]));
+    if (isInStridedRows && knowsMicrobatch(op))
+      return op->emitOpError(
+          "needs the rows of its microbatch, of which strided "
+          "shards are no block");
     localizeAttributes(op);
     return success();
   }
 
-  LogicalResult partitionBody(AccumulateOp loop) {
+  static bool knowsMicrobatch(Operation *op) {
+    if (auto iota = dyn_cast<IotaOp>(op))
+      return iota.getMicrobatch().has_value();
+    auto random = dyn_cast<RandomUniformOp>(op);
+    return random && random.getMicrobatch();
+  }
+
+  LogicalResult partitionBody(AccumulateOp loop, bool hasStridedRows) {
+    isInStridedRows = hasStridedRows;
     if (failed(partitionBlock(loop.getBody().front())))
       return failure();
+    isInStridedRows = false;
     for (auto [result, summand] :
          llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
       GlobalTensor tensor = tensors[summand];
@@ -344,6 +357,8 @@ private:
   FlatSymbolRefAttr meshName;
   OpBuilder builder;
   llvm::DenseMap<Value, GlobalTensor> tensors;
+  /// Whether the loop that is being rewritten takes rows of strided shards.
+  bool isInStridedRows = false;
   /// Masked values by (value, for maxima, dimensions); looked up only.
   std::map<std::tuple<const void *, bool, std::vector<int64_t>>, Value> masks;
 };
