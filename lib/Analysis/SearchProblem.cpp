@@ -74,11 +74,13 @@ int SearchProblem::getValue(int graphValue) {
   auto [it, isNew] = valueOf.try_emplace(graphValue, values.size());
   if (isNew) {
     const GraphValue &info = graph.values[graphValue];
+    // What is moved in every run of a loop costs that much more.
+    int64_t elementBytes = info.elementBytes * info.repeats;
     Tensor &tensor =
         tensors
-            .try_emplace({ArrayRef(info.shape).vec(), info.elementBytes},
+            .try_emplace({ArrayRef(info.shape).vec(), elementBytes},
                          getGraph(info.shape.size()), prices, info.shape,
-                         info.elementBytes)
+                         elementBytes)
             .first->second;
     SearchValue value;
     value.table = &tensor.table;

@@ -89,6 +89,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Data to evaluate on at the end");
   app.add_option("--batch-size", arguments.batchSize, "Global batch size")
       ->check(CLI::PositiveNumber);
+  app.add_option("--microbatches", arguments.microbatches,
+                 "Take a model's batch in so many parts, one after the other")
+      ->check(CLI::PositiveNumber);
   app.add_option("--steps", arguments.steps, "Stop after this many steps")
       ->check(CLI::PositiveNumber);
   app.add_option("--epochs", arguments.epochs, "Stop after this many epochs")

@@ -17,6 +17,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
     options.machine = request.machine;
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
+  options.microbatches = request.microbatches;
   options.singleDevice = request.singleDevice;
   options.verifyPartition = request.verifyPartition;
   if (!request.partition.empty())

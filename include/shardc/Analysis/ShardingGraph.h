@@ -48,6 +48,9 @@ struct GraphValue {
   /// argument besides another one of that layout and only occurs among
   /// `tensors` of ops.
   int restsAs = -1;
+  /// How many times a step reshards it if it has to: once per run of the loop
+  /// that makes it, and once if it is what the loop sums up.
+  int64_t repeats = 1;
   /// For messages.
   std::string name;
 };

@@ -36,7 +36,10 @@ struct CompileOptions {
   /// How everything that is not annotated is sharded: "follow" the annotations,
   /// or "cheapest", by exact search.
   std::string partition = "follow";
-  /// Sets every mesh axis to 1: the unpartitioned program.
+  /// Parts in which a step takes the batch; 0 keeps the module's number.
+  int64_t microbatches = 0;
+  /// Sets every mesh axis and the number of microbatches to 1: the
+  /// unpartitioned program.
   bool singleDevice = false;
   /// Checks the partition against the global program in a reference
   /// interpreter (docs/Verification.md). What was checked becomes a remark, a
@@ -45,7 +48,7 @@ struct CompileOptions {
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
-/// unknown target, machine or partition, a negative batch size. Empty if all is
+/// unknown target, machine or partition, a negative number. Empty if all is
 /// well; a compilation with such options ends with ExitCode::Usage.
 std::string checkOptions(const CompileOptions &options);
 

@@ -99,7 +99,11 @@ public:
         context(module.mesh.getContext()),
         meshName(FlatSymbolRefAttr::get(module.mesh.getSymNameAttr())) {}
 
-  void run() {
+  LogicalResult run() {
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      if (auto loop = dyn_cast_or_null<AccumulateOp>(module.operations[op]);
+          loop && failed(checkRows(loop, graph.ops[op])))
+        return failure();
     for (size_t op = 0; op < graph.ops.size(); ++op)
       if (module.operations[op])
         writeOp(op);
@@ -108,9 +112,30 @@ public:
     remarkOnUnusedAxes();
     for (ModuleGraph::Function &function : module.functions)
       remarkOnParameters(function);
+    return success();
   }
 
 private:
+  /// Every device must find a whole number of rows of its own for each run.
+  LogicalResult checkRows(AccumulateOp loop, const GraphOp &node) {
+    int64_t runs = loop.getCount();
+    for (auto [value, operand] :
+         llvm::zip_equal(node.operands, loop.getOperands())) {
+      const AxisList &axes = decisions.layouts[value].dims[0];
+      int64_t shards = graph.mesh.getNumShards(axes);
+      int64_t rows = graph.values[value].shape[0];
+      if (rows % (runs * shards) != 0)
+        return emitError(operand.getLoc())
+               << graph.values[value].name << " has " << rows << " rows over "
+               << graph.mesh.toString(axes) << ", which " << runs
+               << " microbatches do not divide evenly: expected a batch size "
+                  "that is a multiple of "
+               << runs << " microbatches x " << shards
+               << " shards = " << runs * shards;
+    }
+    return success();
+  }
+
   void writeOp(int index) {
     Operation *op = module.operations[index];
     const Assignment &assignment = decisions.assignments[index];
@@ -193,7 +218,7 @@ private:
     llvm::DenseMap<int, AxisSet> cut;
     for (size_t index = 0; index < graph.ops.size(); ++index) {
       Operation *op = module.operations[index];
-      if (!op || op->getParentOp() != function.op)
+      if (!op || op->getParentOfType<func::FuncOp>() != function.op)
         continue;
       auto part = op->getAttrOfType<PartAttr>("shardc.part");
       if (part && part.getValue() == Part::Update)
@@ -234,23 +259,27 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   using Base = shardc::impl::PropagatePassBase<PropagatePass>;
   using Base::Base;
 
+  FailureOr<Decisions> decide(const ModuleGraph &module) {
+    if (partition == "follow")
+      return follow(module.graph);
+    if (partition == "cheapest")
+      return findCheapest(module);
+    getOperation().emitError("unknown partition '")
+        << partition << "', expected follow or cheapest";
+    return failure();
+  }
+
   void runOnOperation() override {
     FailureOr<ModuleGraph> module = ModuleGraph::build(getOperation());
     if (failed(module))
       return signalPassFailure();
-    if (partition == "follow")
-      return Writer(*module, follow(module->graph)).run();
-    if (partition != "cheapest") {
-      getOperation().emitError("unknown partition '")
-          << partition << "', expected follow or cheapest";
+    FailureOr<Decisions> decisions = decide(*module);
+    if (failed(decisions) ||
+        failed(Writer(*module, std::move(*decisions)).run()))
       return signalPassFailure();
-    }
-    FailureOr<Decisions> decisions = findCheapest(*module);
-    if (failed(decisions))
-      return signalPassFailure();
-    getOperation()->setAttr("shardc.partition",
-                            StringAttr::get(&getContext(), partition));
-    Writer(*module, std::move(*decisions)).run();
+    if (partition != "follow")
+      getOperation()->setAttr("shardc.partition",
+                              StringAttr::get(&getContext(), partition));
   }
 };
 
