@@ -118,8 +118,11 @@ static Tensor contract(DotGeneralOp op, const Tensor &lhs, const Tensor &rhs) {
 // Constants and global indices
 //===----------------------------------------------------------------------===//
 
-static Tensor getConstant(ConstantOp op) {
-  auto elements = cast<DenseElementsAttr>(op.getValue());
+static FailureOr<Tensor> getConstant(ConstantOp op) {
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements)
+    return op.emitOpError("has a value that the reference interpreter cannot "
+                          "read: expected dense<...>");
   Tensor result(elements.getType().getShape(), 0);
   auto convert = [](auto value) {
     if constexpr (std::is_same_v<decltype(value), APFloat>) {

@@ -112,13 +112,18 @@ private:
           add(op.getResult(0), true);
         }
       for (auto op : function.getBody().getOps<ConstantOp>())
-        add(op, !cast<DenseElementsAttr>(op.getValue()).isSplat());
+        add(op, !isSplat(op));
       for (auto op : function.getBody().getOps<ReshapeOp>())
         if (regroups(op)) {
           add(op.getOperand(), true);
           add(op, true);
         }
     }
+  }
+
+  static bool isSplat(ConstantOp op) {
+    auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+    return elements && elements.isSplat();
   }
 
   /// Whether shards of `op` are strided, in a number of parts that is fixed.
@@ -214,7 +219,8 @@ private:
       argument.setType(getType(argument));
       unsigned index = argument.getArgNumber();
       if (auto classes = function.getArgAttrOfType<IntegerAttr>(
-              index, "shardc.label_classes"))
+              index, "shardc.label_classes");
+          classes && sizes.count(classes.getInt()))
         function.setArgAttr(
             index, "shardc.label_classes",
             IntegerAttr::get(classes.getType(), sizes[classes.getInt()]));
@@ -222,12 +228,11 @@ private:
     for (Operation &op : function.getBody().getOps()) {
       for (Value result : op.getResults())
         result.setType(getType(result));
-      auto constant = dyn_cast<ConstantOp>(op);
-      auto elements =
-          constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-      if (elements && elements.isSplat())
+      if (auto constant = dyn_cast<ConstantOp>(op);
+          constant && isSplat(constant))
         constant.setValueAttr(
-            elements.resizeSplat(cast<RankedTensorType>(constant.getType())));
+            cast<DenseElementsAttr>(constant.getValue())
+                .resizeSplat(cast<RankedTensorType>(constant.getType())));
     }
     function.setType(FunctionType::get(
         function.getContext(), function.getBody().getArgumentTypes(),

@@ -199,6 +199,19 @@ TEST_F(EvaluateOpTest, Constants) {
             (Elements{1}));
 }
 
+TEST_F(EvaluateOpTest, ConstantsThatCannotBeRead) {
+  parse("func.func @f() {\n %r = shardc.constant dense_resource<blob> : "
+        "tensor<2xf32>\n return\n}\n{-# dialect_resources: { builtin: { blob: "
+        "\"0x040000000000803F00000040\" } } #-}");
+  std::string said;
+  mlir::ScopedDiagnosticHandler handler(
+      &context, [&](mlir::Diagnostic &diagnostic) { said = diagnostic.str(); });
+  EXPECT_TRUE(
+      failed(evaluateOp(find<ConstantOp>(), {}, Devices(MeshAxes()), 0)));
+  EXPECT_EQ(said, "'shardc.constant' op has a value that the reference "
+                  "interpreter cannot read: expected dense<...>");
+}
+
 TEST_F(EvaluateOpTest, GlobalIndices) {
   // Device 4 has a=1, b=1.
   EXPECT_EQ(evaluate("iota dim = 1 : tensor<2x3xi32>", {}, {}, 4).data,
