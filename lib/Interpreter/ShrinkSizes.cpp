@@ -101,23 +101,33 @@ private:
     for (auto function : module.getOps<func::FuncOp>()) {
       for (Value argument : function.getArguments())
         add(argument, false);
-      for (Operation &op : function.getBody().getOps())
-        for (Value result : op.getResults())
+      function.walk([&](Operation *op) {
+        for (Value result : op->getResults())
           add(result, false);
-      for (Operation &op : function.getBody().getOps())
-        if (hasGap(&op)) {
-          keepsMesh = true;
-          for (Value operand : op.getOperands())
-            add(operand, true);
-          add(op.getResult(0), true);
-        }
-      for (auto op : function.getBody().getOps<ConstantOp>())
-        add(op, !isSplat(op));
-      for (auto op : function.getBody().getOps<ReshapeOp>())
-        if (regroups(op)) {
-          add(op.getOperand(), true);
-          add(op, true);
-        }
+      });
+      // Rows of the batch are so many times those of a microbatch.
+      function.walk([&](AccumulateOp loop) {
+        for (Value operand : loop.getOperands())
+          fixed.insert(getShape(operand)[0]);
+        for (Value slice : loop.getSlices())
+          fixed.insert(getShape(slice)[0]);
+      });
+      function.walk([&](Operation *op) {
+        if (!hasGap(op))
+          return;
+        keepsMesh = true;
+        for (Value value : op->getOperands())
+          add(value, true);
+        for (Value value : op->getResults())
+          add(value, true);
+      });
+      function.walk([&](ConstantOp op) { add(op, !isSplat(op)); });
+      function.walk([&](ReshapeOp op) {
+        if (!regroups(op))
+          return;
+        add(op.getOperand(), true);
+        add(op, true);
+      });
     }
   }
 
@@ -225,15 +235,18 @@ private:
             index, "shardc.label_classes",
             IntegerAttr::get(classes.getType(), sizes[classes.getInt()]));
     }
-    for (Operation &op : function.getBody().getOps()) {
-      for (Value result : op.getResults())
+    function.walk([&](Operation *op) {
+      if (auto loop = dyn_cast<AccumulateOp>(op))
+        for (Value slice : loop.getSlices())
+          slice.setType(getType(slice));
+      for (Value result : op->getResults())
         result.setType(getType(result));
       if (auto constant = dyn_cast<ConstantOp>(op);
           constant && isSplat(constant))
         constant.setValueAttr(
             cast<DenseElementsAttr>(constant.getValue())
                 .resizeSplat(cast<RankedTensorType>(constant.getType())));
-    }
+    });
     function.setType(FunctionType::get(
         function.getContext(), function.getBody().getArgumentTypes(),
         function.getBody().front().getTerminator()->getOperandTypes()));
