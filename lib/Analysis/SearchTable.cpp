@@ -23,7 +23,7 @@ static bool isDominated(const SearchTable &table, const SearchRow &row,
   return cost <= limit;
 }
 
-double shardc::normalize(SearchTable &table, size_t maxRows) {
+double shardc::normalize(SearchTable &table, size_t maxRows, size_t &work) {
   std::vector<SearchRow> &rows = table.rows;
   if (rows.empty())
     return 0;
@@ -55,6 +55,7 @@ double shardc::normalize(SearchTable &table, size_t maxRows) {
     SearchRow &row = rows[index];
     row.cost -= least;
     auto it = llvm::find_if(recent, [&](int other) {
+      ++work;
       return isDominated(table, row, kept[other]);
     });
     if (it != recent.end()) {
@@ -77,8 +78,9 @@ namespace {
 class Joiner {
 public:
   Joiner(const SearchTable &first, const SearchTable &second,
-         const JoinPlan &plan, double limit, SetPool &pool)
-      : first(first), second(second), plan(plan), limit(limit), pool(pool) {
+         const JoinPlan &plan, double limit, size_t maxRows, SetPool &pool)
+      : first(first), second(second), plan(plan), limit(limit),
+        maxRows(maxRows), pool(pool) {
     std::vector<bool> isShared(second.open.size(), false);
     std::vector<int> partner(first.open.size(), -1);
     for (auto [number, pair] : llvm::enumerate(plan.shared)) {
@@ -115,11 +117,13 @@ public:
   SearchTable run() {
     SearchRow row;
     row.sets.resize(table.open.size());
-    for (auto [index, lhs] : llvm::enumerate(first.rows)) {
+    for (auto [index, lhs] :
+         llvm::enumerate(ArrayRef(first.rows).take_front(maxRows))) {
       row.first = index;
       for (auto [source, target] : fromFirst)
         row.sets[target] = lhs.sets[source];
-      for (auto [number, rhs] : llvm::enumerate(second.rows)) {
+      for (auto [number, rhs] :
+           llvm::enumerate(ArrayRef(second.rows).take_front(maxRows))) {
         // Rows are in the order of their costs.
         if (lhs.cost + rhs.cost > limit)
           break;
@@ -166,6 +170,7 @@ private:
   const SearchTable &first, &second;
   const JoinPlan &plan;
   double limit;
+  size_t maxRows;
   SetPool &pool;
   SearchTable table;
   /// (position before, after) of tensors that one side alone has.
@@ -179,6 +184,7 @@ private:
 } // namespace
 
 SearchTable shardc::join(const SearchTable &first, const SearchTable &second,
-                         const JoinPlan &plan, double limit, SetPool &pool) {
-  return Joiner(first, second, plan, limit, pool).run();
+                         const JoinPlan &plan, double limit,
+                         size_t maxRows, SetPool &pool) {
+  return Joiner(first, second, plan, limit, maxRows, pool).run();
 }

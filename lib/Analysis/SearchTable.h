@@ -49,7 +49,8 @@ struct SearchTable {
 /// Drops rows that another one makes superfluous (see ShardingSearch.h), and
 /// all after the first `maxRows`. Orders the rest by cost and subtracts the
 /// least cost from all, which it returns; 0 if there are no rows.
-double normalize(SearchTable &table, size_t maxRows);
+/// Adds to `work` how many pairs of rows it compared.
+double normalize(SearchTable &table, size_t maxRows, size_t &work);
 
 /// How the open tensors of two tables go together.
 struct JoinPlan {
@@ -61,9 +62,10 @@ struct JoinPlan {
 
 /// The table of two parts together, not normalized: tensors of the first one
 /// that stay open, then those of the second. Rows that cost more than `limit`
-/// are left out.
+/// are left out; of each table only the first `maxRows` rows are taken.
 SearchTable join(const SearchTable &first, const SearchTable &second,
-                 const JoinPlan &plan, double limit, SetPool &pool);
+                 const JoinPlan &plan, double limit, size_t maxRows,
+                 SetPool &pool);
 
 } // namespace shardc
 

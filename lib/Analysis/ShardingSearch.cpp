@@ -12,8 +12,9 @@ using namespace shardc;
 
 namespace {
 
-/// Rows of the tables in the search for a bound.
+/// Rows of the tables in a narrow search.
 constexpr size_t narrowRows = 32;
+constexpr size_t allRows = std::numeric_limits<size_t>::max();
 
 /// A part of the step: a table, which others may share, and what it is about.
 struct SearchPart {
@@ -31,8 +32,8 @@ struct SearchPart {
 class Elimination {
 public:
   /// `bound`: what some solution costs.
-  Elimination(SearchProblem &problem, size_t maxRows, double bound)
-      : problem(problem), maxRows(maxRows), bound(bound),
+  Elimination(SearchProblem &problem, size_t maxWork, double bound)
+      : problem(problem), maxWork(maxWork), bound(bound),
         partsOf(problem.values.size()) {}
 
   SearchSolution run() {
@@ -125,7 +126,7 @@ private:
         }
         table.rows.push_back(std::move(row));
       }
-      double cost = normalize(table, std::numeric_limits<size_t>::max());
+      double cost = normalize(table, allRows, work);
       it->second = {intern(std::move(table)), cost};
     }
     std::tie(part.table, part.cost) = it->second;
@@ -207,14 +208,23 @@ private:
       if (it != rhs.values.end())
         plan.shared.emplace_back(position, it - rhs.values.begin());
     }
+    const SearchTable &left = *tables[lhs.table], &right = *tables[rhs.table];
+    size_t pairs = left.rows.size() * right.rows.size();
+    size_t maxRows = work + pairs > maxWork ? narrowRows : allRows;
     auto [it, isNew] =
-        joined.try_emplace({lhs.table, rhs.table, std::move(plan)});
+        joined.try_emplace({lhs.table, rhs.table, maxRows, std::move(plan)});
     if (isNew) {
-      SearchTable table = join(*tables[lhs.table], *tables[rhs.table],
-                               std::get<2>(it->first), limit, pool);
-      double cost = normalize(table, maxRows);
+      work += maxRows == allRows ? pairs : 0;
+      SearchTable table =
+          join(left, right, std::get<3>(it->first), limit, maxRows, pool);
+      double cost = normalize(table, maxRows, work);
       it->second = {intern(std::move(table)), cost};
     }
+    // What is cut off of either table costs this much more.
+    for (const SearchTable *table : {&left, &right})
+      if (table->rows.size() > maxRows)
+        cutOff = std::min(cutOff, leastCost + lhs.cost + rhs.cost +
+                                      table->rows[maxRows].cost);
     part.table = it->second.first;
     part.cost = lhs.cost + rhs.cost + it->second.second;
     // The rows that were cut off are those of solutions that cost this much.
@@ -222,7 +232,7 @@ private:
         std::min(cutOff, leastCost + part.cost + tables[part.table]->cutOff);
     // The tensors that stay open, in the order of the table.
     std::set<int> closed;
-    for (auto [left, right] : std::get<2>(it->first).shared)
+    for (auto [left, right] : std::get<3>(it->first).shared)
       if (tables[lhs.table]->open[left].remaining +
               tables[rhs.table]->open[right].remaining ==
           problem.values[lhs.values[left]].numOps)
@@ -249,7 +259,9 @@ private:
   }
 
   SearchProblem &problem;
-  size_t maxRows;
+  size_t maxWork;
+  /// Pairs of rows looked at so far.
+  size_t work = 0;
   double bound;
   /// What all live parts cost at least.
   double leastCost = 0;
@@ -260,7 +272,8 @@ private:
   std::vector<std::unique_ptr<SearchTable>> tables;
   /// Table and least cost by op, and by what was joined.
   std::map<OpKey, std::pair<int, double>> opTables;
-  std::map<std::tuple<int, int, JoinPlan>, std::pair<int, double>> joined;
+  std::map<std::tuple<int, int, size_t, JoinPlan>, std::pair<int, double>>
+      joined;
   std::vector<SearchPart> parts;
   std::set<int> live;
   /// Parts in which a value is open.
@@ -272,8 +285,13 @@ private:
 
 } // namespace
 
-SearchSolution shardc::findCheapest(SearchProblem &problem, size_t maxRows) {
+SearchSolution shardc::findCheapest(SearchProblem &problem, size_t maxWork) {
   // What a narrow search finds bounds the exact one.
-  SearchSolution narrow = Elimination(problem, narrowRows, unreachable).run();
-  return Elimination(problem, maxRows, narrow.cost).run();
+  SearchSolution narrow = Elimination(problem, 0, unreachable).run();
+  SearchSolution exact = Elimination(problem, maxWork, narrow.cost).run();
+  if (exact.cost <= narrow.cost)
+    return exact;
+  // Only if the search was cut off.
+  narrow.lowerBound = std::min(narrow.cost, exact.lowerBound);
+  return narrow;
 }

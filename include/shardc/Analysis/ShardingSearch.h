@@ -33,16 +33,22 @@ struct SearchSolution {
   std::vector<int> options;
   /// What they cost together; `unreachable` if no combination works.
   double cost = unreachable;
-  /// No combination costs less than this: equal to `cost`, unless tables grew
-  /// beyond `maxRows`.
+  /// No combination costs less than this: equal to `cost`, unless the search
+  /// took more than `maxWork`.
   double lowerBound = unreachable;
   /// The largest table.
   size_t numRows = 0;
 };
 
-/// The cheapest options of all ops of `problem`. Tables keep at most `maxRows`
-/// rows; what is cut off then can only be what `lowerBound` says.
-SearchSolution findCheapest(SearchProblem &problem, size_t maxRows = 20000);
+/// Pairs of rows that a search may look at before it becomes narrow; a few
+/// seconds.
+constexpr size_t defaultSearchWork = 20'000'000;
+
+/// The cheapest options of all ops of `problem`. After `maxWork` pairs of rows
+/// have been joined or compared, tables keep only their cheapest rows; what is
+/// cut off can only be what `lowerBound` says.
+SearchSolution findCheapest(SearchProblem &problem,
+                            size_t maxWork = defaultSearchWork);
 
 } // namespace shardc
 

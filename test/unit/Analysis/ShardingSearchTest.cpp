@@ -252,7 +252,7 @@ TEST(ShardingSearch, CutTablesAreBounded) {
     if (numCombinations(problem) > 1e6)
       continue;
     SearchSolution exact = findCheapest(problem);
-    SearchSolution cut = findCheapest(problem, /*maxRows=*/1);
+    SearchSolution cut = findCheapest(problem, /*maxWork=*/0);
     if (exact.options.empty() || cut.options.empty())
       continue;
     EXPECT_LE(cut.lowerBound, exact.cost + 1e-6) << "seed " << seed;
