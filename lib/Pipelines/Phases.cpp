@@ -52,6 +52,8 @@ static void buildPartition(OpPassManager &manager, const CompileOptions &,
 
 static void buildCollectives(OpPassManager &manager, const CompileOptions &,
                              CompileState &) {
+  // What a bucket holds is not looked into again.
+  manager.addPass(createSimplifyCollectivesPass());
   manager.addPass(createCombineCollectivesPass());
 }
 
@@ -92,7 +94,7 @@ static constexpr Phase phases[] = {
      buildPropagate, verifyPropagated},
     {"partition", "local tensors, explicit collectives, padding masked",
      buildPartition, verifyPartitioned},
-    {"collectives", "collectives of one kind over the same axes are one op",
+    {"collectives", "no collective twice; those of a kind and axes in buckets",
      buildCollectives, verifyPartitioned},
     {"kernels", "compute is in fused kernels and library GEMMs", buildKernels,
      verifyOutlined},

@@ -124,13 +124,39 @@ def PartitionPass : Shardc_Pass<"partition"> {
 // collectives
 //===----------------------------------------------------------------------===//
 
+def SimplifyCollectivesPass : Shardc_Pass<"simplify-collectives"> {
+  let summary = "Share equal collectives and scatter what is only sliced";
+  let description = [{
+    Input: local programs whose collectives have one operand each. Output: the
+    same with
+
+    - one op for collectives of equal operands and attributes, whose causes are
+      joined,
+    - an all_reduce of an all_reduce turned into one over the axes of both,
+    - an all_reduce of which only one slice is used, over some of its axes,
+      turned into a reduce_scatter over those and, if there are others, an
+      all_reduce of the shard over them.
+
+    ```mlir
+    %0 = shardc.all_reduce sum %g over @mesh["r", "d"] : (tensor<16x64xf32>) -> tensor<16x64xf32>
+    %1 = shardc.slice %0 over @mesh["d"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.reduce_scatter sum %g over @mesh["d"] dims = [0] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+    %1 = shardc.all_reduce sum %0 over @mesh["r"] : (tensor<4x64xf32>) -> tensor<4x64xf32>
+    ```
+  }];
+}
+
 def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
   let summary = "Merge collectives of the same kind and axes";
   let description = [{
     Input: local programs. Output: the same with independent all_reduces
     (all_gathers, reduce_scatters) over the same axes in one op each, placed
-    after the last operand and before the first use, and an all_reduce of an
-    all_reduce turned into one over both axes.
+    after the last operand and before the first use.
 
     ```mlir
     %0:2 = shardc.all_reduce sum %dw, %db over @mesh["data"] {shardc.cause = "..."}
