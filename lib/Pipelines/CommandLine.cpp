@@ -18,7 +18,11 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
               cl::desc("Write the IR after each phase into this directory")),
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
                 cl::init(0),
-                cl::desc("Replace the global batch size (0: keep it)")) {}
+                cl::desc("Replace the global batch size (0: keep it)")),
+      bucketBytes("bucket-bytes", cl::cat(category), cl::value_desc("bytes"),
+                  cl::init(CompileOptions().bucketBytes),
+                  cl::desc("Most bytes of collectives merged into one (0: no "
+                           "limit)")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
@@ -27,6 +31,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.target = target;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
+  options.bucketBytes = bucketBytes;
   return options;
 }
 

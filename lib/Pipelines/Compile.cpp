@@ -26,6 +26,9 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.batchSize < 0)
     return "--batch-size: expected 0 or more, found " +
            std::to_string(options.batchSize);
+  if (options.bucketBytes < 0)
+    return "--bucket-bytes: expected 0 (no limit) or more, found " +
+           std::to_string(options.bucketBytes);
   return "";
 }
 

@@ -50,11 +50,13 @@ static void buildPartition(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createPartitionPass());
 }
 
-static void buildCollectives(OpPassManager &manager, const CompileOptions &,
-                             CompileState &) {
+static void buildCollectives(OpPassManager &manager,
+                             const CompileOptions &options, CompileState &) {
   // What a bucket holds is not looked into again.
   manager.addPass(createSimplifyCollectivesPass());
-  manager.addPass(createCombineCollectivesPass());
+  CombineCollectivesPassOptions combine;
+  combine.bucketBytes = options.bucketBytes;
+  manager.addPass(createCombineCollectivesPass(combine));
 }
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &,

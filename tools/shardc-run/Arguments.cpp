@@ -80,6 +80,10 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Data to evaluate on at the end");
   app.add_option("--batch-size", arguments.batchSize, "Global batch size")
       ->check(CLI::PositiveNumber);
+  app.add_option("--bucket-bytes", arguments.bucketBytes,
+                 "Most bytes of collectives merged into one when a model is "
+                 "compiled; 0: no limit")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", arguments.steps, "Stop after this many steps")
       ->check(CLI::PositiveNumber);
   app.add_option("--epochs", arguments.epochs, "Stop after this many epochs")

@@ -85,10 +85,10 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
     if (!loaded.ok())
       return report(loaded.status());
   } else {
-    CompileOutcome outcome =
-        compileInput({arguments.input, arguments.mesh, arguments.rules,
-                      arguments.target, singleDevice ? "" : arguments.dumpDir,
-                      arguments.batchSize, singleDevice});
+    CompileOutcome outcome = compileInput(
+        {arguments.input, arguments.mesh, arguments.rules, arguments.target,
+         singleDevice ? "" : arguments.dumpDir, arguments.batchSize,
+         arguments.bucketBytes, singleDevice});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -126,9 +126,10 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     arguments.input, ", which is compiled for ",
                                     plan.mesh.toString(),
                                     "; compile the model again"));
-    if (!arguments.target.empty() || !arguments.dumpDir.empty())
-      return report(1, absl::StrCat("--target and --shardc-dump-dir are for "
-                                    "models; ",
+    if (!arguments.target.empty() || !arguments.dumpDir.empty() ||
+        arguments.bucketBytes >= 0)
+      return report(1, absl::StrCat("--target, --shardc-dump-dir and "
+                                    "--bucket-bytes are for models; ",
                                     arguments.input, " is compiled"));
     if (!arguments.rules.empty())
       return report(1, absl::StrCat("--rules cannot change ", arguments.input,

@@ -15,6 +15,8 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
     options.target = request.target;
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
+  if (request.bucketBytes >= 0)
+    options.bucketBytes = request.bucketBytes;
   options.singleDevice = request.singleDevice;
   CompileResult result = compileFile(request.path, options);
   return {static_cast<int>(result.code), std::move(result.plan),

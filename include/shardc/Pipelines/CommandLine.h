@@ -23,7 +23,7 @@ public:
   CompileOptions get() const;
 
   /// Says what is wrong with the values: a mesh that cannot be read, an
-  /// unknown target, a negative batch size. Empty if all is well.
+  /// unknown target, a negative batch or bucket size. Empty if all is well.
   std::string check() const;
 
 private:
@@ -32,6 +32,7 @@ private:
   llvm::cl::opt<std::string> target;
   llvm::cl::opt<std::string> dumpDir;
   llvm::cl::opt<int64_t> batchSize;
+  llvm::cl::opt<int64_t> bucketBytes;
 };
 
 } // namespace shardc

@@ -164,7 +164,8 @@ def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
     ```
   }];
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "0",
-      "Most bytes of tensors in one collective (0: no limit)">];
+      "Most bytes of a collective with several tensors, as the communication "
+      "report counts them (0: no limit)">];
 }
 
 //===----------------------------------------------------------------------===//
