@@ -2,7 +2,7 @@
 
 #include "shardc/Analysis/Liveness.h"
 
-#include "mlir/IR/BuiltinTypes.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 using namespace mlir;
 
@@ -15,13 +15,21 @@ Liveness::Liveness(func::FuncOp function) {
 
 int64_t Liveness::getFirst(Value value) const {
   Operation *op = value.getDefiningOp();
+  if (auto wait = dyn_cast_or_null<CollectiveWaitOp>(op))
+    op = wait.getStart();
   return op ? getStep(op) : -1;
 }
 
+int64_t Liveness::getReadEnd(Operation *op) const {
+  auto start = dyn_cast<CollectiveStartOp>(op);
+  return getStep(start ? start.getWait().getOperation() : op);
+}
+
 int64_t Liveness::getLast(Value value) const {
-  int64_t last = getFirst(value);
+  Operation *op = value.getDefiningOp();
+  int64_t last = op ? getStep(op) : -1;
   for (Operation *user : value.getUsers())
-    last = std::max(last, getStep(user));
+    last = std::max(last, getReadEnd(user));
   return last;
 }
 

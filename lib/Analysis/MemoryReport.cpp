@@ -46,12 +46,13 @@ static bool feedsUpdate(Value value) {
     for (Operation *user : worklist[i].getUsers()) {
       if (isPart(user, Part::Update))
         return true;
-      if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
-               CollectivePermuteOp>(user))
+      auto start = dyn_cast<CollectiveStartOp>(user);
+      if (!start)
         continue;
-      for (OpOperand &operand : user->getOpOperands())
+      for (OpOperand &operand : start->getOpOperands())
         if (operand.get() == worklist[i])
-          worklist.push_back(user->getResult(operand.getOperandNumber()));
+          worklist.push_back(
+              start.getWait()->getResult(operand.getOperandNumber()));
     }
   }
   return false;
@@ -69,6 +70,8 @@ static MemoryKind classify(Value value) {
 /// A short name for what computes a value.
 static std::string getName(OpResult value) {
   Operation *op = value.getOwner();
+  if (auto wait = dyn_cast<CollectiveWaitOp>(op))
+    op = wait.getStart().getCollective();
   StringRef what = op->getName().stripDialect();
   if (auto kernel = dyn_cast<KernelOp>(op)) {
     Operation *def = kernel.getBody()
@@ -103,6 +106,18 @@ static MemoryBuffer describeArgument(func::FuncOp function,
   return buffer;
 }
 
+static int64_t getOffset(func::FuncOp function, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    auto offset = function.getArgAttrOfType<IntegerAttr>(
+        argument.getArgNumber(), "shardc.offset");
+    return offset ? offset.getInt() : 0;
+  }
+  auto result = cast<OpResult>(value);
+  auto offsets =
+      result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+  return offsets ? offsets[result.getResultNumber()] : 0;
+}
+
 MemoryReport::MemoryReport(ModuleOp module) {
   if (auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
     arenaBytes = arena.getInt();
@@ -122,17 +137,16 @@ MemoryReport::MemoryReport(ModuleOp module) {
   std::vector<Place> places;
   llvm::DenseSet<int64_t> argumentOffsets;
   for (BlockArgument argument : function.getArguments()) {
-    auto offset = function.getArgAttrOfType<IntegerAttr>(
-        argument.getArgNumber(), "shardc.offset");
-    if (offset)
-      argumentOffsets.insert(offset.getInt());
-    places.push_back({offset ? offset.getInt() : 0, -1, liveness.getNumSteps(),
+    int64_t offset = getOffset(function, argument);
+    argumentOffsets.insert(offset);
+    places.push_back({offset, -1, liveness.getNumSteps(),
                       describeArgument(function, argument)});
   }
   for (Operation &op : function.getBody().front()) {
-    auto offsets = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    if (isa<CollectiveStartOp>(op))
+      continue;
     for (OpResult result : op.getResults()) {
-      int64_t offset = offsets ? offsets[result.getResultNumber()] : 0;
+      int64_t offset = getOffset(function, result);
       if (argumentOffsets.contains(offset))
         continue;
       Place place{
@@ -141,10 +155,11 @@ MemoryReport::MemoryReport(ModuleOp module) {
       place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
       place.buffer.kind = classify(result);
       place.buffer.source = getSourceString(op.getLoc());
-      // Written over an operand: both are one buffer at that step.
+      // Written over an operand: both are one buffer from there on.
       for (Place &other : places)
-        if (other.offset == offset && other.last == place.first)
-          --other.last;
+        if (other.offset == offset && other.last >= place.first &&
+            other.buffer.bytes == place.buffer.bytes)
+          other.last = place.first - 1;
       places.push_back(std::move(place));
     }
   }

@@ -68,7 +68,9 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &,
 
 static void buildSchedule(OpPassManager &manager, const CompileOptions &,
                           CompileState &) {
+  // The order that needs the least memory first: it bounds what may move.
   manager.addPass(createSchedulePass());
+  manager.addPass(createOverlapCollectivesPass());
 }
 
 static void buildMemory(OpPassManager &manager, const CompileOptions &,
@@ -100,8 +102,9 @@ static constexpr Phase phases[] = {
      buildCollectives, verifyPartitioned},
     {"kernels", "compute is in fused kernels and library GEMMs", buildKernels,
      verifyOutlined},
-    {"schedule", "the order of ops is the order of execution", buildSchedule,
-     verifyOutlined},
+    {"schedule",
+     "the order of execution; collectives are started and waited for",
+     buildSchedule, verifyScheduled},
     {"memory", "every buffer has its place in the arena", buildMemory,
      verifyPlanned},
     {"codegen", "every kernel is a function of the LLVM dialect in @kernels",

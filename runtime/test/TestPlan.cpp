@@ -68,7 +68,7 @@ std::string test::makePlan(int devices,
                            const std::function<void(fb::PlanT &)> &edit) {
   fb::PlanT plan;
   Layout layout;
-  plan.version = 1;
+  plan.version = 2;
   plan.model = "test";
   plan.fingerprint = 1; // present, and made right below
   plan.batch_size = 12;
@@ -131,16 +131,20 @@ std::string test::makePlan(int devices,
   scale.kernel = 0;
   scale.buffers = {xBuffer, y};
   scale.extent = shard;
+  scale.writes = 1;
   program->commands.push_back(command(wrap(std::move(scale))));
   auto collective = [&](fb::CollectiveKind kind, uint32_t in, uint32_t out) {
-    fb::CollectiveT result;
+    fb::CollectiveStartT result;
     result.kind = kind;
     result.axes = {0};
     auto item = std::make_unique<fb::CollectiveItemT>();
     item->in = in;
     item->out = out;
     result.items.push_back(std::move(item));
+    fb::CollectiveWaitT wait;
+    wait.start = program->commands.size();
     program->commands.push_back(command(wrap(std::move(result))));
+    program->commands.push_back(command(wrap(std::move(wait))));
   };
   collective(fb::CollectiveKind::AllGather, y, all);
   collective(fb::CollectiveKind::AllReduce, all, g);
@@ -157,6 +161,7 @@ std::string test::makePlan(int devices,
   update.buffers = {h, wBuffer, loss};
   update.extent = 4;
   update.grain = 4;
+  update.writes = 2;
   program->commands.push_back(command(wrap(std::move(update))));
 
   auto result = [&](const char *name, uint32_t from, std::vector<int64_t> shape,

@@ -13,8 +13,9 @@ namespace shardc::rt::test {
 /// A plan over `devices` devices of one axis "d": x [12] sharded on d and a
 /// replicated parameter w [4], padded shards and all. A step computes
 /// y = 2x + coordinate, gathers y, reduces it over d into g [12], multiplies
-/// a [1,12] by [12,4] product into h, and updates w by a kernel. `edit` changes
-/// the plan's tables before it is written.
+/// a [1,12] by [12,4] product into h, and updates w by a kernel; the commands
+/// are a launch, a start and a wait for each of the two collectives, the
+/// product and a launch. `edit` changes the plan's tables before it is written.
 std::string makePlan(int devices,
                      const std::function<void(fb::PlanT &)> &edit = {});
 

@@ -1,7 +1,8 @@
 //===- Liveness.h - When values of a schedule are alive ---------*- C++ -*-===//
 //
-// Steps are the positions of the ops of a function's one block. Snapshot of the
-// function at construction; thread-safe to read.
+// Steps are the positions of the ops of a function's one block. A collective
+// reads its operands and writes its results from its start to its wait.
+// Snapshot of the function at construction; thread-safe to read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,10 +21,13 @@ public:
 
   /// Position of an op of the function's block.
   int64_t getStep(mlir::Operation *op) const { return steps.lookup(op); }
-  /// The step that defines the value; -1 for arguments.
+  /// The step that begins to write the value; -1 for arguments.
   int64_t getFirst(mlir::Value value) const;
   /// The last step that uses it; the defining one if there is none.
   int64_t getLast(mlir::Value value) const;
+  /// The last step at which `op` reads its operands: its own, or the wait for a
+  /// collective that it starts.
+  int64_t getReadEnd(mlir::Operation *op) const;
   int64_t getNumSteps() const { return steps.size(); }
 
 private:

@@ -39,14 +39,16 @@ static llvm::Error checkModule(ModuleOp module) {
   std::string problem;
   for (auto function : module.getOps<func::FuncOp>())
     for (Operation &op : function.getBody().front()) {
-      bool isKnown = isa<KernelOp, GemmOp>(op) || getCollectiveCost(&op) ||
-                     op.hasTrait<OpTrait::IsTerminator>();
+      bool isKnown =
+          isa<KernelOp, GemmOp, CollectiveStartOp, CollectiveWaitOp>(op) ||
+          op.hasTrait<OpTrait::IsTerminator>();
       if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr("shardc.symbol")))
         problem = op.getName().getStringRef().str();
     }
   if (!problem.empty())
     return llvm::createStringError(
-        "'" + problem + "' in the program has no command: run codegen first");
+        "'" + problem +
+        "' in the program has no command: run the phases up to codegen first");
   return llvm::Error::success();
 }
 

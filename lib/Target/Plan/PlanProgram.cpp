@@ -32,12 +32,15 @@ private:
   std::vector<flatbuffers::Offset<fb::Command>> commands;
   std::vector<flatbuffers::Offset<fb::CollectiveReport>> reports;
   std::vector<flatbuffers::Offset<fb::Result>> results;
+  /// Of the collectives under way, by what started them.
+  llvm::DenseMap<Operation *, uint32_t> startCommands;
   uint64_t wireBytes = 0, flops = 0;
 
   void addBuffer(Value value, int64_t offset);
   void addKernel(KernelOp kernel);
   void addGemm(GemmOp gemm);
-  void addCollective(Operation *op);
+  void addStart(CollectiveStartOp start);
+  void addWait(CollectiveWaitOp wait);
   void addResults();
   void countFlops();
 
@@ -76,7 +79,8 @@ void ProgramWriter::addKernel(KernelOp kernel) {
     used.push_back(numbers.lookup(result));
   addCommand(kernel, fb::Operation::Launch,
              fb::CreateLaunchDirect(builder, it->second, &used,
-                                    extent ? extent.getInt() : 1));
+                                    extent ? extent.getInt() : 1, /*grain=*/1,
+                                    kernel.getNumResults()));
 }
 
 void ProgramWriter::addGemm(GemmOp gemm) {
@@ -97,7 +101,9 @@ void ProgramWriter::addGemm(GemmOp gemm) {
                                            : fb::Activation::None));
 }
 
-void ProgramWriter::addCollective(Operation *op) {
+void ProgramWriter::addStart(CollectiveStartOp start) {
+  Operation *op = start.getCollective();
+  CollectiveWaitOp wait = start.getWait();
   auto axes = op->getAttrOfType<ArrayAttr>("axes");
   ArrayRef<int64_t> dims;
   auto reduction = fb::Reduction::Sum;
@@ -121,20 +127,22 @@ void ProgramWriter::addCollective(Operation *op) {
   CollectiveCost cost = *getCollectiveCost(op);
   auto kind = fb::CollectiveKind(cost.kind);
   std::vector<flatbuffers::Offset<fb::CollectiveItem>> items;
-  for (OpOperand &operand : op->getOpOperands()) {
+  for (OpOperand &operand : start->getOpOperands()) {
     unsigned position = operand.getOperandNumber();
     int64_t dim = position < dims.size() ? dims[position] : concatDim;
     items.push_back(fb::CreateCollectiveItem(
         builder, numbers.lookup(operand.get()),
-        numbers.lookup(op->getResult(position)), dim, splitDim));
+        numbers.lookup(wait->getResult(position)), dim, splitDim));
   }
   auto indices = getAxisIndices(plan, axes);
   auto indicesOffset = builder.CreateVector(indices);
   auto targetsOffset = builder.CreateVector(targetAxes);
   auto itemsOffset = builder.CreateVector(items);
-  addCommand(op, fb::Operation::Collective,
-             fb::CreateCollective(builder, kind, reduction, indicesOffset,
-                                  targetsOffset, itemsOffset, reports.size()));
+  startCommands[start] = commands.size();
+  addCommand(start, fb::Operation::CollectiveStart,
+             fb::CreateCollectiveStart(builder, kind, reduction, indicesOffset,
+                                       targetsOffset, itemsOffset,
+                                       reports.size()));
   std::vector<flatbuffers::Offset<flatbuffers::String>> names;
   for (Attribute axis : axes)
     names.push_back(
@@ -152,6 +160,12 @@ void ProgramWriter::addCollective(Operation *op) {
       builder, kind, &names, cost.groupSize, cost.bytes, cost.wireBytes,
       getPart(op), source.c_str(), cause.c_str()));
   wireBytes += cost.wireBytes;
+}
+
+void ProgramWriter::addWait(CollectiveWaitOp wait) {
+  addCommand(
+      wait, fb::Operation::CollectiveWait,
+      fb::CreateCollectiveWait(builder, startCommands.lookup(wait.getStart())));
 }
 
 void ProgramWriter::addResults() {
@@ -207,6 +221,8 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
                                 argument.getArgNumber(), "shardc.offset")
                             .getInt());
   for (Operation &op : function.getBody().front()) {
+    if (isa<CollectiveStartOp>(op))
+      continue;
     auto offsets = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
     for (OpResult result : op.getResults())
       addBuffer(result, offsets[result.getResultNumber()]);
@@ -216,8 +232,10 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
       addKernel(kernel);
     else if (auto gemm = dyn_cast<GemmOp>(&op))
       addGemm(gemm);
-    else if (!op.hasTrait<OpTrait::IsTerminator>())
-      addCollective(&op);
+    else if (auto start = dyn_cast<CollectiveStartOp>(&op))
+      addStart(start);
+    else if (auto wait = dyn_cast<CollectiveWaitOp>(&op))
+      addWait(wait);
   }
   addResults();
   countFlops();

@@ -77,6 +77,7 @@ struct LaunchCommand {
   std::vector<uint32_t> buffers;
   int64_t extent;
   int64_t grain;
+  uint32_t writes; ///< The last so many of `buffers` are written.
 };
 
 struct GemmCommand {
@@ -93,7 +94,9 @@ struct CollectiveItem {
   int32_t splitDim;
 };
 
-struct CollectiveCommand {
+/// Begins a collective: until its wait nothing writes what it reads or touches
+/// what it writes.
+struct CollectiveStartCommand {
   CollectiveKind kind;
   Reduction reduction;
   std::vector<int> axes;
@@ -102,12 +105,18 @@ struct CollectiveCommand {
   uint32_t report;
 };
 
+/// Ends the collective that command `start` began; every start has one wait.
+struct CollectiveWaitCommand {
+  uint32_t start;
+};
+
 struct CopyCommand {
   uint32_t in, out;
 };
 
 struct Command {
-  std::variant<LaunchCommand, GemmCommand, CollectiveCommand, CopyCommand>
+  std::variant<LaunchCommand, GemmCommand, CollectiveStartCommand,
+               CollectiveWaitCommand, CopyCommand>
       operation;
   Part part;
   std::string source; ///< "file:line:col" in the model.
@@ -193,7 +202,7 @@ public:
 };
 
 /// The format version that this runtime reads.
-inline constexpr uint32_t planVersion = 1;
+inline constexpr uint32_t planVersion = 2;
 
 } // namespace shardc::rt
 

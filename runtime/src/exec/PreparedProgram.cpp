@@ -22,7 +22,9 @@ int64_t PreparedProgram::Step::numTiles() const {
     return gemm->numTiles();
   case Kind::Copy:
     return 1;
-  case Kind::Collective:
+  case Kind::Start:
+    return 1;
+  case Kind::Wait:
     return collective->numTasks();
   }
   return 0;
@@ -40,8 +42,8 @@ void PreparedProgram::bind(Step &step,
       step.table.push_back(address(device, buffer));
 }
 
-absl::StatusOr<CollectiveSpec>
-PreparedProgram::bindCollective(const CollectiveCommand &command) const {
+CollectiveSpec
+PreparedProgram::bindCollective(const CollectiveStartCommand &command) const {
   CollectiveSpec spec;
   spec.kind = command.kind;
   spec.reduction = command.reduction;
@@ -62,8 +64,27 @@ PreparedProgram::bindCollective(const CollectiveCommand &command) const {
   return spec;
 }
 
-absl::Status PreparedProgram::addStep(const Command &command,
-                                      Collectives &collectives) {
+absl::Status PreparedProgram::addStart(uint32_t number,
+                                       const CollectiveStartCommand &command,
+                                       Collectives &backend) {
+  CollectiveSpec spec = bindCollective(command);
+  absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
+      backend.prepare(devices.plan.mesh, std::move(spec));
+  if (!prepared.ok())
+    return prepared.status();
+  if ((*prepared)->startsEarly()) {
+    Step &step = steps.emplace_back();
+    step.kind = Step::Kind::Start;
+    step.collective = prepared->get();
+  }
+  collectives[number] = *std::move(prepared);
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::addStep(uint32_t number, Collectives &backend) {
+  const Command &command = program->commands[number];
+  if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
+    return addStart(number, *start, backend);
   Step step;
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
     step.kind = Step::Kind::Launch;
@@ -91,17 +112,13 @@ absl::Status PreparedProgram::addStep(const Command &command,
     step.bytes = program->buffers[copy->in].bytes;
     bind(step, {copy->in, copy->out});
   } else {
-    auto &collective = std::get<CollectiveCommand>(command.operation);
-    step.kind = Step::Kind::Collective;
-    absl::StatusOr<CollectiveSpec> spec = bindCollective(collective);
-    if (!spec.ok())
-      return spec.status();
-    step.wireBytes = wireBytes(devices.plan.mesh, *spec);
-    absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
-        collectives.prepare(devices.plan.mesh, *std::move(spec));
-    if (!prepared.ok())
-      return prepared.status();
-    step.collective = *std::move(prepared);
+    // A sound plan waits once for what it started (checkCollectives).
+    uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
+    step.kind = Step::Kind::Wait;
+    step.collective = collectives[start].get();
+    step.wireBytes = wireBytes(devices.plan.mesh,
+                               bindCollective(std::get<CollectiveStartCommand>(
+                                   program->commands[start].operation)));
   }
   steps.push_back(std::move(step));
   return absl::OkStatus();
@@ -112,8 +129,7 @@ PreparedProgram::prepare(const DeviceSet &devices, const ProgramSpec &spec,
                          Collectives &collectives, int workers) {
   std::unique_ptr<PreparedProgram> prepared(new PreparedProgram(devices, spec));
   for (size_t i = 0; i < spec.commands.size(); ++i)
-    if (absl::Status status = prepared->addStep(spec.commands[i], collectives);
-        !status.ok())
+    if (absl::Status status = prepared->addStep(i, collectives); !status.ok())
       return absl::Status(status.code(),
                           absl::StrCat("program \"", spec.name, "\", command ",
                                        i, ": ", status.message()));
@@ -147,7 +163,8 @@ void PreparedProgram::runTile(const Step &step, int64_t device, int64_t tile) {
   case Step::Kind::Copy:
     std::memmove(table[1], table[0], step.bytes);
     break;
-  case Step::Kind::Collective:
+  case Step::Kind::Start:
+  case Step::Kind::Wait:
     break;
   }
 }
@@ -164,7 +181,7 @@ void PreparedProgram::runWhole(const Step &step, int64_t device) {
     runTile(step, device, tile);
 }
 
-void PreparedProgram::runCollective(const Step &step, int worker, int workers) {
+void PreparedProgram::runTasks(const Step &step, int worker, int workers) {
   int64_t tasks = step.collective->numTasks();
   int64_t begin = tasks * worker / workers;
   int64_t end = tasks * (worker + 1) / workers;
@@ -179,11 +196,19 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
   int64_t lastDevice = devices.size() * (worker + 1) / workers;
   for (size_t index = 0; index < steps.size();) {
     const Step &step = steps[index];
-    if (step.kind == Step::Kind::Collective) {
+    if (!step.isLocal()) {
       if (byDevice)
         pool.barrier();
+      if (step.kind == Step::Kind::Start) {
+        if (worker == 0)
+          note(step.collective->start());
+        if (!byDevice)
+          pool.barrier();
+        ++index;
+        continue;
+      }
       Clock::time_point start = Clock::now();
-      runCollective(step, worker, workers);
+      runTasks(step, worker, workers);
       pool.barrier();
       if (worker == 0) {
         counters.wireBytes += step.wireBytes;
@@ -200,7 +225,7 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
       ++index;
       // Steps of one task are all worker 0's: nobody waits between them.
       bool isAlone = tasks <= 1 && index < steps.size() &&
-                     steps[index].kind != Step::Kind::Collective &&
+                     steps[index].isLocal() &&
                      steps[index].numTiles() * devices.size() <= 1;
       if (!isAlone)
         pool.barrier();
@@ -209,7 +234,7 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
     // A run of local steps, device after device: what one leaves in the cache
     // the next finds there.
     size_t end = index;
-    while (end < steps.size() && steps[end].kind != Step::Kind::Collective)
+    while (end < steps.size() && steps[end].isLocal())
       ++end;
     for (int64_t device = firstDevice; device < lastDevice; ++device)
       for (size_t i = index; i < end; ++i)

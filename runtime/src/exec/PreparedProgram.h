@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -38,6 +39,8 @@ struct DeviceSet {
 
 class PreparedProgram {
 public:
+  /// A collective is run at its wait, and begun at its start where the backend
+  /// can (`PreparedCollective::startsEarly`).
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(const DeviceSet &devices, const ProgramSpec &spec,
           Collectives &collectives, int workers);
@@ -58,7 +61,7 @@ public:
 
 private:
   struct Step {
-    enum class Kind { Launch, Gemm, Copy, Collective } kind;
+    enum class Kind { Launch, Gemm, Copy, Start, Wait } kind;
     /// Buffer addresses: `operands` per device.
     std::vector<void *> table;
     int64_t operands = 0;
@@ -68,29 +71,34 @@ private:
     std::unique_ptr<PreparedGemm> gemm;
     bool hasBias = false;
     uint64_t bytes = 0;
-    std::unique_ptr<PreparedCollective> collective;
+    PreparedCollective *collective = nullptr;
     uint64_t wireBytes = 0;
 
+    /// Whether the devices run it without each other.
+    bool isLocal() const { return kind != Kind::Start && kind != Kind::Wait; }
     int64_t numTiles() const;
   };
 
   PreparedProgram(const DeviceSet &devices, const ProgramSpec &program)
       : devices(devices), program(&program) {}
 
-  absl::Status addStep(const Command &command, Collectives &collectives);
-  absl::StatusOr<CollectiveSpec>
-  bindCollective(const CollectiveCommand &command) const;
+  absl::Status addStep(uint32_t number, Collectives &collectives);
+  absl::Status addStart(uint32_t number, const CollectiveStartCommand &command,
+                        Collectives &collectives);
+  CollectiveSpec bindCollective(const CollectiveStartCommand &command) const;
   void *address(int64_t device, uint32_t buffer) const;
   void bind(Step &step, const std::vector<uint32_t> &buffers) const;
 
   void runTile(const Step &step, int64_t device, int64_t tile);
   void runWhole(const Step &step, int64_t device);
-  void runCollective(const Step &step, int worker, int workers);
+  void runTasks(const Step &step, int worker, int workers);
   void note(const absl::Status &status);
 
   const DeviceSet &devices;
   const ProgramSpec *program;
   std::vector<Step> steps;
+  /// By the number of the command that starts them.
+  std::map<uint32_t, std::unique_ptr<PreparedCollective>> collectives;
   /// Whether workers take whole devices between collectives, or else share the
   /// tiles of every step.
   bool byDevice = true;

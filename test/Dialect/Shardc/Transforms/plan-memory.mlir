@@ -27,7 +27,8 @@ module @arguments {
 // CHECK-SAME: shardc.offset = [[W:[0-9]+]]{{.*}}"w"
 // CHECK: %[[A:.*]] = shardc.kernel
 // CHECK-SAME: shardc.offsets = array<i64: [[G:[0-9]+]]>
-// CHECK: shardc.all_reduce sum %[[A]]
+// CHECK: shardc.collective_start(%[[A]])
+// CHECK: shardc.collective_wait
 // CHECK-SAME: shardc.offsets = array<i64: [[G]]>
 // CHECK: shardc.kernel
 // CHECK-SAME: shardc.offsets = array<i64: [[W]]>
@@ -42,7 +43,12 @@ module @update {
       %2 = shardc.mul %a, %b : tensor<256xf32>
       shardc.yield %2 : tensor<256xf32>
     }
-    %g = shardc.all_reduce sum %0 over @mesh["data"] : (tensor<256xf32>) -> tensor<256xf32>
+    %h = shardc.collective_start(%0) : tensor<256xf32> {
+    ^bb0(%a: tensor<256xf32>):
+      %2 = shardc.all_reduce sum %a over @mesh["data"] : (tensor<256xf32>) -> tensor<256xf32>
+      shardc.yield %2 : tensor<256xf32>
+    }
+    %g = shardc.collective_wait %h : tensor<256xf32>
     %1 = shardc.kernel(%w, %g) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> {
     ^bb0(%a: tensor<256xf32>, %b: tensor<256xf32>):
       %2 = shardc.sub %a, %b : tensor<256xf32>
@@ -75,5 +81,48 @@ module @copied {
       shardc.yield %2 : tensor<8x8xf32>
     }
     return %0 : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// The result of a collective is written from its start on: %1 must not lie
+// there, although it ends before the wait. The operand is read until the wait.
+
+// CHECK-LABEL: module @under_way
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: 64>
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: 128>
+// CHECK: shardc.collective_wait
+// CHECK-SAME: shardc.offsets = array<i64: 192>
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: 192>
+module @under_way {
+  shardc.mesh @mesh <["data" = 2]>
+  func.func @train_step(%x: tensor<8xf32> {shardc.role = #shardc.input<"x">})
+      -> (tensor<16xf32> {shardc.result = "loss"}) {
+    %0 = shardc.kernel(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = shardc.exp %a : tensor<8xf32>
+      shardc.yield %2 : tensor<8xf32>
+    }
+    %h = shardc.collective_start(%0) : tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = shardc.all_gather %a over @mesh["data"] dims = [0] : (tensor<8xf32>) -> tensor<16xf32>
+      shardc.yield %2 : tensor<16xf32>
+    }
+    %1 = shardc.kernel(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = shardc.log %a : tensor<8xf32>
+      shardc.yield %2 : tensor<8xf32>
+    }
+    %r = shardc.collective_wait %h : tensor<16xf32>
+    %s = shardc.kernel(%r) : (tensor<16xf32>) -> tensor<16xf32> {
+    ^bb0(%a: tensor<16xf32>):
+      %2 = shardc.add %a, %a : tensor<16xf32>
+      shardc.yield %2 : tensor<16xf32>
+    }
+    return %s : tensor<16xf32>
   }
 }

@@ -225,6 +225,35 @@ def SchedulePass : Shardc_Pass<"schedule"> {
   }];
 }
 
+def OverlapCollectivesPass : Shardc_Pass<"overlap-collectives"> {
+  let summary = "Start collectives early and wait for them late";
+  let description = [{
+    Input: the output of `shardc-schedule`. Output: every collective is a
+    `shardc.collective_start` and a `shardc.collective_wait`. A start stands
+    where its operands are complete, a wait before the first op that needs a
+    result, and ops that need no collective under way go before those that do:
+    as far as the memory allows. No function's planned peak is above that of the
+    input.
+
+    ```mlir
+    %g = shardc.gemm %x, %dz ...
+    %s = shardc.all_reduce sum %g over @mesh["data"] ...
+    %w1 = shardc.kernel(%w, %s) ...
+    %h = shardc.gemm %y, %dz ...
+    ```
+
+    becomes
+
+    ```mlir
+    %g = shardc.gemm %x, %dz ...
+    %handle = shardc.collective_start(%g) ... { shardc.all_reduce ... }
+    %h = shardc.gemm %y, %dz ...
+    %s = shardc.collective_wait %handle ...
+    %w1 = shardc.kernel(%w, %s) ...
+    ```
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // memory
 //===----------------------------------------------------------------------===//

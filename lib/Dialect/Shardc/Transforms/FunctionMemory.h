@@ -1,0 +1,63 @@
+//===- FunctionMemory.h - Places for the values of a function ---*- C++ -*-===//
+//
+// Plans the arena of one scheduled function: which values share a place, and
+// at what offsets. Used once per function; not
+// thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
+#define SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace shardc {
+
+class Liveness;
+
+/// The argument whose next value result `index` of the function is; null for
+/// other results.
+mlir::BlockArgument getDonor(mlir::func::FuncOp function, unsigned index);
+
+/// Where the values of a function lie.
+///
+/// - A new parameter or state takes its argument's place, by a copy at the end
+///   where the data flow does not allow it.
+/// - A result of a kernel or of an all_reduce takes the place of an operand
+/// that
+///   ends there, where the op may work in place.
+class FunctionMemory {
+public:
+  /// `argumentOffsets` has the offset of every argument by name; everything
+  /// else is placed at `base` bytes and behind.
+  FunctionMemory(mlir::func::FuncOp function,
+                 llvm::StringMap<int64_t> argumentOffsets, int64_t base)
+      : function(function), argumentOffsets(std::move(argumentOffsets)),
+        base(base) {}
+
+  /// Adds the copies, annotates ops and arguments with their offsets and the
+  /// function with `shardc.peak_bytes`. Returns that: the bytes of the arena
+  /// that the function uses.
+  int64_t run();
+
+private:
+  bool mayDonate(mlir::BlockArgument argument, mlir::Value value);
+  mlir::Value buildCopy(mlir::Value value);
+  void donateArguments();
+  void findPlaces(const Liveness &liveness);
+  mlir::Value getPlace(mlir::Value value) const;
+  int64_t getArgumentOffset(mlir::BlockArgument argument);
+  void annotate(llvm::function_ref<int64_t(mlir::Value)> getOffset);
+
+  mlir::func::FuncOp function;
+  llvm::StringMap<int64_t> argumentOffsets;
+  int64_t base;
+  /// From a value to the one whose place it takes.
+  llvm::DenseMap<mlir::Value, mlir::Value> places;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
