@@ -118,6 +118,31 @@ static int64_t getOffset(func::FuncOp function, Value value) {
   return offsets ? offsets[result.getResultNumber()] : 0;
 }
 
+/// Regions that `values`, in order, make up.
+static unsigned countRegions(func::FuncOp function, ValueRange values) {
+  unsigned regions = 0;
+  int64_t end = -1;
+  for (Value value : values) {
+    int64_t offset = getOffset(function, value);
+    regions += offset != end;
+    end = offset + alignBytes(getNumBytes(value.getType()));
+  }
+  return regions;
+}
+
+static std::vector<MemoryBucket> findBuckets(func::FuncOp function) {
+  std::vector<MemoryBucket> buckets;
+  unsigned number = 0;
+  for (auto start : function.getOps<CollectiveStartOp>()) {
+    if (start.getNumOperands() > 1)
+      buckets.push_back({number, start.getNumOperands(),
+                         countRegions(function, start.getOperands()),
+                         countRegions(function, start.getWait().getResults())});
+    ++number;
+  }
+  return buckets;
+}
+
 MemoryReport::MemoryReport(ModuleOp module) {
   if (auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
     arenaBytes = arena.getInt();
@@ -128,6 +153,7 @@ MemoryReport::MemoryReport(ModuleOp module) {
       return;
     function = *functions.begin();
   }
+  buckets = findBuckets(function);
   Liveness liveness(function);
   // One entry per place in use, under the name of its first value.
   struct Place {
@@ -214,6 +240,14 @@ llvm::json::Object MemoryReport::toJson() const {
                                       {"kind", toString(buffer.kind)},
                                       {"source", buffer.source}});
   object["largest"] = std::move(list);
+  llvm::json::Array bucketList;
+  for (const MemoryBucket &bucket : buckets)
+    bucketList.push_back(
+        llvm::json::Object{{"collective", bucket.collective},
+                           {"tensors", bucket.tensors},
+                           {"operand_regions", bucket.operandRegions},
+                           {"result_regions", bucket.resultRegions}});
+  object["buckets"] = std::move(bucketList);
   return object;
 }
 

@@ -74,7 +74,13 @@ writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
     largest.push_back(fb::CreateLargestBufferDirect(
         plan.builder, buffer.name.c_str(), buffer.bytes,
         fb::MemoryKind(buffer.kind), buffer.source.c_str()));
-  return fb::CreateMemoryReportDirect(plan.builder, &entries, &largest);
+  std::vector<flatbuffers::Offset<fb::Bucket>> buckets;
+  for (const MemoryBucket &bucket : report.getBuckets())
+    buckets.push_back(fb::CreateBucket(plan.builder, bucket.collective,
+                                       bucket.tensors, bucket.operandRegions,
+                                       bucket.resultRegions));
+  return fb::CreateMemoryReportDirect(plan.builder, &entries, &largest,
+                                      &buckets);
 }
 
 /// The global leading dimension of the first input or label.

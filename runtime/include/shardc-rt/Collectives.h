@@ -74,6 +74,11 @@ public:
 /// that compute meanwhile.
 std::unique_ptr<Collectives> createInProcessCollectives();
 
+/// Makes one tensor of those of an all-reduce that lie one behind the other on
+/// every device, operands as well as results, less than `alignment` bytes
+/// apart. What is between them is padding and is reduced along.
+void joinNeighbours(CollectiveSpec &spec, uint64_t alignment);
+
 /// Bytes that each device sends (design: ring algorithms): all-reduce
 /// 2(n-1)/n·S, all-gather (n-1)/n·S_out, reduce-scatter (n-1)/n·S_in,
 /// all-to-all (n-1)/n·S_local, permute S_local, of padded sizes summed over the

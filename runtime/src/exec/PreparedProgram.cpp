@@ -68,6 +68,7 @@ absl::Status PreparedProgram::addStart(uint32_t number,
                                        const CollectiveStartCommand &command,
                                        Collectives &backend) {
   CollectiveSpec spec = bindCollective(command);
+  joinNeighbours(spec, devices.plan.alignment);
   absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
       backend.prepare(devices.plan.mesh, std::move(spec));
   if (!prepared.ok())

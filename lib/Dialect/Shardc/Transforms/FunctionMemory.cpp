@@ -61,6 +61,7 @@ int64_t FunctionMemory::run() {
   for (auto &[value, range] : ranges)
     buffers[value] =
         plan.addBuffer(getNumBytes(value.getType()), range.first, range.second);
+  findRuns(plan, buffers);
   plan.place();
   annotate([&](Value value) {
     Value place = getPlace(value);
@@ -193,6 +194,34 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
       end = std::max(end, liveness.getLast(result));
     }
   }
+}
+
+/// Puts what one collective reduces side by side, and what comes of it.
+void FunctionMemory::findRuns(MemoryPlan &plan,
+                              const llvm::DenseMap<Value, unsigned> &buffers) {
+  llvm::DenseSet<Value> inRun;
+  auto addRuns = [&](ValueRange values) {
+    SmallVector<unsigned> run;
+    auto finish = [&] {
+      if (run.size() > 1)
+        plan.addRun(run);
+      run.clear();
+    };
+    for (Value value : values) {
+      Value place = getPlace(value);
+      if (isa<BlockArgument>(place) || !inRun.insert(place).second)
+        finish();
+      else
+        run.push_back(buffers.lookup(place));
+    }
+    finish();
+  };
+  for (Operation &op : function.getBody().front())
+    if (auto start = dyn_cast<CollectiveStartOp>(op);
+        start && !isa<AllGatherOp>(start.getCollective())) {
+      addRuns(start.getOperands());
+      addRuns(start.getWait().getResults());
+    }
 }
 
 void FunctionMemory::annotate(llvm::function_ref<int64_t(Value)> getOffset) {

@@ -1,7 +1,7 @@
 //===- FunctionMemory.h - Places for the values of a function ---*- C++ -*-===//
 //
-// Plans the arena of one scheduled function: which values share a place, and
-// at what offsets. Used once per function; not
+// Plans the arena of one scheduled function: which values share a place, which
+// lie side by side, and at what offsets. Used once per function; not
 // thread-safe.
 //
 //===----------------------------------------------------------------------===//
@@ -16,6 +16,7 @@
 namespace shardc {
 
 class Liveness;
+class MemoryPlan;
 
 /// The argument whose next value result `index` of the function is; null for
 /// other results.
@@ -28,6 +29,11 @@ mlir::BlockArgument getDonor(mlir::func::FuncOp function, unsigned index);
 /// - A result of a kernel or of an all_reduce takes the place of an operand
 /// that
 ///   ends there, where the op may work in place.
+/// - What a collective reduces lies side by side in its order, and so do the
+///   results, so that each is one region. Gathered tensors need not: each is a
+///   concatenation of its own, and weights go one by one. Arguments, values
+///   that take an argument's place and values that lie beside others already
+///   stay where they are; what is between two such is one region.
 class FunctionMemory {
 public:
   /// `argumentOffsets` has the offset of every argument by name; everything
@@ -47,6 +53,8 @@ private:
   mlir::Value buildCopy(mlir::Value value);
   void donateArguments();
   void findPlaces(const Liveness &liveness);
+  void findRuns(MemoryPlan &plan,
+                const llvm::DenseMap<mlir::Value, unsigned> &buffers);
   mlir::Value getPlace(mlir::Value value) const;
   int64_t getArgumentOffset(mlir::BlockArgument argument);
   void annotate(llvm::function_ref<int64_t(mlir::Value)> getOffset);
