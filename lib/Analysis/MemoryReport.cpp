@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -58,6 +59,14 @@ static bool feedsUpdate(Value value) {
   return false;
 }
 
+/// Whether the value is the next sum of a loop, which has the place of the
+/// last.
+static bool isNextSum(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<YieldOp>(user) && isa<AccumulateOp>(user->getParentOp());
+  });
+}
+
 static MemoryKind classify(Value value) {
   Operation *op = value.getDefiningOp();
   if (feedsUpdate(value) && !isPart(op, Part::Forward))
@@ -108,6 +117,14 @@ static MemoryBuffer describeArgument(func::FuncOp function,
 
 static int64_t getOffset(func::FuncOp function, Value value) {
   if (auto argument = dyn_cast<BlockArgument>(value)) {
+    // In a loop the first rows of an operand, or the place of a result.
+    if (auto loop =
+            dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp())) {
+      size_t number = argument.getArgNumber(), slices = loop.getSlices().size();
+      return getOffset(function, number < slices
+                                     ? loop.getOperands()[number]
+                                     : Value(loop.getResult(number - slices)));
+    }
     auto offset = function.getArgAttrOfType<IntegerAttr>(
         argument.getArgNumber(), "shardc.offset");
     return offset ? offset.getInt() : 0;
@@ -133,13 +150,13 @@ static unsigned countRegions(func::FuncOp function, ValueRange values) {
 static std::vector<MemoryBucket> findBuckets(func::FuncOp function) {
   std::vector<MemoryBucket> buckets;
   unsigned number = 0;
-  for (auto start : function.getOps<CollectiveStartOp>()) {
+  function.walk([&](CollectiveStartOp start) {
     if (start.getNumOperands() > 1)
       buckets.push_back({number, start.getNumOperands(),
                          countRegions(function, start.getOperands()),
                          countRegions(function, start.getWait().getResults())});
     ++number;
-  }
+  });
   return buckets;
 }
 
@@ -168,26 +185,31 @@ MemoryReport::MemoryReport(ModuleOp module) {
     places.push_back({offset, -1, liveness.getNumSteps(),
                       describeArgument(function, argument)});
   }
-  for (Operation &op : function.getBody().front()) {
-    if (isa<CollectiveStartOp>(op))
+  SmallVector<Value> results;
+  for (Block *block : getBlocks(function))
+    for (Operation &op : *block)
+      if (!isa<CollectiveStartOp>(op))
+        llvm::append_range(results, op.getResults());
+  llvm::stable_sort(results, [&](Value lhs, Value rhs) {
+    return liveness.getFirst(lhs) < liveness.getFirst(rhs);
+  });
+  for (Value value : results) {
+    auto result = cast<OpResult>(value);
+    int64_t offset = getOffset(function, result);
+    if (argumentOffsets.contains(offset) || isNextSum(result))
       continue;
-    for (OpResult result : op.getResults()) {
-      int64_t offset = getOffset(function, result);
-      if (argumentOffsets.contains(offset))
-        continue;
-      Place place{
-          offset, liveness.getFirst(result), liveness.getLast(result), {}};
-      place.buffer.name = getName(result);
-      place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
-      place.buffer.kind = classify(result);
-      place.buffer.source = getSourceString(op.getLoc());
-      // Written over an operand: both are one buffer from there on.
-      for (Place &other : places)
-        if (other.offset == offset && other.last >= place.first &&
-            other.buffer.bytes == place.buffer.bytes)
-          other.last = place.first - 1;
-      places.push_back(std::move(place));
-    }
+    Place place{
+        offset, liveness.getFirst(result), liveness.getLast(result), {}};
+    place.buffer.name = getName(result);
+    place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
+    place.buffer.kind = classify(result);
+    place.buffer.source = getSourceString(getComputingOp(result)->getLoc());
+    // Written over an operand: both are one buffer from there on.
+    for (Place &other : places)
+      if (other.offset == offset && other.last >= place.first &&
+          other.buffer.bytes == place.buffer.bytes)
+        other.last = place.first - 1;
+    places.push_back(std::move(place));
   }
   int64_t peakStep = 0, peak = -1;
   for (int64_t step = 0; step < liveness.getNumSteps(); ++step) {

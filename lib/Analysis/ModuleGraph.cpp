@@ -2,6 +2,7 @@
 
 #include "shardc/Analysis/ModuleGraph.h"
 
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -248,14 +249,33 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
         part && part.getValue() != Part::Forward)
       annotationClass = AnnotationClass::State;
   }
-  for (Value result : op->getResults()) {
+  auto loop = dyn_cast<AccumulateOp>(op);
+  SmallVector<Value> results(op->getResults());
+  if (loop)
+    results.assign(loop.getSlices().begin(), loop.getSlices().end());
+  for (Value result : results) {
     int id = addValue(cast<RankedTensorType>(result.getType()), annotation,
                       annotationClass,
                       node.kind == GraphOp::Constraint ? "constraint" : "");
+    graph.values[id].repeats = getNumRuns(loop ? loop.getYield() : op);
     ids[result] = id;
     node.results.push_back(id);
   }
   graph.ops.push_back(std::move(node));
   operations.push_back(op);
+  return loop ? addBody(loop) : success();
+}
+
+/// What a loop sums up lies as its summands do, which may be partial sums: both
+/// are one value.
+LogicalResult ModuleGraph::addBody(AccumulateOp loop) {
+  for (Operation &nested : loop.getBody().front().without_terminator())
+    if (failed(addOp(&nested)))
+      return failure();
+  for (auto [result, summand] :
+       llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
+    ids[result] = ids[summand];
+    graph.values[ids[summand]].repeats = 1;
+  }
   return success();
 }

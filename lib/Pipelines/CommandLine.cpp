@@ -19,6 +19,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
                 cl::init(0),
                 cl::desc("Replace the global batch size (0: keep it)")),
+      microbatches("microbatches", cl::cat(category), cl::value_desc("number"),
+                   cl::init(0),
+                   cl::desc("Take the batch in so many parts, one after the "
+                            "other, and add up their gradients")),
       bucketBytes("bucket-bytes", cl::cat(category), cl::value_desc("bytes"),
                   cl::init(CompileOptions().bucketBytes),
                   cl::desc("Most bytes of collectives merged into one (0: no "
@@ -31,8 +35,14 @@ CompileOptions CompileOptionsFlags::get() const {
   options.target = target;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
+  options.microbatches = microbatches;
   options.bucketBytes = bucketBytes;
   return options;
 }
 
-std::string CompileOptionsFlags::check() const { return checkOptions(get()); }
+std::string CompileOptionsFlags::check() const {
+  // As an option 0 means that nothing was asked for.
+  if (microbatches.getNumOccurrences() && microbatches == 0)
+    return "--microbatches: expected 1 or more, found 0";
+  return checkOptions(get());
+}

@@ -26,6 +26,9 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.batchSize < 0)
     return "--batch-size: expected 0 or more, found " +
            std::to_string(options.batchSize);
+  if (options.microbatches < 0)
+    return "--microbatches: expected 1 or more, found " +
+           std::to_string(options.microbatches);
   if (options.bucketBytes < 0)
     return "--bucket-bytes: expected 0 (no limit) or more, found " +
            std::to_string(options.bucketBytes);
@@ -52,8 +55,10 @@ static std::string getSingleDeviceMesh(ModuleOp module,
 /// Runs phases up to `last` and leaves in `output` the plan, or the IR's text.
 static ExitCode compile(ModuleOp module, CompileOptions options, int last,
                         std::string &output) {
-  if (options.singleDevice)
+  if (options.singleDevice) {
     options.mesh = getSingleDeviceMesh(module, options.mesh);
+    options.microbatches = 1;
+  }
   CompileState state;
   PassManager manager(module.getContext());
   buildPhases(manager, 0, last, options, state);

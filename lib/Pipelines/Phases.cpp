@@ -27,6 +27,7 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   import.mesh = options.mesh;
   import.rules = options.rules;
   import.batch = options.batchSize;
+  import.microbatches = options.microbatches;
   manager.addPass(createImportPass(import));
 }
 
@@ -36,6 +37,8 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
   // see which loss it is, and cleans up after itself: merging the constants
   // that it leaves apart would tie shardings of unrelated values to each other.
   manager.addPass(createDifferentiatePass());
+  // The whole step is there to be cut: gradients need not be found in a body.
+  manager.addPass(createSplitMicrobatchesPass());
 }
 
 static void buildPropagate(OpPassManager &manager, const CompileOptions &,
@@ -61,6 +64,8 @@ static void buildCollectives(OpPassManager &manager,
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &,
                          CompileState &) {
+  // Before fusion, which puts additions where their summands are computed.
+  manager.addPass(createExpandAccumulationsPass());
   // The library's products come first: fusion then takes the rest.
   manager.addPass(createFormGemmsPass());
   manager.addPass(createFuseKernelsPass());

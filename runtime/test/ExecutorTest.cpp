@@ -125,14 +125,14 @@ std::vector<std::vector<float>>
 runOnArenas(const Plan &plan, Collectives &collectives, int threads) {
   auto kernels = KernelLibrary::load(plan);
   EXPECT_TRUE(kernels.ok()) << kernels.status();
-  DeviceSet devices{plan, **kernels, {}, {}, 2};
+  DeviceSet devices{plan, **kernels, {}, {}, 3};
   std::vector<std::vector<float>> arenas;
   for (int64_t device = 0; device < plan.mesh.numDevices(); ++device) {
     arenas.emplace_back(plan.arenaBytes / 4);
     for (size_t i = 0; i < arenas.back().size(); ++i)
       arenas.back()[i] = float((device + i) % 13);
-    devices.contexts.push_back(device);
-    devices.contexts.push_back(/*seed=*/0);
+    for (int64_t value : {device, /*seed=*/int64_t(0), /*run=*/int64_t(0)})
+      devices.contexts.push_back(value);
   }
   for (std::vector<float> &arena : arenas)
     devices.arenas.push_back(reinterpret_cast<char *>(arena.data()));
@@ -158,6 +158,38 @@ TEST(ExecutorTest, ABackendMayMoveDataFromTheStartOn) {
                 runOnArenas(**plan, eager, threads));
     }
 }
+class LoopTest : public testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(LoopTest, MovesBuffersAndAccumulates) {
+  auto [devices, threads] = GetParam();
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  auto executor =
+      makeExecutor(**context, makePlan(devices, test::addLoops), true);
+  HostArray weights = *executor->getTensor("m");
+  HostArray x = makeInput();
+  int64_t shard = 12 / devices;
+  for (int step = 0; step < 2; ++step) {
+    auto result = executor->step({{"x", x.view()}});
+    ASSERT_TRUE(result.ok()) << result.status();
+    float expectedH[4] = {};
+    for (int i = 0; i < 12; ++i) {
+      float run = float(i % shard / (shard / 3));
+      float expected = 2.0f * i + float(i / shard) + 100.0f * run;
+      ASSERT_EQ(result->find("y")->values<float>()[i], expected);
+      for (int j = 0; j < 4; ++j)
+        expectedH[j] +=
+            2 * devices * expected * weights.values<float>()[4 * i + j];
+    }
+    for (int j = 0; j < 4; ++j)
+      EXPECT_NEAR(result->find("h")->values<float>()[j], expectedH[j],
+                  1e-5 * std::fabs(expectedH[j]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, LoopTest,
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(1, 2, 3)));
 
 TEST(ExecutorTest, RefusesWrongInputs) {
   auto context = Context::create({1});

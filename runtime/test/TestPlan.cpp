@@ -64,6 +64,45 @@ std::string test::withFingerprint(std::string bytes) {
   return bytes;
 }
 
+/// Puts a command before command `at`, which waits may speak of.
+static void insert(fb::ProgramT &program, size_t at,
+                   fb::OperationUnion operation) {
+  for (std::unique_ptr<fb::CommandT> &other : program.commands)
+    if (fb::CollectiveWaitT *wait = other->operation.AsCollectiveWait())
+      wait->start += wait->start >= at;
+  program.commands.insert(program.commands.begin() + at,
+                          command(std::move(operation)));
+}
+
+void test::addLoop(fb::PlanT &plan, size_t at, int64_t runs) {
+  fb::LoopT loop;
+  loop.runs = runs;
+  loop.commands = 1;
+  insert(*plan.programs[0], at, wrap(loop));
+}
+
+void test::addLoops(fb::PlanT &plan) {
+  fb::ProgramT &program = *plan.programs[0];
+  fb::GemmT *gemm = program.commands[5]->operation.AsGemm();
+  gemm->accumulate = true;
+  fb::ClearT clear;
+  clear.buffer = gemm->c;
+  addLoop(plan, 5, /*runs=*/2);
+  insert(program, 5, wrap(clear));
+
+  fb::LaunchT *scale = program.commands[0]->operation.AsLaunch();
+  scale->extent /= 3;
+  for (uint32_t &buffer : scale->buffers) {
+    auto part = std::make_unique<fb::BufferT>(*program.buffers[buffer]);
+    part->shape[0] /= 3;
+    part->bytes /= 3;
+    part->stride = part->bytes;
+    buffer = program.buffers.size();
+    program.buffers.push_back(std::move(part));
+  }
+  addLoop(plan, 0, /*runs=*/3);
+}
+
 std::string test::makePlan(int devices,
                            const std::function<void(fb::PlanT &)> &edit) {
   fb::PlanT plan;

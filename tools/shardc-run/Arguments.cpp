@@ -80,6 +80,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Data to evaluate on at the end");
   app.add_option("--batch-size", arguments.batchSize, "Global batch size")
       ->check(CLI::PositiveNumber);
+  app.add_option("--microbatches", arguments.microbatches,
+                 "Take a model's batch in so many parts, one after the other")
+      ->check(CLI::PositiveNumber);
   app.add_option("--bucket-bytes", arguments.bucketBytes,
                  "Most bytes of collectives merged into one when a model is "
                  "compiled; 0: no limit")

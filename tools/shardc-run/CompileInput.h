@@ -17,6 +17,7 @@ struct CompileRequest {
   /// Receives the IR after each phase; empty: none.
   std::string dumpDir;
   int64_t batchSize = 0;
+  int64_t microbatches = 0;
   /// Most bytes of collectives merged into one; 0: no limit, negative: the
   /// default.
   int64_t bucketBytes = -1;

@@ -88,7 +88,7 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
     CompileOutcome outcome = compileInput(
         {arguments.input, arguments.mesh, arguments.rules, arguments.target,
          singleDevice ? "" : arguments.dumpDir, arguments.batchSize,
-         arguments.bucketBytes, singleDevice});
+         arguments.microbatches, arguments.bucketBytes, singleDevice});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -140,6 +140,11 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     " differs from ", arguments.input,
                                     ", which is compiled for ", plan.batchSize,
                                     "; compile the model again"));
+    if (arguments.microbatches)
+      return report(1, absl::StrCat("--microbatches cannot change ",
+                                    arguments.input,
+                                    ", which is compiled; compile the model "
+                                    "again"));
     if (arguments.checkReference)
       return report(1, "--check-reference needs the model (.mlir): a plan does "
                        "not hold the unpartitioned program");

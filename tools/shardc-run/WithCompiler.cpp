@@ -15,6 +15,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
     options.target = request.target;
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
+  options.microbatches = request.microbatches;
   if (request.bucketBytes >= 0)
     options.bucketBytes = request.bucketBytes;
   options.singleDevice = request.singleDevice;

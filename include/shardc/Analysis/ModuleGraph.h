@@ -53,6 +53,7 @@ private:
   mlir::LogicalResult addArgument(Function &function, unsigned index);
   void addResult(Function &function, unsigned index);
   mlir::LogicalResult addOp(mlir::Operation *op);
+  mlir::LogicalResult addBody(AccumulateOp loop);
   int addValue(mlir::RankedTensorType type, ShardingAttr annotation,
                AnnotationClass annotationClass, std::string name);
 

@@ -42,6 +42,9 @@ struct GraphValue {
   /// It is an argument: where it rests is decided by annotations of its own
   /// class or stronger ones.
   bool isAtRest = false;
+  /// How many times a step reshards it if it has to: once per run of the loop
+  /// that makes it, and once if it is what the loop sums up.
+  int64_t repeats = 1;
   /// For messages.
   std::string name;
 };

@@ -23,7 +23,7 @@ public:
   CompileOptions get() const;
 
   /// Says what is wrong with the values: a mesh that cannot be read, an
-  /// unknown target, a negative batch or bucket size. Empty if all is well.
+  /// unknown target, a negative number. Empty if all is well.
   std::string check() const;
 
 private:
@@ -31,8 +31,7 @@ private:
   llvm::cl::opt<std::string> rules;
   llvm::cl::opt<std::string> target;
   llvm::cl::opt<std::string> dumpDir;
-  llvm::cl::opt<int64_t> batchSize;
-  llvm::cl::opt<int64_t> bucketBytes;
+  llvm::cl::opt<int64_t> batchSize, microbatches, bucketBytes;
 };
 
 } // namespace shardc

@@ -30,17 +30,20 @@ struct CompileOptions {
   std::string dumpDir;
   /// Global batch size; 0 keeps the module's.
   int64_t batchSize = 0;
+  /// Parts in which a step takes the batch; 0 keeps the module's number.
+  int64_t microbatches = 0;
   /// Most bytes that one collective is made to move by putting several into it,
   /// as the communication report counts them; 0: no limit. The default takes
   /// long enough on any link that latency does not matter beside it.
   int64_t bucketBytes = int64_t(64) << 20;
-  /// Sets every mesh axis to 1: the unpartitioned program.
+  /// Sets every mesh axis and the number of microbatches to 1: the
+  /// unpartitioned program.
   bool singleDevice = false;
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
-/// unknown target, a negative batch or bucket size. Empty if all is well; a
-/// compilation with such options ends with ExitCode::Usage.
+/// unknown target, a negative number. Empty if all is well; a compilation
+/// with such options ends with ExitCode::Usage.
 std::string checkOptions(const CompileOptions &options);
 
 /// What came of a compilation.

@@ -5,6 +5,7 @@
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -28,6 +29,7 @@ private:
   flatbuffers::FlatBufferBuilder &builder;
   func::FuncOp function;
   llvm::DenseMap<Value, uint32_t> numbers;
+  llvm::DenseMap<Value, int64_t> offsets;
   std::vector<flatbuffers::Offset<fb::Buffer>> buffers;
   std::vector<flatbuffers::Offset<fb::Command>> commands;
   std::vector<flatbuffers::Offset<fb::CollectiveReport>> reports;
@@ -36,7 +38,10 @@ private:
   llvm::DenseMap<Operation *, uint32_t> startCommands;
   uint64_t wireBytes = 0, flops = 0;
 
-  void addBuffer(Value value, int64_t offset);
+  void addBuffer(Value value, int64_t offset, int64_t stride = 0);
+  void addBuffers(Block &block);
+  void addCommands(Block &block);
+  void addLoop(AccumulateOp loop);
   void addKernel(KernelOp kernel);
   void addGemm(GemmOp gemm);
   void addStart(CollectiveStartOp start);
@@ -58,13 +63,57 @@ private:
   }
 };
 
-void ProgramWriter::addBuffer(Value value, int64_t offset) {
+void ProgramWriter::addBuffer(Value value, int64_t offset, int64_t stride) {
   auto type = cast<RankedTensorType>(value.getType());
   numbers[value] = buffers.size();
+  offsets[value] = offset;
   auto shape = getShapeVector(type.getShape());
   buffers.push_back(fb::CreateBufferDirect(builder, offset, getNumBytes(type),
                                            getDType(type.getElementType()),
-                                           &shape));
+                                           &shape, stride));
+}
+
+void ProgramWriter::addBuffers(Block &block) {
+  for (Operation &op : block) {
+    if (isa<CollectiveStartOp>(op))
+      continue;
+    auto places = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    for (OpResult result : op.getResults())
+      addBuffer(result, places[result.getResultNumber()]);
+    auto loop = dyn_cast<AccumulateOp>(op);
+    if (!loop)
+      continue;
+    // A run takes the next part of each operand.
+    for (auto [slice, operand] :
+         llvm::zip_equal(loop.getSlices(), loop.getOperands()))
+      addBuffer(slice, offsets.lookup(operand), getNumBytes(slice.getType()));
+    for (auto [sum, result] :
+         llvm::zip_equal(loop.getSums(), loop.getResults()))
+      numbers[sum] = numbers.lookup(result);
+    addBuffers(loop.getBody().front());
+  }
+}
+
+void ProgramWriter::addCommands(Block &block) {
+  for (Operation &op : block.without_terminator())
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case<KernelOp>([&](KernelOp kernel) { addKernel(kernel); })
+        .Case<GemmOp>([&](GemmOp gemm) { addGemm(gemm); })
+        .Case<AccumulateOp>([&](AccumulateOp loop) { addLoop(loop); })
+        .Case<CollectiveStartOp>(
+            [&](CollectiveStartOp start) { addStart(start); })
+        .Case<CollectiveWaitOp>([&](CollectiveWaitOp wait) { addWait(wait); });
+}
+
+void ProgramWriter::addLoop(AccumulateOp loop) {
+  for (Value result : loop.getResults())
+    addCommand(loop, fb::Operation::Clear,
+               fb::CreateClear(builder, numbers.lookup(result)));
+  Block &body = loop.getBody().front();
+  uint32_t size = body.getOperations().size() - 1;
+  addCommand(loop, fb::Operation::Loop,
+             fb::CreateLoop(builder, loop.getCount(), size));
+  addCommands(body);
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {
@@ -89,14 +138,14 @@ void ProgramWriter::addGemm(GemmOp gemm) {
   int64_t batch = result.size() == 3 ? result[0] : 1;
   int64_t m = result[result.size() - 2], n = result.back();
   int64_t k = gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
-  flops += 2 * batch * m * n * k;
+  flops += getNumRuns(gemm) * 2 * batch * m * n * k;
   int32_t bias = gemm.getBias() ? int32_t(numbers.lookup(gemm.getBias())) : -1;
   addCommand(gemm, fb::Operation::Gemm,
              fb::CreateGemm(builder, numbers.lookup(gemm.getLhs()),
                             numbers.lookup(gemm.getRhs()),
                             numbers.lookup(gemm.getResult()), bias, batch, m, n,
                             k, gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-                            /*accumulate=*/false,
+                            /*accumulate=*/bool(gemm.getSum()),
                             gemm.getRelu() ? fb::Activation::Relu
                                            : fb::Activation::None));
 }
@@ -156,10 +205,11 @@ void ProgramWriter::addStart(CollectiveStartOp start) {
       if (auto text = dyn_cast<StringAttr>(part))
         cause += (cause.empty() ? "" : "; ") + text.getValue().str();
   std::string source = getSourceString(op->getLoc());
+  int64_t runs = getNumRuns(op);
   reports.push_back(fb::CreateCollectiveReportDirect(
-      builder, kind, &names, cost.groupSize, cost.bytes, cost.wireBytes,
-      getPart(op), source.c_str(), cause.c_str()));
-  wireBytes += cost.wireBytes;
+      builder, kind, &names, cost.groupSize, cost.bytes, runs * cost.wireBytes,
+      getPart(op), source.c_str(), cause.c_str(), runs));
+  wireBytes += runs * cost.wireBytes;
 }
 
 void ProgramWriter::addWait(CollectiveWaitOp wait) {
@@ -210,7 +260,7 @@ void ProgramWriter::countFlops() {
         2 * cast<RankedTensorType>(dot.getResult().getType()).getNumElements();
     for (int64_t dim : dot.getLhsContracting())
       count *= lhs[dim];
-    flops += count;
+    flops += getNumRuns(dot) * count;
   });
 }
 
@@ -220,23 +270,8 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
                             .getArgAttrOfType<IntegerAttr>(
                                 argument.getArgNumber(), "shardc.offset")
                             .getInt());
-  for (Operation &op : function.getBody().front()) {
-    if (isa<CollectiveStartOp>(op))
-      continue;
-    auto offsets = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
-    for (OpResult result : op.getResults())
-      addBuffer(result, offsets[result.getResultNumber()]);
-  }
-  for (Operation &op : function.getBody().front()) {
-    if (auto kernel = dyn_cast<KernelOp>(&op))
-      addKernel(kernel);
-    else if (auto gemm = dyn_cast<GemmOp>(&op))
-      addGemm(gemm);
-    else if (auto start = dyn_cast<CollectiveStartOp>(&op))
-      addStart(start);
-    else if (auto wait = dyn_cast<CollectiveWaitOp>(&op))
-      addWait(wait);
-  }
+  addBuffers(function.getBody().front());
+  addCommands(function.getBody().front());
   addResults();
   countFlops();
   auto peak = function->getAttrOfType<IntegerAttr>("shardc.peak_bytes");

@@ -26,12 +26,15 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
       {"kind", "axes", "group", "tensor", "wire", "part", "source", "cause"}};
   if (program.collectives())
     for (const fb::CollectiveReport *line : *program.collectives()) {
+      std::string cause = line->cause() ? line->cause()->str() : "";
+      if (line->runs() > 1)
+        cause +=
+            " (in each of " + std::to_string(line->runs()) + " microbatches)";
       rows.push_back(
           {getName(line->kind()).str(), getAxesText(*line),
            std::to_string(line->group_size()), std::to_string(line->bytes()),
            std::to_string(line->wire_bytes()), getName(line->part()).str(),
-           line->source() ? line->source()->str() : "",
-           line->cause() ? line->cause()->str() : ""});
+           line->source() ? line->source()->str() : "", cause});
     }
   if (rows.size() == 1)
     os << "  none\n";

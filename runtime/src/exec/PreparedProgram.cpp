@@ -3,6 +3,7 @@
 
 #include "exec/PreparedProgram.h"
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -21,17 +22,20 @@ int64_t PreparedProgram::Step::numTiles() const {
   case Kind::Gemm:
     return gemm->numTiles();
   case Kind::Copy:
+  case Kind::Clear:
     return 1;
   case Kind::Start:
-    return 1;
   case Kind::Wait:
-    return collective->numTasks();
+  case Kind::Loop:
+    return 0;
   }
   return 0;
 }
 
-void *PreparedProgram::address(int64_t device, uint32_t buffer) const {
-  return devices.arenas[device] + program->buffers[buffer].offset;
+void *PreparedProgram::address(int64_t device, uint32_t buffer,
+                               int64_t run) const {
+  const BufferSpec &spec = program->buffers[buffer];
+  return devices.arenas[device] + spec.offset + run * spec.stride;
 }
 
 void PreparedProgram::bind(Step &step,
@@ -40,10 +44,18 @@ void PreparedProgram::bind(Step &step,
   for (int64_t device = 0; device < devices.size(); ++device)
     for (uint32_t buffer : buffers)
       step.table.push_back(address(device, buffer));
+  bool moves = false;
+  for (uint32_t buffer : buffers) {
+    step.strides.push_back(program->buffers[buffer].stride);
+    moves |= step.strides.back() > 0;
+  }
+  if (!moves)
+    step.strides.clear();
 }
 
 CollectiveSpec
-PreparedProgram::bindCollective(const CollectiveStartCommand &command) const {
+PreparedProgram::bindCollective(const CollectiveStartCommand &command,
+                                int64_t run) const {
   CollectiveSpec spec;
   spec.kind = command.kind;
   spec.reduction = command.reduction;
@@ -57,35 +69,44 @@ PreparedProgram::bindCollective(const CollectiveStartCommand &command) const {
     tensor.dim = item.dim;
     tensor.splitDim = item.splitDim;
     for (int64_t device = 0; device < devices.size(); ++device) {
-      tensor.in.push_back(address(device, item.in));
-      tensor.out.push_back(address(device, item.out));
+      tensor.in.push_back(address(device, item.in, run));
+      tensor.out.push_back(address(device, item.out, run));
     }
   }
   return spec;
 }
 
-absl::Status PreparedProgram::addStart(uint32_t number,
-                                       const CollectiveStartCommand &command,
+absl::Status PreparedProgram::addStart(uint32_t number, int64_t runs,
                                        Collectives &backend) {
-  CollectiveSpec spec = bindCollective(command);
-  joinNeighbours(spec, devices.plan.alignment);
-  absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
-      backend.prepare(devices.plan.mesh, std::move(spec));
-  if (!prepared.ok())
-    return prepared.status();
-  if ((*prepared)->startsEarly()) {
+  auto &command =
+      std::get<CollectiveStartCommand>(program->commands[number].operation);
+  bool moves = false;
+  for (const CollectiveItem &item : command.items)
+    moves |= program->buffers[item.in].stride > 0 ||
+             program->buffers[item.out].stride > 0;
+  PreparedCollectives &ofRuns = collectives[number];
+  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
+    CollectiveSpec spec = bindCollective(command, run);
+    joinNeighbours(spec, devices.plan.alignment);
+    absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
+        backend.prepare(devices.plan.mesh, std::move(spec));
+    if (!prepared.ok())
+      return prepared.status();
+    ofRuns.push_back(*std::move(prepared));
+  }
+  if (ofRuns[0]->startsEarly()) {
     Step &step = steps.emplace_back();
     step.kind = Step::Kind::Start;
-    step.collective = prepared->get();
+    step.collectives = &ofRuns;
   }
-  collectives[number] = *std::move(prepared);
   return absl::OkStatus();
 }
 
-absl::Status PreparedProgram::addStep(uint32_t number, Collectives &backend) {
+absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
+                                      Collectives &backend) {
   const Command &command = program->commands[number];
-  if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
-    return addStart(number, *start, backend);
+  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    return addStart(number, runs, backend);
   Step step;
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
     step.kind = Step::Kind::Launch;
@@ -95,6 +116,8 @@ absl::Status PreparedProgram::addStep(uint32_t number, Collectives &backend) {
     step.tileSize = std::max<int64_t>(1, (grains + maxTilesPerLaunch - 1) /
                                              maxTilesPerLaunch) *
                     launch->grain;
+    if (byDevice)
+      step.tileSize = std::max<int64_t>(1, step.extent);
     bind(step, launch->buffers);
   } else if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
     step.kind = Step::Kind::Gemm;
@@ -112,14 +135,23 @@ absl::Status PreparedProgram::addStep(uint32_t number, Collectives &backend) {
     step.kind = Step::Kind::Copy;
     step.bytes = program->buffers[copy->in].bytes;
     bind(step, {copy->in, copy->out});
+  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
+    step.kind = Step::Kind::Clear;
+    step.bytes = program->buffers[clear->buffer].bytes;
+    bind(step, {clear->buffer});
+  } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
+    step.kind = Step::Kind::Loop;
+    step.runs = loop->runs;
   } else {
     // A sound plan waits once for what it started (checkCollectives).
     uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
     step.kind = Step::Kind::Wait;
-    step.collective = collectives[start].get();
-    step.wireBytes = wireBytes(devices.plan.mesh,
-                               bindCollective(std::get<CollectiveStartCommand>(
-                                   program->commands[start].operation)));
+    step.collectives = &collectives[start];
+    step.wireBytes =
+        wireBytes(devices.plan.mesh,
+                  bindCollective(std::get<CollectiveStartCommand>(
+                                     program->commands[start].operation),
+                                 /*run=*/0));
   }
   steps.push_back(std::move(step));
   return absl::OkStatus();
@@ -129,16 +161,29 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>>
 PreparedProgram::prepare(const DeviceSet &devices, const ProgramSpec &spec,
                          Collectives &collectives, int workers) {
   std::unique_ptr<PreparedProgram> prepared(new PreparedProgram(devices, spec));
-  for (size_t i = 0; i < spec.commands.size(); ++i)
-    if (absl::Status status = prepared->addStep(i, collectives); !status.ok())
-      return absl::Status(status.code(),
-                          absl::StrCat("program \"", spec.name, "\", command ",
-                                       i, ": ", status.message()));
   // Whole devices need no meeting point between collectives, but must spread
   // evenly; where they do not, sharing every step is faster.
   int64_t count = devices.size();
   prepared->byDevice =
       count >= workers && (count % workers == 0 || count >= 4 * workers);
+  // The step of the loop that the next command is in, and the commands left.
+  size_t loop = 0;
+  uint32_t left = 0;
+  for (size_t i = 0; i < spec.commands.size(); ++i) {
+    std::vector<Step> &steps = prepared->steps;
+    int64_t runs = left > 0 ? steps[loop].runs : 1;
+    if (absl::Status status = prepared->addStep(i, runs, collectives);
+        !status.ok())
+      return absl::Status(status.code(),
+                          absl::StrCat("program \"", spec.name, "\", command ",
+                                       i, ": ", status.message()));
+    if (auto *command = std::get_if<LoopCommand>(&spec.commands[i].operation)) {
+      loop = steps.size() - 1;
+      left = command->commands;
+    } else if (left > 0 && --left == 0) {
+      steps[loop].length = steps.size() - loop - 1;
+    }
+  }
   return prepared;
 }
 
@@ -149,13 +194,31 @@ void PreparedProgram::note(const absl::Status &status) {
   error.Update(status);
 }
 
-void PreparedProgram::runTile(const Step &step, int64_t device, int64_t tile) {
+void PreparedProgram::runKernel(const Step &step, int64_t device, int64_t run,
+                                void *const *table, int64_t begin,
+                                int64_t end) {
+  int64_t stride = devices.contextStride;
+  const int64_t *context = devices.contexts.data() + device * stride;
+  if (run == 0)
+    return step.kernel(table, context, begin, end);
+  absl::InlinedVector<int64_t, 8> ofRun(context, context + stride);
+  ofRun.back() = run;
+  step.kernel(table, ofRun.data(), begin, end);
+}
+
+void PreparedProgram::runTile(const Step &step, int64_t device, int64_t run,
+                              int64_t tile) {
   void *const *table = step.table.data() + device * step.operands;
+  absl::InlinedVector<void *, 16> moved;
+  if (run > 0 && !step.strides.empty()) {
+    for (int64_t i = 0; i < step.operands; ++i)
+      moved.push_back(static_cast<char *>(table[i]) + run * step.strides[i]);
+    table = moved.data();
+  }
   switch (step.kind) {
   case Step::Kind::Launch:
-    step.kernel(table, devices.contexts.data() + device * devices.contextStride,
-                tile * step.tileSize,
-                std::min(step.extent, (tile + 1) * step.tileSize));
+    runKernel(step, device, run, table, tile * step.tileSize,
+              std::min(step.extent, (tile + 1) * step.tileSize));
     break;
   case Step::Kind::Gemm:
     note(step.gemm->run(table[0], table[1], step.hasBias ? table[3] : nullptr,
@@ -164,52 +227,64 @@ void PreparedProgram::runTile(const Step &step, int64_t device, int64_t tile) {
   case Step::Kind::Copy:
     std::memmove(table[1], table[0], step.bytes);
     break;
+  case Step::Kind::Clear:
+    std::memset(table[0], 0, step.bytes);
+    break;
   case Step::Kind::Start:
   case Step::Kind::Wait:
+  case Step::Kind::Loop:
     break;
   }
 }
 
-void PreparedProgram::runWhole(const Step &step, int64_t device) {
-  if (step.kind == Step::Kind::Launch) {
-    if (step.extent > 0)
-      step.kernel(step.table.data() + device * step.operands,
-                  devices.contexts.data() + device * devices.contextStride, 0,
-                  step.extent);
-    return;
-  }
+void PreparedProgram::runWhole(const Step &step, int64_t device, int64_t run) {
   for (int64_t tile = 0, tiles = step.numTiles(); tile < tiles; ++tile)
-    runTile(step, device, tile);
+    runTile(step, device, run, tile);
 }
 
-void PreparedProgram::runTasks(const Step &step, int worker, int workers) {
-  int64_t tasks = step.collective->numTasks();
+void PreparedProgram::runTasks(PreparedCollective &collective, int worker,
+                               int workers) {
+  int64_t tasks = collective.numTasks();
   int64_t begin = tasks * worker / workers;
   int64_t end = tasks * (worker + 1) / workers;
   for (int64_t task = begin; task < end; ++task)
-    note(step.collective->runTask(task));
+    note(collective.runTask(task));
 }
 
 void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
+  runRange({0, steps.size()}, worker, pool, counters);
+}
+
+void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
+                               Counters &counters) {
   using Clock = std::chrono::steady_clock;
   int workers = pool.size();
   int64_t firstDevice = devices.size() * worker / workers;
   int64_t lastDevice = devices.size() * (worker + 1) / workers;
-  for (size_t index = 0; index < steps.size();) {
+  for (size_t index = range.begin; index < range.end;) {
     const Step &step = steps[index];
+    if (step.kind == Step::Kind::Loop) {
+      size_t end = index + 1 + step.length;
+      for (int64_t run = 0; run < step.runs; ++run)
+        runRange({index + 1, end, run}, worker, pool, counters);
+      index = end;
+      continue;
+    }
     if (!step.isLocal()) {
+      PreparedCollective &collective =
+          *(*step.collectives)[step.collectives->size() == 1 ? 0 : range.run];
       if (byDevice)
         pool.barrier();
       if (step.kind == Step::Kind::Start) {
         if (worker == 0)
-          note(step.collective->start());
+          note(collective.start());
         if (!byDevice)
           pool.barrier();
         ++index;
         continue;
       }
       Clock::time_point start = Clock::now();
-      runTasks(step, worker, workers);
+      runTasks(collective, worker, workers);
       pool.barrier();
       if (worker == 0) {
         counters.wireBytes += step.wireBytes;
@@ -222,10 +297,10 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
     if (!byDevice) {
       int64_t tiles = step.numTiles(), tasks = tiles * devices.size();
       for (int64_t task = worker; task < tasks; task += workers)
-        runTile(step, task / tiles, task % tiles);
+        runTile(step, task / tiles, range.run, task % tiles);
       ++index;
       // Steps of one task are all worker 0's: nobody waits between them.
-      bool isAlone = tasks <= 1 && index < steps.size() &&
+      bool isAlone = tasks <= 1 && index < range.end &&
                      steps[index].isLocal() &&
                      steps[index].numTiles() * devices.size() <= 1;
       if (!isAlone)
@@ -235,11 +310,11 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
     // A run of local steps, device after device: what one leaves in the cache
     // the next finds there.
     size_t end = index;
-    while (end < steps.size() && steps[end].isLocal())
+    while (end < range.end && steps[end].isLocal())
       ++end;
     for (int64_t device = firstDevice; device < lastDevice; ++device)
       for (size_t i = index; i < end; ++i)
-        runWhole(steps[i], device);
+        runWhole(steps[i], device, range.run);
     index = end;
   }
 }

@@ -30,7 +30,8 @@ struct DeviceSet {
   const KernelLibrary &kernels;
   /// One per device.
   std::vector<char *> arenas;
-  /// Kernel contexts: one row per device of coordinates, then the seed.
+  /// Kernel contexts: one row per device of coordinates, the seed, then the run
+  /// of a loop (0).
   std::vector<int64_t> contexts;
   int64_t contextStride;
 
@@ -60,45 +61,64 @@ public:
   absl::Status takeError();
 
 private:
+  /// One for all runs of a loop, or one for each where operands move.
+  using PreparedCollectives = std::vector<std::unique_ptr<PreparedCollective>>;
+
   struct Step {
-    enum class Kind { Launch, Gemm, Copy, Start, Wait } kind;
+    enum class Kind { Launch, Gemm, Copy, Clear, Start, Wait, Loop } kind;
     /// Buffer addresses: `operands` per device.
     std::vector<void *> table;
     int64_t operands = 0;
+    /// By operand the bytes that each run moves it on; empty if none moves.
+    std::vector<uint64_t> strides;
 
     KernelFunction kernel = nullptr;
     int64_t extent = 1, tileSize = 1;
     std::unique_ptr<PreparedGemm> gemm;
     bool hasBias = false;
     uint64_t bytes = 0;
-    PreparedCollective *collective = nullptr;
+    PreparedCollectives *collectives = nullptr;
     uint64_t wireBytes = 0;
+    /// Of a loop, whose body is the next `length` steps.
+    int64_t runs = 1;
+    size_t length = 0;
 
-    /// Whether the devices run it without each other.
-    bool isLocal() const { return kind != Kind::Start && kind != Kind::Wait; }
+    /// Whether it concerns one device at a time.
+    bool isLocal() const {
+      return kind != Kind::Start && kind != Kind::Wait && kind != Kind::Loop;
+    }
     int64_t numTiles() const;
+  };
+
+  /// The steps [begin, end) in run `run` of a loop.
+  struct Range {
+    size_t begin, end;
+    int64_t run = 0;
   };
 
   PreparedProgram(const DeviceSet &devices, const ProgramSpec &program)
       : devices(devices), program(&program) {}
 
-  absl::Status addStep(uint32_t number, Collectives &collectives);
-  absl::Status addStart(uint32_t number, const CollectiveStartCommand &command,
-                        Collectives &collectives);
-  CollectiveSpec bindCollective(const CollectiveStartCommand &command) const;
-  void *address(int64_t device, uint32_t buffer) const;
+  absl::Status addStep(uint32_t number, int64_t runs, Collectives &backend);
+  absl::Status addStart(uint32_t number, int64_t runs, Collectives &backend);
+  CollectiveSpec bindCollective(const CollectiveStartCommand &command,
+                                int64_t run) const;
+  void *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
   void bind(Step &step, const std::vector<uint32_t> &buffers) const;
 
-  void runTile(const Step &step, int64_t device, int64_t tile);
-  void runWhole(const Step &step, int64_t device);
-  void runTasks(const Step &step, int worker, int workers);
+  void runRange(Range range, int worker, WorkerPool &pool, Counters &counters);
+  void runKernel(const Step &step, int64_t device, int64_t run,
+                 void *const *table, int64_t begin, int64_t end);
+  void runTile(const Step &step, int64_t device, int64_t run, int64_t tile);
+  void runWhole(const Step &step, int64_t device, int64_t run);
+  void runTasks(PreparedCollective &collective, int worker, int workers);
   void note(const absl::Status &status);
 
   const DeviceSet &devices;
   const ProgramSpec *program;
   std::vector<Step> steps;
   /// By the number of the command that starts them.
-  std::map<uint32_t, std::unique_ptr<PreparedCollective>> collectives;
+  std::map<uint32_t, PreparedCollectives> collectives;
   /// Whether workers take whole devices between collectives, or else share the
   /// tiles of every step.
   bool byDevice = true;

@@ -1,7 +1,8 @@
 //===- CheckCollectives.cpp - What happens while collectives are under way ===//
 //
-// Follows the commands in order. The cost is that of comparing the regions of
-// each command with those of the collectives under way at that point.
+// Follows the commands in order, those of a loop's body once, with the regions
+// of all runs. The cost is that of comparing the regions of each command with
+// those of the collectives under way at that point.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,9 +17,14 @@ using namespace shardc::rt;
 
 namespace {
 
-/// The buffers that one command reads and writes.
+/// Bytes of the arena.
+struct Region {
+  uint64_t begin, end;
+};
+
+/// What one command reads and writes, in all runs.
 struct Accesses {
-  std::vector<uint32_t> reads, writes;
+  std::vector<Region> reads, writes;
 };
 
 struct UnderWay {
@@ -39,61 +45,92 @@ private:
         "program \"", program.name, "\", command ", number, ": ", args...));
   }
 
-  static Accesses accessesOf(const Command &command);
-  bool overlap(absl::Span<const uint32_t> some,
-               absl::Span<const uint32_t> others) const;
-  absl::Status checkStart(const CollectiveStartCommand &start) const;
+  Region regionOf(uint32_t buffer) const;
+  Accesses accessesOf(const Command &command) const;
+  absl::Status checkStart(const Accesses &accesses) const;
+  absl::Status checkOthers(const Accesses &accesses) const;
   absl::Status wait(uint32_t start);
+  absl::Status endLoop() const;
 
   const ProgramSpec &program;
   uint32_t number = 0;
   std::vector<UnderWay> underWay;
+  /// The loop that the command is in: its first command, runs, and commands
+  /// left.
+  uint32_t body = 0, left = 0;
+  int64_t runs = 1;
 };
 
 } // namespace
 
-Accesses Follower::accessesOf(const Command &command) {
+static bool overlap(absl::Span<const Region> some,
+                    absl::Span<const Region> others) {
+  for (Region a : some)
+    for (Region b : others)
+      if (a.begin < b.end && b.begin < a.end)
+        return true;
+  return false;
+}
+
+Region Follower::regionOf(uint32_t buffer) const {
+  const BufferSpec &spec = program.buffers[buffer];
+  uint64_t moved = spec.bytes > 0 ? (runs - 1) * spec.stride : 0;
+  return {spec.offset, spec.offset + spec.bytes + moved};
+}
+
+Accesses Follower::accessesOf(const Command &command) const {
   Accesses accesses;
+  auto reads = [&](uint32_t buffer) {
+    accesses.reads.push_back(regionOf(buffer));
+  };
+  auto writes = [&](uint32_t buffer) {
+    accesses.writes.push_back(regionOf(buffer));
+  };
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
-    auto written = launch->buffers.end() - launch->writes;
-    accesses.reads.assign(launch->buffers.begin(), written);
-    accesses.writes.assign(written, launch->buffers.end());
+    size_t firstWritten = launch->buffers.size() - launch->writes;
+    for (size_t i = 0; i < launch->buffers.size(); ++i)
+      i < firstWritten ? reads(launch->buffers[i]) : writes(launch->buffers[i]);
   } else if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
-    accesses.reads = {gemm->a, gemm->b};
+    reads(gemm->a);
+    reads(gemm->b);
     if (gemm->bias >= 0)
-      accesses.reads.push_back(gemm->bias);
-    accesses.writes = {gemm->c};
+      reads(gemm->bias);
+    writes(gemm->c);
   } else if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
-    accesses = {{copy->in}, {copy->out}};
+    reads(copy->in);
+    writes(copy->out);
+  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
+    writes(clear->buffer);
   } else if (auto *start =
                  std::get_if<CollectiveStartCommand>(&command.operation)) {
     for (const CollectiveItem &item : start->items) {
-      accesses.reads.push_back(item.in);
-      accesses.writes.push_back(item.out);
+      reads(item.in);
+      writes(item.out);
     }
   }
   return accesses;
 }
 
-bool Follower::overlap(absl::Span<const uint32_t> some,
-                       absl::Span<const uint32_t> others) const {
-  for (uint32_t a : some)
-    for (uint32_t b : others) {
-      const BufferSpec &x = program.buffers[a], &y = program.buffers[b];
-      if (x.bytes > 0 && y.bytes > 0 && x.offset < y.offset + y.bytes &&
-          y.offset < x.offset + x.bytes)
-        return true;
-    }
-  return false;
+/// The tensors of a collective are moved in no order among themselves.
+absl::Status Follower::checkStart(const Accesses &accesses) const {
+  for (size_t i = 0; i < accesses.writes.size(); ++i)
+    for (size_t j = 0; j < accesses.writes.size(); ++j)
+      if (i != j && overlap({accesses.writes[i]},
+                            {accesses.reads[j], accesses.writes[j]}))
+        return bad("the result of tensor ", i, " overlaps tensor ", j);
+  return absl::OkStatus();
 }
 
-/// The tensors of a collective are moved in no order among themselves.
-absl::Status Follower::checkStart(const CollectiveStartCommand &start) const {
-  for (size_t i = 0; i < start.items.size(); ++i)
-    for (size_t j = 0; j < start.items.size(); ++j)
-      if (i != j && overlap({start.items[i].out},
-                            {start.items[j].in, start.items[j].out}))
-        return bad("the result of tensor ", i, " overlaps tensor ", j);
+absl::Status Follower::checkOthers(const Accesses &accesses) const {
+  for (const UnderWay &other : underWay) {
+    if (overlap(accesses.writes, other.accesses.reads))
+      return bad("writes what the collective of command ", other.start,
+                 " is reading");
+    if (overlap(accesses.writes, other.accesses.writes) ||
+        overlap(accesses.reads, other.accesses.writes))
+      return bad("touches what the collective of command ", other.start,
+                 " is writing");
+  }
   return absl::OkStatus();
 }
 
@@ -109,7 +146,19 @@ absl::Status Follower::wait(uint32_t start) {
     return bad("waits for command ", start,
                start > number ? ", which comes later"
                               : ", which has been waited for already");
+  if (left > 0 && start < body)
+    return bad("waits in each run of a loop for command ", start,
+               ", which comes before it");
   underWay.erase(found);
+  return absl::OkStatus();
+}
+
+/// The next run starts its collectives anew.
+absl::Status Follower::endLoop() const {
+  for (const UnderWay &other : underWay)
+    if (other.start >= body)
+      return bad("ends a loop in which command ", other.start,
+                 " starts a collective that is not waited for");
   return absl::OkStatus();
 }
 
@@ -119,22 +168,24 @@ absl::Status Follower::run() {
     if (auto *ended = std::get_if<CollectiveWaitCommand>(&command.operation)) {
       if (absl::Status s = wait(ended->start); !s.ok())
         return s;
-      continue;
-    }
-    Accesses accesses = accessesOf(command);
-    for (const UnderWay &other : underWay) {
-      if (overlap(accesses.writes, other.accesses.reads))
-        return bad("writes what the collective of command ", other.start,
-                   " is reading");
-      if (overlap(accesses.writes, other.accesses.writes) ||
-          overlap(accesses.reads, other.accesses.writes))
-        return bad("touches what the collective of command ", other.start,
-                   " is writing");
-    }
-    if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation)) {
-      if (absl::Status s = checkStart(*start); !s.ok())
+    } else {
+      Accesses accesses = accessesOf(command);
+      if (absl::Status s = checkOthers(accesses); !s.ok())
         return s;
-      underWay.push_back({number, std::move(accesses)});
+      if (std::holds_alternative<CollectiveStartCommand>(command.operation)) {
+        if (absl::Status s = checkStart(accesses); !s.ok())
+          return s;
+        underWay.push_back({number, std::move(accesses)});
+      }
+    }
+    if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
+      body = number + 1;
+      left = loop->commands;
+      runs = loop->runs;
+    } else if (left > 0 && --left == 0) {
+      runs = 1;
+      if (absl::Status s = endLoop(); !s.ok())
+        return s;
     }
   }
   if (!underWay.empty()) {

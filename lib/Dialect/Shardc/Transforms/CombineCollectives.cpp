@@ -1,6 +1,6 @@
 //===- CombineCollectives.cpp - Merge collectives of the same kind --------===//
 //
-// Walks each program once and puts every all_reduce, all_gather and
+// Walks each block of a program once and puts every all_reduce, all_gather and
 // reduce_scatter into the open bucket of its kind, axes and element type,
 // unless the bucket is full or the merge would make a cycle: buckets that a
 // member depends on must not depend on the bucket. The merged op stands after
@@ -11,6 +11,7 @@
 
 #include "CollectiveCauses.h"
 
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
@@ -56,8 +57,8 @@ struct Bucket {
 
 class Combiner {
 public:
-  Combiner(func::FuncOp function, int64_t bucketBytes)
-      : block(function.getBody().front()), bucketBytes(bucketBytes) {}
+  Combiner(Block &block, int64_t bucketBytes)
+      : block(block), bucketBytes(bucketBytes) {}
 
   void run() {
     collect();
@@ -81,7 +82,7 @@ private:
     std::map<std::string, int> open;
     for (Operation &op : block) {
       llvm::BitVector needs(numCollectives);
-      for (Value operand : op.getOperands())
+      for (Value operand : getUsedValues(&op))
         if (Operation *producer = operand.getDefiningOp()) {
           needs |= dependences[producer];
           if (auto it = memberOf.find(producer); it != memberOf.end())
@@ -140,7 +141,8 @@ private:
         part = std::max(part, attr.getValue());
       for (Value operand : op->getOperands())
         if (Operation *producer = operand.getDefiningOp();
-            producer && (!position || position->isBeforeInBlock(producer)))
+            producer && producer->getBlock() == &block &&
+            (!position || position->isBeforeInBlock(producer)))
           position = producer;
     }
     OpBuilder builder(first->getContext());
@@ -174,7 +176,7 @@ private:
     }
     SmallVector<int> missing(ops.size(), 0);
     for (auto [position, op] : llvm::enumerate(ops))
-      for (Value operand : op->getOperands())
+      for (Value operand : getUsedValues(op))
         missing[position] += operand.getDefiningOp() != nullptr;
     std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
     Operation *terminator = block.getTerminator();
@@ -186,7 +188,7 @@ private:
       ready.pop();
       op->moveBefore(terminator);
       for (OpOperand &use : op->getUses()) {
-        Operation *user = use.getOwner();
+        Operation *user = getUserInBlock(use.get(), use.getOwner());
         int position = index[user];
         if (--missing[position] == 0 && user != terminator)
           ready.push(position);
@@ -209,7 +211,8 @@ struct CombineCollectivesPass
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
-        Combiner(function, bucketBytes).run();
+        for (Block *block : getBlocks(function))
+          Combiner(*block, bucketBytes).run();
   }
 };
 

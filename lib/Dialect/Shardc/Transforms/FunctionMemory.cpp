@@ -6,6 +6,7 @@
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -17,6 +18,8 @@ using namespace shardc;
 static bool mayReplace(Operation *op, unsigned operand, unsigned result) {
   if (auto kernel = dyn_cast<KernelOp>(op))
     return mayUpdateInPlace(kernel, operand, result);
+  if (auto gemm = dyn_cast<GemmOp>(op))
+    return gemm.getSum() == op->getOperand(operand);
   auto start = dyn_cast<CollectiveStartOp>(op);
   return start && isa<AllReduceOp>(start.getCollective()) && operand == result;
 }
@@ -41,12 +44,13 @@ static IntegerAttr getI64(Operation *op, int64_t value) {
 
 int64_t FunctionMemory::run() {
   donateArguments();
+  function.walk([&](AccumulateOp loop) { placeSums(loop); });
   Liveness liveness(function);
   findPlaces(liveness);
   // One buffer per place, over the life of all values in it.
   llvm::MapVector<Value, std::pair<int64_t, int64_t>> ranges;
   int64_t end = liveness.getNumSteps();
-  for (Operation &op : function.getBody().front())
+  forEachOp([&](Operation &op) {
     for (Value value : getTensors(&op)) {
       Value place = getPlace(value);
       if (isa<BlockArgument>(place))
@@ -56,6 +60,7 @@ int64_t FunctionMemory::run() {
       range.first = std::min(range.first, liveness.getFirst(value));
       range.second = std::max(range.second, liveness.getLast(value));
     }
+  });
   MemoryPlan plan(base);
   llvm::DenseMap<Value, unsigned> buffers;
   for (auto &[value, range] : ranges)
@@ -75,6 +80,12 @@ int64_t FunctionMemory::run() {
 
 int64_t FunctionMemory::getArgumentOffset(BlockArgument argument) {
   return argumentOffsets.lookup(getRoleName(function, argument.getArgNumber()));
+}
+
+void FunctionMemory::forEachOp(llvm::function_ref<void(Operation &)> callback) {
+  for (Block *block : getBlocks(function))
+    for (Operation &op : *block)
+      callback(op);
 }
 
 Value FunctionMemory::getPlace(Value value) const {
@@ -109,13 +120,12 @@ bool FunctionMemory::mayDonate(BlockArgument argument, Value value) {
       return mayReplace(writer, use.getOperandNumber(), result);
     if (auto start = dyn_cast<CollectiveStartOp>(user))
       user = start.getWait();
-    return user->isBeforeInBlock(writer);
+    return getUserInBlock(argument, user)->isBeforeInBlock(writer);
   });
 }
 
-/// A kernel that copies `value`, before the terminator.
-Value FunctionMemory::buildCopy(Value value) {
-  Operation *terminator = function.getBody().front().getTerminator();
+/// A kernel that copies `value`, before `terminator`.
+static Value buildCopy(Value value, Operation *terminator) {
   OpBuilder builder(terminator);
   Location loc = value.getLoc();
   auto kernel = builder.create<KernelOp>(loc, TypeRange{value.getType()},
@@ -128,6 +138,18 @@ Value FunctionMemory::buildCopy(Value value) {
   return kernel.getResult(0);
 }
 
+/// Gives the sums of a loop one place each: that of the result.
+void FunctionMemory::placeSums(AccumulateOp loop) {
+  for (auto [result, sum, operand] :
+       llvm::zip_equal(loop.getResults(), loop.getSums(),
+                       loop.getYield()->getOpOperands())) {
+    places[sum] = result;
+    if (!mayDonate(sum, operand.get()))
+      operand.set(buildCopy(operand.get(), loop.getYield()));
+    places[operand.get()] = sum;
+  }
+}
+
 /// Makes every new parameter and state a value that takes its argument's
 /// place, by a copy at the end where the data flow does not allow it.
 void FunctionMemory::donateArguments() {
@@ -138,7 +160,7 @@ void FunctionMemory::donateArguments() {
     if (!donor) {
       // A result has a buffer of its own, which no argument shares.
       if (isa<BlockArgument>(operand.get()))
-        operand.set(buildCopy(operand.get()));
+        operand.set(buildCopy(operand.get(), terminator));
       continue;
     }
     Value value = operand.get();
@@ -152,9 +174,9 @@ void FunctionMemory::donateArguments() {
   // Arguments that move to other places are saved first.
   for (auto &[operand, donor] : left)
     if (isa<BlockArgument>(getPlace(operand->get())))
-      operand->set(buildCopy(operand->get()));
+      operand->set(buildCopy(operand->get(), terminator));
   for (auto &[operand, donor] : left) {
-    operand->set(buildCopy(operand->get()));
+    operand->set(buildCopy(operand->get(), terminator));
     places[operand->get()] = donor;
   }
 }
@@ -163,8 +185,8 @@ void FunctionMemory::donateArguments() {
 static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
   return llvm::count(op->getOperands(), value) == 1 &&
          llvm::all_of(value.getUsers(), [&](Operation *user) {
-           return user == op ||
-                  liveness.getReadEnd(user) < liveness.getStep(op);
+           return user == op || liveness.getEnd(getUserInBlock(value, user)) <
+                                    liveness.getStep(op);
          });
 }
 
@@ -172,7 +194,7 @@ static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
 void FunctionMemory::findPlaces(const Liveness &liveness) {
   // The last step at which anything so far put into a place is needed.
   llvm::DenseMap<Value, int64_t> ends;
-  for (Operation &op : function.getBody().front()) {
+  forEachOp([&](Operation &op) {
     llvm::SmallDenseSet<Value> taken;
     for (OpResult result : getTensors(&op)) {
       Operation *writer = getWriter(result);
@@ -180,7 +202,7 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
         for (OpOperand &operand : writer->getOpOperands()) {
           Value place = getPlace(operand.get());
           if (!isa<BlockArgument>(place) && !taken.contains(place) &&
-              ends.lookup(place) <= liveness.getReadEnd(writer) &&
+              ends.lookup(place) <= liveness.getEnd(writer) &&
               isLastReader(writer, operand.get(), liveness) &&
               getNumBytes(place.getType()) == getNumBytes(result.getType()) &&
               mayReplace(writer, operand.getOperandNumber(),
@@ -193,7 +215,7 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
       int64_t &end = ends[getPlace(result)];
       end = std::max(end, liveness.getLast(result));
     }
-  }
+  });
 }
 
 /// Puts what one collective reduces side by side, and what comes of it.
@@ -216,25 +238,26 @@ void FunctionMemory::findRuns(MemoryPlan &plan,
     }
     finish();
   };
-  for (Operation &op : function.getBody().front())
-    if (auto start = dyn_cast<CollectiveStartOp>(op);
-        start && !isa<AllGatherOp>(start.getCollective())) {
-      addRuns(start.getOperands());
-      addRuns(start.getWait().getResults());
-    }
+  forEachOp([&](Operation &op) {
+    auto start = dyn_cast<CollectiveStartOp>(op);
+    if (!start || isa<AllGatherOp>(start.getCollective()))
+      return;
+    addRuns(start.getOperands());
+    addRuns(start.getWait().getResults());
+  });
 }
 
 void FunctionMemory::annotate(llvm::function_ref<int64_t(Value)> getOffset) {
   for (BlockArgument argument : function.getArguments())
     function.setArgAttr(argument.getArgNumber(), "shardc.offset",
                         getI64(function, getArgumentOffset(argument)));
-  for (Operation &op : function.getBody().front()) {
+  forEachOp([&](Operation &op) {
     SmallVector<int64_t> offsets;
     for (Value result : getTensors(&op))
       offsets.push_back(getOffset(result));
     if (offsets.empty())
-      continue;
+      return;
     op.setAttr("shardc.offsets",
                DenseI64ArrayAttr::get(op.getContext(), offsets));
-  }
+  });
 }

@@ -15,6 +15,7 @@
 
 namespace shardc {
 
+class AccumulateOp;
 class Liveness;
 class MemoryPlan;
 
@@ -26,6 +27,8 @@ mlir::BlockArgument getDonor(mlir::func::FuncOp function, unsigned index);
 ///
 /// - A new parameter or state takes its argument's place, by a copy at the end
 ///   where the data flow does not allow it.
+/// - What a loop sums up has one place from the first run on; the rest of its
+///   body is used again in each run.
 /// - A result of a kernel or of an all_reduce takes the place of an operand
 /// that
 ///   ends there, where the op may work in place.
@@ -50,8 +53,9 @@ public:
 
 private:
   bool mayDonate(mlir::BlockArgument argument, mlir::Value value);
-  mlir::Value buildCopy(mlir::Value value);
   void donateArguments();
+  void placeSums(AccumulateOp loop);
+  void forEachOp(llvm::function_ref<void(mlir::Operation &)> callback);
   void findPlaces(const Liveness &liveness);
   void findRuns(MemoryPlan &plan,
                 const llvm::DenseMap<mlir::Value, unsigned> &buffers);

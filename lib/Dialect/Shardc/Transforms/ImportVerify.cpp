@@ -46,12 +46,12 @@ static LogicalResult verifyBody(func::FuncOp loss) {
   if (!loss.getBody().hasOneBlock())
     return loss.emitError("the loss function must have one block");
   for (Operation &op : loss.getBody().front()) {
-    bool isPartitioned = false;
+    bool isOfPart = isa<AccumulateOp>(op);
     if (auto iota = dyn_cast<IotaOp>(op))
-      isPartitioned = iota.getShard().has_value();
+      isOfPart = iota.getShard() || iota.getMicrobatch();
     if (auto random = dyn_cast<RandomUniformOp>(op))
-      isPartitioned = random.getShard().has_value();
-    if (isPartitioned ||
+      isOfPart = random.getShard() || random.getMicrobatch();
+    if (isOfPart ||
         !isa<ShardingRuleOpInterface, CompositeOpInterface, func::ReturnOp>(op))
       return op.emitOpError("does not belong in a loss function: expected ops "
                             "of the tensor core, composites and sharding "

@@ -12,6 +12,7 @@
 #include "FunctionMemory.h"
 
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
@@ -28,7 +29,7 @@ using namespace mlir;
 using namespace shardc;
 
 /// Puts a collective into a start, with a wait behind it.
-static CollectiveStartOp split(Operation *collective) {
+static void split(Operation *collective) {
   OpBuilder builder(collective);
   Location loc = collective->getLoc();
   auto start = builder.create<CollectiveStartOp>(
@@ -46,7 +47,6 @@ static CollectiveStartOp split(Operation *collective) {
   collective->moveBefore(body, body->end());
   collective->setOperands(body->getArguments());
   builder.create<YieldOp>(loc, collective->getResults());
-  return start;
 }
 
 /// Bytes of the arena that the function needs as it stands.
@@ -58,9 +58,20 @@ static int64_t getPlannedBytes(func::FuncOp function) {
   return bytes;
 }
 
-/// The distinct operands of an op.
+/// The distinct values of its block that an op uses.
 static llvm::SmallSetVector<Value, 4> getOperands(Operation *op) {
-  return {op->operand_begin(), op->operand_end()};
+  SmallVector<Value> values = getUsedValues(op);
+  return {values.begin(), values.end()};
+}
+
+/// The argument whose place operand `index` of a terminator takes; null if it
+/// takes none's.
+static BlockArgument getReplacedArgument(Operation *terminator,
+                                         unsigned index) {
+  Operation *parent = terminator->getParentOp();
+  if (auto loop = dyn_cast<AccumulateOp>(parent))
+    return loop.getSums()[index];
+  return getDonor(cast<func::FuncOp>(parent), index);
 }
 
 namespace {
@@ -79,10 +90,10 @@ struct Step {
   State state = State::Waiting;
 };
 
-/// Orders the ops of one function.
+/// Orders the ops of one block of a function.
 class Overlapper {
 public:
-  explicit Overlapper(func::FuncOp function);
+  Overlapper(func::FuncOp function, Block &block);
 
   void run();
 
@@ -112,6 +123,7 @@ private:
   void release(Value value);
 
   func::FuncOp function;
+  Block &block;
   std::vector<Step> steps;
   SmallVector<int> collectives;
   /// How many steps read a value, and how many of them have yet to. The
@@ -126,18 +138,18 @@ private:
 
 } // namespace
 
-Overlapper::Overlapper(func::FuncOp function) : function(function) {
-  Block &block = function.getBody().front();
-  for (Operation &op : llvm::make_early_inc_range(block.without_terminator())) {
+Overlapper::Overlapper(func::FuncOp function, Block &block)
+    : function(function), block(block) {
+  for (Operation &op : block.without_terminator()) {
+    if (isa<CollectiveWaitOp>(op))
+      continue;
     Step &step = steps.emplace_back();
     step.op = &op;
-    if (!getCollectiveCost(&op))
-      continue;
-    step.worksInPlace = isa<AllReduceOp>(op);
-    CollectiveStartOp start = split(&op);
-    step.op = start;
-    step.wait = start.getWait();
-    collectives.push_back(steps.size() - 1);
+    if (auto start = dyn_cast<CollectiveStartOp>(op)) {
+      step.wait = start.getWait();
+      step.worksInPlace = isa<AllReduceOp>(start.getCollective());
+      collectives.push_back(steps.size() - 1);
+    }
   }
 }
 
@@ -172,23 +184,27 @@ void Overlapper::findNeeds() {
         step.needs.insert(numbers.lookup(producer));
     }
   }
-  Operation *terminator = function.getBody().front().getTerminator();
+  Operation *terminator = block.getTerminator();
   for (Value operand : getOperands(terminator))
     ++allReaders[operand];
   auto addEarlierReaders = [&](int index, Value value) {
-    for (Operation *user : value.getUsers())
+    for (Operation *user : value.getUsers()) {
+      user = getUserInBlock(value, user);
       if (user != terminator && numbers.lookup(user) < index)
         steps[index].needs.insert(numbers.lookup(user));
+    }
   };
   for (int index : collectives)
     if (steps[index].worksInPlace)
-      for (Value operand : steps[index].op->getOperands())
+      for (Value operand : getOperands(steps[index].op))
         addEarlierReaders(index, operand);
-  // A new parameter or state takes its argument's place.
+  // New parameters and states, and the sums of a loop.
   for (OpOperand &operand : terminator->getOpOperands())
-    if (BlockArgument donor = getDonor(function, operand.getOperandNumber()))
-      if (Operation *update = operand.get().getDefiningOp())
-        addEarlierReaders(numbers.lookup(update), donor);
+    if (BlockArgument argument =
+            getReplacedArgument(terminator, operand.getOperandNumber()))
+      if (auto it = numbers.find(operand.get().getDefiningOp());
+          it != numbers.end())
+        addEarlierReaders(it->second, argument);
 }
 
 void Overlapper::reset() {
@@ -306,9 +322,19 @@ void Overlapper::release(Value value) {
 }
 
 void Overlapper::apply() {
-  Operation *terminator = function.getBody().front().getTerminator();
+  Operation *terminator = block.getTerminator();
   for (Operation *op : order)
     op->moveBefore(terminator);
+}
+
+/// Every block is bounded by what the function needs after those before it.
+static void overlap(func::FuncOp function) {
+  for (Block *block : getBlocks(function))
+    for (Operation &op : llvm::make_early_inc_range(*block))
+      if (getCollectiveCost(&op))
+        split(&op);
+  for (Block *block : getBlocks(function))
+    Overlapper(function, *block).run();
 }
 
 namespace {
@@ -318,7 +344,7 @@ struct OverlapCollectivesPass
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
-        Overlapper(function).run();
+        overlap(function);
   }
 };
 

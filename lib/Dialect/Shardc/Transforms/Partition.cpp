@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Analysis/ReshardPlanner.h"
 #include "shardc/Analysis/WireBytes.h"
@@ -41,18 +42,23 @@ public:
 
   LogicalResult run() {
     Block &block = function.getBody().front();
-    if (failed(partitionArguments(block)))
+    if (failed(partitionArguments(block)) || failed(partitionBlock(block)))
       return failure();
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto reshard = dyn_cast<ReshardOp>(op))
-        expand(reshard);
-      else if (!isa<func::ReturnOp>(op) && failed(partitionOp(&op)))
-        return failure();
-    }
     return partitionResults(block);
   }
 
 private:
+  LogicalResult partitionBlock(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto reshard = dyn_cast<ReshardOp>(op))
+        expand(reshard);
+      else if (!op.hasTrait<OpTrait::IsTerminator>() &&
+               failed(partitionOp(&op)))
+        return failure();
+    }
+    return success();
+  }
+
   RankedTensorType getLocalType(const GlobalTensor &tensor) {
     return tensor.type.clone(
         tensor.layout.getLocalShape(tensor.type.getShape(), mesh));
@@ -117,16 +123,34 @@ private:
                << " but wanted as " << toString(wanted, mesh)
                << "; shardc-insert-reshards must run first";
     }
-    maskOperands(op, *layouts);
-    for (auto [result, layout] :
-         llvm::zip_equal(op->getResults(), layouts->results)) {
+    op->removeAttr("shardc.assignment");
+    op->removeAttr("shardc.origin");
+    auto loop = dyn_cast<AccumulateOp>(op);
+    SmallVector<Value> results(op->getResults());
+    if (loop)
+      results.assign(loop.getSlices().begin(), loop.getSlices().end());
+    else
+      maskOperands(op, *layouts);
+    for (auto [result, layout] : llvm::zip_equal(results, layouts->results)) {
       GlobalTensor tensor{cast<RankedTensorType>(result.getType()), layout};
       result.setType(getLocalType(tensor));
       tensors[result] = tensor;
     }
+    if (loop)
+      return partitionBody(loop);
     localizeAttributes(op);
-    op->removeAttr("shardc.assignment");
-    op->removeAttr("shardc.origin");
+    return success();
+  }
+
+  LogicalResult partitionBody(AccumulateOp loop) {
+    if (failed(partitionBlock(loop.getBody().front())))
+      return failure();
+    for (auto [result, summand] :
+         llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
+      GlobalTensor tensor = tensors[summand];
+      result.setType(summand.getType());
+      tensors[result] = tensor;
+    }
     return success();
   }
 
@@ -169,7 +193,7 @@ private:
     double fill = isMax ? getLowest(tensor.type.getElementType()) : 0.0;
     Layout shard = tensor.layout;
     shard.unreduced = 0;
-    builder.setInsertionPoint(user);
+    builder.setInsertionPoint(getUserInBlock(value, user));
     auto op = builder.create<MaskOp>(user->getLoc(), value, dims, APFloat(fill),
                                      getSharding(shard, mesh, meshName),
                                      tensor.type.getShape());
@@ -189,11 +213,20 @@ private:
       return;
     }
     ShardingAttr sharding = getSharding(tensor.layout, mesh, meshName);
+    // Each run takes the next rows of every device.
+    auto localize = [&](std::optional<ArrayRef<int64_t>> microbatch) {
+      auto loop = op->getParentOfType<AccumulateOp>();
+      return microbatch ? builder.getDenseI64ArrayAttr(
+                              {microbatch->front(), loop.getRows()})
+                        : DenseI64ArrayAttr();
+    };
     if (auto iota = dyn_cast<IotaOp>(op)) {
       iota.setShardAttr(sharding);
+      iota.setMicrobatchAttr(localize(iota.getMicrobatch()));
     } else if (auto random = dyn_cast<RandomUniformOp>(op)) {
       random.setShardAttr(sharding);
       random.setGlobalShape(tensor.type.getShape());
+      random.setMicrobatchAttr(localize(random.getMicrobatch()));
     }
   }
 

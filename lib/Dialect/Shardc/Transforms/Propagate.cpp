@@ -29,12 +29,16 @@ public:
         context(module.mesh.getContext()),
         meshName(FlatSymbolRefAttr::get(module.mesh.getSymNameAttr())) {}
 
-  void run() {
+  LogicalResult run() {
     propagation.run();
     for (size_t op = 0; op < graph.ops.size(); ++op)
       factors.push_back(propagation.getFactors(op));
     for (size_t value = 0; value < graph.values.size(); ++value)
       layouts.push_back(propagation.getLayout(value));
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      if (auto loop = dyn_cast_or_null<AccumulateOp>(module.operations[op]);
+          loop && failed(checkRows(loop, graph.ops[op])))
+        return failure();
     partial = findPartialSums(graph, factors, layouts);
     for (size_t op = 0; op < graph.ops.size(); ++op)
       if (module.operations[op])
@@ -44,9 +48,30 @@ public:
     remarkOnUnusedAxes();
     for (ModuleGraph::Function &function : module.functions)
       remarkOnParameters(function);
+    return success();
   }
 
 private:
+  /// Every device must find a whole number of rows of its own for each run.
+  LogicalResult checkRows(AccumulateOp loop, const GraphOp &node) {
+    int64_t runs = loop.getCount();
+    for (auto [value, operand] :
+         llvm::zip_equal(node.operands, loop.getOperands())) {
+      const AxisList &axes = layouts[value].dims[0];
+      int64_t shards = graph.mesh.getNumShards(axes);
+      int64_t rows = graph.values[value].shape[0];
+      if (rows % (runs * shards) != 0)
+        return emitError(operand.getLoc())
+               << graph.values[value].name << " has " << rows << " rows over "
+               << graph.mesh.toString(axes) << ", which " << runs
+               << " microbatches do not divide evenly: expected a batch size "
+                  "that is a multiple of "
+               << runs << " microbatches x " << shards
+               << " shards = " << runs * shards;
+    }
+    return success();
+  }
+
   void writeOp(int index) {
     Operation *op = module.operations[index];
     SmallVector<DimShardingAttr> dims;
@@ -130,7 +155,7 @@ private:
     llvm::DenseMap<int, AxisSet> cut;
     for (size_t index = 0; index < graph.ops.size(); ++index) {
       Operation *op = module.operations[index];
-      if (!op || op->getParentOp() != function.op)
+      if (!op || op->getParentOfType<func::FuncOp>() != function.op)
         continue;
       auto part = op->getAttrOfType<PartAttr>("shardc.part");
       if (part && part.getValue() == Part::Update)
@@ -174,7 +199,8 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     FailureOr<ModuleGraph> module = ModuleGraph::build(getOperation());
     if (failed(module))
       return signalPassFailure();
-    Writer(*module).run();
+    if (failed(Writer(*module).run()))
+      signalPassFailure();
   }
 };
 

@@ -11,6 +11,7 @@
 #include "CollectiveCauses.h"
 
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 namespace shardc {
@@ -83,8 +84,8 @@ private:
   /// both.
   void mergeWithOperand(AllReduceOp outer) {
     auto inner = outer.getOperand(0).getDefiningOp<AllReduceOp>();
-    if (!inner || inner.getNumOperands() != 1 || !inner->hasOneUse() ||
-        inner.getKind() != outer.getKind())
+    if (!inner || inner->getBlock() != &block || inner.getNumOperands() != 1 ||
+        !inner->hasOneUse() || inner.getKind() != outer.getKind())
       return;
     SmallVector<Attribute> axes(inner.getAxes().getValue());
     axes.append(outer.getAxes().begin(), outer.getAxes().end());
@@ -105,7 +106,8 @@ private:
     if (!reduce->hasOneUse())
       return;
     auto slice = dyn_cast<SliceOp>(*reduce->user_begin());
-    if (!slice || llvm::any_of(slice.getAxes(), [&](Attribute axis) {
+    if (!slice || slice->getBlock() != &block ||
+        llvm::any_of(slice.getAxes(), [&](Attribute axis) {
           return !llvm::is_contained(reduce.getAxes(), axis);
         }))
       return;
@@ -150,7 +152,8 @@ struct SimplifyCollectivesPass
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
-        Simplifier(function.getBody().front(), *mesh).run();
+        for (Block *block : getBlocks(function))
+          Simplifier(*block, *mesh).run();
   }
 };
 

@@ -8,5 +8,6 @@ include "shardc/Dialect/Shardc/IR/ShardcCompositeOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcShardingOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcCollectiveOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcKernelOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcMicrobatchOps.td"
 
 #endif

@@ -22,7 +22,8 @@ def ImportPass : Shardc_Pass<"import"> {
     Input: a module with a loss function over global tensors and
     `shardc.training`. Output: the same with the mesh overridden (one device if
     it had none), every logical axis resolved to a `shardc.sharding`, the batch
-    size overridden, and all annotations verified.
+    size and the number of microbatches overridden, and all annotations
+    verified.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "\"\"",
@@ -30,7 +31,9 @@ def ImportPass : Shardc_Pass<"import"> {
     Option<"rules", "rules", "std::string", "\"\"",
            "Mesh axes of logical names: batch=data,hidden=model,embed=">,
     Option<"batch", "batch", "int64_t", "0",
-           "Replace the leading dimension of inputs and labels (0: keep)">];
+           "Replace the leading dimension of inputs and labels (0: keep)">,
+    Option<"microbatches", "microbatches", "int64_t", "0",
+           "Replace the number of microbatches (0: keep)">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -58,6 +61,25 @@ def DifferentiatePass : Shardc_Pass<"differentiate"> {
     Every op carries `shardc.part` and the location of the op it came from.
     `shardc.result` names results: a parameter or state updated, "loss", and in
     the evaluation "per_example_loss" and, for classifiers, "correct".
+  }];
+}
+
+def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
+  let summary = "Take the batch in parts, one after the other";
+  let description = [{
+    Input: the output of `shardc-differentiate`. Output: where the training
+    description asks for microbatches, what `@train_step` does with rows of the
+    batch is the body of one `shardc.accumulate`; gradients and the loss are its
+    results, and what does not depend on rows stays outside. The values are
+    those of the whole batch, dropout included. A step in which rows depend on
+    each other, or that needs a sum over all rows before all are there, is an
+    error.
+
+    ```mlir
+    %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {
+    ^bb0(%x_part: tensor<8x16xf32>, %y_part: tensor<8x8xf32>):
+      %z = shardc.dot_general %x_part, %w contracting = [1] x [0] : ...
+    ```
   }];
 }
 
@@ -196,6 +218,15 @@ def ReportShardingsPass : Shardc_Pass<"report-shardings"> {
 //===----------------------------------------------------------------------===//
 // kernels
 //===----------------------------------------------------------------------===//
+
+def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
+  let summary = "Make the additions of loops over microbatches explicit";
+  let description = [{
+    Input: local programs. Output: the same, where the body of every
+    `shardc.accumulate` takes the sums of the runs before as arguments, adds to
+    them and yields the new ones.
+  }];
+}
 
 def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   let summary = "Give large matrix products to the library";
