@@ -31,11 +31,11 @@ namespace {
 /// Builds the loop of one train step.
 class Splitter {
 public:
-  Splitter(const BatchRows &rows, int64_t count) : rows(rows), count(count) {}
+  /// `rows` has ops.
+  Splitter(const BatchRows &rows, int64_t count)
+      : rows(rows), count(count), builder(rows.getOps().front()) {}
 
   LogicalResult run() {
-    if (rows.getOps().empty())
-      return success();
     buildLoop();
     for (Operation *op : rows.getOps())
       if (failed(clone(op)))
@@ -140,8 +140,7 @@ private:
 
   const BatchRows &rows;
   int64_t count;
-  OpBuilder builder{
-      rows.getOps().empty() ? nullptr : rows.getOps().front()->getContext()};
+  OpBuilder builder;
   AccumulateOp loop;
   /// Sums over all rows that are needed, in program order.
   SmallVector<Value> sums;
@@ -160,7 +159,8 @@ struct SplitMicrobatchesPass
       return;
     int64_t count = training.getMicrobatches();
     FailureOr<BatchRows> rows = BatchRows::find(step, count);
-    if (failed(rows) || failed(Splitter(*rows, count).run()))
+    if (failed(rows) ||
+        (!rows->getOps().empty() && failed(Splitter(*rows, count).run())))
       signalPassFailure();
   }
 };
