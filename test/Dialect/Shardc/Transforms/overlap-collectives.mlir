@@ -192,3 +192,46 @@ func.func @chained(
   %t = shardc.reduce_scatter sum %g over @mesh["f"] dims = [0] : (tensor<256xf32>) -> tensor<128xf32>
   return %r, %t : tensor<128xf32>, tensor<128xf32>
 }
+
+// -----
+
+// In a loop a collective starts and ends in the same run; the next sum does not
+// overwrite the last one under a reader.
+
+shardc.mesh @mesh <["data" = 2]>
+
+// CHECK-LABEL: func.func @loop
+// CHECK: shardc.accumulate
+// CHECK-NEXT: ^bb0(%[[A:.*]]: tensor<8xf32>, %[[S:.*]]: tensor<8xf32>):
+// CHECK: %[[E:.*]] = shardc.kernel(%[[A]])
+// CHECK: %[[H:.*]] = shardc.collective_start(%[[E]])
+// CHECK: shardc.all_reduce
+// CHECK: %[[L:.*]] = shardc.kernel(%[[S]])
+// CHECK: %[[R:.*]] = shardc.collective_wait %[[H]]
+// CHECK: %[[N:.*]] = shardc.kernel(%[[R]], %[[L]], %[[S]])
+// CHECK: shardc.yield %[[N]]
+func.func @loop(%x: tensor<32xf32> {shardc.role = #shardc.input<"x">})
+    -> (tensor<8xf32> {shardc.result = "loss"}) {
+  %t = shardc.accumulate 4 of (%x) : (tensor<32xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>, %s: tensor<8xf32>):
+    %e = shardc.kernel(%a) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%b: tensor<8xf32>):
+      %0 = shardc.exp %b : tensor<8xf32>
+      shardc.yield %0 : tensor<8xf32>
+    }
+    %l = shardc.kernel(%s) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%b: tensor<8xf32>):
+      %0 = shardc.log %b : tensor<8xf32>
+      shardc.yield %0 : tensor<8xf32>
+    }
+    %r = shardc.all_reduce sum %e over @mesh["data"] : (tensor<8xf32>) -> tensor<8xf32>
+    %n = shardc.kernel(%r, %l, %s) : (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%b: tensor<8xf32>, %c: tensor<8xf32>, %d: tensor<8xf32>):
+      %0 = shardc.mul %b, %c : tensor<8xf32>
+      %1 = shardc.add %d, %0 : tensor<8xf32>
+      shardc.yield %1 : tensor<8xf32>
+    }
+    shardc.yield %n : tensor<8xf32>
+  }
+  return %t : tensor<8xf32>
+}
