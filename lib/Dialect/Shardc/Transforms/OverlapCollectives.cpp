@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionMemory.h"
+#include "SplitCollective.h"
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/WireBytes.h"
@@ -26,37 +27,6 @@ namespace shardc {
 
 using namespace mlir;
 using namespace shardc;
-
-/// Puts a collective into a start, with a wait behind it.
-static CollectiveStartOp split(Operation *collective) {
-  OpBuilder builder(collective);
-  Location loc = collective->getLoc();
-  auto start = builder.create<CollectiveStartOp>(
-      loc, HandleType::get(builder.getContext()), collective->getOperands());
-  auto wait = builder.create<CollectiveWaitOp>(
-      loc, collective->getResultTypes(), start.getHandle());
-  if (Attribute part = collective->getAttr("shardc.part")) {
-    start->setAttr("shardc.part", part);
-    wait->setAttr("shardc.part", part);
-  }
-  collective->replaceAllUsesWith(wait);
-  Block *body = builder.createBlock(&start.getBody());
-  for (Value operand : start.getOperands())
-    body->addArgument(operand.getType(), operand.getLoc());
-  collective->moveBefore(body, body->end());
-  collective->setOperands(body->getArguments());
-  builder.create<YieldOp>(loc, collective->getResults());
-  return start;
-}
-
-/// Bytes of the arena that the function needs as it stands.
-static int64_t getPlannedBytes(func::FuncOp function) {
-  // Planning adds copies and attributes.
-  func::FuncOp copy = function.clone();
-  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).run();
-  copy.erase();
-  return bytes;
-}
 
 /// The distinct operands of an op.
 static llvm::SmallSetVector<Value, 4> getOperands(Operation *op) {
@@ -134,7 +104,7 @@ Overlapper::Overlapper(func::FuncOp function) : function(function) {
     if (!getCollectiveCost(&op))
       continue;
     step.worksInPlace = isa<AllReduceOp>(op);
-    CollectiveStartOp start = split(&op);
+    CollectiveStartOp start = splitCollective(&op);
     step.op = start;
     step.wait = start.getWait();
     collectives.push_back(steps.size() - 1);
