@@ -78,6 +78,14 @@ int64_t FunctionMemory::run() {
   return plan.getEnd();
 }
 
+int64_t shardc::getPlannedBytes(func::FuncOp function) {
+  // Planning adds copies and attributes.
+  func::FuncOp copy = function.clone();
+  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).run();
+  copy.erase();
+  return bytes;
+}
+
 int64_t FunctionMemory::getArgumentOffset(BlockArgument argument) {
   return argumentOffsets.lookup(getRoleName(function, argument.getArgNumber()));
 }

@@ -70,6 +70,10 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> places;
 };
 
+/// Bytes of the arena that the function needs beside its arguments, as it
+/// stands; changes nothing.
+int64_t getPlannedBytes(mlir::func::FuncOp function);
+
 } // namespace shardc
 
 #endif // SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionMemory.h"
+#include "SplitCollective.h"
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/Nesting.h"
@@ -27,36 +28,6 @@ namespace shardc {
 
 using namespace mlir;
 using namespace shardc;
-
-/// Puts a collective into a start, with a wait behind it.
-static void split(Operation *collective) {
-  OpBuilder builder(collective);
-  Location loc = collective->getLoc();
-  auto start = builder.create<CollectiveStartOp>(
-      loc, HandleType::get(builder.getContext()), collective->getOperands());
-  auto wait = builder.create<CollectiveWaitOp>(
-      loc, collective->getResultTypes(), start.getHandle());
-  if (Attribute part = collective->getAttr("shardc.part")) {
-    start->setAttr("shardc.part", part);
-    wait->setAttr("shardc.part", part);
-  }
-  collective->replaceAllUsesWith(wait);
-  Block *body = builder.createBlock(&start.getBody());
-  for (Value operand : start.getOperands())
-    body->addArgument(operand.getType(), operand.getLoc());
-  collective->moveBefore(body, body->end());
-  collective->setOperands(body->getArguments());
-  builder.create<YieldOp>(loc, collective->getResults());
-}
-
-/// Bytes of the arena that the function needs as it stands.
-static int64_t getPlannedBytes(func::FuncOp function) {
-  // Planning adds copies and attributes.
-  func::FuncOp copy = function.clone();
-  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).run();
-  copy.erase();
-  return bytes;
-}
 
 /// The distinct values of its block that an op uses.
 static llvm::SmallSetVector<Value, 4> getOperands(Operation *op) {
@@ -332,7 +303,7 @@ static void overlap(func::FuncOp function) {
   for (Block *block : getBlocks(function))
     for (Operation &op : llvm::make_early_inc_range(*block))
       if (getCollectiveCost(&op))
-        split(&op);
+        splitCollective(&op);
   for (Block *block : getBlocks(function))
     Overlapper(function, *block).run();
 }
