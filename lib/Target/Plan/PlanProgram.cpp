@@ -88,8 +88,10 @@ void ProgramWriter::addBuffers(Block &block) {
          llvm::zip_equal(loop.getSlices(), loop.getOperands()))
       addBuffer(slice, offsets.lookup(operand), getNumBytes(slice.getType()));
     for (auto [sum, result] :
-         llvm::zip_equal(loop.getSums(), loop.getResults()))
+         llvm::zip_equal(loop.getSums(), loop.getResults())) {
       numbers[sum] = numbers.lookup(result);
+      offsets[sum] = offsets.lookup(result);
+    }
     addBuffers(loop.getBody().front());
   }
 }
@@ -109,11 +111,13 @@ void ProgramWriter::addLoop(AccumulateOp loop) {
   for (Value result : loop.getResults())
     addCommand(loop, fb::Operation::Clear,
                fb::CreateClear(builder, numbers.lookup(result)));
-  Block &body = loop.getBody().front();
-  uint32_t size = body.getOperations().size() - 1;
+  size_t position = commands.size();
+  addCommands(loop.getBody().front());
+  uint32_t size = commands.size() - position;
   addCommand(loop, fb::Operation::Loop,
              fb::CreateLoop(builder, loop.getCount(), size));
-  addCommands(body);
+  // Made last, when the size is known, it stands before its body.
+  std::rotate(commands.begin() + position, commands.end() - 1, commands.end());
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {
@@ -139,13 +143,18 @@ void ProgramWriter::addGemm(GemmOp gemm) {
   int64_t m = result[result.size() - 2], n = result.back();
   int64_t k = gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
   flops += getNumRuns(gemm) * 2 * batch * m * n * k;
+  Value sum = gemm.getSum();
+  if (sum && offsets.lookup(sum) != offsets.lookup(gemm.getResult()))
+    addCommand(gemm, fb::Operation::Copy,
+               fb::CreateCopy(builder, numbers.lookup(sum),
+                              numbers.lookup(gemm.getResult())));
   int32_t bias = gemm.getBias() ? int32_t(numbers.lookup(gemm.getBias())) : -1;
   addCommand(gemm, fb::Operation::Gemm,
              fb::CreateGemm(builder, numbers.lookup(gemm.getLhs()),
                             numbers.lookup(gemm.getRhs()),
                             numbers.lookup(gemm.getResult()), bias, batch, m, n,
                             k, gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-                            /*accumulate=*/bool(gemm.getSum()),
+                            /*accumulate=*/bool(sum),
                             gemm.getRelu() ? fb::Activation::Relu
                                            : fb::Activation::None));
 }

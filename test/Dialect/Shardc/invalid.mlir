@@ -580,6 +580,21 @@ func.func @accumulate_c4(%x: tensor<8x4xf32>) {
 }
 
 // -----
+// accumulate C5
+func.func @accumulate_c5(%x: tensor<8x4xf32>) {
+  %0 = shardc.accumulate 2 of (%x) : (tensor<8x4xf32>) -> tensor<2x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>):
+    // expected-error @+1 {{must not be inside of another loop}}
+    %1 = shardc.accumulate 2 of (%a) : (tensor<4x4xf32>) -> tensor<2x4xf32> {
+    ^bb0(%b: tensor<2x4xf32>):
+      shardc.yield %b : tensor<2x4xf32>
+    }
+    shardc.yield %1 : tensor<2x4xf32>
+  }
+  return
+}
+
+// -----
 // random_uniform C3
 func.func @random_uniform_c3(%step: tensor<i32>) {
   // expected-error @+1 {{microbatch must be [count, rows], two positive numbers, got [4]}}

@@ -21,6 +21,8 @@ LogicalResult AccumulateOp::verify() {
   auto count = static_cast<int64_t>(getCount());
   if (count < 2)
     return emitOpError("must run at least twice, got ") << count;
+  if (isa_and_nonnull<AccumulateOp>((*this)->getParentOp()))
+    return emitOpError("must not be inside of another loop");
   if (getOperands().empty())
     return emitOpError("needs an operand to take rows of");
   size_t numArguments = getBody().getNumArguments();

@@ -96,3 +96,36 @@ module @together {
     return %4 : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// Of two places that reduce as many bytes the one after the loop is reduced once:
+// partial sums over a model axis leave the loop as such, too.
+
+// CHECK-LABEL: module @after
+// CHECK: %[[SUM:.*]] = shardc.accumulate 2 of
+// CHECK-NOT: all_reduce
+// CHECK: shardc.neg
+// CHECK-NOT: all_reduce
+// CHECK: shardc.yield
+// CHECK: shardc.all_reduce sum %[[SUM]] over @mesh["t"]
+// CHECK-NOT: all_reduce
+module @after {
+  shardc.mesh @mesh <["t" = 4]>
+  func.func @train_step(
+      %x: tensor<8x16xf32> {shardc.role = #shardc.input<"x">, shardc.sharding = #shardc.sharding<@mesh, [{}, {"t"}]>},
+      %w: tensor<16x4xf32> {shardc.role = #shardc.parameter<"w", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{"t"}, {}]>},
+      %b: tensor<4xf32> {shardc.role = #shardc.parameter<"b", constant(0.0)>, shardc.sharding = #shardc.sharding<@mesh, [{}]>})
+      -> (tensor<4xf32> {shardc.result = "b"}) {
+    %0 = shardc.accumulate 2 of (%x) {shardc.part = #shardc.part<backward>} : (tensor<8x16xf32>) -> tensor<4xf32> {
+    ^bb0(%a: tensor<4x16xf32>):
+      %1 = shardc.dot_general %a, %w contracting = [1] x [0] {shardc.part = #shardc.part<forward>} : tensor<4x16xf32>, tensor<16x4xf32> -> tensor<4x4xf32>
+      %2 = shardc.reduce sum %1 dims = [0] {shardc.part = #shardc.part<backward>} : tensor<4x4xf32> -> tensor<4xf32>
+      %3 = shardc.neg %2 {shardc.part = #shardc.part<backward>} : tensor<4xf32>
+      shardc.yield %3 : tensor<4xf32>
+    }
+    %4 = shardc.exp %0 {shardc.part = #shardc.part<update>} : tensor<4xf32>
+    %5 = shardc.sub %b, %4 {shardc.part = #shardc.part<update>} : tensor<4xf32>
+    return %5 : tensor<4xf32>
+  }
+}

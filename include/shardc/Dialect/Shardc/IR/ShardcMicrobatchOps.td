@@ -37,6 +37,7 @@ def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rul
     - C2: a body argument has the type of its operand but for dimension 0, of which it has 1/`count`.
     - C3: arguments beyond those of the operands, if any, have the types of the results.
     - C4: what the body yields has the types of the results.
+    - C5: loops do not nest.
   }];
   let arguments = (ins I64Attr:$count, Variadic<Shardc_Tensor>:$operands);
   let results = (outs Variadic<Shardc_Tensor>:$results);
