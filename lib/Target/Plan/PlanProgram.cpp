@@ -111,13 +111,15 @@ void ProgramWriter::addLoop(AccumulateOp loop) {
   for (Value result : loop.getResults())
     addCommand(loop, fb::Operation::Clear,
                fb::CreateClear(builder, numbers.lookup(result)));
+  // Made last, when the size is known, it stands before its body.
   size_t position = commands.size();
+  commands.emplace_back();
   addCommands(loop.getBody().front());
-  uint32_t size = commands.size() - position;
+  uint32_t size = commands.size() - position - 1;
   addCommand(loop, fb::Operation::Loop,
              fb::CreateLoop(builder, loop.getCount(), size));
-  // Made last, when the size is known, it stands before its body.
-  std::rotate(commands.begin() + position, commands.end() - 1, commands.end());
+  commands[position] = commands.back();
+  commands.pop_back();
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {
