@@ -36,6 +36,11 @@ FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
   return mesh;
 }
 
+bool shardc::usesAllAxes(ModuleOp module) {
+  auto mode = module->getAttrOfType<StringAttr>("shardc.partition");
+  return mode && mode.getValue() == "cheapest";
+}
+
 static FileLineColLoc findFile(Location loc) {
   FileLineColLoc found;
   loc->walk([&](Location inner) {
@@ -89,6 +94,7 @@ int ModuleGraph::addValue(RankedTensorType type, ShardingAttr annotation,
     for (auto [dim, attr, axes] :
          llvm::zip_equal(value.dims, annotation.getDims(), layout.dims))
       dim = {axes, attr.getIsClosed(), attr.getPriority().value_or(0)};
+    value.unreduced = layout.unreduced;
     for (StringAttr axis : annotation.getReplicated())
       value.forbidden |= axisBit(graph.mesh.find(axis.getValue()));
   }
@@ -101,6 +107,7 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
     return op.emitOpError("must have one block to be partitioned");
   Function function;
   function.op = op;
+  function.firstOp = graph.ops.size();
   for (unsigned index = 0; index < op.getNumArguments(); ++index)
     if (failed(addArgument(function, index)))
       return failure();
@@ -110,6 +117,7 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
       return failure();
   for (unsigned index = 0; index < terminator->getNumOperands(); ++index)
     addResult(function, index);
+  function.endOp = graph.ops.size();
   functions.push_back(std::move(function));
   return success();
 }
@@ -160,6 +168,7 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
             type.getShape())
       id = it->second.first;
   }
+  bool isShared = id >= 0;
   if (id < 0) {
     id = addValue(type, annotation, annotationClass,
                   name.empty() ? "argument " + std::to_string(index)
@@ -168,7 +177,14 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
   }
   if (!name.empty())
     named.try_emplace(name, id, argument);
-  ids[argument] = id;
+  ids[argument] = tensors[argument] = id;
+  if (isShared) {
+    GraphValue tensor = graph.values[id];
+    tensor.dims.assign(tensor.dims.size(), {});
+    tensor.restsAs = id;
+    tensors[argument] = graph.values.size();
+    graph.values.push_back(std::move(tensor));
+  }
   function.arguments.push_back(id);
   return success();
 }
@@ -197,33 +213,11 @@ void ModuleGraph::addResult(Function &function, unsigned index) {
   tie.kind = GraphOp::Return;
   tie.rule = getIdentityRule(type.getShape());
   tie.operands = {ids[value]};
+  tie.tensors = {tensors[value]};
   tie.results = {id};
+  tie.part = Part::Update;
   graph.ops.push_back(std::move(tie));
   operations.push_back(nullptr);
-}
-
-/// Two closed constraints in a row cannot both be meant.
-static LogicalResult checkConstraint(ShardingConstraintOp op,
-                                     const MeshAxes &mesh) {
-  auto inner = op.getOperand().getDefiningOp<ShardingConstraintOp>();
-  if (!inner || !inner.getSharding() || !inner->hasOneUse())
-    return success();
-  Layout outerLayout = getLayout(*op.getSharding(), mesh);
-  Layout innerLayout = getLayout(*inner.getSharding(), mesh);
-  for (size_t dim = 0; dim < outerLayout.dims.size(); ++dim) {
-    if (!op.getSharding()->getDims()[dim].getIsClosed() ||
-        !inner.getSharding()->getDims()[dim].getIsClosed() ||
-        outerLayout.dims[dim] == innerLayout.dims[dim])
-      continue;
-    auto diagnostic =
-        op.emitOpError("closes dimension ")
-        << dim << " over {" << mesh.toString(outerLayout.dims[dim])
-        << "}, but its operand is closed over {"
-        << mesh.toString(innerLayout.dims[dim]) << "} and has no other use";
-    diagnostic.attachNote(inner.getLoc()) << "by this constraint";
-    return diagnostic;
-  }
-  return success();
 }
 
 LogicalResult ModuleGraph::addOp(Operation *op) {
@@ -233,16 +227,18 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
                            "before propagation");
   GraphOp node;
   node.rule = interface.getShardingRule();
-  for (Value operand : op->getOperands())
+  for (Value operand : op->getOperands()) {
     node.operands.push_back(ids[operand]);
+    node.tensors.push_back(tensors[operand]);
+  }
+  if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
+    node.part = part.getValue();
   ShardingAttr annotation;
   auto annotationClass = AnnotationClass::Constraint;
   if (auto constraint = dyn_cast<ShardingConstraintOp>(op)) {
     node.kind = GraphOp::Constraint;
     if (!constraint.getSharding())
       return op->emitOpError("has logical axes that `import` has not resolved");
-    if (failed(checkConstraint(constraint, graph.mesh)))
-      return failure();
     annotation = *constraint.getSharding();
     // Constraints on gradients are where they end, not where they come from.
     if (auto part = op->getAttrOfType<PartAttr>("shardc.part");
@@ -258,7 +254,7 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
                       annotationClass,
                       node.kind == GraphOp::Constraint ? "constraint" : "");
     graph.values[id].repeats = getNumRuns(loop ? loop.getYield() : op);
-    ids[result] = id;
+    ids[result] = tensors[result] = id;
     node.results.push_back(id);
   }
   graph.ops.push_back(std::move(node));
@@ -275,6 +271,7 @@ LogicalResult ModuleGraph::addBody(AccumulateOp loop) {
   for (auto [result, summand] :
        llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
     ids[result] = ids[summand];
+    tensors[result] = tensors[summand];
     graph.values[ids[summand]].repeats = 1;
   }
   return success();

@@ -14,6 +14,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       target("target", cl::cat(category), cl::value_desc("cpu"),
              cl::init("cpu"),
              cl::desc("What to generate code for; cpu is x86-64-v3")),
+      machine("machine", cl::cat(category), cl::value_desc("file or name"),
+              cl::init("cpu"),
+              cl::desc("What times are estimated for: a JSON file, cpu, "
+                       "a100-40, a100-80, h100 or h200")),
       dumpDir("shardc-dump-dir", cl::cat(category), cl::value_desc("directory"),
               cl::desc("Write the IR after each phase into this directory")),
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
@@ -26,17 +30,27 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       bucketBytes("bucket-bytes", cl::cat(category), cl::value_desc("bytes"),
                   cl::init(CompileOptions().bucketBytes),
                   cl::desc("Most bytes of collectives merged into one (0: no "
-                           "limit)")) {}
+                           "limit)")),
+      partition("partition", cl::cat(category), cl::init("follow"),
+                cl::value_desc("follow|cheapest"),
+                cl::desc("How to shard what is not annotated: as the "
+                         "annotations flow, or by exact search")),
+      verifyPartition("verify-partition", cl::cat(category),
+                      cl::desc("Compare the partitioned program with the "
+                               "global one in a reference interpreter")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
   options.mesh = mesh;
   options.rules = rules;
   options.target = target;
+  options.machine = machine;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
   options.microbatches = microbatches;
   options.bucketBytes = bucketBytes;
+  options.partition = partition;
+  options.verifyPartition = verifyPartition;
   return options;
 }
 
@@ -45,4 +59,14 @@ std::string CompileOptionsFlags::check() const {
   if (microbatches.getNumOccurrences() && microbatches == 0)
     return "--microbatches: expected 1 or more, found 0";
   return checkOptions(get());
+}
+
+std::string CompileOptionsFlags::getGiven() const {
+  const cl::Option *flags[] = {
+      &mesh,      &rules,     &target,       &machine,     &dumpDir,
+      &batchSize, &partition, &microbatches, &bucketBytes, &verifyPartition};
+  for (const cl::Option *flag : flags)
+    if (flag->getNumOccurrences() > 0)
+      return flag->ArgStr.str();
+  return "";
 }

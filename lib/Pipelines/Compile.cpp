@@ -2,6 +2,7 @@
 
 #include "shardc/Pipelines/Compile.h"
 
+#include "shardc/Analysis/MachineModel.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/MeshSpec.h"
@@ -23,6 +24,11 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.target != "cpu")
     return "--target: unknown target '" + options.target + "'" +
            suggest(options.target, {"cpu"});
+  if (options.partition != "follow" && options.partition != "cheapest")
+    return "--partition: unknown mode '" + options.partition + "'" +
+           suggest(options.partition, {"follow", "cheapest"});
+  if (llvm::Expected<Machine> machine = loadMachine(options.machine); !machine)
+    return "--machine: " + llvm::toString(machine.takeError());
   if (options.batchSize < 0)
     return "--batch-size: expected 0 or more, found " +
            std::to_string(options.batchSize);
@@ -125,11 +131,13 @@ CompileResult shardc::compileFileTo(const std::string &path,
                                     const std::string &phase,
                                     const CompileOptions &options) {
   int last = getPhaseIndex(phase);
-  if (last >= 0)
+  std::string error = last < 0 ? "unknown phase '" + phase + "'" +
+                                     suggest(phase, getPhaseNames())
+                               : checkPhases(0, last, options);
+  if (error.empty())
     return compilePath(path, options, last);
   CompileResult result;
   result.code = ExitCode::Usage;
-  result.diagnostics = "error: unknown phase '" + phase + "'" +
-                       suggest(phase, getPhaseNames()) + "\n";
+  result.diagnostics = "error: " + error + "\n";
   return result;
 }

@@ -8,6 +8,7 @@
 
 #include "Contracts.h"
 #include "PhaseEnd.h"
+#include "VerifyPartition.h"
 #include "WritePlanPass.h"
 
 #include "shardc/Conversion/LowerKernels.h"
@@ -41,9 +42,11 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createSplitMicrobatchesPass());
 }
 
-static void buildPropagate(OpPassManager &manager, const CompileOptions &,
-                           CompileState &) {
-  manager.addPass(createPropagatePass());
+static void buildPropagate(OpPassManager &manager,
+                           const CompileOptions &options, CompileState &) {
+  PropagatePassOptions propagate;
+  propagate.partition = options.partition;
+  manager.addPass(createPropagatePass(propagate));
 }
 
 static void buildPartition(OpPassManager &manager, const CompileOptions &,
@@ -88,9 +91,9 @@ static void buildCodegen(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createLowerKernelsPass());
 }
 
-static void buildPlan(OpPassManager &manager, const CompileOptions &,
+static void buildPlan(OpPassManager &manager, const CompileOptions &options,
                       CompileState &state) {
-  manager.addPass(createWritePlanPass(state));
+  manager.addPass(createWritePlanPass(options.machine, state));
 }
 
 static constexpr Phase phases[] = {
@@ -133,9 +136,19 @@ std::vector<std::string> shardc::getPhaseNames() {
   return names;
 }
 
+std::string shardc::checkPhases(int first, int last,
+                                const CompileOptions &options) {
+  int partition = getPhaseIndex("partition");
+  if (options.verifyPartition && (partition < first || partition > last))
+    return "--verify-partition: the phase 'partition' does not run";
+  return "";
+}
+
 void shardc::buildPhases(OpPassManager &manager, int first, int last,
                          const CompileOptions &options, CompileState &state) {
   for (int index = first; index <= last; ++index) {
+    if (options.verifyPartition && getPhases()[index].name == "partition")
+      manager.addPass(createVerifyPartitionPass(options, index, last, state));
     getPhases()[index].build(manager, options, state);
     manager.addPass(createPhaseEndPass(index, options.dumpDir, state));
   }

@@ -13,13 +13,16 @@ class WritePlanPass
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WritePlanPass)
 
-  explicit WritePlanPass(shardc::CompileState &state) : state(state) {}
+  WritePlanPass(std::string machine, shardc::CompileState &state)
+      : machine(std::move(machine)), state(state) {}
 
   StringRef getName() const override { return "WritePlan"; }
 
   void runOnOperation() override {
     ModuleOp module = getOperation();
-    llvm::Expected<std::string> plan = shardc::compilePlan(module);
+    shardc::PlanOptions options;
+    options.machine = machine;
+    llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
       module.emitError() << llvm::toString(plan.takeError());
       return signalPassFailure();
@@ -29,11 +32,13 @@ public:
   }
 
 private:
+  std::string machine;
   shardc::CompileState &state;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> shardc::createWritePlanPass(CompileState &state) {
-  return std::make_unique<WritePlanPass>(state);
+std::unique_ptr<Pass> shardc::createWritePlanPass(std::string machine,
+                                                  CompileState &state) {
+  return std::make_unique<WritePlanPass>(std::move(machine), state);
 }

@@ -10,8 +10,10 @@
 namespace shardc {
 
 /// A pass that compiles the functions in @kernels, writes the plan and leaves
-/// its bytes in `state.plan`. Changes nothing in the IR.
-std::unique_ptr<mlir::Pass> createWritePlanPass(CompileState &state);
+/// its bytes in `state.plan`. Times in it are estimated for `machine`. Changes
+/// nothing in the IR.
+std::unique_ptr<mlir::Pass> createWritePlanPass(std::string machine,
+                                                CompileState &state);
 
 } // namespace shardc
 

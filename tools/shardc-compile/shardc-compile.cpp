@@ -80,11 +80,19 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
   return 0;
 }
 
+static bool isPlan(llvm::StringRef path) { return path.ends_with(".shardc"); }
+
 /// The bytes of the input if it is a plan, else compiles it.
 static CompileResult getPlan(const CompileOptions &options) {
   CompileResult result;
-  if (!llvm::StringRef(input).ends_with(".shardc"))
+  if (!isPlan(input))
     return compileFile(input, options);
+  if (options.verifyPartition) {
+    result.code = ExitCode::Usage;
+    result.diagnostics = "error: --verify-partition is for models; '" + input +
+                         "' is compiled\n";
+    return result;
+  }
   auto buffer = llvm::MemoryBuffer::getFile(input);
   if (std::error_code error = buffer.getError()) {
     result.code = ExitCode::InvalidInput;
@@ -109,6 +117,8 @@ int main(int argc, char **argv) {
   std::string error = flags.check();
   if (error.empty())
     error = readReports(kinds);
+  if (std::string given = flags.getGiven(); isPlan(input) && !given.empty())
+    error = "--" + given + " is for models; '" + input + "' is compiled";
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
@@ -123,9 +133,9 @@ int main(int argc, char **argv) {
       return static_cast<int>(result.code);
     return writeFile(output.empty() ? std::string("-") : output, result.plan);
   }
-  if (output.empty() && reports.empty() && !json)
+  if (output.empty() && reports.empty() && !json && !options.verifyPartition)
     return fail(ExitCode::Usage, "nothing to do: expected -o FILE, --report, "
-                                 "--json or --compile-to");
+                                 "--json, --verify-partition or --compile-to");
 
   // Linking the kernels runs lld, which resets LLVM's flags of the process:
   // what is needed afterwards is read before.

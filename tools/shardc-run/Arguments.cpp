@@ -63,8 +63,17 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Rules for logical axes, such as batch=data,hidden=model");
   app.add_option("--target", arguments.target,
                  "What to compile a model for: cpu (x86-64-v3)");
+  app.add_option("--machine", arguments.machine,
+                 "Machine that times of a model are estimated for: a JSON file "
+                 "or a name");
   app.add_option("--shardc-dump-dir", arguments.dumpDir,
                  "Write a model's IR after each phase into this directory");
+  app.add_option("--partition", arguments.partition,
+                 "How to shard what is not annotated: follow or cheapest")
+      ->type_name("MODE");
+  app.add_flag("--verify-partition", arguments.verifyPartition,
+               "Compare a model's partitioned program with the global one in a "
+               "reference interpreter");
   app.add_option("--device", arguments.device, "Kind of device: cpu")
       ->capture_default_str();
   app.add_option("--num-devices", arguments.numDevices,

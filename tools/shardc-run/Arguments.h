@@ -14,7 +14,11 @@ struct Arguments {
   std::string mesh;
   std::string rules;
   std::string target;
+  std::string machine;
   std::string dumpDir;
+  bool verifyPartition = false;
+  /// follow or cheapest; empty: the default.
+  std::string partition;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;

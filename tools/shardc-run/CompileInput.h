@@ -14,6 +14,8 @@ struct CompileRequest {
   std::string rules;
   /// Empty: the default.
   std::string target;
+  /// Of estimates; empty: the default.
+  std::string machine;
   /// Receives the IR after each phase; empty: none.
   std::string dumpDir;
   int64_t batchSize = 0;
@@ -23,6 +25,10 @@ struct CompileRequest {
   int64_t bucketBytes = -1;
   /// Compile for one device: the unpartitioned program.
   bool singleDevice = false;
+  /// Compare the partitioned program with the global one.
+  bool verifyPartition = false;
+  /// Empty: the default.
+  std::string partition = "";
 };
 
 struct CompileOutcome {

@@ -87,8 +87,10 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
   } else {
     CompileOutcome outcome = compileInput(
         {arguments.input, arguments.mesh, arguments.rules, arguments.target,
-         singleDevice ? "" : arguments.dumpDir, arguments.batchSize,
-         arguments.microbatches, arguments.bucketBytes, singleDevice});
+         arguments.machine, singleDevice ? "" : arguments.dumpDir,
+         arguments.batchSize, arguments.microbatches, arguments.bucketBytes,
+         singleDevice, arguments.verifyPartition && !singleDevice,
+         arguments.partition});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -126,10 +128,12 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     arguments.input, ", which is compiled for ",
                                     plan.mesh.toString(),
                                     "; compile the model again"));
-    if (!arguments.target.empty() || !arguments.dumpDir.empty() ||
-        arguments.bucketBytes >= 0)
-      return report(1, absl::StrCat("--target, --shardc-dump-dir and "
-                                    "--bucket-bytes are for models; ",
+    if (!arguments.target.empty() || !arguments.machine.empty() ||
+        !arguments.dumpDir.empty() || !arguments.partition.empty() ||
+        arguments.verifyPartition || arguments.bucketBytes >= 0)
+      return report(1, absl::StrCat("--target, --machine, --partition, "
+                                    "--bucket-bytes, --shardc-dump-dir and "
+                                    "--verify-partition are for models; ",
                                     arguments.input, " is compiled"));
     if (!arguments.rules.empty())
       return report(1, absl::StrCat("--rules cannot change ", arguments.input,

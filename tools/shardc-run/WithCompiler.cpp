@@ -13,12 +13,17 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   options.rules = request.rules;
   if (!request.target.empty())
     options.target = request.target;
+  if (!request.machine.empty())
+    options.machine = request.machine;
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
   options.microbatches = request.microbatches;
   if (request.bucketBytes >= 0)
     options.bucketBytes = request.bucketBytes;
   options.singleDevice = request.singleDevice;
+  options.verifyPartition = request.verifyPartition;
+  if (!request.partition.empty())
+    options.partition = request.partition;
   CompileResult result = compileFile(request.path, options);
   return {static_cast<int>(result.code), std::move(result.plan),
           std::move(result.diagnostics)};

@@ -23,15 +23,22 @@ public:
   CompileOptions get() const;
 
   /// Says what is wrong with the values: a mesh that cannot be read, an
-  /// unknown target, a negative number. Empty if all is well.
+  /// unknown target, machine or partition, a negative number. Empty if all is
+  /// well.
   std::string check() const;
+
+  /// The name of a flag that the user gave; empty if there is none.
+  std::string getGiven() const;
 
 private:
   llvm::cl::opt<std::string> mesh;
   llvm::cl::opt<std::string> rules;
   llvm::cl::opt<std::string> target;
+  llvm::cl::opt<std::string> machine;
   llvm::cl::opt<std::string> dumpDir;
   llvm::cl::opt<int64_t> batchSize, microbatches, bucketBytes;
+  llvm::cl::opt<std::string> partition;
+  llvm::cl::opt<bool> verifyPartition;
 };
 
 } // namespace shardc

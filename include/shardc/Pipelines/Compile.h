@@ -26,10 +26,16 @@ struct CompileOptions {
   std::string rules;
   /// What to generate code for; "cpu" is x86-64-v3.
   std::string target = "cpu";
+  /// What times are estimated for: a built-in name or a JSON file
+  /// (docs/Machines.md).
+  std::string machine = "cpu";
   /// The directory that receives one numbered .mlir per phase; empty: none.
   std::string dumpDir;
   /// Global batch size; 0 keeps the module's.
   int64_t batchSize = 0;
+  /// How everything that is not annotated is sharded: "follow" the annotations,
+  /// or "cheapest", by exact search.
+  std::string partition = "follow";
   /// Parts in which a step takes the batch; 0 keeps the module's number.
   int64_t microbatches = 0;
   /// Most bytes that one collective is made to move by putting several into it,
@@ -39,11 +45,15 @@ struct CompileOptions {
   /// Sets every mesh axis and the number of microbatches to 1: the
   /// unpartitioned program.
   bool singleDevice = false;
+  /// Checks the partition against the global program in a reference
+  /// interpreter (docs/Verification.md). What was checked becomes a remark, a
+  /// divergence an error with exit code Internal.
+  bool verifyPartition = false;
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
-/// unknown target, a negative number. Empty if all is well; a compilation
-/// with such options ends with ExitCode::Usage.
+/// unknown target, machine or partition, a negative number. Empty if all is
+/// well; a compilation with such options ends with ExitCode::Usage.
 std::string checkOptions(const CompileOptions &options);
 
 /// What came of a compilation.

@@ -7,6 +7,7 @@
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/MemoryReport.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Target/CPU/CompileKernels.h"
 
@@ -102,7 +103,12 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   if (llvm::Error error = checkModule(module))
     return error;
   flatbuffers::FlatBufferBuilder builder;
-  PlanContext plan{builder, *module.getOps<MeshOp>().begin(), {}};
+  MeshOp meshOp = *module.getOps<MeshOp>().begin();
+  llvm::Expected<Machine> machine = loadMachineFor(meshOp, options.machine);
+  if (!machine)
+    return machine.takeError();
+  remarkUnknownAxes(*machine, meshOp);
+  PlanContext plan{builder, meshOp, std::move(*machine), {}};
   std::string model = options.model;
   if (model.empty())
     model = module.getSymName().value_or("model").str();

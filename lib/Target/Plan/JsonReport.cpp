@@ -33,11 +33,32 @@ static json::Array getCollectives(const fb::Program &program) {
                      {"bytes", static_cast<int64_t>(line->bytes())},
                      {"runs", line->runs()},
                      {"wire_bytes", static_cast<int64_t>(line->wire_bytes())},
+                     {"microseconds", line->seconds() * 1e6},
                      {"part", getName(line->part())},
                      {"source", getText(line->source())},
                      {"cause", getText(line->cause())}});
   }
   return lines;
+}
+
+/// What one run of `program` costs.
+static void addTotals(const fb::Plan &plan, const fb::Program &program,
+                      json::Object &report) {
+  report["wire_bytes_per_device"] = static_cast<int64_t>(program.wire_bytes());
+  report["matmul_flops_per_device"] =
+      static_cast<int64_t>(program.matmul_flops());
+  report["redundant_matmul_flops_per_device"] =
+      static_cast<int64_t>(getRedundantFlops(plan, program));
+  report["global_matmul_flops"] =
+      static_cast<int64_t>(program.global_matmul_flops());
+  if (const fb::TimeEstimate *time = program.time())
+    report["time"] = json::Object{
+        {"machine", getText(time->machine())},
+        {"microseconds", getSeconds(*time) * 1e6},
+        {"compute_microseconds", time->compute() * 1e6},
+        {"memory_microseconds", time->memory() * 1e6},
+        {"communication_microseconds", time->communication() * 1e6},
+        {"overlapped_microseconds", time->overlapped() * 1e6}};
 }
 
 static json::Object getMemory(const fb::Plan &plan) {
@@ -113,19 +134,16 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
       {"cpu_target", getText(plan.cpu_target())},
       {"peak_bytes_per_device", static_cast<int64_t>(plan.arena_bytes())}};
   if (const fb::Program *step = findProgram(plan, "train_step")) {
-    report["wire_bytes_per_device"] = static_cast<int64_t>(step->wire_bytes());
-    report["matmul_flops_per_device"] =
-        static_cast<int64_t>(step->matmul_flops());
+    addTotals(plan, *step, report);
     if (kinds.communication)
       report["collectives"] = getCollectives(*step);
   }
   if (const fb::Program *evaluate = findProgram(plan, "evaluate");
-      evaluate && kinds.communication)
-    report["evaluate"] = json::Object{
-        {"collectives", getCollectives(*evaluate)},
-        {"wire_bytes_per_device", static_cast<int64_t>(evaluate->wire_bytes())},
-        {"matmul_flops_per_device",
-         static_cast<int64_t>(evaluate->matmul_flops())}};
+      evaluate && kinds.communication) {
+    json::Object totals{{"collectives", getCollectives(*evaluate)}};
+    addTotals(plan, *evaluate, totals);
+    report["evaluate"] = std::move(totals);
+  }
   if (kinds.memory)
     report["memory"] = getMemory(plan);
   if (kinds.shardings)

@@ -6,6 +6,7 @@
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryReport.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Analysis/WireBytes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -219,7 +220,8 @@ void ProgramWriter::addStart(CollectiveStartOp start) {
   int64_t runs = getNumRuns(op);
   reports.push_back(fb::CreateCollectiveReportDirect(
       builder, kind, &names, cost.groupSize, cost.bytes, runs * cost.wireBytes,
-      getPart(op), source.c_str(), cause.c_str(), runs));
+      getPart(op), source.c_str(), cause.c_str(),
+      runs * getCollectiveSeconds(plan.machine, op), runs));
   wireBytes += runs * cost.wireBytes;
 }
 
@@ -285,10 +287,18 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   addCommands(function.getBody().front());
   addResults();
   countFlops();
-  auto peak = function->getAttrOfType<IntegerAttr>("shardc.peak_bytes");
-  return fb::CreateProgramDirect(builder, function.getName().str().c_str(),
-                                 &buffers, &commands, &results, &reports,
-                                 wireBytes, flops, peak ? peak.getInt() : 0);
+  TimeEstimate time = estimateTime(function, plan.machine);
+  auto timeOffset = fb::CreateTimeEstimateDirect(
+      builder, plan.machine.name.c_str(), time.computeSeconds,
+      time.memorySeconds, time.communicationSeconds, time.overlappedSeconds);
+  auto getCount = [&](StringRef name) {
+    auto attr = function->getAttrOfType<IntegerAttr>(name);
+    return attr ? attr.getInt() : 0;
+  };
+  return fb::CreateProgramDirect(
+      builder, function.getName().str().c_str(), &buffers, &commands, &results,
+      &reports, wireBytes, flops, getCount("shardc.peak_bytes"),
+      getCount("shardc.global_matmul_flops"), timeOffset);
 }
 
 } // namespace

@@ -8,6 +8,7 @@
 #ifndef SHARDC_LIB_TARGET_PLAN_PLANTABLES_H
 #define SHARDC_LIB_TARGET_PLAN_PLANTABLES_H
 
+#include "shardc/Analysis/MachineModel.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -23,6 +24,8 @@ namespace fb = ::shardc::rt::fb;
 struct PlanContext {
   flatbuffers::FlatBufferBuilder &builder;
   MeshOp mesh;
+  /// What times are estimated for.
+  Machine machine;
   /// Symbols of kernels by their number.
   llvm::MapVector<mlir::StringAttr, uint32_t> kernels;
 };

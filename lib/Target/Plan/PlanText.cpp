@@ -164,6 +164,22 @@ int64_t shardc::getNumDevices(const fb::Plan &plan) {
   return devices;
 }
 
+uint64_t shardc::getRedundantFlops(const fb::Plan &plan,
+                                   const fb::Program &program) {
+  uint64_t share = program.global_matmul_flops() / getNumDevices(plan);
+  return share && program.matmul_flops() > share
+             ? program.matmul_flops() - share
+             : 0;
+}
+
+double shardc::getSeconds(const fb::TimeEstimate &time) {
+  return time.compute() + time.memory() + time.communication();
+}
+
+std::string shardc::getMicrosecondsText(double seconds) {
+  return formatv("{0:f2}", seconds * 1e6).str();
+}
+
 std::string shardc::getMeshText(const fb::Plan &plan) {
   std::string text;
   for (const fb::Axis *axis : *plan.mesh()->axes())

@@ -48,6 +48,14 @@ llvm::SmallVector<int64_t> getShardCounts(const rt::fb::Plan &plan,
 int64_t getNumDevices(const rt::fb::Plan &plan);
 /// "data=4, model=2 (8 devices)".
 std::string getMeshText(const rt::fb::Plan &plan);
+/// Matrix products that each device computes beyond its share of those of the
+/// global program, padding included; 0 if the plan does not say.
+uint64_t getRedundantFlops(const rt::fb::Plan &plan,
+                           const rt::fb::Program &program);
+/// Seconds of a run without overlap.
+double getSeconds(const rt::fb::TimeEstimate &time);
+/// Microseconds, "12.34".
+std::string getMicrosecondsText(double seconds);
 /// "1234 B", "1.2 KiB", ...
 std::string getBytesText(uint64_t bytes);
 
@@ -56,8 +64,8 @@ std::string getBytesText(uint64_t bytes);
 std::string getTableText(const std::vector<std::vector<std::string>> &rows,
                          llvm::ArrayRef<unsigned> rightAligned);
 
-/// A picture of which devices hold which block of a tensor: one grid over its
-/// last two dimensions for each block of the others.
+/// A picture of which devices hold which block of a tensor (drawSharding), each
+/// line indented by four spaces.
 std::string getPictureText(const rt::fb::Plan &plan,
                            llvm::ArrayRef<int64_t> shape,
                            const rt::fb::Sharding &sharding);

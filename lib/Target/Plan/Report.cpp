@@ -22,8 +22,9 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                raw_ostream &os) {
   os << "Communication of " << program.name()->str()
      << ", bytes per device and run\n";
-  std::vector<std::vector<std::string>> rows = {
-      {"kind", "axes", "group", "tensor", "wire", "part", "source", "cause"}};
+  std::vector<std::vector<std::string>> rows = {{"kind", "axes", "group",
+                                                 "tensor", "wire", "us", "part",
+                                                 "source", "cause"}};
   if (program.collectives())
     for (const fb::CollectiveReport *line : *program.collectives()) {
       std::string cause = line->cause() ? line->cause()->str() : "";
@@ -33,15 +34,26 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
       rows.push_back(
           {getName(line->kind()).str(), getAxesText(*line),
            std::to_string(line->group_size()), std::to_string(line->bytes()),
-           std::to_string(line->wire_bytes()), getName(line->part()).str(),
+           std::to_string(line->wire_bytes()),
+           getMicrosecondsText(line->seconds()), getName(line->part()).str(),
            line->source() ? line->source()->str() : "", cause});
     }
   if (rows.size() == 1)
     os << "  none\n";
   else
-    os << getTableText(rows, {2, 3, 4});
+    os << getTableText(rows, {2, 3, 4, 5});
   os << "  total: " << program.wire_bytes() << " bytes on the wire, "
-     << program.matmul_flops() << " matmul FLOPs\n";
+     << program.matmul_flops() << " matmul FLOPs";
+  if (program.global_matmul_flops())
+    os << ", of which " << getRedundantFlops(plan, program) << " redundant";
+  os << '\n';
+  if (const fb::TimeEstimate *time = program.time())
+    os << "  estimated on " << (time->machine() ? time->machine()->str() : "")
+       << ": " << getMicrosecondsText(getSeconds(*time)) << " us = compute "
+       << getMicrosecondsText(time->compute()) << " + memory "
+       << getMicrosecondsText(time->memory()) << " + communication "
+       << getMicrosecondsText(time->communication()) << "; with overlap "
+       << getMicrosecondsText(time->overlapped()) << " us\n";
 }
 
 static void printMemory(const fb::Plan &plan, raw_ostream &os) {

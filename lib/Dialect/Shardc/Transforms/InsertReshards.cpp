@@ -158,7 +158,7 @@ private:
     for (const Factor &factor : rule.factors)
       if (factor.kind == FactorKind::Whole)
         return failure();
-    if (!isa<ConstantOp>(op) &&
+    if (rule.needsBlocks &&
         llvm::any_of(list, [](const Want &w) { return w.layout.isStrided(); }))
       return failure();
     OpBuilder builder(op->getContext());
@@ -256,7 +256,7 @@ struct InsertReshardsPass
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    ReshardPlanner planner{MeshAxes(*mesh)};
+    ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
           failed(Inserter(function, *mesh, planner).run()))

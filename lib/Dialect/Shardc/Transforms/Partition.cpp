@@ -7,6 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
@@ -42,6 +43,13 @@ public:
 
   LogicalResult run() {
     Block &block = function.getBody().front();
+    // Reports compare what the devices do with what there is to do.
+    int64_t flops = 0;
+    function.walk([&](Operation *op) {
+      flops += getNumRuns(op) * getMatmulFlops(op);
+    });
+    function->setAttr("shardc.global_matmul_flops",
+                      builder.getI64IntegerAttr(flops));
     if (failed(partitionArguments(block)) || failed(partitionBlock(block)))
       return failure();
     return partitionResults(block);
@@ -137,14 +145,27 @@ private:
       tensors[result] = tensor;
     }
     if (loop)
-      return partitionBody(loop);
+      return partitionBody(loop, isStrided(layouts->results[0].dims[0]));
+    if (isInStridedRows && knowsMicrobatch(op))
+      return op->emitOpError(
+          "needs the rows of its microbatch, of which strided "
+          "shards are no block");
     localizeAttributes(op);
     return success();
   }
 
-  LogicalResult partitionBody(AccumulateOp loop) {
+  static bool knowsMicrobatch(Operation *op) {
+    if (auto iota = dyn_cast<IotaOp>(op))
+      return iota.getMicrobatch().has_value();
+    auto random = dyn_cast<RandomUniformOp>(op);
+    return random && random.getMicrobatch();
+  }
+
+  LogicalResult partitionBody(AccumulateOp loop, bool hasStridedRows) {
+    isInStridedRows = hasStridedRows;
     if (failed(partitionBlock(loop.getBody().front())))
       return failure();
+    isInStridedRows = false;
     for (auto [result, summand] :
          llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
       GlobalTensor tensor = tensors[summand];
@@ -344,6 +365,8 @@ private:
   FlatSymbolRefAttr meshName;
   OpBuilder builder;
   llvm::DenseMap<Value, GlobalTensor> tensors;
+  /// Whether the loop that is being rewritten takes rows of strided shards.
+  bool isInStridedRows = false;
   /// Masked values by (value, for maxima, dimensions); looked up only.
   std::map<std::tuple<const void *, bool, std::vector<int64_t>>, Value> masks;
 };
@@ -353,7 +376,7 @@ struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    ReshardPlanner planner{MeshAxes(*mesh)};
+    ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
           failed(Partitioner(function, *mesh, planner).run()))

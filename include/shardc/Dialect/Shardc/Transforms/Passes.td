@@ -88,7 +88,7 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
 //===----------------------------------------------------------------------===//
 
 def PropagatePass : Shardc_Pass<"propagate"> {
-  let summary = "Decide how every op is sharded by following the annotations";
+  let summary = "Decide how every op is sharded";
   let description = [{
     Input: functions over the tensor core whose arguments, results and
     constraints may carry shardings. Output: every op that has a sharding rule
@@ -97,12 +97,22 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     names where the axes of an op came from. Nothing else changes: what each
     operand wants and each result is follows from rule and assignment.
 
+    With `partition=follow` the annotations flow through the sharding rules.
+    With `partition=cheapest` what is annotated stays, and all else is chosen by
+    an exact search for the least cost of the first function, and then of each
+    other one with its arguments where they rest; the module is marked with
+    `shardc.partition`, because reshards may then use any axis.
+
     ```mlir
     %0 = shardc.dot_general %x, %w contracting = [1] x [0]
         {shardc.assignment = #shardc.assignment<[{"data"}, {}, {} ]>}
         : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
     ```
   }];
+  let options = [
+    Option<"partition", "partition", "std::string", "\"follow\"",
+           "follow or cheapest">
+  ];
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,153 @@
+#!/usr/bin/env python3
+"""Times the compiler: all phases before codegen, over model sizes and meshes.
+
+  benchmarks/compile_time.py [--bin build/bin] [--repeat N] [--svg FILE]
+
+MLPs of 4 and of 96 layers (width 4096, AdamW), on meshes of two axes (fsdp+tp)
+and of three (hsdp+tp), of 8 to 1048576 devices, in every mode of --partition
+that this shardc-compile has. A figure is the median wall time of the process
+`shardc-compile --compile-to=memory`, start-up included. Goals: 4 layers in 0.2 s,
+96 in 2 s, whatever the number of devices. Plans are compared in bytes. --svg
+plots the times.
+"""
+
+import argparse
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+DEVICES = [2**exponent for exponent in (3, 6, 9, 12, 15, 18, 20)]
+GOALS = {4: 0.2, 96: 2.0}
+AXES = {2: ("fsdp+tp", ["data", "model"]), 3: ("hsdp+tp", ["replica", "shard", "model"])}
+COLORS = ["#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#222222"]
+
+
+def mesh_text(names, devices):
+    """`devices`, a power of two, spread over the axes as evenly as can be."""
+    bits = int(math.log2(devices))
+    share, rest = divmod(bits, len(names))
+    return ",".join(f"{name}={2 ** (share + (i < rest))}" for i, name in enumerate(names))
+
+
+class Compiler:
+    def __init__(self, bin_folder, folder):
+        self.bin = bin_folder
+        self.folder = folder
+
+    def run(self, tool, *flags):
+        command = [os.path.join(self.bin, tool), *flags]
+        start = time.perf_counter()
+        done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+        seconds = time.perf_counter() - start
+        if done.returncode:
+            sys.exit(f"{' '.join(command)}: exit code {done.returncode}\n{done.stderr}")
+        return seconds, done.stdout
+
+    def modes(self):
+        """The values of --partition to measure; [""] where there is no such flag."""
+        _, help_text = self.run("shardc-compile", "--help")
+        return ["follow", "cheapest"] if "--partition=" in help_text else [""]
+
+    def model(self, layers, axes, devices):
+        strategy, names = AXES[axes]
+        path = os.path.join(self.folder, f"{layers}-{axes}-{devices}.mlir")
+        self.run("shardc-gen", "--layers=" + ",".join(["4096"] * (layers + 1)),
+                 f"--strategy={strategy}", f"--mesh={mesh_text(names, devices)}",
+                 "--optimizer=adamw", "--batch-size=8192", "-o", path)  # fmt: skip
+        return path
+
+    def seconds(self, model, mode, repeat):
+        flags = [f"--partition={mode}"] if mode else []
+        output = os.path.join(self.folder, "out.mlir")
+        return statistics.median(
+            self.run("shardc-compile", model, "--compile-to=memory", "-o", output, *flags)[0]
+            for _ in range(repeat)
+        )
+
+    def plan_bytes(self, model, mode):
+        flags = [f"--partition={mode}"] if mode else []
+        output = os.path.join(self.folder, "out.shardc")
+        self.run("shardc-compile", model, "-o", output, *flags)
+        return os.path.getsize(output)
+
+
+def short(devices):
+    """4Ki for 4096."""
+    for unit, size in ("Mi", 2**20), ("Ki", 2**10):
+        if devices >= size:
+            return f"{devices // size}{unit}"
+    return str(devices)
+
+
+def svg(series):
+    """A plot of seconds over devices, both logarithmic; a dashed line per goal."""
+    width, height, left, top, right, bottom = 760, 440, 70, 20, 230, 50
+    lows, highs = math.log10(0.01), math.log10(4)
+    first, last = math.log2(DEVICES[0]), math.log2(DEVICES[-1])
+
+    def x(devices):
+        return left + (math.log2(devices) - first) / (last - first) * (width - left - right)
+
+    def y(seconds):
+        place = (math.log10(max(seconds, 0.01)) - lows) / (highs - lows)
+        return height - bottom - place * (height - top - bottom)
+
+    out = [f'<svg xmlns="http://www.w3.org/2000/svg" width="{width}" height="{height}" '
+           'font-family="sans-serif" font-size="12">',
+           f'<rect width="{width}" height="{height}" fill="white"/>']  # fmt: skip
+    for devices in DEVICES:
+        out.append(f'<text x="{x(devices):.1f}" y="{height - bottom + 20}" text-anchor="middle">{short(devices)}</text>')
+    for seconds in (0.01, 0.03, 0.1, 0.3, 1, 3):
+        out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(seconds):.1f}" y2="{y(seconds):.1f}" stroke="#ddd"/>')
+        out.append(f'<text x="{left - 8}" y="{y(seconds) + 4:.1f}" text-anchor="end">{seconds} s</text>')
+    for layers, goal in GOALS.items():
+        out.append(f'<line x1="{left}" x2="{width - right}" y1="{y(goal):.1f}" y2="{y(goal):.1f}" '
+                   'stroke="black" stroke-dasharray="4 4"/>')  # fmt: skip
+        out.append(f'<text x="{left + 6}" y="{y(goal) - 5:.1f}">goal, {layers} layers</text>')
+    for i, (name, points) in enumerate(series):
+        color = COLORS[i % len(COLORS)]
+        line = " ".join(f"{x(devices):.1f},{y(seconds):.1f}" for devices, seconds in points)
+        out.append(f'<polyline points="{line}" fill="none" stroke="{color}" stroke-width="2"/>')
+        out.append(f'<text x="{width - right + 6}" y="{top + 16 * (i + 1)}" fill="{color}">{name}</text>')
+    middle = (left + width - right) / 2
+    out.append(f'<text x="{middle}" y="{height - 10}" text-anchor="middle">devices</text>')
+    out.append("</svg>")
+    return "\n".join(out) + "\n"
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--bin", default="build/bin")
+    parser.add_argument("--repeat", type=int, default=5)
+    parser.add_argument("--svg")
+    args = parser.parse_args()
+    series, slow = [], []
+    print(f"{'layers axes mode':<22}" + "".join(f"{devices:>10}" for devices in DEVICES) + "  devices")
+    with tempfile.TemporaryDirectory() as folder:
+        compiler = Compiler(args.bin, folder)
+        for mode in compiler.modes():
+            for layers, goal in GOALS.items():
+                for axes in AXES:
+                    name = f"{layers} layers, {axes} axes {mode}".strip()
+                    models = [compiler.model(layers, axes, devices) for devices in DEVICES]
+                    times = [compiler.seconds(model, mode, args.repeat) for model in models]
+                    print(f"{name:<22}" + "".join(f"{seconds:>10.3f}" for seconds in times) + "  s", flush=True)
+                    if layers == min(GOALS):
+                        sizes = [compiler.plan_bytes(model, mode) for model in models]
+                        print(f"{'  plan':<22}" + "".join(f"{size:>10}" for size in sizes) + "  bytes", flush=True)
+                    series.append((name, list(zip(DEVICES, times))))
+                    if max(times) > goal:
+                        slow.append(f"{name}: {max(times):.2f} s, goal {goal} s")
+    for line in slow:
+        print("above the goal: " + line)
+    if args.svg:
+        with open(args.svg, "w") as file:
+            file.write(svg(series))
+
+
+if __name__ == "__main__":
+    main()
