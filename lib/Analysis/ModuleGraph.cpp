@@ -208,6 +208,7 @@ void ModuleGraph::addResult(Function &function, unsigned index) {
         function.op.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
         AnnotationClass::Constraint,
         name ? name.str() : "result " + std::to_string(index));
+  graph.values[id].isResult = !graph.values[id].isAtRest;
   function.results.push_back(id);
   GraphOp tie;
   tie.kind = GraphOp::Return;

@@ -65,7 +65,8 @@ private:
     AxisSet set = 0;
     for (const AxisList &axes : factors[op])
       for (int axis : axes)
-        set |= axisBit(axis);
+        if (!isGap(axis))
+          set |= axisBit(axis);
     return set;
   }
 
@@ -158,7 +159,9 @@ private:
     Layout layout = layouts[value];
     bool scatters = layout.getAxes() & axis;
     for (AxisList &axes : layout.dims)
-      erase_if(axes, [&](int candidate) { return axisBit(candidate) & axis; });
+      erase_if(axes, [&](int candidate) {
+        return !isGap(candidate) && (axisBit(candidate) & axis);
+      });
     double bytes =
         layout.getLocalElements(info.shape, graph.mesh) * info.elementBytes;
     return info.repeats * (scatters ? bytes : 2 * bytes);

@@ -2,8 +2,11 @@
 
 #include "shardc/Analysis/Propagation.h"
 
+#include "shardc/Analysis/ReshardSteps.h"
+
 #include "llvm/ADT/STLExtras.h"
 
+#include <map>
 #include <set>
 
 using namespace llvm;
@@ -18,6 +21,10 @@ static bool makesSmaller(int64_t size, int64_t shards, int64_t more) {
 
 Propagation::Propagation(const ShardingGraph &graph)
     : graph(graph), states(graph.values.size()) {
+  int numAxes = 0;
+  for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
+    numAxes += graph.mesh.getSize(axis) > 1;
+  allowsStrided = numAxes <= maxStridedAxes;
   for (auto [value, state] : zip_equal(graph.values, states)) {
     state.dims.resize(value.dims.size());
     for (const GraphDim &dim : value.dims)
@@ -96,22 +103,56 @@ void Propagation::resolve(const GraphOp &op,
            std::tie(rhs.use.rank, rhs.tensor, rhs.factor, rhs.position);
   });
   AxisSet taken = 0;
+  // By tensor and factor: parts that a tensor tells apart by axes which the
+  // factor has not got. Gathering these leaves strided shards.
+  std::map<std::pair<int, int>, int64_t> missing;
   for (const Claim &claim : claims) {
     int axis = claim.use.axis;
-    if (taken & axisBit(axis))
-      continue;
-    const Factor &factor = op.rule.factors[claim.factor];
+    int64_t &gap =
+        missing.try_emplace({claim.tensor, claim.factor}, 1).first->second;
     DimUses &uses = factors[claim.factor];
-    int64_t shards = 1;
-    for (const AxisUse &use : uses)
-      shards *= graph.mesh.getSize(use.axis);
-    int64_t more = graph.mesh.getSize(axis);
-    if (!makesSmaller(factor.size, shards, more) ||
-        (factor.mustDivide && factor.size % (shards * more) != 0))
+    bool isHere =
+        any_of(uses, [&](const AxisUse &use) { return use.axis == axis; });
+    if (isGap(axis) || (taken & axisBit(axis))) {
+      if (!isHere)
+        gap *= getParts(axis);
       continue;
+    }
+    // What another tensor lost may be there in this one.
+    if (size_t position = claim.position;
+        position < uses.size() &&
+        uses[position].axis == -graph.mesh.getSize(axis)) {
+      uses[position] = claim.use;
+      taken |= axisBit(axis);
+      continue;
+    }
+    const Factor &factor = op.rule.factors[claim.factor];
+    int64_t parts = getParts(uses);
+    int64_t more = graph.mesh.getSize(axis);
+    bool isStrided = gap > 1 && allowsStrided && !op.rule.needsBlocks &&
+                     factor.size % (parts * gap * more) == 0;
+    if (isStrided) {
+      uses.push_back(claim.use);
+      uses.back().axis = -gap;
+    } else if (!makesSmaller(factor.size, parts, more) ||
+               (factor.mustDivide && factor.size % (parts * more) != 0)) {
+      continue;
+    }
+    gap = 1;
     uses.push_back(claim.use);
     taken |= axisBit(axis);
   }
+}
+
+int64_t Propagation::getParts(int entry) const {
+  return isGap(entry) ? -entry : graph.mesh.getSize(entry);
+}
+
+int64_t Propagation::getParts(ArrayRef<AxisUse> uses) const {
+  int64_t parts = 1;
+  for (const AxisUse &use : uses)
+    parts *= getParts(use.axis);
+  return parts;
 }
 
 bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
@@ -120,32 +161,53 @@ bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
   ValueState &state = states[value];
   DimUses &uses = state.dims[dim];
   const GraphDim &annotation = info.dims[dim];
-  if (uses.size() >= goal.size() || annotation.isClosed ||
-      (uses.empty() && !annotation.axes.empty()))
+  if (annotation.isClosed || (uses.empty() && !annotation.axes.empty()))
     return false;
   // A weaker class does not decide where something rests.
   if (info.isAtRest &&
       rank % numClasses == static_cast<int64_t>(AnnotationClass::State) &&
       info.annotationClass != AnnotationClass::State)
     return false;
-  int64_t shards = 1;
-  for (auto [now, then] : zip(uses, goal)) {
-    if (now.axis != then.axis)
+  auto isFree = [&](int axis) {
+    return !((state.used | state.reserved | info.forbidden) & axisBit(axis));
+  };
+  // The goal must begin with what is there, where axes may fill a gap.
+  DimUses grown;
+  const AxisUse *then = goal.begin();
+  for (const AxisUse &now : uses) {
+    int64_t gap = isGap(now.axis) ? -now.axis : 1;
+    while (gap > 1 && then != goal.end() && !isGap(then->axis) &&
+           isFree(then->axis) && gap % getParts(then->axis) == 0) {
+      gap /= getParts(then->axis);
+      grown.push_back(*then++);
+    }
+    if (isGap(now.axis) && gap == 1)
+      continue;
+    if (then == goal.end() || then->axis != now.axis)
       return false;
-    shards *= graph.mesh.getSize(now.axis);
+    grown.push_back(*then++);
   }
-  bool changed = false;
-  for (const AxisUse &use : drop_begin(goal, uses.size())) {
-    AxisSet bit = axisBit(use.axis);
-    int64_t more = graph.mesh.getSize(use.axis);
-    if ((state.used | state.reserved | info.forbidden) & bit ||
-        !makesSmaller(info.shape[dim], shards, more))
+  int64_t parts = getParts(grown);
+  for (const AxisUse &use : make_range(then, goal.end())) {
+    int64_t more = getParts(use.axis);
+    // What rests has blocks; a gap says nothing before an axis follows it.
+    if (isGap(use.axis) && (info.isAtRest || info.isResult))
       break;
-    uses.push_back(use);
-    state.used |= bit;
-    shards *= more;
-    changed = true;
+    if (!isGap(use.axis) &&
+        (!isFree(use.axis) || !makesSmaller(info.shape[dim], parts, more)))
+      break;
+    grown.push_back(use);
+    parts *= more;
   }
+  while (!grown.empty() && isGap(grown.back().axis))
+    grown.pop_back();
+  bool changed = !equal(grown, uses, [](const AxisUse &a, const AxisUse &b) {
+    return a.axis == b.axis;
+  });
+  uses = std::move(grown);
+  for (const AxisUse &use : uses)
+    if (!isGap(use.axis))
+      state.used |= axisBit(use.axis);
   return changed;
 }
 
@@ -198,7 +260,8 @@ SmallVector<AxisUse> Propagation::getOrigins(int op) const {
     append_range(resolved, states[graph.ops[op].results[0]].dims);
   SmallVector<AxisUse> origins;
   for (const DimUses &uses : resolved)
-    origins.append(uses.begin(), uses.end());
+    copy_if(uses, std::back_inserter(origins),
+            [](const AxisUse &use) { return !isGap(use.axis); });
   sort(origins, [](const AxisUse &lhs, const AxisUse &rhs) {
     return lhs.axis < rhs.axis;
   });

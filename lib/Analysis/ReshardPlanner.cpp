@@ -6,7 +6,6 @@ using namespace mlir;
 using namespace shardc;
 
 /// With more axes the layouts are too many to look at all of them.
-static constexpr int maxStridedAxes = 3;
 static constexpr int maxEnumeratedAxes = 4;
 
 const CollectivePrices ReshardPlanner::bytesOnWire;

@@ -9,9 +9,6 @@
 using namespace mlir;
 using namespace shardc;
 
-/// With more axes strided shards are too many to look at.
-static constexpr int maxStridedAxes = 3;
-
 /// The value that decides where `value` rests.
 static int getRoot(const ShardingGraph &graph, int value) {
   int root = graph.values[value].restsAs;

@@ -118,8 +118,11 @@ static Tensor contract(DotGeneralOp op, const Tensor &lhs, const Tensor &rhs) {
 // Constants and global indices
 //===----------------------------------------------------------------------===//
 
-static Tensor getConstant(ConstantOp op) {
-  auto elements = cast<DenseElementsAttr>(op.getValue());
+static FailureOr<Tensor> getConstant(ConstantOp op) {
+  auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+  if (!elements)
+    return op.emitOpError("has a value that the reference interpreter cannot "
+                          "read: expected dense<...>");
   Tensor result(elements.getType().getShape(), 0);
   auto convert = [](auto value) {
     if constexpr (std::is_same_v<decltype(value), APFloat>) {
@@ -155,20 +158,36 @@ getElements(std::optional<ShardingAttr> shard, ArrayRef<int64_t> local,
   return elements;
 }
 
-static Tensor getIota(IotaOp op, const Devices &devices, int64_t device) {
+/// The row of the batch that `row` of a microbatch is. `attribute` is that of
+/// the op: [number of microbatches, rows taken at once], if it is in one.
+static int64_t getBatchRow(int64_t row,
+                           std::optional<ArrayRef<int64_t>> attribute,
+                           const MicrobatchRows &microbatch) {
+  if (!attribute)
+    return row;
+  if (!microbatch.rows.empty())
+    return microbatch.rows[row];
+  int64_t count = (*attribute)[0], rows = (*attribute)[1];
+  return row / rows * count * rows + microbatch.run * rows + row % rows;
+}
+
+static Tensor getIota(IotaOp op, const Devices &devices, int64_t device,
+                      const MicrobatchRows &microbatch) {
   Tensor result(typeOf(op.getResult()).getShape(), 0);
   std::vector<std::vector<int64_t>> elements =
       getElements(op.getShard(), result.shape, devices, device);
   int64_t dim = op.getDim();
   forEachPlace(result.shape, getStrides(result.shape),
                [&](ArrayRef<int64_t> place, int64_t linear, int64_t) {
-                 result.data[linear] = double(elements[dim][place[dim]]);
+                 result.data[linear] =
+                     double(getBatchRow(elements[dim][place[dim]],
+                                        op.getMicrobatch(), microbatch));
                });
   return result;
 }
 
 static Tensor getRandom(RandomUniformOp op, double step, const Devices &devices,
-                        int64_t device) {
+                        int64_t device, const MicrobatchRows &microbatch) {
   Tensor result(typeOf(op.getResult()).getShape(), 0);
   std::vector<std::vector<int64_t>> elements =
       getElements(op.getShard(), result.shape, devices, device);
@@ -179,8 +198,13 @@ static Tensor getRandom(RandomUniformOp op, double step, const Devices &devices,
   forEachPlace(result.shape, getStrides(result.shape),
                [&](ArrayRef<int64_t> place, int64_t linear, int64_t) {
                  uint64_t index = 0;
-                 for (size_t dim = 0; dim < place.size(); ++dim)
-                   index += elements[dim][place[dim]] * strides[dim];
+                 for (size_t dim = 0; dim < place.size(); ++dim) {
+                   int64_t element = elements[dim][place[dim]];
+                   if (dim == 0)
+                     element =
+                         getBatchRow(element, op.getMicrobatch(), microbatch);
+                   index += element * strides[dim];
+                 }
                  // SplitMix64 (Steele et al., OOPSLA 2014).
                  uint64_t bits = index + (uint64_t(step) << 40) +
                                  (uint64_t(op.getStream()) << 56);
@@ -218,7 +242,8 @@ bool shardc::isCoreOp(Operation *op) {
 
 FailureOr<Tensor> shardc::evaluateOp(Operation *op,
                                      ArrayRef<const Tensor *> operands,
-                                     const Devices &devices, int64_t device) {
+                                     const Devices &devices, int64_t device,
+                                     const MicrobatchRows &microbatch) {
   if (UnaryFunction function = getUnary(op)) {
     Tensor result = *operands[0];
     llvm::transform(result.data, result.data.begin(), function);
@@ -252,9 +277,10 @@ FailureOr<Tensor> shardc::evaluateOp(Operation *op,
         return contract(op, *operands[0], *operands[1]);
       })
       .Case<ConstantOp>([&](ConstantOp op) { return getConstant(op); })
-      .Case<IotaOp>([&](IotaOp op) { return getIota(op, devices, device); })
+      .Case<IotaOp>(
+          [&](IotaOp op) { return getIota(op, devices, device, microbatch); })
       .Case<RandomUniformOp>([&](RandomUniformOp op) {
-        return getRandom(op, operands[0]->data[0], devices, device);
+        return getRandom(op, operands[0]->data[0], devices, device, microbatch);
       })
       .Case<MaskOp>(
           [&](MaskOp op) { return mask(op, *operands[0], devices, device); })

@@ -24,7 +24,7 @@ static Range getRange(func::FuncOp function, unsigned index) {
         function.getArgAttrOfType<IntegerAttr>(index, "shardc.label_classes");
     return {0, type.getElementType().isInteger(1) || !classes
                    ? 1
-                   : classes.getInt() - 1};
+                   : std::max<int64_t>(classes.getInt(), 1) - 1};
   }
   if (isa_and_nonnull<ParameterAttr>(role))
     return {-1, 1};

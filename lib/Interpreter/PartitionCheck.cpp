@@ -31,10 +31,10 @@ FailureOr<PartitionSummary> shardc::checkPartition(ModuleOp global,
     auto source = global.lookupSymbol<func::FuncOp>(function.getName());
     if (!source)
       return function.emitOpError("is not in the global program");
-    if (failed(checkFunction(source, function, devices, InputKind::Integers,
-                             summary)) ||
-        failed(checkFunction(source, function, devices, InputKind::Fractions,
-                             unused)))
+    if (failed(FunctionCheck(source, function, devices, summary)
+                   .run(InputKind::Integers)) ||
+        failed(FunctionCheck(source, function, devices, unused)
+                   .run(InputKind::Fractions)))
       return failure();
   }
   return summary;

@@ -101,24 +101,39 @@ private:
     for (auto function : module.getOps<func::FuncOp>()) {
       for (Value argument : function.getArguments())
         add(argument, false);
-      for (Operation &op : function.getBody().getOps())
-        for (Value result : op.getResults())
+      function.walk([&](Operation *op) {
+        for (Value result : op->getResults())
           add(result, false);
-      for (Operation &op : function.getBody().getOps())
-        if (hasGap(&op)) {
-          keepsMesh = true;
-          for (Value operand : op.getOperands())
-            add(operand, true);
-          add(op.getResult(0), true);
-        }
-      for (auto op : function.getBody().getOps<ConstantOp>())
-        add(op, !cast<DenseElementsAttr>(op.getValue()).isSplat());
-      for (auto op : function.getBody().getOps<ReshapeOp>())
-        if (regroups(op)) {
-          add(op.getOperand(), true);
-          add(op, true);
-        }
+      });
+      // Rows of the batch are so many times those of a microbatch.
+      function.walk([&](AccumulateOp loop) {
+        for (Value operand : loop.getOperands())
+          fixed.insert(getShape(operand)[0]);
+        for (Value slice : loop.getSlices())
+          fixed.insert(getShape(slice)[0]);
+      });
+      function.walk([&](Operation *op) {
+        if (!hasGap(op))
+          return;
+        keepsMesh = true;
+        for (Value value : op->getOperands())
+          add(value, true);
+        for (Value value : op->getResults())
+          add(value, true);
+      });
+      function.walk([&](ConstantOp op) { add(op, !isSplat(op)); });
+      function.walk([&](ReshapeOp op) {
+        if (!regroups(op))
+          return;
+        add(op.getOperand(), true);
+        add(op, true);
+      });
     }
+  }
+
+  static bool isSplat(ConstantOp op) {
+    auto elements = dyn_cast<DenseElementsAttr>(op.getValue());
+    return elements && elements.isSplat();
   }
 
   /// Whether shards of `op` are strided, in a number of parts that is fixed.
@@ -214,21 +229,24 @@ private:
       argument.setType(getType(argument));
       unsigned index = argument.getArgNumber();
       if (auto classes = function.getArgAttrOfType<IntegerAttr>(
-              index, "shardc.label_classes"))
+              index, "shardc.label_classes");
+          classes && sizes.count(classes.getInt()))
         function.setArgAttr(
             index, "shardc.label_classes",
             IntegerAttr::get(classes.getType(), sizes[classes.getInt()]));
     }
-    for (Operation &op : function.getBody().getOps()) {
-      for (Value result : op.getResults())
+    function.walk([&](Operation *op) {
+      if (auto loop = dyn_cast<AccumulateOp>(op))
+        for (Value slice : loop.getSlices())
+          slice.setType(getType(slice));
+      for (Value result : op->getResults())
         result.setType(getType(result));
-      auto constant = dyn_cast<ConstantOp>(op);
-      auto elements =
-          constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
-      if (elements && elements.isSplat())
+      if (auto constant = dyn_cast<ConstantOp>(op);
+          constant && isSplat(constant))
         constant.setValueAttr(
-            elements.resizeSplat(cast<RankedTensorType>(constant.getType())));
-    }
+            cast<DenseElementsAttr>(constant.getValue())
+                .resizeSplat(cast<RankedTensorType>(constant.getType())));
+    });
     function.setType(FunctionType::get(
         function.getContext(), function.getBody().getArgumentTypes(),
         function.getBody().front().getTerminator()->getOperandTypes()));

@@ -2,6 +2,8 @@
 
 #include "shardc/Interpreter/Tensor.h"
 
+#include <algorithm>
+
 using namespace shardc;
 
 Tensor::Tensor(llvm::ArrayRef<int64_t> shape, double value)
@@ -10,6 +12,17 @@ Tensor::Tensor(llvm::ArrayRef<int64_t> shape, double value)
   for (int64_t size : shape)
     count *= size;
   data.assign(count, value);
+}
+
+Tensor shardc::takeRows(const Tensor &tensor, llvm::ArrayRef<int64_t> rows) {
+  llvm::SmallVector<int64_t, 3> shape = tensor.shape;
+  shape[0] = rows.size();
+  Tensor result(shape, 0);
+  int64_t size = getStrides(tensor.shape)[0];
+  for (size_t row = 0; row < rows.size(); ++row)
+    std::copy_n(tensor.data.begin() + rows[row] * size, size,
+                result.data.begin() + row * size);
+  return result;
 }
 
 llvm::SmallVector<int64_t, 3>

@@ -110,7 +110,9 @@ int main(int argc, char **argv) {
     for (int i = 0; i < argc; ++i)
       llvm::outs() << ' ' << argv[i];
     llvm::outs() << " --seed=" << seed << " --count=1\n"
-                 << "or check-partitions --print --seed=" << seed
+                 << "or, with the same compile options: check-partitions "
+                    "--print --seed="
+                 << seed
                  << " --count=1 | shardc-opt --compile-to=collectives "
                     "--verify-partition\n\n";
   }

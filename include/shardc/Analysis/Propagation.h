@@ -8,7 +8,9 @@
 // dimensions do not grow, open ones grow on the minor side, and an axis is used
 // once per value. Where two factors of an op claim the same axis the stronger
 // rank has it, then the earlier tensor, then the lower factor; the other tensor
-// is resharded there. The result depends on nothing but the graph.
+// is resharded there; of what it loses before a minor axis a gap stays, so that
+// only the lost axis has to be gathered. The result depends on nothing but the
+// graph.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +21,7 @@
 
 namespace shardc {
 
-/// An axis and where it came from.
+/// An axis, or a gap, and where it came from.
 struct AxisUse {
   int axis;
   /// Smaller is stronger.
@@ -63,9 +65,14 @@ private:
                llvm::SmallVectorImpl<DimUses> &factors) const;
   /// Lets the axes of the op's factors flow to its tensors; true if any grew.
   bool propagate(const GraphOp &op, int64_t rank);
+  /// The parts that an axis or a gap tells apart, and the product over a list.
+  int64_t getParts(int entry) const;
+  int64_t getParts(llvm::ArrayRef<AxisUse> uses) const;
   bool grow(int value, int64_t dim, const DimUses &goal, int64_t rank);
 
   const ShardingGraph &graph;
+  /// Whether lost axes leave gaps.
+  bool allowsStrided;
   std::vector<ValueState> states;
 };
 

@@ -59,6 +59,10 @@ struct ReshardStep {
   int64_t wireBytes = 0;
 };
 
+/// On meshes with more axes that shard than this there are no strided shards:
+/// the layouts would be too many to look at all of them.
+constexpr int maxStridedAxes = 3;
+
 /// Which layouts are considered.
 struct LayoutScope {
   /// Axes that steps may use.

@@ -44,6 +44,8 @@ struct GraphValue {
   /// It is an argument: where it rests is decided by annotations of its own
   /// class or stronger ones.
   bool isAtRest = false;
+  /// It is what a function returns and no argument.
+  bool isResult = false;
   /// The value whose layout this one shares; -1: none. Such a value is an
   /// argument besides another one of that layout and only occurs among
   /// `tensors` of ops.

@@ -3,15 +3,15 @@
 #ifndef SHARDC_INTERPRETER_GLOBALRUN_H
 #define SHARDC_INTERPRETER_GLOBALRUN_H
 
+#include "shardc/Interpreter/EvaluateOp.h"
 #include "shardc/Interpreter/Inputs.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 
 namespace shardc {
 
-/// All values of one run of a function over global tensors. Borrows the
-/// function.
+/// All values of one run of a function over global tensors; of the body of a
+/// loop those of its last run. Borrows the function.
 class GlobalRun {
 public:
   /// Evaluates `function`, which has one block, on `makeInput` of `kind`. Emits
@@ -19,13 +19,21 @@ public:
   static mlir::FailureOr<GlobalRun> run(mlir::func::FuncOp function,
                                         InputKind kind);
 
+  /// Evaluates the body of `loop` once more, on these rows of its operands. For
+  /// every op of the body this must be the same microbatch. Its values are then
+  /// those of this run; the sums stay as they are.
+  mlir::LogicalResult runBody(AccumulateOp loop, MicrobatchRows microbatch);
+
   const Tensor &get(mlir::Value value) const {
     return values.find(value)->second;
   }
-  /// The result of the op with this `shardc.id`; null if there is none.
+  /// The first result of the op with this `shardc.id`; null if there is none.
   mlir::Value find(int64_t id) const { return byId.lookup(id); }
 
 private:
+  mlir::LogicalResult evaluate(mlir::Block &block, MicrobatchRows microbatch);
+  mlir::LogicalResult evaluateLoop(AccumulateOp loop);
+
   llvm::DenseMap<mlir::Value, Tensor> values;
   llvm::DenseMap<int64_t, mlir::Value> byId;
 };

@@ -29,6 +29,9 @@ struct Tensor {
   int64_t getNumElements() const { return static_cast<int64_t>(data.size()); }
 };
 
+/// The given indices of dimension 0 of `tensor`, in their order.
+Tensor takeRows(const Tensor &tensor, llvm::ArrayRef<int64_t> rows);
+
 /// Elements between neighbours along each dimension of a row-major `shape`.
 llvm::SmallVector<int64_t, 3> getStrides(llvm::ArrayRef<int64_t> shape);
 

@@ -3,6 +3,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -11,6 +14,10 @@
 // CHECK-NEXT: all_gather d 4 6432 4824 update {{.*}}: new w1 is computed as [{"d"}, {}] and rests as [{}, {}]; new b1 is computed as [{"d"}] and rests as [{}]; new w2 is computed as [{"d"}, {}] and rests as [{}, {}]; new b2 is computed as [{"d"}] and rests as [{}]
 // CHECK-NEXT: wire bytes per device: 9654
 // CHECK-NEXT: matmul FLOPs per device: 57344
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 8664
+// CHEAPEST-NEXT: matmul FLOPs per device: 57344
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <adam, learning_rate = 0.01>>} {

@@ -3,6 +3,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -11,6 +14,10 @@
 // CHECK-NEXT: reduce_scatter d 4 33574912 25181184 backward {{.*}}: gradient of b2: sum over "d"; gradient of w2: contraction over "d"; gradient of b1: sum over "d"; gradient of w1: contraction over "d"
 // CHECK-NEXT: wire bytes per device: 50362374
 // CHECK-NEXT: matmul FLOPs per device: 42949672960
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 44043264
+// CHEAPEST-NEXT: matmul FLOPs per device: 42949672960
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

@@ -2,6 +2,13 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
+// RUN: sed 's/"t", "f"/"f", "t"/' %s \
+// RUN:   | shardc-opt --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -11,6 +18,10 @@
 // CHECK-NEXT: reduce_scatter f 2 16789504 8394752 backward {{.*}}: gradient of b2: sum over "f"; gradient of w2: contraction over "f"; gradient of b1: sum over "f"; gradient of w1: contraction over "f"
 // CHECK-NEXT: wire bytes per device: 25178116
 // CHECK-NEXT: matmul FLOPs per device: 42949672960
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 25177092
+// CHEAPEST-NEXT: matmul FLOPs per device: 42949672960
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

@@ -3,6 +3,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -12,6 +15,10 @@
 // CHECK-NEXT: all_gather t 4 16777216 12582912 backward {{.*}}: result of mul at {{.*}}.mlir:{{[0-9]+}} is [{"t"}, {}]; dot_general at {{.*}}.mlir:{{[0-9]+}} needs [{}, {}]
 // CHECK-NEXT: wire bytes per device: 37754886
 // CHECK-NEXT: matmul FLOPs per device: 42949672960
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 37748736
+// CHEAPEST-NEXT: matmul FLOPs per device: 42949672960
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

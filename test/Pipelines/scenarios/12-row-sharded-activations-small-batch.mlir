@@ -2,6 +2,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -11,6 +14,10 @@
 // CHECK-NEXT: all_gather t 4 1048576 786432 backward {{.*}}: result of mul at {{.*}}.mlir:{{[0-9]+}} is [{"t"}, {}]; dot_general at {{.*}}.mlir:{{[0-9]+}} needs [{}, {}]
 // CHECK-NEXT: wire bytes per device: 2365446
 // CHECK-NEXT: matmul FLOPs per device: 2684354560
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 2359296
+// CHEAPEST-NEXT: matmul FLOPs per device: 2684354560
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

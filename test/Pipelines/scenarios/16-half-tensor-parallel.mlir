@@ -2,6 +2,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -9,6 +12,10 @@
 // CHECK-NEXT: all_gather t 4 2304 1728 update {{.*}}: new b1 is computed as [{"t"}] and rests as [{}]; new w2 is computed as [{"t"}, {}] and rests as [{}, {}]
 // CHECK-NEXT: wire bytes per device: 3264
 // CHECK-NEXT: matmul FLOPs per device: 57344
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 3264
+// CHEAPEST-NEXT: matmul FLOPs per device: 57344
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

@@ -16,7 +16,8 @@ protected:
   /// The result of the one op in `line`, of operands named %0, %1, ... of
   /// `types`, on `device` of the mesh a=2, b=3.
   Tensor evaluate(const std::string &line, std::vector<std::string> types,
-                  std::vector<Tensor> operands, int64_t device = 0) {
+                  std::vector<Tensor> operands, int64_t device = 0,
+                  const MicrobatchRows &microbatch = {}) {
     std::string arguments;
     for (size_t i = 0; i < types.size(); ++i)
       arguments += (i ? ", %" : "%") + std::to_string(i) + ": " + types[i];
@@ -29,7 +30,8 @@ protected:
     for (const Tensor &tensor : operands)
       pointers.push_back(&tensor);
     Devices devices(MeshAxes({{"a", 2}, {"b", 3}}));
-    mlir::FailureOr<Tensor> result = evaluateOp(op, pointers, devices, device);
+    mlir::FailureOr<Tensor> result =
+        evaluateOp(op, pointers, devices, device, microbatch);
     EXPECT_TRUE(succeeded(result));
     auto type = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
     EXPECT_EQ(type.getShape(), llvm::ArrayRef<int64_t>(result->shape));
@@ -199,6 +201,19 @@ TEST_F(EvaluateOpTest, Constants) {
             (Elements{1}));
 }
 
+TEST_F(EvaluateOpTest, ConstantsThatCannotBeRead) {
+  parse("func.func @f() {\n %r = shardc.constant dense_resource<blob> : "
+        "tensor<2xf32>\n return\n}\n{-# dialect_resources: { builtin: { blob: "
+        "\"0x040000000000803F00000040\" } } #-}");
+  std::string said;
+  mlir::ScopedDiagnosticHandler handler(
+      &context, [&](mlir::Diagnostic &diagnostic) { said = diagnostic.str(); });
+  EXPECT_TRUE(
+      failed(evaluateOp(find<ConstantOp>(), {}, Devices(MeshAxes()), 0)));
+  EXPECT_EQ(said, "'shardc.constant' op has a value that the reference "
+                  "interpreter cannot read: expected dense<...>");
+}
+
 TEST_F(EvaluateOpTest, GlobalIndices) {
   // Device 4 has a=1, b=1.
   EXPECT_EQ(evaluate("iota dim = 1 : tensor<2x3xi32>", {}, {}, 4).data,
@@ -231,6 +246,23 @@ TEST_F(EvaluateOpTest, RandomNumbersFollowGlobalIndices) {
                       "[3, 4] : tensor<i32> -> tensor<1x2xf32>";
   // Device 5 has a=1, b=2: the right half of the last row.
   EXPECT_EQ(get(shard, 2, 5).data, (Elements{all.data[10], all.data[11]}));
+}
+
+TEST_F(EvaluateOpTest, RowsOfMicrobatches) {
+  // Of every six rows the second two.
+  std::string iota = "iota dim = 0 microbatch = [3, 2] : tensor<4xf32>";
+  EXPECT_EQ(evaluate(iota, {}, {}, 0, {1}).data, (Elements{2, 3, 8, 9}));
+  int64_t rows[] = {5, 0, 7, 1};
+  EXPECT_EQ(evaluate(iota, {}, {}, 0, {1, rows}).data, (Elements{5, 0, 7, 1}));
+  Tensor step = make({}, {1});
+  Tensor all = evaluate("random_uniform %0 stream = 1 : tensor<i32> -> "
+                        "tensor<4x2xf32>",
+                        {"tensor<i32>"}, {step});
+  EXPECT_EQ(evaluate("random_uniform %0 stream = 1 microbatch = [2, 1] : "
+                     "tensor<i32> -> tensor<2x2xf32>",
+                     {"tensor<i32>"}, {step}, 0, {1})
+                .data,
+            (Elements{all.data[2], all.data[3], all.data[6], all.data[7]}));
 }
 
 } // namespace

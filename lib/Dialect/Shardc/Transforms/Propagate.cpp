@@ -76,6 +76,14 @@ FailureOr<Decisions> findCheapest(const ModuleGraph &module) {
                      "annotations");
       return failure();
     }
+    if (solution.lowerBound < solution.cost) {
+      func::FuncOp op = function.op;
+      op.emitWarning("the search for the cheapest plan was cut off: ")
+          << static_cast<int64_t>(solution.cost)
+          << " bytes on the wire are not proved to be the least, which is at "
+             "least "
+          << static_cast<int64_t>(solution.lowerBound);
+    }
     for (size_t op = 0; op < problem.ops.size(); ++op)
       problem.apply(op, solution.options[op], decisions.assignments, atRest);
   }
