@@ -19,14 +19,19 @@ Liveness::Liveness(func::FuncOp function) {
 }
 
 int64_t Liveness::getEnd(Operation *op) const {
-  auto loop = dyn_cast<AccumulateOp>(op);
-  return getStep(loop ? loop.getYield() : op);
+  if (auto loop = dyn_cast<AccumulateOp>(op))
+    return getStep(loop.getYield());
+  if (auto start = dyn_cast<CollectiveStartOp>(op))
+    return getStep(start.getWait());
+  return getStep(op);
 }
 
 int64_t Liveness::getFirst(Value value) const {
   Operation *op = value.getDefiningOp();
   if (!op)
     op = dyn_cast<AccumulateOp>(value.getParentBlock()->getParentOp());
+  if (auto wait = dyn_cast_or_null<CollectiveWaitOp>(op))
+    op = wait.getStart();
   return op ? getStep(op) : -1;
 }
 

@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <limits>
 #include <map>
-#include <numeric>
 
 namespace shardc {
 
@@ -16,36 +15,72 @@ unsigned MemoryPlan::addBuffer(int64_t bytes, int64_t first, int64_t last) {
   return buffers.size() - 1;
 }
 
-void MemoryPlan::place() {
-  llvm::SmallVector<unsigned> bySize(buffers.size());
-  std::iota(bySize.begin(), bySize.end(), 0u);
-  llvm::stable_sort(bySize, [&](unsigned lhs, unsigned rhs) {
-    return buffers[lhs].bytes > buffers[rhs].bytes;
-  });
-  // Placed ones by offset.
-  llvm::SmallVector<unsigned> placed;
-  for (unsigned number : bySize) {
-    Buffer &buffer = buffers[number];
-    int64_t free = base, best = -1;
-    int64_t bestGap = std::numeric_limits<int64_t>::max();
+void MemoryPlan::addRun(llvm::ArrayRef<unsigned> run) {
+  for (unsigned buffer : run)
+    buffers[buffer].isInRun = true;
+  runs.emplace_back(run.begin(), run.end());
+}
+
+int64_t MemoryPlan::getBytes(const Run &run) const {
+  int64_t bytes = 0;
+  for (unsigned buffer : run)
+    bytes += buffers[buffer].bytes;
+  return bytes;
+}
+
+/// The start of the tightest gap for `run` between the buffers `placed`, or
+/// else the first byte behind those that live at the same time.
+int64_t MemoryPlan::findOffset(const Run &run,
+                               llvm::ArrayRef<unsigned> placed) const {
+  // Where the run cannot start: (first, second) for every pair that overlaps
+  // in time, both ends being free.
+  llvm::SmallVector<std::pair<int64_t, int64_t>> taken;
+  int64_t within = 0;
+  for (unsigned number : run) {
+    const Buffer &buffer = buffers[number];
     for (unsigned other : placed) {
       const Buffer &neighbour = buffers[other];
       if (neighbour.last < buffer.first || buffer.last < neighbour.first)
         continue;
-      int64_t gap = neighbour.offset - free;
-      if (gap >= buffer.bytes && gap < bestGap) {
-        best = free;
-        bestGap = gap;
-      }
-      free = std::max(free, neighbour.offset + neighbour.bytes);
+      taken.push_back({neighbour.offset - within - buffer.bytes,
+                       neighbour.offset + neighbour.bytes - within});
     }
-    buffer.offset = best >= 0 ? best : free;
-    end = std::max(end, buffer.offset + buffer.bytes);
-    auto position =
-        llvm::upper_bound(placed, number, [&](unsigned lhs, unsigned rhs) {
-          return buffers[lhs].offset < buffers[rhs].offset;
-        });
-    placed.insert(position, number);
+    within += buffer.bytes;
+  }
+  llvm::stable_sort(taken, llvm::less_first());
+  int64_t free = base, best = -1;
+  int64_t bestGap = std::numeric_limits<int64_t>::max();
+  for (auto [first, second] : taken) {
+    if (first >= free && first - free < bestGap) {
+      best = free;
+      bestGap = first - free;
+    }
+    free = std::max(free, second);
+  }
+  return best >= 0 ? best : free;
+}
+
+void MemoryPlan::place() {
+  llvm::SmallVector<Run> bySize = runs;
+  for (auto [number, buffer] : llvm::enumerate(buffers))
+    if (!buffer.isInRun)
+      bySize.push_back({unsigned(number)});
+  // Of equal sizes the buffer that was added first.
+  llvm::sort(bySize, [](const Run &lhs, const Run &rhs) {
+    return lhs.front() < rhs.front();
+  });
+  llvm::stable_sort(bySize, [&](const Run &lhs, const Run &rhs) {
+    return getBytes(lhs) > getBytes(rhs);
+  });
+  llvm::SmallVector<unsigned> placed;
+  for (const Run &run : bySize) {
+    int64_t offset = findOffset(run, placed);
+    for (unsigned number : run) {
+      buffers[number].offset = offset;
+      offset += buffers[number].bytes;
+    }
+    end = std::max(end, offset);
+    placed.append(run.begin(), run.end());
   }
 }
 

@@ -47,12 +47,13 @@ static bool feedsUpdate(Value value) {
     for (Operation *user : worklist[i].getUsers()) {
       if (isPart(user, Part::Update))
         return true;
-      if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
-               CollectivePermuteOp>(user))
+      auto start = dyn_cast<CollectiveStartOp>(user);
+      if (!start)
         continue;
-      for (OpOperand &operand : user->getOpOperands())
+      for (OpOperand &operand : start->getOpOperands())
         if (operand.get() == worklist[i])
-          worklist.push_back(user->getResult(operand.getOperandNumber()));
+          worklist.push_back(
+              start.getWait()->getResult(operand.getOperandNumber()));
     }
   }
   return false;
@@ -78,6 +79,8 @@ static MemoryKind classify(Value value) {
 /// A short name for what computes a value.
 static std::string getName(OpResult value) {
   Operation *op = value.getOwner();
+  if (auto wait = dyn_cast<CollectiveWaitOp>(op))
+    op = wait.getStart().getCollective();
   StringRef what = op->getName().stripDialect();
   if (auto kernel = dyn_cast<KernelOp>(op)) {
     Operation *def = kernel.getBody()
@@ -112,6 +115,51 @@ static MemoryBuffer describeArgument(func::FuncOp function,
   return buffer;
 }
 
+static int64_t getOffset(func::FuncOp function, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    // In a loop the first rows of an operand, or the place of a result.
+    if (auto loop =
+            dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp())) {
+      size_t number = argument.getArgNumber(), slices = loop.getSlices().size();
+      return getOffset(function, number < slices
+                                     ? loop.getOperands()[number]
+                                     : Value(loop.getResult(number - slices)));
+    }
+    auto offset = function.getArgAttrOfType<IntegerAttr>(
+        argument.getArgNumber(), "shardc.offset");
+    return offset ? offset.getInt() : 0;
+  }
+  auto result = cast<OpResult>(value);
+  auto offsets =
+      result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+  return offsets ? offsets[result.getResultNumber()] : 0;
+}
+
+/// Regions that `values`, in order, make up.
+static unsigned countRegions(func::FuncOp function, ValueRange values) {
+  unsigned regions = 0;
+  int64_t end = -1;
+  for (Value value : values) {
+    int64_t offset = getOffset(function, value);
+    regions += offset != end;
+    end = offset + alignBytes(getNumBytes(value.getType()));
+  }
+  return regions;
+}
+
+static std::vector<MemoryBucket> findBuckets(func::FuncOp function) {
+  std::vector<MemoryBucket> buckets;
+  unsigned number = 0;
+  function.walk([&](CollectiveStartOp start) {
+    if (start.getNumOperands() > 1)
+      buckets.push_back({number, start.getNumOperands(),
+                         countRegions(function, start.getOperands()),
+                         countRegions(function, start.getWait().getResults())});
+    ++number;
+  });
+  return buckets;
+}
+
 MemoryReport::MemoryReport(ModuleOp module) {
   if (auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
     arenaBytes = arena.getInt();
@@ -122,6 +170,7 @@ MemoryReport::MemoryReport(ModuleOp module) {
       return;
     function = *functions.begin();
   }
+  buckets = findBuckets(function);
   Liveness liveness(function);
   // One entry per place in use, under the name of its first value.
   struct Place {
@@ -131,25 +180,22 @@ MemoryReport::MemoryReport(ModuleOp module) {
   std::vector<Place> places;
   llvm::DenseSet<int64_t> argumentOffsets;
   for (BlockArgument argument : function.getArguments()) {
-    auto offset = function.getArgAttrOfType<IntegerAttr>(
-        argument.getArgNumber(), "shardc.offset");
-    if (offset)
-      argumentOffsets.insert(offset.getInt());
-    places.push_back({offset ? offset.getInt() : 0, -1, liveness.getNumSteps(),
+    int64_t offset = getOffset(function, argument);
+    argumentOffsets.insert(offset);
+    places.push_back({offset, -1, liveness.getNumSteps(),
                       describeArgument(function, argument)});
   }
   SmallVector<Value> results;
   for (Block *block : getBlocks(function))
     for (Operation &op : *block)
-      llvm::append_range(results, op.getResults());
+      if (!isa<CollectiveStartOp>(op))
+        llvm::append_range(results, op.getResults());
   llvm::stable_sort(results, [&](Value lhs, Value rhs) {
     return liveness.getFirst(lhs) < liveness.getFirst(rhs);
   });
   for (Value value : results) {
     auto result = cast<OpResult>(value);
-    Operation *op = result.getOwner();
-    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
-    int64_t offset = offsets ? offsets[result.getResultNumber()] : 0;
+    int64_t offset = getOffset(function, result);
     if (argumentOffsets.contains(offset) || isNextSum(result))
       continue;
     Place place{
@@ -158,10 +204,11 @@ MemoryReport::MemoryReport(ModuleOp module) {
     place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
     place.buffer.kind = classify(result);
     place.buffer.source = getSourceString(getComputingOp(result)->getLoc());
-    // Written over an operand: both are one buffer at that step.
+    // Written over an operand: both are one buffer from there on.
     for (Place &other : places)
-      if (other.offset == offset && other.last == place.first)
-        --other.last;
+      if (other.offset == offset && other.last >= place.first &&
+          other.buffer.bytes == place.buffer.bytes)
+        other.last = place.first - 1;
     places.push_back(std::move(place));
   }
   int64_t peakStep = 0, peak = -1;
@@ -215,6 +262,14 @@ llvm::json::Object MemoryReport::toJson() const {
                                       {"kind", toString(buffer.kind)},
                                       {"source", buffer.source}});
   object["largest"] = std::move(list);
+  llvm::json::Array bucketList;
+  for (const MemoryBucket &bucket : buckets)
+    bucketList.push_back(
+        llvm::json::Object{{"collective", bucket.collective},
+                           {"tensors", bucket.tensors},
+                           {"operand_regions", bucket.operandRegions},
+                           {"result_regions", bucket.resultRegions}});
+  object["buckets"] = std::move(bucketList);
   return object;
 }
 

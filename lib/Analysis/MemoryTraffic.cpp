@@ -19,7 +19,8 @@ static bool isProduct(Operation *op) {
 
 /// Whether `op` itself reads nothing: it encloses ops, or moves values.
 static bool isTransparent(Operation *op) {
-  return op->getNumRegions() > 0 || isa<YieldOp>(op) || getCollectiveCost(op);
+  return op->getNumRegions() > 0 || isa<YieldOp, CollectiveWaitOp>(op) ||
+         getCollectiveCost(op);
 }
 
 MemoryTraffic::MemoryTraffic(func::FuncOp function) {
@@ -47,6 +48,11 @@ void MemoryTraffic::addAliases(Operation *op) {
       aliases[argument] = operand;
     for (auto [result, yielded] :
          llvm::zip(op->getResults(), body.getTerminator()->getOperands()))
+      aliases[result] = yielded;
+  } else if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
+    Block &body = wait.getStart().getBody().front();
+    for (auto [result, yielded] : llvm::zip_equal(
+             wait.getResults(), body.getTerminator()->getOperands()))
       aliases[result] = yielded;
   } else if (getCollectiveCost(op)) {
     for (auto [result, operand] :

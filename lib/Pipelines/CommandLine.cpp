@@ -27,6 +27,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
                    cl::init(0),
                    cl::desc("Take the batch in so many parts, one after the "
                             "other, and add up their gradients")),
+      bucketBytes("bucket-bytes", cl::cat(category), cl::value_desc("bytes"),
+                  cl::init(CompileOptions().bucketBytes),
+                  cl::desc("Most bytes of collectives merged into one (0: no "
+                           "limit)")),
       partition("partition", cl::cat(category), cl::init("follow"),
                 cl::value_desc("follow|cheapest"),
                 cl::desc("How to shard what is not annotated: as the "
@@ -44,6 +48,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
   options.microbatches = microbatches;
+  options.bucketBytes = bucketBytes;
   options.partition = partition;
   options.verifyPartition = verifyPartition;
   return options;
@@ -57,9 +62,9 @@ std::string CompileOptionsFlags::check() const {
 }
 
 std::string CompileOptionsFlags::getGiven() const {
-  const cl::Option *flags[] = {&mesh,      &rules,        &target,
-                               &machine,   &dumpDir,      &batchSize,
-                               &partition, &microbatches, &verifyPartition};
+  const cl::Option *flags[] = {
+      &mesh,      &rules,     &target,       &machine,     &dumpDir,
+      &batchSize, &partition, &microbatches, &bucketBytes, &verifyPartition};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();

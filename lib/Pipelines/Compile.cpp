@@ -35,6 +35,9 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.microbatches < 0)
     return "--microbatches: expected 1 or more, found " +
            std::to_string(options.microbatches);
+  if (options.bucketBytes < 0)
+    return "--bucket-bytes: expected 0 (no limit) or more, found " +
+           std::to_string(options.bucketBytes);
   return "";
 }
 

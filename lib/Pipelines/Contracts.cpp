@@ -2,6 +2,7 @@
 
 #include "Contracts.h"
 
+#include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -9,8 +10,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Calls `check` on every op of the module's functions; kernels' bodies only
-/// with `inKernels`.
+/// Calls `check` on every op of the module's functions; bodies of kernels and
+/// starts only with `inKernels`.
 static LogicalResult checkOps(ModuleOp module, bool inKernels,
                               function_ref<LogicalResult(Operation *)> check) {
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -19,8 +20,9 @@ static LogicalResult checkOps(ModuleOp module, bool inKernels,
         return WalkResult::advance();
       if (failed(check(op)))
         return WalkResult::interrupt();
-      return !inKernels && isa<KernelOp>(op) ? WalkResult::skip()
-                                             : WalkResult::advance();
+      return !inKernels && isa<KernelOp, CollectiveStartOp>(op)
+                 ? WalkResult::skip()
+                 : WalkResult::advance();
     });
     if (result.wasInterrupted())
       return failure();
@@ -122,12 +124,23 @@ LogicalResult shardc::verifyOutlined(ModuleOp module) {
   });
 }
 
+LogicalResult shardc::verifyScheduled(ModuleOp module) {
+  if (failed(verifyOutlined(module)))
+    return failure();
+  return checkOps(module, /*inKernels=*/false, [](Operation *op) {
+    if (getCollectiveCost(op))
+      return LogicalResult(
+          op->emitOpError("is not split into a start and a wait"));
+    return success();
+  });
+}
+
 LogicalResult shardc::verifyPlanned(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes");
   if (!arena)
     return module.emitError("expected shardc.arena_bytes on the module");
   return checkOps(module, /*inKernels=*/false, [&](Operation *op) {
-    if (op->getNumResults() == 0)
+    if (op->getNumResults() == 0 || isa<CollectiveStartOp>(op))
       return success();
     auto offsets = op->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
     if (!offsets || offsets.size() != op->getNumResults())

@@ -17,6 +17,7 @@ mlir::LogicalResult verifyDifferentiated(mlir::ModuleOp module);
 mlir::LogicalResult verifyPropagated(mlir::ModuleOp module);
 mlir::LogicalResult verifyPartitioned(mlir::ModuleOp module);
 mlir::LogicalResult verifyOutlined(mlir::ModuleOp module);
+mlir::LogicalResult verifyScheduled(mlir::ModuleOp module);
 mlir::LogicalResult verifyPlanned(mlir::ModuleOp module);
 
 } // namespace shardc

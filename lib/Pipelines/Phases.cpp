@@ -56,9 +56,13 @@ static void buildPartition(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createPartitionPass());
 }
 
-static void buildCollectives(OpPassManager &manager, const CompileOptions &,
-                             CompileState &) {
-  manager.addPass(createCombineCollectivesPass());
+static void buildCollectives(OpPassManager &manager,
+                             const CompileOptions &options, CompileState &) {
+  // What a bucket holds is not looked into again.
+  manager.addPass(createSimplifyCollectivesPass());
+  CombineCollectivesPassOptions combine;
+  combine.bucketBytes = options.bucketBytes;
+  manager.addPass(createCombineCollectivesPass(combine));
 }
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &,
@@ -72,7 +76,9 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &,
 
 static void buildSchedule(OpPassManager &manager, const CompileOptions &,
                           CompileState &) {
+  // The order that needs the least memory first: it bounds what may move.
   manager.addPass(createSchedulePass());
+  manager.addPass(createOverlapCollectivesPass());
 }
 
 static void buildMemory(OpPassManager &manager, const CompileOptions &,
@@ -100,12 +106,13 @@ static constexpr Phase phases[] = {
      buildPropagate, verifyPropagated},
     {"partition", "local tensors, explicit collectives, padding masked",
      buildPartition, verifyPartitioned},
-    {"collectives", "collectives of one kind over the same axes are one op",
+    {"collectives", "no collective twice; those of a kind and axes in buckets",
      buildCollectives, verifyPartitioned},
     {"kernels", "compute is in fused kernels and library GEMMs", buildKernels,
      verifyOutlined},
-    {"schedule", "the order of ops is the order of execution", buildSchedule,
-     verifyOutlined},
+    {"schedule",
+     "the order of execution; collectives are started and waited for",
+     buildSchedule, verifyScheduled},
     {"memory", "every buffer has its place in the arena", buildMemory,
      verifyPlanned},
     {"codegen", "every kernel is a function of the LLVM dialect in @kernels",

@@ -3,6 +3,7 @@
 
 #include "TestPlan.h"
 
+#include "exec/PreparedProgram.h"
 #include "exec/WorkerPool.h"
 #include "shardc-rt/Executor.h"
 
@@ -79,6 +80,84 @@ INSTANTIATE_TEST_SUITE_P(Meshes, ExecutorTest,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 8),
                                           testing::Values(1, 2, 3)));
 
+/// In-process collectives that move everything at the start, so that the wait
+/// has nothing to do: what happens if one is not waited for, or not started,
+/// shows.
+class EagerCollectives : public Collectives {
+public:
+  class Prepared : public PreparedCollective {
+  public:
+    explicit Prepared(std::unique_ptr<PreparedCollective> inner)
+        : inner(std::move(inner)) {}
+    bool startsEarly() const override { return true; }
+    absl::Status start() override {
+      EXPECT_FALSE(isUnderWay.exchange(true));
+      for (int64_t task = 0; task < inner->numTasks(); ++task)
+        inner->runTask(task).IgnoreError();
+      return absl::OkStatus();
+    }
+    int64_t numTasks() const override { return 1; }
+    absl::Status runTask(int64_t) override {
+      return isUnderWay.exchange(false)
+                 ? absl::OkStatus()
+                 : absl::InternalError("waited for before it was started");
+    }
+
+  private:
+    std::unique_ptr<PreparedCollective> inner;
+    std::atomic<bool> isUnderWay{false};
+  };
+
+  absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  prepare(const Mesh &mesh, CollectiveSpec spec) override {
+    auto prepared = inner->prepare(mesh, std::move(spec));
+    if (!prepared.ok())
+      return prepared.status();
+    return std::make_unique<Prepared>(*std::move(prepared));
+  }
+
+private:
+  std::unique_ptr<Collectives> inner = createInProcessCollectives();
+};
+
+/// The arenas after one run of the train step over arenas of small numbers.
+std::vector<std::vector<float>>
+runOnArenas(const Plan &plan, Collectives &collectives, int threads) {
+  auto kernels = KernelLibrary::load(plan);
+  EXPECT_TRUE(kernels.ok()) << kernels.status();
+  DeviceSet devices{plan, **kernels, {}, {}, 3};
+  std::vector<std::vector<float>> arenas;
+  for (int64_t device = 0; device < plan.mesh.numDevices(); ++device) {
+    arenas.emplace_back(plan.arenaBytes / 4);
+    for (size_t i = 0; i < arenas.back().size(); ++i)
+      arenas.back()[i] = float((device + i) % 13);
+    for (int64_t value : {device, /*seed=*/int64_t(0), /*run=*/int64_t(0)})
+      devices.contexts.push_back(value);
+  }
+  for (std::vector<float> &arena : arenas)
+    devices.arenas.push_back(reinterpret_cast<char *>(arena.data()));
+  auto program =
+      PreparedProgram::prepare(devices, plan.programs[0], collectives, threads);
+  EXPECT_TRUE(program.ok()) << program.status();
+  WorkerPool pool(threads);
+  PreparedProgram::Counters counters;
+  for (int run = 0; run < 3; ++run)
+    pool.run([&](int worker) { (*program)->run(worker, pool, counters); });
+  EXPECT_TRUE((*program)->takeError().ok());
+  return arenas;
+}
+
+TEST(ExecutorTest, ABackendMayMoveDataFromTheStartOn) {
+  for (int devices : {1, 3, 4})
+    for (int threads : {1, 2, 3}) {
+      auto plan = Plan::parse(makePlan(devices));
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      auto inProcess = createInProcessCollectives();
+      EagerCollectives eager;
+      EXPECT_EQ(runOnArenas(**plan, *inProcess, threads),
+                runOnArenas(**plan, eager, threads));
+    }
+}
 class LoopTest : public testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(LoopTest, MovesBuffersAndAccumulates) {

@@ -5,6 +5,7 @@
 
 #include "shardc-rt/Plan.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <random>
 
@@ -24,7 +25,7 @@ TEST(PlanTest, ReadsASoundPlan) {
   ASSERT_NE((*plan)->findTensor("x"), nullptr);
   EXPECT_EQ((*plan)->findTensor("x")->role, Role::Input);
   ASSERT_NE((*plan)->findProgram("train_step"), nullptr);
-  EXPECT_EQ((*plan)->findProgram("train_step")->commands.size(), 5u);
+  EXPECT_EQ((*plan)->findProgram("train_step")->commands.size(), 7u);
   EXPECT_EQ((*plan)->findTensor("nothing"), nullptr);
 }
 
@@ -97,11 +98,17 @@ TEST_P(BrokenPlanTest, IsAnError) {
 fb::LaunchT *launch(fb::PlanT &p) {
   return p.programs[0]->commands[0]->operation.AsLaunch();
 }
-fb::CollectiveT *gather(fb::PlanT &p) {
-  return p.programs[0]->commands[1]->operation.AsCollective();
+fb::CollectiveStartT *gather(fb::PlanT &p) {
+  return p.programs[0]->commands[1]->operation.AsCollectiveStart();
+}
+fb::CollectiveStartT *reduce(fb::PlanT &p) {
+  return p.programs[0]->commands[3]->operation.AsCollectiveStart();
+}
+fb::CollectiveWaitT *wait(fb::PlanT &p, int command) {
+  return p.programs[0]->commands[command]->operation.AsCollectiveWait();
 }
 fb::GemmT *gemm(fb::PlanT &p) {
-  return p.programs[0]->commands[3]->operation.AsGemm();
+  return p.programs[0]->commands[5]->operation.AsGemm();
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -133,6 +140,7 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { launch(p)->buffers = {99}; },
         +[](fb::PlanT &p) { launch(p)->extent = -1; },
         +[](fb::PlanT &p) { launch(p)->grain = 0; },
+        +[](fb::PlanT &p) { launch(p)->writes = 3; },
         +[](fb::PlanT &p) { gather(p)->axes = {3}; },
         +[](fb::PlanT &p) { gather(p)->items[0]->dim = 5; },
         +[](fb::PlanT &p) { gather(p)->items[0]->in = 55; },
@@ -151,6 +159,71 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { p.programs[0]->results[0]->buffer = 77; },
         +[](fb::PlanT &p) { p.programs[0]->results[1]->shape = {13}; }));
 
+/// What is wrong with collectives under way, and what the error says of it.
+struct Misuse {
+  const char *message;
+  Edit edit;
+};
+class MisusedCollectiveTest : public testing::TestWithParam<Misuse> {};
+
+TEST_P(MisusedCollectiveTest, IsAnError) {
+  absl::Status status = Plan::parse(makePlan(2, GetParam().edit)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_NE(status.message().find(GetParam().message), absl::string_view::npos)
+      << status;
+}
+
+/// Moves command `from` to where `to` is.
+void move(fb::PlanT &p, int from, int to) {
+  auto &commands = p.programs[0]->commands;
+  if (from < to)
+    std::rotate(commands.begin() + from, commands.begin() + from + 1,
+                commands.begin() + to + 1);
+  else
+    std::rotate(commands.begin() + to, commands.begin() + from,
+                commands.begin() + from + 1);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, MisusedCollectiveTest,
+    testing::Values(
+        Misuse{"command 2: waits for command 0, which starts no collective",
+               [](fb::PlanT &p) { wait(p, 2)->start = 0; }},
+        Misuse{"command 2: waits for command 99, which starts no collective",
+               [](fb::PlanT &p) { wait(p, 2)->start = 99; }},
+        Misuse{"command 4: waits for command 1, which has been waited for",
+               [](fb::PlanT &p) { wait(p, 4)->start = 1; }},
+        Misuse{"command 2: waits for command 3, which comes later",
+               [](fb::PlanT &p) { wait(p, 2)->start = 3; }},
+        Misuse{"command 3: starts a collective that is never waited for",
+               [](fb::PlanT &p) { p.programs[0]->commands.resize(4); }},
+        // The second collective reads what the first one writes.
+        Misuse{"command 2: touches what the collective of command 1 is writing",
+               [](fb::PlanT &p) {
+                 move(p, 2, 3);
+                 wait(p, 4)->start = 2;
+               }},
+        // The product reads the sum before the wait.
+        Misuse{"command 4: touches what the collective of command 3 is writing",
+               [](fb::PlanT &p) { move(p, 4, 5); }},
+        // The kernel writes its result into the operand of the gather.
+        Misuse{"command 1: writes what the collective of command 0 is reading",
+               [](fb::PlanT &p) {
+                 move(p, 0, 1);
+                 wait(p, 2)->start = 0;
+               }},
+        // A loop of the start alone, and one of the wait alone.
+        Misuse{"command 2: ends a loop in which command 2 starts a collective",
+               [](fb::PlanT &p) { test::addLoop(p, 1, /*runs=*/2); }},
+        Misuse{"command 3: waits in each run of a loop for command 1",
+               [](fb::PlanT &p) { test::addLoop(p, 2, /*runs=*/2); }},
+        Misuse{"command 3: the result of tensor 0 overlaps tensor 1",
+               [](fb::PlanT &p) {
+                 reduce(p)->items.push_back(
+                     std::make_unique<fb::CollectiveItemT>(
+                         *reduce(p)->items[0]));
+               }}));
+
 fb::LoopT *loop(fb::PlanT &p, size_t command) {
   return p.programs[0]->commands[command]->operation.AsLoop();
 }
@@ -161,8 +234,8 @@ Edit loopEdits[] = {
     +[](fb::PlanT &p) { loop(p, 0)->runs = int64_t(1) << 40; },
     +[](fb::PlanT &p) { loop(p, 0)->commands = 0; },
     // Longer than the program; with a loop inside.
-    +[](fb::PlanT &p) { loop(p, 5)->commands = 3; },
-    +[](fb::PlanT &p) { loop(p, 0)->commands = 6; },
+    +[](fb::PlanT &p) { loop(p, 7)->commands = 3; },
+    +[](fb::PlanT &p) { loop(p, 0)->commands = 8; },
     // Out of the arena in the last run, and with overflow.
     +[](fb::PlanT &p) {
       p.programs[0]->buffers.back()->stride = p.arena_bytes / 2;
@@ -172,12 +245,12 @@ Edit loopEdits[] = {
     +[](fb::PlanT &p) {
       std::vector<std::unique_ptr<fb::BufferT>> &buffers =
           p.programs[0]->buffers;
-      fb::GemmT *gemm = p.programs[0]->commands[6]->operation.AsGemm();
+      fb::GemmT *gemm = p.programs[0]->commands[8]->operation.AsGemm();
       buffers[gemm->a]->stride =
           buffers[gemm->c]->offset - buffers[gemm->a]->offset;
     },
     +[](fb::PlanT &p) {
-      p.programs[0]->commands[4]->operation.AsClear()->buffer = 99;
+      p.programs[0]->commands[6]->operation.AsClear()->buffer = 99;
     },
 };
 

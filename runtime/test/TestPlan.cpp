@@ -64,21 +64,31 @@ std::string test::withFingerprint(std::string bytes) {
   return bytes;
 }
 
+/// Puts a command before command `at`, which waits may speak of.
+static void insert(fb::ProgramT &program, size_t at,
+                   fb::OperationUnion operation) {
+  for (std::unique_ptr<fb::CommandT> &other : program.commands)
+    if (fb::CollectiveWaitT *wait = other->operation.AsCollectiveWait())
+      wait->start += wait->start >= at;
+  program.commands.insert(program.commands.begin() + at,
+                          command(std::move(operation)));
+}
+
+void test::addLoop(fb::PlanT &plan, size_t at, int64_t runs) {
+  fb::LoopT loop;
+  loop.runs = runs;
+  loop.commands = 1;
+  insert(*plan.programs[0], at, wrap(loop));
+}
+
 void test::addLoops(fb::PlanT &plan) {
   fb::ProgramT &program = *plan.programs[0];
-  auto insert = [&](size_t at, fb::OperationUnion operation) {
-    program.commands.insert(program.commands.begin() + at,
-                            command(std::move(operation)));
-  };
-  fb::GemmT *gemm = program.commands[3]->operation.AsGemm();
+  fb::GemmT *gemm = program.commands[5]->operation.AsGemm();
   gemm->accumulate = true;
   fb::ClearT clear;
   clear.buffer = gemm->c;
-  fb::LoopT loop;
-  loop.runs = 2;
-  loop.commands = 1;
-  insert(3, wrap(loop));
-  insert(3, wrap(clear));
+  addLoop(plan, 5, /*runs=*/2);
+  insert(program, 5, wrap(clear));
 
   fb::LaunchT *scale = program.commands[0]->operation.AsLaunch();
   scale->extent /= 3;
@@ -90,15 +100,14 @@ void test::addLoops(fb::PlanT &plan) {
     buffer = program.buffers.size();
     program.buffers.push_back(std::move(part));
   }
-  loop.runs = 3;
-  insert(0, wrap(loop));
+  addLoop(plan, 0, /*runs=*/3);
 }
 
 std::string test::makePlan(int devices,
                            const std::function<void(fb::PlanT &)> &edit) {
   fb::PlanT plan;
   Layout layout;
-  plan.version = 1;
+  plan.version = 2;
   plan.model = "test";
   plan.fingerprint = 1; // present, and made right below
   plan.batch_size = 12;
@@ -161,16 +170,20 @@ std::string test::makePlan(int devices,
   scale.kernel = 0;
   scale.buffers = {xBuffer, y};
   scale.extent = shard;
+  scale.writes = 1;
   program->commands.push_back(command(wrap(std::move(scale))));
   auto collective = [&](fb::CollectiveKind kind, uint32_t in, uint32_t out) {
-    fb::CollectiveT result;
+    fb::CollectiveStartT result;
     result.kind = kind;
     result.axes = {0};
     auto item = std::make_unique<fb::CollectiveItemT>();
     item->in = in;
     item->out = out;
     result.items.push_back(std::move(item));
+    fb::CollectiveWaitT wait;
+    wait.start = program->commands.size();
     program->commands.push_back(command(wrap(std::move(result))));
+    program->commands.push_back(command(wrap(std::move(wait))));
   };
   collective(fb::CollectiveKind::AllGather, y, all);
   collective(fb::CollectiveKind::AllReduce, all, g);
@@ -187,6 +200,7 @@ std::string test::makePlan(int devices,
   update.buffers = {h, wBuffer, loss};
   update.extent = 4;
   update.grain = 4;
+  update.writes = 2;
   program->commands.push_back(command(wrap(std::move(update))));
 
   auto result = [&](const char *name, uint32_t from, std::vector<int64_t> shape,

@@ -13,15 +13,19 @@ namespace shardc::rt::test {
 /// A plan over `devices` devices of one axis "d": x [12] sharded on d and a
 /// replicated parameter w [4], padded shards and all. A step computes
 /// y = 2x + coordinate, gathers y, reduces it over d into g [12], multiplies
-/// a [1,12] by [12,4] product into h, and updates w by a kernel. `edit` changes
-/// the plan's tables before it is written.
+/// a [1,12] by [12,4] product into h, and updates w by a kernel; the commands
+/// are a launch, a start and a wait for each of the two collectives, the
+/// product and a launch. `edit` changes the plan's tables before it is written.
 std::string makePlan(int devices,
                      const std::function<void(fb::PlanT &)> &edit = {});
 
 /// An edit for 1, 2 or 4 devices that makes two loops of the step: y comes in
 /// three parts, each with 100 times the run added (commands 0 and 1), and h is
-/// the sum of two equal products (4 to 6).
+/// the sum of two equal products (6 to 8).
 void addLoops(fb::PlanT &plan);
+
+/// Makes command `at` of the step a loop of `runs` runs.
+void addLoop(fb::PlanT &plan, size_t at, int64_t runs);
 
 /// `plan` with its fingerprint made right.
 std::string withFingerprint(std::string plan);

@@ -92,6 +92,10 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--microbatches", arguments.microbatches,
                  "Take a model's batch in so many parts, one after the other")
       ->check(CLI::PositiveNumber);
+  app.add_option("--bucket-bytes", arguments.bucketBytes,
+                 "Most bytes of collectives merged into one when a model is "
+                 "compiled; 0: no limit")
+      ->check(CLI::NonNegativeNumber);
   app.add_option("--steps", arguments.steps, "Stop after this many steps")
       ->check(CLI::PositiveNumber);
   app.add_option("--epochs", arguments.epochs, "Stop after this many epochs")

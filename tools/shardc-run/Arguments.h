@@ -26,6 +26,7 @@ struct Arguments {
   std::string evalData;
   int64_t batchSize = 0;
   int64_t microbatches = 0;
+  int64_t bucketBytes = -1; ///< Negative: not given.
   int64_t steps = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;

@@ -20,6 +20,9 @@ struct CompileRequest {
   std::string dumpDir;
   int64_t batchSize = 0;
   int64_t microbatches = 0;
+  /// Most bytes of collectives merged into one; 0: no limit, negative: the
+  /// default.
+  int64_t bucketBytes = -1;
   /// Compile for one device: the unpartitioned program.
   bool singleDevice = false;
   /// Compare the partitioned program with the global one.

@@ -88,8 +88,9 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
     CompileOutcome outcome = compileInput(
         {arguments.input, arguments.mesh, arguments.rules, arguments.target,
          arguments.machine, singleDevice ? "" : arguments.dumpDir,
-         arguments.batchSize, arguments.microbatches, singleDevice,
-         arguments.verifyPartition && !singleDevice, arguments.partition});
+         arguments.batchSize, arguments.microbatches, arguments.bucketBytes,
+         singleDevice, arguments.verifyPartition && !singleDevice,
+         arguments.partition});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -129,10 +130,10 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     "; compile the model again"));
     if (!arguments.target.empty() || !arguments.machine.empty() ||
         !arguments.dumpDir.empty() || !arguments.partition.empty() ||
-        arguments.verifyPartition)
+        arguments.verifyPartition || arguments.bucketBytes >= 0)
       return report(1, absl::StrCat("--target, --machine, --partition, "
-                                    "--shardc-dump-dir and --verify-partition "
-                                    "are for models; ",
+                                    "--bucket-bytes, --shardc-dump-dir and "
+                                    "--verify-partition are for models; ",
                                     arguments.input, " is compiled"));
     if (!arguments.rules.empty())
       return report(1, absl::StrCat("--rules cannot change ", arguments.input,

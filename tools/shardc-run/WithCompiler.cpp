@@ -18,6 +18,8 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
   options.microbatches = request.microbatches;
+  if (request.bucketBytes >= 0)
+    options.bucketBytes = request.bucketBytes;
   options.singleDevice = request.singleDevice;
   options.verifyPartition = request.verifyPartition;
   if (!request.partition.empty())

@@ -2,8 +2,9 @@
 //
 // Steps are the positions of a function's ops, a loop's own before those of its
 // body. What comes from outside of a loop is needed until its last step, and
-// what a loop sums up from its first. Snapshot of the function at construction;
-// thread-safe to read.
+// what a loop sums up from its first. A collective reads its operands and
+// writes its results from its start to its wait. Snapshot of the function at
+// construction; thread-safe to read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,16 +23,16 @@ public:
 
   /// Position of an op of the function or of a loop's body.
   int64_t getStep(mlir::Operation *op) const { return steps.lookup(op); }
-  /// The step that defines the value; -1 for arguments of the function.
+  /// The step that begins to write the value; -1 for arguments of the function.
   int64_t getFirst(mlir::Value value) const;
   /// The last step that uses it; the defining one if there is none.
   int64_t getLast(mlir::Value value) const;
+  /// The last step at which `op` reads what it uses: its own, that of a loop's
+  /// last op, or the wait for a collective that it starts.
+  int64_t getEnd(mlir::Operation *op) const;
   int64_t getNumSteps() const { return steps.size(); }
 
 private:
-  /// The last step of an op: of a loop that of its last op.
-  int64_t getEnd(mlir::Operation *op) const;
-
   llvm::DenseMap<mlir::Operation *, int64_t> steps;
 };
 

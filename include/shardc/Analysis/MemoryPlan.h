@@ -2,14 +2,16 @@
 //
 // Packs buffers that live over ranges of steps into one arena, without IR. The
 // method is greedy by size with best fit (Pisarchyk and Lee, arXiv 2001.03288).
-// Deterministic: the result depends on sizes, ranges and their order alone.
-// A value class; not thread-safe.
+// Buffers that must lie side by side are placed as one body, each keeping its
+// own life. Deterministic: the result depends on sizes, ranges and their order
+// alone. A value class; not thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_ANALYSIS_MEMORYPLAN_H
 #define SHARDC_ANALYSIS_MEMORYPLAN_H
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/ADT/SmallVector.h"
 #include <cstdint>
 
@@ -33,6 +35,10 @@ public:
   /// number.
   unsigned addBuffer(int64_t bytes, int64_t first, int64_t last);
 
+  /// Makes every buffer of `run` start where the one before it ends, up to the
+  /// alignment. A buffer is in one run at most.
+  void addRun(llvm::ArrayRef<unsigned> run);
+
   /// Decides all offsets.
   void place();
 
@@ -48,9 +54,16 @@ private:
     int64_t bytes;
     int64_t first, last;
     int64_t offset = 0;
+    bool isInRun = false;
   };
+  using Run = llvm::SmallVector<unsigned, 1>;
+
+  int64_t getBytes(const Run &run) const;
+  int64_t findOffset(const Run &run, llvm::ArrayRef<unsigned> placed) const;
+
   int64_t base, end;
   llvm::SmallVector<Buffer> buffers;
+  llvm::SmallVector<Run> runs;
 };
 
 } // namespace shardc

@@ -42,6 +42,15 @@ struct MemoryBuffer {
   std::string source;
 };
 
+/// Where the tensors of one collective lie. One region: it moves as one piece.
+struct MemoryBucket {
+  /// Number of the collective among those of the program, in order.
+  unsigned collective;
+  unsigned tensors;
+  /// Regions in which operands and results lie, padding of the alignment aside.
+  unsigned operandRegions, resultRegions;
+};
+
 /// The memory of one device at the point of the step where most is in use.
 class MemoryReport {
 public:
@@ -55,17 +64,21 @@ public:
   int64_t getBytes(MemoryKind kind) const { return bytes[size_t(kind)]; }
   /// The largest buffers alive at the peak, largest first, at most ten.
   llvm::ArrayRef<MemoryBuffer> getLargest() const { return largest; }
+  /// The collectives of several tensors, in order.
+  llvm::ArrayRef<MemoryBucket> getBuckets() const { return buckets; }
 
   /// A table for people.
   void print(llvm::raw_ostream &os) const;
   /// {peak_bytes_per_device, parameters, ..., largest: [{name, bytes, kind,
-  /// source}]}.
+  /// source}], buckets: [{collective, tensors, operand_regions,
+  /// result_regions}]}.
   llvm::json::Object toJson() const;
 
 private:
   int64_t arenaBytes = 0;
   std::array<int64_t, numMemoryKinds> bytes{};
   std::vector<MemoryBuffer> largest;
+  std::vector<MemoryBucket> buckets;
 };
 
 /// "file:line:col" of a location, looking through names and fusions; empty if

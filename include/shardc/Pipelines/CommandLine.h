@@ -36,7 +36,7 @@ private:
   llvm::cl::opt<std::string> target;
   llvm::cl::opt<std::string> machine;
   llvm::cl::opt<std::string> dumpDir;
-  llvm::cl::opt<int64_t> batchSize, microbatches;
+  llvm::cl::opt<int64_t> batchSize, microbatches, bucketBytes;
   llvm::cl::opt<std::string> partition;
   llvm::cl::opt<bool> verifyPartition;
 };

@@ -38,6 +38,10 @@ struct CompileOptions {
   std::string partition = "follow";
   /// Parts in which a step takes the batch; 0 keeps the module's number.
   int64_t microbatches = 0;
+  /// Most bytes that one collective is made to move by putting several into it,
+  /// as the communication report counts them; 0: no limit. The default takes
+  /// long enough on any link that latency does not matter beside it.
+  int64_t bucketBytes = int64_t(64) << 20;
   /// Sets every mesh axis and the number of microbatches to 1: the
   /// unpartitioned program.
   bool singleDevice = false;

@@ -42,15 +42,16 @@ static llvm::Error checkModule(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     for (Block *block : getBlocks(function))
       for (Operation &op : *block) {
-        bool isKnown = isa<KernelOp, GemmOp, AccumulateOp>(op) ||
-                       getCollectiveCost(&op) ||
+        bool isKnown = isa<KernelOp, GemmOp, AccumulateOp, CollectiveStartOp,
+                           CollectiveWaitOp>(op) ||
                        op.hasTrait<OpTrait::IsTerminator>();
         if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr("shardc.symbol")))
           problem = op.getName().getStringRef().str();
       }
   if (!problem.empty())
     return llvm::createStringError(
-        "'" + problem + "' in the program has no command: run codegen first");
+        "'" + problem +
+        "' in the program has no command: run the phases up to codegen first");
   return llvm::Error::success();
 }
 
@@ -76,7 +77,13 @@ writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
     largest.push_back(fb::CreateLargestBufferDirect(
         plan.builder, buffer.name.c_str(), buffer.bytes,
         fb::MemoryKind(buffer.kind), buffer.source.c_str()));
-  return fb::CreateMemoryReportDirect(plan.builder, &entries, &largest);
+  std::vector<flatbuffers::Offset<fb::Bucket>> buckets;
+  for (const MemoryBucket &bucket : report.getBuckets())
+    buckets.push_back(fb::CreateBucket(plan.builder, bucket.collective,
+                                       bucket.tensors, bucket.operandRegions,
+                                       bucket.resultRegions));
+  return fb::CreateMemoryReportDirect(plan.builder, &entries, &largest,
+                                      &buckets);
 }
 
 /// The global leading dimension of the first input or label.

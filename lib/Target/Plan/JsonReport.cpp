@@ -77,6 +77,15 @@ static json::Object getMemory(const fb::Plan &plan) {
                          {"source", getText(buffer->source())}});
   }
   memory["largest"] = std::move(largest);
+  json::Array buckets;
+  if (plan.memory() && plan.memory()->buckets())
+    for (const fb::Bucket *bucket : *plan.memory()->buckets())
+      buckets.push_back(
+          json::Object{{"collective", bucket->collective()},
+                       {"tensors", bucket->tensors()},
+                       {"operand_regions", bucket->operand_regions()},
+                       {"result_regions", bucket->result_regions()}});
+  memory["buckets"] = std::move(buckets);
   return memory;
 }
 

@@ -35,6 +35,8 @@ private:
   std::vector<flatbuffers::Offset<fb::Command>> commands;
   std::vector<flatbuffers::Offset<fb::CollectiveReport>> reports;
   std::vector<flatbuffers::Offset<fb::Result>> results;
+  /// Of the collectives under way, by what started them.
+  llvm::DenseMap<Operation *, uint32_t> startCommands;
   uint64_t wireBytes = 0, flops = 0;
 
   void addBuffer(Value value, int64_t offset, int64_t stride = 0);
@@ -43,7 +45,8 @@ private:
   void addLoop(AccumulateOp loop);
   void addKernel(KernelOp kernel);
   void addGemm(GemmOp gemm);
-  void addCollective(Operation *op);
+  void addStart(CollectiveStartOp start);
+  void addWait(CollectiveWaitOp wait);
   void addResults();
   void countFlops();
 
@@ -73,6 +76,8 @@ void ProgramWriter::addBuffer(Value value, int64_t offset, int64_t stride) {
 
 void ProgramWriter::addBuffers(Block &block) {
   for (Operation &op : block) {
+    if (isa<CollectiveStartOp>(op))
+      continue;
     auto places = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
     for (OpResult result : op.getResults())
       addBuffer(result, places[result.getResultNumber()]);
@@ -98,20 +103,24 @@ void ProgramWriter::addCommands(Block &block) {
         .Case<KernelOp>([&](KernelOp kernel) { addKernel(kernel); })
         .Case<GemmOp>([&](GemmOp gemm) { addGemm(gemm); })
         .Case<AccumulateOp>([&](AccumulateOp loop) { addLoop(loop); })
-        .Default([&](Operation *collective) { addCollective(collective); });
+        .Case<CollectiveStartOp>(
+            [&](CollectiveStartOp start) { addStart(start); })
+        .Case<CollectiveWaitOp>([&](CollectiveWaitOp wait) { addWait(wait); });
 }
 
 void ProgramWriter::addLoop(AccumulateOp loop) {
   for (Value result : loop.getResults())
     addCommand(loop, fb::Operation::Clear,
                fb::CreateClear(builder, numbers.lookup(result)));
+  // Made last, when the size is known, it stands before its body.
   size_t position = commands.size();
+  commands.emplace_back();
   addCommands(loop.getBody().front());
-  uint32_t size = commands.size() - position;
+  uint32_t size = commands.size() - position - 1;
   addCommand(loop, fb::Operation::Loop,
              fb::CreateLoop(builder, loop.getCount(), size));
-  // Made last, when the size is known, it stands before its body.
-  std::rotate(commands.begin() + position, commands.end() - 1, commands.end());
+  commands[position] = commands.back();
+  commands.pop_back();
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {
@@ -126,7 +135,8 @@ void ProgramWriter::addKernel(KernelOp kernel) {
     used.push_back(numbers.lookup(result));
   addCommand(kernel, fb::Operation::Launch,
              fb::CreateLaunchDirect(builder, it->second, &used,
-                                    extent ? extent.getInt() : 1));
+                                    extent ? extent.getInt() : 1, /*grain=*/1,
+                                    kernel.getNumResults()));
 }
 
 void ProgramWriter::addGemm(GemmOp gemm) {
@@ -152,7 +162,9 @@ void ProgramWriter::addGemm(GemmOp gemm) {
                                            : fb::Activation::None));
 }
 
-void ProgramWriter::addCollective(Operation *op) {
+void ProgramWriter::addStart(CollectiveStartOp start) {
+  Operation *op = start.getCollective();
+  CollectiveWaitOp wait = start.getWait();
   auto axes = op->getAttrOfType<ArrayAttr>("axes");
   ArrayRef<int64_t> dims;
   auto reduction = fb::Reduction::Sum;
@@ -176,20 +188,22 @@ void ProgramWriter::addCollective(Operation *op) {
   CollectiveCost cost = *getCollectiveCost(op);
   auto kind = fb::CollectiveKind(cost.kind);
   std::vector<flatbuffers::Offset<fb::CollectiveItem>> items;
-  for (OpOperand &operand : op->getOpOperands()) {
+  for (OpOperand &operand : start->getOpOperands()) {
     unsigned position = operand.getOperandNumber();
     int64_t dim = position < dims.size() ? dims[position] : concatDim;
     items.push_back(fb::CreateCollectiveItem(
         builder, numbers.lookup(operand.get()),
-        numbers.lookup(op->getResult(position)), dim, splitDim));
+        numbers.lookup(wait->getResult(position)), dim, splitDim));
   }
   auto indices = getAxisIndices(plan, axes);
   auto indicesOffset = builder.CreateVector(indices);
   auto targetsOffset = builder.CreateVector(targetAxes);
   auto itemsOffset = builder.CreateVector(items);
-  addCommand(op, fb::Operation::Collective,
-             fb::CreateCollective(builder, kind, reduction, indicesOffset,
-                                  targetsOffset, itemsOffset, reports.size()));
+  startCommands[start] = commands.size();
+  addCommand(start, fb::Operation::CollectiveStart,
+             fb::CreateCollectiveStart(builder, kind, reduction, indicesOffset,
+                                       targetsOffset, itemsOffset,
+                                       reports.size()));
   std::vector<flatbuffers::Offset<flatbuffers::String>> names;
   for (Attribute axis : axes)
     names.push_back(
@@ -209,6 +223,12 @@ void ProgramWriter::addCollective(Operation *op) {
       getPart(op), source.c_str(), cause.c_str(),
       runs * getCollectiveSeconds(plan.machine, op), runs));
   wireBytes += runs * cost.wireBytes;
+}
+
+void ProgramWriter::addWait(CollectiveWaitOp wait) {
+  addCommand(
+      wait, fb::Operation::CollectiveWait,
+      fb::CreateCollectiveWait(builder, startCommands.lookup(wait.getStart())));
 }
 
 void ProgramWriter::addResults() {

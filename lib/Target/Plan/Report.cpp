@@ -11,6 +11,13 @@ using namespace llvm;
 using namespace shardc;
 namespace fb = shardc::rt::fb;
 
+static std::string getAxesText(const fb::CollectiveReport &line) {
+  std::string axes;
+  for (const flatbuffers::String *axis : *line.axes())
+    axes += (axes.empty() ? "" : ",") + axis->str();
+  return axes;
+}
+
 static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                raw_ostream &os) {
   os << "Communication of " << program.name()->str()
@@ -20,15 +27,12 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                                  "source", "cause"}};
   if (program.collectives())
     for (const fb::CollectiveReport *line : *program.collectives()) {
-      std::string axes;
-      for (const flatbuffers::String *axis : *line->axes())
-        axes += (axes.empty() ? "" : ",") + axis->str();
       std::string cause = line->cause() ? line->cause()->str() : "";
       if (line->runs() > 1)
         cause +=
             " (in each of " + std::to_string(line->runs()) + " microbatches)";
       rows.push_back(
-          {getName(line->kind()).str(), axes,
+          {getName(line->kind()).str(), getAxesText(*line),
            std::to_string(line->group_size()), std::to_string(line->bytes()),
            std::to_string(line->wire_bytes()),
            getMicrosecondsText(line->seconds()), getName(line->part()).str(),
@@ -75,6 +79,31 @@ static void printMemory(const fb::Plan &plan, raw_ostream &os) {
                       buffer->source() ? buffer->source()->str() : ""});
     os << getTableText(rows, {1});
   }
+}
+
+/// Whether the tensors of each bucket are one region.
+static void printBuckets(const fb::Plan &plan, raw_ostream &os) {
+  const fb::Program *step = findProgram(plan, "train_step");
+  if (!step || !step->collectives() || !plan.memory() ||
+      !plan.memory()->buckets() || plan.memory()->buckets()->size() == 0)
+    return;
+  auto getText = [](uint32_t regions) {
+    return regions == 1 ? std::string("one region")
+                        : std::to_string(regions) + " regions";
+  };
+  std::vector<std::vector<std::string>> rows = {
+      {"buckets", "tensors", "bytes", "operands in", "results in"}};
+  for (const fb::Bucket *bucket : *plan.memory()->buckets()) {
+    if (bucket->collective() >= step->collectives()->size())
+      continue;
+    const auto *line = step->collectives()->Get(bucket->collective());
+    rows.push_back({getName(line->kind()).str() + " " + getAxesText(*line),
+                    std::to_string(bucket->tensors()),
+                    std::to_string(line->bytes()),
+                    getText(bucket->operand_regions()),
+                    getText(bucket->result_regions())});
+  }
+  os << getTableText(rows, {1, 2});
 }
 
 static void printShardings(const fb::Plan &plan, raw_ostream &os) {
@@ -125,6 +154,7 @@ Error shardc::printReports(StringRef bytes, ReportKinds kinds,
   if (kinds.memory) {
     os << separator;
     printMemory(**plan, os);
+    printBuckets(**plan, os);
     separator = "\n";
   }
   if (kinds.shardings) {

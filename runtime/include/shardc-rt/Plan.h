@@ -78,6 +78,7 @@ struct LaunchCommand {
   std::vector<uint32_t> buffers;
   int64_t extent;
   int64_t grain;
+  uint32_t writes; ///< The last so many of `buffers` are written.
 };
 
 struct GemmCommand {
@@ -94,13 +95,20 @@ struct CollectiveItem {
   int32_t splitDim;
 };
 
-struct CollectiveCommand {
+/// Begins a collective: until its wait nothing writes what it reads or touches
+/// what it writes.
+struct CollectiveStartCommand {
   CollectiveKind kind;
   Reduction reduction;
   std::vector<int> axes;
   std::vector<int> targetAxes;
   std::vector<CollectiveItem> items;
   uint32_t report;
+};
+
+/// Ends the collective that command `start` began; every start has one wait.
+struct CollectiveWaitCommand {
+  uint32_t start;
 };
 
 struct CopyCommand {
@@ -118,8 +126,8 @@ struct LoopCommand {
 };
 
 struct Command {
-  std::variant<LaunchCommand, GemmCommand, CollectiveCommand, CopyCommand,
-               ClearCommand, LoopCommand>
+  std::variant<LaunchCommand, GemmCommand, CollectiveStartCommand,
+               CollectiveWaitCommand, CopyCommand, ClearCommand, LoopCommand>
       operation;
   Part part;
   std::string source; ///< "file:line:col" in the model.
@@ -206,7 +214,7 @@ public:
 };
 
 /// The format version that this runtime reads.
-inline constexpr uint32_t planVersion = 1;
+inline constexpr uint32_t planVersion = 2;
 
 } // namespace shardc::rt
 

@@ -24,7 +24,8 @@ int64_t PreparedProgram::Step::numTiles() const {
   case Kind::Copy:
   case Kind::Clear:
     return 1;
-  case Kind::Collective:
+  case Kind::Start:
+  case Kind::Wait:
   case Kind::Loop:
     return 0;
   }
@@ -52,8 +53,9 @@ void PreparedProgram::bind(Step &step,
     step.strides.clear();
 }
 
-CollectiveSpec PreparedProgram::bindCollective(const CollectiveCommand &command,
-                                               int64_t run) const {
+CollectiveSpec
+PreparedProgram::bindCollective(const CollectiveStartCommand &command,
+                                int64_t run) const {
   CollectiveSpec spec;
   spec.kind = command.kind;
   spec.reduction = command.reduction;
@@ -74,28 +76,37 @@ CollectiveSpec PreparedProgram::bindCollective(const CollectiveCommand &command,
   return spec;
 }
 
-absl::Status PreparedProgram::addCollective(const CollectiveCommand &command,
-                                            int64_t runs,
-                                            Collectives &collectives,
-                                            Step &step) const {
+absl::Status PreparedProgram::addStart(uint32_t number, int64_t runs,
+                                       Collectives &backend) {
+  auto &command =
+      std::get<CollectiveStartCommand>(program->commands[number].operation);
   bool moves = false;
   for (const CollectiveItem &item : command.items)
     moves |= program->buffers[item.in].stride > 0 ||
              program->buffers[item.out].stride > 0;
+  PreparedCollectives &ofRuns = collectives[number];
   for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
     CollectiveSpec spec = bindCollective(command, run);
-    step.wireBytes = wireBytes(devices.plan.mesh, spec);
+    joinNeighbours(spec, devices.plan.alignment);
     absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
-        collectives.prepare(devices.plan.mesh, std::move(spec));
+        backend.prepare(devices.plan.mesh, std::move(spec));
     if (!prepared.ok())
       return prepared.status();
-    step.collectives.push_back(*std::move(prepared));
+    ofRuns.push_back(*std::move(prepared));
+  }
+  if (ofRuns[0]->startsEarly()) {
+    Step &step = steps.emplace_back();
+    step.kind = Step::Kind::Start;
+    step.collectives = &ofRuns;
   }
   return absl::OkStatus();
 }
 
-absl::Status PreparedProgram::addStep(const Command &command, int64_t runs,
-                                      Collectives &collectives) {
+absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
+                                      Collectives &backend) {
+  const Command &command = program->commands[number];
+  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    return addStart(number, runs, backend);
   Step step;
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
     step.kind = Step::Kind::Launch;
@@ -131,14 +142,16 @@ absl::Status PreparedProgram::addStep(const Command &command, int64_t runs,
   } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
     step.kind = Step::Kind::Loop;
     step.runs = loop->runs;
-    step.length = loop->commands;
   } else {
-    step.kind = Step::Kind::Collective;
-    if (absl::Status status =
-            addCollective(std::get<CollectiveCommand>(command.operation), runs,
-                          collectives, step);
-        !status.ok())
-      return status;
+    // A sound plan waits once for what it started (checkCollectives).
+    uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
+    step.kind = Step::Kind::Wait;
+    step.collectives = &collectives[start];
+    step.wireBytes =
+        wireBytes(devices.plan.mesh,
+                  bindCollective(std::get<CollectiveStartCommand>(
+                                     program->commands[start].operation),
+                                 /*run=*/0));
   }
   steps.push_back(std::move(step));
   return absl::OkStatus();
@@ -153,21 +166,22 @@ PreparedProgram::prepare(const DeviceSet &devices, const ProgramSpec &spec,
   int64_t count = devices.size();
   prepared->byDevice =
       count >= workers && (count % workers == 0 || count >= 4 * workers);
-  int64_t runs = 1;
-  size_t bodyEnd = 0;
+  // The step of the loop that the next command is in, and the commands left.
+  size_t loop = 0;
+  uint32_t left = 0;
   for (size_t i = 0; i < spec.commands.size(); ++i) {
-    if (i >= bodyEnd)
-      runs = 1;
-    if (absl::Status status =
-            prepared->addStep(spec.commands[i], runs, collectives);
+    std::vector<Step> &steps = prepared->steps;
+    int64_t runs = left > 0 ? steps[loop].runs : 1;
+    if (absl::Status status = prepared->addStep(i, runs, collectives);
         !status.ok())
       return absl::Status(status.code(),
                           absl::StrCat("program \"", spec.name, "\", command ",
                                        i, ": ", status.message()));
-    if (const Step &step = prepared->steps.back();
-        step.kind == Step::Kind::Loop) {
-      runs = step.runs;
-      bodyEnd = i + 1 + step.length;
+    if (auto *command = std::get_if<LoopCommand>(&spec.commands[i].operation)) {
+      loop = steps.size() - 1;
+      left = command->commands;
+    } else if (left > 0 && --left == 0) {
+      steps[loop].length = steps.size() - loop - 1;
     }
   }
   return prepared;
@@ -216,7 +230,8 @@ void PreparedProgram::runTile(const Step &step, int64_t device, int64_t run,
   case Step::Kind::Clear:
     std::memset(table[0], 0, step.bytes);
     break;
-  case Step::Kind::Collective:
+  case Step::Kind::Start:
+  case Step::Kind::Wait:
   case Step::Kind::Loop:
     break;
   }
@@ -227,10 +242,8 @@ void PreparedProgram::runWhole(const Step &step, int64_t device, int64_t run) {
     runTile(step, device, run, tile);
 }
 
-void PreparedProgram::runCollective(const Step &step, int64_t run, int worker,
-                                    int workers) {
-  PreparedCollective &collective =
-      *step.collectives[step.collectives.size() == 1 ? 0 : run];
+void PreparedProgram::runTasks(PreparedCollective &collective, int worker,
+                               int workers) {
   int64_t tasks = collective.numTasks();
   int64_t begin = tasks * worker / workers;
   int64_t end = tasks * (worker + 1) / workers;
@@ -257,11 +270,21 @@ void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
       index = end;
       continue;
     }
-    if (step.kind == Step::Kind::Collective) {
+    if (!step.isLocal()) {
+      PreparedCollective &collective =
+          *(*step.collectives)[step.collectives->size() == 1 ? 0 : range.run];
       if (byDevice)
         pool.barrier();
+      if (step.kind == Step::Kind::Start) {
+        if (worker == 0)
+          note(collective.start());
+        if (!byDevice)
+          pool.barrier();
+        ++index;
+        continue;
+      }
       Clock::time_point start = Clock::now();
-      runCollective(step, range.run, worker, workers);
+      runTasks(collective, worker, workers);
       pool.barrier();
       if (worker == 0) {
         counters.wireBytes += step.wireBytes;

@@ -17,6 +17,7 @@
 
 #include "absl/status/statusor.h"
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <vector>
@@ -39,6 +40,8 @@ struct DeviceSet {
 
 class PreparedProgram {
 public:
+  /// A collective is run at its wait, and begun at its start where the backend
+  /// can (`PreparedCollective::startsEarly`).
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(const DeviceSet &devices, const ProgramSpec &spec,
           Collectives &collectives, int workers);
@@ -58,8 +61,11 @@ public:
   absl::Status takeError();
 
 private:
+  /// One for all runs of a loop, or one for each where operands move.
+  using PreparedCollectives = std::vector<std::unique_ptr<PreparedCollective>>;
+
   struct Step {
-    enum class Kind { Launch, Gemm, Copy, Clear, Collective, Loop } kind;
+    enum class Kind { Launch, Gemm, Copy, Clear, Start, Wait, Loop } kind;
     /// Buffer addresses: `operands` per device.
     std::vector<void *> table;
     int64_t operands = 0;
@@ -71,8 +77,7 @@ private:
     std::unique_ptr<PreparedGemm> gemm;
     bool hasBias = false;
     uint64_t bytes = 0;
-    /// One for all runs, or one for each where operands move.
-    std::vector<std::unique_ptr<PreparedCollective>> collectives;
+    PreparedCollectives *collectives = nullptr;
     uint64_t wireBytes = 0;
     /// Of a loop, whose body is the next `length` steps.
     int64_t runs = 1;
@@ -80,7 +85,7 @@ private:
 
     /// Whether it concerns one device at a time.
     bool isLocal() const {
-      return kind != Kind::Collective && kind != Kind::Loop;
+      return kind != Kind::Start && kind != Kind::Wait && kind != Kind::Loop;
     }
     int64_t numTiles() const;
   };
@@ -94,11 +99,9 @@ private:
   PreparedProgram(const DeviceSet &devices, const ProgramSpec &program)
       : devices(devices), program(&program) {}
 
-  absl::Status addStep(const Command &command, int64_t runs,
-                       Collectives &collectives);
-  absl::Status addCollective(const CollectiveCommand &command, int64_t runs,
-                             Collectives &collectives, Step &step) const;
-  CollectiveSpec bindCollective(const CollectiveCommand &command,
+  absl::Status addStep(uint32_t number, int64_t runs, Collectives &backend);
+  absl::Status addStart(uint32_t number, int64_t runs, Collectives &backend);
+  CollectiveSpec bindCollective(const CollectiveStartCommand &command,
                                 int64_t run) const;
   void *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
   void bind(Step &step, const std::vector<uint32_t> &buffers) const;
@@ -108,12 +111,14 @@ private:
                  void *const *table, int64_t begin, int64_t end);
   void runTile(const Step &step, int64_t device, int64_t run, int64_t tile);
   void runWhole(const Step &step, int64_t device, int64_t run);
-  void runCollective(const Step &step, int64_t run, int worker, int workers);
+  void runTasks(PreparedCollective &collective, int worker, int workers);
   void note(const absl::Status &status);
 
   const DeviceSet &devices;
   const ProgramSpec *program;
   std::vector<Step> steps;
+  /// By the number of the command that starts them.
+  std::map<uint32_t, PreparedCollectives> collectives;
   /// Whether workers take whole devices between collectives, or else share the
   /// tiles of every step.
   bool byDevice = true;

@@ -58,11 +58,11 @@ private:
 
   absl::Status readLaunch(const fb::Launch &file, LaunchCommand &launch) const;
   absl::Status readGemm(const fb::Gemm &file, GemmCommand &gemm) const;
-  absl::Status readCollective(const fb::Collective &file,
-                              CollectiveCommand &collective) const;
+  absl::Status readCollective(const fb::CollectiveStart &file,
+                              CollectiveStartCommand &collective) const;
   absl::Status readAxes(const flatbuffers::Vector<uint16_t> *file,
                         std::vector<int> &axes) const;
-  absl::Status checkItem(const CollectiveCommand &collective,
+  absl::Status checkItem(const CollectiveStartCommand &collective,
                          const CollectiveItem &item) const;
   absl::Status readCopy(const fb::Copy &file, CopyCommand &copy) const;
   absl::Status readClear(const fb::Clear &file, ClearCommand &clear) const;
@@ -85,6 +85,7 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
   launch.kernel = file.kernel();
   launch.extent = file.extent();
   launch.grain = file.grain();
+  launch.writes = file.writes();
   if (launch.kernel >= plan.kernels.size())
     return bad("kernel ", launch.kernel, " of ", plan.kernels.size());
   if (launch.extent < 0 || launch.grain < 1)
@@ -94,6 +95,9 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
       return s;
     launch.buffers.push_back(buffer);
   }
+  if (launch.writes > launch.buffers.size())
+    return bad("writes ", launch.writes, " of ", launch.buffers.size(),
+               " buffers");
   return absl::OkStatus();
 }
 
@@ -162,7 +166,7 @@ absl::Status CommandReader::readAxes(const flatbuffers::Vector<uint16_t> *file,
   return absl::OkStatus();
 }
 
-absl::Status CommandReader::checkItem(const CollectiveCommand &collective,
+absl::Status CommandReader::checkItem(const CollectiveStartCommand &collective,
                                       const CollectiveItem &item) const {
   for (uint32_t buffer : {item.in, item.out})
     if (absl::Status s = checkBuffer(buffer); !s.ok())
@@ -213,8 +217,8 @@ absl::Status CommandReader::checkItem(const CollectiveCommand &collective,
 }
 
 absl::Status
-CommandReader::readCollective(const fb::Collective &file,
-                              CollectiveCommand &collective) const {
+CommandReader::readCollective(const fb::CollectiveStart &file,
+                              CollectiveStartCommand &collective) const {
   if (file.kind() > fb::CollectiveKind::MAX ||
       file.kind() < fb::CollectiveKind::MIN ||
       file.reduction() > fb::Reduction::MAX ||
@@ -289,9 +293,12 @@ absl::Status CommandReader::read(const fb::Command &file) {
     status = readLaunch(*launch, command.operation.emplace<LaunchCommand>());
   else if (const fb::Gemm *gemm = file.operation_as_Gemm())
     status = readGemm(*gemm, command.operation.emplace<GemmCommand>());
-  else if (const fb::Collective *collective = file.operation_as_Collective())
-    status = readCollective(*collective,
-                            command.operation.emplace<CollectiveCommand>());
+  else if (const fb::CollectiveStart *start =
+               file.operation_as_CollectiveStart())
+    status = readCollective(
+        *start, command.operation.emplace<CollectiveStartCommand>());
+  else if (const fb::CollectiveWait *wait = file.operation_as_CollectiveWait())
+    command.operation = CollectiveWaitCommand{wait->start()};
   else if (const fb::Copy *copy = file.operation_as_Copy())
     status = readCopy(*copy, command.operation.emplace<CopyCommand>());
   else if (const fb::Clear *clear = file.operation_as_Clear())
@@ -318,5 +325,7 @@ absl::Status shardc::rt::readCommands(const fb::Program &file, const Plan &plan,
   for (const fb::Command *command : *file.commands())
     if (absl::Status s = reader.read(*command); !s.ok())
       return s;
-  return reader.finish();
+  if (absl::Status s = reader.finish(); !s.ok())
+    return s;
+  return checkCollectives(program);
 }

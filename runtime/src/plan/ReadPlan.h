@@ -20,6 +20,11 @@ absl::Status readPlan(const fb::Plan &file, Plan &plan);
 absl::Status readCommands(const fb::Program &file, const Plan &plan,
                           ProgramSpec &program);
 
+/// Checks that every collective of `program` is started once and then waited
+/// for once, and that in between no command writes what it reads or touches
+/// what it writes.
+absl::Status checkCollectives(const ProgramSpec &program);
+
 } // namespace shardc::rt
 
 #endif // SHARDC_RT_SRC_PLAN_READPLAN_H

@@ -601,3 +601,81 @@ func.func @random_uniform_c3(%step: tensor<i32>) {
   %0 = shardc.random_uniform %step stream = 3 microbatch = [4] : tensor<i32> -> tensor<4x8xf32>
   return
 }
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// collective_start C1
+func.func @collective_start_c1(%x: tensor<4xf32>) {
+  // expected-error @+1 {{body's arguments must have the types of the operands}}
+  %h = shardc.collective_start(%x) : tensor<4xf32> {
+  ^bb0(%a: tensor<5xf32>):
+    %0 = shardc.all_reduce sum %a over @mesh["data"] : (tensor<5xf32>) -> tensor<5xf32>
+    shardc.yield %0 : tensor<5xf32>
+  }
+  %1 = shardc.collective_wait %h : tensor<5xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// collective_start C2
+func.func @collective_start_c2(%x: tensor<4xf32>, %y: tensor<4xf32>) {
+  // expected-error @+1 {{body must be one collective on all its arguments and a yield of all its results}}
+  %h = shardc.collective_start(%x, %y) : tensor<4xf32>, tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
+    %0 = shardc.all_reduce sum %a over @mesh["data"] : (tensor<4xf32>) -> tensor<4xf32>
+    shardc.yield %0 : tensor<4xf32>
+  }
+  %1 = shardc.collective_wait %h : tensor<4xf32>
+  return
+}
+
+// -----
+// collective_start C2, of something else
+func.func @collective_start_c2_other(%x: tensor<4xf32>) {
+  // expected-error @+1 {{body must be one collective}}
+  %h = shardc.collective_start(%x) : tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %0 = shardc.exp %a : tensor<4xf32>
+    shardc.yield %0 : tensor<4xf32>
+  }
+  %1 = shardc.collective_wait %h : tensor<4xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// collective_start C3
+func.func @collective_start_c3(%x: tensor<4xf32>) {
+  // expected-error @+1 {{needs one shardc.collective_wait for its handle}}
+  %h = shardc.collective_start(%x) : tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %0 = shardc.all_reduce sum %a over @mesh["data"] : (tensor<4xf32>) -> tensor<4xf32>
+    shardc.yield %0 : tensor<4xf32>
+  }
+  %1 = shardc.collective_wait %h : tensor<4xf32>
+  %2 = shardc.collective_wait %h : tensor<4xf32>
+  return
+}
+
+// -----
+// collective_wait C1
+func.func @collective_wait_c1(%h: !shardc.handle) {
+  // expected-error @+1 {{needs the handle of a shardc.collective_start}}
+  %0 = shardc.collective_wait %h : tensor<4xf32>
+  return
+}
+
+// -----
+shardc.mesh @mesh <["data" = 4]>
+// collective_wait C2
+func.func @collective_wait_c2(%x: tensor<4xf32>) {
+  %h = shardc.collective_start(%x) : tensor<4xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %0 = shardc.all_reduce sum %a over @mesh["data"] : (tensor<4xf32>) -> tensor<4xf32>
+    shardc.yield %0 : tensor<4xf32>
+  }
+  // expected-error @+1 {{results must have the types of what was started, got ('tensor<5xf32>') for ('tensor<4xf32>')}}
+  %1 = shardc.collective_wait %h : tensor<5xf32>
+  return
+}

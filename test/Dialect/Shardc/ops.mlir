@@ -192,6 +192,23 @@ module attributes {
     return
   }
 
+  // CHECK-LABEL: func @under_way
+  func.func @under_way(%x: tensor<16x64xf32>, %b: tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>) {
+    // CHECK: %[[H:.*]] = shardc.collective_start(%{{.*}}, %{{.*}}) : tensor<16x64xf32>, tensor<64xf32> {
+    // CHECK: ^bb0(%[[A:.*]]: tensor<16x64xf32>, %[[B:.*]]: tensor<64xf32>):
+    // CHECK: %[[R:.*]]:2 = shardc.all_reduce sum %[[A]], %[[B]] over @mesh["data"]
+    // CHECK: shardc.yield %[[R]]#0, %[[R]]#1 : tensor<16x64xf32>, tensor<64xf32>
+    // CHECK: %{{.*}}:2 = shardc.collective_wait %[[H]] : tensor<16x64xf32>, tensor<64xf32>
+    %h = shardc.collective_start(%x, %b) : tensor<16x64xf32>, tensor<64xf32> {
+    ^bb0(%arg0: tensor<16x64xf32>, %arg1: tensor<64xf32>):
+      %0:2 = shardc.all_reduce sum %arg0, %arg1 over @mesh["data"]
+          : (tensor<16x64xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+      shardc.yield %0#0, %0#1 : tensor<16x64xf32>, tensor<64xf32>
+    }
+    %1:2 = shardc.collective_wait %h : tensor<16x64xf32>, tensor<64xf32>
+    return %1#0, %1#1 : tensor<16x64xf32>, tensor<64xf32>
+  }
+
   // CHECK-LABEL: func @kernels
   func.func @kernels(%x: tensor<128x784xf32>, %w: tensor<784x512xf32>, %b: tensor<512xf32>,
                      %g: tensor<128x512xf32>) -> tensor<128x512xf32> {

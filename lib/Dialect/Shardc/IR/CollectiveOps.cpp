@@ -170,3 +170,39 @@ LogicalResult SliceOp::verify() {
     return failure();
   return verifyShard(*this, operand, typeOf(getResult()), dim, *devices);
 }
+
+LogicalResult CollectiveStartOp::verify() {
+  Block &body = getBody().front();
+  if (body.getArgumentTypes() != getOperandTypes())
+    return emitOpError("body's arguments must have the types of the operands, "
+                       "got (")
+           << body.getArgumentTypes() << ") for (" << getOperandTypes() << ")";
+  Operation *collective = getCollective();
+  if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
+           CollectivePermuteOp>(collective) ||
+      !llvm::equal(collective->getOperands(), body.getArguments()) ||
+      collective->getNextNode() != body.getTerminator() ||
+      !llvm::equal(body.getTerminator()->getOperands(),
+                   collective->getResults()))
+    return emitOpError("body must be one collective on all its arguments and a "
+                       "yield of all its results");
+  if (!getHandle().hasOneUse() ||
+      !isa<CollectiveWaitOp>(*getHandle().user_begin()))
+    return emitOpError("needs one shardc.collective_wait for its handle");
+  return success();
+}
+
+CollectiveWaitOp CollectiveStartOp::getWait() {
+  return cast<CollectiveWaitOp>(*getHandle().user_begin());
+}
+
+LogicalResult CollectiveWaitOp::verify() {
+  CollectiveStartOp start = getStart();
+  if (!start)
+    return emitOpError("needs the handle of a shardc.collective_start");
+  TypeRange types = start.getBody().front().getTerminator()->getOperandTypes();
+  if (types != getResultTypes())
+    return emitOpError("results must have the types of what was started, got (")
+           << getResultTypes() << ") for (" << types << ")";
+  return success();
+}

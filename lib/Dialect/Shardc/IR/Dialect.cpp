@@ -23,6 +23,9 @@ using namespace shardc;
 #define GET_ATTRDEF_CLASSES
 #include "shardc/Dialect/Shardc/IR/ShardcAttrs.cpp.inc"
 
+#define GET_TYPEDEF_CLASSES
+#include "shardc/Dialect/Shardc/IR/ShardcTypes.cpp.inc"
+
 // ODS emits every attribute constraint, used by a verifier or not.
 #pragma GCC diagnostic push
 #pragma GCC diagnostic ignored "-Wunused-function"
@@ -85,6 +88,10 @@ void ShardcDialect::initialize() {
   addAttributes<
 #define GET_ATTRDEF_LIST
 #include "shardc/Dialect/Shardc/IR/ShardcAttrs.cpp.inc"
+      >();
+  addTypes<
+#define GET_TYPEDEF_LIST
+#include "shardc/Dialect/Shardc/IR/ShardcTypes.cpp.inc"
       >();
   addOperations<
 #define GET_OP_LIST

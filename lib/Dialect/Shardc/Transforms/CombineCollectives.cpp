@@ -9,13 +9,15 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Analysis/ModuleGraph.h"
+#include "CollectiveCauses.h"
+
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/BitVector.h"
-#include "llvm/ADT/StringExtras.h"
 
 #include <map>
 #include <queue>
@@ -30,43 +32,22 @@ using namespace shardc;
 
 namespace {
 
-/// The causes named before the rest is only counted.
-constexpr size_t maxCauses = 8;
-
 bool canMerge(Operation *op) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op);
 }
 
-/// What collectives of one bucket have in common, as text.
+/// What collectives of one bucket have in common, as text: all but what speaks
+/// of one tensor.
 std::string getKey(Operation *op) {
+  NamedAttrList attributes(op->getAttrDictionary());
+  for (StringRef name : {"dims", "shardc.cause", "shardc.part"})
+    attributes.erase(name);
   std::string key;
   llvm::raw_string_ostream os(key);
-  os << op->getName() << ' ' << op->getAttr("axes") << ' '
-     << op->getAttr("kind") << ' '
+  os << op->getName() << ' ' << attributes.getDictionary(op->getContext())
+     << ' '
      << cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
   return key;
-}
-
-int64_t getBytes(Operation *op) {
-  int64_t bytes = 0;
-  for (Type type : op->getOperandTypes()) {
-    auto tensor = cast<RankedTensorType>(type);
-    bytes += tensor.getNumElements() * getElementBytes(tensor.getElementType());
-  }
-  return bytes;
-}
-
-/// The causes of `members`, each once.
-std::string joinCauses(ArrayRef<Operation *> members) {
-  SmallVector<StringRef> causes;
-  for (Operation *op : members)
-    if (auto cause = op->getAttrOfType<StringAttr>("shardc.cause"))
-      if (!llvm::is_contained(causes, cause.getValue()))
-        causes.push_back(cause.getValue());
-  std::string text = llvm::join(ArrayRef(causes).take_front(maxCauses), "; ");
-  if (causes.size() > maxCauses)
-    text += "; and " + std::to_string(causes.size() - maxCauses) + " more";
-  return text;
 }
 
 struct Bucket {
@@ -76,11 +57,10 @@ struct Bucket {
 
 class Combiner {
 public:
-  Combiner(Block &block, MeshOp mesh, int64_t bucketBytes)
-      : block(block), mesh(mesh), bucketBytes(bucketBytes) {}
+  Combiner(Block &block, int64_t bucketBytes)
+      : block(block), bucketBytes(bucketBytes) {}
 
   void run() {
-    mergeNestedReductions();
     collect();
     bool changed = false;
     for (Bucket &bucket : buckets)
@@ -93,31 +73,6 @@ public:
   }
 
 private:
-  /// A reduction of a reduction that nothing else uses is one over both axes.
-  void mergeNestedReductions() {
-    for (auto outer : llvm::make_early_inc_range(block.getOps<AllReduceOp>())) {
-      if (outer.getNumOperands() != 1)
-        continue;
-      auto inner = outer.getOperand(0).getDefiningOp<AllReduceOp>();
-      if (!inner || inner.getNumOperands() != 1 || !inner->hasOneUse() ||
-          inner.getKind() != outer.getKind())
-        continue;
-      SmallVector<Attribute> axes(inner.getAxes().getValue());
-      axes.append(outer.getAxes().begin(), outer.getAxes().end());
-      llvm::sort(axes, [&](Attribute lhs, Attribute rhs) {
-        return mesh.getAxisIndex(cast<StringAttr>(lhs).getValue()) <
-               mesh.getAxisIndex(cast<StringAttr>(rhs).getValue());
-      });
-      Operation *members[] = {inner, outer};
-      if (std::string cause = joinCauses(members); !cause.empty())
-        outer->setAttr("shardc.cause",
-                       StringAttr::get(outer.getContext(), cause));
-      outer.setAxesAttr(ArrayAttr::get(outer.getContext(), axes));
-      outer->setOperand(0, inner.getOperand(0));
-      inner.erase();
-    }
-  }
-
   /// Fills the buckets in program order.
   void collect() {
     size_t numCollectives =
@@ -142,7 +97,7 @@ private:
         }
         Bucket &bucket = buckets[it->second];
         bucket.members.push_back(&op);
-        bucket.bytes += getBytes(&op);
+        bucket.bytes += getCollectiveCost(&op)->bytes;
         bucketNeeds[it->second] |= needs;
         memberOf[&op] = it->second;
       }
@@ -151,7 +106,8 @@ private:
   }
 
   bool accepts(int index, Operation *op, const llvm::BitVector &needs) const {
-    if (bucketBytes > 0 && buckets[index].bytes + getBytes(op) > bucketBytes)
+    if (bucketBytes > 0 &&
+        buckets[index].bytes + getCollectiveCost(op)->bytes > bucketBytes)
       return false;
     // Everything that the new member needs, by way of other buckets as well.
     llvm::BitVector closure = needs;
@@ -200,8 +156,7 @@ private:
     if (!dims.empty())
       merged->setAttr("dims", builder.getDenseI64ArrayAttr(dims));
     merged->setAttr("shardc.part", PartAttr::get(builder.getContext(), part));
-    if (std::string cause = joinCauses(bucket.members); !cause.empty())
-      merged->setAttr("shardc.cause", builder.getStringAttr(cause));
+    setJoinedCause(merged, bucket.members);
     unsigned result = 0;
     for (Operation *op : bucket.members) {
       for (Value old : op->getResults())
@@ -242,7 +197,6 @@ private:
   }
 
   Block &block;
-  MeshOp mesh;
   int64_t bucketBytes;
   std::vector<Bucket> buckets;
   /// Per bucket the buckets that its members need directly.
@@ -255,13 +209,10 @@ struct CombineCollectivesPass
   using Base::Base;
 
   void runOnOperation() override {
-    FailureOr<MeshOp> mesh = getMesh(getOperation());
-    if (failed(mesh))
-      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
         for (Block *block : getBlocks(function))
-          Combiner(*block, *mesh, bucketBytes).run();
+          Combiner(*block, bucketBytes).run();
   }
 };
 

@@ -45,9 +45,8 @@ public:
     Block &block = function.getBody().front();
     // Reports compare what the devices do with what there is to do.
     int64_t flops = 0;
-    function.walk([&](Operation *op) {
-      flops += getNumRuns(op) * getMatmulFlops(op);
-    });
+    function.walk(
+        [&](Operation *op) { flops += getNumRuns(op) * getMatmulFlops(op); });
     function->setAttr("shardc.global_matmul_flops",
                       builder.getI64IntegerAttr(flops));
     if (failed(partitionArguments(block)) || failed(partitionBlock(block)))

@@ -75,20 +75,6 @@ func.func @crosswise(%x: tensor<4xf32>, %y: tensor<4xf32>) -> (tensor<4xf32>, te
 
 shardc.mesh @mesh <["a" = 2, "b" = 2]>
 
-// A reduction of a reduction is one over both axes.
-// CHECK-LABEL: func.func @nested
-// CHECK: shardc.all_reduce sum %{{.*}} over @mesh["a", "b"]
-// CHECK-NOT: shardc.all_reduce
-func.func @nested(%x: tensor<256xf32>) -> tensor<256xf32> {
-  %0 = shardc.all_reduce sum %x over @mesh["b"] : (tensor<256xf32>) -> tensor<256xf32>
-  %1 = shardc.all_reduce sum %0 over @mesh["a"] : (tensor<256xf32>) -> tensor<256xf32>
-  return %1 : tensor<256xf32>
-}
-
-// -----
-
-shardc.mesh @mesh <["a" = 2, "b" = 2]>
-
 // Gathers keep the dimension of each tensor.
 // CHECK-LABEL: func.func @gathers
 // CHECK: shardc.all_gather %{{.*}}, %{{.*}} over @mesh["a"] dims = [0, 1]

@@ -1,4 +1,5 @@
 // RUN: shardc-opt %s --split-input-file --shardc-plan-memory | FileCheck %s
+// RUN: shardc-opt %s --split-input-file --shardc-plan-memory | FileCheck %s --check-prefix=CONTIGUOUS
 // RUN: not shardc-opt %s --split-input-file --shardc-plan-memory=memory-limit=64 2>&1 | FileCheck %s --check-prefix=LIMIT
 
 // Nothing inside: only the argument has a place.
@@ -27,7 +28,8 @@ module @arguments {
 // CHECK-SAME: shardc.offset = [[W:[0-9]+]]{{.*}}"w"
 // CHECK: %[[A:.*]] = shardc.kernel
 // CHECK-SAME: shardc.offsets = array<i64: [[G:[0-9]+]]>
-// CHECK: shardc.all_reduce sum %[[A]]
+// CHECK: shardc.collective_start(%[[A]])
+// CHECK: shardc.collective_wait
 // CHECK-SAME: shardc.offsets = array<i64: [[G]]>
 // CHECK: shardc.kernel
 // CHECK-SAME: shardc.offsets = array<i64: [[W]]>
@@ -42,7 +44,12 @@ module @update {
       %2 = shardc.mul %a, %b : tensor<256xf32>
       shardc.yield %2 : tensor<256xf32>
     }
-    %g = shardc.all_reduce sum %0 over @mesh["data"] : (tensor<256xf32>) -> tensor<256xf32>
+    %h = shardc.collective_start(%0) : tensor<256xf32> {
+    ^bb0(%a: tensor<256xf32>):
+      %2 = shardc.all_reduce sum %a over @mesh["data"] : (tensor<256xf32>) -> tensor<256xf32>
+      shardc.yield %2 : tensor<256xf32>
+    }
+    %g = shardc.collective_wait %h : tensor<256xf32>
     %1 = shardc.kernel(%w, %g) : (tensor<256xf32>, tensor<256xf32>) -> tensor<256xf32> {
     ^bb0(%a: tensor<256xf32>, %b: tensor<256xf32>):
       %2 = shardc.sub %a, %b : tensor<256xf32>
@@ -75,6 +82,93 @@ module @copied {
       shardc.yield %2 : tensor<8x8xf32>
     }
     return %0 : tensor<8x8xf32>
+  }
+}
+
+// -----
+
+// The members of a bucket lie one behind the other, at multiples of 64 bytes,
+// in the order of the bucket and not of the ops that compute them. Sums take the
+// places of what is summed.
+
+// CHECK-LABEL: module @bucket
+// CHECK: %[[B:.*]]:2 = shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: [[OFFSET_C:[0-9]+]], [[OFFSET_A:[0-9]+]]>
+// CHECK: %[[C:.*]] = shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: [[OFFSET_B:[0-9]+]]>
+// CHECK: shardc.collective_start(%[[B]]#1, %[[C]], %[[B]]#0)
+// CHECK: shardc.collective_wait
+// CHECK-SAME: shardc.offsets = array<i64: [[OFFSET_A]], [[OFFSET_B]], [[OFFSET_C]]>
+// CONTIGUOUS-LABEL: module @bucket
+// CONTIGUOUS: collective_wait
+// CONTIGUOUS-SAME: shardc.offsets = array<i64: 64, 128, 1152>
+module @bucket {
+  shardc.mesh @mesh <["data" = 2]>
+  func.func @train_step(%x: tensor<8xf32> {shardc.role = #shardc.input<"x">})
+      -> (tensor<256xf32> {shardc.result = "loss"}) {
+    %0:2 = shardc.kernel(%x) : (tensor<8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = shardc.exp %a : tensor<8xf32>
+      %3 = shardc.log %a : tensor<8xf32>
+      shardc.yield %2, %3 : tensor<8xf32>, tensor<8xf32>
+    }
+    %1 = shardc.kernel(%x) : (tensor<8xf32>) -> tensor<256xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %3 = shardc.broadcast %a dims = [0] : tensor<8xf32> -> tensor<8x32xf32>
+      %4 = shardc.reshape %3 : tensor<8x32xf32> -> tensor<256xf32>
+      shardc.yield %4 : tensor<256xf32>
+    }
+    %h = shardc.collective_start(%0#1, %1, %0#0) : tensor<8xf32>, tensor<256xf32>, tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>, %b: tensor<256xf32>, %c: tensor<8xf32>):
+      %2:3 = shardc.all_reduce sum %a, %b, %c over @mesh["data"]
+          : (tensor<8xf32>, tensor<256xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<256xf32>, tensor<8xf32>)
+      shardc.yield %2#0, %2#1, %2#2 : tensor<8xf32>, tensor<256xf32>, tensor<8xf32>
+    }
+    %r:3 = shardc.collective_wait %h : tensor<8xf32>, tensor<256xf32>, tensor<8xf32>
+    return %r#1 : tensor<256xf32>
+  }
+}
+
+// -----
+
+// The result of a collective is written from its start on: %1 must not lie
+// there, although it ends before the wait. The operand is read until the wait.
+
+// CHECK-LABEL: module @under_way
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: 64>
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: 128>
+// CHECK: shardc.collective_wait
+// CHECK-SAME: shardc.offsets = array<i64: 192>
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: 192>
+module @under_way {
+  shardc.mesh @mesh <["data" = 2]>
+  func.func @train_step(%x: tensor<8xf32> {shardc.role = #shardc.input<"x">})
+      -> (tensor<16xf32> {shardc.result = "loss"}) {
+    %0 = shardc.kernel(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = shardc.exp %a : tensor<8xf32>
+      shardc.yield %2 : tensor<8xf32>
+    }
+    %h = shardc.collective_start(%0) : tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = shardc.all_gather %a over @mesh["data"] dims = [0] : (tensor<8xf32>) -> tensor<16xf32>
+      shardc.yield %2 : tensor<16xf32>
+    }
+    %1 = shardc.kernel(%x) : (tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%a: tensor<8xf32>):
+      %2 = shardc.log %a : tensor<8xf32>
+      shardc.yield %2 : tensor<8xf32>
+    }
+    %r = shardc.collective_wait %h : tensor<16xf32>
+    %s = shardc.kernel(%r) : (tensor<16xf32>) -> tensor<16xf32> {
+    ^bb0(%a: tensor<16xf32>):
+      %2 = shardc.add %a, %a : tensor<16xf32>
+      shardc.yield %2 : tensor<16xf32>
+    }
+    return %s : tensor<16xf32>
   }
 }
 

@@ -1,9 +1,9 @@
 //===- Shardc.h - The shardc dialect: attributes, interfaces, ops -*- C++
 //-*-===//
 //
-// One include for code that works with the dialect. Enums, attributes and ops
-// are generated from the .td files beside this header; docs/Dialect.md is the
-// reference.
+// One include for code that works with the dialect. Enums, attributes, types
+// and ops are generated from the .td files beside this header; docs/Dialect.md
+// is the reference.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,6 +31,9 @@
 
 #define GET_ATTRDEF_CLASSES
 #include "shardc/Dialect/Shardc/IR/ShardcAttrs.h.inc"
+
+#define GET_TYPEDEF_CLASSES
+#include "shardc/Dialect/Shardc/IR/ShardcTypes.h.inc"
 
 #include "shardc/Dialect/Shardc/IR/ShardcInterfaces.h.inc"
 

@@ -8,6 +8,7 @@
 #ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCCOLLECTIVEOPS_TD
 #define SHARDC_DIALECT_SHARDC_IR_SHARDCCOLLECTIVEOPS_TD
 
+include "mlir/IR/AttrTypeBase.td"
 include "shardc/Dialect/Shardc/IR/ShardcOpBase.td"
 
 class Shardc_CollectiveOp<string mnemonic, list<Trait> traits = []>
@@ -133,6 +134,79 @@ def Shardc_SliceOp : Shardc_CollectiveOp<"slice"> {
   let arguments = (ins Shardc_Tensor:$operand, FlatSymbolRefAttr:$mesh, StrArrayAttr:$axes, I64Attr:$dim);
   let results = (outs Shardc_Tensor:$result);
   let assemblyFormat = "$operand `over` $mesh `` $axes `dim` `=` $dim attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+//===----------------------------------------------------------------------===//
+// Collectives under way
+//===----------------------------------------------------------------------===//
+
+def Shardc_HandleType : TypeDef<Shardc_Dialect, "Handle"> {
+  let mnemonic = "handle";
+  let summary = "A collective under way";
+  let description = [{
+    What `shardc.collective_start` returns and one `shardc.collective_wait`
+    takes. It has no place in memory.
+  }];
+}
+
+def Shardc_CollectiveStartOp : Shardc_Op<"collective_start",
+    [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
+  let summary = "A collective begun, to be waited for later";
+  let description = [{
+    The body is the collective: its arguments are the operands, and it yields
+    the results, which exist after the wait. From the start to the wait the
+    operands must not be overwritten, and where the results will be belongs to
+    the collective.
+
+    ```mlir
+    %h = shardc.collective_start(%dw, %db) : tensor<16x64xf32>, tensor<64xf32> {
+    ^bb0(%arg0: tensor<16x64xf32>, %arg1: tensor<64xf32>):
+      %0:2 = shardc.all_reduce sum %arg0, %arg1 over @mesh["data"]
+          : (tensor<16x64xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+      shardc.yield %0#0, %0#1 : tensor<16x64xf32>, tensor<64xf32>
+    }
+    %1:2 = shardc.collective_wait %h : tensor<16x64xf32>, tensor<64xf32>
+    ```
+
+    Constraints:
+    - C1: the body's arguments have the types of the operands.
+    - C2: the body is one collective on all its arguments, in order, and a yield of all its results, in order.
+    - C3: one `shardc.collective_wait` uses the handle, and nothing else.
+  }];
+  let arguments = (ins Variadic<Shardc_Tensor>:$operands);
+  let results = (outs Shardc_HandleType:$handle);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "`(` $operands `)` attr-dict `:` type($operands) $body";
+  let extraClassDeclaration = [{
+    /// The collective in the body.
+    ::mlir::Operation *getCollective() { return &getBody().front().front(); }
+    /// The op that waits for it.
+    CollectiveWaitOp getWait();
+  }];
+  let hasVerifier = 1;
+}
+
+def Shardc_CollectiveWaitOp : Shardc_Op<"collective_wait"> {
+  let summary = "The results of a collective that was started";
+  let description = [{
+    ```mlir
+    %0 = shardc.collective_wait %h : tensor<16x64xf32>
+    ```
+
+    Constraints:
+    - C1: the handle is the result of a `shardc.collective_start`.
+    - C2: the results have the types of what that yields.
+  }];
+  let arguments = (ins Shardc_HandleType:$handle);
+  let results = (outs Variadic<Shardc_Tensor>:$results);
+  let assemblyFormat = "$handle attr-dict `:` type($results)";
+  let extraClassDeclaration = [{
+    /// What started it.
+    CollectiveStartOp getStart() {
+      return getHandle().getDefiningOp<CollectiveStartOp>();
+    }
+  }];
   let hasVerifier = 1;
 }
 

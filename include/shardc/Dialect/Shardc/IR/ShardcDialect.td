@@ -32,6 +32,7 @@ def Shardc_Dialect : Dialect {
     | `shardc.training` | module | `#shardc.training`: what to train and how |
   }];
   let useDefaultAttributePrinterParser = 1;
+  let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasConstantMaterializer = 0;

@@ -31,8 +31,8 @@ def Shardc_KernelOp : Shardc_Op<"kernel", [IsolatedFromAbove, Pure, SingleBlockI
   let hasVerifier = 1;
 }
 
-def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelOp", "AccumulateOp"]>]> {
-  let summary = "What a kernel, or one run of a loop, returns";
+def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelOp", "AccumulateOp", "CollectiveStartOp"]>]> {
+  let summary = "What a kernel, one run of a loop, or a collective that was started returns";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let arguments = (ins Variadic<Shardc_Tensor>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";

@@ -156,13 +156,39 @@ def PartitionPass : Shardc_Pass<"partition"> {
 // collectives
 //===----------------------------------------------------------------------===//
 
+def SimplifyCollectivesPass : Shardc_Pass<"simplify-collectives"> {
+  let summary = "Share equal collectives and scatter what is only sliced";
+  let description = [{
+    Input: local programs whose collectives have one operand each. Output: the
+    same with
+
+    - one op for collectives of equal operands and attributes, whose causes are
+      joined,
+    - an all_reduce of an all_reduce turned into one over the axes of both,
+    - an all_reduce of which only one slice is used, over some of its axes,
+      turned into a reduce_scatter over those and, if there are others, an
+      all_reduce of the shard over them.
+
+    ```mlir
+    %0 = shardc.all_reduce sum %g over @mesh["r", "d"] : (tensor<16x64xf32>) -> tensor<16x64xf32>
+    %1 = shardc.slice %0 over @mesh["d"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.reduce_scatter sum %g over @mesh["d"] dims = [0] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+    %1 = shardc.all_reduce sum %0 over @mesh["r"] : (tensor<4x64xf32>) -> tensor<4x64xf32>
+    ```
+  }];
+}
+
 def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
   let summary = "Merge collectives of the same kind and axes";
   let description = [{
     Input: local programs. Output: the same with independent all_reduces
     (all_gathers, reduce_scatters) over the same axes in one op each, placed
-    after the last operand and before the first use, and an all_reduce of an
-    all_reduce turned into one over both axes.
+    after the last operand and before the first use.
 
     ```mlir
     %0:2 = shardc.all_reduce sum %dw, %db over @mesh["data"] {shardc.cause = "..."}
@@ -170,7 +196,8 @@ def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
     ```
   }];
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "0",
-      "Most bytes of tensors in one collective (0: no limit)">];
+      "Most bytes of a collective with several tensors, as the communication "
+      "report counts them (0: no limit)">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -239,6 +266,35 @@ def SchedulePass : Shardc_Pass<"schedule"> {
   }];
 }
 
+def OverlapCollectivesPass : Shardc_Pass<"overlap-collectives"> {
+  let summary = "Start collectives early and wait for them late";
+  let description = [{
+    Input: the output of `shardc-schedule`. Output: every collective is a
+    `shardc.collective_start` and a `shardc.collective_wait`. A start stands
+    where its operands are complete, a wait before the first op that needs a
+    result, and ops that need no collective under way go before those that do:
+    as far as the memory allows. No function's planned peak is above that of the
+    input.
+
+    ```mlir
+    %g = shardc.gemm %x, %dz ...
+    %s = shardc.all_reduce sum %g over @mesh["data"] ...
+    %w1 = shardc.kernel(%w, %s) ...
+    %h = shardc.gemm %y, %dz ...
+    ```
+
+    becomes
+
+    ```mlir
+    %g = shardc.gemm %x, %dz ...
+    %handle = shardc.collective_start(%g) ... { shardc.all_reduce ... }
+    %h = shardc.gemm %y, %dz ...
+    %s = shardc.collective_wait %handle ...
+    %w1 = shardc.kernel(%w, %s) ...
+    ```
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // memory
 //===----------------------------------------------------------------------===//
@@ -249,7 +305,8 @@ def PlanMemoryPass : Shardc_Pass<"plan-memory"> {
     Input: the output of `shardc-schedule`. Output: `shardc.offsets` on every
     op, `shardc.offset` on every argument, `shardc.peak_bytes` on functions and
     `shardc.arena_bytes` on the module. New parameters and states take the
-    places of their arguments.
+    places of their arguments. The operands of a reducing collective lie side by
+    side, and so do its results, as far as they are free to.
   }];
   let options = [Option<"memoryLimit", "memory-limit", "int64_t", "0",
       "Bytes that a device has; a larger arena is an error (0: no limit)">];

@@ -1,0 +1,25 @@
+//===- CollectiveCauses.cpp - Causes of merged collectives ----------------===//
+
+#include "CollectiveCauses.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace mlir;
+
+/// The causes named before the rest is only counted.
+static constexpr size_t maxCauses = 8;
+
+void shardc::setJoinedCause(Operation *merged, ArrayRef<Operation *> members) {
+  SmallVector<StringRef> causes;
+  for (Operation *op : members)
+    if (auto cause = op->getAttrOfType<StringAttr>("shardc.cause"))
+      if (!llvm::is_contained(causes, cause.getValue()))
+        causes.push_back(cause.getValue());
+  if (causes.empty())
+    return;
+  std::string text = llvm::join(ArrayRef(causes).take_front(maxCauses), "; ");
+  if (causes.size() > maxCauses)
+    text += "; and " + std::to_string(causes.size() - maxCauses) + " more";
+  merged->setAttr("shardc.cause", StringAttr::get(merged->getContext(), text));
+}

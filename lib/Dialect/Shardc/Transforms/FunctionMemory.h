@@ -1,0 +1,79 @@
+//===- FunctionMemory.h - Places for the values of a function ---*- C++ -*-===//
+//
+// Plans the arena of one scheduled function: which values share a place, which
+// lie side by side, and at what offsets. Used once per function; not
+// thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
+#define SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/StringMap.h"
+
+namespace shardc {
+
+class AccumulateOp;
+class Liveness;
+class MemoryPlan;
+
+/// The argument whose next value result `index` of the function is; null for
+/// other results.
+mlir::BlockArgument getDonor(mlir::func::FuncOp function, unsigned index);
+
+/// Where the values of a function lie.
+///
+/// - A new parameter or state takes its argument's place, by a copy at the end
+///   where the data flow does not allow it.
+/// - What a loop sums up has one place from the first run on; the rest of its
+///   body is used again in each run.
+/// - A result of a kernel or of an all_reduce takes the place of an operand
+/// that
+///   ends there, where the op may work in place.
+/// - What a collective reduces lies side by side in its order, and so do the
+///   results, so that each is one region. Gathered tensors need not: each is a
+///   concatenation of its own, and weights go one by one. Arguments, values
+///   that take an argument's place and values that lie beside others already
+///   stay where they are; what is between two such is one region.
+class FunctionMemory {
+public:
+  /// `argumentOffsets` has the offset of every argument by name; everything
+  /// else is placed at `base` bytes and behind.
+  FunctionMemory(mlir::func::FuncOp function,
+                 llvm::StringMap<int64_t> argumentOffsets, int64_t base)
+      : function(function), argumentOffsets(std::move(argumentOffsets)),
+        base(base) {}
+
+  /// Adds the copies, annotates ops and arguments with their offsets and the
+  /// function with `shardc.peak_bytes`. Returns that: the bytes of the arena
+  /// that the function uses.
+  int64_t run();
+
+private:
+  bool mayDonate(mlir::BlockArgument argument, mlir::Value value);
+  void donateArguments();
+  void placeSums(AccumulateOp loop);
+  void forEachOp(llvm::function_ref<void(mlir::Operation &)> callback);
+  void findPlaces(const Liveness &liveness);
+  void findRuns(MemoryPlan &plan,
+                const llvm::DenseMap<mlir::Value, unsigned> &buffers);
+  mlir::Value getPlace(mlir::Value value) const;
+  int64_t getArgumentOffset(mlir::BlockArgument argument);
+  void annotate(llvm::function_ref<int64_t(mlir::Value)> getOffset);
+
+  mlir::func::FuncOp function;
+  llvm::StringMap<int64_t> argumentOffsets;
+  int64_t base;
+  /// From a value to the one whose place it takes.
+  llvm::DenseMap<mlir::Value, mlir::Value> places;
+};
+
+/// Bytes of the arena that the function needs beside its arguments, as it
+/// stands; changes nothing.
+int64_t getPlannedBytes(mlir::func::FuncOp function);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H

@@ -1,0 +1,27 @@
+//===- SplitCollective.cpp - Into a start and a wait ----------------------===//
+
+#include "SplitCollective.h"
+
+using namespace mlir;
+using namespace shardc;
+
+CollectiveStartOp shardc::splitCollective(Operation *collective) {
+  OpBuilder builder(collective);
+  Location loc = collective->getLoc();
+  auto start = builder.create<CollectiveStartOp>(
+      loc, HandleType::get(builder.getContext()), collective->getOperands());
+  auto wait = builder.create<CollectiveWaitOp>(
+      loc, collective->getResultTypes(), start.getHandle());
+  if (Attribute part = collective->getAttr("shardc.part")) {
+    start->setAttr("shardc.part", part);
+    wait->setAttr("shardc.part", part);
+  }
+  collective->replaceAllUsesWith(wait);
+  Block *body = builder.createBlock(&start.getBody());
+  for (Value operand : start.getOperands())
+    body->addArgument(operand.getType(), operand.getLoc());
+  collective->moveBefore(body, body->end());
+  collective->setOperands(body->getArguments());
+  builder.create<YieldOp>(loc, collective->getResults());
+  return start;
+}
