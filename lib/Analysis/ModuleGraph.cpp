@@ -251,7 +251,9 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
   for (Value result : op->getResults()) {
     int id = addValue(cast<RankedTensorType>(result.getType()), annotation,
                       annotationClass,
-                      node.kind == GraphOp::Constraint ? "constraint" : "");
+                      node.kind == GraphOp::Constraint
+                          ? "constraint at " + getSourceLine(op->getLoc())
+                          : "");
     ids[result] = id;
     node.results.push_back(id);
   }

@@ -10,22 +10,6 @@
 using namespace mlir;
 using namespace shardc;
 
-StringRef shardc::toString(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllToAll:
-    return "all_to_all";
-  case CollectiveKind::CollectivePermute:
-    return "collective_permute";
-  }
-  return "";
-}
-
 int64_t shardc::getWireBytes(CollectiveKind kind, int64_t bytes,
                              int64_t groupSize) {
   if (groupSize <= 1)
@@ -107,4 +91,16 @@ std::optional<CollectiveCost> shardc::getCollectiveCost(Operation *op) {
                     getBytes(permute.getOperand()));
       })
       .Default([](Operation *) { return std::nullopt; });
+}
+
+int64_t shardc::getTensorWireBytes(Operation *op, unsigned index) {
+  CollectiveCost cost = *getCollectiveCost(op);
+  if (op->getNumOperands() == 1)
+    return cost.wireBytes;
+  int64_t bytes = getBytes(op->getOperand(index));
+  if (isa<AllGatherOp>(op))
+    bytes *= cost.groupSize;
+  if (isa<ReduceScatterOp>(op))
+    bytes = cost.groupSize * getBytes(op->getResult(index));
+  return getWireBytes(cost.kind, bytes, cost.groupSize);
 }

@@ -22,7 +22,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
               cl::desc("Write the IR after each phase into this directory")),
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
                 cl::init(0),
-                cl::desc("Replace the global batch size (0: keep it)")) {}
+                cl::desc("Replace the global batch size (0: keep it)")),
+      ignoreExpectations("ignore-expect", cl::cat(category),
+                         cl::desc("Do not check the contracts of the module "
+                                  "(shardc.expect)")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
@@ -32,6 +35,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.machine = machine;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
+  options.ignoreExpectations = ignoreExpectations;
   return options;
 }
 

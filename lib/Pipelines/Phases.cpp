@@ -21,6 +21,17 @@
 using namespace mlir;
 using namespace shardc;
 
+/// Contracts are about the program that was asked for: the one-device program
+/// that a run is compared with breaks them rightly.
+static void checkExpectations(OpPassManager &manager,
+                              const CompileOptions &options, StringRef after) {
+  if (options.ignoreExpectations || options.singleDevice)
+    return;
+  CheckExpectationsPassOptions check;
+  check.after = after.str();
+  manager.addPass(createCheckExpectationsPass(check));
+}
+
 static void buildImport(OpPassManager &manager, const CompileOptions &options,
                         CompileState &) {
   ImportPassOptions import;
@@ -38,9 +49,10 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createDifferentiatePass());
 }
 
-static void buildPropagate(OpPassManager &manager, const CompileOptions &,
-                           CompileState &) {
+static void buildPropagate(OpPassManager &manager,
+                           const CompileOptions &options, CompileState &) {
   manager.addPass(createPropagatePass());
+  checkExpectations(manager, options, "propagate");
 }
 
 static void buildPartition(OpPassManager &manager, const CompileOptions &,
@@ -50,9 +62,10 @@ static void buildPartition(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createPartitionPass());
 }
 
-static void buildCollectives(OpPassManager &manager, const CompileOptions &,
-                             CompileState &) {
+static void buildCollectives(OpPassManager &manager,
+                             const CompileOptions &options, CompileState &) {
   manager.addPass(createCombineCollectivesPass());
+  checkExpectations(manager, options, "collectives");
 }
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &,
@@ -67,9 +80,10 @@ static void buildSchedule(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createSchedulePass());
 }
 
-static void buildMemory(OpPassManager &manager, const CompileOptions &,
+static void buildMemory(OpPassManager &manager, const CompileOptions &options,
                         CompileState &) {
   manager.addPass(createPlanMemoryPass());
+  checkExpectations(manager, options, "memory");
 }
 
 static void buildCodegen(OpPassManager &manager, const CompileOptions &,

@@ -22,6 +22,7 @@ public:
     ModuleOp module = getOperation();
     shardc::PlanOptions options;
     options.machine = machine;
+    options.explanation = state.explanation;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
       module.emitError() << llvm::toString(plan.takeError());

@@ -16,6 +16,7 @@ struct Arguments {
   std::string target;
   std::string machine;
   std::string dumpDir;
+  bool ignoreExpectations = false;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;

@@ -21,6 +21,8 @@ struct CompileRequest {
   int64_t batchSize = 0;
   /// Compile for one device: the unpartitioned program.
   bool singleDevice = false;
+  /// Do not check contracts.
+  bool ignoreExpectations = false;
 };
 
 struct CompileOutcome {

@@ -88,7 +88,7 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
     CompileOutcome outcome = compileInput(
         {arguments.input, arguments.mesh, arguments.rules, arguments.target,
          arguments.machine, singleDevice ? "" : arguments.dumpDir,
-         arguments.batchSize, singleDevice});
+         arguments.batchSize, singleDevice, arguments.ignoreExpectations});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)

@@ -18,6 +18,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
   options.singleDevice = request.singleDevice;
+  options.ignoreExpectations = request.ignoreExpectations;
   CompileResult result = compileFile(request.path, options);
   return {static_cast<int>(result.code), std::move(result.plan),
           std::move(result.diagnostics)};

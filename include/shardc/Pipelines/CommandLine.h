@@ -36,6 +36,7 @@ private:
   llvm::cl::opt<std::string> machine;
   llvm::cl::opt<std::string> dumpDir;
   llvm::cl::opt<int64_t> batchSize;
+  llvm::cl::opt<bool> ignoreExpectations;
 };
 
 } // namespace shardc

@@ -33,6 +33,11 @@ struct CompileOptions {
   std::string dumpDir;
   /// Global batch size; 0 keeps the module's.
   int64_t batchSize = 0;
+  /// Compiles changes of annotations as well, to say in the plan's explanation
+  /// what would remove each collective.
+  bool findRemedies = false;
+  /// Does not check contracts (`shardc.expect`).
+  bool ignoreExpectations = false;
   /// Sets every mesh axis to 1: the unpartitioned program.
   bool singleDevice = false;
 };

@@ -26,6 +26,8 @@ struct PlanOptions {
   std::string code;
   /// The machine that times are estimated for (loadMachine).
   std::string machine = "cpu";
+  /// The explanation as JSON (docs/Explain.md); may be empty.
+  std::string explanation;
 };
 
 /// The bytes of the plan of `module`, which has gone through all phases up to

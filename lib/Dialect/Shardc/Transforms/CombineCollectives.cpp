@@ -113,6 +113,10 @@ private:
         outer->setAttr("shardc.cause",
                        StringAttr::get(outer.getContext(), cause));
       outer.setAxesAttr(ArrayAttr::get(outer.getContext(), axes));
+      // Metadata keeps the two apart from the members of a bucket.
+      outer->setLoc(FusedLoc::get(outer.getContext(),
+                                  {inner.getLoc(), outer.getLoc()},
+                                  UnitAttr::get(outer.getContext())));
       outer->setOperand(0, inner.getOperand(0));
       inner.erase();
     }

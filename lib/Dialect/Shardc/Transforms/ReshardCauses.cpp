@@ -77,9 +77,15 @@ void ReshardCauses::nameUnscaled(Value result) {
   }
 }
 
-std::string ReshardCauses::describe(Value value) const {
+std::optional<std::string> ReshardCauses::getName(Value value) const {
   if (auto it = names.find(value); it != names.end())
     return it->second;
+  return std::nullopt;
+}
+
+std::string ReshardCauses::describe(Value value) const {
+  if (std::optional<std::string> name = getName(value))
+    return *name;
   Operation *op = value.getDefiningOp();
   return ("result of " + getShortName(op) + " at " +
           getSourceLine(op->getLoc()))

@@ -8,5 +8,7 @@ include "shardc/Dialect/Shardc/IR/ShardcCompositeOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcShardingOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcCollectiveOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcKernelOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcExpectAttrs.td"
+include "shardc/Dialect/Shardc/IR/ShardcMoveAttrs.td"
 
 #endif

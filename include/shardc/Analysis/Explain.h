@@ -1,0 +1,34 @@
+//===- Explain.h - Explanations from the IR ---------------------*- C++ -*-===//
+//
+// Reads what locations know about collectives (#shardc.move) into explanations.
+// Without remedies, which lib/Pipelines finds by compiling. Reads the IR only.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_EXPLAIN_H
+#define SHARDC_ANALYSIS_EXPLAIN_H
+
+#include "shardc/Analysis/Explanation.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc {
+
+/// The explanation of one collective. `op` is a collective.
+ExplainedCollective explainCollective(mlir::Operation *op);
+
+/// Where to look first, of a collective without remedies; its own location if
+/// the IR does not say.
+mlir::Location getGuiltyLocation(mlir::Operation *collective);
+
+/// The explanation of a module after `collectives`. Emits an
+/// error and fails without a mesh.
+mlir::FailureOr<Explanation> explain(mlir::ModuleOp module);
+
+/// Cost of one function after `collectives`.
+ProgramCost getProgramCost(mlir::func::FuncOp function);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_EXPLAIN_H

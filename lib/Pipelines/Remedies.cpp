@@ -1,0 +1,137 @@
+//===- Remedies.cpp - Changes that remove collectives, priced -------------===//
+
+#include "Remedies.h"
+
+#include "AnnotationEdits.h"
+
+#include "shardc/Analysis/Explain.h"
+#include "shardc/Pipelines/Phases.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+#include <map>
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+class RemedyFinder {
+public:
+  RemedyFinder(ModuleOp imported, const CompileOptions &options)
+      : imported(imported), options(options), proposer(getLoss(imported)) {
+    // What the options replace, `import` has replaced.
+    this->options.mesh.clear();
+    this->options.rules.clear();
+    this->options.batchSize = 0;
+    this->options.dumpDir.clear();
+    this->options.ignoreExpectations = true;
+  }
+
+  void run(const ExplainedProgram &program, ExplainedCollective &collective) {
+    for (const Edits &edits : proposer.propose(collective, maxTriedChanges)) {
+      ++collective.numTried;
+      const ExplainedProgram *changed = compile(edits, program.name);
+      if (!changed)
+        continue;
+      bool isRemoved = true;
+      for (MovedTensor &tensor : collective.tensors) {
+        if (removes(program, *changed, collective, tensor.name))
+          offer(tensor.remedy, edits, changed->cost);
+        else
+          isRemoved = false;
+      }
+      if (isRemoved)
+        offer(collective.remedy, edits, changed->cost);
+    }
+    if (collective.remedy)
+      collective.guilty = collective.remedy->edits.front().source;
+  }
+
+private:
+  static func::FuncOp getLoss(ModuleOp module) {
+    auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+    return module.lookupSymbol<func::FuncOp>(training.getLoss());
+  }
+
+  /// The program `name` with the changes; null if they do not compile.
+  const ExplainedProgram *compile(const Edits &edits, StringRef name) {
+    auto [it, isNew] = compiled.try_emplace(edits.getKey());
+    if (isNew)
+      it->second = compile(edits);
+    for (const ExplainedProgram &program : it->second.programs)
+      if (program.name == name)
+        return &program;
+    return nullptr;
+  }
+
+  Explanation compile(const Edits &edits) {
+    // What is said of a trial is of no interest.
+    ScopedDiagnosticHandler silence(imported.getContext(),
+                                    [](Diagnostic &) { return success(); });
+    OwningOpRef<ModuleOp> copy = imported.clone();
+    edits.apply(getLoss(*copy));
+    CompileState state;
+    PassManager manager(copy->getContext());
+    buildPhases(manager, 0, getPhaseIndex("collectives"), options, state);
+    if (failed(manager.run(*copy)))
+      return {};
+    FailureOr<Explanation> explanation = explain(*copy);
+    return succeeded(explanation) ? std::move(*explanation) : Explanation();
+  }
+
+  /// What tensor `name` sends over any of `axes` in collectives of kind `kind`
+  /// (empty: any), and in how many.
+  static std::pair<int64_t, int> count(const ExplainedProgram &program,
+                                       StringRef name, StringRef kind,
+                                       ArrayRef<std::string> axes) {
+    int64_t bytes = 0;
+    int number = 0;
+    for (const ExplainedCollective &collective : program.collectives) {
+      if ((!kind.empty() && collective.kind != kind) ||
+          llvm::none_of(collective.axes, [&](const std::string &axis) {
+            return llvm::is_contained(axes, axis);
+          }))
+        continue;
+      for (const MovedTensor &tensor : collective.tensors)
+        if (tensor.name == name) {
+          bytes += tensor.wireBytes;
+          ++number;
+        }
+    }
+    return {bytes, number};
+  }
+
+  static bool removes(const ExplainedProgram &before,
+                      const ExplainedProgram &after,
+                      const ExplainedCollective &collective, StringRef name) {
+    return count(after, name, collective.kind, collective.axes).second == 0 &&
+           count(after, name, "", collective.axes).first <=
+               count(before, name, "", collective.axes).first;
+  }
+
+  void offer(std::optional<Remedy> &best, const Edits &edits,
+             const ProgramCost &cost) {
+    auto rank = [](const ProgramCost &it) {
+      return std::make_tuple(it.matmulFlops, it.wireBytes, it.stateBytes);
+    };
+    if (!best || rank(cost) < rank(best->cost))
+      best = Remedy{edits.describe(getLoss(imported)), cost};
+  }
+
+  ModuleOp imported;
+  CompileOptions options;
+  EditProposer proposer;
+  /// By Edits::getKey; no programs where a change does not compile.
+  std::map<std::string, Explanation> compiled;
+};
+
+} // namespace
+
+void shardc::findRemedies(ModuleOp imported, const CompileOptions &options,
+                          Explanation &explanation) {
+  RemedyFinder finder(imported, options);
+  for (ExplainedProgram &program : explanation.programs)
+    for (ExplainedCollective &collective : program.collectives)
+      finder.run(program, collective);
+}
