@@ -150,11 +150,11 @@ static LogicalResult check(const Contract &contract) {
   if (found <= expected)
     return success();
   InFlightDiagnostic error = emitError(contract.at);
-  error << "contract broken: @" << program.getName() << " has " << found << ' '
+  error << "contract broken: @" << program.getName() << ": found " << found
+        << ", expected at most " << expected << ' '
         << filter->toString(limit ? "bytes on the wire" : "collectives");
   if (contract.value)
     error << " for this value";
-  error << ", expected at most " << expected;
   addNotes(error, offenders);
   return failure();
 }
@@ -170,11 +170,13 @@ LogicalResult shardc::checkExpectedCollectives(ModuleOp module) {
             addValueContracts(contracts, getSource(at), at, program);
           }
     });
-  LogicalResult result = success();
+  // The programs have much in common: one that breaks it is enough.
+  llvm::DenseSet<std::pair<Attribute, Attribute>> broken;
   for (const Contract &contract : contracts)
-    if (failed(check(contract)))
-      result = failure();
-  return result;
+    if (!broken.contains({contract.attribute, LocationAttr(contract.at)}) &&
+        failed(check(contract)))
+      broken.insert({contract.attribute, LocationAttr(contract.at)});
+  return success(broken.empty());
 }
 
 /// Axes of more than one device that shard no factor of `op`.
@@ -188,7 +190,8 @@ static AxisSet getIdleAxes(Operation *op, const MeshAxes &mesh) {
       idle |= axisBit(axis);
   for (DimShardingAttr factor : assignment.getFactors())
     for (StringAttr name : factor.getAxes())
-      idle &= ~axisBit(mesh.find(name.getValue()));
+      if (int axis = mesh.find(name.getValue()); axis >= 0)
+        idle &= ~axisBit(axis);
   return idle;
 }
 
@@ -203,9 +206,10 @@ LogicalResult shardc::checkExpectedFlops(ModuleOp module) {
       addValueContracts(contracts, getSource(dot.getLoc()), dot.getLoc(),
                         program);
     });
-  LogicalResult result = success();
+  llvm::DenseSet<Attribute> broken;
   for (const Contract &contract : contracts) {
-    if (!isa<NoRedundantFlopsAttr>(contract.attribute))
+    if (!isa<NoRedundantFlopsAttr>(contract.attribute) ||
+        broken.contains(LocationAttr(contract.at)))
       continue;
     SmallVector<std::pair<DotGeneralOp, AxisSet>> redundant;
     int64_t global = 0, done = 0;
@@ -221,28 +225,25 @@ LogicalResult shardc::checkExpectedFlops(ModuleOp module) {
     });
     if (redundant.empty())
       continue;
-    result = failure();
+    broken.insert(LocationAttr(contract.at));
     InFlightDiagnostic error = emitError(contract.at);
-    error << "contract broken: the devices compute " << done
-          << " FLOPs of matrix products in @" << program.getName()
-          << ", expected the " << global
-          << " of the global program and no more";
-    for (auto [dot, idle] : redundant)
+    error << "contract broken: @" << program.getName() << ": found " << done
+          << ", expected " << global
+          << " FLOPs of matrix products on all devices together";
+    if (contract.value)
+      error << " for this value";
+    for (auto [dot, idle] : redundant) {
+      auto part = dot->getAttrOfType<PartAttr>("shardc.part");
       error.attachNote(dot.getLoc())
           << "this product "
-          << (dot->getAttrOfType<PartAttr>("shardc.part")
-                  ? "(" +
-                        stringifyPart(
-                            dot->getAttrOfType<PartAttr>("shardc.part")
-                                .getValue())
-                            .str() +
-                        ") "
-                  : std::string())
+          << (part && part.getValue() == Part::Backward ? "(of its gradient) "
+                                                        : "")
           << "is computed " << mesh.getNumShards(idle)
           << " times: " << mesh.toString(mesh.getList(idle))
           << " shards none of its factors";
+    }
   }
-  return result;
+  return success(broken.empty());
 }
 
 LogicalResult shardc::checkExpectedMemory(ModuleOp module) {
@@ -257,15 +258,10 @@ LogicalResult shardc::checkExpectedMemory(ModuleOp module) {
       continue;
     result = failure();
     InFlightDiagnostic error = module.emitError()
-                               << "contract broken: a device needs "
-                               << arena.getInt()
-                               << " bytes of memory, expected at most "
-                               << limit.getLimit();
-    for (const MemoryBuffer &buffer : MemoryReport(module).getLargest())
-      error.attachNote() << buffer.name << ": " << buffer.bytes << " bytes of "
-                         << toString(buffer.kind)
-                         << (buffer.source.empty() ? "" : " at ")
-                         << buffer.source;
+                               << "contract broken: found " << arena.getInt()
+                               << ", expected at most " << limit.getLimit()
+                               << " bytes of memory per device";
+    attachLargest(error, MemoryReport(module));
   }
   return result;
 }

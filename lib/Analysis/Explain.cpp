@@ -112,6 +112,8 @@ Location shardc::getGuiltyLocation(Operation *collective) {
         getNumBytes(collective->getOperand(largest).getType()))
       largest = index;
   MoveAttr move = moves[largest].front();
+  if (move.getConsumer().getOp() == "sharding_constraint")
+    return move.getConsumer().getAt();
   for (MoveEndAttr end : {move.getProducer(), move.getConsumer()})
     if (LocationAttr at = findAnnotation(end))
       return at;

@@ -100,8 +100,12 @@ ExplanationDiff shardc::compare(const Explanation &here,
 }
 
 static void printSide(const DiffSide &side, raw_ostream &os) {
-  os << "      " << (side.source.empty() ? "an unknown place" : side.source)
-     << ": " << side.cause << '\n';
+  StringRef line = StringRef(side.source).rsplit(':').first;
+  os << "      " << (line.empty() ? "an unknown place" : line) << ":\n";
+  SmallVector<StringRef> sentences;
+  StringRef(side.cause).split(sentences, "; ");
+  for (StringRef sentence : sentences)
+    os << "        " << sentence << '\n';
 }
 
 static std::string getBytes(const std::optional<DiffSide> &side) {

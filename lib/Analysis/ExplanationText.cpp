@@ -16,6 +16,8 @@ using namespace shardc;
 /// Tensors of one collective that are listed before the rest is counted.
 constexpr size_t maxTensors = 8;
 
+constexpr size_t maxColumns = 100;
+
 /// "file.mlir:12" of "path/file.mlir:12:3", for the inside of sentences.
 static std::string getShort(StringRef source) {
   if (source.empty())
@@ -93,6 +95,8 @@ std::vector<std::string> shardc::getChainLines(const MovedTensor &tensor) {
 std::string shardc::getGuiltySource(const MovedTensor &tensor) {
   if (tensor.remedy)
     return tensor.remedy->edits.front().source;
+  if (tensor.consumer.op == "sharding_constraint")
+    return tensor.consumer.source;
   for (const ChainEnd *end : {&tensor.producer, &tensor.consumer})
     for (const AxisOrigin &origin : end->origins)
       if (!origin.source.empty())
@@ -140,11 +144,14 @@ static void printTensors(const ExplainedCollective &collective,
   }
   const char *label = "  moves     ";
   for (const MovedTensor &tensor : tensors.take_front(maxTensors)) {
-    os << label << left_justify(tensor.name, width) << "  "
-       << left_justify(getShapeText(tensor), shapeWidth) << "  "
-       << formatv("{0,12}", tensor.wireBytes) << " B  " << tensor.from << " -> "
-       << tensor.to << '\n';
+    std::string line = formatv(
+        "{0}{1}  {2}  {3,12} B", label, left_justify(tensor.name, width),
+        left_justify(getShapeText(tensor), shapeWidth), tensor.wireBytes);
     label = "            ";
+    std::string layouts = tensor.from + " -> " + tensor.to;
+    bool fits = line.size() + 2 + layouts.size() <= maxColumns;
+    os << line << (fits ? "  " : std::string("\n") + label + "  ") << layouts
+       << '\n';
   }
   if (tensors.size() > maxTensors)
     os << "            and " << tensors.size() - maxTensors << " more\n";
@@ -156,7 +163,7 @@ static void printCollective(const ExplainedCollective &collective,
      << getAxesText(collective.axes) << " in " << collective.part << ", "
      << collective.wireBytes << " bytes";
   if (cost.wireBytes > 0)
-    os << formatv(" ({0}% of the program)",
+    os << formatv(" ({0}%)",
                   (100 * collective.wireBytes + cost.wireBytes / 2) /
                       cost.wireBytes);
   os << '\n';
@@ -187,6 +194,22 @@ static void printCollective(const ExplainedCollective &collective,
       }
 }
 
+/// Whether `program` has a collective of the kind and axes that moves the same
+/// tensors.
+static bool repeats(const ExplainedCollective &collective,
+                    const ExplainedProgram &program) {
+  return any_of(program.collectives, [&](const ExplainedCollective &other) {
+    return other.kind == collective.kind && other.axes == collective.axes &&
+           !collective.tensors.empty() &&
+           all_of(collective.tensors, [&](const MovedTensor &tensor) {
+             return any_of(other.tensors, [&](const MovedTensor &it) {
+               return it.name == tensor.name && it.from == tensor.from &&
+                      it.to == tensor.to;
+             });
+           });
+  });
+}
+
 void shardc::print(const Explanation &explanation, raw_ostream &os) {
   const char *separator = "";
   for (const ExplainedProgram &program : explanation.programs) {
@@ -197,7 +220,13 @@ void shardc::print(const Explanation &explanation, raw_ostream &os) {
       os << "\nIt does not.\n";
     for (const ExplainedCollective &collective : program.collectives) {
       os << '\n';
-      printCollective(collective, program.cost, os);
+      const ExplainedProgram &first = explanation.programs.front();
+      if (&program != &first && repeats(collective, first))
+        os << getLine(collective.guilty) << ": " << collective.kind << " over "
+           << getAxesText(collective.axes) << ", " << collective.wireBytes
+           << " bytes, as in " << first.name << '\n';
+      else
+        printCollective(collective, program.cost, os);
     }
     separator = "\n";
   }

@@ -5,6 +5,7 @@
 #include "shardc/Analysis/ModuleGraph.h"
 
 #include "mlir/AsmParser/AsmParser.h"
+#include "llvm/Support/Path.h"
 
 #include <set>
 
@@ -70,7 +71,11 @@ std::vector<AnnotationEdit> Edits::describe(func::FuncOp loss) const {
       Location loc = getConstraint(loss, annotation.constraint).getLoc();
       edit.source = getSourceText(loc);
       edit.name = "constraint";
-      os << "sharding = " << sharding;
+      // As the op reads it: without the name of the attribute.
+      std::string full;
+      llvm::raw_string_ostream(full) << sharding;
+      os << "sharding = "
+         << StringRef(full).drop_until([](char c) { return c == '<'; });
     }
     edits.push_back(std::move(edit));
   }
@@ -140,13 +145,28 @@ ShardingAttr EditProposer::parse(StringRef layout) {
       parseAttribute(text, loss.getContext()));
 }
 
-/// An argument rests as it is used, or as its new value is made.
-void EditProposer::restAsWanted(const MovedTensor &tensor, Edits &edits) {
+/// "constraint at file.mlir:12" for an end at "path/file.mlir:12:3".
+static std::string getConstraintName(const ChainEnd &end) {
+  return ("constraint at " +
+          llvm::sys::path::filename(StringRef(end.source).rsplit(':').first))
+      .str();
+}
+
+/// What is annotated at one end takes the sharding of the other: an argument
+/// rests as it is used, or as its new value is made; a constraint asks for what
+/// is there, or makes what is wanted.
+void EditProposer::meetOtherEnd(const MovedTensor &tensor, Edits &edits) {
   std::optional<Annotation> annotation;
   ShardingAttr sharding;
   if (llvm::is_contained({"parameter", "state", "input", "label"},
                          tensor.producer.op)) {
     annotation = find(tensor.name);
+    sharding = parse(tensor.to);
+  } else if (tensor.consumer.op == "sharding_constraint") {
+    annotation = find(getConstraintName(tensor.consumer));
+    sharding = parse(tensor.from);
+  } else if (tensor.producer.op == "sharding_constraint") {
+    annotation = find(getConstraintName(tensor.producer));
     sharding = parse(tensor.to);
   } else if (tensor.consumer.op == "rest" &&
              !tensor.consumer.arguments.empty()) {
@@ -157,15 +177,30 @@ void EditProposer::restAsWanted(const MovedTensor &tensor, Edits &edits) {
     edits.add(*annotation, sharding);
 }
 
-/// The annotations where the axes came from do without them.
+/// The annotations where the axes came from do without them; all inputs and
+/// labels do if one does, because they share the batch.
 void EditProposer::dropAxes(const ChainEnd &end, ArrayRef<std::string> axes,
                             Edits &edits) {
+  auto drop = [&](const Annotation &annotation) {
+    ShardingAttr sharding = getSharding(annotation);
+    if (!sharding)
+      return;
+    if (ShardingAttr without = withoutAxes(sharding, axes); without != sharding)
+      edits.add(annotation, without);
+  };
+  auto isData = [&](int argument) {
+    return argument >= 0 &&
+           isa<InputAttr, LabelAttr>(loss.getArgAttr(argument, "shardc.role"));
+  };
   for (const AxisOrigin &origin : end.origins) {
     std::optional<Annotation> annotation = find(origin.name);
-    ShardingAttr sharding =
-        annotation ? getSharding(*annotation) : ShardingAttr();
-    if (sharding && llvm::is_contained(axes, origin.axis))
-      edits.add(*annotation, withoutAxes(sharding, axes));
+    if (!annotation || !llvm::is_contained(axes, origin.axis))
+      continue;
+    drop(*annotation);
+    if (isData(annotation->argument))
+      for (unsigned index = 0; index < loss.getNumArguments(); ++index)
+        if (isData(index))
+          drop({static_cast<int>(index), -1, "shardc.sharding"});
   }
 }
 
@@ -241,17 +276,17 @@ void EditProposer::proposeYielding(const MovedTensor &tensor,
 std::vector<Edits> EditProposer::propose(const ExplainedCollective &collective,
                                          size_t limit) {
   Proposals proposals;
-  Edits rest, producers, consumers;
+  Edits meeting, producers, consumers;
   for (const MovedTensor &tensor : collective.tensors) {
-    restAsWanted(tensor, rest);
+    meetOtherEnd(tensor, meeting);
     dropAxes(tensor.producer, collective.axes, producers);
     dropAxes(tensor.consumer, collective.axes, consumers);
   }
-  for (Edits *edits : {&rest, &producers, &consumers})
+  for (Edits *edits : {&meeting, &producers, &consumers})
     proposals.push_back(*edits);
   for (const MovedTensor &tensor : collective.tensors) {
     Edits one;
-    restAsWanted(tensor, one);
+    meetOtherEnd(tensor, one);
     proposals.push_back(std::move(one));
     for (const ChainEnd *end : {&tensor.producer, &tensor.consumer}) {
       Edits edits;

@@ -73,7 +73,7 @@ private:
   /// The sharding that `layout` of an explanation means; null for partial sums.
   ShardingAttr parse(llvm::StringRef layout);
 
-  void restAsWanted(const MovedTensor &tensor, Edits &edits);
+  void meetOtherEnd(const MovedTensor &tensor, Edits &edits);
   void dropAxes(const ChainEnd &end, mlir::ArrayRef<std::string> axes,
                 Edits &edits);
   void proposePlaces(const ChainEnd &end, mlir::ArrayRef<std::string> axes,

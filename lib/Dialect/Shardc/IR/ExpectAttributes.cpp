@@ -79,7 +79,7 @@ std::string CollectiveFilter::toString(StringRef noun) const {
   if (part)
     os << " in " << stringifyPart(*part);
   if (region)
-    os << " region " << region;
+    os << (noun.empty() ? " region " : " in region ") << region;
   return text;
 }
 

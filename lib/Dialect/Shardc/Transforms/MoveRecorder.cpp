@@ -62,9 +62,10 @@ StringAttr MoveRecorder::getName(Value value) {
     return builder.getStringAttr(*name);
   Operation *op = value.getDefiningOp();
   PartAttr part = getPart(op);
-  bool isBackward = part && part.getValue() == Part::Backward;
-  return builder.getStringAttr((isBackward ? "backward of " : "result of ") +
-                               getUserOp(op) + " at " +
+  StringRef what = !part || part.getValue() == Part::Forward ? "result of "
+                   : part.getValue() == Part::Backward       ? "backward of "
+                                                             : "";
+  return builder.getStringAttr(what + getUserOp(op) + " at " +
                                getSourceLine(op->getLoc()));
 }
 

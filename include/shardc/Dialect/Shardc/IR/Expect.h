@@ -25,8 +25,8 @@ struct CollectiveFilter {
   std::optional<Part> part;
   mlir::StringAttr region;
 
-  /// `collectives of kind all_gather over "data" in forward`, without what is
-  /// not set; `noun` is the first word.
+  /// `collectives of all_gather over "data" in forward in region "tower"`,
+  /// without what is not set. Without a noun, as the attribute is written.
   std::string toString(llvm::StringRef noun) const;
 };
 
