@@ -55,6 +55,22 @@ static MovedTensor readMove(MoveAttr move, const MeshAxes &mesh) {
   return tensor;
 }
 
+int64_t shardc::getTensorWireBytes(Operation *collective, unsigned index) {
+  CollectiveCost cost = *getCollectiveCost(collective);
+  int64_t total = getCollectiveEntry(collective)->wireBytes;
+  if (collective->getNumOperands() == 1 || cost.wireBytes == 0)
+    return total;
+  int64_t bytes = getNumBytes(collective->getOperand(index).getType());
+  if (isa<AllGatherOp>(collective))
+    bytes *= cost.groupSize;
+  if (isa<ReduceScatterOp>(collective))
+    bytes =
+        cost.groupSize * getNumBytes(collective->getResult(index).getType());
+  // The report may count several runs.
+  return total / cost.wireBytes *
+         getWireBytes(cost.kind, bytes, cost.groupSize);
+}
+
 ExplainedCollective shardc::explainCollective(Operation *op) {
   CollectiveEntry entry = *getCollectiveEntry(op);
   ExplainedCollective result;

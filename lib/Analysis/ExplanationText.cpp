@@ -163,9 +163,8 @@ static void printCollective(const ExplainedCollective &collective,
      << getAxesText(collective.axes) << " in " << collective.part << ", "
      << collective.wireBytes << " bytes";
   if (cost.wireBytes > 0)
-    os << formatv(" ({0}%)",
-                  (100 * collective.wireBytes + cost.wireBytes / 2) /
-                      cost.wireBytes);
+    os << formatv(" ({0}%)", (100 * collective.wireBytes + cost.wireBytes / 2) /
+                                 cost.wireBytes);
   os << '\n';
   if (collective.tensors.empty()) {
     os << "  because   " << collective.cause << '\n';

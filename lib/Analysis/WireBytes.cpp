@@ -92,15 +92,3 @@ std::optional<CollectiveCost> shardc::getCollectiveCost(Operation *op) {
       })
       .Default([](Operation *) { return std::nullopt; });
 }
-
-int64_t shardc::getTensorWireBytes(Operation *op, unsigned index) {
-  CollectiveCost cost = *getCollectiveCost(op);
-  if (op->getNumOperands() == 1)
-    return cost.wireBytes;
-  int64_t bytes = getBytes(op->getOperand(index));
-  if (isa<AllGatherOp>(op))
-    bytes *= cost.groupSize;
-  if (isa<ReduceScatterOp>(op))
-    bytes = cost.groupSize * getBytes(op->getResult(index));
-  return getWireBytes(cost.kind, bytes, cost.groupSize);
-}

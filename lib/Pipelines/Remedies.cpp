@@ -28,13 +28,16 @@ public:
     this->options.ignoreExpectations = true;
   }
 
-  void run(const ExplainedProgram &program, ExplainedCollective &collective) {
+  void find(const ExplainedProgram &program, ExplainedCollective &collective) {
     for (const Edits &edits : proposer.propose(collective, maxTriedChanges)) {
+      const Explanation *trial = compile(edits);
+      if (!trial)
+        continue;
       ++collective.numTried;
-      const ExplainedProgram *changed = compile(edits, program.name);
+      const ExplainedProgram *changed = findProgram(*trial, program.name);
       if (!changed)
         continue;
-      bool isRemoved = true;
+      bool isRemoved = !collective.tensors.empty();
       for (MovedTensor &tensor : collective.tensors) {
         if (removes(program, *changed, collective, tensor.name))
           offer(tensor.remedy, edits, changed->cost);
@@ -54,18 +57,27 @@ private:
     return module.lookupSymbol<func::FuncOp>(training.getLoss());
   }
 
-  /// The program `name` with the changes; null if they do not compile.
-  const ExplainedProgram *compile(const Edits &edits, StringRef name) {
-    auto [it, isNew] = compiled.try_emplace(edits.getKey());
-    if (isNew)
-      it->second = compile(edits);
-    for (const ExplainedProgram &program : it->second.programs)
+  static const ExplainedProgram *findProgram(const Explanation &explanation,
+                                             StringRef name) {
+    for (const ExplainedProgram &program : explanation.programs)
       if (program.name == name)
         return &program;
     return nullptr;
   }
 
-  Explanation compile(const Edits &edits) {
+  /// The programs with the changes, none if they do not compile; null if too
+  /// many have been compiled already.
+  const Explanation *compile(const Edits &edits) {
+    auto it = compiled.find(edits.getKey());
+    if (it == compiled.end()) {
+      if (compiled.size() >= maxCompiledChanges)
+        return nullptr;
+      it = compiled.emplace(edits.getKey(), run(edits)).first;
+    }
+    return &it->second;
+  }
+
+  Explanation run(const Edits &edits) {
     // What is said of a trial is of no interest.
     ScopedDiagnosticHandler silence(imported.getContext(),
                                     [](Diagnostic &) { return success(); });
@@ -131,7 +143,13 @@ private:
 void shardc::findRemedies(ModuleOp imported, const CompileOptions &options,
                           Explanation &explanation) {
   RemedyFinder finder(imported, options);
+  std::vector<std::pair<ExplainedProgram *, ExplainedCollective *>> all;
   for (ExplainedProgram &program : explanation.programs)
     for (ExplainedCollective &collective : program.collectives)
-      finder.run(program, collective);
+      all.push_back({&program, &collective});
+  llvm::stable_sort(all, [](const auto &lhs, const auto &rhs) {
+    return lhs.second->wireBytes > rhs.second->wireBytes;
+  });
+  for (auto [program, collective] : all)
+    finder.find(*program, *collective);
 }

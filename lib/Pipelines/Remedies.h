@@ -12,6 +12,9 @@ namespace shardc {
 
 /// Changes of annotations that are compiled for one collective at most.
 constexpr size_t maxTriedChanges = 8;
+/// Changes that are compiled for a module at most, in which the collectives
+/// that send most come first.
+constexpr size_t maxCompiledChanges = 64;
 
 /// Adds to `explanation` of the programs of `imported`, a module after
 /// `import`, for every collective and every tensor in it the best of the

@@ -18,6 +18,10 @@ namespace shardc {
 /// The explanation of one collective. `op` is a collective.
 ExplainedCollective explainCollective(mlir::Operation *op);
 
+/// What tensor `index` of `collective` sends of all that the communication
+/// report counts for it. Rounded up each, they may add up to more.
+int64_t getTensorWireBytes(mlir::Operation *collective, unsigned index);
+
 /// Where to look first, of a collective without remedies; its own location if
 /// the IR does not say.
 mlir::Location getGuiltyLocation(mlir::Operation *collective);

@@ -42,10 +42,6 @@ struct CollectiveCost {
 /// collective_permute on local tensors; nullopt for any other op.
 std::optional<CollectiveCost> getCollectiveCost(mlir::Operation *op);
 
-/// Wire bytes of tensor `index` of the collective `op` alone. Rounded up each,
-/// they may add up to more than the collective's.
-int64_t getTensorWireBytes(mlir::Operation *op, unsigned index);
-
 } // namespace shardc
 
 #endif // SHARDC_ANALYSIS_WIREBYTES_H

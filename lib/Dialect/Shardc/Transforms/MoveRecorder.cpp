@@ -17,10 +17,10 @@ static AxisSet getMoved(const Layout &from, const Layout &to) {
     while (same < before.size() && same < after.size() &&
            before[same] == after[same])
       ++same;
-    for (int axis : ArrayRef(before).drop_front(same))
-      moved |= axisBit(axis);
-    for (int axis : ArrayRef(after).drop_front(same))
-      moved |= axisBit(axis);
+    for (const AxisList *list : {&before, &after})
+      for (int axis : ArrayRef(*list).drop_front(same))
+        if (!isGap(axis))
+          moved |= axisBit(axis);
   }
   return moved;
 }
@@ -60,7 +60,7 @@ Location MoveRecorder::record(Location loc, Value value, const Layout &from,
 StringAttr MoveRecorder::getName(Value value) {
   if (std::optional<std::string> name = names.getName(value))
     return builder.getStringAttr(*name);
-  Operation *op = value.getDefiningOp();
+  Operation *op = getProducingOp(value);
   PartAttr part = getPart(op);
   StringRef what = !part || part.getValue() == Part::Forward ? "result of "
                    : part.getValue() == Part::Backward       ? "backward of "
@@ -75,7 +75,8 @@ SmallVector<Attribute> MoveRecorder::getArguments(Operation *op) {
     // Reshards may have come between already.
     while (auto inner = dyn_cast_or_null<ReshardOp>(operand.getDefiningOp()))
       operand = inner.getOperand();
-    if (auto argument = dyn_cast<BlockArgument>(operand))
+    if (auto argument = dyn_cast<BlockArgument>(operand);
+        argument && !getProducingOp(argument))
       found.push_back(builder.getStringAttr(
           getRoleName(function, argument.getArgNumber())));
   }
@@ -94,14 +95,15 @@ MoveEndAttr MoveRecorder::getProducer(Value value, const Layout &from,
                                       AxisSet moved) {
   AxisSet lost = moved & (from.getAxes() | from.unreduced);
   SmallVector<Attribute> found;
-  if (auto argument = dyn_cast<BlockArgument>(value)) {
+  Operation *op = getProducingOp(value);
+  if (!op) {
+    auto argument = cast<BlockArgument>(value);
     for (int axis : mesh.getList(lost))
       found.push_back(origins.find(argument, axis));
     SourceAttr source = getSource(argument.getLoc());
     return getEnd(source ? source.getOp().getValue() : "argument", PartAttr(),
                   argument.getLoc(), {getName(value)}, found);
   }
-  Operation *op = value.getDefiningOp();
   for (int axis : mesh.getList(lost))
     found.push_back(origins.find(op, axis));
   return getEnd(getUserOp(op), getPart(op), op->getLoc(), getArguments(op),

@@ -32,6 +32,50 @@ static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
       dims, [&](DimShardingAttr dim) { return hasAxis(dim.getAxes(), name); });
 }
 
+Operation *shardc::getProducingOp(Value value) {
+  if (Operation *op = value.getDefiningOp())
+    return op;
+  Operation *parent = cast<BlockArgument>(value).getOwner()->getParentOp();
+  return isa<func::FuncOp>(parent) ? nullptr : parent;
+}
+
+/// Where an axis on the op may have come from: the ops above it, those of its
+/// body included.
+static SmallVector<Operation *> getProducers(Operation *op) {
+  SmallVector<Operation *> producers;
+  auto add = [&](Operation *user) {
+    for (Value operand : user->getOperands())
+      if (Operation *producer = getProducingOp(operand))
+        producers.push_back(producer);
+  };
+  add(op);
+  for (Region &region : op->getRegions())
+    for (Block &block : region)
+      add(block.getTerminator());
+  return producers;
+}
+
+/// Where an axis on the op may have gone.
+static SmallVector<Operation *> getUsers(Operation *op) {
+  SmallVector<Operation *> users;
+  auto add = [&](Value value) {
+    for (Operation *user : value.getUsers())
+      users.push_back(
+          user->hasTrait<OpTrait::IsTerminator>() ? user->getParentOp() : user);
+  };
+  for (Value result : op->getResults())
+    add(result);
+  for (Region &region : op->getRegions())
+    for (BlockArgument argument : region.getArguments())
+      add(argument);
+  return users;
+}
+
+static bool isUpdate(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  return part && part.getValue() == Part::Update;
+}
+
 OriginFinder::OriginFinder(func::FuncOp function, const MeshAxes &mesh)
     : function(function), mesh(mesh) {
   for (BlockArgument argument : function.getArguments()) {
@@ -43,12 +87,12 @@ OriginFinder::OriginFinder(func::FuncOp function, const MeshAxes &mesh)
                      : name.str(),
         std::move(source));
   }
-  for (Operation &op : function.getBody().front()) {
-    order[&op] = order.size();
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    order[op] = order.size();
     if (isa<ShardingConstraintOp>(op))
-      sources.try_emplace("constraint at " + getSourceLine(op.getLoc()),
-                          Source{op.getLoc(), {&op}});
-  }
+      sources.try_emplace("constraint at " + getSourceLine(op->getLoc()),
+                          Source{op->getLoc(), {op}});
+  });
 }
 
 StringRef OriginFinder::getSourceName(Operation *op, int axis) const {
@@ -67,7 +111,8 @@ bool OriginFinder::holds(Operation *op, int axis) const {
   auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
   StringRef name = mesh.getName(axis);
   return assignment && (hasAxis(assignment.getFactors(), name) ||
-                        hasAxis(assignment.getUnreduced(), name));
+                        hasAxis(assignment.getUnreduced(), name) ||
+                        hasAxis(assignment.getUnreducedRhs(), name));
 }
 
 OriginAttr OriginFinder::find(Operation *op, int axis) {
@@ -80,9 +125,8 @@ OriginAttr OriginFinder::find(Operation *op, int axis) {
   for (size_t next = 0; next < queue.size(); ++next) {
     if (StringRef name = getSourceName(queue[next], axis); !name.empty())
       return make(axis, name, end);
-    for (Value operand : queue[next]->getOperands())
-      if (Operation *producer = operand.getDefiningOp();
-          producer && holds(producer, axis) && seen.insert(producer).second)
+    for (Operation *producer : getProducers(queue[next]))
+      if (holds(producer, axis) && seen.insert(producer).second)
         queue.push_back(producer);
   }
   return make(axis, "", op);
@@ -140,14 +184,13 @@ const OriginFinder::Parents &OriginFinder::getParents(int axis,
     visit(op, nullptr);
   for (size_t index = 0; index < queue.size(); ++index) {
     Operation *op = queue[index];
-    next.clear();
-    for (Value operand : op->getOperands())
-      if (Operation *producer = operand.getDefiningOp())
-        next.push_back(producer);
-    next.append(op->user_begin(), op->user_end());
+    next = getProducers(op);
+    next.append(getUsers(op));
     llvm::sort(next, byOrder);
+    // The update touches every parameter, and leads past the model.
     for (Operation *other : next)
-      visit(other, op);
+      if (!isUpdate(op) || isUpdate(other))
+        visit(other, op);
   }
   return parents;
 }

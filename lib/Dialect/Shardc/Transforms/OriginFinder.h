@@ -13,6 +13,10 @@
 
 namespace shardc {
 
+/// The op that makes `value`: of an argument of a nested block the op that has
+/// the block; null for arguments of a function.
+mlir::Operation *getProducingOp(mlir::Value value);
+
 /// Follows axes from the ops and arguments that hold them to the annotations
 /// that they came from, by `shardc.origin` and the annotations in the locations
 /// of arguments. Reads the function as it is at construction, with assignments.
