@@ -163,40 +163,39 @@ OriginAttr OriginFinder::make(int axis, StringRef name, Operation *end) {
                          end ? getThrough(axis, name, end) : ArrayAttr());
 }
 
-const OriginFinder::Parents &OriginFinder::getParents(int axis,
-                                                      StringRef name) {
+const OriginFinder::Parents &OriginFinder::getParents(int axis, StringRef name,
+                                                      Operation *end) {
   auto [it, isNew] = ways.try_emplace({axis, name.str()});
-  Parents &parents = it->second;
-  if (!isNew)
-    return parents;
-  // Breadth first over values, both up and down, along ops that hold the axis.
-  std::vector<Operation *> queue;
+  Way &way = it->second;
   auto visit = [&](Operation *op, Operation *parent) {
-    if (op && holds(op, axis) && parents.try_emplace(op, parent).second)
-      queue.push_back(op);
+    if (holds(op, axis) && way.parents.try_emplace(op, parent).second)
+      way.queue.push_back(op);
   };
   auto byOrder = [&](Operation *lhs, Operation *rhs) {
     return order.lookup(lhs) < order.lookup(rhs);
   };
-  SmallVector<Operation *> next = sources.find(name)->second.ops;
-  llvm::sort(next, byOrder);
-  for (Operation *op : next)
-    visit(op, nullptr);
-  for (size_t index = 0; index < queue.size(); ++index) {
-    Operation *op = queue[index];
-    next = getProducers(op);
-    next.append(getUsers(op));
-    llvm::sort(next, byOrder);
+  if (isNew) {
+    SmallVector<Operation *> first = sources.find(name)->second.ops;
+    llvm::sort(first, byOrder);
+    for (Operation *op : first)
+      visit(op, nullptr);
+  }
+  // Breadth first over values, both up and down, along ops that hold the axis.
+  while (!way.parents.contains(end) && way.next < way.queue.size()) {
+    Operation *op = way.queue[way.next++];
+    SmallVector<Operation *> others = getProducers(op);
+    others.append(getUsers(op));
+    llvm::sort(others, byOrder);
     // The update touches every parameter, and leads past the model.
-    for (Operation *other : next)
+    for (Operation *other : others)
       if (!isUpdate(op) || isUpdate(other))
         visit(other, op);
   }
-  return parents;
+  return way.parents;
 }
 
 ArrayAttr OriginFinder::getThrough(int axis, StringRef name, Operation *end) {
-  const Parents &parents = getParents(axis, name);
+  const Parents &parents = getParents(axis, name, end);
   // From the end to the source: each line once, those of both ends not at all.
   SmallVector<Attribute> through;
   std::string last = getSourceLine(end->getLoc());

@@ -33,13 +33,21 @@ public:
 private:
   /// The op nearest to a source, on the way to it.
   using Parents = llvm::DenseMap<mlir::Operation *, mlir::Operation *>;
+  /// A search that goes on where it stopped.
+  struct Way {
+    Parents parents;
+    std::vector<mlir::Operation *> queue;
+    size_t next = 0;
+  };
 
   OriginAttr make(int axis, mlir::StringRef name, mlir::Operation *end);
   /// The source that `shardc.origin` names for the axis; empty if none.
   mlir::StringRef getSourceName(mlir::Operation *op, int axis) const;
   bool holds(mlir::Operation *op, int axis) const;
-  /// For all ops that hold `axis`, the way to the values `name` stands for.
-  const Parents &getParents(int axis, mlir::StringRef name);
+  /// For `end` and ops that hold `axis` and are not further from the values
+  /// that `name` stands for, the way to these.
+  const Parents &getParents(int axis, mlir::StringRef name,
+                            mlir::Operation *end);
   mlir::ArrayAttr getThrough(int axis, mlir::StringRef name,
                              mlir::Operation *end);
 
@@ -53,7 +61,7 @@ private:
   };
   llvm::StringMap<Source> sources;
   llvm::DenseMap<mlir::Operation *, int> order;
-  std::map<std::pair<int, std::string>, Parents> ways;
+  std::map<std::pair<int, std::string>, Way> ways;
 };
 
 } // namespace shardc
