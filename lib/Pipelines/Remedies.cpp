@@ -2,7 +2,7 @@
 
 #include "Remedies.h"
 
-#include "AnnotationEdits.h"
+#include "EditProposer.h"
 
 #include "shardc/Analysis/Explain.h"
 #include "shardc/Pipelines/Phases.h"
