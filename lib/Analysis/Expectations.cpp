@@ -156,6 +156,8 @@ static LogicalResult check(const Contract &contract) {
   if (contract.value)
     error << " for this value";
   addNotes(error, offenders);
+  error.attachNote(contract.at)
+      << "shardc-compile --ignore-expect --explain says what would remove them";
   return failure();
 }
 

@@ -5,6 +5,7 @@
 // RUN: shardc-opt %s --split-input-file --compile-to=memory --verify-diagnostics -o /dev/null
 
 // Counts by kind, axis and part, and bytes, on a module.
+// expected-note @+4 {{shardc-compile --ignore-expect --explain says what would remove them}}
 // expected-error @+3 {{contract broken: @train_step: found 1, expected at most 0 collectives of reduce_scatter over "model" in backward}}
 // expected-error @+2 {{contract broken: @train_step: found 5126, expected at most 5125 bytes on the wire}}
 // expected-error @+1 {{contract broken: @train_step: found 2560, expected at most 2559 bytes on the wire of reduce_scatter}}
@@ -42,6 +43,7 @@ module @counts attributes {
 module @values attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
   shardc.mesh @mesh <["model" = 2]>
+  // expected-note @+2 {{says what would remove them}}
   // expected-error @+1 {{contract broken: @train_step: found 1, expected at most 0 collectives in update}}
   func.func @loss(
       %x: tensor<64x16xf32> {shardc.role = #shardc.input<"x">},
@@ -49,6 +51,7 @@ module @values attributes {
       // expected-note @+2 {{all_to_all over "model" in update sends 256 bytes}}
       // expected-note @+1 {{reduce_scatter over "model" in forward sends 1024 bytes: result of linear}}
       %w0: tensor<16x32xf32> {shardc.role = #shardc.parameter<"w0", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{}, {"model"}]>},
+      // expected-note @+3 {{says what would remove them}}
       // expected-error @+2 {{contract broken: @train_step: found 256, expected at most 255 bytes on the wire for this value}}
       // expected-note @+1 {{all_to_all over "model" in forward sends 256 bytes: w1}}
       %w1: tensor<32x8xf32> {shardc.expect = [#shardc.max_bytes<255>, #shardc.max_bytes<256>],
@@ -56,6 +59,7 @@ module @values attributes {
       attributes {shardc.expect = [#shardc.max_collectives<0 in update>]} {
     %z0 = shardc.linear %x, %w0 {shardc.expect = [#shardc.max_collectives<0>]} : tensor<64x16xf32>, tensor<16x32xf32> -> tensor<64x32xf32>
     %h0 = shardc.relu %z0 : tensor<64x32xf32>
+    // expected-note @+2 {{says what would remove them}}
     // expected-error @+1 {{contract broken: @train_step: found 1, expected at most 0 collectives for this value}}
     %z1 = shardc.linear %h0, %w1 {shardc.expect = [#shardc.max_collectives<0>, #shardc.max_collectives<1>]} : tensor<64x32xf32>, tensor<32x8xf32> -> tensor<64x8xf32>
     %loss = shardc.mse %z1, %y : tensor<64x8xf32> -> tensor<f32>
@@ -67,6 +71,7 @@ module @values attributes {
 
 // A region: the gradient of the tail's weight is reduced, the body receives
 // nothing in the forward part.
+// expected-note @+2 {{says what would remove them}}
 // expected-error @+1 {{contract broken: @train_step: found 1, expected at most 0 collectives in region "tail"}}
 module @regions attributes {
     shardc.expect = [
