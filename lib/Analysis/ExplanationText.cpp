@@ -13,7 +13,8 @@
 using namespace llvm;
 using namespace shardc;
 
-/// Tensors of one collective that are listed before the rest is counted.
+/// Tensors of one collective, and changes of one remedy, that are listed before
+/// the rest is counted.
 constexpr size_t maxTensors = 8;
 
 constexpr size_t maxColumns = 100;
@@ -118,9 +119,13 @@ static std::string getDifference(int64_t now, int64_t before) {
 
 static void printRemedy(const Remedy &remedy, const ProgramCost &now,
                         raw_ostream &os) {
-  for (const AnnotationEdit &edit : remedy.edits)
+  ArrayRef<AnnotationEdit> edits(remedy.edits);
+  for (const AnnotationEdit &edit : edits.take_front(maxTensors))
     os << "            " << getShort(edit.source) << ", " << edit.name << ": "
        << edit.text << '\n';
+  if (edits.size() > maxTensors)
+    os << "            and " << edits.size() - maxTensors
+       << " more; --json lists them\n";
   os << "            then " << remedy.cost.wireBytes << " bytes on the wire ("
      << getDifference(remedy.cost.wireBytes, now.wireBytes) << "), "
      << getDifference(remedy.cost.stateBytes, now.stateBytes)

@@ -195,14 +195,18 @@ const OriginFinder::Parents &OriginFinder::getParents(int axis, StringRef name,
 }
 
 ArrayAttr OriginFinder::getThrough(int axis, StringRef name, Operation *end) {
+  // The update lies where its parameter does.
+  if (isUpdate(end))
+    return {};
   const Parents &parents = getParents(axis, name, end);
+  std::string first = getSourceLine(sources.find(name)->second.at);
   // From the end to the source: each line once, those of both ends not at all.
   SmallVector<Attribute> through;
   std::string last = getSourceLine(end->getLoc());
   Operation *op = end;
   while ((op = parents.lookup(op)) && through.size() < maxThrough) {
     std::string line = getSourceLine(op->getLoc());
-    if (line == last)
+    if (line == last || line == first)
       continue;
     last = line;
     through.push_back(op->getLoc());
