@@ -81,7 +81,12 @@ static Value toJSON(const std::optional<Remedy> &remedy) {
 
 static bool fromJSON(const Value &value, Remedy &remedy, Path path) {
   ObjectMapper map(value, path);
-  return map && map.map("edits", remedy.edits) && map.map("cost", remedy.cost);
+  if (!map || !map.map("edits", remedy.edits) || !map.map("cost", remedy.cost))
+    return false;
+  // Reports name the first one's line.
+  if (remedy.edits.empty())
+    path.field("edits").report("expected at least one change");
+  return !remedy.edits.empty();
 }
 
 static Value toJSON(const MovedTensor &tensor) {
