@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/Layout.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -136,9 +137,11 @@ Location shardc::getGuiltyLocation(Operation *collective) {
   return move.getConsumer().getAt();
 }
 
-ProgramCost shardc::getProgramCost(func::FuncOp function) {
+ProgramCost shardc::getProgramCost(func::FuncOp function,
+                                   const Machine &machine) {
   CommunicationReport report = getCommunicationReport(function);
-  ProgramCost cost{report.wireBytesPerDevice, report.matmulFlopsPerDevice, 0};
+  ProgramCost cost{report.wireBytesPerDevice, report.matmulFlopsPerDevice, 0,
+                   estimateTime(function, machine).getSeconds()};
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
     if (isa_and_nonnull<ParameterAttr, StateAttr>(
             function.getArgAttr(index, "shardc.role")))
@@ -146,11 +149,13 @@ ProgramCost shardc::getProgramCost(func::FuncOp function) {
   return cost;
 }
 
-FailureOr<Explanation> shardc::explain(ModuleOp module) {
+FailureOr<Explanation> shardc::explain(ModuleOp module,
+                                       const Machine &machine) {
   FailureOr<MeshOp> mesh = getMesh(module);
   if (failed(mesh))
     return failure();
   Explanation explanation;
+  explanation.machine = machine.name;
   for (auto axis : mesh->getAxes().getAsRange<MeshAxisAttr>())
     explanation.mesh += (explanation.mesh.empty() ? "" : ", ") +
                         axis.getName().str() + "=" +
@@ -160,10 +165,12 @@ FailureOr<Explanation> shardc::explain(ModuleOp module) {
       continue;
     ExplainedProgram program;
     program.name = function.getName().str();
-    program.cost = getProgramCost(function);
+    program.cost = getProgramCost(function, machine);
     function.walk([&](Operation *op) {
-      if (getCollectiveCost(op))
-        program.collectives.push_back(explainCollective(op));
+      if (!getCollectiveCost(op))
+        return;
+      program.collectives.push_back(explainCollective(op));
+      program.collectives.back().seconds = getCollectiveSeconds(machine, op);
     });
     explanation.programs.push_back(std::move(program));
   }

@@ -11,6 +11,13 @@ using namespace llvm::json;
 
 namespace shardc {
 
+static bool mapMicroseconds(ObjectMapper &map, double &seconds) {
+  if (!map.map("microseconds", seconds))
+    return false;
+  seconds /= 1e6;
+  return true;
+}
+
 static Value toJSON(const SourceOp &op) {
   return Object{{"op", op.op}, {"source", op.source}};
 }
@@ -51,14 +58,16 @@ static bool fromJSON(const Value &value, ChainEnd &end, Path path) {
 static Value toJSON(const ProgramCost &cost) {
   return Object{{"wire_bytes_per_device", cost.wireBytes},
                 {"matmul_flops_per_device", cost.matmulFlops},
-                {"state_bytes_per_device", cost.stateBytes}};
+                {"state_bytes_per_device", cost.stateBytes},
+                {"microseconds", cost.seconds * 1e6}};
 }
 
 static bool fromJSON(const Value &value, ProgramCost &cost, Path path) {
   ObjectMapper map(value, path);
   return map && map.map("wire_bytes_per_device", cost.wireBytes) &&
          map.map("matmul_flops_per_device", cost.matmulFlops) &&
-         map.map("state_bytes_per_device", cost.stateBytes);
+         map.map("state_bytes_per_device", cost.stateBytes) &&
+         mapMicroseconds(map, cost.seconds);
 }
 
 static Value toJSON(const AnnotationEdit &edit) {
@@ -118,6 +127,7 @@ static Value toJSON(const ExplainedCollective &collective) {
                 {"group_size", collective.groupSize},
                 {"bytes", collective.bytes},
                 {"wire_bytes", collective.wireBytes},
+                {"microseconds", collective.seconds * 1e6},
                 {"part", collective.part},
                 {"cause", collective.cause},
                 {"tensors", Array(collective.tensors)},
@@ -134,6 +144,7 @@ static bool fromJSON(const Value &value, ExplainedCollective &collective,
          map.map("group_size", collective.groupSize) &&
          map.map("bytes", collective.bytes) &&
          map.map("wire_bytes", collective.wireBytes) &&
+         mapMicroseconds(map, collective.seconds) &&
          map.map("part", collective.part) &&
          map.map("cause", collective.cause) &&
          map.map("tensors", collective.tensors) &&
@@ -157,12 +168,14 @@ static bool fromJSON(const Value &value, ExplainedProgram &program, Path path) {
 
 Value toJSON(const Explanation &explanation) {
   return Object{{"mesh", explanation.mesh},
+                {"machine", explanation.machine},
                 {"programs", Array(explanation.programs)}};
 }
 
 bool fromJSON(const Value &value, Explanation &explanation, Path path) {
   ObjectMapper map(value, path);
   return map && map.map("mesh", explanation.mesh) &&
+         map.map("machine", explanation.machine) &&
          map.map("programs", explanation.programs);
 }
 

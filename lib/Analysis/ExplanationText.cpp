@@ -129,7 +129,10 @@ static void printRemedy(const Remedy &remedy, const ProgramCost &now,
   os << "            then " << remedy.cost.wireBytes << " bytes on the wire ("
      << getDifference(remedy.cost.wireBytes, now.wireBytes) << "), "
      << getDifference(remedy.cost.stateBytes, now.stateBytes)
-     << " bytes at rest, ";
+     << " bytes at rest,\n            "
+     << formatv("{0:f1} us ({1}{2:f1}), ", remedy.cost.seconds * 1e6,
+                remedy.cost.seconds >= now.seconds ? "+" : "",
+                (remedy.cost.seconds - now.seconds) * 1e6);
   if (remedy.cost.matmulFlops == now.matmulFlops)
     os << "the same FLOPs\n";
   else
@@ -170,6 +173,7 @@ static void printCollective(const ExplainedCollective &collective,
   if (cost.wireBytes > 0)
     os << formatv(" ({0}%)", (100 * collective.wireBytes + cost.wireBytes / 2) /
                                  cost.wireBytes);
+  os << formatv(", {0:f1} us", collective.seconds * 1e6);
   os << '\n';
   if (collective.tensors.empty()) {
     os << "  because   " << collective.cause << '\n';
@@ -219,7 +223,9 @@ void shardc::print(const Explanation &explanation, raw_ostream &os) {
   for (const ExplainedProgram &program : explanation.programs) {
     os << separator << "Why " << program.name << " communicates, on "
        << explanation.mesh << ": " << program.cost.wireBytes
-       << " bytes per device and run\n";
+       << " bytes per device and run"
+       << formatv(", {0:f1} us on {1}\n", program.cost.seconds * 1e6,
+                  explanation.machine);
     if (program.collectives.empty())
       os << "\nIt does not.\n";
     for (const ExplainedCollective &collective : program.collectives) {

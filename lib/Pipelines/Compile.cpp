@@ -5,7 +5,8 @@
 #include "Remedies.h"
 
 #include "shardc/Analysis/Explain.h"
-#include "shardc/Analysis/MachineModel.h"
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/MeshSpec.h"
@@ -56,11 +57,17 @@ static std::string getSingleDeviceMesh(ModuleOp module,
 static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
                                    const CompileOptions &options,
                                    CompileState &state) {
-  FailureOr<Explanation> explanation = explain(module);
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh))
+    return failure();
+  llvm::Expected<Machine> machine = loadMachineFor(*mesh, options.machine);
+  if (!machine)
+    return module.emitError() << llvm::toString(machine.takeError());
+  FailureOr<Explanation> explanation = explain(module, *machine);
   if (failed(explanation))
     return failure();
   if (options.findRemedies)
-    findRemedies(imported, options, *explanation);
+    findRemedies(imported, options, *machine, *explanation);
   llvm::raw_string_ostream(state.explanation) << toJSON(*explanation);
   return success();
 }

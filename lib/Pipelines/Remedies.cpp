@@ -18,8 +18,10 @@ namespace {
 
 class RemedyFinder {
 public:
-  RemedyFinder(ModuleOp imported, const CompileOptions &options)
-      : imported(imported), options(options), proposer(getLoss(imported)) {
+  RemedyFinder(ModuleOp imported, const CompileOptions &options,
+               const Machine &machine)
+      : imported(imported), options(options), machine(machine),
+        proposer(getLoss(imported)) {
     // What the options replace, `import` has replaced.
     this->options.mesh.clear();
     this->options.rules.clear();
@@ -88,7 +90,7 @@ private:
     buildPhases(manager, 0, getPhaseIndex("collectives"), options, state);
     if (failed(manager.run(*copy)))
       return {};
-    FailureOr<Explanation> explanation = explain(*copy);
+    FailureOr<Explanation> explanation = explain(*copy, machine);
     return succeeded(explanation) ? std::move(*explanation) : Explanation();
   }
 
@@ -133,6 +135,7 @@ private:
 
   ModuleOp imported;
   CompileOptions options;
+  const Machine &machine;
   EditProposer proposer;
   /// By Edits::getKey; no programs where a change does not compile.
   std::map<std::string, Explanation> compiled;
@@ -141,8 +144,8 @@ private:
 } // namespace
 
 void shardc::findRemedies(ModuleOp imported, const CompileOptions &options,
-                          Explanation &explanation) {
-  RemedyFinder finder(imported, options);
+                          const Machine &machine, Explanation &explanation) {
+  RemedyFinder finder(imported, options, machine);
   std::vector<std::pair<ExplainedProgram *, ExplainedCollective *>> all;
   for (ExplainedProgram &program : explanation.programs)
     for (ExplainedCollective &collective : program.collectives)

@@ -4,6 +4,7 @@
 #define SHARDC_LIB_PIPELINES_REMEDIES_H
 
 #include "shardc/Analysis/Explanation.h"
+#include "shardc/Analysis/MachineModel.h"
 #include "shardc/Pipelines/Compile.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -22,9 +23,10 @@ constexpr size_t maxCompiledChanges = 64;
 /// the wire, then the fewest bytes at rest. A tensor is removed if no
 /// collective of the kind moves it over any of the axes, and what it sends over
 /// them has not grown. Every change is compiled up to `collectives`, with
-/// `options`; equal ones once. `imported` is left as it is.
+/// `options`; equal ones once. Times are on `machine`. `imported` is left as it
+/// is.
 void findRemedies(mlir::ModuleOp imported, const CompileOptions &options,
-                  Explanation &explanation);
+                  const Machine &machine, Explanation &explanation);
 
 } // namespace shardc
 

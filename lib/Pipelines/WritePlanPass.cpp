@@ -21,8 +21,8 @@ public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     shardc::PlanOptions options;
-    options.machine = machine;
     options.explanation = state.explanation;
+    options.machine = machine;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
       module.emitError() << llvm::toString(plan.takeError());

@@ -9,13 +9,14 @@
 #define SHARDC_ANALYSIS_EXPLAIN_H
 
 #include "shardc/Analysis/Explanation.h"
+#include "shardc/Analysis/MachineModel.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace shardc {
 
-/// The explanation of one collective. `op` is a collective.
+/// The explanation of one collective, without its time. `op` is a collective.
 ExplainedCollective explainCollective(mlir::Operation *op);
 
 /// What tensor `index` of `collective` sends of all that the communication
@@ -26,12 +27,13 @@ int64_t getTensorWireBytes(mlir::Operation *collective, unsigned index);
 /// the IR does not say.
 mlir::Location getGuiltyLocation(mlir::Operation *collective);
 
-/// The explanation of a module after `collectives`. Emits an
-/// error and fails without a mesh.
-mlir::FailureOr<Explanation> explain(mlir::ModuleOp module);
+/// The explanation of a module after `collectives`, with times on `machine`.
+/// Emits an error and fails without a mesh.
+mlir::FailureOr<Explanation> explain(mlir::ModuleOp module,
+                                     const Machine &machine);
 
 /// Cost of one function after `collectives`.
-ProgramCost getProgramCost(mlir::func::FuncOp function);
+ProgramCost getProgramCost(mlir::func::FuncOp function, const Machine &machine);
 
 } // namespace shardc
 

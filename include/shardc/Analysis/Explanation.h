@@ -57,6 +57,8 @@ struct ProgramCost {
   int64_t matmulFlops = 0;
   /// Parameters and optimizer states at rest.
   int64_t stateBytes = 0;
+  /// Estimated, without overlap, on the machine of the explanation.
+  double seconds = 0;
 };
 
 /// A change of one annotation.
@@ -96,6 +98,8 @@ struct ExplainedCollective {
   int64_t groupSize = 0;
   /// As in the communication report.
   int64_t bytes = 0, wireBytes = 0;
+  /// Estimated.
+  double seconds = 0;
   std::string part, cause;
   /// Largest first. Empty where the IR does not say.
   std::vector<MovedTensor> tensors;
@@ -117,6 +121,8 @@ struct ExplainedProgram {
 struct Explanation {
   /// "data=4, model=2".
   std::string mesh;
+  /// What times are estimated for (docs/Machines.md).
+  std::string machine;
   std::vector<ExplainedProgram> programs;
 };
 

@@ -47,6 +47,8 @@ def check(remedy, program, collective, tensors):
     assert cost["wire_bytes_per_device"] == totals["wire_bytes_per_device"], (remedy, totals)
     assert cost["matmul_flops_per_device"] == totals["matmul_flops_per_device"], (remedy, totals)
     assert cost["state_bytes_per_device"] == state_bytes(report), remedy
+    priced = next(p for p in report["explanation"]["programs"] if p["name"] == program)["cost"]
+    assert abs(cost["microseconds"] - priced["microseconds"]) < 1e-6, (remedy, priced)
     # And it is gone. Names end with places, whose file is another one now.
     after = report["explanation"]["programs"]
     for other in next(p for p in after if p["name"] == program)["collectives"]:

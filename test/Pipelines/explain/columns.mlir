@@ -20,9 +20,9 @@ module @columns attributes {
 }
 
 // The explanation. Line numbers are those above.
-//      CHECK:Why train_step communicates, on data=2, model=2: 5126 bytes per device and run
+//      CHECK:Why train_step communicates, on data=2, model=2: 5126 bytes per device and run, {{[0-9.]+}} us on cpu
 // CHECK-EMPTY:
-// CHECK-NEXT:{{.*}}/columns.mlir:13: all_to_all over "model" in forward, 256 bytes (5%)
+// CHECK-NEXT:{{.*}}/columns.mlir:13: all_to_all over "model" in forward, 256 bytes (5%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     w1  f32[32,8]           256 B  [{}, {"model"}] -> [{"model"}, {}]
 // CHECK-NEXT:  because   parameter w1 rests as [{}, {"model"}]
 // CHECK-NEXT:              "model": annotated on w1 at columns.mlir:13
@@ -30,9 +30,10 @@ module @columns attributes {
 // CHECK-NEXT:              "model": annotated on w0 at columns.mlir:12, through linear:14, relu:15
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            columns.mlir:13, w1: shardc.sharding = #shardc.sharding<@mesh, [{"model"}, {}]>
-// CHECK-NEXT:            then 2564 bytes on the wire (-2562), +0 bytes at rest, the same FLOPs
+// CHECK-NEXT:            then 2564 bytes on the wire (-2562), +0 bytes at rest,
+// CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:
-// CHECK-NEXT:{{.*}}/columns.mlir:11: reduce_scatter over "model" in forward, 512 bytes (10%)
+// CHECK-NEXT:{{.*}}/columns.mlir:11: reduce_scatter over "model" in forward, 512 bytes (10%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     result of linear at columns.mlir:16  f32[64,8]           512 B
 // CHECK-NEXT:              [{"data"}, {}] unreduced={"model"} -> [{"data"}, {"model"}]
 // CHECK-NEXT:  because   linear at columns.mlir:16 makes it [{"data"}, {}] unreduced={"model"}
@@ -40,3 +41,4 @@ module @columns attributes {
 // CHECK-NEXT:            mse at columns.mlir:17 wants it [{"data"}, {"model"}]
 // CHECK-NEXT:              "model": annotated on w1 at columns.mlir:13, through linear:16
 // CHECK-NEXT:  remove by
+// CHECK-NEXT:            columns.mlir:11, y: shardc.sharding = #shardc.sharding<@mesh, [{"data", "model"}, {}]>

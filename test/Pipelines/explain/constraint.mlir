@@ -20,9 +20,9 @@ module @constraint attributes {
 }
 
 // The explanation. Line numbers are those above.
-//      CHECK:Why train_step communicates, on data=4: 16902 bytes per device and run
+//      CHECK:Why train_step communicates, on data=4: 16902 bytes per device and run, {{[0-9.]+}} us on cpu
 // CHECK-EMPTY:
-// CHECK-NEXT:{{.*}}/constraint.mlir:15: all_gather over "data" in forward, 6144 bytes (36%)
+// CHECK-NEXT:{{.*}}/constraint.mlir:15: all_gather over "data" in forward, 6144 bytes (36%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     result of relu at constraint.mlir:14  f32[64,32]          6144 B
 // CHECK-NEXT:              [{"data"}, {}] -> [{}, {}]
 // CHECK-NEXT:  because   relu at constraint.mlir:14 makes it [{"data"}, {}]
@@ -30,4 +30,5 @@ module @constraint attributes {
 // CHECK-NEXT:            sharding_constraint at constraint.mlir:15 wants it [{}, {}]
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            constraint.mlir:15, constraint: sharding = <@mesh, [{"data"}, {}]>
-// CHECK-NEXT:            then 4614 bytes on the wire (-12288), +0 bytes at rest, the same FLOPs
+// CHECK-NEXT:            then 4614 bytes on the wire (-12288), +0 bytes at rest,
+// CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs

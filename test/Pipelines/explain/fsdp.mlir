@@ -20,9 +20,9 @@ module @fsdp attributes {
 }
 
 // The explanation. Line numbers are those above.
-//      CHECK:Why train_step communicates, on data=4: 4614 bytes per device and run
+//      CHECK:Why train_step communicates, on data=4: 4614 bytes per device and run, {{[0-9.]+}} us on cpu
 // CHECK-EMPTY:
-// CHECK-NEXT:{{.*}}/fsdp.mlir:12: all_gather over "data" in forward, 1536 bytes (33%)
+// CHECK-NEXT:{{.*}}/fsdp.mlir:12: all_gather over "data" in forward, 1536 bytes (33%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     w0  f32[16,32]          1536 B  [{"data"}, {}] -> [{}, {}]
 // CHECK-NEXT:  because   parameter w0 rests as [{"data"}, {}]
 // CHECK-NEXT:              "data": annotated on w0 at fsdp.mlir:12
@@ -30,9 +30,10 @@ module @fsdp attributes {
 // CHECK-NEXT:              "data": annotated on x at fsdp.mlir:10
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            fsdp.mlir:12, w0: shardc.sharding = #shardc.sharding<@mesh, [{}, {}]>
-// CHECK-NEXT:            then 4614 bytes on the wire (+0), +1536 bytes at rest, the same FLOPs
+// CHECK-NEXT:            then 4614 bytes on the wire (+0), +1536 bytes at rest,
+// CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:
-// CHECK-NEXT:{{.*}}/fsdp.mlir:10: all_reduce over "data" in backward, 1542 bytes (33%)
+// CHECK-NEXT:{{.*}}/fsdp.mlir:10: all_reduce over "data" in backward, 1542 bytes (33%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     gradient of w1  f32[32,8]          1536 B  [{}, {}] unreduced={"data"} -> [{}, {}]
 // CHECK-NEXT:            loss            f32[]                 6 B  [] unreduced={"data"} -> []
 // CHECK-NEXT:  because   backward of linear at fsdp.mlir:16 makes it [{}, {}] unreduced={"data"}
@@ -41,9 +42,10 @@ module @fsdp attributes {
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            fsdp.mlir:10, x: shardc.sharding = #shardc.sharding<@mesh, [{}, {}]>
 // CHECK-NEXT:            fsdp.mlir:11, y: shardc.sharding = #shardc.sharding<@mesh, [{}, {}]>
-// CHECK-NEXT:            then 12288 bytes on the wire (+7674), +0 bytes at rest, 2.29 times the FLOPs
+// CHECK-NEXT:            then 12288 bytes on the wire (+7674), +0 bytes at rest,
+// CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), 2.29 times the FLOPs
 // CHECK-EMPTY:
-// CHECK-NEXT:{{.*}}/fsdp.mlir:10: reduce_scatter over "data" in backward, 1536 bytes (33%)
+// CHECK-NEXT:{{.*}}/fsdp.mlir:10: reduce_scatter over "data" in backward, 1536 bytes (33%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     gradient of w0  f32[16,32]          1536 B
 // CHECK-NEXT:              [{}, {}] unreduced={"data"} -> [{"data"}, {}]
 // CHECK-NEXT:  because   backward of linear at fsdp.mlir:14 makes it [{}, {}] unreduced={"data"}
@@ -52,9 +54,10 @@ module @fsdp attributes {
 // CHECK-NEXT:              "data": annotated on w0 at fsdp.mlir:12
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            fsdp.mlir:10, x: shardc.sharding = #shardc.sharding<@mesh, [{}, {"data"}]>
-// CHECK-NEXT:            then 13830 bytes on the wire (+9216), +0 bytes at rest, the same FLOPs
+// CHECK-NEXT:            then 13830 bytes on the wire (+9216), +0 bytes at rest,
+// CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:
-// CHECK-NEXT:Why evaluate communicates, on data=4: 1542 bytes per device and run
+// CHECK-NEXT:Why evaluate communicates, on data=4: 1542 bytes per device and run, {{[0-9.]+}} us on cpu
 // CHECK-EMPTY:
 // CHECK-NEXT:{{.*}}/fsdp.mlir:12: all_gather over "data", 1536 bytes, as in train_step
 // CHECK-EMPTY:

@@ -24,10 +24,10 @@ struct PlanOptions {
   std::string producer = "shardc 0.1.0";
   /// The shared object of the kernels.
   std::string code;
-  /// The machine that times are estimated for (loadMachine).
-  std::string machine = "cpu";
   /// The explanation as JSON (docs/Explain.md); may be empty.
   std::string explanation;
+  /// The machine that times are estimated for (loadMachine).
+  std::string machine = "cpu";
 };
 
 /// The bytes of the plan of `module`, which has gone through all phases up to
