@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
 # Random models and random annotations on random meshes against their
 # unpartitioned programs: scripts/check-long.sh [COUNT [SEED]], 2000 of each by
-# default.
+# default, and ten times as many programs in the reference interpreter.
 source "$(dirname "$0")/common.sh"
-build_shardc shardc-gen shardc-compile shardc-run
+build_shardc shardc-gen shardc-compile shardc-run check-partitions
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 export PATH=$bin:$PATH
 seed=${2:-$RANDOM}
@@ -11,3 +11,4 @@ say "Seed $seed"
 python3 scripts/check_random.py --count="${1:-2000}" --seed="$seed" \
   --jobs="$(nproc)"
 python3 scripts/check_annotations.py --count="${1:-2000}" --seed="$seed"
+check-partitions --count="${1:-2000}0" --seed="$seed"

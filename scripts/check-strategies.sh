@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Every strategy on many meshes and sizes, also such as do not divide: the
 # sharded program gives what the unpartitioned one gives, with padding poisoned
-# by NaN; on integers where all is exact in f32, bit for bit.
+# by NaN; on integers where all is exact in f32, bit for bit. The unpartitioned
+# program takes the whole batch at once, whatever the number of microbatches.
 #
 #   scripts/check-strategies.sh [MODULUS REMAINDER]
 #
@@ -72,6 +73,24 @@ for strategy in hsdp hsdp+tp; do
     check "$strategy $mesh, integers" 6,10,7,4 16 1 integers bit-equal \
       --activation=relu --loss=mse --optimizer=sgd --learning-rate=0.125 \
       "${common[@]}"
+  done
+done
+# The batch in microbatches: the results of the whole batch on one device.
+for strategy in none dp zero2 fsdp tp dp+tp fsdp+tp; do
+  for mesh in data=1 data=3 data=4 data=8 data=4,model=2 data=2,model=3 \
+      model=3; do
+    common=(--strategy=$strategy --mesh=$mesh)
+    check "$strategy $mesh, 4 microbatches, uneven" 10,33,17,3 96 3 real \
+      'agrees\|bit-equal' --activation=gelu --loss=mse --optimizer=adam \
+      --learning-rate=0.01 --microbatches=4 "${common[@]}"
+    check "$strategy $mesh, 2 microbatches, dropout" 12,24,24,6 48 3 labels \
+      'agrees\|bit-equal' --activation=tanh --loss=softmax_cross_entropy \
+      --optimizer=adamw --learning-rate=0.01 --dropout=0.2 --layer-norm \
+      --clip-norm=0.5 --microbatches=2 "${common[@]}"
+    case $mesh in *data=3*) continue ;; esac
+    check "$strategy $mesh, 4 microbatches, integers" 6,10,7,4 32 1 integers \
+      bit-equal --activation=relu --loss=mse --optimizer=sgd \
+      --learning-rate=0.125 --microbatches=4 "${common[@]}"
   done
 done
 echo "$ran of $number cases ran, $failed failed"

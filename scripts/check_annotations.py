@@ -2,7 +2,7 @@
 """Runs models with random annotations and compares each with its unpartitioned
 program: shardings open and closed, several axes on a dimension, priorities,
 constraints, shardings of gradients and states, sizes that do not divide, tied
-weights, residuals, clipping.
+weights, residuals, clipping, microbatches.
 
   check_annotations.py --count=N [--seed=S] [--jobs=J]
 
@@ -13,6 +13,7 @@ compiler reports. Programs are found on PATH. Python's standard library alone.
 import argparse
 import concurrent.futures
 import json
+import math
 import os
 import random
 import subprocess
@@ -33,6 +34,10 @@ class Model:
             self.axes.append(("c", 2))
         self.batch, self.inputs = choose([4, 5, 8, 12]), choose([3, 4, 6, 8])
         self.hidden, self.outputs = choose([4, 5, 6, 8]), choose([1, 2, 4, 5])
+        # Half of the cases take the batch in parts, which every device has rows of.
+        self.microbatches = choose([1, 1, 2, 3])
+        if self.microbatches > 1:
+            self.batch = self.microbatches * math.prod(size for _, size in self.axes)
         self.classes = self.outputs > 1 and self.chance(0.3)
         self.lines = []
 
@@ -124,11 +129,12 @@ class Model:
 
         rate = "learning_rate = 0.1" + (", momentum = 0.9" if optimizer == "momentum" else "")
         clip = ", clip_norm = 0.3" if self.chance(0.5) else ""
+        parts = f", microbatches = {self.microbatches}" if self.microbatches > 1 else ""
         mesh = ", ".join(f'"{name}" = {size}' for name, size in self.axes)
         return "\n".join(
             [
                 f"module @random attributes {{shardc.training = #shardc.training<loss = @loss, "
-                f"optimizer = <{optimizer}, {rate}>{clip}>}} {{",
+                f"optimizer = <{optimizer}, {rate}>{clip}{parts}>}} {{",
                 f"  shardc.mesh @mesh <[{mesh}]>",
                 "  func.func @loss(",
                 ",\n".join(arguments) + ") -> tensor<f32> {",

@@ -11,6 +11,7 @@ standard library alone. scripts/check-strategies.sh goes through a fixed list.
 
 import argparse
 import concurrent.futures
+import math
 import os
 import random
 import struct
@@ -70,9 +71,14 @@ def random_cases(rng, count):
         if loss != "mse":
             layers[-1] = max(2, layers[-1])
         flags = rng.choice([[], ["--layer-norm"], ["--dropout=0.2"], ["--clip-norm=0.5"], ["--weight-decay=0.01"]])
+        batch, microbatches = rng.randint(1, 50), rng.choice([1, 1, 2, 3])
+        if microbatches > 1:
+            # Every device has as many rows in each.
+            multiple = microbatches * math.prod(s for a, s in zip(axes, sizes) if a != "model")
+            batch += -batch % multiple
         yield dict(
             strategy=strategy, mesh=",".join(f"{a}={s}" for a, s in zip(axes, sizes)), layers=layers,
-            batch=rng.randint(1, 50), activation=rng.choice(ACTIVATIONS), optimizer=rng.choice(OPTIMIZERS),
+            batch=batch, microbatches=microbatches, activation=rng.choice(ACTIVATIONS), optimizer=rng.choice(OPTIMIZERS),
             loss=loss, flags=flags, steps=3,
         )  # fmt: skip
 
@@ -84,7 +90,7 @@ def run_case(number, case, seed):
         gen = [
             "shardc-gen", f"--layers={','.join(map(str, case['layers']))}", f"--activation={case['activation']}",
             f"--optimizer={case['optimizer']}", f"--loss={case['loss']}", f"--strategy={case['strategy']}",
-            f"--batch-size={case['batch']}", "--learning-rate=0.01",
+            f"--batch-size={case['batch']}", f"--microbatches={case['microbatches']}", "--learning-rate=0.01",
             f"--mesh={case['mesh']}", "-o", model,
         ] + case["flags"]  # fmt: skip
         make_data(rng, case, data)

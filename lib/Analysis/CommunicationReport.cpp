@@ -3,6 +3,7 @@
 #include "shardc/Analysis/CommunicationReport.h"
 
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -14,11 +15,13 @@ std::optional<CollectiveEntry> shardc::getCollectiveEntry(Operation *op) {
   std::optional<CollectiveCost> cost = getCollectiveCost(op);
   if (!cost)
     return std::nullopt;
+  int64_t runs = getNumRuns(op);
   CollectiveEntry entry{cost->kind,
                         {},
                         cost->groupSize,
                         cost->bytes,
-                        cost->wireBytes,
+                        runs,
+                        runs * cost->wireBytes,
                         Part::Forward,
                         getSourceText(op->getLoc()),
                         ""};
@@ -56,7 +59,7 @@ int64_t shardc::getMatmulFlops(Operation *op) {
 CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
   function.walk([&](Operation *op) {
-    report.matmulFlopsPerDevice += getMatmulFlops(op);
+    report.matmulFlopsPerDevice += getNumRuns(op) * getMatmulFlops(op);
     if (std::optional<CollectiveEntry> entry = getCollectiveEntry(op)) {
       report.wireBytesPerDevice += entry->wireBytes;
       report.collectives.push_back(std::move(*entry));
@@ -73,6 +76,7 @@ llvm::json::Object shardc::toJson(const CommunicationReport &report) {
                            {"axes", llvm::json::Array(entry.axes)},
                            {"group_size", entry.groupSize},
                            {"bytes", entry.bytes},
+                           {"runs", entry.runs},
                            {"wire_bytes", entry.wireBytes},
                            {"part", stringifyPart(entry.part)},
                            {"source", entry.source},
@@ -90,12 +94,16 @@ void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
     os << llvm::formatv("{0,-18} {1,-16} {2,6} {3,14} {4,14}  {5,-8}  {6}\n",
                         "collective", "axes", "group", "bytes", "wire bytes",
                         "part", "source: cause");
-    for (const CollectiveEntry &entry : report.collectives)
+    for (const CollectiveEntry &entry : report.collectives) {
       os << llvm::formatv("{0,-18} {1,-16} {2,6} {3,14} {4,14}  {5,-8}  {6}: "
-                          "{7}\n",
+                          "{7}",
                           toString(entry.kind), llvm::join(entry.axes, ","),
                           entry.groupSize, entry.bytes, entry.wireBytes,
                           stringifyPart(entry.part), entry.source, entry.cause);
+      if (entry.runs > 1)
+        os << " (in each of " << entry.runs << " microbatches)";
+      os << '\n';
+    }
   }
   os << "wire bytes per device:   " << report.wireBytesPerDevice << '\n'
      << "matmul FLOPs per device: " << report.matmulFlopsPerDevice << '\n';

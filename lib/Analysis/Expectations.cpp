@@ -7,6 +7,7 @@
 #include "shardc/Analysis/Layout.h"
 #include "shardc/Analysis/MemoryReport.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
@@ -220,8 +221,9 @@ LogicalResult shardc::checkExpectedFlops(ModuleOp module) {
       if (contract.value && dot.getLoc() != contract.at)
         return;
       AxisSet idle = getIdleAxes(dot, mesh);
-      global += getMatmulFlops(dot);
-      done += getMatmulFlops(dot) * mesh.getNumShards(idle);
+      int64_t flops = getNumRuns(dot) * getMatmulFlops(dot);
+      global += flops;
+      done += flops * mesh.getNumShards(idle);
       if (idle)
         redundant.push_back({dot, idle});
     });

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -55,6 +56,14 @@ static bool feedsUpdate(Value value) {
     }
   }
   return false;
+}
+
+/// Whether the value is the next sum of a loop, which has the place of the
+/// last.
+static bool isNextSum(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<YieldOp>(user) && isa<AccumulateOp>(user->getParentOp());
+  });
 }
 
 static MemoryKind classify(Value value) {
@@ -129,24 +138,31 @@ MemoryReport::MemoryReport(ModuleOp module) {
     places.push_back({offset ? offset.getInt() : 0, -1, liveness.getNumSteps(),
                       describeArgument(function, argument)});
   }
-  for (Operation &op : function.getBody().front()) {
-    auto offsets = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
-    for (OpResult result : op.getResults()) {
-      int64_t offset = offsets ? offsets[result.getResultNumber()] : 0;
-      if (argumentOffsets.contains(offset))
-        continue;
-      Place place{
-          offset, liveness.getFirst(result), liveness.getLast(result), {}};
-      place.buffer.name = getName(result);
-      place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
-      place.buffer.kind = classify(result);
-      place.buffer.source = getSourceString(op.getLoc());
-      // Written over an operand: both are one buffer at that step.
-      for (Place &other : places)
-        if (other.offset == offset && other.last == place.first)
-          --other.last;
-      places.push_back(std::move(place));
-    }
+  SmallVector<Value> results;
+  for (Block *block : getBlocks(function))
+    for (Operation &op : *block)
+      llvm::append_range(results, op.getResults());
+  llvm::stable_sort(results, [&](Value lhs, Value rhs) {
+    return liveness.getFirst(lhs) < liveness.getFirst(rhs);
+  });
+  for (Value value : results) {
+    auto result = cast<OpResult>(value);
+    Operation *op = result.getOwner();
+    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    int64_t offset = offsets ? offsets[result.getResultNumber()] : 0;
+    if (argumentOffsets.contains(offset) || isNextSum(result))
+      continue;
+    Place place{
+        offset, liveness.getFirst(result), liveness.getLast(result), {}};
+    place.buffer.name = getName(result);
+    place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
+    place.buffer.kind = classify(result);
+    place.buffer.source = getSourceString(getComputingOp(result)->getLoc());
+    // Written over an operand: both are one buffer at that step.
+    for (Place &other : places)
+      if (other.offset == offset && other.last == place.first)
+        --other.last;
+    places.push_back(std::move(place));
   }
   int64_t peakStep = 0, peak = -1;
   for (int64_t step = 0; step < liveness.getNumSteps(); ++step) {

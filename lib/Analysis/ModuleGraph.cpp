@@ -2,6 +2,7 @@
 
 #include "shardc/Analysis/ModuleGraph.h"
 
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -33,6 +34,11 @@ FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
     return failure();
   }
   return mesh;
+}
+
+bool shardc::usesAllAxes(ModuleOp module) {
+  auto mode = module->getAttrOfType<StringAttr>("shardc.partition");
+  return mode && mode.getValue() == "cheapest";
 }
 
 static FileLineColLoc findFile(Location loc) {
@@ -88,6 +94,7 @@ int ModuleGraph::addValue(RankedTensorType type, ShardingAttr annotation,
     for (auto [dim, attr, axes] :
          llvm::zip_equal(value.dims, annotation.getDims(), layout.dims))
       dim = {axes, attr.getIsClosed(), attr.getPriority().value_or(0)};
+    value.unreduced = layout.unreduced;
     for (StringAttr axis : annotation.getReplicated())
       value.forbidden |= axisBit(graph.mesh.find(axis.getValue()));
   }
@@ -100,6 +107,7 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
     return op.emitOpError("must have one block to be partitioned");
   Function function;
   function.op = op;
+  function.firstOp = graph.ops.size();
   for (unsigned index = 0; index < op.getNumArguments(); ++index)
     if (failed(addArgument(function, index)))
       return failure();
@@ -109,6 +117,7 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
       return failure();
   for (unsigned index = 0; index < terminator->getNumOperands(); ++index)
     addResult(function, index);
+  function.endOp = graph.ops.size();
   functions.push_back(std::move(function));
   return success();
 }
@@ -159,6 +168,7 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
             type.getShape())
       id = it->second.first;
   }
+  bool isShared = id >= 0;
   if (id < 0) {
     id = addValue(type, annotation, annotationClass,
                   name.empty() ? "argument " + std::to_string(index)
@@ -167,7 +177,14 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
   }
   if (!name.empty())
     named.try_emplace(name, id, argument);
-  ids[argument] = id;
+  ids[argument] = tensors[argument] = id;
+  if (isShared) {
+    GraphValue tensor = graph.values[id];
+    tensor.dims.assign(tensor.dims.size(), {});
+    tensor.restsAs = id;
+    tensors[argument] = graph.values.size();
+    graph.values.push_back(std::move(tensor));
+  }
   function.arguments.push_back(id);
   return success();
 }
@@ -196,33 +213,11 @@ void ModuleGraph::addResult(Function &function, unsigned index) {
   tie.kind = GraphOp::Return;
   tie.rule = getIdentityRule(type.getShape());
   tie.operands = {ids[value]};
+  tie.tensors = {tensors[value]};
   tie.results = {id};
+  tie.part = Part::Update;
   graph.ops.push_back(std::move(tie));
   operations.push_back(nullptr);
-}
-
-/// Two closed constraints in a row cannot both be meant.
-static LogicalResult checkConstraint(ShardingConstraintOp op,
-                                     const MeshAxes &mesh) {
-  auto inner = op.getOperand().getDefiningOp<ShardingConstraintOp>();
-  if (!inner || !inner.getSharding() || !inner->hasOneUse())
-    return success();
-  Layout outerLayout = getLayout(*op.getSharding(), mesh);
-  Layout innerLayout = getLayout(*inner.getSharding(), mesh);
-  for (size_t dim = 0; dim < outerLayout.dims.size(); ++dim) {
-    if (!op.getSharding()->getDims()[dim].getIsClosed() ||
-        !inner.getSharding()->getDims()[dim].getIsClosed() ||
-        outerLayout.dims[dim] == innerLayout.dims[dim])
-      continue;
-    auto diagnostic =
-        op.emitOpError("closes dimension ")
-        << dim << " over {" << mesh.toString(outerLayout.dims[dim])
-        << "}, but its operand is closed over {"
-        << mesh.toString(innerLayout.dims[dim]) << "} and has no other use";
-    diagnostic.attachNote(inner.getLoc()) << "by this constraint";
-    return diagnostic;
-  }
-  return success();
 }
 
 LogicalResult ModuleGraph::addOp(Operation *op) {
@@ -232,32 +227,54 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
                            "before propagation");
   GraphOp node;
   node.rule = interface.getShardingRule();
-  for (Value operand : op->getOperands())
+  for (Value operand : op->getOperands()) {
     node.operands.push_back(ids[operand]);
+    node.tensors.push_back(tensors[operand]);
+  }
+  if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
+    node.part = part.getValue();
   ShardingAttr annotation;
   auto annotationClass = AnnotationClass::Constraint;
   if (auto constraint = dyn_cast<ShardingConstraintOp>(op)) {
     node.kind = GraphOp::Constraint;
     if (!constraint.getSharding())
       return op->emitOpError("has logical axes that `import` has not resolved");
-    if (failed(checkConstraint(constraint, graph.mesh)))
-      return failure();
     annotation = *constraint.getSharding();
     // Constraints on gradients are where they end, not where they come from.
     if (auto part = op->getAttrOfType<PartAttr>("shardc.part");
         part && part.getValue() != Part::Forward)
       annotationClass = AnnotationClass::State;
   }
-  for (Value result : op->getResults()) {
+  auto loop = dyn_cast<AccumulateOp>(op);
+  SmallVector<Value> results(op->getResults());
+  if (loop)
+    results.assign(loop.getSlices().begin(), loop.getSlices().end());
+  for (Value result : results) {
     int id = addValue(cast<RankedTensorType>(result.getType()), annotation,
                       annotationClass,
                       node.kind == GraphOp::Constraint
                           ? "constraint at " + getSourceLine(op->getLoc())
                           : "");
-    ids[result] = id;
+    graph.values[id].repeats = getNumRuns(loop ? loop.getYield() : op);
+    ids[result] = tensors[result] = id;
     node.results.push_back(id);
   }
   graph.ops.push_back(std::move(node));
   operations.push_back(op);
+  return loop ? addBody(loop) : success();
+}
+
+/// What a loop sums up lies as its summands do, which may be partial sums: both
+/// are one value.
+LogicalResult ModuleGraph::addBody(AccumulateOp loop) {
+  for (Operation &nested : loop.getBody().front().without_terminator())
+    if (failed(addOp(&nested)))
+      return failure();
+  for (auto [result, summand] :
+       llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
+    ids[result] = ids[summand];
+    tensors[result] = tensors[summand];
+    graph.values[ids[summand]].repeats = 1;
+  }
   return success();
 }

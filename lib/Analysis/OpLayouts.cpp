@@ -66,6 +66,9 @@ static LogicalResult verifyAssignment(Operation *op, const MeshAxes &mesh,
       return op->emitOpError("`shardc.assignment` shards a factor of size ")
              << factor.size << " over " << shards
              << " devices, which its sharding rule forbids";
+    if (isStrided(axes) && rule.needsBlocks)
+      return op->emitOpError("`shardc.assignment` has strided shards, but the "
+                             "op computes from global indices");
     if (isStrided(axes) && factor.size % mesh.getNumParts(axes) != 0)
       return op->emitOpError("`shardc.assignment` has strided shards of a "
                              "factor of size ")

@@ -151,7 +151,8 @@ private:
     return first;
   }
 
-  /// Bytes to reduce `value` over `axis`; scattering is half of reducing.
+  /// Bytes of a step that reduces `value` over `axis`; scattering is half of
+  /// reducing.
   double getReductionBytes(int value, AxisSet axis) const {
     const GraphValue &info = graph.values[value];
     Layout layout = layouts[value];
@@ -160,7 +161,7 @@ private:
       erase_if(axes, [&](int candidate) { return axisBit(candidate) & axis; });
     double bytes =
         layout.getLocalElements(info.shape, graph.mesh) * info.elementBytes;
-    return scatters ? bytes : 2 * bytes;
+    return info.repeats * (scatters ? bytes : 2 * bytes);
   }
 
   /// Moves reductions to operands where that costs no more. From the last

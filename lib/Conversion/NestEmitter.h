@@ -158,6 +158,12 @@ private:
   mlir::Value loadContext(int64_t position);
   /// The places along a dimension as i64: a scalar, or a vector of lanes.
   mlir::Value getPlaces(const Index &index);
+  /// The same along dimension `dim` of the global tensor of which `result` is
+  /// the shard `shard` and, in a loop, the part `microbatch` (see IotaOp).
+  mlir::Value
+  getGlobalPlaces(mlir::Value result, int64_t dim, const Index &index,
+                  std::optional<ShardingAttr> shard,
+                  std::optional<llvm::ArrayRef<int64_t>> microbatch);
   mlir::Value roundToBF16(mlir::Value value);
 };
 

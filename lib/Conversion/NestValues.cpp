@@ -250,14 +250,31 @@ Value NestEmitter::getPlaces(const Index &index) {
   return math.add(math.splat(base), offsets);
 }
 
+Value NestEmitter::getGlobalPlaces(
+    Value result, int64_t dim, const Index &index,
+    std::optional<ShardingAttr> shard,
+    std::optional<ArrayRef<int64_t>> microbatch) {
+  Value places = getPlaces(index);
+  int64_t size = getShape(result)[dim];
+  if (shard)
+    places = math.add(places, math.mul(getShardIndex(shard->getAxes(dim)),
+                                       constantI64(size)));
+  if (!microbatch)
+    return places;
+  int64_t count = microbatch->front(), rows = microbatch->back();
+  // places / rows · count · rows + run · rows + places mod rows.
+  Value block = builder.create<arith::DivUIOp>(loc, places,
+                                               math.constantLike(places, rows));
+  Value before = math.mul(block, math.constantLike(places, (count - 1) * rows));
+  Value run = loadContext(mesh.getAxes().size() + 1);
+  Value start = math.mul(run, constantI64(rows));
+  return math.add(math.add(places, before), start);
+}
+
 Value NestEmitter::computeIota(IotaOp op, ArrayRef<Index> index) {
-  const Index &place = index[op.getDim()];
-  Value places = getPlaces(place);
-  if (std::optional<ShardingAttr> shard = op.getShard()) {
-    int64_t size = getShape(op.getResult())[op.getDim()];
-    Value shardIndex = getShardIndex(shard->getAxes(op.getDim()));
-    places = math.add(places, math.mul(shardIndex, constantI64(size)));
-  }
+  int64_t dim = op.getDim();
+  Value places = getGlobalPlaces(op.getResult(), dim, index[dim], op.getShard(),
+                                 op.getMicrobatch());
   Type type = getComputeType(op.getResult());
   // Dimensions are far below 2^31; conversion from i32 has instructions.
   if (isa<FloatType>(type))
@@ -401,12 +418,9 @@ Value NestEmitter::computeRandom(RandomUniformOp op, ArrayRef<Index> index) {
   Value linear = constantI64(0);
   int64_t stride = 1;
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
-    Value place = getPlaces(index[dim]);
-    if (std::optional<ShardingAttr> shard = op.getShard()) {
-      Value start =
-          math.mul(getShardIndex(shard->getAxes(dim)), constantI64(shape[dim]));
-      place = math.add(place, start);
-    }
+    Value place =
+        getGlobalPlaces(op.getResult(), dim, index[dim], op.getShard(),
+                        dim == 0 ? op.getMicrobatch() : std::nullopt);
     linear = math.add(linear, math.mul(place, constantI64(stride)));
     stride *= globalShape[dim];
   }

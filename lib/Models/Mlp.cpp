@@ -222,6 +222,8 @@ std::string MlpPrinter::printTraining() {
   text += ">";
   if (spec.clipNorm)
     text += ", clip_norm = " + printNumber(*spec.clipNorm);
+  if (spec.microbatches > 1)
+    text += ", microbatches = " + std::to_string(spec.microbatches);
   return text + ">";
 }
 

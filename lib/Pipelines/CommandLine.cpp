@@ -23,6 +23,17 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       batchSize("batch-size", cl::cat(category), cl::value_desc("rows"),
                 cl::init(0),
                 cl::desc("Replace the global batch size (0: keep it)")),
+      microbatches("microbatches", cl::cat(category), cl::value_desc("number"),
+                   cl::init(0),
+                   cl::desc("Take the batch in so many parts, one after the "
+                            "other, and add up their gradients")),
+      partition("partition", cl::cat(category), cl::init("follow"),
+                cl::value_desc("follow|cheapest"),
+                cl::desc("How to shard what is not annotated: as the "
+                         "annotations flow, or by exact search")),
+      verifyPartition("verify-partition", cl::cat(category),
+                      cl::desc("Compare the partitioned program with the "
+                               "global one in a reference interpreter")),
       ignoreExpectations("ignore-expect", cl::cat(category),
                          cl::desc("Do not check the contracts of the module "
                                   "(shardc.expect)")) {}
@@ -35,15 +46,24 @@ CompileOptions CompileOptionsFlags::get() const {
   options.machine = machine;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
+  options.microbatches = microbatches;
+  options.partition = partition;
+  options.verifyPartition = verifyPartition;
   options.ignoreExpectations = ignoreExpectations;
   return options;
 }
 
-std::string CompileOptionsFlags::check() const { return checkOptions(get()); }
+std::string CompileOptionsFlags::check() const {
+  // As an option 0 means that nothing was asked for.
+  if (microbatches.getNumOccurrences() && microbatches == 0)
+    return "--microbatches: expected 1 or more, found 0";
+  return checkOptions(get());
+}
 
 std::string CompileOptionsFlags::getGiven() const {
-  const cl::Option *flags[] = {&mesh,    &rules,   &target,
-                               &machine, &dumpDir, &batchSize};
+  const cl::Option *flags[] = {&mesh,      &rules,        &target,
+                               &machine,   &dumpDir,      &batchSize,
+                               &partition, &microbatches, &verifyPartition};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();

@@ -28,11 +28,17 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.target != "cpu")
     return "--target: unknown target '" + options.target + "'" +
            suggest(options.target, {"cpu"});
+  if (options.partition != "follow" && options.partition != "cheapest")
+    return "--partition: unknown mode '" + options.partition + "'" +
+           suggest(options.partition, {"follow", "cheapest"});
   if (llvm::Expected<Machine> machine = loadMachine(options.machine); !machine)
     return "--machine: " + llvm::toString(machine.takeError());
   if (options.batchSize < 0)
     return "--batch-size: expected 0 or more, found " +
            std::to_string(options.batchSize);
+  if (options.microbatches < 0)
+    return "--microbatches: expected 1 or more, found " +
+           std::to_string(options.microbatches);
   return "";
 }
 
@@ -99,8 +105,10 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
 /// Runs phases up to `last` and leaves in `output` the plan, or the IR's text.
 static ExitCode compile(ModuleOp module, CompileOptions options, int last,
                         std::string &output) {
-  if (options.singleDevice)
+  if (options.singleDevice) {
     options.mesh = getSingleDeviceMesh(module, options.mesh);
+    options.microbatches = 1;
+  }
   CompileState state;
   if (failed(runPhases(module, options, last, state)))
     return state.hasBrokenContract ? ExitCode::Internal
@@ -165,11 +173,13 @@ CompileResult shardc::compileFileTo(const std::string &path,
                                     const std::string &phase,
                                     const CompileOptions &options) {
   int last = getPhaseIndex(phase);
-  if (last >= 0)
+  std::string error = last < 0 ? "unknown phase '" + phase + "'" +
+                                     suggest(phase, getPhaseNames())
+                               : checkPhases(0, last, options);
+  if (error.empty())
     return compilePath(path, options, last);
   CompileResult result;
   result.code = ExitCode::Usage;
-  result.diagnostics = "error: unknown phase '" + phase + "'" +
-                       suggest(phase, getPhaseNames()) + "\n";
+  result.diagnostics = "error: " + error + "\n";
   return result;
 }

@@ -116,7 +116,7 @@ LogicalResult shardc::verifyPartitioned(ModuleOp module) {
 
 LogicalResult shardc::verifyOutlined(ModuleOp module) {
   return checkOps(module, /*inKernels=*/false, [](Operation *op) {
-    if (isa<ShardingRuleOpInterface, MaskOp>(op))
+    if (isa<ShardingRuleOpInterface, MaskOp>(op) && !isa<AccumulateOp>(op))
       return LogicalResult(op->emitOpError("is outside of a kernel"));
     return success();
   });

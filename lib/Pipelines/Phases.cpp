@@ -8,6 +8,7 @@
 
 #include "Contracts.h"
 #include "PhaseEnd.h"
+#include "VerifyPartition.h"
 #include "WritePlanPass.h"
 
 #include "shardc/Conversion/LowerKernels.h"
@@ -38,6 +39,7 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   import.mesh = options.mesh;
   import.rules = options.rules;
   import.batch = options.batchSize;
+  import.microbatches = options.microbatches;
   manager.addPass(createImportPass(import));
 }
 
@@ -47,11 +49,15 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
   // see which loss it is, and cleans up after itself: merging the constants
   // that it leaves apart would tie shardings of unrelated values to each other.
   manager.addPass(createDifferentiatePass());
+  // The whole step is there to be cut: gradients need not be found in a body.
+  manager.addPass(createSplitMicrobatchesPass());
 }
 
 static void buildPropagate(OpPassManager &manager,
                            const CompileOptions &options, CompileState &) {
-  manager.addPass(createPropagatePass());
+  PropagatePassOptions propagate;
+  propagate.partition = options.partition;
+  manager.addPass(createPropagatePass(propagate));
   checkExpectations(manager, options, "propagate");
 }
 
@@ -70,6 +76,8 @@ static void buildCollectives(OpPassManager &manager,
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &,
                          CompileState &) {
+  // Before fusion, which puts additions where their summands are computed.
+  manager.addPass(createExpandAccumulationsPass());
   // The library's products come first: fusion then takes the rest.
   manager.addPass(createFormGemmsPass());
   manager.addPass(createFuseKernelsPass());
@@ -135,9 +143,19 @@ std::vector<std::string> shardc::getPhaseNames() {
   return names;
 }
 
+std::string shardc::checkPhases(int first, int last,
+                                const CompileOptions &options) {
+  int partition = getPhaseIndex("partition");
+  if (options.verifyPartition && (partition < first || partition > last))
+    return "--verify-partition: the phase 'partition' does not run";
+  return "";
+}
+
 void shardc::buildPhases(OpPassManager &manager, int first, int last,
                          const CompileOptions &options, CompileState &state) {
   for (int index = first; index <= last; ++index) {
+    if (options.verifyPartition && getPhases()[index].name == "partition")
+      manager.addPass(createVerifyPartitionPass(options, index, last, state));
     getPhases()[index].build(manager, options, state);
     manager.addPass(createPhaseEndPass(index, options.dumpDir, state));
   }

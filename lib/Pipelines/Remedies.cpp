@@ -26,6 +26,8 @@ public:
     this->options.mesh.clear();
     this->options.rules.clear();
     this->options.batchSize = 0;
+    this->options.microbatches = 0;
+    this->options.verifyPartition = false;
     this->options.dumpDir.clear();
     this->options.ignoreExpectations = true;
   }

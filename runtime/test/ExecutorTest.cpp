@@ -79,6 +79,39 @@ INSTANTIATE_TEST_SUITE_P(Meshes, ExecutorTest,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 8),
                                           testing::Values(1, 2, 3)));
 
+class LoopTest : public testing::TestWithParam<std::tuple<int, int>> {};
+
+TEST_P(LoopTest, MovesBuffersAndAccumulates) {
+  auto [devices, threads] = GetParam();
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  auto executor =
+      makeExecutor(**context, makePlan(devices, test::addLoops), true);
+  HostArray weights = *executor->getTensor("m");
+  HostArray x = makeInput();
+  int64_t shard = 12 / devices;
+  for (int step = 0; step < 2; ++step) {
+    auto result = executor->step({{"x", x.view()}});
+    ASSERT_TRUE(result.ok()) << result.status();
+    float expectedH[4] = {};
+    for (int i = 0; i < 12; ++i) {
+      float run = float(i % shard / (shard / 3));
+      float expected = 2.0f * i + float(i / shard) + 100.0f * run;
+      ASSERT_EQ(result->find("y")->values<float>()[i], expected);
+      for (int j = 0; j < 4; ++j)
+        expectedH[j] +=
+            2 * devices * expected * weights.values<float>()[4 * i + j];
+    }
+    for (int j = 0; j < 4; ++j)
+      EXPECT_NEAR(result->find("h")->values<float>()[j], expectedH[j],
+                  1e-5 * std::fabs(expectedH[j]));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Meshes, LoopTest,
+                         testing::Combine(testing::Values(1, 2, 4),
+                                          testing::Values(1, 2, 3)));
+
 TEST(ExecutorTest, RefusesWrongInputs) {
   auto context = Context::create({1});
   auto executor = makeExecutor(**context, makePlan(2));

@@ -151,4 +151,46 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { p.programs[0]->results[0]->buffer = 77; },
         +[](fb::PlanT &p) { p.programs[0]->results[1]->shape = {13}; }));
 
+fb::LoopT *loop(fb::PlanT &p, size_t command) {
+  return p.programs[0]->commands[command]->operation.AsLoop();
+}
+
+Edit loopEdits[] = {
+    +[](fb::PlanT &p) { loop(p, 0)->runs = 0; },
+    +[](fb::PlanT &p) { loop(p, 0)->runs = -3; },
+    +[](fb::PlanT &p) { loop(p, 0)->runs = int64_t(1) << 40; },
+    +[](fb::PlanT &p) { loop(p, 0)->commands = 0; },
+    // Longer than the program; with a loop inside.
+    +[](fb::PlanT &p) { loop(p, 5)->commands = 3; },
+    +[](fb::PlanT &p) { loop(p, 0)->commands = 6; },
+    // Out of the arena in the last run, and with overflow.
+    +[](fb::PlanT &p) {
+      p.programs[0]->buffers.back()->stride = p.arena_bytes / 2;
+    },
+    +[](fb::PlanT &p) { p.programs[0]->buffers.back()->stride = ~uint64_t(0); },
+    // The product's operand moves on into its result.
+    +[](fb::PlanT &p) {
+      std::vector<std::unique_ptr<fb::BufferT>> &buffers =
+          p.programs[0]->buffers;
+      fb::GemmT *gemm = p.programs[0]->commands[6]->operation.AsGemm();
+      buffers[gemm->a]->stride =
+          buffers[gemm->c]->offset - buffers[gemm->a]->offset;
+    },
+    +[](fb::PlanT &p) {
+      p.programs[0]->commands[4]->operation.AsClear()->buffer = 99;
+    },
+};
+
+TEST(PlanTest, BrokenLoopsAreErrors) {
+  EXPECT_TRUE(Plan::parse(makePlan(2, test::addLoops)).ok());
+  for (Edit edit : loopEdits) {
+    absl::Status status = Plan::parse(makePlan(2, [&](fb::PlanT &p) {
+                            test::addLoops(p);
+                            edit(p);
+                          })).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss)
+        << "edit " << &edit - loopEdits << ": " << status;
+  }
+}
+
 } // namespace

@@ -64,6 +64,36 @@ std::string test::withFingerprint(std::string bytes) {
   return bytes;
 }
 
+void test::addLoops(fb::PlanT &plan) {
+  fb::ProgramT &program = *plan.programs[0];
+  auto insert = [&](size_t at, fb::OperationUnion operation) {
+    program.commands.insert(program.commands.begin() + at,
+                            command(std::move(operation)));
+  };
+  fb::GemmT *gemm = program.commands[3]->operation.AsGemm();
+  gemm->accumulate = true;
+  fb::ClearT clear;
+  clear.buffer = gemm->c;
+  fb::LoopT loop;
+  loop.runs = 2;
+  loop.commands = 1;
+  insert(3, wrap(loop));
+  insert(3, wrap(clear));
+
+  fb::LaunchT *scale = program.commands[0]->operation.AsLaunch();
+  scale->extent /= 3;
+  for (uint32_t &buffer : scale->buffers) {
+    auto part = std::make_unique<fb::BufferT>(*program.buffers[buffer]);
+    part->shape[0] /= 3;
+    part->bytes /= 3;
+    part->stride = part->bytes;
+    buffer = program.buffers.size();
+    program.buffers.push_back(std::move(part));
+  }
+  loop.runs = 3;
+  insert(0, wrap(loop));
+}
+
 std::string test::makePlan(int devices,
                            const std::function<void(fb::PlanT &)> &edit) {
   fb::PlanT plan;

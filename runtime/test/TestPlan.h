@@ -18,6 +18,11 @@ namespace shardc::rt::test {
 std::string makePlan(int devices,
                      const std::function<void(fb::PlanT &)> &edit = {});
 
+/// An edit for 1, 2 or 4 devices that makes two loops of the step: y comes in
+/// three parts, each with 100 times the run added (commands 0 and 1), and h is
+/// the sum of two equal products (4 to 6).
+void addLoops(fb::PlanT &plan);
+
 /// `plan` with its fingerprint made right.
 std::string withFingerprint(std::string plan);
 

@@ -102,6 +102,12 @@ static CompileResult getPlan(const std::string &path,
   CompileResult result;
   if (!isPlan(path))
     return compileFile(path, options);
+  if (options.verifyPartition) {
+    result.code = ExitCode::Usage;
+    result.diagnostics =
+        "error: --verify-partition is for models; '" + path + "' is compiled\n";
+    return result;
+  }
   auto buffer = llvm::MemoryBuffer::getFile(path);
   if (std::error_code error = buffer.getError()) {
     result.code = ExitCode::InvalidInput;
@@ -168,10 +174,10 @@ int main(int argc, char **argv) {
     return writeFile(output.empty() ? std::string("-") : output, result.plan);
   }
   if (output.empty() && reports.empty() && !json && !explain &&
-      explainDiff.empty())
+      explainDiff.empty() && !options.verifyPartition)
     return fail(ExitCode::Usage,
                 "nothing to do: expected -o FILE, --report, --explain, "
-                "--explain-diff, --json or --compile-to");
+                "--explain-diff, --json, --verify-partition or --compile-to");
 
   // Linking the kernels runs lld, which resets LLVM's flags of the process:
   // what is needed afterwards is read before.

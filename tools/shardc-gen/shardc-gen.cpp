@@ -65,6 +65,10 @@ static Flag<std::string> mesh("mesh", cl::cat(category),
 static Flag<int64_t> batchSize("batch-size", cl::cat(category), cl::init(128),
                                cl::value_desc("rows"),
                                cl::desc("Global batch size"));
+static Flag<int64_t>
+    microbatches("microbatches", cl::cat(category), cl::init(1),
+                 cl::value_desc("number"),
+                 cl::desc("Parts in which a step takes the batch"));
 static Flag<std::string>
     output("o", cl::cat(category), cl::init("-"), cl::value_desc("file"),
            cl::desc("Where to write (-: standard output)"));
@@ -101,6 +105,7 @@ int main(int argc, char **argv) {
   spec.strategy = strategy;
   spec.fsdpMinSize = fsdpMinSize;
   spec.batchSize = batchSize;
+  spec.microbatches = microbatches;
   if (mesh.getNumOccurrences()) {
     std::string error;
     std::optional<MeshSpec> parsed = parseMeshSpec(mesh, error);

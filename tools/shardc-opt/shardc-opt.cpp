@@ -78,10 +78,12 @@ int main(int argc, char **argv) {
   if (to >= 0 && from > to)
     return fail(ExitCode::Usage, "--compile-from=" + compileFrom +
                                      " comes after --compile-to=" + compileTo);
+  CompileOptions options = flags.get();
+  if (std::string error = checkPhases(from + 1, to, options); !error.empty())
+    return fail(ExitCode::Usage, error);
 
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   MlirOptMainConfig passes = config;
-  CompileOptions options = flags.get();
   CompileState state;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
     if (to >= 0)

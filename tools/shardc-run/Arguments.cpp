@@ -70,6 +70,12 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Write a model's IR after each phase into this directory");
   app.add_flag("--ignore-expect", arguments.ignoreExpectations,
                "Do not check the contracts of a model (shardc.expect)");
+  app.add_option("--partition", arguments.partition,
+                 "How to shard what is not annotated: follow or cheapest")
+      ->type_name("MODE");
+  app.add_flag("--verify-partition", arguments.verifyPartition,
+               "Compare a model's partitioned program with the global one in a "
+               "reference interpreter");
   app.add_option("--device", arguments.device, "Kind of device: cpu")
       ->capture_default_str();
   app.add_option("--num-devices", arguments.numDevices,
@@ -84,6 +90,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--eval-data", arguments.evalData,
                  "Data to evaluate on at the end");
   app.add_option("--batch-size", arguments.batchSize, "Global batch size")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--microbatches", arguments.microbatches,
+                 "Take a model's batch in so many parts, one after the other")
       ->check(CLI::PositiveNumber);
   app.add_option("--steps", arguments.steps, "Stop after this many steps")
       ->check(CLI::PositiveNumber);

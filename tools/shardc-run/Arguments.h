@@ -17,12 +17,16 @@ struct Arguments {
   std::string machine;
   std::string dumpDir;
   bool ignoreExpectations = false;
+  bool verifyPartition = false;
+  /// follow or cheapest; empty: the default.
+  std::string partition;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;
   std::string data;
   std::string evalData;
   int64_t batchSize = 0;
+  int64_t microbatches = 0;
   int64_t steps = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;

@@ -19,8 +19,13 @@ struct CompileRequest {
   /// Receives the IR after each phase; empty: none.
   std::string dumpDir;
   int64_t batchSize = 0;
+  int64_t microbatches = 0;
   /// Compile for one device: the unpartitioned program.
   bool singleDevice = false;
+  /// Compare the partitioned program with the global one.
+  bool verifyPartition = false;
+  /// Empty: the default.
+  std::string partition = "";
   /// Do not check contracts.
   bool ignoreExpectations = false;
 };

@@ -88,7 +88,9 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
     CompileOutcome outcome = compileInput(
         {arguments.input, arguments.mesh, arguments.rules, arguments.target,
          arguments.machine, singleDevice ? "" : arguments.dumpDir,
-         arguments.batchSize, singleDevice, arguments.ignoreExpectations});
+         arguments.batchSize, arguments.microbatches, singleDevice,
+         arguments.verifyPartition && !singleDevice, arguments.partition,
+         arguments.ignoreExpectations});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -127,9 +129,11 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     plan.mesh.toString(),
                                     "; compile the model again"));
     if (!arguments.target.empty() || !arguments.machine.empty() ||
-        !arguments.dumpDir.empty())
-      return report(1, absl::StrCat("--target, --machine and "
-                                    "--shardc-dump-dir are for models; ",
+        !arguments.dumpDir.empty() || !arguments.partition.empty() ||
+        arguments.verifyPartition)
+      return report(1, absl::StrCat("--target, --machine, --partition, "
+                                    "--shardc-dump-dir and --verify-partition "
+                                    "are for models; ",
                                     arguments.input, " is compiled"));
     if (!arguments.rules.empty())
       return report(1, absl::StrCat("--rules cannot change ", arguments.input,
@@ -140,6 +144,11 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     " differs from ", arguments.input,
                                     ", which is compiled for ", plan.batchSize,
                                     "; compile the model again"));
+    if (arguments.microbatches)
+      return report(1, absl::StrCat("--microbatches cannot change ",
+                                    arguments.input,
+                                    ", which is compiled; compile the model "
+                                    "again"));
     if (arguments.checkReference)
       return report(1, "--check-reference needs the model (.mlir): a plan does "
                        "not hold the unpartitioned program");

@@ -17,8 +17,12 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
     options.machine = request.machine;
   options.dumpDir = request.dumpDir;
   options.batchSize = request.batchSize;
+  options.microbatches = request.microbatches;
   options.singleDevice = request.singleDevice;
   options.ignoreExpectations = request.ignoreExpectations;
+  options.verifyPartition = request.verifyPartition;
+  if (!request.partition.empty())
+    options.partition = request.partition;
   CompileResult result = compileFile(request.path, options);
   return {static_cast<int>(result.code), std::move(result.plan),
           std::move(result.diagnostics)};

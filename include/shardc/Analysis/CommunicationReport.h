@@ -26,7 +26,9 @@ struct CollectiveEntry {
   int64_t groupSize;
   /// Of the tensors that the group sees (see getWireBytes).
   int64_t bytes;
-  /// Sent per device.
+  /// How many times a step runs it.
+  int64_t runs;
+  /// Sent per device in all these runs.
   int64_t wireBytes;
   Part part;
   /// "file:line:column", or empty.

@@ -23,6 +23,10 @@ llvm::StringRef getRoleName(mlir::func::FuncOp function, unsigned index);
 /// more than 64 axes.
 mlir::FailureOr<MeshOp> getMesh(mlir::ModuleOp module);
 
+/// Whether reshards of `module` may use axes that neither of their ends names:
+/// its plan was searched for, `shardc.partition = "cheapest"`.
+bool usesAllAxes(mlir::ModuleOp module);
+
 /// "file.mlir:12" for messages, without folders.
 std::string getSourceLine(mlir::Location loc);
 
@@ -36,6 +40,8 @@ public:
     mlir::func::FuncOp op;
     llvm::SmallVector<int> arguments;
     llvm::SmallVector<int> results;
+    /// Its ops are those from `firstOp` to before `endOp`.
+    int firstOp = 0, endOp = 0;
   };
 
   /// Fails with an error at the place if an op has no sharding rule or
@@ -53,10 +59,13 @@ private:
   mlir::LogicalResult addArgument(Function &function, unsigned index);
   void addResult(Function &function, unsigned index);
   mlir::LogicalResult addOp(mlir::Operation *op);
+  mlir::LogicalResult addBody(AccumulateOp loop);
   int addValue(mlir::RankedTensorType type, ShardingAttr annotation,
                AnnotationClass annotationClass, std::string name);
 
   llvm::DenseMap<mlir::Value, int> ids;
+  /// As tensors of their own.
+  llvm::DenseMap<mlir::Value, int> tensors;
   /// Values of named arguments, and where they were first declared.
   llvm::StringMap<std::pair<int, mlir::BlockArgument>> named;
 };

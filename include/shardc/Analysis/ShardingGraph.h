@@ -38,10 +38,19 @@ struct GraphValue {
   llvm::SmallVector<GraphDim, 2> dims;
   /// Axes that may not shard it.
   AxisSet forbidden = 0;
+  /// Of a constraint: axes over which it may be a partial sum.
+  AxisSet unreduced = 0;
   AnnotationClass annotationClass = AnnotationClass::Constraint;
   /// It is an argument: where it rests is decided by annotations of its own
   /// class or stronger ones.
   bool isAtRest = false;
+  /// The value whose layout this one shares; -1: none. Such a value is an
+  /// argument besides another one of that layout and only occurs among
+  /// `tensors` of ops.
+  int restsAs = -1;
+  /// How many times a step reshards it if it has to: once per run of the loop
+  /// that makes it, and once if it is what the loop sums up.
+  int64_t repeats = 1;
   /// For messages.
   std::string name;
 };
@@ -58,6 +67,10 @@ struct GraphOp {
   ShardingRule rule;
   llvm::SmallVector<int, 2> operands;
   llvm::SmallVector<int, 1> results;
+  /// The operands as tensors that are moved: of arguments that rest alike, and
+  /// are one operand, each is a tensor of its own. Empty: the operands.
+  llvm::SmallVector<int, 2> tensors = {};
+  Part part = Part::Forward;
 };
 
 struct ShardingGraph {

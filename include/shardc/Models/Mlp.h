@@ -51,6 +51,8 @@ struct MlpSpec {
   MeshSpec mesh;
   /// Global batch, rows.
   int64_t batchSize = 128;
+  /// Parts in which a step takes the batch; they divide it.
+  int64_t microbatches = 1;
 };
 
 /// none, dp, zero1, zero2, fsdp, tp, dp+tp, fsdp+tp, hsdp, hsdp+tp.

@@ -23,7 +23,8 @@ public:
   CompileOptions get() const;
 
   /// Says what is wrong with the values: a mesh that cannot be read, an
-  /// unknown target or machine, a negative batch size. Empty if all is well.
+  /// unknown target, machine or partition, a negative number. Empty if all is
+  /// well.
   std::string check() const;
 
   /// The name of a flag that the user gave; empty if there is none.
@@ -35,8 +36,9 @@ private:
   llvm::cl::opt<std::string> target;
   llvm::cl::opt<std::string> machine;
   llvm::cl::opt<std::string> dumpDir;
-  llvm::cl::opt<int64_t> batchSize;
-  llvm::cl::opt<bool> ignoreExpectations;
+  llvm::cl::opt<int64_t> batchSize, microbatches;
+  llvm::cl::opt<std::string> partition;
+  llvm::cl::opt<bool> verifyPartition, ignoreExpectations;
 };
 
 } // namespace shardc

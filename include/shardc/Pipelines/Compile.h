@@ -33,18 +33,28 @@ struct CompileOptions {
   std::string dumpDir;
   /// Global batch size; 0 keeps the module's.
   int64_t batchSize = 0;
+  /// How everything that is not annotated is sharded: "follow" the annotations,
+  /// or "cheapest", by exact search.
+  std::string partition = "follow";
+  /// Parts in which a step takes the batch; 0 keeps the module's number.
+  int64_t microbatches = 0;
   /// Compiles changes of annotations as well, to say in the plan's explanation
   /// what would remove each collective.
   bool findRemedies = false;
   /// Does not check contracts (`shardc.expect`).
   bool ignoreExpectations = false;
-  /// Sets every mesh axis to 1: the unpartitioned program.
+  /// Sets every mesh axis and the number of microbatches to 1: the
+  /// unpartitioned program.
   bool singleDevice = false;
+  /// Checks the partition against the global program in a reference
+  /// interpreter (docs/Verification.md). What was checked becomes a remark, a
+  /// divergence an error with exit code Internal.
+  bool verifyPartition = false;
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
-/// unknown target or machine, a negative batch size. Empty if all is well; a
-/// compilation with such options ends with ExitCode::Usage.
+/// unknown target, machine or partition, a negative number. Empty if all is
+/// well; a compilation with such options ends with ExitCode::Usage.
 std::string checkOptions(const CompileOptions &options);
 
 /// What came of a compilation.

@@ -48,6 +48,10 @@ int getPhaseIndex(llvm::StringRef name);
 /// The names of all phases, in order.
 std::vector<std::string> getPhaseNames();
 
+/// What is wrong with running phases [first, last] under `options`, or "": a
+/// check is asked for of a phase that is not among them.
+std::string checkPhases(int first, int last, const CompileOptions &options);
+
 /// Appends phases [first, last] with a check after each and, if
 /// `options.dumpDir` is set, a dump. `state` must outlive the pass manager.
 void buildPhases(mlir::OpPassManager &manager, int first, int last,

@@ -6,6 +6,7 @@
 
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Target/CPU/CompileKernels.h"
@@ -39,12 +40,14 @@ static llvm::Error checkModule(ModuleOp module) {
     return llvm::createStringError("the module has no function @train_step");
   std::string problem;
   for (auto function : module.getOps<func::FuncOp>())
-    for (Operation &op : function.getBody().front()) {
-      bool isKnown = isa<KernelOp, GemmOp>(op) || getCollectiveCost(&op) ||
-                     op.hasTrait<OpTrait::IsTerminator>();
-      if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr("shardc.symbol")))
-        problem = op.getName().getStringRef().str();
-    }
+    for (Block *block : getBlocks(function))
+      for (Operation &op : *block) {
+        bool isKnown = isa<KernelOp, GemmOp, AccumulateOp>(op) ||
+                       getCollectiveCost(&op) ||
+                       op.hasTrait<OpTrait::IsTerminator>();
+        if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr("shardc.symbol")))
+          problem = op.getName().getStringRef().str();
+      }
   if (!problem.empty())
     return llvm::createStringError(
         "'" + problem + "' in the program has no command: run codegen first");

@@ -31,6 +31,7 @@ static json::Array getCollectives(const fb::Program &program) {
                      {"axes", std::move(axes)},
                      {"group_size", line->group_size()},
                      {"bytes", static_cast<int64_t>(line->bytes())},
+                     {"runs", line->runs()},
                      {"wire_bytes", static_cast<int64_t>(line->wire_bytes())},
                      {"microseconds", line->seconds() * 1e6},
                      {"part", getName(line->part())},

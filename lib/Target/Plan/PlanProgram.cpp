@@ -5,6 +5,7 @@
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Analysis/WireBytes.h"
 
@@ -29,13 +30,17 @@ private:
   flatbuffers::FlatBufferBuilder &builder;
   func::FuncOp function;
   llvm::DenseMap<Value, uint32_t> numbers;
+  llvm::DenseMap<Value, int64_t> offsets;
   std::vector<flatbuffers::Offset<fb::Buffer>> buffers;
   std::vector<flatbuffers::Offset<fb::Command>> commands;
   std::vector<flatbuffers::Offset<fb::CollectiveReport>> reports;
   std::vector<flatbuffers::Offset<fb::Result>> results;
   uint64_t wireBytes = 0, flops = 0;
 
-  void addBuffer(Value value, int64_t offset);
+  void addBuffer(Value value, int64_t offset, int64_t stride = 0);
+  void addBuffers(Block &block);
+  void addCommands(Block &block);
+  void addLoop(AccumulateOp loop);
   void addKernel(KernelOp kernel);
   void addGemm(GemmOp gemm);
   void addCollective(Operation *op);
@@ -56,13 +61,57 @@ private:
   }
 };
 
-void ProgramWriter::addBuffer(Value value, int64_t offset) {
+void ProgramWriter::addBuffer(Value value, int64_t offset, int64_t stride) {
   auto type = cast<RankedTensorType>(value.getType());
   numbers[value] = buffers.size();
+  offsets[value] = offset;
   auto shape = getShapeVector(type.getShape());
   buffers.push_back(fb::CreateBufferDirect(builder, offset, getNumBytes(type),
                                            getDType(type.getElementType()),
-                                           &shape));
+                                           &shape, stride));
+}
+
+void ProgramWriter::addBuffers(Block &block) {
+  for (Operation &op : block) {
+    auto places = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    for (OpResult result : op.getResults())
+      addBuffer(result, places[result.getResultNumber()]);
+    auto loop = dyn_cast<AccumulateOp>(op);
+    if (!loop)
+      continue;
+    // A run takes the next part of each operand.
+    for (auto [slice, operand] :
+         llvm::zip_equal(loop.getSlices(), loop.getOperands()))
+      addBuffer(slice, offsets.lookup(operand), getNumBytes(slice.getType()));
+    for (auto [sum, result] :
+         llvm::zip_equal(loop.getSums(), loop.getResults())) {
+      numbers[sum] = numbers.lookup(result);
+      offsets[sum] = offsets.lookup(result);
+    }
+    addBuffers(loop.getBody().front());
+  }
+}
+
+void ProgramWriter::addCommands(Block &block) {
+  for (Operation &op : block.without_terminator())
+    llvm::TypeSwitch<Operation *>(&op)
+        .Case<KernelOp>([&](KernelOp kernel) { addKernel(kernel); })
+        .Case<GemmOp>([&](GemmOp gemm) { addGemm(gemm); })
+        .Case<AccumulateOp>([&](AccumulateOp loop) { addLoop(loop); })
+        .Default([&](Operation *collective) { addCollective(collective); });
+}
+
+void ProgramWriter::addLoop(AccumulateOp loop) {
+  for (Value result : loop.getResults())
+    addCommand(loop, fb::Operation::Clear,
+               fb::CreateClear(builder, numbers.lookup(result)));
+  size_t position = commands.size();
+  addCommands(loop.getBody().front());
+  uint32_t size = commands.size() - position;
+  addCommand(loop, fb::Operation::Loop,
+             fb::CreateLoop(builder, loop.getCount(), size));
+  // Made last, when the size is known, it stands before its body.
+  std::rotate(commands.begin() + position, commands.end() - 1, commands.end());
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {
@@ -86,14 +135,19 @@ void ProgramWriter::addGemm(GemmOp gemm) {
   int64_t batch = result.size() == 3 ? result[0] : 1;
   int64_t m = result[result.size() - 2], n = result.back();
   int64_t k = gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
-  flops += 2 * batch * m * n * k;
+  flops += getNumRuns(gemm) * 2 * batch * m * n * k;
+  Value sum = gemm.getSum();
+  if (sum && offsets.lookup(sum) != offsets.lookup(gemm.getResult()))
+    addCommand(gemm, fb::Operation::Copy,
+               fb::CreateCopy(builder, numbers.lookup(sum),
+                              numbers.lookup(gemm.getResult())));
   int32_t bias = gemm.getBias() ? int32_t(numbers.lookup(gemm.getBias())) : -1;
   addCommand(gemm, fb::Operation::Gemm,
              fb::CreateGemm(builder, numbers.lookup(gemm.getLhs()),
                             numbers.lookup(gemm.getRhs()),
                             numbers.lookup(gemm.getResult()), bias, batch, m, n,
                             k, gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-                            /*accumulate=*/false,
+                            /*accumulate=*/bool(sum),
                             gemm.getRelu() ? fb::Activation::Relu
                                            : fb::Activation::None));
 }
@@ -149,11 +203,12 @@ void ProgramWriter::addCollective(Operation *op) {
       if (auto text = dyn_cast<StringAttr>(part))
         cause += (cause.empty() ? "" : "; ") + text.getValue().str();
   std::string source = getSourceString(op->getLoc());
+  int64_t runs = getNumRuns(op);
   reports.push_back(fb::CreateCollectiveReportDirect(
-      builder, kind, &names, cost.groupSize, cost.bytes, cost.wireBytes,
+      builder, kind, &names, cost.groupSize, cost.bytes, runs * cost.wireBytes,
       getPart(op), source.c_str(), cause.c_str(),
-      getCollectiveSeconds(plan.machine, op)));
-  wireBytes += cost.wireBytes;
+      runs * getCollectiveSeconds(plan.machine, op), runs));
+  wireBytes += runs * cost.wireBytes;
 }
 
 void ProgramWriter::addResults() {
@@ -198,7 +253,7 @@ void ProgramWriter::countFlops() {
         2 * cast<RankedTensorType>(dot.getResult().getType()).getNumElements();
     for (int64_t dim : dot.getLhsContracting())
       count *= lhs[dim];
-    flops += count;
+    flops += getNumRuns(dot) * count;
   });
 }
 
@@ -208,19 +263,8 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
                             .getArgAttrOfType<IntegerAttr>(
                                 argument.getArgNumber(), "shardc.offset")
                             .getInt());
-  for (Operation &op : function.getBody().front()) {
-    auto offsets = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
-    for (OpResult result : op.getResults())
-      addBuffer(result, offsets[result.getResultNumber()]);
-  }
-  for (Operation &op : function.getBody().front()) {
-    if (auto kernel = dyn_cast<KernelOp>(&op))
-      addKernel(kernel);
-    else if (auto gemm = dyn_cast<GemmOp>(&op))
-      addGemm(gemm);
-    else if (!op.hasTrait<OpTrait::IsTerminator>())
-      addCollective(&op);
-  }
+  addBuffers(function.getBody().front());
+  addCommands(function.getBody().front());
   addResults();
   countFlops();
   TimeEstimate time = estimateTime(function, plan.machine);

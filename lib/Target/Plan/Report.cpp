@@ -24,13 +24,16 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
       std::string axes;
       for (const flatbuffers::String *axis : *line->axes())
         axes += (axes.empty() ? "" : ",") + axis->str();
+      std::string cause = line->cause() ? line->cause()->str() : "";
+      if (line->runs() > 1)
+        cause +=
+            " (in each of " + std::to_string(line->runs()) + " microbatches)";
       rows.push_back(
           {getName(line->kind()).str(), axes,
            std::to_string(line->group_size()), std::to_string(line->bytes()),
            std::to_string(line->wire_bytes()),
            getMicrosecondsText(line->seconds()), getName(line->part()).str(),
-           line->source() ? line->source()->str() : "",
-           line->cause() ? line->cause()->str() : ""});
+           line->source() ? line->source()->str() : "", cause});
     }
   if (rows.size() == 1)
     os << "  none\n";

@@ -70,6 +70,7 @@ struct BufferSpec {
   uint64_t bytes;
   DType dtype;
   std::vector<int64_t> shape; ///< Local, padding included.
+  uint64_t stride = 0;        ///< Bytes that each run of a loop moves it on.
 };
 
 struct LaunchCommand {
@@ -106,8 +107,19 @@ struct CopyCommand {
   uint32_t in, out;
 };
 
+struct ClearCommand {
+  uint32_t buffer;
+};
+
+/// The next `commands` commands, `runs` times.
+struct LoopCommand {
+  int64_t runs;
+  uint32_t commands;
+};
+
 struct Command {
-  std::variant<LaunchCommand, GemmCommand, CollectiveCommand, CopyCommand>
+  std::variant<LaunchCommand, GemmCommand, CollectiveCommand, CopyCommand,
+               ClearCommand, LoopCommand>
       operation;
   Part part;
   std::string source; ///< "file:line:col" in the model.
@@ -119,10 +131,11 @@ struct CollectiveReport {
   std::vector<std::string> axes;
   int64_t groupSize;
   uint64_t bytes;
-  uint64_t wireBytes;
+  uint64_t wireBytes; ///< In all runs of a step.
   Part part;
   std::string source;
   std::string cause;
+  int64_t runs = 1; ///< Of the loop it is in.
 };
 
 struct ResultSpec {

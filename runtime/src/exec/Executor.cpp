@@ -84,12 +84,13 @@ absl::Status Executor::Implementation::prepare() {
 
   const Mesh &mesh = plan->mesh;
   int axes = mesh.axes().size();
-  devices.reset(new DeviceSet{*plan, *kernels, {}, {}, axes + 1});
+  devices.reset(new DeviceSet{*plan, *kernels, {}, {}, axes + 2});
   for (int64_t device = 0; device < mesh.numDevices(); ++device) {
     devices->arenas.push_back(arenas[device].get());
     for (int axis = 0; axis < axes; ++axis)
       devices->contexts.push_back(mesh.coordinate(device, axis));
     devices->contexts.push_back(static_cast<int64_t>(options.seed));
+    devices->contexts.push_back(0);
   }
   for (const ProgramSpec &spec : plan->programs) {
     absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =

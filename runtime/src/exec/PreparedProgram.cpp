@@ -3,6 +3,7 @@
 
 #include "exec/PreparedProgram.h"
 
+#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -21,15 +22,19 @@ int64_t PreparedProgram::Step::numTiles() const {
   case Kind::Gemm:
     return gemm->numTiles();
   case Kind::Copy:
+  case Kind::Clear:
     return 1;
   case Kind::Collective:
-    return collective->numTasks();
+  case Kind::Loop:
+    return 0;
   }
   return 0;
 }
 
-void *PreparedProgram::address(int64_t device, uint32_t buffer) const {
-  return devices.arenas[device] + program->buffers[buffer].offset;
+void *PreparedProgram::address(int64_t device, uint32_t buffer,
+                               int64_t run) const {
+  const BufferSpec &spec = program->buffers[buffer];
+  return devices.arenas[device] + spec.offset + run * spec.stride;
 }
 
 void PreparedProgram::bind(Step &step,
@@ -38,10 +43,17 @@ void PreparedProgram::bind(Step &step,
   for (int64_t device = 0; device < devices.size(); ++device)
     for (uint32_t buffer : buffers)
       step.table.push_back(address(device, buffer));
+  bool moves = false;
+  for (uint32_t buffer : buffers) {
+    step.strides.push_back(program->buffers[buffer].stride);
+    moves |= step.strides.back() > 0;
+  }
+  if (!moves)
+    step.strides.clear();
 }
 
-absl::StatusOr<CollectiveSpec>
-PreparedProgram::bindCollective(const CollectiveCommand &command) const {
+CollectiveSpec PreparedProgram::bindCollective(const CollectiveCommand &command,
+                                               int64_t run) const {
   CollectiveSpec spec;
   spec.kind = command.kind;
   spec.reduction = command.reduction;
@@ -55,14 +67,34 @@ PreparedProgram::bindCollective(const CollectiveCommand &command) const {
     tensor.dim = item.dim;
     tensor.splitDim = item.splitDim;
     for (int64_t device = 0; device < devices.size(); ++device) {
-      tensor.in.push_back(address(device, item.in));
-      tensor.out.push_back(address(device, item.out));
+      tensor.in.push_back(address(device, item.in, run));
+      tensor.out.push_back(address(device, item.out, run));
     }
   }
   return spec;
 }
 
-absl::Status PreparedProgram::addStep(const Command &command,
+absl::Status PreparedProgram::addCollective(const CollectiveCommand &command,
+                                            int64_t runs,
+                                            Collectives &collectives,
+                                            Step &step) const {
+  bool moves = false;
+  for (const CollectiveItem &item : command.items)
+    moves |= program->buffers[item.in].stride > 0 ||
+             program->buffers[item.out].stride > 0;
+  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
+    CollectiveSpec spec = bindCollective(command, run);
+    step.wireBytes = wireBytes(devices.plan.mesh, spec);
+    absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
+        collectives.prepare(devices.plan.mesh, std::move(spec));
+    if (!prepared.ok())
+      return prepared.status();
+    step.collectives.push_back(*std::move(prepared));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::addStep(const Command &command, int64_t runs,
                                       Collectives &collectives) {
   Step step;
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
@@ -73,6 +105,8 @@ absl::Status PreparedProgram::addStep(const Command &command,
     step.tileSize = std::max<int64_t>(1, (grains + maxTilesPerLaunch - 1) /
                                              maxTilesPerLaunch) *
                     launch->grain;
+    if (byDevice)
+      step.tileSize = std::max<int64_t>(1, step.extent);
     bind(step, launch->buffers);
   } else if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
     step.kind = Step::Kind::Gemm;
@@ -90,18 +124,21 @@ absl::Status PreparedProgram::addStep(const Command &command,
     step.kind = Step::Kind::Copy;
     step.bytes = program->buffers[copy->in].bytes;
     bind(step, {copy->in, copy->out});
+  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
+    step.kind = Step::Kind::Clear;
+    step.bytes = program->buffers[clear->buffer].bytes;
+    bind(step, {clear->buffer});
+  } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
+    step.kind = Step::Kind::Loop;
+    step.runs = loop->runs;
+    step.length = loop->commands;
   } else {
-    auto &collective = std::get<CollectiveCommand>(command.operation);
     step.kind = Step::Kind::Collective;
-    absl::StatusOr<CollectiveSpec> spec = bindCollective(collective);
-    if (!spec.ok())
-      return spec.status();
-    step.wireBytes = wireBytes(devices.plan.mesh, *spec);
-    absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
-        collectives.prepare(devices.plan.mesh, *std::move(spec));
-    if (!prepared.ok())
-      return prepared.status();
-    step.collective = *std::move(prepared);
+    if (absl::Status status =
+            addCollective(std::get<CollectiveCommand>(command.operation), runs,
+                          collectives, step);
+        !status.ok())
+      return status;
   }
   steps.push_back(std::move(step));
   return absl::OkStatus();
@@ -111,17 +148,28 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>>
 PreparedProgram::prepare(const DeviceSet &devices, const ProgramSpec &spec,
                          Collectives &collectives, int workers) {
   std::unique_ptr<PreparedProgram> prepared(new PreparedProgram(devices, spec));
-  for (size_t i = 0; i < spec.commands.size(); ++i)
-    if (absl::Status status = prepared->addStep(spec.commands[i], collectives);
-        !status.ok())
-      return absl::Status(status.code(),
-                          absl::StrCat("program \"", spec.name, "\", command ",
-                                       i, ": ", status.message()));
   // Whole devices need no meeting point between collectives, but must spread
   // evenly; where they do not, sharing every step is faster.
   int64_t count = devices.size();
   prepared->byDevice =
       count >= workers && (count % workers == 0 || count >= 4 * workers);
+  int64_t runs = 1;
+  size_t bodyEnd = 0;
+  for (size_t i = 0; i < spec.commands.size(); ++i) {
+    if (i >= bodyEnd)
+      runs = 1;
+    if (absl::Status status =
+            prepared->addStep(spec.commands[i], runs, collectives);
+        !status.ok())
+      return absl::Status(status.code(),
+                          absl::StrCat("program \"", spec.name, "\", command ",
+                                       i, ": ", status.message()));
+    if (const Step &step = prepared->steps.back();
+        step.kind == Step::Kind::Loop) {
+      runs = step.runs;
+      bodyEnd = i + 1 + step.length;
+    }
+  }
   return prepared;
 }
 
@@ -132,13 +180,31 @@ void PreparedProgram::note(const absl::Status &status) {
   error.Update(status);
 }
 
-void PreparedProgram::runTile(const Step &step, int64_t device, int64_t tile) {
+void PreparedProgram::runKernel(const Step &step, int64_t device, int64_t run,
+                                void *const *table, int64_t begin,
+                                int64_t end) {
+  int64_t stride = devices.contextStride;
+  const int64_t *context = devices.contexts.data() + device * stride;
+  if (run == 0)
+    return step.kernel(table, context, begin, end);
+  absl::InlinedVector<int64_t, 8> ofRun(context, context + stride);
+  ofRun.back() = run;
+  step.kernel(table, ofRun.data(), begin, end);
+}
+
+void PreparedProgram::runTile(const Step &step, int64_t device, int64_t run,
+                              int64_t tile) {
   void *const *table = step.table.data() + device * step.operands;
+  absl::InlinedVector<void *, 16> moved;
+  if (run > 0 && !step.strides.empty()) {
+    for (int64_t i = 0; i < step.operands; ++i)
+      moved.push_back(static_cast<char *>(table[i]) + run * step.strides[i]);
+    table = moved.data();
+  }
   switch (step.kind) {
   case Step::Kind::Launch:
-    step.kernel(table, devices.contexts.data() + device * devices.contextStride,
-                tile * step.tileSize,
-                std::min(step.extent, (tile + 1) * step.tileSize));
+    runKernel(step, device, run, table, tile * step.tileSize,
+              std::min(step.extent, (tile + 1) * step.tileSize));
     break;
   case Step::Kind::Gemm:
     note(step.gemm->run(table[0], table[1], step.hasBias ? table[3] : nullptr,
@@ -147,43 +213,55 @@ void PreparedProgram::runTile(const Step &step, int64_t device, int64_t tile) {
   case Step::Kind::Copy:
     std::memmove(table[1], table[0], step.bytes);
     break;
+  case Step::Kind::Clear:
+    std::memset(table[0], 0, step.bytes);
+    break;
   case Step::Kind::Collective:
+  case Step::Kind::Loop:
     break;
   }
 }
 
-void PreparedProgram::runWhole(const Step &step, int64_t device) {
-  if (step.kind == Step::Kind::Launch) {
-    if (step.extent > 0)
-      step.kernel(step.table.data() + device * step.operands,
-                  devices.contexts.data() + device * devices.contextStride, 0,
-                  step.extent);
-    return;
-  }
+void PreparedProgram::runWhole(const Step &step, int64_t device, int64_t run) {
   for (int64_t tile = 0, tiles = step.numTiles(); tile < tiles; ++tile)
-    runTile(step, device, tile);
+    runTile(step, device, run, tile);
 }
 
-void PreparedProgram::runCollective(const Step &step, int worker, int workers) {
-  int64_t tasks = step.collective->numTasks();
+void PreparedProgram::runCollective(const Step &step, int64_t run, int worker,
+                                    int workers) {
+  PreparedCollective &collective =
+      *step.collectives[step.collectives.size() == 1 ? 0 : run];
+  int64_t tasks = collective.numTasks();
   int64_t begin = tasks * worker / workers;
   int64_t end = tasks * (worker + 1) / workers;
   for (int64_t task = begin; task < end; ++task)
-    note(step.collective->runTask(task));
+    note(collective.runTask(task));
 }
 
 void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
+  runRange({0, steps.size()}, worker, pool, counters);
+}
+
+void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
+                               Counters &counters) {
   using Clock = std::chrono::steady_clock;
   int workers = pool.size();
   int64_t firstDevice = devices.size() * worker / workers;
   int64_t lastDevice = devices.size() * (worker + 1) / workers;
-  for (size_t index = 0; index < steps.size();) {
+  for (size_t index = range.begin; index < range.end;) {
     const Step &step = steps[index];
+    if (step.kind == Step::Kind::Loop) {
+      size_t end = index + 1 + step.length;
+      for (int64_t run = 0; run < step.runs; ++run)
+        runRange({index + 1, end, run}, worker, pool, counters);
+      index = end;
+      continue;
+    }
     if (step.kind == Step::Kind::Collective) {
       if (byDevice)
         pool.barrier();
       Clock::time_point start = Clock::now();
-      runCollective(step, worker, workers);
+      runCollective(step, range.run, worker, workers);
       pool.barrier();
       if (worker == 0) {
         counters.wireBytes += step.wireBytes;
@@ -196,11 +274,11 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
     if (!byDevice) {
       int64_t tiles = step.numTiles(), tasks = tiles * devices.size();
       for (int64_t task = worker; task < tasks; task += workers)
-        runTile(step, task / tiles, task % tiles);
+        runTile(step, task / tiles, range.run, task % tiles);
       ++index;
       // Steps of one task are all worker 0's: nobody waits between them.
-      bool isAlone = tasks <= 1 && index < steps.size() &&
-                     steps[index].kind != Step::Kind::Collective &&
+      bool isAlone = tasks <= 1 && index < range.end &&
+                     steps[index].isLocal() &&
                      steps[index].numTiles() * devices.size() <= 1;
       if (!isAlone)
         pool.barrier();
@@ -209,11 +287,11 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
     // A run of local steps, device after device: what one leaves in the cache
     // the next finds there.
     size_t end = index;
-    while (end < steps.size() && steps[end].kind != Step::Kind::Collective)
+    while (end < range.end && steps[end].isLocal())
       ++end;
     for (int64_t device = firstDevice; device < lastDevice; ++device)
       for (size_t i = index; i < end; ++i)
-        runWhole(steps[i], device);
+        runWhole(steps[i], device, range.run);
     index = end;
   }
 }

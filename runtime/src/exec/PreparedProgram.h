@@ -29,7 +29,8 @@ struct DeviceSet {
   const KernelLibrary &kernels;
   /// One per device.
   std::vector<char *> arenas;
-  /// Kernel contexts: one row per device of coordinates, then the seed.
+  /// Kernel contexts: one row per device of coordinates, the seed, then the run
+  /// of a loop (0).
   std::vector<int64_t> contexts;
   int64_t contextStride;
 
@@ -58,34 +59,56 @@ public:
 
 private:
   struct Step {
-    enum class Kind { Launch, Gemm, Copy, Collective } kind;
+    enum class Kind { Launch, Gemm, Copy, Clear, Collective, Loop } kind;
     /// Buffer addresses: `operands` per device.
     std::vector<void *> table;
     int64_t operands = 0;
+    /// By operand the bytes that each run moves it on; empty if none moves.
+    std::vector<uint64_t> strides;
 
     KernelFunction kernel = nullptr;
     int64_t extent = 1, tileSize = 1;
     std::unique_ptr<PreparedGemm> gemm;
     bool hasBias = false;
     uint64_t bytes = 0;
-    std::unique_ptr<PreparedCollective> collective;
+    /// One for all runs, or one for each where operands move.
+    std::vector<std::unique_ptr<PreparedCollective>> collectives;
     uint64_t wireBytes = 0;
+    /// Of a loop, whose body is the next `length` steps.
+    int64_t runs = 1;
+    size_t length = 0;
 
+    /// Whether it concerns one device at a time.
+    bool isLocal() const {
+      return kind != Kind::Collective && kind != Kind::Loop;
+    }
     int64_t numTiles() const;
+  };
+
+  /// The steps [begin, end) in run `run` of a loop.
+  struct Range {
+    size_t begin, end;
+    int64_t run = 0;
   };
 
   PreparedProgram(const DeviceSet &devices, const ProgramSpec &program)
       : devices(devices), program(&program) {}
 
-  absl::Status addStep(const Command &command, Collectives &collectives);
-  absl::StatusOr<CollectiveSpec>
-  bindCollective(const CollectiveCommand &command) const;
-  void *address(int64_t device, uint32_t buffer) const;
+  absl::Status addStep(const Command &command, int64_t runs,
+                       Collectives &collectives);
+  absl::Status addCollective(const CollectiveCommand &command, int64_t runs,
+                             Collectives &collectives, Step &step) const;
+  CollectiveSpec bindCollective(const CollectiveCommand &command,
+                                int64_t run) const;
+  void *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
   void bind(Step &step, const std::vector<uint32_t> &buffers) const;
 
-  void runTile(const Step &step, int64_t device, int64_t tile);
-  void runWhole(const Step &step, int64_t device);
-  void runCollective(const Step &step, int worker, int workers);
+  void runRange(Range range, int worker, WorkerPool &pool, Counters &counters);
+  void runKernel(const Step &step, int64_t device, int64_t run,
+                 void *const *table, int64_t begin, int64_t end);
+  void runTile(const Step &step, int64_t device, int64_t run, int64_t tile);
+  void runWhole(const Step &step, int64_t device, int64_t run);
+  void runCollective(const Step &step, int64_t run, int worker, int workers);
   void note(const absl::Status &status);
 
   const DeviceSet &devices;

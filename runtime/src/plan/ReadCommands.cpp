@@ -21,6 +21,12 @@ public:
 
   absl::Status read(const fb::Command &file);
 
+  /// After the last command.
+  absl::Status finish() const {
+    return left > 0 ? bad("the loop's body lacks ", left, " commands")
+                    : absl::OkStatus();
+  }
+
 private:
   template <typename... Args>
   absl::Status bad(const Args &...args) const {
@@ -29,16 +35,25 @@ private:
                      program.commands.size(), ": ", args...));
   }
 
+  /// Checks that the buffer exists and stays in the arena in all runs.
   absl::Status checkBuffer(uint32_t buffer) const {
     if (buffer >= program.buffers.size())
       return bad("buffer ", buffer, " of ", program.buffers.size());
+    const BufferSpec &spec = program.buffers[buffer];
+    uint64_t room = plan.arenaBytes - spec.offset - spec.bytes;
+    if (spec.stride > 0 && uint64_t(runs - 1) > room / spec.stride)
+      return bad("buffer ", buffer, ", which ", runs, " runs move on by ",
+                 spec.stride, " bytes each, leaves the arena");
     return absl::OkStatus();
   }
 
-  /// Whether the regions of two buffers share bytes.
+  /// Whether the regions of two buffers share bytes in any runs.
   bool overlap(uint32_t a, uint32_t b) const {
     const BufferSpec &x = program.buffers[a], &y = program.buffers[b];
-    return x.offset < y.offset + y.bytes && y.offset < x.offset + x.bytes;
+    auto end = [&](const BufferSpec &spec) {
+      return spec.offset + spec.bytes + (runs - 1) * spec.stride;
+    };
+    return x.offset < end(y) && y.offset < end(x);
   }
 
   absl::Status readLaunch(const fb::Launch &file, LaunchCommand &launch) const;
@@ -50,10 +65,18 @@ private:
   absl::Status checkItem(const CollectiveCommand &collective,
                          const CollectiveItem &item) const;
   absl::Status readCopy(const fb::Copy &file, CopyCommand &copy) const;
+  absl::Status readClear(const fb::Clear &file, ClearCommand &clear) const;
+  absl::Status readLoop(const fb::Loop &file, LoopCommand &loop);
 
   const Plan &plan;
   ProgramSpec &program;
+  /// Of the loop that the next command is in, and its commands still to come.
+  int64_t runs = 1;
+  uint32_t left = 0;
 };
+
+/// More microbatches than this are not a model but damage.
+constexpr int64_t maxRuns = int64_t(1) << 16;
 
 } // namespace
 
@@ -237,6 +260,23 @@ absl::Status CommandReader::readCopy(const fb::Copy &file,
   return absl::OkStatus();
 }
 
+absl::Status CommandReader::readClear(const fb::Clear &file,
+                                      ClearCommand &clear) const {
+  clear = {file.buffer()};
+  return checkBuffer(clear.buffer);
+}
+
+absl::Status CommandReader::readLoop(const fb::Loop &file, LoopCommand &loop) {
+  loop = {file.runs(), file.commands()};
+  if (left > 0)
+    return bad("a loop inside of a loop");
+  if (loop.runs < 1 || loop.runs > maxRuns)
+    return bad("a loop of ", loop.runs, " runs; expected 1 to ", maxRuns);
+  if (loop.commands < 1)
+    return bad("a loop without commands");
+  return absl::OkStatus();
+}
+
 absl::Status CommandReader::read(const fb::Command &file) {
   Command command;
   if (file.part() > fb::Part::MAX || file.part() < fb::Part::MIN)
@@ -254,11 +294,22 @@ absl::Status CommandReader::read(const fb::Command &file) {
                             command.operation.emplace<CollectiveCommand>());
   else if (const fb::Copy *copy = file.operation_as_Copy())
     status = readCopy(*copy, command.operation.emplace<CopyCommand>());
+  else if (const fb::Clear *clear = file.operation_as_Clear())
+    status = readClear(*clear, command.operation.emplace<ClearCommand>());
+  else if (const fb::Loop *loop = file.operation_as_Loop())
+    status = readLoop(*loop, command.operation.emplace<LoopCommand>());
   else
     status = bad("unknown operation");
-  if (status.ok())
-    program.commands.push_back(std::move(command));
-  return status;
+  if (!status.ok())
+    return status;
+  if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
+    runs = loop->runs;
+    left = loop->commands;
+  } else if (left > 0 && --left == 0) {
+    runs = 1;
+  }
+  program.commands.push_back(std::move(command));
+  return absl::OkStatus();
 }
 
 absl::Status shardc::rt::readCommands(const fb::Program &file, const Plan &plan,
@@ -267,5 +318,5 @@ absl::Status shardc::rt::readCommands(const fb::Program &file, const Plan &plan,
   for (const fb::Command *command : *file.commands())
     if (absl::Status s = reader.read(*command); !s.ok())
       return s;
-  return absl::OkStatus();
+  return reader.finish();
 }

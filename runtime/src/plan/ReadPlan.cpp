@@ -179,6 +179,7 @@ static absl::Status readReports(const fb::Program &file, ProgramSpec &program) {
     report.part = static_cast<Part>(entry->part());
     report.source = text(entry->source());
     report.cause = text(entry->cause());
+    report.runs = entry->runs();
     program.collectives.push_back(std::move(report));
   }
   return absl::OkStatus();
@@ -198,7 +199,8 @@ static absl::Status readProgram(const fb::Program &file, const Plan &plan,
     BufferSpec buffer{entry->offset(),
                       entry->bytes(),
                       static_cast<DType>(entry->dtype()),
-                      {}};
+                      {},
+                      entry->stride()};
     if (absl::Status s = readShape(entry->shape(), what, buffer.shape); !s.ok())
       return s;
     if (absl::Status s = checkRange(plan, buffer.offset, buffer.bytes,

@@ -528,6 +528,81 @@ func.func @gemm_c3(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %b: tensor<3xf32>) 
 }
 
 // -----
+// gemm C4
+func.func @gemm_c4(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %s: tensor<4x3xf32>) {
+  // expected-error @+1 {{sum must have the type of the result, 'tensor<4x2xf32>', got 'tensor<4x3xf32>'}}
+  %0 = shardc.gemm %x, %w plus %s : tensor<4x8xf32>, tensor<8x2xf32> plus tensor<4x3xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// accumulate C1
+func.func @accumulate_c1(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{must run at least twice, got 1}}
+  %0 = shardc.accumulate 1 of (%x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  ^bb0(%a: tensor<8x4xf32>):
+    shardc.yield %a : tensor<8x4xf32>
+  }
+  return
+}
+
+// -----
+// accumulate C2
+func.func @accumulate_c2(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{body argument 0 must be 1/3 of the rows of 'tensor<8x4xf32>', got 'tensor<3x4xf32>'}}
+  %0 = shardc.accumulate 3 of (%x) : (tensor<8x4xf32>) -> tensor<3x4xf32> {
+  ^bb0(%a: tensor<3x4xf32>):
+    shardc.yield %a : tensor<3x4xf32>
+  }
+  return
+}
+
+// -----
+// accumulate C3
+func.func @accumulate_c3(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{body argument 1 must have the type of its result, 'tensor<4x4xf32>', got 'tensor<4xf32>'}}
+  %0 = shardc.accumulate 2 of (%x) : (tensor<8x4xf32>) -> tensor<4x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>, %s: tensor<4xf32>):
+    shardc.yield %a : tensor<4x4xf32>
+  }
+  return
+}
+
+// -----
+// accumulate C4
+func.func @accumulate_c4(%x: tensor<8x4xf32>) {
+  // expected-error @+1 {{must yield the types of its results}}
+  %0 = shardc.accumulate 2 of (%x) : (tensor<8x4xf32>) -> tensor<4xf32> {
+  ^bb0(%a: tensor<4x4xf32>):
+    shardc.yield %a : tensor<4x4xf32>
+  }
+  return
+}
+
+// -----
+// accumulate C5
+func.func @accumulate_c5(%x: tensor<8x4xf32>) {
+  %0 = shardc.accumulate 2 of (%x) : (tensor<8x4xf32>) -> tensor<2x4xf32> {
+  ^bb0(%a: tensor<4x4xf32>):
+    // expected-error @+1 {{must not be inside of another loop}}
+    %1 = shardc.accumulate 2 of (%a) : (tensor<4x4xf32>) -> tensor<2x4xf32> {
+    ^bb0(%b: tensor<2x4xf32>):
+      shardc.yield %b : tensor<2x4xf32>
+    }
+    shardc.yield %1 : tensor<2x4xf32>
+  }
+  return
+}
+
+// -----
+// random_uniform C3
+func.func @random_uniform_c3(%step: tensor<i32>) {
+  // expected-error @+1 {{microbatch must be [count, rows], two positive numbers, got [4]}}
+  %0 = shardc.random_uniform %step stream = 3 microbatch = [4] : tensor<i32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
 // expect E1: a list
 // expected-error @+1 {{`shardc.expect` must be a list of contracts such as [#shardc.max_collectives<0>]}}
 module attributes {shardc.expect = #shardc.max_collectives<0>} {

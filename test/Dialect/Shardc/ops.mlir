@@ -6,7 +6,7 @@
 // CHECK: module attributes
 // CHECK-SAME: shardc.expect = [#shardc.max_collectives<0>, #shardc.max_collectives<2 of all_gather over "data">, #shardc.max_collectives<1 of all_reduce over "model" in backward region "tower">, #shardc.max_bytes<50362374>, #shardc.max_bytes<0 in forward>, #shardc.max_memory<1048576>, #shardc.no_redundant_flops]
 // CHECK-SAME: shardc.rules = {batch = ["data"], embed = []}
-// CHECK-SAME: shardc.training = #shardc.training<loss = @loss, optimizer = <adamw, b1 = 0.9, learning_rate = 0.001>, clip_norm = 1, schedule = <cosine, decay_steps = 10, warmup_steps = 2>>
+// CHECK-SAME: shardc.training = #shardc.training<loss = @loss, optimizer = <adamw, b1 = 0.9, learning_rate = 0.001>, clip_norm = 1, schedule = <cosine, decay_steps = 10, warmup_steps = 2>, microbatches = 4>
 module attributes {
     shardc.expect = [
         #shardc.max_collectives<0>, #shardc.max_collectives<2 of all_gather over "data">,
@@ -16,7 +16,7 @@ module attributes {
     shardc.rules = {batch = ["data"], embed = []},
     shardc.training = #shardc.training<loss = @loss,
         optimizer = <adamw, learning_rate = 1.0e-3, b1 = 0.9>, clip_norm = 1.0,
-        schedule = <cosine, warmup_steps = 2, decay_steps = 10>>} {
+        schedule = <cosine, warmup_steps = 2, decay_steps = 10>, microbatches = 4>} {
 
   // CHECK: shardc.mesh @mesh <["data" = 4, "model" = 2]>
   shardc.mesh @mesh <["data" = 4, "model" = 2]>
@@ -126,6 +126,10 @@ module attributes {
     // CHECK: shardc.random_uniform %{{.*}} stream = 3 shard = <@mesh, [{"data"}, {}]> global_shape = [16, 8] : tensor<i32> -> tensor<4x8xf32>
     %11 = shardc.random_uniform %step stream = 3 shard = <@mesh, [{"data"}, {}]> global_shape = [16, 8]
         : tensor<i32> -> tensor<4x8xf32>
+    // CHECK: shardc.random_uniform %{{.*}} stream = 3 microbatch = [4, 4] : tensor<i32> -> tensor<4x8xf32>
+    %13 = shardc.random_uniform %step stream = 3 microbatch = [4, 4] : tensor<i32> -> tensor<4x8xf32>
+    // CHECK: shardc.iota dim = 0 microbatch = [4, 4] : tensor<4x8xi32>
+    %14 = shardc.iota dim = 0 microbatch = [4, 4] : tensor<4x8xi32>
     // CHECK: shardc.mask %{{.*}} dims = [0] fill = 0.000000e+00 shard = <@mesh, [{"data"}, {}]> global_shape = [14, 8] : tensor<4x8xf32>
     %12 = shardc.mask %a dims = [0] fill = 0.0 shard = <@mesh, [{"data"}, {}]>
         global_shape = [14, 8] : tensor<4x8xf32>
@@ -201,6 +205,9 @@ module attributes {
     %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
     // CHECK: shardc.gemm %{{.*}}, %{{.*}} transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
     %1 = shardc.gemm %x, %g transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
+    // CHECK: shardc.gemm %{{.*}}, %{{.*}} plus %{{.*}} transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
+    %5 = shardc.gemm %x, %g plus %1 transpose_lhs
+        : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
     // CHECK: shardc.kernel(%{{.*}}, %{{.*}}) : (tensor<128x512xf32>, tensor<512xf32>) -> tensor<128x512xf32> {
     // CHECK: ^bb0(%[[A:.*]]: tensor<128x512xf32>, %[[B:.*]]: tensor<512xf32>):
     // CHECK: shardc.yield %{{.*}} : tensor<128x512xf32>
@@ -211,5 +218,20 @@ module attributes {
       shardc.yield %4 : tensor<128x512xf32>
     }
     return %2 : tensor<128x512xf32>
+  }
+
+  // CHECK-LABEL: func @accumulate
+  func.func @accumulate(%x: tensor<32x16xf32>, %g: tensor<32x64xf32>) -> tensor<16x64xf32> {
+    // CHECK: shardc.accumulate 4 of(%{{.*}}, %{{.*}}) : (tensor<32x16xf32>, tensor<32x64xf32>) -> tensor<16x64xf32> {
+    // CHECK: ^bb0(%[[X:.*]]: tensor<8x16xf32>, %[[G:.*]]: tensor<8x64xf32>):
+    // CHECK: shardc.dot_general %[[X]], %[[G]]
+    // CHECK: shardc.yield %{{.*}} : tensor<16x64xf32>
+    %0 = shardc.accumulate 4 of (%x, %g) : (tensor<32x16xf32>, tensor<32x64xf32>) -> tensor<16x64xf32> {
+    ^bb0(%arg0: tensor<8x16xf32>, %arg1: tensor<8x64xf32>):
+      %1 = shardc.dot_general %arg0, %arg1 contracting = [0] x [0]
+          : tensor<8x16xf32>, tensor<8x64xf32> -> tensor<16x64xf32>
+      shardc.yield %1 : tensor<16x64xf32>
+    }
+    return %0 : tensor<16x64xf32>
   }
 }

@@ -6,9 +6,10 @@ import sys
 import tempfile
 
 CASES = [
-    ("dp", "data=8", 30), ("zero1", "data=3", 32), ("zero2", "data=4", 31), ("fsdp", "data=6", 64),
-    ("tp", "model=4", 16), ("dp+tp", "data=2,model=3", 20), ("fsdp+tp", "data=4,model=2", 33),
-    ("hsdp", "replica=2,shard=3", 32), ("hsdp+tp", "replica=2,shard=2,model=2", 40), ("none", "", 8),
+    ("dp", "data=8", 30, 1), ("zero1", "data=3", 32, 1), ("zero2", "data=4", 31, 1), ("fsdp", "data=6", 64, 1),
+    ("tp", "model=4", 16, 1), ("dp+tp", "data=2,model=3", 20, 1), ("fsdp+tp", "data=4,model=2", 33, 1),
+    ("hsdp", "replica=2,shard=3", 32, 1), ("hsdp+tp", "replica=2,shard=2,model=2", 40, 1), ("none", "", 8, 1),
+    ("dp", "data=8", 32, 4), ("fsdp", "data=6", 36, 3), ("tp", "model=4", 16, 8), ("fsdp+tp", "data=4,model=2", 32, 2),
 ]  # fmt: skip
 
 
@@ -18,11 +19,11 @@ def run(*command):
 
 failed = False
 with tempfile.TemporaryDirectory() as folder:
-    for strategy, mesh, batch in CASES:
+    for strategy, mesh, batch, microbatches in CASES:
         model, metrics = f"{folder}/m.mlir", f"{folder}/m.jsonl"
         flags = [f"--mesh={mesh}"] if mesh else []
         run("shardc-gen", "--layers=10,13,7,3,1", "--optimizer=adam", f"--strategy={strategy}",
-            f"--batch-size={batch}", "-o", model, *flags)  # fmt: skip
+            f"--batch-size={batch}", f"--microbatches={microbatches}", "-o", model, *flags)  # fmt: skip
         report = json.loads(run("shardc-compile", model, "--json"))
         summary = json.loads(
             run("shardc-run", model, "--data=synthetic:quadratic", "--steps=3", "--json", f"--metrics={metrics}")
@@ -32,6 +33,6 @@ with tempfile.TemporaryDirectory() as folder:
         total = sum(line["wire_bytes"] for line in report["collectives"])
         agrees = counted == [wire] * 3 and summary["peak_bytes_per_device"] == peak and total == wire
         failed |= not agrees
-        print(f"{strategy} {mesh}: reported {wire} B in {total} B of lines, counted {counted}; arena {peak} B"
+        print(f"{strategy} {mesh}, {microbatches} microbatches: reported {wire} B in {total} B of lines, counted {counted}; arena {peak} B"
               f"{'' if agrees else ' MISMATCH'}")  # fmt: skip
 sys.exit(failed)

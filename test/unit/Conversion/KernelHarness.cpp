@@ -3,6 +3,8 @@
 #include "KernelHarness.h"
 
 #include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Interpreter/EvaluateCollective.h"
+#include "shardc/Interpreter/EvaluateOp.h"
 #include "shardc/Target/CPU/CompileKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -103,11 +105,11 @@ std::vector<RankedTensorType> KernelHarness::getOperandTypes() {
   return types;
 }
 
-std::vector<TestTensor> KernelHarness::makeOperands(std::mt19937 &random) {
-  std::vector<TestTensor> operands;
+std::vector<Tensor> KernelHarness::makeOperands(std::mt19937 &random) {
+  std::vector<Tensor> operands;
   for (RankedTensorType type : getOperandTypes()) {
-    TestTensor tensor{{type.getShape().begin(), type.getShape().end()}, {}};
-    for (int64_t i = 0; i < type.getNumElements(); ++i) {
+    Tensor tensor(type.getShape(), 0);
+    for (double &place : tensor.data) {
       double value = std::uniform_real_distribution<double>(-2, 2)(random);
       Type element = type.getElementType();
       if (element.isInteger(1))
@@ -118,7 +120,7 @@ std::vector<TestTensor> KernelHarness::makeOperands(std::mt19937 &random) {
         value = std::floor(32 * value) / 32;
       else
         value = float(value);
-      tensor.data.push_back(value);
+      place = value;
     }
     operands.push_back(std::move(tensor));
   }
@@ -170,9 +172,8 @@ static double loadElement(Type type, const char *from) {
   return get(uint8_t());
 }
 
-std::vector<TestTensor>
-KernelHarness::run(const std::vector<TestTensor> &operands, int64_t piece,
-                   int64_t x, int64_t y) {
+std::vector<Tensor> KernelHarness::run(const std::vector<Tensor> &operands,
+                                       int64_t piece, int64_t x, int64_t y) {
   // Buffers of exactly their size between guards that must stay as they are.
   constexpr size_t guard = 64;
   constexpr char fill = 0x5a;
@@ -199,7 +200,7 @@ KernelHarness::run(const std::vector<TestTensor> &operands, int64_t piece,
     piece = extent;
   for (int64_t begin = 0; begin < extent; begin += piece)
     entry(pointers.data(), context, begin, std::min(begin + piece, extent));
-  std::vector<TestTensor> results;
+  std::vector<Tensor> results;
   for (size_t i = 0; i < types.size(); ++i) {
     for (size_t byte = 0; byte < guard; ++byte) {
       EXPECT_EQ(buffers[i][byte], fill) << "before buffer " << i;
@@ -208,31 +209,40 @@ KernelHarness::run(const std::vector<TestTensor> &operands, int64_t piece,
     }
     if (i < operands.size())
       continue;
-    TestTensor tensor{{types[i].getShape().begin(), types[i].getShape().end()},
-                      {}};
+    Tensor tensor(types[i].getShape(), 0);
     for (int64_t e = 0; e < types[i].getNumElements(); ++e)
-      tensor.data.push_back(
-          loadElement(types[i].getElementType(),
-                      &buffers[i][guard + e * getSize(types[i])]));
+      tensor.data[e] = loadElement(types[i].getElementType(),
+                                   &buffers[i][guard + e * getSize(types[i])]);
     results.push_back(std::move(tensor));
   }
   return results;
 }
 
-std::vector<TestTensor>
-KernelHarness::interpret(const std::vector<TestTensor> &operands, int64_t x,
+std::vector<Tensor>
+KernelHarness::interpret(const std::vector<Tensor> &operands, int64_t x,
                          int64_t y) {
-  llvm::DenseMap<Value, TestTensor> values;
+  Devices devices(MeshAxes({{"x", 2}, {"y", 3}}));
+  int64_t device = 3 * x + y;
+  llvm::DenseMap<Value, Tensor> values;
   Block &body = kernel.getBody().front();
   for (auto [argument, tensor] : llvm::zip(body.getArguments(), operands))
     values[argument] = tensor;
   for (Operation &op : body.without_terminator()) {
-    std::vector<TestTensor> inputs;
+    if (isCollective(&op)) {
+      // A slice, of what every device holds.
+      DeviceTensors operand(devices.getNumDevices(), values[op.getOperand(0)]);
+      values[op.getResult(0)] =
+          evaluateCollective(&op, 0, operand, devices)[device];
+      continue;
+    }
+    std::vector<const Tensor *> inputs;
     for (Value operand : op.getOperands())
-      inputs.push_back(values[operand]);
-    values[op.getResult(0)] = interpretOp(&op, std::move(inputs), x, y);
+      inputs.push_back(&values[operand]);
+    FailureOr<Tensor> result = evaluateOp(&op, inputs, devices, device);
+    EXPECT_TRUE(succeeded(result));
+    values[op.getResult(0)] = succeeded(result) ? *result : Tensor();
   }
-  std::vector<TestTensor> results;
+  std::vector<Tensor> results;
   for (Value value : body.getTerminator()->getOperands())
     results.push_back(values[value]);
   return results;
@@ -245,11 +255,11 @@ void expectKernelMatches(const std::string &body, double tolerance,
   if (!harness.isReady())
     return;
   std::mt19937 random(seed);
-  std::vector<TestTensor> operands = harness.makeOperands(random);
+  std::vector<Tensor> operands = harness.makeOperands(random);
   for (int64_t x = 0; x < 2; ++x) {
     int64_t y = 2 * x;
-    std::vector<TestTensor> actual = harness.run(operands, 0, x, y);
-    std::vector<TestTensor> expected = harness.interpret(operands, x, y);
+    std::vector<Tensor> actual = harness.run(operands, 0, x, y);
+    std::vector<Tensor> expected = harness.interpret(operands, x, y);
     ASSERT_EQ(actual.size(), expected.size());
     for (size_t i = 0; i < actual.size(); ++i) {
       double largest = 1e-30;
@@ -266,7 +276,7 @@ void expectKernelMatches(const std::string &body, double tolerance,
       }
     }
     for (int64_t piece : {1, 2, 3}) {
-      std::vector<TestTensor> divided = harness.run(operands, piece, x, y);
+      std::vector<Tensor> divided = harness.run(operands, piece, x, y);
       for (size_t i = 0; i < actual.size(); ++i)
         for (size_t e = 0; e < actual[i].data.size(); ++e)
           ASSERT_EQ(std::memcmp(&divided[i].data[e], &actual[i].data[e], 8), 0)

@@ -1,8 +1,7 @@
-//===- KernelHarness.h - Runs one kernel natively and by the book *- C++
-//-*-===//
+//===- KernelHarness.h - One kernel, natively and by the book --*- C++ -*-===//
 //
 // Compiles a module with one shardc.kernel to a shared object and calls it, and
-// computes the same by interpreting the body op by op in f64.
+// computes the same by the reference interpreter.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,6 +9,7 @@
 #define SHARDC_TEST_UNIT_CONVERSION_KERNELHARNESS_H
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Interpreter/Tensor.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/MLIRContext.h"
@@ -20,12 +20,6 @@
 #include <vector>
 
 namespace shardc {
-
-/// A dense row-major tensor; every element type fits f64 in these tests.
-struct TestTensor {
-  std::vector<int64_t> shape;
-  std::vector<double> data;
-};
 
 /// One kernel, native.
 class KernelHarness {
@@ -42,13 +36,13 @@ public:
 
   /// Runs the kernel in pieces of `piece` iterations (0: all at once) for the
   /// device at (x, y).
-  std::vector<TestTensor> run(const std::vector<TestTensor> &operands,
-                              int64_t piece = 0, int64_t x = 0, int64_t y = 0);
+  std::vector<Tensor> run(const std::vector<Tensor> &operands,
+                          int64_t piece = 0, int64_t x = 0, int64_t y = 0);
   /// The same by interpretation.
-  std::vector<TestTensor> interpret(const std::vector<TestTensor> &operands,
-                                    int64_t x = 0, int64_t y = 0);
+  std::vector<Tensor> interpret(const std::vector<Tensor> &operands,
+                                int64_t x = 0, int64_t y = 0);
   /// Operands drawn from `random`: floats in [-2, 2), small integers, bools.
-  std::vector<TestTensor> makeOperands(std::mt19937 &random);
+  std::vector<Tensor> makeOperands(std::mt19937 &random);
 
 private:
   mlir::MLIRContext context;
@@ -58,11 +52,6 @@ private:
   void (*entry)(void *const *, const int64_t *, int64_t, int64_t) = nullptr;
   int64_t extent = 0;
 };
-
-/// Interprets one op on known operands; `indices` are the device's coordinates
-/// on x and y.
-TestTensor interpretOp(mlir::Operation *op, std::vector<TestTensor> operands,
-                       int64_t x, int64_t y);
 
 /// Expects the kernel to compute what interpretation does, to `tolerance`
 /// relative to the largest element, and the same bits in any division.

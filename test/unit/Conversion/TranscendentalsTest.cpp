@@ -23,7 +23,9 @@ std::vector<double> runUnary(const std::string &name,
                         "\n shardc.yield %0 : " + t + "\n}");
   if (!harness.isReady())
     return {};
-  return harness.run({{{int64_t(points.size())}, points}})[0].data;
+  Tensor operand({static_cast<int64_t>(points.size())}, 0);
+  operand.data = points;
+  return harness.run({operand})[0].data;
 }
 
 /// Points of both signs over many magnitudes, all exact in f32.

@@ -222,6 +222,17 @@ LogicalResult ReshapeOp::verify() {
 
 OpFoldResult ConstantOp::fold(FoldAdaptor) { return getValue(); }
 
+/// Checks `microbatch`, two positive numbers if it is there.
+static LogicalResult
+verifyMicrobatch(Operation *op, std::optional<ArrayRef<int64_t>> numbers) {
+  if (!numbers || (numbers->size() == 2 &&
+                   llvm::all_of(*numbers, [](int64_t n) { return n >= 1; })))
+    return success();
+  return op->emitOpError("microbatch must be [count, rows], two positive "
+                         "numbers, got [")
+         << *numbers << "]";
+}
+
 LogicalResult IotaOp::verify() {
   RankedTensorType type = typeOf(getResult());
   int64_t dim = static_cast<int64_t>(getDim());
@@ -231,7 +242,7 @@ LogicalResult IotaOp::verify() {
   if (getShard() && getShard()->getRank() != type.getRank())
     return emitOpError("shard must have the rank of the result, got ")
            << getShard()->getRank() << " for rank " << type.getRank();
-  return success();
+  return verifyMicrobatch(*this, getMicrobatch());
 }
 
 LogicalResult RandomUniformOp::verify() {
@@ -240,9 +251,13 @@ LogicalResult RandomUniformOp::verify() {
     return emitOpError("step must be a scalar, got ") << getStep().getType();
   if (getShard().has_value() != getGlobalShape().has_value())
     return emitOpError("shard and global_shape must be given together");
+  if (failed(verifyMicrobatch(*this, getMicrobatch())))
+    return failure();
+  int64_t rank = type.getRank();
+  if (getMicrobatch() && rank == 0)
+    return emitOpError("a scalar has no rows of a microbatch");
   if (!getShard())
     return success();
-  int64_t rank = type.getRank();
   int64_t shapeRank = getGlobalShape()->size();
   if (getShard()->getRank() != rank || shapeRank != rank)
     return emitOpError(

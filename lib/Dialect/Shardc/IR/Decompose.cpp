@@ -121,9 +121,9 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
   RankedTensorType type = typeOf(getResult());
   auto uniformType =
       RankedTensorType::get(type.getShape(), builder.getF32Type());
-  Value uniform =
-      builder.create<RandomUniformOp>(loc, uniformType, step, getStreamAttr(),
-                                      ShardingAttr(), DenseI64ArrayAttr());
+  Value uniform = builder.create<RandomUniformOp>(
+      loc, uniformType, step, getStreamAttr(), ShardingAttr(),
+      DenseI64ArrayAttr(), DenseI64ArrayAttr());
   Value keep = compare(builder, loc, CompareKind::GE, uniform,
                        constantSplat(builder, loc, uniformType, rate));
   Value scaled = builder.create<MulOp>(
@@ -147,7 +147,8 @@ CrossEntropyTerms shardc::buildCrossEntropyTerms(OpBuilder &builder,
   Value sum = reduce(builder, loc, ReductionKind::Sum, a.exp(shifted), {1});
 
   RankedTensorType indices = type.clone(typeOf(labels).getElementType());
-  Value classes = builder.create<IotaOp>(loc, indices, 1, ShardingAttr());
+  Value classes = builder.create<IotaOp>(loc, indices, 1, ShardingAttr(),
+                                         DenseI64ArrayAttr());
   Value isLabel = compare(builder, loc, CompareKind::EQ, classes,
                           broadcastTo(builder, loc, labels, indices, {0}));
   Value picked = a.select(isLabel, shifted, a.constant(0));

@@ -54,5 +54,8 @@ LogicalResult GemmOp::verify() {
                          "result, ")
              << result.getShape().back() << ", got " << type;
   }
+  if (getSum() && getSum().getType() != result)
+    return emitOpError("sum must have the type of the result, ")
+           << result << ", got " << getSum().getType();
   return success();
 }

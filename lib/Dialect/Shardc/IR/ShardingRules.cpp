@@ -331,11 +331,14 @@ ShardingRule ConstantOp::getShardingRule() {
 }
 
 ShardingRule IotaOp::getShardingRule() {
-  return elementwise(*this, PartialRule::Never);
+  ShardingRule rule = elementwise(*this, PartialRule::Never);
+  rule.needsBlocks = true;
+  return rule;
 }
 
 ShardingRule RandomUniformOp::getShardingRule() {
   ShardingRule rule = elementwise(*this, PartialRule::Never);
   rule.operands = {ShardingRule::TensorFactors()};
+  rule.needsBlocks = true;
   return rule;
 }

@@ -361,6 +361,7 @@ Attribute TrainingAttr::parse(AsmParser &parser, Type type) {
   OptimizerAttr optimizer;
   FloatAttr clipNorm;
   ScheduleAttr schedule;
+  int64_t microbatches = 1;
   if (parser.parseLess())
     return {};
   do {
@@ -390,9 +391,17 @@ Attribute TrainingAttr::parse(AsmParser &parser, Type type) {
           ScheduleAttr::parse(parser, type));
       if (!schedule)
         return {};
+    } else if (key == "microbatches") {
+      if (parser.parseInteger(microbatches))
+        return {};
+      if (microbatches < 1) {
+        parser.emitError(keyLoc, "microbatches must be at least 1, got ")
+            << microbatches;
+        return {};
+      }
     } else {
-      parser.emitError(keyLoc,
-                       "expected loss, optimizer, clip_norm or schedule");
+      parser.emitError(keyLoc, "expected loss, optimizer, clip_norm, schedule "
+                               "or microbatches");
       return {};
     }
   } while (succeeded(parser.parseOptionalComma()));
@@ -403,7 +412,7 @@ Attribute TrainingAttr::parse(AsmParser &parser, Type type) {
     return {};
   }
   return TrainingAttr::get(parser.getContext(), loss, optimizer, clipNorm,
-                           schedule);
+                           schedule, microbatches);
 }
 
 void TrainingAttr::print(AsmPrinter &printer) const {
@@ -417,5 +426,7 @@ void TrainingAttr::print(AsmPrinter &printer) const {
     printer << ", schedule = ";
     getSchedule().print(printer);
   }
+  if (getMicrobatches() != 1)
+    printer << ", microbatches = " << getMicrobatches();
   printer << '>';
 }

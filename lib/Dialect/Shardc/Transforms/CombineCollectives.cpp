@@ -1,6 +1,6 @@
 //===- CombineCollectives.cpp - Merge collectives of the same kind --------===//
 //
-// Walks each program once and puts every all_reduce, all_gather and
+// Walks each block of a program once and puts every all_reduce, all_gather and
 // reduce_scatter into the open bucket of its kind, axes and element type,
 // unless the bucket is full or the merge would make a cycle: buckets that a
 // member depends on must not depend on the bucket. The merged op stands after
@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
@@ -75,9 +76,8 @@ struct Bucket {
 
 class Combiner {
 public:
-  Combiner(func::FuncOp function, MeshOp mesh, int64_t bucketBytes)
-      : block(function.getBody().front()), mesh(mesh),
-        bucketBytes(bucketBytes) {}
+  Combiner(Block &block, MeshOp mesh, int64_t bucketBytes)
+      : block(block), mesh(mesh), bucketBytes(bucketBytes) {}
 
   void run() {
     mergeNestedReductions();
@@ -131,7 +131,7 @@ private:
     std::map<std::string, int> open;
     for (Operation &op : block) {
       llvm::BitVector needs(numCollectives);
-      for (Value operand : op.getOperands())
+      for (Value operand : getUsedValues(&op))
         if (Operation *producer = operand.getDefiningOp()) {
           needs |= dependences[producer];
           if (auto it = memberOf.find(producer); it != memberOf.end())
@@ -189,7 +189,8 @@ private:
         part = std::max(part, attr.getValue());
       for (Value operand : op->getOperands())
         if (Operation *producer = operand.getDefiningOp();
-            producer && (!position || position->isBeforeInBlock(producer)))
+            producer && producer->getBlock() == &block &&
+            (!position || position->isBeforeInBlock(producer)))
           position = producer;
     }
     OpBuilder builder(first->getContext());
@@ -224,7 +225,7 @@ private:
     }
     SmallVector<int> missing(ops.size(), 0);
     for (auto [position, op] : llvm::enumerate(ops))
-      for (Value operand : op->getOperands())
+      for (Value operand : getUsedValues(op))
         missing[position] += operand.getDefiningOp() != nullptr;
     std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
     Operation *terminator = block.getTerminator();
@@ -236,7 +237,7 @@ private:
       ready.pop();
       op->moveBefore(terminator);
       for (OpOperand &use : op->getUses()) {
-        Operation *user = use.getOwner();
+        Operation *user = getUserInBlock(use.get(), use.getOwner());
         int position = index[user];
         if (--missing[position] == 0 && user != terminator)
           ready.push(position);
@@ -263,7 +264,8 @@ struct CombineCollectivesPass
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
-        Combiner(function, *mesh, bucketBytes).run();
+        for (Block *block : getBlocks(function))
+          Combiner(*block, *mesh, bucketBytes).run();
   }
 };
 

@@ -44,7 +44,8 @@ static Value buildCorrect(OpBuilder &builder, SoftmaxCrossEntropyOp op,
   Value isHighest =
       compare(builder, loc, CompareKind::EQ, op.getLogits(),
               broadcastTo(builder, loc, terms.highest, type, {0}));
-  Value classes = builder.create<IotaOp>(loc, a.getType(), 1, ShardingAttr());
+  Value classes = builder.create<IotaOp>(loc, a.getType(), 1, ShardingAttr(),
+                                         DenseI64ArrayAttr());
   Value fromLast = a.sub(a.constant(static_cast<double>(last)), classes);
   Value candidates = a.select(isHighest, fromLast, a.constant(-1));
   Value predicted = reduce(builder, loc, ReductionKind::Max, candidates, {1});

@@ -2,11 +2,12 @@
 //
 // A dot_general of two matrices (or of two batches of them) above the threshold
 // becomes shardc.gemm; a bias broadcast over its rows and a relu that follow it
-// become the product's epilogue.
+// become the product's epilogue, and so does a loop's sum that it is added to.
 //
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/GemmView.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -56,17 +57,35 @@ public:
     if (!isPlain || !isLargeGemm(*view))
       return;
     fused.push_back(dot);
-    findBias(batch);
-    findRelu();
+    findSum();
+    if (!sum) {
+      findBias(batch);
+      findRelu();
+    }
     build(rank);
   }
 
 private:
   DotGeneralOp dot;
-  Value bias;
+  Value bias, sum;
   bool hasRelu = false;
   /// The ops that the gemm computes; its result is that of the last.
   SmallVector<Operation *, 3> fused;
+
+  /// The addition to the sum of a loop's runs before: the product then goes
+  /// where the sum is.
+  void findSum() {
+    Value product = dot.getResult();
+    if (!product.hasOneUse())
+      return;
+    auto add = dyn_cast<AddOp>(*product.getUsers().begin());
+    auto loop = dyn_cast<AccumulateOp>(dot->getParentOp());
+    if (!add || !loop || !llvm::is_contained(loop.getSums(), add.getLhs()) ||
+        !add.getLhs().hasOneUse())
+      return;
+    sum = add.getLhs();
+    fused.push_back(add);
+  }
 
   void findBias(int64_t batch) {
     Value product = dot.getResult();
@@ -115,7 +134,7 @@ private:
     OpBuilder builder(last);
     auto gemm = builder.create<GemmOp>(
         dot.getLoc(), last->getResult(0).getType(), dot.getLhs(), dot.getRhs(),
-        bias, dot.getLhsContracting()[0] == rank - 2,
+        bias, sum, dot.getLhsContracting()[0] == rank - 2,
         dot.getRhsContracting()[0] == rank - 1, hasRelu);
     if (Attribute part = dot->getAttr("shardc.part"))
       gemm->setAttr("shardc.part", part);
@@ -141,9 +160,11 @@ struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
     // Comparisons may now stand before what they read: restore the order.
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal()) {
-        Block &body = function.getBody().front();
-        mlir::sortTopologically(&body);
-        eraseDeadOps(body);
+        SmallVector<Block *> blocks = getBlocks(function);
+        for (Block *block : llvm::reverse(blocks)) {
+          mlir::sortTopologically(block);
+          eraseDeadOps(*block);
+        }
       }
   }
 };

@@ -6,6 +6,7 @@
 
 #include "KernelFusion.h"
 
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -105,15 +106,19 @@ private:
 
 struct FuseKernelsPass : shardc::impl::FuseKernelsPassBase<FuseKernelsPass> {
   void runOnOperation() override {
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      if (!function.isExternal())
-        fuse(function);
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      // Loops come before the block that is copied with them.
+      SmallVector<Block *> blocks = getBlocks(function);
+      for (Block *block : llvm::reverse(blocks))
+        fuse(*block);
+    }
   }
 
-  void fuse(func::FuncOp function) {
-    KernelFusion fusion(function);
+  void fuse(Block &block) {
+    KernelFusion fusion(block);
     fusion.run();
-    Block &block = function.getBody().front();
     SmallVector<Operation *> originals;
     for (Operation &op : block)
       originals.push_back(&op);

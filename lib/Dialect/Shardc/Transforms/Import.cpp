@@ -28,7 +28,8 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
       return failure();
     FailureOr<MeshOp> resolved = overrideMesh(module, mesh);
     if (failed(resolved) || failed(resolveLogicalAxes(*loss, *resolved)) ||
-        failed(overrideBatch(*loss, batch)))
+        failed(overrideBatch(*loss, batch)) ||
+        failed(overrideMicrobatches(*loss, microbatches)))
       return failure();
     return verifyAnnotations(*loss);
   }

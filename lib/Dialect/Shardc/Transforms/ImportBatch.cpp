@@ -188,3 +188,30 @@ LogicalResult shardc::overrideBatch(func::FuncOp loss, int64_t batch) {
   }
   return loss.emitError("has no inputs, so the batch size cannot be changed");
 }
+
+LogicalResult shardc::overrideMicrobatches(func::FuncOp loss, int64_t count) {
+  auto module = loss->getParentOfType<ModuleOp>();
+  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  if (count < 0)
+    return loss.emitError("the number of microbatches must be at least 1, got ")
+           << count;
+  if (count == 0)
+    count = training.getMicrobatches();
+  for (BlockArgument argument : loss.getArguments()) {
+    if (isa<ParameterAttr>(getRole(loss, argument.getArgNumber())))
+      continue;
+    RankedTensorType type = typeOf(argument);
+    int64_t rows = type.getRank() > 0 ? type.getDimSize(0) : 0;
+    if (rows % count != 0)
+      return emitError(argument.getLoc())
+             << "a batch of " << rows << " rows cannot be cut into " << count
+             << " microbatches: expected a batch size that is a multiple of "
+             << count;
+  }
+  module->setAttr("shardc.training",
+                  TrainingAttr::get(module.getContext(), training.getLoss(),
+                                    training.getOptimizer(),
+                                    training.getClipNorm(),
+                                    training.getSchedule(), count));
+  return success();
+}

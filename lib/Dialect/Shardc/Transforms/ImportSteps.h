@@ -37,6 +37,11 @@ mlir::LogicalResult resolveLogicalAxes(mlir::func::FuncOp loss, MeshOp mesh);
 /// and every dimension that follows from it.
 mlir::LogicalResult overrideBatch(mlir::func::FuncOp loss, int64_t batch);
 
+/// Replaces the number of microbatches by `count` (0: keep) and checks that it
+/// divides the batch.
+mlir::LogicalResult overrideMicrobatches(mlir::func::FuncOp loss,
+                                         int64_t count);
+
 /// Checks the shardings of arguments and constraints against the mesh.
 mlir::LogicalResult verifyAnnotations(mlir::func::FuncOp loss);
 

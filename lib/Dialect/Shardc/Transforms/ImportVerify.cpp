@@ -3,6 +3,7 @@
 #include "ImportSteps.h"
 #include "Optimizers.h"
 
+#include "shardc/Analysis/Layout.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -48,12 +49,12 @@ static LogicalResult verifyBody(func::FuncOp loss) {
   if (!loss.getBody().hasOneBlock())
     return loss.emitError("the loss function must have one block");
   for (Operation &op : loss.getBody().front()) {
-    bool isPartitioned = false;
+    bool isOfPart = isa<AccumulateOp>(op);
     if (auto iota = dyn_cast<IotaOp>(op))
-      isPartitioned = iota.getShard().has_value();
+      isOfPart = iota.getShard() || iota.getMicrobatch();
     if (auto random = dyn_cast<RandomUniformOp>(op))
-      isPartitioned = random.getShard().has_value();
-    if (isPartitioned ||
+      isOfPart = random.getShard() || random.getMicrobatch();
+    if (isOfPart ||
         !isa<ShardingRuleOpInterface, CompositeOpInterface, func::ReturnOp>(op))
       return op.emitOpError("does not belong in a loss function: expected ops "
                             "of the tensor core, composites and sharding "
@@ -216,6 +217,33 @@ FailureOr<func::FuncOp> shardc::verifySource(ModuleOp module) {
   return loss;
 }
 
+/// Two closed constraints in a row cannot both be meant. Only what the user
+/// wrote is checked: in the programs made from it constraints meet where the op
+/// between them is the identity, as a dropout in the evaluation and the
+/// gradient of a sum are.
+static LogicalResult verifyNested(ShardingConstraintOp op) {
+  auto inner = op.getOperand().getDefiningOp<ShardingConstraintOp>();
+  if (!inner || !inner.getSharding() || !inner->hasOneUse())
+    return success();
+  MeshAxes mesh(lookupMesh(op, op.getSharding()->getMesh()));
+  Layout outerLayout = getLayout(*op.getSharding(), mesh);
+  Layout innerLayout = getLayout(*inner.getSharding(), mesh);
+  for (size_t dim = 0; dim < outerLayout.dims.size(); ++dim) {
+    if (!op.getSharding()->getDims()[dim].getIsClosed() ||
+        !inner.getSharding()->getDims()[dim].getIsClosed() ||
+        outerLayout.dims[dim] == innerLayout.dims[dim])
+      continue;
+    auto diagnostic =
+        op.emitOpError("closes dimension ")
+        << dim << " over {" << mesh.toString(outerLayout.dims[dim])
+        << "}, but its operand is closed over {"
+        << mesh.toString(innerLayout.dims[dim]) << "} and has no other use";
+    diagnostic.attachNote(inner.getLoc()) << "by this constraint";
+    return diagnostic;
+  }
+  return success();
+}
+
 LogicalResult shardc::verifyAnnotations(func::FuncOp loss) {
   for (BlockArgument argument : loss.getArguments()) {
     unsigned index = argument.getArgNumber();
@@ -238,8 +266,9 @@ LogicalResult shardc::verifyAnnotations(func::FuncOp loss) {
   }
   // Constraints verify themselves, but against the mesh that was.
   WalkResult walk = loss.walk([](ShardingConstraintOp op) {
-    return failed(op.verify()) ? WalkResult::interrupt()
-                               : WalkResult::advance();
+    return failed(op.verify()) || failed(verifyNested(op))
+               ? WalkResult::interrupt()
+               : WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
 }

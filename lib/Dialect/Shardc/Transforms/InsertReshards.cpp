@@ -10,6 +10,7 @@
 #include "MoveRecorder.h"
 
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Analysis/ReshardPlanner.h"
 #include "shardc/Analysis/WireBytes.h"
@@ -39,26 +40,27 @@ public:
         causes(function, mesh), moves(function, mesh, meshName, causes) {}
 
   LogicalResult run() {
-    Block &block = function.getBody().front();
-    if (failed(collect(block)))
+    if (failed(collectArguments()) ||
+        failed(collect(function.getBody().front())))
       return failure();
-    SmallVector<Value> values(block.getArguments());
-    for (Operation &op : block)
-      values.append(op.result_begin(), op.result_end());
+    SmallVector<Value> values;
+    for (Block *block : getBlocks(function)) {
+      llvm::append_range(values, block->getArguments());
+      for (Operation &op : *block)
+        values.append(op.result_begin(), op.result_end());
+    }
     for (Value value : values)
       deliver(value);
-    for (auto constraint :
-         llvm::make_early_inc_range(block.getOps<ShardingConstraintOp>())) {
+    function.walk([](ShardingConstraintOp constraint) {
       constraint.replaceAllUsesWith(constraint.getOperand());
       constraint.erase();
-    }
+    });
     return success();
   }
 
 private:
-  /// Finds what is produced and what is wanted.
-  LogicalResult collect(Block &block) {
-    for (BlockArgument argument : block.getArguments()) {
+  LogicalResult collectArguments() {
+    for (BlockArgument argument : function.getArguments()) {
       auto sharding = function.getArgAttrOfType<ShardingAttr>(
           argument.getArgNumber(), "shardc.sharding");
       if (!sharding)
@@ -67,9 +69,16 @@ private:
                << " has no `shardc.sharding`; run shardc-propagate first";
       produced[argument] = getLayout(sharding, mesh);
     }
-    int position = 0;
+    return success();
+  }
+
+  /// Finds what is produced and what is wanted.
+  LogicalResult collect(Block &block) {
     for (Operation &op : block) {
-      order[&op] = position++;
+      order[&op] = order.size();
+      // Sums over microbatches lie as their summands do.
+      if (isa<YieldOp>(op))
+        continue;
       if (isa<func::ReturnOp>(op)) {
         for (OpOperand &operand : op.getOpOperands()) {
           auto sharding = function.getResultAttrOfType<ShardingAttr>(
@@ -85,12 +94,31 @@ private:
       FailureOr<OpLayouts> layouts = OpLayouts::get(&op, mesh);
       if (failed(layouts))
         return failure();
-      for (auto [result, layout] :
-           llvm::zip_equal(op.getResults(), layouts->results))
-        produced[result] = layout;
       for (auto [operand, layout] :
            llvm::zip_equal(op.getOpOperands(), layouts->operands))
         addWant(operand, layout);
+      if (auto loop = dyn_cast<AccumulateOp>(op)) {
+        if (failed(collectBody(loop, *layouts)))
+          return failure();
+        continue;
+      }
+      for (auto [result, layout] :
+           llvm::zip_equal(op.getResults(), layouts->results))
+        produced[result] = layout;
+    }
+    return success();
+  }
+
+  LogicalResult collectBody(AccumulateOp loop, const OpLayouts &layouts) {
+    for (auto [slice, layout] :
+         llvm::zip_equal(loop.getSlices(), layouts.results))
+      produced[slice] = layout;
+    if (failed(collect(loop.getBody().front())))
+      return failure();
+    for (auto [result, summand] :
+         llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
+      Layout layout = produced[summand];
+      produced[result] = layout;
     }
     return success();
   }
@@ -130,7 +158,7 @@ private:
     for (const Factor &factor : rule.factors)
       if (factor.kind == FactorKind::Whole)
         return failure();
-    if (!isa<ConstantOp>(op) &&
+    if (rule.needsBlocks &&
         llvm::any_of(list, [](const Want &w) { return w.layout.isStrided(); }))
       return failure();
     OpBuilder builder(op->getContext());
@@ -157,7 +185,8 @@ private:
       layouts.push_back(want.layout);
     SmallVector<Delivery> tree = planner.planTree(
         from, layouts, type.getShape(), getElementBytes(type.getElementType()));
-    // Each layout is made before the first use of it or of what is made of it.
+    // Each layout is made before the first use of it or of what is made of it;
+    // what a loop uses is made once, before the loop.
     SmallVector<OpOperand *> uses(tree.size(), nullptr);
     for (auto [want, use] : llvm::zip(list, uses))
       use = want.uses.front();
@@ -187,15 +216,15 @@ private:
   /// The reshard of `operand`, made of `origin`, on its way to `use`.
   Value create(Value operand, Value origin, const Layout &from,
                const Layout &to, OpOperand &use) {
-    Operation *producer = operand.getDefiningOp();
+    Operation *producer = getComputingOp(operand);
     bool reduces = from.unreduced & ~to.unreduced;
     // A reduction belongs to the op that left partial sums, and starts there.
     Operation *owner = use.getOwner();
     if (producer && (reduces || isa<func::ReturnOp>(owner)))
       owner = producer;
-    OpBuilder builder(use.getOwner());
+    OpBuilder builder(getUserInBlock(operand, use.getOwner()));
     if (reduces)
-      builder.setInsertionPointAfter(producer);
+      builder.setInsertionPointAfterValue(operand);
     auto reshard = builder.create<ReshardOp>(
         moves.record(owner->getLoc(), origin, from, to, use), operand.getType(),
         operand, getSharding(from, mesh, meshName),
@@ -229,7 +258,7 @@ struct InsertReshardsPass
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    ReshardPlanner planner{MeshAxes(*mesh)};
+    ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
           failed(Inserter(function, *mesh, planner).run()))

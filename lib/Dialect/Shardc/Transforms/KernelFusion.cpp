@@ -3,6 +3,7 @@
 #include "KernelFusion.h"
 
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/Nesting.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -37,7 +38,7 @@ static Attribute getPart(const KernelFusion::Node &node) {
 /// Whether the op runs outside of kernels.
 static bool isOutside(Operation *op) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
-             CollectivePermuteOp, GemmOp, KernelOp>(op) ||
+             CollectivePermuteOp, GemmOp, KernelOp, AccumulateOp>(op) ||
          op->hasTrait<OpTrait::IsTerminator>();
 }
 
@@ -48,20 +49,23 @@ static bool isCheap(Operation *op) {
       op);
 }
 
-KernelFusion::KernelFusion(func::FuncOp function) : function(function) {
-  collect();
+KernelFusion::KernelFusion(Block &block) : block(block) { collect(); }
+
+Operation *KernelFusion::getProducer(Value value) const {
+  return value.getParentBlock() == &block ? value.getDefiningOp() : nullptr;
 }
 
 bool KernelFusion::mustBeStored(Operation *op) const {
   for (Operation *user : op->getUsers())
-    if (isOutside(user) || isa<DotGeneralOp>(user) ||
+    if (isOutside(user) || user->getBlock() != &block ||
+        isa<DotGeneralOp>(user) ||
         (isHardReshape(user) && isa<ReshapeOp>(user)))
       return true;
   return op->use_empty();
 }
 
 void KernelFusion::collect() {
-  for (Operation &op : function.getBody().front()) {
+  for (Operation &op : block) {
     positions[&op] = positions.size();
     if (isFreeToRepeat(&op) && !mustBeStored(&op)) {
       repeated.insert(&op);
@@ -83,6 +87,7 @@ llvm::SetVector<unsigned> KernelFusion::getUserNodes(unsigned node) const {
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
     for (Operation *user : op->getUsers()) {
+      user = block.findAncestorOpInBlock(*user);
       if (repeated.contains(user))
         worklist.push_back(user);
       else if (nodeOf.lookup(user) != node)
@@ -98,8 +103,8 @@ llvm::SetVector<unsigned> KernelFusion::getProducerNodes(unsigned node) const {
   std::reverse(worklist.begin(), worklist.end());
   while (!worklist.empty()) {
     Operation *op = worklist.pop_back_val();
-    for (Value operand : op->getOperands()) {
-      Operation *def = operand.getDefiningOp();
+    for (Value operand : getUsedValues(op)) {
+      Operation *def = getProducer(operand);
       if (!def)
         continue;
       if (repeated.contains(def))
@@ -249,7 +254,7 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
 }
 
 void KernelFusion::run() {
-  for (Operation &op : function.getBody().front()) {
+  for (Operation &op : block) {
     if (repeated.contains(&op))
       continue;
     bool changed = true;

@@ -1,6 +1,6 @@
 //===- KernelFusion.h - Which ops become one kernel -------------*- C++ -*-===//
 //
-// Groups the core ops of a function into kernels. A group grows along
+// Groups the core ops of a block into kernels. A group grows along
 // producer-consumer edges as long as it is one loop nest (KernelNest.h) and the
 // groups stay free of cycles; small independent updates then share a kernel.
 // Decisions follow the order of the ops only. Not thread-safe.
@@ -18,10 +18,10 @@
 
 namespace shardc {
 
-/// The groups of one function.
+/// The groups of one block.
 class KernelFusion {
 public:
-  explicit KernelFusion(mlir::func::FuncOp function);
+  explicit KernelFusion(mlir::Block &block);
 
   /// Merges groups.
   void run();
@@ -46,7 +46,7 @@ public:
   const Node *getNode(mlir::Operation *op) const;
 
 private:
-  mlir::func::FuncOp function;
+  mlir::Block &block;
   llvm::SetVector<mlir::Operation *> repeated;
   /// Nodes by the number of their first op; empty ones have been merged.
   std::vector<Node> nodes;
@@ -54,6 +54,8 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
 
   void collect();
+  /// The op of the block that computes `value`; null if none does.
+  mlir::Operation *getProducer(mlir::Value value) const;
   bool mustBeStored(mlir::Operation *op) const;
   /// Nodes that use results of `node`, repeated ops looked through.
   llvm::SetVector<unsigned> getUserNodes(unsigned node) const;

@@ -9,6 +9,7 @@
 
 #include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Analysis/ReshardPlanner.h"
 #include "shardc/Analysis/WireBytes.h"
@@ -44,21 +45,28 @@ public:
     Block &block = function.getBody().front();
     // Reports compare what the devices do with what there is to do.
     int64_t flops = 0;
-    function.walk([&](Operation *op) { flops += getMatmulFlops(op); });
+    function.walk([&](Operation *op) {
+      flops += getNumRuns(op) * getMatmulFlops(op);
+    });
     function->setAttr("shardc.global_matmul_flops",
                       builder.getI64IntegerAttr(flops));
-    if (failed(partitionArguments(block)))
+    if (failed(partitionArguments(block)) || failed(partitionBlock(block)))
       return failure();
-    for (Operation &op : llvm::make_early_inc_range(block)) {
-      if (auto reshard = dyn_cast<ReshardOp>(op))
-        expand(reshard);
-      else if (!isa<func::ReturnOp>(op) && failed(partitionOp(&op)))
-        return failure();
-    }
     return partitionResults(block);
   }
 
 private:
+  LogicalResult partitionBlock(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto reshard = dyn_cast<ReshardOp>(op))
+        expand(reshard);
+      else if (!op.hasTrait<OpTrait::IsTerminator>() &&
+               failed(partitionOp(&op)))
+        return failure();
+    }
+    return success();
+  }
+
   RankedTensorType getLocalType(const GlobalTensor &tensor) {
     return tensor.type.clone(
         tensor.layout.getLocalShape(tensor.type.getShape(), mesh));
@@ -123,16 +131,47 @@ private:
                << " but wanted as " << toString(wanted, mesh)
                << "; shardc-insert-reshards must run first";
     }
-    maskOperands(op, *layouts);
-    for (auto [result, layout] :
-         llvm::zip_equal(op->getResults(), layouts->results)) {
+    op->removeAttr("shardc.assignment");
+    op->removeAttr("shardc.origin");
+    auto loop = dyn_cast<AccumulateOp>(op);
+    SmallVector<Value> results(op->getResults());
+    if (loop)
+      results.assign(loop.getSlices().begin(), loop.getSlices().end());
+    else
+      maskOperands(op, *layouts);
+    for (auto [result, layout] : llvm::zip_equal(results, layouts->results)) {
       GlobalTensor tensor{cast<RankedTensorType>(result.getType()), layout};
       result.setType(getLocalType(tensor));
       tensors[result] = tensor;
     }
+    if (loop)
+      return partitionBody(loop, isStrided(layouts->results[0].dims[0]));
+    if (isInStridedRows && knowsMicrobatch(op))
+      return op->emitOpError(
+          "needs the rows of its microbatch, of which strided "
+          "shards are no block");
     localizeAttributes(op);
-    op->removeAttr("shardc.assignment");
-    op->removeAttr("shardc.origin");
+    return success();
+  }
+
+  static bool knowsMicrobatch(Operation *op) {
+    if (auto iota = dyn_cast<IotaOp>(op))
+      return iota.getMicrobatch().has_value();
+    auto random = dyn_cast<RandomUniformOp>(op);
+    return random && random.getMicrobatch();
+  }
+
+  LogicalResult partitionBody(AccumulateOp loop, bool hasStridedRows) {
+    isInStridedRows = hasStridedRows;
+    if (failed(partitionBlock(loop.getBody().front())))
+      return failure();
+    isInStridedRows = false;
+    for (auto [result, summand] :
+         llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
+      GlobalTensor tensor = tensors[summand];
+      result.setType(summand.getType());
+      tensors[result] = tensor;
+    }
     return success();
   }
 
@@ -175,7 +214,7 @@ private:
     double fill = isMax ? getLowest(tensor.type.getElementType()) : 0.0;
     Layout shard = tensor.layout;
     shard.unreduced = 0;
-    builder.setInsertionPoint(user);
+    builder.setInsertionPoint(getUserInBlock(value, user));
     auto op = builder.create<MaskOp>(user->getLoc(), value, dims, APFloat(fill),
                                      getSharding(shard, mesh, meshName),
                                      tensor.type.getShape());
@@ -195,11 +234,20 @@ private:
       return;
     }
     ShardingAttr sharding = getSharding(tensor.layout, mesh, meshName);
+    // Each run takes the next rows of every device.
+    auto localize = [&](std::optional<ArrayRef<int64_t>> microbatch) {
+      auto loop = op->getParentOfType<AccumulateOp>();
+      return microbatch ? builder.getDenseI64ArrayAttr(
+                              {microbatch->front(), loop.getRows()})
+                        : DenseI64ArrayAttr();
+    };
     if (auto iota = dyn_cast<IotaOp>(op)) {
       iota.setShardAttr(sharding);
+      iota.setMicrobatchAttr(localize(iota.getMicrobatch()));
     } else if (auto random = dyn_cast<RandomUniformOp>(op)) {
       random.setShardAttr(sharding);
       random.setGlobalShape(tensor.type.getShape());
+      random.setMicrobatchAttr(localize(random.getMicrobatch()));
     }
   }
 
@@ -317,6 +365,8 @@ private:
   FlatSymbolRefAttr meshName;
   OpBuilder builder;
   llvm::DenseMap<Value, GlobalTensor> tensors;
+  /// Whether the loop that is being rewritten takes rows of strided shards.
+  bool isInStridedRows = false;
   /// Masked values by (value, for maxima, dimensions); looked up only.
   std::map<std::tuple<const void *, bool, std::vector<int64_t>>, Value> masks;
 };
@@ -326,7 +376,7 @@ struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    ReshardPlanner planner{MeshAxes(*mesh)};
+    ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
           failed(Partitioner(function, *mesh, planner).run()))

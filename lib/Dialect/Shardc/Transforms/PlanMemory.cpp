@@ -3,7 +3,8 @@
 // Arguments come first, at the same offsets in all functions; what lives inside
 // a step is packed behind them, per function. A new parameter or state takes
 // its argument's place; a kernel's result takes the place of an operand that
-// ends there, where the kernel may work in place.
+// ends there, where the kernel may work in place. What a loop sums up has one
+// place from the first run on; the rest of its body is used again in each run.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +12,7 @@
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -42,6 +44,8 @@ static StringRef getArgName(func::FuncOp function, unsigned index) {
 static bool mayReplace(Operation *op, unsigned operand, unsigned result) {
   if (auto kernel = dyn_cast<KernelOp>(op))
     return mayUpdateInPlace(kernel, operand, result);
+  if (auto gemm = dyn_cast<GemmOp>(op))
+    return gemm.getSum() == op->getOperand(operand);
   return isa<AllReduceOp>(op) && operand == result;
 }
 
@@ -57,13 +61,14 @@ public:
   /// Returns the bytes of the arena that the function uses.
   int64_t run() {
     donateArguments();
+    function.walk([&](AccumulateOp loop) { placeSums(loop); });
     Liveness liveness(function);
     findPlaces(liveness);
     MemoryPlan plan(base);
     // One buffer per place, over the life of all values in it.
     llvm::MapVector<Value, std::pair<int64_t, int64_t>> ranges;
     int64_t end = liveness.getNumSteps();
-    for (Operation &op : function.getBody().front())
+    forEachOp([&](Operation &op) {
       for (Value value : op.getResults()) {
         Value place = getPlace(value);
         if (isa<BlockArgument>(place))
@@ -73,6 +78,7 @@ public:
         range.first = std::min(range.first, liveness.getFirst(value));
         range.second = std::max(range.second, liveness.getLast(value));
       }
+    });
     llvm::DenseMap<Value, unsigned> numbers;
     for (auto &[value, range] : ranges)
       numbers[value] = plan.addBuffer(getNumBytes(value.getType()), range.first,
@@ -94,6 +100,12 @@ private:
   int64_t base;
   /// From a value to the one whose place it takes.
   llvm::DenseMap<Value, Value> places;
+
+  void forEachOp(llvm::function_ref<void(Operation &)> callback) {
+    for (Block *block : getBlocks(function))
+      for (Operation &op : *block)
+        callback(op);
+  }
 
   IntegerAttr getI64(int64_t value) {
     return Builder(function.getContext()).getI64IntegerAttr(value);
@@ -142,9 +154,20 @@ private:
     return true;
   }
 
+  /// Gives the sums of a loop one place each: that of the result.
+  void placeSums(AccumulateOp loop) {
+    for (auto [result, sum, operand] :
+         llvm::zip_equal(loop.getResults(), loop.getSums(),
+                         loop.getYield()->getOpOperands())) {
+      places[sum] = result;
+      if (!mayDonate(sum, operand.get()))
+        operand.set(buildCopy(operand.get(), loop.getYield()));
+      places[operand.get()] = sum;
+    }
+  }
+
   /// A kernel that copies `value`, before the terminator.
-  Value buildCopy(Value value) {
-    Operation *terminator = function.getBody().front().getTerminator();
+  static Value buildCopy(Value value, Operation *terminator) {
     OpBuilder builder(terminator);
     Location loc = value.getLoc();
     auto kernel = builder.create<KernelOp>(loc, TypeRange{value.getType()},
@@ -167,7 +190,7 @@ private:
       if (!donor) {
         // A result has a buffer of its own, which no argument shares.
         if (isa<BlockArgument>(operand.get()))
-          operand.set(buildCopy(operand.get()));
+          operand.set(buildCopy(operand.get(), terminator));
         continue;
       }
       Value value = operand.get();
@@ -181,18 +204,18 @@ private:
     // Arguments that move to other places are saved first.
     for (auto &[operand, donor] : left)
       if (isa<BlockArgument>(getPlace(operand->get())))
-        operand->set(buildCopy(operand->get()));
+        operand->set(buildCopy(operand->get(), terminator));
     for (auto &[operand, donor] : left) {
-      operand->set(buildCopy(operand->get()));
+      operand->set(buildCopy(operand->get(), terminator));
       places[operand->get()] = donor;
     }
   }
 
   /// Lets results take the places of operands that end with their op.
   void findPlaces(const Liveness &liveness) {
-    for (Operation &op : function.getBody().front()) {
+    forEachOp([&](Operation &op) {
       if (!isa<KernelOp, AllReduceOp>(op))
-        continue;
+        return;
       llvm::SmallDenseSet<Value> taken;
       for (OpResult result : op.getResults()) {
         if (places.count(result))
@@ -212,7 +235,7 @@ private:
           }
         }
       }
-    }
+    });
   }
 
   /// Whether nothing in the place `place` is needed after `op`.
@@ -231,15 +254,15 @@ private:
     for (BlockArgument argument : function.getArguments())
       function.setArgAttr(argument.getArgNumber(), "shardc.offset",
                           getI64(getArgumentOffset(argument)));
-    for (Operation &op : function.getBody().front()) {
+    forEachOp([&](Operation &op) {
       if (op.getNumResults() == 0)
-        continue;
+        return;
       SmallVector<int64_t> offsets;
       for (Value result : op.getResults())
         offsets.push_back(getOffset(result));
       op.setAttr("shardc.offsets",
                  DenseI64ArrayAttr::get(op.getContext(), offsets));
-    }
+    });
   }
 };
 

@@ -1,14 +1,15 @@
 //===- Propagate.cpp - Decide how every op is sharded ---------------------===//
 //
-// Writes the outcome of Propagation and of the analysis of partial sums into
-// the IR: `shardc.assignment` and `shardc.origin` on ops, closed
-// `shardc.sharding` on arguments and results.
+// Writes what a planner decides into the IR: `shardc.assignment` and
+// `shardc.origin` on ops, closed `shardc.sharding` on arguments and results.
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/AssignmentSpace.h"
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/PartialSums.h"
 #include "shardc/Analysis/Propagation.h"
+#include "shardc/Analysis/ShardingSearch.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 namespace shardc {
@@ -21,21 +22,88 @@ using namespace shardc;
 
 namespace {
 
-/// The decisions for one module, and how they are written down.
+/// How every op is sharded and where every value lies when it rests.
+struct Decisions {
+  std::vector<Assignment> assignments;
+  std::vector<Layout> layouts;
+  /// Per op where its axes came from.
+  std::vector<SmallVector<AxisUse>> origins;
+};
+
+/// The annotations flow; see Propagation.
+Decisions follow(const ShardingGraph &graph) {
+  Propagation propagation(graph);
+  propagation.run();
+  Decisions decisions;
+  std::vector<FactorAxes> factors;
+  for (size_t op = 0; op < graph.ops.size(); ++op) {
+    factors.push_back(propagation.getFactors(op));
+    decisions.origins.push_back(propagation.getOrigins(op));
+  }
+  for (size_t value = 0; value < graph.values.size(); ++value)
+    decisions.layouts.push_back(propagation.getLayout(value));
+  std::vector<PartialAxes> partial =
+      findPartialSums(graph, factors, decisions.layouts);
+  for (auto [axes, sums] : llvm::zip_equal(factors, partial)) {
+    // What an op works on as partial sums does not shard it.
+    for (AxisList &list : axes)
+      llvm::erase_if(list, [&, all = sums.all()](int axis) {
+        return !isGap(axis) && (all & axisBit(axis));
+      });
+    decisions.assignments.push_back({axes, sums});
+  }
+  return decisions;
+}
+
+/// The least cost; see ShardingSearch.
+FailureOr<Decisions> findCheapest(const ModuleGraph &module) {
+  const ShardingGraph &graph = module.graph;
+  Decisions decisions;
+  decisions.assignments.resize(graph.ops.size());
+  decisions.origins.resize(graph.ops.size());
+  for (auto [op, assignment] :
+       llvm::zip_equal(graph.ops, decisions.assignments))
+    assignment.factors.resize(op.rule.factors.size());
+  CollectivePrices prices;
+  SearchProblem::AtRest atRest;
+  for (const ModuleGraph::Function &function : module.functions) {
+    SearchProblem problem(graph, function.firstOp, function.endOp, prices,
+                          atRest);
+    SearchSolution solution = shardc::findCheapest(problem);
+    if (solution.options.empty()) {
+      func::FuncOp op = function.op;
+      op.emitOpError("cannot be partitioned: no plan keeps all of its "
+                     "annotations");
+      return failure();
+    }
+    for (size_t op = 0; op < problem.ops.size(); ++op)
+      problem.apply(op, solution.options[op], decisions.assignments, atRest);
+  }
+  LayoutScope scope{0};
+  for (auto [index, value] : llvm::enumerate(graph.values)) {
+    int root = value.restsAs < 0 ? index : value.restsAs;
+    auto it = atRest.find(root);
+    decisions.layouts.push_back(
+        it != atRest.end()
+            ? it->second
+            : getAnnotatedLayouts(graph.values[root], scope, graph.mesh)[0]);
+  }
+  return decisions;
+}
+
+/// How decisions are written down.
 class Writer {
 public:
-  explicit Writer(ModuleGraph &module)
-      : module(module), graph(module.graph), propagation(graph),
+  Writer(ModuleGraph &module, Decisions decisions)
+      : module(module), graph(module.graph), decisions(std::move(decisions)),
         context(module.mesh.getContext()),
         meshName(FlatSymbolRefAttr::get(module.mesh.getSymNameAttr())) {}
 
-  void run() {
-    propagation.run();
+  LogicalResult run() {
     for (size_t op = 0; op < graph.ops.size(); ++op)
-      factors.push_back(propagation.getFactors(op));
-    for (size_t value = 0; value < graph.values.size(); ++value)
-      layouts.push_back(propagation.getLayout(value));
-    partial = findPartialSums(graph, factors, layouts);
+      if (auto loop = dyn_cast_or_null<AccumulateOp>(module.operations[op]);
+          loop && failed(checkRows(loop, graph.ops[op])))
+        return failure();
     for (size_t op = 0; op < graph.ops.size(); ++op)
       if (module.operations[op])
         writeOp(op);
@@ -44,17 +112,37 @@ public:
     remarkOnUnusedAxes();
     for (ModuleGraph::Function &function : module.functions)
       remarkOnParameters(function);
+    return success();
   }
 
 private:
+  /// Every device must find a whole number of rows of its own for each run.
+  LogicalResult checkRows(AccumulateOp loop, const GraphOp &node) {
+    int64_t runs = loop.getCount();
+    for (auto [value, operand] :
+         llvm::zip_equal(node.operands, loop.getOperands())) {
+      const AxisList &axes = decisions.layouts[value].dims[0];
+      int64_t shards = graph.mesh.getNumShards(axes);
+      int64_t rows = graph.values[value].shape[0];
+      if (rows % (runs * shards) != 0)
+        return emitError(operand.getLoc())
+               << graph.values[value].name << " has " << rows << " rows over "
+               << graph.mesh.toString(axes) << ", which " << runs
+               << " microbatches do not divide evenly: expected a batch size "
+                  "that is a multiple of "
+               << runs << " microbatches x " << shards
+               << " shards = " << runs * shards;
+    }
+    return success();
+  }
+
   void writeOp(int index) {
     Operation *op = module.operations[index];
+    const Assignment &assignment = decisions.assignments[index];
     SmallVector<DimShardingAttr> dims;
-    for (AxisList axes : factors[index]) {
-      llvm::erase_if(
-          axes, [&](int axis) { return partial[index].all() & axisBit(axis); });
+    for (const AxisList &axes : assignment.factors) {
       for (int axis : axes)
-        usedAxes |= axisBit(axis);
+        usedAxes |= isGap(axis) ? 0 : axisBit(axis);
       dims.push_back(
           DimShardingAttr::get(context, getAxisNames(axes, graph.mesh, context),
                                /*isClosed=*/true, std::nullopt));
@@ -64,10 +152,10 @@ private:
     };
     op->setAttr("shardc.assignment",
                 AssignmentAttr::get(context, dims,
-                                    getNames(partial[index].operands),
-                                    getNames(partial[index].rhs)));
+                                    getNames(assignment.partial.operands),
+                                    getNames(assignment.partial.rhs)));
     SmallVector<Attribute> origins;
-    for (const AxisUse &use : propagation.getOrigins(index)) {
+    for (const AxisUse &use : decisions.origins[index]) {
       const std::string &source = graph.values[use.source].name;
       origins.push_back(StringAttr::get(context, graph.mesh.getName(use.axis) +
                                                      ": " + source));
@@ -79,7 +167,7 @@ private:
   /// The closed sharding of a value at rest; axes of size 1 in its annotation
   /// stay where the user put them.
   ShardingAttr getSharding(int value, ShardingAttr annotation) {
-    const Layout &layout = layouts[value];
+    const Layout &layout = decisions.layouts[value];
     SmallVector<DimShardingAttr> dims;
     Layout annotated =
         annotation ? getLayout(annotation, graph.mesh) : Layout();
@@ -130,7 +218,7 @@ private:
     llvm::DenseMap<int, AxisSet> cut;
     for (size_t index = 0; index < graph.ops.size(); ++index) {
       Operation *op = module.operations[index];
-      if (!op || op->getParentOp() != function.op)
+      if (!op || op->getParentOfType<func::FuncOp>() != function.op)
         continue;
       auto part = op->getAttrOfType<PartAttr>("shardc.part");
       if (part && part.getValue() == Part::Update)
@@ -138,9 +226,10 @@ private:
       const GraphOp &node = graph.ops[index];
       for (auto [value, dims] :
            llvm::zip_equal(node.operands, node.rule.operands))
-        cut[value] |=
-            getTensorLayout(node.rule, dims, factors[index]).getAxes() &
-            ~layouts[value].getAxes();
+        cut[value] |= getTensorLayout(node.rule, dims,
+                                      decisions.assignments[index].factors)
+                          .getAxes() &
+                      ~decisions.layouts[value].getAxes();
     }
     for (auto [index, value] : llvm::enumerate(function.arguments)) {
       AxisSet axes = cut.lookup(value);
@@ -159,22 +248,38 @@ private:
 
   ModuleGraph &module;
   const ShardingGraph &graph;
-  Propagation propagation;
+  Decisions decisions;
   MLIRContext *context;
   FlatSymbolRefAttr meshName;
-  std::vector<FactorAxes> factors;
-  std::vector<Layout> layouts;
-  std::vector<PartialAxes> partial;
   AxisSet usedAxes = 0;
   llvm::DenseMap<int, bool> hasRemark;
 };
 
 struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
+  using Base = shardc::impl::PropagatePassBase<PropagatePass>;
+  using Base::Base;
+
+  FailureOr<Decisions> decide(const ModuleGraph &module) {
+    if (partition == "follow")
+      return follow(module.graph);
+    if (partition == "cheapest")
+      return findCheapest(module);
+    getOperation().emitError("unknown partition '")
+        << partition << "', expected follow or cheapest";
+    return failure();
+  }
+
   void runOnOperation() override {
     FailureOr<ModuleGraph> module = ModuleGraph::build(getOperation());
     if (failed(module))
       return signalPassFailure();
-    Writer(*module).run();
+    FailureOr<Decisions> decisions = decide(*module);
+    if (failed(decisions) ||
+        failed(Writer(*module, std::move(*decisions)).run()))
+      return signalPassFailure();
+    if (partition != "follow")
+      getOperation()->setAttr("shardc.partition",
+                              StringAttr::get(&getContext(), partition));
   }
 };
 

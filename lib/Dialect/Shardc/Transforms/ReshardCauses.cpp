@@ -3,6 +3,7 @@
 #include "ReshardCauses.h"
 
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/Nesting.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -80,13 +81,17 @@ void ReshardCauses::nameUnscaled(Value result) {
 std::optional<std::string> ReshardCauses::getName(Value value) const {
   if (auto it = names.find(value); it != names.end())
     return it->second;
+  if (auto loop = dyn_cast<AccumulateOp>(value.getParentBlock()->getParentOp());
+      loop && isa<BlockArgument>(value))
+    return "microbatch of " +
+           describe(loop.getOperand(cast<BlockArgument>(value).getArgNumber()));
   return std::nullopt;
 }
 
 std::string ReshardCauses::describe(Value value) const {
   if (std::optional<std::string> name = getName(value))
     return *name;
-  Operation *op = value.getDefiningOp();
+  Operation *op = getComputingOp(value);
   return ("result of " + getShortName(op) + " at " +
           getSourceLine(op->getLoc()))
       .str();
@@ -97,7 +102,7 @@ std::string ReshardCauses::explain(Value value, const Layout &from,
                                    const OpOperand &use) const {
   std::string name = describe(value);
   if (AxisSet reduced = from.unreduced & ~to.unreduced) {
-    Operation *op = value.getDefiningOp();
+    Operation *op = getComputingOp(value);
     StringRef what = isa<DotGeneralOp>(op) ? "contraction over "
                      : !isa<ReduceOp>(op)  ? "partial sums over "
                      : from.reduction == ReductionKind::Max ? "maximum over "
@@ -110,7 +115,9 @@ std::string ReshardCauses::explain(Value value, const Layout &from,
            toString(to, mesh);
   std::string place =
       getShortName(user).str() + " at " + getSourceLine(user->getLoc());
-  if (!isa<BlockArgument>(value))
+  bool isAtRest = isa<BlockArgument>(value) &&
+                  isa<func::FuncOp>(value.getParentBlock()->getParentOp());
+  if (!isAtRest)
     return name + " is " + toString(from, mesh) + "; " + place + " needs " +
            toString(to, mesh);
   AxisSet gathered = from.getAxes() & ~to.getAxes();

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
@@ -27,18 +28,19 @@ namespace {
 /// Orders the ops of one block.
 class Scheduler {
 public:
-  explicit Scheduler(func::FuncOp function) : function(function) {
-    for (Operation &op : function.getBody().front().without_terminator())
+  explicit Scheduler(Block &block) : block(block) {
+    for (Operation &op : block.without_terminator())
       ops.push_back(&op);
   }
 
   void run() {
     for (Operation *op : ops)
-      for (Value operand : op->getOperands())
+      for (Value operand : getUsedValues(op))
         if (Operation *def = operand.getDefiningOp())
           before[op].insert(def);
-    addAntiDependences();
-    Operation *terminator = function.getBody().front().getTerminator();
+    if (auto function = dyn_cast<func::FuncOp>(block.getParentOp()))
+      addAntiDependences(function);
+    Operation *terminator = block.getTerminator();
     llvm::SmallSetVector<Operation *, 16> waiting(ops.begin(), ops.end());
     while (!waiting.empty()) {
       Operation *next = pickNext(waiting.getArrayRef());
@@ -49,7 +51,7 @@ public:
   }
 
 private:
-  func::FuncOp function;
+  Block &block;
   SmallVector<Operation *> ops;
   llvm::DenseMap<Operation *, llvm::SmallSetVector<Operation *, 4>> before;
   llvm::SmallPtrSet<Operation *, 16> done;
@@ -68,7 +70,7 @@ private:
   }
 
   /// A result that takes its argument's place waits for the argument's readers.
-  void addAntiDependences() {
+  void addAntiDependences(func::FuncOp function) {
     llvm::StringMap<BlockArgument> arguments;
     for (BlockArgument argument : function.getArguments()) {
       Attribute role =
@@ -78,17 +80,20 @@ private:
       else if (auto state = dyn_cast_or_null<StateAttr>(role))
         arguments[state.getName().getValue()] = argument;
     }
-    Operation *terminator = function.getBody().front().getTerminator();
+    Operation *terminator = block.getTerminator();
     for (OpOperand &operand : terminator->getOpOperands()) {
       auto name = function.getResultAttrOfType<StringAttr>(
           operand.getOperandNumber(), "shardc.result");
       Operation *update = operand.get().getDefiningOp();
       if (!name || !update || !arguments.count(name.getValue()))
         continue;
-      for (Operation *reader : arguments[name.getValue()].getUsers())
+      BlockArgument argument = arguments[name.getValue()];
+      for (Operation *user : argument.getUsers()) {
+        Operation *reader = getUserInBlock(argument, user);
         if (reader != update && reader != terminator &&
             !reaches(update, reader))
           before[update].insert(reader);
+      }
     }
   }
 
@@ -102,10 +107,12 @@ private:
       if (!isDonated)
         growth += getNumBytes(result.getType());
     }
-    llvm::SmallSetVector<Value, 4> operands(op->operand_begin(),
-                                            op->operand_end());
+    llvm::SmallSetVector<Value, 4> operands;
+    for (Value value : getUsedValues(op))
+      operands.insert(value);
     for (Value operand : operands) {
       bool isLastUse = llvm::all_of(operand.getUsers(), [&](Operation *user) {
+        user = getUserInBlock(operand, user);
         return user == op || done.contains(user);
       });
       if (operand.getDefiningOp() && isLastUse)
@@ -134,7 +141,8 @@ struct SchedulePass : shardc::impl::SchedulePassBase<SchedulePass> {
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
-        Scheduler(function).run();
+        for (Block *block : getBlocks(function))
+          Scheduler(*block).run();
   }
 };
 

@@ -40,3 +40,27 @@ func.func @backward(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %g: tensor
   %1 = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
   return %0, %1 : tensor<256x512xf32>, tensor<512x384xf32>
 }
+
+// -----
+
+// The addition to a loop's sum is part of the product; any other one is not.
+
+// CHECK-LABEL: func.func @accumulated
+// CHECK: ^bb0(%[[X:.*]]: tensor<256x512xf32>, %[[G:.*]]: tensor<256x384xf32>, %[[S:.*]]: tensor<512x384xf32>, %[[T:.*]]: tensor<512x384xf32>):
+// CHECK: %[[DW:.*]] = shardc.gemm %[[X]], %[[G]] plus %[[S]] transpose_lhs
+// CHECK: %[[P:.*]] = shardc.gemm %[[X]], %[[G]] transpose_lhs
+// CHECK: %[[Q:.*]] = shardc.add %[[P]], %[[W:.*]] :
+// CHECK: %[[R:.*]] = shardc.add %[[T]], %[[Q]]
+// CHECK: shardc.yield %[[DW]], %[[R]]
+func.func @accumulated(%x: tensor<512x512xf32>, %g: tensor<512x384xf32>, %w: tensor<512x384xf32>) -> (tensor<512x384xf32>, tensor<512x384xf32>) {
+  %0:2 = shardc.accumulate 2 of (%x, %g) : (tensor<512x512xf32>, tensor<512x384xf32>) -> (tensor<512x384xf32>, tensor<512x384xf32>) {
+  ^bb0(%a: tensor<256x512xf32>, %b: tensor<256x384xf32>, %s: tensor<512x384xf32>, %t: tensor<512x384xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+    %2 = shardc.add %s, %1 : tensor<512x384xf32>
+    %3 = shardc.dot_general %a, %b contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+    %4 = shardc.add %3, %w : tensor<512x384xf32>
+    %5 = shardc.add %t, %4 : tensor<512x384xf32>
+    shardc.yield %2, %5 : tensor<512x384xf32>, tensor<512x384xf32>
+  }
+  return %0#0, %0#1 : tensor<512x384xf32>, tensor<512x384xf32>
+}

@@ -66,3 +66,35 @@ module {
     return %2 : tensor<8xf32>
   }
 }
+
+// -----
+
+// A loop's body has kernels of its own; what it reads from outside is stored
+// there, and the addition joins what computes the summand.
+
+// CHECK-LABEL: func.func @loop
+// CHECK: %[[K:.*]] = shardc.kernel
+// CHECK: shardc.constant dense<2.0{{.*}}> : tensor<f32>
+// CHECK: %[[SUM:.*]] = shardc.accumulate
+// CHECK: ^bb0(%[[A:.*]]: tensor<4x3xf32>, %[[S:.*]]: tensor<f32>):
+// CHECK-NEXT: %[[NEXT:.*]] = shardc.kernel(%[[A]], %[[K]], %[[S]])
+// CHECK: shardc.mul
+// CHECK: shardc.reduce sum
+// CHECK: shardc.add
+// CHECK: shardc.yield
+// CHECK: shardc.yield %[[NEXT]]
+// CHECK: shardc.kernel(%[[SUM]])
+// CHECK: shardc.neg
+func.func @loop(%x: tensor<8x3xf32>) -> tensor<f32> {
+  %c = shardc.constant dense<2.0> : tensor<f32>
+  %0 = shardc.accumulate 2 of (%x) : (tensor<8x3xf32>) -> tensor<f32> {
+  ^bb0(%a: tensor<4x3xf32>, %s: tensor<f32>):
+    %1 = shardc.broadcast %c dims = [] : tensor<f32> -> tensor<4x3xf32>
+    %2 = shardc.mul %a, %1 : tensor<4x3xf32>
+    %3 = shardc.reduce sum %2 dims = [0, 1] : tensor<4x3xf32> -> tensor<f32>
+    %4 = shardc.add %s, %3 : tensor<f32>
+    shardc.yield %4 : tensor<f32>
+  }
+  %5 = shardc.neg %0 : tensor<f32>
+  return %5 : tensor<f32>
+}

@@ -77,3 +77,59 @@ module @copied {
     return %0 : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// The sum has one place from the first run on, also where it cannot be added to in
+// place; what the loop reads from outside keeps its place to the end, and nothing
+// in a run is placed over an operand that the next run reads.
+
+// CHECK-LABEL: module @loop
+// CHECK: func.func @train_step
+// CHECK: %[[OUTSIDE:.*]] = shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: [[O:[0-9]+]]>
+// CHECK: shardc.accumulate
+// CHECK-SAME: shardc.offsets = array<i64: [[S:[0-9]+]], [[T:[0-9]+]]>
+// CHECK: shardc.kernel(%[[OUTSIDE]]
+// CHECK-NOT: shardc.offsets = array<i64: [[O]]>
+// CHECK: shardc.add
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.offsets = array<i64: [[S]]>
+// CHECK: %[[TURNED:.*]] = shardc.kernel
+// CHECK-NOT: shardc.offsets = array<i64: [[T]]>
+// CHECK: shardc.transpose
+// CHECK: %[[COPY:.*]] = shardc.kernel(%[[TURNED]]) {shardc.offsets = array<i64: [[T]]>
+// CHECK: shardc.yield %{{.*}}, %[[COPY]]
+module @loop {
+  func.func @train_step(
+      %w: tensor<16x16xf32> {shardc.role = #shardc.parameter<"w", constant(0.0)>},
+      %x: tensor<32x16xf32> {shardc.role = #shardc.input<"x">})
+      -> (tensor<16x16xf32> {shardc.result = "a"}, tensor<16x16xf32> {shardc.result = "b"}) {
+    %0 = shardc.kernel(%w) : (tensor<16x16xf32>) -> tensor<16x16xf32> {
+    ^bb0(%a: tensor<16x16xf32>):
+      %2 = shardc.exp %a : tensor<16x16xf32>
+      shardc.yield %2 : tensor<16x16xf32>
+    }
+    %1:2 = shardc.accumulate 2 of (%x) : (tensor<32x16xf32>) -> (tensor<16x16xf32>, tensor<16x16xf32>) {
+    ^bb0(%a: tensor<16x16xf32>, %s: tensor<16x16xf32>, %t: tensor<16x16xf32>):
+      %2 = shardc.kernel(%0, %a) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> {
+      ^bb0(%b: tensor<16x16xf32>, %c: tensor<16x16xf32>):
+        %5 = shardc.add %b, %c : tensor<16x16xf32>
+        shardc.yield %5 : tensor<16x16xf32>
+      }
+      %3 = shardc.kernel(%2, %s) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> {
+      ^bb0(%b: tensor<16x16xf32>, %c: tensor<16x16xf32>):
+        %5 = shardc.add %b, %c : tensor<16x16xf32>
+        shardc.yield %5 : tensor<16x16xf32>
+      }
+      %4 = shardc.kernel(%2, %t) : (tensor<16x16xf32>, tensor<16x16xf32>) -> tensor<16x16xf32> {
+      ^bb0(%b: tensor<16x16xf32>, %c: tensor<16x16xf32>):
+        %5 = shardc.transpose %c permutation = [1, 0] : tensor<16x16xf32> -> tensor<16x16xf32>
+        %6 = shardc.add %b, %5 : tensor<16x16xf32>
+        shardc.yield %6 : tensor<16x16xf32>
+      }
+      shardc.yield %3, %4 : tensor<16x16xf32>, tensor<16x16xf32>
+    }
+    return %1#0, %1#1 : tensor<16x16xf32>, tensor<16x16xf32>
+  }
+}

@@ -65,3 +65,31 @@ func.func @gradients_first(
   }
   return %0, %3 : tensor<8xf32>, tensor<4x8xf32>
 }
+
+// -----
+
+// A loop that reads the parameter comes before the op that overwrites it.
+
+// CHECK-LABEL: func.func @loop_first
+// CHECK: shardc.accumulate
+// CHECK: shardc.sub
+func.func @loop_first(
+    %w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", constant(0.0)>},
+    %x: tensor<4x8xf32> {shardc.role = #shardc.input<"x">})
+    -> (tensor<8xf32> {shardc.result = "w"}, tensor<8xf32> {shardc.result = "loss"}) {
+  %0 = shardc.kernel(%w) : (tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    %2 = shardc.sub %a, %a : tensor<8xf32>
+    shardc.yield %2 : tensor<8xf32>
+  }
+  %1 = shardc.accumulate 2 of (%x) : (tensor<4x8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<2x8xf32>, %s: tensor<8xf32>):
+    %2 = shardc.kernel(%s, %w) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+    ^bb0(%b: tensor<8xf32>, %c: tensor<8xf32>):
+      %3 = shardc.add %b, %c : tensor<8xf32>
+      shardc.yield %3 : tensor<8xf32>
+    }
+    shardc.yield %2 : tensor<8xf32>
+  }
+  return %0, %1 : tensor<8xf32>, tensor<8xf32>
+}

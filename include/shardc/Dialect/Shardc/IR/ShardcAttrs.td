@@ -233,13 +233,16 @@ def Shardc_ScheduleAttr : Shardc_Attr<"Schedule", "schedule"> {
 def Shardc_TrainingAttr : Shardc_Attr<"Training", "training"> {
   let summary = "What to train and how";
   let description = [{
-    `#shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>, clip_norm = 1.0, schedule = <constant>>`;
-    `clip_norm` and `schedule` may be absent.
+    `#shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>, clip_norm = 1.0, schedule = <constant>, microbatches = 4>`;
+    `clip_norm`, `schedule` and `microbatches` (1) may be absent. A step takes
+    the batch in that many microbatches, one after the other, and adds up their
+    gradients; its results are those of the whole batch.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$loss,
                         "::shardc::OptimizerAttr":$optimizer,
                         OptionalParameter<"::mlir::FloatAttr">:$clipNorm,
-                        OptionalParameter<"::shardc::ScheduleAttr">:$schedule);
+                        OptionalParameter<"::shardc::ScheduleAttr">:$schedule,
+                        DefaultValuedParameter<"int64_t", "1">:$microbatches);
   let hasCustomAssemblyFormat = 1;
 }
 

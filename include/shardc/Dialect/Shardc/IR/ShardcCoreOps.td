@@ -234,12 +234,20 @@ def Shardc_IotaOp : Shardc_CoreOp<"iota"> {
     In a partitioned program `shard` says how the global tensor is sharded, and
     the values are global indices all the same.
 
+    In a microbatch, where `dim` is the batch, `microbatch = [count, rows]` says
+    which rows of the whole batch run i takes: of every `count`·`rows` rows the
+    i-th `rows`. Row r is row r/`rows`·`count`·`rows` + i·`rows` + r mod `rows`.
+
     Constraints:
     - C1: `dim` is in range.
+    - C2: `microbatch` has two positive numbers.
   }];
-  let arguments = (ins I64Attr:$dim, OptionalAttr<Shardc_ShardingAttr>:$shard);
+  let arguments = (ins I64Attr:$dim, OptionalAttr<Shardc_ShardingAttr>:$shard,
+      OptionalAttr<DenseI64ArrayAttr>:$microbatch);
   let results = (outs Shardc_Tensor:$result);
-  let assemblyFormat = "`dim` `=` $dim (`shard` `=` $shard^)? attr-dict `:` type($result)";
+  let assemblyFormat = [{
+    `dim` `=` $dim (`shard` `=` $shard^)? (`microbatch` `=` $microbatch^)? attr-dict `:` type($result)
+  }];
   let hasVerifier = 1;
 }
 
@@ -255,16 +263,21 @@ def Shardc_RandomUniformOp : Shardc_CoreOp<"random_uniform"> {
     %0 = shardc.random_uniform %step stream = 3 : tensor<i32> -> tensor<4x8xf32>
     ```
     In a partitioned program `shard` and `global_shape` describe the global tensor.
+    In a microbatch dimension 0 is the batch and `microbatch` says which of its
+    rows these are, as for `iota`: the numbers are those of the whole batch.
 
     Constraints:
     - C1: `shard` and `global_shape` come together, of the rank of the result.
     - C2: `step` is a scalar.
+    - C3: `microbatch` has two positive numbers, and the result a dimension.
   }];
   let arguments = (ins StaticShapeTensorOf<[I32]>:$step, I64Attr:$stream,
-      OptionalAttr<Shardc_ShardingAttr>:$shard, OptionalAttr<DenseI64ArrayAttr>:$globalShape);
+      OptionalAttr<Shardc_ShardingAttr>:$shard, OptionalAttr<DenseI64ArrayAttr>:$globalShape,
+      OptionalAttr<DenseI64ArrayAttr>:$microbatch);
   let results = (outs StaticShapeTensorOf<[F32]>:$result);
   let assemblyFormat = [{
     $step `stream` `=` $stream (`shard` `=` $shard^)? (`global_shape` `=` $globalShape^)?
+    (`microbatch` `=` $microbatch^)?
     attr-dict `:` type($step) `->` type($result)
   }];
   let hasVerifier = 1;

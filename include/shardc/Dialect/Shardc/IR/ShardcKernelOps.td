@@ -31,35 +31,39 @@ def Shardc_KernelOp : Shardc_Op<"kernel", [IsolatedFromAbove, Pure, SingleBlockI
   let hasVerifier = 1;
 }
 
-def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, HasParent<"KernelOp">]> {
-  let summary = "What a kernel returns";
+def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelOp", "AccumulateOp"]>]> {
+  let summary = "What a kernel, or one run of a loop, returns";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let arguments = (ins Variadic<Shardc_Tensor>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
 }
 
-def Shardc_GemmOp : Shardc_Op<"gemm", [Pure]> {
+def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
   let summary = "A matrix product left to the library";
   let description = [{
-    activation(op(lhs)·op(rhs) + bias); row-major rank-2 operands, or rank-3
-    with a leading batch dimension.
+    activation(op(lhs)·op(rhs) + bias + sum); row-major rank-2 operands, or
+    rank-3 with a leading batch dimension. The result takes the place of `sum`
+    in memory.
 
     ```mlir
     %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
     %1 = shardc.gemm %x, %g transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
+    %2 = shardc.gemm %x, %g plus %1 transpose_lhs
+        : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
     ```
 
     Constraints:
     - C1: operands have the rank of the result, 2 or 3.
     - C2: contracted, batch and result dimensions agree.
     - C3: `bias` has the size of the last dimension of the result.
+    - C4: `sum` has the type of the result.
   }];
   let arguments = (ins Shardc_FloatTensor:$lhs, Shardc_FloatTensor:$rhs, Optional<Shardc_FloatTensor>:$bias,
-      UnitAttr:$transposeLhs, UnitAttr:$transposeRhs, UnitAttr:$relu);
+      Optional<Shardc_FloatTensor>:$sum, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs, UnitAttr:$relu);
   let results = (outs Shardc_FloatTensor:$result);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $bias^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)?
-    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? `->` type($result)
+    $lhs `,` $rhs (`,` $bias^)? (`plus` $sum^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)?
+    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? `->` type($result)
   }];
   let hasVerifier = 1;
 }

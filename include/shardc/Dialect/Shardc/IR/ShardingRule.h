@@ -64,6 +64,9 @@ struct ShardingRule {
   llvm::SmallVector<TensorFactors, 2> operands;
   llvm::SmallVector<TensorFactors, 1> results;
   PartialRule partial = PartialRule::Never;
+  /// The op computes from global indices: its shards must be blocks, not
+  /// strided.
+  bool needsBlocks = false;
 };
 
 } // namespace shardc

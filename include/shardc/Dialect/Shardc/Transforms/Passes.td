@@ -39,7 +39,8 @@ def ImportPass : Shardc_Pass<"import"> {
     Input: a module with a loss function over global tensors and
     `shardc.training`. Output: the same with the mesh overridden (one device if
     it had none), every logical axis resolved to a `shardc.sharding`, the batch
-    size overridden, and all annotations verified.
+    size and the number of microbatches overridden, and all annotations
+    verified.
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "\"\"",
@@ -47,7 +48,9 @@ def ImportPass : Shardc_Pass<"import"> {
     Option<"rules", "rules", "std::string", "\"\"",
            "Mesh axes of logical names: batch=data,hidden=model,embed=">,
     Option<"batch", "batch", "int64_t", "0",
-           "Replace the leading dimension of inputs and labels (0: keep)">];
+           "Replace the leading dimension of inputs and labels (0: keep)">,
+    Option<"microbatches", "microbatches", "int64_t", "0",
+           "Replace the number of microbatches (0: keep)">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -78,12 +81,31 @@ def DifferentiatePass : Shardc_Pass<"differentiate"> {
   }];
 }
 
+def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
+  let summary = "Take the batch in parts, one after the other";
+  let description = [{
+    Input: the output of `shardc-differentiate`. Output: where the training
+    description asks for microbatches, what `@train_step` does with rows of the
+    batch is the body of one `shardc.accumulate`; gradients and the loss are its
+    results, and what does not depend on rows stays outside. The values are
+    those of the whole batch, dropout included. A step in which rows depend on
+    each other, or that needs a sum over all rows before all are there, is an
+    error.
+
+    ```mlir
+    %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {
+    ^bb0(%x_part: tensor<8x16xf32>, %y_part: tensor<8x8xf32>):
+      %z = shardc.dot_general %x_part, %w contracting = [1] x [0] : ...
+    ```
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // propagate
 //===----------------------------------------------------------------------===//
 
 def PropagatePass : Shardc_Pass<"propagate"> {
-  let summary = "Decide how every op is sharded by following the annotations";
+  let summary = "Decide how every op is sharded";
   let description = [{
     Input: functions over the tensor core whose arguments, results and
     constraints may carry shardings. Output: every op that has a sharding rule
@@ -92,12 +114,22 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     names where the axes of an op came from. Nothing else changes: what each
     operand wants and each result is follows from rule and assignment.
 
+    With `partition=follow` the annotations flow through the sharding rules.
+    With `partition=cheapest` what is annotated stays, and all else is chosen by
+    an exact search for the least cost of the first function, and then of each
+    other one with its arguments where they rest; the module is marked with
+    `shardc.partition`, because reshards may then use any axis.
+
     ```mlir
     %0 = shardc.dot_general %x, %w contracting = [1] x [0]
         {shardc.assignment = #shardc.assignment<[{"data"}, {}, {} ]>}
         : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
     ```
   }];
+  let options = [
+    Option<"partition", "partition", "std::string", "\"follow\"",
+           "follow or cheapest">
+  ];
 }
 
 //===----------------------------------------------------------------------===//
@@ -186,6 +218,15 @@ def ReportShardingsPass : Shardc_Pass<"report-shardings"> {
 //===----------------------------------------------------------------------===//
 // kernels
 //===----------------------------------------------------------------------===//
+
+def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
+  let summary = "Make the additions of loops over microbatches explicit";
+  let description = [{
+    Input: local programs. Output: the same, where the body of every
+    `shardc.accumulate` takes the sums of the runs before as arguments, adds to
+    them and yields the new ones.
+  }];
+}
 
 def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   let summary = "Give large matrix products to the library";

@@ -1,0 +1,63 @@
+//===- ShardcMicrobatchOps.td - Sums over the microbatches of a batch --===//
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCMICROBATCHOPS_TD
+#define SHARDC_DIALECT_SHARDC_IR_SHARDCMICROBATCHOPS_TD
+
+include "shardc/Dialect/Shardc/IR/ShardcOpBase.td"
+
+def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rule]> {
+  let summary = "The body run on each microbatch, its results summed";
+  let description = [{
+    The body runs `count` times, one run after the other. Each run takes the
+    next rows of every operand, which together are all of them, and yields
+    summands; the results are the sums over all runs. Values from outside are
+    the same in every run.
+
+    Which rows of the batch make a microbatch does not matter to a sum. Where
+    rows are sharded, every device takes the next ones of its own, so that
+    nothing moves; an operand's rows are sharded like those of all others and
+    of the body's arguments. Partial sums may be accumulated as such: what is
+    yielded unreduced is a result that is unreduced.
+
+    ```mlir
+    %0 = shardc.accumulate 4 of (%x, %g) : (tensor<32x16xf32>, tensor<32x64xf32>) -> tensor<16x64xf32> {
+    ^bb0(%arg0: tensor<8x16xf32>, %arg1: tensor<8x64xf32>):
+      %1 = shardc.dot_general %arg0, %arg1 contracting = [0] x [0]
+          : tensor<8x16xf32>, tensor<8x64xf32> -> tensor<16x64xf32>
+      shardc.yield %1 : tensor<16x64xf32>
+    }
+    ```
+
+    From `kernels` on the additions are ops of the body: it then has one more
+    argument per result, the sum of the runs before, zero in the first, and
+    yields the new sums.
+
+    Constraints:
+    - C1: at least two runs and one operand.
+    - C2: a body argument has the type of its operand but for dimension 0, of which it has 1/`count`.
+    - C3: arguments beyond those of the operands, if any, have the types of the results.
+    - C4: what the body yields has the types of the results.
+    - C5: loops do not nest.
+  }];
+  let arguments = (ins I64Attr:$count, Variadic<Shardc_Tensor>:$operands);
+  let results = (outs Variadic<Shardc_Tensor>:$results);
+  let regions = (region SizedRegion<1>:$body);
+  let assemblyFormat = "$count `of` `(` $operands `)` attr-dict `:` functional-type($operands, $results) $body";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// The body's arguments that are rows of the operands. They are what the
+    /// sharding rule means by results: it relates the operands to them.
+    ::mlir::Block::BlockArgListType getSlices() {
+      return getBody().getArguments().take_front(getOperands().size());
+    }
+    /// The body's arguments that are sums so far; none before `kernels`.
+    ::mlir::Block::BlockArgListType getSums() {
+      return getBody().getArguments().drop_front(getOperands().size());
+    }
+    YieldOp getYield();
+    /// Rows of the batch in one run, of one device.
+    int64_t getRows();
+  }];
+}
+
+#endif

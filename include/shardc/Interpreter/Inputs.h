@@ -1,0 +1,29 @@
+//===- Inputs.h - What programs are interpreted on -------------*- C++ -*-===//
+
+#ifndef SHARDC_INTERPRETER_INPUTS_H
+#define SHARDC_INTERPRETER_INPUTS_H
+
+#include "shardc/Interpreter/Tensor.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace shardc {
+
+enum class InputKind {
+  /// On small integers arithmetic is exact.
+  Integers,
+  /// Of fractions, multiples of 2^-12, hardly any two are equal: what lies in
+  /// the wrong place is not right by chance.
+  Fractions,
+};
+
+/// The value of argument `index` of a global program, which depends on nothing
+/// but the argument, the element and `kind`. Parameters are in [-1, 1], so that
+/// deep models stay finite, inputs in [-3, 3], optimizer states in [0, 3] as
+/// the squares among them are, the step counter is 3, integers are classes (of
+/// `shardc.label_classes`, else 2).
+Tensor makeInput(mlir::func::FuncOp function, unsigned index, InputKind kind);
+
+} // namespace shardc
+
+#endif // SHARDC_INTERPRETER_INPUTS_H

@@ -1,0 +1,56 @@
+//===- PartitionCheck.h - A partition against its global program -*- C++
+//-*-===//
+//
+// Evaluates a global program and what `partition` made of it side by side, the
+// partitioned one on all devices of the mesh in lockstep, and compares every
+// value as it is made. Ops of the partitioned program know their value in the
+// global one by `shardc.id`, and how it lies by `shardc.layout`, which
+// `shardc-partition` keeps and adds; where collectives leave a value is found
+// by moving indices as they move elements.
+//
+// After each comparison the devices continue with the bits of the global value
+// and with NaN in all padding. So every op is proved by itself, from operands
+// that are equal: rounding does not pile up, no comparison of rounded numbers
+// goes another way, and the first divergence reported is where it arises.
+//
+// Stateless; one module at a time, any number of contexts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_INTERPRETER_PARTITIONCHECK_H
+#define SHARDC_INTERPRETER_PARTITIONCHECK_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+
+namespace shardc {
+
+/// Gives every op with results in the functions of `global` a number,
+/// `shardc.id`, that is unique in the module and the same on every run.
+void numberValues(mlir::ModuleOp global);
+
+/// What was compared.
+struct PartitionSummary {
+  /// Results of ops that were compared with the global program's, and how many
+  /// of them had to be the same bits rather than within rounding; on integers.
+  int64_t values = 0, exact = 0;
+  /// Ops of the partitioned programs.
+  int64_t ops = 0;
+  int64_t devices = 0;
+  /// Values that are not finite in the global program: padding that leaks into
+  /// them could pass for theirs.
+  int64_t nonFinite = 0;
+};
+
+/// Checks every function of `partitioned` against that of the same name in
+/// `global`, a numbered module over global tensors, on inputs of every kind. On
+/// the first divergence emits an error at its op with the value, its layout,
+/// the index, the device and both elements, and fails. Also fails, with an
+/// error, on ops that the interpreter does not know.
+mlir::FailureOr<PartitionSummary> checkPartition(mlir::ModuleOp global,
+                                                 mlir::ModuleOp partitioned);
+
+} // namespace shardc
+
+#endif // SHARDC_INTERPRETER_PARTITIONCHECK_H

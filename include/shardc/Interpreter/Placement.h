@@ -1,0 +1,73 @@
+//===- Placement.h - Which elements a device holds -------------*- C++ -*-===//
+//
+// A placement says of every element of every device's tensor which element of
+// the global tensor it is. It is kept element by element, as index tensors that
+// go through the collectives as the values do: nothing is assumed about how a
+// layout looks on the way. Plain values; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_INTERPRETER_PLACEMENT_H
+#define SHARDC_INTERPRETER_PLACEMENT_H
+
+#include "shardc/Interpreter/EvaluateCollective.h"
+
+#include <string>
+
+namespace shardc {
+
+struct Placement {
+  /// Row-major indices into the global tensor; -1 is padding.
+  DeviceTensors indices;
+  /// Axes over which the devices' elements are still to be combined.
+  AxisSet unreduced = 0;
+  ReductionKind reduction = ReductionKind::Sum;
+  /// For messages.
+  std::string text;
+};
+
+/// Blocks of ceil(size / shards) in each dimension, or strided shards, as
+/// `layout` says.
+Placement getPlacement(const Layout &layout, llvm::ArrayRef<int64_t> shape,
+                       const Devices &devices);
+
+/// Where result `index` of collective `op` is if its operand is at `operand`.
+Placement movePlacement(mlir::Operation *op, unsigned index,
+                        const Placement &operand, const Devices &devices);
+
+/// The shards of `global`, which is reduced; padding is NaN.
+DeviceTensors scatter(const Tensor &global, const Placement &placement);
+
+/// What devices that hold `shards` of `global` go on with: its elements, unless
+/// they are still partial sums, and NaN as padding, unless `keepsPadding`.
+void resume(DeviceTensors &shards, const Tensor &global,
+            const Placement &placement, bool keepsPadding);
+
+/// An element that is not what the global tensor has.
+struct Divergence {
+  /// Device that holds it; -1 if none holds the element.
+  int64_t device;
+  /// Row-major index into the global tensor.
+  int64_t index;
+  double expected, actual;
+};
+
+/// Puts `shards` together (partial sums added, padding ignored) and compares
+/// with `global`: nothing if every element differs by at most `tolerance`, is
+/// held by some device, and is the same bits on all that hold it. Two NaN are
+/// equal.
+std::optional<Divergence> findDivergence(const Tensor &global,
+                                         const DeviceTensors &shards,
+                                         const Placement &placement,
+                                         double tolerance,
+                                         const Devices &devices);
+
+/// "has at index [2, 0] 5 on device 2 (data=2), expected 7", with what it has
+/// to be within and whether it is padding that shows.
+std::string describe(const Divergence &divergence, const Tensor &global,
+                     const Placement &placement, double tolerance,
+                     const Devices &devices);
+
+} // namespace shardc
+
+#endif // SHARDC_INTERPRETER_PLACEMENT_H

@@ -1,0 +1,45 @@
+//===- ShrinkSizes.h - The same program, small -----------------*- C++ -*-===//
+//
+// What the partitioner does depends on sizes only by how they divide: which
+// groups of devices divide a dimension, are more than its elements, leave some
+// devices without any, or cut it where other groups do. So a program may be
+// checked with small sizes instead.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_INTERPRETER_SHRINKSIZES_H
+#define SHARDC_INTERPRETER_SHRINKSIZES_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// A size, of a dimension or of a mesh axis, and what it became.
+struct ShrunkSize {
+  /// The axis; empty for dimensions.
+  std::string axis;
+  int64_t from, to;
+};
+
+/// Whether a dimension of `size` over a mesh of `axes` (sizes above 1) is cut
+/// in the same way as one of `otherSize` over `otherAxes`: for every two
+/// disjoint groups of axes S and T, in either order, of p and q devices, the
+/// same of these hold: p divides the size; p is greater; some of p devices have
+/// no element; the shards over S then T end where those over S do.
+bool isCutAlike(int64_t size, llvm::ArrayRef<int64_t> axes, int64_t otherSize,
+                llvm::ArrayRef<int64_t> otherAxes);
+
+/// Replaces every size of a dimension in the functions of `module`, which are
+/// over global tensors, by the smallest that is cut alike, the same everywhere;
+/// if the mesh has more than 64 devices its axes become smaller as well. Sizes
+/// of reshapes that split or merge dimensions, of constants with different
+/// elements and of ops on strided shards stay. Returns what changed. Emits an
+/// error and fails if so many devices cannot be replaced by 64.
+mlir::FailureOr<std::vector<ShrunkSize>> shrinkSizes(mlir::ModuleOp module);
+
+} // namespace shardc
+
+#endif // SHARDC_INTERPRETER_SHRINKSIZES_H

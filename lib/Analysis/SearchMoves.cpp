@@ -1,0 +1,124 @@
+//===- SearchMoves.cpp - What can be done with one tensor -----------------===//
+
+#include "SearchMoves.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// Savings smaller than this part of a cost are none.
+static constexpr double tolerance = 1e-9;
+
+int SetPool::getId(std::vector<int> set) {
+  auto [it, isNew] = ids.try_emplace(std::move(set), sets.size());
+  if (isNew)
+    sets.push_back(&it->first);
+  return it->second;
+}
+
+int SetPool::add(int id, int layout) {
+  std::vector<int> set = get(id).vec();
+  auto it = llvm::lower_bound(set, layout);
+  if (it == set.end() || *it != layout)
+    set.insert(it, layout);
+  return getId(std::move(set));
+}
+
+int SetPool::unite(int lhs, int rhs) {
+  for (int layout : get(rhs).vec())
+    lhs = add(lhs, layout);
+  return lhs;
+}
+
+ArrayRef<ValueMoves::Move> ValueMoves::deliver(int made, int wanted,
+                                               int remaining) {
+  auto [it, isNew] = deliveries.try_emplace({made, wanted, remaining});
+  if (isNew)
+    it->second = findDeliveries(made, wanted, remaining);
+  return it->second;
+}
+
+double ValueMoves::getCostOf(int set, int layout) {
+  double best = unreachable;
+  for (int source : pool.get(set))
+    best = std::min(best, table.get(source, layout));
+  return best;
+}
+
+double ValueMoves::getCost(int from, int to) {
+  auto [it, isNew] = costs.try_emplace({from, to});
+  if (!isNew)
+    return it->second;
+  double sum = 0;
+  for (int layout : pool.get(to))
+    sum += getCostOf(from, layout);
+  return it->second = sum;
+}
+
+ValueMoves::Moves ValueMoves::findDeliveries(int made, int wanted,
+                                             int remaining) {
+  std::vector<int> layouts = pool.get(wanted).vec();
+  ArrayRef<int> sources = pool.get(made);
+  if (remaining == 0 && sources.size() == 1 &&
+      layouts.size() <= maxDeliveredLayouts) {
+    double cost = trees.getCosts(layouts)[sources[0]].cost;
+    if (cost == unreachable)
+      return {};
+    return {{SetPool::empty, cost}};
+  }
+  // One layout after another; sets with their costs so far.
+  std::map<int, double> known = {{made, 0}};
+  for (auto [index, layout] : llvm::enumerate(layouts)) {
+    int toCome = remaining + layouts.size() - index - 1;
+    std::map<int, double> next;
+    for (auto [set, cost] : known)
+      for (const Move &move : deliverOne(set, layout, toCome)) {
+        auto [it, isNew] = next.try_emplace(move.set, cost + move.cost);
+        if (!isNew)
+          it->second = std::min(it->second, cost + move.cost);
+      }
+    known = std::move(next);
+  }
+  Moves moves;
+  for (auto [set, cost] : known)
+    moves.push_back({set, cost});
+  return moves;
+}
+
+const ValueMoves::Moves &ValueMoves::deliverOne(int set, int layout,
+                                                int remaining) {
+  auto it = singles.find({set, layout, remaining});
+  if (it == singles.end()) {
+    Moves moves = findOne(set, layout, remaining);
+    it = singles.try_emplace({set, layout, remaining}, std::move(moves)).first;
+  }
+  return it->second;
+}
+
+ValueMoves::Moves ValueMoves::findOne(int set, int layout, int remaining) {
+  double direct = getCostOf(set, layout);
+  if (direct == unreachable)
+    return {};
+  if (remaining == 0)
+    return {{SetPool::empty, direct}};
+  int delivered = pool.add(set, layout);
+  Moves found = {{delivered, direct}};
+  if (direct == 0)
+    return found;
+  const std::vector<Distance> &rest = table.getTo(layout);
+  const std::vector<Distance> &back = table.getFrom(layout);
+  for (size_t between = 0; between < rest.size(); ++between) {
+    double first = getCostOf(set, between);
+    double way = first + rest[between].cost;
+    double later = std::min(first, back[between].cost);
+    if (way == unreachable || way - direct >= later * (1 - tolerance))
+      continue;
+    if (remaining == 1) {
+      found.push_back({pool.add(delivered, between), way});
+      continue;
+    }
+    Moves after = deliverOne(pool.add(set, between), layout, remaining - 1);
+    for (const Move &move : after)
+      found.push_back({move.set, first + move.cost});
+  }
+  return found;
+}

@@ -1,0 +1,77 @@
+//===- AccumulateOp.cpp - Sums over the microbatches of a batch -----------===//
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+YieldOp AccumulateOp::getYield() {
+  return cast<YieldOp>(getBody().front().getTerminator());
+}
+
+int64_t AccumulateOp::getRows() {
+  return typeOf(getSlices().front()).getDimSize(0);
+}
+
+LogicalResult AccumulateOp::verify() {
+  auto count = static_cast<int64_t>(getCount());
+  if (count < 2)
+    return emitOpError("must run at least twice, got ") << count;
+  if (isa_and_nonnull<AccumulateOp>((*this)->getParentOp()))
+    return emitOpError("must not be inside of another loop");
+  if (getOperands().empty())
+    return emitOpError("needs an operand to take rows of");
+  size_t numArguments = getBody().getNumArguments();
+  if (numArguments != getNumOperands() &&
+      numArguments != getNumOperands() + getNumResults())
+    return emitOpError("body must have an argument per operand, and after "
+                       "them one per result or none, got ")
+           << numArguments << " for " << getNumOperands() << " operands and "
+           << getNumResults() << " results";
+  for (auto [operand, slice] : llvm::zip_equal(getOperands(), getSlices())) {
+    RankedTensorType whole = typeOf(operand);
+    SmallVector<int64_t> shape(whole.getShape());
+    bool divides = !shape.empty() && shape[0] % count == 0;
+    if (divides)
+      shape[0] /= count;
+    if (!divides || slice.getType() != whole.clone(shape))
+      return emitOpError("body argument ")
+             << slice.getArgNumber() << " must be 1/" << count
+             << " of the rows of " << whole << ", got " << slice.getType();
+  }
+  for (auto [result, sum] : llvm::zip(getResults(), getSums()))
+    if (result.getType() != sum.getType())
+      return emitOpError("body argument ")
+             << sum.getArgNumber() << " must have the type of its result, "
+             << result.getType() << ", got " << sum.getType();
+  auto yield = dyn_cast<YieldOp>(getBody().front().getTerminator());
+  if (!yield)
+    return emitOpError("body must end in shardc.yield");
+  if (yield.getOperandTypes() != getResultTypes())
+    return emitOpError("must yield the types of its results, got (")
+           << yield.getOperandTypes() << ") for (" << getResultTypes() << ")";
+  return success();
+}
+
+/// Factor 0 is the rows of a microbatch, of all operands; each other dimension
+/// is a factor of its own.
+ShardingRule AccumulateOp::getShardingRule() {
+  ShardingRule rule;
+  // A device takes as many rows in each run, so that all of its own are taken.
+  rule.factors.push_back(
+      {getRows(), FactorKind::Parallel, /*mustDivide=*/true});
+  for (Value slice : getSlices()) {
+    ShardingRule::TensorFactors dims = {{0}};
+    for (int64_t size : typeOf(slice).getShape().drop_front()) {
+      dims.push_back({static_cast<int>(rule.factors.size())});
+      rule.factors.push_back({size});
+    }
+    rule.operands.push_back(dims);
+    rule.results.push_back(dims);
+  }
+  return rule;
+}

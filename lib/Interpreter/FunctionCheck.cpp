@@ -1,0 +1,298 @@
+//===- FunctionCheck.cpp - One function against its global program --------===//
+
+#include "FunctionCheck.h"
+
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Interpreter/Alignment.h"
+#include "shardc/Interpreter/EvaluateOp.h"
+#include "shardc/Interpreter/GlobalRun.h"
+#include "shardc/Interpreter/Placement.h"
+#include "shardc/Interpreter/RoundingBound.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// What a local value is in the global program.
+struct Tracked {
+  /// Of the global program.
+  Value value;
+  Placement placement;
+  RoundingBound bound;
+};
+
+class FunctionCheck {
+public:
+  FunctionCheck(func::FuncOp global, func::FuncOp partitioned,
+                const Devices &devices, PartitionSummary &summary)
+      : global(global), partitioned(partitioned), devices(devices),
+        summary(summary) {}
+
+  LogicalResult run(InputKind kind) {
+    FailureOr<GlobalRun> evaluated = GlobalRun::run(global, kind);
+    if (failed(evaluated) || failed(checkSignature()))
+      return failure();
+    reference = std::move(*evaluated);
+    for (BlockArgument argument : partitioned.getArguments())
+      if (failed(feed(argument)))
+        return failure();
+    for (Operation &op : partitioned.getBody().front().without_terminator()) {
+      ++summary.ops;
+      if (failed(isCollective(&op) ? runCollective(&op) : runCore(&op)))
+        return failure();
+    }
+    return checkResults();
+  }
+
+private:
+  LogicalResult checkSignature() {
+    if (global.getNumArguments() != partitioned.getNumArguments() ||
+        global.getNumResults() != partitioned.getNumResults())
+      return partitioned.emitOpError("has another number of arguments or "
+                                     "results than in the global program");
+    return success();
+  }
+
+  LogicalResult feed(BlockArgument argument) {
+    unsigned index = argument.getArgNumber();
+    auto sharding =
+        partitioned.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+    Value source = global.getArgument(index);
+    if (!sharding)
+      return mlir::emitError(argument.getLoc(), "argument ")
+             << index << " has no `shardc.sharding`";
+    Tracked tracked{source, place(sharding, source), {}};
+    tensors[argument] = scatter(reference.get(source), tracked.placement);
+    tracked.bound = measure(reference.get(source));
+    values[argument] = std::move(tracked);
+    return success();
+  }
+
+  Placement place(ShardingAttr sharding, Value source) {
+    Layout layout = getLayout(sharding, devices.getMesh());
+    if (auto reduce = source.getDefiningOp<ReduceOp>())
+      layout.reduction = reduce.getKind();
+    return getPlacement(
+        layout, cast<RankedTensorType>(source.getType()).getShape(), devices);
+  }
+
+  LogicalResult runCollective(Operation *op) {
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      Value result = op->getResult(index);
+      tensors[result] =
+          evaluateCollective(op, index, tensors[operand], devices);
+      auto known = values.find(operand);
+      if (known == values.end())
+        continue;
+      if (failed(checkReduction(op, known->second)))
+        return failure();
+      Tracked tracked{
+          known->second.value,
+          movePlacement(op, index, known->second.placement, devices),
+          known->second.bound};
+      tracked.bound.roundings += static_cast<double>(
+          devices.getMesh().getNumShards(getCollectiveAxes(op, devices)));
+      if (failed(check(op, result, std::move(tracked))))
+        return failure();
+    }
+    return success();
+  }
+
+  /// Sums of what is no partial sum count it several times.
+  LogicalResult checkReduction(Operation *op, const Tracked &operand) {
+    if (getReduction(op) != ReductionKind::Sum)
+      return success();
+    for (int axis : getCollectiveAxes(op, devices))
+      if (devices.getMesh().getSize(axis) > 1 &&
+          !(operand.placement.unreduced & axisBit(axis)))
+        return op->emitOpError("adds up over \"")
+               << devices.getMesh().getName(axis) << "\" an operand laid out "
+               << operand.placement.text << ", which is no partial sum there";
+    return success();
+  }
+
+  LogicalResult runCore(Operation *op) {
+    DeviceTensors results;
+    for (int64_t device = 0; device < devices.getNumDevices(); ++device) {
+      SmallVector<const Tensor *> operands;
+      for (Value operand : op->getOperands())
+        operands.push_back(&tensors[operand][device]);
+      FailureOr<Tensor> result = evaluateOp(op, operands, devices, device);
+      if (failed(result))
+        return failure();
+      results.push_back(std::move(*result));
+    }
+    Value result = op->getResult(0);
+    tensors[result] = std::move(results);
+    auto id = op->getAttrOfType<IntegerAttr>("shardc.id");
+    if (!id)
+      return follow(op);
+    auto layout = op->getAttrOfType<ShardingAttr>("shardc.layout");
+    Value source = layout ? reference.find(id.getInt()) : Value();
+    if (!source)
+      return success();
+    Tracked tracked{source, place(layout, source), getBound(op, source)};
+    if (failed(checkOperands(op, tracked)))
+      return failure();
+    return check(op, result, std::move(tracked));
+  }
+
+  /// Ops that partitioning adds. A mask, and what only renames local elements,
+  /// make the same global value of their operand; others are not compared.
+  LogicalResult follow(Operation *op) {
+    if (!isa<MaskOp, ReshapeOp, TransposeOp>(op))
+      return success();
+    auto known = values.find(op->getOperand(0));
+    if (known == values.end())
+      return success();
+    Tracked tracked = known->second;
+    if (!isa<MaskOp>(op))
+      for (auto [device, indices] :
+           llvm::enumerate(tracked.placement.indices)) {
+        FailureOr<Tensor> moved = evaluateOp(op, &indices, devices, device);
+        if (failed(moved))
+          return failure();
+        indices = std::move(*moved);
+      }
+    return check(op, op->getResult(0), std::move(tracked));
+  }
+
+  /// Checks that operands are partial sums only where the result is, and that
+  /// their elements are those that the result is made of.
+  LogicalResult checkOperands(Operation *op, const Tracked &result) {
+    for (auto [index, operand] : llvm::enumerate(op->getOperands())) {
+      auto known = values.find(operand);
+      if (known != values.end() &&
+          (known->second.placement.unreduced & ~result.placement.unreduced))
+        return op->emitOpError("has operand ")
+               << index << " laid out " << known->second.placement.text
+               << ", of which it makes a result laid out "
+               << result.placement.text << ": a partial sum is not reduced";
+    }
+    auto getShape = [](Value value) {
+      return cast<RankedTensorType>(value.getType()).getShape();
+    };
+    Operation *source = result.value.getDefiningOp();
+    SmallVector<PlacedTensor> operands;
+    for (auto [operand, origin] :
+         llvm::zip_equal(op->getOperands(), source->getOperands())) {
+      auto known = values.find(operand);
+      operands.push_back(
+          {known == values.end() ? nullptr : &known->second.placement,
+           getShape(origin)});
+    }
+    std::optional<Misplacement> wrong = findMisplacement(
+        cast<ShardingRuleOpInterface>(source).getShardingRule(), operands,
+        {&result.placement, getShape(result.value)});
+    if (!wrong)
+      return success();
+    Value operand = op->getOperand(wrong->operand);
+    InFlightDiagnostic error =
+        op->emitOpError("has operand ")
+        << wrong->operand << " in the wrong place: position " << wrong->position
+        << " of dimension " << wrong->dim << " on device "
+        << devices.toString(wrong->device) << " is element " << wrong->found
+        << " of the global tensor, expected element " << wrong->expected;
+    error.attachNote(operand.getLoc())
+        << "the operand is made here, laid out "
+        << values.find(operand)->second.placement.text;
+    return error;
+  }
+
+  RoundingBound getBound(Operation *op, Value source) {
+    SmallVector<RoundingBound> bounds;
+    for (Value operand : op->getOperands()) {
+      auto known = values.find(operand);
+      RoundingBound unknown;
+      unknown.isKnown = false;
+      bounds.push_back(known == values.end() ? unknown : known->second.bound);
+    }
+    const Tensor *divisor = nullptr;
+    if (isa<DivOp>(op))
+      if (auto known = values.find(op->getOperand(1)); known != values.end())
+        divisor = &reference.get(known->second.value);
+    return deriveBound(source.getDefiningOp(), reference.get(source), bounds,
+                       divisor);
+  }
+
+  /// Compares `result`, which `op` made, and lets the devices go on with the
+  /// bits of the global value.
+  LogicalResult check(Operation *op, Value result, Tracked tracked) {
+    const Tensor &expected = reference.get(tracked.value);
+    DeviceTensors &shards = tensors[result];
+    if (cast<RankedTensorType>(result.getType()).getShape() !=
+        ArrayRef<int64_t>(tracked.placement.indices.front().shape))
+      return op->emitOpError("is laid out ")
+             << tracked.placement.text << ", which is not its shape";
+    double tolerance = tracked.bound.getTolerance(expected);
+    if (std::optional<Divergence> divergence = findDivergence(
+            expected, shards, tracked.placement, tolerance, devices))
+      return report(op, tracked, *divergence, tolerance);
+    ++summary.values;
+    summary.exact += tolerance == 0;
+    summary.nonFinite += !llvm::all_of(
+        expected.data, [](double element) { return std::isfinite(element); });
+    resume(shards, expected, tracked.placement, isa<MaskOp>(op));
+    if (tracked.placement.unreduced == 0)
+      tracked.bound = measure(expected);
+    values[result] = std::move(tracked);
+    return success();
+  }
+
+  LogicalResult report(Operation *op, const Tracked &tracked,
+                       const Divergence &divergence, double tolerance) {
+    InFlightDiagnostic error =
+        op->emitOpError("diverges from the global program @")
+        << global.getName() << ": its value, globally "
+        << tracked.value.getType() << ", laid out " << tracked.placement.text
+        << ", "
+        << describe(divergence, reference.get(tracked.value), tracked.placement,
+                    tolerance, devices);
+    for (auto [index, operand] : llvm::enumerate(op->getOperands()))
+      if (auto known = values.find(operand); known != values.end())
+        error.attachNote(operand.getLoc())
+            << "operand " << index << " is equal, laid out "
+            << known->second.placement.text;
+    return error;
+  }
+
+  LogicalResult checkResults() {
+    Operation *terminator = partitioned.getBody().front().getTerminator();
+    Operation *source = global.getBody().front().getTerminator();
+    for (auto [index, operand] : llvm::enumerate(terminator->getOperands())) {
+      auto sharding = partitioned.getResultAttrOfType<ShardingAttr>(
+          index, "shardc.sharding");
+      Value value = source->getOperand(index);
+      if (!sharding)
+        return partitioned.emitOpError("result ")
+               << index << " has no `shardc.sharding`";
+      Tracked tracked{value, place(sharding, value), {}};
+      auto known = values.find(operand);
+      tracked.bound.isKnown = false;
+      if (known != values.end())
+        tracked.bound = known->second.bound;
+      if (failed(check(terminator, operand, std::move(tracked))))
+        return failure();
+    }
+    return success();
+  }
+
+  func::FuncOp global, partitioned;
+  const Devices &devices;
+  PartitionSummary &summary;
+  GlobalRun reference;
+  llvm::DenseMap<Value, DeviceTensors> tensors;
+  llvm::DenseMap<Value, Tracked> values;
+};
+
+} // namespace
+
+LogicalResult shardc::checkFunction(func::FuncOp global,
+                                    func::FuncOp partitioned,
+                                    const Devices &devices, InputKind kind,
+                                    PartitionSummary &summary) {
+  return FunctionCheck(global, partitioned, devices, summary).run(kind);
+}

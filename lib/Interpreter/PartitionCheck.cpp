@@ -1,0 +1,41 @@
+//===- PartitionCheck.cpp - A partition against its global program --------===//
+
+#include "shardc/Interpreter/PartitionCheck.h"
+
+#include "FunctionCheck.h"
+
+#include "shardc/Analysis/ModuleGraph.h"
+
+using namespace mlir;
+using namespace shardc;
+
+void shardc::numberValues(ModuleOp global) {
+  int64_t next = 0;
+  Builder builder(global.getContext());
+  for (auto function : global.getOps<func::FuncOp>())
+    function.walk([&](Operation *op) {
+      if (op != function && op->getNumResults() > 0)
+        op->setAttr("shardc.id", builder.getI64IntegerAttr(next++));
+    });
+}
+
+FailureOr<PartitionSummary> shardc::checkPartition(ModuleOp global,
+                                                   ModuleOp partitioned) {
+  FailureOr<MeshOp> mesh = getMesh(partitioned);
+  if (failed(mesh))
+    return failure();
+  Devices devices{MeshAxes(*mesh)};
+  PartitionSummary summary, unused;
+  summary.devices = devices.getNumDevices();
+  for (auto function : partitioned.getOps<func::FuncOp>()) {
+    auto source = global.lookupSymbol<func::FuncOp>(function.getName());
+    if (!source)
+      return function.emitOpError("is not in the global program");
+    if (failed(checkFunction(source, function, devices, InputKind::Integers,
+                             summary)) ||
+        failed(checkFunction(source, function, devices, InputKind::Fractions,
+                             unused)))
+      return failure();
+  }
+  return summary;
+}

@@ -1,0 +1,255 @@
+//===- ShrinkSizes.cpp - The same program, small --------------------------===//
+
+#include "shardc/Interpreter/ShrinkSizes.h"
+
+#include "shardc/Analysis/Layout.h"
+#include "shardc/Analysis/ModuleGraph.h"
+
+#include "mlir/IR/Verifier.h"
+
+#include <map>
+#include <set>
+
+using namespace mlir;
+using namespace shardc;
+
+/// More devices than this are replaced by fewer.
+static constexpr int64_t maxDevices = 64;
+
+static int64_t getProduct(ArrayRef<int64_t> axes, unsigned set) {
+  int64_t product = 1;
+  for (size_t axis = 0; axis < axes.size(); ++axis)
+    if (set >> axis & 1)
+      product *= axes[axis];
+  return product;
+}
+
+static int64_t getProduct(ArrayRef<int64_t> axes) {
+  int64_t product = 1;
+  for (int64_t size : axes)
+    product *= size;
+  return product;
+}
+
+/// What isCutAlike compares, for groups `major` and `minor`.
+static unsigned getPattern(int64_t size, ArrayRef<int64_t> axes, unsigned major,
+                           unsigned minor) {
+  int64_t p = getProduct(axes, major), q = getProduct(axes, minor);
+  int64_t shard = ceilDiv(size, p);
+  bool divides = size % p == 0, isGreater = p > size,
+       leavesNone = ceilDiv(size, shard) < p,
+       isNested = q * ceilDiv(size, p * q) == shard;
+  return divides | isGreater << 1 | leavesNone << 2 | isNested << 3;
+}
+
+bool shardc::isCutAlike(int64_t size, ArrayRef<int64_t> axes, int64_t otherSize,
+                        ArrayRef<int64_t> otherAxes) {
+  unsigned all = 1u << axes.size();
+  for (unsigned major = 0; major < all; ++major)
+    for (unsigned minor = 0; minor < all; ++minor)
+      if ((major & minor) == 0 &&
+          getPattern(size, axes, major, minor) !=
+              getPattern(otherSize, otherAxes, major, minor))
+        return false;
+  return true;
+}
+
+namespace {
+
+class Shrinker {
+public:
+  Shrinker(ModuleOp module, MeshOp mesh) : module(module), mesh(mesh) {
+    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+      if (axis.getSize() > 1)
+        axes.push_back(axis.getSize());
+  }
+
+  FailureOr<std::vector<ShrunkSize>> run() {
+    collect();
+    if (!chooseAxes()) {
+      mesh.emitError("the partition cannot be verified on ")
+          << getProduct(axes) << " devices, and no mesh of at most "
+          << maxDevices
+          << " cuts its dimensions alike; give smaller sizes with --mesh";
+      return failure();
+    }
+    rewriteMesh();
+    for (auto function : module.getOps<func::FuncOp>())
+      rewrite(function);
+    if (failed(verify(module)))
+      return failure();
+    for (auto [from, to] : sizes)
+      if (from != to)
+        changes.push_back({"", from, to});
+    return std::move(changes);
+  }
+
+private:
+  static ArrayRef<int64_t> getShape(Value value) {
+    return cast<RankedTensorType>(value.getType()).getShape();
+  }
+
+  /// Finds all sizes, and those that must stay.
+  void collect() {
+    auto add = [&](Value value, bool stays) {
+      for (int64_t size : getShape(value)) {
+        sizes[size] = size;
+        if (stays)
+          fixed.insert(size);
+      }
+    };
+    for (auto function : module.getOps<func::FuncOp>()) {
+      for (Value argument : function.getArguments())
+        add(argument, false);
+      for (Operation &op : function.getBody().getOps())
+        for (Value result : op.getResults())
+          add(result, false);
+      for (Operation &op : function.getBody().getOps())
+        if (hasGap(&op)) {
+          keepsMesh = true;
+          for (Value operand : op.getOperands())
+            add(operand, true);
+          add(op.getResult(0), true);
+        }
+      for (auto op : function.getBody().getOps<ConstantOp>())
+        add(op, !cast<DenseElementsAttr>(op.getValue()).isSplat());
+      for (auto op : function.getBody().getOps<ReshapeOp>())
+        if (regroups(op)) {
+          add(op.getOperand(), true);
+          add(op, true);
+        }
+    }
+  }
+
+  /// Whether shards of `op` are strided, in a number of parts that is fixed.
+  static bool hasGap(Operation *op) {
+    auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+    return assignment &&
+           llvm::any_of(assignment.getFactors(), [](DimShardingAttr factor) {
+             return llvm::any_of(factor.getAxes(), DimShardingAttr::getGapSize);
+           });
+  }
+
+  /// Whether dimensions are made of several factors, whose sizes must multiply.
+  static bool regroups(ReshapeOp op) {
+    ShardingRule rule = op.getShardingRule();
+    auto isRegrouped = [](const ShardingRule::TensorFactors &dims) {
+      return llvm::any_of(dims, [](const auto &dim) { return dim.size() > 1; });
+    };
+    return isRegrouped(rule.operands[0]) || isRegrouped(rule.results[0]) ||
+           llvm::any_of(rule.factors, [](const Factor &factor) {
+             return factor.kind == FactorKind::Whole && factor.size > 1;
+           });
+  }
+
+  /// Finds for each size the smallest that over `newAxes` is cut alike.
+  bool chooseSizes(ArrayRef<int64_t> newAxes) {
+    for (auto &[from, to] : sizes) {
+      if (from < 2)
+        continue;
+      to = fixed.count(from) ? from : 2;
+      while (to <= from && !isCutAlike(from, axes, to, newAxes))
+        to = fixed.count(from) ? from + 1 : to + 1;
+      if (to > from)
+        return false;
+    }
+    return true;
+  }
+
+  /// Keeps the axes if there are few devices, else takes the fewest with which
+  /// all sizes can be cut alike.
+  bool chooseAxes() {
+    newAxes = axes;
+    if (getProduct(axes) <= maxDevices)
+      return chooseSizes(axes);
+    if (keepsMesh)
+      return false;
+    std::vector<SmallVector<int64_t>> meshes = {{}};
+    for (int64_t size : axes) {
+      std::vector<SmallVector<int64_t>> longer;
+      for (const SmallVector<int64_t> &start : meshes)
+        for (int64_t smaller = 2; smaller <= std::min(size, maxDevices);
+             ++smaller) {
+          longer.push_back(start);
+          longer.back().push_back(smaller);
+          if (getProduct(longer.back()) > maxDevices)
+            longer.pop_back();
+        }
+      meshes = std::move(longer);
+    }
+    llvm::stable_sort(meshes, [](const auto &lhs, const auto &rhs) {
+      return getProduct(lhs) < getProduct(rhs);
+    });
+    for (const SmallVector<int64_t> &smaller : meshes)
+      if (chooseSizes(smaller)) {
+        newAxes = smaller;
+        return true;
+      }
+    return false;
+  }
+
+  void rewriteMesh() {
+    SmallVector<Attribute> attributes;
+    const int64_t *next = newAxes.begin();
+    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+      int64_t size = axis.getSize() > 1 ? *next++ : 1;
+      if (size != axis.getSize())
+        changes.push_back(
+            {axis.getName().getValue().str(), axis.getSize(), size});
+      attributes.push_back(
+          MeshAxisAttr::get(axis.getContext(), axis.getName(), size));
+    }
+    mesh.setAxesAttr(ArrayAttr::get(mesh.getContext(), attributes));
+  }
+
+  RankedTensorType getType(Value value) {
+    SmallVector<int64_t> shape;
+    for (int64_t size : getShape(value))
+      shape.push_back(sizes[size]);
+    return cast<RankedTensorType>(value.getType()).clone(shape);
+  }
+
+  void rewrite(func::FuncOp function) {
+    for (BlockArgument argument : function.getArguments()) {
+      argument.setType(getType(argument));
+      unsigned index = argument.getArgNumber();
+      if (auto classes = function.getArgAttrOfType<IntegerAttr>(
+              index, "shardc.label_classes"))
+        function.setArgAttr(
+            index, "shardc.label_classes",
+            IntegerAttr::get(classes.getType(), sizes[classes.getInt()]));
+    }
+    for (Operation &op : function.getBody().getOps()) {
+      for (Value result : op.getResults())
+        result.setType(getType(result));
+      auto constant = dyn_cast<ConstantOp>(op);
+      auto elements =
+          constant ? dyn_cast<DenseElementsAttr>(constant.getValue()) : nullptr;
+      if (elements && elements.isSplat())
+        constant.setValueAttr(
+            elements.resizeSplat(cast<RankedTensorType>(constant.getType())));
+    }
+    function.setType(FunctionType::get(
+        function.getContext(), function.getBody().getArgumentTypes(),
+        function.getBody().front().getTerminator()->getOperandTypes()));
+  }
+
+  ModuleOp module;
+  MeshOp mesh;
+  /// Sizes above 1 of the mesh's axes.
+  SmallVector<int64_t> axes, newAxes;
+  /// From old to new; ordered, so that changes are.
+  std::map<int64_t, int64_t> sizes;
+  std::set<int64_t> fixed;
+  bool keepsMesh = false;
+  std::vector<ShrunkSize> changes;
+};
+
+} // namespace
+
+FailureOr<std::vector<ShrunkSize>> shardc::shrinkSizes(ModuleOp module) {
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh))
+    return failure();
+  return Shrinker(module, *mesh).run();
+}

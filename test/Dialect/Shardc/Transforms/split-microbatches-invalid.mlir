@@ -1,0 +1,41 @@
+// RUN: shardc-opt %s --split-input-file --verify-diagnostics --shardc-differentiate --shardc-split-microbatches
+
+// The gradient of a function of the mean needs the mean first.
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 2>} {
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      %w: tensor<4x2xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
+    // expected-error @+1 {{works on rows of the batch and needs a sum over all of them}}
+    %1 = shardc.reduce sum %0 dims = [0, 1] : tensor<8x2xf32> -> tensor<f32>
+    %2 = shardc.exp %1 : tensor<f32>
+    return %2 : tensor<f32>
+  }
+}
+
+// -----
+// A product of rows with rows.
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 2>} {
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      %w: tensor<4x2xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
+    // expected-error @+1 {{makes rows of the batch depend on each other}}
+    %1 = shardc.dot_general %0, %0 contracting = [1] x [1] : tensor<8x2xf32>, tensor<8x2xf32> -> tensor<8x8xf32>
+    %2 = shardc.reduce sum %1 dims = [0, 1] : tensor<8x8xf32> -> tensor<f32>
+    return %2 : tensor<f32>
+  }
+}
+
+// -----
+// A parameter with a value per row.
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 2>} {
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      // expected-error @+1 {{dimension 0 of this argument is rows of the batch, but only inputs and labels are cut into microbatches}}
+      %w: tensor<8x4xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.mul %x, %w : tensor<8x4xf32>
+    %1 = shardc.reduce sum %0 dims = [0, 1] : tensor<8x4xf32> -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}

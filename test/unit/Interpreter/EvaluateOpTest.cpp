@@ -1,0 +1,236 @@
+//===- EvaluateOpTest.cpp - Core ops against values by hand ---------------===//
+
+#include "InterpreterTest.h"
+
+#include "shardc/Interpreter/EvaluateOp.h"
+
+#include <cmath>
+
+using namespace shardc;
+using Elements = std::vector<double>;
+
+namespace {
+
+class EvaluateOpTest : public InterpreterTest {
+protected:
+  /// The result of the one op in `line`, of operands named %0, %1, ... of
+  /// `types`, on `device` of the mesh a=2, b=3.
+  Tensor evaluate(const std::string &line, std::vector<std::string> types,
+                  std::vector<Tensor> operands, int64_t device = 0) {
+    std::string arguments;
+    for (size_t i = 0; i < types.size(); ++i)
+      arguments += (i ? ", %" : "%") + std::to_string(i) + ": " + types[i];
+    parse("shardc.mesh @mesh <[\"a\" = 2, \"b\" = 3]>\nfunc.func @f(" +
+          arguments + ") {\n %r = shardc." + line + "\n return\n}");
+    auto function = *module->getOps<mlir::func::FuncOp>().begin();
+    mlir::Operation *op = &function.getBody().front().front();
+    EXPECT_TRUE(isCoreOp(op));
+    std::vector<const Tensor *> pointers;
+    for (const Tensor &tensor : operands)
+      pointers.push_back(&tensor);
+    Devices devices(MeshAxes({{"a", 2}, {"b", 3}}));
+    mlir::FailureOr<Tensor> result = evaluateOp(op, pointers, devices, device);
+    EXPECT_TRUE(succeeded(result));
+    auto type = mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType());
+    EXPECT_EQ(type.getShape(), llvm::ArrayRef<int64_t>(result->shape));
+    return *result;
+  }
+
+  Elements unary(const std::string &name, Elements x) {
+    int64_t size = x.size();
+    std::string type = "tensor<" + std::to_string(size) + "xf32>";
+    return evaluate(name + " %0 : " + type, {type}, {make({size}, x)}).data;
+  }
+
+  Elements binary(const std::string &name, Elements x, Elements y,
+                  const std::string &element = "f32") {
+    int64_t size = x.size();
+    std::string type = "tensor<" + std::to_string(size) + "x" + element + ">";
+    return evaluate(name + " %0, %1 : " + type, {type, type},
+                    {make({size}, x), make({size}, y)})
+        .data;
+  }
+};
+
+TEST_F(EvaluateOpTest, Unary) {
+  EXPECT_EQ(unary("neg", {1, -2}), (Elements{-1, 2}));
+  EXPECT_EQ(unary("abs", {1, -2}), (Elements{1, 2}));
+  EXPECT_EQ(unary("sign", {3, -2, 0}), (Elements{1, -1, 0}));
+  EXPECT_EQ(unary("exp", {0, 1}), (Elements{1, std::exp(1.0)}));
+  EXPECT_EQ(unary("expm1", {0}), (Elements{0}));
+  EXPECT_EQ(unary("log", {1}), (Elements{0}));
+  EXPECT_EQ(unary("log1p", {0}), (Elements{0}));
+  EXPECT_EQ(unary("sqrt", {9}), (Elements{3}));
+  EXPECT_EQ(unary("rsqrt", {4}), (Elements{0.5}));
+  EXPECT_EQ(unary("tanh", {0}), (Elements{0}));
+  EXPECT_EQ(unary("erf", {0}), (Elements{0}));
+  EXPECT_EQ(unary("cos", {0}), (Elements{1}));
+  EXPECT_EQ(unary("sin", {0}), (Elements{0}));
+  EXPECT_EQ(unary("stop_gradient", {5}), (Elements{5}));
+}
+
+TEST_F(EvaluateOpTest, Binary) {
+  EXPECT_EQ(binary("add", {1, 2}, {3, 5}), (Elements{4, 7}));
+  EXPECT_EQ(binary("sub", {1, 2}, {3, 5}), (Elements{-2, -3}));
+  EXPECT_EQ(binary("mul", {4, 2}, {3, 5}), (Elements{12, 10}));
+  EXPECT_EQ(binary("div", {3}, {2}), (Elements{1.5}));
+  EXPECT_EQ(binary("div", {-3, 3}, {2, 2}, "i32"), (Elements{-1, 1}));
+  EXPECT_EQ(binary("max", {1, 5}, {3, 2}), (Elements{3, 5}));
+  EXPECT_EQ(binary("min", {1, 5}, {3, 2}), (Elements{1, 2}));
+}
+
+TEST_F(EvaluateOpTest, PaddingIsNotLost) {
+  double nan = std::nan("");
+  EXPECT_TRUE(std::isnan(binary("max", {nan}, {1})[0]));
+  EXPECT_TRUE(std::isnan(binary("max", {1}, {nan})[0]));
+  EXPECT_TRUE(std::isnan(binary("min", {nan}, {1})[0]));
+  EXPECT_TRUE(std::isnan(binary("min", {1}, {nan})[0]));
+  EXPECT_TRUE(std::isnan(unary("sign", {nan})[0]));
+}
+
+TEST_F(EvaluateOpTest, CompareAndSelect) {
+  auto compare = [&](const std::string &kind) {
+    return evaluate("compare " + kind +
+                        " %0, %1 : tensor<3xf32> -> tensor<3xi1>",
+                    {"tensor<3xf32>", "tensor<3xf32>"},
+                    {make({3}, {1, 2, 3}), make({3}, {2, 2, 2})})
+        .data;
+  };
+  EXPECT_EQ(compare("eq"), (Elements{0, 1, 0}));
+  EXPECT_EQ(compare("ne"), (Elements{1, 0, 1}));
+  EXPECT_EQ(compare("lt"), (Elements{1, 0, 0}));
+  EXPECT_EQ(compare("le"), (Elements{1, 1, 0}));
+  EXPECT_EQ(compare("gt"), (Elements{0, 0, 1}));
+  EXPECT_EQ(compare("ge"), (Elements{0, 1, 1}));
+  EXPECT_EQ(evaluate("select %0, %1, %2 : tensor<2xi1>, tensor<2xf32>",
+                     {"tensor<2xi1>", "tensor<2xf32>", "tensor<2xf32>"},
+                     {make({2}, {1, 0}), make({2}, {3, 4}), make({2}, {5, 6})})
+                .data,
+            (Elements{3, 6}));
+}
+
+TEST_F(EvaluateOpTest, Convert) {
+  auto convert = [&](const std::string &from, const std::string &to,
+                     double value) {
+    return evaluate("convert %0 : tensor<" + from + "> -> tensor<" + to + ">",
+                    {"tensor<" + from + ">"}, {make({}, {value})})
+        .data[0];
+  };
+  EXPECT_EQ(convert("f32", "i32", -2.7), -2);
+  EXPECT_EQ(convert("i32", "f32", 7), 7);
+  EXPECT_EQ(convert("f32", "i1", 0.5), 1);
+  // Narrowing does not round here.
+  EXPECT_EQ(convert("f32", "bf16", 1.0009765625), 1.0009765625);
+}
+
+TEST_F(EvaluateOpTest, DotGeneral) {
+  // [[1, 2], [3, 4]] x [[5, 6], [7, 8]].
+  Tensor a = make({2, 2}, {1, 2, 3, 4}), b = make({2, 2}, {5, 6, 7, 8});
+  std::vector<std::string> types(2, "tensor<2x2xf32>");
+  std::string text = " : tensor<2x2xf32>, tensor<2x2xf32> -> ";
+  EXPECT_EQ(evaluate("dot_general %0, %1 contracting = [1] x [0]" + text +
+                         "tensor<2x2xf32>",
+                     types, {a, b})
+                .data,
+            (Elements{19, 22, 43, 50}));
+  // By columns of the first and rows of the second.
+  EXPECT_EQ(
+      evaluate("dot_general %0, %1 contracting = [0] x [1]" + text +
+                   "tensor<2x2xf32>",
+               types, {a, b})
+          .data,
+      (Elements{1 * 5 + 3 * 6, 1 * 7 + 3 * 8, 2 * 5 + 4 * 6, 2 * 7 + 4 * 8}));
+  EXPECT_EQ(evaluate("dot_general %0, %1 batching = [0] x [0] contracting = "
+                     "[1] x [1]" +
+                         text + "tensor<2xf32>",
+                     types, {a, b})
+                .data,
+            (Elements{1 * 5 + 2 * 6, 3 * 7 + 4 * 8}));
+  EXPECT_EQ(evaluate("dot_general %0, %1 contracting = [0, 1] x [0, 1]" + text +
+                         "tensor<f32>",
+                     types, {a, b})
+                .data,
+            (Elements{5 + 12 + 21 + 32}));
+}
+
+TEST_F(EvaluateOpTest, Shapes) {
+  Tensor x = make({2, 3}, {1, 2, 3, 4, 5, 6});
+  std::string type = "tensor<2x3xf32>";
+  EXPECT_EQ(evaluate("transpose %0 permutation = [1, 0] : " + type +
+                         " -> tensor<3x2xf32>",
+                     {type}, {x})
+                .data,
+            (Elements{1, 4, 2, 5, 3, 6}));
+  EXPECT_EQ(
+      evaluate("reshape %0 : " + type + " -> tensor<6xf32>", {type}, {x}).data,
+      x.data);
+  EXPECT_EQ(evaluate("broadcast %0 dims = [1] : tensor<2xf32> -> "
+                     "tensor<3x2xf32>",
+                     {"tensor<2xf32>"}, {make({2}, {7, 8})})
+                .data,
+            (Elements{7, 8, 7, 8, 7, 8}));
+  EXPECT_EQ(evaluate("broadcast %0 dims = [0] : tensor<2xf32> -> "
+                     "tensor<2x2xf32>",
+                     {"tensor<2xf32>"}, {make({2}, {7, 8})})
+                .data,
+            (Elements{7, 7, 8, 8}));
+  EXPECT_EQ(evaluate("reduce sum %0 dims = [0] : " + type + " -> tensor<3xf32>",
+                     {type}, {x})
+                .data,
+            (Elements{5, 7, 9}));
+  EXPECT_EQ(evaluate("reduce max %0 dims = [1] : " + type + " -> tensor<2xf32>",
+                     {type}, {x})
+                .data,
+            (Elements{3, 6}));
+  EXPECT_EQ(
+      evaluate("reduce sum %0 dims = [0, 1] : " + type + " -> tensor<f32>",
+               {type}, {x})
+          .data,
+      (Elements{21}));
+}
+
+TEST_F(EvaluateOpTest, Constants) {
+  EXPECT_EQ(
+      evaluate("constant dense<[1.5, -2.0]> : tensor<2xbf16>", {}, {}).data,
+      (Elements{1.5, -2}));
+  EXPECT_EQ(evaluate("constant dense<-3> : tensor<2xi32>", {}, {}).data,
+            (Elements{-3, -3}));
+  EXPECT_EQ(evaluate("constant dense<true> : tensor<i1>", {}, {}).data,
+            (Elements{1}));
+}
+
+TEST_F(EvaluateOpTest, GlobalIndices) {
+  // Device 4 has a=1, b=1.
+  EXPECT_EQ(evaluate("iota dim = 1 : tensor<2x3xi32>", {}, {}, 4).data,
+            (Elements{0, 1, 2, 0, 1, 2}));
+  EXPECT_EQ(evaluate("iota dim = 0 shard = <@mesh, [{\"b\", \"a\"}]> : "
+                     "tensor<2xf32>",
+                     {}, {}, 4)
+                .data,
+            (Elements{6, 7}));
+  EXPECT_EQ(evaluate("mask %0 dims = [0] fill = 9.0 shard = <@mesh, [{\"b\"}, "
+                     "{\"a\"}]> global_shape = [5, 3] : tensor<2x2xf32>",
+                     {"tensor<2x2xf32>"}, {make({2, 2}, {1, 2, 3, 4})}, 5)
+                .data,
+            (Elements{1, 2, 9, 9}));
+}
+
+TEST_F(EvaluateOpTest, RandomNumbersFollowGlobalIndices) {
+  std::vector<std::string> step = {"tensor<i32>"};
+  auto get = [&](const std::string &text, double at, int64_t device) {
+    return evaluate("random_uniform %0 stream = 1" + text, step,
+                    {make({}, {at})}, device);
+  };
+  Tensor all = get(" : tensor<i32> -> tensor<3x4xf32>", 2, 0);
+  for (double element : all.data) {
+    EXPECT_GE(element, 0);
+    EXPECT_LT(element, 1);
+  }
+  EXPECT_NE(all.data, get(" : tensor<i32> -> tensor<3x4xf32>", 3, 0).data);
+  std::string shard = " shard = <@mesh, [{\"b\"}, {\"a\"}]> global_shape = "
+                      "[3, 4] : tensor<i32> -> tensor<1x2xf32>";
+  // Device 5 has a=1, b=2: the right half of the last row.
+  EXPECT_EQ(get(shard, 2, 5).data, (Elements{all.data[10], all.data[11]}));
+}
+
+} // namespace
