@@ -61,9 +61,16 @@ std::string CompileOptionsFlags::check() const {
 }
 
 std::string CompileOptionsFlags::getGiven() const {
-  const cl::Option *flags[] = {&mesh,      &rules,        &target,
-                               &machine,   &dumpDir,      &batchSize,
-                               &partition, &microbatches, &verifyPartition};
+  const cl::Option *flags[] = {&mesh,
+                               &rules,
+                               &target,
+                               &machine,
+                               &dumpDir,
+                               &batchSize,
+                               &partition,
+                               &microbatches,
+                               &verifyPartition,
+                               &ignoreExpectations};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();
