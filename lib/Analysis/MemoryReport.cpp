@@ -273,4 +273,13 @@ llvm::json::Object MemoryReport::toJson() const {
   return object;
 }
 
+void attachLargest(mlir::InFlightDiagnostic &error,
+                   const MemoryReport &report) {
+  for (const MemoryBuffer &buffer : report.getLargest())
+    error.attachNote() << buffer.name << ": " << buffer.bytes << " bytes of "
+                       << toString(buffer.kind)
+                       << (buffer.source.empty() ? "" : " at ")
+                       << buffer.source;
+}
+
 } // namespace shardc

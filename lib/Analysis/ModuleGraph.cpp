@@ -253,7 +253,9 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
   for (Value result : results) {
     int id = addValue(cast<RankedTensorType>(result.getType()), annotation,
                       annotationClass,
-                      node.kind == GraphOp::Constraint ? "constraint" : "");
+                      node.kind == GraphOp::Constraint
+                          ? "constraint at " + getSourceLine(op->getLoc())
+                          : "");
     graph.values[id].repeats = getNumRuns(loop ? loop.getYield() : op);
     ids[result] = tensors[result] = id;
     node.results.push_back(id);

@@ -184,7 +184,7 @@ private:
 } // namespace
 
 SearchTable shardc::join(const SearchTable &first, const SearchTable &second,
-                         const JoinPlan &plan, double limit,
-                         size_t maxRows, SetPool &pool) {
+                         const JoinPlan &plan, double limit, size_t maxRows,
+                         SetPool &pool) {
   return Joiner(first, second, plan, limit, maxRows, pool).run();
 }

@@ -4,26 +4,15 @@
 
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/WireBytes.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
 
 #include "llvm/ADT/StringExtras.h"
-#include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/FormatVariadic.h"
 
 #include <set>
 
 using namespace mlir;
 using namespace shardc;
-
-static StringRef getRoleKind(Attribute role) {
-  if (!role)
-    return "argument";
-  return llvm::TypeSwitch<Attribute, StringRef>(role)
-      .Case([](ParameterAttr) { return "parameter"; })
-      .Case([](StateAttr) { return "state"; })
-      .Case([](InputAttr) { return "input"; })
-      .Case([](LabelAttr) { return "label"; })
-      .Default([](Attribute) { return "argument"; });
-}
 
 ShardingsReport shardc::getShardingsReport(func::FuncOp function, MeshOp mesh) {
   ShardingsReport report;

@@ -10,22 +10,6 @@
 using namespace mlir;
 using namespace shardc;
 
-StringRef shardc::toString(CollectiveKind kind) {
-  switch (kind) {
-  case CollectiveKind::AllReduce:
-    return "all_reduce";
-  case CollectiveKind::AllGather:
-    return "all_gather";
-  case CollectiveKind::ReduceScatter:
-    return "reduce_scatter";
-  case CollectiveKind::AllToAll:
-    return "all_to_all";
-  case CollectiveKind::CollectivePermute:
-    return "collective_permute";
-  }
-  return "";
-}
-
 int64_t shardc::getWireBytes(CollectiveKind kind, int64_t bytes,
                              int64_t groupSize) {
   if (groupSize <= 1)

@@ -37,7 +37,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
                          "annotations flow, or by exact search")),
       verifyPartition("verify-partition", cl::cat(category),
                       cl::desc("Compare the partitioned program with the "
-                               "global one in a reference interpreter")) {}
+                               "global one in a reference interpreter")),
+      ignoreExpectations("ignore-expect", cl::cat(category),
+                         cl::desc("Do not check the contracts of the module "
+                                  "(shardc.expect)")) {}
 
 CompileOptions CompileOptionsFlags::get() const {
   CompileOptions options;
@@ -51,6 +54,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.bucketBytes = bucketBytes;
   options.partition = partition;
   options.verifyPartition = verifyPartition;
+  options.ignoreExpectations = ignoreExpectations;
   return options;
 }
 
@@ -62,9 +66,17 @@ std::string CompileOptionsFlags::check() const {
 }
 
 std::string CompileOptionsFlags::getGiven() const {
-  const cl::Option *flags[] = {
-      &mesh,      &rules,     &target,       &machine,     &dumpDir,
-      &batchSize, &partition, &microbatches, &bucketBytes, &verifyPartition};
+  const cl::Option *flags[] = {&mesh,
+                               &rules,
+                               &target,
+                               &machine,
+                               &dumpDir,
+                               &batchSize,
+                               &partition,
+                               &microbatches,
+                               &bucketBytes,
+                               &verifyPartition,
+                               &ignoreExpectations};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();

@@ -2,7 +2,11 @@
 
 #include "shardc/Pipelines/Compile.h"
 
-#include "shardc/Analysis/MachineModel.h"
+#include "Remedies.h"
+
+#include "shardc/Analysis/Explain.h"
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/MeshSpec.h"
@@ -58,6 +62,49 @@ static std::string getSingleDeviceMesh(ModuleOp module,
   return toString(mesh);
 }
 
+/// Leaves the explanation of `module`, after `collectives`, in `state`.
+static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
+                                   const CompileOptions &options,
+                                   CompileState &state) {
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh))
+    return failure();
+  llvm::Expected<Machine> machine = loadMachineFor(*mesh, options.machine);
+  if (!machine)
+    return module.emitError() << llvm::toString(machine.takeError());
+  FailureOr<Explanation> explanation = explain(module, *machine);
+  if (failed(explanation))
+    return failure();
+  if (options.findRemedies)
+    findRemedies(imported, options, *machine, *explanation);
+  llvm::raw_string_ostream(state.explanation) << toJSON(*explanation);
+  return success();
+}
+
+/// Runs the phases up to `last`, with a halt after `collectives` to explain
+/// them if a plan comes of it.
+static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
+                               int last, CompileState &state) {
+  auto run = [&](int first, int last) {
+    PassManager manager(module.getContext());
+    buildPhases(manager, first, last, options, state);
+    return manager.run(module);
+  };
+  if (last + 1 < static_cast<int>(getPhases().size()))
+    return run(0, last);
+  int import = getPhaseIndex("import");
+  int collectives = getPhaseIndex("collectives");
+  if (failed(run(0, import)))
+    return failure();
+  OwningOpRef<ModuleOp> imported;
+  if (options.findRemedies)
+    imported = module.clone();
+  if (failed(run(import + 1, collectives)) ||
+      failed(explainModule(module, imported.get(), options, state)))
+    return failure();
+  return run(collectives + 1, last);
+}
+
 /// Runs phases up to `last` and leaves in `output` the plan, or the IR's text.
 static ExitCode compile(ModuleOp module, CompileOptions options, int last,
                         std::string &output) {
@@ -66,9 +113,7 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int last,
     options.microbatches = 1;
   }
   CompileState state;
-  PassManager manager(module.getContext());
-  buildPhases(manager, 0, last, options, state);
-  if (failed(manager.run(module)))
+  if (failed(runPhases(module, options, last, state)))
     return state.hasBrokenContract ? ExitCode::Internal
                                    : ExitCode::InvalidInput;
   if (last + 1 == static_cast<int>(getPhases().size()))

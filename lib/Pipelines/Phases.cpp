@@ -22,6 +22,17 @@
 using namespace mlir;
 using namespace shardc;
 
+/// Contracts are about the program that was asked for: the one-device program
+/// that a run is compared with breaks them rightly.
+static void checkExpectations(OpPassManager &manager,
+                              const CompileOptions &options, StringRef after) {
+  if (options.ignoreExpectations || options.singleDevice)
+    return;
+  CheckExpectationsPassOptions check;
+  check.after = after.str();
+  manager.addPass(createCheckExpectationsPass(check));
+}
+
 static void buildImport(OpPassManager &manager, const CompileOptions &options,
                         CompileState &) {
   ImportPassOptions import;
@@ -47,6 +58,7 @@ static void buildPropagate(OpPassManager &manager,
   PropagatePassOptions propagate;
   propagate.partition = options.partition;
   manager.addPass(createPropagatePass(propagate));
+  checkExpectations(manager, options, "propagate");
 }
 
 static void buildPartition(OpPassManager &manager, const CompileOptions &,
@@ -63,6 +75,7 @@ static void buildCollectives(OpPassManager &manager,
   CombineCollectivesPassOptions combine;
   combine.bucketBytes = options.bucketBytes;
   manager.addPass(createCombineCollectivesPass(combine));
+  checkExpectations(manager, options, "collectives");
 }
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &,
@@ -81,9 +94,10 @@ static void buildSchedule(OpPassManager &manager, const CompileOptions &,
   manager.addPass(createOverlapCollectivesPass());
 }
 
-static void buildMemory(OpPassManager &manager, const CompileOptions &,
+static void buildMemory(OpPassManager &manager, const CompileOptions &options,
                         CompileState &) {
   manager.addPass(createPlanMemoryPass());
+  checkExpectations(manager, options, "memory");
 }
 
 static void buildCodegen(OpPassManager &manager, const CompileOptions &,

@@ -21,6 +21,7 @@ public:
   void runOnOperation() override {
     ModuleOp module = getOperation();
     shardc::PlanOptions options;
+    options.explanation = state.explanation;
     options.machine = machine;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {

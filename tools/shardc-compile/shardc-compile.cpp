@@ -5,6 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/ExplanationDiff.h"
 #include "shardc/Pipelines/CommandLine.h"
 #include "shardc/Pipelines/Compile.h"
 #include "shardc/Support/Suggest.h"
@@ -13,6 +14,7 @@
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
@@ -35,6 +37,14 @@ static cl::list<std::string>
             cl::desc("What to report on standard output"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Report as one JSON object"));
+static cl::opt<bool>
+    explain("explain", cl::cat(category),
+            cl::desc("Say why each collective exists and what would remove "
+                     "it"));
+static cl::opt<std::string>
+    explainDiff("explain-diff", cl::cat(category), cl::value_desc("other"),
+                cl::desc("Compare what is communicated with another model, "
+                         "compiled with the same options, or plan"));
 static cl::opt<std::string>
     compileTo("compile-to", cl::cat(category), cl::value_desc("phase"),
               cl::desc("Stop after this phase and write the IR"));
@@ -58,8 +68,12 @@ static std::string readReports(ReportKinds &kinds) {
       return "--report: unknown report '" + name + "'" +
              suggest(name, {"comm", "memory", "shardings"});
   }
-  if (reports.empty() && json)
+  kinds.explanation = explain;
+  if (reports.empty() && json && !explain)
     kinds = {true, true, true};
+  if (!explainDiff.empty() && (explain || !reports.empty()))
+    return "--explain-diff is a report of its own: expected no --report and no "
+           "--explain beside it";
   return "";
 }
 
@@ -82,26 +96,49 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
 
 static bool isPlan(llvm::StringRef path) { return path.ends_with(".shardc"); }
 
-/// The bytes of the input if it is a plan, else compiles it.
-static CompileResult getPlan(const CompileOptions &options) {
+/// The bytes of the file if it is a plan, else compiles it.
+static CompileResult getPlan(const std::string &path,
+                             const CompileOptions &options) {
   CompileResult result;
-  if (!isPlan(input))
-    return compileFile(input, options);
+  if (!isPlan(path))
+    return compileFile(path, options);
   if (options.verifyPartition) {
     result.code = ExitCode::Usage;
-    result.diagnostics = "error: --verify-partition is for models; '" + input +
-                         "' is compiled\n";
+    result.diagnostics =
+        "error: --verify-partition is for models; '" + path + "' is compiled\n";
     return result;
   }
-  auto buffer = llvm::MemoryBuffer::getFile(input);
+  auto buffer = llvm::MemoryBuffer::getFile(path);
   if (std::error_code error = buffer.getError()) {
     result.code = ExitCode::InvalidInput;
     result.diagnostics =
-        "error: cannot read '" + input + "': " + error.message() + "\n";
+        "error: cannot read '" + path + "': " + error.message() + "\n";
     return result;
   }
   result.plan = (*buffer)->getBuffer().str();
   return result;
+}
+
+/// Prints how the plan of the input differs from the one of `otherPath`.
+static int printDiff(llvm::StringRef plan, const std::string &otherPath,
+                     const CompileOptions &options, bool asJson) {
+  CompileResult result = getPlan(otherPath, options);
+  llvm::errs() << result.diagnostics;
+  if (result.code != ExitCode::Ok)
+    return static_cast<int>(result.code);
+  llvm::Expected<Explanation> here = readExplanation(plan);
+  if (!here)
+    return fail(ExitCode::InvalidInput, llvm::toString(here.takeError()));
+  llvm::Expected<Explanation> other = readExplanation(result.plan);
+  if (!other)
+    return fail(ExitCode::InvalidInput,
+                otherPath + ": " + llvm::toString(other.takeError()));
+  ExplanationDiff diff = compare(*here, *other);
+  if (asJson)
+    llvm::outs() << llvm::formatv("{0:2}", toJSON(diff)) << '\n';
+  else
+    print(diff, otherPath, llvm::outs());
+  return 0;
 }
 
 int main(int argc, char **argv) {
@@ -122,32 +159,40 @@ int main(int argc, char **argv) {
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
+  options.findRemedies = explain;
 
   if (!compileTo.empty()) {
-    if (json || !reports.empty())
-      return fail(ExitCode::Usage, "--compile-to stops before the plan that "
-                                   "--report and --json read");
+    if (json || explain || !reports.empty() || !explainDiff.empty())
+      return fail(
+          ExitCode::Usage,
+          "--compile-to stops before the plan that --report, --explain, "
+          "--explain-diff and --json read");
     CompileResult result = compileFileTo(input, compileTo, options);
     llvm::errs() << result.diagnostics;
     if (result.code != ExitCode::Ok)
       return static_cast<int>(result.code);
     return writeFile(output.empty() ? std::string("-") : output, result.plan);
   }
-  if (output.empty() && reports.empty() && !json && !options.verifyPartition)
-    return fail(ExitCode::Usage, "nothing to do: expected -o FILE, --report, "
-                                 "--json, --verify-partition or --compile-to");
+  if (output.empty() && reports.empty() && !json && !explain &&
+      explainDiff.empty() && !options.verifyPartition)
+    return fail(ExitCode::Usage,
+                "nothing to do: expected -o FILE, --report, --explain, "
+                "--explain-diff, --json, --verify-partition or --compile-to");
 
   // Linking the kernels runs lld, which resets LLVM's flags of the process:
   // what is needed afterwards is read before.
-  const std::string inputPath = input, outputPath = output;
+  const std::string inputPath = input, outputPath = output,
+                    otherPath = explainDiff;
   const bool asJson = json;
-  CompileResult result = getPlan(options);
+  CompileResult result = getPlan(inputPath, options);
   llvm::errs() << result.diagnostics;
   if (result.code != ExitCode::Ok)
     return static_cast<int>(result.code);
   if (!outputPath.empty())
     if (int code = writeFile(outputPath, result.plan))
       return code;
+  if (!otherPath.empty())
+    return printDiff(result.plan, otherPath, options, asJson);
   llvm::Error failure = asJson
                             ? printJsonReports(result.plan, kinds, llvm::outs())
                             : printReports(result.plan, kinds, llvm::outs());

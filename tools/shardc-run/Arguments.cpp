@@ -68,6 +68,8 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "or a name");
   app.add_option("--shardc-dump-dir", arguments.dumpDir,
                  "Write a model's IR after each phase into this directory");
+  app.add_flag("--ignore-expect", arguments.ignoreExpectations,
+               "Do not check the contracts of a model (shardc.expect)");
   app.add_option("--partition", arguments.partition,
                  "How to shard what is not annotated: follow or cheapest")
       ->type_name("MODE");

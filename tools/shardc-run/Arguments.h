@@ -16,6 +16,7 @@ struct Arguments {
   std::string target;
   std::string machine;
   std::string dumpDir;
+  bool ignoreExpectations = false;
   bool verifyPartition = false;
   /// follow or cheapest; empty: the default.
   std::string partition;

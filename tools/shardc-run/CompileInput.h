@@ -29,6 +29,8 @@ struct CompileRequest {
   bool verifyPartition = false;
   /// Empty: the default.
   std::string partition = "";
+  /// Do not check contracts.
+  bool ignoreExpectations = false;
 };
 
 struct CompileOutcome {

@@ -90,7 +90,7 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
          arguments.machine, singleDevice ? "" : arguments.dumpDir,
          arguments.batchSize, arguments.microbatches, arguments.bucketBytes,
          singleDevice, arguments.verifyPartition && !singleDevice,
-         arguments.partition});
+         arguments.partition, arguments.ignoreExpectations});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)

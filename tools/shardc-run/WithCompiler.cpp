@@ -21,6 +21,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   if (request.bucketBytes >= 0)
     options.bucketBytes = request.bucketBytes;
   options.singleDevice = request.singleDevice;
+  options.ignoreExpectations = request.ignoreExpectations;
   options.verifyPartition = request.verifyPartition;
   if (!request.partition.empty())
     options.partition = request.partition;

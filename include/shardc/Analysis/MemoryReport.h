@@ -85,6 +85,9 @@ private:
 /// it is unknown.
 std::string getSourceString(mlir::Location loc);
 
+/// A note for each of the largest buffers.
+void attachLargest(mlir::InFlightDiagnostic &error, const MemoryReport &report);
+
 } // namespace shardc
 
 #endif // SHARDC_ANALYSIS_MEMORYREPORT_H

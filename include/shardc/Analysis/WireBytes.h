@@ -8,21 +8,14 @@
 #ifndef SHARDC_ANALYSIS_WIREBYTES_H
 #define SHARDC_ANALYSIS_WIREBYTES_H
 
-#include "mlir/IR/Operation.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 namespace shardc {
 
-/// Collectives that move data.
-enum class CollectiveKind {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  AllToAll,
-  CollectivePermute,
-};
-
 /// "all_reduce" and so on.
-llvm::StringRef toString(CollectiveKind kind);
+inline llvm::StringRef toString(CollectiveKind kind) {
+  return stringifyCollectiveKind(kind);
+}
 
 /// Wire bytes per device where a group of `groupSize` sees `bytes`:
 ///   all_reduce           2(n-1)/n of the tensor,

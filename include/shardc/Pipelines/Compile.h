@@ -42,6 +42,11 @@ struct CompileOptions {
   /// as the communication report counts them; 0: no limit. The default takes
   /// long enough on any link that latency does not matter beside it.
   int64_t bucketBytes = int64_t(64) << 20;
+  /// Compiles changes of annotations as well, to say in the plan's explanation
+  /// what would remove each collective.
+  bool findRemedies = false;
+  /// Does not check contracts (`shardc.expect`).
+  bool ignoreExpectations = false;
   /// Sets every mesh axis and the number of microbatches to 1: the
   /// unpartitioned program.
   bool singleDevice = false;

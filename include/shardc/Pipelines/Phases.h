@@ -20,6 +20,8 @@ namespace shardc {
 struct CompileState {
   /// The plan file's bytes, set by the phase `plan`.
   std::string plan;
+  /// Why the programs communicate, as JSON, for the plan; may be empty.
+  std::string explanation;
   /// Whether a phase broke its contract: a fault of the compiler.
   bool hasBrokenContract = false;
 };

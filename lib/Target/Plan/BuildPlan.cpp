@@ -135,6 +135,9 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   auto code = builder.CreateVector(
       reinterpret_cast<const uint8_t *>(options.code.data()),
       options.code.size());
+  auto explanation = options.explanation.empty()
+                         ? flatbuffers::Offset<flatbuffers::String>()
+                         : builder.CreateString(options.explanation);
   int64_t arena =
       module->getAttrOfType<IntegerAttr>("shardc.arena_bytes").getInt();
 
@@ -155,6 +158,7 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_arena_bytes(arena);
   root.add_alignment(bufferAlignment);
   root.add_memory(memory);
+  root.add_explanation(explanation);
   fb::FinishPlanBuffer(builder, root.Finish());
 
   auto *table = flatbuffers::GetMutableRoot<flatbuffers::Table>(

@@ -148,6 +148,12 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
     report["memory"] = getMemory(plan);
   if (kinds.shardings)
     report["shardings"] = getShardings(plan);
+  if (kinds.explanation) {
+    Expected<Explanation> explanation = readExplanation(bytes);
+    if (!explanation)
+      return explanation.takeError();
+    report["explanation"] = toJSON(*explanation);
+  }
   os << formatv("{0:2}", json::Value(std::move(report))) << "\n";
   return Error::success();
 }

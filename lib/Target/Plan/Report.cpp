@@ -6,6 +6,7 @@
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/JSON.h"
 
 using namespace llvm;
 using namespace shardc;
@@ -160,6 +161,25 @@ Error shardc::printReports(StringRef bytes, ReportKinds kinds,
   if (kinds.shardings) {
     os << separator;
     printShardings(**plan, os);
+    separator = "\n";
   }
+  if (!kinds.explanation)
+    return Error::success();
+  Expected<Explanation> explanation = readExplanation(bytes);
+  if (!explanation)
+    return explanation.takeError();
+  os << separator;
+  print(*explanation, os);
   return Error::success();
+}
+
+Expected<Explanation> shardc::readExplanation(StringRef bytes) {
+  Expected<const fb::Plan *> plan = readPlan(bytes);
+  if (!plan)
+    return plan.takeError();
+  const flatbuffers::String *text = (*plan)->explanation();
+  if (!text)
+    return createStringError("the plan holds no explanation: expected one that "
+                             "shardc-compile wrote");
+  return json::parse<Explanation>(StringRef(text->data(), text->size()));
 }

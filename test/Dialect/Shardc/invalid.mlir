@@ -679,3 +679,62 @@ func.func @collective_wait_c2(%x: tensor<4xf32>) {
   %1 = shardc.collective_wait %h : tensor<5xf32>
   return
 }
+
+// -----
+// expect E1: a list
+// expected-error @+1 {{`shardc.expect` must be a list of contracts such as [#shardc.max_collectives<0>]}}
+module attributes {shardc.expect = #shardc.max_collectives<0>} {
+}
+
+// -----
+// expect E1: of contracts
+// expected-error @+1 {{`shardc.expect` has 3 : i64, expected #shardc.max_collectives, #shardc.max_bytes, #shardc.max_memory or #shardc.no_redundant_flops}}
+module attributes {shardc.expect = [3]} {
+}
+
+// -----
+// region E1
+func.func @region_e1(%x: tensor<4xf32>) {
+  // expected-error @+1 {{`shardc.region` must be a name such as "tower"}}
+  %0 = shardc.exp %x {shardc.region = 1} : tensor<4xf32>
+  return
+}
+
+// -----
+// expect E2
+// expected-error @+1 {{expected a limit of at least 0, found -1}}
+module attributes {shardc.expect = [#shardc.max_collectives<-1>]} {
+}
+
+// -----
+// expect E2: memory
+// expected-error @+1 {{expected a limit of at least 0, found -5}}
+module attributes {shardc.expect = [#shardc.max_memory<-5>]} {
+}
+
+// -----
+// expect: kinds
+// expected-error @+1 {{unknown 'allgather'}}
+module attributes {shardc.expect = [#shardc.max_bytes<0 of allgather>]} {
+}
+
+// -----
+// expect E3
+// expected-error @+1 {{has #shardc.max_memory<64>, which belongs on the module: all programs share one arena}}
+func.func @expect_e3(%x: tensor<4xf32>) attributes {shardc.expect = [#shardc.max_memory<64>]} {
+  return
+}
+
+// -----
+// expect E4
+// expected-error @+1 {{has #shardc.no_redundant_flops, which belongs on a module, a function or an op: an argument is not computed}}
+func.func @expect_e4(%x: tensor<4xf32> {shardc.expect = [#shardc.no_redundant_flops]}) {
+  return
+}
+
+// -----
+// expect E5
+// expected-error @+1 {{has #shardc.max_collectives<0 over "dta">, but the mesh has no axis "dta"}}
+module attributes {shardc.expect = [#shardc.max_collectives<0 over "dta">]} {
+  shardc.mesh @mesh <["data" = 4]>
+}

@@ -4,9 +4,15 @@
 // RUN: shardc-opt %s --mlir-print-op-generic | shardc-opt --mlir-print-local-scope | FileCheck %s
 
 // CHECK: module attributes
+// CHECK-SAME: shardc.expect = [#shardc.max_collectives<0>, #shardc.max_collectives<2 of all_gather over "data">, #shardc.max_collectives<1 of all_reduce over "model" in backward region "tower">, #shardc.max_bytes<50362374>, #shardc.max_bytes<0 in forward>, #shardc.max_memory<1048576>, #shardc.no_redundant_flops]
 // CHECK-SAME: shardc.rules = {batch = ["data"], embed = []}
 // CHECK-SAME: shardc.training = #shardc.training<loss = @loss, optimizer = <adamw, b1 = 0.9, learning_rate = 0.001>, clip_norm = 1, schedule = <cosine, decay_steps = 10, warmup_steps = 2>, microbatches = 4>
 module attributes {
+    shardc.expect = [
+        #shardc.max_collectives<0>, #shardc.max_collectives<2 of all_gather over "data">,
+        #shardc.max_collectives<1 of all_reduce over "model" in backward region "tower">,
+        #shardc.max_bytes<50362374>, #shardc.max_bytes<0 in forward>,
+        #shardc.max_memory<1048576>, #shardc.no_redundant_flops],
     shardc.rules = {batch = ["data"], embed = []},
     shardc.training = #shardc.training<loss = @loss,
         optimizer = <adamw, learning_rate = 1.0e-3, b1 = 0.9>, clip_norm = 1.0,

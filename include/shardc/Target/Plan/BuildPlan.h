@@ -24,6 +24,8 @@ struct PlanOptions {
   std::string producer = "shardc 0.1.0";
   /// The shared object of the kernels.
   std::string code;
+  /// The explanation as JSON (docs/Explain.md); may be empty.
+  std::string explanation;
   /// The machine that times are estimated for (loadMachine).
   std::string machine = "cpu";
 };

@@ -8,6 +8,8 @@
 #ifndef SHARDC_TARGET_PLAN_REPORT_H
 #define SHARDC_TARGET_PLAN_REPORT_H
 
+#include "shardc/Analysis/Explanation.h"
+
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
 #include "llvm/Support/raw_ostream.h"
@@ -19,7 +21,12 @@ struct ReportKinds {
   bool communication = false;
   bool memory = false;
   bool shardings = false;
+  bool explanation = false;
 };
+
+/// The explanation that the plan in `bytes` holds. Fails if the bytes are not a
+/// plan, or one without an explanation.
+llvm::Expected<Explanation> readExplanation(llvm::StringRef bytes);
 
 /// Prints reports of the plan in `bytes` for people. Fails if the bytes are not
 /// a plan.
@@ -27,7 +34,8 @@ llvm::Error printReports(llvm::StringRef bytes, ReportKinds kinds,
                          llvm::raw_ostream &os);
 
 /// Prints everything that the reports say as one JSON object; `kinds` chooses
-/// among `collectives`, `memory` and `shardings`, the totals are always there.
+/// among `collectives`, `memory`, `shardings` and `explanation`, the totals
+/// are always there.
 llvm::Error printJsonReports(llvm::StringRef bytes, ReportKinds kinds,
                              llvm::raw_ostream &os);
 

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
@@ -120,6 +121,8 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == "shardc.part" && !isa<PartAttr>(value))
     return op->emitError("`shardc.part` must be a #shardc.part attribute");
+  if (name == "shardc.expect" || name == "shardc.region")
+    return verifyExpectAttribute(op, attribute);
   if (name == "shardc.assignment" && !isa<AssignmentAttr>(value))
     return op->emitError(
         "`shardc.assignment` must be a #shardc.assignment attribute");
@@ -136,6 +139,8 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
     return op->emitError("argument ") << argIndex << ": `" << name << "` ";
   };
 
+  if (name == "shardc.expect")
+    return verifyExpectations(value, op, ExpectScope::Argument, emitError);
   RankedTensorType type = argumentTensor(op, argIndex);
   if (!type)
     return emitError() << "needs an argument that is a tensor";

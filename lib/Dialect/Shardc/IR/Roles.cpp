@@ -20,6 +20,17 @@ StringAttr shardc::getRoleName(Attribute role) {
       .Default([](Attribute) { return StringAttr(); });
 }
 
+StringRef shardc::getRoleKind(Attribute role) {
+  if (!role)
+    return "argument";
+  return llvm::TypeSwitch<Attribute, StringRef>(role)
+      .Case([](ParameterAttr) { return "parameter"; })
+      .Case([](StateAttr) { return "state"; })
+      .Case([](InputAttr) { return "input"; })
+      .Case([](LabelAttr) { return "label"; })
+      .Default([](Attribute) { return "argument"; });
+}
+
 BlockArgument shardc::findArgument(FunctionOpInterface function,
                                    StringRef name) {
   for (BlockArgument argument : function.getArguments()) {

@@ -2,6 +2,7 @@
 
 #include "ImportSteps.h"
 
+#include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Support/MeshSpec.h"
 
 #include "llvm/ADT/StringSet.h"
@@ -9,7 +10,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Every axis that an annotation or a rule of the module names.
+/// Every axis that an annotation, a contract or a rule of the module names.
 static llvm::StringSet<> findUsedAxes(ModuleOp module) {
   llvm::StringSet<> used;
   auto addAxes = [&](ArrayRef<StringAttr> axes) {
@@ -22,6 +23,11 @@ static llvm::StringSet<> findUsedAxes(ModuleOp module) {
         addAxes(dim.getAxes());
       addAxes(sharding.getReplicated());
       addAxes(sharding.getUnreduced());
+    });
+    op->getAttrDictionary().walk([&](Attribute attribute) {
+      if (std::optional<CollectiveFilter> filter = getFilter(attribute);
+          filter && filter->axis)
+        used.insert(filter->axis.getValue());
     });
   });
   if (auto rules = module->getAttrOfType<DictionaryAttr>("shardc.rules"))

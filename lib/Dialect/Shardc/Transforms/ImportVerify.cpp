@@ -4,10 +4,12 @@
 #include "Optimizers.h"
 
 #include "shardc/Analysis/Layout.h"
+#include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
 #include "llvm/ADT/StringMap.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -176,9 +178,35 @@ private:
 
 } // namespace
 
+/// Contracts speak of regions that exist: a misspelt one would always hold.
+static LogicalResult verifyRegions(ModuleOp module) {
+  llvm::StringSet<> regions;
+  module.walk([&](Operation *op) {
+    if (auto region = op->getAttrOfType<StringAttr>("shardc.region"))
+      regions.insert(region.getValue());
+  });
+  Attribute unknown;
+  WalkResult walk = module.walk([&](Operation *op) {
+    op->getAttrDictionary().walk([&](Attribute attribute) {
+      std::optional<CollectiveFilter> filter = getFilter(attribute);
+      if (filter && filter->region &&
+          !regions.contains(filter->region.getValue()))
+        unknown = attribute;
+    });
+    if (!unknown)
+      return WalkResult::advance();
+    op->emitError("has contract ")
+        << unknown << ", but no op has the `shardc.region` "
+        << getFilter(unknown)->region;
+    return WalkResult::interrupt();
+  });
+  return failure(walk.wasInterrupted());
+}
+
 FailureOr<func::FuncOp> shardc::verifySource(ModuleOp module) {
   FailureOr<func::FuncOp> loss = findLoss(module);
-  if (failed(loss) || failed(verifyBody(*loss)))
+  if (failed(loss) || failed(verifyBody(*loss)) ||
+      failed(verifyRegions(module)))
     return failure();
   OptimizerKind optimizer =
       module->getAttrOfType<TrainingAttr>("shardc.training")

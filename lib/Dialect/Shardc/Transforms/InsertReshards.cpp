@@ -7,7 +7,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "ReshardCauses.h"
+#include "MoveRecorder.h"
 
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/Nesting.h"
@@ -37,7 +37,7 @@ public:
   Inserter(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner)
       : function(function), mesh(meshOp), planner(planner),
         meshName(FlatSymbolRefAttr::get(meshOp.getSymNameAttr())),
-        causes(function, mesh) {}
+        causes(function, mesh), moves(function, mesh, meshName, causes) {}
 
   LogicalResult run() {
     if (failed(collectArguments()) ||
@@ -226,8 +226,9 @@ private:
     if (reduces)
       builder.setInsertionPointAfterValue(operand);
     auto reshard = builder.create<ReshardOp>(
-        owner->getLoc(), operand.getType(), operand,
-        getSharding(from, mesh, meshName), getSharding(to, mesh, meshName),
+        moves.record(owner->getLoc(), origin, from, to, use), operand.getType(),
+        operand, getSharding(from, mesh, meshName),
+        getSharding(to, mesh, meshName),
         builder.getStringAttr(causes.explain(origin, from, to, use)));
     auto part = owner->getAttrOfType<PartAttr>("shardc.part");
     reshard->setAttr("shardc.part",
@@ -245,6 +246,7 @@ private:
   ReshardPlanner &planner;
   FlatSymbolRefAttr meshName;
   ReshardCauses causes;
+  MoveRecorder moves;
   llvm::DenseMap<Value, Layout> produced;
   llvm::DenseMap<Value, SmallVector<Want, 1>> wants;
   llvm::DenseMap<Operation *, int> order;

@@ -69,11 +69,7 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
                                  << "a device needs " << arena
                                  << " bytes of memory and has "
                                  << int64_t(memoryLimit);
-      for (const MemoryBuffer &buffer : report.getLargest())
-        error.attachNote() << buffer.name << ": " << buffer.bytes
-                           << " bytes of " << toString(buffer.kind)
-                           << (buffer.source.empty() ? "" : " at ")
-                           << buffer.source;
+      attachLargest(error, report);
     }
     signalPassFailure();
   }

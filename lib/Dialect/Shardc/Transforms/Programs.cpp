@@ -5,6 +5,7 @@
 #include "Simplify.h"
 
 #include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -15,6 +16,8 @@ Program::Program(func::FuncOp loss, StringRef name, Part part)
   OpBuilder outer(loss);
   function = outer.create<func::FuncOp>(loss.getLoc(), name,
                                         outer.getFunctionType({}, {}));
+  if (Attribute contracts = loss->getAttr("shardc.expect"))
+    function->setAttr("shardc.expect", contracts);
   builder.setInsertionPointToEnd(function.addEntryBlock());
 }
 
@@ -27,15 +30,32 @@ void Program::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
     op->setDiscardableAttr("shardc.part", part);
 }
 
-Value Program::addArgument(Type type, Attribute role, Attribute sharding,
-                           Location loc) {
+/// The attributes that say what the user wrote go to the location: what is made
+/// of the op keeps them there, and equal ops stay equal.
+static void moveToLocation(Operation *op) {
+  SourceAttr source = SourceAttr::get(
+      op->getContext(),
+      StringAttr::get(op->getContext(), op->getName().stripDialect()),
+      op->getAttrOfType<StringAttr>("shardc.region"), ShardingAttr(),
+      op->getAttrOfType<ArrayAttr>("shardc.expect"));
+  op->setLoc(addMetadata(op->getLoc(), source));
+  op->removeAttr("shardc.region");
+  op->removeAttr("shardc.expect");
+}
+
+Value Program::addArgument(Type type, Attribute role, ShardingAttr sharding,
+                           ArrayAttr contracts, Location loc) {
   NamedAttrList attributes;
   attributes.append("shardc.role", role);
   if (sharding)
     attributes.append("shardc.sharding", sharding);
   unsigned index = function.getNumArguments();
+  SourceAttr source = SourceAttr::get(function.getContext(),
+                                      builder.getStringAttr(getRoleKind(role)),
+                                      StringAttr(), sharding, contracts);
   function.insertArgument(index, type,
-                          attributes.getDictionary(function.getContext()), loc);
+                          attributes.getDictionary(function.getContext()),
+                          addMetadata(loc, source));
   return function.getArgument(index);
 }
 
@@ -43,7 +63,9 @@ Value Program::addArgumentOf(BlockArgument argument) {
   unsigned index = argument.getArgNumber();
   Value added =
       addArgument(argument.getType(), getRole(loss, index),
-                  loss.getArgAttr(index, "shardc.sharding"), argument.getLoc());
+                  loss.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+                  loss.getArgAttrOfType<ArrayAttr>(index, "shardc.expect"),
+                  argument.getLoc());
   if (Attribute classes = loss.getArgAttr(index, "shardc.label_classes"))
     function.setArgAttr(cast<BlockArgument>(added).getArgNumber(),
                         "shardc.label_classes", classes);
@@ -67,12 +89,12 @@ void Program::addData() {
 
 Value Program::addState(StateAttr role, RankedTensorType type,
                         ShardingAttr sharding, Location loc) {
-  return addArgument(type, role, sharding, loc);
+  return addArgument(type, role, sharding, ArrayAttr(), loc);
 }
 
 Value Program::cloneBody(bool decompose) {
   for (Operation &op : loss.getBody().front())
-    builder.clone(op, mapping);
+    moveToLocation(builder.clone(op, mapping));
   // The return keeps track of the loss while its op is replaced.
   auto end = cast<func::ReturnOp>(function.getBody().front().back());
   if (decompose)

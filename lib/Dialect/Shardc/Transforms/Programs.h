@@ -51,7 +51,8 @@ private:
   void notifyOperationInserted(mlir::Operation *op,
                                mlir::OpBuilder::InsertPoint) override;
   mlir::Value addArgument(mlir::Type type, mlir::Attribute role,
-                          mlir::Attribute sharding, mlir::Location loc);
+                          ShardingAttr sharding, mlir::ArrayAttr contracts,
+                          mlir::Location loc);
   mlir::Value addArgumentOf(mlir::BlockArgument argument);
 
   mlir::func::FuncOp loss, function;

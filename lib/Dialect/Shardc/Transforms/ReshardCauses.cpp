@@ -78,13 +78,19 @@ void ReshardCauses::nameUnscaled(Value result) {
   }
 }
 
-std::string ReshardCauses::describe(Value value) const {
+std::optional<std::string> ReshardCauses::getName(Value value) const {
   if (auto it = names.find(value); it != names.end())
     return it->second;
   if (auto loop = dyn_cast<AccumulateOp>(value.getParentBlock()->getParentOp());
       loop && isa<BlockArgument>(value))
     return "microbatch of " +
            describe(loop.getOperand(cast<BlockArgument>(value).getArgNumber()));
+  return std::nullopt;
+}
+
+std::string ReshardCauses::describe(Value value) const {
+  if (std::optional<std::string> name = getName(value))
+    return *name;
   Operation *op = getComputingOp(value);
   return ("result of " + getShortName(op) + " at " +
           getSourceLine(op->getLoc()))

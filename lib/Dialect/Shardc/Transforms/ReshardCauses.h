@@ -16,7 +16,10 @@ class ReshardCauses {
 public:
   ReshardCauses(mlir::func::FuncOp function, const MeshAxes &mesh);
 
-  /// "w0", "gradient of w0", "loss", or "result of add at mlp.mlir:12".
+  /// "w0", "gradient of w0", "loss"; nullopt for values without a name.
+  std::optional<std::string> getName(mlir::Value value) const;
+
+  /// The name, or "result of add at mlp.mlir:12".
   std::string describe(mlir::Value value) const;
 
   /// Why `value`, produced in layout `from`, is resharded to `to` for `use`.

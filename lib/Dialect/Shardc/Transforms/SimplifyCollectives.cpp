@@ -96,6 +96,10 @@ private:
     Operation *members[] = {inner, outer};
     setJoinedCause(outer, members);
     outer.setAxesAttr(ArrayAttr::get(outer.getContext(), axes));
+    // Metadata keeps the two apart from the members of a bucket.
+    outer->setLoc(FusedLoc::get(outer.getContext(),
+                                {inner.getLoc(), outer.getLoc()},
+                                UnitAttr::get(outer.getContext())));
     outer->setOperand(0, inner.getOperand(0));
     inner.erase();
   }

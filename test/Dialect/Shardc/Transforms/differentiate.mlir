@@ -53,8 +53,8 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
     // CHECK-NOT: transpose
     // CHECK: return %[[NW1]], %[[NB1]], %[[NW2]], %[[LOSS]]
 
-    // LOC: shardc.dot_general {{.*}}part<forward>{{.*}} loc("{{.*}}differentiate.mlir":[[@LINE+2]]:
-    // LOC: shardc.reduce sum {{.*}}part<backward>{{.*}} -> tensor<64xf32> loc("{{.*}}differentiate.mlir":[[@LINE+1]]:
+    // LOC: shardc.dot_general {{.*}}part<forward>{{.*}} loc(fused<#shardc.source<op = "linear">>["{{.*}}differentiate.mlir":[[@LINE+2]]:
+    // LOC: shardc.reduce sum {{.*}}part<backward>{{.*}} -> tensor<64xf32> loc(fused<#shardc.source<op = "linear">>["{{.*}}differentiate.mlir":[[@LINE+1]]:
     %0 = shardc.linear %x, %w1, %b1 : tensor<32x16xf32>, tensor<16x64xf32>, tensor<64xf32> -> tensor<32x64xf32>
     %1 = shardc.relu %0 : tensor<32x64xf32>
     %2 = shardc.linear %1, %w2 : tensor<32x64xf32>, tensor<64x8xf32> -> tensor<32x8xf32>

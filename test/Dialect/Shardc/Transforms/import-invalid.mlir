@@ -357,3 +357,18 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
     return %1 : tensor<f32>
   }
 }
+
+// -----
+// a contract on a region that no op has (E6)
+// expected-error @+1 {{has contract #shardc.max_collectives<0 region "towr">, but no op has the `shardc.region` "towr"}}
+module attributes {
+    shardc.expect = [#shardc.max_collectives<0 region "towr">],
+    shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      %w: tensor<4x1xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w {shardc.region = "tower"} : tensor<8x4xf32>, tensor<4x1xf32> -> tensor<8x1xf32>
+    %1 = shardc.reduce sum %0 dims = [0, 1] : tensor<8x1xf32> -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}

@@ -59,8 +59,8 @@ func.func @partial_sums(
 shardc.mesh @mesh <["d" = 2, "t" = 2]>
 
 // CHECK-LABEL: func.func @constraint
-// CHECK: exp {{.*}}#shardc.assignment<[{"t", "d"}, {}]>, shardc.origin = ["d: argument 0", "t: constraint"]
-// CHECK: sharding_constraint {{.*}}#shardc.assignment<[{"t"}, {}]>, shardc.origin = ["t: constraint"]
+// CHECK: exp {{.*}}#shardc.assignment<[{"t", "d"}, {}]>, shardc.origin = ["d: argument 0", "t: constraint at propagate.mlir:{{[0-9]+.*}}"]
+// CHECK: sharding_constraint {{.*}}#shardc.assignment<[{"t"}, {}]>, shardc.origin = ["t: constraint at propagate.mlir:{{[0-9]+.*}}"]
 func.func @constraint(
     %x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d"}, {"t"}]>}) -> tensor<8x8xf32> {
   %0 = shardc.exp %x : tensor<8x8xf32>

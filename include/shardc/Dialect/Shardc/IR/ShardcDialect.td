@@ -30,6 +30,20 @@ def Shardc_Dialect : Dialect {
     | `shardc.rules` | module | dictionary from logical name to a list of mesh axes |
     | `shardc.uneven` | module | "pad" (default) or "error" for dimensions that do not divide |
     | `shardc.training` | module | `#shardc.training`: what to train and how |
+    | `shardc.expect` | module, function, argument, op | list of contracts, see below |
+    | `shardc.region` | op of the loss function | the name of a region that contracts speak of |
+
+    Contracts are `#shardc.max_collectives`, `#shardc.max_bytes`,
+    `#shardc.max_memory` and `#shardc.no_redundant_flops`. On a module or a
+    function each program made from it must keep them; on an argument or an op
+    they speak of the collectives that move that value (not its gradient).
+
+    - E1: `shardc.expect` is a list of contracts, `shardc.region` a name.
+    - E2: limits are not negative.
+    - E3: `#shardc.max_memory` belongs on the module.
+    - E4: `#shardc.no_redundant_flops` belongs on a module, a function or an op.
+    - E5: the axis of a contract is one of the mesh.
+    - E6: the region of a contract is one that an op has (checked by `import`).
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

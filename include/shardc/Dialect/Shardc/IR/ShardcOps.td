@@ -8,6 +8,8 @@ include "shardc/Dialect/Shardc/IR/ShardcCompositeOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcShardingOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcCollectiveOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcKernelOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcExpectAttrs.td"
+include "shardc/Dialect/Shardc/IR/ShardcMoveAttrs.td"
 include "shardc/Dialect/Shardc/IR/ShardcMicrobatchOps.td"
 
 #endif

@@ -13,6 +13,23 @@ class Shardc_Pass<string argument> : Pass<"shardc-" # argument, "::mlir::ModuleO
 }
 
 //===----------------------------------------------------------------------===//
+// after several phases
+//===----------------------------------------------------------------------===//
+
+def CheckExpectationsPass : Shardc_Pass<"check-expectations"> {
+  let summary = "Refuse programs that break a contract";
+  let description = [{
+    Input: a module after the phase `after`. The IR stays as it is; every
+    contract of a `shardc.expect` that can be checked there and is broken is an
+    error, with a note for each op that breaks it: `no_redundant_flops` after
+    `propagate`, `max_collectives` and `max_bytes` after `collectives`,
+    `max_memory` after `memory`.
+  }];
+  let options = [Option<"after", "after", "std::string", "\"collectives\"",
+      "The phase that has run: propagate, collectives or memory">];
+}
+
+//===----------------------------------------------------------------------===//
 // import
 //===----------------------------------------------------------------------===//
 

@@ -1,0 +1,146 @@
+//===- Explanation.h - Why a program communicates ---------------*- C++ -*-===//
+//
+// What every collective of a program moves, the chain of values and annotations
+// that made it necessary, what it costs, and which change of an annotation
+// would remove it. Plain data that Explain.h reads from the IR, that plans keep
+// as JSON, and that is printed for people. docs/Explain.md says how to read it
+// and documents the JSON. Values; thread-safe to read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_EXPLANATION_H
+#define SHARDC_ANALYSIS_EXPLANATION_H
+
+#include "llvm/Support/JSON.h"
+
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// Something that the user wrote. `source` is "file:line:column", or empty.
+struct SourceOp {
+  std::string op;
+  std::string source;
+};
+
+/// Where an axis came from.
+struct AxisOrigin {
+  std::string axis;
+  /// The annotated argument, "constraint at file:line", or empty: no annotation
+  /// but a search put the axis there.
+  std::string name;
+  /// Of the annotation.
+  std::string source;
+  /// Ops between the annotation and the end of the move, nearest last; at most
+  /// four.
+  std::vector<SourceOp> through;
+};
+
+/// What made a tensor that moves, or what wanted it.
+struct ChainEnd {
+  /// "linear", "update"; "parameter", "state", "input", "label" for an
+  /// argument; "rest" where a result rests.
+  std::string op;
+  /// "forward", ...; empty for arguments and results.
+  std::string part;
+  std::string source;
+  /// The function's arguments among the operands of the op.
+  std::vector<std::string> arguments;
+  std::vector<AxisOrigin> origins;
+};
+
+/// What a program costs one device in one run.
+struct ProgramCost {
+  int64_t wireBytes = 0;
+  int64_t matmulFlops = 0;
+  /// Parameters and optimizer states at rest.
+  int64_t stateBytes = 0;
+  /// Estimated, without overlap, on the machine of the explanation.
+  double seconds = 0;
+};
+
+/// A change of one annotation.
+struct AnnotationEdit {
+  std::string source;
+  /// The annotated argument, or "constraint at file:line".
+  std::string name;
+  /// `shardc.sharding = <@mesh, [{}, {}]>`.
+  std::string text;
+};
+
+/// Changes that remove a move, as compiled.
+struct Remedy {
+  std::vector<AnnotationEdit> edits;
+  /// Of the whole program with the changes.
+  ProgramCost cost;
+};
+
+/// One tensor of a collective.
+struct MovedTensor {
+  std::string name;
+  /// Global.
+  std::vector<int64_t> shape;
+  std::string dtype;
+  /// Layouts of the whole move, of which the collective may be one step.
+  std::string from, to;
+  /// Its share of the collective's.
+  int64_t wireBytes = 0;
+  ChainEnd producer, consumer;
+  /// Removes the tensor from the collective, if one was found.
+  std::optional<Remedy> remedy;
+};
+
+struct ExplainedCollective {
+  std::string kind;
+  std::vector<std::string> axes;
+  int64_t groupSize = 0;
+  /// As in the communication report.
+  int64_t bytes = 0, wireBytes = 0;
+  /// Estimated.
+  double seconds = 0;
+  std::string part, cause;
+  /// Largest first. Empty where the IR does not say.
+  std::vector<MovedTensor> tensors;
+  /// The line to look at first: of the change that removes the collective if
+  /// there is one, else of the annotation where the chain starts.
+  std::string guilty;
+  /// Removes the whole collective, if one was found.
+  std::optional<Remedy> remedy;
+  /// How many changes were compiled in search of remedies.
+  int64_t numTried = 0;
+};
+
+struct ExplainedProgram {
+  std::string name;
+  ProgramCost cost;
+  std::vector<ExplainedCollective> collectives;
+};
+
+struct Explanation {
+  /// "data=4, model=2".
+  std::string mesh;
+  /// What times are estimated for (docs/Machines.md).
+  std::string machine;
+  std::vector<ExplainedProgram> programs;
+};
+
+/// The sentences of a chain, one per line: what made the tensor, what wanted it
+/// and where the axes came from.
+std::vector<std::string> getChainLines(const MovedTensor &tensor);
+
+/// The line to look at first for one tensor: of the change that removes it if
+/// there is one, else of the annotation where its chain starts.
+std::string getGuiltySource(const MovedTensor &tensor);
+
+/// For people: one paragraph per collective, the guilty line first.
+void print(const Explanation &explanation, llvm::raw_ostream &os);
+
+llvm::json::Value toJSON(const Explanation &explanation);
+bool fromJSON(const llvm::json::Value &value, Explanation &explanation,
+              llvm::json::Path path);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_EXPLANATION_H

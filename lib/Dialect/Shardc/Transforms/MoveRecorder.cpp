@@ -1,0 +1,141 @@
+//===- MoveRecorder.cpp - Why a reshard exists, as data -------------------===//
+
+#include "MoveRecorder.h"
+
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// The axes that do not lie in both layouts alike, and those behind them in a
+/// list: what a move takes away or adds.
+static AxisSet getMoved(const Layout &from, const Layout &to) {
+  AxisSet moved = from.unreduced ^ to.unreduced;
+  for (auto [before, after] : llvm::zip_equal(from.dims, to.dims)) {
+    size_t same = 0;
+    while (same < before.size() && same < after.size() &&
+           before[same] == after[same])
+      ++same;
+    for (const AxisList *list : {&before, &after})
+      for (int axis : ArrayRef(*list).drop_front(same))
+        if (!isGap(axis))
+          moved |= axisBit(axis);
+  }
+  return moved;
+}
+
+static PartAttr getPart(Operation *op) {
+  return op->getAttrOfType<PartAttr>("shardc.part");
+}
+
+/// What the user wrote that became `op`.
+static std::string getUserOp(Operation *op) {
+  if (SourceAttr source = getSource(op->getLoc()))
+    return source.getOp().str();
+  PartAttr part = getPart(op);
+  if (part && part.getValue() == Part::Update)
+    return "update";
+  return op->getName().stripDialect().str();
+}
+
+MoveRecorder::MoveRecorder(func::FuncOp function, const MeshAxes &mesh,
+                           FlatSymbolRefAttr meshName,
+                           const ReshardCauses &names)
+    : function(function), mesh(mesh), meshName(meshName), names(names),
+      origins(function, mesh), builder(function.getContext()) {}
+
+Location MoveRecorder::record(Location loc, Value value, const Layout &from,
+                              const Layout &to, OpOperand &use) {
+  AxisSet moved = getMoved(from, to);
+  return addMetadata(loc, MoveAttr::get(builder.getContext(), count++,
+                                        getName(value),
+                                        cast<RankedTensorType>(value.getType()),
+                                        getSharding(from, mesh, meshName),
+                                        getSharding(to, mesh, meshName),
+                                        getProducer(value, from, moved),
+                                        getConsumer(use, moved)));
+}
+
+StringAttr MoveRecorder::getName(Value value) {
+  if (std::optional<std::string> name = names.getName(value))
+    return builder.getStringAttr(*name);
+  Operation *op = getProducingOp(value);
+  PartAttr part = getPart(op);
+  StringRef what = !part || part.getValue() == Part::Forward ? "result of "
+                   : part.getValue() == Part::Backward       ? "backward of "
+                                                             : "";
+  return builder.getStringAttr(what + getUserOp(op) + " at " +
+                               getSourceLine(op->getLoc()));
+}
+
+SmallVector<Attribute> MoveRecorder::getArguments(Operation *op) {
+  SmallVector<Attribute> found;
+  for (Value operand : op->getOperands()) {
+    // Reshards may have come between already.
+    while (auto inner = dyn_cast_or_null<ReshardOp>(operand.getDefiningOp()))
+      operand = inner.getOperand();
+    if (auto argument = dyn_cast<BlockArgument>(operand);
+        argument && !getProducingOp(argument))
+      found.push_back(builder.getStringAttr(
+          getRoleName(function, argument.getArgNumber())));
+  }
+  return found;
+}
+
+MoveEndAttr MoveRecorder::getEnd(StringRef op, PartAttr part, Location at,
+                                 ArrayRef<Attribute> arguments,
+                                 ArrayRef<Attribute> origins) {
+  return MoveEndAttr::get(builder.getContext(), builder.getStringAttr(op), part,
+                          at, builder.getArrayAttr(arguments),
+                          builder.getArrayAttr(origins));
+}
+
+MoveEndAttr MoveRecorder::getProducer(Value value, const Layout &from,
+                                      AxisSet moved) {
+  AxisSet lost = moved & (from.getAxes() | from.unreduced);
+  SmallVector<Attribute> found;
+  Operation *op = getProducingOp(value);
+  if (!op) {
+    auto argument = cast<BlockArgument>(value);
+    for (int axis : mesh.getList(lost))
+      found.push_back(origins.find(argument, axis));
+    SourceAttr source = getSource(argument.getLoc());
+    return getEnd(source ? source.getOp().getValue() : "argument", PartAttr(),
+                  argument.getLoc(), {getName(value)}, found);
+  }
+  for (int axis : mesh.getList(lost))
+    found.push_back(origins.find(op, axis));
+  return getEnd(getUserOp(op), getPart(op), op->getLoc(), getArguments(op),
+                found);
+}
+
+MoveEndAttr MoveRecorder::getConsumer(OpOperand &use, AxisSet moved) {
+  Operation *op = use.getOwner();
+  SmallVector<Attribute> found;
+  if (isa<func::ReturnOp>(op)) {
+    auto name = function.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
+                                                         "shardc.result");
+    for (BlockArgument argument : function.getArguments()) {
+      if (!name || getRoleName(function, argument.getArgNumber()) != name)
+        continue;
+      auto sharding = function.getArgAttrOfType<ShardingAttr>(
+          argument.getArgNumber(), "shardc.sharding");
+      for (int axis : mesh.getList(moved & getLayout(sharding, mesh).getAxes()))
+        found.push_back(origins.find(argument, axis));
+      return getEnd("rest", PartAttr(), argument.getLoc(), {name}, found);
+    }
+    return getEnd("rest", PartAttr(), op->getLoc(), {}, {});
+  }
+  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  for (int axis : mesh.getList(moved))
+    if (assignment &&
+        llvm::any_of(assignment.getFactors(), [&](DimShardingAttr factor) {
+          return llvm::any_of(factor.getAxes(), [&](StringAttr it) {
+            return it == mesh.getName(axis);
+          });
+        }))
+      found.push_back(origins.find(op, axis));
+  return getEnd(getUserOp(op), getPart(op), op->getLoc(), getArguments(op),
+                found);
+}

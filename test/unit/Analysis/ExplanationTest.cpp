@@ -1,0 +1,83 @@
+//===- ExplanationTest.cpp - Explanations as JSON and their differences ---===//
+
+#include "shardc/Analysis/ExplanationDiff.h"
+
+#include "gtest/gtest.h"
+
+using namespace shardc;
+
+namespace {
+
+MovedTensor makeTensor(std::string name, int64_t bytes) {
+  MovedTensor tensor;
+  tensor.name = std::move(name);
+  tensor.dtype = "f32";
+  tensor.wireBytes = bytes;
+  tensor.producer = {"parameter", "", "m.mlir:3:7", {tensor.name}, {}};
+  tensor.consumer = {"linear", "forward", "m.mlir:9:11", {}, {}};
+  return tensor;
+}
+
+Explanation makeExplanation(std::vector<MovedTensor> tensors) {
+  ExplainedCollective collective;
+  collective.kind = "all_gather";
+  collective.axes = {"data"};
+  ExplainedProgram program;
+  program.name = "train_step";
+  for (const MovedTensor &tensor : tensors)
+    collective.wireBytes += tensor.wireBytes;
+  program.cost.wireBytes = collective.wireBytes;
+  collective.tensors = std::move(tensors);
+  program.collectives = {collective};
+  Explanation explanation;
+  explanation.mesh = "data=4";
+  explanation.programs = {program};
+  return explanation;
+}
+
+} // namespace
+
+TEST(ExplanationTest, JsonKeepsEverything) {
+  MovedTensor tensor = makeTensor("w0", 12);
+  tensor.producer.origins = {
+      {"data", "w0", "m.mlir:3:7", {{"relu", "m.mlir:8:1"}}}};
+  tensor.remedy =
+      Remedy{{{"m.mlir:3:7", "w0", "shardc.sharding = x"}}, {1, 2, 3}};
+  llvm::json::Value value = toJSON(makeExplanation({tensor}));
+  Explanation read;
+  llvm::json::Path::Root root;
+  ASSERT_TRUE(fromJSON(value, read, root));
+  EXPECT_EQ(toJSON(read), value);
+  EXPECT_EQ(read.programs[0].collectives[0].tensors[0].remedy->cost.stateBytes,
+            3);
+}
+
+TEST(ExplanationTest, RejectsARemedyWithoutChanges) {
+  MovedTensor tensor = makeTensor("w0", 12);
+  tensor.remedy = Remedy();
+  Explanation read;
+  llvm::json::Path::Root root("explanation");
+  EXPECT_FALSE(fromJSON(toJSON(makeExplanation({tensor})), read, root));
+  EXPECT_NE(llvm::toString(root.getError()).find("at least one change"),
+            std::string::npos);
+}
+
+TEST(ExplanationDiffTest, MatchesByNameWithoutPlaceAndByOrder) {
+  Explanation here = makeExplanation(
+      {makeTensor("result of relu at a.mlir:4", 8),
+       makeTensor("result of relu at a.mlir:6", 8), makeTensor("w0", 12)});
+  Explanation other = makeExplanation(
+      {makeTensor("result of relu at b.mlir:14", 8),
+       makeTensor("result of relu at b.mlir:16", 16), makeTensor("w1", 12)});
+  std::vector<DiffEntry> entries = compare(here, other).programs[0].entries;
+  ASSERT_EQ(entries.size(), 3u);
+  // The second activation sends more there.
+  EXPECT_EQ(entries[0].tensor, "result of relu at a.mlir:6");
+  EXPECT_EQ(entries[0].here->wireBytes, 8);
+  EXPECT_EQ(entries[0].other->wireBytes, 16);
+  // One weight moves here alone, another one there alone.
+  EXPECT_EQ(entries[1].tensor, "w0");
+  EXPECT_FALSE(entries[1].other);
+  EXPECT_EQ(entries[2].tensor, "w1");
+  EXPECT_FALSE(entries[2].here);
+}
