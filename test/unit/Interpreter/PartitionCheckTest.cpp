@@ -39,7 +39,8 @@ protected:
     std::string said;
     ScopedDiagnosticHandler handler(&context, [&](Diagnostic &diagnostic) {
       if (said.empty())
-        if (auto loc = dyn_cast<FileLineColLoc>(diagnostic.getLocation()))
+        if (auto loc =
+                diagnostic.getLocation()->findInstanceOf<FileLineColLoc>())
           said = std::to_string(loc.getLine()) + ": " + diagnostic.str();
     });
     FailureOr<PartitionSummary> checked = checkPartition(*global, *module);

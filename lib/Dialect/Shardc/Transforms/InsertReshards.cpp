@@ -51,6 +51,9 @@ public:
     }
     for (Value value : values)
       deliver(value);
+    // Only now: where moves came from is remembered by op.
+    for (Operation *op : unused)
+      op->erase();
     function.walk([](ShardingConstraintOp constraint) {
       constraint.replaceAllUsesWith(constraint.getOperand());
       constraint.erase();
@@ -174,7 +177,7 @@ private:
         use->set(copy->getResult(0));
     }
     if (op->use_empty())
-      op->erase();
+      unused.push_back(op);
     return success();
   }
 
@@ -250,6 +253,7 @@ private:
   llvm::DenseMap<Value, Layout> produced;
   llvm::DenseMap<Value, SmallVector<Want, 1>> wants;
   llvm::DenseMap<Operation *, int> order;
+  SmallVector<Operation *> unused;
 };
 
 struct InsertReshardsPass

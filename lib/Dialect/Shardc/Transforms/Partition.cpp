@@ -130,6 +130,10 @@ private:
                << " but wanted as " << toString(wanted, mesh)
                << "; shardc-insert-reshards must run first";
     }
+    // What is numbered will be compared with the global program.
+    if (op->hasAttr("shardc.id"))
+      op->setAttr("shardc.layout",
+                  getSharding(layouts->results[0], mesh, meshName));
     op->removeAttr("shardc.assignment");
     op->removeAttr("shardc.origin");
     auto loop = dyn_cast<AccumulateOp>(op);
