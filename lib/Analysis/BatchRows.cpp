@@ -18,8 +18,11 @@ FailureOr<BatchRows> BatchRows::find(func::FuncOp step, int64_t count) {
   for (BlockArgument argument : step.getArguments())
     if (isa_and_nonnull<InputAttr, LabelAttr>(
             getRole(step, argument.getArgNumber())) &&
-        typeOf(argument).getRank() > 0)
+        typeOf(argument).getRank() > 0) {
       rows.dims[argument] = 0;
+      rows.batchSize =
+          std::max(rows.batchSize, typeOf(argument).getDimSize(0));
+    }
   do {
     rows.changed = false;
     for (Operation &op : block)
@@ -118,6 +121,12 @@ LogicalResult BatchRows::classify(func::FuncOp step, int64_t count) {
       int64_t dim = getDim(result);
       if (dim < 0)
         sums.insert(result);
+      else if (typeOf(result).getDimSize(dim) % batchSize != 0)
+        return op.emitOpError("cuts the ")
+               << batchSize << " rows of the batch into "
+               << typeOf(result).getDimSize(dim)
+               << " groups, so what becomes of a row depends on its place in "
+                  "the batch and there are no microbatches";
       else if (typeOf(result).getDimSize(dim) % count != 0)
         return op.emitOpError("has ")
                << typeOf(result).getDimSize(dim) << " rows of the batch, which "

@@ -23,7 +23,8 @@ class BatchRows {
 public:
   /// Analyses `step`, over the tensor core. Fails with an error at the op if
   /// the step cannot be cut into `count` microbatches: rows that depend on each
-  /// other, that do not divide, or that need a sum over all rows.
+  /// other or on their place, that do not divide, or that need a sum over all
+  /// rows.
   static mlir::FailureOr<BatchRows> find(mlir::func::FuncOp step,
                                          int64_t count);
 
@@ -50,6 +51,7 @@ private:
   llvm::SmallVector<mlir::Operation *> ops;
   llvm::DenseSet<mlir::Value> sums;
   llvm::DenseSet<mlir::Operation *> later;
+  int64_t batchSize = 1;
   bool changed = false;
 };
 

@@ -39,3 +39,20 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
     return %1 : tensor<f32>
   }
 }
+
+// -----
+// A row's place among the others decides what is added to it.
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 2>} {
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      %w: tensor<4x2xf32> {shardc.role = #shardc.parameter<"w", he_normal>},
+      %b: tensor<4xf32> {shardc.role = #shardc.parameter<"b", he_normal>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
+    // expected-error @+1 {{cuts the 8 rows of the batch into 2 groups}}
+    %1 = shardc.reshape %0 : tensor<8x2xf32> -> tensor<2x4x2xf32>
+    %2 = shardc.broadcast %b dims = [1] : tensor<4xf32> -> tensor<2x4x2xf32>
+    %3 = shardc.mul %1, %2 : tensor<2x4x2xf32>
+    %4 = shardc.reduce sum %3 dims = [0, 1, 2] : tensor<2x4x2xf32> -> tensor<f32>
+    return %4 : tensor<f32>
+  }
+}
