@@ -52,7 +52,7 @@ bool Distance::isCloserThan(const Distance &other) const {
   return cost <= other.cost * (1 + tolerance) && numSteps < other.numSteps;
 }
 
-ArrayRef<double> DistanceTable::getCosts(int id) {
+ArrayRef<double> DistanceTable::getPrices(int id) {
   while (static_cast<int>(costs.size()) <= id)
     costs.emplace_back();
   if (!costs[id]) {
@@ -122,9 +122,9 @@ void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
     };
     if (backward) {
       for (auto [source, edge] : reverse[id])
-        visit(source, getCosts(source)[edge], edge);
+        visit(source, getPrices(source)[edge], edge);
     } else {
-      ArrayRef<double> prices = getCosts(id);
+      ArrayRef<double> prices = getPrices(id);
       for (auto [index, edge] : llvm::enumerate(graph.getEdges(id)))
         visit(edge.to, prices[index], index);
     }

@@ -5,6 +5,8 @@
 using namespace mlir;
 using namespace shardc;
 
+/// The most layouts for which trees are exact, as in DeliveryTrees.h.
+static constexpr size_t maxTreeLayouts = 8;
 /// Savings smaller than this part of a cost are none.
 static constexpr double tolerance = 1e-9;
 
@@ -37,10 +39,36 @@ ArrayRef<ValueMoves::Move> ValueMoves::deliver(int made, int wanted,
   return it->second;
 }
 
+const LayoutCosts &ValueMoves::getTree(int set) {
+  ArrayRef<int> layouts = pool.get(set);
+  if (layouts.size() == 1)
+    return graph.getDistances(layouts[0], /*backward=*/true);
+  auto [it, isNew] = trees.try_emplace(set);
+  LayoutCosts &costs = it->second;
+  if (!isNew)
+    return costs;
+  costs.assign(graph.size(), unreachable);
+  unsigned all = (1u << layouts.size()) - 1;
+  for (unsigned one = (all - 1) & all; one; one = (one - 1) & all) {
+    if (one < (all & ~one))
+      continue;
+    std::vector<int> parts[2];
+    for (auto [index, layout] : llvm::enumerate(layouts))
+      parts[one >> index & 1].push_back(layout);
+    const LayoutCosts &lhs = getTree(pool.getId(std::move(parts[0])));
+    const LayoutCosts &rhs = getTree(pool.getId(std::move(parts[1])));
+    for (size_t id = 0; id < costs.size(); ++id)
+      costs[id] = std::min(costs[id], lhs[id] + rhs[id]);
+  }
+  graph.relax(costs, /*backward=*/true);
+  return costs;
+}
+
 double ValueMoves::getCostOf(int set, int layout) {
+  const LayoutCosts &costs = graph.getDistances(layout, /*backward=*/true);
   double best = unreachable;
   for (int source : pool.get(set))
-    best = std::min(best, table.get(source, layout));
+    best = std::min(best, costs[source]);
   return best;
 }
 
@@ -59,8 +87,8 @@ ValueMoves::Moves ValueMoves::findDeliveries(int made, int wanted,
   std::vector<int> layouts = pool.get(wanted).vec();
   ArrayRef<int> sources = pool.get(made);
   if (remaining == 0 && sources.size() == 1 &&
-      layouts.size() <= maxDeliveredLayouts) {
-    double cost = trees.getCosts(layouts)[sources[0]].cost;
+      layouts.size() <= maxTreeLayouts) {
+    double cost = getTree(wanted)[sources[0]];
     if (cost == unreachable)
       return {};
     return {{SetPool::empty, cost}};
@@ -104,12 +132,12 @@ ValueMoves::Moves ValueMoves::findOne(int set, int layout, int remaining) {
   Moves found = {{delivered, direct}};
   if (direct == 0)
     return found;
-  const std::vector<Distance> &rest = table.getTo(layout);
-  const std::vector<Distance> &back = table.getFrom(layout);
+  const LayoutCosts &rest = graph.getDistances(layout, /*backward=*/true);
+  const LayoutCosts &back = graph.getDistances(layout, /*backward=*/false);
   for (size_t between = 0; between < rest.size(); ++between) {
     double first = getCostOf(set, between);
-    double way = first + rest[between].cost;
-    double later = std::min(first, back[between].cost);
+    double way = first + rest[between];
+    double later = std::min(first, back[between]);
     if (way == unreachable || way - direct >= later * (1 - tolerance))
       continue;
     if (remaining == 1) {

@@ -10,7 +10,7 @@
 #ifndef SHARDC_ANALYSIS_SEARCHMOVES_H
 #define SHARDC_ANALYSIS_SEARCHMOVES_H
 
-#include "shardc/Analysis/SearchProblem.h"
+#include "PriceGraph.h"
 
 #include "llvm/ADT/DenseMap.h"
 
@@ -42,9 +42,8 @@ public:
     double cost;
   };
 
-  /// Borrows all three.
-  ValueMoves(DistanceTable &table, DeliveryTrees &trees, SetPool &pool)
-      : table(table), trees(trees), pool(pool) {}
+  /// Borrows both.
+  ValueMoves(PriceGraph &graph, SetPool &pool) : graph(graph), pool(pool) {}
 
   /// A tensor that exists in set `made` is delivered in all layouts of set
   /// `wanted`. With `remaining` uses to come also by way of layouts that it
@@ -60,15 +59,18 @@ private:
   using Moves = std::vector<Move>;
   using Key = std::tuple<int, int, int>;
 
+  /// What the cheapest trees to all of `set` cost from each layout (see
+  /// DeliveryTrees.h).
+  const LayoutCosts &getTree(int set);
   /// What `layout` costs when `set` exists.
   double getCostOf(int set, int layout);
   Moves findDeliveries(int made, int wanted, int remaining);
   const Moves &deliverOne(int set, int layout, int remaining);
   Moves findOne(int set, int layout, int remaining);
 
-  DistanceTable &table;
-  DeliveryTrees &trees;
+  PriceGraph &graph;
   SetPool &pool;
+  std::map<int, LayoutCosts> trees;
   std::map<Key, Moves> deliveries, singles;
   llvm::DenseMap<std::pair<int, int>, double> costs;
 };

@@ -73,15 +73,12 @@ int SearchProblem::getValue(int graphValue) {
     const GraphValue &info = graph.values[graphValue];
     // What is moved in every run of a loop costs that much more.
     int64_t elementBytes = info.elementBytes * info.repeats;
-    Tensor &tensor =
-        tensors
-            .try_emplace({ArrayRef(info.shape).vec(), elementBytes},
-                         getGraph(info.shape.size()), prices, info.shape,
-                         elementBytes)
-            .first->second;
     SearchValue value;
-    value.table = &tensor.table;
-    value.trees = &tensor.trees;
+    value.table = &tables
+                       .try_emplace({ArrayRef(info.shape).vec(), elementBytes},
+                                    getGraph(info.shape.size()), prices,
+                                    info.shape, elementBytes)
+                       .first->second;
     values.push_back(value);
   }
   return it->second;

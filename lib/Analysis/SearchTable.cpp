@@ -2,11 +2,16 @@
 
 #include "SearchTable.h"
 
+#include <numeric>
+
 using namespace mlir;
 using namespace shardc;
 
 /// Costs closer than this part of them are equal.
 static constexpr double tolerance = 1e-12;
+
+/// So many times the rows that are kept are compared with each other.
+static constexpr size_t widerRows = 8;
 
 /// Whether whatever completes `row` completes `other` at most as dearly.
 static bool isDominated(const SearchTable &table, const SearchRow &row,
@@ -23,7 +28,36 @@ static bool isDominated(const SearchTable &table, const SearchRow &row,
   return cost <= limit;
 }
 
-double shardc::normalize(SearchTable &table, size_t maxRows, size_t &work) {
+double Completion::getRest(const OpenTensor &tensor, int set) {
+  auto [it, isNew] = known.try_emplace({tensor.valueClass, tensor.inside, set});
+  if (isNew)
+    it->second = bound.getRest(tensor.valueClass, tensor.inside, pool.get(set));
+  return it->second;
+}
+
+double Completion::getRest(const SearchTable &table, const SearchRow &row) {
+  double sum = 0;
+  for (auto [tensor, set] : llvm::zip_equal(table.open, row.sets))
+    sum += getRest(tensor, set);
+  return sum;
+}
+
+/// Keeps the `maxRows` rows that cost least when completed, in their order.
+static void cutOff(SearchTable &table, size_t maxRows, Completion &completion) {
+  std::vector<std::pair<double, int>> order;
+  for (auto [index, row] : llvm::enumerate(table.rows))
+    order.emplace_back(row.cost + completion.getRest(table, row), index);
+  std::nth_element(order.begin(), order.begin() + maxRows, order.end());
+  order.resize(maxRows);
+  llvm::sort(order, llvm::less_second());
+  std::vector<SearchRow> kept;
+  for (auto [cost, index] : order)
+    kept.push_back(std::move(table.rows[index]));
+  table.rows = std::move(kept);
+}
+
+double shardc::normalize(SearchTable &table, size_t maxRows,
+                         Completion &completion, size_t maxWork, size_t &work) {
   std::vector<SearchRow> &rows = table.rows;
   if (rows.empty())
     return 0;
@@ -47,13 +81,21 @@ double shardc::normalize(SearchTable &table, size_t maxRows, size_t &work) {
     return std::tie(rows[lhs].cost, lhs) < std::tie(rows[rhs].cost, rhs);
   });
 
-  double least = rows[order[0]].cost;
+  if (order.size() / widerRows > maxRows) {
+    std::vector<SearchRow> some;
+    for (int index : order)
+      some.push_back(std::move(rows[index]));
+    rows = std::move(some);
+    cutOff(table, maxRows * widerRows, completion);
+    order.resize(rows.size());
+    std::iota(order.begin(), order.end(), 0);
+  }
+
   std::vector<SearchRow> kept;
   // Rows that dominated others of late are tried first.
   std::vector<int> recent;
   for (int index : order) {
     SearchRow &row = rows[index];
-    row.cost -= least;
     auto it = llvm::find_if(recent, [&](int other) {
       ++work;
       return isDominated(table, row, kept[other]);
@@ -62,14 +104,17 @@ double shardc::normalize(SearchTable &table, size_t maxRows, size_t &work) {
       std::rotate(recent.begin(), it, it + 1);
       continue;
     }
-    if (kept.size() == maxRows) {
-      table.cutOff = std::min(table.cutOff, row.cost);
+    if (work > maxWork)
       break;
-    }
     recent.push_back(kept.size());
     kept.push_back(std::move(row));
   }
   rows = std::move(kept);
+  if (rows.size() > maxRows)
+    cutOff(table, maxRows, completion);
+  double least = rows.front().cost;
+  for (SearchRow &row : rows)
+    row.cost -= least;
   return least;
 }
 
@@ -78,9 +123,10 @@ namespace {
 class Joiner {
 public:
   Joiner(const SearchTable &first, const SearchTable &second,
-         const JoinPlan &plan, double limit, size_t maxRows, SetPool &pool)
+         const JoinPlan &plan, double limit, Completion &completion,
+         SetPool &pool, size_t maxWork, size_t &work)
       : first(first), second(second), plan(plan), limit(limit),
-        maxRows(maxRows), pool(pool) {
+        completion(completion), pool(pool), maxWork(maxWork), work(work) {
     std::vector<bool> isShared(second.open.size(), false);
     std::vector<int> partner(first.open.size(), -1);
     for (auto [number, pair] : llvm::enumerate(plan.shared)) {
@@ -100,6 +146,7 @@ public:
       OpenTensor both = tensor;
       both.isMade |= other.isMade;
       both.remaining = tensor.remaining + other.remaining - tensor.numOps;
+      both.inside |= other.inside;
       remaining.push_back(both.remaining);
       order.push_back(number);
       if (both.remaining > 0) {
@@ -115,33 +162,49 @@ public:
   }
 
   SearchTable run() {
+    std::vector<double> firstRests = getRests(first, fromFirst);
+    std::vector<double> secondRests = getRests(second, fromSecond);
     SearchRow row;
     row.sets.resize(table.open.size());
-    for (auto [index, lhs] :
-         llvm::enumerate(ArrayRef(first.rows).take_front(maxRows))) {
+    for (auto [index, lhs] : llvm::enumerate(first.rows)) {
       row.first = index;
       for (auto [source, target] : fromFirst)
         row.sets[target] = lhs.sets[source];
-      for (auto [number, rhs] :
-           llvm::enumerate(ArrayRef(second.rows).take_front(maxRows))) {
-        // Rows are in the order of their costs.
-        if (lhs.cost + rhs.cost > limit)
-          break;
+      for (auto [number, rhs] : llvm::enumerate(second.rows)) {
         row.second = number;
         for (auto [source, target] : fromSecond)
           row.sets[target] = rhs.sets[source];
-        expand(lhs, rhs, 0, lhs.cost + rhs.cost, row);
+        expand(lhs, rhs, 0, lhs.cost + rhs.cost,
+               firstRests[index] + secondRests[number], row);
       }
     }
     return std::move(table);
   }
 
 private:
+  using Positions = std::vector<std::pair<int, int>>;
+
+  /// Per row what the tensors at `positions` cost at least to complete.
+  std::vector<double> getRests(const SearchTable &side,
+                               const Positions &positions) {
+    std::vector<double> rests;
+    for (const SearchRow &row : side.rows) {
+      double &sum = rests.emplace_back(0);
+      for (auto [source, target] : positions)
+        sum += completion.getRest(side.open[source], row.sets[source]);
+    }
+    return rests;
+  }
+
+  /// Adds rows for every way to deliver the shared tensors from number `index`
+  /// on. `rest`: what completing the tensors before costs at least.
   void expand(const SearchRow &lhs, const SearchRow &rhs, size_t index,
-              double cost, SearchRow &row) {
-    if (cost > limit)
+              double cost, double rest, SearchRow &row) {
+    if (++work > maxWork)
       return;
     if (index == order.size()) {
+      if (cost + rest > limit)
+        return;
       // Where nothing stays open only the cheapest row matters.
       if (table.open.empty())
         limit = cost;
@@ -154,9 +217,12 @@ private:
     const OpenTensor &tensor = first.open[left];
     int one = lhs.sets[left], other = rhs.sets[right];
     auto use = [&](int set, double price) {
-      if (sharedAt[number] >= 0)
-        row.sets[sharedAt[number]] = set;
-      expand(lhs, rhs, index + 1, cost + price, row);
+      double more = 0;
+      if (int target = sharedAt[number]; target >= 0) {
+        row.sets[target] = set;
+        more = completion.getRest(table.open[target], set);
+      }
+      expand(lhs, rhs, index + 1, cost + price, rest + more, row);
     };
     if (!tensor.isMade && !second.open[right].isMade)
       return use(pool.unite(one, other), 0);
@@ -170,11 +236,13 @@ private:
   const SearchTable &first, &second;
   const JoinPlan &plan;
   double limit;
-  size_t maxRows;
+  Completion &completion;
   SetPool &pool;
+  size_t maxWork;
+  size_t &work;
   SearchTable table;
   /// (position before, after) of tensors that one side alone has.
-  std::vector<std::pair<int, int>> fromFirst, fromSecond;
+  Positions fromFirst, fromSecond;
   /// Per shared tensor its position after, -1 where it is closed.
   std::vector<int> sharedAt;
   /// Shared tensors in the order of the first table, and their remaining uses.
@@ -184,7 +252,9 @@ private:
 } // namespace
 
 SearchTable shardc::join(const SearchTable &first, const SearchTable &second,
-                         const JoinPlan &plan, double limit, size_t maxRows,
-                         SetPool &pool) {
-  return Joiner(first, second, plan, limit, maxRows, pool).run();
+                         const JoinPlan &plan, double limit,
+                         Completion &completion, SetPool &pool, size_t maxWork,
+                         size_t &work) {
+  return Joiner(first, second, plan, limit, completion, pool, maxWork, work)
+      .run();
 }

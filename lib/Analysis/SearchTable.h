@@ -10,6 +10,7 @@
 #ifndef SHARDC_ANALYSIS_SEARCHTABLE_H
 #define SHARDC_ANALYSIS_SEARCHTABLE_H
 
+#include "DualBound.h"
 #include "SearchMoves.h"
 
 namespace shardc {
@@ -23,8 +24,14 @@ struct OpenTensor {
   /// How many ops touch it, and how many of these are outside.
   int numOps;
   int remaining;
+  /// Its class, and which of its ports are in the part; see DualBound::getRest.
+  int valueClass;
+  unsigned inside;
 
-  auto tie() const { return std::make_tuple(moves, isMade, numOps, remaining); }
+  auto tie() const {
+    return std::make_tuple(moves, isMade, numOps, remaining, valueClass,
+                           inside);
+  }
   bool operator==(const OpenTensor &o) const { return tie() == o.tie(); }
   bool operator<(const OpenTensor &o) const { return tie() < o.tie(); }
 };
@@ -42,15 +49,34 @@ struct SearchTable {
   std::vector<OpenTensor> open;
   /// Cheapest first; the first one costs 0.
   std::vector<SearchRow> rows;
-  /// What was cut off costs at least this much more than the first row.
-  double cutOff = unreachable;
+};
+
+/// What completing a row costs at least. Remembers what it has computed.
+class Completion {
+public:
+  /// Borrows both; messages of `bound` stay as they are.
+  Completion(DualBound &bound, const SetPool &pool)
+      : bound(bound), pool(pool) {}
+
+  /// What the rest of an open tensor, of which the part knows set `set`, costs
+  /// at least.
+  double getRest(const OpenTensor &tensor, int set);
+  /// The sum over the tensors of a row.
+  double getRest(const SearchTable &table, const SearchRow &row);
+
+private:
+  DualBound &bound;
+  const SetPool &pool;
+  std::map<std::tuple<int, unsigned, int>, double> known;
 };
 
 /// Drops rows that another one makes superfluous (see ShardingSearch.h), and
-/// all after the first `maxRows`. Orders the rest by cost and subtracts the
-/// least cost from all, which it returns; 0 if there are no rows.
-/// Adds to `work` how many pairs of rows it compared.
-double normalize(SearchTable &table, size_t maxRows, size_t &work);
+/// all but `maxRows` that cost least when completed. Orders the rest by cost
+/// and subtracts the least cost from all, which it returns; 0 if there are no
+/// rows. Adds to `work` how many pairs of rows it compared; beyond `maxWork`
+/// the table is of no use.
+double normalize(SearchTable &table, size_t maxRows, Completion &completion,
+                 size_t maxWork, size_t &work);
 
 /// How the open tensors of two tables go together.
 struct JoinPlan {
@@ -62,10 +88,11 @@ struct JoinPlan {
 
 /// The table of two parts together, not normalized: tensors of the first one
 /// that stay open, then those of the second. Rows that cost more than `limit`
-/// are left out; of each table only the first `maxRows` rows are taken.
+/// when completed are left out. Adds to `work` how many combinations it looked
+/// at; beyond `maxWork` the table is of no use.
 SearchTable join(const SearchTable &first, const SearchTable &second,
-                 const JoinPlan &plan, double limit, size_t maxRows,
-                 SetPool &pool);
+                 const JoinPlan &plan, double limit, Completion &completion,
+                 SetPool &pool, size_t maxWork, size_t &work);
 
 } // namespace shardc
 

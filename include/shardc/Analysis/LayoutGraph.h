@@ -97,10 +97,10 @@ public:
   void relax(std::vector<Distance> &distances, bool backward, int last = -1);
 
   LayoutGraph &getGraph() { return graph; }
+  /// What the edges out of `id` cost; unreachable where sizes forbid them.
+  llvm::ArrayRef<double> getPrices(int id);
 
 private:
-  /// What the edges out of `id` cost; unreachable where sizes forbid them.
-  llvm::ArrayRef<double> getCosts(int id);
   void buildReverse();
 
   LayoutGraph &graph;

@@ -12,7 +12,7 @@
 #ifndef SHARDC_ANALYSIS_SEARCHPROBLEM_H
 #define SHARDC_ANALYSIS_SEARCHPROBLEM_H
 
-#include "shardc/Analysis/DeliveryTrees.h"
+#include "shardc/Analysis/LayoutGraph.h"
 #include "shardc/Analysis/ShardingGraph.h"
 
 #include <memory>
@@ -22,7 +22,6 @@ namespace shardc {
 /// A tensor that is moved.
 struct SearchValue {
   DistanceTable *table = nullptr;
-  DeliveryTrees *trees = nullptr;
   /// The op that makes it, and how many ops make or use it.
   int producer = -1;
   int numOps = 0;
@@ -88,14 +87,7 @@ private:
   std::map<int, int> valueOf;
   /// Graph values that are made from nothing, and those that are maxima.
   std::vector<bool> isFree, isMaximum;
-  struct Tensor {
-    DistanceTable table;
-    DeliveryTrees trees;
-    Tensor(LayoutGraph &graph, const CollectivePrices &prices,
-           llvm::ArrayRef<int64_t> shape, int64_t elementBytes)
-        : table(graph, prices, shape, elementBytes), trees(table) {}
-  };
-  std::map<std::pair<std::vector<int64_t>, int64_t>, Tensor> tensors;
+  std::map<std::pair<std::vector<int64_t>, int64_t>, DistanceTable> tables;
 };
 
 } // namespace shardc

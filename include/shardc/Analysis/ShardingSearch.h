@@ -4,19 +4,23 @@
 // a step costs: the sum over its tensors of the cheapest trees that deliver
 // them, plus what the ops cost by themselves.
 //
-// The method is variable elimination (Dechter: Bucket elimination, 1999) with
-// sparse tables. Every op starts as a part of its own; parts that share tensors
-// are joined, in the order that leaves few tensors open. What is known of an
-// open tensor is the layouts in which it exists, if its producer is in the
-// part, or those in which the part wants it. A part's table has one row per
-// combination of these. A row is dropped when another one, plus the price of
-// turning what that one has into what this one has, costs no more: whatever
-// completes the one then completes the other at most as dearly. A row is also
-// dropped when it costs more than a solution that is known, with the least of
-// all other parts. Nothing else is dropped, so the minimum is exact.
+// Two methods together. A lower bound (lib/Analysis/DualBound.h) says what
+// every plan costs at least, and every plan that runs an op in a given way.
+// With a guess of what the cheapest plan costs, ways that would exceed it are
+// dropped; then variable elimination (Dechter: Bucket elimination, 1999) finds
+// the cheapest plan of those that are left. If it costs no more than the guess
+// it is the cheapest of all; if there is none the guess was too low and is
+// raised.
 //
-// Layers that repeat have the same tables, up to a constant; joining these
-// again is looked up, not computed.
+// Elimination works on sparse tables. Every op starts as a part of its own;
+// parts that share tensors are joined, in the order that leaves few tensors
+// open. What is known of an open tensor is the layouts in which it exists, if
+// its producer is in the part, or those in which the part wants it. A part's
+// table has one row per combination of these. A row is dropped when the bound
+// says that it leads above the guess, or when another one, plus the price of
+// turning what that one has into what this one has, costs no more: whatever
+// completes the one then completes the other at most as dearly. Nothing else is
+// dropped, so the minimum is exact.
 //
 //===----------------------------------------------------------------------===//
 
@@ -40,13 +44,13 @@ struct SearchSolution {
   size_t numRows = 0;
 };
 
-/// Pairs of rows that a search may look at before it becomes narrow; a few
-/// seconds.
+/// Pairs of rows that a search may look at before it becomes narrow; about a
+/// second.
 constexpr size_t defaultSearchWork = 20'000'000;
 
 /// The cheapest options of all ops of `problem`. After `maxWork` pairs of rows
-/// have been joined or compared, tables keep only their cheapest rows; what is
-/// cut off can only be what `lowerBound` says.
+/// have been joined or compared, tables keep only their most promising rows;
+/// what was missed can only be what `lowerBound` says.
 SearchSolution findCheapest(SearchProblem &problem,
                             size_t maxWork = defaultSearchWork);
 

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/ShardingSearch.h"
+#include "shardc/Analysis/DeliveryTrees.h"
 
 #include <gtest/gtest.h>
 
@@ -170,16 +171,17 @@ double tryEverything(SearchProblem &problem) {
   double best = unreachable;
   std::vector<int> made(problem.values.size());
   std::vector<std::vector<int>> wanted(problem.values.size());
+  std::map<DistanceTable *, DeliveryTrees> trees;
   auto price = [&]() {
     double cost = 0;
     for (size_t value = 0; value < problem.values.size(); ++value) {
       std::set<int> distinct(wanted[value].begin(), wanted[value].end());
       if (distinct.empty())
         continue;
-      cost += problem.values[value]
-                  .trees
-                  ->getCosts(std::vector<int>(distinct.begin(),
-                                              distinct.end()))[made[value]]
+      DistanceTable *table = problem.values[value].table;
+      std::vector<int> wanted(distinct.begin(), distinct.end());
+      cost += trees.try_emplace(table, *table)
+                  .first->second.getCosts(wanted)[made[value]]
                   .cost;
     }
     return cost;

@@ -1,0 +1,108 @@
+//===- SearchClasses.cpp - What of a step is alike ------------------------===//
+//
+// Colour refinement: Weisfeiler, Leman (1968).
+//
+//===----------------------------------------------------------------------===//
+
+#include "SearchClasses.h"
+
+using namespace mlir;
+using namespace shardc;
+
+SearchClasses::SearchClasses(const SearchProblem &problem) {
+  for (size_t index = 0; index < problem.ops.size(); ++index) {
+    opClassOf.push_back(index);
+    ops.push_back({static_cast<int>(index), 1});
+  }
+  classifyValues(problem);
+}
+
+SearchClasses::SearchClasses(const SearchProblem &problem, int radius) {
+  classifyOps(problem);
+  classifyValues(problem);
+  for (int step = 0; step < radius; ++step) {
+    size_t before = ops.size();
+    refine(problem);
+    classifyValues(problem);
+    if (ops.size() == before)
+      break;
+  }
+}
+
+/// Ops are alike in their options and in the shapes that they touch.
+void SearchClasses::classifyOps(const SearchProblem &problem) {
+  using Options = std::vector<std::pair<SmallVector<int, 4>, double>>;
+  std::map<
+      std::tuple<int, std::vector<DistanceTable *>, std::vector<int>, Options>,
+      int>
+      known;
+  for (auto [index, op] : llvm::enumerate(problem.ops)) {
+    std::vector<DistanceTable *> tables;
+    std::vector<int> same;
+    for (int value : op.ports) {
+      tables.push_back(problem.values[value].table);
+      same.push_back(llvm::find(op.ports, value) - op.ports.begin());
+    }
+    Options options;
+    for (const SearchOption &option : op.options)
+      options.emplace_back(option.layouts, option.cost);
+    auto [it, isNew] = known.try_emplace(
+        {op.numOperands, tables, same, std::move(options)}, ops.size());
+    if (isNew)
+      ops.push_back({static_cast<int>(index)});
+    ++ops[it->second].numMembers;
+    opClassOf.push_back(it->second);
+  }
+}
+
+void SearchClasses::classifyValues(const SearchProblem &problem) {
+  values.clear();
+  valueClassOf.assign(problem.values.size(), -1);
+  usersOf.assign(problem.values.size(), {});
+  std::vector<std::pair<int, int>> producers(problem.values.size(), {-1, -1});
+  for (auto [index, op] : llvm::enumerate(problem.ops))
+    for (auto [port, value] : llvm::enumerate(op.ports)) {
+      std::pair<int, int> place(index, port);
+      if (static_cast<int>(port) >= op.numOperands)
+        producers[value] = place;
+      else
+        usersOf[value].push_back(place);
+    }
+  std::map<ValueClass, int> known;
+  auto classify = [&](std::pair<int, int> place) {
+    return PortClass{opClassOf[place.first], place.second};
+  };
+  for (auto [index, value] : llvm::enumerate(problem.values)) {
+    auto &users = usersOf[index];
+    if (value.producer < 0 || users.empty())
+      continue;
+    llvm::stable_sort(users, [&](auto lhs, auto rhs) {
+      return classify(lhs) < classify(rhs);
+    });
+    ValueClass key{value.table, classify(producers[index]), {}};
+    for (auto user : users)
+      key.users.push_back(classify(user));
+    auto [it, isNew] = known.try_emplace(key, values.size());
+    if (isNew)
+      values.push_back(key);
+    ++values[it->second].numMembers;
+    valueClassOf[index] = it->second;
+  }
+}
+
+/// Tells ops apart whose tensors are.
+void SearchClasses::refine(const SearchProblem &problem) {
+  std::map<std::pair<int, std::vector<int>>, int> known;
+  std::vector<OpClass> finer;
+  for (auto [index, op] : llvm::enumerate(problem.ops)) {
+    std::pair<int, std::vector<int>> key(opClassOf[index], {});
+    for (int value : op.ports)
+      key.second.push_back(valueClassOf[value]);
+    auto [it, isNew] = known.try_emplace(std::move(key), finer.size());
+    if (isNew)
+      finer.push_back({static_cast<int>(index)});
+    ++finer[it->second].numMembers;
+    opClassOf[index] = it->second;
+  }
+  ops = std::move(finer);
+}

@@ -1,0 +1,70 @@
+//===- SearchClasses.h - What of a step is alike ---------------*- C++ -*-===//
+//
+// Ops and tensors of a search problem that look alike, up to some distance:
+// layers that repeat, parameters of equal shape. What is known of a class is
+// computed once for all its members. Any division into classes is sound; the
+// finer it is, the better bounds are.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_SEARCHCLASSES_H
+#define SHARDC_ANALYSIS_SEARCHCLASSES_H
+
+#include "shardc/Analysis/SearchProblem.h"
+
+namespace shardc {
+
+/// A place at which ops of one class touch a tensor.
+struct PortClass {
+  int opClass;
+  int port;
+
+  bool operator==(const PortClass &o) const {
+    return opClass == o.opClass && port == o.port;
+  }
+  bool operator<(const PortClass &o) const {
+    return std::tie(opClass, port) < std::tie(o.opClass, o.port);
+  }
+};
+
+struct ValueClass {
+  DistanceTable *table = nullptr;
+  /// Where it is made; then where it is used, ascending.
+  PortClass producer;
+  std::vector<PortClass> users;
+  int numMembers = 0;
+
+  auto tie() const { return std::tie(table, producer, users); }
+  bool operator<(const ValueClass &o) const { return tie() < o.tie(); }
+};
+
+struct OpClass {
+  /// The first op of the class in program order.
+  int representative;
+  int numMembers = 0;
+};
+
+class SearchClasses {
+public:
+  /// Every op is a class of its own.
+  explicit SearchClasses(const SearchProblem &problem);
+  /// Ops are alike if what is around them is, at most `radius` tensors away.
+  SearchClasses(const SearchProblem &problem, int radius);
+
+  std::vector<OpClass> ops;
+  std::vector<ValueClass> values;
+  /// By op and by value of the problem; -1: a value that a single op touches.
+  std::vector<int> opClassOf, valueClassOf;
+  /// By value: the ports of all its users in the order of its class, as (op,
+  /// port).
+  std::vector<std::vector<std::pair<int, int>>> usersOf;
+
+private:
+  void classifyOps(const SearchProblem &problem);
+  void classifyValues(const SearchProblem &problem);
+  void refine(const SearchProblem &problem);
+};
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_SEARCHCLASSES_H
