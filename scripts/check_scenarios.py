@@ -11,11 +11,11 @@ compares. In both modes of --partition each must hold:
 
   check_scenarios.py [--full] [--jobs=J] [FILE...]
 
-ii, iii and the reports are of the program as it is written. Programs with
-dimensions of 256 and more run with these divided by 32, which divides all bytes and
-FLOPs alike and must leave the same list of collectives; those that one step of is
-quick also run as they are, and with --full all do. Programs are found on PATH.
-Python's standard library alone.
+Reports, ii and iii are of the program as it is written. One with a batch of 256 rows
+or more runs with all sizes from 256 on divided by 32. That keeps what divides what
+and the proportions between tensors; the list of collectives must be the same. Where
+a step is quick its bytes are also counted as it is written, with --full always.
+Programs are found on PATH. Python's standard library alone.
 """
 
 import argparse
@@ -31,9 +31,10 @@ import sys
 import tempfile
 
 from check_random import write_npz
+from read_functions import dimensions, parse_functions
 
 SCENARIOS = os.path.join(os.path.dirname(__file__), "..", "test", "Pipelines", "scenarios", "*.mlir")
-# Sizes from LARGE on are divided by SHRINK.
+# Sizes from LARGE on are divided by SHRINK, in programs with such a batch.
 LARGE, SHRINK = 256, 32
 # A step of so many FLOPs takes about a second on two cores.
 QUICK_FLOPS = 50e9
@@ -58,67 +59,8 @@ def execute(condition, *command):
     return done
 
 
-def dimensions(text):
-    """The sizes in "32x16xf32"."""
-    return [int(size) for size in text.split("x")[:-1]]
-
-
 def ceil_div(size, parts):
     return -(-size // parts)
-
-
-# --- Reading IR ---------------------------------------------------------------
-
-
-def parse_shardings(attributes, aliases=()):
-    """Key -> one tuple of axes per dimension, for each sharding among `attributes`."""
-    for name, value in aliases:
-        attributes = re.sub(re.escape(name) + r"(?![\w.])", lambda _: value, attributes)
-    found = {}
-    for key, dims, rest in re.findall(r"shardc\.(\w*sharding) = #shardc\.sharding<@mesh, \[(.*?)\]([^>]*)>", attributes):
-        if "?" in dims or rest:
-            raise ValueError(f"closed shardings without options expected: {dims}{rest}")
-        found[key] = [tuple(re.findall(r'"(\w+)"', dim)) for dim in re.findall(r"\{(.*?)\}", dims)]
-    return found
-
-
-class Function:
-    """What is compared of a function: the types, names and shardings of its arguments
-    and results, and its products."""
-
-    def __init__(self, name, header, body, aliases):
-        self.name = name
-        arguments, _, results = header.partition("->")
-        self.arguments = self.parse_values(arguments, aliases)
-        self.results = self.parse_values(results, aliases)
-        # (result, contracted sizes, how often it runs)
-        self.products, runs = [], 1
-        for line in body.splitlines():
-            loop = re.search(r"shardc\.accumulate (\d+) of", line)
-            runs = int(loop.group(1)) if loop else 1 if line.startswith("    }") else runs
-            dot = re.search(r"shardc\.dot_general .*contracting = \[([\d, ]*)\].*: tensor<(\S*)>, tensor<\S*> -> tensor<(\S*)>", line)
-            if dot:
-                left = dimensions(dot.group(2))
-                contracted = [left[int(dim)] for dim in dot.group(1).split(",")]
-                self.products.append((dimensions(dot.group(3)), contracted, runs))
-
-    @staticmethod
-    def parse_values(text, aliases):
-        """(name or None, sizes, shardings, attributes) of each tensor<…> {…}."""
-        values = []
-        for sizes, attributes in re.findall(r"tensor<(\S*?)>(?: \{((?:[^{}]|\{[^{}]*\})*)\})?", text):
-            name = re.search(r'shardc\.(?:role = #shardc\.\w+<|result = )"([^"]*)"', attributes)
-            values.append((name and name.group(1), dimensions(sizes), parse_shardings(attributes, aliases), attributes))
-        return values
-
-    def flops(self):
-        return sum(2 * math.prod(result + contracted) * runs for result, contracted, runs in self.products)
-
-
-def parse_functions(text):
-    aliases = re.findall(r"^(#\w+) = (#shardc\.sharding<.*>)$", text, re.M)
-    functions = re.findall(r"^ *func\.func @(\w+)\((.*?)\{\n(.*?)^ *\}$", re.sub(r"\)\s*->", ") ->", text), re.M | re.S)
-    return {name: Function(name, header, body, aliases) for name, header, body in functions}
 
 
 # --- The conditions -----------------------------------------------------------
@@ -168,8 +110,8 @@ def shrink(text):
     def smaller(match):
         return re.sub(r"\d+(?=x)", lambda size: str(int(size[0]) // (SHRINK if int(size[0]) >= LARGE else 1)), match[0])
 
-    large = any(int(size) >= 1024 for size in re.findall(r"[<x](\d+)x\d", text))
-    return re.sub(r"tensor<[^>]*>", smaller, text) if large else text
+    rows = int(re.search(r"%y: tensor<(\d+)x", text)[1])
+    return re.sub(r"tensor<[^>]*>", smaller, text) if rows >= LARGE else text
 
 
 def is_exact(text):
@@ -199,7 +141,8 @@ class Case:
         self.path, self.mode, self.full = path, mode, full
         with open(path) as file:
             self.text = file.read()
-        self.axes = {name: int(size) for name, size in re.findall(r'"(\w+)" = (\d+)', re.search(r"@mesh <\[(.*)\]>", self.text)[1])}
+        mesh = re.search(r"shardc\.mesh @mesh <\[(.*)\]>", self.text)[1]
+        self.axes = {name: int(size) for name, size in re.findall(r'"(\w+)" = (\d+)', mesh)}
         self.num_devices = math.prod(self.axes.values())
 
     def compile(self, path, folder, verify):
@@ -270,7 +213,8 @@ class Case:
         if not is_small and (self.full or report["global_matmul_flops"] < QUICK_FLOPS):
             self.run_as_written(source, folder, report)
             sizes += ", bytes as written"
-        return f"{' and '.join(agreements):23} {report['wire_bytes_per_device']:>9} B sent, {report['matmul_flops_per_device']} FLOPs of {report['global_matmul_flops']}, run {sizes}"
+        flops = f"{report['matmul_flops_per_device']} of {report['global_matmul_flops']} FLOPs"
+        return f"{' and '.join(agreements):23} {report['wire_bytes_per_device']:>9} B, {flops}, run {sizes}"
 
     def check_functions(self, folder):
         """Programs without a step: nothing is run, so iv is left out."""

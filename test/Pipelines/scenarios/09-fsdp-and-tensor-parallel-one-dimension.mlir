@@ -1,15 +1,8 @@
-// FSDP and tensor parallel on one dimension: as many bytes and FLOPs whichever
-// of the axes is the minor one.
+// FSDP and tensor parallel on one dimension, the FSDP axis minor.
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
 // RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
-// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
-// RUN:   | FileCheck %s --check-prefix=CHEAPEST
-// RUN: sed 's/"t", "f"/"f", "t"/' %s > %t.mlir
-// RUN: shardc-opt %t.mlir --compile-to=collectives \
-// RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
-// RUN: shardc-opt %t.mlir --compile-to=collectives --partition=cheapest \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
