@@ -145,12 +145,11 @@ class Case:
         self.axes = {name: int(size) for name, size in re.findall(r'"(\w+)" = (\d+)', mesh)}
         self.num_devices = math.prod(self.axes.values())
 
-    def compile(self, path, folder, verify):
+    def compile(self, path, folder, *flags):
         """The report, and the functions per phase."""
-        flags = ["--verify-partition"] if verify else []
         dump = os.path.join(folder, "dump")
         done = execute("i", "shardc-compile", path, "--json", f"--partition={self.mode}", f"--shardc-dump-dir={dump}", *flags)
-        if verify and "partition verified" not in done.stderr:
+        if flags and "partition verified" not in done.stderr:
             raise Failed("i", "the partition was not verified")
         phases = {}
         for phase in ("differentiate", "partition"):
@@ -189,7 +188,7 @@ class Case:
         source = parse_functions(self.text)["loss"]
         small = shrink(self.text)
         is_small = small == self.text
-        report, phases = self.compile(self.path, folder, verify=is_small)
+        report, phases = self.compile(self.path, folder)
         whole, part = phases["differentiate"]["train_step"], phases["partition"]["train_step"]
         check_products(whole, part, self.num_devices)
         expect("ii", "FLOPs per device reported", report["matmul_flops_per_device"], part.flops())
@@ -205,7 +204,7 @@ class Case:
             path = os.path.join(folder, "small.mlir")
             with open(path, "w") as file:
                 file.write(variant)
-            small_report, _ = self.compile(path, os.path.join(folder, str(len(agreements))), verify=True)
+            small_report, _ = self.compile(path, os.path.join(folder, str(len(agreements))), "--verify-partition")
             plans = [[(it["kind"], it["axes"], it["part"]) for it in one["collectives"]] for one in (small_report, report)]
             expect("i", "collectives of what runs", plans[0], plans[1])
             agreements.append(self.run(variant, folder, small_report, is_exact(variant)))
