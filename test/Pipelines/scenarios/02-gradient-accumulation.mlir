@@ -3,6 +3,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 // RUN: shardc-opt %s --compile-to=collectives | FileCheck %s --check-prefix=IR
 // RUN: shardc-compile %s --report=comm | FileCheck %s --check-prefix=PLAN
 
@@ -20,6 +23,10 @@
 // IR: shardc.all_reduce
 
 // PLAN: total: 9654 bytes on the wire, 57344 matmul FLOPs
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 7872
+// CHEAPEST-NEXT: matmul FLOPs per device: 57344
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>, microbatches = 4>} {

@@ -7,6 +7,11 @@
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
+// Without priorities the inputs win and the weights are gathered.
+// RUN: sed 's/p1//g' %s | shardc-opt --compile-to=collectives \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=INPUTS
+
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
 // CHECK-NEXT: all_gather t 4 16777216 12582912 forward {{.*}}: x is sharded over "t" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}
@@ -19,6 +24,14 @@
 // CHEAPEST-LABEL: @train_step
 // CHEAPEST: wire bytes per device: 37748736
 // CHEAPEST-NEXT: matmul FLOPs per device: 42949672960
+
+// INPUTS-LABEL: @train_step
+// INPUTS-NEXT: collective axes group bytes wire bytes part source: cause
+// INPUTS-NEXT: all_gather t 4 33570816 25178112 forward
+// INPUTS-NEXT: all_reduce t 4 4100 6150 backward
+// INPUTS-NEXT: reduce_scatter t 4 33570816 25178112 backward
+// INPUTS-NEXT: wire bytes per device: 50362374
+// INPUTS-NEXT: matmul FLOPs per device: 42949672960
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

@@ -2,12 +2,27 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
+// RUN: shardc-opt %s --compile-to=partition | FileCheck %s --check-prefix=IR
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
 // CHECK-NEXT: all_reduce d 4 6436 9654 backward {{.*}}: loss: sum over "d"; gradient of b2: sum over "d"; gradient of w2: contraction over "d"; gradient of b1: sum over "d"; gradient of w1: contraction over "d"
 // CHECK-NEXT: wire bytes per device: 9654
 // CHECK-NEXT: matmul FLOPs per device: 57344
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 7872
+// CHEAPEST-NEXT: matmul FLOPs per device: 53760
+
+// The mean divides by 30 * 8, and padded rows are not among what is summed.
+// IR-LABEL: func.func @train_step
+// IR: %[[MASKED:.*]] = shardc.mask %{{.*}} dims = [0] fill = 0.000000e+00 {{.*}} global_shape = [30, 8] {{.*}} : tensor<8x8xf32>
+// IR: shardc.reduce sum %[[MASKED]] dims = [0, 1]
+// IR: %[[COUNT:.*]] = shardc.constant {{.*}} dense<2.400000e+02>
+// IR: shardc.div %{{.*}}, %[[COUNT]] {{.*}} : tensor<f32>
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

@@ -2,12 +2,26 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
+// RUN: shardc-opt %s --compile-to=partition | FileCheck %s --check-prefix=IR
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
 // CHECK-NEXT: all_reduce t 4 1024 1536 forward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
 // CHECK-NEXT: wire bytes per device: 1536
 // CHECK-NEXT: matmul FLOPs per device: 57344
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 1536
+// CHEAPEST-NEXT: matmul FLOPs per device: 57344
+
+// Both sides of the contraction are masked: 0 times NaN is NaN.
+// IR-LABEL: func.func @train_step
+// IR-DAG: %[[A:.*]] = shardc.mask %{{.*}} dims = [1] fill = 0.000000e+00 {{.*}} global_shape = [32, 62] {{.*}} : tensor<32x16xf32>
+// IR-DAG: %[[W:.*]] = shardc.mask %{{.*}} dims = [0] fill = 0.000000e+00 {{.*}} global_shape = [62, 8] {{.*}} : tensor<16x8xf32>
+// IR: shardc.dot_general %[[A]], %[[W]] contracting = [1] x [0]
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

@@ -3,6 +3,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -11,6 +14,13 @@
 // CHECK-NEXT: reduce_scatter d 4 4096 3072 backward {{.*}}: gradient of w1: contraction over "d"
 // CHECK-NEXT: wire bytes per device: 9654
 // CHECK-NEXT: matmul FLOPs per device: 57344
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: all_gather d 4 2048 1536 forward {{.*}}: x is sharded over "d" at rest and gathered at its use in {{.*}}
+// CHEAPEST-NEXT: reduce_scatter d 4 1024 768 forward {{.*}}
+// CHEAPEST-NEXT: all_gather d 4 1024 768 forward {{.*}}
+// CHEAPEST-NEXT: wire bytes per device: 3072
+// CHEAPEST-NEXT: matmul FLOPs per device: 57344
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

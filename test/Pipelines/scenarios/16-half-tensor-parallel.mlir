@@ -2,6 +2,8 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives -o /dev/null 2>&1 \
+// RUN:   | FileCheck %s --check-prefix=REMARK
 // RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=CHEAPEST
@@ -12,6 +14,9 @@
 // CHECK-NEXT: all_gather t 4 2304 1728 update {{.*}}: new b1 is computed as [{"t"}] and rests as [{}]; new w2 is computed as [{"t"}, {}] and rests as [{}, {}]
 // CHECK-NEXT: wire bytes per device: 3264
 // CHECK-NEXT: matmul FLOPs per device: 57344
+
+// REMARK: {{.*}}.mlir:[[#]]:7: remark: w2 is replicated over "t" at rest but used sharded over it
+// REMARK-NEXT: %w2:
 
 // CHEAPEST-LABEL: @train_step
 // CHEAPEST: wire bytes per device: 3264

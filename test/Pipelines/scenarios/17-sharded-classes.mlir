@@ -2,6 +2,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -9,6 +12,10 @@
 // CHECK-NEXT: all_reduce t 4 132 198 forward {{.*}}: result of reduce at {{.*}}.mlir:{{[0-9]+}}: sum over "t"
 // CHECK-NEXT: wire bytes per device: 390
 // CHECK-NEXT: matmul FLOPs per device: 524288
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 390
+// CHEAPEST-NEXT: matmul FLOPs per device: 524288
 
 module @classes attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

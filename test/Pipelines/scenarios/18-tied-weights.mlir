@@ -2,12 +2,19 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
 // CHECK-NEXT: all_reduce d 4 1028 1542 backward {{.*}}: loss: sum over "d"; gradient of w: partial sums over "d"
 // CHECK-NEXT: wire bytes per device: 1542
 // CHECK-NEXT: matmul FLOPs per device: 20480
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 1542
+// CHEAPEST-NEXT: matmul FLOPs per device: 20480
 
 module @tied attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

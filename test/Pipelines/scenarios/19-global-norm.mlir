@@ -2,6 +2,10 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
+// RUN: shardc-opt %s --compile-to=partition | FileCheck %s --check-prefix=IR
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -10,6 +14,18 @@
 // CHECK-NEXT: all_reduce d 4 8 12 update {{.*}}: loss: sum over "d"; result of add at {{.*}}.mlir:{{[0-9]+}}: partial sums over "d"
 // CHECK-NEXT: wire bytes per device: 9660
 // CHECK-NEXT: matmul FLOPs per device: 57344
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 4638
+// CHEAPEST-NEXT: matmul FLOPs per device: 57344
+
+// The squares of shards of gradients are partial sums; their root is taken of
+// the sum.
+// IR-LABEL: func.func @train_step
+// IR: %[[SQUARES:.*]] = shardc.all_reduce sum %{{.*}} over @mesh["d"] {shardc.cause = "result of add {{.*}} : (tensor<f32>) -> tensor<f32>
+// IR-NEXT: shardc.sqrt %[[SQUARES]]
+// IR-NOT: shardc.sqrt
+// IR: return
 
 module @small attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>, clip_norm = 1.0>} {

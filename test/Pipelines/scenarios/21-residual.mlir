@@ -2,6 +2,9 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
@@ -12,6 +15,10 @@
 // CHECK-NEXT: all_reduce t 4 16777216 25165824 backward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
 // CHECK-NEXT: wire bytes per device: 125829120
 // CHECK-NEXT: matmul FLOPs per device: 146028888064
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 125829120
+// CHEAPEST-NEXT: matmul FLOPs per device: 146028888064
 
 module @residual attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {

@@ -1,0 +1,37 @@
+// As 06, where x is a parameter: its gradient is the one more that is reduced.
+
+// RUN: shardc-opt %s --compile-to=collectives \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
+
+// CHECK-LABEL: @train_step
+// CHECK-NEXT: collective axes group bytes wire bytes part source: cause
+// CHECK-NEXT: all_reduce t 4 1024 1536 forward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
+// CHECK-NEXT: all_reduce t 4 2048 3072 backward {{.*}}: gradient of x: contraction over "t"
+// CHECK-NEXT: wire bytes per device: 4608
+// CHECK-NEXT: matmul FLOPs per device: 73728
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 4608
+// CHEAPEST-NEXT: matmul FLOPs per device: 73728
+
+module @small attributes {
+    shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  shardc.mesh @mesh <["t" = 4]>
+  func.func @loss(
+      %x: tensor<32x16xf32> {shardc.role = #shardc.parameter<"x", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{}, {}]>},
+      %y: tensor<32x8xf32> {shardc.role = #shardc.label<"y">},
+      %w1: tensor<16x64xf32> {shardc.role = #shardc.parameter<"w1", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{}, {"t"}]>},
+      %b1: tensor<64xf32> {shardc.role = #shardc.parameter<"b1", constant(0.0)>, shardc.sharding = #shardc.sharding<@mesh, [{"t"}]>},
+      %w2: tensor<64x8xf32> {shardc.role = #shardc.parameter<"w2", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{"t"}, {}]>},
+      %b2: tensor<8xf32> {shardc.role = #shardc.parameter<"b2", constant(0.0)>, shardc.sharding = #shardc.sharding<@mesh, [{}]>})
+      -> tensor<f32> {
+    %h = shardc.linear %x, %w1, %b1 : tensor<32x16xf32>, tensor<16x64xf32>, tensor<64xf32> -> tensor<32x64xf32>
+    %a = shardc.relu %h : tensor<32x64xf32>
+    %o = shardc.linear %a, %w2, %b2 : tensor<32x64xf32>, tensor<64x8xf32>, tensor<8xf32> -> tensor<32x8xf32>
+    %loss = shardc.mse %o, %y : tensor<32x8xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

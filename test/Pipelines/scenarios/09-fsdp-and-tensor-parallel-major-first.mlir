@@ -1,0 +1,40 @@
+// As 09, with the FSDP axis major: gathering it leaves strided shards, and costs
+// as many bytes and FLOPs.
+
+// RUN: shardc-opt %s --compile-to=collectives \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=CHEAPEST
+
+// CHECK-LABEL: @train_step
+// CHECK-NEXT: collective axes group bytes wire bytes part source: cause
+// CHECK-NEXT: all_gather f 2 16789504 8394752 forward {{.*}}: w1 is sharded over "f" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b1 is sharded over "f" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}; w2 is sharded over "f" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b2 is sharded over "f" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}
+// CHECK-NEXT: all_reduce t 2 8388608 8388608 forward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
+// CHECK-NEXT: all_reduce f 2 4 4 forward {{.*}}: loss: sum over "f"
+// CHECK-NEXT: reduce_scatter f 2 16789504 8394752 backward {{.*}}: gradient of b2: sum over "f"; gradient of w2: contraction over "f"; gradient of b1: sum over "f"; gradient of w1: contraction over "f"
+// CHECK-NEXT: wire bytes per device: 25178116
+// CHECK-NEXT: matmul FLOPs per device: 42949672960
+
+// CHEAPEST-LABEL: @train_step
+// CHEAPEST: wire bytes per device: 25177092
+// CHEAPEST-NEXT: matmul FLOPs per device: 42949672960
+
+module @small attributes {
+    shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  shardc.mesh @mesh <["f" = 2, "t" = 2]>
+  func.func @loss(
+      %x: tensor<4096x1024xf32> {shardc.role = #shardc.input<"x">, shardc.sharding = #shardc.sharding<@mesh, [{"f"}, {}]>},
+      %y: tensor<4096x1024xf32> {shardc.role = #shardc.label<"y">, shardc.sharding = #shardc.sharding<@mesh, [{"f"}, {}]>},
+      %w1: tensor<1024x4096xf32> {shardc.role = #shardc.parameter<"w1", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{}, {"f", "t"}]>},
+      %b1: tensor<4096xf32> {shardc.role = #shardc.parameter<"b1", constant(0.0)>, shardc.sharding = #shardc.sharding<@mesh, [{"f", "t"}]>},
+      %w2: tensor<4096x1024xf32> {shardc.role = #shardc.parameter<"w2", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{"f", "t"}, {}]>},
+      %b2: tensor<1024xf32> {shardc.role = #shardc.parameter<"b2", constant(0.0)>, shardc.sharding = #shardc.sharding<@mesh, [{"f"}]>})
+      -> tensor<f32> {
+    %h = shardc.linear %x, %w1, %b1 : tensor<4096x1024xf32>, tensor<1024x4096xf32>, tensor<4096xf32> -> tensor<4096x4096xf32>
+    %a = shardc.relu %h : tensor<4096x4096xf32>
+    %o = shardc.linear %a, %w2, %b2 : tensor<4096x4096xf32>, tensor<4096x1024xf32>, tensor<1024xf32> -> tensor<4096x1024xf32>
+    %loss = shardc.mse %o, %y : tensor<4096x1024xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}
