@@ -20,8 +20,7 @@ FailureOr<BatchRows> BatchRows::find(func::FuncOp step, int64_t count) {
             getRole(step, argument.getArgNumber())) &&
         typeOf(argument).getRank() > 0) {
       rows.dims[argument] = 0;
-      rows.batchSize =
-          std::max(rows.batchSize, typeOf(argument).getDimSize(0));
+      rows.batchSize = std::max(rows.batchSize, typeOf(argument).getDimSize(0));
     }
   do {
     rows.changed = false;
