@@ -172,6 +172,11 @@ uint64_t shardc::getRedundantFlops(const fb::Plan &plan,
              : 0;
 }
 
+RegatherPrice shardc::getRegatherPrice(const fb::Regather &price) {
+  return {price.taken(), static_cast<int64_t>(price.wire_bytes()),
+          static_cast<int64_t>(price.held_bytes())};
+}
+
 double shardc::getSeconds(const fb::TimeEstimate &time) {
   return time.compute() + time.memory() + time.communication();
 }
