@@ -73,26 +73,36 @@ std::optional<RegatherPrice> shardc::getRegatherPrice(func::FuncOp function) {
   auto attr = function->getAttrOfType<RegatherAttr>("shardc.regather");
   if (!attr)
     return std::nullopt;
-  return RegatherPrice{attr.getTaken(), attr.getWireBytes(),
-                       attr.getHeldBytes()};
+  RegatherPrice price{attr.getTaken(), attr.getWireBytes(), attr.getHeldBytes(),
+                      std::nullopt, attr.getOtherPeakBytes()};
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto peak = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
+    price.peakBytes = peak.getInt();
+  return price;
 }
 
 std::string shardc::toString(const RegatherPrice &price) {
-  return llvm::formatv("{0}: {1}{2} bytes on the wire, {3}{4} bytes held "
-                       "between the passes",
-                       price.isTaken
-                           ? "holding weights until the backward pass (without "
-                             "--regather)"
-                           : "gathering weights again for the backward pass "
-                             "(--regather)",
-                       price.isTaken ? '-' : '+', price.wireBytes,
-                       price.isTaken ? '+' : '-', price.heldBytes);
+  auto pick = [&](auto taken, auto held) {
+    return price.isTaken ? taken : held;
+  };
+  std::string text = llvm::formatv(
+      "{0}: {1}{2} bytes on the wire, {3}{4} bytes held between the passes",
+      pick("holding weights until the backward pass (without --regather)",
+           "gathering weights again for the backward pass (--regather)"),
+      pick('-', '+'), price.wireBytes, pick('+', '-'), price.heldBytes);
+  if (price.peakBytes && price.otherPeakBytes)
+    text += llvm::formatv(", a peak of {0} instead of {1} bytes",
+                          *price.otherPeakBytes, *price.peakBytes);
+  return text;
 }
 
 llvm::json::Object shardc::toJson(const RegatherPrice &price) {
-  return llvm::json::Object{{"taken", price.isTaken},
+  llvm::json::Object object{{"taken", price.isTaken},
                             {"wire_bytes", price.wireBytes},
                             {"held_bytes", price.heldBytes}};
+  if (price.otherPeakBytes)
+    object["other_peak_bytes"] = *price.otherPeakBytes;
+  return object;
 }
 
 llvm::json::Object shardc::toJson(const CommunicationReport &report) {

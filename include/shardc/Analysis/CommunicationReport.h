@@ -45,6 +45,8 @@ struct RegatherPrice {
   int64_t wireBytes = 0;
   /// Bytes that a device holds from one pass to the other if it does not.
   int64_t heldBytes = 0;
+  /// Planned peak of the module, and with the other choice, where known.
+  std::optional<int64_t> peakBytes, otherPeakBytes;
 };
 
 struct CommunicationReport {
@@ -73,7 +75,8 @@ std::optional<RegatherPrice> getRegatherPrice(mlir::func::FuncOp function);
 /// What the other choice than the one taken would change, in one line.
 std::string toString(const RegatherPrice &price);
 
-/// `{"taken": false, "wire_bytes": ..., "held_bytes": ...}`
+/// `{"taken": false, "wire_bytes": ..., "held_bytes": ...}`, and
+/// `other_peak_bytes` if it is known.
 llvm::json::Object toJson(const RegatherPrice &price);
 
 /// `{"collectives": [...], "wire_bytes_per_device": ...,

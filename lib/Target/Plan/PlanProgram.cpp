@@ -294,8 +294,9 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
       time.memorySeconds, time.communicationSeconds, time.overlappedSeconds);
   flatbuffers::Offset<fb::Regather> regather;
   if (std::optional<RegatherPrice> price = getRegatherPrice(function))
-    regather = fb::CreateRegather(builder, price->isTaken, price->wireBytes,
-                                  price->heldBytes);
+    regather =
+        fb::CreateRegather(builder, price->isTaken, price->wireBytes,
+                           price->heldBytes, price->otherPeakBytes.value_or(0));
   auto getCount = [&](StringRef name) {
     auto attr = function->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;

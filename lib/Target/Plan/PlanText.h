@@ -54,8 +54,9 @@ std::string getMeshText(const rt::fb::Plan &plan);
 /// global program, padding included; 0 if the plan does not say.
 uint64_t getRedundantFlops(const rt::fb::Plan &plan,
                            const rt::fb::Program &program);
-/// What the compiler left about gathering weights again.
-RegatherPrice getRegatherPrice(const rt::fb::Regather &price);
+/// What gathering weights again costs in `program`, if there is a choice.
+std::optional<RegatherPrice> getRegatherPrice(const rt::fb::Plan &plan,
+                                              const rt::fb::Program &program);
 /// Seconds of a run without overlap.
 double getSeconds(const rt::fb::TimeEstimate &time);
 /// Microseconds, "12.34".

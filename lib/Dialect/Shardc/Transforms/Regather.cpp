@@ -139,5 +139,6 @@ SmallVector<WantGroup, 1> Regather::group(Value value, const Layout &from,
 RegatherAttr Regather::getPrice(MLIRContext *context) const {
   if (heldBytes == 0)
     return {};
-  return RegatherAttr::get(context, isTaken, wireBytes, heldBytes);
+  return RegatherAttr::get(context, isTaken, wireBytes, heldBytes,
+                           std::nullopt);
 }

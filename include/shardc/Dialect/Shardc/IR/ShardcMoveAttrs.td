@@ -81,12 +81,14 @@ def Shardc_RegatherAttr : Shardc_Attr<"Regather", "regather"> {
     backward pass uses too. Gathering them again, instead of holding them from
     one pass to the other, sends `wire_bytes` more bytes per device and step;
     `held_bytes` are those of the copies that a device holds otherwise. `taken`
-    says whether the program gathers again.
+    says whether the program gathers again; `other_peak_bytes` is the planned
+    peak of the module with the other choice, where somebody has compiled it.
 
     `#shardc.regather<taken = false, wire_bytes = 12582912, held_bytes = 16777216>`
   }];
   let parameters = (ins "bool":$taken, "int64_t":$wire_bytes,
-                        "int64_t":$held_bytes);
+                        "int64_t":$held_bytes,
+                        OptionalParameter<"std::optional<int64_t>">:$other_peak_bytes);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

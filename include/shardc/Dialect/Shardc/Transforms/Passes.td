@@ -291,7 +291,8 @@ def SchedulePass : Shardc_Pass<"schedule"> {
   let summary = "Fix the order of execution";
   let description = [{
     Input: the output of `shardc-fuse-kernels`. Output: the same ops in the
-    order in which every device executes them.
+    order in which every device executes them. A weight that is gathered for one
+    pass only comes right before its first user.
   }];
 }
 
