@@ -7,6 +7,7 @@
 // RUN: shardc-opt %s --compile-to=collectives --regather \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=AGAIN
+// RUN: shardc-compile %s --regather --explain | FileCheck %s --check-prefix=EXPLAIN
 // RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=CHEAPEST
@@ -31,6 +32,12 @@
 // AGAIN: wire bytes per device: 62945286
 // AGAIN-NEXT: matmul FLOPs per device: 42949672960
 // AGAIN-NEXT: holding weights until the backward pass (without --regather): -12582912 bytes on the wire, +16777216 bytes held between the passes
+
+// EXPLAIN-NOT: the forward pass gathers it too
+// EXPLAIN: all_gather over "d" in backward
+// EXPLAIN: w2 f32[4096,1024]
+// EXPLAIN: the forward pass gathers it too: without --regather it is held until here
+// EXPLAIN-NOT: the forward pass gathers it too
 
 // CHEAPEST-LABEL: @train_step
 // CHEAPEST: wire bytes per device: 44043264
