@@ -58,6 +58,7 @@ int64_t shardc::getMatmulFlops(Operation *op) {
 
 CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
+  report.regather = getRegatherPrice(function);
   function.walk([&](Operation *op) {
     report.matmulFlopsPerDevice += getNumRuns(op) * getMatmulFlops(op);
     if (std::optional<CollectiveEntry> entry = getCollectiveEntry(op)) {
@@ -66,6 +67,42 @@ CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
     }
   });
   return report;
+}
+
+std::optional<RegatherPrice> shardc::getRegatherPrice(func::FuncOp function) {
+  auto attr = function->getAttrOfType<RegatherAttr>("shardc.regather");
+  if (!attr)
+    return std::nullopt;
+  RegatherPrice price{attr.getTaken(), attr.getWireBytes(), attr.getHeldBytes(),
+                      std::nullopt, attr.getOtherPeakBytes()};
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto peak = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
+    price.peakBytes = peak.getInt();
+  return price;
+}
+
+std::string shardc::toString(const RegatherPrice &price) {
+  auto pick = [&](auto taken, auto held) {
+    return price.isTaken ? taken : held;
+  };
+  std::string text = llvm::formatv(
+      "{0}: {1}{2} bytes on the wire, {3}{4} bytes held between the passes",
+      pick("holding weights until the backward pass (without --regather)",
+           "gathering weights again for the backward pass (--regather)"),
+      pick('-', '+'), price.wireBytes, pick('+', '-'), price.heldBytes);
+  if (price.peakBytes && price.otherPeakBytes)
+    text += llvm::formatv(", a peak of {0} instead of {1} bytes",
+                          *price.otherPeakBytes, *price.peakBytes);
+  return text;
+}
+
+llvm::json::Object shardc::toJson(const RegatherPrice &price) {
+  llvm::json::Object object{{"taken", price.isTaken},
+                            {"wire_bytes", price.wireBytes},
+                            {"held_bytes", price.heldBytes}};
+  if (price.otherPeakBytes)
+    object["other_peak_bytes"] = *price.otherPeakBytes;
+  return object;
 }
 
 llvm::json::Object shardc::toJson(const CommunicationReport &report) {
@@ -81,10 +118,13 @@ llvm::json::Object shardc::toJson(const CommunicationReport &report) {
                            {"part", stringifyPart(entry.part)},
                            {"source", entry.source},
                            {"cause", entry.cause}});
-  return llvm::json::Object{
+  llvm::json::Object object{
       {"collectives", std::move(collectives)},
       {"wire_bytes_per_device", report.wireBytesPerDevice},
       {"matmul_flops_per_device", report.matmulFlopsPerDevice}};
+  if (report.regather)
+    object["regather"] = toJson(*report.regather);
+  return object;
 }
 
 void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
@@ -107,4 +147,6 @@ void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
   }
   os << "wire bytes per device:   " << report.wireBytesPerDevice << '\n'
      << "matmul FLOPs per device: " << report.matmulFlopsPerDevice << '\n';
+  if (report.regather)
+    os << toString(*report.regather) << '\n';
 }

@@ -72,6 +72,11 @@ int64_t shardc::getTensorWireBytes(Operation *collective, unsigned index) {
          getWireBytes(cost.kind, bytes, cost.groupSize);
 }
 
+static bool isGatheredFor(Operation *op, Part pass) {
+  auto attr = op->getAttrOfType<PartAttr>("shardc.gathered_for");
+  return attr && attr.getValue() == pass;
+}
+
 ExplainedCollective shardc::explainCollective(Operation *op) {
   CollectiveEntry entry = *getCollectiveEntry(op);
   ExplainedCollective result;
@@ -82,6 +87,11 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
   result.wireBytes = entry.wireBytes;
   result.part = stringifyPart(entry.part).str();
   result.cause = entry.cause;
+  result.isGatheredAgain =
+      isGatheredFor(op, Part::Backward) &&
+      llvm::any_of(op->getOperand(0).getUsers(), [](Operation *other) {
+        return isGatheredFor(other, Part::Forward);
+      });
   FailureOr<MeshOp> meshOp = getMesh(op->getParentOfType<ModuleOp>());
   if (succeeded(meshOp)) {
     MeshAxes mesh(*meshOp);

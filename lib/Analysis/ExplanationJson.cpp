@@ -130,6 +130,7 @@ static Value toJSON(const ExplainedCollective &collective) {
                 {"microseconds", collective.seconds * 1e6},
                 {"part", collective.part},
                 {"cause", collective.cause},
+                {"gathered_again", collective.isGatheredAgain},
                 {"tensors", Array(collective.tensors)},
                 {"guilty", collective.guilty},
                 {"remedy", toJSON(collective.remedy)},
@@ -147,6 +148,7 @@ static bool fromJSON(const Value &value, ExplainedCollective &collective,
          mapMicroseconds(map, collective.seconds) &&
          map.map("part", collective.part) &&
          map.map("cause", collective.cause) &&
+         map.map("gathered_again", collective.isGatheredAgain) &&
          map.map("tensors", collective.tensors) &&
          map.map("guilty", collective.guilty) &&
          map.map("remedy", collective.remedy) &&

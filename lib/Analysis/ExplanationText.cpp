@@ -185,6 +185,9 @@ static void printCollective(const ExplainedCollective &collective,
     os << label << line << '\n';
     label = "            ";
   }
+  if (collective.isGatheredAgain)
+    os << label << "the forward pass gathers it too: without --regather it is "
+       << "held until here\n";
   if (collective.remedy) {
     os << "  remove by\n";
     printRemedy(*collective.remedy, cost, os);

@@ -35,6 +35,9 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
                 cl::value_desc("follow|cheapest"),
                 cl::desc("How to shard what is not annotated: as the "
                          "annotations flow, or by exact search")),
+      regather("regather", cl::cat(category),
+               cl::desc("Gather weights again for the backward pass instead "
+                        "of holding them: less memory, more bytes")),
       verifyPartition("verify-partition", cl::cat(category),
                       cl::desc("Compare the partitioned program with the "
                                "global one in a reference interpreter")),
@@ -53,6 +56,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.microbatches = microbatches;
   options.bucketBytes = bucketBytes;
   options.partition = partition;
+  options.regather = regather;
   options.verifyPartition = verifyPartition;
   options.ignoreExpectations = ignoreExpectations;
   return options;
@@ -66,17 +70,10 @@ std::string CompileOptionsFlags::check() const {
 }
 
 std::string CompileOptionsFlags::getGiven() const {
-  const cl::Option *flags[] = {&mesh,
-                               &rules,
-                               &target,
-                               &machine,
-                               &dumpDir,
-                               &batchSize,
-                               &partition,
-                               &microbatches,
-                               &bucketBytes,
-                               &verifyPartition,
-                               &ignoreExpectations};
+  const cl::Option *flags[] = {
+      &mesh,        &rules,     &target,          &machine,
+      &dumpDir,     &batchSize, &partition,       &microbatches,
+      &bucketBytes, &regather,  &verifyPartition, &ignoreExpectations};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();

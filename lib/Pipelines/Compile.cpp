@@ -2,6 +2,7 @@
 
 #include "shardc/Pipelines/Compile.h"
 
+#include "PriceRegather.h"
 #include "Remedies.h"
 
 #include "shardc/Analysis/Explain.h"
@@ -81,8 +82,8 @@ static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
   return success();
 }
 
-/// Runs the phases up to `last`, with a halt after `collectives` to explain
-/// them if a plan comes of it.
+/// Runs the phases up to `last`. If a plan comes of it, it halts on the way to
+/// find out what its reports say beyond the program itself.
 static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
                                int last, CompileState &state) {
   auto run = [&](int first, int last) {
@@ -99,8 +100,14 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   OwningOpRef<ModuleOp> imported;
   if (options.findRemedies)
     imported = module.clone();
-  if (failed(run(import + 1, collectives)) ||
-      failed(explainModule(module, imported.get(), options, state)))
+  int propagate = getPhaseIndex("propagate");
+  if (failed(run(import + 1, propagate)))
+    return failure();
+  OwningOpRef<ModuleOp> propagated = module.clone();
+  if (failed(run(propagate + 1, collectives)))
+    return failure();
+  priceRegather(module, *propagated, options);
+  if (failed(explainModule(module, imported.get(), options, state)))
     return failure();
   return run(collectives + 1, last);
 }

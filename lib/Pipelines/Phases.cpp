@@ -61,10 +61,12 @@ static void buildPropagate(OpPassManager &manager,
   checkExpectations(manager, options, "propagate");
 }
 
-static void buildPartition(OpPassManager &manager, const CompileOptions &,
-                           CompileState &) {
+static void buildPartition(OpPassManager &manager,
+                           const CompileOptions &options, CompileState &) {
   // What moves is first said on the global program, where it can be priced.
-  manager.addPass(createInsertReshardsPass());
+  InsertReshardsPassOptions reshard;
+  reshard.regather = options.regather;
+  manager.addPass(createInsertReshardsPass(reshard));
   manager.addPass(createPartitionPass());
 }
 

@@ -73,6 +73,10 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--partition", arguments.partition,
                  "How to shard what is not annotated: follow or cheapest")
       ->type_name("MODE");
+  app.add_flag(
+      "--regather", arguments.regather,
+      "Gather a model's weights again for the backward pass instead of "
+      "holding them: less memory, more bytes");
   app.add_flag("--verify-partition", arguments.verifyPartition,
                "Compare a model's partitioned program with the global one in a "
                "reference interpreter");

@@ -17,6 +17,7 @@ struct Arguments {
   std::string machine;
   std::string dumpDir;
   bool ignoreExpectations = false;
+  bool regather = false;
   bool verifyPartition = false;
   /// follow or cheapest; empty: the default.
   std::string partition;

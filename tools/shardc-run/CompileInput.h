@@ -31,6 +31,8 @@ struct CompileRequest {
   std::string partition = "";
   /// Do not check contracts.
   bool ignoreExpectations = false;
+  /// Gather weights again for the backward pass.
+  bool regather = false;
 };
 
 struct CompileOutcome {

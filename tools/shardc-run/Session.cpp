@@ -90,7 +90,8 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
          arguments.machine, singleDevice ? "" : arguments.dumpDir,
          arguments.batchSize, arguments.microbatches, arguments.bucketBytes,
          singleDevice, arguments.verifyPartition && !singleDevice,
-         arguments.partition, arguments.ignoreExpectations});
+         arguments.partition, arguments.ignoreExpectations,
+         arguments.regather});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -130,9 +131,11 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     "; compile the model again"));
     if (!arguments.target.empty() || !arguments.machine.empty() ||
         !arguments.dumpDir.empty() || !arguments.partition.empty() ||
-        arguments.verifyPartition || arguments.bucketBytes >= 0)
+        arguments.verifyPartition || arguments.bucketBytes >= 0 ||
+        arguments.regather)
       return report(1, absl::StrCat("--target, --machine, --partition, "
-                                    "--bucket-bytes, --shardc-dump-dir and "
+                                    "--regather, --bucket-bytes, "
+                                    "--shardc-dump-dir and "
                                     "--verify-partition are for models; ",
                                     arguments.input, " is compiled"));
     if (!arguments.rules.empty())

@@ -22,6 +22,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
     options.bucketBytes = request.bucketBytes;
   options.singleDevice = request.singleDevice;
   options.ignoreExpectations = request.ignoreExpectations;
+  options.regather = request.regather;
   options.verifyPartition = request.verifyPartition;
   if (!request.partition.empty())
     options.partition = request.partition;

@@ -36,12 +36,27 @@ struct CollectiveEntry {
   std::string cause;
 };
 
+/// What it costs to gather weights again for the backward pass, where they are
+/// gathered for the forward pass and used in both.
+struct RegatherPrice {
+  /// Whether the program gathers them again (--regather), or holds them.
+  bool isTaken = false;
+  /// More bytes on the wire, per device and step, if it does.
+  int64_t wireBytes = 0;
+  /// Bytes that a device holds from one pass to the other if it does not.
+  int64_t heldBytes = 0;
+  /// Planned peak of the module, and with the other choice, where known.
+  std::optional<int64_t> peakBytes, otherPeakBytes;
+};
+
 struct CommunicationReport {
   /// In program order.
   std::vector<CollectiveEntry> collectives;
   int64_t wireBytesPerDevice = 0;
   /// Floating-point operations of matrix products, padding included.
   int64_t matmulFlopsPerDevice = 0;
+  /// Where there are such weights.
+  std::optional<RegatherPrice> regather;
 };
 
 /// The entry of one collective; nullopt if `op` is none.
@@ -54,8 +69,18 @@ int64_t getMatmulFlops(mlir::Operation *op);
 /// The report of `function`, partitioned; kernels are looked into.
 CommunicationReport getCommunicationReport(mlir::func::FuncOp function);
 
+/// The price that the passes left on `function`.
+std::optional<RegatherPrice> getRegatherPrice(mlir::func::FuncOp function);
+
+/// What the other choice than the one taken would change, in one line.
+std::string toString(const RegatherPrice &price);
+
+/// `{"taken": false, "wire_bytes": ..., "held_bytes": ...}`, and
+/// `other_peak_bytes` if it is known.
+llvm::json::Object toJson(const RegatherPrice &price);
+
 /// `{"collectives": [...], "wire_bytes_per_device": ...,
-///   "matmul_flops_per_device": ...}`
+///   "matmul_flops_per_device": ...}`, and `regather` if there is a choice
 llvm::json::Object toJson(const CommunicationReport &report);
 
 /// A table with one line per collective, and totals.

@@ -101,6 +101,8 @@ struct ExplainedCollective {
   /// Estimated.
   double seconds = 0;
   std::string part, cause;
+  /// The forward pass has gathered the same, and does not hold it (--regather).
+  bool isGatheredAgain = false;
   /// Largest first. Empty where the IR does not say.
   std::vector<MovedTensor> tensors;
   /// The line to look at first: of the change that removes the collective if

@@ -36,6 +36,9 @@ struct CompileOptions {
   /// How everything that is not annotated is sharded: "follow" the annotations,
   /// or "cheapest", by exact search.
   std::string partition = "follow";
+  /// Gathers weights again for the backward pass instead of holding them from
+  /// one pass to the other.
+  bool regather = false;
   /// Parts in which a step takes the batch; 0 keeps the module's number.
   int64_t microbatches = 0;
   /// Most bytes that one collective is made to move by putting several into it,

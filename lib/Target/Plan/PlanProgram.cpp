@@ -2,6 +2,7 @@
 
 #include "PlanTables.h"
 
+#include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryReport.h"
@@ -291,6 +292,11 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   auto timeOffset = fb::CreateTimeEstimateDirect(
       builder, plan.machine.name.c_str(), time.computeSeconds,
       time.memorySeconds, time.communicationSeconds, time.overlappedSeconds);
+  flatbuffers::Offset<fb::Regather> regather;
+  if (std::optional<RegatherPrice> price = getRegatherPrice(function))
+    regather =
+        fb::CreateRegather(builder, price->isTaken, price->wireBytes,
+                           price->heldBytes, price->otherPeakBytes.value_or(0));
   auto getCount = [&](StringRef name) {
     auto attr = function->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
@@ -298,7 +304,7 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   return fb::CreateProgramDirect(
       builder, function.getName().str().c_str(), &buffers, &commands, &results,
       &reports, wireBytes, flops, getCount("shardc.peak_bytes"),
-      getCount("shardc.global_matmul_flops"), timeOffset);
+      getCount("shardc.global_matmul_flops"), timeOffset, regather);
 }
 
 } // namespace

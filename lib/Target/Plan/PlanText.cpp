@@ -172,6 +172,21 @@ uint64_t shardc::getRedundantFlops(const fb::Plan &plan,
              : 0;
 }
 
+std::optional<RegatherPrice>
+shardc::getRegatherPrice(const fb::Plan &plan, const fb::Program &program) {
+  const fb::Regather *table = program.regather();
+  if (!table)
+    return std::nullopt;
+  RegatherPrice price;
+  price.isTaken = table->taken();
+  price.wireBytes = table->wire_bytes();
+  price.heldBytes = table->held_bytes();
+  price.peakBytes = plan.arena_bytes();
+  if (table->other_peak_bytes())
+    price.otherPeakBytes = table->other_peak_bytes();
+  return price;
+}
+
 double shardc::getSeconds(const fb::TimeEstimate &time) {
   return time.compute() + time.memory() + time.communication();
 }

@@ -7,6 +7,8 @@
 #ifndef SHARDC_LIB_TARGET_PLAN_PLANTEXT_H
 #define SHARDC_LIB_TARGET_PLAN_PLANTEXT_H
 
+#include "shardc/Analysis/CommunicationReport.h"
+
 #include "plan_generated.h"
 
 #include "llvm/ADT/SmallVector.h"
@@ -52,6 +54,9 @@ std::string getMeshText(const rt::fb::Plan &plan);
 /// global program, padding included; 0 if the plan does not say.
 uint64_t getRedundantFlops(const rt::fb::Plan &plan,
                            const rt::fb::Program &program);
+/// What gathering weights again costs in `program`, if there is a choice.
+std::optional<RegatherPrice> getRegatherPrice(const rt::fb::Plan &plan,
+                                              const rt::fb::Program &program);
 /// Seconds of a run without overlap.
 double getSeconds(const rt::fb::TimeEstimate &time);
 /// Microseconds, "12.34".

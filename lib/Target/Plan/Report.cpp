@@ -48,6 +48,8 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
   if (program.global_matmul_flops())
     os << ", of which " << getRedundantFlops(plan, program) << " redundant";
   os << '\n';
+  if (std::optional<RegatherPrice> price = getRegatherPrice(plan, program))
+    os << "  " << toString(*price) << '\n';
   if (const fb::TimeEstimate *time = program.time())
     os << "  estimated on " << (time->machine() ? time->machine()->str() : "")
        << ": " << getMicrosecondsText(getSeconds(*time)) << " us = compute "

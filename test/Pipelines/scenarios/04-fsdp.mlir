@@ -1,8 +1,13 @@
 // FSDP: every weight gathered once and kept for the backward pass, gradients
-// scattered.
+// scattered. With --regather w2 is gathered once more; nothing in the backward
+// pass needs w1, because nobody asks for the gradient of x.
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
+// RUN: shardc-opt %s --compile-to=collectives --regather \
+// RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
+// RUN:   | FileCheck %s --check-prefix=AGAIN
+// RUN: shardc-compile %s --regather --explain | FileCheck %s --check-prefix=EXPLAIN
 // RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=CHEAPEST
@@ -14,6 +19,25 @@
 // CHECK-NEXT: reduce_scatter d 4 33574912 25181184 backward {{.*}}: gradient of b2: sum over "d"; gradient of w2: contraction over "d"; gradient of b1: sum over "d"; gradient of w1: contraction over "d"
 // CHECK-NEXT: wire bytes per device: 50362374
 // CHECK-NEXT: matmul FLOPs per device: 42949672960
+// CHECK-NEXT: gathering weights again for the backward pass (--regather): +12582912 bytes on the wire, -16777216 bytes held between the passes
+
+// AGAIN-LABEL: @train_step
+// AGAIN-NEXT: collective axes
+// AGAIN-NEXT: all_gather d 4 16777216 12582912 forward {{.*}}: w1 is sharded over "d" at rest and gathered at its use in dot_general at {{[^;]*}}.mlir:{{[0-9]+$}}
+// AGAIN-NEXT: all_gather d 4 20480 15360 forward {{.*}}: b1 is {{.*}}; b2 is
+// AGAIN-NEXT: all_gather d 4 16777216 12582912 forward {{.*}}: w2 is sharded over "d" at rest and gathered at its use in dot_general at {{[^;]*}}.mlir:{{[0-9]+$}}
+// AGAIN-NEXT: all_reduce d 4 4 6 forward {{.*}}: loss: sum over "d"
+// AGAIN-NEXT: all_gather d 4 16777216 12582912 backward {{.*}}: w2 is sharded over "d" at rest and gathered at its use in dot_general at {{.*}}, again for the backward pass
+// AGAIN-NOT: all_gather
+// AGAIN: wire bytes per device: 62945286
+// AGAIN-NEXT: matmul FLOPs per device: 42949672960
+// AGAIN-NEXT: holding weights until the backward pass (without --regather): -12582912 bytes on the wire, +16777216 bytes held between the passes
+
+// EXPLAIN-NOT: the forward pass gathers it too
+// EXPLAIN: all_gather over "d" in backward
+// EXPLAIN: w2 f32[4096,1024]
+// EXPLAIN: the forward pass gathers it too: without --regather it is held until here
+// EXPLAIN-NOT: the forward pass gathers it too
 
 // CHEAPEST-LABEL: @train_step
 // CHEAPEST: wire bytes per device: 44043264

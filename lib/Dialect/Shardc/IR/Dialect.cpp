@@ -121,6 +121,12 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == "shardc.part" && !isa<PartAttr>(value))
     return op->emitError("`shardc.part` must be a #shardc.part attribute");
+  if (name == "shardc.gathered_for" && !isa<PartAttr>(value))
+    return op->emitError(
+        "`shardc.gathered_for` must be a #shardc.part attribute");
+  if (name == "shardc.regather" && !isa<RegatherAttr>(value))
+    return op->emitError(
+        "`shardc.regather` must be a #shardc.regather attribute");
   if (name == "shardc.expect" || name == "shardc.region")
     return verifyExpectAttribute(op, attribute);
   if (name == "shardc.assignment" && !isa<AssignmentAttr>(value))

@@ -3,9 +3,10 @@
 // Walks each block of a program once and puts every all_reduce, all_gather and
 // reduce_scatter into the open bucket of its kind, axes and element type,
 // unless the bucket is full or the merge would make a cycle: buckets that a
-// member depends on must not depend on the bucket. The merged op stands after
-// the last operand; what depends on it moves below it, and everything else
-// stays in order.
+// member depends on must not depend on the bucket. Where weights are gathered
+// again to save memory, those of average size and more, and their gradients,
+// are on their own. The merged op stands after the last operand; what depends
+// on it moves below it, and everything else stays in order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +30,21 @@ namespace shardc {
 
 using namespace mlir;
 using namespace shardc;
+
+static constexpr StringLiteral gatheredFor = "shardc.gathered_for";
+
+/// What a bucket of weights that are held briefly may hold: as much as they
+/// have on average. So those that matter are on their own.
+static int64_t getBriefBytes(func::FuncOp function) {
+  int64_t bytes = 0, count = 0;
+  function.walk([&](AllGatherOp gather) {
+    if (gather->hasAttr(gatheredFor)) {
+      bytes += getCollectiveCost(gather)->bytes;
+      ++count;
+    }
+  });
+  return count ? (bytes + count - 1) / count : 0;
+}
 
 namespace {
 
@@ -57,8 +73,8 @@ struct Bucket {
 
 class Combiner {
 public:
-  Combiner(Block &block, int64_t bucketBytes)
-      : block(block), bucketBytes(bucketBytes) {}
+  Combiner(Block &block, int64_t bucketBytes, int64_t briefBytes)
+      : block(block), bucketBytes(bucketBytes), briefBytes(briefBytes) {}
 
   void run() {
     collect();
@@ -89,7 +105,11 @@ private:
             needs.set(it->second);
         }
       if (canMerge(&op)) {
-        auto [it, isNew] = open.try_emplace(getKey(&op), -1);
+        std::string key = getKey(&op);
+        // Small ones are put together, whatever lies between.
+        if (isHeldBriefly(&op) && getCollectiveCost(&op)->bytes > briefBytes)
+          key += " alone";
+        auto [it, isNew] = open.try_emplace(key, -1);
         if (isNew || !accepts(it->second, &op, needs)) {
           it->second = buckets.size();
           buckets.emplace_back();
@@ -105,9 +125,17 @@ private:
     }
   }
 
+  /// Whether `op` works on whole tensors that are not to wait for each other: a
+  /// weight that is held for one pass only or, next to such, a gradient.
+  bool isHeldBriefly(Operation *op) const {
+    return op->hasAttr(gatheredFor) ||
+           (briefBytes > 0 && isa<ReduceScatterOp>(op));
+  }
+
   bool accepts(int index, Operation *op, const llvm::BitVector &needs) const {
-    if (bucketBytes > 0 &&
-        buckets[index].bytes + getCollectiveCost(op)->bytes > bucketBytes)
+    int64_t bytes = buckets[index].bytes + getCollectiveCost(op)->bytes;
+    if ((bucketBytes > 0 && bytes > bucketBytes) ||
+        (isHeldBriefly(op) && bytes > briefBytes))
       return false;
     // Everything that the new member needs, by way of other buckets as well.
     llvm::BitVector closure = needs;
@@ -198,6 +226,9 @@ private:
 
   Block &block;
   int64_t bucketBytes;
+  /// Most bytes of weights held briefly, and of gradients next to them; 0 if
+  /// there are no such weights.
+  int64_t briefBytes;
   std::vector<Bucket> buckets;
   /// Per bucket the buckets that its members need directly.
   std::vector<llvm::BitVector> bucketNeeds;
@@ -212,7 +243,7 @@ struct CombineCollectivesPass
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
         for (Block *block : getBlocks(function))
-          Combiner(*block, bucketBytes).run();
+          Combiner(*block, bucketBytes, getBriefBytes(function)).run();
   }
 };
 

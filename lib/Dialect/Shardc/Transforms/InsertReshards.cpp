@@ -4,10 +4,14 @@
 // its results, and wants its operands, in the layouts that follow from its
 // sharding rule and its assignment. Wherever the two ends of an edge differ a
 // `shardc.reshard` is put between them, shared by all users that want the same.
+// Weights that are gathered again for the backward pass have reshards of their
+// own in either pass; `shardc.gathered_for` says so to all that would merge
+// them.
 //
 //===----------------------------------------------------------------------===//
 
 #include "MoveRecorder.h"
+#include "Regather.h"
 
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/Nesting.h"
@@ -26,16 +30,12 @@ using namespace shardc;
 
 namespace {
 
-/// The uses of a value that want it in one layout, in block order.
-struct Want {
-  Layout layout;
-  SmallVector<OpOperand *, 2> uses;
-};
-
 class Inserter {
 public:
-  Inserter(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner)
+  Inserter(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner,
+           bool gathersAgain)
       : function(function), mesh(meshOp), planner(planner),
+        regather(mesh, planner, gathersAgain),
         meshName(FlatSymbolRefAttr::get(meshOp.getSymNameAttr())),
         causes(function, mesh), moves(function, mesh, meshName, causes) {}
 
@@ -51,6 +51,8 @@ public:
     }
     for (Value value : values)
       deliver(value);
+    if (RegatherAttr price = regather.getPrice(function.getContext()))
+      function->setAttr("shardc.regather", price);
     // Only now: where moves came from is remembered by op.
     for (Operation *op : unused)
       op->erase();
@@ -151,7 +153,8 @@ private:
     if (Operation *op = value.getDefiningOp();
         op && op->getNumOperands() == 0 && succeeded(repeat(op, list)))
       return;
-    insert(value, from, list);
+    for (const WantGroup &group : regather.group(value, from, list))
+      insert(value, from, group);
   }
 
   /// Values made from nothing are made again in each layout, unless they could
@@ -181,7 +184,8 @@ private:
     return success();
   }
 
-  void insert(Value value, const Layout &from, ArrayRef<Want> list) {
+  void insert(Value value, const Layout &from, const WantGroup &group) {
+    ArrayRef<Want> list = group.wants;
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<Layout> layouts;
     for (const Want &want : list)
@@ -189,7 +193,8 @@ private:
     SmallVector<Delivery> tree = planner.planTree(
         from, layouts, type.getShape(), getElementBytes(type.getElementType()));
     // Each layout is made before the first use of it or of what is made of it;
-    // what a loop uses is made once, before the loop.
+    // what a loop uses is made once, before the loop, or in it if the group
+    // says so.
     SmallVector<OpOperand *> uses(tree.size(), nullptr);
     for (auto [want, use] : llvm::zip(list, uses))
       use = want.uses.front();
@@ -208,7 +213,7 @@ private:
           continue;
         made[index] = create(source < 0 ? value : made[source], value,
                              source < 0 ? from : tree[source].layout,
-                             delivery.layout, *uses[index]);
+                             delivery.layout, *uses[index], group);
         ++done;
       }
     for (auto [want, result] : llvm::zip(list, made))
@@ -218,21 +223,24 @@ private:
 
   /// The reshard of `operand`, made of `origin`, on its way to `use`.
   Value create(Value operand, Value origin, const Layout &from,
-               const Layout &to, OpOperand &use) {
+               const Layout &to, OpOperand &use, const WantGroup &group) {
     Operation *producer = getComputingOp(operand);
     bool reduces = from.unreduced & ~to.unreduced;
     // A reduction belongs to the op that left partial sums, and starts there.
     Operation *owner = use.getOwner();
     if (producer && (reduces || isa<func::ReturnOp>(owner)))
       owner = producer;
-    OpBuilder builder(getUserInBlock(operand, use.getOwner()));
+    OpBuilder builder(group.loop ? use.getOwner()
+                                 : getUserInBlock(operand, use.getOwner()));
     if (reduces)
       builder.setInsertionPointAfterValue(operand);
     auto reshard = builder.create<ReshardOp>(
         moves.record(owner->getLoc(), origin, from, to, use), operand.getType(),
         operand, getSharding(from, mesh, meshName),
         getSharding(to, mesh, meshName),
-        builder.getStringAttr(causes.explain(origin, from, to, use)));
+        builder.getStringAttr(
+            causes.explain(origin, from, to, use) +
+            (group.isSecond ? ", again for the backward pass" : "")));
     auto part = owner->getAttrOfType<PartAttr>("shardc.part");
     reshard->setAttr("shardc.part",
                      part ? part
@@ -241,12 +249,16 @@ private:
       reshard->setAttr(
           "shardc.reduction",
           ReductionKindAttr::get(builder.getContext(), ReductionKind::Max));
+    if (group.pass)
+      reshard->setAttr("shardc.gathered_for",
+                       PartAttr::get(builder.getContext(), *group.pass));
     return reshard;
   }
 
   func::FuncOp function;
   MeshAxes mesh;
   ReshardPlanner &planner;
+  Regather regather;
   FlatSymbolRefAttr meshName;
   ReshardCauses causes;
   MoveRecorder moves;
@@ -258,6 +270,9 @@ private:
 
 struct InsertReshardsPass
     : shardc::impl::InsertReshardsPassBase<InsertReshardsPass> {
+  using Base = shardc::impl::InsertReshardsPassBase<InsertReshardsPass>;
+  using Base::Base;
+
   void runOnOperation() override {
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
@@ -265,7 +280,7 @@ struct InsertReshardsPass
     ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() &&
-          failed(Inserter(function, *mesh, planner).run()))
+          failed(Inserter(function, *mesh, planner, regather).run()))
         return signalPassFailure();
   }
 };

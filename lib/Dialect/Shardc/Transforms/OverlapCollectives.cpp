@@ -3,7 +3,8 @@
 // Splits every collective into a start and a wait and schedules once more: a
 // collective starts as soon as its operands are complete, and while collectives
 // are under way the first op in the given order that needs none of them goes
-// next. Each departure from the given order must keep the bytes alive below a
+// next. What is gathered again for the backward pass does not start before that
+// pass. Each departure from the given order must keep the bytes alive below a
 // limit. The limit is lowered until the memory plan of the whole function is no
 // larger than that of the given order; where no limit does, the order stays.
 //
@@ -43,6 +44,19 @@ static BlockArgument getReplacedArgument(Operation *terminator,
   if (auto loop = dyn_cast<AccumulateOp>(parent))
     return loop.getSums()[index];
   return getDonor(cast<func::FuncOp>(parent), index);
+}
+
+/// Whether `start` gathers a weight for the backward pass,
+/// which the forward pass has gathered for itself.
+static bool gathersAgain(CollectiveStartOp start) {
+  auto pass =
+      start.getCollective()->getAttrOfType<PartAttr>("shardc.gathered_for");
+  return pass && pass.getValue() == Part::Backward;
+}
+
+static bool isBackward(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  return part && part.getValue() == Part::Backward;
 }
 
 namespace {
@@ -142,7 +156,8 @@ void Overlapper::run() {
   apply();
 }
 
-/// What flows from step to step, and what overwrites what another reads.
+/// What flows from step to step, what overwrites what another reads, and where
+/// the backward pass begins.
 void Overlapper::findNeeds() {
   llvm::DenseMap<Operation *, int> numbers;
   for (auto [index, step] : llvm::enumerate(steps)) {
@@ -165,10 +180,17 @@ void Overlapper::findNeeds() {
         steps[index].needs.insert(numbers.lookup(user));
     }
   };
-  for (int index : collectives)
+  auto backward = llvm::find_if(steps, [](const Step &step) {
+    return !step.wait && isBackward(step.op);
+  });
+  for (int index : collectives) {
     if (steps[index].worksInPlace)
       for (Value operand : getOperands(steps[index].op))
         addEarlierReaders(index, operand);
+    if (int begin = backward - steps.begin();
+        gathersAgain(cast<CollectiveStartOp>(steps[index].op)) && begin < index)
+      steps[index].needs.insert(begin);
+  }
   // New parameters and states, and the sums of a loop.
   for (OpOperand &operand : terminator->getOpOperands())
     if (BlockArgument argument =

@@ -292,6 +292,8 @@ private:
                                             splitRuns(from, unused), value));
     }
     value = tag(createStep(op.getLoc(), value, innerType, inner, kind));
+    if (Attribute pass = op->getAttr("shardc.gathered_for"))
+      value.getDefiningOp()->setAttr("shardc.gathered_for", pass);
     if (op.getCause() && step.kind != ReshardStep::Slice)
       value.getDefiningOp()->setAttr("shardc.cause", op.getCauseAttr());
     if (hasRuns)

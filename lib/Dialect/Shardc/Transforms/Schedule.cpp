@@ -3,12 +3,15 @@
 // List scheduling. Readers of a parameter come before the op that updates it in
 // place, if the data flow allows it. Among the ops that are ready, the first in
 // program order that frees at least what it allocates goes next, so that a
-// gradient is used up as soon as it is known; else the first of all.
+// gradient is used up as soon as it is known; else the first of all. A weight
+// that is gathered for one pass only, so as not to hold it, comes right before
+// its first user.
 //
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
@@ -43,17 +46,20 @@ public:
     Operation *terminator = block.getTerminator();
     llvm::SmallSetVector<Operation *, 16> waiting(ops.begin(), ops.end());
     while (!waiting.empty()) {
-      Operation *next = pickNext(waiting.getArrayRef());
-      waiting.remove(next);
-      done.insert(next);
-      next->moveBefore(terminator);
+      for (Operation *op : getGroup(pickNext(waiting.getArrayRef()))) {
+        waiting.remove(op);
+        done.insert(op);
+        op->moveBefore(terminator);
+      }
     }
   }
 
 private:
   Block &block;
   SmallVector<Operation *> ops;
+  /// What an op reads is made before, and what it overwrites is read.
   llvm::DenseMap<Operation *, llvm::SmallSetVector<Operation *, 4>> before;
+  llvm::DenseMap<Operation *, SmallVector<Operation *, 4>> readBefore;
   llvm::SmallPtrSet<Operation *, 16> done;
 
   bool reaches(Operation *from, Operation *to) {
@@ -63,8 +69,10 @@ private:
       Operation *op = worklist.pop_back_val();
       if (op == from)
         return true;
-      if (seen.insert(op).second)
+      if (seen.insert(op).second) {
         llvm::append_range(worklist, before[op]);
+        llvm::append_range(worklist, readBefore[op]);
+      }
     }
     return false;
   }
@@ -92,7 +100,7 @@ private:
         Operation *reader = getUserInBlock(argument, user);
         if (reader != update && reader != terminator &&
             !reaches(update, reader))
-          before[update].insert(reader);
+          readBefore[update].push_back(reader);
       }
     }
   }
@@ -121,19 +129,45 @@ private:
     return growth;
   }
 
+  static bool comesWithUser(Operation *op) {
+    return op->hasAttr("shardc.gathered_for") && getCollectiveCost(op);
+  }
+
+  bool isReady(Operation *op) {
+    auto isDone = [&](Operation *other) { return done.contains(other); };
+    return llvm::all_of(readBefore[op], isDone) &&
+           llvm::all_of(before[op], [&](Operation *other) {
+             return isDone(other) || (comesWithUser(other) && isReady(other));
+           });
+  }
+
+  /// What `op`, which is ready, takes along, and the op itself.
+  SmallVector<Operation *> getGroup(Operation *op) {
+    llvm::SmallSetVector<Operation *, 4> group;
+    for (Operation *other : before[op])
+      if (!done.contains(other))
+        for (Operation *member : getGroup(other))
+          group.insert(member);
+    group.insert(op);
+    return group.takeVector();
+  }
+
   Operation *pickNext(ArrayRef<Operation *> waiting) {
     Operation *first = nullptr;
     for (Operation *op : waiting) {
-      bool isReady = llvm::all_of(
-          before[op], [&](Operation *other) { return done.contains(other); });
-      if (!isReady)
+      if (comesWithUser(op) || !isReady(op))
         continue;
       if (!first)
         first = op;
-      if (getGrowth(op) <= 0)
+      int64_t growth = 0;
+      for (Operation *member : getGroup(op))
+        growth += getGrowth(member);
+      if (growth <= 0)
         return op;
     }
-    return first;
+    if (first)
+      return first;
+    return *llvm::find_if(waiting, [&](Operation *op) { return isReady(op); });
   }
 };
 

@@ -83,3 +83,37 @@ func.func @gathers(%x: tensor<4x2xf32>, %y: tensor<4x2xf32>) -> (tensor<8x2xf32>
   %1 = shardc.all_gather %y over @mesh["a"] dims = [1] : (tensor<4x2xf32>) -> tensor<4x4xf32>
   return %0, %1 : tensor<8x2xf32>, tensor<4x4xf32>
 }
+
+// -----
+
+shardc.mesh @mesh <["a" = 2]>
+
+// Weights held for one pass: on average 21 elements. The larger ones and their
+// gradients stay alone, small ones are put together, each pass by itself.
+// CHECK-LABEL: func.func @held_briefly
+// CHECK-SAME: %[[W:[^ ]*]]: tensor<32xf32>, %[[V:[^ ]*]]: tensor<32xf32>, %[[B:[^ ]*]]: tensor<1xf32>, %[[C:[^ ]*]]: tensor<1xf32>
+// CHECK: shardc.all_gather %[[W]] over
+// CHECK: shardc.all_gather %[[B]], %[[C]] over
+// CHECK: shardc.all_gather %[[V]] over
+// CHECK: shardc.all_gather %[[V]] over
+// CHECK: shardc.reduce_scatter sum %{{[^,]*}} over {{.*}} (tensor<64xf32>)
+// CHECK: shardc.reduce_scatter sum %{{.*}}, %{{.*}} over {{.*}} (tensor<2xf32>, tensor<2xf32>)
+// CHECK: shardc.reduce_scatter sum %{{[^,]*}} over {{.*}} (tensor<64xf32>)
+func.func @held_briefly(%w: tensor<32xf32>, %v: tensor<32xf32>, %b: tensor<1xf32>, %c: tensor<1xf32>)
+    -> (tensor<32xf32>, tensor<32xf32>, tensor<1xf32>, tensor<1xf32>) {
+  %w1 = shardc.all_gather %w over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<forward>} : (tensor<32xf32>) -> tensor<64xf32>
+  %b1 = shardc.all_gather %b over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<forward>} : (tensor<1xf32>) -> tensor<2xf32>
+  %v1 = shardc.all_gather %v over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<forward>} : (tensor<32xf32>) -> tensor<64xf32>
+  %c1 = shardc.all_gather %c over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<forward>} : (tensor<1xf32>) -> tensor<2xf32>
+  %0 = shardc.mul %w1, %v1 : tensor<64xf32>
+  %1 = shardc.mul %b1, %c1 : tensor<2xf32>
+  %2 = shardc.exp %0 : tensor<64xf32>
+  %v2 = shardc.all_gather %v over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<backward>} : (tensor<32xf32>) -> tensor<64xf32>
+  %3 = shardc.mul %v2, %2 : tensor<64xf32>
+  %dv = shardc.reduce_scatter sum %2 over @mesh["a"] dims = [0] : (tensor<64xf32>) -> tensor<32xf32>
+  %db = shardc.reduce_scatter sum %1 over @mesh["a"] dims = [0] : (tensor<2xf32>) -> tensor<1xf32>
+  %4 = shardc.exp %1 : tensor<2xf32>
+  %dc = shardc.reduce_scatter sum %4 over @mesh["a"] dims = [0] : (tensor<2xf32>) -> tensor<1xf32>
+  %dw = shardc.reduce_scatter sum %3 over @mesh["a"] dims = [0] : (tensor<64xf32>) -> tensor<32xf32>
+  return %dw, %dv, %db, %dc : tensor<32xf32>, tensor<32xf32>, tensor<1xf32>, tensor<1xf32>
+}

@@ -235,3 +235,49 @@ func.func @loop(%x: tensor<32xf32> {shardc.role = #shardc.input<"x">})
   }
   return %t : tensor<8xf32>
 }
+
+// -----
+
+// There is room for both gathers at the top; the one that is for the backward
+// pass starts once that has begun.
+
+shardc.mesh @mesh <["data" = 2]>
+
+// CHECK-LABEL: func.func @gathered_again
+// CHECK: shardc.collective_start
+// CHECK: shardc.gathered_for = #shardc.part<forward>
+// CHECK: shardc.log
+// CHECK: shardc.exp
+// CHECK: %[[B:.*]] = shardc.collective_start
+// CHECK: shardc.gathered_for = #shardc.part<backward>
+// CHECK: shardc.tanh
+// CHECK: shardc.collective_wait %[[B]]
+// CHECK: shardc.mul
+func.func @gathered_again(
+    %w: tensor<4xf32> {shardc.role = #shardc.parameter<"w", constant(0.0)>},
+    %x: tensor<1024xf32> {shardc.role = #shardc.input<"x">})
+    -> (tensor<1024xf32>, tensor<8xf32>) {
+  %f = shardc.all_gather %w over @mesh["data"] dims = [0] {shardc.cause = "w", shardc.gathered_for = #shardc.part<forward>, shardc.part = #shardc.part<forward>} : (tensor<4xf32>) -> tensor<8xf32>
+  %h = shardc.kernel(%x) {shardc.part = #shardc.part<forward>} : (tensor<1024xf32>) -> tensor<1024xf32> {
+  ^bb0(%a: tensor<1024xf32>):
+    %0 = shardc.log %a : tensor<1024xf32>
+    shardc.yield %0 : tensor<1024xf32>
+  }
+  %g = shardc.kernel(%h) {shardc.part = #shardc.part<backward>} : (tensor<1024xf32>) -> tensor<1024xf32> {
+  ^bb0(%a: tensor<1024xf32>):
+    %0 = shardc.exp %a : tensor<1024xf32>
+    shardc.yield %0 : tensor<1024xf32>
+  }
+  %k = shardc.kernel(%g) {shardc.part = #shardc.part<backward>} : (tensor<1024xf32>) -> tensor<1024xf32> {
+  ^bb0(%a: tensor<1024xf32>):
+    %0 = shardc.tanh %a : tensor<1024xf32>
+    shardc.yield %0 : tensor<1024xf32>
+  }
+  %b = shardc.all_gather %w over @mesh["data"] dims = [0] {shardc.cause = "w", shardc.gathered_for = #shardc.part<backward>, shardc.part = #shardc.part<backward>} : (tensor<4xf32>) -> tensor<8xf32>
+  %p = shardc.kernel(%f, %b) {shardc.part = #shardc.part<backward>} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%a: tensor<8xf32>, %c: tensor<8xf32>):
+    %0 = shardc.mul %a, %c : tensor<8xf32>
+    shardc.yield %0 : tensor<8xf32>
+  }
+  return %k, %p : tensor<1024xf32>, tensor<8xf32>
+}

@@ -93,3 +93,38 @@ func.func @loop_first(
   }
   return %0, %1 : tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+// What is gathered for one pass only comes right before its first user, with
+// the collectives that it is made by; other gathers stay where they are.
+
+shardc.mesh @mesh <["a" = 2, "b" = 2]>
+
+// CHECK-LABEL: func.func @gathered_late
+// CHECK-SAME: %[[W:[^ ]*]]: {{.*}}, %[[V:[^ ]*]]: tensor<2xf32>
+// CHECK-NEXT: %[[X:.*]] = shardc.all_gather %[[V]] over @mesh["a"]
+// CHECK-NEXT: %[[K:.*]] = shardc.kernel(%[[X]])
+// CHECK: %[[A:.*]] = shardc.all_gather %[[W]] over @mesh["a"]
+// CHECK-NEXT: %[[G:.*]] = shardc.all_gather %[[A]] over @mesh["b"]
+// CHECK-NEXT: shardc.kernel(%[[K]], %[[G]])
+func.func @gathered_late(
+    %w: tensor<2xf32> {shardc.role = #shardc.parameter<"w", constant(0.0)>},
+    %v: tensor<2xf32> {shardc.role = #shardc.parameter<"v", constant(0.0)>})
+    -> tensor<8xf32> {
+  %a = shardc.all_gather %w over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<backward>} : (tensor<2xf32>) -> tensor<4xf32>
+  %g = shardc.all_gather %a over @mesh["b"] dims = [0] {shardc.gathered_for = #shardc.part<backward>} : (tensor<4xf32>) -> tensor<8xf32>
+  %x = shardc.all_gather %v over @mesh["a"] dims = [0] : (tensor<2xf32>) -> tensor<4xf32>
+  %k = shardc.kernel(%x) : (tensor<4xf32>) -> tensor<2x4xf32> {
+  ^bb0(%b: tensor<4xf32>):
+    %0 = shardc.broadcast %b dims = [1] : tensor<4xf32> -> tensor<2x4xf32>
+    shardc.yield %0 : tensor<2x4xf32>
+  }
+  %r = shardc.kernel(%k, %g) : (tensor<2x4xf32>, tensor<8xf32>) -> tensor<8xf32> {
+  ^bb0(%b: tensor<2x4xf32>, %c: tensor<8xf32>):
+    %0 = shardc.reshape %b : tensor<2x4xf32> -> tensor<8xf32>
+    %1 = shardc.add %0, %c : tensor<8xf32>
+    shardc.yield %1 : tensor<8xf32>
+  }
+  return %r : tensor<8xf32>
+}

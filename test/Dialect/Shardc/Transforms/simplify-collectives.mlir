@@ -93,3 +93,19 @@ func.func @shared(%x: tensor<4xf32>, %y: tensor<4xf32>)
   %4 = shardc.all_gather %x over @mesh["a"] dims = [0] {again} : (tensor<4xf32>) -> tensor<8xf32>
   return %0, %1, %2, %3, %4 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
 }
+
+// -----
+
+shardc.mesh @mesh <["a" = 2]>
+
+// A weight that each pass gathers for itself stays two, one per pass.
+// CHECK-LABEL: func.func @gathered_again
+// CHECK: shardc.all_gather {{.*}}shardc.gathered_for = #shardc.part<forward>
+// CHECK: shardc.all_gather {{.*}}shardc.gathered_for = #shardc.part<backward>
+// CHECK-NOT: shardc.all_gather
+func.func @gathered_again(%w: tensor<4xf32>) -> (tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) {
+  %0 = shardc.all_gather %w over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<forward>} : (tensor<4xf32>) -> tensor<8xf32>
+  %1 = shardc.all_gather %w over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<backward>} : (tensor<4xf32>) -> tensor<8xf32>
+  %2 = shardc.all_gather %w over @mesh["a"] dims = [0] {shardc.gathered_for = #shardc.part<backward>} : (tensor<4xf32>) -> tensor<8xf32>
+  return %0, %1, %2 : tensor<8xf32>, tensor<8xf32>, tensor<8xf32>
+}

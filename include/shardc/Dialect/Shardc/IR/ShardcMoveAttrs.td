@@ -74,4 +74,22 @@ def Shardc_MoveAttr : Shardc_Attr<"Move", "move"> {
   let assemblyFormat = "`<` struct(params) `>`";
 }
 
+def Shardc_RegatherAttr : Shardc_Attr<"Regather", "regather"> {
+  let summary = "What gathering weights again for the backward pass costs";
+  let description = [{
+    `shardc.regather` of a function whose forward pass gathers weights that its
+    backward pass uses too. Gathering them again, instead of holding them from
+    one pass to the other, sends `wire_bytes` more bytes per device and step;
+    `held_bytes` are those of the copies that a device holds otherwise. `taken`
+    says whether the program gathers again; `other_peak_bytes` is the planned
+    peak of the module with the other choice, where somebody has compiled it.
+
+    `#shardc.regather<taken = false, wire_bytes = 12582912, held_bytes = 16777216>`
+  }];
+  let parameters = (ins "bool":$taken, "int64_t":$wire_bytes,
+                        "int64_t":$held_bytes,
+                        OptionalParameter<"std::optional<int64_t>">:$other_peak_bytes);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
 #endif

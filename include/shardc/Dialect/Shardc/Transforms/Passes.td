@@ -150,7 +150,16 @@ def InsertReshardsPass : Shardc_Pass<"insert-reshards"> {
         {cause = "w0 is sharded over \"data\" at rest and gathered at its use in linear at mlp.mlir:12"}
         : tensor<16x64xf32>
     ```
+
+    A weight that is gathered for the forward pass is held until the backward
+    pass has used it. With `regather` each pass gathers it for itself, in the
+    loop over microbatches if there is one. `shardc.gathered_for` on all reshards
+    that gather weights, and on the collectives that they become, then names the
+    pass and keeps those of one weight apart. Either way `shardc.regather` on the
+    function has the price of the choice.
   }];
+  let options = [Option<"regather", "regather", "bool", "false",
+      "Gather weights again in the backward pass">];
 }
 
 def PartitionPass : Shardc_Pass<"partition"> {
@@ -205,7 +214,10 @@ def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
   let description = [{
     Input: local programs. Output: the same with independent all_reduces
     (all_gathers, reduce_scatters) over the same axes in one op each, placed
-    after the last operand and before the first use.
+    after the last operand and before the first use. Weights that are
+    gathered for one pass only would all be held at once in one op, and so would
+    the gradients next to them: these are put together up to the average size of
+    such a weight.
 
     ```mlir
     %0:2 = shardc.all_reduce sum %dw, %db over @mesh["data"] {shardc.cause = "..."}
@@ -279,7 +291,8 @@ def SchedulePass : Shardc_Pass<"schedule"> {
   let summary = "Fix the order of execution";
   let description = [{
     Input: the output of `shardc-fuse-kernels`. Output: the same ops in the
-    order in which every device executes them.
+    order in which every device executes them. A weight that is gathered for one
+    pass only comes right before its first user.
   }];
 }
 
@@ -291,7 +304,8 @@ def OverlapCollectivesPass : Shardc_Pass<"overlap-collectives"> {
     where its operands are complete, a wait before the first op that needs a
     result, and ops that need no collective under way go before those that do:
     as far as the memory allows. No function's planned peak is above that of the
-    input.
+    input. What is gathered again for the backward pass does not start before
+    it.
 
     ```mlir
     %g = shardc.gemm %x, %dz ...

@@ -1,0 +1,43 @@
+//===- PriceRegather.cpp - The memory of the other choice -----------------===//
+
+#include "PriceRegather.h"
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Pipelines/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static RegatherAttr getPrice(func::FuncOp function) {
+  return function->getAttrOfType<RegatherAttr>("shardc.regather");
+}
+
+void shardc::priceRegather(ModuleOp module, ModuleOp propagated,
+                           const CompileOptions &options) {
+  if (llvm::none_of(module.getOps<func::FuncOp>(), getPrice))
+    return;
+  CompileOptions other = options;
+  other.regather = !options.regather;
+  other.dumpDir.clear();
+  other.verifyPartition = false;
+  other.ignoreExpectations = true;
+  ScopedDiagnosticHandler silence(module.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  CompileState state;
+  PassManager manager(module.getContext());
+  buildPhases(manager, getPhaseIndex("partition"), getPhaseIndex("memory"),
+              other, state);
+  if (failed(manager.run(propagated)))
+    return;
+  int64_t peak =
+      propagated->getAttrOfType<IntegerAttr>("shardc.arena_bytes").getInt();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (RegatherAttr price = getPrice(function))
+      function->setAttr("shardc.regather",
+                        RegatherAttr::get(module.getContext(), price.getTaken(),
+                                          price.getWireBytes(),
+                                          price.getHeldBytes(), peak));
+}
