@@ -206,7 +206,9 @@ class Case:
                 file.write(variant)
             small_report, _ = self.compile(path, os.path.join(folder, str(len(agreements))), "--verify-partition")
             plans = [[(it["kind"], it["axes"], it["part"]) for it in one["collectives"]] for one in (small_report, report)]
-            expect("i", "collectives of what runs", plans[0], plans[1])
+            # Of equally cheap plans the search may choose another one at other sizes.
+            if self.mode == "follow":
+                expect("i", "collectives of what runs", plans[0], plans[1])
             agreements.append(self.run(variant, folder, small_report, is_exact(variant)))
         sizes = "1/32" if not is_small else "as written"
         if not is_small and (self.full or report["global_matmul_flops"] < QUICK_FLOPS):

@@ -59,6 +59,9 @@ int64_t shardc::getMatmulFlops(Operation *op) {
 CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
   report.regather = getRegatherPrice(function);
+  if (auto least =
+          function->getAttrOfType<IntegerAttr>("shardc.least_wire_bytes"))
+    report.leastWireBytes = least.getInt();
   function.walk([&](Operation *op) {
     report.matmulFlopsPerDevice += getNumRuns(op) * getMatmulFlops(op);
     if (std::optional<CollectiveEntry> entry = getCollectiveEntry(op)) {
@@ -122,6 +125,8 @@ llvm::json::Object shardc::toJson(const CommunicationReport &report) {
       {"collectives", std::move(collectives)},
       {"wire_bytes_per_device", report.wireBytesPerDevice},
       {"matmul_flops_per_device", report.matmulFlopsPerDevice}};
+  if (report.leastWireBytes)
+    object["least_wire_bytes"] = *report.leastWireBytes;
   if (report.regather)
     object["regather"] = toJson(*report.regather);
   return object;
@@ -147,6 +152,11 @@ void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
   }
   os << "wire bytes per device:   " << report.wireBytesPerDevice << '\n'
      << "matmul FLOPs per device: " << report.matmulFlopsPerDevice << '\n';
+  if (report.leastWireBytes)
+    os << (*report.leastWireBytes < report.wireBytesPerDevice
+               ? "not proved to be the fewest: at least "
+               : "the fewest that any plan sends which uses every axis: ")
+       << *report.leastWireBytes << '\n';
   if (report.regather)
     os << toString(*report.regather) << '\n';
 }

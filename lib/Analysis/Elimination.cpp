@@ -223,8 +223,10 @@ private:
     if (isNew) {
       // What is above the bound of the part may be so by the gap.
       double limit = limits.gap + part.base - lhs.cost - rhs.cost;
-      SearchTable table = join(left, right, std::get<2>(it->first), limit,
-                               completion, pool, limits.maxWork, work);
+      SearchTable table =
+          join(left, right, std::get<2>(it->first), limit, completion, pool,
+               limits.maxRows < std::numeric_limits<size_t>::max(),
+               limits.maxWork, work);
       double cost =
           normalize(table, limits.maxRows, completion, limits.maxWork, work);
       it->second = {intern(std::move(table)), cost};

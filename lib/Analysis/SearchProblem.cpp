@@ -193,6 +193,13 @@ void SearchProblem::addRest(int root, int first, int end, const AtRest &known) {
   origins.push_back(std::move(origin));
 }
 
+int64_t SearchProblem::getNumOptions() const {
+  int64_t sum = 0;
+  for (const SearchOp &op : ops)
+    sum += op.options.size();
+  return sum;
+}
+
 void SearchProblem::apply(int op, int option,
                           std::vector<Assignment> &assignments,
                           AtRest &atRest) const {

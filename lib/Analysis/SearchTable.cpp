@@ -110,6 +110,8 @@ double shardc::normalize(SearchTable &table, size_t maxRows,
     kept.push_back(std::move(row));
   }
   rows = std::move(kept);
+  if (rows.empty())
+    return 0;
   if (rows.size() > maxRows)
     cutOff(table, maxRows, completion);
   double least = rows.front().cost;
@@ -124,9 +126,10 @@ class Joiner {
 public:
   Joiner(const SearchTable &first, const SearchTable &second,
          const JoinPlan &plan, double limit, Completion &completion,
-         SetPool &pool, size_t maxWork, size_t &work)
+         SetPool &pool, bool isNarrow, size_t maxWork, size_t &work)
       : first(first), second(second), plan(plan), limit(limit),
-        completion(completion), pool(pool), maxWork(maxWork), work(work) {
+        completion(completion), pool(pool), isNarrow(isNarrow),
+        maxWork(maxWork), work(work) {
     std::vector<bool> isShared(second.open.size(), false);
     std::vector<int> partner(first.open.size(), -1);
     for (auto [number, pair] : llvm::enumerate(plan.shared)) {
@@ -216,20 +219,30 @@ private:
     auto [left, right] = plan.shared[number];
     const OpenTensor &tensor = first.open[left];
     int one = lhs.sets[left], other = rhs.sets[right];
+    int target = sharedAt[number];
+    auto getMore = [&](int set) {
+      return target < 0 ? 0 : completion.getRest(table.open[target], set);
+    };
     auto use = [&](int set, double price) {
-      double more = 0;
-      if (int target = sharedAt[number]; target >= 0) {
+      if (target >= 0)
         row.sets[target] = set;
-        more = completion.getRest(table.open[target], set);
-      }
-      expand(lhs, rhs, index + 1, cost + price, rest + more, row);
+      expand(lhs, rhs, index + 1, cost + price, rest + getMore(set), row);
     };
     if (!tensor.isMade && !second.open[right].isMade)
       return use(pool.unite(one, other), 0);
     if (!tensor.isMade)
       std::swap(one, other);
-    for (const ValueMoves::Move &move :
-         tensor.moves->deliver(one, other, remaining[index]))
+    ArrayRef<ValueMoves::Move> moves =
+        tensor.moves->deliver(one, other, remaining[index]);
+    if (isNarrow && moves.size() > 1) {
+      auto getCost = [&](const ValueMoves::Move &move) {
+        return move.cost + getMore(move.set);
+      };
+      moves = *std::min_element(
+          moves.begin(), moves.end(),
+          [&](auto &lhs, auto &rhs) { return getCost(lhs) < getCost(rhs); });
+    }
+    for (const ValueMoves::Move &move : moves)
       use(move.set, move.cost);
   }
 
@@ -238,6 +251,7 @@ private:
   double limit;
   Completion &completion;
   SetPool &pool;
+  bool isNarrow;
   size_t maxWork;
   size_t &work;
   SearchTable table;
@@ -253,8 +267,9 @@ private:
 
 SearchTable shardc::join(const SearchTable &first, const SearchTable &second,
                          const JoinPlan &plan, double limit,
-                         Completion &completion, SetPool &pool, size_t maxWork,
-                         size_t &work) {
-  return Joiner(first, second, plan, limit, completion, pool, maxWork, work)
+                         Completion &completion, SetPool &pool, bool isNarrow,
+                         size_t maxWork, size_t &work) {
+  return Joiner(first, second, plan, limit, completion, pool, isNarrow, maxWork,
+                work)
       .run();
 }

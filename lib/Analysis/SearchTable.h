@@ -88,11 +88,12 @@ struct JoinPlan {
 
 /// The table of two parts together, not normalized: tensors of the first one
 /// that stay open, then those of the second. Rows that cost more than `limit`
-/// when completed are left out. Adds to `work` how many combinations it looked
+/// when completed are left out; if `isNarrow`, only the most promising way to
+/// deliver each tensor is taken. Adds to `work` how many combinations it looked
 /// at; beyond `maxWork` the table is of no use.
 SearchTable join(const SearchTable &first, const SearchTable &second,
                  const JoinPlan &plan, double limit, Completion &completion,
-                 SetPool &pool, size_t maxWork, size_t &work);
+                 SetPool &pool, bool isNarrow, size_t maxWork, size_t &work);
 
 } // namespace shardc
 

@@ -30,8 +30,8 @@ constexpr size_t narrowRows = 64;
 
 class Search {
 public:
-  Search(SearchProblem &problem, size_t maxWork)
-      : problem(problem), maxWork(maxWork) {
+  Search(SearchProblem &problem, size_t maxWork, bool becomesNarrow)
+      : problem(problem), maxWork(maxWork), becomesNarrow(becomesNarrow) {
     for (const SearchValue &value : problem.values)
       graphs.try_emplace(value.table, *value.table);
   }
@@ -41,7 +41,8 @@ public:
     SearchClasses coarse(problem, coarseRadius);
     if (fine.ops.size() < coarseGain * coarse.ops.size()) {
       DualBound bound(problem, fine, graphs);
-      return solve(fine, bound, unreachable, 0);
+      SearchSolution solution = solve(fine, bound, unreachable, 0);
+      return isCutOff() ? getFallback(fine, solution) : solution;
     }
     // Layers repeat.
     DualBound rough(problem, coarse, graphs);
@@ -54,12 +55,30 @@ public:
       rough.prune(width);
       DualBound bound(problem, fine, graphs, &rough);
       SearchSolution solution = solve(fine, bound, first + width, 0);
+      if (isCutOff())
+        return getFallback(fine, solution);
       if (!solution.options.empty() || width == unreachable)
         return solution;
     }
   }
 
 private:
+  bool isCutOff() const { return work > maxWork; }
+
+  /// `solution`, or if it is none a narrow search among all options.
+  SearchSolution getFallback(const SearchClasses &classes,
+                             SearchSolution solution) {
+    double bound = solution.options.empty() ? 0 : solution.lowerBound;
+    if (solution.options.empty() && becomesNarrow) {
+      DualBound all(problem, classes, graphs);
+      raise(all, progress[0], unreachable);
+      solution = eliminateNarrowly(classes, all, unreachable);
+      bound = std::max(bound, least);
+    }
+    solution.lowerBound = std::min(solution.cost, bound);
+    return solution;
+  }
+
   static double widen(double width, double least) {
     return width > 0 && width < hopeless * least ? width * widening
                                                  : unreachable;
@@ -80,31 +99,31 @@ private:
       bound.setState(state);
       bound.prune(limit - first + tolerance * limit);
       SearchSolution solution = solve(classes, bound, limit, stage + 1);
-      if (!solution.options.empty() || limit == upper)
+      if (!solution.options.empty() || limit == upper || isCutOff())
         return solution;
     }
   }
 
   SearchSolution finish(const SearchClasses &classes, DualBound &bound,
                         double upper) {
-    double first = least;
     EliminationLimits limits;
-    limits.gap = upper - first + tolerance * upper;
+    limits.gap = upper - least + tolerance * upper;
     limits.maxWork = maxWork;
-    if (work <= maxWork) {
-      SearchSolution solution =
-          eliminate(problem, classes, bound, graphs, limits, work);
-      solution.lowerBound = solution.cost;
-      if (work <= maxWork)
-        return solution;
-    }
-    limits.maxRows = narrowRows;
-    limits.maxWork = std::numeric_limits<size_t>::max();
     SearchSolution solution =
         eliminate(problem, classes, bound, graphs, limits, work);
+    if (isCutOff() && becomesNarrow)
+      solution = eliminateNarrowly(classes, bound, limits.gap);
     // Solutions that were dropped on the way cost more than `upper`.
-    solution.lowerBound = std::min(solution.cost, first);
+    solution.lowerBound = isCutOff() ? least : solution.cost;
     return solution;
+  }
+
+  SearchSolution eliminateNarrowly(const SearchClasses &classes,
+                                   DualBound &bound, double gap) {
+    EliminationLimits limits;
+    limits.gap = gap;
+    limits.maxRows = narrowRows;
+    return eliminate(problem, classes, bound, graphs, limits, work);
   }
 
   /// Raises the bound to `least`, for solutions of at most `upper`, until a
@@ -125,6 +144,7 @@ private:
 
   SearchProblem &problem;
   size_t maxWork;
+  bool becomesNarrow;
   size_t work = 0;
   PriceGraphs graphs;
   double least = 0;
@@ -132,6 +152,7 @@ private:
 
 } // namespace
 
-SearchSolution shardc::findCheapest(SearchProblem &problem, size_t maxWork) {
-  return Search(problem, maxWork).run();
+SearchSolution shardc::findCheapest(SearchProblem &problem, size_t maxWork,
+                                    bool becomesNarrow) {
+  return Search(problem, maxWork, becomesNarrow).run();
 }

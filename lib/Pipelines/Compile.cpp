@@ -2,6 +2,7 @@
 
 #include "shardc/Pipelines/Compile.h"
 
+#include "PriceCheapest.h"
 #include "PriceRegather.h"
 #include "Remedies.h"
 
@@ -101,7 +102,12 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   if (options.findRemedies)
     imported = module.clone();
   int propagate = getPhaseIndex("propagate");
-  if (failed(run(import + 1, propagate)))
+  if (failed(run(import + 1, propagate - 1)))
+    return failure();
+  OwningOpRef<ModuleOp> differentiated;
+  if (options.priceCheapest)
+    differentiated = module.clone();
+  if (failed(run(propagate, propagate)))
     return failure();
   OwningOpRef<ModuleOp> propagated = module.clone();
   if (failed(run(propagate + 1, collectives)))
@@ -109,7 +115,14 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   priceRegather(module, *propagated, options);
   if (failed(explainModule(module, imported.get(), options, state)))
     return failure();
-  return run(collectives + 1, last);
+  std::optional<CommunicationReport> report;
+  if (func::FuncOp step = getStep(module); step && options.priceCheapest)
+    report = getCommunicationReport(step);
+  if (failed(run(collectives + 1, last)))
+    return failure();
+  if (report)
+    remarkOnCheapest(*report, *differentiated, options);
+  return success();
 }
 
 /// Runs phases up to `last` and leaves in `output` the plan, or the IR's text.

@@ -57,6 +57,7 @@ static void buildPropagate(OpPassManager &manager,
                            const CompileOptions &options, CompileState &) {
   PropagatePassOptions propagate;
   propagate.partition = options.partition;
+  propagate.maxAssignments = options.maxAssignments;
   manager.addPass(createPropagatePass(propagate));
   checkExpectations(manager, options, "propagate");
 }

@@ -160,6 +160,7 @@ int main(int argc, char **argv) {
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
   options.findRemedies = explain;
+  options.priceCheapest = true;
 
   if (!compileTo.empty()) {
     if (json || explain || !reports.empty() || !explainDiff.empty())

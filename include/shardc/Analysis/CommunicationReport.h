@@ -55,6 +55,8 @@ struct CommunicationReport {
   int64_t wireBytesPerDevice = 0;
   /// Floating-point operations of matrix products, padding included.
   int64_t matmulFlopsPerDevice = 0;
+  /// Where the plan was searched for: no plan sends fewer.
+  std::optional<int64_t> leastWireBytes;
   /// Where there are such weights.
   std::optional<RegatherPrice> regather;
 };
@@ -80,7 +82,8 @@ std::string toString(const RegatherPrice &price);
 llvm::json::Object toJson(const RegatherPrice &price);
 
 /// `{"collectives": [...], "wire_bytes_per_device": ...,
-///   "matmul_flops_per_device": ...}`, and `regather` if there is a choice
+///   "matmul_flops_per_device": ...}`, `least_wire_bytes` of a plan that was
+/// searched for, and `regather` if there is a choice
 llvm::json::Object toJson(const CommunicationReport &report);
 
 /// A table with one line per collective, and totals.

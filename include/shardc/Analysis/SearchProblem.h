@@ -59,6 +59,9 @@ public:
   std::vector<SearchOp> ops;
   std::vector<SearchValue> values;
 
+  /// The options of all ops.
+  int64_t getNumOptions() const;
+
   /// Writes the meaning of option `option` of op `op` into `assignments` (by
   /// graph op) or `atRest`.
   void apply(int op, int option, std::vector<Assignment> &assignments,

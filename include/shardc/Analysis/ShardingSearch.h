@@ -33,7 +33,8 @@ namespace shardc {
 
 /// What a search found.
 struct SearchSolution {
-  /// The option of each op of the problem.
+  /// The option of each op of the problem; empty if none was found: there is
+  /// none if `lowerBound` is unreachable too.
   std::vector<int> options;
   /// What they cost together; `unreachable` if no combination works.
   double cost = unreachable;
@@ -44,15 +45,16 @@ struct SearchSolution {
   size_t numRows = 0;
 };
 
-/// Pairs of rows that a search may look at before it becomes narrow; about a
-/// second.
-constexpr size_t defaultSearchWork = 20'000'000;
+/// Pairs of rows that a search may look at before it becomes narrow; seconds.
+constexpr size_t defaultSearchWork = 2'000'000;
 
 /// The cheapest options of all ops of `problem`. After `maxWork` pairs of rows
 /// have been joined or compared, tables keep only their most promising rows;
 /// what was missed can only be what `lowerBound` says.
+/// Without `becomesNarrow` it finds nothing then.
 SearchSolution findCheapest(SearchProblem &problem,
-                            size_t maxWork = defaultSearchWork);
+                            size_t maxWork = defaultSearchWork,
+                            bool becomesNarrow = true);
 
 } // namespace shardc
 

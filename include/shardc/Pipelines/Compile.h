@@ -48,6 +48,11 @@ struct CompileOptions {
   /// Compiles changes of annotations as well, to say in the plan's explanation
   /// what would remove each collective.
   bool findRemedies = false;
+  /// Ends with a remark on what a step sends and what the cheapest plan would.
+  bool priceCheapest = false;
+  /// Does not search programs with more ways to shard single ops for the
+  /// cheapest plan, but fails, nor more combinations of them; 0: the defaults.
+  int64_t maxAssignments = 0;
   /// Does not check contracts (`shardc.expect`).
   bool ignoreExpectations = false;
   /// Sets every mesh axis and the number of microbatches to 1: the

@@ -12,6 +12,8 @@
 #include "shardc/Analysis/ShardingSearch.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
+#include <cmath>
+
 namespace shardc {
 #define GEN_PASS_DEF_PROPAGATEPASS
 #include "shardc/Dialect/Shardc/Transforms/Passes.h.inc"
@@ -56,7 +58,8 @@ Decisions follow(const ShardingGraph &graph) {
 }
 
 /// The least cost; see ShardingSearch.
-FailureOr<Decisions> findCheapest(const ModuleGraph &module) {
+FailureOr<Decisions> findCheapest(const ModuleGraph &module,
+                                  int64_t maxAssignments) {
   const ShardingGraph &graph = module.graph;
   Decisions decisions;
   decisions.assignments.resize(graph.ops.size());
@@ -69,15 +72,32 @@ FailureOr<Decisions> findCheapest(const ModuleGraph &module) {
   for (const ModuleGraph::Function &function : module.functions) {
     SearchProblem problem(graph, function.firstOp, function.endOp, prices,
                           atRest);
-    SearchSolution solution = shardc::findCheapest(problem);
-    if (solution.options.empty()) {
-      func::FuncOp op = function.op;
-      op.emitOpError("cannot be partitioned: no plan keeps all of its "
-                     "annotations");
+    func::FuncOp op = function.op;
+    if (maxAssignments > 0 && problem.getNumOptions() > maxAssignments) {
+      op.emitOpError("has ")
+          << problem.getNumOptions() << " ways to shard single ops, more than "
+          << maxAssignments << " (max-assignments)";
       return failure();
     }
+    SearchSolution solution = shardc::findCheapest(
+        problem, maxAssignments > 0 ? maxAssignments : defaultSearchWork,
+        /*becomesNarrow=*/maxAssignments == 0);
+    if (solution.options.empty()) {
+      if (solution.lowerBound == unreachable)
+        op.emitOpError("cannot be partitioned: no plan keeps all of its "
+                       "annotations");
+      else
+        op.emitOpError("is too large for an exact search, which found no plan; "
+                       "use --partition=follow");
+      return failure();
+    }
+    auto toBytes = [](double cost) {
+      return static_cast<int64_t>(std::ceil(cost * (1 - 1e-9)));
+    };
+    op->setAttr("shardc.least_wire_bytes",
+                IntegerAttr::get(IntegerType::get(op.getContext(), 64),
+                                 toBytes(solution.lowerBound)));
     if (solution.lowerBound < solution.cost) {
-      func::FuncOp op = function.op;
       op.emitWarning("the search for the cheapest plan was cut off: ")
           << static_cast<int64_t>(solution.cost)
           << " bytes on the wire are not proved to be the least, which is at "
@@ -271,7 +291,7 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     if (partition == "follow")
       return follow(module.graph);
     if (partition == "cheapest")
-      return findCheapest(module);
+      return findCheapest(module, maxAssignments);
     getOperation().emitError("unknown partition '")
         << partition << "', expected follow or cheapest";
     return failure();

@@ -118,7 +118,8 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     With `partition=cheapest` what is annotated stays, and all else is chosen by
     an exact search for the least cost of the first function, and then of each
     other one with its arguments where they rest; the module is marked with
-    `shardc.partition`, because reshards may then use any axis.
+    `shardc.partition`, because reshards may then use any axis, and each function
+    with `shardc.least_wire_bytes`, which no plan undercuts.
 
     ```mlir
     %0 = shardc.dot_general %x, %w contracting = [1] x [0]
@@ -128,7 +129,10 @@ def PropagatePass : Shardc_Pass<"propagate"> {
   }];
   let options = [
     Option<"partition", "partition", "std::string", "\"follow\"",
-           "follow or cheapest">
+           "follow or cheapest">,
+    Option<"maxAssignments", "max-assignments", "int64_t", "0",
+           "Most ways to shard single ops that cheapest searches, and most "
+           "combinations of them (0: the defaults)">
   ];
 }
 

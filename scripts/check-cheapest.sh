@@ -1,0 +1,44 @@
+#!/usr/bin/env bash
+# --partition=cheapest never sends more than --partition=follow, where the latter
+# uses every axis too: on models of several layers, strategies and meshes, by the
+# remark with which a compilation ends.
+#
+#   scripts/check-cheapest.sh
+source "$(dirname "$0")/common.sh"
+case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
+PATH=$bin:$PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+ran=0 cheaper=0
+
+# check LAYERS BATCH STRATEGY MESH GEN-FLAG...
+check() {
+  local layers=$1 batch=$2 strategy=$3 mesh=$4 said follow cheapest
+  shift 4
+  shardc-gen --layers="$layers" --batch-size="$batch" --strategy="$strategy" \
+    --mesh="$mesh" "$@" -o "$work/model.mlir"
+  said=$(shardc-compile "$work/model.mlir" -o "$work/model.plan" 2>&1 |
+    sed -n 's/.*a step sends \([0-9]*\) bytes per device; the cheapest plan that uses every axis \([0-9]*\) .*/\1 \2/p')
+  read -r follow cheapest <<<"$said"
+  if [ -z "$cheapest" ] || [ "$cheapest" -gt "$follow" ]; then
+    echo "FAILED: $strategy $mesh $layers batch $batch $*: follow '$follow', cheapest '$cheapest'"
+    exit 1
+  fi
+  ran=$((ran + 1))
+  if [ "$cheapest" -lt "$follow" ]; then cheaper=$((cheaper + 1)); fi
+}
+
+for layers in 64,256,128,32 33,17,20,9 128,128,128,128,128,128,8; do
+  for flags in "--optimizer=sgd --activation=relu" \
+      "--optimizer=adamw --activation=gelu --layer-norm --clip-norm=1"; do
+    for strategy in dp zero1 zero2 fsdp; do
+      check $layers 96 $strategy data=8 $flags
+    done
+    check $layers 96 tp model=4 $flags
+    check $layers 96 dp+tp data=2,model=4 $flags
+    check $layers 96 fsdp+tp data=4,model=2 $flags
+    check $layers 96 hsdp replica=2,shard=4 $flags
+  done
+  check $layers 96 hsdp+tp replica=2,shard=2,model=2 --optimizer=adam
+done
+echo "in $ran cases cheapest sends no more than follow, in $cheaper less"
