@@ -135,13 +135,18 @@ void Propagation::resolve(const GraphOp &op,
       uses.push_back(claim.use);
       uses.back().axis = -gap;
     } else if (!makesSmaller(factor.size, parts, more) ||
-               (factor.mustDivide && factor.size % (parts * more) != 0)) {
+               ((factor.mustDivide || hasGap(uses)) &&
+                factor.size % (parts * more) != 0)) {
       continue;
     }
     gap = 1;
     uses.push_back(claim.use);
     taken |= axisBit(axis);
   }
+}
+
+bool Propagation::hasGap(ArrayRef<AxisUse> uses) {
+  return any_of(uses, [](const AxisUse &use) { return isGap(use.axis); });
 }
 
 int64_t Propagation::getParts(int entry) const {
@@ -194,7 +199,8 @@ bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
     if (isGap(use.axis) && (info.isAtRest || info.isResult))
       break;
     if (!isGap(use.axis) &&
-        (!isFree(use.axis) || !makesSmaller(info.shape[dim], parts, more)))
+        (!isFree(use.axis) || !makesSmaller(info.shape[dim], parts, more) ||
+         (hasGap(grown) && info.shape[dim] % (parts * more) != 0)))
       break;
     grown.push_back(use);
     parts *= more;

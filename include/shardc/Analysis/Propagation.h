@@ -68,6 +68,8 @@ private:
   /// The parts that an axis or a gap tells apart, and the product over a list.
   int64_t getParts(int entry) const;
   int64_t getParts(llvm::ArrayRef<AxisUse> uses) const;
+  /// Whether the list leaves strided shards, so that its parts must divide.
+  static bool hasGap(llvm::ArrayRef<AxisUse> uses);
   bool grow(int value, int64_t dim, const DimUses &goal, int64_t rank);
 
   const ShardingGraph &graph;
