@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # --partition=cheapest never sends more than --partition=follow, where the latter
-# uses every axis too: on models of several layers, strategies and meshes, by the
-# remark with which a compilation ends.
+# uses every axis too: on models of several layers, strategies and meshes.
 #
 #   scripts/check-cheapest.sh
 source "$(dirname "$0")/common.sh"
@@ -11,15 +10,19 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 ran=0 cheaper=0
 
+# sent MODE: what a step of $work/model.mlir sends.
+sent() {
+  shardc-compile "$work/model.mlir" --partition="$1" -o "$work/model.plan" 2>&1 |
+    sed -n 's/.*a step sends \([0-9]*\) bytes per device.*/\1/p'
+}
+
 # check LAYERS BATCH STRATEGY MESH GEN-FLAG...
 check() {
-  local layers=$1 batch=$2 strategy=$3 mesh=$4 said follow cheapest
+  local layers=$1 batch=$2 strategy=$3 mesh=$4 follow cheapest
   shift 4
   shardc-gen --layers="$layers" --batch-size="$batch" --strategy="$strategy" \
     --mesh="$mesh" "$@" -o "$work/model.mlir"
-  said=$(shardc-compile "$work/model.mlir" -o "$work/model.plan" 2>&1 |
-    sed -n 's/.*a step sends \([0-9]*\) bytes per device; the cheapest plan that uses every axis \([0-9]*\) .*/\1 \2/p')
-  read -r follow cheapest <<<"$said"
+  follow=$(sent follow) cheapest=$(sent cheapest)
   if [ -z "$cheapest" ] || [ "$cheapest" -gt "$follow" ]; then
     echo "FAILED: $strategy $mesh $layers batch $batch $*: follow '$follow', cheapest '$cheapest'"
     exit 1
