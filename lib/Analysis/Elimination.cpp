@@ -55,14 +55,12 @@ public:
       solution.cost += part.cost;
       choose(index, 0, solution.options);
     }
-    solution.numRows = numRows;
     return solution;
   }
 
 private:
   /// Numbers tables by their contents.
   int intern(SearchTable table) {
-    numRows = std::max(numRows, table.rows.size());
     tables.push_back(std::make_unique<SearchTable>(std::move(table)));
     return tables.size() - 1;
   }
@@ -284,7 +282,6 @@ private:
   std::vector<std::set<int>> partsOf;
   /// (weight, first, second) of parts that share a tensor.
   std::set<std::tuple<double, int, int>> candidates;
-  size_t numRows = 0;
 };
 
 } // namespace

@@ -61,7 +61,7 @@ void shardc::remarkOnCheapest(const CommunicationReport &report,
   }
   int64_t least = cheapest.leastWireBytes.value_or(0);
   if (least < cheapest.wireBytesPerDevice)
-    text += ", if not as little as " + std::to_string(least);
+    text += "; no such plan sends fewer than " + std::to_string(least);
   else if (options.partition == "cheapest")
     text += ", the fewest of all plans that use every axis";
   mlir::emitRemark(loc) << text;

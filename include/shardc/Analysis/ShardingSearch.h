@@ -41,9 +41,11 @@ struct SearchSolution {
   /// No combination costs less than this: equal to `cost`, unless the search
   /// took more than `maxWork`.
   double lowerBound = unreachable;
-  /// The largest table.
-  size_t numRows = 0;
 };
+
+/// Mesh axes of more than one device beyond which a problem is too large to be
+/// written down: a tensor of rank 2 has thousands of layouts.
+constexpr int maxSearchedAxes = 4;
 
 /// Pairs of rows that a search may look at before it becomes narrow; seconds.
 constexpr size_t defaultSearchWork = 2'000'000;

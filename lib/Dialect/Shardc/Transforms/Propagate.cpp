@@ -61,6 +61,16 @@ Decisions follow(const ShardingGraph &graph) {
 FailureOr<Decisions> findCheapest(const ModuleGraph &module,
                                   int64_t maxAssignments) {
   const ShardingGraph &graph = module.graph;
+  int numAxes = 0;
+  for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
+    numAxes += graph.mesh.getSize(axis) > 1;
+  if (numAxes > maxSearchedAxes) {
+    MeshOp mesh = module.mesh;
+    mesh.emitOpError("has ")
+        << numAxes << " axes of more than one device; partition=cheapest "
+        << "searches meshes of at most " << maxSearchedAxes;
+    return failure();
+  }
   Decisions decisions;
   decisions.assignments.resize(graph.ops.size());
   decisions.origins.resize(graph.ops.size());
