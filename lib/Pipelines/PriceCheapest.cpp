@@ -2,9 +2,9 @@
 
 #include "PriceCheapest.h"
 
-#include "shardc/Pipelines/Phases.h"
+#include "RunAside.h"
 
-#include "mlir/IR/Diagnostics.h"
+#include "shardc/Pipelines/Phases.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -20,23 +20,12 @@ func::FuncOp shardc::getStep(ModuleOp module) {
   return functions.empty() ? func::FuncOp() : *functions.begin();
 }
 
-/// The module partitioned at the least cost, or failure where there is no such
-/// plan or too much to search.
-static LogicalResult partitionCheapest(ModuleOp module,
-                                       const CompileOptions &options) {
-  CompileOptions other = options;
-  other.partition = "cheapest";
-  other.maxAssignments = maxAssignments;
-  other.dumpDir.clear();
-  other.verifyPartition = false;
-  other.ignoreExpectations = true;
-  ScopedDiagnosticHandler silence(module.getContext(),
-                                  [](Diagnostic &) { return success(); });
-  CompileState state;
-  PassManager manager(module.getContext());
-  buildPhases(manager, getPhaseIndex("propagate"), getPhaseIndex("collectives"),
-              other, state);
-  return manager.run(module);
+/// Partitions the module at the least cost; returns why that failed, if it did.
+static std::string partitionCheapest(ModuleOp module, CompileOptions options) {
+  options.partition = "cheapest";
+  options.maxAssignments = maxAssignments;
+  return runAside(module, getPhaseIndex("propagate"),
+                  getPhaseIndex("collectives"), options);
 }
 
 void shardc::remarkOnCheapest(const CommunicationReport &report,
@@ -48,10 +37,11 @@ void shardc::remarkOnCheapest(const CommunicationReport &report,
       "a step sends " + std::to_string(bytes) + " bytes per device";
   CommunicationReport cheapest = report;
   if (options.partition != "cheapest") {
-    if (failed(partitionCheapest(differentiated, options))) {
-      mlir::emitRemark(loc) << text
-                            << "; --partition=cheapest searches for the plan "
-                               "that sends the fewest";
+    std::string error = partitionCheapest(differentiated, options);
+    if (!error.empty()) {
+      mlir::emitRemark(loc)
+          << text << "; what the cheapest plan "
+          << "(--partition=cheapest) sends is not known: " << error;
       return;
     }
     cheapest = getCommunicationReport(getStep(differentiated));

@@ -2,11 +2,12 @@
 
 #include "PriceRegather.h"
 
+#include "RunAside.h"
+
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Diagnostics.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -21,16 +22,9 @@ void shardc::priceRegather(ModuleOp module, ModuleOp propagated,
     return;
   CompileOptions other = options;
   other.regather = !options.regather;
-  other.dumpDir.clear();
-  other.verifyPartition = false;
-  other.ignoreExpectations = true;
-  ScopedDiagnosticHandler silence(module.getContext(),
-                                  [](Diagnostic &) { return success(); });
-  CompileState state;
-  PassManager manager(module.getContext());
-  buildPhases(manager, getPhaseIndex("partition"), getPhaseIndex("memory"),
-              other, state);
-  if (failed(manager.run(propagated)))
+  if (!runAside(propagated, getPhaseIndex("partition"), getPhaseIndex("memory"),
+                other)
+           .empty())
     return;
   int64_t peak =
       propagated->getAttrOfType<IntegerAttr>("shardc.arena_bytes").getInt();

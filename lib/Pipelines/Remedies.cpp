@@ -3,6 +3,7 @@
 #include "Remedies.h"
 
 #include "EditProposer.h"
+#include "RunAside.h"
 
 #include "shardc/Analysis/Explain.h"
 #include "shardc/Pipelines/Phases.h"
@@ -27,9 +28,6 @@ public:
     this->options.rules.clear();
     this->options.batchSize = 0;
     this->options.microbatches = 0;
-    this->options.verifyPartition = false;
-    this->options.dumpDir.clear();
-    this->options.ignoreExpectations = true;
   }
 
   void find(const ExplainedProgram &program, ExplainedCollective &collective) {
@@ -87,10 +85,7 @@ private:
                                     [](Diagnostic &) { return success(); });
     OwningOpRef<ModuleOp> copy = imported.clone();
     edits.apply(getLoss(*copy));
-    CompileState state;
-    PassManager manager(copy->getContext());
-    buildPhases(manager, 0, getPhaseIndex("collectives"), options, state);
-    if (failed(manager.run(*copy)))
+    if (!runAside(*copy, 0, getPhaseIndex("collectives"), options).empty())
       return {};
     FailureOr<Explanation> explanation = explain(*copy, machine);
     return succeeded(explanation) ? std::move(*explanation) : Explanation();

@@ -1,0 +1,31 @@
+//===- RunAside.cpp - What other options would make of a module -----------===//
+
+#include "RunAside.h"
+
+#include "shardc/Pipelines/Phases.h"
+
+#include "mlir/IR/Diagnostics.h"
+
+using namespace mlir;
+using namespace shardc;
+
+std::string shardc::runAside(ModuleOp module, int first, int last,
+                             CompileOptions options) {
+  options.dumpDir.clear();
+  options.verifyPartition = false;
+  options.ignoreExpectations = true;
+  std::string error;
+  ScopedDiagnosticHandler silence(
+      module.getContext(), [&](Diagnostic &diagnostic) {
+        if (error.empty() &&
+            diagnostic.getSeverity() == DiagnosticSeverity::Error)
+          error = diagnostic.str();
+        return success();
+      });
+  CompileState state;
+  PassManager manager(module.getContext());
+  buildPhases(manager, first, last, options, state);
+  if (succeeded(manager.run(module)))
+    return {};
+  return error.empty() ? "a phase failed" : error;
+}

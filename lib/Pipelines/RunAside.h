@@ -1,0 +1,21 @@
+//===- RunAside.h - What other options would make of a module ---*- C++ -*-===//
+
+#ifndef SHARDC_LIB_PIPELINES_RUNASIDE_H
+#define SHARDC_LIB_PIPELINES_RUNASIDE_H
+
+#include "shardc/Pipelines/Compile.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc {
+
+/// Takes `module` through the phases from `first` to `last` as a compilation
+/// with `options` would, but dumps and verifies nothing and holds it against no
+/// contract. What is said of it is dropped; returns the first error without its
+/// place, or nothing if all went well.
+std::string runAside(mlir::ModuleOp module, int first, int last,
+                     CompileOptions options);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_PIPELINES_RUNASIDE_H
