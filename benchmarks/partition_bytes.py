@@ -62,7 +62,7 @@ def measure_shardc(build, name, mode):
         source = source.replace('"t", "f"', '"f", "t"')
     tool = os.path.join(build, "bin", "shardc-opt")
     ir = subprocess.run(
-        [tool, "--compile-to=collectives", "--partition=" + mode],
+        [tool, "--compile-to=collectives", "--partition=" + mode, "--objective=bytes"],
         input=source, capture_output=True, text=True, check=True).stdout
     report = subprocess.run(
         [tool, "--shardc-report-communication", "-o", os.devnull],

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# --partition=cheapest never sends more than --partition=follow, where the latter
-# uses every axis too: on models of several layers, strategies and meshes.
+# --partition=cheapest never sends more than --partition=follow by objective
+# bytes, and never costs more time by objective time, where the latter uses every
+# axis too: on models of several layers, strategies and meshes.
 #
 #   scripts/check-cheapest.sh
 source "$(dirname "$0")/common.sh"
@@ -8,12 +9,18 @@ case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-ran=0 cheaper=0
+ran=0 cheaper=0 faster=0
 
 # sent MODE: what a step of $work/model.mlir sends.
 sent() {
-  shardc-compile "$work/model.mlir" --partition="$1" -o "$work/model.plan" 2>&1 |
+  shardc-compile "$work/model.mlir" --partition="$1" --objective=bytes -o "$work/model.plan" 2>&1 |
     sed -n 's/.*a step sends \([0-9]*\) bytes per device.*/\1/p'
+}
+
+# costs: microseconds of a step of $work/model.mlir, and those of the cheapest.
+costs() {
+  shardc-compile "$work/model.mlir" -o "$work/model.plan" 2>&1 |
+    sed -n 's/.*a step costs \([0-9.]*\) us .*every axis costs \([0-9.]*\) us .*/\1 \2/p'
 }
 
 # check LAYERS BATCH STRATEGY MESH GEN-FLAG...
@@ -27,6 +34,13 @@ check() {
     echo "FAILED: $strategy $mesh $layers batch $batch $*: follow '$follow', cheapest '$cheapest'"
     exit 1
   fi
+  local own least
+  read -r own least < <(costs) || true
+  if [ -z "$least" ] || awk "BEGIN { exit !($least > $own) }"; then
+    echo "FAILED: $strategy $mesh $layers batch $batch $*: follow '$own' us, cheapest '$least' us"
+    exit 1
+  fi
+  if awk "BEGIN { exit !($least < $own) }"; then faster=$((faster + 1)); fi
   ran=$((ran + 1))
   if [ "$cheapest" -lt "$follow" ]; then cheaper=$((cheaper + 1)); fi
 }
@@ -44,4 +58,5 @@ for layers in 64,256,128,32 33,17,20,9 128,128,128,128,128,128,8; do
   done
   check $layers 96 hsdp+tp replica=2,shard=2,model=2 --optimizer=adam
 done
-echo "in $ran cases cheapest sends no more than follow, in $cheaper less"
+echo "in $ran cases cheapest sends no more than follow, in $cheaper less;" \
+  "by time it costs no more, in $faster less"

@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """Checks the programs in test/Pipelines/scenarios beyond their bytes, which lit
-compares. In both modes of --partition each must hold:
+compares. In both modes of --partition, by bytes, each must hold:
 
   i    N devices compute what one does: every value in the reference interpreter,
        losses and parameters in a run, and these bit for bit where all is exact
@@ -148,7 +148,7 @@ class Case:
     def compile(self, path, folder, *flags):
         """The report, and the functions per phase."""
         dump = os.path.join(folder, "dump")
-        done = execute("i", "shardc-compile", path, "--json", f"--partition={self.mode}", f"--shardc-dump-dir={dump}", *flags)
+        done = execute("i", "shardc-compile", path, "--json", f"--partition={self.mode}", "--objective=bytes", f"--shardc-dump-dir={dump}", *flags)
         if flags and "partition verified" not in done.stderr:
             raise Failed("i", "the partition was not verified")
         phases = {}
@@ -166,7 +166,7 @@ class Case:
         arguments = parse_functions(text)["loss"].arguments
         write_arrays(arguments, data, "input|label", rng)
         write_arrays(arguments, parameters, "parameter", rng)
-        done = execute("i", "shardc-run", path, f"--partition={self.mode}", f"--data={data}", f"--load-params={parameters}",
+        done = execute("i", "shardc-run", path, f"--partition={self.mode}", "--objective=bytes", f"--data={data}", f"--load-params={parameters}",
                        "--steps=1", "--check-reference", "--json")  # fmt: skip
         verdict = re.search(r"reference +(\S+)", done.stderr)
         agreement = verdict[1] if verdict else "no verdict"
@@ -180,7 +180,7 @@ class Case:
         """iv on the sizes of the file; what is computed does not matter."""
         data = os.path.join(folder, "full.npz")
         write_arrays(source.arguments, data, "input|label", None, constant=True)
-        done = execute("iv", "shardc-run", self.path, f"--partition={self.mode}", f"--data={data}", "--steps=1", "--json")
+        done = execute("iv", "shardc-run", self.path, f"--partition={self.mode}", "--objective=bytes", f"--data={data}", "--steps=1", "--json")
         counted = json.loads(done.stdout)["wire_bytes_per_step"]
         expect("iv", "bytes counted at full size", counted, report["wire_bytes_per_device"])
 
@@ -220,7 +220,7 @@ class Case:
     def check_functions(self, folder):
         """Programs without a step: nothing is run, so iv is left out."""
         done = execute("i", "shardc-opt", self.path, "--compile-from=differentiate", "--compile-to=partition",
-                       f"--partition={self.mode}", "--verify-partition")  # fmt: skip
+                       f"--partition={self.mode}", "--objective=bytes", "--verify-partition")  # fmt: skip
         if "partition verified" not in done.stderr:
             raise Failed("i", "the partition was not verified")
         parts = parse_functions(done.stdout)

@@ -8,6 +8,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace shardc;
 
@@ -59,9 +61,7 @@ int64_t shardc::getMatmulFlops(Operation *op) {
 CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
   report.regather = getRegatherPrice(function);
-  if (auto least =
-          function->getAttrOfType<IntegerAttr>("shardc.least_wire_bytes"))
-    report.leastWireBytes = least.getInt();
+  report.cost = getPlanCost(function);
   function.walk([&](Operation *op) {
     report.matmulFlopsPerDevice += getNumRuns(op) * getMatmulFlops(op);
     if (std::optional<CollectiveEntry> entry = getCollectiveEntry(op)) {
@@ -70,6 +70,62 @@ CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
     }
   });
   return report;
+}
+
+std::optional<PlanCost> shardc::getPlanCost(func::FuncOp function) {
+  auto attr = function->getAttrOfType<CostAttr>("shardc.cost");
+  if (!attr)
+    return std::nullopt;
+  PlanCost cost{attr.getObjective().str(), attr.getCost().getValueAsDouble(),
+                attr.getAtLeast().getValueAsDouble(), std::nullopt};
+  if (attr.getCheapest())
+    cost.cheapest = attr.getCheapest().getValueAsDouble();
+  return cost;
+}
+
+/// Up, but not because of the last bits of a sum.
+static int64_t getWholeBytes(double bytes) {
+  return static_cast<int64_t>(std::ceil(bytes * (1 - 1e-12)));
+}
+
+bool PlanCost::isProved() const {
+  double found = cheapest.value_or(cost);
+  return objective == "bytes" ? getWholeBytes(atLeast) >= getWholeBytes(found)
+                              : atLeast >= found * (1 - 2e-6);
+}
+
+std::string shardc::getCostText(StringRef objective, double cost) {
+  if (objective == "time")
+    return llvm::formatv("{0:f2} us", cost * 1e6);
+  return llvm::formatv("{0} bytes on the wire", getWholeBytes(cost));
+}
+
+std::string shardc::toString(const PlanCost &cost) {
+  auto getText = [&](double value) {
+    return getCostText(cost.objective, value);
+  };
+  double found = cost.cheapest.value_or(cost.cost);
+  std::string bound;
+  if (!cost.isProved())
+    bound = "; not proved to be the cheapest, which takes at least " +
+            getText(cost.atLeast);
+  std::string text =
+      "by objective " + cost.objective + ": " + getText(cost.cost);
+  if (cost.cheapest)
+    return text +
+           "; the cheapest plan that uses every axis: " + getText(found) +
+           " (--partition=cheapest)" + bound;
+  return text + (bound.empty() ? ", the least of all plans that use every axis"
+                               : bound);
+}
+
+llvm::json::Object shardc::toJson(const PlanCost &cost) {
+  llvm::json::Object object{{"objective", cost.objective},
+                            {"cost", cost.cost},
+                            {"at_least", cost.atLeast}};
+  if (cost.cheapest)
+    object["cheapest"] = *cost.cheapest;
+  return object;
 }
 
 std::optional<RegatherPrice> shardc::getRegatherPrice(func::FuncOp function) {
@@ -125,8 +181,8 @@ llvm::json::Object shardc::toJson(const CommunicationReport &report) {
       {"collectives", std::move(collectives)},
       {"wire_bytes_per_device", report.wireBytesPerDevice},
       {"matmul_flops_per_device", report.matmulFlopsPerDevice}};
-  if (report.leastWireBytes)
-    object["least_wire_bytes"] = *report.leastWireBytes;
+  if (report.cost)
+    object["cost"] = toJson(*report.cost);
   if (report.regather)
     object["regather"] = toJson(*report.regather);
   return object;
@@ -152,11 +208,8 @@ void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
   }
   os << "wire bytes per device:   " << report.wireBytesPerDevice << '\n'
      << "matmul FLOPs per device: " << report.matmulFlopsPerDevice << '\n';
-  if (report.leastWireBytes)
-    os << (*report.leastWireBytes < report.wireBytesPerDevice
-               ? "not proved to be the fewest: at least "
-               : "the fewest that any plan sends which uses every axis: ")
-       << *report.leastWireBytes << '\n';
+  if (report.cost)
+    os << toString(*report.cost) << '\n';
   if (report.regather)
     os << toString(*report.regather) << '\n';
 }

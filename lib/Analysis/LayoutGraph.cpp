@@ -67,8 +67,11 @@ ArrayRef<double> DistanceTable::getPrices(int id) {
         AxisSet axes = 0;
         for (int axis : step.axes)
           axes |= axisBit(axis);
-        cost = prices.getWire(axes, *bytes) +
-               prices.getLatency(getCollectiveKind(step.kind), axes);
+        CollectiveKind kind = getCollectiveKind(step.kind);
+        cost = prices.allows(kind, axes) ? prices.getWire(axes, *bytes)
+                                         : unreachable;
+        if (prices.paysEachStart)
+          cost += prices.getStart(kind, axes);
       }
       list.push_back(cost);
     }

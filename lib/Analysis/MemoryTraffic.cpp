@@ -19,7 +19,8 @@ static bool isProduct(Operation *op) {
 
 /// Whether `op` itself reads nothing: it encloses ops, or moves values.
 static bool isTransparent(Operation *op) {
-  return op->getNumRegions() > 0 || isa<YieldOp, CollectiveWaitOp>(op) ||
+  return op->getNumRegions() > 0 ||
+         isa<YieldOp, CollectiveWaitOp, ShardingConstraintOp>(op) ||
          getCollectiveCost(op);
 }
 
@@ -54,7 +55,7 @@ void MemoryTraffic::addAliases(Operation *op) {
     for (auto [result, yielded] : llvm::zip_equal(
              wait.getResults(), body.getTerminator()->getOperands()))
       aliases[result] = yielded;
-  } else if (getCollectiveCost(op)) {
+  } else if (getCollectiveCost(op) || isa<ShardingConstraintOp>(op)) {
     for (auto [result, operand] :
          llvm::zip_equal(op->getResults(), op->getOperands()))
       aliases[result] = operand;

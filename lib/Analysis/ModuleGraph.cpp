@@ -41,6 +41,59 @@ bool shardc::usesAllAxes(ModuleOp module) {
   return mode && mode.getValue() == "cheapest";
 }
 
+PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
+  CollectivePrices prices;
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto rates =
+          module->getAttrOfType<DictionaryAttr>("shardc.seconds_per_byte")) {
+    std::vector<double> secondsPerByte(mesh.getNumAxes(), 0);
+    for (NamedAttribute rate : rates)
+      if (int axis = mesh.find(rate.getName().getValue()); axis >= 0)
+        secondsPerByte[axis] =
+            cast<FloatAttr>(rate.getValue()).getValueAsDouble();
+    prices = CollectivePrices(secondsPerByte);
+  }
+  auto attrs = function->getAttrOfType<ArrayAttr>("shardc.starts");
+  if (!attrs)
+    return {prices, prices, prices};
+  std::set<CollectiveStart> starts;
+  for (auto attr : attrs.getAsRange<StartAttr>()) {
+    AxisSet axes = 0;
+    for (StringAttr name : attr.getAxes())
+      if (int axis = mesh.find(name.getValue()); axis >= 0)
+        axes |= axisBit(axis);
+    starts.insert({attr.getPart(), {attr.getKind(), axes}});
+  }
+  return allowOnly(starts, prices);
+}
+
+Part shardc::getPartMadeIn(Value value) {
+  Operation *op = getComputingOp(value);
+  if (auto slice = dyn_cast<BlockArgument>(value))
+    if (auto loop = dyn_cast<AccumulateOp>(slice.getOwner()->getParentOp()))
+      op = loop;
+  if (op) {
+    auto part = op->getAttrOfType<PartAttr>("shardc.part");
+    return part ? part.getValue() : Part::Forward;
+  }
+  // An argument: of the ops of its block, and those inside of them, the first.
+  Operation *first = nullptr;
+  for (Operation *user : value.getUsers()) {
+    if (!first) {
+      first = user;
+      continue;
+    }
+    Operation *lhs = getUserInBlock(value, user);
+    Operation *rhs = getUserInBlock(value, first);
+    if (lhs == rhs ? user->isBeforeInBlock(first) : lhs->isBeforeInBlock(rhs))
+      first = user;
+  }
+  if (!first || isa<func::ReturnOp>(first))
+    return Part::Update;
+  auto part = first->getAttrOfType<PartAttr>("shardc.part");
+  return part ? part.getValue() : Part::Forward;
+}
+
 static FileLineColLoc findFile(Location loc) {
   FileLineColLoc found;
   loc->walk([&](Location inner) {

@@ -98,6 +98,6 @@ FailureOr<OpLayouts> OpLayouts::get(Operation *op, const MeshAxes &mesh) {
     layouts.operands.push_back(getOperandLayout(rule, *assignment, index));
   for (size_t index = 0; index < rule.results.size(); ++index)
     layouts.results.push_back(getResultLayout(rule, *assignment, index));
-  layouts.factors = std::move(assignment->factors);
+  layouts.assignment = std::move(*assignment);
   return layouts;
 }

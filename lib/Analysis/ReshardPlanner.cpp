@@ -8,8 +8,6 @@ using namespace shardc;
 /// With more axes the layouts are too many to look at all of them.
 static constexpr int maxEnumeratedAxes = 4;
 
-const CollectivePrices ReshardPlanner::bytesOnWire;
-
 static AxisSet getShardingAxes(const MeshAxes &mesh) {
   AxisSet axes = 0;
   for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
@@ -19,8 +17,14 @@ static AxisSet getShardingAxes(const MeshAxes &mesh) {
 }
 
 ReshardPlanner::ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes,
-                               const CollectivePrices &prices)
-    : mesh(mesh), usesAllAxes(usesAllAxes), prices(prices) {}
+                               const PartPrices &prices)
+    : mesh(mesh), usesAllAxes(usesAllAxes), prices(prices),
+      unrestricted(prices) {
+  for (CollectivePrices &part : unrestricted) {
+    part.forbidden.clear();
+    part.allowed.reset();
+  }
+}
 
 AxisSet ReshardPlanner::getScope(ArrayRef<Layout> layouts) const {
   AxisSet axes = 0;
@@ -33,28 +37,68 @@ AxisSet ReshardPlanner::getScope(ArrayRef<Layout> layouts) const {
   return takesAll ? getShardingAxes(mesh) : axes;
 }
 
-ReshardPlanner::Tensor &ReshardPlanner::getTensor(AxisSet axes,
+ReshardPlanner::Tensor &ReshardPlanner::getTensor(const Layout &from,
+                                                  ArrayRef<Layout> to,
                                                   ArrayRef<int64_t> shape,
-                                                  int64_t elementBytes) {
+                                                  int64_t elementBytes,
+                                                  Part part) {
+  SmallVector<Layout> ends(to);
+  ends.push_back(from);
+  AxisSet axes = getScope(ends);
+  size_t index = static_cast<size_t>(part);
+  const CollectivePrices &own = prices[index];
+  Tensor &tensor = getTensor(axes, shape, elementBytes, own);
+  if (!own.allowed && own.forbidden.empty())
+    return tensor;
+  bool isReachable = llvm::popcount(axes) <= maxEnumeratedAxes;
+  if (isReachable) {
+    LayoutGraph &graph = tensor.table.getGraph();
+    graph.enumerate();
+    int source = graph.getId(from);
+    for (const Layout &layout : to)
+      isReachable &=
+          tensor.table.get(source, graph.getId(layout)) < unreachable;
+  }
+  if (isReachable)
+    return tensor;
+  return getTensor(axes, shape, elementBytes, unrestricted[index]);
+}
+
+ReshardPlanner::Tensor &
+ReshardPlanner::getTensor(AxisSet axes, ArrayRef<int64_t> shape,
+                          int64_t elementBytes,
+                          const CollectivePrices &prices) {
   LayoutScope scope{axes, llvm::popcount(axes) <= maxStridedAxes};
   LayoutGraph &graph =
       graphs.try_emplace({axes, shape.size()}, mesh, scope, shape.size())
           .first->second;
   return tensors
-      .try_emplace({axes, shape.vec(), elementBytes}, graph, prices, shape,
-                   elementBytes)
+      .try_emplace({axes, shape.vec(), elementBytes, &prices}, graph, prices,
+                   shape, elementBytes)
       .first->second;
 }
 
-/// Joins splits of one dimension that follow each other into one step.
-static void joinSplits(SmallVectorImpl<ReshardStep> &steps) {
+/// Joins splits of one dimension that follow each other into one step, where
+/// `prices` allows it.
+static void joinSplits(SmallVectorImpl<ReshardStep> &steps,
+                       const CollectivePrices &prices) {
+  auto isAllowed = [&](const ReshardStep &lhs, const ReshardStep &rhs) {
+    AxisSet axes = 0;
+    for (int axis : lhs.axes)
+      axes |= axisBit(axis);
+    for (int axis : rhs.axes)
+      axes |= axisBit(axis);
+    return lhs.kind == ReshardStep::Slice ||
+           prices.allows(CollectiveKind::ReduceScatter, axes);
+  };
   SmallVector<ReshardStep, 2> joined;
   for (ReshardStep &step : steps) {
     bool isSplit = step.kind == ReshardStep::Slice ||
                    step.kind == ReshardStep::ReduceScatter;
     if (isSplit && !joined.empty() && joined.back().kind == step.kind &&
         joined.back().dim == step.dim && joined.back().dimRuns == 1 &&
-        step.dimRuns == 1 && !step.after.isStrided()) {
+        step.dimRuns == 1 && !step.after.isStrided() &&
+        isAllowed(joined.back(), step)) {
       step.axes.insert(step.axes.begin(), joined.back().axes.begin(),
                        joined.back().axes.end());
       step.wireBytes += joined.back().wireBytes;
@@ -67,9 +111,9 @@ static void joinSplits(SmallVectorImpl<ReshardStep> &steps) {
 }
 
 ReshardPlan ReshardPlanner::plan(const Layout &from, const Layout &to,
-                                 ArrayRef<int64_t> shape,
-                                 int64_t elementBytes) {
-  Tensor &tensor = getTensor(getScope({from, to}), shape, elementBytes);
+                                 ArrayRef<int64_t> shape, int64_t elementBytes,
+                                 Part part) {
+  Tensor &tensor = getTensor(from, to, shape, elementBytes, part);
   LayoutGraph &graph = tensor.table.getGraph();
   int source = graph.getId(from), target = graph.getId(to);
   ReshardPlan plan;
@@ -81,7 +125,7 @@ ReshardPlan ReshardPlanner::plan(const Layout &from, const Layout &to,
     tensor.table.relax(distances, /*backward=*/false, target);
     plan.steps = tensor.table.getPath(distances, source, target);
   }
-  joinSplits(plan.steps);
+  joinSplits(plan.steps, prices[static_cast<size_t>(part)]);
   for (const ReshardStep &step : plan.steps)
     plan.wireBytes += step.wireBytes;
   return plan;
@@ -90,15 +134,14 @@ ReshardPlan ReshardPlanner::plan(const Layout &from, const Layout &to,
 SmallVector<Delivery> ReshardPlanner::planTree(const Layout &from,
                                                ArrayRef<Layout> wanted,
                                                ArrayRef<int64_t> shape,
-                                               int64_t elementBytes) {
+                                               int64_t elementBytes,
+                                               Part part) {
   SmallVector<Delivery> deliveries;
   for (const Layout &layout : wanted)
     deliveries.push_back({layout, -1});
   if (wanted.size() < 2)
     return deliveries;
-  SmallVector<Layout> ends(wanted);
-  ends.push_back(from);
-  Tensor &tensor = getTensor(getScope(ends), shape, elementBytes);
+  Tensor &tensor = getTensor(from, wanted, shape, elementBytes, part);
   LayoutGraph &graph = tensor.table.getGraph();
   if (llvm::popcount(graph.getScope().axes) > maxEnumeratedAxes) {
     for (auto [index, layout] : llvm::enumerate(wanted)) {

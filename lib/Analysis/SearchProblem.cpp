@@ -18,7 +18,8 @@ static int getRoot(const ShardingGraph &graph, int value) {
 SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
                              const CollectivePrices &prices,
                              const AtRest &known)
-    : graph(graph), prices(prices), isFree(graph.values.size()),
+    : graph(graph), first(first), end(end), prices(prices), known(known),
+      madeIn(getPartsMadeIn(graph)), isFree(graph.values.size()),
       isMaximum(graph.values.size()) {
   for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
     if (graph.mesh.getSize(axis) > 1)
@@ -28,6 +29,9 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
   std::set<int> roots;
   for (int index = first; index < end; ++index) {
     const GraphOp &op = graph.ops[index];
+    for (int tensor : op.getTensors())
+      if (graph.values[tensor].isAtRest)
+        roots.insert(getRoot(graph, tensor));
     if (op.kind == GraphOp::Return) {
       roots.insert(op.results[0]);
       continue;
@@ -39,15 +43,13 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
       isFree[result] = op.operands.empty();
       isMaximum[result] = hasMaxima;
     }
-    for (int tensor : op.tensors.empty() ? op.operands : op.tensors)
-      if (graph.values[tensor].isAtRest)
-        roots.insert(getRoot(graph, tensor));
   }
   for (int root : roots)
-    addRest(root, first, end, known);
+    addRest(root);
   for (int index = first; index < end; ++index)
     if (graph.ops[index].kind != GraphOp::Return)
       addCompute(index);
+  forbid({});
 
   for (auto [index, op] : llvm::enumerate(ops)) {
     std::set<int> seen;
@@ -72,16 +74,32 @@ int SearchProblem::getValue(int graphValue) {
   if (isNew) {
     const GraphValue &info = graph.values[graphValue];
     // What is moved in every run of a loop costs that much more.
-    int64_t elementBytes = info.elementBytes * info.repeats;
-    SearchValue value;
-    value.table = &tables
-                       .try_emplace({ArrayRef(info.shape).vec(), elementBytes},
-                                    getGraph(info.shape.size()), prices,
-                                    info.shape, elementBytes)
-                       .first->second;
-    values.push_back(value);
+    tensors.push_back({graphValue, info.elementBytes * info.repeats});
+    values.emplace_back();
   }
   return it->second;
+}
+
+void SearchProblem::forbid(const std::set<CollectiveStart> &starts,
+                           bool paysEachStart) {
+  forbidden = starts;
+  SmallVector<const CollectivePrices *, 3> byPart;
+  for (CollectivePrices &part : shardc::forbid(starts, prices)) {
+    part.paysEachStart = paysEachStart;
+    byPart.push_back(
+        &variants.try_emplace({paysEachStart, part.forbidden}, part)
+             .first->second);
+  }
+  for (auto [value, tensor] : llvm::zip_equal(values, tensors)) {
+    ArrayRef<int64_t> shape = graph.values[tensor.graphValue].shape;
+    const CollectivePrices *variant =
+        byPart[static_cast<size_t>(madeIn[tensor.graphValue])];
+    value.table = &tables
+                       .try_emplace({variant, shape.vec(), tensor.elementBytes},
+                                    getGraph(shape.size()), *variant, shape,
+                                    tensor.elementBytes)
+                       .first->second;
+  }
 }
 
 int SearchProblem::addPort(SearchOp &op, int graphValue) {
@@ -94,7 +112,6 @@ void SearchProblem::addCompute(int index) {
   Origin origin;
   origin.graphOp = index;
   SearchOp op;
-  op.part = node.part;
   const ShardingRule &rule = node.rule;
   if (node.kind == GraphOp::Constraint) {
     // Exactly the annotated layout, reduced unless it may be partial.
@@ -114,7 +131,7 @@ void SearchProblem::addCompute(int index) {
     origin.assignments = getAssignments(rule, scope, graph.mesh);
   }
 
-  ArrayRef<int> operands = node.tensors.empty() ? node.operands : node.tensors;
+  ArrayRef<int> operands = node.getTensors();
   SmallVector<int> used;
   for (auto [number, value] : llvm::enumerate(operands))
     if (!isFree[value]) {
@@ -144,6 +161,7 @@ void SearchProblem::addCompute(int index) {
       Layout layout = getResultLayout(rule, assignment, number);
       option.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
     }
+    option.cost = getSeconds(graph, node, assignment);
     op.options.push_back(std::move(option));
   }
   if (node.operands.empty())
@@ -152,16 +170,15 @@ void SearchProblem::addCompute(int index) {
   origins.push_back(std::move(origin));
 }
 
-void SearchProblem::addRest(int root, int first, int end, const AtRest &known) {
+void SearchProblem::addRest(int root) {
   Origin origin;
   origin.restValue = root;
   SearchOp op;
-  op.part = Part::Update;
   for (int index = first; index < end; ++index) {
     const GraphOp &node = graph.ops[index];
     if (node.kind != GraphOp::Return || node.results[0] != root)
       continue;
-    int value = node.tensors.empty() ? node.operands[0] : node.tensors[0];
+    int value = node.getTensors()[0];
     if (!isFree[value])
       addPort(op, value);
   }
@@ -169,9 +186,7 @@ void SearchProblem::addRest(int root, int first, int end, const AtRest &known) {
   std::set<int> arguments;
   for (int index = first; index < end; ++index) {
     const GraphOp &node = graph.ops[index];
-    if (node.kind == GraphOp::Return && node.tensors.empty())
-      continue;
-    for (int tensor : node.tensors.empty() ? node.operands : node.tensors)
+    for (int tensor : node.getTensors())
       if (graph.values[tensor].isAtRest && getRoot(graph, tensor) == root)
         arguments.insert(tensor);
   }
@@ -200,13 +215,41 @@ int64_t SearchProblem::getNumOptions() const {
   return sum;
 }
 
-void SearchProblem::apply(int op, int option,
+void SearchProblem::apply(ArrayRef<int> options,
                           std::vector<Assignment> &assignments,
                           AtRest &atRest) const {
-  const Origin &origin = origins[op];
-  int choice = ops[op].options[option].choice;
-  if (origin.graphOp >= 0)
-    assignments[origin.graphOp] = origin.assignments[choice];
-  else
-    atRest[origin.restValue] = origin.layouts[choice];
+  for (auto [op, origin, option] : llvm::zip_equal(ops, origins, options)) {
+    int choice = op.options[option].choice;
+    if (origin.graphOp >= 0)
+      assignments[origin.graphOp] = origin.assignments[choice];
+    else
+      atRest[origin.restValue] = origin.layouts[choice];
+  }
+}
+
+PlanPrice SearchProblem::price(ArrayRef<int> options) const {
+  PlanDecisions decisions;
+  for (const GraphOp &op : graph.ops)
+    decisions.assignments.emplace_back().factors.resize(op.rule.factors.size());
+  AtRest atRest = known;
+  apply(options, decisions.assignments, atRest);
+  decisions.layouts = getLayoutsAtRest(graph, atRest);
+  ReshardPlanner planner(graph.mesh, /*usesAllAxes=*/true,
+                         shardc::forbid(forbidden, prices));
+  return pricePlan(graph, first, end, decisions, planner, prices);
+}
+
+std::vector<Layout>
+shardc::getLayoutsAtRest(const ShardingGraph &graph,
+                         const SearchProblem::AtRest &atRest) {
+  std::vector<Layout> layouts;
+  for (size_t value = 0; value < graph.values.size(); ++value) {
+    int root = getRoot(graph, value);
+    auto it = atRest.find(root);
+    layouts.push_back(
+        it != atRest.end()
+            ? it->second
+            : getAnnotatedLayouts(graph.values[root], {0}, graph.mesh)[0]);
+  }
+  return layouts;
 }

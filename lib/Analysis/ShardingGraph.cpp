@@ -66,6 +66,47 @@ Layout shardc::getResultLayout(const ShardingRule &rule,
   return layout;
 }
 
+double shardc::getSeconds(const ShardingGraph &graph, const GraphOp &op,
+                          const Assignment &assignment) {
+  double seconds = op.seconds.perPoint;
+  if (seconds > 0)
+    for (auto [factor, axes] :
+         llvm::zip_equal(op.rule.factors, assignment.factors))
+      seconds *= ceilDiv(factor.size, graph.mesh.getNumShards(axes));
+  if (op.seconds.perElement.empty())
+    return seconds;
+  auto add = [&](double perElement, int value, const Layout &layout) {
+    if (perElement > 0)
+      seconds += perElement *
+                 layout.getLocalElements(graph.values[value].shape, graph.mesh);
+  };
+  size_t number = 0;
+  for (auto [index, value] : llvm::enumerate(op.operands))
+    add(op.seconds.perElement[number++], value,
+        getOperandLayout(op.rule, assignment, index));
+  for (auto [index, value] : llvm::enumerate(op.results))
+    add(op.seconds.perElement[number++], value,
+        getResultLayout(op.rule, assignment, index));
+  return seconds;
+}
+
+std::vector<Part> shardc::getPartsMadeIn(const ShardingGraph &graph) {
+  std::vector<std::optional<Part>> first(graph.values.size());
+  for (const GraphOp &op : graph.ops) {
+    for (int value : op.getTensors())
+      if (!first[value])
+        first[value] = op.part;
+    // What an op makes was nowhere before.
+    if (op.kind != GraphOp::Return)
+      for (int value : op.results)
+        first[value] = op.part;
+  }
+  std::vector<Part> parts;
+  for (std::optional<Part> part : first)
+    parts.push_back(part.value_or(Part::Update));
+  return parts;
+}
+
 ShardingRule shardc::getIdentityRule(llvm::ArrayRef<int64_t> shape) {
   ShardingRule rule;
   ShardingRule::TensorFactors dims;

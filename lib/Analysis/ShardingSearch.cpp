@@ -30,8 +30,10 @@ constexpr size_t narrowRows = 64;
 
 class Search {
 public:
-  Search(SearchProblem &problem, size_t maxWork, bool becomesNarrow)
-      : problem(problem), maxWork(maxWork), becomesNarrow(becomesNarrow) {
+  Search(SearchProblem &problem, size_t maxWork, bool becomesNarrow,
+         double most)
+      : problem(problem), maxWork(maxWork), becomesNarrow(becomesNarrow),
+        most(most) {
     for (const SearchValue &value : problem.values)
       graphs.try_emplace(value.table, *value.table);
   }
@@ -41,23 +43,26 @@ public:
     SearchClasses coarse(problem, coarseRadius);
     if (fine.ops.size() < coarseGain * coarse.ops.size()) {
       DualBound bound(problem, fine, graphs);
-      SearchSolution solution = solve(fine, bound, unreachable, 0);
+      SearchSolution solution = solve(fine, bound, most, 0);
       return isCutOff() ? getFallback(fine, solution) : solution;
     }
     // Layers repeat.
     DualBound rough(problem, coarse, graphs);
-    double step = raise(rough, progress[0], unreachable);
+    double step = raise(rough, progress[0], most);
     double first = least;
+    if (first > most * (1 + tolerance) || first == unreachable)
+      return SearchSolution();
     DualBound::State state = rough.getState();
     for (double width = std::max(firstWidth * step, coarseSlack * first);;
          width = widen(width, first)) {
       rough.setState(state);
       rough.prune(width);
       DualBound bound(problem, fine, graphs, &rough);
-      SearchSolution solution = solve(fine, bound, first + width, 0);
+      double limit = std::min(most, first + width);
+      SearchSolution solution = solve(fine, bound, limit, 0);
       if (isCutOff())
         return getFallback(fine, solution);
-      if (!solution.options.empty() || width == unreachable)
+      if (!solution.options.empty() || limit == most)
         return solution;
     }
   }
@@ -145,6 +150,8 @@ private:
   SearchProblem &problem;
   size_t maxWork;
   bool becomesNarrow;
+  /// What solutions may cost.
+  double most;
   size_t work = 0;
   PriceGraphs graphs;
   double least = 0;
@@ -153,6 +160,6 @@ private:
 } // namespace
 
 SearchSolution shardc::findCheapest(SearchProblem &problem, size_t maxWork,
-                                    bool becomesNarrow) {
-  return Search(problem, maxWork, becomesNarrow).run();
+                                    bool becomesNarrow, double upper) {
+  return Search(problem, maxWork, becomesNarrow, upper).run();
 }

@@ -3,6 +3,7 @@
 #include "shardc/Analysis/TimeEstimate.h"
 
 #include "shardc/Analysis/CommunicationReport.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 #include "shardc/Support/Suggest.h"
 
@@ -41,25 +42,32 @@ static Arithmetic getArithmetic(Type elementType) {
   return elementType.isBF16() ? Arithmetic::BF16 : Arithmetic::F32;
 }
 
-static int64_t getElementwiseFlops(Operation *op) {
-  return llvm::TypeSwitch<Operation *, int64_t>(op)
+/// What computes an element for each of its own, other than a product: a
+/// reduction's operand, else the result; null if `op` computes nothing.
+static Value getComputed(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<ConstantOp, IotaOp, BroadcastOp, TransposeOp, ReshapeOp,
-            StopGradientOp, MaskOp>([](Operation *) { return 0; })
-      .Case([](ReduceOp reduce) {
-        return getTensor(reduce.getOperand()).getNumElements();
-      })
-      .Default([](Operation *op) {
-        return getTensor(op->getResult(0)).getNumElements();
-      });
+            StopGradientOp, MaskOp, ShardingConstraintOp>(
+          [](Operation *) { return Value(); })
+      .Case([](ReduceOp reduce) { return reduce.getOperand(); })
+      .Default([](Operation *op) { return op->getResult(0); });
+}
+
+/// Whether `op` computes by itself: a loop's ops do it for the loop.
+static bool isCompute(Operation *op) {
+  return isa<ShardingRuleOpInterface, GemmOp, MaskOp>(op) &&
+         op->getNumRegions() == 0;
 }
 
 OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
   OpWork work;
-  bool isCompute = isa<ShardingRuleOpInterface, GemmOp, MaskOp>(op);
-  if (!isCompute || op->getNumRegions() > 0)
+  if (!isCompute(op))
     return work;
   work.isProduct = isa<DotGeneralOp, GemmOp>(op);
-  work.flops = work.isProduct ? getMatmulFlops(op) : getElementwiseFlops(op);
+  if (work.isProduct)
+    work.flops = getMatmulFlops(op);
+  else if (Value computed = getComputed(op))
+    work.flops = getTensor(computed).getNumElements();
   work.arithmetic = getArithmetic(getTensor(op->getResult(0)).getElementType());
   auto addBytes = [&](Value value) {
     work.memoryBytes += getTensor(value).getNumElements() *
@@ -85,6 +93,44 @@ double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
 
 double shardc::getMemorySeconds(const Machine &machine, const OpWork &work) {
   return work.memoryBytes / machine.memoryBytesPerSecond;
+}
+
+OpSeconds shardc::getOpSeconds(const Machine &machine, Operation *op,
+                               const MemoryTraffic &traffic) {
+  OpSeconds seconds;
+  if (!isCompute(op))
+    return seconds;
+  int64_t runs = getNumRuns(op);
+  // One element, or one multiplication and addition.
+  OpWork one;
+  one.isProduct = isa<DotGeneralOp>(op);
+  one.arithmetic = getArithmetic(getTensor(op->getResult(0)).getElementType());
+  one.flops = one.isProduct ? 2 : 1;
+  double arithmetic = runs * getComputeSeconds(machine, one);
+  if (one.isProduct)
+    seconds.perPoint = arithmetic;
+  Value computed = one.isProduct ? Value() : getComputed(op);
+  auto add = [&](Value value, bool isComputed, bool isMoved) {
+    one.memoryBytes = getElementBytes(getTensor(value).getElementType());
+    seconds.perElement.push_back(
+        (isComputed ? arithmetic : 0) +
+        (isMoved ? runs * getMemorySeconds(machine, one) : 0));
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    add(operand.get(), isa<ReduceOp>(op) && operand.get() == computed,
+        traffic.isLoaded(operand));
+  for (Value result : op->getResults())
+    add(result, result == computed, traffic.isStored(result));
+  return seconds;
+}
+
+void shardc::setSeconds(ModuleGraph &module, const Machine &machine) {
+  for (ModuleGraph::Function &function : module.functions) {
+    MemoryTraffic traffic(function.op);
+    for (int index = function.firstOp; index < function.endOp; ++index)
+      if (Operation *op = module.operations[index])
+        module.graph.ops[index].seconds = getOpSeconds(machine, op, traffic);
+  }
 }
 
 double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
@@ -135,9 +181,10 @@ private:
   /// Adds up `op` and returns when it ends.
   double runOp(Operation *op, double start) {
     OpWork work = getOpWork(op, traffic);
-    double compute = getComputeSeconds(machine, work);
-    double memory = getMemorySeconds(machine, work);
-    double communication = getCollectiveSeconds(machine, op);
+    int64_t runs = getNumRuns(op);
+    double compute = runs * getComputeSeconds(machine, work);
+    double memory = runs * getMemorySeconds(machine, work);
+    double communication = runs * getCollectiveSeconds(machine, op);
     estimate.computeSeconds += compute;
     estimate.memorySeconds += memory;
     estimate.communicationSeconds += communication;

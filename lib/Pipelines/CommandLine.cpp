@@ -35,6 +35,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
                 cl::value_desc("follow|cheapest"),
                 cl::desc("How to shard what is not annotated: as the "
                          "annotations flow, or by exact search")),
+      objective("objective", cl::cat(category), cl::init("time"),
+                cl::value_desc("time|bytes"),
+                cl::desc("What --partition=cheapest minimises: the time of a "
+                         "step on --machine, or the bytes that it sends")),
       regather("regather", cl::cat(category),
                cl::desc("Gather weights again for the backward pass instead "
                         "of holding them: less memory, more bytes")),
@@ -56,6 +60,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.microbatches = microbatches;
   options.bucketBytes = bucketBytes;
   options.partition = partition;
+  options.objective = objective;
   options.regather = regather;
   options.verifyPartition = verifyPartition;
   options.ignoreExpectations = ignoreExpectations;
@@ -70,10 +75,19 @@ std::string CompileOptionsFlags::check() const {
 }
 
 std::string CompileOptionsFlags::getGiven() const {
-  const cl::Option *flags[] = {
-      &mesh,        &rules,     &target,          &machine,
-      &dumpDir,     &batchSize, &partition,       &microbatches,
-      &bucketBytes, &regather,  &verifyPartition, &ignoreExpectations};
+  const cl::Option *flags[] = {&mesh,
+                               &rules,
+                               &target,
+                               &machine,
+                               &dumpDir,
+                               &batchSize,
+                               &partition,
+                               &objective,
+                               &microbatches,
+                               &bucketBytes,
+                               &regather,
+                               &verifyPartition,
+                               &ignoreExpectations};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();

@@ -33,6 +33,9 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.partition != "follow" && options.partition != "cheapest")
     return "--partition: unknown mode '" + options.partition + "'" +
            suggest(options.partition, {"follow", "cheapest"});
+  if (options.objective != "time" && options.objective != "bytes")
+    return "--objective: unknown objective '" + options.objective + "'" +
+           suggest(options.objective, {"time", "bytes"});
   if (llvm::Expected<Machine> machine = loadMachine(options.machine); !machine)
     return "--machine: " + llvm::toString(machine.takeError());
   if (options.batchSize < 0)
@@ -112,16 +115,16 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   OwningOpRef<ModuleOp> propagated = module.clone();
   if (failed(run(propagate + 1, collectives)))
     return failure();
+  std::optional<CheapestPrice> price;
+  if (options.priceCheapest)
+    price = priceCheapest(module, *propagated, *differentiated, options);
   priceRegather(module, *propagated, options);
   if (failed(explainModule(module, imported.get(), options, state)))
     return failure();
-  std::optional<CommunicationReport> report;
-  if (func::FuncOp step = getStep(module); step && options.priceCheapest)
-    report = getCommunicationReport(step);
   if (failed(run(collectives + 1, last)))
     return failure();
-  if (report)
-    remarkOnCheapest(*report, *differentiated, options);
+  if (price)
+    remarkOn(*price, options);
   return success();
 }
 

@@ -57,6 +57,8 @@ static void buildPropagate(OpPassManager &manager,
                            const CompileOptions &options, CompileState &) {
   PropagatePassOptions propagate;
   propagate.partition = options.partition;
+  propagate.objective = options.objective;
+  propagate.machine = options.machine;
   propagate.maxAssignments = options.maxAssignments;
   manager.addPass(createPropagatePass(propagate));
   checkExpectations(manager, options, "propagate");

@@ -1,9 +1,12 @@
-//===- PriceCheapest.cpp - What the cheapest plan would send --------------===//
+//===- PriceCheapest.cpp - What the cheapest plan would cost --------------===//
 
 #include "PriceCheapest.h"
 
 #include "RunAside.h"
 
+#include "shardc/Analysis/OpLayouts.h"
+#include "shardc/Analysis/SearchProblem.h"
+#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Pipelines/Phases.h"
 
 using namespace mlir;
@@ -13,7 +16,9 @@ using namespace shardc;
 /// about a second.
 constexpr int64_t maxAssignments = 200'000;
 
-func::FuncOp shardc::getStep(ModuleOp module) {
+/// The train step of a module, or the first function of one without; null if it
+/// has none.
+static func::FuncOp getStep(ModuleOp module) {
   if (auto step = module.lookupSymbol<func::FuncOp>("train_step"))
     return step;
   auto functions = module.getOps<func::FuncOp>();
@@ -28,31 +33,106 @@ static std::string partitionCheapest(ModuleOp module, CompileOptions options) {
                   getPhaseIndex("collectives"), options);
 }
 
-void shardc::remarkOnCheapest(const CommunicationReport &report,
-                              ModuleOp differentiated,
-                              const CompileOptions &options) {
-  Location loc = getStep(differentiated).getLoc();
-  int64_t bytes = report.wireBytesPerDevice;
-  std::string text =
-      "a step sends " + std::to_string(bytes) + " bytes per device";
-  CommunicationReport cheapest = report;
-  if (options.partition != "cheapest") {
-    std::string error = partitionCheapest(differentiated, options);
-    if (!error.empty()) {
-      mlir::emitRemark(loc)
-          << text << "; what the cheapest plan "
-          << "(--partition=cheapest) sends is not known: " << error;
-      return;
-    }
-    cheapest = getCommunicationReport(getStep(differentiated));
-    text += "; the cheapest plan that uses every axis " +
-            std::to_string(cheapest.wireBytesPerDevice) +
-            " (--partition=cheapest)";
+/// The seconds of the step of `module`, after `propagate`.
+static std::optional<double> getStepSeconds(ModuleOp module,
+                                            StringRef machineName) {
+  FailureOr<ModuleGraph> graph = ModuleGraph::build(module);
+  if (failed(graph))
+    return std::nullopt;
+  llvm::Expected<Machine> machine = loadMachineFor(graph->mesh, machineName);
+  if (!machine) {
+    llvm::consumeError(machine.takeError());
+    return std::nullopt;
   }
-  int64_t least = cheapest.leastWireBytes.value_or(0);
-  if (least < cheapest.wireBytesPerDevice)
-    text += "; no such plan sends fewer than " + std::to_string(least);
-  else if (options.partition == "cheapest")
-    text += ", the fewest of all plans that use every axis";
-  mlir::emitRemark(loc) << text;
+  setSeconds(*graph, *machine);
+  const MeshAxes &mesh = graph->graph.mesh;
+  PlanDecisions decisions;
+  decisions.layouts = getLayoutsAtRest(graph->graph, {});
+  for (Operation *op : graph->operations) {
+    Assignment &assignment = decisions.assignments.emplace_back();
+    if (!op)
+      continue;
+    FailureOr<OpLayouts> layouts = OpLayouts::get(op, mesh);
+    if (failed(layouts))
+      return std::nullopt;
+    assignment = std::move(layouts->assignment);
+  }
+  func::FuncOp step = getStep(module);
+  ReshardPlanner planner(mesh, usesAllAxes(module), getPartPrices(step, mesh));
+  CollectivePrices prices(mesh, *machine);
+  for (const ModuleGraph::Function &function : graph->functions)
+    if (function.op == step)
+      return pricePlan(graph->graph, function.firstOp, function.endOp,
+                       decisions, planner, prices)
+          .getTotal();
+  return std::nullopt;
+}
+
+std::optional<CheapestPrice>
+shardc::priceCheapest(ModuleOp module, ModuleOp propagated,
+                      ModuleOp differentiated, const CompileOptions &options) {
+  func::FuncOp step = getStep(module);
+  if (!step)
+    return std::nullopt;
+  CheapestPrice price{step.getLoc(), {}};
+  price.wireBytes = getCommunicationReport(step).wireBytesPerDevice;
+  if (std::optional<PlanCost> cost = getPlanCost(step)) {
+    price.cost = *cost;
+    price.cheapestWireBytes = price.wireBytes;
+    return price;
+  }
+  price.cost.objective = options.objective;
+  price.cost.cost = price.wireBytes;
+  if (options.objective == "time") {
+    std::optional<double> seconds = getStepSeconds(propagated, options.machine);
+    if (!seconds)
+      return std::nullopt;
+    price.cost.cost = *seconds;
+  }
+  price.error = partitionCheapest(differentiated, options);
+  if (!price.error.empty())
+    return price;
+  func::FuncOp other = getStep(differentiated);
+  std::optional<PlanCost> cheapest = getPlanCost(other);
+  price.cheapestWireBytes = getCommunicationReport(other).wireBytesPerDevice;
+  price.cost.atLeast = cheapest->atLeast;
+  price.cost.cheapest = cheapest->cost;
+  Builder builder(module.getContext());
+  step->setAttr("shardc.cost",
+                CostAttr::get(module.getContext(),
+                              builder.getStringAttr(options.objective),
+                              builder.getF64FloatAttr(price.cost.cost),
+                              builder.getF64FloatAttr(cheapest->atLeast),
+                              builder.getF64FloatAttr(cheapest->cost)));
+  return price;
+}
+
+void shardc::remarkOn(const CheapestPrice &price,
+                      const CompileOptions &options) {
+  const PlanCost &cost = price.cost;
+  bool isTime = cost.objective == "time";
+  auto getText = [&](double value, int64_t bytes) {
+    std::string text = "sends " + std::to_string(bytes) + " bytes per device";
+    return isTime ? "costs " + getCostText("time", value) + " and " + text
+                  : text;
+  };
+  std::string flag = "--partition=cheapest";
+  if (!isTime)
+    flag += " --objective=bytes";
+  std::string text = "a step " + getText(cost.cost, price.wireBytes);
+  if (!price.error.empty()) {
+    mlir::emitRemark(price.loc) << text << "; what the cheapest plan (" << flag
+                                << ") costs is not known: " << price.error;
+    return;
+  }
+  if (cost.cheapest)
+    text += "; the cheapest plan that uses every axis " +
+            getText(*cost.cheapest, price.cheapestWireBytes) + " (" + flag +
+            ")";
+  if (!cost.isProved())
+    text += "; no such plan has less than " +
+            getCostText(cost.objective, cost.atLeast);
+  else if (!cost.cheapest)
+    text += ", the least of all plans that use every axis";
+  mlir::emitRemark(price.loc) << text;
 }

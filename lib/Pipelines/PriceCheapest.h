@@ -1,4 +1,4 @@
-//===- PriceCheapest.h - What the cheapest plan would send ------*- C++ -*-===//
+//===- PriceCheapest.h - What the cheapest plan would cost ------*- C++ -*-===//
 
 #ifndef SHARDC_LIB_PIPELINES_PRICECHEAPEST_H
 #define SHARDC_LIB_PIPELINES_PRICECHEAPEST_H
@@ -8,18 +8,30 @@
 
 namespace shardc {
 
-/// The train step of a module, or the first function of one without; null if it
-/// has none.
-mlir::func::FuncOp getStep(mlir::ModuleOp module);
+/// The plan of a step beside the cheapest one.
+struct CheapestPrice {
+  mlir::Location loc;
+  PlanCost cost;
+  /// Sent per device, by this plan and by the cheapest.
+  int64_t wireBytes = 0, cheapestWireBytes = 0;
+  /// Why the cheapest plan is not known, if it is not.
+  std::string error = {};
+};
 
-/// Says, in a remark at the step, what it sends, `report`, what it would send
-/// by the cheapest plan, and which flag gets that. `differentiated` is the
-/// module before it was partitioned; takes it through the phases up to
-/// `collectives`, if `options` do not ask for the cheapest plan anyway.
-/// Programs with very many ways to shard are not searched for a remark.
-void remarkOnCheapest(const CommunicationReport &report,
-                      mlir::ModuleOp differentiated,
-                      const CompileOptions &options);
+/// Finds out what the train step of `module`, after `collectives` (or its first
+/// function), costs by the objective of `options`, and what the cheapest plan
+/// would. `propagated` and `differentiated` are the same module earlier; takes
+/// the latter through the phases up to `collectives` if `options` do not ask
+/// for the cheapest plan anyway. Programs with very many ways to shard are not
+/// searched for this. Notes the costs on the step, as `shardc.cost`. nullopt if
+/// there is no function, or its machine cannot be read.
+std::optional<CheapestPrice> priceCheapest(mlir::ModuleOp module,
+                                           mlir::ModuleOp propagated,
+                                           mlir::ModuleOp differentiated,
+                                           const CompileOptions &options);
+
+/// Says it in a remark at the step, with the flag that gets the cheapest plan.
+void remarkOn(const CheapestPrice &price, const CompileOptions &options);
 
 } // namespace shardc
 

@@ -73,6 +73,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--partition", arguments.partition,
                  "How to shard what is not annotated: follow or cheapest")
       ->type_name("MODE");
+  app.add_option("--objective", arguments.objective,
+                 "What --partition=cheapest minimises: time or bytes")
+      ->type_name("OBJECTIVE");
   app.add_flag(
       "--regather", arguments.regather,
       "Gather a model's weights again for the backward pass instead of "

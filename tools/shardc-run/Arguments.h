@@ -21,6 +21,7 @@ struct Arguments {
   bool verifyPartition = false;
   /// follow or cheapest; empty: the default.
   std::string partition;
+  std::string objective;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;

@@ -29,6 +29,7 @@ struct CompileRequest {
   bool verifyPartition = false;
   /// Empty: the default.
   std::string partition = "";
+  std::string objective = "";
   /// Do not check contracts.
   bool ignoreExpectations = false;
   /// Gather weights again for the backward pass.

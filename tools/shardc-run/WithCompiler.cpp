@@ -26,6 +26,8 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   options.verifyPartition = request.verifyPartition;
   if (!request.partition.empty())
     options.partition = request.partition;
+  if (!request.objective.empty())
+    options.objective = request.objective;
   CompileResult result = compileFile(request.path, options);
   return {static_cast<int>(result.code), std::move(result.plan),
           std::move(result.diagnostics)};

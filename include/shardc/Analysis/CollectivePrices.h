@@ -1,7 +1,7 @@
 //===- CollectivePrices.h - What a planner minimises -----------*- C++ -*-===//
 //
 // The price of moving bytes, in the unit of the objective: bytes on the wire or
-// seconds. Plain values; thread-safe.
+// seconds (docs/Machines.md). Plain values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,21 +9,80 @@
 #define SHARDC_ANALYSIS_COLLECTIVEPRICES_H
 
 #include "shardc/Analysis/Layout.h"
-#include "shardc/Analysis/WireBytes.h"
+#include "shardc/Analysis/MachineModel.h"
+
+#include <array>
+#include <set>
 
 namespace shardc {
+
+constexpr unsigned numCollectiveKinds = getMaxEnumValForCollectiveKind() + 1;
 
 /// Prices of collectives on one mesh.
 class CollectivePrices {
 public:
-  /// Wire bytes per device.
+  /// A kind of collective over a set of axes.
+  using Kind = std::pair<CollectiveKind, AxisSet>;
+
+  /// Wire bytes per device; nothing is paid for a start.
   CollectivePrices() = default;
+  /// Seconds on `machine`.
+  CollectivePrices(const MeshAxes &mesh, const Machine &machine);
+  /// Seconds where only what is on the wire counts, by axis, per byte.
+  explicit CollectivePrices(llvm::ArrayRef<double> secondsPerByte)
+      : secondsPerByte(secondsPerByte) {}
 
   /// What `bytes` on the wire cost for a collective over `axes`.
-  double getWire(AxisSet axes, double bytes) const { return bytes; }
-  /// What it costs to start a collective.
-  double getLatency(CollectiveKind kind, AxisSet axes) const { return 0; }
+  double getWire(AxisSet axes, double bytes) const;
+  /// What it costs to start a collective: paid once for all of one kind, over
+  /// the same axes, that merging may make one.
+  double getStart(CollectiveKind kind, AxisSet axes) const;
+  bool hasStarts() const { return !starts.empty(); }
+  llvm::ArrayRef<double> getSecondsPerByte() const { return secondsPerByte; }
+
+  bool allows(CollectiveKind kind, AxisSet axes) const {
+    return !forbidden.count({kind, axes}) &&
+           (!allowed || allowed->count({kind, axes}));
+  }
+
+  /// Collectives that may not be used, and if given the only ones that may.
+  std::set<Kind> forbidden;
+  std::optional<std::set<Kind>> allowed;
+  /// Whether every use of a collective pays for a start, in estimates.
+  bool paysEachStart = false;
+
+private:
+  /// By axis; empty if bytes are what counts.
+  std::vector<double> secondsPerByte;
+  /// By axis, and by kind: seconds of a start.
+  std::vector<std::array<double, numCollectiveKinds>> starts;
 };
+
+/// What tensors cost to move, by the part of the step in which they are made.
+/// An argument counts as made in the part that uses it first.
+using PartPrices = std::array<CollectivePrices, 3>;
+
+/// Collectives that merging may make one.
+struct CollectiveStart {
+  Part part;
+  CollectivePrices::Kind kind;
+
+  bool operator<(const CollectiveStart &o) const {
+    return std::tie(part, kind) < std::tie(o.part, o.kind);
+  }
+};
+
+/// What starting each of `starts` once costs.
+double getStartCost(const std::set<CollectiveStart> &starts,
+                    const CollectivePrices &prices);
+
+/// `prices` for tensors of each part, where all may be started but `starts`.
+PartPrices forbid(const std::set<CollectiveStart> &starts,
+                  const CollectivePrices &prices);
+
+/// The same where none but `starts` may be.
+PartPrices allowOnly(const std::set<CollectiveStart> &starts,
+                     const CollectivePrices &prices);
 
 } // namespace shardc
 

@@ -49,14 +49,30 @@ struct RegatherPrice {
   std::optional<int64_t> peakBytes, otherPeakBytes;
 };
 
+/// What a plan costs by an objective, and what the cheapest would.
+struct PlanCost {
+  /// "time": seconds by the model of docs/Machines.md; "bytes": on the wire,
+  /// per device.
+  std::string objective;
+  double cost = 0;
+  /// No plan costs less.
+  double atLeast = 0;
+  /// What the cheapest plan found costs, if it is not this one.
+  std::optional<double> cheapest;
+
+  /// Whether the cheapest plan found is the cheapest of all: in whole bytes, or
+  /// in time up to a millionth.
+  bool isProved() const;
+};
+
 struct CommunicationReport {
   /// In program order.
   std::vector<CollectiveEntry> collectives;
   int64_t wireBytesPerDevice = 0;
   /// Floating-point operations of matrix products, padding included.
   int64_t matmulFlopsPerDevice = 0;
-  /// Where the plan was searched for: no plan sends fewer.
-  std::optional<int64_t> leastWireBytes;
+  /// Where it is known.
+  std::optional<PlanCost> cost;
   /// Where there are such weights.
   std::optional<RegatherPrice> regather;
 };
@@ -71,6 +87,19 @@ int64_t getMatmulFlops(mlir::Operation *op);
 /// The report of `function`, partitioned; kernels are looked into.
 CommunicationReport getCommunicationReport(mlir::func::FuncOp function);
 
+/// What is noted on `function`.
+std::optional<PlanCost> getPlanCost(mlir::func::FuncOp function);
+
+/// "12.34 us" or "1234 bytes on the wire".
+std::string getCostText(llvm::StringRef objective, double cost);
+
+/// Whether the plan is the cheapest, or by how much it is not, in one line.
+std::string toString(const PlanCost &cost);
+
+/// `{"objective": "bytes", "cost": ..., "at_least": ...}`, and `cheapest` if
+/// that is another plan's.
+llvm::json::Object toJson(const PlanCost &cost);
+
 /// The price that the passes left on `function`.
 std::optional<RegatherPrice> getRegatherPrice(mlir::func::FuncOp function);
 
@@ -82,8 +111,8 @@ std::string toString(const RegatherPrice &price);
 llvm::json::Object toJson(const RegatherPrice &price);
 
 /// `{"collectives": [...], "wire_bytes_per_device": ...,
-///   "matmul_flops_per_device": ...}`, `least_wire_bytes` of a plan that was
-/// searched for, and `regather` if there is a choice
+///   "matmul_flops_per_device": ...}`, `cost` where it is known, and `regather`
+///   if there is a choice
 llvm::json::Object toJson(const CommunicationReport &report);
 
 /// A table with one line per collective, and totals.

@@ -8,6 +8,7 @@
 #ifndef SHARDC_ANALYSIS_MODULEGRAPH_H
 #define SHARDC_ANALYSIS_MODULEGRAPH_H
 
+#include "shardc/Analysis/CollectivePrices.h"
 #include "shardc/Analysis/ShardingGraph.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -26,6 +27,15 @@ mlir::FailureOr<MeshOp> getMesh(mlir::ModuleOp module);
 /// Whether reshards of `module` may use axes that neither of their ends names:
 /// its plan was searched for, `shardc.partition = "cheapest"`.
 bool usesAllAxes(mlir::ModuleOp module);
+
+/// What moving tensors of `function` costs a planner: bytes, or what
+/// `shardc.seconds_per_byte` of the module says; only the collectives of
+/// `shardc.starts` may be used, if it has that.
+PartPrices getPartPrices(mlir::func::FuncOp function, const MeshAxes &mesh);
+
+/// The part of the step in which `value` is made: that of the op that computes
+/// it; of an argument, of the op that uses it first.
+Part getPartMadeIn(mlir::Value value);
 
 /// "file.mlir:12" for messages, without folders.
 std::string getSourceLine(mlir::Location loc);

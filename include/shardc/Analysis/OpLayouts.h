@@ -17,7 +17,7 @@ namespace shardc {
 
 struct OpLayouts {
   ShardingRule rule;
-  FactorAxes factors;
+  Assignment assignment;
   /// Layouts in which the op wants its operands.
   llvm::SmallVector<Layout, 2> operands;
   /// Layouts in which it makes its results.

@@ -31,14 +31,16 @@ class ReshardPlanner {
 public:
   /// By default a way uses only axes that its ends name: a reduction over one
   /// axis does not make a detour by way of another. With `usesAllAxes` it may,
-  /// where that is cheaper. Borrows `prices`.
+  /// where that is cheaper. Collectives that `prices` does not allow are taken
+  /// where there is no other way.
   explicit ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes = false,
-                          const CollectivePrices &prices = bytesOnWire);
+                          const PartPrices &prices = {});
 
-  /// The cheapest path from `from` to `to` for a tensor of global `shape`.
-  /// `to` may be unreduced only over axes that `from` is.
+  /// The cheapest path from `from` to `to` for a tensor of global `shape`, made
+  /// in part `part`. `to` may be unreduced only over axes that `from` is.
   ReshardPlan plan(const Layout &from, const Layout &to,
-                   llvm::ArrayRef<int64_t> shape, int64_t elementBytes);
+                   llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
+                   Part part = Part::Forward);
 
   /// The cheapest tree that delivers a value made as `from` in all layouts of
   /// `wanted` (distinct, none equal to `from`; they are the first entries of
@@ -48,7 +50,8 @@ public:
   llvm::SmallVector<Delivery> planTree(const Layout &from,
                                        llvm::ArrayRef<Layout> wanted,
                                        llvm::ArrayRef<int64_t> shape,
-                                       int64_t elementBytes);
+                                       int64_t elementBytes,
+                                       Part part = Part::Forward);
 
 private:
   /// What belongs to tensors of one shape, over some of the axes.
@@ -62,16 +65,23 @@ private:
 
   /// The axes that a way between `layouts` may use.
   AxisSet getScope(llvm::ArrayRef<Layout> layouts) const;
+  /// Of a tensor made in `part` in layout `from` that is to reach all of `to`.
+  Tensor &getTensor(const Layout &from, llvm::ArrayRef<Layout> to,
+                    llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
+                    Part part);
   Tensor &getTensor(AxisSet axes, llvm::ArrayRef<int64_t> shape,
-                    int64_t elementBytes);
-
-  static const CollectivePrices bytesOnWire;
+                    int64_t elementBytes, const CollectivePrices &prices);
 
   MeshAxes mesh;
   bool usesAllAxes;
-  const CollectivePrices &prices;
+  PartPrices prices;
+  /// By part, where all collectives are allowed.
+  PartPrices unrestricted;
   std::map<std::pair<AxisSet, int>, LayoutGraph> graphs;
-  std::map<std::tuple<AxisSet, std::vector<int64_t>, int64_t>, Tensor> tensors;
+  std::map<std::tuple<AxisSet, std::vector<int64_t>, int64_t,
+                      const CollectivePrices *>,
+           Tensor>
+      tensors;
 };
 
 } // namespace shardc

@@ -12,8 +12,7 @@
 #ifndef SHARDC_ANALYSIS_SEARCHPROBLEM_H
 #define SHARDC_ANALYSIS_SEARCHPROBLEM_H
 
-#include "shardc/Analysis/LayoutGraph.h"
-#include "shardc/Analysis/ShardingGraph.h"
+#include "shardc/Analysis/PlanPrice.h"
 
 #include <memory>
 
@@ -43,7 +42,6 @@ struct SearchOp {
   llvm::SmallVector<int, 4> ports;
   int numOperands = 0;
   std::vector<SearchOption> options;
-  Part part = Part::Forward;
 };
 
 /// The ops from `first` to before `end` of a graph, and where tensors rest.
@@ -52,9 +50,14 @@ public:
   /// Where the value of each graph value at rest lies, if that is decided.
   using AtRest = std::map<int, Layout>;
 
-  /// Borrows `graph` and `prices`.
+  /// Borrows `graph`. Starts of collectives are not in the costs.
   SearchProblem(const ShardingGraph &graph, int first, int end,
                 const CollectivePrices &prices, const AtRest &known);
+
+  /// From now on all collectives may be used but `starts`; if `paysEachStart`,
+  /// every use of one pays for a start.
+  void forbid(const std::set<CollectiveStart> &starts,
+              bool paysEachStart = false);
 
   std::vector<SearchOp> ops;
   std::vector<SearchValue> values;
@@ -62,10 +65,17 @@ public:
   /// The options of all ops.
   int64_t getNumOptions() const;
 
-  /// Writes the meaning of option `option` of op `op` into `assignments` (by
-  /// graph op) or `atRest`.
-  void apply(int op, int option, std::vector<Assignment> &assignments,
+  /// The axes of more than one device.
+  AxisSet getAxes() const { return scope.axes; }
+
+  /// Writes what `options`, one per op, mean into `assignments` (by graph op)
+  /// and `atRest`.
+  void apply(llvm::ArrayRef<int> options, std::vector<Assignment> &assignments,
              AtRest &atRest) const;
+
+  /// What the plan of `options` costs, starts of collectives and all, if none
+  /// of those that it has now forbidden are used.
+  PlanPrice price(llvm::ArrayRef<int> options) const;
 
 private:
   /// What an op stands for.
@@ -76,22 +86,46 @@ private:
     std::vector<Layout> layouts;
   };
 
+  /// A tensor as tables know it.
+  struct Tensor {
+    int graphValue;
+    /// Times the runs of the loop in which it is moved.
+    int64_t elementBytes;
+  };
+
   int getValue(int graphValue);
   int addPort(SearchOp &op, int graphValue);
   void addCompute(int index);
-  void addRest(int root, int first, int end, const AtRest &known);
+  void addRest(int root);
   LayoutGraph &getGraph(int rank);
 
   const ShardingGraph &graph;
-  const CollectivePrices &prices;
+  int first, end;
+  CollectivePrices prices;
+  AtRest known;
+  std::set<CollectiveStart> forbidden;
   LayoutScope scope;
   std::map<int, LayoutGraph> graphs;
   std::vector<Origin> origins;
   std::map<int, int> valueOf;
+  /// By value of the problem.
+  std::vector<Tensor> tensors;
+  /// By graph value the part of the step that makes it.
+  std::vector<Part> madeIn;
   /// Graph values that are made from nothing, and those that are maxima.
   std::vector<bool> isFree, isMaximum;
-  std::map<std::pair<std::vector<int64_t>, int64_t>, DistanceTable> tables;
+  /// What was asked for so far, by what it forbids.
+  std::map<std::pair<bool, std::set<CollectivePrices::Kind>>, CollectivePrices>
+      variants;
+  std::map<std::tuple<const CollectivePrices *, std::vector<int64_t>, int64_t>,
+           DistanceTable>
+      tables;
 };
+
+/// Where every value of `graph` rests: as `atRest` says, or else as it is
+/// annotated.
+std::vector<Layout> getLayoutsAtRest(const ShardingGraph &graph,
+                                     const SearchProblem::AtRest &atRest);
 
 } // namespace shardc
 

@@ -57,6 +57,15 @@ struct GraphValue {
   std::string name;
 };
 
+/// What an op takes a device, by the sizes that it works on there. All zero
+/// where time does not count.
+struct OpSeconds {
+  /// Per element of its iteration space: the product of its factors' sizes.
+  double perPoint = 0;
+  /// Per element of each operand, and then of each result; or empty.
+  llvm::SmallVector<double, 3> perElement;
+};
+
 struct GraphOp {
   enum Kind {
     Compute,
@@ -73,6 +82,13 @@ struct GraphOp {
   /// are one operand, each is a tensor of its own. Empty: the operands.
   llvm::SmallVector<int, 2> tensors = {};
   Part part = Part::Forward;
+  /// In all of its runs.
+  OpSeconds seconds = {};
+
+  /// The operands as tensors that are moved.
+  llvm::ArrayRef<int> getTensors() const {
+    return tensors.empty() ? operands : tensors;
+  }
 };
 
 struct ShardingGraph {
@@ -123,6 +139,15 @@ Layout getOperandLayout(const ShardingRule &rule, const Assignment &assignment,
 /// The layout in which it makes result `index`.
 Layout getResultLayout(const ShardingRule &rule, const Assignment &assignment,
                        int index);
+
+/// Seconds that a device takes for `op` of `graph`, sharded as `assignment`
+/// says, padding included.
+double getSeconds(const ShardingGraph &graph, const GraphOp &op,
+                  const Assignment &assignment);
+
+/// By value of `graph` the part of the step in which it is made; for one that
+/// no op makes, the part that uses it first.
+std::vector<Part> getPartsMadeIn(const ShardingGraph &graph);
 
 /// The identity on a tensor of `shape`.
 ShardingRule getIdentityRule(llvm::ArrayRef<int64_t> shape);

@@ -53,10 +53,12 @@ constexpr size_t defaultSearchWork = 2'000'000;
 /// The cheapest options of all ops of `problem`. After `maxWork` pairs of rows
 /// have been joined or compared, tables keep only their most promising rows;
 /// what was missed can only be what `lowerBound` says.
-/// Without `becomesNarrow` it finds nothing then.
+/// Without `becomesNarrow` it finds nothing then. Plans that cost more than
+/// `upper` are none.
 SearchSolution findCheapest(SearchProblem &problem,
                             size_t maxWork = defaultSearchWork,
-                            bool becomesNarrow = true);
+                            bool becomesNarrow = true,
+                            double upper = unreachable);
 
 } // namespace shardc
 

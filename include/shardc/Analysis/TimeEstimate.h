@@ -9,6 +9,7 @@
 #define SHARDC_ANALYSIS_TIMEESTIMATE_H
 
 #include "shardc/Analysis/MachineModel.h"
+#include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -80,6 +81,14 @@ OpWork getOpWork(mlir::Operation *op, const MemoryTraffic &traffic);
 double getComputeSeconds(const Machine &machine, const OpWork &work);
 /// The memory that `work` moves.
 double getMemorySeconds(const Machine &machine, const OpWork &work);
+
+/// The same of `op` in the global program, by the sizes on which a device will
+/// work, in all runs of the loop that it is in.
+OpSeconds getOpSeconds(const Machine &machine, mlir::Operation *op,
+                       const MemoryTraffic &traffic);
+
+/// Sets the seconds of all ops of `module`.
+void setSeconds(ModuleGraph &module, const Machine &machine);
 
 /// Seconds of one run of a program on each device.
 struct TimeEstimate {

@@ -38,6 +38,7 @@ private:
   llvm::cl::opt<std::string> dumpDir;
   llvm::cl::opt<int64_t> batchSize, microbatches, bucketBytes;
   llvm::cl::opt<std::string> partition;
+  llvm::cl::opt<std::string> objective;
   llvm::cl::opt<bool> regather, verifyPartition, ignoreExpectations;
 };
 

@@ -36,6 +36,9 @@ struct CompileOptions {
   /// How everything that is not annotated is sharded: "follow" the annotations,
   /// or "cheapest", by exact search.
   std::string partition = "follow";
+  /// What "cheapest" minimises: the "time" of a step, as estimated for
+  /// `machine`, or the "bytes" that a device sends.
+  std::string objective = "time";
   /// Gathers weights again for the backward pass instead of holding them from
   /// one pass to the other.
   bool regather = false;
@@ -65,8 +68,8 @@ struct CompileOptions {
 };
 
 /// What is wrong with the options themselves: a mesh that cannot be read, an
-/// unknown target, machine or partition, a negative number. Empty if all is
-/// well; a compilation with such options ends with ExitCode::Usage.
+/// unknown target, machine, partition or objective, a negative number. Empty if
+/// all is well; a compilation with such options ends with ExitCode::Usage.
 std::string checkOptions(const CompileOptions &options);
 
 /// What came of a compilation.

@@ -53,6 +53,8 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
       static_cast<int64_t>(program.global_matmul_flops());
   if (std::optional<RegatherPrice> price = getRegatherPrice(plan, program))
     report["regather"] = toJson(*price);
+  if (std::optional<PlanCost> cost = getPlanCost(program))
+    report["cost"] = toJson(*cost);
   if (const fb::TimeEstimate *time = program.time())
     report["time"] = json::Object{
         {"machine", getText(time->machine())},

@@ -297,6 +297,11 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
     regather =
         fb::CreateRegather(builder, price->isTaken, price->wireBytes,
                            price->heldBytes, price->otherPeakBytes.value_or(0));
+  flatbuffers::Offset<fb::PlanCost> costOffset;
+  if (std::optional<PlanCost> cost = getPlanCost(function))
+    costOffset =
+        fb::CreatePlanCostDirect(builder, cost->objective.c_str(), cost->cost,
+                                 cost->atLeast, cost->cheapest.value_or(0));
   auto getCount = [&](StringRef name) {
     auto attr = function->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
@@ -304,7 +309,7 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   return fb::CreateProgramDirect(
       builder, function.getName().str().c_str(), &buffers, &commands, &results,
       &reports, wireBytes, flops, getCount("shardc.peak_bytes"),
-      getCount("shardc.global_matmul_flops"), timeOffset, regather);
+      getCount("shardc.global_matmul_flops"), timeOffset, regather, costOffset);
 }
 
 } // namespace

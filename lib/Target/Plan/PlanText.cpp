@@ -187,6 +187,17 @@ shardc::getRegatherPrice(const fb::Plan &plan, const fb::Program &program) {
   return price;
 }
 
+std::optional<PlanCost> shardc::getPlanCost(const fb::Program &program) {
+  const fb::PlanCost *table = program.cost();
+  if (!table || !table->objective())
+    return std::nullopt;
+  PlanCost cost{table->objective()->str(), table->cost(), table->at_least(),
+                std::nullopt};
+  if (table->cheapest() > 0)
+    cost.cheapest = table->cheapest();
+  return cost;
+}
+
 double shardc::getSeconds(const fb::TimeEstimate &time) {
   return time.compute() + time.memory() + time.communication();
 }

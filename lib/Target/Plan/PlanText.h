@@ -57,6 +57,8 @@ uint64_t getRedundantFlops(const rt::fb::Plan &plan,
 /// What gathering weights again costs in `program`, if there is a choice.
 std::optional<RegatherPrice> getRegatherPrice(const rt::fb::Plan &plan,
                                               const rt::fb::Program &program);
+/// What `program` costs by an objective, if that is known.
+std::optional<PlanCost> getPlanCost(const rt::fb::Program &program);
 /// Seconds of a run without overlap.
 double getSeconds(const rt::fb::TimeEstimate &time);
 /// Microseconds, "12.34".

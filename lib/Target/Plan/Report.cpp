@@ -50,6 +50,8 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
   os << '\n';
   if (std::optional<RegatherPrice> price = getRegatherPrice(plan, program))
     os << "  " << toString(*price) << '\n';
+  if (std::optional<PlanCost> cost = getPlanCost(program))
+    os << "  " << toString(*cost) << '\n';
   if (const fb::TimeEstimate *time = program.time())
     os << "  estimated on " << (time->machine() ? time->machine()->str() : "")
        << ": " << getMicrosecondsText(getSeconds(*time)) << " us = compute "

@@ -8,7 +8,7 @@
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=AGAIN
 // RUN: shardc-compile %s --regather --explain | FileCheck %s --check-prefix=EXPLAIN
-// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest --objective=bytes \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=CHEAPEST
 

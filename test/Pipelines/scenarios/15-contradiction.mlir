@@ -1,7 +1,7 @@
 // Contradicting closed annotations of one value: an error that names both.
 
 // RUN: shardc-opt %s --verify-diagnostics --compile-to=propagate
-// RUN: shardc-opt %s --verify-diagnostics --compile-to=propagate --partition=cheapest
+// RUN: shardc-opt %s --verify-diagnostics --compile-to=propagate --partition=cheapest --objective=bytes
 
 module @m attributes {
     shardc.training = #shardc.training<loss = @loss, optimizer = <adam, learning_rate = 0.01>>} {

@@ -4,7 +4,7 @@
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
 // RUN: shardc-opt %s --compile-to=collectives -o /dev/null 2>&1 \
 // RUN:   | FileCheck %s --check-prefix=REMARK
-// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest --objective=bytes \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null \
 // RUN:   | FileCheck %s --check-prefix=CHEAPEST
 

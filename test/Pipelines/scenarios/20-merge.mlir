@@ -3,7 +3,7 @@
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
-// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest \
+// RUN: shardc-opt %s --compile-to=collectives --partition=cheapest --objective=bytes \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s
 
 // CHECK-LABEL: @train_step

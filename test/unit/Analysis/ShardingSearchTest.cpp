@@ -1,11 +1,12 @@
 //===- ShardingSearchTest.cpp - The search against trying everything ------===//
 //
 // Small random graphs on meshes of one to three axes with random annotations:
-// the cost that the search finds is that of the best of all combinations.
+// the cost that the search finds is that of the best of all combinations, of
+// bytes alone and of bytes, work and starts of collectives together.
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Analysis/ShardingSearch.h"
+#include "shardc/Analysis/CheapestPlan.h"
 #include "shardc/Analysis/DeliveryTrees.h"
 
 #include <gtest/gtest.h>
@@ -262,6 +263,85 @@ TEST(ShardingSearch, CutTablesAreBounded) {
     numCut += cut.lowerBound < cut.cost;
   }
   EXPECT_GT(numCut, 10);
+}
+
+/// Work of random cost for all ops, in one or two parts of the step.
+void addWork(ShardingGraph &graph, std::mt19937 &random) {
+  size_t split = random() % (2 * graph.ops.size());
+  for (auto [index, op] : llvm::enumerate(graph.ops)) {
+    op.part = index >= split ? Part::Backward : Part::Forward;
+    if (op.kind != GraphOp::Compute)
+      continue;
+    op.seconds.perPoint = random() % 2 * 0.25;
+    for (size_t tensor = 0; tensor < op.operands.size() + op.results.size();
+         ++tensor)
+      op.seconds.perElement.push_back(random() % 3);
+  }
+}
+
+/// The least over all sets of collectives that may be started, each paid for.
+double tryAllStarts(SearchProblem &problem, const ShardingGraph &graph,
+                    const CollectivePrices &prices) {
+  std::set<Part> parts;
+  for (Part part : getPartsMadeIn(graph))
+    parts.insert(part);
+  AxisSet all = (AxisSet(1) << graph.mesh.getNumAxes()) - 1;
+  std::vector<CollectiveStart> kinds;
+  for (Part part : parts)
+    for (unsigned kind = 0; kind < numCollectiveKinds; ++kind)
+      for (AxisSet axes = all; axes; axes = (axes - 1) & all)
+        kinds.push_back({part, {*symbolizeCollectiveKind(kind), axes}});
+  double best = unreachable;
+  for (unsigned subset = 0; subset < 1u << kinds.size(); ++subset) {
+    std::set<CollectiveStart> paid, others;
+    for (auto [index, kind] : llvm::enumerate(kinds))
+      (subset >> index & 1 ? paid : others).insert(kind);
+    problem.forbid(others);
+    best = std::min(best, tryEverything(problem) + getStartCost(paid, prices));
+  }
+  return best;
+}
+
+TEST(CheapestPlan, EqualsTryingEverything) {
+  int numCases = 0, numStarting = 0, numInParts = 0;
+  for (unsigned seed = 0; numCases < 150 && seed < 20000; ++seed) {
+    RandomGraph builder(seed);
+    ShardingGraph &graph = builder.graph;
+    std::mt19937 random(seed);
+    addWork(graph, random);
+    Machine machine;
+    machine.defaultLink = {1.0 / (1 + random() % 4), double(random() % 4) * 40};
+    CollectivePrices prices(graph.mesh, machine);
+    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    std::vector<Part> parts = getPartsMadeIn(graph);
+    bool isInParts = std::set<Part>(parts.begin(), parts.end()).size() > 1;
+    double combinations = numCombinations(problem);
+    if (graph.mesh.getNumAxes() > 1 || combinations < 2 ||
+        combinations > (isInParts ? 20 : 1000))
+      continue;
+    ++numCases;
+    numInParts += isInParts;
+    double expected = tryAllStarts(problem, graph, prices);
+    CheapestPlan plan = findCheapestPlan(problem, prices);
+    if (expected == unreachable) {
+      EXPECT_TRUE(plan.options.empty()) << "seed " << seed;
+      continue;
+    }
+    ASSERT_FALSE(plan.options.empty()) << "seed " << seed;
+    EXPECT_NEAR(plan.cost, expected, 1e-6 * expected) << "seed " << seed;
+    // Plans a millionth apart are equally good.
+    EXPECT_LE(plan.lowerBound, plan.cost) << "seed " << seed;
+    EXPECT_GE(plan.lowerBound, expected * (1 - 1.001e-6)) << "seed " << seed;
+    // What the plan is said to be made of does cost that.
+    problem.forbid({});
+    PlanPrice price = problem.price(plan.options);
+    EXPECT_NEAR(plan.price.getTotal(), plan.cost, 1e-6 * expected);
+    EXPECT_NEAR(price.ops, plan.price.ops, 1e-6 * expected) << "seed " << seed;
+    numStarting += plan.price.start > 0;
+  }
+  EXPECT_EQ(numCases, 150);
+  EXPECT_GT(numStarting, 50);
+  EXPECT_GT(numInParts, 30);
 }
 
 } // namespace

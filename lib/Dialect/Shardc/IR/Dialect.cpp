@@ -101,6 +101,22 @@ void ShardcDialect::initialize() {
   addInterfaces<ShardcAsmInterface>();
 }
 
+/// A price for some of the mesh's axes.
+static LogicalResult verifySecondsPerByte(Operation *op, Attribute value) {
+  auto prices = dyn_cast<DictionaryAttr>(value);
+  if (!prices || !isa<ModuleOp>(op))
+    return op->emitError("`shardc.seconds_per_byte` must be a dictionary on "
+                         "the module");
+  for (NamedAttribute price : prices) {
+    auto number = dyn_cast<FloatAttr>(price.getValue());
+    if (!number || !(number.getValueAsDouble() >= 0))
+      return op->emitError("`shardc.seconds_per_byte` of axis ")
+             << price.getName() << " must be a number of at least 0, found "
+             << price.getValue();
+  }
+  return success();
+}
+
 LogicalResult
 ShardcDialect::verifyOperationAttribute(Operation *op,
                                         NamedAttribute attribute) {
@@ -127,6 +143,17 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
   if (name == "shardc.regather" && !isa<RegatherAttr>(value))
     return op->emitError(
         "`shardc.regather` must be a #shardc.regather attribute");
+  if (name == "shardc.made_in" && !isa<PartAttr>(value))
+    return op->emitError("`shardc.made_in` must be a #shardc.part attribute");
+  if (name == "shardc.cost" && !isa<CostAttr>(value))
+    return op->emitError("`shardc.cost` must be a #shardc.cost attribute");
+  if (name == "shardc.starts" &&
+      !(isa<ArrayAttr>(value) &&
+        llvm::all_of(cast<ArrayAttr>(value), llvm::IsaPred<StartAttr>)))
+    return op->emitError(
+        "`shardc.starts` must be a list of #shardc.start attributes");
+  if (name == "shardc.seconds_per_byte")
+    return verifySecondsPerByte(op, value);
   if (name == "shardc.expect" || name == "shardc.region")
     return verifyExpectAttribute(op, attribute);
   if (name == "shardc.assignment" && !isa<AssignmentAttr>(value))

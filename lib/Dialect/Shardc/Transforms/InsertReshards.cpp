@@ -190,8 +190,10 @@ private:
     SmallVector<Layout> layouts;
     for (const Want &want : list)
       layouts.push_back(want.layout);
-    SmallVector<Delivery> tree = planner.planTree(
-        from, layouts, type.getShape(), getElementBytes(type.getElementType()));
+    Part madeIn = getPartMadeIn(value);
+    SmallVector<Delivery> tree =
+        planner.planTree(from, layouts, type.getShape(),
+                         getElementBytes(type.getElementType()), madeIn);
     // Each layout is made before the first use of it or of what is made of it;
     // what a loop uses is made once, before the loop, or in it if the group
     // says so.
@@ -214,6 +216,9 @@ private:
         made[index] = create(source < 0 ? value : made[source], value,
                              source < 0 ? from : tree[source].layout,
                              delivery.layout, *uses[index], group);
+        if (function->hasAttr("shardc.starts"))
+          made[index].getDefiningOp()->setAttr(
+              "shardc.made_in", PartAttr::get(function.getContext(), madeIn));
         ++done;
       }
     for (auto [want, result] : llvm::zip(list, made))
@@ -277,11 +282,14 @@ struct InsertReshardsPass
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      MeshAxes axes(*mesh);
+      ReshardPlanner planner(axes, usesAllAxes(getOperation()),
+                             getPartPrices(function, axes));
       if (!function.isExternal() &&
           failed(Inserter(function, *mesh, planner, regather).run()))
         return signalPassFailure();
+    }
   }
 };
 

@@ -183,7 +183,8 @@ private:
     const ShardingRule &rule = layouts.rule;
     SmallVector<bool> isPadded;
     bool isMax = false;
-    for (auto [factor, axes] : llvm::zip_equal(rule.factors, layouts.factors)) {
+    for (auto [factor, axes] :
+         llvm::zip_equal(rule.factors, layouts.assignment.factors)) {
       bool combines =
           factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max;
       isPadded.push_back(combines &&
@@ -258,9 +259,11 @@ private:
     GlobalTensor tensor = tensors[op.getOperand()];
     auto reduction = op->getAttrOfType<ReductionKindAttr>("shardc.reduction");
     ReductionKind kind = reduction ? reduction.getValue() : ReductionKind::Sum;
+    auto madeIn = op->getAttrOfType<PartAttr>("shardc.made_in");
     ReshardPlan plan = planner.plan(
         getLayout(op.getFrom(), mesh), getLayout(op.getTo(), mesh),
-        tensor.type.getShape(), getElementBytes(tensor.type.getElementType()));
+        tensor.type.getShape(), getElementBytes(tensor.type.getElementType()),
+        madeIn ? madeIn.getValue() : Part::Forward);
     Value value = op.getOperand();
     builder.setInsertionPoint(op);
     for (const ReshardStep &step : plan.steps) {
@@ -381,11 +384,14 @@ struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
-    ReshardPlanner planner(MeshAxes(*mesh), usesAllAxes(getOperation()));
-    for (auto function : getOperation().getOps<func::FuncOp>())
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      MeshAxes axes(*mesh);
+      ReshardPlanner planner(axes, usesAllAxes(getOperation()),
+                             getPartPrices(function, axes));
       if (!function.isExternal() &&
           failed(Partitioner(function, *mesh, planner).run()))
         return signalPassFailure();
+    }
   }
 };
 

@@ -5,14 +5,13 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Analysis/AssignmentSpace.h"
+#include "shardc/Analysis/CheapestPlan.h"
+#include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/PartialSums.h"
 #include "shardc/Analysis/Propagation.h"
-#include "shardc/Analysis/ShardingSearch.h"
+#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
-
-#include <cmath>
 
 namespace shardc {
 #define GEN_PASS_DEF_PROPAGATEPASS
@@ -24,10 +23,7 @@ using namespace shardc;
 
 namespace {
 
-/// How every op is sharded and where every value lies when it rests.
-struct Decisions {
-  std::vector<Assignment> assignments;
-  std::vector<Layout> layouts;
+struct Decisions : PlanDecisions {
   /// Per op where its axes came from.
   std::vector<SmallVector<AxisUse>> origins;
 };
@@ -57,77 +53,96 @@ Decisions follow(const ShardingGraph &graph) {
   return decisions;
 }
 
-/// The least cost; see ShardingSearch.
-FailureOr<Decisions> findCheapest(const ModuleGraph &module,
-                                  int64_t maxAssignments) {
-  const ShardingGraph &graph = module.graph;
-  int numAxes = 0;
-  for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
-    numAxes += graph.mesh.getSize(axis) > 1;
-  if (numAxes > maxSearchedAxes) {
-    MeshOp mesh = module.mesh;
-    mesh.emitOpError("has ")
-        << numAxes << " axes of more than one device; partition=cheapest "
-        << "searches meshes of at most " << maxSearchedAxes;
-    return failure();
+/// The least cost; see CheapestPlan.
+class CheapestPlanner {
+public:
+  CheapestPlanner(ModuleGraph &module, const CollectivePrices &prices,
+                  int64_t maxAssignments)
+      : module(module), graph(module.graph), prices(prices),
+        maxAssignments(maxAssignments) {}
+
+  FailureOr<Decisions> run() {
+    int numAxes = 0;
+    for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
+      numAxes += graph.mesh.getSize(axis) > 1;
+    if (numAxes > maxSearchedAxes) {
+      module.mesh.emitOpError("has ")
+          << numAxes << " axes of more than one device; partition=cheapest "
+          << "searches meshes of at most " << maxSearchedAxes;
+      return failure();
+    }
+    decisions.origins.resize(graph.ops.size());
+    for (const GraphOp &op : graph.ops)
+      decisions.assignments.emplace_back().factors.resize(
+          op.rule.factors.size());
+    for (ModuleGraph::Function &function : module.functions)
+      if (failed(search(function)))
+        return failure();
+    decisions.layouts = getLayoutsAtRest(graph, atRest);
+    return std::move(decisions);
   }
-  Decisions decisions;
-  decisions.assignments.resize(graph.ops.size());
-  decisions.origins.resize(graph.ops.size());
-  for (auto [op, assignment] :
-       llvm::zip_equal(graph.ops, decisions.assignments))
-    assignment.factors.resize(op.rule.factors.size());
-  CollectivePrices prices;
-  SearchProblem::AtRest atRest;
-  for (const ModuleGraph::Function &function : module.functions) {
+
+private:
+  LogicalResult search(ModuleGraph::Function &function) {
+    func::FuncOp op = function.op;
     SearchProblem problem(graph, function.firstOp, function.endOp, prices,
                           atRest);
-    func::FuncOp op = function.op;
-    if (maxAssignments > 0 && problem.getNumOptions() > maxAssignments) {
-      op.emitOpError("has ")
-          << problem.getNumOptions() << " ways to shard single ops, more than "
-          << maxAssignments << " (max-assignments)";
-      return failure();
+    if (maxAssignments > 0 && problem.getNumOptions() > maxAssignments)
+      return op.emitOpError("has ") << problem.getNumOptions()
+                                    << " ways to shard single ops, more than "
+                                    << maxAssignments << " (max-assignments)";
+    CheapestPlan plan = findCheapestPlan(problem, prices,
+                                         maxAssignments > 0 ? maxAssignments
+                                                            : defaultSearchWork,
+                                         /*becomesNarrow=*/maxAssignments == 0);
+    if (plan.options.empty()) {
+      if (plan.lowerBound == unreachable)
+        return op.emitOpError("cannot be partitioned: no plan keeps all of its "
+                              "annotations");
+      return op.emitOpError("is too large for an exact search, which found no "
+                            "plan; use --partition=follow");
     }
-    SearchSolution solution = shardc::findCheapest(
-        problem, maxAssignments > 0 ? maxAssignments : defaultSearchWork,
-        /*becomesNarrow=*/maxAssignments == 0);
-    if (solution.options.empty()) {
-      if (solution.lowerBound == unreachable)
-        op.emitOpError("cannot be partitioned: no plan keeps all of its "
-                       "annotations");
-      else
-        op.emitOpError("is too large for an exact search, which found no plan; "
-                       "use --partition=follow");
-      return failure();
-    }
-    auto toBytes = [](double cost) {
-      return static_cast<int64_t>(std::ceil(cost * (1 - 1e-9)));
-    };
-    op->setAttr("shardc.least_wire_bytes",
-                IntegerAttr::get(IntegerType::get(op.getContext(), 64),
-                                 toBytes(solution.lowerBound)));
-    if (solution.lowerBound < solution.cost) {
+    if (!PlanCost{getObjective().str(), plan.cost, plan.lowerBound,
+                  std::nullopt}
+             .isProved())
       op.emitWarning("the search for the cheapest plan was cut off: ")
-          << static_cast<int64_t>(solution.cost)
-          << " bytes on the wire are not proved to be the least, which is at "
-             "least "
-          << static_cast<int64_t>(solution.lowerBound);
-    }
-    for (size_t op = 0; op < problem.ops.size(); ++op)
-      problem.apply(op, solution.options[op], decisions.assignments, atRest);
+          << getCostText(getObjective(), plan.cost)
+          << " are not proved to be the least, which is at least "
+          << getCostText(getObjective(), plan.lowerBound);
+    problem.apply(plan.options, decisions.assignments, atRest);
+    writeCost(op, plan);
+    return success();
   }
-  LayoutScope scope{0};
-  for (auto [index, value] : llvm::enumerate(graph.values)) {
-    int root = value.restsAs < 0 ? index : value.restsAs;
-    auto it = atRest.find(root);
-    decisions.layouts.push_back(
-        it != atRest.end()
-            ? it->second
-            : getAnnotatedLayouts(graph.values[root], scope, graph.mesh)[0]);
+
+  StringRef getObjective() const {
+    return prices.hasStarts() ? "time" : "bytes";
   }
-  return decisions;
-}
+
+  void writeCost(func::FuncOp op, const CheapestPlan &plan) {
+    Builder builder(op.getContext());
+    op->setAttr(
+        "shardc.cost",
+        CostAttr::get(op.getContext(), builder.getStringAttr(getObjective()),
+                      builder.getF64FloatAttr(plan.cost),
+                      builder.getF64FloatAttr(plan.lowerBound), FloatAttr()));
+    if (!prices.hasStarts())
+      return;
+    SmallVector<Attribute> starts;
+    for (const CollectiveStart &start : plan.price.starts)
+      starts.push_back(
+          StartAttr::get(op.getContext(), start.part, start.kind.first,
+                         getAxisNames(graph.mesh.getList(start.kind.second),
+                                      graph.mesh, op.getContext())));
+    op->setAttr("shardc.starts", builder.getArrayAttr(starts));
+  }
+
+  ModuleGraph &module;
+  const ShardingGraph &graph;
+  const CollectivePrices &prices;
+  int64_t maxAssignments;
+  Decisions decisions;
+  SearchProblem::AtRest atRest;
+};
 
 /// How decisions are written down.
 class Writer {
@@ -297,14 +312,46 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   using Base = shardc::impl::PropagatePassBase<PropagatePass>;
   using Base::Base;
 
-  FailureOr<Decisions> decide(const ModuleGraph &module) {
+  /// Prices moves and ops by time, and says so in the module.
+  FailureOr<CollectivePrices> priceByTime(ModuleGraph &module) {
+    llvm::Expected<Machine> loaded = loadMachineFor(module.mesh, machine);
+    if (!loaded) {
+      getOperation().emitError("machine: ")
+          << llvm::toString(loaded.takeError());
+      return failure();
+    }
+    setSeconds(module, *loaded);
+    const MeshAxes &mesh = module.graph.mesh;
+    CollectivePrices prices(mesh, *loaded);
+    Builder builder(&getContext());
+    NamedAttrList rates;
+    for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
+      rates.set(mesh.getName(axis),
+                builder.getF64FloatAttr(prices.getSecondsPerByte()[axis]));
+    getOperation()->setAttr("shardc.seconds_per_byte",
+                            rates.getDictionary(&getContext()));
+    return prices;
+  }
+
+  FailureOr<Decisions> decide(ModuleGraph &module) {
     if (partition == "follow")
       return follow(module.graph);
-    if (partition == "cheapest")
-      return findCheapest(module, maxAssignments);
-    getOperation().emitError("unknown partition '")
-        << partition << "', expected follow or cheapest";
-    return failure();
+    if (partition != "cheapest") {
+      getOperation().emitError("unknown partition '")
+          << partition << "', expected follow or cheapest";
+      return failure();
+    }
+    if (objective != "time" && objective != "bytes") {
+      getOperation().emitError("unknown objective '")
+          << objective << "', expected time or bytes";
+      return failure();
+    }
+    FailureOr<CollectivePrices> prices = CollectivePrices();
+    if (objective == "time")
+      prices = priceByTime(module);
+    if (failed(prices))
+      return failure();
+    return CheapestPlanner(module, *prices, maxAssignments).run();
   }
 
   void runOnOperation() override {

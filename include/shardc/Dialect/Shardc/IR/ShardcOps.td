@@ -10,6 +10,7 @@ include "shardc/Dialect/Shardc/IR/ShardcCollectiveOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcKernelOps.td"
 include "shardc/Dialect/Shardc/IR/ShardcExpectAttrs.td"
 include "shardc/Dialect/Shardc/IR/ShardcMoveAttrs.td"
+include "shardc/Dialect/Shardc/IR/ShardcPlanAttrs.td"
 include "shardc/Dialect/Shardc/IR/ShardcMicrobatchOps.td"
 
 #endif

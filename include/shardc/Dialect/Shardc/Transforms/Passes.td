@@ -117,9 +117,12 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     With `partition=follow` the annotations flow through the sharding rules.
     With `partition=cheapest` what is annotated stays, and all else is chosen by
     an exact search for the least cost of the first function, and then of each
-    other one with its arguments where they rest; the module is marked with
-    `shardc.partition`, because reshards may then use any axis, and each function
-    with `shardc.least_wire_bytes`, which no plan undercuts.
+    other one with its arguments where they rest: the least time by the model of
+    `machine` (`objective=time`) or the fewest bytes on the wire
+    (`objective=bytes`). The module is marked with `shardc.partition`, because
+    reshards may then use any axis, and each function with its `shardc.cost`. By
+    time, `shardc.seconds_per_byte` on the module prices the reshards to come, and
+    `shardc.starts` on each function lists the collectives that they may use.
 
     ```mlir
     %0 = shardc.dot_general %x, %w contracting = [1] x [0]
@@ -130,6 +133,10 @@ def PropagatePass : Shardc_Pass<"propagate"> {
   let options = [
     Option<"partition", "partition", "std::string", "\"follow\"",
            "follow or cheapest">,
+    Option<"objective", "objective", "std::string", "\"time\"",
+           "What cheapest minimises: time or bytes">,
+    Option<"machine", "machine", "std::string", "\"cpu\"",
+           "What times are estimated for: a built-in name or a JSON file">,
     Option<"maxAssignments", "max-assignments", "int64_t", "0",
            "Most ways to shard single ops that cheapest searches, and most "
            "combinations of them (0: the defaults)">

@@ -1,0 +1,42 @@
+//===- PlanPrice.h - What a plan costs by its objective --------*- C++ -*-===//
+//
+// The cost that `--partition=cheapest` minimises, of any decisions: what every
+// op takes a device, what the reshards between them send, and a start of each
+// kind of collective for each part of the step. Plain functions; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ANALYSIS_PLANPRICE_H
+#define SHARDC_ANALYSIS_PLANPRICE_H
+
+#include "shardc/Analysis/ReshardPlanner.h"
+#include "shardc/Analysis/ShardingGraph.h"
+
+namespace shardc {
+
+/// How ops are sharded, and where values lie when they rest: by op and by value
+/// of a graph.
+struct PlanDecisions {
+  std::vector<Assignment> assignments;
+  std::vector<Layout> layouts;
+};
+
+struct PlanPrice {
+  double ops = 0;
+  double wire = 0;
+  /// The collectives that are started, and what starting each once costs.
+  std::set<CollectiveStart> starts;
+  double start = 0;
+
+  double getTotal() const { return ops + wire + start; }
+};
+
+/// The price of the ops from `first` to before `end` of `graph`, where
+/// `planner` says how values move.
+PlanPrice pricePlan(const ShardingGraph &graph, int first, int end,
+                    const PlanDecisions &decisions, ReshardPlanner &planner,
+                    const CollectivePrices &prices);
+
+} // namespace shardc
+
+#endif // SHARDC_ANALYSIS_PLANPRICE_H

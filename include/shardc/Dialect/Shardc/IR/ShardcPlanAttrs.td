@@ -1,0 +1,43 @@
+//===- ShardcPlanAttrs.td - What a search decided --------*- tablegen -*-===//
+//
+// What `shardc-propagate` leaves on the functions of a program whose plan it
+// searched for, besides the assignments of their ops.
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCPLANATTRS_TD
+#define SHARDC_DIALECT_SHARDC_IR_SHARDCPLANATTRS_TD
+
+include "shardc/Dialect/Shardc/IR/ShardcExpectAttrs.td"
+
+def Shardc_StartAttr : Shardc_Attr<"Start", "start"> {
+  let summary = "Collectives that a searched plan starts";
+  let description = [{
+    An entry of `shardc.starts` of a function whose plan was searched for by
+    time: collectives of `kind` over `axes` that move what is made in `part` of
+    the step. Their start is paid for once, and reshards use no others.
+
+    `#shardc.start<backward, reduce_scatter, ["data"]>`
+  }];
+  let parameters = (ins EnumParameter<Shardc_Part>:$part,
+                        EnumParameter<Shardc_CollectiveKind>:$kind,
+                        ArrayRefParameter<"::mlir::StringAttr">:$axes);
+  let assemblyFormat = "`<` $part `,` $kind `,` `[` $axes `]` `>`";
+}
+
+def Shardc_CostAttr : Shardc_Attr<"Cost", "cost"> {
+  let summary = "What a plan costs, and what the cheapest would";
+  let description = [{
+    `shardc.cost` of a function: `cost` is that of its plan in the unit of the
+    objective, bytes on the wire per device ("bytes") or seconds ("time"). No
+    plan costs less than `at_least`: if the plan was searched for, that is
+    `cost` unless the search was cut off. `cheapest` is what a search found for
+    a plan that follows its annotations.
+
+    `#shardc.cost<objective = "time", cost = 1.2e-05 : f64, at_least = 1.2e-05 : f64>`
+  }];
+  let parameters = (ins "::mlir::StringAttr":$objective,
+                        "::mlir::FloatAttr":$cost, "::mlir::FloatAttr":$at_least,
+                        OptionalParameter<"::mlir::FloatAttr">:$cheapest);
+  let assemblyFormat = "`<` struct(params) `>`";
+}
+
+#endif

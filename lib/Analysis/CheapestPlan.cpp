@@ -1,0 +1,177 @@
+//===- CheapestPlan.cpp - The exact minimum of an objective ---------------===//
+
+#include "shardc/Analysis/CheapestPlan.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// Plans that differ by less than this part of their cost are equally good.
+constexpr double indifference = 1e-6;
+/// Options that searches may look at, one search's after the other's, before
+/// the best plan so far is taken: seconds, and less where the search is not to
+/// become narrow.
+constexpr int64_t maxOptions = 4'000'000, fewOptions = 40'000;
+/// But so many searches are made.
+constexpr int64_t minSearches = 8;
+
+using Starts = std::set<CollectiveStart>;
+
+/// What a branch pays for. What it costs to start a collective is a sum over
+/// its axes, so it can be said that one along an axis is paid for, whatever its
+/// other axes are: collectives that can stand in for each other have that in
+/// common.
+struct Paid {
+  /// Over one axis each: some collective of that kind along that axis.
+  Starts alongAxis;
+  Starts exactly;
+};
+
+class StartSearch {
+public:
+  StartSearch(SearchProblem &problem, const CollectivePrices &prices,
+              size_t maxWork, bool becomesNarrow)
+      : problem(problem), prices(prices), maxWork(maxWork),
+        becomesNarrow(becomesNarrow),
+        maxSearches(
+            std::max(minSearches, (becomesNarrow ? maxOptions : fewOptions) /
+                                      (problem.getNumOptions() + 1))) {}
+
+  CheapestPlan run() {
+    if (prices.hasStarts()) {
+      // A good plan to begin with: one that pays for every start by itself.
+      problem.forbid({}, /*paysEachStart=*/true);
+      SearchSolution first = findCheapest(problem, maxWork, becomesNarrow);
+      problem.forbid({});
+      if (!first.options.empty())
+        consider(first.options);
+    }
+    visit({}, {}, 0);
+    best.lowerBound = std::min(best.cost, leastOpen);
+    return std::move(best);
+  }
+
+private:
+  /// Takes the plan of `options` if it is the best so far; its price.
+  PlanPrice consider(ArrayRef<int> options) {
+    PlanPrice price = problem.price(options);
+    if (price.getTotal() < best.cost) {
+      best.options = options.vec();
+      best.cost = price.getTotal();
+      best.price = price;
+    }
+    return price;
+  }
+
+  /// Plans that cost more do not matter beside the best one.
+  double getUpper() const { return best.cost * (1 - indifference); }
+
+  double getCost(const Paid &paid) const {
+    double cost = getStartCost(paid.exactly, prices);
+    for (const CollectiveStart &along : paid.alongAxis)
+      if (llvm::none_of(paid.exactly, [&](const CollectiveStart &start) {
+            return isAlong(start, along);
+          }))
+        cost += prices.getStart(along.kind.first, along.kind.second);
+    return cost;
+  }
+
+  /// Whether `start` is one of the collectives that `along` stands for.
+  static bool isAlong(const CollectiveStart &start,
+                      const CollectiveStart &along) {
+    return start.part == along.part && start.kind.first == along.kind.first &&
+           (start.kind.second & along.kind.second);
+  }
+
+  /// All collectives that `along` stands for.
+  Starts getStarts(const CollectiveStart &along) const {
+    Starts starts;
+    AxisSet others = problem.getAxes() & ~along.kind.second;
+    for (AxisSet more = others;; more = (more - 1) & others) {
+      starts.insert({along.part, {along.kind.first, along.kind.second | more}});
+      if (more == 0)
+        return starts;
+    }
+  }
+
+  /// `starts` by axis, the most expensive first.
+  std::vector<CollectiveStart> splitByAxis(const Starts &starts) const {
+    Starts split;
+    for (const CollectiveStart &start : starts)
+      for (AxisSet axes = start.kind.second; axes; axes &= axes - 1)
+        split.insert({start.part, {start.kind.first, axes & (~axes + 1)}});
+    return sort(split);
+  }
+
+  std::vector<CollectiveStart> sort(const Starts &starts) const {
+    std::vector<CollectiveStart> sorted(starts.begin(), starts.end());
+    llvm::stable_sort(sorted, [&](const auto &lhs, const auto &rhs) {
+      return prices.getStart(lhs.kind.first, lhs.kind.second) >
+             prices.getStart(rhs.kind.first, rhs.kind.second);
+    });
+    return sorted;
+  }
+
+  /// Plans without `forbidden`, which pay for `paid` whether they use it or
+  /// not: those that do not are looked at elsewhere. They cost at least
+  /// `bound`.
+  void visit(const Starts &forbidden, Paid paid, double bound) {
+    if (++numSearches > maxSearches) {
+      leastOpen = std::min(leastOpen, bound);
+      return;
+    }
+    problem.forbid(forbidden);
+    double upper = getUpper();
+    SearchSolution found =
+        findCheapest(problem, maxWork, becomesNarrow, upper - getCost(paid));
+    double least = getCost(paid) + found.lowerBound;
+    // Cut off, or there is none that matters.
+    if (found.options.empty() || found.lowerBound < found.cost)
+      leastOpen = std::min(leastOpen, std::min(upper, least));
+    if (found.options.empty())
+      return;
+    PlanPrice price = consider(found.options);
+    // Plans without the first start, plans with it but without the second, ...;
+    // the plan found is the cheapest of those with all of them.
+    auto branch = [&](const CollectiveStart &start, const Starts &without,
+                      Starts &with) {
+      double least = getCost(paid) + found.lowerBound;
+      if (least >= getUpper()) {
+        leastOpen = std::min(leastOpen, least);
+        return false;
+      }
+      Starts more = forbidden;
+      more.insert(without.begin(), without.end());
+      visit(more, paid, least);
+      with.insert(start);
+      return true;
+    };
+    if (price.start == 0)
+      return;
+    for (const CollectiveStart &along : splitByAxis(price.starts))
+      if (!paid.alongAxis.count(along) &&
+          !branch(along, getStarts(along), paid.alongAxis))
+        return;
+    for (const CollectiveStart &start : sort(price.starts))
+      if (!paid.exactly.count(start) && !branch(start, {start}, paid.exactly))
+        return;
+  }
+
+  SearchProblem &problem;
+  const CollectivePrices &prices;
+  size_t maxWork;
+  bool becomesNarrow;
+  int64_t maxSearches, numSearches = 0;
+  CheapestPlan best;
+  /// What the plans that were not looked at cost at least.
+  double leastOpen = unreachable;
+};
+
+} // namespace
+
+CheapestPlan shardc::findCheapestPlan(SearchProblem &problem,
+                                      const CollectivePrices &prices,
+                                      size_t maxWork, bool becomesNarrow) {
+  return StartSearch(problem, prices, maxWork, becomesNarrow).run();
+}
