@@ -7,9 +7,8 @@
 // of the op, so that plans cost the same whatever the messages, while the bound
 // rises as they are passed on: block-coordinate ascent in the dual of the local
 // linear relaxation (Wainwright, Jaakkola, Willsky, 2005; sequential as in
-// Kolmogorov: Convergent tree-reweighted message passing, 2006). What a tensor
-// costs is a Steiner tree; its least cost per layout of one port is found by
-// dynamic programming over the subsets of its users (see DeliveryTrees.h).
+// Kolmogorov: Convergent tree-reweighted message passing, 2006), with momentum
+// (Nesterov, 1983). What a tensor costs is in TensorBound.h.
 //
 // Messages belong to classes (SearchClasses.h), and so does all of this.
 //
@@ -18,49 +17,42 @@
 #ifndef SHARDC_ANALYSIS_DUALBOUND_H
 #define SHARDC_ANALYSIS_DUALBOUND_H
 
-#include "PriceGraph.h"
 #include "SearchClasses.h"
+#include "TensorBound.h"
 
 namespace shardc {
 
 class DualBound {
 public:
   /// Borrows `problem`, `classes` and `graphs`. Starts with the options and
-  /// messages of `coarser`, if given, whose classes contain these.
+  /// messages of `coarser`, if given, whose classes contain these. A copy is a
+  /// state to return to.
   DualBound(const SearchProblem &problem, const SearchClasses &classes,
             PriceGraphs &graphs, const DualBound *coarser = nullptr);
 
-  /// Passes messages along the program and back.
-  void sweep();
-  /// No plan costs less.
-  double getBound();
-  /// Drops the options that only plans more than `gap` above the bound have.
+  /// Passes messages along the program and back, after moving them on as they
+  /// moved last if that helped; returns the bound: no plan costs less.
+  double sweep();
+  /// Drops the options, and the ways to deliver tensors, that only plans more
+  /// than `gap` above the bound have.
   void prune(double gap);
-  /// What `prune` and `sweep` change.
-  struct State {
-    std::vector<std::vector<int>> options;
-    std::vector<std::vector<double>> prices;
-    std::vector<std::vector<LayoutCosts>> messages;
-  };
-  State getState() const;
-  void setState(const State &state);
   /// The options of op class `index` that are left.
   llvm::ArrayRef<int> getOptions(int index) const { return ops[index].options; }
   int getNumOptions() const;
 
   /// What the bound has for a member of op class, or value class, `index`.
   double getOpBase(int index) const;
-  double getValueBase(int index);
+  double getValueBase(int index) { return values[index].bound.getBase(); }
+  /// The graph of the layouts that tensors of a class may have.
+  PriceGraph &getGraph(int index) const {
+    return values[index].bound.getGraph();
+  }
 
-  /// What a tensor of class `index` costs at least, its messages from outside
-  /// included, when some of its ports are decided, `inside`. `layouts` are
-  /// those in which it exists, if its producer is decided, or else those in
-  /// which the decided users want it. What delivering it cost so far is not
-  /// counted.
-  double getRest(int index, unsigned inside, llvm::ArrayRef<int> layouts);
-  /// The bits of `inside`: for the producer, and for a user, by its number in
-  /// the class.
-  static constexpr unsigned producerBit = 1;
+  /// See TensorBound; `index` is a value class.
+  double getRest(int index, unsigned inside, llvm::ArrayRef<int> nodes) {
+    return values[index].bound.getRest(inside, nodes);
+  }
+  /// The bit of a user, by its number in the class; 0 if it is not priced for.
   unsigned getUserBit(int index, int user) const {
     return values[index].userBits[user];
   }
@@ -71,51 +63,63 @@ private:
     /// Per option: its price as the messages have it.
     std::vector<double> prices;
   };
-  /// A use of a port class: the value class, and how often it occurs there.
+  /// A use of a port class: the value class, and its ports there.
   struct Place {
     int value;
-    int count = 0;
+    llvm::SmallVector<int, 1> users;
   };
   struct Port {
-    /// Empty: what the tensor costs does not depend on this port.
-    LayoutCosts message;
-    /// The layouts that have one.
+    /// Those of the options that are left, ascending.
     std::vector<int> layouts;
+    /// What each layout is worth, now and after the last sweep.
+    LayoutCosts message, previous;
+    /// Where each option's layout is in `layouts`.
+    std::vector<int> positions;
+    /// None: what the tensor costs does not depend on this port.
     std::vector<Place> places;
+    /// Whether its tensors touch ops that come later, and earlier.
+    bool leadsOn[2];
+
+    /// Whether there is something to say about it.
+    bool isOpen() const { return layouts.size() > 1 && !places.empty(); }
   };
   struct Value {
-    PriceGraph *graph = nullptr;
-    /// The users that it is priced for; delivering to others is free.
-    std::vector<PortClass> users;
+    TensorBound bound;
     std::vector<unsigned> userBits;
-    /// By set of users: the least cost to deliver to them from each layout.
-    std::vector<LayoutCosts> trees;
-    std::vector<bool> isKnown;
-    /// The least cost of having it in each layout.
-    LayoutCosts made;
-    bool isMadeKnown = false;
+    /// The users that it is priced for, and whether these are all.
+    std::vector<PortClass> users;
+    bool hasAllUsers = true;
   };
 
   Port &getPort(PortClass port) { return ports[port.opClass][port.port]; }
   void updateOp(int index, bool backward);
-  bool leadsOn(PortClass port, bool backward) const;
-  void setMessage(PortClass port, LayoutCosts message);
-  /// The least cost of a value of class `index` for each layout that port
-  /// `port` can have, whose message is left out.
-  LayoutCosts getMarginal(int index, PortClass port);
-  const LayoutCosts &getTree(int index, unsigned users);
-  /// The least costs of delivering to two sets of users that together are
-  /// `users`, both from each layout.
-  LayoutCosts getForks(int index, unsigned users);
-  const LayoutCosts &getMade(int index);
-  void closeMessages(int index);
-  void inherit(const DualBound &coarser);
+  double getBound();
+  bool leadsOn(const Port &port, PortClass place, bool backward) const;
+  /// Sends the message of a port to its tensors.
+  void send(Port &port);
+  /// The least over its tensors of what each layout of a port costs there.
+  void take(const Port &port, bool isExcess, LayoutCosts &taken);
+  void setOptions(int index, std::vector<int> options);
+  void findPorts();
+  void findGraphs(const DualBound *coarser);
+  void setNodes(int index);
+  /// Whether that raised the bound.
+  bool passMessages();
+  /// Moves messages on by `factor` times what they are ahead of `previous`.
+  void move(double factor);
 
-  const SearchProblem &problem;
-  const SearchClasses &classes;
+  const SearchProblem *problem;
+  const SearchClasses *classes;
+  PriceGraphs *graphs;
   std::vector<Op> ops;
   std::vector<std::vector<Port>> ports;
   std::vector<Value> values;
+  double least = 0;
+  /// Sweeps since messages last moved on too far.
+  int momentum = 0;
+  /// Whether the tensors of most members decide what their ports are worth, for
+  /// a quick start: with messages of coarser classes for one sweep.
+  bool followsMajor = true, isFirst;
 };
 
 } // namespace shardc

@@ -2,9 +2,9 @@
 
 #include "Elimination.h"
 
+#include "JoinOrder.h"
 #include "SearchTable.h"
 
-#include <cmath>
 #include <set>
 
 using namespace mlir;
@@ -30,25 +30,21 @@ struct SearchPart {
 class Elimination {
 public:
   Elimination(const SearchProblem &problem, const SearchClasses &classes,
-              DualBound &bound, PriceGraphs &graphs,
-              const EliminationLimits &limits, size_t &work)
-      : problem(problem), classes(classes), bound(bound), graphs(graphs),
-        limits(limits), work(work), completion(bound, pool),
-        partsOf(problem.values.size()) {}
+              DualBound &bound, const EliminationLimits &limits, size_t &work)
+      : problem(problem), classes(classes), bound(bound), limits(limits),
+        work(work), completion(bound, pool), order(problem) {}
 
   SearchSolution run() {
     for (size_t op = 0; op < problem.ops.size(); ++op)
       addOp(op);
     // Joins until nothing is shared: then every part is on its own.
-    while (!candidates.empty()) {
-      auto [weight, first, second] = *candidates.begin();
-      if (!joinParts(first, second) || work > limits.maxWork)
+    while (auto pair = order.next())
+      if (!joinParts(pair->first, pair->second) || work > limits.maxWork)
         return SearchSolution();
-    }
     SearchSolution solution;
     solution.cost = 0;
     solution.options.assign(problem.ops.size(), 0);
-    for (int index : live) {
+    for (int index : order.getParts()) {
       const SearchPart &part = parts[index];
       if (tables[part.table]->rows.empty())
         return SearchSolution();
@@ -65,12 +61,12 @@ private:
     return tables.size() - 1;
   }
 
-  /// The moves of a value, shared by all of its shape.
+  /// The moves of a value, shared by all of its graph.
   ValueMoves *getMoves(int value) {
-    const SearchValue &info = problem.values[value];
-    auto [it, isNew] = moves.try_emplace(info.table);
+    PriceGraph &graph = bound.getGraph(classes.valueClassOf[value]);
+    auto [it, isNew] = moves.try_emplace(&graph);
     if (isNew)
-      it->second = std::make_unique<ValueMoves>(graphs.at(info.table), pool);
+      it->second = std::make_unique<ValueMoves>(graph, pool);
     return it->second.get();
   }
 
@@ -78,7 +74,7 @@ private:
   /// numbers them.
   unsigned getInside(int value, int index) const {
     unsigned inside =
-        problem.values[value].producer == index ? DualBound::producerBit : 0;
+        problem.values[value].producer == index ? TensorBound::producerBit : 0;
     for (auto [user, place] : llvm::enumerate(classes.usersOf[value]))
       if (place.first == index)
         inside |= bound.getUserBit(classes.valueClassOf[value], user);
@@ -123,13 +119,21 @@ private:
         row.sets.resize(open.size());
         row.cost = option.cost;
         row.first = number;
-        for (auto [place, layout] : llvm::zip_equal(places, option.layouts)) {
+        bool isPossible = true;
+        for (auto [port, layout] : llvm::enumerate(option.layouts)) {
+          int place = places[port];
+          if (place == -1)
+            continue;
+          int node = bound.getGraph(classes.valueClassOf[op.ports[port]])
+                         .getNode(layout);
+          isPossible &= node >= 0;
           if (place >= 0 && !open[place].isMade)
-            row.sets[place] = pool.add(row.sets[place], layout);
+            row.sets[place] = pool.add(row.sets[place], node);
           else if (place < -1)
-            row.sets[~(place + 1)] = pool.add(SetPool::empty, layout);
+            row.sets[~(place + 1)] = pool.add(SetPool::empty, node);
         }
-        table.rows.push_back(std::move(row));
+        if (isPossible)
+          table.rows.push_back(std::move(row));
       }
       double cost =
           normalize(table, limits.maxRows, completion, limits.maxWork, work);
@@ -143,65 +147,16 @@ private:
   }
 
   void addPart(SearchPart part) {
-    int index = parts.size();
+    const SearchTable &table = *tables[part.table];
+    SmallVector<int> remaining;
+    for (const OpenTensor &tensor : table.open)
+      remaining.push_back(tensor.remaining);
+    order.add(parts.size(), part.values, remaining, table.rows.size());
     parts.push_back(std::move(part));
-    live.insert(index);
-    for (int value : parts[index].values)
-      partsOf[value].insert(index);
-    for (int other : getNeighbours(index))
-      candidates.insert({getWeight(other, index), other, index});
-  }
-
-  void removePart(int index) {
-    live.erase(index);
-    for (int value : parts[index].values)
-      partsOf[value].erase(index);
-    for (int other : getNeighbours(index)) {
-      auto [first, second] = std::minmax(index, other);
-      candidates.erase({getWeight(first, second), first, second});
-    }
-  }
-
-  std::set<int> getNeighbours(int index) const {
-    std::set<int> neighbours;
-    for (int value : parts[index].values)
-      neighbours.insert(partsOf[value].begin(), partsOf[value].end());
-    neighbours.erase(index);
-    return neighbours;
-  }
-
-  /// How a tensor weighs: those of rank 0 have hardly any layouts.
-  double getValueWeight(int value) const {
-    return std::log2(
-        double(problem.values[value].table->getGraph().getNumLayouts() + 1));
-  }
-
-  /// The weight of the tensors open after a join; ties go to smaller tables.
-  double getWeight(int first, int second) const {
-    const SearchPart &lhs = parts[first], &rhs = parts[second];
-    double after = 0;
-    for (auto [position, value] : llvm::enumerate(lhs.values)) {
-      auto it = llvm::find(rhs.values, value);
-      bool isClosed = false;
-      if (it != rhs.values.end())
-        isClosed =
-            tables[lhs.table]->open[position].remaining +
-                tables[rhs.table]->open[it - rhs.values.begin()].remaining ==
-            problem.values[value].numOps;
-      after += isClosed ? 0 : getValueWeight(value);
-    }
-    for (int value : rhs.values)
-      if (!llvm::is_contained(lhs.values, value))
-        after += getValueWeight(value);
-    double product = std::log2(double(tables[lhs.table]->rows.size() + 1) *
-                               (tables[rhs.table]->rows.size() + 1));
-    return after + 0.01 * product;
   }
 
   /// False if no solution is left.
   bool joinParts(int first, int second) {
-    removePart(first);
-    removePart(second);
     SearchPart part;
     part.first = first;
     part.second = second;
@@ -265,31 +220,25 @@ private:
   const SearchProblem &problem;
   const SearchClasses &classes;
   DualBound &bound;
-  PriceGraphs &graphs;
   EliminationLimits limits;
   size_t &work;
   SetPool pool;
   Completion completion;
-  std::map<DistanceTable *, std::unique_ptr<ValueMoves>> moves;
+  std::map<PriceGraph *, std::unique_ptr<ValueMoves>> moves;
   std::vector<std::unique_ptr<SearchTable>> tables;
   /// Table and least cost by op, and by what was joined.
   std::map<std::pair<int, std::vector<OpenTensor>>, std::pair<int, double>>
       opTables;
   std::map<std::tuple<int, int, JoinPlan>, std::pair<int, double>> joined;
   std::vector<SearchPart> parts;
-  std::set<int> live;
-  /// Parts in which a value is open.
-  std::vector<std::set<int>> partsOf;
-  /// (weight, first, second) of parts that share a tensor.
-  std::set<std::tuple<double, int, int>> candidates;
+  JoinOrder order;
 };
 
 } // namespace
 
 SearchSolution shardc::eliminate(const SearchProblem &problem,
                                  const SearchClasses &classes, DualBound &bound,
-                                 PriceGraphs &graphs,
                                  const EliminationLimits &limits,
                                  size_t &work) {
-  return Elimination(problem, classes, bound, graphs, limits, work).run();
+  return Elimination(problem, classes, bound, limits, work).run();
 }

@@ -29,8 +29,7 @@ struct EliminationLimits {
 /// combinations of rows; beyond the limit nothing is known.
 SearchSolution eliminate(const SearchProblem &problem,
                          const SearchClasses &classes, DualBound &bound,
-                         PriceGraphs &graphs, const EliminationLimits &limits,
-                         size_t &work);
+                         const EliminationLimits &limits, size_t &work);
 
 } // namespace shardc
 

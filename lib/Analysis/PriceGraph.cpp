@@ -15,6 +15,10 @@ PriceGraph::PriceGraph(DistanceTable &table) {
   LayoutGraph &graph = table.getGraph();
   graph.enumerate();
   int size = graph.getNumLayouts();
+  for (int id = 0; id < size; ++id) {
+    layouts.push_back(id);
+    nodeOf.push_back(id);
+  }
   std::vector<std::vector<Edge>> out(size), into(size);
   for (int id = 0; id < size; ++id) {
     ArrayRef<double> prices = table.getPrices(id);
@@ -47,85 +51,193 @@ PriceGraph::PriceGraph(DistanceTable &table) {
     }
     edges = std::move(kept);
   }
-  auto flatten = [](const std::vector<std::vector<Edge>> &lists, Edges &flat) {
+  setEdges(out);
+}
+
+PriceGraph::PriceGraph(PriceGraph &whole, ArrayRef<int> nodes, bool isClosed)
+    : nodeOf(whole.nodeOf.size(), -1) {
+  std::vector<int> place(whole.size(), -1);
+  for (auto [index, node] : llvm::enumerate(nodes)) {
+    int layout = whole.layouts[node];
+    layouts.push_back(layout);
+    nodeOf[layout] = place[node] = index;
+  }
+  if (isClosed && !whole.isMatrix) {
+    EdgeLists out(size());
+    for (auto [index, node] : llvm::enumerate(nodes))
+      for (int edge = whole.forward.start[node];
+           edge < whole.forward.start[node + 1]; ++edge)
+        if (auto [to, cost] = whole.forward.list[edge]; place[to] >= 0)
+          out[index].push_back({place[to], cost});
+    setEdges(out);
+    return;
+  }
+  isMatrix = true;
+  from.assign(size(), LayoutCosts(size()));
+  to.assign(size(), LayoutCosts(size()));
+  for (auto [source, node] : llvm::enumerate(nodes)) {
+    ArrayRef<double> row = whole.getDistances(node, /*isBackward=*/false);
+    for (auto [target, other] : llvm::enumerate(nodes))
+      from[source][target] = to[target][source] = row[other];
+  }
+}
+
+void PriceGraph::setEdges(const EdgeLists &out) {
+  auto flatten = [](const EdgeLists &lists, Edges &flat) {
     for (const std::vector<Edge> &list : lists) {
       flat.start.push_back(flat.list.size());
       llvm::append_range(flat.list, list);
     }
     flat.start.push_back(flat.list.size());
   };
+  EdgeLists into(size());
   for (auto [id, edges] : llvm::enumerate(out))
     for (Edge edge : edges)
       into[edge.to].push_back({static_cast<int>(id), edge.cost});
   flatten(out, forward);
   flatten(into, backward);
-  from.resize(size);
-  to.resize(size);
+  from.resize(size());
+  to.resize(size());
+  if (layouts.size() <= maxMatrix) {
+    for (int id = 0; id < size(); ++id)
+      (void)getDistances(id, /*isBackward=*/false);
+    for (LayoutCosts &costs : to)
+      costs.resize(size());
+    for (int id = 0; id < size(); ++id)
+      for (int other = 0; other < size(); ++other)
+        to[other][id] = from[id][other];
+    isMatrix = true;
+  }
 }
 
-const LayoutCosts &PriceGraph::getDistances(int id, bool isBackward) {
+ArrayRef<double> PriceGraph::getDistances(int id, bool isBackward) {
   LayoutCosts &costs = (isBackward ? to : from)[id];
   if (costs.empty()) {
     costs.assign(size(), unreachable);
     costs[id] = 0;
-    expand(costs, isBackward ? backward : forward);
+    expand(costs, isBackward);
   }
   return costs;
 }
 
 void PriceGraph::relax(LayoutCosts &costs, bool isBackward) {
   size_t numKnown = costs.size() - llvm::count(costs, unreachable);
-  if (numKnown > lookupsPerExpansion)
-    return expand(costs, isBackward ? backward : forward);
-  LayoutCosts best(costs.size(), unreachable);
+  if (!isMatrix && numKnown > lookupsPerExpansion)
+    return expand(costs, isBackward);
+  scratch.assign(costs.size(), unreachable);
   for (auto [id, cost] : llvm::enumerate(costs)) {
     if (cost == unreachable)
       continue;
-    const LayoutCosts &distances = getDistances(id, isBackward);
-    for (size_t other = 0; other < best.size(); ++other)
+    const double *distances = getDistances(id, isBackward).data();
+    double *best = scratch.data();
+    for (size_t other = 0, end = costs.size(); other < end; ++other)
       best[other] = std::min(best[other], cost + distances[other]);
   }
-  costs = std::move(best);
+  std::swap(costs, scratch);
 }
 
 void PriceGraph::relaxAt(LayoutCosts &costs, bool isBackward,
-                         ArrayRef<int> targets) {
-  if (targets.size() > lookupsPerExpansion)
-    return relax(costs, isBackward);
-  LayoutCosts best(costs.size(), unreachable);
-  for (int target : targets) {
-    const LayoutCosts &distances = getDistances(target, !isBackward);
-    double &least = best[target];
-    for (size_t other = 0; other < costs.size(); ++other)
-      least = std::min(least, costs[other] + distances[other]);
+                         ArrayRef<int> targets, LayoutCosts &best) {
+  best.assign(targets.size(), unreachable);
+  if (!isMatrix && targets.size() > lookupsPerExpansion) {
+    relax(costs, isBackward);
+    for (auto [target, least] : llvm::zip_equal(targets, best))
+      least = costs[target];
+    return;
   }
-  costs = std::move(best);
+  for (auto [target, least] : llvm::zip_equal(targets, best)) {
+    const double *distances = getDistances(target, !isBackward).data();
+    // Four at a time: the minimum of a row does not wait for itself.
+    double part[4] = {unreachable, unreachable, unreachable, unreachable};
+    size_t other = 0, end = costs.size();
+    for (; other + 4 <= end; other += 4)
+      for (size_t lane = 0; lane < 4; ++lane)
+        part[lane] =
+            std::min(part[lane], costs[other + lane] + distances[other + lane]);
+    for (; other < end; ++other)
+      part[0] = std::min(part[0], costs[other] + distances[other]);
+    least = std::min(std::min(part[0], part[1]), std::min(part[2], part[3]));
+  }
 }
 
-void PriceGraph::expand(LayoutCosts &costs, const Edges &edges) {
+void PriceGraph::expand(LayoutCosts &costs, bool isBackward) {
+  const Edges &edges = isBackward ? backward : forward;
   // Most costs are the least already: a queue without order beats a heap.
-  std::vector<bool> isQueued(costs.size());
-  std::vector<int> queue;
-  for (auto [id, cost] : llvm::enumerate(costs))
-    if ((isQueued[id] = cost < unreachable))
-      queue.push_back(id);
-  std::vector<int> next;
+  isQueued.assign(costs.size(), 1);
+  queue.clear();
+  for (int id = 0, end = size(); id < end; ++id)
+    queue.push_back(id);
+  double *least = costs.data();
+  const Edge *list = edges.list.data();
   while (!queue.empty()) {
     next.clear();
     for (int id : queue) {
-      isQueued[id] = false;
-      double cost = costs[id];
-      for (int edge = edges.start[id]; edge < edges.start[id + 1]; ++edge) {
-        auto [to, price] = edges.list[edge];
-        if (cost + price >= costs[to])
+      isQueued[id] = 0;
+      double cost = least[id];
+      const Edge *end = list + edges.start[id + 1];
+      for (const Edge *edge = list + edges.start[id]; edge != end; ++edge) {
+        int to = edge->to;
+        double sum = cost + edge->cost;
+        if (LLVM_LIKELY(sum >= least[to]))
           continue;
-        costs[to] = cost + price;
+        least[to] = sum;
         if (!isQueued[to]) {
-          isQueued[to] = true;
+          isQueued[to] = 1;
           next.push_back(to);
         }
       }
     }
     std::swap(queue, next);
   }
+}
+
+/// Marks what can be reached from `sources`.
+void PriceGraph::mark(ArrayRef<int> sources, bool isBackward,
+                      std::vector<bool> &isMarked) const {
+  std::vector<int> found;
+  auto visit = [&](int node) {
+    if (!isMarked[node])
+      found.push_back(node);
+    isMarked[node] = true;
+  };
+  llvm::for_each(sources, visit);
+  const Edges &edges = isBackward ? backward : forward;
+  while (!found.empty()) {
+    int node = found.back();
+    found.pop_back();
+    for (int edge = edges.start[node]; edge < edges.start[node + 1]; ++edge)
+      visit(edges.list[edge].to);
+  }
+}
+
+std::vector<int> PriceGraph::getBetween(ArrayRef<int> sources,
+                                        ArrayRef<int> targets) const {
+  std::vector<bool> isAfter(size()), isBefore(size());
+  mark(sources, /*isBackward=*/false, isAfter);
+  mark(targets, /*isBackward=*/true, isBefore);
+  std::vector<int> nodes;
+  for (int node = 0; node < size(); ++node)
+    if (isAfter[node] && isBefore[node])
+      nodes.push_back(node);
+  return nodes;
+}
+
+PriceGraph &PriceGraphs::getWhole(DistanceTable *table) {
+  std::unique_ptr<PriceGraph> &graph = wholes[table];
+  if (!graph)
+    graph = std::make_unique<PriceGraph>(*table);
+  return *graph;
+}
+
+PriceGraph &PriceGraphs::getPart(DistanceTable *table, PriceGraph &whole,
+                                 ArrayRef<int> nodes, bool isClosed) {
+  if (static_cast<int>(nodes.size()) == whole.size())
+    return whole;
+  std::vector<int> layouts;
+  for (int node : nodes)
+    layouts.push_back(whole.getLayouts()[node]);
+  std::unique_ptr<PriceGraph> &graph = parts[{table, std::move(layouts)}];
+  if (!graph)
+    graph = std::make_unique<PriceGraph>(whole, nodes, isClosed);
+  return *graph;
 }

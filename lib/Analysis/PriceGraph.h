@@ -1,7 +1,10 @@
 //===- PriceGraph.h - The graph of layouts in flat arrays ------*- C++ -*-===//
 //
 // The edges of a LayoutGraph with what they cost for one tensor, for bounds
-// that follow them very often. Remembers distances; use one per thread.
+// that follow them very often. Most tensors need only some of the layouts: a
+// part has these, numbered anew, as a graph of their own in which distances are
+// what they are in the whole. Small graphs are matrices of distances. Remembers
+// distances; use one per thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,44 +13,87 @@
 
 #include "shardc/Analysis/LayoutGraph.h"
 
+#include <memory>
+
 namespace shardc {
 
-/// A number per layout; unreachable where there is none.
+/// A number per node; unreachable where there is none.
 using LayoutCosts = std::vector<double>;
 
 class PriceGraph {
 public:
-  explicit PriceGraph(DistanceTable &table);
+  /// Graphs of at most so many nodes are matrices.
+  static constexpr size_t maxMatrix = 128;
 
-  int size() const { return forward.start.size() - 1; }
+  /// All layouts of the table's graph, under their own numbers.
+  explicit PriceGraph(DistanceTable &table);
+  /// The nodes `nodes` of `whole`, ascending. `isClosed`: ways between them
+  /// lead through them alone.
+  PriceGraph(PriceGraph &whole, llvm::ArrayRef<int> nodes, bool isClosed);
+
+  int size() const { return layouts.size(); }
+  /// The layouts of the nodes, ascending.
+  llvm::ArrayRef<int> getLayouts() const { return layouts; }
+  /// The node of a layout, -1 if it has none.
+  int getNode(int layout) const { return nodeOf[layout]; }
+
   /// Lowers each cost to the least of another one and the way from there
   /// (`backward`: to there).
   void relax(LayoutCosts &costs, bool backward);
-  /// The same for `targets` alone; all others are unreachable afterwards.
-  void relaxAt(LayoutCosts &costs, bool backward, llvm::ArrayRef<int> targets);
-  /// What it costs to get from layout `id` (`backward`: to it) to each other.
-  const LayoutCosts &getDistances(int id, bool backward);
+  /// The same for `targets` alone: `best[i]` for targets[i].
+  void relaxAt(LayoutCosts &costs, bool backward, llvm::ArrayRef<int> targets,
+               LayoutCosts &best);
+  /// What it costs to get from node `id` (`backward`: to it) to each other.
+  llvm::ArrayRef<double> getDistances(int id, bool backward);
+  /// The nodes on ways from some of `sources` to some of `targets`, ascending.
+  std::vector<int> getBetween(llvm::ArrayRef<int> sources,
+                              llvm::ArrayRef<int> targets) const;
 
 private:
   struct Edge {
     int to;
     double cost;
   };
-  /// The edges of layout i: from start[i] to before start[i + 1].
+  /// The edges of node i: from start[i] to before start[i + 1].
   struct Edges {
     std::vector<int> start;
     std::vector<Edge> list;
   };
+  using EdgeLists = std::vector<std::vector<Edge>>;
+  void setEdges(const EdgeLists &out);
+  void setDistances();
   /// Lowers costs along edges until none is lowered (Bellman, 1958).
-  static void expand(LayoutCosts &costs, const Edges &edges);
+  void expand(LayoutCosts &costs, bool backward);
+  void mark(llvm::ArrayRef<int> sources, bool backward,
+            std::vector<bool> &isMarked) const;
 
+  std::vector<int> layouts;
+  std::vector<int> nodeOf;
+  /// Unless it is a matrix.
   Edges forward, backward;
-  /// Distances from and to layouts; empty: not known yet.
+  /// Distances from and to nodes; empty: not known yet.
   std::vector<LayoutCosts> from, to;
+  bool isMatrix = false;
+  /// For `expand` and `relax`.
+  std::vector<char> isQueued;
+  std::vector<int> queue, next;
+  LayoutCosts scratch;
 };
 
-/// Of each table of a problem.
-using PriceGraphs = std::map<DistanceTable *, PriceGraph>;
+/// The graphs of the tables of a problem, and parts of them.
+class PriceGraphs {
+public:
+  PriceGraph &getWhole(DistanceTable *table);
+  /// The part of `table` with what `isClosed` says of it; see PriceGraph.
+  PriceGraph &getPart(DistanceTable *table, PriceGraph &whole,
+                      llvm::ArrayRef<int> nodes, bool isClosed);
+
+private:
+  std::map<DistanceTable *, std::unique_ptr<PriceGraph>> wholes;
+  std::map<std::pair<DistanceTable *, std::vector<int>>,
+           std::unique_ptr<PriceGraph>>
+      parts;
+};
 
 } // namespace shardc
 

@@ -19,14 +19,32 @@ SearchClasses::SearchClasses(const SearchProblem &problem) {
 
 SearchClasses::SearchClasses(const SearchProblem &problem, int radius) {
   classifyOps(problem);
-  classifyValues(problem);
-  for (int step = 0; step < radius; ++step) {
-    size_t before = ops.size();
-    refine(problem);
-    classifyValues(problem);
-    if (ops.size() == before)
-      break;
+  refine(problem, radius);
+}
+
+SearchClasses::SearchClasses(const SearchProblem &problem,
+                             const SearchClasses &coarser, int radius)
+    : opClassOf(coarser.opClassOf) {
+  split();
+  refine(problem, radius);
+}
+
+/// Halves classes: layers often differ from the next ones, but not from those
+/// after them.
+void SearchClasses::split() {
+  std::map<std::pair<int, bool>, int> known;
+  std::vector<OpClass> finer;
+  std::vector<bool> isOdd(opClassOf.size());
+  for (auto [index, opClass] : llvm::enumerate(opClassOf)) {
+    std::pair<int, bool> key(opClass, isOdd[opClass]);
+    isOdd[opClass] = !isOdd[opClass];
+    auto [it, isNew] = known.try_emplace(key, finer.size());
+    if (isNew)
+      finer.push_back({static_cast<int>(index)});
+    ++finer[it->second].numMembers;
+    opClass = it->second;
   }
+  ops = std::move(finer);
 }
 
 /// Ops are alike in their options and in the shapes that they touch.
@@ -83,26 +101,35 @@ void SearchClasses::classifyValues(const SearchProblem &problem) {
     for (auto user : users)
       key.users.push_back(classify(user));
     auto [it, isNew] = known.try_emplace(key, values.size());
-    if (isNew)
+    if (isNew) {
       values.push_back(key);
+      values.back().representative = index;
+    }
     ++values[it->second].numMembers;
     valueClassOf[index] = it->second;
   }
 }
 
-/// Tells ops apart whose tensors are.
-void SearchClasses::refine(const SearchProblem &problem) {
-  std::map<std::pair<int, std::vector<int>>, int> known;
-  std::vector<OpClass> finer;
-  for (auto [index, op] : llvm::enumerate(problem.ops)) {
-    std::pair<int, std::vector<int>> key(opClassOf[index], {});
-    for (int value : op.ports)
-      key.second.push_back(valueClassOf[value]);
-    auto [it, isNew] = known.try_emplace(std::move(key), finer.size());
-    if (isNew)
-      finer.push_back({static_cast<int>(index)});
-    ++finer[it->second].numMembers;
-    opClassOf[index] = it->second;
+/// Tells ops apart whose tensors are, up to `radius` tensors away.
+void SearchClasses::refine(const SearchProblem &problem, int radius) {
+  classifyValues(problem);
+  for (int step = 0; step < radius; ++step) {
+    std::map<std::pair<int, std::vector<int>>, int> known;
+    std::vector<OpClass> finer;
+    for (auto [index, op] : llvm::enumerate(problem.ops)) {
+      std::pair<int, std::vector<int>> key(opClassOf[index], {});
+      for (int value : op.ports)
+        key.second.push_back(valueClassOf[value]);
+      auto [it, isNew] = known.try_emplace(std::move(key), finer.size());
+      if (isNew)
+        finer.push_back({static_cast<int>(index)});
+      ++finer[it->second].numMembers;
+      opClassOf[index] = it->second;
+    }
+    bool isStable = finer.size() == ops.size();
+    ops = std::move(finer);
+    classifyValues(problem);
+    if (isStable)
+      break;
   }
-  ops = std::move(finer);
 }

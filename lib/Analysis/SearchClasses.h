@@ -5,6 +5,10 @@
 // computed once for all its members. Any division into classes is sound; the
 // finer it is, the better bounds are.
 //
+// A division is refined by halving its classes, every other member in program
+// order, and by telling apart what is then different some tensors farther: the
+// ends of a chain of layers, and layers that take turns.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_ANALYSIS_SEARCHCLASSES_H
@@ -32,6 +36,8 @@ struct ValueClass {
   /// Where it is made; then where it is used, ascending.
   PortClass producer;
   std::vector<PortClass> users;
+  /// The first value of the class.
+  int representative = -1;
   int numMembers = 0;
 
   auto tie() const { return std::tie(table, producer, users); }
@@ -50,6 +56,10 @@ public:
   explicit SearchClasses(const SearchProblem &problem);
   /// Ops are alike if what is around them is, at most `radius` tensors away.
   SearchClasses(const SearchProblem &problem, int radius);
+  /// Tells apart every other member of the classes of `coarser` and what is
+  /// around them.
+  SearchClasses(const SearchProblem &problem, const SearchClasses &coarser,
+                int radius);
 
   std::vector<OpClass> ops;
   std::vector<ValueClass> values;
@@ -62,7 +72,8 @@ public:
 private:
   void classifyOps(const SearchProblem &problem);
   void classifyValues(const SearchProblem &problem);
-  void refine(const SearchProblem &problem);
+  void split();
+  void refine(const SearchProblem &problem, int radius);
 };
 
 } // namespace shardc

@@ -39,7 +39,7 @@ ArrayRef<ValueMoves::Move> ValueMoves::deliver(int made, int wanted,
   return it->second;
 }
 
-const LayoutCosts &ValueMoves::getTree(int set) {
+ArrayRef<double> ValueMoves::getTree(int set) {
   ArrayRef<int> layouts = pool.get(set);
   if (layouts.size() == 1)
     return graph.getDistances(layouts[0], /*backward=*/true);
@@ -55,8 +55,8 @@ const LayoutCosts &ValueMoves::getTree(int set) {
     std::vector<int> parts[2];
     for (auto [index, layout] : llvm::enumerate(layouts))
       parts[one >> index & 1].push_back(layout);
-    const LayoutCosts &lhs = getTree(pool.getId(std::move(parts[0])));
-    const LayoutCosts &rhs = getTree(pool.getId(std::move(parts[1])));
+    ArrayRef<double> lhs = getTree(pool.getId(std::move(parts[0])));
+    ArrayRef<double> rhs = getTree(pool.getId(std::move(parts[1])));
     for (size_t id = 0; id < costs.size(); ++id)
       costs[id] = std::min(costs[id], lhs[id] + rhs[id]);
   }
@@ -65,7 +65,7 @@ const LayoutCosts &ValueMoves::getTree(int set) {
 }
 
 double ValueMoves::getCostOf(int set, int layout) {
-  const LayoutCosts &costs = graph.getDistances(layout, /*backward=*/true);
+  ArrayRef<double> costs = graph.getDistances(layout, /*backward=*/true);
   double best = unreachable;
   for (int source : pool.get(set))
     best = std::min(best, costs[source]);
@@ -132,8 +132,8 @@ ValueMoves::Moves ValueMoves::findOne(int set, int layout, int remaining) {
   Moves found = {{delivered, direct}};
   if (direct == 0)
     return found;
-  const LayoutCosts &rest = graph.getDistances(layout, /*backward=*/true);
-  const LayoutCosts &back = graph.getDistances(layout, /*backward=*/false);
+  ArrayRef<double> rest = graph.getDistances(layout, /*backward=*/true);
+  ArrayRef<double> back = graph.getDistances(layout, /*backward=*/false);
   for (size_t between = 0; between < rest.size(); ++between) {
     double first = getCostOf(set, between);
     double way = first + rest[between];

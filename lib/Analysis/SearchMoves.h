@@ -61,7 +61,7 @@ private:
 
   /// What the cheapest trees to all of `set` cost from each layout (see
   /// DeliveryTrees.h).
-  const LayoutCosts &getTree(int set);
+  llvm::ArrayRef<double> getTree(int set);
   /// What `layout` costs when `set` exists.
   double getCostOf(int set, int layout);
   Moves findDeliveries(int made, int wanted, int remaining);

@@ -24,7 +24,8 @@ struct OpenTensor {
   /// How many ops touch it, and how many of these are outside.
   int numOps;
   int remaining;
-  /// Its class, and which of its ports are in the part; see DualBound::getRest.
+  /// Its class, and which of its ports are in the part; see
+  /// TensorBound::getRest.
   int valueClass;
   unsigned inside;
 

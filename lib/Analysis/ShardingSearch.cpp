@@ -4,6 +4,8 @@
 
 #include "Elimination.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace shardc;
 
@@ -13,75 +15,72 @@ namespace {
 constexpr double tolerance = 1e-9;
 /// Stages of the search: in each the bound is raised until a sweep adds less
 /// than this part of it, and options far above it are dropped.
-constexpr double progress[] = {1e-3, 1e-4, 1e-5, 1e-6, 1e-7};
-constexpr int maxSweeps = 24;
+constexpr double progress[] = {5e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8};
+constexpr size_t lastStage = std::size(progress) - 1;
+constexpr int maxSweeps = 60;
 /// How far above the bound solutions are looked for at first, in units of what
 /// the last sweep added, and how much farther each time there are none.
-constexpr double firstWidth = 4, widening = 16;
+/// A guess that is not well above what is excluded by then is left out.
+constexpr double firstWidth = 4, widening = 16, leastGrowth = 4;
 /// So many times the bound, and all solutions are looked at.
 constexpr double hopeless = 100;
-/// Classes of ops that are alike up to so many tensors away bound the search
-/// first if there are so many fewer of them than ops; their bound may be too
-/// low by this part.
-constexpr int coarseRadius = 4, coarseGain = 4;
-constexpr double coarseSlack = 0.005;
-/// Rows of tables when the exact search took too long.
-constexpr size_t narrowRows = 64;
+/// Where layers repeat, classes of ops that are alike up to so many tensors
+/// away bound the search first, if there are so many fewer of them than ops;
+/// then finer ones.
+constexpr int coarseRadius = 2, coarseGain = 5;
+/// They raise the bound until a sweep adds less than this part of it, and it
+/// may be too low by this part then: the first ones of what one of the repeated
+/// layers costs, finer ones of all, and less for each level.
+constexpr double coarseProgress = 4e-4, coarseSlack = 3e-2;
+constexpr double finerProgress = 1e-5, finerSlack = 3e-5, levelGain = 0.1;
+/// Rows of tables when the exact search took too long; if so few leave no plan
+/// at all, more.
+constexpr size_t narrowRows = 64, mostNarrowRows = 512;
 
 class Search {
 public:
   Search(SearchProblem &problem, size_t maxWork, bool becomesNarrow,
          double most)
       : problem(problem), maxWork(maxWork), becomesNarrow(becomesNarrow),
-        most(most) {
-    for (const SearchValue &value : problem.values)
-      graphs.try_emplace(value.table, *value.table);
-  }
+        most(most) {}
 
   SearchSolution run() {
-    SearchClasses fine(problem);
-    SearchClasses coarse(problem, coarseRadius);
-    if (fine.ops.size() < coarseGain * coarse.ops.size()) {
-      DualBound bound(problem, fine, graphs);
-      SearchSolution solution = solve(fine, bound, most, 0);
-      return isCutOff() ? getFallback(fine, solution) : solution;
+    levels.push_back(std::make_unique<SearchClasses>(problem, coarseRadius));
+    if (problem.ops.size() < coarseGain * levels[0]->ops.size())
+      levels[0] = std::make_unique<SearchClasses>(problem);
+    DualBound bound(problem, *levels[0], graphs);
+    SearchSolution solution = solve(0, bound, most);
+    if (!isCutOff() || !solution.options.empty())
+      return solution;
+    // A narrow search among all options.
+    if (becomesNarrow) {
+      DualBound all(problem, *levels[0], graphs);
+      raise(all, progress[1], unreachable);
+      // What is out of reach would crowd out what is not.
+      all.prune(unreachable);
+      for (size_t rows = narrowRows;
+           solution.options.empty() && rows <= mostNarrowRows; rows *= 2)
+        solution = eliminateNarrowly(*levels[0], all, unreachable, rows);
     }
-    // Layers repeat.
-    DualBound rough(problem, coarse, graphs);
-    double step = raise(rough, progress[0], most);
-    double first = least;
-    if (first > most * (1 + tolerance) || first == unreachable)
-      return SearchSolution();
-    DualBound::State state = rough.getState();
-    for (double width = std::max(firstWidth * step, coarseSlack * first);;
-         width = widen(width, first)) {
-      rough.setState(state);
-      rough.prune(width);
-      DualBound bound(problem, fine, graphs, &rough);
-      double limit = std::min(most, first + width);
-      SearchSolution solution = solve(fine, bound, limit, 0);
-      if (isCutOff())
-        return getFallback(fine, solution);
-      if (!solution.options.empty() || limit == most)
-        return solution;
-    }
+    solution.lowerBound = std::min(solution.cost, least);
+    return solution;
   }
 
 private:
   bool isCutOff() const { return work > maxWork; }
+  bool isFine(size_t level) const {
+    return levels[level]->ops.size() == problem.ops.size();
+  }
 
-  /// `solution`, or if it is none a narrow search among all options.
-  SearchSolution getFallback(const SearchClasses &classes,
-                             SearchSolution solution) {
-    double bound = solution.options.empty() ? 0 : solution.lowerBound;
-    if (solution.options.empty() && becomesNarrow) {
-      DualBound all(problem, classes, graphs);
-      raise(all, progress[0], unreachable);
-      solution = eliminateNarrowly(classes, all, unreachable);
-      bound = std::max(bound, least);
-    }
-    solution.lowerBound = std::min(solution.cost, bound);
-    return solution;
+  /// The classes after those of `level`: if these are nearly all, each op.
+  void refine(size_t level) {
+    if (level + 1 < levels.size())
+      return;
+    const SearchClasses &last = *levels[level];
+    levels.push_back(
+        2 * last.ops.size() < problem.ops.size()
+            ? std::make_unique<SearchClasses>(problem, last, coarseRadius)
+            : std::make_unique<SearchClasses>(problem));
   }
 
   static double widen(double width, double least) {
@@ -89,22 +88,65 @@ private:
                                                  : unreachable;
   }
 
+  /// The cheapest solution of at most `upper`.
+  SearchSolution solve(size_t level, DualBound &bound, double upper) {
+    if (isFine(level))
+      return solveFinely(level, bound, upper, 0);
+    double progress = coarseProgress, slack = coarseSlack, part = 1;
+    if (level == 0) {
+      part = double(levels[0]->ops.size()) / problem.ops.size();
+    } else {
+      progress = finerProgress, slack = finerSlack;
+      part = std::pow(levelGain, level - 1.0);
+    }
+    double step = raise(bound, progress * part, upper);
+    double first = least;
+    if (first > upper * (1 + tolerance) || first == unreachable)
+      return SearchSolution();
+    refine(level);
+    double width = std::max(firstWidth * step, slack * part * first);
+    const DualBound state = bound;
+    for (;; width = widen(width, first)) {
+      double limit = std::min(upper, first + width);
+      if (limit < upper && limit - first <= leastGrowth * (excluded - first))
+        continue;
+      bound = state;
+      bound.prune(limit - first + tolerance * limit);
+      least = first;
+      DualBound finer(problem, *levels[level + 1], graphs, &bound);
+      SearchSolution solution = solve(level + 1, finer, limit);
+      if (!solution.options.empty() || isCutOff())
+        return solution;
+      excluded = std::max(excluded, limit);
+      if (limit == upper)
+        return solution;
+    }
+  }
+
   /// The cheapest solution of at most `upper`, from stage `stage` on.
-  SearchSolution solve(const SearchClasses &classes, DualBound &bound,
-                       double upper, size_t stage) {
+  SearchSolution solveFinely(size_t level, DualBound &bound, double upper,
+                             size_t stage) {
     double step = raise(bound, progress[stage], upper);
     double first = least;
     if (first > upper * (1 + tolerance) || first == unreachable)
       return SearchSolution();
-    if (stage + 1 == std::size(progress))
-      return finish(classes, bound, upper);
-    DualBound::State state = bound.getState();
+    while (stage < lastStage && step <= progress[stage + 1] * first)
+      ++stage;
+    const DualBound state = bound;
     for (double width = firstWidth * step;; width = widen(width, first)) {
       double limit = std::min(upper, first + width);
-      bound.setState(state);
+      if (limit < upper && limit - first <= leastGrowth * (excluded - first))
+        continue;
+      bound = state;
       bound.prune(limit - first + tolerance * limit);
-      SearchSolution solution = solve(classes, bound, limit, stage + 1);
-      if (!solution.options.empty() || limit == upper || isCutOff())
+      least = first;
+      SearchSolution solution =
+          stage == lastStage ? finish(*levels[level], bound, limit)
+                             : solveFinely(level, bound, limit, stage + 1);
+      if (!solution.options.empty() || isCutOff())
+        return solution;
+      excluded = std::max(excluded, limit);
+      if (limit == upper)
         return solution;
     }
   }
@@ -114,21 +156,21 @@ private:
     EliminationLimits limits;
     limits.gap = upper - least + tolerance * upper;
     limits.maxWork = maxWork;
-    SearchSolution solution =
-        eliminate(problem, classes, bound, graphs, limits, work);
+    SearchSolution solution = eliminate(problem, classes, bound, limits, work);
     if (isCutOff() && becomesNarrow)
-      solution = eliminateNarrowly(classes, bound, limits.gap);
+      solution = eliminateNarrowly(classes, bound, limits.gap, narrowRows);
     // Solutions that were dropped on the way cost more than `upper`.
     solution.lowerBound = isCutOff() ? least : solution.cost;
     return solution;
   }
 
   SearchSolution eliminateNarrowly(const SearchClasses &classes,
-                                   DualBound &bound, double gap) {
+                                   DualBound &bound, double gap,
+                                   size_t maxRows) {
     EliminationLimits limits;
     limits.gap = gap;
-    limits.maxRows = narrowRows;
-    return eliminate(problem, classes, bound, graphs, limits, work);
+    limits.maxRows = maxRows;
+    return eliminate(problem, classes, bound, limits, work);
   }
 
   /// Raises the bound to `least`, for solutions of at most `upper`, until a
@@ -137,8 +179,7 @@ private:
     double last = 0;
     double step = unreachable;
     for (int sweep = 0; sweep < maxSweeps; ++sweep) {
-      bound.sweep();
-      least = bound.getBound();
+      least = bound.sweep();
       step = least - last;
       last = least;
       if (least > upper || step <= progress * least)
@@ -154,7 +195,10 @@ private:
   double most;
   size_t work = 0;
   PriceGraphs graphs;
+  std::vector<std::unique_ptr<SearchClasses>> levels;
   double least = 0;
+  /// No plan costs as little.
+  double excluded = 0;
 };
 
 } // namespace

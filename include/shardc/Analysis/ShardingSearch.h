@@ -12,6 +12,10 @@
 // it is the cheapest of all; if there is none the guess was too low and is
 // raised.
 //
+// Where layers repeat, the bound and what it drops start with classes of ops
+// that look alike, of which there are few, and are refined level by level until
+// every op is a class of its own (lib/Analysis/SearchClasses.h).
+//
 // Elimination works on sparse tables. Every op starts as a part of its own;
 // parts that share tensors are joined, in the order that leaves few tensors
 // open. What is known of an open tensor is the layouts in which it exists, if
