@@ -44,6 +44,7 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
       isMaximum[result] = hasMaxima;
     }
   }
+  ops.reserve(roots.size() + end - first);
   for (int root : roots)
     addRest(root);
   for (int index = first; index < end; ++index)
@@ -107,12 +108,49 @@ int SearchProblem::addPort(SearchOp &op, int graphValue) {
   return op.ports.back();
 }
 
+/// All that the options of an op depend on.
+std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
+  const ShardingRule &rule = node.rule;
+  std::vector<double> key = {double(rule.partial), double(rule.needsBlocks)};
+  auto addTensor = [&](const ShardingRule::TensorFactors &dims) {
+    key.push_back(dims.size());
+    for (const ShardingRule::DimFactors &factors : dims) {
+      key.push_back(factors.size());
+      key.insert(key.end(), factors.begin(), factors.end());
+    }
+  };
+  key.push_back(rule.factors.size());
+  for (const Factor &factor : rule.factors)
+    key.insert(key.end(), {double(factor.size), double(factor.kind),
+                           double(factor.mustDivide)});
+  key.push_back(rule.operands.size());
+  llvm::for_each(rule.operands, addTensor);
+  llvm::for_each(rule.results, addTensor);
+  for (int value : node.getTensors())
+    key.insert(key.end(), {double(isFree[value]), double(isMaximum[value])});
+  // What it costs by itself.
+  key.push_back(node.seconds.perPoint);
+  llvm::append_range(key, node.seconds.perElement);
+  if (!node.seconds.perElement.empty())
+    for (ArrayRef<int> values :
+         {ArrayRef(node.operands), ArrayRef(node.results)})
+      for (int value : values)
+        llvm::append_range(key, graph.values[value].shape);
+  return key;
+}
+
 void SearchProblem::addCompute(int index) {
   const GraphOp &node = graph.ops[index];
   Origin origin;
   origin.graphOp = index;
   SearchOp op;
   const ShardingRule &rule = node.rule;
+  // Layers repeat: what is alike is worked out once.
+  int alike = -1;
+  if (node.kind == GraphOp::Compute && !node.operands.empty())
+    alike = likeOps.try_emplace(getLikeness(node), ops.size()).first->second;
+  bool isKnown = alike >= 0 && alike < static_cast<int>(ops.size());
+  std::vector<Assignment> assignments;
   if (node.kind == GraphOp::Constraint) {
     // Exactly the annotated layout, reduced unless it may be partial.
     const GraphValue &value = graph.values[node.results[0]];
@@ -122,13 +160,13 @@ void SearchProblem::addCompute(int index) {
       AxisSet all = value.unreduced & ~layout.getAxes();
       for (AxisSet partial = 0;; partial = (partial - all) & all) {
         assignment.partial.operands = partial;
-        origin.assignments.push_back(assignment);
+        assignments.push_back(assignment);
         if (partial == all)
           break;
       }
     }
-  } else if (!node.operands.empty()) {
-    origin.assignments = getAssignments(rule, scope, graph.mesh);
+  } else if (!node.operands.empty() && !isKnown) {
+    assignments = getAssignments(rule, scope, graph.mesh);
   }
 
   ArrayRef<int> operands = node.getTensors();
@@ -142,7 +180,9 @@ void SearchProblem::addCompute(int index) {
   if (!node.operands.empty())
     for (int result : node.results)
       addPort(op, result);
-  for (auto [choice, assignment] : llvm::enumerate(origin.assignments)) {
+  if (isKnown)
+    op.options = ops[alike].options;
+  for (auto [choice, assignment] : llvm::enumerate(assignments)) {
     SearchOption option;
     option.choice = choice;
     bool isPossible = true;
@@ -166,6 +206,10 @@ void SearchProblem::addCompute(int index) {
   }
   if (node.operands.empty())
     return;
+  origin.assignments = isKnown
+                           ? origins[alike].assignments
+                           : std::make_shared<const std::vector<Assignment>>(
+                                 std::move(assignments));
   ops.push_back(std::move(op));
   origins.push_back(std::move(origin));
 }
@@ -221,7 +265,7 @@ void SearchProblem::apply(ArrayRef<int> options,
   for (auto [op, origin, option] : llvm::zip_equal(ops, origins, options)) {
     int choice = op.options[option].choice;
     if (origin.graphOp >= 0)
-      assignments[origin.graphOp] = origin.assignments[choice];
+      assignments[origin.graphOp] = (*origin.assignments)[choice];
     else
       atRest[origin.restValue] = origin.layouts[choice];
   }

@@ -82,7 +82,8 @@ private:
   struct Origin {
     int graphOp = -1;
     int restValue = -1;
-    std::vector<Assignment> assignments;
+    /// Shared by ops that are alike.
+    std::shared_ptr<const std::vector<Assignment>> assignments;
     std::vector<Layout> layouts;
   };
 
@@ -95,6 +96,7 @@ private:
 
   int getValue(int graphValue);
   int addPort(SearchOp &op, int graphValue);
+  std::vector<double> getLikeness(const GraphOp &node) const;
   void addCompute(int index);
   void addRest(int root);
   LayoutGraph &getGraph(int rank);
@@ -107,6 +109,8 @@ private:
   LayoutScope scope;
   std::map<int, LayoutGraph> graphs;
   std::vector<Origin> origins;
+  /// By likeness the first op that is so.
+  std::map<std::vector<double>, int> likeOps;
   std::map<int, int> valueOf;
   /// By value of the problem.
   std::vector<Tensor> tensors;
