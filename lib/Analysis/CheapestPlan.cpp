@@ -39,14 +39,6 @@ public:
                                       (problem.getNumOptions() + 1))) {}
 
   CheapestPlan run() {
-    if (prices.hasStarts()) {
-      // A good plan to begin with: one that pays for every start by itself.
-      problem.forbid({}, /*paysEachStart=*/true);
-      SearchSolution first = findCheapest(problem, maxWork, becomesNarrow);
-      problem.forbid({});
-      if (!first.options.empty())
-        consider(first.options);
-    }
     visit({}, {}, 0);
     best.lowerBound = std::min(best.cost, leastOpen);
     return std::move(best);
@@ -62,6 +54,16 @@ private:
       best.price = price;
     }
     return price;
+  }
+
+  /// Looks for a good plan before branching: one that pays for every start by
+  /// itself.
+  void payEachStart() {
+    problem.forbid({}, /*paysEachStart=*/true);
+    SearchSolution found = findCheapest(problem, maxWork, becomesNarrow);
+    problem.forbid({});
+    if (!found.options.empty())
+      consider(found.options);
   }
 
   /// Plans that cost more do not matter beside the best one.
@@ -149,6 +151,8 @@ private:
     };
     if (price.start == 0)
       return;
+    if (numSearches == 1 && least < getUpper())
+      payEachStart();
     for (const CollectiveStart &along : splitByAxis(price.starts))
       if (!paid.alongAxis.count(along) &&
           !branch(along, getStarts(along), paid.alongAxis))

@@ -131,11 +131,13 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   // What it costs by itself.
   key.push_back(node.seconds.perPoint);
   llvm::append_range(key, node.seconds.perElement);
-  if (!node.seconds.perElement.empty())
+  if (!node.seconds.perElement.empty() || graph.memoryPrice > 0)
     for (ArrayRef<int> values :
          {ArrayRef(node.operands), ArrayRef(node.results)})
-      for (int value : values)
+      for (int value : values) {
         llvm::append_range(key, graph.values[value].shape);
+        key.push_back(graph.values[value].elementBytes);
+      }
   return key;
 }
 
@@ -201,7 +203,8 @@ void SearchProblem::addCompute(int index) {
       Layout layout = getResultLayout(rule, assignment, number);
       option.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
     }
-    option.cost = getSeconds(graph, node, assignment);
+    option.cost = getSeconds(graph, node, assignment) +
+                  getMemoryPrice(graph, node, assignment);
     op.options.push_back(std::move(option));
   }
   if (node.operands.empty())

@@ -90,6 +90,23 @@ double shardc::getSeconds(const ShardingGraph &graph, const GraphOp &op,
   return seconds;
 }
 
+double shardc::getMemoryPrice(const ShardingGraph &graph, const GraphOp &op,
+                              const Assignment &assignment) {
+  if (graph.memoryPrice == 0)
+    return 0;
+  int64_t bytes = 0;
+  auto add = [&](int value, const Layout &layout) {
+    const GraphValue &info = graph.values[value];
+    bytes +=
+        layout.getLocalElements(info.shape, graph.mesh) * info.elementBytes;
+  };
+  for (auto [index, value] : llvm::enumerate(op.operands))
+    add(value, getOperandLayout(op.rule, assignment, index));
+  for (auto [index, value] : llvm::enumerate(op.results))
+    add(value, getResultLayout(op.rule, assignment, index));
+  return graph.memoryPrice * bytes;
+}
+
 std::vector<Part> shardc::getPartsMadeIn(const ShardingGraph &graph) {
   std::vector<std::optional<Part>> first(graph.values.size());
   for (const GraphOp &op : graph.ops) {

@@ -39,6 +39,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
                 cl::value_desc("time|bytes"),
                 cl::desc("What --partition=cheapest minimises: the time of a "
                          "step on --machine, or the bytes that it sends")),
+      deviceMemory("device-memory", cl::cat(category), cl::value_desc("bytes"),
+                   cl::init(0),
+                   cl::desc("Most bytes that the plan may need on a device "
+                            "(0: no limit)")),
       regather("regather", cl::cat(category),
                cl::desc("Gather weights again for the backward pass instead "
                         "of holding them: less memory, more bytes")),
@@ -61,6 +65,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.bucketBytes = bucketBytes;
   options.partition = partition;
   options.objective = objective;
+  options.deviceMemory = deviceMemory;
   options.regather = regather;
   options.verifyPartition = verifyPartition;
   options.ignoreExpectations = ignoreExpectations;
@@ -83,6 +88,7 @@ std::string CompileOptionsFlags::getGiven() const {
                                &batchSize,
                                &partition,
                                &objective,
+                               &deviceMemory,
                                &microbatches,
                                &bucketBytes,
                                &regather,

@@ -44,6 +44,9 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.microbatches < 0)
     return "--microbatches: expected 1 or more, found " +
            std::to_string(options.microbatches);
+  if (options.deviceMemory < 0)
+    return "--device-memory: expected 0 (no limit) or more, found " +
+           std::to_string(options.deviceMemory);
   if (options.bucketBytes < 0)
     return "--bucket-bytes: expected 0 (no limit) or more, found " +
            std::to_string(options.bucketBytes);
@@ -134,6 +137,7 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int last,
   if (options.singleDevice) {
     options.mesh = getSingleDeviceMesh(module, options.mesh);
     options.microbatches = 1;
+    options.deviceMemory = 0;
   }
   CompileState state;
   if (failed(runPhases(module, options, last, state)))

@@ -7,6 +7,7 @@
 #include "shardc/Pipelines/Phases.h"
 
 #include "Contracts.h"
+#include "FitMemory.h"
 #include "PhaseEnd.h"
 #include "VerifyPartition.h"
 #include "WritePlanPass.h"
@@ -55,10 +56,16 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
 
 static void buildPropagate(OpPassManager &manager,
                            const CompileOptions &options, CompileState &) {
+  if (options.deviceMemory > 0 && options.partition == "cheapest") {
+    // Runs this phase again, with a price for memory if need be.
+    manager.addPass(createFitMemoryPass(options));
+    return;
+  }
   PropagatePassOptions propagate;
   propagate.partition = options.partition;
   propagate.objective = options.objective;
   propagate.machine = options.machine;
+  propagate.memoryPrice = options.memoryPrice;
   propagate.maxAssignments = options.maxAssignments;
   manager.addPass(createPropagatePass(propagate));
   checkExpectations(manager, options, "propagate");
@@ -101,7 +108,9 @@ static void buildSchedule(OpPassManager &manager, const CompileOptions &,
 
 static void buildMemory(OpPassManager &manager, const CompileOptions &options,
                         CompileState &) {
-  manager.addPass(createPlanMemoryPass());
+  PlanMemoryPassOptions plan;
+  plan.memoryLimit = options.deviceMemory;
+  manager.addPass(createPlanMemoryPass(plan));
   checkExpectations(manager, options, "memory");
 }
 

@@ -14,6 +14,7 @@ std::string shardc::runAside(ModuleOp module, int first, int last,
   options.dumpDir.clear();
   options.verifyPartition = false;
   options.ignoreExpectations = true;
+  options.deviceMemory = 0;
   std::string error;
   ScopedDiagnosticHandler silence(
       module.getContext(), [&](Diagnostic &diagnostic) {

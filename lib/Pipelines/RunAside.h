@@ -11,8 +11,8 @@ namespace shardc {
 
 /// Takes `module` through the phases from `first` to `last` as a compilation
 /// with `options` would, but dumps and verifies nothing and holds it against no
-/// contract. What is said of it is dropped; returns the first error without its
-/// place, or nothing if all went well.
+/// contract and no limit of memory. What is said of it is dropped; returns the
+/// first error without its place, or nothing if all went well.
 std::string runAside(mlir::ModuleOp module, int first, int last,
                      CompileOptions options);
 

@@ -76,6 +76,11 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--objective", arguments.objective,
                  "What --partition=cheapest minimises: time or bytes")
       ->type_name("OBJECTIVE");
+  app.add_option("--device-memory", arguments.deviceMemory,
+                 "Most bytes that the plan of a model may need on a device "
+                 "(0: no limit)")
+      ->type_name("BYTES")
+      ->check(CLI::NonNegativeNumber);
   app.add_flag(
       "--regather", arguments.regather,
       "Gather a model's weights again for the backward pass instead of "

@@ -22,6 +22,8 @@ struct Arguments {
   /// follow or cheapest; empty: the default.
   std::string partition;
   std::string objective;
+  /// 0: no limit.
+  int64_t deviceMemory = 0;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;

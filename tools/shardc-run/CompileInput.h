@@ -30,6 +30,8 @@ struct CompileRequest {
   /// Empty: the default.
   std::string partition = "";
   std::string objective = "";
+  /// Most bytes that the plan may need on a device; 0: no limit.
+  int64_t deviceMemory = 0;
   /// Do not check contracts.
   bool ignoreExpectations = false;
   /// Gather weights again for the backward pass.

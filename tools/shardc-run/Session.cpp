@@ -90,8 +90,8 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
          arguments.machine, singleDevice ? "" : arguments.dumpDir,
          arguments.batchSize, arguments.microbatches, arguments.bucketBytes,
          singleDevice, arguments.verifyPartition && !singleDevice,
-         arguments.partition, arguments.objective, arguments.ignoreExpectations,
-         arguments.regather});
+         arguments.partition, arguments.objective, arguments.deviceMemory,
+         arguments.ignoreExpectations, arguments.regather});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -131,10 +131,12 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
                                     "; compile the model again"));
     if (!arguments.target.empty() || !arguments.machine.empty() ||
         !arguments.dumpDir.empty() || !arguments.partition.empty() ||
-        !arguments.objective.empty() || arguments.verifyPartition ||
-        arguments.bucketBytes >= 0 || arguments.regather)
+        !arguments.objective.empty() || arguments.deviceMemory ||
+        arguments.verifyPartition || arguments.bucketBytes >= 0 ||
+        arguments.regather)
       return report(1, absl::StrCat("--target, --machine, --partition, "
-                                    "--objective, --regather, --bucket-bytes, "
+                                    "--objective, --device-memory, --regather, "
+                                    "--bucket-bytes, "
                                     "--shardc-dump-dir and "
                                     "--verify-partition are for models; ",
                                     arguments.input, " is compiled"));

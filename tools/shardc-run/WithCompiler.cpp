@@ -28,6 +28,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
     options.partition = request.partition;
   if (!request.objective.empty())
     options.objective = request.objective;
+  options.deviceMemory = request.deviceMemory;
   CompileResult result = compileFile(request.path, options);
   return {static_cast<int>(result.code), std::move(result.plan),
           std::move(result.diagnostics)};

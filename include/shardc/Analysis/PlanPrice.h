@@ -27,8 +27,11 @@ struct PlanPrice {
   /// The collectives that are started, and what starting each once costs.
   std::set<CollectiveStart> starts;
   double start = 0;
+  /// Of memory, which only a search for a plan that needs less of it pays.
+  double memory = 0;
 
-  double getTotal() const { return ops + wire + start; }
+  double getCost() const { return ops + wire + start; }
+  double getTotal() const { return getCost() + memory; }
 };
 
 /// The price of the ops from `first` to before `end` of `graph`, where

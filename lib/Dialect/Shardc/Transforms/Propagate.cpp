@@ -102,9 +102,9 @@ private:
       return op.emitOpError("is too large for an exact search, which found no "
                             "plan; use --partition=follow");
     }
-    if (!PlanCost{getObjective().str(), plan.cost, plan.lowerBound,
-                  std::nullopt}
-             .isProved())
+    if (graph.memoryPrice == 0 && !PlanCost{getObjective().str(), plan.cost,
+                                            plan.lowerBound, std::nullopt}
+                                       .isProved())
       op.emitWarning("the search for the cheapest plan was cut off: ")
           << getCostText(getObjective(), plan.cost)
           << " are not proved to be the least, which is at least "
@@ -112,6 +112,14 @@ private:
     problem.apply(plan.options, decisions.assignments, atRest);
     writeCost(op, plan);
     return success();
+  }
+
+  /// What no plan undercuts, as far as is known: prices of memory say nothing
+  /// about plans that need not pay them.
+  double getLeast(const CheapestPlan &plan) const {
+    if (graph.memoryPrice > 0)
+      return 0;
+    return std::min(plan.lowerBound, plan.price.getCost());
   }
 
   StringRef getObjective() const {
@@ -123,8 +131,8 @@ private:
     op->setAttr(
         "shardc.cost",
         CostAttr::get(op.getContext(), builder.getStringAttr(getObjective()),
-                      builder.getF64FloatAttr(plan.cost),
-                      builder.getF64FloatAttr(plan.lowerBound), FloatAttr()));
+                      builder.getF64FloatAttr(plan.price.getCost()),
+                      builder.getF64FloatAttr(getLeast(plan)), FloatAttr()));
     if (!prices.hasStarts())
       return;
     SmallVector<Attribute> starts;
@@ -351,6 +359,7 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       prices = priceByTime(module);
     if (failed(prices))
       return failure();
+    module.graph.memoryPrice = memoryPrice;
     return CheapestPlanner(module, *prices, maxAssignments).run();
   }
 

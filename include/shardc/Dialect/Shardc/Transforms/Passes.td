@@ -137,6 +137,9 @@ def PropagatePass : Shardc_Pass<"propagate"> {
            "What cheapest minimises: time or bytes">,
     Option<"machine", "machine", "std::string", "\"cpu\"",
            "What times are estimated for: a built-in name or a JSON file">,
+    Option<"memoryPrice", "memory-price", "double", "0",
+           "What cheapest pays, beside the objective, for each byte that an op "
+           "works on: plans need less memory the higher it is">,
     Option<"maxAssignments", "max-assignments", "int64_t", "0",
            "Most ways to shard single ops that cheapest searches, and most "
            "combinations of them (0: the defaults)">
