@@ -96,7 +96,8 @@ struct ShardingGraph {
   std::vector<GraphValue> values;
   std::vector<GraphOp> ops;
   /// What a planner pays for each byte of the tensors that an op works on, on a
-  /// device, beside what that costs: with a higher price plans need less memory.
+  /// device, beside what that costs: with a higher price plans need less
+  /// memory.
   double memoryPrice = 0;
 };
 
