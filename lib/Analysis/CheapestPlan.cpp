@@ -12,7 +12,7 @@ constexpr double indifference = 1e-6;
 /// Options that searches may look at, one search's after the other's, before
 /// the best plan so far is taken: seconds, and less where the search is not to
 /// become narrow.
-constexpr int64_t maxOptions = 4'000'000, fewOptions = 40'000;
+constexpr int64_t maxOptions = 1'000'000, fewOptions = 40'000;
 /// But so many searches are made.
 constexpr int64_t minSearches = 8;
 
