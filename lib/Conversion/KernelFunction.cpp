@@ -22,7 +22,8 @@ int64_t buildKernelFunction(KernelOp kernel, MeshOp mesh, ModuleOp functions,
   auto function = builder.create<LLVM::LLVMFuncOp>(loc, name, type);
   Block *entry = function.addEntryBlock(builder);
   builder.setInsertionPointToEnd(entry);
-  NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1));
+  NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1),
+                      {numLanes, /*bufferAlignment=*/1});
 
   Block &body = kernel.getBody().front();
   Operation *yield = body.getTerminator();

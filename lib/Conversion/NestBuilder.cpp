@@ -32,22 +32,11 @@ void NestBuilder::build(UnitRange range) {
 }
 
 void NestBuilder::storeFull(ArrayRef<Index> index) {
-  SmallVector<Value> values;
-  for (Value result : nest.fullResults)
-    values.push_back(emitter.evaluate(result, index));
-  // After all are computed: a store may replace what another one reads.
-  for (auto [result, value] : llvm::zip_equal(nest.fullResults, values))
-    for (Value buffer : buffers.lookup(result))
-      emitter.store(buffer, result, index, value);
+  storeFullResults(emitter, nest, buffers, index);
 }
 
 void NestBuilder::storeOuter(ArrayRef<Index> index) {
-  SmallVector<Value> values;
-  for (Value result : nest.outerResults)
-    values.push_back(emitter.evaluate(result, index));
-  for (auto [result, value] : llvm::zip_equal(nest.outerResults, values))
-    for (Value buffer : buffers.lookup(result))
-      emitter.store(buffer, result, index, value);
+  storeOuterResults(emitter, nest, buffers, index);
 }
 
 SmallVector<Value> NestBuilder::buildVectors(
@@ -115,14 +104,6 @@ void NestBuilder::forEachUnit(UnitRange range,
   });
 }
 
-/// The last dimension longer than 1, or -1.
-static int64_t getLastLongDim(ArrayRef<int64_t> shape) {
-  for (int64_t dim = shape.size() - 1; dim >= 0; --dim)
-    if (shape[dim] > 1)
-      return dim;
-  return -1;
-}
-
 void NestBuilder::buildFlatMap(UnitRange range) {
   constexpr int64_t unroll = 2;
   int64_t laneDim = getLastLongDim(nest.shape);
@@ -183,37 +164,15 @@ void NestBuilder::buildMap(UnitRange range) {
   });
 }
 
-/// The place in the full shape of `outer`, a place in the kept dimensions, and
-/// `inner`, one in the reduced dimensions.
-static IndexList joinIndex(const KernelNest &nest, ArrayRef<Index> outer,
-                           ArrayRef<Index> inner) {
-  IndexList index;
-  for (size_t dim = 0; dim < nest.shape.size(); ++dim) {
-    bool isReduced = llvm::is_contained(nest.reduced, int64_t(dim));
-    ArrayRef<Index> &source = isReduced ? inner : outer;
-    index.push_back(source.front());
-    source = source.drop_front();
-  }
-  return index;
-}
-
-static void splitShape(const KernelNest &nest, SmallVectorImpl<int64_t> &kept,
-                       SmallVectorImpl<int64_t> &reduced) {
-  for (auto [dim, size] : llvm::enumerate(nest.shape))
-    (llvm::is_contained(nest.reduced, int64_t(dim)) ? reduced : kept)
-        .push_back(size);
-}
-
 void NestBuilder::buildRows(UnitRange range) {
-  SmallVector<int64_t> kept, reduced;
-  splitShape(nest, kept, reduced);
-  forEachUnit(range,
-              [&](Index unit) { buildRow(emitter.delinearize(unit, kept)); });
+  SplitShape split = splitShape(nest);
+  forEachUnit(range, [&](Index unit) {
+    buildRow(emitter.delinearize(unit, split.kept));
+  });
 }
 
 void NestBuilder::buildRow(ArrayRef<Index> outer) {
-  SmallVector<int64_t> kept, reduced;
-  splitShape(nest, kept, reduced);
+  SmallVector<int64_t> reduced = splitShape(nest).reduced;
   int64_t laneDim = getLastLongDim(reduced);
   SmallVector<int64_t> otherSizes(reduced);
   int64_t lanesSize = 1, others = 1;
@@ -228,14 +187,8 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
     others = 1;
     otherSizes.assign(otherSizes.size(), 1);
   }
-  unsigned numStages = nest.stages.size();
-  unsigned storeStage = std::max(nest.fullStage, numStages - 1);
-  unsigned lastStage = nest.fullResults.empty() ? numStages - 1 : storeStage;
-  for (unsigned stage = 0; stage <= lastStage; ++stage) {
-    ArrayRef<ReduceOp> reductions;
-    if (stage < numStages)
-      reductions = nest.stages[stage];
-    bool stores = stage == storeStage && !nest.fullResults.empty();
+  for (const NestPass &pass : getPasses(nest)) {
+    ArrayRef<ReduceOp> reductions = pass.reductions;
     auto visit = [&](ArrayRef<Index> index, MutableArrayRef<Value> accs,
                      int64_t lanes) {
       for (auto [op, acc] : llvm::zip(reductions, accs)) {
@@ -249,7 +202,7 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
         }
         acc = emitter.combine(kind, acc, value);
       }
-      if (stores)
+      if (pass.stores)
         storeFull(index);
     };
     SmallVector<Value> accs;
@@ -295,8 +248,7 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
 }
 
 void NestBuilder::buildColumns(UnitRange range) {
-  SmallVector<int64_t> kept, reduced;
-  splitShape(nest, kept, reduced);
+  SmallVector<int64_t> kept = splitShape(nest).kept;
   int64_t laneDim = getLastLongDim(kept);
   int64_t size = kept[laneDim];
   constexpr int64_t block = 4 * numLanes;
@@ -336,24 +288,15 @@ void NestBuilder::buildColumns(UnitRange range) {
 
 void NestBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
                                    ArrayRef<Index> columns) {
-  SmallVector<int64_t> kept, reduced;
-  splitShape(nest, kept, reduced);
-  int64_t count = 1;
-  for (int64_t size : reduced)
-    count *= size;
+  SmallVector<int64_t> reduced = splitShape(nest).reduced;
+  int64_t count = getNumElements(reduced);
   SmallVector<IndexList> places;
   for (const Index &column : columns) {
     places.emplace_back(outer.begin(), outer.end());
     places.back()[dim] = column;
   }
-  unsigned numStages = nest.stages.size();
-  unsigned storeStage = std::max(nest.fullStage, numStages - 1);
-  unsigned lastStage = nest.fullResults.empty() ? numStages - 1 : storeStage;
-  for (unsigned stage = 0; stage <= lastStage; ++stage) {
-    ArrayRef<ReduceOp> reductions;
-    if (stage < numStages)
-      reductions = nest.stages[stage];
-    bool stores = stage == storeStage && !nest.fullResults.empty();
+  for (const NestPass &pass : getPasses(nest)) {
+    ArrayRef<ReduceOp> reductions = pass.reductions;
     SmallVector<Value> init;
     for (size_t column = 0; column < columns.size(); ++column)
       for (ReduceOp reduce : reductions)
@@ -372,7 +315,7 @@ void NestBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
               *acc = emitter.combine(reduce.getKind(), *acc, value);
               ++acc;
             }
-            if (stores)
+            if (pass.stores)
               storeFull(index);
           }
           return next;

@@ -9,12 +9,14 @@
 #ifndef SHARDC_LIB_CONVERSION_NESTBUILDER_H
 #define SHARDC_LIB_CONVERSION_NESTBUILDER_H
 
-#include "NestEmitter.h"
+#include "NestShape.h"
 
 #include "shardc/Analysis/GemmView.h"
-#include "shardc/Analysis/KernelNest.h"
 
 namespace shardc {
+
+/// Lanes of a vector: eight floats fill a register of AVX2.
+constexpr int64_t numLanes = 8;
 
 /// A nest with its division into work.
 struct NestPlan {
@@ -42,10 +44,6 @@ struct NestPlan {
 
 /// Plans a nest: how it is vectorised and divided.
 NestPlan planNest(KernelNest nest);
-
-/// Where the results of a nest go: all buffers of each value.
-using ResultBuffers =
-    llvm::DenseMap<mlir::Value, llvm::SmallVector<mlir::Value, 1>>;
 
 /// Units [low, high) to run; without values, all of them.
 struct UnitRange {

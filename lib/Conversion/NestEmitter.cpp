@@ -7,15 +7,17 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <limits>
+#include <numeric>
 
 using namespace mlir;
 
 namespace shardc {
 
 NestEmitter::NestEmitter(OpBuilder &builder, Location loc, MeshOp mesh,
-                         Block *entry, Value context)
-    : builder(builder), loc(loc), math(this->builder, loc), mesh(mesh),
-      entry(entry), context(context) {
+                         Block *entry, Value context, EmitterTarget target)
+    : builder(builder), loc(loc), math(this->builder, loc, target.numLanes),
+      mesh(mesh), entry(entry), context(context),
+      bufferAlignment(target.bufferAlignment) {
   known.resize(1);
 }
 
@@ -218,15 +220,15 @@ void NestEmitter::buildRegion(Value condition,
 
 Value NestEmitter::getLaneMask(int64_t lanes) {
   SmallVector<bool> bits;
-  for (int64_t lane = 0; lane < numLanes; ++lane)
+  for (int64_t lane = 0; lane < math.numLanes; ++lane)
     bits.push_back(lane < lanes);
-  auto type = VectorType::get({numLanes}, builder.getI1Type());
+  auto type = VectorType::get({math.numLanes}, builder.getI1Type());
   return builder.create<arith::ConstantOp>(loc,
                                            DenseElementsAttr::get(type, bits));
 }
 
 Value NestEmitter::maskLanes(Value value, int64_t lanes, Value fill) {
-  if (lanes == 0 || lanes >= numLanes)
+  if (lanes == 0 || lanes >= math.numLanes)
     return value;
   return builder.create<arith::SelectOp>(loc, getLaneMask(lanes),
                                          math.splat(value), math.splat(fill));
@@ -251,7 +253,7 @@ Value NestEmitter::combine(ReductionKind kind, Value lhs, Value rhs) {
 Value NestEmitter::combineLanes(ReductionKind kind, Value value) {
   if (!VectorMath::isVector(value))
     return value;
-  for (int64_t width = numLanes / 2; width >= 1; width /= 2) {
+  for (int64_t width = math.numLanes / 2; width >= 1; width /= 2) {
     SmallVector<int64_t> low, high;
     for (int64_t lane = 0; lane < width; ++lane) {
       low.push_back(lane);
@@ -276,6 +278,28 @@ Value NestEmitter::getAddress(Value pointer, Type memoryType, Value linear) {
                                      /*inbounds=*/true);
 }
 
+/// A number that divides the i64 `value`, at most 16.
+static int64_t getFactor(Value value) {
+  constexpr int64_t most = 16;
+  IntegerAttr constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return std::gcd(constant.getInt(), most);
+  Operation *op = value.getDefiningOp();
+  if (isa_and_nonnull<arith::MulIOp>(op))
+    return std::gcd(getFactor(op->getOperand(0)) * getFactor(op->getOperand(1)),
+                    most);
+  if (isa_and_nonnull<arith::AddIOp, arith::MinSIOp>(op))
+    return std::gcd(getFactor(op->getOperand(0)), getFactor(op->getOperand(1)));
+  return 1;
+}
+
+unsigned NestEmitter::getVectorAlignment(Type memoryType, Value linear) {
+  int64_t bytes = memoryType.getIntOrFloatBitWidth() / 8;
+  int64_t known = linear ? std::gcd(getFactor(linear) * bytes, bufferAlignment)
+                         : bufferAlignment;
+  return std::max(bytes, known);
+}
+
 Value NestEmitter::load(Value tensor, Value linear, int64_t stride,
                         int64_t lanes, const Index *clamped) {
   Type element = getElementTypeOrSelf(tensor.getType());
@@ -284,14 +308,15 @@ Value NestEmitter::load(Value tensor, Value linear, int64_t stride,
   Value pointer = pointers.lookup(tensor);
   assert(pointer && "tensor without a buffer");
   Value value;
-  auto vectorType = VectorType::get({numLanes}, memoryType);
+  auto vectorType = VectorType::get({math.numLanes}, memoryType);
   if (lanes == 0 || stride == 0) {
     value = builder.create<LLVM::LoadOp>(
         loc, memoryType, getAddress(pointer, memoryType, linear), alignment);
   } else if (stride == 1 && !clamped) {
     Value address = getAddress(pointer, memoryType, linear);
-    if (lanes == numLanes) {
-      value = builder.create<LLVM::LoadOp>(loc, vectorType, address, alignment);
+    if (lanes == math.numLanes) {
+      value = builder.create<LLVM::LoadOp>(
+          loc, vectorType, address, getVectorAlignment(memoryType, linear));
     } else {
       Value zeros = builder.create<arith::ConstantOp>(
           loc, builder.getZeroAttr(vectorType));
@@ -423,11 +448,13 @@ void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
   }
   unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
   Value address = getAddress(pointer, memoryType, linear);
-  if (lanes && lanes < numLanes)
+  if (lanes && lanes < math.numLanes)
     builder.create<LLVM::MaskedStoreOp>(loc, value, address, getLaneMask(lanes),
                                         builder.getI32IntegerAttr(alignment));
   else
-    builder.create<LLVM::StoreOp>(loc, value, address, alignment);
+    builder.create<LLVM::StoreOp>(loc, value, address,
+                                  lanes ? getVectorAlignment(memoryType, linear)
+                                        : alignment);
 }
 
 } // namespace shardc

@@ -41,13 +41,21 @@ struct Index {
 /// One index per dimension of a tensor.
 using IndexList = llvm::SmallVector<Index, 4>;
 
+/// What the emitter must know of the machine.
+struct EmitterTarget {
+  /// Lanes of a vector.
+  int64_t numLanes;
+  /// Bytes at whose multiples all buffers start; 1: nothing is known.
+  int64_t bufferAlignment;
+};
+
 /// Builds the body of one kernel function.
 class NestEmitter {
 public:
   /// `entry` is the function's first block; `context` its pointer to the
   /// device's coordinates followed by the seed.
   NestEmitter(mlir::OpBuilder &builder, mlir::Location loc, MeshOp mesh,
-              mlir::Block *entry, mlir::Value context);
+              mlir::Block *entry, mlir::Value context, EmitterTarget target);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
@@ -78,6 +86,10 @@ public:
   /// An i64 constant, at the start of the function.
   mlir::Value constantI64(int64_t value);
   Index constantIndex(int64_t value, int64_t lanes = 0);
+  /// The place `value`, an i64 built in the innermost open scope.
+  Index makeIndex(mlir::Value value) {
+    return Index{value, unsigned(scopes.size()), 0, -1};
+  }
   /// index + value, index · value, both of the level of `index`.
   Index addIndex(const Index &index, int64_t value);
   Index mulIndex(const Index &index, int64_t value);
@@ -125,6 +137,7 @@ private:
   MeshOp mesh;
   mlir::Block *entry;
   mlir::Value context;
+  int64_t bufferAlignment;
   bool isFlat = false;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
   std::map<int64_t, mlir::Value> constants;
@@ -152,6 +165,9 @@ private:
   mlir::Value computeReduce(ReduceOp op, llvm::ArrayRef<Index> index);
   mlir::Value computeDot(DotGeneralOp op, llvm::ArrayRef<Index> index);
   mlir::Value loadAt(mlir::Value tensor, llvm::ArrayRef<Index> index);
+  /// Bytes at whose multiples all lanes' first element, at place `linear` of a
+  /// buffer, is known to lie.
+  unsigned getVectorAlignment(mlir::Type memoryType, mlir::Value linear);
 
   /// This device's index over mesh axes, major to minor, as i64.
   mlir::Value getShardIndex(llvm::ArrayRef<mlir::StringAttr> axes);

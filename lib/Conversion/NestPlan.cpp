@@ -15,37 +15,6 @@ static ArrayRef<int64_t> getShape(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-static int64_t getNumElements(ArrayRef<int64_t> shape) {
-  int64_t count = 1;
-  for (int64_t size : shape)
-    count *= size;
-  return count;
-}
-
-/// Whether the value may be computed from its linear place alone.
-static bool isFlatValue(Value value, llvm::DenseMap<Value, bool> &memo) {
-  Operation *op = value.getDefiningOp();
-  if (!op)
-    return true;
-  auto it = memo.find(value);
-  if (it != memo.end())
-    return it->second;
-  bool result = false;
-  if (auto constant = dyn_cast<ConstantOp>(op))
-    result = true;
-  else if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    result = getNumElements(getShape(broadcast.getOperand())) == 1 &&
-             isFlatValue(broadcast.getOperand(), memo);
-  else if (auto mask = dyn_cast<MaskOp>(op))
-    result = false;
-  else if (isElementwise(op) || isa<ReshapeOp>(op))
-    result = llvm::all_of(op->getOperands(), [&](Value operand) {
-      return isFlatValue(operand, memo);
-    });
-  memo[value] = result;
-  return result;
-}
-
 /// Divides the units into iterations of about the same number of elements.
 static void divide(NestPlan &plan, int64_t elementsPerUnit) {
   int64_t iterations =
@@ -109,15 +78,10 @@ NestPlan planNest(KernelNest nest) {
       return plan;
     n.kind = NestKind::Map;
   }
-  // Such a nest is general, hence a Map.
-  plan.isScalar = llvm::any_of(n.ops, isHardReshape);
+  plan.isFlat = isFlatNest(n);
+  plan.isScalar = isScalarNest(n);
   int64_t elements = getNumElements(n.shape);
-  llvm::DenseMap<Value, bool> memo;
-  auto isFlat = [&](Value value) { return isFlatValue(value, memo); };
   if (n.kind == NestKind::Map) {
-    plan.isFlat = llvm::all_of(n.fullResults, isFlat);
-    if (plan.isFlat)
-      plan.isScalar = false;
     if (plan.isFlat || plan.isScalar) {
       plan.units = elements;
       divide(plan, 1);
@@ -127,42 +91,22 @@ NestPlan planNest(KernelNest nest) {
           (plan.unitsPerIteration + multiple - 1) / multiple * multiple;
       return plan;
     }
-    int64_t inner = 1;
-    for (int64_t size : llvm::reverse(n.shape))
-      if (size > 1) {
-        inner = size;
-        break;
-      }
+    int64_t laneDim = getLastLongDim(n.shape);
+    int64_t inner = laneDim < 0 ? 1 : n.shape[laneDim];
     plan.units = elements / inner;
     divide(plan, inner);
     return plan;
   }
-  int64_t reduced = 1;
-  for (int64_t dim : n.reduced)
-    reduced *= n.shape[dim];
+  int64_t reduced = getNumElements(splitShape(n).reduced);
   int64_t kept = elements / std::max<int64_t>(1, reduced);
   if (n.kind == NestKind::Rows) {
-    if (kept == 1) {
-      // The one result of each reduction is known wherever it is needed.
-      SmallVector<Value> values(n.fullResults);
-      for (auto &stage : n.stages)
-        for (ReduceOp reduce : stage) {
-          memo[reduce.getResult()] = true;
-          values.push_back(reduce.getOperand());
-        }
-      plan.isFlat = llvm::all_of(values, isFlat);
-    }
     plan.units = kept;
     divide(plan, reduced);
     return plan;
   }
   // Columns: a unit is a block of up to four vectors.
-  int64_t inner = 1;
-  for (int64_t dim = n.shape.size() - 1; dim >= 0; --dim)
-    if (n.shape[dim] > 1) {
-      inner = n.shape[dim];
-      break;
-    }
+  int64_t laneDim = getLastLongDim(n.shape);
+  int64_t inner = laneDim < 0 ? 1 : n.shape[laneDim];
   int64_t block = 4 * numLanes;
   plan.units = kept / inner * ((inner + block - 1) / block);
   divide(plan, reduced * std::min(inner, block));

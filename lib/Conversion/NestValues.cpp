@@ -134,7 +134,7 @@ Value NestEmitter::computeConstant(ConstantOp op, ArrayRef<Index> index) {
     return toScalar(elements.getSplatValue<APInt>());
   }
   // Other constants are data of the shared object, in memory form.
-  auto module = entry->getParentOp()->getParentOfType<ModuleOp>();
+  Operation *module = entry->getParentOp()->getParentOp();
   Value &pointer = pointers[op.getResult()];
   if (!pointer) {
     Type memoryType = getMemoryType(elements.getElementType());
@@ -152,17 +152,19 @@ Value NestEmitter::computeConstant(ConstantOp op, ArrayRef<Index> index) {
     auto arrayType =
         LLVM::LLVMArrayType::get(memoryType, elements.getNumElements());
     OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(module.getBody());
+    builder.setInsertionPointToStart(&module->getRegion(0).front());
     std::string name;
     for (int64_t number = 0;; ++number) {
       name = "data" + std::to_string(number);
-      if (!module.lookupSymbol(name))
+      if (!SymbolTable::lookupSymbolIn(module, name))
         break;
     }
     auto global = builder.create<LLVM::GlobalOp>(
         loc, arrayType, /*isConstant=*/true, LLVM::Linkage::Internal, name,
         data.reshape(
-            RankedTensorType::get({elements.getNumElements()}, memoryType)));
+            RankedTensorType::get({elements.getNumElements()}, memoryType)),
+        /*alignment=*/16,
+        cast<LLVM::LLVMPointerType>(context.getType()).getAddressSpace());
     builder.setInsertionPointToStart(entry);
     pointer = builder.create<LLVM::AddressOfOp>(loc, global);
   }
@@ -242,9 +244,9 @@ Value NestEmitter::getPlaces(const Index &index) {
   if (!index.lanes)
     return base;
   SmallVector<int64_t> lanes;
-  for (int64_t lane = 0; lane < numLanes; ++lane)
+  for (int64_t lane = 0; lane < math.numLanes; ++lane)
     lanes.push_back(lane);
-  auto type = VectorType::get({numLanes}, builder.getI64Type());
+  auto type = VectorType::get({math.numLanes}, builder.getI64Type());
   Value offsets = builder.create<arith::ConstantOp>(
       loc, DenseElementsAttr::get(type, ArrayRef<int64_t>(lanes)));
   return math.add(math.splat(base), offsets);

@@ -21,7 +21,8 @@ bool VectorMath::isVector(Value value) {
 }
 
 Type VectorMath::getTypeLike(Type element, Value like) {
-  return isVector(like) ? Type(VectorType::get({numLanes}, element)) : element;
+  auto vector = dyn_cast<VectorType>(like.getType());
+  return vector ? Type(vector.clone(element)) : element;
 }
 
 Value VectorMath::constant(Type element, double value) {

@@ -18,14 +18,14 @@
 
 namespace shardc {
 
-/// Lanes of a vector value, whatever its element type.
-constexpr int64_t numLanes = 8;
-
 /// Arithmetic over one builder, at whose insertion point everything is built.
 class VectorMath {
 public:
-  VectorMath(mlir::OpBuilder &builder, mlir::Location loc)
-      : builder(builder), loc(loc) {}
+  VectorMath(mlir::OpBuilder &builder, mlir::Location loc, int64_t numLanes)
+      : numLanes(numLanes), builder(builder), loc(loc) {}
+
+  /// Lanes of a vector value, whatever its element type.
+  const int64_t numLanes;
 
   /// The element type of a scalar or vector value.
   static mlir::Type getElement(mlir::Value value);

@@ -11,7 +11,7 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       rules("rules", cl::cat(category),
             cl::value_desc("batch=data,hidden=model,embed="),
             cl::desc("Mesh axes of the logical axis names")),
-      target("target", cl::cat(category), cl::value_desc("cpu"),
+      target("target", cl::cat(category), cl::value_desc("cpu|cuda:sm_90"),
              cl::init("cpu"),
              cl::desc("What to generate code for; cpu is x86-64-v3")),
       machine("machine", cl::cat(category), cl::value_desc("file or name"),

@@ -13,6 +13,7 @@
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
+#include "shardc/Support/TargetSpec.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -27,9 +28,8 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   std::string error;
   if (!options.mesh.empty() && !parseMeshSpec(options.mesh, error))
     return "--mesh: " + error;
-  if (options.target != "cpu")
-    return "--target: unknown target '" + options.target + "'" +
-           suggest(options.target, {"cpu"});
+  if (!parseTargetSpec(options.target, error))
+    return "--target: " + error;
   if (options.partition != "follow" && options.partition != "cheapest")
     return "--partition: unknown mode '" + options.partition + "'" +
            suggest(options.partition, {"follow", "cheapest"});

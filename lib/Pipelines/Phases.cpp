@@ -13,11 +13,15 @@
 #include "WritePlanPass.h"
 
 #include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Conversion/LowerKernelsToGpu.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
+#include "shardc/Support/TargetSpec.h"
+#include "shardc/Target/CUDA/EmitPtx.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Transforms/Passes.h"
 
 using namespace mlir;
@@ -114,9 +118,15 @@ static void buildMemory(OpPassManager &manager, const CompileOptions &options,
   checkExpectations(manager, options, "memory");
 }
 
-static void buildCodegen(OpPassManager &manager, const CompileOptions &,
+static void buildCodegen(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
-  manager.addPass(createLowerKernelsPass());
+  std::string error;
+  TargetSpec target =
+      parseTargetSpec(options.target, error).value_or(TargetSpec());
+  if (!target.isCuda())
+    return manager.addPass(createLowerKernelsPass());
+  manager.addPass(createLowerKernelsToGpuPass(target.chip));
+  manager.addNestedPass<gpu::GPUModuleOp>(createConvertToNVVMPass());
 }
 
 static void buildPlan(OpPassManager &manager, const CompileOptions &options,
@@ -185,12 +195,14 @@ void shardc::buildPhases(OpPassManager &manager, int first, int last,
 void shardc::registerShardcDialects(DialectRegistry &registry) {
   registry.insert<ShardcDialect, func::FuncDialect>();
   // The functions of kernels, after `codegen`.
-  registry.insert<LLVM::LLVMDialect>();
+  registry.insert<LLVM::LLVMDialect, gpu::GPUDialect, NVVM::NVVMDialect>();
 }
 
 void shardc::registerAllShardcPasses() {
   registerShardcPasses();
   registerShardcConversionPasses();
+  registerShardcGpuConversionPasses();
+  registerShardcCudaPasses();
   registerCSEPass();
   registerCanonicalizerPass();
 }

@@ -3,25 +3,15 @@
 #include "shardc/Target/CPU/CompileKernels.h"
 
 #include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Target/LLVM/TranslateKernels.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
 #include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
-#include "mlir/Target/LLVMIR/Export.h"
 
 #include "llvm/IR/LLVMContext.h"
-#include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
 #include "llvm/MC/TargetRegistry.h"
-#include "llvm/Passes/PassBuilder.h"
-#include "llvm/Support/SmallVectorMemoryBuffer.h"
 #include "llvm/Support/TargetSelect.h"
-#include "llvm/Target/TargetMachine.h"
-#include "llvm/Transforms/InstCombine/InstCombine.h"
-#include "llvm/Transforms/Scalar/DCE.h"
-#include "llvm/Transforms/Scalar/EarlyCSE.h"
-#include "llvm/Transforms/Scalar/LICM.h"
-#include "llvm/Transforms/Scalar/LoopPassManager.h"
-#include "llvm/Transforms/Scalar/SimplifyCFG.h"
 
 #include <mutex>
 
@@ -61,33 +51,6 @@ static Expected<std::unique_ptr<TargetMachine>> createTargetMachine() {
   return machine;
 }
 
-/// Cleans up what the emitter writes plainly: common subexpressions, invariant
-/// code, dead code. Loops are vectorised and unrolled already, and no pass here
-/// replaces loops by library calls.
-static void optimize(Module &module, TargetMachine &machine) {
-  PassBuilder builder(&machine);
-  LoopAnalysisManager loops;
-  FunctionAnalysisManager functions;
-  CGSCCAnalysisManager callGraph;
-  ModuleAnalysisManager modules;
-  builder.registerModuleAnalyses(modules);
-  builder.registerCGSCCAnalyses(callGraph);
-  builder.registerFunctionAnalyses(functions);
-  builder.registerLoopAnalyses(loops);
-  builder.crossRegisterProxies(loops, functions, callGraph, modules);
-  FunctionPassManager passes;
-  passes.addPass(EarlyCSEPass());
-  passes.addPass(InstCombinePass());
-  passes.addPass(SimplifyCFGPass());
-  passes.addPass(createFunctionToLoopPassAdaptor(LICMPass(LICMOptions()),
-                                                 /*UseMemorySSA=*/true));
-  passes.addPass(EarlyCSEPass());
-  passes.addPass(DCEPass());
-  ModulePassManager manager;
-  manager.addPass(createModuleToFunctionPassAdaptor(std::move(passes)));
-  manager.run(module, modules);
-}
-
 void registerKernelTranslation(mlir::MLIRContext &context) {
   mlir::DialectRegistry registry;
   mlir::registerBuiltinDialectTranslation(registry);
@@ -97,17 +60,14 @@ void registerKernelTranslation(mlir::MLIRContext &context) {
 
 Expected<std::string> compileToObject(mlir::ModuleOp kernels) {
   registerKernelTranslation(*kernels.getContext());
-  LLVMContext context;
-  std::unique_ptr<Module> module =
-      mlir::translateModuleToLLVMIR(kernels, context, "kernels");
-  if (!module)
-    return createStringError("the kernels cannot be translated to LLVM IR");
   auto machine = createTargetMachine();
   if (!machine)
     return machine.takeError();
-  module->setTargetTriple((*machine)->getTargetTriple().str());
-  module->setDataLayout((*machine)->createDataLayout());
-  for (Function &function : *module) {
+  LLVMContext context;
+  auto module = translateKernels(kernels, context, **machine);
+  if (!module)
+    return module.takeError();
+  for (Function &function : **module) {
     if (function.isDeclaration())
       continue;
     function.setDoesNotThrow();
@@ -115,21 +75,19 @@ Expected<std::string> compileToObject(mlir::ModuleOp kernels) {
     // The loops are written for vectors of eight floats.
     function.addFnAttr("prefer-vector-width", "256");
   }
-  optimize(*module, **machine);
-  SmallVector<char, 0> bytes;
-  raw_svector_ostream stream(bytes);
-  legacy::PassManager emitter;
-  if ((*machine)->addPassesToEmitFile(emitter, stream, nullptr,
-                                      CodeGenFileType::ObjectFile))
-    return createStringError("object files cannot be written by this LLVM");
-  emitter.run(*module);
-  return std::string(bytes.begin(), bytes.end());
+  cleanUpKernels(**module, **machine);
+  return emitKernels(**module, **machine, CodeGenFileType::ObjectFile);
 }
 
 Expected<std::string> compileKernels(mlir::ModuleOp module) {
-  auto kernels = module.lookupSymbol<mlir::ModuleOp>(kernelModuleName);
-  if (!kernels)
+  mlir::Operation *symbol = module.lookupSymbol(kernelModuleName);
+  if (!symbol)
     return createStringError("the module has no @kernels: run codegen first");
+  auto kernels = dyn_cast<mlir::ModuleOp>(symbol);
+  if (!kernels)
+    return createStringError("the kernels are for a GPU, and plans are written "
+                             "for the CPU alone so far: for a GPU expected "
+                             "--compile-to=codegen or an earlier phase");
   Expected<std::string> object = compileToObject(kernels);
   if (!object)
     return object.takeError();

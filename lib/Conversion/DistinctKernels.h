@@ -1,0 +1,30 @@
+//===- DistinctKernels.h - One function for equal kernels -------*- C++ -*-===//
+
+#ifndef SHARDC_LIB_CONVERSION_DISTINCTKERNELS_H
+#define SHARDC_LIB_CONVERSION_DISTINCTKERNELS_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc {
+
+/// Builds the function `name` of a kernel and adds to `attributes` what calls
+/// of it must know.
+using BuildKernel = llvm::function_ref<mlir::LogicalResult(
+    KernelOp kernel, llvm::StringRef name, mlir::NamedAttrList &attributes)>;
+
+/// Calls `build` for the first of all kernels that compute the same, in the
+/// order of the module, and sets `shardc.symbol`, the function's name, and the
+/// attributes that it returns on all of them. Fails when `build` does.
+mlir::LogicalResult buildDistinctKernels(mlir::ModuleOp module,
+                                         BuildKernel build);
+
+/// Erases what an earlier lowering left in the module under the name of the
+/// kernels' module, if anything; then returns the mesh, or emits an error if
+/// there is none.
+mlir::FailureOr<MeshOp> prepareKernelModule(mlir::ModuleOp module);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_CONVERSION_DISTINCTKERNELS_H

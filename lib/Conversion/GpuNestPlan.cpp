@@ -1,0 +1,102 @@
+//===- GpuNestPlan.cpp - How a grid shares a nest -------------------------===//
+
+#include "GpuNestPlan.h"
+
+#include "llvm/Support/MathExtras.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+/// Threads of most blocks: eight warps hide latency without keeping a
+/// multiprocessor's registers to themselves.
+static constexpr int64_t usualThreads = 256;
+
+/// Threads where a single block has a long way to go: the most there can be.
+static constexpr int64_t mostThreads = 1024;
+
+/// Blocks of a nest at most. Eight blocks of `usualThreads` fill one of some
+/// hundred multiprocessors; beyond that blocks stride.
+static constexpr int64_t mostBlocks = 1024;
+
+/// Vectors (or elements) of a row that are worth a block of threads.
+static constexpr int64_t stepsForBlock = 8 * warpSize;
+
+/// Vectors of a unit that are worth the largest block.
+static constexpr int64_t stepsForLargestBlock = 8 * usualThreads;
+
+/// Vectors along the last of `shape`'s dimensions, or along all if the nest is
+/// flat: 1 if rows of them would not start at multiples of a vector.
+static int64_t getLanes(const GpuNestPlan &plan, ArrayRef<int64_t> shape) {
+  if (isScalarNest(plan.nest))
+    return 1;
+  int64_t dim = getLastLongDim(shape);
+  if (dim < 0)
+    return 1;
+  if (plan.isFlat)
+    return getNumElements(shape) >= gpuLanes ? gpuLanes : 1;
+  return shape[dim] % gpuLanes == 0 ? gpuLanes : 1;
+}
+
+/// Plans what does not depend on the threads of a block.
+static void planUnits(GpuNestPlan &plan) {
+  KernelNest &nest = plan.nest;
+  // A small product is a sum per element: computed where it is needed.
+  if (nest.kind == NestKind::Gemm)
+    nest.kind = NestKind::Map;
+  plan.isFlat = isFlatNest(nest);
+  SplitShape split = splitShape(nest);
+  int64_t elements = getNumElements(nest.shape);
+  switch (nest.kind) {
+  case NestKind::Gemm:
+  case NestKind::Map:
+    plan.lanes = getLanes(plan, nest.shape);
+    plan.units = elements / plan.lanes;
+    return;
+  case NestKind::Rows:
+    plan.lanes = getLanes(plan, split.reduced);
+    plan.units = getNumElements(split.kept);
+    plan.steps = getNumElements(split.reduced) / plan.lanes;
+    return;
+  case NestKind::Columns: {
+    plan.lanes = getLanes(plan, split.kept);
+    int64_t dim = getLastLongDim(split.kept);
+    int64_t columns = dim < 0 ? 1 : split.kept[dim];
+    plan.units = getNumElements(split.kept) / columns *
+                 llvm::divideCeil(columns, columnsPerBlock);
+    plan.steps = getNumElements(split.reduced) * (columnsPerBlock / plan.lanes);
+    return;
+  }
+  }
+}
+
+GpuKernelPlan planGpuKernel(KernelOp kernel) {
+  GpuKernelPlan kernelPlan;
+  kernelPlan.threads = usualThreads;
+  for (KernelNest &nest : getKernelNests(kernel)) {
+    GpuNestPlan plan;
+    plan.nest = std::move(nest);
+    planUnits(plan);
+    if (plan.steps >= stepsForLargestBlock)
+      kernelPlan.threads = mostThreads;
+    kernelPlan.nests.push_back(std::move(plan));
+  }
+  for (GpuNestPlan &plan : kernelPlan.nests) {
+    int64_t unitsPerBlock = kernelPlan.threads;
+    if (plan.nest.kind == NestKind::Columns)
+      unitsPerBlock = 1;
+    if (plan.nest.kind == NestKind::Rows) {
+      plan.groupThreads =
+          plan.steps > stepsForBlock
+              ? kernelPlan.threads
+              : std::min<int64_t>(warpSize, llvm::PowerOf2Ceil(plan.steps));
+      unitsPerBlock = kernelPlan.threads / plan.groupThreads;
+    }
+    plan.blocks = std::clamp<int64_t>(
+        llvm::divideCeil(plan.units, unitsPerBlock), 1, mostBlocks);
+    kernelPlan.blocks += plan.blocks;
+  }
+  return kernelPlan;
+}
+
+} // namespace shardc

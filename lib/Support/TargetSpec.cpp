@@ -1,0 +1,32 @@
+//===- TargetSpec.cpp - What code is generated for, as text ---------------===//
+
+#include "shardc/Support/TargetSpec.h"
+
+#include "shardc/Support/Suggest.h"
+
+#include <algorithm>
+
+using namespace shardc;
+
+std::optional<TargetSpec> shardc::parseTargetSpec(const std::string &text,
+                                                  std::string &error) {
+  const std::string cuda = "cuda:";
+  // From Ampere on. Later ones need no entry: their drivers compile the PTX of
+  // any of these.
+  const std::vector<std::string> chips = {"sm_80", "sm_86", "sm_87", "sm_89",
+                                          "sm_90"};
+  if (text == "cpu")
+    return TargetSpec();
+  if (text.compare(0, cuda.size(), cuda) == 0) {
+    std::string chip = text.substr(cuda.size());
+    if (std::find(chips.begin(), chips.end(), chip) != chips.end())
+      return TargetSpec{chip};
+    error = "unknown GPU '" + chip + "'" + suggest(chip, chips);
+    return std::nullopt;
+  }
+  std::vector<std::string> targets = {"cpu"};
+  for (const std::string &chip : chips)
+    targets.push_back(cuda + chip);
+  error = "unknown target '" + text + "'" + suggest(text, targets);
+  return std::nullopt;
+}

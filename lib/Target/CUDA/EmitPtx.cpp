@@ -1,0 +1,91 @@
+//===- EmitPtx.cpp - Kernel functions to PTX ------------------------------===//
+
+#include "shardc/Target/CUDA/EmitPtx.h"
+
+#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Conversion/LowerKernelsToGpu.h"
+#include "shardc/Target/LLVM/TranslateKernels.h"
+
+#include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/GPU/GPUToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/LLVMIR/LLVMToLLVMIRTranslation.h"
+#include "mlir/Target/LLVMIR/Dialect/NVVM/NVVMToLLVMIRTranslation.h"
+
+#include "llvm/IR/LLVMContext.h"
+#include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
+#include "llvm/Support/TargetSelect.h"
+
+#include <mutex>
+
+using namespace llvm;
+
+namespace shardc {
+
+/// The version of the language. 7.8, of CUDA 11.8, is the first that knows
+/// sm_89 and sm_90, and every driver since then reads it: a newer one would
+/// only shut out drivers.
+static constexpr const char *ptxVersion = "+ptx78";
+
+static Expected<std::unique_ptr<TargetMachine>>
+createTargetMachine(StringRef chip) {
+  static std::once_flag once;
+  std::call_once(once, [] {
+    LLVMInitializeNVPTXTargetInfo();
+    LLVMInitializeNVPTXTarget();
+    LLVMInitializeNVPTXTargetMC();
+    LLVMInitializeNVPTXAsmPrinter();
+  });
+  constexpr const char *triple = "nvptx64-nvidia-cuda";
+  std::string message;
+  const Target *target = TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return createStringError(message);
+  TargetOptions options;
+  // Multiply-adds are fused where the program says so, nowhere else: so are
+  // they on the CPU.
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
+      triple, chip, ptxVersion, options, Reloc::PIC_, CodeModel::Small,
+      CodeGenOptLevel::Default));
+  if (!machine)
+    return createStringError("no PTX generator in this LLVM");
+  return machine;
+}
+
+static void registerTranslation(mlir::MLIRContext &context) {
+  mlir::DialectRegistry registry;
+  mlir::registerBuiltinDialectTranslation(registry);
+  mlir::registerLLVMDialectTranslation(registry);
+  mlir::registerGPUDialectTranslation(registry);
+  mlir::registerNVVMDialectTranslation(registry);
+  context.appendDialectRegistry(registry);
+}
+
+Expected<std::string> emitPtx(mlir::ModuleOp module) {
+  auto kernels = module.lookupSymbol<mlir::gpu::GPUModuleOp>(kernelModuleName);
+  if (!kernels)
+    return createStringError("the module has no gpu.module @kernels: run "
+                             "codegen for a GPU first");
+  auto chip = kernels->getAttrOfType<mlir::StringAttr>(chipAttrName);
+  if (!chip)
+    return createStringError("the kernels do not say for which GPU they are: "
+                             "expected '" +
+                             chipAttrName + "'");
+  registerTranslation(*module.getContext());
+  auto machine = createTargetMachine(chip.getValue());
+  if (!machine)
+    return machine.takeError();
+  LLVMContext context;
+  auto translated = translateKernels(kernels, context, **machine);
+  if (!translated)
+    return translated.takeError();
+  cleanUpKernels(**translated, **machine);
+  for (const Function &function : **translated)
+    if (function.isDeclaration() && !function.isIntrinsic())
+      return createStringError("the kernels need the function '" +
+                               function.getName() + "', which no GPU provides");
+  return emitKernels(**translated, **machine, CodeGenFileType::AssemblyFile);
+}
+
+} // namespace shardc

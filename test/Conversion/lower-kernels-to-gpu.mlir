@@ -1,0 +1,186 @@
+// RUN: shardc-opt %s --shardc-lower-kernels-to-gpu=chip=sm_90 --split-input-file | FileCheck %s
+
+// What is elementwise by linear places: four elements per thread, then what is
+// left over, one each. Kernels that are equal share one function.
+
+// CHECK-LABEL: func.func @elementwise
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.blocks = 2
+// CHECK-SAME: shardc.symbol = "[[ADD:shardc_map_[0-9]+]]"
+// CHECK-SAME: shardc.threads = 256
+// CHECK: shardc.kernel
+// CHECK-SAME: shardc.symbol = "[[ADD]]"
+// CHECK: gpu.module @kernels attributes {shardc.chip = "sm_90"}
+// CHECK: gpu.func @[[ADD]](%[[IN:.*]]: !llvm.ptr<1>, %[[OUT:.*]]: !llvm.ptr<1>, %{{.*}}: !llvm.ptr<1>) kernel
+// CHECK-SAME: known_block_size = array<i32: 256, 1, 1>
+// CHECK: %[[THREAD:.*]] = gpu.thread_id
+// CHECK: %[[BLOCK:.*]] = gpu.block_id
+// CHECK: scf.if
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: arith.addf %{{.*}} : vector<4xf32>
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
+// CHECK: scf.if
+// CHECK: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+// CHECK: gpu.return
+// CHECK-NOT: gpu.func
+shardc.mesh @mesh <["data" = 1]>
+func.func @elementwise(%x: tensor<5x401xf32>) -> tensor<5x401xf32> {
+  %0 = shardc.kernel(%x) : (tensor<5x401xf32>) -> tensor<5x401xf32> {
+  ^bb0(%a: tensor<5x401xf32>):
+    %3 = shardc.add %a, %a : tensor<5x401xf32>
+    shardc.yield %3 : tensor<5x401xf32>
+  }
+  %1 = shardc.kernel(%0) : (tensor<5x401xf32>) -> tensor<5x401xf32> {
+  ^bb0(%a: tensor<5x401xf32>):
+    %3 = shardc.add %a, %a : tensor<5x401xf32>
+    shardc.yield %3 : tensor<5x401xf32>
+  }
+  return %1 : tensor<5x401xf32>
+}
+
+// -----
+
+// More vectors than threads: a loop in steps of the whole grid.
+
+// CHECK-LABEL: func.func @large
+// CHECK: shardc.blocks = 1024
+// CHECK: gpu.func
+// CHECK: scf.for %{{.*}} = %{{.*}} to %[[UNITS:.*]] step %[[STEP:.*]] {
+shardc.mesh @mesh <["data" = 1]>
+func.func @large(%x: tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  %0 = shardc.kernel(%x) : (tensor<4096x4096xf32>) -> tensor<4096x4096xf32> {
+  ^bb0(%a: tensor<4096x4096xf32>):
+    %3 = shardc.tanh %a : tensor<4096x4096xf32>
+    shardc.yield %3 : tensor<4096x4096xf32>
+  }
+  return %0 : tensor<4096x4096xf32>
+}
+
+// -----
+
+// A broadcast row and a transposed matrix: rows start at multiples of a vector,
+// so that the bias and the results move as vectors; the transposed elements are
+// gathered.
+
+// CHECK-LABEL: func.func @places
+// CHECK: gpu.func
+// CHECK-COUNT-4: llvm.load %{{.*}} {alignment = 4 : i64} : !llvm.ptr<1> -> f32
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
+shardc.mesh @mesh <["data" = 1]>
+func.func @places(%x: tensor<12x6xf32>, %y: tensor<12xf32>) -> tensor<6x12xf32> {
+  %0 = shardc.kernel(%x, %y) : (tensor<12x6xf32>, tensor<12xf32>) -> tensor<6x12xf32> {
+  ^bb0(%a: tensor<12x6xf32>, %b: tensor<12xf32>):
+    %1 = shardc.transpose %a permutation = [1, 0] : tensor<12x6xf32> -> tensor<6x12xf32>
+    %2 = shardc.broadcast %b dims = [1] : tensor<12xf32> -> tensor<6x12xf32>
+    %3 = shardc.add %1, %2 : tensor<6x12xf32>
+    shardc.yield %3 : tensor<6x12xf32>
+  }
+  return %0 : tensor<6x12xf32>
+}
+
+// -----
+
+// Short rows: 16 threads each, which exchange what they have. Everybody takes
+// part in the exchange, with a row or without one.
+
+// CHECK-LABEL: func.func @short_rows
+// CHECK: shardc.blocks = 2
+// CHECK: gpu.func
+// CHECK: arith.minsi
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> f32
+// CHECK-COUNT-4: gpu.shuffle xor
+// CHECK-NOT: gpu.shuffle
+// CHECK-NOT: gpu.barrier
+// CHECK: scf.if
+// CHECK: llvm.store
+shardc.mesh @mesh <["data" = 1]>
+func.func @short_rows(%x: tensor<20x10xf32>) -> tensor<20xf32> {
+  %0 = shardc.kernel(%x) : (tensor<20x10xf32>) -> tensor<20xf32> {
+  ^bb0(%a: tensor<20x10xf32>):
+    %1 = shardc.reduce sum %a dims = [1] : tensor<20x10xf32> -> tensor<20xf32>
+    shardc.yield %1 : tensor<20xf32>
+  }
+  return %0 : tensor<20xf32>
+}
+
+// -----
+
+// Long rows: a block each; warps exchange, then meet in shared memory.
+
+// CHECK-LABEL: func.func @long_rows
+// CHECK: shardc.blocks = 64
+// CHECK: llvm.mlir.global internal @[[SHARED:.*]]() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<32 x i8>
+// CHECK: gpu.func
+// CHECK: llvm.mlir.addressof @[[SHARED]] : !llvm.ptr<3>
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK-COUNT-5: gpu.shuffle xor
+// CHECK: llvm.store %{{.*}} : f32, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK: llvm.load %{{.*}} : !llvm.ptr<3> -> f32
+// CHECK: gpu.barrier
+// CHECK-COUNT-3: gpu.shuffle xor
+// CHECK-NOT: gpu.shuffle
+shardc.mesh @mesh <["data" = 1]>
+func.func @long_rows(%x: tensor<64x4096xf32>) -> tensor<64xf32> {
+  %0 = shardc.kernel(%x) : (tensor<64x4096xf32>) -> tensor<64xf32> {
+  ^bb0(%a: tensor<64x4096xf32>):
+    %1 = shardc.reduce sum %a dims = [1] : tensor<64x4096xf32> -> tensor<64xf32>
+    shardc.yield %1 : tensor<64xf32>
+  }
+  return %0 : tensor<64xf32>
+}
+
+// -----
+
+// Columns: eight threads side by side have 32 of them; 32 take turns with the
+// rows and meet in shared memory.
+
+// CHECK-LABEL: func.func @columns
+// CHECK: shardc.blocks = 3
+// CHECK: llvm.mlir.global internal @{{.*}}() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<4096 x i8>
+// CHECK: gpu.func
+// CHECK: scf.for {{.*}} -> (vector<4xf32>)
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<3>
+// CHECK: gpu.barrier
+// CHECK: scf.for {{.*}} -> (vector<4xf32>)
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<3> -> vector<4xf32>
+// CHECK: gpu.barrier
+// CHECK: scf.if
+// CHECK: llvm.store %{{.*}} {alignment = 16 : i64} : vector<4xf32>, !llvm.ptr<1>
+shardc.mesh @mesh <["data" = 1]>
+func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
+  %0 = shardc.kernel(%x) : (tensor<100x72xf32>) -> tensor<72xf32> {
+  ^bb0(%a: tensor<100x72xf32>):
+    %1 = shardc.reduce sum %a dims = [0] : tensor<100x72xf32> -> tensor<72xf32>
+    shardc.yield %1 : tensor<72xf32>
+  }
+  return %0 : tensor<72xf32>
+}
+
+// -----
+
+// A small product is a sum per element, with what follows; several nests have
+// blocks of their own.
+
+// CHECK-LABEL: func.func @product
+// CHECK: shardc.blocks = 2
+// CHECK: gpu.func
+// CHECK: arith.cmpi ult
+// CHECK: scf.if
+// CHECK: scf.for
+// CHECK: math.fma %{{.*}} : vector<4xf32>
+// CHECK: arith.cmpi ult
+// CHECK: scf.if
+shardc.mesh @mesh <["data" = 1]>
+func.func @product(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>, %z: tensor<7xf32>) -> (tensor<8x4xf32>, tensor<7xf32>) {
+  %0:2 = shardc.kernel(%x, %y, %z) : (tensor<8x16xf32>, tensor<16x4xf32>, tensor<7xf32>) -> (tensor<8x4xf32>, tensor<7xf32>) {
+  ^bb0(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<7xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [1] x [0] : tensor<8x16xf32>, tensor<16x4xf32> -> tensor<8x4xf32>
+    %2 = shardc.tanh %1 : tensor<8x4xf32>
+    %3 = shardc.neg %c : tensor<7xf32>
+    shardc.yield %2, %3 : tensor<8x4xf32>, tensor<7xf32>
+  }
+  return %0#0, %0#1 : tensor<8x4xf32>, tensor<7xf32>
+}
