@@ -9,18 +9,26 @@ using namespace mlir;
 
 namespace shardc {
 
-int64_t buildKernelFunction(KernelOp kernel, MeshOp mesh, ModuleOp functions,
-                            StringRef name) {
-  MLIRContext *context = kernel.getContext();
-  OpBuilder builder(context);
-  Location loc = kernel.getLoc();
-  builder.setInsertionPointToEnd(functions.getBody());
+LLVM::LLVMFuncOp createKernelFunction(OpBuilder &builder, Location loc,
+                                      StringRef name) {
+  MLIRContext *context = builder.getContext();
   Type pointer = LLVM::LLVMPointerType::get(context);
   Type i64 = builder.getI64Type();
   auto type = LLVM::LLVMFunctionType::get(LLVM::LLVMVoidType::get(context),
                                           {pointer, pointer, i64, i64});
   auto function = builder.create<LLVM::LLVMFuncOp>(loc, name, type);
-  Block *entry = function.addEntryBlock(builder);
+  OpBuilder::InsertionGuard guard(builder);
+  function.addEntryBlock(builder);
+  return function;
+}
+
+int64_t buildKernelFunction(KernelOp kernel, MeshOp mesh, ModuleOp functions,
+                            StringRef name) {
+  Location loc = kernel.getLoc();
+  auto builder = OpBuilder::atBlockEnd(functions.getBody());
+  LLVM::LLVMFuncOp function = createKernelFunction(builder, loc, name);
+  Block *entry = &function.getBody().front();
+  Type pointer = entry->getArgument(0).getType();
   builder.setInsertionPointToEnd(entry);
   NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1),
                       {numLanes, /*bufferAlignment=*/1});

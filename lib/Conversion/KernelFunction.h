@@ -5,9 +5,16 @@
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/IR/BuiltinOps.h"
 
 namespace shardc {
+
+/// Creates function `name` of the interface that the runtime calls (see
+/// `lowerKernels`) at the builder's place, with an empty block.
+mlir::LLVM::LLVMFuncOp createKernelFunction(mlir::OpBuilder &builder,
+                                            mlir::Location loc,
+                                            llvm::StringRef name);
 
 /// Builds function `name` at the end of `functions` for `kernel`, in the LLVM,
 /// scf, arith, math and vector dialects; returns the kernel's extent.

@@ -5,6 +5,7 @@
 #include "DistinctKernels.h"
 #include "GpuKernelFunction.h"
 
+#include "shardc/Conversion/EmulateGrid.h"
 #include "shardc/Conversion/LowerKernels.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
@@ -113,6 +114,7 @@ void registerShardcGpuConversionPasses() {
   PassRegistration<LowerKernelsToGpuPass>(
       [] { return createLowerKernelsToGpuPass(); });
   PassRegistration<ConvertToNVVMPass>();
+  registerPass([] { return createEmulateGridPass(); });
 }
 
 } // namespace shardc

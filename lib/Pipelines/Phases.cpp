@@ -12,6 +12,7 @@
 #include "VerifyPartition.h"
 #include "WritePlanPass.h"
 
+#include "shardc/Conversion/EmulateGrid.h"
 #include "shardc/Conversion/LowerKernels.h"
 #include "shardc/Conversion/LowerKernelsToGpu.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -123,10 +124,15 @@ static void buildCodegen(OpPassManager &manager, const CompileOptions &options,
   std::string error;
   TargetSpec target =
       parseTargetSpec(options.target, error).value_or(TargetSpec());
-  if (!target.isCuda())
+  switch (target.kind) {
+  case TargetSpec::Kind::CPU:
     return manager.addPass(createLowerKernelsPass());
-  manager.addPass(createLowerKernelsToGpuPass(target.chip));
-  manager.addNestedPass<gpu::GPUModuleOp>(createConvertToNVVMPass());
+  case TargetSpec::Kind::EmulatedGPU:
+    return manager.addPass(createEmulateGridPass());
+  case TargetSpec::Kind::CUDA:
+    manager.addPass(createLowerKernelsToGpuPass(target.chip));
+    manager.addNestedPass<gpu::GPUModuleOp>(createConvertToNVVMPass());
+  }
 }
 
 static void buildPlan(OpPassManager &manager, const CompileOptions &options,

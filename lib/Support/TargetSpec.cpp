@@ -17,16 +17,19 @@ std::optional<TargetSpec> shardc::parseTargetSpec(const std::string &text,
                                           "sm_90"};
   if (text == "cpu")
     return TargetSpec();
+  if (text == "emulated-gpu")
+    return TargetSpec{TargetSpec::Kind::EmulatedGPU, ""};
   if (text.compare(0, cuda.size(), cuda) == 0) {
     std::string chip = text.substr(cuda.size());
     if (std::find(chips.begin(), chips.end(), chip) != chips.end())
-      return TargetSpec{chip};
+      return TargetSpec{TargetSpec::Kind::CUDA, chip};
     error = "unknown GPU '" + chip + "'" + suggest(chip, chips);
     return std::nullopt;
   }
   std::vector<std::string> targets = {"cpu"};
   for (const std::string &chip : chips)
     targets.push_back(cuda + chip);
+  targets.push_back("emulated-gpu");
   error = "unknown target '" + text + "'" + suggest(text, targets);
   return std::nullopt;
 }

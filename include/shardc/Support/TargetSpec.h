@@ -1,7 +1,7 @@
 //===- TargetSpec.h - What code is generated for, as text -------*- C++ -*-===//
 //
-// The form in which command lines name targets: "cpu", "cuda:sm_90". Pure
-// functions.
+// The form in which command lines name targets: "cpu", "cuda:sm_90",
+// "emulated-gpu". Pure functions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,13 +15,18 @@ namespace shardc {
 
 /// A machine to generate code for.
 struct TargetSpec {
-  /// The GPU's architecture, such as "sm_90"; empty: the CPU.
+  enum class Kind {
+    CPU,
+    CUDA,
+    /// For tests: what a GPU does, on the CPU.
+    EmulatedGPU,
+  };
+  Kind kind = Kind::CPU;
+  /// The GPU's architecture, such as "sm_90" (CUDA).
   std::string chip;
-
-  bool isCuda() const { return !chip.empty(); }
 };
 
-/// Reads "cpu" or "cuda:" with an architecture. On failure `error` says what
+/// Reads "cpu", "emulated-gpu" or "cuda:" with an architecture. On failure `error` says what
 /// was wrong and what was expected.
 std::optional<TargetSpec> parseTargetSpec(const std::string &text,
                                           std::string &error);

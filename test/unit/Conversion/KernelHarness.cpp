@@ -2,6 +2,7 @@
 
 #include "KernelHarness.h"
 
+#include "shardc/Conversion/EmulateGrid.h"
 #include "shardc/Conversion/LowerKernels.h"
 #include "shardc/Interpreter/EvaluateCollective.h"
 #include "shardc/Interpreter/EvaluateOp.h"
@@ -10,6 +11,7 @@
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
 #include "mlir/Dialect/SCF/IR/SCF.h"
@@ -29,10 +31,11 @@ using namespace mlir;
 
 namespace shardc {
 
-KernelHarness::KernelHarness(const std::string &body) {
+KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
   context.loadDialect<ShardcDialect, func::FuncDialect, LLVM::LLVMDialect,
                       scf::SCFDialect, arith::ArithDialect, math::MathDialect,
-                      vector::VectorDialect, cf::ControlFlowDialect>();
+                      vector::VectorDialect, cf::ControlFlowDialect,
+                      gpu::GPUDialect>();
   // Operands come from a call of nothing: the kernel is alone in its function.
   std::string types = body.substr(1, body.find(')') - 1);
   std::string arguments, names;
@@ -66,7 +69,8 @@ KernelHarness::KernelHarness(const std::string &body) {
     return;
   }
   module->walk([&](KernelOp op) { kernel = op; });
-  if (failed(lowerKernels(*module))) {
+  auto lower = mapping == Mapping::CPU ? lowerKernels : lowerKernelsToEmulation;
+  if (failed(lower(*module))) {
     ADD_FAILURE() << "cannot lower:\n" << source;
     return;
   }
@@ -76,12 +80,13 @@ KernelHarness::KernelHarness(const std::string &body) {
     ADD_FAILURE() << llvm::toString(code.takeError());
     return;
   }
-  int file = memfd_create("kernels", 0);
+  // Open as long as the library is: the loader takes a path that it has seen for
+  // the library that it has.
+  file = memfd_create("kernels", 0);
   if (write(file, code->data(), code->size()) != ssize_t(code->size()))
     ADD_FAILURE() << "short write";
   library = dlopen(("/proc/self/fd/" + std::to_string(file)).c_str(),
                    RTLD_NOW | RTLD_LOCAL);
-  close(file);
   if (!library) {
     ADD_FAILURE() << dlerror();
     return;
@@ -96,6 +101,8 @@ KernelHarness::KernelHarness(const std::string &body) {
 KernelHarness::~KernelHarness() {
   if (library)
     dlclose(library);
+  if (file >= 0)
+    close(file);
 }
 
 std::vector<RankedTensorType> KernelHarness::getOperandTypes() {
@@ -103,6 +110,15 @@ std::vector<RankedTensorType> KernelHarness::getOperandTypes() {
   for (Type type : kernel.getOperandTypes())
     types.push_back(cast<RankedTensorType>(type));
   return types;
+}
+
+bool KernelHarness::isElementwise() {
+  return !kernel.getBody()
+              .walk([](Operation *op) {
+                return isa<ReduceOp, DotGeneralOp>(op) ? WalkResult::interrupt()
+                                                       : WalkResult::advance();
+              })
+              .wasInterrupted();
 }
 
 std::vector<Tensor> KernelHarness::makeOperands(std::mt19937 &random) {
@@ -248,41 +264,57 @@ KernelHarness::interpret(const std::vector<Tensor> &operands, int64_t x,
   return results;
 }
 
+static void expectSameBits(const std::vector<Tensor> &actual,
+                           const std::vector<Tensor> &expected,
+                           const std::string &what) {
+  for (size_t i = 0; i < actual.size(); ++i)
+    for (size_t e = 0; e < actual[i].data.size(); ++e)
+      ASSERT_EQ(std::memcmp(&actual[i].data[e], &expected[i].data[e], 8), 0)
+          << "result " << i << " element " << e << " " << what;
+}
+
+static void expectNear(const std::vector<Tensor> &actual,
+                       const std::vector<Tensor> &expected, double tolerance) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) {
+    double largest = 1e-30;
+    for (double value : expected[i].data)
+      if (std::isfinite(value))
+        largest = std::max(largest, std::abs(value));
+    ASSERT_EQ(actual[i].data.size(), expected[i].data.size());
+    for (size_t e = 0; e < actual[i].data.size(); ++e) {
+      // NaN marks what an op leaves undefined.
+      if (std::isnan(expected[i].data[e]))
+        continue;
+      ASSERT_NEAR(actual[i].data[e], expected[i].data[e], tolerance * largest)
+          << "result " << i << " element " << e;
+    }
+  }
+}
+
 void expectKernelMatches(const std::string &body, double tolerance,
                          unsigned seed) {
   SCOPED_TRACE(body);
-  KernelHarness harness(body);
-  if (!harness.isReady())
+  KernelHarness onCPU(body), onGPU(body, Mapping::EmulatedGPU);
+  if (!onCPU.isReady() || !onGPU.isReady())
     return;
   std::mt19937 random(seed);
-  std::vector<Tensor> operands = harness.makeOperands(random);
+  std::vector<Tensor> operands = onCPU.makeOperands(random);
   for (int64_t x = 0; x < 2; ++x) {
     int64_t y = 2 * x;
-    std::vector<Tensor> actual = harness.run(operands, 0, x, y);
-    std::vector<Tensor> expected = harness.interpret(operands, x, y);
-    ASSERT_EQ(actual.size(), expected.size());
-    for (size_t i = 0; i < actual.size(); ++i) {
-      double largest = 1e-30;
-      for (double value : expected[i].data)
-        if (std::isfinite(value))
-          largest = std::max(largest, std::abs(value));
-      ASSERT_EQ(actual[i].data.size(), expected[i].data.size());
-      for (size_t e = 0; e < actual[i].data.size(); ++e) {
-        // NaN marks what an op leaves undefined.
-        if (std::isnan(expected[i].data[e]))
-          continue;
-        ASSERT_NEAR(actual[i].data[e], expected[i].data[e], tolerance * largest)
-            << "result " << i << " element " << e << " device " << x;
-      }
+    SCOPED_TRACE("device " + std::to_string(x));
+    std::vector<Tensor> expected = onCPU.interpret(operands, x, y);
+    for (KernelHarness *harness : {&onCPU, &onGPU}) {
+      SCOPED_TRACE(harness == &onCPU ? "loops of the CPU" : "loops of a GPU");
+      std::vector<Tensor> actual = harness->run(operands, 0, x, y);
+      expectNear(actual, expected, tolerance);
+      for (int64_t piece : {1, 2, 3})
+        expectSameBits(harness->run(operands, piece, x, y), actual,
+                       "in pieces of " + std::to_string(piece));
     }
-    for (int64_t piece : {1, 2, 3}) {
-      std::vector<Tensor> divided = harness.run(operands, piece, x, y);
-      for (size_t i = 0; i < actual.size(); ++i)
-        for (size_t e = 0; e < actual[i].data.size(); ++e)
-          ASSERT_EQ(std::memcmp(&divided[i].data[e], &actual[i].data[e], 8), 0)
-              << "result " << i << " element " << e << " in pieces of "
-              << piece;
-    }
+    if (onCPU.isElementwise())
+      expectSameBits(onGPU.run(operands, 0, x, y), onCPU.run(operands, 0, x, y),
+                     "on CPU and GPU");
   }
 }
 

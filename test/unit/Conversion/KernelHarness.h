@@ -1,7 +1,8 @@
 //===- KernelHarness.h - One kernel, natively and by the book --*- C++ -*-===//
 //
 // Compiles a module with one shardc.kernel to a shared object and calls it, and
-// computes the same by the reference interpreter.
+// computes the same by the reference interpreter. The loops are those for the
+// CPU, or those that a GPU's threads would run, one after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,18 +22,24 @@
 
 namespace shardc {
 
+/// Whose loops a kernel has.
+enum class Mapping { CPU, EmulatedGPU };
+
 /// One kernel, native.
 class KernelHarness {
 public:
   /// `body` is a kernel's region after its operand list, for a mesh
   /// <["x" = 2, "y" = 3]>: "(types) -> types { ^bb0(...): ... }".
-  explicit KernelHarness(const std::string &body);
+  explicit KernelHarness(const std::string &body,
+                         Mapping mapping = Mapping::CPU);
   ~KernelHarness();
 
   /// Whether compilation and loading worked; failures are reported by gtest.
   bool isReady() const { return entry != nullptr; }
   int64_t getExtent() const { return extent; }
   std::vector<mlir::RankedTensorType> getOperandTypes();
+  /// Whether all mappings compute each result in the same order.
+  bool isElementwise();
 
   /// Runs the kernel in pieces of `piece` iterations (0: all at once) for the
   /// device at (x, y).
@@ -48,13 +55,15 @@ private:
   mlir::MLIRContext context;
   mlir::OwningOpRef<mlir::ModuleOp> module;
   KernelOp kernel;
+  int file = -1;
   void *library = nullptr;
   void (*entry)(void *const *, const int64_t *, int64_t, int64_t) = nullptr;
   int64_t extent = 0;
 };
 
 /// Expects the kernel to compute what interpretation does, to `tolerance`
-/// relative to the largest element, and the same bits in any division.
+/// relative to the largest element, and the same bits in any division, with
+/// both mappings; and the same bits with both if it is elementwise.
 void expectKernelMatches(const std::string &body, double tolerance = 1e-5,
                          unsigned seed = 1);
 

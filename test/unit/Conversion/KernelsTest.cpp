@@ -37,7 +37,7 @@ TEST(Kernels, Elementwise) {
 }
 
 TEST(Kernels, FlatInManyIterations) {
-  for (int64_t size : {4096, 131072, 200003}) {
+  for (int64_t size : {4096, 131072, 200003, 1100003}) {
     std::string t = tensor({size});
     expectKernelMatches("(" + t + ", " + t + ") -> " + t + " {\n^bb0(%a: " + t +
                         ", %b: " + t + "):\n %0 = shardc.sub %a, %b : " + t +
@@ -60,6 +60,41 @@ TEST(Kernels, ReduceEveryWay) {
       reduce("0, 1", tensor({}), kind);
     }
   }
+}
+
+// More than the blocks of a grid have in one turn, and rows and columns that
+// take the largest blocks.
+TEST(Kernels, ReductionsBeyondOneGrid) {
+  auto softmax = [](int64_t m, int64_t n) {
+    std::string t = tensor({m, n}), v = tensor({m});
+    auto spread = [&](const char *value, const char *result) {
+      return " " + std::string(result) + " = shardc.broadcast " + value +
+             " dims = [0] : " + v + " -> " + t + "\n";
+    };
+    expectKernelMatches(
+        "(" + t + ") -> (" + t + ", " + v + ") {\n^bb0(%a: " + t +
+        "):\n %0 = shardc.reduce max %a dims = [1] : " + t + " -> " + v + "\n" +
+        spread("%0", "%1") + " %2 = shardc.sub %a, %1 : " + t +
+        "\n %3 = shardc.exp %2 : " + t +
+        "\n %4 = shardc.reduce sum %3 dims = [1] : " + t + " -> " + v + "\n" +
+        spread("%4", "%5") + " %6 = shardc.div %3, %5 : " + t +
+        "\n shardc.yield %6, %4 : " + t + ", " + v + "\n}");
+  };
+  softmax(17000, 10);
+  softmax(1030, 301);
+  softmax(2, 9000);
+  auto sum = [](int64_t m, int64_t n, const char *dims, std::string result) {
+    std::string t = tensor({m, n});
+    expectKernelMatches("(" + t + ") -> " + result + " {\n^bb0(%a: " + t +
+                        "):\n %0 = shardc.mul %a, %a : " + t +
+                        "\n %1 = shardc.reduce sum %0 dims = [" + dims +
+                        "] : " + t + " -> " + result +
+                        "\n shardc.yield %1 : " + result + "\n}");
+  };
+  sum(3, 33000, "0", tensor({33000}));
+  sum(3001, 12, "0", tensor({12}));
+  sum(3001, 10, "0", tensor({10}));
+  sum(313, 311, "0, 1", tensor({}));
 }
 
 TEST(Kernels, ReduceRankThree) {

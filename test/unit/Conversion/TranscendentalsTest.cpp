@@ -13,19 +13,27 @@
 namespace shardc {
 namespace {
 
-/// Runs unary op `name` on `points`, as tensor<Nx type>.
+/// Runs unary op `name` on `points`, as tensor<Nx type>, with the loops of the
+/// CPU, and expects the same with those of a GPU.
 std::vector<double> runUnary(const std::string &name,
                              const std::vector<double> &points,
                              const std::string &type) {
   std::string t = "tensor<" + std::to_string(points.size()) + "x" + type + ">";
-  KernelHarness harness("(" + t + ") -> " + t + " {\n^bb0(%a: " + t +
-                        "):\n %0 = shardc." + name + " %a : " + t +
-                        "\n shardc.yield %0 : " + t + "\n}");
-  if (!harness.isReady())
+  std::string body = "(" + t + ") -> " + t + " {\n^bb0(%a: " + t +
+                     "):\n %0 = shardc." + name + " %a : " + t +
+                     "\n shardc.yield %0 : " + t + "\n}";
+  KernelHarness onCPU(body), onGPU(body, Mapping::EmulatedGPU);
+  if (!onCPU.isReady() || !onGPU.isReady())
     return {};
   Tensor operand({static_cast<int64_t>(points.size())}, 0);
   operand.data = points;
-  return harness.run({operand})[0].data;
+  std::vector<double> result = onCPU.run({operand})[0].data;
+  std::vector<double> other = onGPU.run({operand})[0].data;
+  for (size_t i = 0; i < result.size(); ++i)
+    EXPECT_TRUE(result[i] == other[i] ||
+                (std::isnan(result[i]) && std::isnan(other[i])))
+        << points[i];
+  return result;
 }
 
 /// Points of both signs over many magnitudes, all exact in f32.

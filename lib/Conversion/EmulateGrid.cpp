@@ -1,0 +1,128 @@
+//===- EmulateGrid.cpp - Kernels for a GPU as loops on the CPU ------------===//
+
+#include "shardc/Conversion/EmulateGrid.h"
+
+#include "KernelFunction.h"
+#include "ThreadLoops.h"
+
+#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Conversion/LowerKernelsToGpu.h"
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+/// Replaces the addresses of what blocks share by those of memory of their own,
+/// allocated at `builder`'s place. The CPU has one address space; LLVM lets
+/// pointers keep theirs.
+static void mapSharedMemory(gpu::GPUFuncOp function, OpBuilder &builder,
+                            ThreadLoops &loops) {
+  function.walk([&](LLVM::AddressOfOp address) {
+    Location loc = address.getLoc();
+    auto global = SymbolTable::lookupNearestSymbolFrom<LLVM::GlobalOp>(
+        address, address.getGlobalNameAttr());
+    Value replacement;
+    if (global.getConstant()) {
+      replacement = builder.clone(*address)->getResult(0);
+    } else {
+      Value one =
+          builder.create<LLVM::ConstantOp>(loc, builder.getI64IntegerAttr(1));
+      Value memory = builder.create<LLVM::AllocaOp>(
+          loc, LLVM::LLVMPointerType::get(builder.getContext()),
+          global.getGlobalType(), one, /*alignment=*/16);
+      replacement =
+          builder.create<LLVM::AddrSpaceCastOp>(loc, address.getType(), memory);
+    }
+    loops.map(address.getResult(), replacement);
+  });
+}
+
+/// Builds the function of the interface of `lowerKernels` for `kernel`.
+static LogicalResult emulateFunction(gpu::GPUFuncOp kernel,
+                                     ModuleOp functions) {
+  Location loc = kernel.getLoc();
+  auto builder = OpBuilder::atBlockEnd(functions.getBody());
+  Type pointer = LLVM::LLVMPointerType::get(builder.getContext());
+  LLVM::LLVMFuncOp function =
+      createKernelFunction(builder, loc, kernel.getName());
+  Block *entry = &function.getBody().front();
+  builder.setInsertionPointToEnd(entry);
+  ThreadLoops loops(builder, entry, kernel.getKnownBlockSize()->front());
+  ArrayRef<BlockArgument> parameters = kernel.getBody().getArguments();
+  for (auto [position, parameter] : llvm::enumerate(parameters)) {
+    Value address = entry->getArgument(1);
+    if (position + 1 < parameters.size()) {
+      Value place = builder.create<LLVM::GEPOp>(
+          loc, pointer, pointer, entry->getArgument(0),
+          ArrayRef<LLVM::GEPArg>{int32_t(position)});
+      address = builder.create<LLVM::LoadOp>(loc, pointer, place);
+    }
+    loops.map(parameter, builder.create<LLVM::AddrSpaceCastOp>(
+                             loc, parameter.getType(), address));
+  }
+  mapSharedMemory(kernel, builder, loops);
+  Value one =
+      builder.create<arith::ConstantOp>(loc, builder.getI64IntegerAttr(1));
+  auto blocks = builder.create<scf::ForOp>(loc, entry->getArgument(2),
+                                           entry->getArgument(3), one);
+  builder.create<LLVM::ReturnOp>(loc, ValueRange());
+  builder.setInsertionPointToStart(blocks.getBody());
+  return loops.build(kernel.getBody().front(), blocks.getInductionVar());
+}
+
+LogicalResult lowerKernelsToEmulation(ModuleOp module) {
+  FailureOr<gpu::GPUModuleOp> grids = lowerKernelsToGpu(module, "emulated");
+  if (failed(grids))
+    return failure();
+  auto builder = OpBuilder::atBlockEnd(module.getBody());
+  auto functions = ModuleOp::create(module.getLoc(), kernelModuleName);
+  builder.insert(functions);
+  for (Operation &op : grids->getOps()) {
+    builder.setInsertionPointToStart(functions.getBody());
+    if (auto global = dyn_cast<LLVM::GlobalOp>(op);
+        global && global.getConstant())
+      builder.clone(op);
+    if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op))
+      if (failed(emulateFunction(kernel, functions)))
+        return failure();
+  }
+  grids->erase();
+  // The iterations of a kernel are its blocks.
+  module.walk([](KernelOp kernel) {
+    kernel->setAttr("shardc.extent", kernel->getAttr("shardc.blocks"));
+  });
+  return convertToLLVMDialect(functions);
+}
+
+namespace {
+
+struct EmulateGridPass : PassWrapper<EmulateGridPass, OperationPass<ModuleOp>> {
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(EmulateGridPass)
+
+  StringRef getArgument() const override { return "shardc-emulate-grid"; }
+  StringRef getDescription() const override {
+    return "Turn kernels into what a GPU would do, as functions for the CPU";
+  }
+  void getDependentDialects(DialectRegistry &registry) const override {
+    registry.insert<gpu::GPUDialect, LLVM::LLVMDialect, scf::SCFDialect,
+                    arith::ArithDialect, math::MathDialect,
+                    vector::VectorDialect, cf::ControlFlowDialect>();
+  }
+  void runOnOperation() override {
+    if (failed(lowerKernelsToEmulation(getOperation())))
+      signalPassFailure();
+  }
+};
+
+} // namespace
+
+std::unique_ptr<Pass> createEmulateGridPass() {
+  return std::make_unique<EmulateGridPass>();
+}
+
+} // namespace shardc
