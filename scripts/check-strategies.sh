@@ -4,15 +4,16 @@
 # by NaN; on integers where all is exact in f32, bit for bit. The unpartitioned
 # program takes the whole batch at once, whatever the number of microbatches.
 #
-#   scripts/check-strategies.sh [MODULUS REMAINDER [MODE]]
+#   scripts/check-strategies.sh [MODULUS REMAINDER [MODE [TARGET]]]
 #
 # With a modulus m and a remainder r only every m-th case, starting with the
 # r-th, runs: CI takes a part, all is the default. MODE is that of --partition,
-# follow by default.
+# follow by default, TARGET that of --target, cpu by default.
 source "$(dirname "$0")/common.sh"
 modulus=1 remainder=0
 if [ $# -ge 2 ]; then modulus=$1 remainder=$2; fi
 mode=${3:-follow}
+target=${4:-cpu}
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
@@ -32,7 +33,8 @@ check() {
   if ! output=$(shardc-gen --layers="$layers" --batch-size="$batch" "$@" \
       -o "$work/model.mlir" 2>&1 &&
       shardc-run "$work/model.mlir" --data="$work/data.npz" --epochs="$steps" \
-        --steps="$steps" --partition="$mode" --check-reference "${params[@]}" 2>&1) ||
+        --steps="$steps" --partition="$mode" --target="$target" \
+        --check-reference "${params[@]}" 2>&1) ||
       ! grep -q "$wanted" <<<"$output"; then
     failed=$((failed + 1))
     printf 'FAILED: %s\n  shardc-gen --layers=%s --batch-size=%s %s\n%s\n' \
