@@ -50,10 +50,14 @@ FailureOr<MeshOp> prepareKernelModule(ModuleOp module) {
   return *meshes.begin();
 }
 
-LogicalResult buildDistinctKernels(ModuleOp module, BuildKernel build) {
+LogicalResult buildDistinctKernels(ModuleOp module, BuildKernel build,
+                                   DistinguishKernel distinguish) {
   llvm::StringMap<NamedAttrList> known;
   WalkResult result = module.walk([&](KernelOp kernel) {
-    auto [it, isNew] = known.try_emplace(getKey(kernel));
+    std::string key = getKey(kernel);
+    if (distinguish)
+      key += distinguish(kernel);
+    auto [it, isNew] = known.try_emplace(key);
     NamedAttrList &attributes = it->second;
     if (isNew) {
       std::string name = getName(kernel, known.size() - 1);

@@ -14,11 +14,16 @@ namespace shardc {
 using BuildKernel = llvm::function_ref<mlir::LogicalResult(
     KernelOp kernel, llvm::StringRef name, mlir::NamedAttrList &attributes)>;
 
-/// Calls `build` for the first of all kernels that compute the same, in the
-/// order of the module, and sets `shardc.symbol`, the function's name, and the
-/// attributes that it returns on all of them. Fails when `build` does.
+/// What tells a kernel from others that compute the same, if anything.
+using DistinguishKernel = llvm::function_ref<std::string(KernelOp kernel)>;
+
+/// Calls `build` for the first of all kernels that compute the same, and are
+/// not told apart, in the order of the module, and sets `shardc.symbol`, the
+/// function's name, and the attributes that it returns on all of them. Fails
+/// when `build` does.
 mlir::LogicalResult buildDistinctKernels(mlir::ModuleOp module,
-                                         BuildKernel build);
+                                         BuildKernel build,
+                                         DistinguishKernel distinguish = {});
 
 /// Erases what an earlier lowering left in the module under the name of the
 /// kernels' module, if anything; then returns the mesh, or emits an error if

@@ -42,6 +42,39 @@ static void mapSharedMemory(gpu::GPUFuncOp function, OpBuilder &builder,
   });
 }
 
+/// Stops the program at accesses whose address is no multiple of what they say,
+/// as a GPU does.
+static void checkAlignments(gpu::GPUFuncOp function) {
+  function.walk([](Operation *op) {
+    Value address;
+    uint64_t alignment = 1;
+    if (auto load = dyn_cast<LLVM::LoadOp>(op)) {
+      address = load.getAddr();
+      alignment = load.getAlignment().value_or(1);
+    } else if (auto store = dyn_cast<LLVM::StoreOp>(op)) {
+      address = store.getAddr();
+      alignment = store.getAlignment().value_or(1);
+    } else {
+      return;
+    }
+    OpBuilder builder(op);
+    Location loc = op->getLoc();
+    auto getConstant = [&](int64_t value) -> Value {
+      return builder.create<arith::ConstantOp>(
+          loc, builder.getI64IntegerAttr(value));
+    };
+    Value number =
+        builder.create<LLVM::PtrToIntOp>(loc, builder.getI64Type(), address);
+    Value rest =
+        builder.create<arith::AndIOp>(loc, number, getConstant(alignment - 1));
+    Value isOff = builder.create<arith::CmpIOp>(loc, arith::CmpIPredicate::ne,
+                                                rest, getConstant(0));
+    auto ifOp = builder.create<scf::IfOp>(loc, isOff);
+    builder.setInsertionPointToStart(&ifOp.getThenRegion().front());
+    builder.create<LLVM::Trap>(loc);
+  });
+}
+
 /// Builds the function of the interface of `lowerKernels` for `kernel`.
 static LogicalResult emulateFunction(gpu::GPUFuncOp kernel,
                                      ModuleOp functions) {
@@ -87,9 +120,11 @@ LogicalResult lowerKernelsToEmulation(ModuleOp module) {
     if (auto global = dyn_cast<LLVM::GlobalOp>(op);
         global && global.getConstant())
       builder.clone(op);
-    if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op))
+    if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op)) {
+      checkAlignments(kernel);
       if (failed(emulateFunction(kernel, functions)))
         return failure();
+    }
   }
   grids->erase();
   // The iterations of a kernel are its blocks.

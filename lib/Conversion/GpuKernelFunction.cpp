@@ -4,6 +4,8 @@
 
 #include "GpuNestBuilder.h"
 
+#include <numeric>
+
 using namespace mlir;
 
 namespace shardc {
@@ -11,12 +13,33 @@ namespace shardc {
 /// Parameters of a launch have 4 KiB in all before PTX 8.1.
 static constexpr int64_t mostParameters = 4096 / 8;
 
-/// Every buffer starts at a multiple of what one access moves; the memory plan
-/// aligns to more.
+/// Buffers start at multiples of what one access moves; the memory plan aligns
+/// to more.
 static constexpr int64_t bufferAlignment = 16;
 
 /// Global memory in the address spaces of NVPTX.
 static constexpr unsigned globalSpace = 1;
+
+/// Bytes at whose multiples an operand starts, at most `bufferAlignment`. The
+/// rows of a microbatch start where those of the one before end.
+static int64_t getAlignment(Value operand) {
+  auto argument = dyn_cast<BlockArgument>(operand);
+  auto loop = dyn_cast<AccumulateOp>(operand.getParentBlock()->getParentOp());
+  if (!argument || !loop || !llvm::is_contained(loop.getSlices(), argument))
+    return bufferAlignment;
+  auto type = cast<RankedTensorType>(operand.getType());
+  Type memoryType = NestEmitter::getMemoryType(type.getElementType());
+  return std::gcd(type.getNumElements() *
+                      (memoryType.getIntOrFloatBitWidth() / 8),
+                  bufferAlignment);
+}
+
+std::string getAlignmentKey(KernelOp kernel) {
+  std::string key;
+  for (Value operand : kernel.getOperands())
+    key += " " + std::to_string(getAlignment(operand));
+  return key;
+}
 
 static gpu::GPUFuncOp createFunction(OpBuilder &builder, KernelOp kernel,
                                      StringRef name, int64_t threads) {
@@ -53,8 +76,12 @@ FailureOr<GpuGrid> buildGpuKernelFunction(KernelOp kernel, MeshOp mesh,
 
   Block &body = kernel.getBody().front();
   int64_t position = 0;
-  for (BlockArgument argument : body.getArguments())
-    emitter.bind(argument, entry->getArgument(position++));
+  for (BlockArgument argument : body.getArguments()) {
+    Value pointer = entry->getArgument(position);
+    emitter.bind(argument, pointer);
+    emitter.setAlignment(pointer, getAlignment(kernel.getOperand(position)));
+    ++position;
+  }
   ResultBuffers buffers;
   for (Value result : body.getTerminator()->getOperands())
     buffers[result].push_back(entry->getArgument(position++));

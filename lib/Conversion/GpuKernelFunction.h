@@ -14,6 +14,10 @@ struct GpuGrid {
   int64_t blocks, threads;
 };
 
+/// What the function of a kernel depends on beside its body: which operands
+/// start elsewhere than at a multiple of 16 bytes.
+std::string getAlignmentKey(KernelOp kernel);
+
 /// Builds function `name` at the end of `functions` for `kernel`, in the gpu,
 /// LLVM, scf, arith, math and vector dialects. Emits an error at the kernel if
 /// it has more buffers than a launch can pass.

@@ -41,7 +41,8 @@ FailureOr<gpu::GPUModuleOp> lowerKernelsToGpu(ModuleOp module, StringRef chip) {
         attributes.set("shardc.threads",
                        builder.getI64IntegerAttr(grid->threads));
         return success();
-      });
+      },
+      getAlignmentKey);
   if (failed(result))
     return failure();
   return functions;

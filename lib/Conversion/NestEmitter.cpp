@@ -293,10 +293,14 @@ static int64_t getFactor(Value value) {
   return 1;
 }
 
-unsigned NestEmitter::getVectorAlignment(Type memoryType, Value linear) {
+unsigned NestEmitter::getVectorAlignment(Value pointer, Type memoryType,
+                                         Value linear) {
   int64_t bytes = memoryType.getIntOrFloatBitWidth() / 8;
-  int64_t known = linear ? std::gcd(getFactor(linear) * bytes, bufferAlignment)
-                         : bufferAlignment;
+  auto it = alignments.find(pointer);
+  int64_t ofBuffer = it == alignments.end() ? bufferAlignment : it->second;
+  int64_t known = ofBuffer;
+  if (linear)
+    known = std::gcd(getFactor(linear) * bytes, ofBuffer);
   return std::max(bytes, known);
 }
 
@@ -316,7 +320,8 @@ Value NestEmitter::load(Value tensor, Value linear, int64_t stride,
     Value address = getAddress(pointer, memoryType, linear);
     if (lanes == math.numLanes) {
       value = builder.create<LLVM::LoadOp>(
-          loc, vectorType, address, getVectorAlignment(memoryType, linear));
+          loc, vectorType, address,
+          getVectorAlignment(pointer, memoryType, linear));
     } else {
       Value zeros = builder.create<arith::ConstantOp>(
           loc, builder.getZeroAttr(vectorType));
@@ -452,9 +457,9 @@ void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
     builder.create<LLVM::MaskedStoreOp>(loc, value, address, getLaneMask(lanes),
                                         builder.getI32IntegerAttr(alignment));
   else
-    builder.create<LLVM::StoreOp>(loc, value, address,
-                                  lanes ? getVectorAlignment(memoryType, linear)
-                                        : alignment);
+    builder.create<LLVM::StoreOp>(
+        loc, value, address,
+        lanes ? getVectorAlignment(pointer, memoryType, linear) : alignment);
 }
 
 } // namespace shardc

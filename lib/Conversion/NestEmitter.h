@@ -45,7 +45,7 @@ using IndexList = llvm::SmallVector<Index, 4>;
 struct EmitterTarget {
   /// Lanes of a vector.
   int64_t numLanes;
-  /// Bytes at whose multiples all buffers start; 1: nothing is known.
+  /// Bytes at whose multiples buffers start; 1: nothing is known.
   int64_t bufferAlignment;
 };
 
@@ -64,6 +64,10 @@ public:
   /// Says at which address a tensor lies.
   void bind(mlir::Value tensor, mlir::Value pointer) {
     pointers[tensor] = pointer;
+  }
+  /// Says of one buffer at which multiples it starts, in bytes.
+  void setAlignment(mlir::Value pointer, int64_t alignment) {
+    alignments[pointer] = alignment;
   }
   /// Whether all indices stand for places in row-major order at the last
   /// dimension longer than 1 (elementwise nests without structure).
@@ -138,6 +142,8 @@ private:
   mlir::Block *entry;
   mlir::Value context;
   int64_t bufferAlignment;
+  /// Of buffers that have one of their own.
+  llvm::DenseMap<mlir::Value, int64_t> alignments;
   bool isFlat = false;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
   std::map<int64_t, mlir::Value> constants;
@@ -165,9 +171,10 @@ private:
   mlir::Value computeReduce(ReduceOp op, llvm::ArrayRef<Index> index);
   mlir::Value computeDot(DotGeneralOp op, llvm::ArrayRef<Index> index);
   mlir::Value loadAt(mlir::Value tensor, llvm::ArrayRef<Index> index);
-  /// Bytes at whose multiples all lanes' first element, at place `linear` of a
-  /// buffer, is known to lie.
-  unsigned getVectorAlignment(mlir::Type memoryType, mlir::Value linear);
+  /// Bytes at whose multiples the element at place `linear` of the buffer at
+  /// `pointer` is known to lie.
+  unsigned getVectorAlignment(mlir::Value pointer, mlir::Type memoryType,
+                              mlir::Value linear);
 
   /// This device's index over mesh axes, major to minor, as i64.
   mlir::Value getShardIndex(llvm::ArrayRef<mlir::StringAttr> axes);

@@ -184,3 +184,34 @@ func.func @product(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>, %z: tensor<7xf32>
   }
   return %0#0, %0#1 : tensor<8x4xf32>, tensor<7xf32>
 }
+
+// -----
+
+// The rows of a microbatch start where those of the one before end, here at
+// multiples of 8 bytes; the same kernel on a whole buffer is another function.
+
+// CHECK-LABEL: func.func @microbatches
+// CHECK: shardc.symbol = "shardc_map_0"
+// CHECK: shardc.symbol = "shardc_map_1"
+// CHECK: gpu.func @shardc_map_0
+// CHECK: llvm.load %{{.*}} {alignment = 8 : i64} : !llvm.ptr<1> -> vector<4xf32>
+// CHECK: gpu.func @shardc_map_1
+// CHECK: llvm.load %{{.*}} {alignment = 16 : i64} : !llvm.ptr<1> -> vector<4xf32>
+shardc.mesh @mesh <["data" = 1]>
+func.func @microbatches(%x: tensor<12x6xf32>, %y: tensor<3x6xf32>) -> (tensor<3x6xf32>, tensor<3x6xf32>) {
+  %0 = shardc.accumulate 4 of (%x) : (tensor<12x6xf32>) -> tensor<3x6xf32> {
+  ^bb0(%slice: tensor<3x6xf32>, %sum: tensor<3x6xf32>):
+    %1 = shardc.kernel(%slice) : (tensor<3x6xf32>) -> tensor<3x6xf32> {
+    ^bb0(%a: tensor<3x6xf32>):
+      %2 = shardc.neg %a : tensor<3x6xf32>
+      shardc.yield %2 : tensor<3x6xf32>
+    }
+    shardc.yield %1 : tensor<3x6xf32>
+  }
+  %3 = shardc.kernel(%y) : (tensor<3x6xf32>) -> tensor<3x6xf32> {
+  ^bb0(%a: tensor<3x6xf32>):
+    %2 = shardc.neg %a : tensor<3x6xf32>
+    shardc.yield %2 : tensor<3x6xf32>
+  }
+  return %0, %3 : tensor<3x6xf32>, tensor<3x6xf32>
+}

@@ -80,8 +80,8 @@ KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
     ADD_FAILURE() << llvm::toString(code.takeError());
     return;
   }
-  // Open as long as the library is: the loader takes a path that it has seen for
-  // the library that it has.
+  // Open as long as the library is: the loader takes a path that it has seen
+  // for the library that it has.
   file = memfd_create("kernels", 0);
   if (write(file, code->data(), code->size()) != ssize_t(code->size()))
     ADD_FAILURE() << "short write";
@@ -191,7 +191,7 @@ static double loadElement(Type type, const char *from) {
 std::vector<Tensor> KernelHarness::run(const std::vector<Tensor> &operands,
                                        int64_t piece, int64_t x, int64_t y) {
   // Buffers of exactly their size between guards that must stay as they are.
-  constexpr size_t guard = 64;
+  const size_t guard = 64 + offset;
   constexpr char fill = 0x5a;
   std::vector<std::vector<char>> buffers;
   std::vector<RankedTensorType> types = getOperandTypes();

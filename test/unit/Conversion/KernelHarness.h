@@ -41,6 +41,8 @@ public:
   /// Whether all mappings compute each result in the same order.
   bool isElementwise();
 
+  /// Lets buffers start so many bytes behind multiples of 16 from now on.
+  void setOffset(size_t bytes) { offset = bytes; }
   /// Runs the kernel in pieces of `piece` iterations (0: all at once) for the
   /// device at (x, y).
   std::vector<Tensor> run(const std::vector<Tensor> &operands,
@@ -59,6 +61,7 @@ private:
   void *library = nullptr;
   void (*entry)(void *const *, const int64_t *, int64_t, int64_t) = nullptr;
   int64_t extent = 0;
+  size_t offset = 0;
 };
 
 /// Expects the kernel to compute what interpretation does, to `tolerance`

@@ -62,6 +62,22 @@ TEST(Kernels, ReduceEveryWay) {
   }
 }
 
+// Loops for the CPU take buffers wherever they are; emulation stops at what a
+// GPU would not do.
+TEST(Kernels, BuffersAnywhere) {
+  const char *body = "(tensor<40xf32>) -> tensor<40xf32> {\n"
+                     "^bb0(%a: tensor<40xf32>):\n"
+                     " %0 = shardc.neg %a : tensor<40xf32>\n"
+                     " shardc.yield %0 : tensor<40xf32>\n}";
+  KernelHarness onCPU(body), onGPU(body, Mapping::EmulatedGPU);
+  std::mt19937 random(1);
+  std::vector<Tensor> operands = onCPU.makeOperands(random);
+  onCPU.setOffset(4);
+  EXPECT_EQ(onCPU.run(operands)[0].data, onCPU.interpret(operands)[0].data);
+  onGPU.setOffset(4);
+  EXPECT_DEATH(onGPU.run(operands), "");
+}
+
 // More than the blocks of a grid have in one turn, and rows and columns that
 // take the largest blocks.
 TEST(Kernels, ReductionsBeyondOneGrid) {
