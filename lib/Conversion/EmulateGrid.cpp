@@ -127,10 +127,8 @@ LogicalResult lowerKernelsToEmulation(ModuleOp module) {
     }
   }
   grids->erase();
-  // The iterations of a kernel are its blocks.
-  module.walk([](KernelOp kernel) {
-    kernel->setAttr("shardc.extent", kernel->getAttr("shardc.blocks"));
-  });
+  // The iterations are the blocks; their threads are inside the functions.
+  module.walk([](KernelOp kernel) { kernel->removeAttr("shardc.threads"); });
   return convertToLLVMDialect(functions);
 }
 

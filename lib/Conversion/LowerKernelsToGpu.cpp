@@ -36,7 +36,7 @@ FailureOr<gpu::GPUModuleOp> lowerKernelsToGpu(ModuleOp module, StringRef chip) {
             buildGpuKernelFunction(kernel, *mesh, functions, name);
         if (failed(grid))
           return failure();
-        attributes.set("shardc.blocks",
+        attributes.set("shardc.extent",
                        builder.getI64IntegerAttr(grid->blocks));
         attributes.set("shardc.threads",
                        builder.getI64IntegerAttr(grid->threads));

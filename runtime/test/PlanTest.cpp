@@ -107,6 +107,14 @@ fb::CollectiveStartT *reduce(fb::PlanT &p) {
 fb::CollectiveWaitT *wait(fb::PlanT &p, int command) {
   return p.programs[0]->commands[command]->operation.AsCollectiveWait();
 }
+/// Makes it a plan for a GPU, as far as reading goes.
+void onGpu(fb::PlanT &p) {
+  p.gpu_target = "sm_90";
+  for (auto &program : p.programs)
+    for (auto &command : program->commands)
+      if (fb::LaunchT *launch = command->operation.AsLaunch())
+        launch->threads = 64;
+}
 fb::GemmT *gemm(fb::PlanT &p) {
   return p.programs[0]->commands[5]->operation.AsGemm();
 }
@@ -141,6 +149,20 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { launch(p)->extent = -1; },
         +[](fb::PlanT &p) { launch(p)->grain = 0; },
         +[](fb::PlanT &p) { launch(p)->writes = 3; },
+        +[](fb::PlanT &p) { launch(p)->threads = 64; },
+        +[](fb::PlanT &p) { p.gpu_target = "sm_90"; },
+        +[](fb::PlanT &p) {
+          onGpu(p);
+          launch(p)->threads = 48;
+        },
+        +[](fb::PlanT &p) {
+          onGpu(p);
+          launch(p)->threads = 2048;
+        },
+        +[](fb::PlanT &p) {
+          onGpu(p);
+          launch(p)->extent = 0;
+        },
         +[](fb::PlanT &p) { gather(p)->axes = {3}; },
         +[](fb::PlanT &p) { gather(p)->items[0]->dim = 5; },
         +[](fb::PlanT &p) { gather(p)->items[0]->in = 55; },
@@ -158,6 +180,12 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { gemm(p)->activation = fb::Activation(5); },
         +[](fb::PlanT &p) { p.programs[0]->results[0]->buffer = 77; },
         +[](fb::PlanT &p) { p.programs[0]->results[1]->shape = {13}; }));
+
+TEST(PlanTest, OfAGpuSaysSo) {
+  auto plan = Plan::parse(makePlan(2, onGpu));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ((*plan)->gpuTarget, "sm_90");
+}
 
 /// What is wrong with collectives under way, and what the error says of it.
 struct Misuse {

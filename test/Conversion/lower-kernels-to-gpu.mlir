@@ -5,7 +5,7 @@
 
 // CHECK-LABEL: func.func @elementwise
 // CHECK: shardc.kernel
-// CHECK-SAME: shardc.blocks = 2
+// CHECK-SAME: shardc.extent = 2
 // CHECK-SAME: shardc.symbol = "[[ADD:shardc_map_[0-9]+]]"
 // CHECK-SAME: shardc.threads = 256
 // CHECK: shardc.kernel
@@ -43,7 +43,7 @@ func.func @elementwise(%x: tensor<5x401xf32>) -> tensor<5x401xf32> {
 // More vectors than threads: a loop in steps of the whole grid.
 
 // CHECK-LABEL: func.func @large
-// CHECK: shardc.blocks = 1024
+// CHECK: shardc.extent = 1024
 // CHECK: gpu.func
 // CHECK: scf.for %{{.*}} = %{{.*}} to %[[UNITS:.*]] step %[[STEP:.*]] {
 shardc.mesh @mesh <["data" = 1]>
@@ -85,7 +85,7 @@ func.func @places(%x: tensor<12x6xf32>, %y: tensor<12xf32>) -> tensor<6x12xf32> 
 // part in the exchange, with a row or without one.
 
 // CHECK-LABEL: func.func @short_rows
-// CHECK: shardc.blocks = 2
+// CHECK: shardc.extent = 2
 // CHECK: gpu.func
 // CHECK: arith.minsi
 // CHECK: llvm.load %{{.*}} : !llvm.ptr<1> -> f32
@@ -109,7 +109,7 @@ func.func @short_rows(%x: tensor<20x10xf32>) -> tensor<20xf32> {
 // Long rows: a block each; warps exchange, then meet in shared memory.
 
 // CHECK-LABEL: func.func @long_rows
-// CHECK: shardc.blocks = 64
+// CHECK: shardc.extent = 64
 // CHECK: llvm.mlir.global internal @[[SHARED:.*]]() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<32 x i8>
 // CHECK: gpu.func
 // CHECK: llvm.mlir.addressof @[[SHARED]] : !llvm.ptr<3>
@@ -137,7 +137,7 @@ func.func @long_rows(%x: tensor<64x4096xf32>) -> tensor<64xf32> {
 // rows and meet in shared memory.
 
 // CHECK-LABEL: func.func @columns
-// CHECK: shardc.blocks = 3
+// CHECK: shardc.extent = 3
 // CHECK: llvm.mlir.global internal @{{.*}}() {addr_space = 3 : i32, alignment = 16 : i64} : !llvm.array<4096 x i8>
 // CHECK: gpu.func
 // CHECK: scf.for {{.*}} -> (vector<4xf32>)
@@ -165,7 +165,7 @@ func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
 // blocks of their own.
 
 // CHECK-LABEL: func.func @product
-// CHECK: shardc.blocks = 2
+// CHECK: shardc.extent = 2
 // CHECK: gpu.func
 // CHECK: arith.cmpi ult
 // CHECK: scf.if

@@ -19,8 +19,8 @@ namespace shardc {
 /// grids into loops: the functions have the interface of `lowerKernels`, their
 /// iterations are the blocks, and between two points where the threads of a
 /// block meet each thread runs alone, in order. What is computed and in which
-/// order it is added up is what a GPU does. Accesses must be aligned as on a GPU:
-/// one that is not ends the process.
+/// order it is added up is what a GPU does. Accesses must be aligned as on a
+/// GPU: one that is not ends the process.
 mlir::LogicalResult lowerKernelsToEmulation(mlir::ModuleOp module);
 
 /// The pass `--shardc-emulate-grid` around `lowerKernelsToEmulation`.

@@ -80,14 +80,9 @@ Expected<std::string> compileToObject(mlir::ModuleOp kernels) {
 }
 
 Expected<std::string> compileKernels(mlir::ModuleOp module) {
-  mlir::Operation *symbol = module.lookupSymbol(kernelModuleName);
-  if (!symbol)
-    return createStringError("the module has no @kernels: run codegen first");
-  auto kernels = dyn_cast<mlir::ModuleOp>(symbol);
+  auto kernels = module.lookupSymbol<mlir::ModuleOp>(kernelModuleName);
   if (!kernels)
-    return createStringError("the kernels are for a GPU, and plans are written "
-                             "for the CPU alone so far: for a GPU expected "
-                             "--compile-to=codegen or an earlier phase");
+    return createStringError("the module has no @kernels: run codegen first");
   Expected<std::string> object = compileToObject(kernels);
   if (!object)
     return object.takeError();

@@ -9,7 +9,10 @@
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Analysis/WireBytes.h"
+#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Conversion/LowerKernelsToGpu.h"
 #include "shardc/Target/CPU/CompileKernels.h"
+#include "shardc/Target/CUDA/EmitPtx.h"
 
 using namespace mlir;
 
@@ -121,13 +124,18 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   std::vector<flatbuffers::Offset<flatbuffers::String>> kernels, features;
   for (auto &[symbol, number] : plan.kernels)
     kernels.push_back(builder.CreateString(symbol.getValue().str()));
-  for (StringRef feature : getCpuFeatures())
-    features.push_back(builder.CreateString(feature.str()));
+  flatbuffers::Offset<flatbuffers::String> cpuTarget, gpuTarget;
+  if (options.gpuTarget.empty()) {
+    cpuTarget = builder.CreateString(getCpuTarget().str());
+    for (StringRef feature : getCpuFeatures())
+      features.push_back(builder.CreateString(feature.str()));
+  } else {
+    gpuTarget = builder.CreateString(options.gpuTarget);
+  }
   auto mesh = writeMesh(plan);
   auto memory = writeMemoryReport(plan, MemoryReport(module));
   auto modelOffset = builder.CreateString(model);
   auto producer = builder.CreateString(options.producer);
-  auto target = builder.CreateString(getCpuTarget().str());
   auto featuresOffset = builder.CreateVector(features);
   auto tensorsOffset = builder.CreateVector(tensors);
   auto programsOffset = builder.CreateVector(programs);
@@ -147,7 +155,8 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_model(modelOffset);
   // Anything but the default, so that the field has a place.
   root.add_fingerprint(1);
-  root.add_cpu_target(target);
+  root.add_cpu_target(cpuTarget);
+  root.add_gpu_target(gpuTarget);
   root.add_cpu_features(featuresOffset);
   root.add_mesh(mesh);
   root.add_batch_size(getBatchSize(trainStep));
@@ -173,9 +182,14 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
 }
 
 llvm::Expected<std::string> compilePlan(ModuleOp module, PlanOptions options) {
-  llvm::Expected<std::string> code = compileKernels(module);
+  auto grids = module.lookupSymbol<gpu::GPUModuleOp>(kernelModuleName);
+  llvm::Expected<std::string> code =
+      grids ? emitPtx(module) : compileKernels(module);
   if (!code)
     return code.takeError();
+  if (grids)
+    options.gpuTarget =
+        grids->getAttrOfType<StringAttr>(chipAttrName).getValue().str();
   options.code = std::move(*code);
   return buildPlan(module, options);
 }

@@ -136,6 +136,7 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
       {"num_devices", getNumDevices(plan)},
       {"batch_size", plan.batch_size()},
       {"cpu_target", getText(plan.cpu_target())},
+      {"gpu_target", getText(plan.gpu_target())},
       {"peak_bytes_per_device", static_cast<int64_t>(plan.arena_bytes())}};
   if (const fb::Program *step = findProgram(plan, "train_step")) {
     addTotals(plan, *step, report);

@@ -126,7 +126,9 @@ void ProgramWriter::addLoop(AccumulateOp loop) {
 
 void ProgramWriter::addKernel(KernelOp kernel) {
   auto symbol = kernel->getAttrOfType<StringAttr>("shardc.symbol");
+  // The iterations on a CPU, the blocks on a GPU.
   auto extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent");
+  auto threads = kernel->getAttrOfType<IntegerAttr>("shardc.threads");
   auto [it, isNew] =
       plan.kernels.insert({symbol, uint32_t(plan.kernels.size())});
   std::vector<uint32_t> used;
@@ -137,7 +139,8 @@ void ProgramWriter::addKernel(KernelOp kernel) {
   addCommand(kernel, fb::Operation::Launch,
              fb::CreateLaunchDirect(builder, it->second, &used,
                                     extent ? extent.getInt() : 1, /*grain=*/1,
-                                    kernel.getNumResults()));
+                                    kernel.getNumResults(),
+                                    threads ? threads.getInt() : 0));
 }
 
 void ProgramWriter::addGemm(GemmOp gemm) {

@@ -78,7 +78,8 @@ struct LaunchCommand {
   std::vector<uint32_t> buffers;
   int64_t extent;
   int64_t grain;
-  uint32_t writes; ///< The last so many of `buffers` are written.
+  uint32_t writes;  ///< The last so many of `buffers` are written.
+  uint32_t threads; ///< Of each of `extent` blocks on a GPU; 0: for a CPU.
 };
 
 struct GemmCommand {
@@ -202,12 +203,13 @@ public:
   std::string model;
   uint64_t fingerprint = 0;
   std::string cpuTarget;
+  std::string gpuTarget; ///< Of the kernels; empty: they are for a CPU.
   Mesh mesh;
   int64_t batchSize = 0;
   std::vector<TensorSpec> tensors;
   std::vector<ProgramSpec> programs;
   std::vector<std::string> kernels;
-  std::string code; ///< An ELF shared object.
+  std::string code; ///< An ELF shared object, or PTX for a GPU.
   uint64_t arenaBytes = 0;
   uint32_t alignment = 64;
   MemoryReport memory;

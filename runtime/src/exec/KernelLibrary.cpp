@@ -22,6 +22,10 @@ KernelLibrary::~KernelLibrary() {
 
 absl::StatusOr<std::unique_ptr<KernelLibrary>>
 KernelLibrary::load(const Plan &plan) {
+  if (!plan.gpuTarget.empty())
+    return absl::UnavailableError(absl::StrCat(
+        "the plan is for GPUs (", plan.gpuTarget,
+        "), and these devices are CPUs: compile the model for them"));
   std::unique_ptr<KernelLibrary> library(new KernelLibrary);
   if (plan.kernels.empty())
     return library;

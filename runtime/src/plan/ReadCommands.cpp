@@ -86,10 +86,19 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
   launch.extent = file.extent();
   launch.grain = file.grain();
   launch.writes = file.writes();
+  launch.threads = file.threads();
   if (launch.kernel >= plan.kernels.size())
     return bad("kernel ", launch.kernel, " of ", plan.kernels.size());
   if (launch.extent < 0 || launch.grain < 1)
     return bad("extent ", launch.extent, " in grains of ", launch.grain);
+  // What a GPU launches: whole warps, within what a grid and a block may have.
+  bool isGrid = launch.threads % 32 == 0 && launch.threads >= 32 &&
+                launch.threads <= 1024 && launch.extent >= 1 &&
+                launch.extent < int64_t(1) << 31;
+  if (plan.gpuTarget.empty() ? launch.threads != 0 : !isGrid)
+    return bad("a kernel for ",
+               plan.gpuTarget.empty() ? "the CPU" : plan.gpuTarget, " has ",
+               launch.extent, " blocks of ", launch.threads, " threads");
   for (uint32_t buffer : *file.buffers()) {
     if (absl::Status s = checkBuffer(buffer); !s.ok())
       return s;

@@ -244,6 +244,7 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, Plan &plan) {
   plan.model = text(file.model());
   plan.fingerprint = file.fingerprint();
   plan.cpuTarget = text(file.cpu_target());
+  plan.gpuTarget = text(file.gpu_target());
   plan.batchSize = file.batch_size();
   plan.arenaBytes = file.arena_bytes();
   plan.alignment = file.alignment();

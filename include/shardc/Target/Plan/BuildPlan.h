@@ -22,8 +22,10 @@ struct PlanOptions {
   /// Name of the model; empty: the module's, or "model".
   std::string model;
   std::string producer = "shardc 0.1.0";
-  /// The shared object of the kernels.
+  /// The shared object of the kernels, or their PTX if there is a GPU.
   std::string code;
+  /// The GPU that they are for, such as "sm_90"; empty: the CPU.
+  std::string gpuTarget;
   /// The explanation as JSON (docs/Explain.md); may be empty.
   std::string explanation;
   /// The machine that times are estimated for (loadMachine).
