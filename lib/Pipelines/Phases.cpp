@@ -95,8 +95,16 @@ static void buildCollectives(OpPassManager &manager,
   checkExpectations(manager, options, "collectives");
 }
 
-static void buildKernels(OpPassManager &manager, const CompileOptions &,
+static TargetSpec getTarget(const CompileOptions &options) {
+  std::string error;
+  return parseTargetSpec(options.target, error).value_or(TargetSpec());
+}
+
+static void buildKernels(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
+  // Before fusion, which computes the rows' summands where they are reduced.
+  if (getTarget(options).kind != TargetSpec::Kind::CPU)
+    manager.addPass(createSplitReductionsPass());
   // Before fusion, which puts additions where their summands are computed.
   manager.addPass(createExpandAccumulationsPass());
   // The library's products come first: fusion then takes the rest.
@@ -121,9 +129,7 @@ static void buildMemory(OpPassManager &manager, const CompileOptions &options,
 
 static void buildCodegen(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
-  std::string error;
-  TargetSpec target =
-      parseTargetSpec(options.target, error).value_or(TargetSpec());
+  TargetSpec target = getTarget(options);
   switch (target.kind) {
   case TargetSpec::Kind::CPU:
     return manager.addPass(createLowerKernelsPass());

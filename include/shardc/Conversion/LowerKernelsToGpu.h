@@ -24,8 +24,8 @@ constexpr llvm::StringLiteral chipAttrName = "shardc.chip";
 /// then of the context: the device's coordinate on each mesh axis, the seed,
 /// and where there are microbatches the run. Kernels that are equal share one
 /// function. Each kernel op gets `shardc.symbol`, the function's name,
-/// `shardc.extent`, the blocks of its grid, and `shardc.threads`, the threads of
-/// a block: both have one dimension, of exactly these sizes. Results do not
+/// `shardc.extent`, the blocks of its grid, and `shardc.threads`, the threads
+/// of a block: both have one dimension, of exactly these sizes. Results do not
 /// depend on the order in which threads run. Emits an error at a kernel with
 /// more operands and results than a launch can pass.
 mlir::FailureOr<mlir::gpu::GPUModuleOp> lowerKernelsToGpu(mlir::ModuleOp module,

@@ -26,8 +26,8 @@ struct TargetSpec {
   std::string chip;
 };
 
-/// Reads "cpu", "emulated-gpu" or "cuda:" with an architecture. On failure `error` says what
-/// was wrong and what was expected.
+/// Reads "cpu", "emulated-gpu" or "cuda:" with an architecture. On failure
+/// `error` says what was wrong and what was expected.
 std::optional<TargetSpec> parseTargetSpec(const std::string &text,
                                           std::string &error);
 

@@ -281,6 +281,26 @@ def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
   }];
 }
 
+def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
+  let summary = "Reduce large tensors to one element in two steps";
+  let description = [{
+    Input: local programs. Output: the same, where a reduction of a large tensor
+    to one element reduces its rows first, and what they leave then: work for
+    all of a GPU instead of one block of threads. For GPUs alone.
+
+    ```mlir
+    %0 = shardc.reduce sum %x dims = [0, 1] : tensor<512x256xf32> -> tensor<f32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.reduce sum %x dims = [1] : tensor<512x256xf32> -> tensor<512xf32>
+    %1 = shardc.reduce sum %0 dims = [0] : tensor<512xf32> -> tensor<f32>
+    ```
+  }];
+}
+
 def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   let summary = "Give large matrix products to the library";
   let description = [{

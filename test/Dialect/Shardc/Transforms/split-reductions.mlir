@@ -1,0 +1,32 @@
+// RUN: shardc-opt %s --split-input-file --shardc-split-reductions | FileCheck %s
+
+// A small tensor, short rows, one dimension, and what leaves more than one
+// element stay as they are.
+
+// CHECK-LABEL: func.func @unchanged
+// CHECK: shardc.reduce sum %{{.*}} dims = [0, 1] : tensor<64x64xf32>
+// CHECK: shardc.reduce sum %{{.*}} dims = [0, 1] : tensor<65536x2xf32>
+// CHECK: shardc.reduce sum %{{.*}} dims = [0] : tensor<131072xf32>
+// CHECK: shardc.reduce sum %{{.*}} dims = [0, 1] : tensor<256x256x2xf32>
+// CHECK-NOT: shardc.reduce
+func.func @unchanged(%a: tensor<64x64xf32>, %b: tensor<65536x2xf32>, %c: tensor<131072xf32>, %d: tensor<256x256x2xf32>) -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<2xf32>) {
+  %0 = shardc.reduce sum %a dims = [0, 1] : tensor<64x64xf32> -> tensor<f32>
+  %1 = shardc.reduce sum %b dims = [0, 1] : tensor<65536x2xf32> -> tensor<f32>
+  %2 = shardc.reduce sum %c dims = [0] : tensor<131072xf32> -> tensor<f32>
+  %3 = shardc.reduce sum %d dims = [0, 1] : tensor<256x256x2xf32> -> tensor<2xf32>
+  return %0, %1, %2, %3 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<2xf32>
+}
+
+// -----
+
+// Rows first; attributes go along.
+
+// CHECK-LABEL: func.func @large
+// CHECK-SAME: %[[X:.*]]: tensor<512x4x64xf32>
+// CHECK: %[[ROWS:.*]] = shardc.reduce max %[[X]] dims = [1, 2] {shardc.part = #shardc.part<backward>} : tensor<512x4x64xf32> -> tensor<512xf32>
+// CHECK: %[[ALL:.*]] = shardc.reduce max %[[ROWS]] dims = [0] {shardc.part = #shardc.part<backward>} : tensor<512xf32> -> tensor<f32>
+// CHECK: return %[[ALL]]
+func.func @large(%x: tensor<512x4x64xf32>) -> tensor<f32> {
+  %0 = shardc.reduce max %x dims = [0, 1, 2] {shardc.part = #shardc.part<backward>} : tensor<512x4x64xf32> -> tensor<f32>
+  return %0 : tensor<f32>
+}
