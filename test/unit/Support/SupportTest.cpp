@@ -1,7 +1,8 @@
-//===- SupportTest.cpp - Mesh texts and suggestions -----------------------===//
+//===- SupportTest.cpp - Meshes, targets, suggestions ---------------------===//
 
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
+#include "shardc/Support/TargetSpec.h"
 
 #include "gtest/gtest.h"
 
@@ -30,6 +31,33 @@ TEST(MeshSpec, SaysWhatIsWrong) {
   for (auto [text, expected] : cases) {
     std::string error;
     EXPECT_FALSE(parseMeshSpec(text, error)) << text;
+    EXPECT_NE(error.find(expected), std::string::npos) << error;
+  }
+}
+
+TEST(TargetSpec, ReadsWhatThereIs) {
+  std::string error;
+  EXPECT_EQ(parseTargetSpec("cpu", error)->kind, TargetSpec::Kind::CPU);
+  EXPECT_EQ(parseTargetSpec("emulated-gpu", error)->kind,
+            TargetSpec::Kind::EmulatedGPU);
+  std::optional<TargetSpec> gpu = parseTargetSpec("cuda:sm_90", error);
+  ASSERT_TRUE(gpu) << error;
+  EXPECT_EQ(gpu->kind, TargetSpec::Kind::CUDA);
+  EXPECT_EQ(gpu->chip, "sm_90");
+}
+
+TEST(TargetSpec, SaysWhatIsWrong) {
+  const std::pair<const char *, const char *> cases[] = {
+      {"", "unknown target ''"},
+      {"cpus", "did you mean 'cpu'?"},
+      {"cuda:", "unknown GPU ''; expected one of sm_80, sm_86"},
+      {"cuda:sm_91", "unknown GPU 'sm_91'; did you mean 'sm_90'?"},
+      {"cuda:sm_90 ", "did you mean 'sm_90'?"},
+      {"cude:sm_90", "did you mean 'cuda:sm_90'?"},
+  };
+  for (auto [text, expected] : cases) {
+    std::string error;
+    EXPECT_FALSE(parseTargetSpec(text, error)) << text;
     EXPECT_NE(error.find(expected), std::string::npos) << error;
   }
 }
