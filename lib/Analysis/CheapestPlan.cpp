@@ -151,6 +151,14 @@ private:
     };
     if (price.start == 0)
       return;
+    // Reshards may use what is forbidden if there is no other way: then there
+    // is nothing to branch on.
+    if (llvm::any_of(price.starts, [&](const CollectiveStart &start) {
+          return forbidden.count(start) > 0;
+        })) {
+      leastOpen = std::min(leastOpen, least);
+      return;
+    }
     if (numSearches == 1 && least < getUpper())
       payEachStart();
     for (const CollectiveStart &along : splitByAxis(price.starts))
