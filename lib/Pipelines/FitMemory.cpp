@@ -14,12 +14,13 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The price of memory is raised from, and up to, this part of the plan's cost
-/// for all of its memory.
-constexpr double firstPrice = 1.0 / 1024, lastPrice = 1024;
-/// How it is raised, and how often the last raise is halved, as a factor.
+/// The price of memory is first this part of the plan's cost, if all of its
+/// memory is paid for; if a plan costs nothing any price will do.
+constexpr double firstPrice = 1.0 / 1024, anyPrice = 1;
+/// How it is raised, how often, and how often the last raise is halved, as a
+/// factor.
 constexpr double raise = 4;
-constexpr int numHalvings = 4;
+constexpr int numRaises = 10, numHalvings = 4;
 
 namespace {
 
@@ -47,11 +48,13 @@ public:
       return signalPassFailure();
     if (cheapest->peak <= limit)
       return take(*cheapest, *cheapest);
-    double unit = getCost(*cheapest->module) / cheapest->peak;
+    double price = firstPrice * getCost(*cheapest->module) / cheapest->peak;
+    if (price == 0)
+      price = anyPrice;
     int64_t least = cheapest->peak;
     FailureOr<Trial> fitting = failure();
-    double price = unit * firstPrice;
-    for (; price <= unit * lastPrice; price *= raise) {
+    for (int number = 0; number <= numRaises; ++number) {
+      price *= number ? raise : 1;
       fitting = attempt(price);
       if (failed(fitting))
         return signalPassFailure();
