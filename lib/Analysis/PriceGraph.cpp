@@ -6,7 +6,7 @@ using namespace mlir;
 using namespace shardc;
 
 /// A distance looked up costs about this part of a layout expanded.
-constexpr size_t lookupsPerExpansion = 100;
+constexpr size_t lookupsPerExpansion = 20;
 
 /// Savings smaller than this part of a price are none.
 constexpr double tolerance = 1e-12;
