@@ -2,6 +2,7 @@
 
 #include "SearchTable.h"
 
+#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -29,10 +30,13 @@ static bool isDominated(const SearchTable &table, const SearchRow &row,
 }
 
 double Completion::getRest(const OpenTensor &tensor, int set) {
-  auto [it, isNew] = known.try_emplace({tensor.valueClass, tensor.inside, set});
-  if (isNew)
-    it->second = bound.getRest(tensor.valueClass, tensor.inside, pool.get(set));
-  return it->second;
+  std::vector<double> &rests = known[{tensor.valueClass, tensor.inside}];
+  if (rests.size() <= size_t(set))
+    rests.resize(set + 1, std::nan(""));
+  double &rest = rests[set];
+  if (std::isnan(rest))
+    rest = bound.getRest(tensor.valueClass, tensor.inside, pool.get(set));
+  return rest;
 }
 
 double Completion::getRest(const SearchTable &table, const SearchRow &row) {

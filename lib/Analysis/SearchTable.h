@@ -68,7 +68,8 @@ public:
 private:
   DualBound &bound;
   const SetPool &pool;
-  std::map<std::tuple<int, unsigned, int>, double> known;
+  /// By class and ports inside, and by set; NaN: not known yet.
+  llvm::DenseMap<std::pair<int, unsigned>, std::vector<double>> known;
 };
 
 /// Drops rows that another one makes superfluous (see ShardingSearch.h), and
