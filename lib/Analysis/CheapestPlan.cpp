@@ -32,11 +32,15 @@ class StartSearch {
 public:
   StartSearch(SearchProblem &problem, const CollectivePrices &prices,
               size_t maxWork, bool becomesNarrow)
-      : problem(problem), prices(prices), maxWork(maxWork),
-        becomesNarrow(becomesNarrow),
+      : problem(problem), prices(prices),
         maxSearches(
             std::max(minSearches, (becomesNarrow ? maxOptions : fewOptions) /
-                                      (problem.getNumOptions() + 1))) {}
+                                      (problem.getNumOptions() + 1))) {
+    limits.maxWork = maxWork;
+    limits.becomesNarrow = becomesNarrow;
+    if (prices.hasStarts())
+      limits.indifference = indifference;
+  }
 
   CheapestPlan run() {
     visit({}, {}, 0);
@@ -60,7 +64,8 @@ private:
   /// itself.
   void payEachStart() {
     problem.forbid({}, /*paysEachStart=*/true);
-    SearchSolution found = findCheapest(problem, maxWork, becomesNarrow);
+    limits.upper = unreachable;
+    SearchSolution found = findCheapest(problem, limits);
     problem.forbid({});
     if (!found.options.empty())
       consider(found.options);
@@ -125,32 +130,14 @@ private:
     }
     problem.forbid(forbidden);
     double upper = getUpper();
-    SearchSolution found =
-        findCheapest(problem, maxWork, becomesNarrow, upper - getCost(paid));
+    limits.upper = upper - getCost(paid);
+    SearchSolution found = findCheapest(problem, limits);
     double least = getCost(paid) + found.lowerBound;
-    // Cut off, or there is none that matters.
-    if (found.options.empty() || found.lowerBound < found.cost)
-      leastOpen = std::min(leastOpen, std::min(upper, least));
-    if (found.options.empty())
+    if (found.options.empty()) {
+      leastOpen = std::min({leastOpen, upper, least});
       return;
+    }
     PlanPrice price = consider(found.options);
-    // Plans without the first start, plans with it but without the second, ...;
-    // the plan found is the cheapest of those with all of them.
-    auto branch = [&](const CollectiveStart &start, const Starts &without,
-                      Starts &with) {
-      double least = getCost(paid) + found.lowerBound;
-      if (least >= getUpper()) {
-        leastOpen = std::min(leastOpen, least);
-        return false;
-      }
-      Starts more = forbidden;
-      more.insert(without.begin(), without.end());
-      visit(more, paid, least);
-      with.insert(start);
-      return true;
-    };
-    if (price.start == 0)
-      return;
     // Reshards may use what is forbidden if there is no other way: then there
     // is nothing to branch on.
     if (llvm::any_of(price.starts, [&](const CollectiveStart &start) {
@@ -159,21 +146,40 @@ private:
       leastOpen = std::min(leastOpen, least);
       return;
     }
-    if (numSearches == 1 && least < getUpper())
-      payEachStart();
-    for (const CollectiveStart &along : splitByAxis(price.starts))
-      if (!paid.alongAxis.count(along) &&
-          !branch(along, getStarts(along), paid.alongAxis))
+    // Plans without the first start, plans with it but without the second, ...
+    auto branch = [&](const CollectiveStart &start, const Starts &without,
+                      Starts &with) {
+      least = getCost(paid) + found.lowerBound;
+      if (least >= getUpper())
+        return false;
+      Starts more = forbidden;
+      more.insert(without.begin(), without.end());
+      visit(more, paid, least);
+      with.insert(start);
+      return true;
+    };
+    auto branchOnAll = [&] {
+      if (price.start == 0)
         return;
-    for (const CollectiveStart &start : sort(price.starts))
-      if (!paid.exactly.count(start) && !branch(start, {start}, paid.exactly))
-        return;
+      if (numSearches == 1 && least < getUpper())
+        payEachStart();
+      for (const CollectiveStart &along : splitByAxis(price.starts))
+        if (!paid.alongAxis.count(along) &&
+            !branch(along, getStarts(along), paid.alongAxis))
+          return;
+      for (const CollectiveStart &start : sort(price.starts))
+        if (!paid.exactly.count(start) && !branch(start, {start}, paid.exactly))
+          return;
+    };
+    branchOnAll();
+    // What is left pays for all that it was not branched on: the plan found is
+    // the cheapest of these, as far as the search knows.
+    leastOpen = std::min(leastOpen, getCost(paid) + found.lowerBound);
   }
 
   SearchProblem &problem;
   const CollectivePrices &prices;
-  size_t maxWork;
-  bool becomesNarrow;
+  SearchLimits limits;
   int64_t maxSearches, numSearches = 0;
   CheapestPlan best;
   /// What the plans that were not looked at cost at least.

@@ -39,21 +39,19 @@ constexpr size_t narrowRows = 64, mostNarrowRows = 512;
 
 class Search {
 public:
-  Search(SearchProblem &problem, size_t maxWork, bool becomesNarrow,
-         double most)
-      : problem(problem), maxWork(maxWork), becomesNarrow(becomesNarrow),
-        most(most) {}
+  Search(SearchProblem &problem, const SearchLimits &limits)
+      : problem(problem), limits(limits) {}
 
   SearchSolution run() {
     levels.push_back(std::make_unique<SearchClasses>(problem, coarseRadius));
     if (problem.ops.size() < coarseGain * levels[0]->ops.size())
       levels[0] = std::make_unique<SearchClasses>(problem);
     DualBound bound(problem, *levels[0], graphs);
-    SearchSolution solution = solve(0, bound, most);
+    SearchSolution solution = solve(0, bound, limits.upper);
     if (!isCutOff() || !solution.options.empty())
       return solution;
     // A narrow search among all options.
-    if (becomesNarrow) {
+    if (limits.becomesNarrow) {
       DualBound all(problem, *levels[0], graphs);
       raise(all, progress[1], unreachable);
       // What is out of reach would crowd out what is not.
@@ -67,7 +65,7 @@ public:
   }
 
 private:
-  bool isCutOff() const { return work > maxWork; }
+  bool isCutOff() const { return work > limits.maxWork; }
   bool isFine(size_t level) const {
     return levels[level]->ops.size() == problem.ops.size();
   }
@@ -103,6 +101,9 @@ private:
     double first = least;
     if (first > upper * (1 + tolerance) || first == unreachable)
       return SearchSolution();
+    SearchSolution guessed = guess(*levels[level], bound, step, upper);
+    if (!guessed.options.empty())
+      return guessed;
     refine(level);
     double width = std::max(firstWidth * step, slack * part * first);
     const DualBound state = bound;
@@ -130,6 +131,9 @@ private:
     double first = least;
     if (first > upper * (1 + tolerance) || first == unreachable)
       return SearchSolution();
+    SearchSolution guessed = guess(*levels[level], bound, step, upper);
+    if (!guessed.options.empty())
+      return guessed;
     while (stage < lastStage && step <= progress[stage + 1] * first)
       ++stage;
     const DualBound state = bound;
@@ -151,14 +155,31 @@ private:
     }
   }
 
+  /// A solution of at most `upper` to which there is hardly any better one, if
+  /// the bound rose by no more than `step` and one is found quickly.
+  SearchSolution guess(const SearchClasses &classes, const DualBound &bound,
+                       double step, double upper) {
+    double gap = limits.indifference * least;
+    if (step * firstWidth > gap)
+      return SearchSolution();
+    DualBound narrowed = bound;
+    narrowed.prune(gap);
+    SearchSolution solution =
+        eliminateNarrowly(classes, narrowed, gap, narrowRows);
+    if (solution.cost > std::min(upper, least + gap))
+      return SearchSolution();
+    solution.lowerBound = std::min(solution.cost, least);
+    return solution;
+  }
+
   SearchSolution finish(const SearchClasses &classes, DualBound &bound,
                         double upper) {
-    EliminationLimits limits;
-    limits.gap = upper - least + tolerance * upper;
-    limits.maxWork = maxWork;
-    SearchSolution solution = eliminate(problem, classes, bound, limits, work);
-    if (isCutOff() && becomesNarrow)
-      solution = eliminateNarrowly(classes, bound, limits.gap, narrowRows);
+    EliminationLimits all;
+    all.gap = upper - least + tolerance * upper;
+    all.maxWork = limits.maxWork;
+    SearchSolution solution = eliminate(problem, classes, bound, all, work);
+    if (isCutOff() && limits.becomesNarrow)
+      solution = eliminateNarrowly(classes, bound, all.gap, narrowRows);
     // Solutions that were dropped on the way cost more than `upper`.
     solution.lowerBound = isCutOff() ? least : solution.cost;
     return solution;
@@ -167,10 +188,11 @@ private:
   SearchSolution eliminateNarrowly(const SearchClasses &classes,
                                    DualBound &bound, double gap,
                                    size_t maxRows) {
-    EliminationLimits limits;
-    limits.gap = gap;
-    limits.maxRows = maxRows;
-    return eliminate(problem, classes, bound, limits, work);
+    EliminationLimits narrow;
+    narrow.gap = gap;
+    narrow.maxRows = maxRows;
+    size_t uncounted = 0;
+    return eliminate(problem, classes, bound, narrow, uncounted);
   }
 
   /// Raises the bound to `least`, for solutions of at most `upper`, until a
@@ -189,10 +211,7 @@ private:
   }
 
   SearchProblem &problem;
-  size_t maxWork;
-  bool becomesNarrow;
-  /// What solutions may cost.
-  double most;
+  SearchLimits limits;
   size_t work = 0;
   PriceGraphs graphs;
   std::vector<std::unique_ptr<SearchClasses>> levels;
@@ -203,7 +222,7 @@ private:
 
 } // namespace
 
-SearchSolution shardc::findCheapest(SearchProblem &problem, size_t maxWork,
-                                    bool becomesNarrow, double upper) {
-  return Search(problem, maxWork, becomesNarrow, upper).run();
+SearchSolution shardc::findCheapest(SearchProblem &problem,
+                                    const SearchLimits &limits) {
+  return Search(problem, limits).run();
 }

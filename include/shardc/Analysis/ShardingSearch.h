@@ -42,8 +42,8 @@ struct SearchSolution {
   std::vector<int> options;
   /// What they cost together; `unreachable` if no combination works.
   double cost = unreachable;
-  /// No combination costs less than this: equal to `cost`, unless the search
-  /// took more than `maxWork`.
+  /// No combination costs less than this: equal to `cost`, but for the
+  /// indifference, and unless the search took more than `maxWork`.
   double lowerBound = unreachable;
 };
 
@@ -51,18 +51,26 @@ struct SearchSolution {
 /// written down: a tensor of rank 2 has thousands of layouts.
 constexpr int maxSearchedAxes = 4;
 
-/// Pairs of rows that a search may look at before it becomes narrow; seconds.
+/// Seconds.
 constexpr size_t defaultSearchWork = 2'000'000;
 
-/// The cheapest options of all ops of `problem`. After `maxWork` pairs of rows
-/// have been joined or compared, tables keep only their most promising rows;
-/// what was missed can only be what `lowerBound` says.
-/// Without `becomesNarrow` it finds nothing then. Plans that cost more than
-/// `upper` are none.
+/// How far a search goes.
+struct SearchLimits {
+  /// Pairs of rows joined or compared, after which tables keep only their most
+  /// promising rows: what was missed can only be what `lowerBound` says.
+  size_t maxWork = defaultSearchWork;
+  /// Otherwise nothing is found then.
+  bool becomesNarrow = true;
+  /// Plans that cost more are none.
+  double upper = unreachable;
+  /// The first plan is taken that costs at most this part of the bound more; it
+  /// is looked for among the most promising rows, once the bound hardly rises.
+  double indifference = 0;
+};
+
+/// The cheapest options of all ops of `problem`.
 SearchSolution findCheapest(SearchProblem &problem,
-                            size_t maxWork = defaultSearchWork,
-                            bool becomesNarrow = true,
-                            double upper = unreachable);
+                            const SearchLimits &limits = {});
 
 } // namespace shardc
 
