@@ -32,7 +32,7 @@ class StartSearch {
 public:
   StartSearch(SearchProblem &problem, const CollectivePrices &prices,
               size_t maxWork, bool becomesNarrow)
-      : problem(problem), prices(prices),
+      : problem(problem), prices(prices), search(problem),
         maxSearches(
             std::max(minSearches, (becomesNarrow ? maxOptions : fewOptions) /
                                       (problem.getNumOptions() + 1))) {
@@ -65,7 +65,7 @@ private:
   void payEachStart() {
     problem.forbid({}, /*paysEachStart=*/true);
     limits.upper = unreachable;
-    SearchSolution found = findCheapest(problem, limits);
+    SearchSolution found = search.find(limits);
     problem.forbid({});
     if (!found.options.empty())
       consider(found.options);
@@ -131,7 +131,7 @@ private:
     problem.forbid(forbidden);
     double upper = getUpper();
     limits.upper = upper - getCost(paid);
-    SearchSolution found = findCheapest(problem, limits);
+    SearchSolution found = search.find(limits);
     double least = getCost(paid) + found.lowerBound;
     if (found.options.empty()) {
       leastOpen = std::min({leastOpen, upper, least});
@@ -179,6 +179,7 @@ private:
 
   SearchProblem &problem;
   const CollectivePrices &prices;
+  ShardingSearch search;
   SearchLimits limits;
   int64_t maxSearches, numSearches = 0;
   CheapestPlan best;

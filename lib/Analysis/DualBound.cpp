@@ -39,22 +39,38 @@ DualBound::DualBound(const SearchProblem &problem, const SearchClasses &classes,
     setOptions(index, std::move(options));
   }
   findGraphs(coarser);
-  for (auto [index, opClass] : llvm::enumerate(classes.ops)) {
-    Op &op = ops[index];
-    int parent =
-        coarser ? coarser->classes->opClassOf[opClass.representative] : -1;
+  if (coarser) {
+    takeMessages(*coarser);
+    return;
+  }
+  for (size_t index = 0; index < ops.size(); ++index)
+    sendAll(index);
+}
+
+void DualBound::takeMessages(const DualBound &other) {
+  for (auto [index, opClass] : llvm::enumerate(classes->ops)) {
+    int like = other.classes->opClassOf[opClass.representative];
     for (auto [number, port] : llvm::enumerate(ports[index])) {
-      if (port.places.empty())
+      const Port &source = other.ports[like][number];
+      if (port.places.empty() || source.places.empty() ||
+          port.layouts != source.layouts)
         continue;
-      // Of the same options there are the same layouts.
-      if (coarser && !coarser->ports[parent][number].places.empty())
-        port.message = coarser->ports[parent][number].message;
-      for (auto [position, price] : llvm::zip_equal(port.positions, op.prices))
-        price = subtract(price, port.message[position]);
+      port.message = source.message;
+      // What was out of reach there need not be so here.
+      for (double &worth : port.message)
+        worth = worth < unreachable ? worth : 0;
+    }
+    setPrices(index);
+    sendAll(index);
+  }
+}
+
+void DualBound::sendAll(int index) {
+  for (Port &port : ports[index])
+    if (!port.places.empty()) {
       port.previous = port.message;
       send(port);
     }
-  }
 }
 
 /// Finds out which tensors each port is on.
@@ -139,6 +155,12 @@ void DualBound::setOptions(int index, std::vector<int> options) {
     for (int &layout : port.positions)
       layout = llvm::lower_bound(port.layouts, layout) - port.layouts.begin();
   }
+  setPrices(index);
+}
+
+/// What the messages leave of the price of each option of op class `index`.
+void DualBound::setPrices(int index) {
+  const SearchOp &op = problem->ops[classes->ops[index].representative];
   ops[index].prices.clear();
   for (auto [place, option] : llvm::enumerate(ops[index].options)) {
     double price = op.options[option].cost;

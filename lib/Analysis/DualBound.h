@@ -29,6 +29,9 @@ public:
   /// state to return to.
   DualBound(const SearchProblem &problem, const SearchClasses &classes,
             PriceGraphs &graphs, const DualBound *coarser = nullptr);
+  /// Starts with the messages of `other`, before the first sweep, where ports
+  /// have the same layouts.
+  void takeMessages(const DualBound &other);
 
   /// Passes messages along the program and back, after moving them on as they
   /// moved last if that helped; returns the bound: no plan costs less.
@@ -103,6 +106,8 @@ private:
   void findPorts();
   void findGraphs(const DualBound *coarser);
   void setNodes(int index);
+  void setPrices(int index);
+  void sendAll(int index);
   /// Whether that raised the bound.
   bool passMessages();
   /// Moves messages on by `factor` times what they are ahead of `previous`.

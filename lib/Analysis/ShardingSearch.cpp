@@ -9,6 +9,14 @@
 using namespace mlir;
 using namespace shardc;
 
+/// What stays from search to search.
+struct shardc::SearchMemory {
+  PriceGraphs graphs;
+  /// The first bound that was raised, and its classes.
+  std::shared_ptr<SearchClasses> classes;
+  std::optional<DualBound> bound;
+};
+
 namespace {
 
 /// Costs closer than this part of them are equal.
@@ -39,14 +47,18 @@ constexpr size_t narrowRows = 64, mostNarrowRows = 512;
 
 class Search {
 public:
-  Search(SearchProblem &problem, const SearchLimits &limits)
-      : problem(problem), limits(limits) {}
+  Search(SearchProblem &problem, const SearchLimits &limits,
+         SearchMemory &memory)
+      : problem(problem), limits(limits), memory(memory),
+        graphs(memory.graphs) {}
 
   SearchSolution run() {
-    levels.push_back(std::make_unique<SearchClasses>(problem, coarseRadius));
+    levels.push_back(std::make_shared<SearchClasses>(problem, coarseRadius));
     if (problem.ops.size() < coarseGain * levels[0]->ops.size())
-      levels[0] = std::make_unique<SearchClasses>(problem);
+      levels[0] = std::make_shared<SearchClasses>(problem);
     DualBound bound(problem, *levels[0], graphs);
+    if (memory.bound)
+      bound.takeMessages(*memory.bound);
     SearchSolution solution = solve(0, bound, limits.upper);
     if (!isCutOff() || !solution.options.empty())
       return solution;
@@ -77,8 +89,8 @@ private:
     const SearchClasses &last = *levels[level];
     levels.push_back(
         2 * last.ops.size() < problem.ops.size()
-            ? std::make_unique<SearchClasses>(problem, last, coarseRadius)
-            : std::make_unique<SearchClasses>(problem));
+            ? std::make_shared<SearchClasses>(problem, last, coarseRadius)
+            : std::make_shared<SearchClasses>(problem));
   }
 
   static double widen(double width, double least) {
@@ -207,14 +219,19 @@ private:
       if (least > upper || step <= progress * least)
         break;
     }
+    if (!memory.bound) {
+      memory.classes = levels[0];
+      memory.bound = bound;
+    }
     return std::max(step, tolerance * least);
   }
 
   SearchProblem &problem;
   SearchLimits limits;
   size_t work = 0;
-  PriceGraphs graphs;
-  std::vector<std::unique_ptr<SearchClasses>> levels;
+  SearchMemory &memory;
+  PriceGraphs &graphs;
+  std::vector<std::shared_ptr<SearchClasses>> levels;
   double least = 0;
   /// No plan costs as little.
   double excluded = 0;
@@ -222,7 +239,11 @@ private:
 
 } // namespace
 
-SearchSolution shardc::findCheapest(SearchProblem &problem,
-                                    const SearchLimits &limits) {
-  return Search(problem, limits).run();
+ShardingSearch::ShardingSearch(SearchProblem &problem)
+    : problem(problem), memory(std::make_unique<SearchMemory>()) {}
+
+ShardingSearch::~ShardingSearch() = default;
+
+SearchSolution ShardingSearch::find(const SearchLimits &limits) {
+  return Search(problem, limits, *memory).run();
 }

@@ -68,9 +68,21 @@ struct SearchLimits {
   double indifference = 0;
 };
 
-/// The cheapest options of all ops of `problem`.
-SearchSolution findCheapest(SearchProblem &problem,
-                            const SearchLimits &limits = {});
+/// Searches of one problem, whatever it has forbidden at the time. What one
+/// search has worked out helps the next.
+class ShardingSearch {
+public:
+  /// Borrows `problem`.
+  explicit ShardingSearch(SearchProblem &problem);
+  ~ShardingSearch();
+
+  /// The cheapest options of all ops.
+  SearchSolution find(const SearchLimits &limits = {});
+
+private:
+  SearchProblem &problem;
+  std::unique_ptr<struct SearchMemory> memory;
+};
 
 } // namespace shardc
 

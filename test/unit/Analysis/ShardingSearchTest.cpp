@@ -223,7 +223,7 @@ TEST(ShardingSearch, EqualsTryingEverything) {
     ++numCases;
     ++numMeshes[graph.mesh.getNumAxes()];
     double expected = tryEverything(problem);
-    SearchSolution solution = findCheapest(problem);
+    SearchSolution solution = ShardingSearch(problem).find();
     if (expected == unreachable) {
       EXPECT_TRUE(solution.options.empty()) << "seed " << seed;
       continue;
@@ -254,10 +254,10 @@ TEST(ShardingSearch, CutTablesAreBounded) {
     SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
     if (numCombinations(problem) > 1e6)
       continue;
-    SearchSolution exact = findCheapest(problem);
+    SearchSolution exact = ShardingSearch(problem).find();
     SearchLimits none;
     none.maxWork = 0;
-    SearchSolution cut = findCheapest(problem, none);
+    SearchSolution cut = ShardingSearch(problem).find(none);
     if (exact.options.empty() || cut.options.empty())
       continue;
     EXPECT_LE(cut.lowerBound, exact.cost + 1e-6) << "seed " << seed;
