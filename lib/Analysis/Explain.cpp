@@ -47,6 +47,7 @@ static ChainEnd readEnd(MoveEndAttr attr) {
 static MovedTensor readMove(MoveAttr move, const MeshAxes &mesh) {
   MovedTensor tensor;
   tensor.name = move.getTensor().str();
+  tensor.move = move.getId();
   tensor.shape = move.getType().getShape().vec();
   llvm::raw_string_ostream(tensor.dtype) << move.getType().getElementType();
   tensor.from = toString(getLayout(move.getFrom(), mesh), mesh);
@@ -85,6 +86,7 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
   result.groupSize = entry.groupSize;
   result.bytes = entry.bytes;
   result.wireBytes = entry.wireBytes;
+  result.runs = entry.runs;
   result.part = stringifyPart(entry.part).str();
   result.cause = entry.cause;
   result.isGatheredAgain =
@@ -101,6 +103,7 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
       MovedTensor tensor = readMove(moves.back(), mesh);
       if (moves.size() > 1) {
         tensor.name = moves.front().getTensor().str();
+        tensor.move = moves.front().getId();
         tensor.from = toString(getLayout(moves.front().getFrom(), mesh), mesh);
         ChainEnd inner = readEnd(moves.front().getProducer());
         inner.origins.insert(inner.origins.end(),
@@ -180,7 +183,8 @@ FailureOr<Explanation> shardc::explain(ModuleOp module,
       if (!getCollectiveCost(op))
         return;
       program.collectives.push_back(explainCollective(op));
-      program.collectives.back().seconds = getCollectiveSeconds(machine, op);
+      program.collectives.back().seconds =
+          program.collectives.back().runs * getCollectiveSeconds(machine, op);
     });
     explanation.programs.push_back(std::move(program));
   }

@@ -100,6 +100,7 @@ static bool fromJSON(const Value &value, Remedy &remedy, Path path) {
 
 static Value toJSON(const MovedTensor &tensor) {
   return Object{{"name", tensor.name},
+                {"move", tensor.move},
                 {"shape", Array(tensor.shape)},
                 {"dtype", tensor.dtype},
                 {"from", tensor.from},
@@ -112,7 +113,7 @@ static Value toJSON(const MovedTensor &tensor) {
 
 static bool fromJSON(const Value &value, MovedTensor &tensor, Path path) {
   ObjectMapper map(value, path);
-  return map && map.map("name", tensor.name) &&
+  return map && map.map("name", tensor.name) && map.map("move", tensor.move) &&
          map.map("shape", tensor.shape) && map.map("dtype", tensor.dtype) &&
          map.map("from", tensor.from) && map.map("to", tensor.to) &&
          map.map("wire_bytes", tensor.wireBytes) &&
@@ -127,6 +128,7 @@ static Value toJSON(const ExplainedCollective &collective) {
                 {"group_size", collective.groupSize},
                 {"bytes", collective.bytes},
                 {"wire_bytes", collective.wireBytes},
+                {"runs", collective.runs},
                 {"microseconds", collective.seconds * 1e6},
                 {"part", collective.part},
                 {"cause", collective.cause},
@@ -134,6 +136,9 @@ static Value toJSON(const ExplainedCollective &collective) {
                 {"tensors", Array(collective.tensors)},
                 {"guilty", collective.guilty},
                 {"remedy", toJSON(collective.remedy)},
+                {"cost_without", collective.costWithout
+                                     ? toJSON(*collective.costWithout)
+                                     : Value(nullptr)},
                 {"changes_tried", collective.numTried}};
 }
 
@@ -145,6 +150,7 @@ static bool fromJSON(const Value &value, ExplainedCollective &collective,
          map.map("group_size", collective.groupSize) &&
          map.map("bytes", collective.bytes) &&
          map.map("wire_bytes", collective.wireBytes) &&
+         map.map("runs", collective.runs) &&
          mapMicroseconds(map, collective.seconds) &&
          map.map("part", collective.part) &&
          map.map("cause", collective.cause) &&
@@ -152,6 +158,7 @@ static bool fromJSON(const Value &value, ExplainedCollective &collective,
          map.map("tensors", collective.tensors) &&
          map.map("guilty", collective.guilty) &&
          map.map("remedy", collective.remedy) &&
+         map.map("cost_without", collective.costWithout) &&
          map.map("changes_tried", collective.numTried);
 }
 

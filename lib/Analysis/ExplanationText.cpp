@@ -19,15 +19,10 @@ constexpr size_t maxTensors = 8;
 
 constexpr size_t maxColumns = 100;
 
-/// "file.mlir:12" of "path/file.mlir:12:3", for the inside of sentences.
-static std::string getShort(StringRef source) {
-  if (source.empty())
-    return "an unknown place";
-  StringRef withoutColumn = source.rsplit(':').first;
-  size_t slash = withoutColumn.rfind('/');
-  return withoutColumn.drop_front(slash == StringRef::npos ? 0 : slash + 1)
-      .str();
-}
+/// Under the labels of a paragraph, which are as long.
+constexpr const char *indent = "            ";
+
+using Lines = std::vector<std::string>;
 
 /// "path/file.mlir:12".
 static StringRef getLine(StringRef source) {
@@ -38,71 +33,6 @@ static std::string getAxesText(ArrayRef<std::string> axes) {
   return join(
       map_range(axes, [](const std::string &it) { return '"' + it + '"'; }),
       ", ");
-}
-
-static std::string getOpText(const ChainEnd &end) {
-  return (end.part == "backward" ? "backward of " : "") + end.op + " at " +
-         getShort(end.source);
-}
-
-static bool isArgument(const ChainEnd &end) {
-  return is_contained({"parameter", "state", "input", "label", "argument"},
-                      end.op);
-}
-
-static std::string getOriginText(const AxisOrigin &origin) {
-  if (origin.source.empty())
-    return "chosen by the search";
-  std::string text =
-      StringRef(origin.name).starts_with("constraint")
-          ? "set by the " + origin.name
-          : "annotated on " + origin.name + " at " + getShort(origin.source);
-  if (origin.through.empty())
-    return text;
-  return text + ", through " +
-         join(map_range(origin.through,
-                        [](const SourceOp &op) {
-                          return op.op + ":" +
-                                 StringRef(op.source)
-                                     .rsplit(':')
-                                     .first.rsplit(':')
-                                     .second.str();
-                        }),
-              ", ");
-}
-
-std::vector<std::string> shardc::getChainLines(const MovedTensor &tensor) {
-  std::vector<std::string> lines;
-  auto addOrigins = [&](const ChainEnd &end) {
-    for (const AxisOrigin &origin : end.origins)
-      lines.push_back("  \"" + origin.axis + "\": " + getOriginText(origin));
-  };
-  const ChainEnd &producer = tensor.producer, &consumer = tensor.consumer;
-  lines.push_back((isArgument(producer)
-                       ? producer.op + " " + tensor.name + " rests as "
-                       : getOpText(producer) + " makes it ") +
-                  tensor.from);
-  addOrigins(producer);
-  lines.push_back((consumer.op == "rest" ? (consumer.arguments.empty()
-                                                ? "the result"
-                                                : consumer.arguments.front()) +
-                                               " rests as "
-                                         : getOpText(consumer) + " wants it ") +
-                  tensor.to);
-  addOrigins(consumer);
-  return lines;
-}
-
-std::string shardc::getGuiltySource(const MovedTensor &tensor) {
-  if (tensor.remedy)
-    return tensor.remedy->edits.front().source;
-  if (tensor.consumer.op == "sharding_constraint")
-    return tensor.consumer.source;
-  for (const ChainEnd *end : {&tensor.producer, &tensor.consumer})
-    for (const AxisOrigin &origin : end->origins)
-      if (!origin.source.empty())
-        return origin.source;
-  return tensor.consumer.source;
 }
 
 static std::string getShapeText(const MovedTensor &tensor) {
@@ -117,33 +47,43 @@ static std::string getDifference(int64_t now, int64_t before) {
   return formatv("{0}{1}", now >= before ? "+" : "", now - before).str();
 }
 
-static void printRemedy(const Remedy &remedy, const ProgramCost &now,
-                        raw_ostream &os) {
-  ArrayRef<AnnotationEdit> edits(remedy.edits);
-  for (const AnnotationEdit &edit : edits.take_front(maxTensors))
-    os << "            " << getShort(edit.source) << ", " << edit.name << ": "
-       << edit.text << '\n';
-  if (edits.size() > maxTensors)
-    os << "            and " << edits.size() - maxTensors
-       << " more; --json lists them\n";
-  os << "            then " << remedy.cost.wireBytes << " bytes on the wire ("
-     << getDifference(remedy.cost.wireBytes, now.wireBytes) << "), "
-     << getDifference(remedy.cost.stateBytes, now.stateBytes)
-     << " bytes at rest,\n            "
-     << formatv("{0:f1} us ({1}{2:f1}), ", remedy.cost.seconds * 1e6,
-                remedy.cost.seconds >= now.seconds ? "+" : "",
-                (remedy.cost.seconds - now.seconds) * 1e6);
-  if (remedy.cost.matmulFlops == now.matmulFlops)
-    os << "the same FLOPs\n";
+/// What the program costs after a change, beside what it costs now.
+static void addCost(const ProgramCost &then, const ProgramCost &now,
+                    Lines &lines) {
+  lines.push_back(
+      indent + formatv("then {0} bytes on the wire ({1}), {2} bytes at rest,",
+                       then.wireBytes,
+                       getDifference(then.wireBytes, now.wireBytes),
+                       getDifference(then.stateBytes, now.stateBytes))
+                   .str());
+  std::string line =
+      formatv("{0}{1:f1} us ({2}{3:f1}), ", indent, then.seconds * 1e6,
+              then.seconds >= now.seconds ? "+" : "",
+              (then.seconds - now.seconds) * 1e6);
+  if (then.matmulFlops == now.matmulFlops)
+    line += "the same FLOPs";
   else
-    os << formatv(
-        "{0:f2} times the FLOPs\n",
-        static_cast<double>(remedy.cost.matmulFlops) /
-            static_cast<double>(std::max<int64_t>(now.matmulFlops, 1)));
+    line +=
+        formatv("{0:f2} times the FLOPs",
+                static_cast<double>(then.matmulFlops) /
+                    static_cast<double>(std::max<int64_t>(now.matmulFlops, 1)));
+  lines.push_back(std::move(line));
 }
 
-static void printTensors(const ExplainedCollective &collective,
-                         raw_ostream &os) {
+static void addRemedy(const Remedy &remedy, const ProgramCost &now,
+                      Lines &lines) {
+  ArrayRef<AnnotationEdit> edits(remedy.edits);
+  for (const AnnotationEdit &edit : edits.take_front(maxTensors))
+    lines.push_back(indent + getShortSource(edit.source) + ", " + edit.name +
+                    ": " + edit.text);
+  if (edits.size() > maxTensors)
+    lines.push_back(indent + formatv("and {0} more; --json lists them",
+                                     edits.size() - maxTensors)
+                                 .str());
+  addCost(remedy.cost, now, lines);
+}
+
+static void addTensors(const ExplainedCollective &collective, Lines &lines) {
   ArrayRef<MovedTensor> tensors(collective.tensors);
   size_t width = 0, shapeWidth = 0;
   for (const MovedTensor &tensor : tensors.take_front(maxTensors)) {
@@ -155,54 +95,104 @@ static void printTensors(const ExplainedCollective &collective,
     std::string line = formatv(
         "{0}{1}  {2}  {3,12} B", label, left_justify(tensor.name, width),
         left_justify(getShapeText(tensor), shapeWidth), tensor.wireBytes);
-    label = "            ";
+    label = indent;
     std::string layouts = tensor.from + " -> " + tensor.to;
-    bool fits = line.size() + 2 + layouts.size() <= maxColumns;
-    os << line << (fits ? "  " : std::string("\n") + label + "  ") << layouts
-       << '\n';
+    if (line.size() + 2 + layouts.size() <= maxColumns) {
+      lines.push_back(line + "  " + layouts);
+      continue;
+    }
+    lines.push_back(line);
+    lines.push_back(indent + ("  " + layouts));
   }
   if (tensors.size() > maxTensors)
-    os << "            and " << tensors.size() - maxTensors << " more\n";
+    lines.push_back(indent +
+                    formatv("and {0} more", tensors.size() - maxTensors).str());
 }
 
-static void printCollective(const ExplainedCollective &collective,
-                            const ProgramCost &cost, raw_ostream &os) {
-  os << getLine(collective.guilty) << ": " << collective.kind << " over "
-     << getAxesText(collective.axes) << " in " << collective.part << ", "
-     << collective.wireBytes << " bytes";
-  if (cost.wireBytes > 0)
-    os << formatv(" ({0}%)", (100 * collective.wireBytes + cost.wireBytes / 2) /
-                                 cost.wireBytes);
-  os << formatv(", {0:f1} us", collective.seconds * 1e6);
-  os << '\n';
-  if (collective.tensors.empty()) {
-    os << "  because   " << collective.cause << '\n';
-    return;
-  }
-  printTensors(collective, os);
+/// The collectives of `program` that bring `tensor` from one end of its move to
+/// the other, in order.
+static Lines getSteps(const MovedTensor &tensor,
+                      const ExplainedProgram &program) {
+  Lines steps;
+  for (const ExplainedCollective &collective : program.collectives)
+    if (any_of(collective.tensors, [&](const MovedTensor &other) {
+          return other.move == tensor.move;
+        }))
+      steps.push_back(collective.kind + " over " +
+                      getAxesText(collective.axes));
+  return steps;
+}
+
+static void addReasons(const ExplainedCollective &collective,
+                       const ExplainedProgram &program, Lines &lines) {
   const char *label = "  because   ";
-  for (const std::string &line : getChainLines(collective.tensors.front())) {
-    os << label << line << '\n';
-    label = "            ";
+  const MovedTensor &largest = collective.tensors.front();
+  for (const std::string &line : getChainLines(largest)) {
+    lines.push_back(label + line);
+    label = indent;
   }
+  if (Lines steps = getSteps(largest, program); steps.size() > 1)
+    lines.push_back(indent + formatv("in {0} steps: ", steps.size()).str() +
+                    join(steps, ", "));
   if (collective.isGatheredAgain)
-    os << label << "the forward pass gathers it too: without --regather it is "
-       << "held until here\n";
+    lines.push_back(std::string(indent) +
+                    "the forward pass gathers it too: without --regather it "
+                    "is held until here");
+}
+
+static void addRemedies(const ExplainedCollective &collective,
+                        const ProgramCost &cost, Lines &lines) {
   if (collective.remedy) {
-    os << "  remove by\n";
-    printRemedy(*collective.remedy, cost, os);
+    lines.push_back("  remove by");
+    addRemedy(*collective.remedy, cost, lines);
     return;
   }
-  if (collective.numTried > 0)
-    os << "  remove by  none of " << collective.numTried
-       << " changes of annotations removes the whole of it\n";
+  if (collective.costWithout) {
+    lines.push_back(
+        "  remove by  no change that pays; with the fastest of those "
+        "that remove it");
+    addCost(*collective.costWithout, cost, lines);
+  } else if (collective.numTried > 0) {
+    lines.push_back(
+        formatv("  remove by  none of {0} changes of annotations removes the "
+                "whole of it",
+                collective.numTried)
+            .str());
+  }
   if (collective.tensors.size() > 1)
     for (const MovedTensor &tensor :
          ArrayRef(collective.tensors).take_front(maxTensors))
       if (tensor.remedy) {
-        os << "    without " << tensor.name << " by\n";
-        printRemedy(*tensor.remedy, cost, os);
+        lines.push_back("    without " + tensor.name + " by");
+        addRemedy(*tensor.remedy, cost, lines);
       }
+}
+
+std::vector<std::string>
+shardc::getParagraphLines(const ExplainedCollective &collective,
+                          const ExplainedProgram &program) {
+  if (collective.tensors.empty())
+    return {"  because   " + collective.cause};
+  Lines lines;
+  addTensors(collective, lines);
+  addReasons(collective, program, lines);
+  addRemedies(collective, program.cost, lines);
+  return lines;
+}
+
+static void printCollective(const ExplainedCollective &collective,
+                            const ExplainedProgram &program, raw_ostream &os) {
+  os << getLine(collective.guilty) << ": " << collective.kind << " over "
+     << getAxesText(collective.axes) << " in " << collective.part << ", "
+     << collective.wireBytes << " bytes";
+  int64_t all = program.cost.wireBytes;
+  if (all > 0)
+    os << formatv(" ({0}%)", (100 * collective.wireBytes + all / 2) / all);
+  if (collective.runs > 1)
+    os << " in " << collective.runs << " microbatches";
+  os << formatv(", {0:f1} us", collective.seconds * 1e6) << '\n';
+  for (const std::string &line : getParagraphLines(collective, program))
+    os << line << '\n';
 }
 
 /// Whether `program` has a collective of the kind and axes that moves the same
@@ -239,7 +229,7 @@ void shardc::print(const Explanation &explanation, raw_ostream &os) {
            << getAxesText(collective.axes) << ", " << collective.wireBytes
            << " bytes, as in " << first.name << '\n';
       else
-        printCollective(collective, program.cost, os);
+        printCollective(collective, program, os);
     }
     separator = "\n";
   }

@@ -104,8 +104,9 @@ void EditProposer::meetOtherEnd(const MovedTensor &tensor, Edits &edits) {
   std::optional<Annotation> annotation;
   ShardingAttr sharding;
   if (llvm::is_contained({"parameter", "state", "input", "label"},
-                         tensor.producer.op)) {
-    annotation = find(tensor.name);
+                         tensor.producer.op) &&
+      !tensor.producer.arguments.empty()) {
+    annotation = find(tensor.producer.arguments.front());
     sharding = parse(tensor.to);
   } else if (tensor.consumer.op == "sharding_constraint") {
     annotation = find(getConstraintName(tensor.consumer));

@@ -2,147 +2,170 @@
 
 #include "Remedies.h"
 
-#include "EditProposer.h"
 #include "RunAside.h"
 
 #include "shardc/Analysis/Explain.h"
 #include "shardc/Pipelines/Phases.h"
 
-#include "mlir/IR/Diagnostics.h"
-
-#include <map>
-
 using namespace mlir;
 using namespace shardc;
 
-namespace {
+/// What the reports round away.
+constexpr double leastSeconds = 0.05e-6;
 
-class RemedyFinder {
-public:
-  RemedyFinder(ModuleOp imported, const CompileOptions &options,
-               const Machine &machine)
-      : imported(imported), options(options), machine(machine),
-        proposer(getLoss(imported)) {
-    // What the options replace, `import` has replaced.
-    this->options.mesh.clear();
-    this->options.rules.clear();
-    this->options.batchSize = 0;
-    this->options.microbatches = 0;
-  }
+static func::FuncOp getLoss(ModuleOp module) {
+  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  return module.lookupSymbol<func::FuncOp>(training.getLoss());
+}
 
-  void find(const ExplainedProgram &program, ExplainedCollective &collective) {
-    for (const Edits &edits : proposer.propose(collective, maxTriedChanges)) {
-      const Explanation *trial = compile(edits);
-      if (!trial)
-        continue;
-      ++collective.numTried;
-      const ExplainedProgram *changed = findProgram(*trial, program.name);
-      if (!changed)
-        continue;
-      bool isRemoved = !collective.tensors.empty();
-      for (MovedTensor &tensor : collective.tensors) {
-        if (removes(program, *changed, collective, tensor.name))
-          offer(tensor.remedy, edits, changed->cost);
-        else
-          isRemoved = false;
+static const ExplainedProgram *findProgram(const Explanation &explanation,
+                                           StringRef name) {
+  for (const ExplainedProgram &program : explanation.programs)
+    if (program.name == name)
+      return &program;
+  return nullptr;
+}
+
+/// What tensor `name` sends over any of `axes` in collectives of kind `kind`
+/// (empty: any), and in how many.
+static std::pair<int64_t, int> count(const ExplainedProgram &program,
+                                     StringRef name, StringRef kind,
+                                     ArrayRef<std::string> axes) {
+  int64_t bytes = 0;
+  int number = 0;
+  for (const ExplainedCollective &collective : program.collectives) {
+    if ((!kind.empty() && collective.kind != kind) ||
+        llvm::none_of(collective.axes, [&](const std::string &axis) {
+          return llvm::is_contained(axes, axis);
+        }))
+      continue;
+    for (const MovedTensor &tensor : collective.tensors)
+      if (tensor.name == name) {
+        bytes += tensor.wireBytes;
+        ++number;
       }
-      if (isRemoved)
-        offer(collective.remedy, edits, changed->cost);
+  }
+  return {bytes, number};
+}
+
+static bool removes(const ExplainedProgram &before,
+                    const ExplainedProgram &after,
+                    const ExplainedCollective &collective, StringRef name) {
+  return count(after, name, collective.kind, collective.axes).second == 0 &&
+         count(after, name, "", collective.axes).first <=
+             count(before, name, "", collective.axes).first;
+}
+
+static bool isFaster(const ProgramCost &lhs, const ProgramCost &rhs) {
+  return lhs.seconds < rhs.seconds - leastSeconds;
+}
+
+/// Whether `after` is faster, or sends fewer bytes, by a larger part of them
+/// than it is slower.
+static bool saves(const ProgramCost &before, const ProgramCost &after) {
+  if (isFaster(after, before))
+    return true;
+  double bytes = before.wireBytes - after.wireBytes;
+  double seconds = std::max(0.0, after.seconds - before.seconds);
+  return bytes > 0 && bytes * before.seconds > seconds * before.wireBytes;
+}
+
+RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
+                           const Machine &machine,
+                           const Explanation &explanation)
+    : imported(imported), options(options), machine(machine),
+      explanation(explanation), proposer(getLoss(imported)) {
+  // What the options replace, `import` has replaced.
+  this->options.mesh.clear();
+  this->options.rules.clear();
+  this->options.batchSize = 0;
+  this->options.microbatches = 0;
+}
+
+void RemedyFinder::find(const ExplainedProgram &program,
+                        ExplainedCollective &collective) {
+  for (const Edits &edits : proposer.propose(collective, maxTriedChanges)) {
+    const Explanation *trial = compile(edits);
+    if (!trial)
+      continue;
+    ++collective.numTried;
+    const ExplainedProgram *changed = findProgram(*trial, program.name);
+    if (!changed)
+      continue;
+    bool isSaving = saves(program, *trial);
+    bool isRemoved = !collective.tensors.empty();
+    for (MovedTensor &tensor : collective.tensors) {
+      bool isGone = removes(program, *changed, collective, tensor.name);
+      isRemoved &= isGone;
+      if (isGone && isSaving)
+        offer(tensor.remedy, edits, program.cost, changed->cost);
     }
-    if (collective.remedy)
-      collective.guilty = collective.remedy->edits.front().source;
+    if (isRemoved && isSaving)
+      offer(collective.remedy, edits, program.cost, changed->cost);
+    else if (isRemoved &&
+             (!collective.costWithout ||
+              changed->cost.seconds < collective.costWithout->seconds))
+      collective.costWithout = changed->cost;
   }
+  if (!collective.remedy)
+    return;
+  collective.guilty = collective.remedy->edits.front().source;
+  collective.costWithout.reset();
+}
 
-private:
-  static func::FuncOp getLoss(ModuleOp module) {
-    auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
-    return module.lookupSymbol<func::FuncOp>(training.getLoss());
+/// Whether `trial` saves in `program`, and not at the expense of the step.
+bool RemedyFinder::saves(const ExplainedProgram &program,
+                         const Explanation &trial) const {
+  const ExplainedProgram &step = explanation.programs.front();
+  const ExplainedProgram *after = findProgram(trial, program.name);
+  const ExplainedProgram *stepAfter = findProgram(trial, step.name);
+  if (!after || !stepAfter || !::saves(program.cost, after->cost))
+    return false;
+  return stepAfter->cost.wireBytes <= step.cost.wireBytes ||
+         !isFaster(step.cost, stepAfter->cost) || after == stepAfter;
+}
+
+void RemedyFinder::offer(std::optional<Remedy> &best, const Edits &edits,
+                         const ProgramCost &before,
+                         const ProgramCost &after) const {
+  auto rank = [&](const ProgramCost &it) {
+    bool isSlower = isFaster(before, it);
+    bool isMore = it.wireBytes > before.wireBytes;
+    return std::make_tuple(isSlower || isMore, isSlower,
+                           isSlower ? 0 : it.seconds, it.wireBytes,
+                           it.stateBytes);
+  };
+  if (!best || rank(after) < rank(best->cost))
+    best = Remedy{edits.describe(getLoss(imported)), after};
+}
+
+/// The programs with the changes, none if they do not compile; null if too many
+/// have been compiled already.
+const Explanation *RemedyFinder::compile(const Edits &edits) {
+  auto it = compiled.find(edits.getKey());
+  if (it == compiled.end()) {
+    if (compiled.size() >= maxCompiledChanges)
+      return nullptr;
+    it = compiled.emplace(edits.getKey(), run(edits)).first;
   }
+  return &it->second;
+}
 
-  static const ExplainedProgram *findProgram(const Explanation &explanation,
-                                             StringRef name) {
-    for (const ExplainedProgram &program : explanation.programs)
-      if (program.name == name)
-        return &program;
-    return nullptr;
-  }
-
-  /// The programs with the changes, none if they do not compile; null if too
-  /// many have been compiled already.
-  const Explanation *compile(const Edits &edits) {
-    auto it = compiled.find(edits.getKey());
-    if (it == compiled.end()) {
-      if (compiled.size() >= maxCompiledChanges)
-        return nullptr;
-      it = compiled.emplace(edits.getKey(), run(edits)).first;
-    }
-    return &it->second;
-  }
-
-  Explanation run(const Edits &edits) {
-    // What is said of a trial is of no interest.
-    ScopedDiagnosticHandler silence(imported.getContext(),
-                                    [](Diagnostic &) { return success(); });
-    OwningOpRef<ModuleOp> copy = imported.clone();
-    edits.apply(getLoss(*copy));
-    if (!runAside(*copy, 0, getPhaseIndex("collectives"), options).empty())
-      return {};
-    FailureOr<Explanation> explanation = explain(*copy, machine);
-    return succeeded(explanation) ? std::move(*explanation) : Explanation();
-  }
-
-  /// What tensor `name` sends over any of `axes` in collectives of kind `kind`
-  /// (empty: any), and in how many.
-  static std::pair<int64_t, int> count(const ExplainedProgram &program,
-                                       StringRef name, StringRef kind,
-                                       ArrayRef<std::string> axes) {
-    int64_t bytes = 0;
-    int number = 0;
-    for (const ExplainedCollective &collective : program.collectives) {
-      if ((!kind.empty() && collective.kind != kind) ||
-          llvm::none_of(collective.axes, [&](const std::string &axis) {
-            return llvm::is_contained(axes, axis);
-          }))
-        continue;
-      for (const MovedTensor &tensor : collective.tensors)
-        if (tensor.name == name) {
-          bytes += tensor.wireBytes;
-          ++number;
-        }
-    }
-    return {bytes, number};
-  }
-
-  static bool removes(const ExplainedProgram &before,
-                      const ExplainedProgram &after,
-                      const ExplainedCollective &collective, StringRef name) {
-    return count(after, name, collective.kind, collective.axes).second == 0 &&
-           count(after, name, "", collective.axes).first <=
-               count(before, name, "", collective.axes).first;
-  }
-
-  void offer(std::optional<Remedy> &best, const Edits &edits,
-             const ProgramCost &cost) {
-    auto rank = [](const ProgramCost &it) {
-      return std::make_tuple(it.matmulFlops, it.wireBytes, it.stateBytes);
-    };
-    if (!best || rank(cost) < rank(best->cost))
-      best = Remedy{edits.describe(getLoss(imported)), cost};
-  }
-
-  ModuleOp imported;
-  CompileOptions options;
-  const Machine &machine;
-  EditProposer proposer;
-  /// By Edits::getKey; no programs where a change does not compile.
-  std::map<std::string, Explanation> compiled;
-};
-
-} // namespace
+Explanation RemedyFinder::run(const Edits &edits) {
+  // What is said of a trial is of no interest.
+  ScopedDiagnosticHandler silence(imported.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy = imported.clone();
+  edits.apply(getLoss(*copy));
+  if (!runAside(*copy, 0, getPhaseIndex("collectives"), options).empty())
+    return {};
+  FailureOr<Explanation> result = explain(*copy, machine);
+  return succeeded(result) ? std::move(*result) : Explanation();
+}
 
 void shardc::findRemedies(ModuleOp imported, const CompileOptions &options,
                           const Machine &machine, Explanation &explanation) {
-  RemedyFinder finder(imported, options, machine);
+  RemedyFinder finder(imported, options, machine, explanation);
   std::vector<std::pair<ExplainedProgram *, ExplainedCollective *>> all;
   for (ExplainedProgram &program : explanation.programs)
     for (ExplainedCollective &collective : program.collectives)

@@ -1,7 +1,14 @@
 //===- Remedies.h - Changes that remove collectives, priced -----*- C++ -*-===//
+//
+// Finds by compiling which changes of annotations remove a collective, and at
+// what price. Compiles in the context of the module: not thread-safe.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_PIPELINES_REMEDIES_H
 #define SHARDC_LIB_PIPELINES_REMEDIES_H
+
+#include "EditProposer.h"
 
 #include "shardc/Analysis/Explanation.h"
 #include "shardc/Analysis/MachineModel.h"
@@ -9,22 +16,54 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <map>
+
 namespace shardc {
 
 /// Changes of annotations that are compiled for one collective at most.
 constexpr size_t maxTriedChanges = 8;
-/// Changes that are compiled for a module at most, in which the collectives
-/// that send most come first.
+/// Changes that are compiled for a module at most.
 constexpr size_t maxCompiledChanges = 64;
 
-/// Adds to `explanation` of the programs of `imported`, a module after
-/// `import`, for every collective and every tensor in it the best of the
-/// changes that remove it: of the least matrix FLOPs, then the fewest bytes on
-/// the wire, then the fewest bytes at rest. A tensor is removed if no
-/// collective of the kind moves it over any of the axes, and what it sends over
-/// them has not grown. Every change is compiled up to `collectives`, with
-/// `options`; equal ones once. Times are on `machine`. `imported` is left as it
-/// is.
+/// Finds remedies for collectives of the programs of one module. Every change
+/// is compiled up to `collectives`; equal ones once.
+class RemedyFinder {
+public:
+  /// For the programs of `explanation`, of what `imported`, a module after
+  /// `import`, becomes with `options`; it is left as it is. Times are on
+  /// `machine`. Borrows its arguments but the options.
+  RemedyFinder(mlir::ModuleOp imported, const CompileOptions &options,
+               const Machine &machine, const Explanation &explanation);
+
+  /// Adds to `collective` of `program`, both of the explanation, and to every
+  /// tensor in it the best of the changes that remove it and save something:
+  /// time, or a larger part of the bytes on the wire than they cost of the
+  /// time; no change for another program makes the step slower and send more.
+  /// First come those that cost neither more time nor more bytes, then those
+  /// that are faster, both by time, then those that send less, by bytes. A
+  /// tensor is removed if no collective of the kind moves it over any of the
+  /// axes, and what it sends over them has not grown. Where nothing that
+  /// removes the collective pays, adds what the fastest that does costs.
+  void find(const ExplainedProgram &program, ExplainedCollective &collective);
+
+private:
+  bool saves(const ExplainedProgram &program, const Explanation &trial) const;
+  void offer(std::optional<Remedy> &best, const Edits &edits,
+             const ProgramCost &before, const ProgramCost &after) const;
+  const Explanation *compile(const Edits &edits);
+  Explanation run(const Edits &edits);
+
+  mlir::ModuleOp imported;
+  CompileOptions options;
+  const Machine &machine;
+  const Explanation &explanation;
+  EditProposer proposer;
+  /// By Edits::getKey; no programs where a change does not compile.
+  std::map<std::string, Explanation> compiled;
+};
+
+/// Finds remedies for all collectives of `explanation`, those that send most
+/// first.
 void findRemedies(mlir::ModuleOp imported, const CompileOptions &options,
                   const Machine &machine, Explanation &explanation);
 

@@ -70,7 +70,7 @@ struct AnnotationEdit {
   std::string text;
 };
 
-/// Changes that remove a move, as compiled.
+/// Changes that remove a move, as compiled, and save time or bytes.
 struct Remedy {
   std::vector<AnnotationEdit> edits;
   /// Of the whole program with the changes.
@@ -80,6 +80,9 @@ struct Remedy {
 /// One tensor of a collective.
 struct MovedTensor {
   std::string name;
+  /// Of the whole move: collectives of a program that are steps of one share
+  /// it.
+  int64_t move = 0;
   /// Global.
   std::vector<int64_t> shape;
   std::string dtype;
@@ -98,7 +101,9 @@ struct ExplainedCollective {
   int64_t groupSize = 0;
   /// As in the communication report.
   int64_t bytes = 0, wireBytes = 0;
-  /// Estimated.
+  /// How many microbatches run it; 1 outside of loops.
+  int64_t runs = 1;
+  /// Estimated, of all runs.
   double seconds = 0;
   std::string part, cause;
   /// The forward pass has gathered the same, and does not hold it (--regather).
@@ -110,6 +115,9 @@ struct ExplainedCollective {
   std::string guilty;
   /// Removes the whole collective, if one was found.
   std::optional<Remedy> remedy;
+  /// Where there is no remedy: what the program costs with the fastest of the
+  /// changes that remove the collective but do not pay, if there are such.
+  std::optional<ProgramCost> costWithout;
   /// How many changes were compiled in search of remedies.
   int64_t numTried = 0;
 };
@@ -128,6 +136,9 @@ struct Explanation {
   std::vector<ExplainedProgram> programs;
 };
 
+/// "file.mlir:12" of "path/file.mlir:12:3", for the inside of sentences.
+std::string getShortSource(llvm::StringRef source);
+
 /// The sentences of a chain, one per line: what made the tensor, what wanted it
 /// and where the axes came from.
 std::vector<std::string> getChainLines(const MovedTensor &tensor);
@@ -135,6 +146,12 @@ std::vector<std::string> getChainLines(const MovedTensor &tensor);
 /// The line to look at first for one tensor: of the change that removes it if
 /// there is one, else of the annotation where its chain starts.
 std::string getGuiltySource(const MovedTensor &tensor);
+
+/// The lines under the first of the paragraph on `collective`, one of those of
+/// `program`: what it moves, why, and what would remove it.
+std::vector<std::string>
+getParagraphLines(const ExplainedCollective &collective,
+                  const ExplainedProgram &program);
 
 /// For people: one paragraph per collective, the guilty line first.
 void print(const Explanation &explanation, llvm::raw_ostream &os);

@@ -28,8 +28,7 @@ module @fsdp attributes {
 // CHECK-NEXT:              "data": annotated on w0 at fsdp.mlir:12
 // CHECK-NEXT:            linear at fsdp.mlir:14 wants it [{}, {}]
 // CHECK-NEXT:              "data": annotated on x at fsdp.mlir:10
-// CHECK-NEXT:  remove by
-// CHECK-NEXT:            fsdp.mlir:12, w0: shardc.sharding = #shardc.sharding<@mesh, [{}, {}]>
+// CHECK-NEXT:  remove by  no change that pays; with the fastest of those that remove it
 // CHECK-NEXT:            then 4614 bytes on the wire (+0), +1536 bytes at rest,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:
@@ -39,9 +38,7 @@ module @fsdp attributes {
 // CHECK-NEXT:  because   backward of linear at fsdp.mlir:16 makes it [{}, {}] unreduced={"data"}
 // CHECK-NEXT:              "data": annotated on x at fsdp.mlir:10, through linear:14, relu:15
 // CHECK-NEXT:            update at fsdp.mlir:13 wants it [{}, {}]
-// CHECK-NEXT:  remove by
-// CHECK-NEXT:            fsdp.mlir:10, x: shardc.sharding = #shardc.sharding<@mesh, [{}, {}]>
-// CHECK-NEXT:            fsdp.mlir:11, y: shardc.sharding = #shardc.sharding<@mesh, [{}, {}]>
+// CHECK-NEXT:  remove by  no change that pays; with the fastest of those that remove it
 // CHECK-NEXT:            then 12288 bytes on the wire (+7674), +0 bytes at rest,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), 2.29 times the FLOPs
 // CHECK-EMPTY:
@@ -52,8 +49,7 @@ module @fsdp attributes {
 // CHECK-NEXT:              "data": annotated on x at fsdp.mlir:10
 // CHECK-NEXT:            update at fsdp.mlir:12 wants it [{"data"}, {}]
 // CHECK-NEXT:              "data": annotated on w0 at fsdp.mlir:12
-// CHECK-NEXT:  remove by
-// CHECK-NEXT:            fsdp.mlir:10, x: shardc.sharding = #shardc.sharding<@mesh, [{}, {"data"}]>
+// CHECK-NEXT:  remove by  no change that pays; with the fastest of those that remove it
 // CHECK-NEXT:            then 13830 bytes on the wire (+9216), +0 bytes at rest,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:

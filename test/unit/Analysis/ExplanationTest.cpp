@@ -43,13 +43,20 @@ TEST(ExplanationTest, JsonKeepsEverything) {
       {"data", "w0", "m.mlir:3:7", {{"relu", "m.mlir:8:1"}}}};
   tensor.remedy =
       Remedy{{{"m.mlir:3:7", "w0", "shardc.sharding = x"}}, {1, 2, 3}};
-  llvm::json::Value value = toJSON(makeExplanation({tensor}));
+  tensor.move = 7;
+  Explanation written = makeExplanation({tensor});
+  written.programs[0].collectives[0].runs = 4;
+  written.programs[0].collectives[0].costWithout = ProgramCost{4, 5, 6};
+  llvm::json::Value value = toJSON(written);
   Explanation read;
   llvm::json::Path::Root root;
   ASSERT_TRUE(fromJSON(value, read, root));
   EXPECT_EQ(toJSON(read), value);
-  EXPECT_EQ(read.programs[0].collectives[0].tensors[0].remedy->cost.stateBytes,
-            3);
+  const ExplainedCollective &collective = read.programs[0].collectives[0];
+  EXPECT_EQ(collective.tensors[0].remedy->cost.stateBytes, 3);
+  EXPECT_EQ(collective.tensors[0].move, 7);
+  EXPECT_EQ(collective.runs, 4);
+  EXPECT_EQ(collective.costWithout->stateBytes, 6);
 }
 
 TEST(ExplanationTest, RejectsARemedyWithoutChanges) {
@@ -60,6 +67,49 @@ TEST(ExplanationTest, RejectsARemedyWithoutChanges) {
   EXPECT_FALSE(fromJSON(toJSON(makeExplanation({tensor})), read, root));
   EXPECT_NE(llvm::toString(root.getError()).find("at least one change"),
             std::string::npos);
+}
+
+TEST(ExplanationTest, ChainSaysWhatOneOpHandsToItself) {
+  MovedTensor tensor = makeTensor("result of linear at m.mlir:9", 12);
+  tensor.producer = tensor.consumer;
+  tensor.from = "[{}] unreduced={\"data\"}";
+  tensor.to = "[{}]";
+  std::vector<std::string> lines = getChainLines(tensor);
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_EQ(lines[1], "the rest of that linear wants it [{}]");
+}
+
+TEST(ExplanationTest, ChainSaysWhichAxesShardNothing) {
+  MovedTensor tensor = makeTensor("w0", 12);
+  tensor.producer.origins = {{"data", "w0", "m.mlir:3:7", {}},
+                             {"model", "w0", "m.mlir:3:7", {}}};
+  tensor.consumer.origins = {{"data", "x", "m.mlir:2:7", {}}};
+  tensor.from = "[{\"data\"}, {\"model\"}]";
+  tensor.to = "[{}, {}]";
+  std::vector<std::string> lines = getChainLines(tensor);
+  ASSERT_EQ(lines.size(), 6u);
+  EXPECT_EQ(lines[4], "  \"data\": annotated on x at m.mlir:2");
+  EXPECT_EQ(lines[5], "  \"model\": shards nothing there");
+}
+
+TEST(ExplanationTest, ParagraphListsTheStepsOfAMove) {
+  ExplainedProgram program = makeExplanation({makeTensor("w0", 8)}).programs[0];
+  program.collectives.push_back(program.collectives[0]);
+  program.collectives[1].kind = "all_to_all";
+  auto getSteps = [&] {
+    std::string steps;
+    for (const std::string &line :
+         getParagraphLines(program.collectives[0], program))
+      if (line.find(" steps: ") != std::string::npos)
+        steps = line;
+    return steps;
+  };
+  EXPECT_NE(getSteps().find("in 2 steps: all_gather over \"data\", "
+                            "all_to_all over \"data\""),
+            std::string::npos);
+  // Another move of the same tensor is no step of this one.
+  program.collectives[1].tensors[0].move = 1;
+  EXPECT_EQ(getSteps(), "");
 }
 
 TEST(ExplanationDiffTest, MatchesByNameWithoutPlaceAndByOrder) {

@@ -58,9 +58,11 @@ Location MoveRecorder::record(Location loc, Value value, const Layout &from,
 }
 
 StringAttr MoveRecorder::getName(Value value) {
-  if (std::optional<std::string> name = names.getName(value))
-    return builder.getStringAttr(*name);
-  Operation *op = getProducingOp(value);
+  Value origin = getWrittenValue(value);
+  for (Value known : {value, origin})
+    if (std::optional<std::string> name = names.getName(known))
+      return builder.getStringAttr(*name);
+  Operation *op = origin.getDefiningOp();
   PartAttr part = getPart(op);
   StringRef what = !part || part.getValue() == Part::Forward ? "result of "
                    : part.getValue() == Part::Backward       ? "backward of "
@@ -71,15 +73,10 @@ StringAttr MoveRecorder::getName(Value value) {
 
 SmallVector<Attribute> MoveRecorder::getArguments(Operation *op) {
   SmallVector<Attribute> found;
-  for (Value operand : op->getOperands()) {
-    // Reshards may have come between already.
-    while (auto inner = dyn_cast_or_null<ReshardOp>(operand.getDefiningOp()))
-      operand = inner.getOperand();
-    if (auto argument = dyn_cast<BlockArgument>(operand);
-        argument && !getProducingOp(argument))
+  for (Value operand : op->getOperands())
+    if (auto argument = dyn_cast<BlockArgument>(getWrittenValue(operand)))
       found.push_back(builder.getStringAttr(
           getRoleName(function, argument.getArgNumber())));
-  }
   return found;
 }
 
@@ -95,14 +92,15 @@ MoveEndAttr MoveRecorder::getProducer(Value value, const Layout &from,
                                       AxisSet moved) {
   AxisSet lost = moved & (from.getAxes() | from.unreduced);
   SmallVector<Attribute> found;
-  Operation *op = getProducingOp(value);
+  Value origin = getWrittenValue(value);
+  Operation *op = origin.getDefiningOp();
   if (!op) {
-    auto argument = cast<BlockArgument>(value);
+    auto argument = cast<BlockArgument>(origin);
     for (int axis : mesh.getList(lost))
       found.push_back(origins.find(argument, axis));
     SourceAttr source = getSource(argument.getLoc());
     return getEnd(source ? source.getOp().getValue() : "argument", PartAttr(),
-                  argument.getLoc(), {getName(value)}, found);
+                  argument.getLoc(), {getName(origin)}, found);
   }
   for (int axis : mesh.getList(lost))
     found.push_back(origins.find(op, axis));
@@ -112,6 +110,14 @@ MoveEndAttr MoveRecorder::getProducer(Value value, const Layout &from,
 
 MoveEndAttr MoveRecorder::getConsumer(OpOperand &use, AxisSet moved) {
   Operation *op = use.getOwner();
+  // What a loop wants is what the first op in it that has the rows wants.
+  if (auto loop = dyn_cast<AccumulateOp>(op))
+    if (BlockArgument slice = loop.getSlices()[use.getOperandNumber()];
+        !slice.use_empty())
+      op = *llvm::min_element(slice.getUsers(),
+                              [](Operation *lhs, Operation *rhs) {
+                                return lhs->isBeforeInBlock(rhs);
+                              });
   SmallVector<Attribute> found;
   if (isa<func::ReturnOp>(op)) {
     auto name = function.getResultAttrOfType<StringAttr>(use.getOperandNumber(),

@@ -32,42 +32,57 @@ static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
       dims, [&](DimShardingAttr dim) { return hasAxis(dim.getAxes(), name); });
 }
 
-Operation *shardc::getProducingOp(Value value) {
-  if (Operation *op = value.getDefiningOp())
-    return op;
-  Operation *parent = cast<BlockArgument>(value).getOwner()->getParentOp();
-  return isa<func::FuncOp>(parent) ? nullptr : parent;
+Value shardc::getWrittenValue(Value value) {
+  while (true) {
+    if (auto reshard = value.getDefiningOp<ReshardOp>()) {
+      value = reshard.getOperand();
+      continue;
+    }
+    if (auto loop = value.getDefiningOp<AccumulateOp>()) {
+      value =
+          loop.getYield().getOperand(cast<OpResult>(value).getResultNumber());
+      continue;
+    }
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto loop = argument
+                    ? dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp())
+                    : AccumulateOp();
+    if (!loop)
+      return value;
+    value = loop.getOperand(argument.getArgNumber());
+  }
 }
 
-/// Where an axis on the op may have come from: the ops above it, those of its
-/// body included.
+/// Where an axis on the op may have come from: the ops above it.
 static SmallVector<Operation *> getProducers(Operation *op) {
   SmallVector<Operation *> producers;
-  auto add = [&](Operation *user) {
-    for (Value operand : user->getOperands())
-      if (Operation *producer = getProducingOp(operand))
-        producers.push_back(producer);
-  };
-  add(op);
-  for (Region &region : op->getRegions())
-    for (Block &block : region)
-      add(block.getTerminator());
+  for (Value operand : op->getOperands())
+    if (Operation *producer = getWrittenValue(operand).getDefiningOp())
+      producers.push_back(producer);
   return producers;
+}
+
+/// Appends the ops that use `value`, as if there were no loops and reshards.
+static void addUsers(Value value, SmallVectorImpl<Operation *> &users) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    unsigned index = use.getOperandNumber();
+    if (auto loop = dyn_cast<AccumulateOp>(user))
+      addUsers(loop.getSlices()[index], users);
+    else if (isa<YieldOp>(user))
+      addUsers(user->getParentOp()->getResult(index), users);
+    else if (isa<ReshardOp>(user))
+      addUsers(user->getResult(0), users);
+    else if (!isa<func::ReturnOp>(user))
+      users.push_back(user);
+  }
 }
 
 /// Where an axis on the op may have gone.
 static SmallVector<Operation *> getUsers(Operation *op) {
   SmallVector<Operation *> users;
-  auto add = [&](Value value) {
-    for (Operation *user : value.getUsers())
-      users.push_back(
-          user->hasTrait<OpTrait::IsTerminator>() ? user->getParentOp() : user);
-  };
   for (Value result : op->getResults())
-    add(result);
-  for (Region &region : op->getRegions())
-    for (BlockArgument argument : region.getArguments())
-      add(argument);
+    addUsers(result, users);
   return users;
 }
 
@@ -81,7 +96,7 @@ OriginFinder::OriginFinder(func::FuncOp function, const MeshAxes &mesh)
   for (BlockArgument argument : function.getArguments()) {
     StringRef name = getRoleName(function, argument.getArgNumber());
     Source source{argument.getLoc(), {}};
-    source.ops.assign(argument.user_begin(), argument.user_end());
+    addUsers(argument, source.ops);
     sources.try_emplace(
         name.empty() ? "argument " + std::to_string(argument.getArgNumber())
                      : name.str(),
@@ -144,7 +159,9 @@ OriginAttr OriginFinder::find(BlockArgument argument, int axis) {
         getPlace(argument.getLoc()), ArrayAttr());
   // It flowed here from an op that uses the argument.
   Operation *first = nullptr;
-  for (Operation *user : argument.getUsers())
+  SmallVector<Operation *> users;
+  addUsers(argument, users);
+  for (Operation *user : users)
     if (!getSourceName(user, axis).empty() &&
         (!first || order.lookup(user) < order.lookup(first)))
       first = user;

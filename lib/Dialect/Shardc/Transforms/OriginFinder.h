@@ -13,9 +13,10 @@
 
 namespace shardc {
 
-/// The op that makes `value`: of an argument of a nested block the op that has
-/// the block; null for arguments of a function.
-mlir::Operation *getProducingOp(mlir::Value value);
+/// What `value` is as if there were no loops and no reshards: of a loop's
+/// result what is summed, of rows that a loop hands to its body the operand. An
+/// argument of the function, or made by an op that is neither.
+mlir::Value getWrittenValue(mlir::Value value);
 
 /// Follows axes from the ops and arguments that hold them to the annotations
 /// that they came from, by `shardc.origin` and the annotations in the locations
