@@ -62,6 +62,7 @@ public:
     for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
       if (axis.getSize() > 1)
         axes.push_back(axis.getSize());
+    module.walk([&](Operation *op) { collectGaps(op); });
   }
 
   FailureOr<std::vector<ShrunkSize>> run() {
@@ -112,15 +113,6 @@ private:
         for (Value slice : loop.getSlices())
           fixed.insert(getShape(slice)[0]);
       });
-      function.walk([&](Operation *op) {
-        if (!hasGap(op))
-          return;
-        keepsMesh = true;
-        for (Value value : op->getOperands())
-          add(value, true);
-        for (Value value : op->getResults())
-          add(value, true);
-      });
       function.walk([&](ConstantOp op) { add(op, !isSplat(op)); });
       function.walk([&](ReshapeOp op) {
         if (!regroups(op))
@@ -136,13 +128,33 @@ private:
     return elements && elements.isSplat();
   }
 
-  /// Whether shards of `op` are strided, in a number of parts that is fixed.
-  static bool hasGap(Operation *op) {
+  /// Adds the gaps of the strided shards of `op`.
+  ///
+  /// A gap of n parts cuts a dimension as an axis of n devices would. A list
+  /// with gaps must divide its dimension: by the product of its axes and gaps.
+  /// Where an axis leaves a list a gap of its size stays, adjacent gaps become
+  /// their product, and an axis that fills a part of a gap leaves the rest of
+  /// its size. So whatever list the partitioner makes of one with gaps, what it
+  /// asks is whether some product of axes and of factors of the gaps divides
+  /// the size. With the prime factors of gaps as further axes isCutAlike
+  /// answers that, and more, alike for both sizes.
+  void collectGaps(Operation *op) {
     auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
-    return assignment &&
-           llvm::any_of(assignment.getFactors(), [](DimShardingAttr factor) {
-             return llvm::any_of(factor.getAxes(), DimShardingAttr::getGapSize);
-           });
+    if (!assignment)
+      return;
+    for (DimShardingAttr factor : assignment.getFactors()) {
+      std::map<int64_t, int> primes;
+      for (StringAttr entry : factor.getAxes()) {
+        int64_t gap = DimShardingAttr::getGapSize(entry);
+        for (int64_t prime = 2; gap > 1; ++prime)
+          for (; gap % prime == 0; gap /= prime)
+            ++primes[prime];
+      }
+      // Dimensions are cut on their own: the most gaps of any are enough.
+      for (auto [prime, number] : primes)
+        if (int more = number - llvm::count(gaps, prime); more > 0)
+          gaps.append(more, prime);
+    }
   }
 
   /// Whether dimensions are made of several factors, whose sizes must multiply.
@@ -159,11 +171,14 @@ private:
 
   /// Finds for each size the smallest that over `newAxes` is cut alike.
   bool chooseSizes(ArrayRef<int64_t> newAxes) {
+    SmallVector<int64_t> parts(axes), newParts(newAxes);
+    parts.append(gaps);
+    newParts.append(gaps);
     for (auto &[from, to] : sizes) {
       if (from < 2)
         continue;
       to = fixed.count(from) ? from : 2;
-      while (to <= from && !isCutAlike(from, axes, to, newAxes))
+      while (to <= from && !isCutAlike(from, parts, to, newParts))
         to = fixed.count(from) ? from + 1 : to + 1;
       if (to > from)
         return false;
@@ -177,7 +192,8 @@ private:
     newAxes = axes;
     if (getProduct(axes) <= maxDevices)
       return chooseSizes(axes);
-    if (keepsMesh)
+    // Gaps have the sizes of the axes that left them.
+    if (!gaps.empty())
       return false;
     std::vector<SmallVector<int64_t>> meshes = {{}};
     for (int64_t size : axes) {
@@ -256,10 +272,11 @@ private:
   MeshOp mesh;
   /// Sizes above 1 of the mesh's axes.
   SmallVector<int64_t> axes, newAxes;
+  /// Prime factors of the gaps of strided shards.
+  SmallVector<int64_t> gaps;
   /// From old to new; ordered, so that changes are.
   std::map<int64_t, int64_t> sizes;
   std::set<int64_t> fixed;
-  bool keepsMesh = false;
   std::vector<ShrunkSize> changes;
 };
 

@@ -74,6 +74,41 @@ func.func @f(%x: tensor<8x32xf32>, %y: tensor<64xf32>) {
   EXPECT_EQ(getSizes(*module), (std::vector<int64_t>{8, 32, 2}));
 }
 
+/// The same with strided shards, and how often each prime is a part of a gap.
+int64_t getShrunk(int64_t size, ArrayRef<StringRef> entries,
+                  MLIRContext &context) {
+  std::string list, type = "tensor<" + std::to_string(size) + "xf32>";
+  for (StringRef entry : entries)
+    list += (list.empty() ? "\"" : ", \"") + entry.str() + "\"";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      "shardc.mesh @mesh <[\"a\" = 2, \"b\" = 3]>\n"
+      "func.func @f(%x: " +
+          type + ") -> " + type +
+          " {\n"
+          "  %0 = shardc.relu %x {shardc.assignment = #shardc.assignment<[{" +
+          list + "}]>} : " + type + "\n  return %0 : " + type + "\n}\n",
+      &context);
+  if (!module || failed(shrinkSizes(*module)))
+    return 0;
+  return getSizes(*module)[0];
+}
+
+TEST_F(ShrinkSizesTest, GapsOfStridedShardsCountAsAxes) {
+  EXPECT_EQ(getShrunk(3600, {"a"}, context), 6);
+  // Two parts by three shards, beside what other lists may have of "a".
+  EXPECT_EQ(getShrunk(3600, {"*2", "b"}, context), 12);
+  // A gap may be filled in part: its factors count one by one.
+  EXPECT_EQ(getShrunk(3600, {"*6", "b"}, context), 36);
+  EXPECT_EQ(getShrunk(3600, {"*2", "b", "*2", "a"}, context), 24);
+  // What does not divide by all of them is not made to, and what would have to
+  // grow stays.
+  int64_t uneven = getShrunk(90, {"*2", "b"}, context);
+  EXPECT_LT(uneven, 90);
+  EXPECT_EQ(uneven % 6, 0);
+  EXPECT_NE(uneven % 12, 0);
+  EXPECT_EQ(getShrunk(12, {"*2", "b"}, context), 12);
+}
+
 TEST_F(ShrinkSizesTest, ManyDevices) {
   parse(R"mlir(
 shardc.mesh @mesh <["a" = 1024, "one" = 1, "b" = 512]>
