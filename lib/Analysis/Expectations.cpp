@@ -107,30 +107,18 @@ static std::optional<Offender> getOffender(Operation *op,
   return offender;
 }
 
-/// One note per offender at the line to look at first, then its chain.
-static void addNotes(InFlightDiagnostic &error, ArrayRef<Offender> offenders) {
+using ExplainFn = function_ref<CollectiveNote(Operation *)>;
+
+/// One note per offender.
+static void addNotes(InFlightDiagnostic &error, ArrayRef<Offender> offenders,
+                     ExplainFn explain) {
   for (const Offender &offender : offenders) {
-    ExplainedCollective collective = explainCollective(offender.op);
-    Diagnostic &note = error.attachNote(getGuiltyLocation(offender.op));
-    note << collective.kind << " over ";
-    llvm::interleaveComma(collective.axes, note, [&](const std::string &axis) {
-      note << '"' << axis << '"';
-    });
-    note << " in " << collective.part << " sends " << collective.wireBytes
-         << " bytes: ";
-    if (collective.tensors.empty()) {
-      note << collective.cause;
-      continue;
-    }
-    llvm::interleaveComma(
-        collective.tensors, note,
-        [&](const MovedTensor &tensor) { note << tensor.name; });
-    for (const std::string &line : getChainLines(collective.tensors.front()))
-      note << "\n    " << line;
+    CollectiveNote note = explain(offender.op);
+    error.attachNote(note.at) << note.text;
   }
 }
 
-static LogicalResult check(const Contract &contract) {
+static LogicalResult check(const Contract &contract, ExplainFn explain) {
   std::optional<CollectiveFilter> filter = getFilter(contract.attribute);
   if (!filter)
     return success();
@@ -156,13 +144,19 @@ static LogicalResult check(const Contract &contract) {
         << filter->toString(limit ? "bytes on the wire" : "collectives");
   if (contract.value)
     error << " for this value";
-  addNotes(error, offenders);
-  error.attachNote(contract.at)
-      << "shardc-compile --ignore-expect --explain says what would remove them";
+  auto explainChain = [](Operation *op) {
+    return CollectiveNote{getGuiltyLocation(op),
+                          getNoteText(explainCollective(op), {})};
+  };
+  addNotes(error, offenders, explain ? explain : ExplainFn(explainChain));
+  if (!explain)
+    error.attachNote(contract.at) << "shardc-compile --ignore-expect --explain "
+                                     "says what would remove them";
   return failure();
 }
 
-LogicalResult shardc::checkExpectedCollectives(ModuleOp module) {
+LogicalResult shardc::checkExpectedCollectives(ModuleOp module,
+                                               ExplainFn explain) {
   SmallVector<Contract> contracts = getProgramContracts(module);
   for (auto program : module.getOps<func::FuncOp>())
     program.walk([&](Operation *op) {
@@ -177,7 +171,7 @@ LogicalResult shardc::checkExpectedCollectives(ModuleOp module) {
   llvm::DenseSet<std::pair<Attribute, Attribute>> broken;
   for (const Contract &contract : contracts)
     if (!broken.contains({contract.attribute, LocationAttr(contract.at)}) &&
-        failed(check(contract)))
+        failed(check(contract, explain)))
       broken.insert({contract.attribute, LocationAttr(contract.at)});
   return success(broken.empty());
 }

@@ -180,16 +180,41 @@ shardc::getParagraphLines(const ExplainedCollective &collective,
   return lines;
 }
 
+/// " (5%) in 4 microbatches", of all that the program sends.
+static std::string getShareText(const ExplainedCollective &collective,
+                                const ExplainedProgram &program) {
+  std::string text;
+  if (int64_t all = program.cost.wireBytes; all > 0)
+    text +=
+        formatv(" ({0}%)", (100 * collective.wireBytes + all / 2) / all).str();
+  if (collective.runs > 1)
+    text += " in " + std::to_string(collective.runs) + " microbatches";
+  return text;
+}
+
+std::string shardc::getNoteText(const ExplainedCollective &collective,
+                                const ExplainedProgram &program) {
+  std::string text = collective.kind + " over " + getAxesText(collective.axes) +
+                     " in " + collective.part + " sends " +
+                     std::to_string(collective.wireBytes) + " bytes" +
+                     getShareText(collective, program);
+  if (collective.seconds > 0)
+    text += formatv(", {0:f1} us", collective.seconds * 1e6).str();
+  if (collective.tensors.empty())
+    return text + ": " + collective.cause;
+  text += ": " + join(map_range(collective.tensors,
+                                [](const MovedTensor &it) { return it.name; }),
+                      ", ");
+  for (const std::string &line : getParagraphLines(collective, program))
+    text += '\n' + line;
+  return text;
+}
+
 static void printCollective(const ExplainedCollective &collective,
                             const ExplainedProgram &program, raw_ostream &os) {
   os << getLine(collective.guilty) << ": " << collective.kind << " over "
      << getAxesText(collective.axes) << " in " << collective.part << ", "
-     << collective.wireBytes << " bytes";
-  int64_t all = program.cost.wireBytes;
-  if (all > 0)
-    os << formatv(" ({0}%)", (100 * collective.wireBytes + all / 2) / all);
-  if (collective.runs > 1)
-    os << " in " << collective.runs << " microbatches";
+     << collective.wireBytes << " bytes" << getShareText(collective, program);
   os << formatv(", {0:f1} us", collective.seconds * 1e6) << '\n';
   for (const std::string &line : getParagraphLines(collective, program))
     os << line << '\n';

@@ -2,6 +2,7 @@
 
 #include "shardc/Pipelines/Compile.h"
 
+#include "ExplainContracts.h"
 #include "PriceCheapest.h"
 #include "PriceRegather.h"
 #include "Remedies.h"
@@ -93,20 +94,19 @@ static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
 /// find out what its reports say beyond the program itself.
 static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
                                int last, CompileState &state) {
-  auto run = [&](int first, int last) {
+  auto runWith = [&](int first, int last, const CompileOptions &options) {
     PassManager manager(module.getContext());
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
   };
+  auto run = [&](int first, int last) { return runWith(first, last, options); };
   if (last + 1 < static_cast<int>(getPhases().size()))
     return run(0, last);
   int import = getPhaseIndex("import");
   int collectives = getPhaseIndex("collectives");
   if (failed(run(0, import)))
     return failure();
-  OwningOpRef<ModuleOp> imported;
-  if (options.findRemedies)
-    imported = module.clone();
+  OwningOpRef<ModuleOp> imported = module.clone();
   int propagate = getPhaseIndex("propagate");
   if (failed(run(import + 1, propagate - 1)))
     return failure();
@@ -116,7 +116,13 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   if (failed(run(propagate, propagate)))
     return failure();
   OwningOpRef<ModuleOp> propagated = module.clone();
-  if (failed(run(propagate + 1, collectives)))
+  // Contracts on collectives are checked below, with remedies.
+  CompileOptions unchecked = options;
+  unchecked.ignoreExpectations = true;
+  if (failed(runWith(propagate + 1, collectives, unchecked)))
+    return failure();
+  if (!options.ignoreExpectations && !options.singleDevice &&
+      failed(checkContracts(module, *imported, options)))
     return failure();
   std::optional<CheapestPrice> price;
   if (options.priceCheapest)

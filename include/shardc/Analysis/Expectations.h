@@ -13,13 +13,25 @@
 
 #include "mlir/IR/BuiltinOps.h"
 
+#include <string>
+
 namespace shardc {
 
 /// `no_redundant_flops`, after `propagate`: ops have assignments.
 mlir::LogicalResult checkExpectedFlops(mlir::ModuleOp module);
 
-/// `max_collectives` and `max_bytes`, after `collectives`.
-mlir::LogicalResult checkExpectedCollectives(mlir::ModuleOp module);
+/// What is said of a collective that breaks a contract, and at which line.
+struct CollectiveNote {
+  mlir::Location at;
+  std::string text;
+};
+
+/// `max_collectives` and `max_bytes`, after `collectives`. `explain` writes the
+/// notes; by default they tell why the collectives exist, and where to learn
+/// what would remove them.
+mlir::LogicalResult checkExpectedCollectives(
+    mlir::ModuleOp module,
+    mlir::function_ref<CollectiveNote(mlir::Operation *)> explain = nullptr);
 
 /// `max_memory`, after `memory`.
 mlir::LogicalResult checkExpectedMemory(mlir::ModuleOp module);

@@ -153,6 +153,11 @@ std::vector<std::string>
 getParagraphLines(const ExplainedCollective &collective,
                   const ExplainedProgram &program);
 
+/// The same as one text that begins with what the collective sends. Of an empty
+/// `program` it says nothing.
+std::string getNoteText(const ExplainedCollective &collective,
+                        const ExplainedProgram &program);
+
 /// For people: one paragraph per collective, the guilty line first.
 void print(const Explanation &explanation, llvm::raw_ostream &os);
 
