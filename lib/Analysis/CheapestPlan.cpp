@@ -9,11 +9,7 @@ namespace {
 
 /// Plans that differ by less than this part of their cost are equally good.
 constexpr double indifference = 1e-6;
-/// Options that searches may look at, one search's after the other's, before
-/// the best plan so far is taken: seconds, and less where the search is not to
-/// become narrow.
-constexpr int64_t maxOptions = 1'000'000, fewOptions = 40'000;
-/// But so many searches are made.
+/// So many searches are made however many options each looks at.
 constexpr int64_t minSearches = 8;
 
 using Starts = std::set<CollectiveStart>;
@@ -31,11 +27,10 @@ struct Paid {
 class StartSearch {
 public:
   StartSearch(SearchProblem &problem, const CollectivePrices &prices,
-              size_t maxWork, bool becomesNarrow)
+              int64_t maxBranchOptions, size_t maxWork, bool becomesNarrow)
       : problem(problem), prices(prices), search(problem),
-        maxSearches(
-            std::max(minSearches, (becomesNarrow ? maxOptions : fewOptions) /
-                                      (problem.getNumOptions() + 1))) {
+        maxSearches(std::max(minSearches, maxBranchOptions /
+                                              (problem.getNumOptions() + 1))) {
     limits.maxWork = maxWork;
     limits.becomesNarrow = becomesNarrow;
     if (prices.hasStarts())
@@ -191,6 +186,8 @@ private:
 
 CheapestPlan shardc::findCheapestPlan(SearchProblem &problem,
                                       const CollectivePrices &prices,
-                                      size_t maxWork, bool becomesNarrow) {
-  return StartSearch(problem, prices, maxWork, becomesNarrow).run();
+                                      int64_t maxBranchOptions, size_t maxWork,
+                                      bool becomesNarrow) {
+  return StartSearch(problem, prices, maxBranchOptions, maxWork, becomesNarrow)
+      .run();
 }

@@ -72,6 +72,7 @@ static void buildPropagate(OpPassManager &manager,
   propagate.machine = options.machine;
   propagate.memoryPrice = options.memoryPrice;
   propagate.maxAssignments = options.maxAssignments;
+  propagate.maxBranchOptions = options.maxBranchOptions;
   manager.addPass(createPropagatePass(propagate));
   checkExpectations(manager, options, "propagate");
 }

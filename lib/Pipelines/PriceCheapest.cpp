@@ -15,6 +15,8 @@ using namespace shardc;
 /// Ways to shard single ops, and combinations of them, of which a search takes
 /// about a second.
 constexpr int64_t maxAssignments = 200'000;
+/// Ways to shard single ops that all branches of that search look at.
+constexpr int64_t maxBranchOptions = 40'000;
 
 /// The train step of a module, or the first function of one without; null if it
 /// has none.
@@ -29,6 +31,7 @@ static func::FuncOp getStep(ModuleOp module) {
 static std::string partitionCheapest(ModuleOp module, CompileOptions options) {
   options.partition = "cheapest";
   options.maxAssignments = maxAssignments;
+  options.maxBranchOptions = maxBranchOptions;
   return runAside(module, getPhaseIndex("propagate"),
                   getPhaseIndex("collectives"), options);
 }

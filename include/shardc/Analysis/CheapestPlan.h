@@ -30,10 +30,17 @@ struct CheapestPlan {
   double lowerBound = unreachable;
 };
 
-/// The cheapest plan of `problem`, whose starts cost what `prices` says.
-/// `maxWork` and `becomesNarrow` are those of findCheapest.
+/// Options that the searches of a function may look at by default; seconds.
+constexpr int64_t defaultBranchOptions = 1'000'000;
+
+/// The cheapest plan of `problem`, whose starts cost what `prices` says. Every
+/// branch is a search among all options of the problem: when all branches
+/// together have looked at `maxBranchOptions` of them, which is 8 branches at
+/// least, the best plan so far is taken. `maxWork` and `becomesNarrow` are
+/// those of findCheapest, for each branch.
 CheapestPlan findCheapestPlan(SearchProblem &problem,
                               const CollectivePrices &prices,
+                              int64_t maxBranchOptions = defaultBranchOptions,
                               size_t maxWork = defaultSearchWork,
                               bool becomesNarrow = true);
 

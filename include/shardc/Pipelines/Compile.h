@@ -62,6 +62,10 @@ struct CompileOptions {
   /// Does not search programs with more ways to shard single ops for the
   /// cheapest plan, but fails, nor more combinations of them; 0: the defaults.
   int64_t maxAssignments = 0;
+  /// Ways to shard single ops at which the branches of the search for the least
+  /// time may look together, before the best plan so far is taken; 0: the
+  /// default.
+  int64_t maxBranchOptions = 0;
   /// Does not check contracts (`shardc.expect`).
   bool ignoreExpectations = false;
   /// Sets every mesh axis and the number of microbatches to 1: the

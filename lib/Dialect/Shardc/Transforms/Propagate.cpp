@@ -57,9 +57,11 @@ Decisions follow(const ShardingGraph &graph) {
 class CheapestPlanner {
 public:
   CheapestPlanner(ModuleGraph &module, const CollectivePrices &prices,
-                  int64_t maxAssignments)
+                  int64_t maxAssignments, int64_t maxBranchOptions)
       : module(module), graph(module.graph), prices(prices),
-        maxAssignments(maxAssignments) {}
+        maxAssignments(maxAssignments),
+        maxBranchOptions(maxBranchOptions > 0 ? maxBranchOptions
+                                              : defaultBranchOptions) {}
 
   FailureOr<Decisions> run() {
     int numAxes = 0;
@@ -91,7 +93,7 @@ private:
       return op.emitOpError("has ") << problem.getNumOptions()
                                     << " ways to shard single ops, more than "
                                     << maxAssignments << " (max-assignments)";
-    CheapestPlan plan = findCheapestPlan(problem, prices,
+    CheapestPlan plan = findCheapestPlan(problem, prices, maxBranchOptions,
                                          maxAssignments > 0 ? maxAssignments
                                                             : defaultSearchWork,
                                          /*becomesNarrow=*/maxAssignments == 0);
@@ -147,7 +149,7 @@ private:
   ModuleGraph &module;
   const ShardingGraph &graph;
   const CollectivePrices &prices;
-  int64_t maxAssignments;
+  int64_t maxAssignments, maxBranchOptions;
   Decisions decisions;
   SearchProblem::AtRest atRest;
 };
@@ -360,7 +362,8 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     if (failed(prices))
       return failure();
     module.graph.memoryPrice = memoryPrice;
-    return CheapestPlanner(module, *prices, maxAssignments).run();
+    return CheapestPlanner(module, *prices, maxAssignments, maxBranchOptions)
+        .run();
   }
 
   void runOnOperation() override {

@@ -142,7 +142,11 @@ def PropagatePass : Shardc_Pass<"propagate"> {
            "works on: plans need less memory the higher it is">,
     Option<"maxAssignments", "max-assignments", "int64_t", "0",
            "Most ways to shard single ops that cheapest searches, and most "
-           "combinations of them (0: the defaults)">
+           "combinations of them (0: the defaults)">,
+    Option<"maxBranchOptions", "max-branch-options", "int64_t", "0",
+           "Ways to shard single ops at which the branches of the search for "
+           "the least time may look together, before cheapest takes the best "
+           "plan so far (0: 1000000)">
   ];
 }
 
