@@ -59,7 +59,8 @@ static Value toJSON(const ProgramCost &cost) {
   return Object{{"wire_bytes_per_device", cost.wireBytes},
                 {"matmul_flops_per_device", cost.matmulFlops},
                 {"state_bytes_per_device", cost.stateBytes},
-                {"microseconds", cost.seconds * 1e6}};
+                {"microseconds", cost.seconds * 1e6},
+                {"may_be_less", cost.mayBeLess}};
 }
 
 static bool fromJSON(const Value &value, ProgramCost &cost, Path path) {
@@ -67,7 +68,8 @@ static bool fromJSON(const Value &value, ProgramCost &cost, Path path) {
   return map && map.map("wire_bytes_per_device", cost.wireBytes) &&
          map.map("matmul_flops_per_device", cost.matmulFlops) &&
          map.map("state_bytes_per_device", cost.stateBytes) &&
-         mapMicroseconds(map, cost.seconds);
+         mapMicroseconds(map, cost.seconds) &&
+         map.map("may_be_less", cost.mayBeLess);
 }
 
 static Value toJSON(const AnnotationEdit &edit) {

@@ -67,6 +67,8 @@ static void addCost(const ProgramCost &then, const ProgramCost &now,
         formatv("{0:f2} times the FLOPs",
                 static_cast<double>(then.matmulFlops) /
                     static_cast<double>(std::max<int64_t>(now.matmulFlops, 1)));
+  if (then.mayBeLess)
+    line += "; a longer search may find less";
   lines.push_back(std::move(line));
 }
 
@@ -141,23 +143,26 @@ static void addReasons(const ExplainedCollective &collective,
 }
 
 static void addRemedies(const ExplainedCollective &collective,
-                        const ProgramCost &cost, Lines &lines) {
+                        const ExplainedProgram &program, Lines &lines) {
+  const ProgramCost &cost = program.cost;
   if (collective.remedy) {
     lines.push_back("  remove by");
     addRemedy(*collective.remedy, cost, lines);
     return;
   }
   if (collective.costWithout) {
-    lines.push_back(
-        "  remove by  no change that pays; with the fastest of those "
-        "that remove it");
+    lines.push_back("  remove by  no change that pays; with the fastest of "
+                    "those that remove it");
     addCost(*collective.costWithout, cost, lines);
   } else if (collective.numTried > 0) {
-    lines.push_back(
-        formatv("  remove by  none of {0} changes of annotations removes the "
-                "whole of it",
-                collective.numTried)
-            .str());
+    lines.push_back(formatv("  remove by  no change of an annotation: {0} "
+                            "tried, none removes the whole of it",
+                            collective.numTried)
+                        .str());
+  } else if (any_of(program.collectives, [](const ExplainedCollective &it) {
+               return it.numTried > 0;
+             })) {
+    lines.push_back("  remove by  no change of an annotation was tried");
   }
   if (collective.tensors.size() > 1)
     for (const MovedTensor &tensor :
@@ -176,7 +181,7 @@ shardc::getParagraphLines(const ExplainedCollective &collective,
   Lines lines;
   addTensors(collective, lines);
   addReasons(collective, program, lines);
-  addRemedies(collective, program.cost, lines);
+  addRemedies(collective, program, lines);
   return lines;
 }
 

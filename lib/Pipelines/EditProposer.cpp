@@ -241,7 +241,8 @@ std::vector<Edits> EditProposer::propose(const ExplainedCollective &collective,
     }
     proposePlaces(tensor.consumer, collective.axes, proposals);
     proposePlaces(tensor.producer, collective.axes, proposals);
-    proposeYielding(tensor, collective.axes, proposals);
+    if (hasPriorities)
+      proposeYielding(tensor, collective.axes, proposals);
     if (proposals.size() > 4 * limit)
       break;
   }

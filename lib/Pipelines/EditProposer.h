@@ -17,8 +17,10 @@ namespace shardc {
 /// function.
 class EditProposer {
 public:
-  /// `loss` is the loss function of a module after `import`.
-  explicit EditProposer(mlir::func::FuncOp loss) : loss(loss) {}
+  /// `loss` is the loss function of a module after `import`; it is partitioned
+  /// in a mode that `hasPriorities`, or in one to which they mean nothing.
+  EditProposer(mlir::func::FuncOp loss, bool hasPriorities)
+      : loss(loss), hasPriorities(hasPriorities) {}
 
   /// At most `limit` changes that might remove the collective, or one of its
   /// tensors: first those that treat all tensors alike, then those for one
@@ -44,6 +46,7 @@ private:
                        mlir::ArrayRef<std::string> axes, Proposals &proposals);
 
   mlir::func::FuncOp loss;
+  bool hasPriorities;
 };
 
 } // namespace shardc

@@ -131,7 +131,7 @@ void shardc::remarkOn(const CheapestPrice &price,
   if (cost.cheapest)
     text += "; the cheapest plan that uses every axis " +
             getText(*cost.cheapest, price.cheapestWireBytes) + " (" + flag +
-            ")";
+            (options.deviceMemory > 0 ? ", without --device-memory)" : ")");
   if (!cost.isProved())
     text += "; no such plan has less than " +
             getCostText(cost.objective, cost.atLeast);

@@ -4,11 +4,15 @@
 
 #include "RunAside.h"
 
+#include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/Explain.h"
 #include "shardc/Pipelines/Phases.h"
 
 using namespace mlir;
 using namespace shardc;
+
+/// Every trial is a search, of which this leaves the fewest branches.
+constexpr int64_t maxBranchOptions = 1;
 
 /// What the reports round away.
 constexpr double leastSeconds = 0.05e-6;
@@ -74,12 +78,14 @@ RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
                            const Machine &machine,
                            const Explanation &explanation)
     : imported(imported), options(options), machine(machine),
-      explanation(explanation), proposer(getLoss(imported)) {
+      explanation(explanation),
+      proposer(getLoss(imported), options.partition == "follow") {
   // What the options replace, `import` has replaced.
   this->options.mesh.clear();
   this->options.rules.clear();
   this->options.batchSize = 0;
   this->options.microbatches = 0;
+  this->options.maxBranchOptions = maxBranchOptions;
 }
 
 void RemedyFinder::find(const ExplainedProgram &program,
@@ -139,16 +145,32 @@ void RemedyFinder::offer(std::optional<Remedy> &best, const Edits &edits,
     best = Remedy{edits.describe(getLoss(imported)), after};
 }
 
-/// The programs with the changes, none if they do not compile; null if too many
-/// have been compiled already.
+/// The programs with the changes, none if they do not compile or do not fit;
+/// null if too many have been compiled already.
 const Explanation *RemedyFinder::compile(const Edits &edits) {
   auto it = compiled.find(edits.getKey());
   if (it == compiled.end()) {
-    if (compiled.size() >= maxCompiledChanges)
+    size_t limit = options.partition == "cheapest" ? maxSearchedChanges
+                                                   : maxCompiledChanges;
+    if (compiled.size() >= limit)
       return nullptr;
     it = compiled.emplace(edits.getKey(), run(edits)).first;
   }
   return &it->second;
+}
+
+/// Whether `module`, after `collectives`, needs no more memory than a device
+/// may give.
+bool RemedyFinder::fits(ModuleOp module) const {
+  if (options.deviceMemory == 0)
+    return true;
+  OwningOpRef<ModuleOp> planned = module.clone();
+  return runAside(*planned, getPhaseIndex("collectives") + 1,
+                  getPhaseIndex("memory"), options)
+             .empty() &&
+         (*planned)
+                 ->getAttrOfType<IntegerAttr>("shardc.arena_bytes")
+                 .getInt() <= options.deviceMemory;
 }
 
 Explanation RemedyFinder::run(const Edits &edits) {
@@ -157,10 +179,17 @@ Explanation RemedyFinder::run(const Edits &edits) {
                                   [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = imported.clone();
   edits.apply(getLoss(*copy));
-  if (!runAside(*copy, 0, getPhaseIndex("collectives"), options).empty())
+  if (!runAside(*copy, 0, getPhaseIndex("collectives"), options).empty() ||
+      !fits(*copy))
     return {};
   FailureOr<Explanation> result = explain(*copy, machine);
-  return succeeded(result) ? std::move(*result) : Explanation();
+  if (failed(result))
+    return {};
+  for (ExplainedProgram &program : result->programs)
+    if (std::optional<PlanCost> cost =
+            getPlanCost(copy->lookupSymbol<func::FuncOp>(program.name)))
+      program.cost.mayBeLess = !cost->isProved();
+  return std::move(*result);
 }
 
 void shardc::findRemedies(ModuleOp imported, const CompileOptions &options,

@@ -22,11 +22,14 @@ namespace shardc {
 
 /// Changes of annotations that are compiled for one collective at most.
 constexpr size_t maxTriedChanges = 8;
-/// Changes that are compiled for a module at most.
-constexpr size_t maxCompiledChanges = 64;
+/// Changes that are compiled for a module at most; fewer if each is a search
+/// for the cheapest plan.
+constexpr size_t maxCompiledChanges = 64, maxSearchedChanges = 24;
 
 /// Finds remedies for collectives of the programs of one module. Every change
-/// is compiled up to `collectives`; equal ones once.
+/// is compiled up to `collectives`; equal ones once. Searches for the cheapest
+/// plan are short, which costs say. They do not look for plans that fit in the
+/// memory of a device: a change whose plan does not is no remedy.
 class RemedyFinder {
 public:
   /// For the programs of `explanation`, of what `imported`, a module after
@@ -52,6 +55,7 @@ private:
              const ProgramCost &before, const ProgramCost &after) const;
   const Explanation *compile(const Edits &edits);
   Explanation run(const Edits &edits);
+  bool fits(mlir::ModuleOp module) const;
 
   mlir::ModuleOp imported;
   CompileOptions options;

@@ -59,6 +59,9 @@ struct ProgramCost {
   int64_t stateBytes = 0;
   /// Estimated, without overlap, on the machine of the explanation.
   double seconds = 0;
+  /// Of a change: the search for the cheapest plan was cut short, and a longer
+  /// one may find a plan that costs less.
+  bool mayBeLess = false;
 };
 
 /// A change of one annotation.
