@@ -24,6 +24,21 @@ constexpr const char *indent = "            ";
 
 using Lines = std::vector<std::string>;
 
+/// What the reports round away.
+constexpr double leastSeconds = 0.05e-6;
+
+bool shardc::isFaster(const ProgramCost &lhs, const ProgramCost &rhs) {
+  return lhs.seconds < rhs.seconds - leastSeconds;
+}
+
+bool shardc::pays(const ProgramCost &before, const ProgramCost &after) {
+  if (isFaster(after, before))
+    return true;
+  double bytes = before.wireBytes - after.wireBytes;
+  double seconds = std::max(0.0, after.seconds - before.seconds);
+  return bytes > 0 && bytes * before.seconds > seconds * before.wireBytes;
+}
+
 /// "path/file.mlir:12".
 static StringRef getLine(StringRef source) {
   return source.empty() ? "an unknown place" : source.rsplit(':').first;
@@ -151,8 +166,11 @@ static void addRemedies(const ExplainedCollective &collective,
     return;
   }
   if (collective.costWithout) {
-    lines.push_back("  remove by  no change that pays; with the fastest of "
-                    "those that remove it");
+    // What would pay here is no remedy if the step pays for it.
+    lines.push_back(
+        std::string("  remove by  no change that pays") +
+        (pays(cost, *collective.costWithout) ? " in the step" : "") +
+        "; with the fastest of those that remove it");
     addCost(*collective.costWithout, cost, lines);
   } else if (collective.numTried > 0) {
     lines.push_back(formatv("  remove by  no change of an annotation: {0} "

@@ -14,9 +14,6 @@ using namespace shardc;
 /// Every trial is a search, of which this leaves the fewest branches.
 constexpr int64_t maxBranchOptions = 1;
 
-/// What the reports round away.
-constexpr double leastSeconds = 0.05e-6;
-
 static func::FuncOp getLoss(ModuleOp module) {
   auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
   return module.lookupSymbol<func::FuncOp>(training.getLoss());
@@ -60,20 +57,6 @@ static bool removes(const ExplainedProgram &before,
              count(before, name, "", collective.axes).first;
 }
 
-static bool isFaster(const ProgramCost &lhs, const ProgramCost &rhs) {
-  return lhs.seconds < rhs.seconds - leastSeconds;
-}
-
-/// Whether `after` is faster, or sends fewer bytes, by a larger part of them
-/// than it is slower.
-static bool saves(const ProgramCost &before, const ProgramCost &after) {
-  if (isFaster(after, before))
-    return true;
-  double bytes = before.wireBytes - after.wireBytes;
-  double seconds = std::max(0.0, after.seconds - before.seconds);
-  return bytes > 0 && bytes * before.seconds > seconds * before.wireBytes;
-}
-
 RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
                            const Machine &machine,
                            const Explanation &explanation)
@@ -98,15 +81,15 @@ void RemedyFinder::find(const ExplainedProgram &program,
     const ExplainedProgram *changed = findProgram(*trial, program.name);
     if (!changed)
       continue;
-    bool isSaving = saves(program, *trial);
+    bool isWorthIt = pays(program, *trial);
     bool isRemoved = !collective.tensors.empty();
     for (MovedTensor &tensor : collective.tensors) {
       bool isGone = removes(program, *changed, collective, tensor.name);
       isRemoved &= isGone;
-      if (isGone && isSaving)
+      if (isGone && isWorthIt)
         offer(tensor.remedy, edits, program.cost, changed->cost);
     }
-    if (isRemoved && isSaving)
+    if (isRemoved && isWorthIt)
       offer(collective.remedy, edits, program.cost, changed->cost);
     else if (isRemoved &&
              (!collective.costWithout ||
@@ -119,13 +102,13 @@ void RemedyFinder::find(const ExplainedProgram &program,
   collective.costWithout.reset();
 }
 
-/// Whether `trial` saves in `program`, and not at the expense of the step.
-bool RemedyFinder::saves(const ExplainedProgram &program,
-                         const Explanation &trial) const {
+/// Whether `trial` pays in `program`, and not at the expense of the step.
+bool RemedyFinder::pays(const ExplainedProgram &program,
+                        const Explanation &trial) const {
   const ExplainedProgram &step = explanation.programs.front();
   const ExplainedProgram *after = findProgram(trial, program.name);
   const ExplainedProgram *stepAfter = findProgram(trial, step.name);
-  if (!after || !stepAfter || !::saves(program.cost, after->cost))
+  if (!after || !stepAfter || !shardc::pays(program.cost, after->cost))
     return false;
   return stepAfter->cost.wireBytes <= step.cost.wireBytes ||
          !isFaster(step.cost, stepAfter->cost) || after == stepAfter;

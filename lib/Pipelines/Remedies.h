@@ -39,9 +39,8 @@ public:
                const Machine &machine, const Explanation &explanation);
 
   /// Adds to `collective` of `program`, both of the explanation, and to every
-  /// tensor in it the best of the changes that remove it and save something:
-  /// time, or a larger part of the bytes on the wire than they cost of the
-  /// time; no change for another program makes the step slower and send more.
+  /// tensor in it the best of the changes that remove it and pay; no change for
+  /// another program makes the step slower and send more.
   /// First come those that cost neither more time nor more bytes, then those
   /// that are faster, both by time, then those that send less, by bytes. A
   /// tensor is removed if no collective of the kind moves it over any of the
@@ -50,7 +49,7 @@ public:
   void find(const ExplainedProgram &program, ExplainedCollective &collective);
 
 private:
-  bool saves(const ExplainedProgram &program, const Explanation &trial) const;
+  bool pays(const ExplainedProgram &program, const Explanation &trial) const;
   void offer(std::optional<Remedy> &best, const Edits &edits,
              const ProgramCost &before, const ProgramCost &after) const;
   const Explanation *compile(const Edits &edits);

@@ -64,6 +64,14 @@ struct ProgramCost {
   bool mayBeLess = false;
 };
 
+/// Whether `lhs` takes less time, by more than reports round away.
+bool isFaster(const ProgramCost &lhs, const ProgramCost &rhs);
+
+/// Whether a change that takes a program from `before` to `after` is worth it:
+/// it is faster, or sends fewer bytes, by a larger part of them than it is
+/// slower.
+bool pays(const ProgramCost &before, const ProgramCost &after);
+
 /// A change of one annotation.
 struct AnnotationEdit {
   std::string source;
@@ -119,7 +127,8 @@ struct ExplainedCollective {
   /// Removes the whole collective, if one was found.
   std::optional<Remedy> remedy;
   /// Where there is no remedy: what the program costs with the fastest of the
-  /// changes that remove the collective but do not pay, if there are such.
+  /// changes that remove the collective but do not pay, in this program or in
+  /// the step, if there are such.
   std::optional<ProgramCost> costWithout;
   /// How many changes were compiled in search of remedies.
   int64_t numTried = 0;

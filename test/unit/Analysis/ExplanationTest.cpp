@@ -92,6 +92,40 @@ TEST(ExplanationTest, ChainSaysWhichAxesShardNothing) {
   EXPECT_EQ(lines[5], "  \"model\": shards nothing there");
 }
 
+TEST(ExplanationTest, WhatPays) {
+  auto cost = [](int64_t bytes, double microseconds) {
+    ProgramCost cost;
+    cost.wireBytes = bytes;
+    cost.seconds = microseconds * 1e-6;
+    return cost;
+  };
+  ProgramCost now = cost(1000, 100);
+  EXPECT_FALSE(pays(now, now));
+  EXPECT_TRUE(pays(now, cost(2000, 99)));
+  // Nobody sees so little.
+  EXPECT_FALSE(pays(now, cost(1000, 99.99)));
+  EXPECT_TRUE(pays(now, cost(999, 100)));
+  EXPECT_TRUE(pays(now, cost(800, 110)));
+  EXPECT_FALSE(pays(now, cost(800, 130)));
+}
+
+TEST(ExplanationTest, ParagraphSaysWhyNoChangePays) {
+  ExplainedProgram program = makeExplanation({makeTensor("w0", 8)}).programs[0];
+  program.cost.seconds = 100e-6;
+  ExplainedCollective &collective = program.collectives[0];
+  collective.costWithout = program.cost;
+  auto find = [&](const std::string &text) {
+    for (const std::string &line : getParagraphLines(collective, program))
+      if (line.find(text) != std::string::npos)
+        return true;
+    return false;
+  };
+  EXPECT_TRUE(find("remove by  no change that pays; with the fastest"));
+  EXPECT_TRUE(find("then 8 bytes on the wire (+0), +0 bytes at rest"));
+  collective.costWithout->seconds = 50e-6;
+  EXPECT_TRUE(find("remove by  no change that pays in the step; with"));
+}
+
 TEST(ExplanationTest, ParagraphListsTheStepsOfAMove) {
   ExplainedProgram program = makeExplanation({makeTensor("w0", 8)}).programs[0];
   program.collectives.push_back(program.collectives[0]);
