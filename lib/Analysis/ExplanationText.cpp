@@ -4,7 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Analysis/Explanation.h"
+#include "ExplanationSummary.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
@@ -269,6 +269,7 @@ void shardc::print(const Explanation &explanation, raw_ostream &os) {
                   explanation.machine);
     if (program.collectives.empty())
       os << "\nIt does not.\n";
+    printSummary(program, os);
     for (const ExplainedCollective &collective : program.collectives) {
       os << '\n';
       const ExplainedProgram &first = explanation.programs.front();

@@ -146,6 +146,30 @@ TEST(ExplanationTest, ParagraphListsTheStepsOfAMove) {
   EXPECT_EQ(getSteps(), "");
 }
 
+TEST(ExplanationTest, ManyCollectivesAreSummedUpByLine) {
+  Explanation explanation = makeExplanation({makeTensor("w0", 8)});
+  ExplainedProgram &program = explanation.programs[0];
+  program.collectives[0].guilty = "m.mlir:3:7";
+  program.collectives.resize(12, program.collectives[0]);
+  auto getText = [&] {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    print(explanation, os);
+    return text;
+  };
+  EXPECT_EQ(getText().find("to blame"), std::string::npos);
+  program.collectives.push_back(program.collectives[0]);
+  program.collectives.back().guilty = "dir/m.mlir:40:7";
+  program.collectives.back().kind = "all_reduce";
+  program.collectives.back().wireBytes = 904;
+  program.cost.wireBytes = 1000;
+  EXPECT_NE(getText().find(
+                "  to blame  m.mlir:40           904 B   90%  1 all_reduce\n"
+                "            m.mlir:3             96 B   10%  12 all_gather\n"),
+            std::string::npos)
+      << getText();
+}
+
 TEST(ExplanationDiffTest, MatchesByNameWithoutPlaceAndByOrder) {
   Explanation here = makeExplanation(
       {makeTensor("result of relu at a.mlir:4", 8),
