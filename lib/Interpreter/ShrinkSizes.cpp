@@ -2,7 +2,6 @@
 
 #include "shardc/Interpreter/ShrinkSizes.h"
 
-#include "shardc/Analysis/Layout.h"
 #include "shardc/Analysis/ModuleGraph.h"
 
 #include "mlir/IR/Verifier.h"
@@ -16,42 +15,11 @@ using namespace shardc;
 /// More devices than this are replaced by fewer.
 static constexpr int64_t maxDevices = 64;
 
-static int64_t getProduct(ArrayRef<int64_t> axes, unsigned set) {
-  int64_t product = 1;
-  for (size_t axis = 0; axis < axes.size(); ++axis)
-    if (set >> axis & 1)
-      product *= axes[axis];
-  return product;
-}
-
 static int64_t getProduct(ArrayRef<int64_t> axes) {
   int64_t product = 1;
   for (int64_t size : axes)
     product *= size;
   return product;
-}
-
-/// What isCutAlike compares, for groups `major` and `minor`.
-static unsigned getPattern(int64_t size, ArrayRef<int64_t> axes, unsigned major,
-                           unsigned minor) {
-  int64_t p = getProduct(axes, major), q = getProduct(axes, minor);
-  int64_t shard = ceilDiv(size, p);
-  bool divides = size % p == 0, isGreater = p > size,
-       leavesNone = ceilDiv(size, shard) < p,
-       isNested = q * ceilDiv(size, p * q) == shard;
-  return divides | isGreater << 1 | leavesNone << 2 | isNested << 3;
-}
-
-bool shardc::isCutAlike(int64_t size, ArrayRef<int64_t> axes, int64_t otherSize,
-                        ArrayRef<int64_t> otherAxes) {
-  unsigned all = 1u << axes.size();
-  for (unsigned major = 0; major < all; ++major)
-    for (unsigned minor = 0; minor < all; ++minor)
-      if ((major & minor) == 0 &&
-          getPattern(size, axes, major, minor) !=
-              getPattern(otherSize, otherAxes, major, minor))
-        return false;
-  return true;
 }
 
 namespace {
@@ -106,12 +74,10 @@ private:
         for (Value result : op->getResults())
           add(result, false);
       });
-      // Rows of the batch are so many times those of a microbatch.
       function.walk([&](AccumulateOp loop) {
-        for (Value operand : loop.getOperands())
-          fixed.insert(getShape(operand)[0]);
-        for (Value slice : loop.getSlices())
-          fixed.insert(getShape(slice)[0]);
+        for (auto [operand, slice] :
+             llvm::zip(loop.getOperands(), loop.getSlices()))
+          addBatch(getShape(operand)[0], getShape(slice)[0]);
       });
       function.walk([&](ConstantOp op) { add(op, !isSplat(op)); });
       function.walk([&](ReshapeOp op) {
@@ -121,6 +87,15 @@ private:
         add(op, true);
       });
     }
+  }
+
+  /// Rows of the batch stay so many times those of a microbatch.
+  void addBatch(int64_t batch, int64_t rows) {
+    sizes[rows] = rows;
+    auto [it, isNew] = microbatches.try_emplace(batch, rows);
+    if (!isNew && it->second != rows)
+      fixed.insert({batch, rows});
+    batches[rows].insert(batch);
   }
 
   static bool isSplat(ConstantOp op) {
@@ -169,17 +144,34 @@ private:
            });
   }
 
+  /// Whether size `from` may become `to`, and batches of microbatches of `from`
+  /// as many times that as before; if so, they do.
+  bool trySize(int64_t from, int64_t to, ArrayRef<int64_t> parts,
+               ArrayRef<int64_t> newParts) {
+    if (from != to && (fixed.count(from) || from < 2))
+      return false;
+    if (from > 1 && !isCutAlike(from, parts, to, newParts))
+      return false;
+    for (int64_t batch : batches[from])
+      if (!trySize(batch, batch / from * to, parts, newParts))
+        return false;
+    sizes[from] = to;
+    return true;
+  }
+
   /// Finds for each size the smallest that over `newAxes` is cut alike.
   bool chooseSizes(ArrayRef<int64_t> newAxes) {
     SmallVector<int64_t> parts(axes), newParts(newAxes);
     parts.append(gaps);
     newParts.append(gaps);
-    for (auto &[from, to] : sizes) {
-      if (from < 2)
+    for (auto &entry : sizes) {
+      int64_t from = entry.first;
+      // Their microbatches, which are smaller, have decided.
+      if (microbatches.count(from))
         continue;
-      to = fixed.count(from) ? from : 2;
-      while (to <= from && !isCutAlike(from, parts, to, newParts))
-        to = fixed.count(from) ? from + 1 : to + 1;
+      int64_t to = fixed.count(from) ? from : std::min<int64_t>(from, 2);
+      while (to <= from && !trySize(from, to, parts, newParts))
+        ++to;
       if (to > from)
         return false;
     }
@@ -240,6 +232,17 @@ private:
     return cast<RankedTensorType>(value.getType()).clone(shape);
   }
 
+  /// Number and rows of microbatches, for the new rows.
+  std::optional<SmallVector<int64_t>>
+  getMicrobatch(std::optional<ArrayRef<int64_t>> microbatch) {
+    if (!microbatch)
+      return std::nullopt;
+    auto it = sizes.find(microbatch->back());
+    return SmallVector<int64_t>{microbatch->front(), it == sizes.end()
+                                                         ? microbatch->back()
+                                                         : it->second};
+  }
+
   void rewrite(func::FuncOp function) {
     for (BlockArgument argument : function.getArguments()) {
       argument.setType(getType(argument));
@@ -257,6 +260,10 @@ private:
           slice.setType(getType(slice));
       for (Value result : op->getResults())
         result.setType(getType(result));
+      if (auto iota = dyn_cast<IotaOp>(op))
+        iota.setMicrobatch(getMicrobatch(iota.getMicrobatch()));
+      if (auto random = dyn_cast<RandomUniformOp>(op))
+        random.setMicrobatch(getMicrobatch(random.getMicrobatch()));
       if (auto constant = dyn_cast<ConstantOp>(op);
           constant && isSplat(constant))
         constant.setValueAttr(
@@ -277,6 +284,9 @@ private:
   /// From old to new; ordered, so that changes are.
   std::map<int64_t, int64_t> sizes;
   std::set<int64_t> fixed;
+  /// Rows of a microbatch by those of the batch, and the other way round.
+  std::map<int64_t, int64_t> microbatches;
+  std::map<int64_t, std::set<int64_t>> batches;
   std::vector<ShrunkSize> changes;
 };
 

@@ -36,9 +36,9 @@ bool isCutAlike(int64_t size, llvm::ArrayRef<int64_t> axes, int64_t otherSize,
 /// over global tensors, by the smallest that is cut alike, the same everywhere;
 /// if the mesh has more than 64 devices its axes become smaller as well. Sizes
 /// of reshapes that split or merge dimensions, of constants with different
-/// elements and of batches cut into microbatches stay; gaps of strided shards
-/// count as axes. Returns what changed. Emits an error and fails if so many
-/// devices cannot be replaced by 64, or work on strided shards.
+/// elements stay; batches stay as many times their microbatches; gaps of
+/// strided shards count as axes. Returns what changed. Emits an error and fails
+/// if so many devices cannot be replaced by 64, or work on strided shards.
 mlir::FailureOr<std::vector<ShrunkSize>> shrinkSizes(mlir::ModuleOp module);
 
 } // namespace shardc

@@ -109,6 +109,47 @@ TEST_F(ShrinkSizesTest, GapsOfStridedShardsCountAsAxes) {
   EXPECT_EQ(getShrunk(12, {"*2", "b"}, context), 12);
 }
 
+TEST_F(ShrinkSizesTest, BatchesAreMultiplesOfMicrobatches) {
+  parse(R"mlir(
+shardc.mesh @mesh <["a" = 2]>
+func.func @f(%x: tensor<4098x600xf32>, %y: tensor<8x4xf32>) -> tensor<600xf32> {
+  %0 = shardc.accumulate 3 of (%x) : (tensor<4098x600xf32>) -> tensor<600xf32> {
+  ^bb0(%rows: tensor<1366x600xf32>):
+    %1 = shardc.iota dim = 0 microbatch = [3, 1366] : tensor<1366x600xi32>
+    %2 = shardc.reduce sum %rows dims = [0] : tensor<1366x600xf32> -> tensor<600xf32>
+    shardc.yield %2 : tensor<600xf32>
+  }
+  return %0 : tensor<600xf32>
+}
+)mlir");
+  ASSERT_TRUE(succeeded(shrinkSizes(*module)));
+  EXPECT_EQ(getSizes(*module), (std::vector<int64_t>{6, 2, 2, 2}));
+  module->walk([](IotaOp iota) {
+    EXPECT_EQ(*iota.getMicrobatch(), (ArrayRef<int64_t>{3, 2}));
+  });
+}
+
+TEST_F(ShrinkSizesTest, SizesOfDifferentMicrobatchesStay) {
+  parse(R"mlir(
+shardc.mesh @mesh <["a" = 2]>
+func.func @f(%x: tensor<48x8xf32>) -> (tensor<8xf32>, tensor<8xf32>) {
+  %0 = shardc.accumulate 2 of (%x) : (tensor<48x8xf32>) -> tensor<8xf32> {
+  ^bb0(%rows: tensor<24x8xf32>):
+    %1 = shardc.reduce sum %rows dims = [0] : tensor<24x8xf32> -> tensor<8xf32>
+    shardc.yield %1 : tensor<8xf32>
+  }
+  %2 = shardc.accumulate 3 of (%x) : (tensor<48x8xf32>) -> tensor<8xf32> {
+  ^bb0(%rows: tensor<16x8xf32>):
+    %3 = shardc.reduce sum %rows dims = [0] : tensor<16x8xf32> -> tensor<8xf32>
+    shardc.yield %3 : tensor<8xf32>
+  }
+  return %0, %2 : tensor<8xf32>, tensor<8xf32>
+}
+)mlir");
+  ASSERT_TRUE(succeeded(shrinkSizes(*module)));
+  EXPECT_EQ(getSizes(*module), (std::vector<int64_t>{48, 2}));
+}
+
 TEST_F(ShrinkSizesTest, ManyDevices) {
   parse(R"mlir(
 shardc.mesh @mesh <["a" = 1024, "one" = 1, "b" = 512]>
