@@ -1,0 +1,38 @@
+//===- PlanCheapest.h - The plan of least cost of a module ------*- C++ -*-===//
+//
+// The planner behind `partition=cheapest`: searches for the cheapest plan of
+// the first function, and then of each other one with its arguments where they
+// rest. What a single search does is said in CheapestPlan.h.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_PLANCHEAPEST_H
+#define SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_PLANCHEAPEST_H
+
+#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/PlanPrice.h"
+
+namespace shardc {
+
+/// Those options of `propagate` that say what is searched for, and how long.
+struct CheapestOptions {
+  /// "time" or "bytes".
+  std::string objective;
+  std::string machine;
+  /// Paid for each byte that an op works on, 0 or more.
+  double memoryPrice;
+  /// As in CompileOptions: 0 means the default.
+  int64_t maxAssignments, maxBranchOptions;
+};
+
+/// Decides how every op of `module` is sharded and where its values rest.
+/// Writes what the search says of the plan to the functions (`shardc.cost`,
+/// `shardc.starts`) and, if time was asked for, the prices of bytes to the
+/// module (`shardc.seconds_per_byte`). Fails with an error at the place if
+/// there is no plan, the machine cannot be read, or a limit is exceeded.
+mlir::FailureOr<PlanDecisions> planCheapest(ModuleGraph &module,
+                                            const CheapestOptions &options);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_PLANCHEAPEST_H
