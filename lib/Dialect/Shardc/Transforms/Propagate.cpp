@@ -10,6 +10,10 @@
 #include "shardc/Analysis/PartialSums.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
+#include "llvm/Support/Format.h"
+
+#include <cmath>
+
 namespace shardc {
 #define GEN_PASS_DEF_PROPAGATEPASS
 #include "shardc/Dialect/Shardc/Transforms/Passes.h.inc"
@@ -43,25 +47,44 @@ static Decisions follow(const ShardingGraph &graph) {
   return decisions;
 }
 
+/// `value` as a user would write it: "-1", "inf".
+static std::string getText(double value) {
+  std::string text;
+  llvm::raw_string_ostream(text) << llvm::format("%g", value);
+  return text;
+}
+
 namespace {
 
 struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   using Base = shardc::impl::PropagatePassBase<PropagatePass>;
   using Base::Base;
 
+  LogicalResult checkOptions() {
+    if (partition != "follow" && partition != "cheapest")
+      return getOperation().emitError("unknown partition '")
+             << partition << "', expected follow or cheapest";
+    if (objective != "time" && objective != "bytes")
+      return getOperation().emitError("unknown objective '")
+             << objective << "', expected time or bytes";
+    if (!(memoryPrice >= 0) || !std::isfinite(memoryPrice))
+      return getOperation().emitError("memory-price: expected a finite number "
+                                      "of at least 0, found ")
+             << getText(memoryPrice);
+    if (maxAssignments < 0)
+      return getOperation().emitError("max-assignments: expected 0 (the "
+                                      "defaults) or more, found ")
+             << maxAssignments.getValue();
+    if (maxBranchOptions < 0)
+      return getOperation().emitError("max-branch-options: expected 0 (the "
+                                      "default) or more, found ")
+             << maxBranchOptions.getValue();
+    return success();
+  }
+
   FailureOr<Decisions> decide(ModuleGraph &module) {
     if (partition == "follow")
       return follow(module.graph);
-    if (partition != "cheapest") {
-      getOperation().emitError("unknown partition '")
-          << partition << "', expected follow or cheapest";
-      return failure();
-    }
-    if (objective != "time" && objective != "bytes") {
-      getOperation().emitError("unknown objective '")
-          << objective << "', expected time or bytes";
-      return failure();
-    }
     FailureOr<PlanDecisions> plan =
         planCheapest(module, {objective, machine, memoryPrice, maxAssignments,
                               maxBranchOptions});
@@ -73,6 +96,8 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   }
 
   void runOnOperation() override {
+    if (failed(checkOptions()))
+      return signalPassFailure();
     FailureOr<ModuleGraph> module = ModuleGraph::build(getOperation());
     if (failed(module))
       return signalPassFailure();
