@@ -738,3 +738,80 @@ func.func @expect_e4(%x: tensor<4xf32> {shardc.expect = [#shardc.no_redundant_fl
 module attributes {shardc.expect = [#shardc.max_collectives<0 over "dta">]} {
   shardc.mesh @mesh <["data" = 4]>
 }
+
+// -----
+// plan P1
+// expected-error @+1 {{`shardc.cost` must be a #shardc.cost attribute}}
+func.func @plan_p1(%x: tensor<4xf32>) attributes {shardc.cost = 1.0} {
+  return
+}
+
+// -----
+// plan P1: objective
+// expected-error @+1 {{unknown objective "speed", expected "time" or "bytes"}}
+func.func @plan_p1_objective(%x: tensor<4xf32>) attributes {shardc.cost = #shardc.cost<objective = "speed", cost = 1.0, at_least = 1.0>} {
+  return
+}
+
+// -----
+// plan P1: numbers
+// expected-error @+1 {{expected costs of at least 0, found -1.000000e+00 : f64}}
+func.func @plan_p1_numbers(%x: tensor<4xf32>) attributes {shardc.cost = #shardc.cost<objective = "time", cost = 2.0, at_least = -1.0>} {
+  return
+}
+
+// -----
+// plan P2: a list
+// expected-error @+1 {{`shardc.starts` must be a list of #shardc.start attributes}}
+func.func @plan_p2_list(%x: tensor<4xf32>) attributes {shardc.starts = ["data"]} {
+  return
+}
+
+// -----
+// plan P2: axes
+shardc.mesh @mesh <["data" = 4, "model" = 2]>
+// expected-error @+1 {{`shardc.starts` uses axis "dta", but mesh @mesh has axes "data", "model"}}
+func.func @plan_p2_axes(%x: tensor<4xf32>) attributes {shardc.starts = [
+    #shardc.start<forward, all_gather, ["data"]>, #shardc.start<backward, all_reduce, ["model", "dta"]>]} {
+  return
+}
+
+// -----
+// plan P2: a mesh
+// expected-error @+1 {{`shardc.starts` uses axis "data", but the module has no `shardc.mesh`}}
+func.func @plan_p2_mesh(%x: tensor<4xf32>) attributes {shardc.starts = [#shardc.start<forward, all_gather, ["data"]>]} {
+  return
+}
+
+// -----
+// plan P3: a dictionary
+// expected-error @+1 {{`shardc.seconds_per_byte` must be a dictionary on the module}}
+module attributes {shardc.seconds_per_byte = 1.0e-9} {
+}
+
+// -----
+// plan P3: numbers
+// expected-error @+1 {{`shardc.seconds_per_byte` of axis "data" must be a number of at least 0, found -1.000000e+00 : f64}}
+module attributes {shardc.seconds_per_byte = {data = -1.0}} {
+  shardc.mesh @mesh <["data" = 4]>
+}
+
+// -----
+// plan P3: axes
+// expected-error @+1 {{`shardc.seconds_per_byte` uses axis "model", but mesh @mesh has axes "data"}}
+module attributes {shardc.seconds_per_byte = {data = 1.0e-9, model = 1.0e-9}} {
+  shardc.mesh @mesh <["data" = 4]>
+}
+
+// -----
+// What is verified before the mesh finds no axes in a mesh that has none.
+// expected-error @+1 {{`shardc.seconds_per_byte` uses axis "data", but mesh @mesh has axes "model"}}
+module attributes {shardc.seconds_per_byte = {data = 1.0e-9}} {
+  "shardc.mesh"() <{axes = ["data", #shardc.axis<"model" = 2>], sym_name = "mesh"}> : () -> ()
+}
+
+// -----
+// expected-error @+1 {{`shardc.seconds_per_byte` uses axis "data", but mesh @mesh has axes }}
+module attributes {shardc.seconds_per_byte = {data = 1.0e-9}} {
+  "shardc.mesh"() <{sym_name = "mesh"}> : () -> ()
+}

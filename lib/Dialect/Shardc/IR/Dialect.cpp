@@ -6,6 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "PlanAttributes.h"
+
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -101,22 +103,6 @@ void ShardcDialect::initialize() {
   addInterfaces<ShardcAsmInterface>();
 }
 
-/// A price for some of the mesh's axes.
-static LogicalResult verifySecondsPerByte(Operation *op, Attribute value) {
-  auto prices = dyn_cast<DictionaryAttr>(value);
-  if (!prices || !isa<ModuleOp>(op))
-    return op->emitError("`shardc.seconds_per_byte` must be a dictionary on "
-                         "the module");
-  for (NamedAttribute price : prices) {
-    auto number = dyn_cast<FloatAttr>(price.getValue());
-    if (!number || !(number.getValueAsDouble() >= 0))
-      return op->emitError("`shardc.seconds_per_byte` of axis ")
-             << price.getName() << " must be a number of at least 0, found "
-             << price.getValue();
-  }
-  return success();
-}
-
 LogicalResult
 ShardcDialect::verifyOperationAttribute(Operation *op,
                                         NamedAttribute attribute) {
@@ -145,15 +131,9 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
         "`shardc.regather` must be a #shardc.regather attribute");
   if (name == "shardc.made_in" && !isa<PartAttr>(value))
     return op->emitError("`shardc.made_in` must be a #shardc.part attribute");
-  if (name == "shardc.cost" && !isa<CostAttr>(value))
-    return op->emitError("`shardc.cost` must be a #shardc.cost attribute");
-  if (name == "shardc.starts" &&
-      !(isa<ArrayAttr>(value) &&
-        llvm::all_of(cast<ArrayAttr>(value), llvm::IsaPred<StartAttr>)))
-    return op->emitError(
-        "`shardc.starts` must be a list of #shardc.start attributes");
-  if (name == "shardc.seconds_per_byte")
-    return verifySecondsPerByte(op, value);
+  if (name == "shardc.cost" || name == "shardc.starts" ||
+      name == "shardc.seconds_per_byte")
+    return verifyPlanAttribute(op, attribute);
   if (name == "shardc.expect" || name == "shardc.region")
     return verifyExpectAttribute(op, attribute);
   if (name == "shardc.assignment" && !isa<AssignmentAttr>(value))

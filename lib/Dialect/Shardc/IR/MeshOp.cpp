@@ -8,8 +8,17 @@
 using namespace mlir;
 using namespace shardc;
 
+SmallVector<MeshAxisAttr> MeshOp::getLegalAxes() {
+  SmallVector<MeshAxisAttr> axes;
+  if (ArrayAttr attrs = getAxesAttr())
+    for (Attribute attr : attrs)
+      if (auto axis = dyn_cast<MeshAxisAttr>(attr))
+        axes.push_back(axis);
+  return axes;
+}
+
 int64_t MeshOp::getAxisSize(StringRef name) {
-  for (auto axis : getAxes().getAsRange<MeshAxisAttr>())
+  for (MeshAxisAttr axis : getLegalAxes())
     if (axis.getName().getValue() == name)
       return axis.getSize();
   return 0;

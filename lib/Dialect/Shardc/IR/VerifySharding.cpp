@@ -26,6 +26,19 @@ static UnevenPolicy getUnevenPolicy(ShardingAttr sharding, Operation *from) {
   return UnevenPolicy::Pad;
 }
 
+LogicalResult
+shardc::verifyAxis(StringAttr axis, MeshOp mesh,
+                   llvm::function_ref<InFlightDiagnostic()> emitError) {
+  if (mesh.getAxisSize(axis.getValue()) != 0)
+    return success();
+  auto diagnostic = emitError() << "uses axis " << axis << ", but mesh @"
+                                << mesh.getSymName() << " has axes ";
+  llvm::interleaveComma(
+      mesh.getLegalAxes(), diagnostic,
+      [&](MeshAxisAttr candidate) { diagnostic << candidate.getName(); });
+  return diagnostic;
+}
+
 LogicalResult shardc::verifySharding(
     ShardingAttr sharding, RankedTensorType type, Operation *from,
     llvm::function_ref<InFlightDiagnostic()> emitError, bool allowGaps) {
@@ -40,14 +53,8 @@ LogicalResult shardc::verifySharding(
 
   llvm::StringSet<> seen;
   auto checkAxis = [&](StringAttr axis) -> LogicalResult {
-    if (mesh.getAxisSize(axis.getValue()) == 0) {
-      auto diagnostic = emitError() << "uses axis " << axis << ", but mesh "
-                                    << sharding.getMesh() << " has axes ";
-      llvm::interleaveComma(
-          mesh.getAxes().getAsRange<MeshAxisAttr>(), diagnostic,
-          [&](MeshAxisAttr candidate) { diagnostic << candidate.getName(); });
-      return diagnostic;
-    }
+    if (failed(verifyAxis(axis, mesh, emitError)))
+      return failure();
     if (!seen.insert(axis.getValue()).second)
       return emitError() << "uses axis " << axis
                          << " twice; an axis shards one dimension of a tensor";

@@ -32,6 +32,9 @@ def Shardc_Dialect : Dialect {
     | `shardc.training` | module | `#shardc.training`: what to train and how |
     | `shardc.expect` | module, function, argument, op | list of contracts, see below |
     | `shardc.region` | op of the loss function | the name of a region that contracts speak of |
+    | `shardc.cost` | function, after `propagate` | `#shardc.cost`: what its plan costs |
+    | `shardc.starts` | function, after `propagate` | list of `#shardc.start`: the collectives that reshards may use |
+    | `shardc.seconds_per_byte` | module, after `propagate` | dictionary from mesh axis to seconds: what reshards cost |
 
     Contracts are `#shardc.max_collectives`, `#shardc.max_bytes`,
     `#shardc.max_memory` and `#shardc.no_redundant_flops`. On a module or a
@@ -44,6 +47,14 @@ def Shardc_Dialect : Dialect {
     - E4: `#shardc.no_redundant_flops` belongs on a module, a function or an op.
     - E5: the axis of a contract is one of the mesh.
     - E6: the region of a contract is one that an op has (checked by `import`).
+
+    What `propagate` leaves of a search:
+
+    - P1: `shardc.cost` is a `#shardc.cost`; its objective is "time" or "bytes"
+      and no cost is negative.
+    - P2: `shardc.starts` is a list of `#shardc.start` over axes of the mesh.
+    - P3: `shardc.seconds_per_byte` is a dictionary on the module, from axes of
+      the mesh to numbers that are not negative.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -34,6 +34,7 @@ def Shardc_CostAttr : Shardc_Attr<"Cost", "cost"> {
 
     `#shardc.cost<objective = "time", cost = 1.2e-05 : f64, at_least = 1.2e-05 : f64>`
   }];
+  let genVerifyDecl = 1;
   let parameters = (ins "::mlir::StringAttr":$objective,
                         "::mlir::FloatAttr":$cost, "::mlir::FloatAttr":$at_least,
                         OptionalParameter<"::mlir::FloatAttr">:$cheapest);

@@ -24,6 +24,9 @@ def Shardc_MeshOp : Shardc_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
+    /// All axes. Others are verified against a mesh that may yet turn out to be
+    /// malformed: then only what is an axis.
+    ::llvm::SmallVector<MeshAxisAttr> getLegalAxes();
     /// Size of axis `name`, or 0 if there is no such axis.
     int64_t getAxisSize(::llvm::StringRef name);
     /// Index of axis `name` in declaration order, or -1.

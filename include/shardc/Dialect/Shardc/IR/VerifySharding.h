@@ -10,6 +10,12 @@ namespace shardc {
 /// The mesh that `sharding` names, seen from `from`; null if there is none.
 MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
 
+/// Succeeds iff `mesh` has `axis`. On failure it reports through `emitError`,
+/// whose message it continues with the axes that there are.
+mlir::LogicalResult
+verifyAxis(mlir::StringAttr axis, MeshOp mesh,
+           llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
 /// Succeeds iff `sharding` is legal for a tensor of global type `type`:
 ///   S1: it names a mesh of the module;
 ///   S2: one entry per dimension;
