@@ -240,6 +240,12 @@ struct CombineCollectivesPass
   using Base::Base;
 
   void runOnOperation() override {
+    if (bucketBytes < 0) {
+      getOperation().emitError("bucket-bytes: expected 0 (no limit) or more, "
+                               "found ")
+          << bucketBytes.getValue();
+      return signalPassFailure();
+    }
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
         for (Block *block : getBlocks(function))

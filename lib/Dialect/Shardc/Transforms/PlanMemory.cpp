@@ -27,6 +27,12 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
   using PlanMemoryPassBase::PlanMemoryPassBase;
 
   void runOnOperation() override {
+    if (memoryLimit < 0) {
+      getOperation().emitError("memory-limit: expected 0 (no limit) or more, "
+                               "found ")
+          << memoryLimit.getValue();
+      return signalPassFailure();
+    }
     // Offsets of arguments, by name: the same in every function.
     llvm::StringMap<int64_t> offsets, sizes;
     int64_t base = 0;

@@ -1,5 +1,8 @@
 // RUN: shardc-opt %s --split-input-file --shardc-combine-collectives | FileCheck %s
 // RUN: shardc-opt %s --split-input-file --shardc-combine-collectives=bucket-bytes=32 | FileCheck %s --check-prefix=BUCKET
+// RUN: not shardc-opt %s --split-input-file --shardc-combine-collectives=bucket-bytes=-5 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+
+// NEGATIVE: error: bucket-bytes: expected 0 (no limit) or more, found -5{{$}}
 
 shardc.mesh @mesh <["a" = 2, "b" = 2]>
 

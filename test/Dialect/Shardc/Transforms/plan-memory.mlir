@@ -1,6 +1,9 @@
 // RUN: shardc-opt %s --split-input-file --shardc-plan-memory | FileCheck %s
 // RUN: shardc-opt %s --split-input-file --shardc-plan-memory | FileCheck %s --check-prefix=CONTIGUOUS
 // RUN: not shardc-opt %s --split-input-file --shardc-plan-memory=memory-limit=64 2>&1 | FileCheck %s --check-prefix=LIMIT
+// RUN: not shardc-opt %s --split-input-file --shardc-plan-memory=memory-limit=-4 2>&1 | FileCheck %s --check-prefix=NEGATIVE
+
+// NEGATIVE: error: memory-limit: expected 0 (no limit) or more, found -4{{$}}
 
 // Nothing inside: only the argument has a place.
 
