@@ -2,6 +2,7 @@
 
 #include "shardc/Conversion/EmulateGrid.h"
 
+#include "KernelDialects.h"
 #include "KernelFunction.h"
 #include "ThreadLoops.h"
 
@@ -9,9 +10,6 @@
 #include "shardc/Conversion/LowerKernelsToGpu.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -142,9 +140,8 @@ struct EmulateGridPass : PassWrapper<EmulateGridPass, OperationPass<ModuleOp>> {
     return "Turn kernels into what a GPU would do, as functions for the CPU";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<gpu::GPUDialect, LLVM::LLVMDialect, scf::SCFDialect,
-                    arith::ArithDialect, math::MathDialect,
-                    vector::VectorDialect, cf::ControlFlowDialect>();
+    insertKernelDialects(registry);
+    registry.insert<gpu::GPUDialect>();
   }
   void runOnOperation() override {
     if (failed(lowerKernelsToEmulation(getOperation())))

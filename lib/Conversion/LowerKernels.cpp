@@ -3,17 +3,10 @@
 #include "shardc/Conversion/LowerKernels.h"
 
 #include "DistinctKernels.h"
+#include "KernelDialects.h"
 #include "KernelFunction.h"
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
-
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -47,9 +40,7 @@ struct LowerKernelsPass
     return "Turn kernels into functions of the LLVM dialect";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<LLVM::LLVMDialect, scf::SCFDialect, arith::ArithDialect,
-                    math::MathDialect, vector::VectorDialect,
-                    cf::ControlFlowDialect>();
+    insertKernelDialects(registry);
   }
   void runOnOperation() override {
     if (failed(lowerKernels(getOperation())))

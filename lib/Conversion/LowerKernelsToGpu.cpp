@@ -4,17 +4,12 @@
 
 #include "DistinctKernels.h"
 #include "GpuKernelFunction.h"
+#include "KernelDialects.h"
 
 #include "shardc/Conversion/EmulateGrid.h"
 #include "shardc/Conversion/LowerKernels.h"
 
-#include "mlir/Dialect/Arith/IR/Arith.h"
-#include "mlir/Dialect/ControlFlow/IR/ControlFlow.h"
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
-#include "mlir/Dialect/Math/IR/Math.h"
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
@@ -69,9 +64,8 @@ public:
     return "Turn kernels into functions that a grid of threads runs";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry.insert<gpu::GPUDialect, LLVM::LLVMDialect, scf::SCFDialect,
-                    arith::ArithDialect, math::MathDialect,
-                    vector::VectorDialect>();
+    insertKernelDialects(registry);
+    registry.insert<gpu::GPUDialect>();
   }
   void runOnOperation() override {
     if (failed(lowerKernelsToGpu(getOperation(), chip)))
@@ -92,8 +86,8 @@ struct ConvertToNVVMPass
     return "Turn functions of a grid into the NVVM dialect";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
-    registry
-        .insert<LLVM::LLVMDialect, NVVM::NVVMDialect, cf::ControlFlowDialect>();
+    insertKernelDialects(registry);
+    registry.insert<NVVM::NVVMDialect>();
   }
   void runOnOperation() override {
     if (failed(convertToNVVMDialect(getOperation())))

@@ -10,7 +10,6 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 
 #include <mutex>
@@ -27,7 +26,7 @@ ArrayRef<StringRef> getCpuFeatures() {
   return features;
 }
 
-static Expected<std::unique_ptr<TargetMachine>> createTargetMachine() {
+static void initializeBackEnd() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeX86TargetInfo();
@@ -35,20 +34,6 @@ static Expected<std::unique_ptr<TargetMachine>> createTargetMachine() {
     LLVMInitializeX86TargetMC();
     LLVMInitializeX86AsmPrinter();
   });
-  constexpr const char *triple = "x86_64-unknown-linux-gnu";
-  std::string message;
-  const Target *target = TargetRegistry::lookupTarget(triple, message);
-  if (!target)
-    return createStringError(message);
-  TargetOptions options;
-  // Multiply-adds are fused where the program says so, nowhere else.
-  options.AllowFPOpFusion = FPOpFusion::Strict;
-  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
-      triple, getCpuTarget(), /*Features=*/"", options, Reloc::PIC_,
-      CodeModel::Small, CodeGenOptLevel::Default));
-  if (!machine)
-    return createStringError("no x86-64 code generator in this LLVM");
-  return machine;
 }
 
 void registerKernelTranslation(mlir::MLIRContext &context) {
@@ -60,7 +45,9 @@ void registerKernelTranslation(mlir::MLIRContext &context) {
 
 Expected<std::string> compileToObject(mlir::ModuleOp kernels) {
   registerKernelTranslation(*kernels.getContext());
-  auto machine = createTargetMachine();
+  initializeBackEnd();
+  auto machine =
+      createTargetMachine("x86_64-unknown-linux-gnu", getCpuTarget());
   if (!machine)
     return machine.takeError();
   LLVMContext context;

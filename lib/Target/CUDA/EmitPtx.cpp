@@ -13,7 +13,6 @@
 
 #include "llvm/IR/LLVMContext.h"
 #include "llvm/IR/Module.h"
-#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Support/TargetSelect.h"
 
 #include <mutex>
@@ -27,8 +26,7 @@ namespace shardc {
 /// only shut out drivers.
 static constexpr const char *ptxVersion = "+ptx78";
 
-static Expected<std::unique_ptr<TargetMachine>>
-createTargetMachine(StringRef chip) {
+static void initializeBackEnd() {
   static std::once_flag once;
   std::call_once(once, [] {
     LLVMInitializeNVPTXTargetInfo();
@@ -36,21 +34,6 @@ createTargetMachine(StringRef chip) {
     LLVMInitializeNVPTXTargetMC();
     LLVMInitializeNVPTXAsmPrinter();
   });
-  constexpr const char *triple = "nvptx64-nvidia-cuda";
-  std::string message;
-  const Target *target = TargetRegistry::lookupTarget(triple, message);
-  if (!target)
-    return createStringError(message);
-  TargetOptions options;
-  // Multiply-adds are fused where the program says so, nowhere else: so are
-  // they on the CPU.
-  options.AllowFPOpFusion = FPOpFusion::Strict;
-  std::unique_ptr<TargetMachine> machine(target->createTargetMachine(
-      triple, chip, ptxVersion, options, Reloc::PIC_, CodeModel::Small,
-      CodeGenOptLevel::Default));
-  if (!machine)
-    return createStringError("no PTX generator in this LLVM");
-  return machine;
 }
 
 static void registerTranslation(mlir::MLIRContext &context) {
@@ -73,7 +56,9 @@ Expected<std::string> emitPtx(mlir::ModuleOp module) {
                              "expected '" +
                              chipAttrName + "'");
   registerTranslation(*module.getContext());
-  auto machine = createTargetMachine(chip.getValue());
+  initializeBackEnd();
+  auto machine =
+      createTargetMachine("nvptx64-nvidia-cuda", chip.getValue(), ptxVersion);
   if (!machine)
     return machine.takeError();
   LLVMContext context;

@@ -6,6 +6,7 @@
 
 #include "llvm/IR/LegacyPassManager.h"
 #include "llvm/IR/Module.h"
+#include "llvm/MC/TargetRegistry.h"
 #include "llvm/Passes/PassBuilder.h"
 #include "llvm/Transforms/InstCombine/InstCombine.h"
 #include "llvm/Transforms/Scalar/DCE.h"
@@ -17,6 +18,22 @@
 using namespace llvm;
 
 namespace shardc {
+
+Expected<std::unique_ptr<TargetMachine>>
+createTargetMachine(StringRef triple, StringRef chip, StringRef features) {
+  std::string message;
+  const Target *target = TargetRegistry::lookupTarget(triple, message);
+  if (!target)
+    return createStringError(message);
+  TargetOptions options;
+  options.AllowFPOpFusion = FPOpFusion::Strict;
+  std::unique_ptr<TargetMachine> machine(
+      target->createTargetMachine(triple, chip, features, options, Reloc::PIC_,
+                                  CodeModel::Small, CodeGenOptLevel::Default));
+  if (!machine)
+    return createStringError("this LLVM generates no code for " + triple);
+  return machine;
+}
 
 Expected<std::unique_ptr<Module>> translateKernels(mlir::Operation *kernels,
                                                    LLVMContext &context,

@@ -1,8 +1,8 @@
 //===- TranslateKernels.h - Kernels as LLVM IR and back ends ----*- C++ -*-===//
 //
-// What generating code for CPUs and GPUs shares: translation to LLVM IR, the
-// passes over it, the text or object that a back end writes. Stateless;
-// thread-safe on distinct contexts.
+// What generating code for CPUs and GPUs shares: how machines round,
+// translation to LLVM IR, the passes over it, the text or object that a back
+// end writes. Stateless; thread-safe on distinct contexts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,13 @@
 #include <string>
 
 namespace shardc {
+
+/// What generates position-independent code for `chip` with `features` of
+/// `triple`, whose back end the caller has initialised. Multiply-adds are fused
+/// where the program says so, nowhere else: CPUs and GPUs compute the same.
+llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
+createTargetMachine(llvm::StringRef triple, llvm::StringRef chip,
+                    llvm::StringRef features = "");
 
 /// Translates `kernels`, a module of functions of the LLVM dialect, to LLVM IR
 /// for the machine. The translations of the dialects in it are registered.
