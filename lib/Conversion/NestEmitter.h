@@ -154,6 +154,12 @@ private:
   /// What is known at each level.
   llvm::SmallVector<std::map<Key, mlir::Value>> known;
 
+  static llvm::ArrayRef<int64_t> getShape(mlir::Value tensor) {
+    return mlir::cast<mlir::RankedTensorType>(tensor.getType()).getShape();
+  }
+  /// `index` where dimensions of size 1 have one place.
+  static IndexList dropUnitDims(mlir::Value tensor,
+                                llvm::ArrayRef<Index> index);
   static Key getKey(mlir::Value tensor, llvm::ArrayRef<Index> index);
   mlir::Value atLevel(unsigned level, llvm::function_ref<mlir::Value()> build);
   mlir::Value compute(mlir::Value tensor, llvm::ArrayRef<Index> index);
