@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "FunctionMemory.h"
+#include "OverlapSteps.h"
 #include "SplitCollective.h"
 
 #include "shardc/Analysis/Liveness.h"
@@ -30,50 +31,9 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// The distinct values of its block that an op uses.
-static llvm::SmallSetVector<Value, 4> getOperands(Operation *op) {
-  SmallVector<Value> values = getUsedValues(op);
-  return {values.begin(), values.end()};
-}
-
-/// The argument whose place operand `index` of a terminator takes; null if it
-/// takes none's.
-static BlockArgument getReplacedArgument(Operation *terminator,
-                                         unsigned index) {
-  Operation *parent = terminator->getParentOp();
-  if (auto loop = dyn_cast<AccumulateOp>(parent))
-    return loop.getSums()[index];
-  return getDonor(cast<func::FuncOp>(parent), index);
-}
-
-/// Whether `start` gathers a weight for the backward pass,
-/// which the forward pass has gathered for itself.
-static bool gathersAgain(CollectiveStartOp start) {
-  auto pass =
-      start.getCollective()->getAttrOfType<PartAttr>("shardc.gathered_for");
-  return pass && pass.getValue() == Part::Backward;
-}
-
-static bool isBackward(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
-  return part && part.getValue() == Part::Backward;
-}
-
 namespace {
 
 enum class State { Waiting, UnderWay, Done };
-
-/// A step of the given order: an op, or the start of a collective.
-struct Step {
-  Operation *op;
-  /// The wait of a collective; null for other ops.
-  Operation *wait = nullptr;
-  /// The step is an all_reduce.
-  bool worksInPlace = false;
-  /// Steps that must be done before this one begins.
-  llvm::SmallSetVector<int, 4> needs;
-  State state = State::Waiting;
-};
 
 /// Orders the ops of one block of a function.
 class Overlapper {
@@ -83,7 +43,6 @@ public:
   void run();
 
 private:
-  void findNeeds();
   void reset();
   void scheduleAsGiven();
   void scheduleBelow(int64_t limit);
@@ -95,10 +54,9 @@ private:
 
   /// Whether everything that the step needs has got as far as `state`.
   bool isReady(int index, State state) const {
-    const Step &step = steps[index];
-    return step.state == State::Waiting &&
-           llvm::all_of(step.needs,
-                        [&](int need) { return steps[need].state >= state; });
+    return states[index] == State::Waiting &&
+           llvm::all_of(steps[index].needs,
+                        [&](int need) { return states[need] >= state; });
   }
   bool fits(int index, int64_t limit) const {
     return alive + getAllocation(index) <= limit;
@@ -109,7 +67,8 @@ private:
 
   func::FuncOp function;
   Block &block;
-  std::vector<Step> steps;
+  const std::vector<OverlapStep> steps;
+  std::vector<State> states;
   SmallVector<int> collectives;
   /// How many steps read a value, and how many of them have yet to. The
   /// terminator counts and never reads.
@@ -124,25 +83,22 @@ private:
 } // namespace
 
 Overlapper::Overlapper(func::FuncOp function, Block &block)
-    : function(function), block(block) {
-  for (Operation &op : block.without_terminator()) {
-    if (isa<CollectiveWaitOp>(op))
-      continue;
-    Step &step = steps.emplace_back();
-    step.op = &op;
-    if (auto start = dyn_cast<CollectiveStartOp>(op)) {
-      step.wait = start.getWait();
-      step.worksInPlace = isa<AllReduceOp>(start.getCollective());
-      collectives.push_back(steps.size() - 1);
-    }
+    : function(function), block(block), steps(getOverlapSteps(block)) {
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    if (step.wait)
+      collectives.push_back(index);
+    for (Value operand : step.operands)
+      ++allReaders[operand];
   }
+  SmallVector<Value> atEnd = getUsedValues(block.getTerminator());
+  for (Value value : llvm::SmallSetVector<Value, 4>(atEnd.begin(), atEnd.end()))
+    ++allReaders[value];
 }
 
 void Overlapper::run() {
   if (collectives.empty())
     return;
   int64_t allowed = getPlannedBytes(function);
-  findNeeds();
   scheduleAsGiven();
   SmallVector<Operation *> given = order;
   int64_t mostAsGiven = most;
@@ -156,53 +112,8 @@ void Overlapper::run() {
   apply();
 }
 
-/// What flows from step to step, what overwrites what another reads, and where
-/// the backward pass begins.
-void Overlapper::findNeeds() {
-  llvm::DenseMap<Operation *, int> numbers;
-  for (auto [index, step] : llvm::enumerate(steps)) {
-    numbers[step.op] = index;
-    if (step.wait)
-      numbers[step.wait] = index;
-    for (Value operand : getOperands(step.op)) {
-      ++allReaders[operand];
-      if (Operation *producer = operand.getDefiningOp())
-        step.needs.insert(numbers.lookup(producer));
-    }
-  }
-  Operation *terminator = block.getTerminator();
-  for (Value operand : getOperands(terminator))
-    ++allReaders[operand];
-  auto addEarlierReaders = [&](int index, Value value) {
-    for (Operation *user : value.getUsers()) {
-      user = getUserInBlock(value, user);
-      if (user != terminator && numbers.lookup(user) < index)
-        steps[index].needs.insert(numbers.lookup(user));
-    }
-  };
-  auto backward = llvm::find_if(steps, [](const Step &step) {
-    return !step.wait && isBackward(step.op);
-  });
-  for (int index : collectives) {
-    if (steps[index].worksInPlace)
-      for (Value operand : getOperands(steps[index].op))
-        addEarlierReaders(index, operand);
-    if (int begin = backward - steps.begin();
-        gathersAgain(cast<CollectiveStartOp>(steps[index].op)) && begin < index)
-      steps[index].needs.insert(begin);
-  }
-  // New parameters and states, and the sums of a loop.
-  for (OpOperand &operand : terminator->getOpOperands())
-    if (BlockArgument argument =
-            getReplacedArgument(terminator, operand.getOperandNumber()))
-      if (auto it = numbers.find(operand.get().getDefiningOp());
-          it != numbers.end())
-        addEarlierReaders(it->second, argument);
-}
-
 void Overlapper::reset() {
-  for (Step &step : steps)
-    step.state = State::Waiting;
+  states.assign(steps.size(), State::Waiting);
   readers = allReaders;
   order.clear();
   next = 0;
@@ -227,7 +138,7 @@ void Overlapper::scheduleBelow(int64_t limit) {
       begin(pickStep(limit));
   }
   for (int index : collectives)
-    if (steps[index].state == State::UnderWay)
+    if (states[index] == State::UnderWay)
       waitFor(index);
 }
 
@@ -257,29 +168,29 @@ int Overlapper::pickStep(int64_t limit) const {
 
 /// Runs or starts a step, once what it needs has been waited for.
 void Overlapper::begin(int index) {
-  Step &step = steps[index];
+  const OverlapStep &step = steps[index];
   for (int need : step.needs)
-    if (steps[need].state == State::UnderWay)
+    if (states[need] == State::UnderWay)
       waitFor(need);
   alive += getAllocation(index);
   most = std::max(most, alive);
   order.push_back(step.op);
-  step.state = step.wait ? State::UnderWay : State::Done;
-  for (Value operand : getOperands(step.op)) {
+  states[index] = step.wait ? State::UnderWay : State::Done;
+  for (Value operand : step.operands) {
     if (!step.wait)
       release(operand);
     else if (step.worksInPlace && readers.lookup(operand) == 1)
       readers[operand] = 0; // its place is the result's now
   }
-  while (next < steps.size() && steps[next].state != State::Waiting)
+  while (next < steps.size() && states[next] != State::Waiting)
     ++next;
 }
 
 void Overlapper::waitFor(int index) {
-  Step &step = steps[index];
+  const OverlapStep &step = steps[index];
   order.push_back(step.wait);
-  step.state = State::Done;
-  for (Value operand : getOperands(step.op))
+  states[index] = State::Done;
+  for (Value operand : step.operands)
     if (readers.lookup(operand) > 0)
       release(operand);
 }
@@ -295,7 +206,7 @@ int64_t Overlapper::getBytes(Value value) const {
 
 /// Bytes that a step takes when it begins.
 int64_t Overlapper::getAllocation(int index) const {
-  const Step &step = steps[index];
+  const OverlapStep &step = steps[index];
   Operation *producer = step.wait ? step.wait : step.op;
   int64_t bytes = 0;
   for (OpResult result : producer->getResults()) {
