@@ -30,6 +30,12 @@ static int64_t sumBytes(ArrayRef<Value> values) {
   return bytes;
 }
 
+static void sortByPosition(SmallVectorImpl<Operation *> &ops) {
+  llvm::stable_sort(ops, [](Operation *lhs, Operation *rhs) {
+    return lhs->isBeforeInBlock(rhs);
+  });
+}
+
 /// The part of the step that the node's first op belongs to.
 static Attribute getPart(const KernelFusion::Node &node) {
   return node.ops.front()->getAttr("shardc.part");
@@ -116,39 +122,27 @@ llvm::SetVector<unsigned> KernelFusion::getProducerNodes(unsigned node) const {
   return result;
 }
 
-bool KernelFusion::hasPath(unsigned from, unsigned to) const {
+bool KernelFusion::reaches(SmallVector<unsigned> from, unsigned to) const {
   std::vector<bool> seen(nodes.size());
-  SmallVector<unsigned> worklist{from};
-  while (!worklist.empty()) {
-    unsigned node = worklist.pop_back_val();
+  while (!from.empty()) {
+    unsigned node = from.pop_back_val();
     if (node == to)
       return true;
     if (seen[node])
       continue;
     seen[node] = true;
     for (unsigned user : getUserNodes(node))
-      worklist.push_back(user);
+      from.push_back(user);
   }
   return false;
 }
 
 bool KernelFusion::hasIndirectPath(unsigned from, unsigned to) const {
-  std::vector<bool> seen(nodes.size());
-  SmallVector<unsigned> worklist;
+  SmallVector<unsigned> others;
   for (unsigned user : getUserNodes(from))
     if (user != to)
-      worklist.push_back(user);
-  while (!worklist.empty()) {
-    unsigned node = worklist.pop_back_val();
-    if (node == to)
-      return true;
-    if (seen[node])
-      continue;
-    seen[node] = true;
-    for (unsigned user : getUserNodes(node))
-      worklist.push_back(user);
-  }
-  return false;
+      others.push_back(user);
+  return reaches(std::move(others), to);
 }
 
 SmallVector<Value> KernelFusion::getResults(const Node &node) const {
@@ -188,9 +182,7 @@ addRepeated(ArrayRef<Operation *> ops,
   for (Operation *op : ops)
     add(op);
   SmallVector<Operation *> result = all.takeVector();
-  llvm::stable_sort(result, [](Operation *lhs, Operation *rhs) {
-    return lhs->isBeforeInBlock(rhs);
-  });
+  sortByPosition(result);
   return result;
 }
 
@@ -222,9 +214,7 @@ void KernelFusion::merge(unsigned into, unsigned from) {
     nodes[into].ops.push_back(op);
   }
   nodes[from].ops.clear();
-  llvm::stable_sort(nodes[into].ops, [](Operation *lhs, Operation *rhs) {
-    return lhs->isBeforeInBlock(rhs);
-  });
+  sortByPosition(nodes[into].ops);
 }
 
 bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
@@ -236,9 +226,7 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
   Node fused;
   fused.ops = first.ops;
   llvm::append_range(fused.ops, second.ops);
-  llvm::stable_sort(fused.ops, [](Operation *lhs, Operation *rhs) {
-    return lhs->isBeforeInBlock(rhs);
-  });
+  sortByPosition(fused.ops);
   SmallVector<Value> results = getResults(fused);
   if (!classifyNest(addRepeated(fused.ops, repeated), results))
     return false;
@@ -287,7 +275,7 @@ void KernelFusion::fuseUpdates() {
       continue;
     auto bucket = llvm::find_if(buckets, [&](unsigned other) {
       return nodes[other].ops.size() + nodes[node].ops.size() <= 2 * maxOps &&
-             !hasPath(other, node) && !hasPath(node, other);
+             !reaches({other}, node) && !reaches({node}, other);
     });
     if (bucket != buckets.end())
       merge(*bucket, node);

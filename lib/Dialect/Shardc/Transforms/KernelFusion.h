@@ -62,7 +62,8 @@ private:
   llvm::SetVector<unsigned> getProducerNodes(unsigned node) const;
   /// Whether a path leads from one node to the other over at least one third.
   bool hasIndirectPath(unsigned from, unsigned to) const;
-  bool hasPath(unsigned from, unsigned to) const;
+  /// Whether a path leads from one of the nodes `from` to `to`.
+  bool reaches(llvm::SmallVector<unsigned> from, unsigned to) const;
   bool isProfitable(const Node &producer, const Node &consumer) const;
   bool tryFuse(unsigned producer, unsigned consumer);
   void merge(unsigned into, unsigned from);
