@@ -9,6 +9,14 @@ using namespace shardc;
 
 bool shardc::isStrided(ArrayRef<int> axes) { return llvm::any_of(axes, isGap); }
 
+AxisSet shardc::getAxisSet(ArrayRef<int> axes) {
+  AxisSet set = 0;
+  for (int axis : axes)
+    if (!isGap(axis))
+      set |= axisBit(axis);
+  return set;
+}
+
 void shardc::normalizeGaps(AxisList &axes) {
   AxisList result;
   for (int entry : axes) {
@@ -83,9 +91,7 @@ std::string MeshAxes::toString(ArrayRef<int> group) const {
 AxisSet Layout::getAxes() const {
   AxisSet set = 0;
   for (const AxisList &dim : dims)
-    for (int axis : dim)
-      if (!isGap(axis))
-        set |= axisBit(axis);
+    set |= getAxisSet(dim);
   return set;
 }
 

@@ -2,6 +2,8 @@
 
 #include "shardc/Analysis/ReshardSteps.h"
 
+#include "ReshardPermutes.h"
+
 #include <set>
 
 using namespace mlir;
@@ -9,16 +11,7 @@ using namespace shardc;
 
 namespace {
 
-constexpr int maxPermutedAxes = 5;
 constexpr int maxGroupedAxes = 3;
-
-AxisSet setOf(ArrayRef<int> axes) {
-  AxisSet set = 0;
-  for (int axis : axes)
-    if (!isGap(axis))
-      set |= axisBit(axis);
-  return set;
-}
 
 /// Product of the gaps in `axes`.
 int64_t getGaps(ArrayRef<int> axes) {
@@ -28,18 +21,17 @@ int64_t getGaps(ArrayRef<int> axes) {
   return gaps;
 }
 
-/// The shards of each run of axes and the gaps between, in order.
-SmallVector<int64_t, 4> getPattern(ArrayRef<int> axes, const MeshAxes &mesh) {
-  SmallVector<int64_t, 4> pattern;
-  for (int axis : axes) {
-    if (isGap(axis))
-      pattern.push_back(axis);
-    else if (pattern.empty() || pattern.back() < 0)
-      pattern.push_back(mesh.getSize(axis));
-    else
-      pattern.back() *= mesh.getSize(axis);
-  }
-  return pattern;
+/// Whether axes of `gone` can have left the gaps of `axes`.
+bool canLeaveGaps(ArrayRef<int> axes, AxisSet gone, const MeshAxes &mesh) {
+  while (!axes.empty() && !isGap(axes.front()))
+    axes = axes.drop_front();
+  if (axes.empty())
+    return true;
+  for (AxisSet subset = gone; subset != 0; subset = (subset - 1) & gone)
+    if (mesh.getNumShards(subset) == -axes.front() &&
+        canLeaveGaps(axes.drop_front(), gone & ~subset, mesh))
+      return true;
+  return false;
 }
 
 /// A place for axes in a list, and the runs of local elements before it.
@@ -65,7 +57,7 @@ public:
     forEachGroup(from.unreduced & scope.axes, [&](ArrayRef<int> group) {
       addSplits(ReshardStep::ReduceScatter, group);
     });
-    addPermutes();
+    llvm::append_range(steps, getPermutesFrom(from, scope, mesh));
     return std::move(steps);
   }
 
@@ -100,25 +92,6 @@ private:
     }
   }
 
-  /// Whether a list with gaps may occur.
-  bool isInScope(const AxisList &axes) const {
-    return !isStrided(axes) || (scope.allowsStrided &&
-                                canLeaveGaps(axes, scope.axes & ~setOf(axes)));
-  }
-
-  /// Whether axes of `gone` can have left the gaps of `axes`.
-  bool canLeaveGaps(ArrayRef<int> axes, AxisSet gone) const {
-    while (!axes.empty() && !isGap(axes.front()))
-      axes = axes.drop_front();
-    if (axes.empty())
-      return true;
-    for (AxisSet subset = gone; subset != 0; subset = (subset - 1) & gone)
-      if (mesh.getNumShards(subset) == -axes.front() &&
-          canLeaveGaps(axes.drop_front(), gone & ~subset))
-        return true;
-    return false;
-  }
-
   /// Takes a run of axes off `dim`.
   void addGathersAndExchanges(int dim) {
     ArrayRef<int> axes = from.dims[dim];
@@ -131,7 +104,7 @@ private:
         rest.push_back(-mesh.getNumShards(step.axes));
         rest.append(axes.begin() + end, axes.end());
         normalizeGaps(rest);
-        if (!isInScope(rest))
+        if (!scope.allows(rest, mesh))
           continue;
         step.dim = dim;
         step.dimRuns = getGaps(axes.take_front(begin));
@@ -167,7 +140,7 @@ private:
         step.after = from;
         step.after.dims[dim] = std::move(insertion.axes);
         if (kind == ReshardStep::ReduceScatter)
-          step.after.unreduced &= ~setOf(group);
+          step.after.unreduced &= ~getAxisSet(group);
         steps.push_back(std::move(step));
       }
   }
@@ -184,7 +157,7 @@ private:
       list.push_back(-after);
       list.append(axes.begin() + position + skip, axes.end());
       normalizeGaps(list);
-      if (isInScope(list))
+      if (scope.allows(list, mesh))
         insertions.push_back(
             {std::move(list), getGaps(axes.take_front(position)) * before});
     };
@@ -211,88 +184,6 @@ private:
     return insertions;
   }
 
-  /// Rearranges axes such that every run of them between gaps keeps its number
-  /// of shards.
-  void addPermutes() {
-    AxisSet pool = scope.axes & ~from.unreduced;
-    if (from.getAxes() == 0 || llvm::popcount(scope.axes) > maxPermutedAxes)
-      return;
-    SmallVector<AxisList, 2> dims(rank);
-    enumeratePermutes(dims, 0, 0, 1, pool);
-  }
-
-  /// `wanted` shards are still to be put where entries before `position` of
-  /// dimension `dim` were.
-  void enumeratePermutes(SmallVector<AxisList, 2> &dims, int dim,
-                         size_t position, int64_t wanted, AxisSet pool) {
-    if (wanted > 1) {
-      for (int axis : mesh.getList(pool)) {
-        if (wanted % mesh.getSize(axis) != 0)
-          continue;
-        dims[dim].push_back(axis);
-        enumeratePermutes(dims, dim, position, wanted / mesh.getSize(axis),
-                          pool & ~axisBit(axis));
-        dims[dim].pop_back();
-      }
-      return;
-    }
-    if (dim == rank)
-      return addPermuteTo(dims);
-    ArrayRef<int> axes = from.dims[dim];
-    if (position == axes.size())
-      return enumeratePermutes(dims, dim + 1, 0, 1, pool);
-    if (isGap(axes[position])) {
-      dims[dim].push_back(axes[position]);
-      enumeratePermutes(dims, dim, position + 1, 1, pool);
-      dims[dim].pop_back();
-      return;
-    }
-    for (; position < axes.size() && !isGap(axes[position]); ++position)
-      wanted *= mesh.getSize(axes[position]);
-    enumeratePermutes(dims, dim, position, wanted, pool);
-  }
-
-  void addPermuteTo(const SmallVector<AxisList, 2> &dims) {
-    Layout to = from;
-    to.dims = dims;
-    for (const AxisList &axes : dims)
-      if (!isInScope(axes))
-        return;
-    if (auto step = getPermuteTo(to))
-      steps.push_back(std::move(*step));
-  }
-
-  /// The permute to the dimensions of `to`, if one does it.
-  std::optional<ReshardStep> getPermuteTo(const Layout &to) const {
-    if (from.dims == to.dims || (to.getAxes() & from.unreduced))
-      return std::nullopt;
-    // Both orders list the axes dimension by dimension; those that only one
-    // side uses come last on the other.
-    ReshardStep step{ReshardStep::CollectivePermute, {}};
-    AxisSet before = 0, after = 0;
-    for (auto [now, then] : llvm::zip_equal(from.dims, to.dims)) {
-      if (getPattern(now, mesh) != getPattern(then, mesh))
-        return std::nullopt;
-      if (now == then)
-        continue;
-      for (int axis : now)
-        if (!isGap(axis))
-          step.axes.push_back(axis);
-      for (int axis : then)
-        if (!isGap(axis))
-          step.targetAxes.push_back(axis);
-      before |= setOf(now);
-      after |= setOf(then);
-    }
-    for (int axis : mesh.getList(after & ~before))
-      step.axes.push_back(axis);
-    for (int axis : mesh.getList(before & ~after))
-      step.targetAxes.push_back(axis);
-    step.after = from;
-    step.after.dims = to.dims;
-    return step;
-  }
-
   const Layout &from;
   const LayoutScope &scope;
   const MeshAxes &mesh;
@@ -300,87 +191,17 @@ private:
   std::vector<ReshardStep> steps;
 };
 
-/// Whether a dimension of `size` may go between lists, of which `longer` has
-/// everything that tells its parts apart.
-bool isAligned(int64_t size, ArrayRef<int> longer, ArrayRef<int> shorter,
-               const MeshAxes &mesh) {
-  if (isStrided(longer) || isStrided(shorter))
-    return size % mesh.getNumParts(longer) == 0 &&
-           size % mesh.getNumParts(shorter) == 0;
-  int64_t major = mesh.getNumShards(shorter);
-  int64_t minor = mesh.getNumShards(longer) / major;
-  return major == 1 ||
-         ceilDiv(size, major * minor) * minor == ceilDiv(size, major);
-}
-
 } // namespace
+
+bool LayoutScope::allows(ArrayRef<int> list, const MeshAxes &mesh) const {
+  return !isStrided(list) ||
+         (allowsStrided && canLeaveGaps(list, axes & ~getAxisSet(list), mesh));
+}
 
 std::vector<ReshardStep> shardc::getStepsFrom(const Layout &from,
                                               const LayoutScope &scope,
                                               const MeshAxes &mesh) {
   return StepEnumerator(from, scope, mesh).run();
-}
-
-CollectiveKind shardc::getCollectiveKind(ReshardStep::Kind kind) {
-  switch (kind) {
-  case ReshardStep::Slice:
-    break;
-  case ReshardStep::AllGather:
-    return CollectiveKind::AllGather;
-  case ReshardStep::ReduceScatter:
-    return CollectiveKind::ReduceScatter;
-  case ReshardStep::AllReduce:
-    return CollectiveKind::AllReduce;
-  case ReshardStep::AllToAll:
-    return CollectiveKind::AllToAll;
-  case ReshardStep::CollectivePermute:
-    return CollectiveKind::CollectivePermute;
-  }
-  llvm_unreachable("a slice is no collective");
-}
-
-std::optional<double> shardc::getStepBytes(const ReshardStep &step,
-                                           const Layout &from,
-                                           ArrayRef<int64_t> shape,
-                                           int64_t elementBytes,
-                                           const MeshAxes &mesh) {
-  auto bytesOf = [&](const Layout &layout) {
-    return double(layout.getLocalElements(shape, mesh) * elementBytes);
-  };
-  double n = mesh.getNumShards(step.axes);
-  const Layout &to = step.after;
-  switch (step.kind) {
-  case ReshardStep::AllReduce:
-    return 2 * (n - 1) / n * bytesOf(from);
-  case ReshardStep::CollectivePermute:
-    for (auto [size, axes] : llvm::zip_equal(shape, from.dims))
-      if (isStrided(axes) && size % mesh.getNumParts(axes) != 0)
-        return std::nullopt;
-    return bytesOf(from);
-  case ReshardStep::Slice:
-  case ReshardStep::ReduceScatter:
-    if (!isAligned(shape[step.dim], to.dims[step.dim], from.dims[step.dim],
-                   mesh))
-      return std::nullopt;
-    return step.kind == ReshardStep::Slice ? 0 : (n - 1) * bytesOf(to);
-  case ReshardStep::AllGather:
-    if (!isAligned(shape[step.dim], from.dims[step.dim], to.dims[step.dim],
-                   mesh))
-      return std::nullopt;
-    return (n - 1) * bytesOf(from);
-  case ReshardStep::AllToAll: {
-    if (!isAligned(shape[step.concatDim], from.dims[step.concatDim],
-                   to.dims[step.concatDim], mesh) ||
-        !isAligned(shape[step.dim], to.dims[step.dim], from.dims[step.dim],
-                   mesh))
-      return std::nullopt;
-    // n equal parts of the split dimension, before they are concatenated.
-    Layout parts = from;
-    parts.dims[step.dim] = to.dims[step.dim];
-    return (n - 1) * bytesOf(parts);
-  }
-  }
-  return std::nullopt;
 }
 
 std::vector<AxisList> shardc::getAxisLists(AxisSet axes, bool allowGaps,

@@ -38,6 +38,8 @@ inline AxisSet axisBit(int axis) { return AxisSet(1) << axis; }
 inline bool isGap(int entry) { return entry < 0; }
 /// Whether `axes` has a gap: its shards are strided.
 bool isStrided(llvm::ArrayRef<int> axes);
+/// The axes of `axes`, without its gaps.
+AxisSet getAxisSet(llvm::ArrayRef<int> axes);
 /// Merges adjacent gaps and drops those at the end, which say nothing.
 void normalizeGaps(AxisList &axes);
 

@@ -69,6 +69,10 @@ struct LayoutScope {
   AxisSet axes = 0;
   /// Whether shards may be strided.
   bool allowsStrided = true;
+
+  /// Whether a dimension may have `list`: without gaps, or with gaps that axes
+  /// in scope can have left.
+  bool allows(llvm::ArrayRef<int> list, const MeshAxes &mesh) const;
 };
 
 /// The steps out of `from` within `scope`, whatever the tensor's size;
