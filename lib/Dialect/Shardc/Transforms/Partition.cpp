@@ -7,11 +7,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "ExpandReshard.h"
+
 #include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
-#include "shardc/Analysis/ReshardPlanner.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
@@ -256,115 +257,11 @@ private:
   }
 
   void expand(ReshardOp op) {
-    GlobalTensor tensor = tensors[op.getOperand()];
-    auto reduction = op->getAttrOfType<ReductionKindAttr>("shardc.reduction");
-    ReductionKind kind = reduction ? reduction.getValue() : ReductionKind::Sum;
-    auto madeIn = op->getAttrOfType<PartAttr>("shardc.made_in");
-    ReshardPlan plan = planner.plan(
-        getLayout(op.getFrom(), mesh), getLayout(op.getTo(), mesh),
-        tensor.type.getShape(), getElementBytes(tensor.type.getElementType()),
-        madeIn ? madeIn.getValue() : Part::Forward);
-    Value value = op.getOperand();
-    builder.setInsertionPoint(op);
-    for (const ReshardStep &step : plan.steps) {
-      tensor.layout = step.after;
-      value = expandStep(op, value, getLocalType(tensor), step, kind);
-    }
-    tensor.layout = getLayout(op.getTo(), mesh);
-    tensors[value] = tensor;
+    RankedTensorType type = tensors[op.getOperand()].type;
+    Value value = expandReshard(op, type, mesh, planner);
+    tensors[value] = {type, getLayout(op.getTo(), mesh)};
     op.replaceAllUsesWith(value);
     op.erase();
-  }
-
-  /// The ops of one step. Where it works on runs of a dimension these become a
-  /// dimension of their own meanwhile.
-  Value expandStep(ReshardOp op, Value value, RankedTensorType type,
-                   const ReshardStep &step, ReductionKind kind) {
-    auto tag = [&](Value made) {
-      if (Attribute part = op->getAttr("shardc.part"))
-        made.getDefiningOp()->setAttr("shardc.part", part);
-      return made;
-    };
-    ReshardStep inner = step;
-    RankedTensorType innerType = splitRuns(type, inner);
-    bool hasRuns = innerType != type;
-    if (hasRuns) {
-      ReshardStep unused = step;
-      auto from = cast<RankedTensorType>(value.getType());
-      value = tag(builder.create<ReshapeOp>(op.getLoc(),
-                                            splitRuns(from, unused), value));
-    }
-    value = tag(createStep(op.getLoc(), value, innerType, inner, kind));
-    if (Attribute pass = op->getAttr("shardc.gathered_for"))
-      value.getDefiningOp()->setAttr("shardc.gathered_for", pass);
-    if (op.getCause() && step.kind != ReshardStep::Slice)
-      value.getDefiningOp()->setAttr("shardc.cause", op.getCauseAttr());
-    if (hasRuns)
-      value = tag(builder.create<ReshapeOp>(op.getLoc(), type, value));
-    return value;
-  }
-
-  /// `type` with the runs of the step's dimensions apart, and the dimensions of
-  /// `step` as they are called then.
-  static RankedTensorType splitRuns(RankedTensorType type, ReshardStep &step) {
-    SmallVector<int64_t> shape;
-    ReshardStep split = step;
-    for (auto [dim, size] : llvm::enumerate(type.getShape())) {
-      int64_t runs = static_cast<int>(dim) == step.dim         ? step.dimRuns
-                     : static_cast<int>(dim) == step.concatDim ? step.concatRuns
-                                                               : 1;
-      if (runs > 1)
-        shape.push_back(runs);
-      if (static_cast<int>(dim) == step.dim)
-        split.dim = shape.size();
-      if (static_cast<int>(dim) == step.concatDim)
-        split.concatDim = shape.size();
-      shape.push_back(size / runs);
-    }
-    step = split;
-    return type.clone(shape);
-  }
-
-  ArrayAttr getAxes(ArrayRef<int> axes) {
-    SmallVector<Attribute> names;
-    for (StringAttr name : getAxisNames(axes, mesh, builder.getContext()))
-      names.push_back(name);
-    return builder.getArrayAttr(names);
-  }
-
-  Value createStep(Location loc, Value value, RankedTensorType type,
-                   const ReshardStep &step, ReductionKind kind) {
-    ArrayAttr axes = getAxes(step.axes);
-    SmallVector<Type, 1> types = {type};
-    SmallVector<int64_t> dims = {step.dim};
-    switch (step.kind) {
-    case ReshardStep::Slice:
-      return builder.create<SliceOp>(loc, type, value, meshName.getValue(),
-                                     axes, step.dim);
-    case ReshardStep::AllGather:
-      return builder
-          .create<AllGatherOp>(loc, types, value, meshName.getValue(), axes,
-                               dims)
-          .getResult(0);
-    case ReshardStep::ReduceScatter:
-      return builder
-          .create<ReduceScatterOp>(loc, types, kind, value, meshName.getValue(),
-                                   axes, dims)
-          .getResult(0);
-    case ReshardStep::AllReduce:
-      return builder
-          .create<AllReduceOp>(loc, types, kind, value, meshName.getValue(),
-                               axes)
-          .getResult(0);
-    case ReshardStep::AllToAll:
-      return builder.create<AllToAllOp>(loc, type, value, meshName.getValue(),
-                                        axes, step.dim, step.concatDim);
-    case ReshardStep::CollectivePermute:
-      return builder.create<CollectivePermuteOp>(loc, type, value,
-                                                 meshName.getValue(), axes,
-                                                 getAxes(step.targetAxes));
-    }
-    return {};
   }
 
   func::FuncOp function;
