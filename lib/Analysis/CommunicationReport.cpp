@@ -2,7 +2,7 @@
 
 #include "shardc/Analysis/CommunicationReport.h"
 
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 
 #include "llvm/ADT/StringExtras.h"

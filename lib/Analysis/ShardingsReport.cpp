@@ -2,7 +2,7 @@
 
 #include "shardc/Analysis/ShardingsReport.h"
 
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 

@@ -4,7 +4,7 @@
 
 #include "FunctionCheck.h"
 
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 
 using namespace mlir;
 using namespace shardc;

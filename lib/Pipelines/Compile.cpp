@@ -8,7 +8,7 @@
 #include "Remedies.h"
 
 #include "shardc/Analysis/Explain.h"
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"

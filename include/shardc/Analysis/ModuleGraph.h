@@ -8,7 +8,7 @@
 #ifndef SHARDC_ANALYSIS_MODULEGRAPH_H
 #define SHARDC_ANALYSIS_MODULEGRAPH_H
 
-#include "shardc/Analysis/CollectivePrices.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/ShardingGraph.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -16,32 +16,6 @@
 #include "llvm/ADT/StringMap.h"
 
 namespace shardc {
-
-/// The name that the role of argument `index` gives it; empty without a role.
-llvm::StringRef getRoleName(mlir::func::FuncOp function, unsigned index);
-
-/// The mesh of `module`; emits an error and fails if there is none or it has
-/// more than 64 axes.
-mlir::FailureOr<MeshOp> getMesh(mlir::ModuleOp module);
-
-/// Whether reshards of `module` may use axes that neither of their ends names:
-/// its plan was searched for, `shardc.partition = "cheapest"`.
-bool usesAllAxes(mlir::ModuleOp module);
-
-/// What moving tensors of `function` costs a planner: bytes, or what
-/// `shardc.seconds_per_byte` of the module says; only the collectives of
-/// `shardc.starts` may be used, if it has that.
-PartPrices getPartPrices(mlir::func::FuncOp function, const MeshAxes &mesh);
-
-/// The part of the step in which `value` is made: that of the op that computes
-/// it; of an argument, of the op that uses it first.
-Part getPartMadeIn(mlir::Value value);
-
-/// "file.mlir:12" for messages, without folders.
-std::string getSourceLine(mlir::Location loc);
-
-/// "path/file.mlir:12:3", or "" if `loc` has no file.
-std::string getSourceText(mlir::Location loc);
 
 class ModuleGraph {
 public:

@@ -5,7 +5,7 @@
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 

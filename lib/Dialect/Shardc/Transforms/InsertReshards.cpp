@@ -13,7 +13,7 @@
 #include "MoveRecorder.h"
 #include "Regather.h"
 
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Analysis/ReshardPlanner.h"

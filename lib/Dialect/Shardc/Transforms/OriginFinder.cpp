@@ -2,7 +2,7 @@
 
 #include "OriginFinder.h"
 
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
 using namespace mlir;

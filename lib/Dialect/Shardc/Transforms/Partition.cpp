@@ -10,7 +10,7 @@
 #include "ExpandReshard.h"
 
 #include "shardc/Analysis/CommunicationReport.h"
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Analysis/WireBytes.h"

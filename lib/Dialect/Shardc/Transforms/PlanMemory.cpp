@@ -10,7 +10,7 @@
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/MemoryReport.h"
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 namespace shardc {

@@ -5,7 +5,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/CommunicationReport.h"
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/ShardingsReport.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 

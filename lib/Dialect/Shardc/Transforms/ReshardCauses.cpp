@@ -2,7 +2,7 @@
 
 #include "ReshardCauses.h"
 
-#include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 
 using namespace mlir;

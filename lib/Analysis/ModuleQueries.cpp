@@ -1,0 +1,121 @@
+//===- ModuleQueries.cpp - What a module says of itself -------------------===//
+
+#include "shardc/Analysis/ModuleQueries.h"
+
+#include "shardc/Analysis/Nesting.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+#include "llvm/Support/Path.h"
+
+using namespace mlir;
+using namespace shardc;
+
+StringRef shardc::getRoleName(func::FuncOp function, unsigned index) {
+  Attribute role = function.getArgAttr(index, "shardc.role");
+  if (!role)
+    return {};
+  return llvm::TypeSwitch<Attribute, StringRef>(role)
+      .Case<ParameterAttr, StateAttr, InputAttr, LabelAttr>(
+          [](auto attr) { return attr.getName().getValue(); })
+      .Default([](Attribute) { return StringRef(); });
+}
+
+FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty()) {
+    module.emitError("has no `shardc.mesh`");
+    return failure();
+  }
+  MeshOp mesh = *meshes.begin();
+  if (mesh.getAxes().size() > 64) {
+    mesh.emitOpError("has ")
+        << mesh.getAxes().size() << " axes; the partitioner takes at most 64";
+    return failure();
+  }
+  return mesh;
+}
+
+bool shardc::usesAllAxes(ModuleOp module) {
+  auto mode = module->getAttrOfType<StringAttr>("shardc.partition");
+  return mode && mode.getValue() == "cheapest";
+}
+
+PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
+  CollectivePrices prices;
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto rates =
+          module->getAttrOfType<DictionaryAttr>("shardc.seconds_per_byte")) {
+    std::vector<double> secondsPerByte(mesh.getNumAxes(), 0);
+    for (NamedAttribute rate : rates)
+      if (int axis = mesh.find(rate.getName().getValue()); axis >= 0)
+        secondsPerByte[axis] =
+            cast<FloatAttr>(rate.getValue()).getValueAsDouble();
+    prices = CollectivePrices(secondsPerByte);
+  }
+  auto attrs = function->getAttrOfType<ArrayAttr>("shardc.starts");
+  if (!attrs)
+    return {prices, prices, prices};
+  std::set<CollectiveStart> starts;
+  for (auto attr : attrs.getAsRange<StartAttr>()) {
+    AxisSet axes = 0;
+    for (StringAttr name : attr.getAxes())
+      if (int axis = mesh.find(name.getValue()); axis >= 0)
+        axes |= axisBit(axis);
+    starts.insert({attr.getPart(), {attr.getKind(), axes}});
+  }
+  return allowOnly(starts, prices);
+}
+
+Part shardc::getPartMadeIn(Value value) {
+  Operation *op = getComputingOp(value);
+  if (auto slice = dyn_cast<BlockArgument>(value))
+    if (auto loop = dyn_cast<AccumulateOp>(slice.getOwner()->getParentOp()))
+      op = loop;
+  if (op) {
+    auto part = op->getAttrOfType<PartAttr>("shardc.part");
+    return part ? part.getValue() : Part::Forward;
+  }
+  // An argument: of the ops of its block, and those inside of them, the first.
+  Operation *first = nullptr;
+  for (Operation *user : value.getUsers()) {
+    if (!first) {
+      first = user;
+      continue;
+    }
+    Operation *lhs = getUserInBlock(value, user);
+    Operation *rhs = getUserInBlock(value, first);
+    if (lhs == rhs ? user->isBeforeInBlock(first) : lhs->isBeforeInBlock(rhs))
+      first = user;
+  }
+  if (!first || isa<func::ReturnOp>(first))
+    return Part::Update;
+  auto part = first->getAttrOfType<PartAttr>("shardc.part");
+  return part ? part.getValue() : Part::Forward;
+}
+
+static FileLineColLoc findFile(Location loc) {
+  FileLineColLoc found;
+  loc->walk([&](Location inner) {
+    found = dyn_cast<FileLineColLoc>(inner);
+    return found ? WalkResult::interrupt() : WalkResult::advance();
+  });
+  return found;
+}
+
+std::string shardc::getSourceLine(Location loc) {
+  FileLineColLoc file = findFile(loc);
+  if (!file)
+    return "an unknown place";
+  return (llvm::sys::path::filename(file.getFilename().getValue()) + ":" +
+          Twine(file.getLine()))
+      .str();
+}
+
+std::string shardc::getSourceText(Location loc) {
+  FileLineColLoc file = findFile(loc);
+  if (!file)
+    return "";
+  return (file.getFilename().getValue() + ":" + Twine(file.getLine()) + ":" +
+          Twine(file.getColumn()))
+      .str();
+}
