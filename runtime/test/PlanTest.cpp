@@ -107,13 +107,10 @@ fb::CollectiveStartT *reduce(fb::PlanT &p) {
 fb::CollectiveWaitT *wait(fb::PlanT &p, int command) {
   return p.programs[0]->commands[command]->operation.AsCollectiveWait();
 }
-/// Makes it a plan for a GPU, as far as reading goes.
-void onGpu(fb::PlanT &p) {
-  p.gpu_target = "sm_90";
-  for (auto &program : p.programs)
-    for (auto &command : program->commands)
-      if (fb::LaunchT *launch = command->operation.AsLaunch())
-        launch->threads = 64;
+/// Makes it a plan for a GPU and returns the launch.
+fb::LaunchT *launchOnGpu(fb::PlanT &p) {
+  test::onGpu(p);
+  return p.programs[0]->commands[1]->operation.AsLaunch();
 }
 fb::GemmT *gemm(fb::PlanT &p) {
   return p.programs[0]->commands[5]->operation.AsGemm();
@@ -151,18 +148,9 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { launch(p)->writes = 3; },
         +[](fb::PlanT &p) { launch(p)->threads = 64; },
         +[](fb::PlanT &p) { p.gpu_target = "sm_90"; },
-        +[](fb::PlanT &p) {
-          onGpu(p);
-          launch(p)->threads = 48;
-        },
-        +[](fb::PlanT &p) {
-          onGpu(p);
-          launch(p)->threads = 2048;
-        },
-        +[](fb::PlanT &p) {
-          onGpu(p);
-          launch(p)->extent = 0;
-        },
+        +[](fb::PlanT &p) { launchOnGpu(p)->threads = 48; },
+        +[](fb::PlanT &p) { launchOnGpu(p)->threads = 2048; },
+        +[](fb::PlanT &p) { launchOnGpu(p)->extent = 0; },
         +[](fb::PlanT &p) { gather(p)->axes = {3}; },
         +[](fb::PlanT &p) { gather(p)->items[0]->dim = 5; },
         +[](fb::PlanT &p) { gather(p)->items[0]->in = 55; },
@@ -182,19 +170,19 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { p.programs[0]->results[1]->shape = {13}; }));
 
 TEST(PlanTest, OfAGpuSaysSo) {
-  auto plan = Plan::parse(makePlan(2, onGpu));
+  auto plan = Plan::parse(makePlan(2, test::onGpu));
   ASSERT_TRUE(plan.ok()) << plan.status();
   EXPECT_EQ((*plan)->gpuTarget, "sm_90");
 }
 
-/// What is wrong with collectives under way, and what the error says of it.
+/// What is wrong with the order of commands, and what the error says of it.
 struct Misuse {
   const char *message;
   Edit edit;
 };
-class MisusedCollectiveTest : public testing::TestWithParam<Misuse> {};
+class MisuseTest : public testing::TestWithParam<Misuse> {};
 
-TEST_P(MisusedCollectiveTest, IsAnError) {
+TEST_P(MisuseTest, IsAnError) {
   absl::Status status = Plan::parse(makePlan(2, GetParam().edit)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_NE(status.message().find(GetParam().message), absl::string_view::npos)
@@ -213,7 +201,7 @@ void move(fb::PlanT &p, int from, int to) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    All, MisusedCollectiveTest,
+    Collectives, MisuseTest,
     testing::Values(
         Misuse{"command 2: waits for command 0, which starts no collective",
                [](fb::PlanT &p) { wait(p, 2)->start = 0; }},
@@ -226,16 +214,16 @@ INSTANTIATE_TEST_SUITE_P(
         Misuse{"command 3: starts a collective that is never waited for",
                [](fb::PlanT &p) { p.programs[0]->commands.resize(4); }},
         // The second collective reads what the first one writes.
-        Misuse{"command 2: touches what the collective of command 1 is writing",
+        Misuse{"nothing orders command 2 (all_reduce), which reads bytes",
                [](fb::PlanT &p) {
                  move(p, 2, 3);
                  wait(p, 4)->start = 2;
                }},
         // The product reads the sum before the wait.
-        Misuse{"command 4: touches what the collective of command 3 is writing",
+        Misuse{"nothing orders command 4 (gemm), which reads bytes",
                [](fb::PlanT &p) { move(p, 4, 5); }},
         // The kernel writes its result into the operand of the gather.
-        Misuse{"command 1: writes what the collective of command 0 is reading",
+        Misuse{"nothing orders command 1 (launch), which writes bytes",
                [](fb::PlanT &p) {
                  move(p, 0, 1);
                  wait(p, 2)->start = 0;
@@ -250,6 +238,53 @@ INSTANTIATE_TEST_SUITE_P(
                  reduce(p)->items.push_back(
                      std::make_unique<fb::CollectiveItemT>(
                          *reduce(p)->items[0]));
+               }}));
+
+/// Command `number` of the plan for a GPU.
+fb::CommandT &onGpu(fb::PlanT &p, int number) {
+  test::onGpu(p);
+  return *p.programs[0]->commands[number];
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Streams, MisuseTest,
+    testing::Values(
+        Misuse{
+            "command 0: launch on stream communication after 0 commands in a "
+            "plan for a CPU",
+            [](fb::PlanT &p) {
+              p.programs[0]->commands[0]->stream = fb::Stream::Communication;
+            }},
+        Misuse{"command 1: all_gather on stream compute after 1 commands in a "
+               "plan for a CPU",
+               [](fb::PlanT &p) { p.programs[0]->commands[1]->after = {0}; }},
+        Misuse{"command 1: unknown stream",
+               [](fb::PlanT &p) { onGpu(p, 1).stream = fb::Stream(3); }},
+        Misuse{"command 4: is to come after command 5, which has not been",
+               [](fb::PlanT &p) {
+                 onGpu(p, 4).after = {3, 5};
+               }},
+        Misuse{"command 4: is to come after command 4, which has not been",
+               [](fb::PlanT &p) { onGpu(p, 4).after = {4}; }},
+        Misuse{"command 4: the commands that it comes after are not in order",
+               [](fb::PlanT &p) {
+                 onGpu(p, 4).after = {3, 2};
+               }},
+        Misuse{
+            "command 0: tensor 3 of 3",
+            [](fb::PlanT &p) { onGpu(p, 0).operation.AsUpload()->tensor = 3; }},
+        Misuse{
+            "command 0: tensor \"w\" is a parameter, which the host does not",
+            [](fb::PlanT &p) { onGpu(p, 0).operation.AsUpload()->tensor = 0; }},
+        Misuse{"command 8: result 9 of 3",
+               [](fb::PlanT &p) {
+                 onGpu(p, 8).operation.AsDownload()->result = 9;
+               }},
+        Misuse{"command 4: waits for command 2, but in a plan for a GPU",
+               [](fb::PlanT &p) {
+                 fb::CollectiveWaitT wait;
+                 wait.start = 2;
+                 onGpu(p, 4).operation.Set(std::move(wait));
                }}));
 
 fb::LoopT *loop(fb::PlanT &p, size_t command) {

@@ -3,6 +3,8 @@
 
 #include "TestPlan.h"
 
+#include "shardc-rt/Plan.h"
+
 #include <cstring>
 #include <fstream>
 #include <sstream>
@@ -103,11 +105,42 @@ void test::addLoops(fb::PlanT &plan) {
   addLoop(plan, 0, /*runs=*/3);
 }
 
+void test::onGpu(fb::PlanT &plan) {
+  plan.gpu_target = "sm_90";
+  fb::ProgramT &program = *plan.programs[0];
+  std::vector<std::unique_ptr<fb::CommandT>> commands;
+  auto add = [&](std::unique_ptr<fb::CommandT> added, fb::Stream stream,
+                 std::vector<uint32_t> after) {
+    added->stream = stream;
+    added->after = std::move(after);
+    if (fb::LaunchT *launch = added->operation.AsLaunch())
+      launch->threads = 64;
+    commands.push_back(std::move(added));
+  };
+  fb::UploadT upload;
+  upload.tensor = 2;
+  add(command(wrap(upload)), fb::Stream::Copies, {});
+  std::vector<std::unique_ptr<fb::CommandT>> &old = program.commands;
+  add(std::move(old[0]), fb::Stream::Compute, {0});
+  add(std::move(old[1]), fb::Stream::Communication, {1});
+  add(std::move(old[3]), fb::Stream::Communication, {});
+  add(std::move(old[5]), fb::Stream::Compute, {3});
+  add(std::move(old[6]), fb::Stream::Compute, {});
+  for (uint32_t result = 0; result < 3; ++result) {
+    fb::DownloadT download;
+    download.result = result;
+    // All are there with the first, the loss.
+    add(command(wrap(download)), fb::Stream::Copies,
+        result == 0 ? std::vector<uint32_t>{5} : std::vector<uint32_t>{});
+  }
+  program.commands = std::move(commands);
+}
+
 std::string test::makePlan(int devices,
                            const std::function<void(fb::PlanT &)> &edit) {
   fb::PlanT plan;
   Layout layout;
-  plan.version = 2;
+  plan.version = planVersion;
   plan.model = "test";
   plan.fingerprint = 1; // present, and made right below
   plan.batch_size = 12;

@@ -24,6 +24,12 @@ std::string makePlan(int devices,
 /// the sum of two equal products (6 to 8).
 void addLoops(fb::PlanT &plan);
 
+/// An edit that makes it a plan for a GPU, as far as reading goes: the commands
+/// are the upload of x, the launch, the two collectives, the product, the
+/// launch and the downloads of the results, on their streams and with their
+/// events.
+void onGpu(fb::PlanT &plan);
+
 /// Makes command `at` of the step a loop of `runs` runs.
 void addLoop(fb::PlanT &plan, size_t at, int64_t runs);
 

@@ -135,6 +135,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Relative difference that --check-reference allows; default: "
                  "derived from the reduction lengths")
       ->check(CLI::PositiveNumber);
+  app.add_flag("--check-plan", arguments.checkPlan,
+               "Print how the plan orders its commands and stop; also without "
+               "the devices it is for");
   app.add_flag("--dry-run", arguments.dryRun,
                "Print what the plan needs and stop");
   app.add_flag("--list-devices", arguments.listDevices,

@@ -42,6 +42,7 @@ struct Arguments {
   int64_t logEvery = 100;
   bool checkReference = false;
   double tolerance = 0;
+  bool checkPlan = false;
   bool dryRun = false;
   bool listDevices = false;
   bool json = false;

@@ -6,6 +6,7 @@
 #include "CheckReference.h"
 #include "CompileInput.h"
 
+#include "shardc-rt/HappensBefore.h"
 #include "shardc-rt/Trainer.h"
 
 #include "absl/strings/match.h"
@@ -173,6 +174,24 @@ static int listDevices(const Arguments &arguments) {
   return 0;
 }
 
+/// Proves again what loading the plan did, and prints what there is to order.
+static int checkPlan(const Plan &plan) {
+  for (const ProgramSpec &program : plan.programs) {
+    absl::StatusOr<OrderReport> order = checkHappensBefore(plan, program);
+    if (!order.ok())
+      return report(order.status());
+    std::cout << absl::StrFormat("%-14s ordered: ", program.name);
+    for (Stream stream :
+         {Stream::Compute, Stream::Communication, Stream::Copies})
+      std::cout << toString(stream) << " "
+                << order->commands[static_cast<int>(stream)] << ", ";
+    std::cout << absl::StrFormat(
+        "%d events; of %d pairs that may run at the same time none conflicts\n",
+        order->events, order->concurrentPairs);
+  }
+  return 0;
+}
+
 static int loadData(const std::string &spec, const Arguments &arguments,
                     const Plan &plan, Dataset &dataset) {
   DatasetOptions options;
@@ -248,6 +267,9 @@ int shardc::run::runSession(const Arguments &arguments) {
     return code;
   if (int code = checkAgainstPlan(arguments, *plan))
     return code;
+
+  if (arguments.checkPlan)
+    return checkPlan(*plan);
 
   ContextOptions contextOptions;
   contextOptions.threads = arguments.threads;

@@ -111,7 +111,8 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   if (!machine)
     return machine.takeError();
   remarkUnknownAxes(*machine, meshOp);
-  PlanContext plan{builder, meshOp, std::move(*machine), {}};
+  bool hasStreams = !options.gpuTarget.empty();
+  PlanContext plan{builder, meshOp, std::move(*machine), {}, hasStreams, {}};
   std::string model = options.model;
   if (model.empty())
     model = module.getSymName().value_or("model").str();

@@ -1,10 +1,12 @@
 //===- PlanProgram.cpp - A scheduled function as a command list -----------===//
 
+#include "CommandList.h"
 #include "PlanTables.h"
 
 #include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/MemoryReport.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/TimeEstimate.h"
@@ -22,7 +24,8 @@ namespace {
 class ProgramWriter {
 public:
   ProgramWriter(PlanContext &plan, func::FuncOp function)
-      : plan(plan), builder(plan.builder), function(function) {}
+      : plan(plan), builder(plan.builder), function(function),
+        commands(builder) {}
 
   flatbuffers::Offset<fb::Program> write();
 
@@ -33,14 +36,17 @@ private:
   llvm::DenseMap<Value, uint32_t> numbers;
   llvm::DenseMap<Value, int64_t> offsets;
   std::vector<flatbuffers::Offset<fb::Buffer>> buffers;
-  std::vector<flatbuffers::Offset<fb::Command>> commands;
+  /// Of each buffer the bytes in all runs.
+  std::vector<ByteRange> ranges;
+  CommandList commands;
   std::vector<flatbuffers::Offset<fb::CollectiveReport>> reports;
   std::vector<flatbuffers::Offset<fb::Result>> results;
+  std::vector<uint32_t> resultBuffers;
   /// Of the collectives under way, by what started them.
   llvm::DenseMap<Operation *, uint32_t> startCommands;
   uint64_t wireBytes = 0, flops = 0;
 
-  void addBuffer(Value value, int64_t offset, int64_t stride = 0);
+  void addBuffer(Value value, int64_t offset, int64_t runs = 1);
   void addBuffers(Block &block);
   void addCommands(Block &block);
   void addLoop(AccumulateOp loop);
@@ -48,27 +54,22 @@ private:
   void addGemm(GemmOp gemm);
   void addStart(CollectiveStartOp start);
   void addWait(CollectiveWaitOp wait);
+  void addUploads();
   void addResults();
+  void addDownloads();
   void countFlops();
 
-  template <typename T>
-  void addCommand(Operation *op, fb::Operation kind,
-                  flatbuffers::Offset<T> operation) {
-    auto source = builder.CreateString(getSourceString(op->getLoc()));
-    commands.push_back(fb::CreateCommand(builder, kind, operation.Union(),
-                                         getPart(op), source));
-  }
-
-  static fb::Part getPart(Operation *op) {
-    auto part = op->getAttrOfType<PartAttr>("shardc.part");
-    return part ? fb::Part(part.getValue()) : fb::Part::Forward;
-  }
+  StreamCommand access(ArrayRef<uint32_t> reads, ArrayRef<uint32_t> writes,
+                       fb::Stream stream = fb::Stream::Compute) const;
 };
 
-void ProgramWriter::addBuffer(Value value, int64_t offset, int64_t stride) {
+/// With several runs each takes the next bytes.
+void ProgramWriter::addBuffer(Value value, int64_t offset, int64_t runs) {
   auto type = cast<RankedTensorType>(value.getType());
+  int64_t stride = runs > 1 ? getNumBytes(type) : 0;
   numbers[value] = buffers.size();
   offsets[value] = offset;
+  ranges.push_back({offset, offset + runs * getNumBytes(type)});
   auto shape = getShapeVector(type.getShape());
   buffers.push_back(fb::CreateBufferDirect(builder, offset, getNumBytes(type),
                                            getDType(type.getElementType()),
@@ -88,7 +89,7 @@ void ProgramWriter::addBuffers(Block &block) {
     // A run takes the next part of each operand.
     for (auto [slice, operand] :
          llvm::zip_equal(loop.getSlices(), loop.getOperands()))
-      addBuffer(slice, offsets.lookup(operand), getNumBytes(slice.getType()));
+      addBuffer(slice, offsets.lookup(operand), loop.getCount());
     for (auto [sum, result] :
          llvm::zip_equal(loop.getSums(), loop.getResults())) {
       numbers[sum] = numbers.lookup(result);
@@ -111,17 +112,12 @@ void ProgramWriter::addCommands(Block &block) {
 
 void ProgramWriter::addLoop(AccumulateOp loop) {
   for (Value result : loop.getResults())
-    addCommand(loop, fb::Operation::Clear,
-               fb::CreateClear(builder, numbers.lookup(result)));
-  // Made last, when the size is known, it stands before its body.
-  size_t position = commands.size();
-  commands.emplace_back();
+    commands.add(loop, fb::Operation::Clear,
+                 fb::CreateClear(builder, numbers.lookup(result)),
+                 access({}, {numbers.lookup(result)}));
+  commands.beginLoop(loop, loop.getCount());
   addCommands(loop.getBody().front());
-  uint32_t size = commands.size() - position - 1;
-  addCommand(loop, fb::Operation::Loop,
-             fb::CreateLoop(builder, loop.getCount(), size));
-  commands[position] = commands.back();
-  commands.pop_back();
+  commands.endLoop();
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {
@@ -136,11 +132,14 @@ void ProgramWriter::addKernel(KernelOp kernel) {
     used.push_back(numbers.lookup(operand));
   for (Value result : kernel.getResults())
     used.push_back(numbers.lookup(result));
-  addCommand(kernel, fb::Operation::Launch,
-             fb::CreateLaunchDirect(builder, it->second, &used,
-                                    extent ? extent.getInt() : 1, /*grain=*/1,
-                                    kernel.getNumResults(),
-                                    threads ? threads.getInt() : 0));
+  ArrayRef<uint32_t> reads = ArrayRef(used).take_front(kernel.getNumOperands());
+  ArrayRef<uint32_t> writes = ArrayRef(used).take_back(kernel.getNumResults());
+  commands.add(kernel, fb::Operation::Launch,
+               fb::CreateLaunchDirect(builder, it->second, &used,
+                                      extent ? extent.getInt() : 1, /*grain=*/1,
+                                      kernel.getNumResults(),
+                                      threads ? threads.getInt() : 0),
+               access(reads, writes));
 }
 
 void ProgramWriter::addGemm(GemmOp gemm) {
@@ -150,20 +149,24 @@ void ProgramWriter::addGemm(GemmOp gemm) {
   int64_t m = result[result.size() - 2], n = result.back();
   int64_t k = gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
   flops += getNumRuns(gemm) * 2 * batch * m * n * k;
+  uint32_t a = numbers.lookup(gemm.getLhs()), b = numbers.lookup(gemm.getRhs());
+  uint32_t c = numbers.lookup(gemm.getResult());
   Value sum = gemm.getSum();
   if (sum && offsets.lookup(sum) != offsets.lookup(gemm.getResult()))
-    addCommand(gemm, fb::Operation::Copy,
-               fb::CreateCopy(builder, numbers.lookup(sum),
-                              numbers.lookup(gemm.getResult())));
-  int32_t bias = gemm.getBias() ? int32_t(numbers.lookup(gemm.getBias())) : -1;
-  addCommand(gemm, fb::Operation::Gemm,
-             fb::CreateGemm(builder, numbers.lookup(gemm.getLhs()),
-                            numbers.lookup(gemm.getRhs()),
-                            numbers.lookup(gemm.getResult()), bias, batch, m, n,
-                            k, gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-                            /*accumulate=*/bool(sum),
-                            gemm.getRelu() ? fb::Activation::Relu
-                                           : fb::Activation::None));
+    commands.add(gemm, fb::Operation::Copy,
+                 fb::CreateCopy(builder, numbers.lookup(sum), c),
+                 access({numbers.lookup(sum)}, {c}));
+  llvm::SmallVector<uint32_t> reads = {a, b};
+  int32_t bias = -1;
+  if (gemm.getBias())
+    reads.push_back(bias = numbers.lookup(gemm.getBias()));
+  commands.add(gemm, fb::Operation::Gemm,
+               fb::CreateGemm(builder, a, b, c, bias, batch, m, n, k,
+                              gemm.getTransposeLhs(), gemm.getTransposeRhs(),
+                              /*accumulate=*/bool(sum),
+                              gemm.getRelu() ? fb::Activation::Relu
+                                             : fb::Activation::None),
+               access(reads, {c}));
 }
 
 void ProgramWriter::addStart(CollectiveStartOp start) {
@@ -192,22 +195,25 @@ void ProgramWriter::addStart(CollectiveStartOp start) {
   CollectiveCost cost = *getCollectiveCost(op);
   auto kind = fb::CollectiveKind(cost.kind);
   std::vector<flatbuffers::Offset<fb::CollectiveItem>> items;
+  llvm::SmallVector<uint32_t> reads, writes;
   for (OpOperand &operand : start->getOpOperands()) {
     unsigned position = operand.getOperandNumber();
     int64_t dim = position < dims.size() ? dims[position] : concatDim;
-    items.push_back(fb::CreateCollectiveItem(
-        builder, numbers.lookup(operand.get()),
-        numbers.lookup(wait->getResult(position)), dim, splitDim));
+    reads.push_back(numbers.lookup(operand.get()));
+    writes.push_back(numbers.lookup(wait->getResult(position)));
+    items.push_back(fb::CreateCollectiveItem(builder, reads.back(),
+                                             writes.back(), dim, splitDim));
   }
   auto indices = getAxisIndices(plan, axes);
   auto indicesOffset = builder.CreateVector(indices);
   auto targetsOffset = builder.CreateVector(targetAxes);
   auto itemsOffset = builder.CreateVector(items);
   startCommands[start] = commands.size();
-  addCommand(start, fb::Operation::CollectiveStart,
-             fb::CreateCollectiveStart(builder, kind, reduction, indicesOffset,
-                                       targetsOffset, itemsOffset,
-                                       reports.size()));
+  commands.add(start, fb::Operation::CollectiveStart,
+               fb::CreateCollectiveStart(builder, kind, reduction,
+                                         indicesOffset, targetsOffset,
+                                         itemsOffset, reports.size()),
+               access(reads, writes, fb::Stream::Communication));
   std::vector<flatbuffers::Offset<flatbuffers::String>> names;
   for (Attribute axis : axes)
     names.push_back(
@@ -230,9 +236,29 @@ void ProgramWriter::addStart(CollectiveStartOp start) {
 }
 
 void ProgramWriter::addWait(CollectiveWaitOp wait) {
-  addCommand(
+  if (plan.hasStreams)
+    return;
+  commands.add(
       wait, fb::Operation::CollectiveWait,
       fb::CreateCollectiveWait(builder, startCommands.lookup(wait.getStart())));
+}
+
+/// What the host gives comes in the order of the arguments.
+void ProgramWriter::addUploads() {
+  for (BlockArgument argument : function.getArguments()) {
+    Attribute role =
+        function.getArgAttr(argument.getArgNumber(), "shardc.role");
+    StringRef name;
+    if (auto input = dyn_cast_or_null<InputAttr>(role))
+      name = input.getName().getValue();
+    else if (auto label = dyn_cast_or_null<LabelAttr>(role))
+      name = label.getName().getValue();
+    else
+      continue;
+    commands.add(function, fb::Operation::Upload,
+                 fb::CreateUpload(builder, plan.inputs.lookup(name)),
+                 access({}, {numbers.lookup(argument)}, fb::Stream::Copies));
+  }
 }
 
 void ProgramWriter::addResults() {
@@ -264,10 +290,34 @@ void ProgramWriter::addResults() {
         plan,
         function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
         type.getRank());
-    results.push_back(fb::CreateResultDirect(builder, name.str().c_str(),
-                                             numbers.lookup(operand.get()),
-                                             &shape, sharding));
+    resultBuffers.push_back(numbers.lookup(operand.get()));
+    results.push_back(fb::CreateResultDirect(
+        builder, name.str().c_str(), resultBuffers.back(), &shape, sharding));
   }
+}
+
+/// Each as soon as it is there, by its events.
+void ProgramWriter::addDownloads() {
+  for (auto [number, buffer] : llvm::enumerate(resultBuffers))
+    commands.add(function, fb::Operation::Download,
+                 fb::CreateDownload(builder, number),
+                 access({buffer}, {}, fb::Stream::Copies));
+}
+
+/// A collective touches its tensors with the padding behind them.
+StreamCommand ProgramWriter::access(ArrayRef<uint32_t> reads,
+                                    ArrayRef<uint32_t> writes,
+                                    fb::Stream stream) const {
+  StreamCommand command;
+  command.stream = unsigned(stream);
+  auto getRange = [&](uint32_t buffer) {
+    auto [begin, end] = ranges[buffer];
+    bool isPadded = stream == fb::Stream::Communication;
+    return ByteRange{begin, isPadded ? alignBytes(end) : end};
+  };
+  llvm::append_range(command.reads, llvm::map_range(reads, getRange));
+  llvm::append_range(command.writes, llvm::map_range(writes, getRange));
+  return command;
 }
 
 void ProgramWriter::countFlops() {
@@ -288,9 +338,14 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
                                 argument.getArgNumber(), "shardc.offset")
                             .getInt());
   addBuffers(function.getBody().front());
+  if (plan.hasStreams)
+    addUploads();
   addCommands(function.getBody().front());
   addResults();
+  if (plan.hasStreams)
+    addDownloads();
   countFlops();
+  auto commandTables = commands.write(plan.hasStreams);
   TimeEstimate time = estimateTime(function, plan.machine);
   auto timeOffset = fb::CreateTimeEstimateDirect(
       builder, plan.machine.name.c_str(), time.computeSeconds,
@@ -310,8 +365,8 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
     return attr ? attr.getInt() : 0;
   };
   return fb::CreateProgramDirect(
-      builder, function.getName().str().c_str(), &buffers, &commands, &results,
-      &reports, wireBytes, flops, getCount("shardc.peak_bytes"),
+      builder, function.getName().str().c_str(), &buffers, &commandTables,
+      &results, &reports, wireBytes, flops, getCount("shardc.peak_bytes"),
       getCount("shardc.global_matmul_flops"), timeOffset, regather, costOffset);
 }
 

@@ -13,6 +13,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/StringMap.h"
 
 #include "plan_generated.h"
 
@@ -28,6 +29,10 @@ struct PlanContext {
   Machine machine;
   /// Symbols of kernels by their number.
   llvm::MapVector<mlir::StringAttr, uint32_t> kernels;
+  /// Whether commands are on streams, ordered by events: for a GPU.
+  bool hasStreams;
+  /// Numbers of inputs and labels by their names, once they are written.
+  llvm::StringMap<uint32_t> inputs;
 };
 
 fb::DType getDType(mlir::Type elementType);

@@ -138,6 +138,8 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
               index, "shardc.label_classes"))
         classes = noted.getInt();
     }
+    if (role == fb::Role::Input || role == fb::Role::Label)
+      plan.inputs[name] = tensors.size();
     auto nameOffset = plan.builder.CreateString(name.str());
     auto shapeOffset = plan.builder.CreateVector(getShapeVector(shape));
     auto sharding = writeSharding(

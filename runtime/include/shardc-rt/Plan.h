@@ -35,6 +35,7 @@ enum class CollectiveKind : int8_t {
 };
 enum class Reduction : int8_t { Sum, Max };
 enum class Activation : int8_t { None, Relu };
+enum class Stream : int8_t { Compute, Communication, Copies };
 enum class MemoryKind : int8_t {
   Parameters,
   Gradients,
@@ -49,6 +50,8 @@ absl::string_view toString(Part part);
 /// "all_reduce", "all_gather", ...
 absl::string_view toString(CollectiveKind kind);
 absl::string_view toString(MemoryKind kind);
+/// "compute", "communication", "copies".
+absl::string_view toString(Stream stream);
 
 /// A tensor that outlives a step.
 struct TensorSpec {
@@ -96,8 +99,8 @@ struct CollectiveItem {
   int32_t splitDim;
 };
 
-/// Begins a collective: until its wait nothing writes what it reads or touches
-/// what it writes.
+/// Begins a collective, which on a CPU runs beside the commands that follow
+/// until its wait. On a GPU it is a command as any other and has no wait.
 struct CollectiveStartCommand {
   CollectiveKind kind;
   Reduction reduction;
@@ -107,7 +110,8 @@ struct CollectiveStartCommand {
   uint32_t report;
 };
 
-/// Ends the collective that command `start` began; every start has one wait.
+/// Ends the collective that command `start` began; on a CPU every start has
+/// one.
 struct CollectiveWaitCommand {
   uint32_t start;
 };
@@ -126,12 +130,29 @@ struct LoopCommand {
   uint32_t commands;
 };
 
+/// On a GPU: an input or label gets its part of the batch from the host.
+struct UploadCommand {
+  uint32_t tensor; ///< Of Plan::tensors.
+};
+
+/// On a GPU: the host gets a result.
+struct DownloadCommand {
+  uint32_t result; ///< Of ProgramSpec::results.
+};
+
 struct Command {
   std::variant<LaunchCommand, GemmCommand, CollectiveStartCommand,
-               CollectiveWaitCommand, CopyCommand, ClearCommand, LoopCommand>
+               CollectiveWaitCommand, CopyCommand, ClearCommand, LoopCommand,
+               UploadCommand, DownloadCommand>
       operation;
   Part part;
   std::string source; ///< "file:line:col" in the model.
+  /// Commands of a stream run in order, those of different streams at any time
+  /// (shardc-rt/HappensBefore.h). For a CPU all are on Compute.
+  Stream stream = Stream::Compute;
+  /// What has to be complete, as often as it has been issued so far, before
+  /// this one runs. Ascending.
+  std::vector<uint32_t> after;
 };
 
 /// One line of the communication report; bytes per device.
@@ -216,7 +237,7 @@ public:
 };
 
 /// The format version that this runtime reads.
-inline constexpr uint32_t planVersion = 2;
+inline constexpr uint32_t planVersion = 3;
 
 } // namespace shardc::rt
 

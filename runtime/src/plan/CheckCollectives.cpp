@@ -1,15 +1,9 @@
-//===- CheckCollectives.cpp - What happens while collectives are under way ===//
-//
-// Follows the commands in order, those of a loop's body once, with the regions
-// of all runs. The cost is that of comparing the regions of each command with
-// those of the collectives under way at that point.
-//
-//===----------------------------------------------------------------------===//
+//===- CheckCollectives.cpp - Starts and waits, one by one ----------------===//
 
+#include "plan/Accesses.h"
 #include "plan/ReadPlan.h"
 
 #include "absl/strings/str_cat.h"
-#include "absl/types/span.h"
 
 #include <algorithm>
 
@@ -17,24 +11,10 @@ using namespace shardc::rt;
 
 namespace {
 
-/// Bytes of the arena.
-struct Region {
-  uint64_t begin, end;
-};
-
-/// What one command reads and writes, in all runs.
-struct Accesses {
-  std::vector<Region> reads, writes;
-};
-
-struct UnderWay {
-  uint32_t start;
-  Accesses accesses;
-};
-
 class Follower {
 public:
-  explicit Follower(const ProgramSpec &program) : program(program) {}
+  Follower(const Plan &plan, const ProgramSpec &program)
+      : plan(plan), program(program) {}
 
   absl::Status run();
 
@@ -45,16 +25,15 @@ private:
         "program \"", program.name, "\", command ", number, ": ", args...));
   }
 
-  Region regionOf(uint32_t buffer) const;
-  Accesses accessesOf(const Command &command) const;
-  absl::Status checkStart(const Accesses &accesses) const;
-  absl::Status checkOthers(const Accesses &accesses) const;
+  absl::Status start(const Command &command);
   absl::Status wait(uint32_t start);
   absl::Status endLoop() const;
 
+  const Plan &plan;
   const ProgramSpec &program;
   uint32_t number = 0;
-  std::vector<UnderWay> underWay;
+  /// What started the collectives that have not been waited for.
+  std::vector<uint32_t> underWay;
   /// The loop that the command is in: its first command, runs, and commands
   /// left.
   uint32_t body = 0, left = 0;
@@ -63,85 +42,28 @@ private:
 
 } // namespace
 
-static bool overlap(absl::Span<const Region> some,
-                    absl::Span<const Region> others) {
-  for (Region a : some)
-    for (Region b : others)
-      if (a.begin < b.end && b.begin < a.end)
-        return true;
-  return false;
-}
-
-Region Follower::regionOf(uint32_t buffer) const {
-  const BufferSpec &spec = program.buffers[buffer];
-  uint64_t moved = spec.bytes > 0 ? (runs - 1) * spec.stride : 0;
-  return {spec.offset, spec.offset + spec.bytes + moved};
-}
-
-Accesses Follower::accessesOf(const Command &command) const {
-  Accesses accesses;
-  auto reads = [&](uint32_t buffer) {
-    accesses.reads.push_back(regionOf(buffer));
-  };
-  auto writes = [&](uint32_t buffer) {
-    accesses.writes.push_back(regionOf(buffer));
-  };
-  if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
-    size_t firstWritten = launch->buffers.size() - launch->writes;
-    for (size_t i = 0; i < launch->buffers.size(); ++i)
-      i < firstWritten ? reads(launch->buffers[i]) : writes(launch->buffers[i]);
-  } else if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
-    reads(gemm->a);
-    reads(gemm->b);
-    if (gemm->bias >= 0)
-      reads(gemm->bias);
-    writes(gemm->c);
-  } else if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
-    reads(copy->in);
-    writes(copy->out);
-  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
-    writes(clear->buffer);
-  } else if (auto *start =
-                 std::get_if<CollectiveStartCommand>(&command.operation)) {
-    for (const CollectiveItem &item : start->items) {
-      reads(item.in);
-      writes(item.out);
-    }
-  }
-  return accesses;
-}
-
 /// The tensors of a collective are moved in no order among themselves.
-absl::Status Follower::checkStart(const Accesses &accesses) const {
-  for (size_t i = 0; i < accesses.writes.size(); ++i)
-    for (size_t j = 0; j < accesses.writes.size(); ++j)
-      if (i != j && overlap({accesses.writes[i]},
-                            {accesses.reads[j], accesses.writes[j]}))
-        return bad("the result of tensor ", i, " overlaps tensor ", j);
-  return absl::OkStatus();
-}
-
-absl::Status Follower::checkOthers(const Accesses &accesses) const {
-  for (const UnderWay &other : underWay) {
-    if (overlap(accesses.writes, other.accesses.reads))
-      return bad("writes what the collective of command ", other.start,
-                 " is reading");
-    if (overlap(accesses.writes, other.accesses.writes) ||
-        overlap(accesses.reads, other.accesses.writes))
-      return bad("touches what the collective of command ", other.start,
-                 " is writing");
-  }
+absl::Status Follower::start(const Command &command) {
+  // Of each tensor the operand, then the result.
+  std::vector<Access> accesses = accessesOf(plan, program, command, runs);
+  for (size_t i = 1; i < accesses.size(); i += 2)
+    for (size_t j = 0; j < accesses.size(); ++j)
+      if (i / 2 != j / 2 && overlap(accesses[i].bytes, accesses[j].bytes))
+        return bad("the result of tensor ", i / 2, " overlaps tensor ", j / 2);
+  if (plan.gpuTarget.empty())
+    underWay.push_back(number);
   return absl::OkStatus();
 }
 
 absl::Status Follower::wait(uint32_t start) {
+  if (!plan.gpuTarget.empty())
+    return bad("waits for command ", start,
+               ", but in a plan for a GPU commands come after others");
   if (start >= program.commands.size() ||
       !std::holds_alternative<CollectiveStartCommand>(
           program.commands[start].operation))
     return bad("waits for command ", start, ", which starts no collective");
-  auto found =
-      std::find_if(underWay.begin(), underWay.end(),
-                   [&](const UnderWay &other) { return other.start == start; });
+  auto found = std::find(underWay.begin(), underWay.end(), start);
   if (found == underWay.end())
     return bad("waits for command ", start,
                start > number ? ", which comes later"
@@ -155,9 +77,9 @@ absl::Status Follower::wait(uint32_t start) {
 
 /// The next run starts its collectives anew.
 absl::Status Follower::endLoop() const {
-  for (const UnderWay &other : underWay)
-    if (other.start >= body)
-      return bad("ends a loop in which command ", other.start,
+  for (uint32_t start : underWay)
+    if (start >= body)
+      return bad("ends a loop in which command ", start,
                  " starts a collective that is not waited for");
   return absl::OkStatus();
 }
@@ -165,19 +87,13 @@ absl::Status Follower::endLoop() const {
 absl::Status Follower::run() {
   for (; number < program.commands.size(); ++number) {
     const Command &command = program.commands[number];
-    if (auto *ended = std::get_if<CollectiveWaitCommand>(&command.operation)) {
-      if (absl::Status s = wait(ended->start); !s.ok())
-        return s;
-    } else {
-      Accesses accesses = accessesOf(command);
-      if (absl::Status s = checkOthers(accesses); !s.ok())
-        return s;
-      if (std::holds_alternative<CollectiveStartCommand>(command.operation)) {
-        if (absl::Status s = checkStart(accesses); !s.ok())
-          return s;
-        underWay.push_back({number, std::move(accesses)});
-      }
-    }
+    absl::Status status;
+    if (auto *ended = std::get_if<CollectiveWaitCommand>(&command.operation))
+      status = wait(ended->start);
+    else if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+      status = start(command);
+    if (!status.ok())
+      return status;
     if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
       body = number + 1;
       left = loop->commands;
@@ -189,12 +105,13 @@ absl::Status Follower::run() {
     }
   }
   if (!underWay.empty()) {
-    number = underWay.front().start;
+    number = underWay.front();
     return bad("starts a collective that is never waited for");
   }
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::checkCollectives(const ProgramSpec &program) {
-  return Follower(program).run();
+absl::Status shardc::rt::checkCollectives(const Plan &plan,
+                                          const ProgramSpec &program) {
+  return Follower(plan, program).run();
 }

@@ -45,6 +45,11 @@ absl::string_view shardc::rt::toString(MemoryKind kind) {
   return names[static_cast<int>(kind)];
 }
 
+absl::string_view shardc::rt::toString(Stream stream) {
+  constexpr absl::string_view names[] = {"compute", "communication", "copies"};
+  return names[static_cast<int>(stream)];
+}
+
 /// FNV-1a over `bytes`, the eight at `hole` taken as zero.
 static uint64_t fingerprintOf(absl::string_view bytes, size_t hole) {
   uint64_t hash = 0xcbf29ce484222325u;

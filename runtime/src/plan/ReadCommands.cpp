@@ -1,8 +1,10 @@
 //===- ReadCommands.cpp - Commands and the buffers they name
 //---------------===//
 
+#include "plan/Accesses.h"
 #include "plan/ReadPlan.h"
 
+#include "shardc-rt/HappensBefore.h"
 #include "shardc-rt/HostArray.h"
 
 #include "absl/strings/str_cat.h"
@@ -67,6 +69,10 @@ private:
   absl::Status readCopy(const fb::Copy &file, CopyCommand &copy) const;
   absl::Status readClear(const fb::Clear &file, ClearCommand &clear) const;
   absl::Status readLoop(const fb::Loop &file, LoopCommand &loop);
+  absl::Status readUpload(const fb::Upload &file, UploadCommand &upload) const;
+  absl::Status readDownload(const fb::Download &file,
+                            DownloadCommand &download) const;
+  absl::Status readOrder(const fb::Command &file, Command &command) const;
 
   const Plan &plan;
   ProgramSpec &program;
@@ -290,6 +296,54 @@ absl::Status CommandReader::readLoop(const fb::Loop &file, LoopCommand &loop) {
   return absl::OkStatus();
 }
 
+absl::Status CommandReader::readUpload(const fb::Upload &file,
+                                       UploadCommand &upload) const {
+  upload = {file.tensor()};
+  if (upload.tensor >= plan.tensors.size())
+    return bad("tensor ", upload.tensor, " of ", plan.tensors.size());
+  Role role = plan.tensors[upload.tensor].role;
+  if (role != Role::Input && role != Role::Label)
+    return bad("tensor \"", plan.tensors[upload.tensor].name, "\" is a ",
+               toString(role), ", which the host does not give");
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::readDownload(const fb::Download &file,
+                                         DownloadCommand &download) const {
+  download = {file.result()};
+  if (download.result >= program.results.size())
+    return bad("result ", download.result, " of ", program.results.size());
+  return checkBuffer(program.results[download.result].buffer);
+}
+
+/// The command's stream and what it comes after.
+absl::Status CommandReader::readOrder(const fb::Command &file,
+                                      Command &command) const {
+  if (file.stream() > fb::Stream::MAX || file.stream() < fb::Stream::MIN)
+    return bad("unknown stream");
+  command.stream = static_cast<Stream>(file.stream());
+  if (file.after())
+    command.after.assign(file.after()->begin(), file.after()->end());
+  bool isForGpu = std::holds_alternative<UploadCommand>(command.operation) ||
+                  std::holds_alternative<DownloadCommand>(command.operation) ||
+                  command.stream != Stream::Compute || !command.after.empty();
+  if (plan.gpuTarget.empty() && isForGpu)
+    return bad(nameOf(command), " on stream ", toString(command.stream),
+               " after ", command.after.size(),
+               " commands in a plan for a CPU, which has one stream");
+  for (size_t i = 1; i < command.after.size(); ++i)
+    if (command.after[i - 1] >= command.after[i])
+      return bad("the commands that it comes after are not in order");
+  // The last one that has been issued when this one is, in any run.
+  size_t number = program.commands.size();
+  size_t last = left > 0 ? number + left - 1 : number;
+  for (uint32_t other : command.after)
+    if (other > last || other == number)
+      return bad("is to come after command ", other,
+                 ", which has not been issued before");
+  return absl::OkStatus();
+}
+
 absl::Status CommandReader::read(const fb::Command &file) {
   Command command;
   if (file.part() > fb::Part::MAX || file.part() < fb::Part::MIN)
@@ -314,9 +368,16 @@ absl::Status CommandReader::read(const fb::Command &file) {
     status = readClear(*clear, command.operation.emplace<ClearCommand>());
   else if (const fb::Loop *loop = file.operation_as_Loop())
     status = readLoop(*loop, command.operation.emplace<LoopCommand>());
+  else if (const fb::Upload *upload = file.operation_as_Upload())
+    status = readUpload(*upload, command.operation.emplace<UploadCommand>());
+  else if (const fb::Download *download = file.operation_as_Download())
+    status =
+        readDownload(*download, command.operation.emplace<DownloadCommand>());
   else
     status = bad("unknown operation");
   if (!status.ok())
+    return status;
+  if (status = readOrder(file, command); !status.ok())
     return status;
   if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
     runs = loop->runs;
@@ -336,5 +397,7 @@ absl::Status shardc::rt::readCommands(const fb::Program &file, const Plan &plan,
       return s;
   if (absl::Status s = reader.finish(); !s.ok())
     return s;
-  return checkCollectives(program);
+  if (absl::Status s = checkCollectives(plan, program); !s.ok())
+    return s;
+  return checkHappensBefore(plan, program).status();
 }

@@ -211,9 +211,9 @@ static absl::Status readProgram(const fb::Program &file, const Plan &plan,
   }
   if (absl::Status s = readReports(file, program); !s.ok())
     return s;
-  if (absl::Status s = readCommands(file, plan, program); !s.ok())
+  if (absl::Status s = readResults(file, plan, program); !s.ok())
     return s;
-  return readResults(file, plan, program);
+  return readCommands(file, plan, program);
 }
 
 static absl::Status readMemoryReport(const fb::MemoryReport &file,

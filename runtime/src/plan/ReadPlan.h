@@ -15,15 +15,15 @@ namespace shardc::rt {
 /// was expected and what was found.
 absl::Status readPlan(const fb::Plan &file, Plan &plan);
 
-/// Fills the commands of `program`, whose buffers have been read, checking each
-/// against the buffers it names.
+/// Fills the commands of `program`, whose buffers and results have been read,
+/// checking each against what it names, and then their order.
 absl::Status readCommands(const fb::Program &file, const Plan &plan,
                           ProgramSpec &program);
 
-/// Checks that every collective of `program` is started once and then waited
-/// for once, and that in between no command writes what it reads or touches
-/// what it writes.
-absl::Status checkCollectives(const ProgramSpec &program);
+/// Checks that the tensors of a collective of `program` do not touch each other
+/// and, on a CPU, that every one is started once and then waited for once; on a
+/// GPU nothing waits.
+absl::Status checkCollectives(const Plan &plan, const ProgramSpec &program);
 
 } // namespace shardc::rt
 

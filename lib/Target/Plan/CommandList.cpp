@@ -1,0 +1,58 @@
+//===- CommandList.cpp - The commands of a program ------------------------===//
+
+#include "CommandList.h"
+
+#include "shardc/Analysis/MemoryReport.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+fb::Part getPart(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  return part ? fb::Part(part.getValue()) : fb::Part::Forward;
+}
+
+void CommandList::append(Operation *op, fb::Operation kind,
+                         flatbuffers::Offset<void> operation,
+                         StreamCommand order) {
+  commands.push_back({kind, operation, getPart(op),
+                      builder.CreateString(getSourceString(op->getLoc()))});
+  orders.push_back(std::move(order));
+}
+
+void CommandList::beginLoop(Operation *op, int64_t runs) {
+  loop = size();
+  StreamCommand order;
+  order.runs = runs;
+  append(op, fb::Operation::Loop, {}, order);
+}
+
+void CommandList::endLoop() {
+  StreamCommand &order = orders[loop];
+  order.commands = size() - loop - 1;
+  commands[loop].operation =
+      fb::CreateLoop(builder, order.runs, order.commands).Union();
+}
+
+std::vector<flatbuffers::Offset<fb::Command>>
+CommandList::write(bool hasStreams) {
+  std::vector<std::vector<uint32_t>> events(commands.size());
+  if (hasStreams)
+    events = findStreamEvents(orders);
+  std::vector<flatbuffers::Offset<fb::Command>> tables;
+  for (auto [entry, order, after] : llvm::zip_equal(commands, orders, events)) {
+    flatbuffers::Offset<flatbuffers::Vector<uint32_t>> afterOffset;
+    if (!after.empty())
+      afterOffset = builder.CreateVector(after);
+    auto stream = hasStreams ? fb::Stream(order.stream) : fb::Stream::Compute;
+    tables.push_back(fb::CreateCommand(builder, entry.kind, entry.operation,
+                                       entry.part, entry.source, stream,
+                                       afterOffset));
+  }
+  return tables;
+}
+
+} // namespace shardc

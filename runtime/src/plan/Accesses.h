@@ -1,0 +1,46 @@
+//===- Accesses.h - The bytes that commands read and write ------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_PLAN_ACCESSES_H
+#define SHARDC_RT_SRC_PLAN_ACCESSES_H
+
+#include "shardc-rt/Plan.h"
+
+#include <algorithm>
+
+namespace shardc::rt {
+
+/// Bytes of the arena.
+struct ByteRange {
+  uint64_t begin, end;
+};
+
+inline bool overlap(ByteRange a, ByteRange b) {
+  return a.begin < b.end && b.begin < a.end;
+}
+
+/// What is in both, if they overlap.
+inline ByteRange intersection(ByteRange a, ByteRange b) {
+  return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
+}
+
+struct Access {
+  ByteRange bytes;
+  bool isWrite;
+  int64_t buffer; ///< Of the program; negative: the host's side of a tensor.
+};
+
+/// "buffer 3", with the tensor in whose place it is, if any.
+std::string describe(const Plan &plan, const Access &access);
+
+/// What `command` of `program` touches in `runs` runs of the loop it is in,
+/// together. What a collective touches includes the padding up to the plan's
+/// alignment: neighbours are moved as one region.
+std::vector<Access> accessesOf(const Plan &plan, const ProgramSpec &program,
+                               const Command &command, int64_t runs);
+
+/// "launch", "gemm", "all_reduce", ...
+absl::string_view nameOf(const Command &command);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_PLAN_ACCESSES_H

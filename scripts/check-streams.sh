@@ -1,0 +1,46 @@
+#!/usr/bin/env bash
+# Plans for a GPU, of every example and of every strategy, in one bucket and in
+# many, at once and in microbatches: all accesses are ordered, and without any
+# one of the events they are not.
+#
+#   scripts/check-streams.sh
+source "$(dirname "$0")/common.sh"
+case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
+PATH=$bin:$PATH
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+failed=0
+
+# check FLAG-OR-MODEL...
+check() {
+  if ! check-streams "$@" >"$work/log" 2>&1; then
+    failed=$((failed + 1))
+    printf 'FAILED: check-streams %s\n%s\n' "$*" "$(tail -n 5 "$work/log")"
+  fi
+  tail -n 1 "$work/log" >>"$work/all"
+}
+
+check examples/*.mlir test/golden/*/model.mlir --ignore-expect
+for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
+  case $strategy in
+  hsdp*) mesh=replica=2,shard=2,model=2 ;;
+  *) mesh=data=4,model=2 ;;
+  esac
+  model=$work/$strategy.mlir
+  shardc-gen --layers=33,64,65,64,10 --batch-size=96 --strategy=$strategy \
+    --mesh=$mesh --activation=gelu --loss=softmax_cross_entropy \
+    --optimizer=adamw --clip-norm=0.5 --layer-norm --dropout=0.1 -o "$model"
+  for bucket in 0 4096; do
+    for microbatches in 1 4; do
+      check "$model" --bucket-bytes=$bucket --microbatches=$microbatches
+    done
+  done
+  check "$model" --bucket-bytes=4096 --regather
+done
+awk -v failed=$failed '
+  { programs += $1; commands += $3; pairs += $5; events += $14; extra += $16 }
+  END { printf "%d programs, %d commands, ", programs, commands
+        printf "%d pairs that may run at the same time, ", pairs
+        printf "%d events, %d superfluous; %d failed\n", events, extra, failed }
+' "$work/all"
+[ "$failed" -eq 0 ]
