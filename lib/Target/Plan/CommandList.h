@@ -14,9 +14,6 @@
 
 namespace shardc {
 
-/// The part of the step that `op` belongs to.
-fb::Part getPart(mlir::Operation *op);
-
 class CommandList {
 public:
   explicit CommandList(flatbuffers::FlatBufferBuilder &builder)

@@ -172,67 +172,18 @@ void ProgramWriter::addGemm(GemmOp gemm) {
 void ProgramWriter::addStart(CollectiveStartOp start) {
   Operation *op = start.getCollective();
   CollectiveWaitOp wait = start.getWait();
-  auto axes = op->getAttrOfType<ArrayAttr>("axes");
-  ArrayRef<int64_t> dims;
-  auto reduction = fb::Reduction::Sum;
-  int64_t splitDim = -1, concatDim = 0;
-  std::vector<uint16_t> targetAxes;
-  llvm::TypeSwitch<Operation *>(op)
-      .Case<AllReduceOp>(
-          [&](AllReduceOp op) { reduction = fb::Reduction(op.getKind()); })
-      .Case<AllGatherOp>([&](AllGatherOp op) { dims = op.getDims(); })
-      .Case<ReduceScatterOp>([&](ReduceScatterOp op) {
-        dims = op.getDims();
-        reduction = fb::Reduction(op.getKind());
-      })
-      .Case<AllToAllOp>([&](AllToAllOp op) {
-        splitDim = op.getSplitDim();
-        concatDim = op.getConcatDim();
-      })
-      .Case<CollectivePermuteOp>([&](CollectivePermuteOp op) {
-        targetAxes = getAxisIndices(plan, op.getTargetAxes());
-      });
-  CollectiveCost cost = *getCollectiveCost(op);
-  auto kind = fb::CollectiveKind(cost.kind);
-  std::vector<flatbuffers::Offset<fb::CollectiveItem>> items;
   llvm::SmallVector<uint32_t> reads, writes;
-  for (OpOperand &operand : start->getOpOperands()) {
-    unsigned position = operand.getOperandNumber();
-    int64_t dim = position < dims.size() ? dims[position] : concatDim;
-    reads.push_back(numbers.lookup(operand.get()));
-    writes.push_back(numbers.lookup(wait->getResult(position)));
-    items.push_back(fb::CreateCollectiveItem(builder, reads.back(),
-                                             writes.back(), dim, splitDim));
+  for (auto [operand, result] :
+       llvm::zip_equal(start->getOperands(), wait->getResults())) {
+    reads.push_back(numbers.lookup(operand));
+    writes.push_back(numbers.lookup(result));
   }
-  auto indices = getAxisIndices(plan, axes);
-  auto indicesOffset = builder.CreateVector(indices);
-  auto targetsOffset = builder.CreateVector(targetAxes);
-  auto itemsOffset = builder.CreateVector(items);
   startCommands[start] = commands.size();
   commands.add(start, fb::Operation::CollectiveStart,
-               fb::CreateCollectiveStart(builder, kind, reduction,
-                                         indicesOffset, targetsOffset,
-                                         itemsOffset, reports.size()),
+               writeCollective(plan, op, reads, writes, reports.size()),
                access(reads, writes, fb::Stream::Communication));
-  std::vector<flatbuffers::Offset<flatbuffers::String>> names;
-  for (Attribute axis : axes)
-    names.push_back(
-        builder.CreateString(cast<StringAttr>(axis).getValue().str()));
-  std::string cause;
-  Attribute attr = op->getAttr("shardc.cause");
-  if (auto text = dyn_cast_or_null<StringAttr>(attr))
-    cause = text.getValue().str();
-  else if (auto list = dyn_cast_or_null<ArrayAttr>(attr))
-    for (Attribute part : list)
-      if (auto text = dyn_cast<StringAttr>(part))
-        cause += (cause.empty() ? "" : "; ") + text.getValue().str();
-  std::string source = getSourceString(op->getLoc());
-  int64_t runs = getNumRuns(op);
-  reports.push_back(fb::CreateCollectiveReportDirect(
-      builder, kind, &names, cost.groupSize, cost.bytes, runs * cost.wireBytes,
-      getPart(op), source.c_str(), cause.c_str(),
-      runs * getCollectiveSeconds(plan.machine, op), runs));
-  wireBytes += runs * cost.wireBytes;
+  reports.push_back(writeCollectiveReport(plan, op));
+  wireBytes += getNumRuns(op) * getCollectiveCost(op)->wireBytes;
 }
 
 void ProgramWriter::addWait(CollectiveWaitOp wait) {

@@ -42,6 +42,18 @@ writeSharding(PlanContext &plan, ShardingAttr sharding, int64_t rank);
 /// Indices of mesh axes.
 std::vector<uint16_t> getAxisIndices(PlanContext &plan, mlir::ArrayAttr axes);
 
+/// The part of the step that `op` belongs to.
+fb::Part getPart(mlir::Operation *op);
+
+/// The collective `op`, started on buffers `operands` for `results`, and its
+/// line of the communication report, which is number `report`.
+flatbuffers::Offset<fb::CollectiveStart>
+writeCollective(PlanContext &plan, mlir::Operation *op,
+                mlir::ArrayRef<uint32_t> operands,
+                mlir::ArrayRef<uint32_t> results, uint32_t report);
+flatbuffers::Offset<fb::CollectiveReport>
+writeCollectiveReport(PlanContext &plan, mlir::Operation *op);
+
 /// The tensors that the arguments of the train step stand for.
 std::vector<flatbuffers::Offset<fb::Tensor>>
 writeTensors(PlanContext &plan, mlir::func::FuncOp function);
