@@ -14,6 +14,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       target("target", cl::cat(category), cl::value_desc("cpu|cuda:sm_90"),
              cl::init("cpu"),
              cl::desc("What to generate code for; cpu is x86-64-v3")),
+      matmulPrecision("matmul-precision", cl::cat(category),
+                      cl::init("highest"), cl::value_desc("highest|tf32|bf16"),
+                      cl::desc("What factors of large products of f32 may be "
+                               "rounded to")),
       machine("machine", cl::cat(category), cl::value_desc("file or name"),
               cl::init("cpu"),
               cl::desc("What times are estimated for: a JSON file, cpu, "
@@ -58,6 +62,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.mesh = mesh;
   options.rules = rules;
   options.target = target;
+  options.matmulPrecision = matmulPrecision;
   options.machine = machine;
   options.dumpDir = dumpDir;
   options.batchSize = batchSize;
@@ -83,6 +88,7 @@ std::string CompileOptionsFlags::getGiven() const {
   const cl::Option *flags[] = {&mesh,
                                &rules,
                                &target,
+                               &matmulPrecision,
                                &machine,
                                &dumpDir,
                                &batchSize,

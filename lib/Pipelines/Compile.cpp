@@ -31,6 +31,10 @@ std::string shardc::checkOptions(const CompileOptions &options) {
     return "--mesh: " + error;
   if (!parseTargetSpec(options.target, error))
     return "--target: " + error;
+  const std::string &precision = options.matmulPrecision;
+  if (precision != "highest" && precision != "tf32" && precision != "bf16")
+    return "--matmul-precision: unknown precision '" + precision + "'" +
+           suggest(precision, {"highest", "tf32", "bf16"});
   if (options.partition != "follow" && options.partition != "cheapest")
     return "--partition: unknown mode '" + options.partition + "'" +
            suggest(options.partition, {"follow", "cheapest"});

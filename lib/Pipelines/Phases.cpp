@@ -144,7 +144,7 @@ static void buildCodegen(OpPassManager &manager, const CompileOptions &options,
 
 static void buildPlan(OpPassManager &manager, const CompileOptions &options,
                       CompileState &state) {
-  manager.addPass(createWritePlanPass(options.machine, state));
+  manager.addPass(createWritePlanPass(options, state));
 }
 
 static constexpr Phase phases[] = {

@@ -13,8 +13,10 @@ class WritePlanPass
 public:
   MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(WritePlanPass)
 
-  WritePlanPass(std::string machine, shardc::CompileState &state)
-      : machine(std::move(machine)), state(state) {}
+  WritePlanPass(const shardc::CompileOptions &compileOptions,
+                shardc::CompileState &state)
+      : machine(compileOptions.machine),
+        matmulPrecision(compileOptions.matmulPrecision), state(state) {}
 
   StringRef getName() const override { return "WritePlan"; }
 
@@ -23,6 +25,7 @@ public:
     shardc::PlanOptions options;
     options.explanation = state.explanation;
     options.machine = machine;
+    options.matmulPrecision = matmulPrecision;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
       module.emitError() << llvm::toString(plan.takeError());
@@ -33,13 +36,13 @@ public:
   }
 
 private:
-  std::string machine;
+  std::string machine, matmulPrecision;
   shardc::CompileState &state;
 };
 
 } // namespace
 
-std::unique_ptr<Pass> shardc::createWritePlanPass(std::string machine,
+std::unique_ptr<Pass> shardc::createWritePlanPass(const CompileOptions &options,
                                                   CompileState &state) {
-  return std::make_unique<WritePlanPass>(std::move(machine), state);
+  return std::make_unique<WritePlanPass>(options, state);
 }

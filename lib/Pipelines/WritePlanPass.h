@@ -10,9 +10,8 @@
 namespace shardc {
 
 /// A pass that compiles the functions in @kernels, writes the plan and leaves
-/// its bytes in `state.plan`. Times in it are estimated for `machine`. Changes
-/// nothing in the IR.
-std::unique_ptr<mlir::Pass> createWritePlanPass(std::string machine,
+/// its bytes in `state.plan`. Changes nothing in the IR.
+std::unique_ptr<mlir::Pass> createWritePlanPass(const CompileOptions &options,
                                                 CompileState &state);
 
 } // namespace shardc

@@ -67,6 +67,62 @@ INSTANTIATE_TEST_SUITE_P(
                                      Case{1, 90, 400, 260}),
                      testing::Bool(), testing::Bool(), testing::Range(0, 8)));
 
+TEST(GemmTest, RoundsToFractionsToNearestEven) {
+  float one = 1;
+  for (auto [precision, bits] :
+       {std::pair{Precision::TF32, 10}, std::pair{Precision::BF16, 7}}) {
+    float unit = std::ldexp(one, -bits);
+    EXPECT_EQ(roundTo(precision, 1 + unit), 1 + unit);
+    EXPECT_EQ(roundTo(precision, 1 + unit / 2), 1);
+    EXPECT_EQ(roundTo(precision, 1 + 3 * unit / 2), 1 + 2 * unit);
+    EXPECT_EQ(roundTo(precision, -1 - 5 * unit / 8), -1 - unit);
+    EXPECT_EQ(roundTo(precision, 2 - unit / 4), 2);
+    EXPECT_EQ(roundTo(precision, 0), 0);
+    EXPECT_EQ(roundTo(precision, -INFINITY), -INFINITY);
+    EXPECT_TRUE(std::isnan(roundTo(precision, NAN)));
+  }
+  EXPECT_EQ(roundTo(Precision::Highest, 1 + 0x1p-23f), 1 + 0x1p-23f);
+}
+
+/// Factors of 20 bits: the product of the rounded ones, and not of others.
+TEST(GemmTest, RoundsFactorsOfLesserPrecision) {
+  omp_set_num_threads(1);
+  for (Precision precision : {Precision::TF32, Precision::BF16})
+    for (Case sizes : {Case{2, 6, 4, 9}, Case{1, 300, 170, 220}}) {
+      auto [batch, m, n, k] = sizes;
+      GemmCommand command{0,        1, 2,    3,     batch, m,
+                          n,        k, true, false, true,  Activation::None,
+                          precision};
+      auto gemm = PreparedGemm::prepare(command, DType::F32);
+      ASSERT_TRUE(gemm.ok()) << gemm.status();
+      std::vector<float> a(batch * m * k), b(batch * k * n), bias(n),
+          c(batch * m * n);
+      for (std::vector<float> *values : {&a, &b, &bias, &c})
+        for (size_t i = 0; i < values->size(); ++i)
+          (*values)[i] =
+              float((i + values->size()) * 7919 % (1 << 20)) / (1 << 20);
+      std::vector<float> before(c);
+      for (int64_t tile = (*gemm)->numTiles(); tile-- > 0;)
+        ASSERT_TRUE(
+            (*gemm)->run(a.data(), b.data(), bias.data(), c.data(), tile).ok());
+      double farthest = 0;
+      for (int64_t g = 0; g < batch; ++g)
+        for (int64_t i = 0; i < m; ++i)
+          for (int64_t j = 0; j < n; ++j) {
+            int64_t at = (g * m + i) * n + j;
+            double rounded = double(before[at]) + bias[j], plain = rounded;
+            for (int64_t l = 0; l < k; ++l) {
+              float x = a[g * m * k + l * m + i], y = b[g * k * n + l * n + j];
+              plain += double(x) * y;
+              rounded += double(roundTo(precision, x)) * roundTo(precision, y);
+            }
+            ASSERT_NEAR(c[at], rounded, 2e-6 * rounded);
+            farthest = std::max(farthest, std::fabs(plain / rounded - 1));
+          }
+      EXPECT_GT(farthest, 1e-5);
+    }
+}
+
 TEST(GemmTest, EmptyProducts) {
   GemmCommand none{0, 1, 2,     -1,    1,     0,
                    4, 3, false, false, false, Activation::None};

@@ -166,6 +166,7 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { gemm(p)->bias = 1000; },
         +[](fb::PlanT &p) { gemm(p)->c = gemm(p)->a; },
         +[](fb::PlanT &p) { gemm(p)->activation = fb::Activation(5); },
+        +[](fb::PlanT &p) { gemm(p)->precision = fb::Precision(3); },
         +[](fb::PlanT &p) { p.programs[0]->results[0]->buffer = 77; },
         +[](fb::PlanT &p) { p.programs[0]->results[1]->shape = {13}; }));
 

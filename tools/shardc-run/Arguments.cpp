@@ -63,6 +63,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Rules for logical axes, such as batch=data,hidden=model");
   app.add_option("--target", arguments.target,
                  "What to compile a model for: cpu (x86-64-v3)");
+  app.add_option("--matmul-precision", arguments.matmulPrecision,
+                 "What factors of large products of a model's f32 may be "
+                 "rounded to: highest, tf32 or bf16");
   app.add_option("--machine", arguments.machine,
                  "Machine that times of a model are estimated for: a JSON file "
                  "or a name");

@@ -36,6 +36,8 @@ struct CompileRequest {
   bool ignoreExpectations = false;
   /// Gather weights again for the backward pass.
   bool regather = false;
+  /// Of factors of products; empty: the default.
+  std::string matmulPrecision = "";
 };
 
 struct CompileOutcome {

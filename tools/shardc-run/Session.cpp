@@ -92,7 +92,8 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
          arguments.batchSize, arguments.microbatches, arguments.bucketBytes,
          singleDevice, arguments.verifyPartition && !singleDevice,
          arguments.partition, arguments.objective, arguments.deviceMemory,
-         arguments.ignoreExpectations, arguments.regather});
+         arguments.ignoreExpectations, arguments.regather,
+         arguments.matmulPrecision});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)
@@ -134,8 +135,9 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
         !arguments.dumpDir.empty() || !arguments.partition.empty() ||
         !arguments.objective.empty() || arguments.deviceMemory ||
         arguments.verifyPartition || arguments.bucketBytes >= 0 ||
-        arguments.regather)
-      return report(1, absl::StrCat("--target, --machine, --partition, "
+        arguments.regather || !arguments.matmulPrecision.empty())
+      return report(1, absl::StrCat("--target, --matmul-precision, --machine, "
+                                    "--partition, "
                                     "--objective, --device-memory, --regather, "
                                     "--bucket-bytes, "
                                     "--shardc-dump-dir and "

@@ -29,6 +29,8 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   if (!request.objective.empty())
     options.objective = request.objective;
   options.deviceMemory = request.deviceMemory;
+  if (!request.matmulPrecision.empty())
+    options.matmulPrecision = request.matmulPrecision;
   CompileResult result = compileFile(request.path, options);
   return {static_cast<int>(result.code), std::move(result.plan),
           std::move(result.diagnostics)};

@@ -26,6 +26,9 @@ struct CompileOptions {
   std::string rules;
   /// What to generate code for; "cpu" is x86-64-v3.
   std::string target = "cpu";
+  /// What factors of large products of f32 may be rounded to: "highest", not at
+  /// all, "tf32" or "bf16".
+  std::string matmulPrecision = "highest";
   /// What times are estimated for: a built-in name or a JSON file
   /// (docs/Machines.md).
   std::string machine = "cpu";

@@ -14,6 +14,8 @@
 #include "shardc/Target/CPU/CompileKernels.h"
 #include "shardc/Target/CUDA/EmitPtx.h"
 
+#include "llvm/ADT/StringSwitch.h"
+
 using namespace mlir;
 
 namespace shardc {
@@ -112,7 +114,12 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
     return machine.takeError();
   remarkUnknownAxes(*machine, meshOp);
   bool hasStreams = !options.gpuTarget.empty();
-  PlanContext plan{builder, meshOp, std::move(*machine), {}, hasStreams, {}};
+  auto precision = llvm::StringSwitch<fb::Precision>(options.matmulPrecision)
+                       .Case("tf32", fb::Precision::TF32)
+                       .Case("bf16", fb::Precision::BF16)
+                       .Default(fb::Precision::Highest);
+  PlanContext plan{builder,   meshOp, std::move(*machine), {}, hasStreams,
+                   precision, {}};
   std::string model = options.model;
   if (model.empty())
     model = module.getSymName().value_or("model").str();

@@ -165,7 +165,8 @@ void ProgramWriter::addGemm(GemmOp gemm) {
                               gemm.getTransposeLhs(), gemm.getTransposeRhs(),
                               /*accumulate=*/bool(sum),
                               gemm.getRelu() ? fb::Activation::Relu
-                                             : fb::Activation::None),
+                                             : fb::Activation::None,
+                              plan.precision),
                access(reads, {c}));
 }
 

@@ -31,6 +31,8 @@ struct PlanContext {
   llvm::MapVector<mlir::StringAttr, uint32_t> kernels;
   /// Whether commands are on streams, ordered by events: for a GPU.
   bool hasStreams;
+  /// Of products that the library computes.
+  fb::Precision precision;
   /// Numbers of inputs and labels by their names, once they are written.
   llvm::StringMap<uint32_t> inputs;
 };

@@ -35,6 +35,7 @@ enum class CollectiveKind : int8_t {
 };
 enum class Reduction : int8_t { Sum, Max };
 enum class Activation : int8_t { None, Relu };
+enum class Precision : int8_t { Highest, TF32, BF16 };
 enum class Stream : int8_t { Compute, Communication, Copies };
 enum class MemoryKind : int8_t {
   Parameters,
@@ -91,6 +92,8 @@ struct GemmCommand {
   int64_t batch, m, n, k;
   bool transposeA, transposeB, accumulate;
   Activation activation;
+  /// What factors of f32 may be rounded to: fractions of 23, 10 or 7 bits.
+  Precision precision = Precision::Highest;
 };
 
 struct CollectiveItem {

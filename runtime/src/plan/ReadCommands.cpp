@@ -118,15 +118,25 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
 
 absl::Status CommandReader::readGemm(const fb::Gemm &file,
                                      GemmCommand &gemm) const {
-  gemm = {file.a(),           file.b(),
-          file.c(),           file.bias(),
-          file.batch(),       file.m(),
-          file.n(),           file.k(),
-          file.transpose_a(), file.transpose_b(),
-          file.accumulate(),  static_cast<Activation>(file.activation())};
+  gemm = {file.a(),
+          file.b(),
+          file.c(),
+          file.bias(),
+          file.batch(),
+          file.m(),
+          file.n(),
+          file.k(),
+          file.transpose_a(),
+          file.transpose_b(),
+          file.accumulate(),
+          static_cast<Activation>(file.activation()),
+          static_cast<Precision>(file.precision())};
   if (file.activation() > fb::Activation::MAX ||
       file.activation() < fb::Activation::MIN)
     return bad("unknown activation");
+  if (file.precision() > fb::Precision::MAX ||
+      file.precision() < fb::Precision::MIN)
+    return bad("unknown precision");
   constexpr int64_t limit = int64_t(1) << 31;
   for (int64_t size : {gemm.batch, gemm.m, gemm.n, gemm.k})
     if (size < 0 || size >= limit)

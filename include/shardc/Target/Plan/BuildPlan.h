@@ -28,6 +28,9 @@ struct PlanOptions {
   std::string gpuTarget;
   /// The explanation as JSON (docs/Explain.md); may be empty.
   std::string explanation;
+  /// What factors of products of f32 may be rounded to: "highest", "tf32" or
+  /// "bf16".
+  std::string matmulPrecision = "highest";
   /// The machine that times are estimated for (loadMachine).
   std::string machine = "cpu";
 };

@@ -6,8 +6,10 @@
 #include "backends/cpu/MatmulPrimitive.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <oneapi/dnnl/dnnl.h>
+#include <vector>
 
 using namespace shardc::rt;
 
@@ -146,10 +148,67 @@ private:
   std::unique_ptr<MatmulPrimitive> full, last;
 };
 
+/// Rounds the factors of a tile's product, which is of f32, before it is
+/// computed. Meant for comparisons with a GPU: it copies them for every tile.
+class RoundedGemm : public PreparedGemm {
+public:
+  /// `product` computes one matrix of `gemm` with the factors as they are.
+  RoundedGemm(const GemmCommand &gemm, std::unique_ptr<PreparedGemm> product)
+      : gemm(gemm), product(std::move(product)) {}
+
+  int64_t numTiles() const override { return gemm.batch * product->numTiles(); }
+
+  absl::Status run(const void *a, const void *b, const void *bias, void *c,
+                   int64_t index) const override {
+    int64_t matrix = index / product->numTiles();
+    std::vector<float> roundedA = round(a, matrix, gemm.m * gemm.k);
+    std::vector<float> roundedB = round(b, matrix, gemm.k * gemm.n);
+    return product->run(roundedA.data(), roundedB.data(), bias,
+                        static_cast<float *>(c) + matrix * gemm.m * gemm.n,
+                        index % product->numTiles());
+  }
+
+private:
+  std::vector<float> round(const void *factors, int64_t matrix,
+                           int64_t size) const {
+    const float *first = static_cast<const float *>(factors) + matrix * size;
+    std::vector<float> rounded(first, first + size);
+    for (float &value : rounded)
+      value = roundTo(gemm.precision, value);
+    return rounded;
+  }
+
+  GemmCommand gemm;
+  std::unique_ptr<PreparedGemm> product;
+};
+
 } // namespace
+
+float shardc::rt::roundTo(Precision precision, float value) {
+  if (precision == Precision::Highest || !std::isfinite(value))
+    return value;
+  int dropped = precision == Precision::TF32 ? 13 : 16;
+  uint32_t bits;
+  std::memcpy(&bits, &value, sizeof(bits));
+  // Half a unit, less one bit where the last bit kept is even.
+  bits += (uint32_t(1) << (dropped - 1)) - 1 + (bits >> dropped & 1);
+  bits &= ~uint32_t(0) << dropped;
+  std::memcpy(&value, &bits, sizeof(bits));
+  return value;
+}
 
 absl::StatusOr<std::unique_ptr<PreparedGemm>>
 PreparedGemm::prepare(const GemmCommand &command, DType dtype) {
+  if (command.precision != Precision::Highest && dtype == DType::F32) {
+    GemmCommand matrix = command;
+    matrix.precision = Precision::Highest;
+    matrix.batch = 1;
+    absl::StatusOr<std::unique_ptr<PreparedGemm>> product =
+        prepare(matrix, dtype);
+    if (!product.ok())
+      return product;
+    return std::make_unique<RoundedGemm>(command, *std::move(product));
+  }
   bool hasEpilogue =
       command.bias >= 0 || command.activation != Activation::None;
   bool isEmpty = command.m == 0 || command.n == 0;

@@ -18,7 +18,13 @@
 
 namespace shardc::rt {
 
-/// A matrix product, ready to run on any device. Thread-safe.
+/// `value` rounded to the fraction of a precision, to nearest, ties to even;
+/// NaN and infinities are kept.
+float roundTo(Precision precision, float value);
+
+/// A matrix product, ready to run on any device. Where less than the highest
+/// precision is asked for, factors are rounded to it first and the product is
+/// that of f32. Thread-safe.
 class PreparedGemm {
 public:
   /// Unimplemented if oneDNN cannot compute it on this CPU.
