@@ -1,7 +1,8 @@
 #!/usr/bin/env bash
 # Plans for a GPU, of every example and of every strategy, in one bucket and in
 # many, at once and in microbatches: all accesses are ordered, and without any
-# one of the events they are not.
+# one of the events they are not. Then steps in many orders that the events allow,
+# with the kernels of an emulated GPU: the same bits.
 #
 #   scripts/check-streams.sh
 source "$(dirname "$0")/common.sh"
@@ -9,7 +10,7 @@ case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-failed=0
+failed=0 shuffled=0
 
 # check FLAG-OR-MODEL...
 check() {
@@ -18,6 +19,15 @@ check() {
     printf 'FAILED: check-streams %s\n%s\n' "$*" "$(tail -n 5 "$work/log")"
   fi
   tail -n 1 "$work/log" >>"$work/all"
+}
+
+# shuffle FLAG-OR-MODEL...
+shuffle() {
+  shuffled=$((shuffled + 1))
+  if ! shuffle-streams "$@" --count=8 >"$work/log" 2>&1; then
+    failed=$((failed + 1))
+    printf 'FAILED: shuffle-streams %s\n%s\n' "$*" "$(tail -n 5 "$work/log")"
+  fi
 }
 
 check examples/*.mlir test/golden/*/model.mlir --ignore-expect
@@ -36,11 +46,20 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
     done
   done
   check "$model" --bucket-bytes=4096 --regather
+  shuffle "$model" --bucket-bytes=4096
+  shuffle "$model" --regather
 done
-awk -v failed=$failed '
+# It notices what events are for.
+if shuffle-streams "$work/fsdp.mlir" --bucket-bytes=4096 --plant \
+    &>"$work/log" || ! grep -q 'gives other numbers' "$work/log"; then
+  failed=$((failed + 1))
+  echo "FAILED: nobody misses the events of fsdp"
+fi
+awk -v failed=$failed -v shuffled=$shuffled '
   { programs += $1; commands += $3; pairs += $5; events += $14; extra += $16 }
   END { printf "%d programs, %d commands, ", programs, commands
         printf "%d pairs that may run at the same time, ", pairs
-        printf "%d events, %d superfluous; %d failed\n", events, extra, failed }
+        printf "%d events, %d superfluous; ", events, extra
+        printf "%d plans in 8 orders each; %d failed\n", shuffled, failed }
 ' "$work/all"
 [ "$failed" -eq 0 ]
