@@ -14,6 +14,8 @@ using test::makePlan;
 
 namespace {
 
+using Edit = void (*)(fb::PlanT &);
+
 absl::StatusCode codeOf(const std::string &bytes) {
   return Plan::parse(bytes).status().code();
 }
@@ -47,8 +49,10 @@ TEST(PlanTest, EveryFlippedByteIsAnError) {
   }
 }
 
-TEST(PlanTest, DamageBehindARightFingerprintNeverCrashes) {
-  std::string bytes = makePlan(2);
+class DamagedPlanTest : public testing::TestWithParam<Edit> {};
+
+TEST_P(DamagedPlanTest, DamageBehindARightFingerprintNeverCrashes) {
+  std::string bytes = makePlan(2, GetParam());
   size_t code = bytes.find("\177ELF");
   std::mt19937 random(2);
   int accepted = 0;
@@ -69,10 +73,18 @@ TEST(PlanTest, DamageBehindARightFingerprintNeverCrashes) {
   EXPECT_GT(accepted, 0);
 }
 
+INSTANTIATE_TEST_SUITE_P(All, DamagedPlanTest,
+                         testing::Values(
+                             +[](fb::PlanT &) {}, &test::addLoops,
+                             &test::onGpu));
+
 TEST(PlanTest, ForeignFilesAndVersions) {
   EXPECT_EQ(codeOf("PK\3\4 not a plan at all"), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(codeOf(makePlan(2, [](fb::PlanT &p) { p.version = 99; })),
-            absl::StatusCode::kDataLoss);
+  absl::Status old =
+      Plan::parse(makePlan(2, [](fb::PlanT &p) { p.version = 2; })).status();
+  EXPECT_EQ(old.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(old.message(), "plan of version 2; this runtime reads version 3: "
+                           "compile the model again");
   EXPECT_EQ(Plan::loadFile("/nonexistent/x.shardc").status().code(),
             absl::StatusCode::kNotFound);
 }
@@ -87,7 +99,6 @@ TEST(PlanTest, NeedsTheCpuFeatures) {
             absl::string_view::npos);
 }
 
-using Edit = void (*)(fb::PlanT &);
 class BrokenPlanTest : public testing::TestWithParam<Edit> {};
 
 TEST_P(BrokenPlanTest, IsAnError) {
