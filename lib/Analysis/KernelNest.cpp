@@ -138,7 +138,8 @@ static bool isReadInPlace(const KernelNest &nest, BlockArgument argument,
   return true;
 }
 
-bool mayUpdateInPlace(KernelOp kernel, unsigned operand, unsigned result) {
+bool mayUpdateInPlace(KernelOp kernel, ArrayRef<KernelNest> nests,
+                      unsigned operand, unsigned result) {
   Block &body = kernel.getBody().front();
   BlockArgument argument = body.getArgument(operand);
   Value value = body.getTerminator()->getOperand(result);
@@ -152,7 +153,6 @@ bool mayUpdateInPlace(KernelOp kernel, unsigned operand, unsigned result) {
   if (!def)
     return false;
   // All nests that read the operand must be the one that writes the result.
-  std::vector<KernelNest> nests = getKernelNests(kernel);
   const KernelNest *owner = nullptr;
   for (const KernelNest &nest : nests) {
     bool reads = llvm::any_of(nest.ops, [&](Operation *op) {

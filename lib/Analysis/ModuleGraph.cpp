@@ -55,8 +55,9 @@ LogicalResult ModuleGraph::addFunction(func::FuncOp op) {
   for (Operation &nested : op.getBody().front().without_terminator())
     if (failed(addOp(&nested)))
       return failure();
+  llvm::StringMap<BlockArgument> names = getArgumentsByName(function.op);
   for (unsigned index = 0; index < terminator->getNumOperands(); ++index)
-    addResult(function, index);
+    addResult(function, names, index);
   function.endOp = graph.ops.size();
   functions.push_back(std::move(function));
   return success();
@@ -129,7 +130,9 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
   return success();
 }
 
-void ModuleGraph::addResult(Function &function, unsigned index) {
+void ModuleGraph::addResult(Function &function,
+                            const llvm::StringMap<BlockArgument> &names,
+                            unsigned index) {
   Value value =
       function.op.getBody().front().getTerminator()->getOperand(index);
   auto type = cast<RankedTensorType>(value.getType());
@@ -137,11 +140,9 @@ void ModuleGraph::addResult(Function &function, unsigned index) {
   auto name =
       function.op.getResultAttrOfType<StringAttr>(index, "shardc.result");
   if (name)
-    for (unsigned argument = 0; argument < function.arguments.size();
-         ++argument)
-      if (getRoleName(function.op, argument) == name.getValue() &&
-          function.op.getArgument(argument).getType() == type)
-        id = function.arguments[argument];
+    if (BlockArgument argument = names.lookup(name.getValue());
+        argument && argument.getType() == type)
+      id = function.arguments[argument.getArgNumber()];
   if (id < 0)
     id = addValue(
         type,

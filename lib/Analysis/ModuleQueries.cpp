@@ -20,6 +20,16 @@ StringRef shardc::getRoleName(func::FuncOp function, unsigned index) {
       .Default([](Attribute) { return StringRef(); });
 }
 
+llvm::StringMap<BlockArgument>
+shardc::getArgumentsByName(func::FuncOp function) {
+  llvm::StringMap<BlockArgument> arguments;
+  for (BlockArgument argument : function.getArguments())
+    if (StringRef name = getRoleName(function, argument.getArgNumber());
+        !name.empty())
+      arguments[name] = argument;
+  return arguments;
+}
+
 FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
   auto meshes = module.getOps<MeshOp>();
   if (meshes.empty()) {

@@ -78,8 +78,10 @@ std::vector<KernelNest> getKernelNests(KernelOp kernel);
 
 /// Whether result `result` of the kernel may occupy the buffer of operand
 /// `operand`: every element of the operand is read only by the iteration that
-/// writes this result's element in its place, before it does.
-bool mayUpdateInPlace(KernelOp kernel, unsigned operand, unsigned result);
+/// writes this result's element in its place, before it does. `nests` are the
+/// kernel's.
+bool mayUpdateInPlace(KernelOp kernel, llvm::ArrayRef<KernelNest> nests,
+                      unsigned operand, unsigned result);
 
 } // namespace shardc
 

@@ -41,7 +41,10 @@ public:
 private:
   mlir::LogicalResult addFunction(mlir::func::FuncOp function);
   mlir::LogicalResult addArgument(Function &function, unsigned index);
-  void addResult(Function &function, unsigned index);
+  /// `names`: the function's arguments by name.
+  void addResult(Function &function,
+                 const llvm::StringMap<mlir::BlockArgument> &names,
+                 unsigned index);
   mlir::LogicalResult addOp(mlir::Operation *op);
   mlir::LogicalResult addBody(AccumulateOp loop);
   int addValue(mlir::RankedTensorType type, ShardingAttr annotation,

@@ -12,11 +12,16 @@
 #include "shardc/Analysis/CollectivePrices.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/StringMap.h"
 
 namespace shardc {
 
 /// The name that the role of argument `index` gives it; empty without a role.
 llvm::StringRef getRoleName(mlir::func::FuncOp function, unsigned index);
+
+/// The arguments by these names.
+llvm::StringMap<mlir::BlockArgument>
+getArgumentsByName(mlir::func::FuncOp function);
 
 /// The mesh of `module`; emits an error and fails if there is none or it has
 /// more than 64 axes.

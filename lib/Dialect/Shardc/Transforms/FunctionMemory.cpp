@@ -14,16 +14,6 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Whether result `result` of `op` may be written over operand `operand`.
-static bool mayReplace(Operation *op, unsigned operand, unsigned result) {
-  if (auto kernel = dyn_cast<KernelOp>(op))
-    return mayUpdateInPlace(kernel, operand, result);
-  if (auto gemm = dyn_cast<GemmOp>(op))
-    return gemm.getSum() == op->getOperand(operand);
-  auto start = dyn_cast<CollectiveStartOp>(op);
-  return start && isa<AllReduceOp>(start.getCollective()) && operand == result;
-}
-
 /// The op that writes `value`: the start of a collective for its results.
 static Operation *getWriter(Value value) {
   Operation *op = value.getDefiningOp();
@@ -102,18 +92,35 @@ Value FunctionMemory::getPlace(Value value) const {
   return value;
 }
 
-BlockArgument shardc::getDonor(func::FuncOp function, unsigned index) {
-  auto name = function.getResultAttrOfType<StringAttr>(index, "shardc.result");
-  if (!name)
-    return nullptr;
-  for (BlockArgument argument : function.getArguments()) {
-    Attribute role =
-        function.getArgAttr(argument.getArgNumber(), "shardc.role");
-    if (isa_and_nonnull<ParameterAttr, StateAttr>(role) &&
-        getRoleName(function, argument.getArgNumber()) == name.getValue())
-      return argument;
+std::vector<BlockArgument> shardc::getDonors(func::FuncOp function) {
+  llvm::StringMap<BlockArgument> arguments = getArgumentsByName(function);
+  std::vector<BlockArgument> donors;
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+    BlockArgument donor;
+    if (auto name =
+            function.getResultAttrOfType<StringAttr>(index, "shardc.result"))
+      donor = arguments.lookup(name.getValue());
+    if (donor && !isa<ParameterAttr, StateAttr>(
+                     function.getArgAttr(donor.getArgNumber(), "shardc.role")))
+      donor = nullptr;
+    donors.push_back(donor);
   }
-  return nullptr;
+  return donors;
+}
+
+/// Whether result `result` of `op` may be written over operand `operand`.
+bool FunctionMemory::mayReplace(Operation *op, unsigned operand,
+                                unsigned result) {
+  if (auto kernel = dyn_cast<KernelOp>(op)) {
+    auto [it, isNew] = nests.try_emplace(op);
+    if (isNew)
+      it->second = getKernelNests(kernel);
+    return mayUpdateInPlace(kernel, it->second, operand, result);
+  }
+  if (auto gemm = dyn_cast<GemmOp>(op))
+    return gemm.getSum() == op->getOperand(operand);
+  auto start = dyn_cast<CollectiveStartOp>(op);
+  return start && isa<AllReduceOp>(start.getCollective()) && operand == result;
 }
 
 /// Whether `value`, the next value of `argument`, may be written over it.
@@ -163,8 +170,9 @@ void FunctionMemory::placeSums(AccumulateOp loop) {
 void FunctionMemory::donateArguments() {
   Operation *terminator = function.getBody().front().getTerminator();
   SmallVector<std::pair<OpOperand *, BlockArgument>> left;
+  std::vector<BlockArgument> donors = getDonors(function);
   for (OpOperand &operand : terminator->getOpOperands()) {
-    BlockArgument donor = getDonor(function, operand.getOperandNumber());
+    BlockArgument donor = donors[operand.getOperandNumber()];
     if (!donor) {
       // A result has a buffer of its own, which no argument shares.
       if (isa<BlockArgument>(operand.get()))

@@ -9,6 +9,8 @@
 #ifndef SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
 #define SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
 
+#include "shardc/Analysis/KernelNest.h"
+
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
@@ -19,9 +21,8 @@ class AccumulateOp;
 class Liveness;
 class MemoryPlan;
 
-/// The argument whose next value result `index` of the function is; null for
-/// other results.
-mlir::BlockArgument getDonor(mlir::func::FuncOp function, unsigned index);
+/// Per result the argument whose next value it is; null for other results.
+std::vector<mlir::BlockArgument> getDonors(mlir::func::FuncOp function);
 
 /// Where the values of a function lie.
 ///
@@ -52,6 +53,7 @@ public:
   int64_t run();
 
 private:
+  bool mayReplace(mlir::Operation *op, unsigned operand, unsigned result);
   bool mayDonate(mlir::BlockArgument argument, mlir::Value value);
   void donateArguments();
   void placeSums(AccumulateOp loop);
@@ -68,6 +70,8 @@ private:
   int64_t base;
   /// From a value to the one whose place it takes.
   llvm::DenseMap<mlir::Value, mlir::Value> places;
+  /// By kernel, where somebody asked.
+  llvm::DenseMap<mlir::Operation *, std::vector<KernelNest>> nests;
 };
 
 /// Bytes of the arena that the function needs beside its arguments, as it

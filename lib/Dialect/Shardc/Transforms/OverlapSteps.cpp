@@ -9,14 +9,13 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The argument whose place operand `index` of a terminator takes; null if it
+/// Per operand of a terminator the argument whose place it takes; null if it
 /// takes none's.
-static BlockArgument getReplacedArgument(Operation *terminator,
-                                         unsigned index) {
+static std::vector<BlockArgument> getReplacedArguments(Operation *terminator) {
   Operation *parent = terminator->getParentOp();
   if (auto loop = dyn_cast<AccumulateOp>(parent))
-    return loop.getSums()[index];
-  return getDonor(cast<func::FuncOp>(parent), index);
+    return {loop.getSums().begin(), loop.getSums().end()};
+  return getDonors(cast<func::FuncOp>(parent));
 }
 
 /// Whether `start` gathers a weight for the backward pass, which the forward
@@ -73,10 +72,10 @@ private:
         for (Value operand : step.operands)
           addEarlierReaders(index, operand);
     Operation *terminator = block.getTerminator();
-    for (OpOperand &operand : terminator->getOpOperands())
-      if (BlockArgument argument =
-              getReplacedArgument(terminator, operand.getOperandNumber()))
-        if (auto it = numbers.find(operand.get().getDefiningOp());
+    for (auto [operand, argument] : llvm::zip_equal(
+             terminator->getOperands(), getReplacedArguments(terminator)))
+      if (argument)
+        if (auto it = numbers.find(operand.getDefiningOp());
             it != numbers.end())
           addEarlierReaders(it->second, argument);
   }
