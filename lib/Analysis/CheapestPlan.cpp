@@ -11,6 +11,9 @@ namespace {
 constexpr double indifference = 1e-6;
 /// So many searches are made however many options each looks at.
 constexpr int64_t minSearches = 8;
+/// A search after the first one looks at this part of the pairs of rows that
+/// the first may look at, and all together at so many times as many.
+constexpr size_t branchPart = 16, allWork = 2;
 
 using Starts = std::set<CollectiveStart>;
 
@@ -27,11 +30,12 @@ struct Paid {
 class StartSearch {
 public:
   StartSearch(SearchProblem &problem, const CollectivePrices &prices,
-              int64_t maxBranchOptions, size_t maxWork, bool becomesNarrow)
+              int64_t maxBranchOptions, size_t firstWork, bool becomesNarrow)
       : problem(problem), prices(prices), search(problem),
-        maxSearches(std::max(minSearches, maxBranchOptions /
-                                              (problem.getNumOptions() + 1))) {
-    limits.maxWork = maxWork;
+        maxSearches(std::max(minSearches,
+                             maxBranchOptions / (problem.getNumOptions() + 1))),
+        maxWork(allWork * firstWork) {
+    limits.maxWork = firstWork;
     limits.becomesNarrow = becomesNarrow;
     if (prices.hasStarts())
       limits.indifference = indifference;
@@ -119,7 +123,7 @@ private:
   /// not: those that do not are looked at elsewhere. They cost at least
   /// `bound`.
   void visit(const Starts &forbidden, Paid paid, double bound) {
-    if (++numSearches > maxSearches) {
+    if (++numSearches > maxSearches || search.getWork() > maxWork) {
       leastOpen = std::min(leastOpen, bound);
       return;
     }
@@ -127,6 +131,8 @@ private:
     double upper = getUpper();
     limits.upper = upper - getCost(paid);
     SearchSolution found = search.find(limits);
+    if (numSearches == 1)
+      limits.maxWork /= branchPart;
     double least = getCost(paid) + found.lowerBound;
     if (found.options.empty()) {
       leastOpen = std::min({leastOpen, upper, least});
@@ -177,6 +183,7 @@ private:
   ShardingSearch search;
   SearchLimits limits;
   int64_t maxSearches, numSearches = 0;
+  size_t maxWork;
   CheapestPlan best;
   /// What the plans that were not looked at cost at least.
   double leastOpen = unreachable;

@@ -66,7 +66,7 @@ private:
     PriceGraph &graph = bound.getGraph(classes.valueClassOf[value]);
     auto [it, isNew] = moves.try_emplace(&graph);
     if (isNew)
-      it->second = std::make_unique<ValueMoves>(graph, pool);
+      it->second = std::make_unique<ValueMoves>(graph, pool, work);
     return it->second.get();
   }
 

@@ -148,5 +148,6 @@ ValueMoves::Moves ValueMoves::findOne(int set, int layout, int remaining) {
     for (const Move &move : after)
       found.push_back({move.set, first + move.cost});
   }
+  work += found.size();
   return found;
 }

@@ -42,8 +42,9 @@ public:
     double cost;
   };
 
-  /// Borrows both.
-  ValueMoves(PriceGraph &graph, SetPool &pool) : graph(graph), pool(pool) {}
+  /// Borrows all. `work` counts the ways to deliver that were worked out.
+  ValueMoves(PriceGraph &graph, SetPool &pool, size_t &work)
+      : graph(graph), pool(pool), work(work) {}
 
   /// A tensor that exists in set `made` is delivered in all layouts of set
   /// `wanted`. With `remaining` uses to come also by way of layouts that it
@@ -70,6 +71,7 @@ private:
 
   PriceGraph &graph;
   SetPool &pool;
+  size_t &work;
   std::map<int, LayoutCosts> trees;
   std::map<Key, Moves> deliveries, singles;
   llvm::DenseMap<std::pair<int, int>, double> costs;

@@ -11,6 +11,7 @@ using namespace shardc;
 
 /// What stays from search to search.
 struct shardc::SearchMemory {
+  size_t work = 0;
   PriceGraphs graphs;
   /// The first bound that was raised, and its classes.
   std::shared_ptr<SearchClasses> classes;
@@ -27,9 +28,11 @@ constexpr double progress[] = {5e-3, 1e-3, 1e-4, 1e-5, 1e-6, 1e-7, 1e-8};
 constexpr size_t lastStage = std::size(progress) - 1;
 constexpr int maxSweeps = 60;
 /// How far above the bound solutions are looked for at first, in units of what
-/// the last sweep added, and how much farther each time there are none.
+/// the last sweep added (fewer where every op is a class), and how much farther
+/// each time there are none.
 /// A guess that is not well above what is excluded by then is left out.
-constexpr double firstWidth = 4, widening = 16, leastGrowth = 4;
+constexpr double firstWidth = 4, firstFineWidth = 1, widening = 16;
+constexpr double leastGrowth = 4;
 /// So many times the bound, and all solutions are looked at.
 constexpr double hopeless = 100;
 /// Where layers repeat, classes of ops that are alike up to so many tensors
@@ -41,9 +44,9 @@ constexpr int coarseRadius = 2, coarseGain = 5;
 /// layers costs, finer ones of all, and less for each level.
 constexpr double coarseProgress = 4e-4, coarseSlack = 3e-2;
 constexpr double finerProgress = 1e-5, finerSlack = 3e-5, levelGain = 0.1;
-/// Rows of tables when the exact search took too long; if so few leave no plan
-/// at all, more.
-constexpr size_t narrowRows = 64, mostNarrowRows = 512;
+/// Rows of tables in a guess, and when the exact search took too long; if so
+/// few leave no plan at all, more.
+constexpr size_t guessRows = 32, narrowRows = 64, mostNarrowRows = 512;
 
 class Search {
 public:
@@ -63,7 +66,7 @@ public:
     if (!isCutOff() || !solution.options.empty())
       return solution;
     // A narrow search among all options.
-    if (limits.becomesNarrow) {
+    if (limits.becomesNarrow && limits.upper == unreachable) {
       DualBound all(problem, *levels[0], graphs);
       raise(all, progress[1], unreachable);
       // What is out of reach would crowd out what is not.
@@ -75,6 +78,9 @@ public:
     solution.lowerBound = std::min(solution.cost, least);
     return solution;
   }
+
+  /// Pairs of rows looked at while nothing was narrow.
+  size_t getWork() const { return work; }
 
 private:
   bool isCutOff() const { return work > limits.maxWork; }
@@ -149,7 +155,7 @@ private:
     while (stage < lastStage && step <= progress[stage + 1] * first)
       ++stage;
     const DualBound state = bound;
-    for (double width = firstWidth * step;; width = widen(width, first)) {
+    for (double width = firstFineWidth * step;; width = widen(width, first)) {
       double limit = std::min(upper, first + width);
       if (limit < upper && limit - first <= leastGrowth * (excluded - first))
         continue;
@@ -177,7 +183,7 @@ private:
     DualBound narrowed = bound;
     narrowed.prune(gap);
     SearchSolution solution =
-        eliminateNarrowly(classes, narrowed, gap, narrowRows);
+        eliminateNarrowly(classes, narrowed, gap, guessRows);
     if (solution.cost > std::min(upper, least + gap))
       return SearchSolution();
     solution.lowerBound = std::min(solution.cost, least);
@@ -203,8 +209,10 @@ private:
     EliminationLimits narrow;
     narrow.gap = gap;
     narrow.maxRows = maxRows;
-    size_t uncounted = 0;
-    return eliminate(problem, classes, bound, narrow, uncounted);
+    size_t spent = 0;
+    SearchSolution solution = eliminate(problem, classes, bound, narrow, spent);
+    memory.work += spent;
+    return solution;
   }
 
   /// Raises the bound to `least`, for solutions of at most `upper`, until a
@@ -244,6 +252,11 @@ ShardingSearch::ShardingSearch(SearchProblem &problem)
 
 ShardingSearch::~ShardingSearch() = default;
 
+size_t ShardingSearch::getWork() const { return memory->work; }
+
 SearchSolution ShardingSearch::find(const SearchLimits &limits) {
-  return Search(problem, limits, *memory).run();
+  Search search(problem, limits, *memory);
+  SearchSolution solution = search.run();
+  memory->work += search.getWork();
+  return solution;
 }

@@ -56,8 +56,9 @@ constexpr size_t defaultSearchWork = 2'000'000;
 
 /// How far a search goes.
 struct SearchLimits {
-  /// Pairs of rows joined or compared, after which tables keep only their most
-  /// promising rows: what was missed can only be what `lowerBound` says.
+  /// Pairs of rows joined or compared, and ways to deliver, after which tables
+  /// keep only their most promising rows: what was missed can only be what
+  /// `lowerBound` says.
   size_t maxWork = defaultSearchWork;
   /// Otherwise nothing is found then.
   bool becomesNarrow = true;
@@ -78,6 +79,8 @@ public:
 
   /// The cheapest options of all ops.
   SearchSolution find(const SearchLimits &limits = {});
+  /// Pairs of rows, and ways to deliver, that all searches have looked at.
+  size_t getWork() const;
 
 private:
   SearchProblem &problem;
