@@ -38,12 +38,15 @@ ArrayRef<LayoutGraph::Edge> LayoutGraph::getEdges(int id) {
 }
 
 void LayoutGraph::enumerate() {
+  if (isEnumerated)
+    return;
   // Everything can be made of partial sums over all axes.
   Layout sums(rank);
   sums.unreduced = scope.axes;
   getId(sums);
   for (int id = 0; id < getNumLayouts(); ++id)
     (void)getEdges(id);
+  isEnumerated = true;
 }
 
 bool Distance::isCloserThan(const Distance &other) const {

@@ -17,9 +17,11 @@ static AxisSet getShardingAxes(const MeshAxes &mesh) {
 }
 
 ReshardPlanner::ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes,
-                               const PartPrices &prices)
+                               const PartPrices &prices,
+                               std::shared_ptr<LayoutGraphs> graphs)
     : mesh(mesh), usesAllAxes(usesAllAxes), prices(prices),
-      unrestricted(prices) {
+      unrestricted(prices),
+      graphs(graphs ? graphs : std::make_shared<LayoutGraphs>(mesh)) {
   for (CollectivePrices &part : unrestricted) {
     part.forbidden.clear();
     part.allowed.reset();
@@ -69,9 +71,7 @@ ReshardPlanner::getTensor(AxisSet axes, ArrayRef<int64_t> shape,
                           int64_t elementBytes,
                           const CollectivePrices &prices) {
   LayoutScope scope{axes, llvm::popcount(axes) <= maxStridedAxes};
-  LayoutGraph &graph =
-      graphs.try_emplace({axes, shape.size()}, mesh, scope, shape.size())
-          .first->second;
+  LayoutGraph &graph = graphs->get(scope, shape.size());
   return tensors
       .try_emplace({axes, shape.vec(), elementBytes, &prices}, graph, prices,
                    shape, elementBytes)

@@ -17,8 +17,10 @@ static int getRoot(const ShardingGraph &graph, int value) {
 
 SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
                              const CollectivePrices &prices,
-                             const AtRest &known)
+                             const AtRest &known,
+                             std::shared_ptr<LayoutGraphs> layouts)
     : graph(graph), first(first), end(end), prices(prices), known(known),
+      graphs(layouts ? layouts : std::make_shared<LayoutGraphs>(graph.mesh)),
       madeIn(getPartsMadeIn(graph)), isFree(graph.values.size()),
       isMaximum(graph.values.size()) {
   for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
@@ -64,10 +66,9 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
 }
 
 LayoutGraph &SearchProblem::getGraph(int rank) {
-  auto [it, isNew] = graphs.try_emplace(rank, graph.mesh, scope, rank);
-  if (isNew)
-    it->second.enumerate();
-  return it->second;
+  LayoutGraph &layouts = graphs->get(scope, rank);
+  layouts.enumerate();
+  return layouts;
 }
 
 int SearchProblem::getValue(int graphValue) {
@@ -282,7 +283,7 @@ PlanPrice SearchProblem::price(ArrayRef<int> options) const {
   apply(options, decisions.assignments, atRest);
   decisions.layouts = getLayoutsAtRest(graph, atRest);
   ReshardPlanner planner(graph.mesh, /*usesAllAxes=*/true,
-                         shardc::forbid(forbidden, prices));
+                         shardc::forbid(forbidden, prices), graphs);
   return pricePlan(graph, first, end, decisions, planner, prices);
 }
 

@@ -17,6 +17,7 @@
 #include <deque>
 #include <limits>
 #include <map>
+#include <memory>
 
 namespace shardc {
 
@@ -50,10 +51,27 @@ private:
   MeshAxes mesh;
   LayoutScope scope;
   int rank;
+  bool isEnumerated = false;
   std::map<Layout, int> ids;
   /// The keys of `ids`.
   std::vector<const Layout *> layouts;
   std::deque<std::optional<std::vector<Edge>>> edges;
+};
+
+/// The graphs of one mesh, for all that ask for them.
+class LayoutGraphs {
+public:
+  explicit LayoutGraphs(const MeshAxes &mesh) : mesh(mesh) {}
+
+  LayoutGraph &get(const LayoutScope &scope, int rank) {
+    return graphs
+        .try_emplace({scope.axes, scope.allowsStrided, rank}, mesh, scope, rank)
+        .first->second;
+  }
+
+private:
+  MeshAxes mesh;
+  std::map<std::tuple<AxisSet, bool, int>, LayoutGraph> graphs;
 };
 
 /// A shortest way: the sum of the steps' prices, among equal ones the fewest

@@ -32,9 +32,10 @@ public:
   /// By default a way uses only axes that its ends name: a reduction over one
   /// axis does not make a detour by way of another. With `usesAllAxes` it may,
   /// where that is cheaper. Collectives that `prices` does not allow are taken
-  /// where there is no other way.
+  /// where there is no other way. `graphs` may be shared with others.
   explicit ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes = false,
-                          const PartPrices &prices = {});
+                          const PartPrices &prices = {},
+                          std::shared_ptr<LayoutGraphs> graphs = nullptr);
 
   /// The cheapest path from `from` to `to` for a tensor of global `shape`, made
   /// in part `part`. `to` may be unreduced only over axes that `from` is.
@@ -77,7 +78,7 @@ private:
   PartPrices prices;
   /// By part, where all collectives are allowed.
   PartPrices unrestricted;
-  std::map<std::pair<AxisSet, int>, LayoutGraph> graphs;
+  std::shared_ptr<LayoutGraphs> graphs;
   std::map<std::tuple<AxisSet, std::vector<int64_t>, int64_t,
                       const CollectivePrices *>,
            Tensor>

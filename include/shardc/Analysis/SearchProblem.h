@@ -51,8 +51,10 @@ public:
   using AtRest = std::map<int, Layout>;
 
   /// Borrows `graph`. Starts of collectives are not in the costs.
+  /// `layouts` may be shared with others.
   SearchProblem(const ShardingGraph &graph, int first, int end,
-                const CollectivePrices &prices, const AtRest &known);
+                const CollectivePrices &prices, const AtRest &known,
+                std::shared_ptr<LayoutGraphs> layouts = nullptr);
 
   /// From now on all collectives may be used but `starts`; if `paysEachStart`,
   /// every use of one pays for a start.
@@ -107,7 +109,7 @@ private:
   AtRest known;
   std::set<CollectiveStart> forbidden;
   LayoutScope scope;
-  std::map<int, LayoutGraph> graphs;
+  std::shared_ptr<LayoutGraphs> graphs;
   std::vector<Origin> origins;
   /// By likeness the first op that is so.
   std::map<std::vector<double>, int> likeOps;

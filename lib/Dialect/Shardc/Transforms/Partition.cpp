@@ -281,10 +281,11 @@ struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();
+    MeshAxes axes(*mesh);
+    auto layouts = std::make_shared<LayoutGraphs>(axes);
     for (auto function : getOperation().getOps<func::FuncOp>()) {
-      MeshAxes axes(*mesh);
       ReshardPlanner planner(axes, usesAllAxes(getOperation()),
-                             getPartPrices(function, axes));
+                             getPartPrices(function, axes), layouts);
       if (!function.isExternal() &&
           failed(Partitioner(function, *mesh, planner).run()))
         return signalPassFailure();

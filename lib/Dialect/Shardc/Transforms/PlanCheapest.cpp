@@ -18,7 +18,8 @@ public:
       : module(module), graph(module.graph), prices(prices),
         maxAssignments(options.maxAssignments),
         maxBranchOptions(options.maxBranchOptions > 0 ? options.maxBranchOptions
-                                                      : defaultBranchOptions) {}
+                                                      : defaultBranchOptions),
+        layouts(std::make_shared<LayoutGraphs>(graph.mesh)) {}
 
   FailureOr<PlanDecisions> run() {
     int numAxes = 0;
@@ -44,7 +45,7 @@ private:
   LogicalResult search(ModuleGraph::Function &function) {
     func::FuncOp op = function.op;
     SearchProblem problem(graph, function.firstOp, function.endOp, prices,
-                          atRest);
+                          atRest, layouts);
     if (maxAssignments > 0 && problem.getNumOptions() > maxAssignments)
       return op.emitOpError("has ") << problem.getNumOptions()
                                     << " ways to shard single ops, more than "
@@ -106,6 +107,7 @@ private:
   const ShardingGraph &graph;
   const CollectivePrices &prices;
   int64_t maxAssignments, maxBranchOptions;
+  std::shared_ptr<LayoutGraphs> layouts;
   PlanDecisions decisions;
   SearchProblem::AtRest atRest;
 };
