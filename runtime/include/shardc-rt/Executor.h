@@ -1,4 +1,4 @@
-//===- Executor.h - Runs a plan on virtual devices --------------*- C++ -*-===//
+//===- Executor.h - Runs a plan on devices ----------------------*- C++ -*-===//
 //
 // One arena per device, of exactly the bytes that the plan states, and the
 // plan's programs made ready to run. Not thread-safe: one call at a time.
@@ -12,6 +12,7 @@
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Plan.h"
 
+#include <limits>
 #include <map>
 #include <memory>
 #include <string>
@@ -33,12 +34,15 @@ struct RunResult {
   /// Global arrays by the name of the result.
   std::vector<std::pair<std::string, HostArray>> results;
   /// Of the result "loss"; NaN if the program has none.
-  double loss = 0;
+  double loss = std::numeric_limits<double>::quiet_NaN();
   /// Bytes that the collectives sent, counted as they ran: logical, per
   /// device, the maximum over devices, on padded sizes.
   uint64_t wireBytes = 0;
   double seconds = 0;
   double communicationSeconds = 0;
+
+  /// Adds a result, and notes it if it is the loss.
+  void add(const std::string &name, HostArray array);
 
   /// The result `name`, or null.
   const HostArray *find(absl::string_view name) const;
@@ -47,6 +51,8 @@ struct RunResult {
 /// Inputs and labels by name: global arrays, borrowed for the call.
 using NamedArrays = std::map<std::string, ArrayView>;
 
+/// What runs a plan. `create` makes one of virtual CPU devices;
+/// shardc-rt/Cuda.h has the one of GPUs.
 class Executor {
 public:
   /// ResourceExhausted if an arena cannot be allocated, DataLoss if the plan's
@@ -54,28 +60,46 @@ public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Executor>>
   create(Context &context, std::shared_ptr<const Plan> plan,
          ExecutorOptions options = {});
-  ~Executor();
+  virtual ~Executor() = default;
   Executor(const Executor &) = delete;
   Executor &operator=(const Executor &) = delete;
 
-  const Plan &plan() const;
+  virtual const Plan &plan() const = 0;
 
   /// Bytes allocated for each device: the plan's `arenaBytes`.
-  uint64_t allocatedBytesPerDevice() const;
+  virtual uint64_t allocatedBytesPerDevice() const = 0;
 
   /// Gives parameters and states their initial values.
-  [[nodiscard]] absl::Status initializeParameters();
+  [[nodiscard]] virtual absl::Status initializeParameters() = 0;
 
   /// Replaces a tensor on all devices by its shards of a global array.
   /// NotFound: no such tensor. InvalidArgument: another type or shape.
-  [[nodiscard]] absl::Status setTensor(absl::string_view name, ArrayView array);
+  [[nodiscard]] virtual absl::Status setTensor(absl::string_view name,
+                                               ArrayView array) = 0;
 
   /// The global array of a tensor, put together from its shards.
-  [[nodiscard]] absl::StatusOr<HostArray>
-  getTensor(absl::string_view name) const;
+  [[nodiscard]] virtual absl::StatusOr<HostArray>
+  getTensor(absl::string_view name) const = 0;
 
-  /// Runs a program on one batch. InvalidArgument names the input that is
-  /// missing, unknown, or of another type or shape.
+  /// Begins a run of a program on one batch, of which it keeps no reference.
+  /// Runs begin and end in order. InvalidArgument names the input that is
+  /// missing, unknown, or of another type or shape. FailedPrecondition:
+  /// `maxInFlight` runs have not been awaited.
+  [[nodiscard]] virtual absl::Status submit(absl::string_view program,
+                                            const NamedArrays &inputs) = 0;
+
+  /// Waits for the oldest run that has not been awaited. FailedPrecondition:
+  /// there is none.
+  [[nodiscard]] virtual absl::StatusOr<RunResult> await() = 0;
+
+  /// Runs submitted and not awaited, and how many there may be. On CPUs a run
+  /// is over when it has been submitted, and there is one at most; GPUs work on
+  /// one batch while the host prepares the next.
+  virtual int inFlight() const = 0;
+  virtual int maxInFlight() const = 0;
+
+  /// Runs a program on one batch: `submit`, then `await`. FailedPrecondition:
+  /// another run is in flight.
   [[nodiscard]] absl::StatusOr<RunResult> run(absl::string_view program,
                                               const NamedArrays &inputs);
 
@@ -85,10 +109,8 @@ public:
     return run("train_step", inputs);
   }
 
-private:
-  struct Implementation;
-  explicit Executor(std::unique_ptr<Implementation> implementation);
-  std::unique_ptr<Implementation> implementation;
+protected:
+  Executor() = default;
 };
 
 } // namespace shardc::rt

@@ -1,0 +1,57 @@
+//===- Cuda.h - Executors on NVIDIA GPUs ------------------------*- C++ -*-===//
+//
+// The driver and the vendor's libraries are opened at run time: a program that
+// uses this header also starts where there are none.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_CUDA_H
+#define SHARDC_RT_CUDA_H
+
+#include "shardc-rt/Executor.h"
+
+#include "absl/time/time.h"
+
+namespace shardc::rt {
+
+struct CudaOptions {
+  /// Paths of the libraries; empty: libcuda.so.1, and libcublasLt.so.13 or .12,
+  /// as the loader finds them.
+  std::string driverPath;
+  std::string cublasLtPath;
+  /// Which GPU, by the driver's numbers.
+  int gpu = 0;
+  /// Most bytes of scratch memory for the algorithm of a matrix product.
+  uint64_t gemmWorkspaceBytes = uint64_t(32) << 20;
+  /// Longest wait for a run.
+  absl::Duration deadline = absl::Minutes(5);
+};
+
+/// A GPU that the driver shows.
+struct GpuInfo {
+  std::string name;
+  int architecture; ///< 90 for sm_90.
+};
+
+/// The GPUs of this machine. Unavailable says what was looked for.
+[[nodiscard]] absl::StatusOr<std::vector<GpuInfo>>
+listGpus(const CudaOptions &options = {});
+
+/// Runs a plan for GPUs with all devices of its mesh on one GPU: each has an
+/// arena of exactly the bytes of the plan. A program is captured once as a
+/// graph that is launched for every run, so that a run allocates nothing; two
+/// can be in flight, and the host reads the results of one while the GPU works
+/// on the next. Beside the arenas the GPU holds the scratch memory of matrix
+/// products, one piece per device.
+///
+/// Unavailable says what was looked for and not found, or that the GPU is older
+/// than the plan's code. DataLoss has the log of the driver's compiler.
+/// ResourceExhausted: out of memory. Errors name the command and its place in
+/// the model. Not thread-safe.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<Executor>>
+createCudaExecutor(std::shared_ptr<const Plan> plan,
+                   ExecutorOptions options = {}, CudaOptions cudaOptions = {});
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_CUDA_H

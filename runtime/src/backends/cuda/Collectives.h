@@ -1,0 +1,50 @@
+//===- Collectives.h - Collectives that are issued to streams ---*- C++ -*-===//
+//
+// The seam between the ways of moving data between devices that are GPUs, or
+// parts of one. A collective is prepared when a plan is loaded and issued to
+// the communication streams of the devices, where it may be captured.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CUDA_COLLECTIVES_H
+#define SHARDC_RT_SRC_BACKENDS_CUDA_COLLECTIVES_H
+
+#include "backends/cuda/Stream.h"
+#include "shardc-rt/Collectives.h"
+
+#include "absl/types/span.h"
+
+#include <memory>
+
+namespace shardc::rt::cuda {
+
+/// A collective that can be issued many times.
+class DeviceCollective {
+public:
+  virtual ~DeviceCollective() = default;
+  /// Issues it; `streams` has the communication stream of each device, of which
+  /// several may share one. Behind it on a device's stream the results are
+  /// there and no peer reads the operands any more.
+  [[nodiscard]] virtual absl::Status
+  issue(absl::Span<const Stream *const> streams) const = 0;
+};
+
+/// A way of moving data between the devices of a mesh.
+class DeviceCollectives {
+public:
+  virtual ~DeviceCollectives() = default;
+  /// Addresses in `spec` are those of the GPUs. InvalidArgument: element type
+  /// or number of devices that the kind does not support.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
+  prepare(const Mesh &mesh, const CollectiveSpec &spec) = 0;
+};
+
+/// Between virtual devices of one GPU, which share one communication stream:
+/// copies from arena to arena, and kernels that read all operands of a group.
+/// Reductions give the bits of those between virtual CPU devices.
+[[nodiscard]] absl::StatusOr<std::unique_ptr<DeviceCollectives>>
+createVirtualCollectives(const Context &context);
+
+} // namespace shardc::rt::cuda
+
+#endif // SHARDC_RT_SRC_BACKENDS_CUDA_COLLECTIVES_H

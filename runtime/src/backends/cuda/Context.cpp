@@ -1,0 +1,68 @@
+//===- Context.cpp - A GPU and its primary context ------------------------===//
+
+#include "backends/cuda/Context.h"
+
+using namespace shardc::rt::cuda;
+
+absl::StatusOr<int> shardc::rt::cuda::countGpus(const Driver &driver) {
+  int count = 0;
+  if (absl::Status s = toStatus(driver, driver.deviceGetCount(&count),
+                                "counting GPUs (cuDeviceGetCount)");
+      !s.ok())
+    return s;
+  return count;
+}
+
+absl::StatusOr<std::unique_ptr<Context>> Context::create(const Driver &driver,
+                                                         int ordinal) {
+  absl::StatusOr<int> count = countGpus(driver);
+  if (!count.ok())
+    return count.status();
+  if (ordinal >= *count)
+    return absl::UnavailableError(absl::StrCat("GPU ", ordinal, " of ", *count,
+                                               " that the driver shows"));
+  CUdevice device = 0;
+  auto failed = [&](CUresult result, const char *what) {
+    return toStatus(driver, result, absl::StrCat(what, " of GPU ", ordinal));
+  };
+  if (absl::Status s =
+          failed(driver.deviceGet(&device, ordinal), "cuDeviceGet");
+      !s.ok())
+    return s;
+  std::unique_ptr<Context> context(new Context(driver, device));
+  char name[256] = "";
+  if (absl::Status s = failed(driver.deviceGetName(name, sizeof(name), device),
+                              "cuDeviceGetName");
+      !s.ok())
+    return s;
+  context->deviceName = name;
+  int major = 0, minor = 0;
+  for (auto [attribute, value] :
+       {std::pair(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major),
+        std::pair(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor)})
+    if (absl::Status s =
+            failed(driver.deviceGetAttribute(value, attribute, device),
+                   "cuDeviceGetAttribute");
+        !s.ok())
+      return s;
+  context->arch = 10 * major + minor;
+  if (absl::Status s =
+          failed(driver.devicePrimaryCtxRetain(&context->context, device),
+                 "cuDevicePrimaryCtxRetain");
+      !s.ok()) {
+    context->context = nullptr;
+    return s;
+  }
+  if (absl::Status s = context->makeCurrent(); !s.ok())
+    return s;
+  return context;
+}
+
+Context::~Context() {
+  if (context)
+    (void)api->devicePrimaryCtxRelease(device);
+}
+
+absl::Status Context::makeCurrent() const {
+  return check(api->ctxSetCurrent(context), "cuCtxSetCurrent");
+}

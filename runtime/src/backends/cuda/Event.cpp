@@ -1,0 +1,49 @@
+//===- Event.cpp - A point in a stream ------------------------------------===//
+
+#include "backends/cuda/Event.h"
+
+#include "backends/cuda/Stream.h"
+
+#include <chrono>
+#include <thread>
+
+using namespace shardc::rt::cuda;
+
+absl::StatusOr<Event> Event::create(const Context &context) {
+  if (absl::Status s = context.makeCurrent(); !s.ok())
+    return s;
+  Event event(context);
+  CUevent raw = nullptr;
+  if (absl::Status s = context.check(
+          context.driver().eventCreate(&raw, CU_EVENT_DISABLE_TIMING),
+          "cuEventCreate");
+      !s.ok())
+    return s;
+  event.owned = {context, raw};
+  return event;
+}
+
+absl::Status Event::record(const Stream &stream) {
+  return context->check(context->driver().eventRecord(get(), stream.get()),
+                        "cuEventRecord");
+}
+
+absl::Status Event::wait(absl::Duration deadline,
+                         absl::string_view what) const {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  for (int64_t polls = 0;; ++polls) {
+    CUresult result = context->driver().eventQuery(get());
+    if (result != CUDA_ERROR_NOT_READY)
+      return context->check(result, what);
+    auto waited = absl::FromChrono(Clock::now() - start);
+    if (waited > deadline)
+      return absl::DeadlineExceededError(absl::StrCat(
+          what, ": not done after ", absl::FormatDuration(waited)));
+    // A small step is over in the time that sleeping takes.
+    if (waited < absl::Milliseconds(1))
+      std::this_thread::yield();
+    else
+      std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+}

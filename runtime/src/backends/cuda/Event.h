@@ -1,0 +1,40 @@
+//===- Event.h - A point in a stream ----------------------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CUDA_EVENT_H
+#define SHARDC_RT_SRC_BACKENDS_CUDA_EVENT_H
+
+#include "backends/cuda/Owned.h"
+
+#include "absl/time/time.h"
+
+namespace shardc::rt::cuda {
+
+class Stream;
+
+/// What was issued to a stream before it was recorded. Without timing.
+class Event {
+public:
+  [[nodiscard]] static absl::StatusOr<Event> create(const Context &context);
+
+  /// Behind what `stream` has been given so far; what was recorded before is
+  /// forgotten.
+  [[nodiscard]] absl::Status record(const Stream &stream);
+
+  /// Waits on the host until the latest record is reached; at once if there is
+  /// none. DeadlineExceeded names `what` after `deadline`; errors of work on
+  /// the GPU also come out here.
+  [[nodiscard]] absl::Status wait(absl::Duration deadline,
+                                  absl::string_view what) const;
+
+  CUevent get() const { return owned.get(); }
+
+private:
+  explicit Event(const Context &context) : context(&context) {}
+
+  const Context *context;
+  Owned<CUevent, &Driver::eventDestroy> owned;
+};
+
+} // namespace shardc::rt::cuda
+
+#endif // SHARDC_RT_SRC_BACKENDS_CUDA_EVENT_H

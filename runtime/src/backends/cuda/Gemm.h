@@ -1,0 +1,90 @@
+//===- Gemm.h - Matrix products by cuBLASLt ---------------------*- C++ -*-===//
+//
+// The library takes matrices column by column, plans row by row. A row-major
+// matrix is the column-major one of its transpose, so that c = op(a)·op(b) is
+// given as cᵀ = op(b)ᵀ·op(a)ᵀ: the operands change places and nothing moves.
+// The bias, one value per column of c, is one per row of cᵀ, as the library
+// wants it.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CUDA_GEMM_H
+#define SHARDC_RT_SRC_BACKENDS_CUDA_GEMM_H
+
+#include "backends/cuda/CublasLt.h"
+#include "backends/cuda/Stream.h"
+#include "shardc-rt/Plan.h"
+
+namespace shardc::rt::cuda {
+
+/// A handle of the library for one GPU. Outlives the products made with it.
+class GemmLibrary {
+public:
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<GemmLibrary>>
+  create(const CublasLt &api, const Context &context);
+  ~GemmLibrary();
+  GemmLibrary(const GemmLibrary &) = delete;
+  GemmLibrary &operator=(const GemmLibrary &) = delete;
+
+  const CublasLt &api() const { return *lt; }
+  const Context &context() const { return *owner; }
+  cublasLtHandle_t get() const { return handle; }
+
+private:
+  GemmLibrary(const CublasLt &api, const Context &context)
+      : lt(&api), owner(&context) {}
+
+  const CublasLt *lt;
+  const Context *owner;
+  cublasLtHandle_t handle = nullptr;
+};
+
+/// Where the operands of a product are. No bias: 0.
+struct GemmOperands {
+  CUdeviceptr a, b, c, bias;
+};
+
+/// A product with the algorithm that the library's heuristics chose. Not
+/// thread-safe: `issue` sets where the bias is.
+class Gemm {
+public:
+  /// A product of f32 or bf16, summed in f32, with m, n, k and batch at
+  /// least 1. Operands will be at multiples of `alignment` bytes. The algorithm
+  /// takes at most `maxWorkspace` bytes. Unavailable: the library has none for
+  /// it.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gemm>>
+  prepare(const GemmLibrary &library, const GemmCommand &command, DType dtype,
+          uint32_t alignment, uint64_t maxWorkspace);
+  ~Gemm();
+  Gemm(const Gemm &) = delete;
+  Gemm &operator=(const Gemm &) = delete;
+
+  /// Bytes of scratch memory that `issue` needs, aligned to 256.
+  uint64_t workspaceBytes() const { return choice.workspaceSize; }
+
+  [[nodiscard]] absl::Status issue(const GemmOperands &operands,
+                                   CUdeviceptr workspace,
+                                   const Stream &stream) const;
+
+private:
+  Gemm(const GemmLibrary &library, const GemmCommand &command, DType dtype)
+      : library(&library), command(command), dtype(dtype) {}
+
+  absl::Status describe();
+  absl::Status choose(uint32_t alignment, uint64_t maxWorkspace);
+  absl::Status addLayout(cublasLtMatrixLayout_t &layout, int64_t rows,
+                         int64_t columns);
+  absl::Status check(cublasStatus_t status, absl::string_view call) const;
+
+  const GemmLibrary *library;
+  const GemmCommand command;
+  const DType dtype;
+  cublasLtMatmulDesc_t product = nullptr;
+  /// Of b, a and c as they are given to the library.
+  cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
+  cublasLtMatmulHeuristicResult_t choice = {};
+};
+
+} // namespace shardc::rt::cuda
+
+#endif // SHARDC_RT_SRC_BACKENDS_CUDA_GEMM_H

@@ -1,0 +1,69 @@
+//===- HostLayout.cpp - What runs take from the host and give it ----------===//
+
+#include "backends/cuda/HostLayout.h"
+
+#include "exec/Arrays.h"
+#include "exec/Shards.h"
+
+using namespace shardc::rt;
+using namespace shardc::rt::cuda;
+
+HostLayout::HostLayout(const Plan &plan) : plan(plan) {
+  for (uint32_t i = 0; i < plan.tensors.size(); ++i)
+    if (plan.tensors[i].role == Role::Input ||
+        plan.tensors[i].role == Role::Label)
+      addInput(i);
+  for (const ProgramSpec &program : plan.programs) {
+    auto &ofProgram = results.emplace_back();
+    for (const ResultSpec &result : program.results) {
+      std::vector<HostShard> &shards = ofProgram.emplace_back();
+      for (int64_t device : holdersOf(plan.mesh, result.sharding))
+        shards.push_back({device, take(program.buffers[result.buffer].bytes)});
+    }
+  }
+}
+
+uint64_t HostLayout::take(uint64_t bytes) {
+  uint64_t offset = total;
+  total += (bytes + plan.alignment - 1) / plan.alignment * plan.alignment;
+  return offset;
+}
+
+void HostLayout::addInput(uint32_t tensor) {
+  const TensorSpec &spec = plan.tensors[tensor];
+  Input &input = inputs[tensor];
+  std::map<std::vector<int64_t>, uint64_t> places;
+  for (int64_t device = 0; device < plan.mesh.numDevices(); ++device) {
+    Shard shard = shardOf(plan.mesh, spec.sharding, spec.shape, device);
+    auto [place, isNew] = places.try_emplace(shard.start);
+    if (isNew) {
+      place->second = take(spec.bytes);
+      input.shards.push_back({device, place->second});
+    }
+    input.offsets.push_back(place->second);
+  }
+}
+
+void HostLayout::scatter(const NamedArrays &arrays, char *batch) const {
+  for (const auto &[tensor, input] : inputs) {
+    const TensorSpec &spec = plan.tensors[tensor];
+    const ArrayView &array = arrays.find(spec.name)->second;
+    for (const HostShard &shard : input.shards)
+      scatterShard(shardOf(plan.mesh, spec.sharding, spec.shape, shard.device),
+                   spec.dtype, spec.shape, array.data, batch + shard.offset);
+  }
+}
+
+void HostLayout::gather(size_t program, const char *batch,
+                        RunResult &result) const {
+  const ProgramSpec &spec = plan.programs[program];
+  for (size_t i = 0; i < spec.results.size(); ++i) {
+    const ResultSpec &of = spec.results[i];
+    HostArray array(spec.buffers[of.buffer].dtype, of.shape);
+    for (const HostShard &shard : results[program][i])
+      gatherShard(shardOf(plan.mesh, of.sharding, of.shape, shard.device),
+                  array.dtype, array.shape, batch + shard.offset,
+                  array.data.data());
+    result.add(of.name, std::move(array));
+  }
+}

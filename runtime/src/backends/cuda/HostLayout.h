@@ -1,0 +1,68 @@
+//===- HostLayout.h - What runs take from the host and give it --*- C++ -*-===//
+//
+// A run reads inputs from pinned memory and leaves its results there. There are
+// two such batches: the host fills one and reads its results while the GPU
+// works with the other.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CUDA_HOSTLAYOUT_H
+#define SHARDC_RT_SRC_BACKENDS_CUDA_HOSTLAYOUT_H
+
+#include "shardc-rt/Executor.h"
+
+#include <map>
+
+namespace shardc::rt::cuda {
+
+/// A shard on the host: whose it is and where it lies in a batch, in bytes.
+struct HostShard {
+  int64_t device;
+  uint64_t offset;
+};
+
+/// Where everything lies in a batch; the same for all batches of a plan, which
+/// must outlive it. Devices that hold the same shard share its place.
+/// Immutable.
+class HostLayout {
+public:
+  explicit HostLayout(const Plan &plan);
+
+  uint64_t bytes() const { return total; }
+
+  /// Where input or label `tensor` of the plan lies for `device`.
+  uint64_t inputOffset(uint32_t tensor, int64_t device) const {
+    return inputs.at(tensor).offsets[device];
+  }
+
+  /// The shards that make up result `result` of program `program`.
+  const std::vector<HostShard> &resultShards(size_t program,
+                                             size_t result) const {
+    return results[program][result];
+  }
+
+  /// Copies the shards of all inputs, which have been checked, into `batch`.
+  void scatter(const NamedArrays &arrays, char *batch) const;
+
+  /// Adds the results of program `program`, as global arrays.
+  void gather(size_t program, const char *batch, RunResult &result) const;
+
+private:
+  struct Input {
+    std::vector<uint64_t> offsets; ///< By device.
+    std::vector<HostShard> shards; ///< That differ.
+  };
+
+  uint64_t take(uint64_t bytes);
+  void addInput(uint32_t tensor);
+
+  const Plan &plan;
+  uint64_t total = 0;
+  std::map<uint32_t, Input> inputs;
+  /// By program, then result.
+  std::vector<std::vector<std::vector<HostShard>>> results;
+};
+
+} // namespace shardc::rt::cuda
+
+#endif // SHARDC_RT_SRC_BACKENDS_CUDA_HOSTLAYOUT_H

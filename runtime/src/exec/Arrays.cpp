@@ -1,0 +1,70 @@
+//===- Arrays.cpp - Global arrays and a plan's tensors --------------------===//
+
+#include "exec/Arrays.h"
+
+#include "absl/strings/str_cat.h"
+
+using namespace shardc::rt;
+
+absl::StatusOr<size_t> shardc::rt::findTensor(const Plan &plan,
+                                              absl::string_view name) {
+  for (size_t i = 0; i < plan.tensors.size(); ++i)
+    if (plan.tensors[i].name == name)
+      return i;
+  return absl::NotFoundError(
+      absl::StrCat("the plan has no tensor \"", name, "\""));
+}
+
+absl::Status shardc::rt::checkArray(const TensorSpec &tensor, ArrayView array) {
+  if (array.dtype != tensor.dtype ||
+      array.shape != absl::MakeSpan(tensor.shape))
+    return absl::InvalidArgumentError(
+        absl::StrCat(toString(tensor.role), " \"", tensor.name, "\" is ",
+                     describe(tensor.dtype, tensor.shape), ", got ",
+                     describe(array.dtype, array.shape)));
+  return absl::OkStatus();
+}
+
+absl::Status shardc::rt::checkInputs(const Plan &plan,
+                                     const NamedArrays &inputs) {
+  size_t used = 0;
+  for (const TensorSpec &tensor : plan.tensors) {
+    if (tensor.role != Role::Input && tensor.role != Role::Label)
+      continue;
+    auto found = inputs.find(tensor.name);
+    if (found == inputs.end())
+      return absl::InvalidArgumentError(
+          absl::StrCat(toString(tensor.role), " \"", tensor.name,
+                       "\" is missing: ", describe(tensor.dtype, tensor.shape),
+                       " expected"));
+    if (absl::Status status = checkArray(tensor, found->second); !status.ok())
+      return status;
+    ++used;
+  }
+  if (used != inputs.size())
+    for (const auto &[name, array] : inputs) {
+      const TensorSpec *tensor = plan.findTensor(name);
+      if (!tensor ||
+          (tensor->role != Role::Input && tensor->role != Role::Label))
+        return absl::InvalidArgumentError(
+            absl::StrCat("the plan has no input \"", name, "\""));
+    }
+  return absl::OkStatus();
+}
+
+std::vector<int64_t> shardc::rt::holdersOf(const Mesh &mesh,
+                                           const Sharding &sharding) {
+  std::vector<bool> shardsOver(mesh.axes().size());
+  for (const std::vector<int> &axes : sharding.dims)
+    for (int axis : axes)
+      shardsOver[axis] = true;
+  std::vector<int64_t> holders;
+  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+    bool first = true;
+    for (size_t axis = 0; axis < shardsOver.size(); ++axis)
+      first &= shardsOver[axis] || mesh.coordinate(device, axis) == 0;
+    if (first)
+      holders.push_back(device);
+  }
+  return holders;
+}

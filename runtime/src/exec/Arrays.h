@@ -1,0 +1,29 @@
+//===- Arrays.h - Global arrays and a plan's tensors ------------*- C++ -*-===//
+//
+// What executors of all kinds of devices check and do alike.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_EXEC_ARRAYS_H
+#define SHARDC_RT_SRC_EXEC_ARRAYS_H
+
+#include "shardc-rt/Executor.h"
+
+namespace shardc::rt {
+
+/// Number of the tensor `name`. NotFound: the plan has none.
+absl::StatusOr<size_t> findTensor(const Plan &plan, absl::string_view name);
+
+/// InvalidArgument: `array` is not of the type or shape of `tensor`.
+absl::Status checkArray(const TensorSpec &tensor, ArrayView array);
+
+/// InvalidArgument names the input or label that is missing, unknown, or of
+/// another type or shape.
+absl::Status checkInputs(const Plan &plan, const NamedArrays &inputs);
+
+/// Of devices that hold the same shard the first, ascending.
+std::vector<int64_t> holdersOf(const Mesh &mesh, const Sharding &sharding);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_ARRAYS_H

@@ -1,0 +1,56 @@
+//===- StandIn.h - A recording stand-in for the vendor's libraries -*- C++
+//-*-===//
+//
+// A shared library for tests that exports the functions of libcuda and
+// libcublasLt which the runtime uses. Memory of the GPU is memory of the host,
+// so that copies, products and reductions really happen; kernels of plans are
+// taken from a library for CPUs. What a stream is given runs at once, what is
+// captured when its graph is launched, in an order drawn at random among those
+// that the graph allows. Every call is recorded, misuse that a driver would
+// punish is an error, and any call can be made to fail.
+//
+// Not thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_TEST_STANDIN_STANDIN_H
+#define SHARDC_RT_TEST_STANDIN_STANDIN_H
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardc::rt::test {
+
+struct StandIn {
+  /// What it is told.
+  int64_t failAt = 0; ///< Call number that fails, from 1; 0: none.
+  int gpus = 1;
+  int architecture = 90;
+  std::string kernelLibrary; ///< Has the plan's kernels, in the CPU's ABI.
+  std::string jitError; ///< The compiler's log of modules that do not load.
+  uint32_t seed = 1;    ///< Of the order in graphs.
+  int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.
+  uint64_t workspaceBytes = 1024; ///< That matrix products ask for.
+
+  /// What it has seen.
+  std::vector<std::string> calls;      ///< Names, in order.
+  std::vector<std::string> details;    ///< The same with arguments.
+  std::map<std::string, int64_t> live; ///< Handles by kind.
+  uint64_t bytesAllocated = 0;         ///< On GPUs, at present.
+
+  int64_t handles() const {
+    int64_t sum = 0;
+    for (const auto &[kind, count] : live)
+      sum += count;
+    return sum;
+  }
+};
+
+} // namespace shardc::rt::test
+
+/// The state of the stand-in.
+extern "C" shardc::rt::test::StandIn *shardcStandIn();
+
+#endif // SHARDC_RT_TEST_STANDIN_STANDIN_H
