@@ -18,5 +18,7 @@ config.substitutions += [
     ("%golden", os.path.join(config.test_source_root, "golden")),
     ("%examples", os.path.join(config.shardc_source, "examples")),
     ("%source", config.shardc_source),
+    # Stands in for libcuda and libcublasLt (runtime/test/standin).
+    ("%standin", os.path.join(config.shardc_bin, "shardc-rt-standin.so")),
     ("%python", config.python),
 ]

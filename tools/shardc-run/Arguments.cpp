@@ -62,7 +62,8 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--rules", arguments.rules,
                  "Rules for logical axes, such as batch=data,hidden=model");
   app.add_option("--target", arguments.target,
-                 "What to compile a model for: cpu (x86-64-v3)");
+                 "What to compile a model for: cpu (x86-64-v3), cuda:sm_90 or "
+                 "another GPU; default: what --device is");
   app.add_option("--matmul-precision", arguments.matmulPrecision,
                  "What factors of large products of a model's f32 may be "
                  "rounded to: highest, tf32 or bf16");
@@ -91,7 +92,7 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_flag("--verify-partition", arguments.verifyPartition,
                "Compare a model's partitioned program with the global one in a "
                "reference interpreter");
-  app.add_option("--device", arguments.device, "Kind of device: cpu")
+  app.add_option("--device", arguments.device, "Kind of device: cpu or cuda")
       ->capture_default_str();
   app.add_option("--num-devices", arguments.numDevices,
                  "Virtual devices available; default: as many as the mesh has")

@@ -6,6 +6,7 @@
 #include "shardc-rt/Executor.h"
 #include "shardc-rt/Trainer.h"
 
+#include <deque>
 #include <memory>
 #include <ostream>
 
@@ -21,8 +22,11 @@ public:
   create(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
          double tolerance);
 
-  /// Runs the reference on `batch` and compares the losses.
-  absl::Status step(const rt::Batch &batch, const rt::RunResult &result);
+  /// Runs the reference on `batch`.
+  absl::Status step(const rt::Batch &batch);
+
+  /// Compares the loss of the oldest step that has not been compared.
+  void compare(const rt::RunResult &result);
 
   /// Compares parameters, reports, and returns whether all is within the
   /// tolerance.
@@ -36,7 +40,8 @@ private:
   rt::Executor &tested;
   std::unique_ptr<rt::Executor> reference;
   double tolerance;
-  int64_t steps = 0;
+  int64_t steps = 0;         ///< Compared.
+  std::deque<double> losses; ///< Of the reference, not compared.
   double largestLossDifference = 0;
   int64_t stepOfLargest = 0;
   bool bitEqual = true;

@@ -6,6 +6,7 @@
 #include "CheckReference.h"
 #include "CompileInput.h"
 
+#include "shardc-rt/Cuda.h"
 #include "shardc-rt/HappensBefore.h"
 #include "shardc-rt/Trainer.h"
 
@@ -13,6 +14,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
+#include <algorithm>
+#include <cmath>
 #include <cstdlib>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -169,10 +172,51 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
   return 0;
 }
 
+/// Libraries of the vendor that are not where the loader looks.
+static CudaOptions cudaOptions() {
+  CudaOptions options;
+  if (const char *path = std::getenv("SHARDC_LIBCUDA"))
+    options.driverPath = path;
+  if (const char *path = std::getenv("SHARDC_LIBCUBLASLT"))
+    options.cublasLtPath = path;
+  return options;
+}
+
+static bool isCuda(const Arguments &arguments) {
+  return arguments.device == "cuda";
+}
+
 static int listDevices(const Arguments &arguments) {
+  if (isCuda(arguments)) {
+    absl::StatusOr<std::vector<GpuInfo>> gpus = listGpus(cudaOptions());
+    if (!gpus.ok())
+      return report(gpus.status());
+    for (size_t gpu = 0; gpu < gpus->size(); ++gpu)
+      std::cout << "cuda:" << gpu << "  " << (*gpus)[gpu].name << ", sm_"
+                << (*gpus)[gpu].architecture << "\n";
+    return 0;
+  }
   int64_t devices = arguments.numDevices ? arguments.numDevices : 8;
   for (int64_t device = 0; device < devices; ++device)
     std::cout << "cpu:" << device << "  virtual CPU device\n";
+  return 0;
+}
+
+/// Looks for a GPU and says what it is; without --target a model is compiled
+/// for it.
+static int findGpu(Arguments &arguments, std::string &gpu) {
+  absl::StatusOr<std::vector<GpuInfo>> gpus = listGpus(cudaOptions());
+  if (!gpus.ok())
+    return report(gpus.status());
+  if (gpus->empty())
+    return report(9, "the CUDA driver shows no GPU");
+  gpu = absl::StrCat(gpus->front().name, ", sm_", gpus->front().architecture);
+  // The newest architecture that the compiler generates code for; later GPUs
+  // run it, too.
+  constexpr int newest = 90;
+  if (arguments.target.empty() && !isPlanFile(arguments.input))
+    arguments.target =
+        absl::StrCat("cuda:sm_", std::min(newest, gpus->front().architecture));
   return 0;
 }
 
@@ -248,21 +292,25 @@ static void printSummary(const Arguments &arguments, const Plan &plan,
     out << "\n";
   }
   out << absl::StrFormat(
-      "done           %d steps in %.3g s, loss %.6g -> %.6g, %.0f samples/s, "
-      "communication %.0f %% of the time\n",
+      "done           %d steps in %.3g s, loss %.6g -> %.6g, %.0f samples/s",
       summary.steps, summary.seconds, summary.firstLoss, summary.finalLoss,
-      summary.samplesPerSecond, 100 * summary.communicationShare);
+      summary.samplesPerSecond);
+  if (!std::isnan(summary.communicationShare))
+    out << absl::StrFormat(", communication %.0f %% of the time",
+                           100 * summary.communicationShare);
+  out << "\n";
 }
 
-int shardc::run::runSession(const Arguments &arguments) {
-  if (arguments.device != "cpu") {
-    if (arguments.device == "cuda")
-      return report(9, "--device=cuda: this shardc-run has no CUDA backend");
+int shardc::run::runSession(Arguments arguments) {
+  if (arguments.device != "cpu" && !isCuda(arguments))
     return report(1, absl::StrCat("unknown device \"", arguments.device,
-                                  "\"; expected cpu"));
-  }
+                                  "\"; expected cpu or cuda"));
   if (arguments.listDevices)
     return listDevices(arguments);
+  std::string gpu;
+  if (isCuda(arguments) && !arguments.checkPlan)
+    if (int code = findGpu(arguments, gpu))
+      return code;
 
   std::shared_ptr<const Plan> plan;
   if (int code = loadPlan(arguments, /*singleDevice=*/false, plan))
@@ -281,7 +329,13 @@ int shardc::run::runSession(const Arguments &arguments) {
     return report(context.status());
   // With --json standard output holds the summary alone.
   std::ostream &out = arguments.json ? std::cerr : std::cout;
-  printHeader(*plan, (*context)->numThreads(), out);
+  int threads = (*context)->numThreads();
+  printHeader(
+      *plan,
+      isCuda(arguments)
+          ? gpu
+          : absl::StrCat(threads, threads == 1 ? " thread" : " threads"),
+      out);
   if (arguments.dryRun)
     return 0;
   if (arguments.data.empty())
@@ -302,8 +356,13 @@ int shardc::run::runSession(const Arguments &arguments) {
   ExecutorOptions executorOptions;
   executorOptions.seed = arguments.seed;
   executorOptions.poisonPadding = arguments.checkReference;
-  absl::StatusOr<std::unique_ptr<Executor>> executor =
-      Executor::create(**context, plan, executorOptions);
+  auto createExecutor = [&](std::shared_ptr<const Plan> of) {
+    return isCuda(arguments)
+               ? createCudaExecutor(std::move(of), executorOptions,
+                                    cudaOptions())
+               : Executor::create(**context, std::move(of), executorOptions);
+  };
+  absl::StatusOr<std::unique_ptr<Executor>> executor = createExecutor(plan);
   if (!executor.ok())
     return report(executor.status());
   if (absl::Status status = (*executor)->initializeParameters(); !status.ok())
@@ -319,7 +378,7 @@ int shardc::run::runSession(const Arguments &arguments) {
     if (int code = loadPlan(arguments, /*singleDevice=*/true, referencePlan))
       return code;
     absl::StatusOr<std::unique_ptr<Executor>> reference =
-        Executor::create(**context, referencePlan, executorOptions);
+        createExecutor(referencePlan);
     if (!reference.ok())
       return report(reference.status());
     absl::StatusOr<std::unique_ptr<ReferenceCheck>> created =
@@ -341,12 +400,17 @@ int shardc::run::runSession(const Arguments &arguments) {
   uint64_t reported = plan->findProgram("train_step")
                           ? plan->findProgram("train_step")->wireBytes
                           : 0;
-  options.onStep = [&](const Batch &batch, const RunResult &result) {
+  options.onBatch = [&](const Batch &batch) {
+    return check ? check->step(batch) : absl::OkStatus();
+  };
+  options.onStep = [&](const RunResult &result) {
     if (result.wireBytes != reported)
       return absl::InternalError(
           absl::StrCat("the collectives of a step sent ", result.wireBytes,
                        " bytes per device, the plan reports ", reported));
-    return check ? check->step(batch, result) : absl::OkStatus();
+    if (check)
+      check->compare(result);
+    return absl::OkStatus();
   };
   absl::StatusOr<TrainSummary> summary =
       train(**executor, dataset, options, out);

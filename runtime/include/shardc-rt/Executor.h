@@ -38,8 +38,8 @@ struct RunResult {
   /// Bytes that the collectives sent, counted as they ran: logical, per
   /// device, the maximum over devices, on padded sizes.
   uint64_t wireBytes = 0;
-  double seconds = 0;
-  double communicationSeconds = 0;
+  double seconds = 0;              ///< From submitting to the results.
+  double communicationSeconds = 0; ///< NaN on GPUs: not measured.
 
   /// Adds a result, and notes it if it is the loss.
   void add(const std::string &name, HostArray array);

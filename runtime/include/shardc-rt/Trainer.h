@@ -33,9 +33,11 @@ struct TrainOptions {
   std::string metricsPath;
   /// Draw a progress bar (the output is a terminal).
   bool progressBar = false;
-  /// Called after every step with the batch and the step's result; an error
-  /// ends the training.
-  std::function<absl::Status(const Batch &, const RunResult &)> onStep;
+  /// Called with the batch of every step before it begins, and with its result
+  /// when it has ended. Where several runs can be in flight, the next ones have
+  /// begun by then. An error ends the training.
+  std::function<absl::Status(const Batch &)> onBatch;
+  std::function<absl::Status(const RunResult &)> onStep;
 };
 
 /// What `evaluate` found.
@@ -58,15 +60,16 @@ struct TrainSummary {
   std::vector<EpochSummary> epochs;
   double seconds = 0;
   double samplesPerSecond = 0;
-  double communicationShare = 0;
+  double communicationShare = 0; ///< NaN if it was not measured.
   uint64_t wireBytesPerStep = 0;
 };
 
 /// Writes what is known before the first step: model, mesh, memory,
-/// communication.
-void printHeader(const Plan &plan, int threads, std::ostream &out);
+/// communication. `where` is what the devices are on: threads or a GPU.
+void printHeader(const Plan &plan, const std::string &where, std::ostream &out);
 
-/// Trains on `dataset`, which fits the executor's plan. OutOfRange: a loss that
+/// Trains on `dataset`, which fits the executor's plan, with as many steps in
+/// flight as the executor takes. OutOfRange: a loss that
 /// is not finite, with the step's number. InvalidArgument: too few rows.
 [[nodiscard]] absl::StatusOr<TrainSummary> train(Executor &executor,
                                                  const Dataset &dataset,

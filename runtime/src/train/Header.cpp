@@ -8,7 +8,8 @@
 
 using namespace shardc::rt;
 
-void shardc::rt::printHeader(const Plan &plan, int threads, std::ostream &out) {
+void shardc::rt::printHeader(const Plan &plan, const std::string &where,
+                             std::ostream &out) {
   int64_t parameters = 0, tensors = 0;
   for (const TensorSpec &tensor : plan.tensors)
     if (tensor.role == Role::Parameter) {
@@ -19,9 +20,10 @@ void shardc::rt::printHeader(const Plan &plan, int threads, std::ostream &out) {
       << " parameters in " << tensors << " tensors, batch " << plan.batchSize
       << "\n";
   out << "mesh           " << plan.mesh.toString() << ": "
-      << plan.mesh.numDevices() << " virtual CPU "
-      << (plan.mesh.numDevices() == 1 ? "device" : "devices") << " on "
-      << threads << (threads == 1 ? " thread" : " threads") << "\n";
+      << plan.mesh.numDevices() << " virtual "
+      << (plan.gpuTarget.empty() ? "CPU " : "")
+      << (plan.mesh.numDevices() == 1 ? "device" : "devices") << " on " << where
+      << "\n";
   out << "memory         " << formatBytes(plan.arenaBytes) << " per device";
   const char *separator = ": ";
   for (const MemoryReport::Entry &entry : plan.memory.entries) {

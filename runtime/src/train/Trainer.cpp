@@ -21,6 +21,14 @@ static double since(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
+static absl::Status submit(Executor &executor, const Batch &batch,
+                           const TrainOptions &options) {
+  if (options.onBatch)
+    if (absl::Status status = options.onBatch(batch); !status.ok())
+      return status;
+  return executor.submit("train_step", batch.views());
+}
+
 absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
                                                const Dataset &dataset,
                                                const TrainOptions &options,
@@ -52,9 +60,14 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
   TrainSummary summary;
   double communication = 0, computing = 0, lossSum = 0;
   Clock::time_point begin = Clock::now(), epochBegin = begin, last = begin;
+  int64_t submitted = 0;
   for (int64_t step = 0; step < steps; ++step) {
-    const Batch &batch = batches.next();
-    absl::StatusOr<RunResult> result = executor.step(batch.views());
+    for (; submitted < steps && executor.inFlight() < executor.maxInFlight();
+         ++submitted)
+      if (absl::Status status = submit(executor, batches.next(), options);
+          !status.ok())
+        return status;
+    absl::StatusOr<RunResult> result = executor.await();
     if (!result.ok())
       return result.status();
     Clock::time_point now = Clock::now();
@@ -87,7 +100,7 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
     summary.finalLoss = result->loss;
     ++summary.steps;
     if (options.onStep)
-      if (absl::Status status = options.onStep(batch, *result); !status.ok())
+      if (absl::Status status = options.onStep(*result); !status.ok())
         return status;
 
     if (record.stepInEpoch == stepsPerEpoch || step + 1 == steps) {

@@ -69,7 +69,12 @@ struct CUevent_st {
 } // namespace shardc::rt::cuda
 
 StandIn &shardc::rt::test::state() {
-  static StandIn standIn;
+  static StandIn standIn = [] {
+    StandIn initial;
+    if (const char *path = std::getenv("SHARDC_STANDIN_KERNELS"))
+      initial.kernelLibrary = path;
+    return initial;
+  }();
   return standIn;
 }
 

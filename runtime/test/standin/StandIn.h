@@ -28,7 +28,9 @@ struct StandIn {
   int64_t failAt = 0; ///< Call number that fails, from 1; 0: none.
   int gpus = 1;
   int architecture = 90;
-  std::string kernelLibrary; ///< Has the plan's kernels, in the CPU's ABI.
+  /// Has the plan's kernels, in the CPU's ABI; a plan for emulated-gpu carries
+  /// such a library. At first what SHARDC_STANDIN_KERNELS names.
+  std::string kernelLibrary;
   std::string jitError; ///< The compiler's log of modules that do not load.
   uint32_t seed = 1;    ///< Of the order in graphs.
   int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.

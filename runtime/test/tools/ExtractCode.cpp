@@ -1,0 +1,27 @@
+//===- ExtractCode.cpp - The code of a plan -------------------------------===//
+//
+//   extract-code PLAN FILE
+//
+// Writes what defines the kernels of a plan, a shared object or PTX, to a file.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc-rt/Plan.h"
+
+#include <fstream>
+#include <iostream>
+
+int main(int argc, char **argv) {
+  if (argc != 3) {
+    std::cerr << "extract-code: expected a plan and a file\n";
+    return 1;
+  }
+  auto plan = shardc::rt::Plan::loadFile(argv[1]);
+  if (!plan.ok()) {
+    std::cerr << "extract-code: " << plan.status().message() << "\n";
+    return 2;
+  }
+  std::ofstream file(argv[2], std::ios::binary);
+  file << (*plan)->code;
+  return file.flush() ? 0 : 2;
+}
