@@ -9,6 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "VirtualGpu.h"
+
 #include "shardc-rt/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
@@ -98,6 +100,8 @@ protected:
     mesh = Mesh(axes);
     backend = std::get<0>(GetParam())();
   }
+
+  void SetUp() override { ASSERT_NE(backend, nullptr); }
 
   /// Every non-empty subset of the axes, in every order.
   std::vector<std::vector<int>> axisLists() const {
@@ -354,15 +358,19 @@ TEST_P(CollectivesTest, SumsOfBooleansAreRefused) {
             absl::StatusCode::kInvalidArgument);
 }
 
+const auto meshes = testing::Values(
+    std::vector<int64_t>{1}, std::vector<int64_t>{2}, std::vector<int64_t>{3},
+    std::vector<int64_t>{4}, std::vector<int64_t>{6}, std::vector<int64_t>{8},
+    std::vector<int64_t>{2, 3}, std::vector<int64_t>{4, 2},
+    std::vector<int64_t>{2, 2, 2});
+
 INSTANTIATE_TEST_SUITE_P(
     InProcess, CollectivesTest,
-    testing::Combine(
-        testing::Values(&createInProcessCollectives),
-        testing::Values(std::vector<int64_t>{1}, std::vector<int64_t>{2},
-                        std::vector<int64_t>{3}, std::vector<int64_t>{4},
-                        std::vector<int64_t>{6}, std::vector<int64_t>{8},
-                        std::vector<int64_t>{2, 3}, std::vector<int64_t>{4, 2},
-                        std::vector<int64_t>{2, 2, 2})));
+    testing::Combine(testing::Values(&createInProcessCollectives), meshes));
+INSTANTIATE_TEST_SUITE_P(
+    VirtualGpu, CollectivesTest,
+    testing::Combine(testing::Values(&test::createVirtualGpuCollectives),
+                     meshes));
 
 TEST(WireBytesTest, FollowsTheFormulas) {
   Mesh mesh({{"d", 4}, {"t", 2}});
