@@ -76,9 +76,11 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
     -o "$work/small.mlir"
   check equal "$work/small.mlir" digits
   check equal "$work/small.mlir" digits --bucket-bytes=4096 --microbatches=4
-  # Products that the library computes.
+done
+# Products that the library computes.
+for strategy in fsdp tp dp+tp; do
   shardc-gen --layers=64,384,256,10 --batch-size=256 --strategy=$strategy \
-    --mesh=$mesh --activation=relu --loss=softmax_cross_entropy \
+    --mesh=data=4,model=2 --activation=relu --loss=softmax_cross_entropy \
     --optimizer=sgd --learning-rate=0.05 -o "$work/large.mlir"
   check close "$work/large.mlir" digits
 done

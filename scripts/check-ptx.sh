@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The PTX of every example, of every strategy and of layers large and small
-# assembles for sm_80 and sm_90, and no elementwise kernel spills registers.
+# The PTX of the runtime, of every example, of every strategy and of layers large
+# and small assembles for sm_80 and sm_90, and no elementwise kernel spills registers.
 # Prints how many kernels there are and the most registers one takes.
 #
 #   scripts/check-ptx.sh
@@ -54,6 +54,14 @@ check() {
   done
 }
 
+# What the runtime brings along for collectives.
+for chip in sm_80 sm_90; do
+  modules=$((modules + 1))
+  print-reduce-ptx >"$work/k.ptx" &&
+    "$ptxas" -arch=$chip -v "$work/k.ptx" -o "$work/k.cubin" &>"$work/log" &&
+    ! grep -q '[1-9][0-9]* bytes spill' "$work/log" ||
+    fail "kernels of collectives for $chip"
+done
 for example in examples/*.mlir; do check "$example" "$example"; done
 for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
   case $strategy in

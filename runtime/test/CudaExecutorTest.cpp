@@ -53,6 +53,40 @@ protected:
     return parsed.ok() ? *parsed : nullptr;
   }
 
+  /// A plan of one program for CPUs as one for a GPU, in the same order.
+  static std::shared_ptr<const Plan> inOrder(const Plan &cpu) {
+    auto gpu = std::make_shared<Plan>(cpu);
+    auto model = makeGpuPlan(1);
+    gpu->gpuTarget = model->gpuTarget;
+    gpu->code = model->code;
+    ProgramSpec &program = gpu->programs[0];
+    std::vector<Command> commands;
+    auto add = [&](auto operation) {
+      Command &command = commands.emplace_back();
+      command.operation = operation;
+      command.part = Part::Forward;
+    };
+    add(UploadCommand{2});
+    for (const Command &command : program.commands) {
+      if (std::holds_alternative<CollectiveWaitCommand>(command.operation))
+        continue;
+      uint32_t before = commands.size() - 1;
+      bool communicates =
+          std::holds_alternative<CollectiveStartCommand>(command.operation);
+      commands.push_back(command);
+      if (communicates)
+        commands.back().stream = Stream::Communication;
+      if (commands.back().stream != commands[before].stream)
+        commands.back().after = {before};
+      if (auto *launch = std::get_if<LaunchCommand>(&commands.back().operation))
+        launch->threads = 32;
+    }
+    for (uint32_t result = 0; result < program.results.size(); ++result)
+      add(DownloadCommand{result});
+    program.commands = std::move(commands);
+    return gpu;
+  }
+
   absl::StatusOr<std::unique_ptr<Executor>>
   create(std::shared_ptr<const Plan> plan) {
     ExecutorOptions executorOptions;
@@ -284,4 +318,48 @@ TEST_F(CudaExecutorTest, AWaitHasADeadline) {
   executor = create(makeGpuPlan(1));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kDeadlineExceeded)
       << executor.status();
+}
+
+TEST_F(CudaExecutorTest, SerializedErrorsNameTheCommand) {
+  options.serialize = true;
+  auto plan = makeGpuPlan(2, [](fb::PlanT &plan) {
+    plan.programs[0]->commands[1]->source = "model.mlir:3:7";
+  });
+  auto executor = create(plan);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  EXPECT_EQ(countCalls("cuGraphInstantiateWithFlags"), 0);
+  auto bits = train(**executor, 3);
+  ASSERT_TRUE(bits.ok()) << bits.status();
+  EXPECT_EQ(*bits, trainOnCpu(2, 3, train));
+  // Two streams a device and one for communication, after each command: the
+  // wait after the second, which is the launch, fails.
+  standIn->calls.clear();
+  ASSERT_TRUE((*executor)->step(inputs()).ok());
+  int64_t queries = 0, at = 0;
+  while (queries < 6)
+    queries += standIn->calls[at++] == "cuEventQuery";
+  standIn->calls.clear();
+  standIn->failAt = at;
+  absl::Status status = (*executor)->step(inputs()).status();
+  EXPECT_NE(
+      status.message().find("command 1 (launch of test_scale, model.mlir:3:7)"),
+      absl::string_view::npos)
+      << status;
+}
+
+TEST_F(CudaExecutorTest, RunsLoops) {
+  for (int devices : {1, 2, 4}) {
+    auto parsed = Plan::parse(makePlan(devices, addLoops));
+    ASSERT_TRUE(parsed.ok()) << parsed.status();
+    auto context = Context::create();
+    auto cpu = Executor::create(**context, *parsed);
+    ASSERT_TRUE(cpu.ok()) << cpu.status();
+    auto expected = train(**cpu, 2);
+    ASSERT_TRUE(expected.ok());
+    auto executor = createCudaExecutor(inOrder(**parsed), {}, options);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    auto bits = train(**executor, 2);
+    ASSERT_TRUE(bits.ok()) << bits.status();
+    EXPECT_EQ(*bits, *expected);
+  }
 }

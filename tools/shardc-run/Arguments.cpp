@@ -142,6 +142,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_flag("--check-plan", arguments.checkPlan,
                "Print how the plan orders its commands and stop; also without "
                "the devices it is for");
+  app.add_flag("--serialize", arguments.serialize,
+               "On a GPU, wait for every command, so that an error names the "
+               "one it happened in");
   app.add_flag("--dry-run", arguments.dryRun,
                "Print what the plan needs and stop");
   app.add_flag("--list-devices", arguments.listDevices,

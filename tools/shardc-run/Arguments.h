@@ -44,6 +44,7 @@ struct Arguments {
   bool checkReference = false;
   double tolerance = 0;
   bool checkPlan = false;
+  bool serialize = false;
   bool dryRun = false;
   bool listDevices = false;
   bool json = false;

@@ -172,9 +172,10 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
   return 0;
 }
 
-/// Libraries of the vendor that are not where the loader looks.
-static CudaOptions cudaOptions() {
+/// With libraries of the vendor that are not where the loader looks.
+static CudaOptions cudaOptions(const Arguments &arguments) {
   CudaOptions options;
+  options.serialize = arguments.serialize;
   if (const char *path = std::getenv("SHARDC_LIBCUDA"))
     options.driverPath = path;
   if (const char *path = std::getenv("SHARDC_LIBCUBLASLT"))
@@ -188,7 +189,8 @@ static bool isCuda(const Arguments &arguments) {
 
 static int listDevices(const Arguments &arguments) {
   if (isCuda(arguments)) {
-    absl::StatusOr<std::vector<GpuInfo>> gpus = listGpus(cudaOptions());
+    absl::StatusOr<std::vector<GpuInfo>> gpus =
+        listGpus(cudaOptions(arguments));
     if (!gpus.ok())
       return report(gpus.status());
     for (size_t gpu = 0; gpu < gpus->size(); ++gpu)
@@ -205,7 +207,7 @@ static int listDevices(const Arguments &arguments) {
 /// Looks for a GPU and says what it is; without --target a model is compiled
 /// for it.
 static int findGpu(Arguments &arguments, std::string &gpu) {
-  absl::StatusOr<std::vector<GpuInfo>> gpus = listGpus(cudaOptions());
+  absl::StatusOr<std::vector<GpuInfo>> gpus = listGpus(cudaOptions(arguments));
   if (!gpus.ok())
     return report(gpus.status());
   if (gpus->empty())
@@ -359,7 +361,7 @@ int shardc::run::runSession(Arguments arguments) {
   auto createExecutor = [&](std::shared_ptr<const Plan> of) {
     return isCuda(arguments)
                ? createCudaExecutor(std::move(of), executorOptions,
-                                    cudaOptions())
+                                    cudaOptions(arguments))
                : Executor::create(**context, std::move(of), executorOptions);
   };
   absl::StatusOr<std::unique_ptr<Executor>> executor = createExecutor(plan);

@@ -25,6 +25,9 @@ struct CudaOptions {
   uint64_t gemmWorkspaceBytes = uint64_t(32) << 20;
   /// Longest wait for a run.
   absl::Duration deadline = absl::Minutes(5);
+  /// Wait for every command before the next is issued, without a graph: slow,
+  /// but an error names the command it happened in.
+  bool serialize = false;
 };
 
 /// A GPU that the driver shows.

@@ -139,8 +139,13 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   host.scatter(inputs, batch.memory.data());
   if (absl::Status s = context->makeCurrent(); !s.ok())
     return s;
-  if (absl::Status s = batch.graphs[number].launch(*main); !s.ok())
-    return s;
+  absl::Status begun =
+      cudaOptions.serialize
+          ? programs[number]->runSerialized(*main, batch.memory.data(),
+                                            workspaces, cudaOptions.deadline)
+          : batch.graphs[number].launch(*main);
+  if (!begun.ok())
+    return begun;
   if (absl::Status s = batch.done->record(*main); !s.ok())
     return s;
   running.push_back({nextBatch, number, start});
@@ -159,7 +164,8 @@ absl::StatusOr<RunResult> CudaExecutor::await() {
   if (absl::Status s = batch.done->wait(
           cudaOptions.deadline,
           absl::StrCat("a run of \"", ownPlan->programs[run.program].name,
-                       "\" on ", context->name()));
+                       "\" on ", context->name(),
+                       " (run it with --serialize to learn where)"));
       !s.ok())
     return s;
   RunResult result;

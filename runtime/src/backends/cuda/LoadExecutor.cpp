@@ -265,6 +265,8 @@ absl::Status CudaExecutor::captureBatches() {
       std::memset(batch.memory.data(), 0xff, host.bytes());
     if (absl::Status s = keep(Event::create(*context), batch.done); !s.ok())
       return s;
+    if (cudaOptions.serialize)
+      continue;
     for (const std::unique_ptr<Program> &program : programs) {
       absl::StatusOr<Graph> graph =
           program->capture(*main, batch.memory.data(), workspaces);

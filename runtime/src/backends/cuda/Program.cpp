@@ -177,6 +177,25 @@ Program::capture(const Stream &main, char *batch,
   return graph;
 }
 
+absl::Status Program::runSerialized(const Stream &main, char *batch,
+                                    absl::Span<const DeviceMemory> workspaces,
+                                    absl::Duration deadline) {
+  serialized = deadline;
+  absl::Status status = issueAll(main, batch, workspaces);
+  serialized.reset();
+  return status;
+}
+
+absl::Status Program::waitForAll(absl::Duration deadline) {
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (absl::Status s = ends[i].record(*streams[i]); !s.ok())
+      return s;
+    if (absl::Status s = ends[i].wait(deadline, "running it"); !s.ok())
+      return s;
+  }
+  return absl::OkStatus();
+}
+
 absl::Status Program::issueAll(const Stream &main, char *batch,
                                absl::Span<const DeviceMemory> workspaces) {
   isRecorded.assign(spec.commands.size(), false);
@@ -239,6 +258,9 @@ absl::Status Program::issueCommand(uint32_t number, int64_t run, char *batch,
           !s.ok())
         return s;
   }
+  if (serialized)
+    if (absl::Status s = waitForAll(*serialized); !s.ok())
+      return s;
   auto own = events.find(number);
   if (own == events.end())
     return absl::OkStatus();

@@ -2,8 +2,8 @@
 //
 // Commands are issued in the order of the list, for all devices, each to its
 // stream: it waits for the events of the commands in `after`, and an event is
-// recorded behind it if another command names it. All of it is captured, never
-// run directly.
+// recorded behind it if another command names it. All of it is captured, or
+// else run with a wait behind every command.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 #include "backends/cuda/Module.h"
 
 #include <map>
+#include <optional>
 
 namespace shardc::rt::cuda {
 
@@ -52,6 +53,13 @@ public:
   capture(const Stream &main, char *batch,
           absl::Span<const DeviceMemory> workspaces);
 
+  /// Runs it on its streams, one command after the other, and waits at most
+  /// `deadline` for each: errors name the command in which they happened.
+  [[nodiscard]] absl::Status
+  runSerialized(const Stream &main, char *batch,
+                absl::Span<const DeviceMemory> workspaces,
+                absl::Duration deadline);
+
 private:
   Program(const DeviceSet &set, size_t number)
       : set(set), number(number), spec(set.plan.programs[number]) {}
@@ -63,6 +71,7 @@ private:
                         absl::Span<const DeviceMemory> workspaces);
   absl::Status issueCommand(uint32_t command, int64_t run, char *batch,
                             absl::Span<const DeviceMemory> workspaces);
+  absl::Status waitForAll(absl::Duration deadline);
   absl::Status issueOn(int64_t device, uint32_t command, int64_t run,
                        char *batch, CUdeviceptr workspace);
   absl::Status launch(const LaunchCommand &launch, int64_t device, int64_t run,
@@ -87,6 +96,8 @@ private:
   std::vector<const Stream *> streams;
   std::vector<Event> ends;
   std::vector<Event> begin;
+  /// Longest wait for each command; none: commands are captured.
+  std::optional<absl::Duration> serialized;
   uint64_t workspaceSize = 0;
   uint64_t wireSize = 0;
 };

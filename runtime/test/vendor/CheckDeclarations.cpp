@@ -1,0 +1,153 @@
+//===- CheckDeclarations.cpp - Ours against the vendor's ---------------===//
+//
+// What we declare of the CUDA driver API and of cuBLASLt is what the headers of
+// the toolkit say. Compiled where they are; there is nothing to run.
+//
+//===----------------------------------------------------------------------===//
+
+#include "backends/cuda/CublasLt.h"
+
+namespace ours = shardc::rt::cuda;
+/// The headers have it as a macro.
+constexpr unsigned portable = ours::CU_MEMHOSTALLOC_PORTABLE;
+
+#include <cublasLt.h>
+#include <cuda.h>
+
+#define SAME(name) static_assert(int(ours::name) == int(::name))
+#define SAME_PLACE(type, field)                                                \
+  static_assert(offsetof(ours::type, field) == offsetof(::type, field))
+
+SAME(CUDA_SUCCESS);
+SAME(CUDA_ERROR_INVALID_VALUE);
+SAME(CUDA_ERROR_OUT_OF_MEMORY);
+SAME(CUDA_ERROR_NO_DEVICE);
+SAME(CUDA_ERROR_INVALID_DEVICE);
+SAME(CUDA_ERROR_INVALID_IMAGE);
+SAME(CUDA_ERROR_NO_BINARY_FOR_GPU);
+SAME(CUDA_ERROR_INVALID_PTX);
+SAME(CUDA_ERROR_UNSUPPORTED_PTX_VERSION);
+SAME(CUDA_ERROR_NOT_FOUND);
+SAME(CUDA_ERROR_NOT_READY);
+SAME(CUDA_ERROR_SYSTEM_DRIVER_MISMATCH);
+SAME(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR);
+SAME(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR);
+SAME(CU_JIT_ERROR_LOG_BUFFER);
+SAME(CU_JIT_ERROR_LOG_BUFFER_SIZE_BYTES);
+SAME(CU_STREAM_NON_BLOCKING);
+SAME(CU_EVENT_DISABLE_TIMING);
+SAME(CU_STREAM_CAPTURE_MODE_THREAD_LOCAL);
+SAME(CU_MEMORYTYPE_DEVICE);
+static_assert(portable == CU_MEMHOSTALLOC_PORTABLE);
+static_assert(sizeof(ours::CUdeviceptr) == sizeof(::CUdeviceptr));
+static_assert(sizeof(ours::CUdevice) == sizeof(::CUdevice));
+static_assert(sizeof(ours::CUDA_MEMCPY2D) == sizeof(::CUDA_MEMCPY2D));
+SAME_PLACE(CUDA_MEMCPY2D, srcMemoryType);
+SAME_PLACE(CUDA_MEMCPY2D, srcDevice);
+SAME_PLACE(CUDA_MEMCPY2D, srcPitch);
+SAME_PLACE(CUDA_MEMCPY2D, dstMemoryType);
+SAME_PLACE(CUDA_MEMCPY2D, dstDevice);
+SAME_PLACE(CUDA_MEMCPY2D, dstPitch);
+SAME_PLACE(CUDA_MEMCPY2D, WidthInBytes);
+SAME_PLACE(CUDA_MEMCPY2D, Height);
+
+SAME(CUBLAS_STATUS_SUCCESS);
+SAME(CUBLAS_STATUS_ALLOC_FAILED);
+SAME(CUBLAS_STATUS_ARCH_MISMATCH);
+SAME(CUBLAS_STATUS_NOT_SUPPORTED);
+SAME(CUDA_R_32F);
+SAME(CUDA_R_16BF);
+SAME(CUBLAS_COMPUTE_32F);
+SAME(CUBLAS_COMPUTE_32F_FAST_16BF);
+SAME(CUBLAS_COMPUTE_32F_FAST_TF32);
+SAME(CUBLAS_OP_N);
+SAME(CUBLAS_OP_T);
+SAME(CUBLASLT_MATMUL_DESC_TRANSA);
+SAME(CUBLASLT_MATMUL_DESC_TRANSB);
+SAME(CUBLASLT_MATMUL_DESC_EPILOGUE);
+SAME(CUBLASLT_MATMUL_DESC_BIAS_POINTER);
+SAME(CUBLASLT_EPILOGUE_DEFAULT);
+SAME(CUBLASLT_EPILOGUE_RELU);
+SAME(CUBLASLT_EPILOGUE_BIAS);
+SAME(CUBLASLT_EPILOGUE_RELU_BIAS);
+SAME(CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT);
+SAME(CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET);
+SAME(CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES);
+SAME(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_A_BYTES);
+SAME(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_B_BYTES);
+SAME(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_C_BYTES);
+SAME(CUBLASLT_MATMUL_PREF_MIN_ALIGNMENT_D_BYTES);
+static_assert(sizeof(ours::cublasLtMatmulHeuristicResult_t) ==
+              sizeof(::cublasLtMatmulHeuristicResult_t));
+SAME_PLACE(cublasLtMatmulHeuristicResult_t, workspaceSize);
+SAME_PLACE(cublasLtMatmulHeuristicResult_t, state);
+
+// Functions: as many parameters of the same sizes. Handles are pointers to
+// types of our own.
+template <typename Ours, typename Vendors>
+struct IsSame : std::false_type {};
+template <typename R, typename... A, typename S, typename... B>
+struct IsSame<R (*)(A...), S (*)(B...)> {
+  static constexpr bool value = [] {
+    if constexpr (sizeof...(A) == sizeof...(B))
+      return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B)) && ...) &&
+             ((std::is_pointer_v<A> == std::is_pointer_v<B>)&&...);
+    else
+      return false;
+  }();
+};
+#define SAME_CALL(table, member, function)                                     \
+  static_assert(                                                               \
+      IsSame<decltype(ours::table::member), decltype(&::function)>::value)
+
+SAME_CALL(Driver, init, cuInit);
+SAME_CALL(Driver, driverGetVersion, cuDriverGetVersion);
+SAME_CALL(Driver, getErrorName, cuGetErrorName);
+SAME_CALL(Driver, getErrorString, cuGetErrorString);
+SAME_CALL(Driver, deviceGetCount, cuDeviceGetCount);
+SAME_CALL(Driver, deviceGet, cuDeviceGet);
+SAME_CALL(Driver, deviceGetName, cuDeviceGetName);
+SAME_CALL(Driver, deviceGetAttribute, cuDeviceGetAttribute);
+SAME_CALL(Driver, devicePrimaryCtxRetain, cuDevicePrimaryCtxRetain);
+SAME_CALL(Driver, devicePrimaryCtxRelease, cuDevicePrimaryCtxRelease);
+SAME_CALL(Driver, ctxSetCurrent, cuCtxSetCurrent);
+SAME_CALL(Driver, moduleLoadDataEx, cuModuleLoadDataEx);
+SAME_CALL(Driver, moduleUnload, cuModuleUnload);
+SAME_CALL(Driver, moduleGetFunction, cuModuleGetFunction);
+SAME_CALL(Driver, memAlloc, cuMemAlloc);
+SAME_CALL(Driver, memFree, cuMemFree);
+SAME_CALL(Driver, memHostAlloc, cuMemHostAlloc);
+SAME_CALL(Driver, memFreeHost, cuMemFreeHost);
+SAME_CALL(Driver, memcpyHtoDAsync, cuMemcpyHtoDAsync);
+SAME_CALL(Driver, memcpyDtoHAsync, cuMemcpyDtoHAsync);
+SAME_CALL(Driver, memcpyDtoDAsync, cuMemcpyDtoDAsync);
+SAME_CALL(Driver, memcpy2DAsync, cuMemcpy2DAsync);
+SAME_CALL(Driver, memsetD8Async, cuMemsetD8Async);
+SAME_CALL(Driver, streamCreate, cuStreamCreate);
+SAME_CALL(Driver, streamDestroy, cuStreamDestroy);
+SAME_CALL(Driver, streamWaitEvent, cuStreamWaitEvent);
+SAME_CALL(Driver, streamBeginCapture, cuStreamBeginCapture);
+SAME_CALL(Driver, streamEndCapture, cuStreamEndCapture);
+SAME_CALL(Driver, eventCreate, cuEventCreate);
+SAME_CALL(Driver, eventDestroy, cuEventDestroy);
+SAME_CALL(Driver, eventRecord, cuEventRecord);
+SAME_CALL(Driver, eventQuery, cuEventQuery);
+SAME_CALL(Driver, graphInstantiate, cuGraphInstantiateWithFlags);
+SAME_CALL(Driver, graphLaunch, cuGraphLaunch);
+SAME_CALL(Driver, graphExecDestroy, cuGraphExecDestroy);
+SAME_CALL(Driver, graphDestroy, cuGraphDestroy);
+SAME_CALL(Driver, launchKernel, cuLaunchKernel);
+SAME_CALL(CublasLt, create, cublasLtCreate);
+SAME_CALL(CublasLt, destroy, cublasLtDestroy);
+SAME_CALL(CublasLt, matmulDescCreate, cublasLtMatmulDescCreate);
+SAME_CALL(CublasLt, matmulDescDestroy, cublasLtMatmulDescDestroy);
+SAME_CALL(CublasLt, matmulDescSetAttribute, cublasLtMatmulDescSetAttribute);
+SAME_CALL(CublasLt, matrixLayoutCreate, cublasLtMatrixLayoutCreate);
+SAME_CALL(CublasLt, matrixLayoutDestroy, cublasLtMatrixLayoutDestroy);
+SAME_CALL(CublasLt, matrixLayoutSetAttribute, cublasLtMatrixLayoutSetAttribute);
+SAME_CALL(CublasLt, matmulPreferenceCreate, cublasLtMatmulPreferenceCreate);
+SAME_CALL(CublasLt, matmulPreferenceDestroy, cublasLtMatmulPreferenceDestroy);
+SAME_CALL(CublasLt, matmulPreferenceSetAttribute,
+          cublasLtMatmulPreferenceSetAttribute);
+SAME_CALL(CublasLt, matmulAlgoGetHeuristic, cublasLtMatmulAlgoGetHeuristic);
+SAME_CALL(CublasLt, matmul, cublasLtMatmul);
