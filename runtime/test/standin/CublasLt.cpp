@@ -9,7 +9,7 @@ using namespace shardc::rt::test;
 
 namespace {
 
-constexpr cublasStatus_t invalid = 7, injected = 14;
+constexpr cublasStatus_t invalidValue = 7, internalError = 14;
 
 float loadValue(int type, const void *data, int64_t index) {
   if (type == CUDA_R_32F)
@@ -71,7 +71,7 @@ static cublasStatus_t destroy(T *object, const char *call, const char *kind) {
   bool fails = enter(call);
   delete object;
   count(kind, -1);
-  return fails ? injected : 0;
+  return fails ? internalError : 0;
 }
 
 /// d = epilogue(a·b + beta·c) of column-major matrices.
@@ -117,7 +117,7 @@ extern "C" {
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
   if (enter("cublasLtCreate"))
-    return injected;
+    return internalError;
   *handle = new cublasLtContext;
   count("cuBLASLt", 1);
   return 0;
@@ -130,9 +130,9 @@ cublasStatus_t cublasLtDestroy(cublasLtHandle_t handle) {
 cublasStatus_t cublasLtMatmulDescCreate(cublasLtMatmulDesc_t *desc,
                                         int computeType, int scaleType) {
   if (enter("cublasLtMatmulDescCreate", std::to_string(computeType)))
-    return injected;
+    return internalError;
   if (scaleType != CUDA_R_32F)
-    return invalid;
+    return invalidValue;
   *desc = new cublasLtMatmulDescOpaque_t;
   (*desc)->computeType = computeType;
   count("matmul", 1);
@@ -147,9 +147,9 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               int attribute, const void *value,
                                               size_t bytes) {
   if (enter("cublasLtMatmulDescSetAttribute", std::to_string(attribute)))
-    return injected;
+    return internalError;
   if (bytes != (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? 8 : 4))
-    return invalid;
+    return invalidValue;
   desc->attributes[attribute] = readValue(value, bytes);
   return 0;
 }
@@ -159,9 +159,9 @@ cublasStatus_t cublasLtMatrixLayoutCreate(cublasLtMatrixLayout_t *layout,
                                           uint64_t columns, int64_t leading) {
   if (enter("cublasLtMatrixLayoutCreate",
             std::to_string(rows) + " x " + std::to_string(columns)))
-    return injected;
+    return internalError;
   if (leading < static_cast<int64_t>(rows))
-    return invalid;
+    return invalidValue;
   *layout = new cublasLtMatrixLayoutOpaque_t;
   (*layout)->type = type;
   (*layout)->rows = rows;
@@ -180,10 +180,10 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
                                                 const void *value,
                                                 size_t bytes) {
   if (enter("cublasLtMatrixLayoutSetAttribute", std::to_string(attribute)))
-    return injected;
+    return internalError;
   bool isBatch = attribute == CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT;
   if (bytes != (isBatch ? 4 : 8))
-    return invalid;
+    return invalidValue;
   (isBatch ? layout->batch : layout->stride) = readValue(value, bytes);
   return 0;
 }
@@ -191,7 +191,7 @@ cublasStatus_t cublasLtMatrixLayoutSetAttribute(cublasLtMatrixLayout_t layout,
 cublasStatus_t
 cublasLtMatmulPreferenceCreate(cublasLtMatmulPreference_t *pref) {
   if (enter("cublasLtMatmulPreferenceCreate"))
-    return injected;
+    return internalError;
   *pref = new cublasLtMatmulPreferenceOpaque_t;
   count("preference", 1);
   return 0;
@@ -207,10 +207,10 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t pref,
                                      int attribute, const void *value,
                                      size_t bytes) {
   if (enter("cublasLtMatmulPreferenceSetAttribute", std::to_string(attribute)))
-    return injected;
+    return internalError;
   bool isWorkspace = attribute == CUBLASLT_MATMUL_PREF_MAX_WORKSPACE_BYTES;
   if (bytes != (isWorkspace ? 8 : 4))
-    return invalid;
+    return invalidValue;
   if (isWorkspace)
     pref->workspace = readValue(value, bytes);
   else
@@ -225,9 +225,9 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     cublasLtMatmulHeuristicResult_t *results, int *returned) {
   *returned = 0;
   if (enter("cublasLtMatmulAlgoGetHeuristic"))
-    return injected;
+    return internalError;
   if (requested < 1)
-    return invalid;
+    return invalidValue;
   *results = {};
   results->algo.data[0] = pref->alignment;
   results->workspaceSize =
@@ -246,7 +246,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                               size_t workspaceBytes, CUstream stream) {
   if (enter("cublasLtMatmul",
             std::to_string(ld->rows) + " x " + std::to_string(ld->columns)))
-    return injected;
+    return internalError;
   auto isGood = [&](const void *data, const cublasLtMatrixLayoutOpaque_t &l) {
     auto address = reinterpret_cast<uintptr_t>(data);
     return address % algo->data[0] == 0 && isDevice(address, l.bytes());
@@ -255,7 +255,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
       !isGood(a, *la) || !isGood(b, *lb) || !isGood(d, *ld) ||
       (workspaceBytes > 0 &&
        !isDevice(reinterpret_cast<uintptr_t>(workspace), workspaceBytes)))
-    return invalid;
+    return invalidValue;
   float scale = *static_cast<const float *>(beta);
   return addWork(stream, [=, desc = *desc, la = *la, lb = *lb, ld = *ld] {
     // Whoever has something there learns of it.

@@ -9,6 +9,7 @@
 #include "backends/cuda/Driver.h"
 
 #include <functional>
+#include <memory>
 #include <set>
 #include <string>
 #include <vector>
@@ -18,6 +19,20 @@ namespace shardc::rt::test {
 using namespace shardc::rt::cuda;
 
 StandIn &state();
+
+/// The context that is current; null at first.
+extern CUcontext current;
+/// Whether something is being captured: no allocation, compilation or wait is
+/// permitted meanwhile.
+extern bool anyCapture;
+
+// Codes of the driver that the runtime has no name for.
+inline constexpr CUresult invalid = CUDA_ERROR_INVALID_VALUE;
+inline constexpr CUresult injected = 999; // CUDA_ERROR_UNKNOWN
+inline constexpr CUresult unjoined = 904; // CUDA_ERROR_STREAM_CAPTURE_UNJOINED
+inline constexpr CUresult isolation =
+    905; // CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+inline constexpr CUresult notPermitted = 900; // ..._STREAM_CAPTURE_UNSUPPORTED
 
 /// Records a call; whether it is to fail.
 bool enter(const std::string &name, const std::string &arguments = "");
@@ -42,6 +57,25 @@ KernelBody findKernel(const std::string &name);
 /// no such entry.
 std::vector<size_t> parameterSizes(const std::string &ptx,
                                    const std::string &name);
+
+/// A handle of `kind` that now lives.
+template <typename T>
+CUresult give(T **place, const char *kind, std::unique_ptr<T> made) {
+  *place = made.release();
+  ++state().live[kind];
+  return CUDA_SUCCESS;
+}
+
+/// Ends a handle even where the call is to fail, as drivers do, whose errors
+/// are those of earlier work.
+template <typename T>
+CUresult take(T *handle, const char *kind, bool fails) {
+  delete handle;
+  --state().live[kind];
+  return fails ? injected : CUDA_SUCCESS;
+}
+
+inline std::string text(uint64_t number) { return std::to_string(number); }
 
 inline void *pointer(CUdeviceptr address) {
   return reinterpret_cast<void *>(static_cast<uintptr_t>(address));

@@ -3,48 +3,9 @@
 #include "backends/cuda/Program.h"
 
 #include "plan/Accesses.h"
-#include "shardc-rt/HostArray.h"
-
-#include <algorithm>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
-
-/// Calls `visit` with each command that is no loop and the runs of the loop it
-/// is in, which is 1 outside of loops.
-template <typename Visit>
-static absl::Status forEachCommand(const ProgramSpec &program, Visit visit) {
-  int64_t runs = 1;
-  uint32_t left = 0;
-  for (uint32_t i = 0; i < program.commands.size(); ++i) {
-    if (auto *loop = std::get_if<LoopCommand>(&program.commands[i].operation)) {
-      runs = loop->runs;
-      left = loop->commands;
-      continue;
-    }
-    if (absl::Status s = visit(i, runs); !s.ok())
-      return s;
-    if (left > 0 && --left == 0)
-      runs = 1;
-  }
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<Program>> Program::prepare(const DeviceSet &set,
-                                                          size_t number) {
-  std::unique_ptr<Program> program(new Program(set, number));
-  if (absl::Status s =
-          forEachCommand(program->spec,
-                         [&](uint32_t command, int64_t runs) {
-                           return program->annotate(
-                               program->prepareCommand(command, runs), command);
-                         });
-      !s.ok())
-    return s;
-  if (absl::Status s = program->prepareEvents(); !s.ok())
-    return s;
-  return program;
-}
 
 absl::Status Program::annotate(const absl::Status &status,
                                uint32_t command) const {
@@ -60,107 +21,6 @@ absl::Status Program::annotate(const absl::Status &status,
                       absl::StrCat("program \"", spec.name, "\", command ",
                                    command, " (", what,
                                    "): ", status.message()));
-}
-
-/// The largest power of two, 256 at most, that divides all of `addresses`.
-static uint32_t alignmentOf(absl::Span<const uint64_t> addresses) {
-  uint64_t bits = 256;
-  for (uint64_t address : addresses)
-    bits |= address;
-  return static_cast<uint32_t>(bits & -bits);
-}
-
-absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
-  const Command &command = spec.commands[number];
-  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
-    return prepareCollective(number, runs);
-  auto *gemm = std::get_if<GemmCommand>(&command.operation);
-  if (!gemm || gemm->m == 0 || gemm->n == 0 || gemm->batch == 0)
-    return absl::OkStatus();
-  if (gemm->k == 0)
-    return absl::UnimplementedError("a product of empty factors on a GPU");
-  std::vector<uint64_t> addresses;
-  for (int64_t buffer : {int64_t(gemm->a), int64_t(gemm->b), int64_t(gemm->c),
-                         int64_t(gemm->bias)})
-    if (buffer >= 0) {
-      addresses.push_back(spec.buffers[buffer].offset);
-      if (runs > 1)
-        addresses.push_back(spec.buffers[buffer].stride);
-    }
-  absl::StatusOr<std::unique_ptr<Gemm>> prepared =
-      Gemm::prepare(*set.gemms, *gemm, spec.buffers[gemm->a].dtype,
-                    alignmentOf(addresses), set.maxGemmWorkspace);
-  if (!prepared.ok())
-    return prepared.status();
-  workspaceSize = std::max(workspaceSize, (*prepared)->workspaceBytes());
-  gemms[number] = *std::move(prepared);
-  return absl::OkStatus();
-}
-
-absl::Status Program::prepareCollective(uint32_t number, int64_t runs) {
-  auto &command =
-      std::get<CollectiveStartCommand>(spec.commands[number].operation);
-  // Others are not shared by the devices of a GPU.
-  if (spec.commands[number].stream != rt::Stream::Communication)
-    return absl::DataLossError(absl::StrCat(
-        "a collective on stream ", toString(spec.commands[number].stream)));
-  bool moves = false;
-  for (const CollectiveItem &item : command.items)
-    moves |=
-        spec.buffers[item.in].stride > 0 || spec.buffers[item.out].stride > 0;
-  auto pointer = [&](int64_t device, uint32_t buffer, int64_t run) {
-    return reinterpret_cast<void *>(
-        static_cast<uintptr_t>(address(device, buffer, run)));
-  };
-  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
-    CollectiveSpec bound{
-        command.kind, command.reduction, command.axes, command.targetAxes, {}};
-    for (const CollectiveItem &item : command.items) {
-      CollectiveTensor &tensor = bound.tensors.emplace_back();
-      tensor.dtype = spec.buffers[item.in].dtype;
-      tensor.inShape = spec.buffers[item.in].shape;
-      tensor.outShape = spec.buffers[item.out].shape;
-      tensor.dim = item.dim;
-      tensor.splitDim = item.splitDim;
-      for (size_t device = 0; device < set.devices.size(); ++device) {
-        tensor.in.push_back(pointer(device, item.in, run));
-        tensor.out.push_back(pointer(device, item.out, run));
-      }
-    }
-    if (run == 0)
-      wireSize += rt::wireBytes(set.plan.mesh, bound) * runs;
-    joinNeighbours(bound, set.plan.alignment);
-    absl::StatusOr<std::unique_ptr<DeviceCollective>> prepared =
-        set.collectives.prepare(set.plan.mesh, bound);
-    if (!prepared.ok())
-      return prepared.status();
-    collectives[number].push_back(*std::move(prepared));
-  }
-  return absl::OkStatus();
-}
-
-absl::Status Program::prepareEvents() {
-  auto add = [&](std::vector<Event> &list) {
-    absl::StatusOr<Event> event = Event::create(set.context);
-    if (event.ok())
-      list.push_back(*std::move(event));
-    return event.status();
-  };
-  for (const Command &command : spec.commands)
-    for (uint32_t other : command.after)
-      for (std::vector<Event> &list = events[other];
-           list.size() < set.devices.size();)
-        if (absl::Status s = add(list); !s.ok())
-          return s;
-  for (const Device &device : set.devices)
-    for (const std::shared_ptr<Stream> &stream : device.streams)
-      if (std::find(streams.begin(), streams.end(), stream.get()) ==
-          streams.end()) {
-        streams.push_back(stream.get());
-        if (absl::Status s = add(ends); !s.ok())
-          return s;
-      }
-  return add(begin);
 }
 
 CUdeviceptr Program::address(int64_t device, uint32_t buffer,

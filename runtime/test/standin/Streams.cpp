@@ -1,0 +1,196 @@
+//===- Streams.cpp - The stand-in's streams, events and graphs -----------===//
+
+#include "State.h"
+
+#include <algorithm>
+#include <random>
+#include <set>
+
+using namespace shardc::rt::test;
+
+// Handles are objects of the types that the driver declares.
+namespace shardc::rt::cuda {
+struct CUgraph_st {
+  struct Node {
+    std::function<void()> work;
+    std::set<size_t> after;
+  };
+  std::vector<Node> nodes;
+  std::set<CUstream> streams; ///< That take part in the capture.
+};
+struct CUgraphExec_st {
+  CUgraph_st graph;
+};
+struct CUstream_st {
+  CUgraph capturing = nullptr;
+  bool isOrigin = false;
+  std::set<size_t> after; ///< Of the next node.
+};
+struct CUevent_st {
+  CUgraph captured = nullptr; ///< In which it was recorded last.
+  std::set<size_t> nodes;
+  int64_t queriesLeft = 0;
+};
+} // namespace shardc::rt::cuda
+
+bool shardc::rt::test::anyCapture = false;
+
+CUresult shardc::rt::test::addWork(CUstream stream,
+                                   std::function<void()> work) {
+  if (!current)
+    return invalid;
+  if (!stream->capturing) {
+    work();
+    return CUDA_SUCCESS;
+  }
+  CUgraph graph = stream->capturing;
+  graph->nodes.push_back({std::move(work), stream->after});
+  stream->after = {graph->nodes.size() - 1};
+  return CUDA_SUCCESS;
+}
+
+extern "C" {
+
+CUresult cuStreamCreate(CUstream *stream, unsigned) {
+  if (enter("cuStreamCreate"))
+    return injected;
+  return give(stream, "stream", std::make_unique<CUstream_st>());
+}
+
+CUresult cuStreamDestroy_v2(CUstream stream) {
+  return take(stream, "stream", enter("cuStreamDestroy"));
+}
+
+CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
+  if (enter("cuStreamBeginCapture"))
+    return injected;
+  if (stream->capturing)
+    return invalid;
+  stream->capturing = new CUgraph_st;
+  stream->capturing->streams = {stream};
+  stream->isOrigin = true;
+  stream->after.clear();
+  anyCapture = true;
+  return 0;
+}
+
+CUresult cuStreamEndCapture(CUstream stream, CUgraph *place) {
+  bool fails = enter("cuStreamEndCapture");
+  *place = nullptr;
+  CUgraph graph = stream->capturing;
+  if (!graph || !stream->isOrigin)
+    return invalid;
+  // All that was captured has to come before the end.
+  std::set<size_t> reached;
+  std::vector<size_t> open(stream->after.begin(), stream->after.end());
+  while (!open.empty()) {
+    size_t node = open.back();
+    open.pop_back();
+    if (reached.insert(node).second)
+      open.insert(open.end(), graph->nodes[node].after.begin(),
+                  graph->nodes[node].after.end());
+  }
+  bool isJoined = reached.size() == graph->nodes.size();
+  for (CUstream other : graph->streams) {
+    other->capturing = nullptr;
+    other->isOrigin = false;
+    other->after.clear();
+  }
+  anyCapture = false;
+  if (fails || !isJoined) {
+    delete graph;
+    return fails ? injected : unjoined;
+  }
+  *place = graph;
+  ++state().live["graph"];
+  return 0;
+}
+
+CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
+  if (enter("cuStreamWaitEvent"))
+    return injected;
+  if (!event->captured)
+    return stream->capturing ? isolation : 0;
+  if (stream->capturing && stream->capturing != event->captured)
+    return isolation;
+  stream->capturing = event->captured;
+  event->captured->streams.insert(stream);
+  stream->after.insert(event->nodes.begin(), event->nodes.end());
+  return 0;
+}
+
+CUresult cuEventCreate(CUevent *event, unsigned) {
+  if (enter("cuEventCreate"))
+    return injected;
+  return give(event, "event", std::make_unique<CUevent_st>());
+}
+
+CUresult cuEventDestroy_v2(CUevent event) {
+  return take(event, "event", enter("cuEventDestroy"));
+}
+
+CUresult cuEventRecord(CUevent event, CUstream stream) {
+  if (enter("cuEventRecord"))
+    return injected;
+  event->captured = stream->capturing;
+  event->nodes = stream->after;
+  event->queriesLeft = state().queriesNotReady;
+  return 0;
+}
+
+CUresult cuEventQuery(CUevent event) {
+  if (enter("cuEventQuery"))
+    return injected;
+  if (event->captured)
+    return notPermitted;
+  return event->queriesLeft-- > 0 ? CUDA_ERROR_NOT_READY : 0;
+}
+
+CUresult cuGraphInstantiateWithFlags(CUgraphExec *place, CUgraph graph,
+                                     unsigned long long) {
+  if (enter("cuGraphInstantiateWithFlags", text(graph->nodes.size())))
+    return injected;
+  auto made = std::make_unique<CUgraphExec_st>();
+  made->graph = *graph;
+  return give(place, "executable graph", std::move(made));
+}
+
+CUresult cuGraphDestroy(CUgraph graph) {
+  return take(graph, "graph", enter("cuGraphDestroy"));
+}
+
+CUresult cuGraphExecDestroy(CUgraphExec executable) {
+  return take(executable, "executable graph", enter("cuGraphExecDestroy"));
+}
+
+CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
+  if (enter("cuGraphLaunch"))
+    return injected;
+  return addWork(stream, [executable] {
+    const auto &nodes = executable->graph.nodes;
+    std::mt19937 random(state().seed++);
+    std::vector<size_t> missing, ready;
+    std::vector<std::vector<size_t>> followers(nodes.size());
+    for (size_t i = 0; i < nodes.size(); ++i) {
+      missing.push_back(nodes[i].after.size());
+      for (size_t other : nodes[i].after)
+        followers[other].push_back(i);
+      if (nodes[i].after.empty())
+        ready.push_back(i);
+    }
+    // Mostly as far as it goes from the last node, so that streams get far
+    // ahead of each other.
+    while (!ready.empty()) {
+      if (random() % 4 == 0)
+        std::swap(ready[random() % ready.size()], ready.back());
+      size_t node = ready.back();
+      ready.pop_back();
+      nodes[node].work();
+      for (size_t next : followers[node])
+        if (--missing[next] == 0)
+          ready.push_back(next);
+    }
+  });
+}
+
+} // extern "C"
