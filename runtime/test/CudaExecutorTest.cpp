@@ -196,6 +196,20 @@ TEST_F(CudaExecutorTest, AWaitHasADeadline) {
       << executor.status();
 }
 
+TEST_F(CudaExecutorTest, ProgramsRunOnceBeforeTheyAreCaptured) {
+  auto plan = makeGpuPlan(2);
+  auto executor = create(plan);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  auto isCapture = std::find(standIn->calls.begin(), standIn->calls.end(),
+                             "cuStreamBeginCapture");
+  EXPECT_EQ(std::count(standIn->calls.begin(), isCapture, "cublasLtMatmul"), 2);
+  // What is in the arena at first is zero all the same.
+  auto w = (*executor)->getTensor("w");
+  ASSERT_TRUE(w.ok());
+  for (float value : w->values<float>())
+    EXPECT_EQ(value, 0);
+}
+
 TEST_F(CudaExecutorTest, SerializedErrorsNameTheCommand) {
   options.serialize = true;
   auto plan = makeGpuPlan(2, [](fb::PlanT &plan) {

@@ -60,12 +60,13 @@ protected:
   }
 
   void check(const GemmCommand &gemm, DType dtype) {
-    auto prepared = cuda::Gemm::prepare(*gemms, gemm, dtype, 64, 1 << 20);
-    ASSERT_TRUE(prepared.ok()) << prepared.status();
     cuda::DeviceMemory a = fill(dtype, gemm.batch * gemm.m * gemm.k, 0);
     cuda::DeviceMemory b = fill(dtype, gemm.batch * gemm.k * gemm.n, 1000);
     cuda::DeviceMemory c = fill(dtype, gemm.batch * gemm.m * gemm.n, 2000);
     cuda::DeviceMemory bias = fill(dtype, gemm.n, 3000);
+    auto prepared =
+        cuda::Gemm::prepare(*gemms, gemm, dtype, bias.address(), 64, 1 << 20);
+    ASSERT_TRUE(prepared.ok()) << prepared.status();
     EXPECT_EQ((*prepared)->workspaceBytes(), standIn->workspaceBytes);
     auto workspace = cuda::DeviceMemory::allocate(
         *context, (*prepared)->workspaceBytes(), "");
@@ -136,7 +137,7 @@ TEST_F(CudaGemmTest, AsksForThePrecision) {
   auto computeType = [&](Precision precision, DType dtype) {
     gemm.precision = precision;
     standIn->details.clear();
-    EXPECT_TRUE(cuda::Gemm::prepare(*gemms, gemm, dtype, 64, 0).ok());
+    EXPECT_TRUE(cuda::Gemm::prepare(*gemms, gemm, dtype, 0, 64, 0).ok());
     for (const std::string &call : standIn->details)
       if (call.rfind("cublasLtMatmulDescCreate", 0) == 0)
         return call;
@@ -162,7 +163,7 @@ TEST_F(CudaGemmTest, EveryFailureIsCleanedUp) {
   for (int64_t call = 1;; ++call) {
     standIn->calls.clear();
     standIn->failAt = call;
-    bool ok = cuda::Gemm::prepare(*gemms, gemm, DType::F32, 64, 64).ok();
+    bool ok = cuda::Gemm::prepare(*gemms, gemm, DType::F32, 256, 64, 64).ok();
     EXPECT_EQ(standIn->handles(), before) << call;
     if (static_cast<int64_t>(standIn->calls.size()) < call)
       break;

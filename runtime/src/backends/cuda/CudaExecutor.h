@@ -58,6 +58,8 @@ private:
   absl::Status allocateDevices();
   absl::Status fillKernelContexts();
   absl::Status preparePrograms();
+  absl::Status allocateBatches();
+  absl::Status warmUp();
   absl::Status captureBatches();
   /// Copies what `fill` writes for each different shard of a tensor to all
   /// devices that hold it.

@@ -29,11 +29,14 @@ GemmLibrary::~GemmLibrary() {
 
 absl::StatusOr<std::unique_ptr<Gemm>>
 Gemm::prepare(const GemmLibrary &library, const GemmCommand &command,
-              DType dtype, uint32_t alignment, uint64_t maxWorkspace) {
+              DType dtype, CUdeviceptr bias, uint32_t alignment,
+              uint64_t maxWorkspace) {
   std::unique_ptr<Gemm> gemm(new Gemm(library, command, dtype));
   if (absl::Status s = library.context().makeCurrent(); !s.ok())
     return s;
   if (absl::Status s = gemm->describe(); !s.ok())
+    return s;
+  if (absl::Status s = gemm->setBias(bias); !s.ok())
     return s;
   if (absl::Status s = gemm->choose(alignment, maxWorkspace); !s.ok())
     return s;
@@ -172,20 +175,24 @@ absl::Status Gemm::choose(uint32_t alignment, uint64_t maxWorkspace) {
   return status;
 }
 
+static void *pointer(CUdeviceptr address) {
+  return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
+}
+
+absl::Status Gemm::setBias(CUdeviceptr bias) const {
+  if (command.bias < 0)
+    return absl::OkStatus();
+  void *place = pointer(bias);
+  return check(
+      library->api().matmulDescSetAttribute(
+          product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &place, sizeof(place)),
+      "cublasLtMatmulDescSetAttribute");
+}
+
 absl::Status Gemm::issue(const GemmOperands &operands, CUdeviceptr workspace,
                          const Stream &stream) const {
-  auto pointer = [](CUdeviceptr address) {
-    return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
-  };
-  if (command.bias >= 0) {
-    void *bias = pointer(operands.bias);
-    if (absl::Status s = check(library->api().matmulDescSetAttribute(
-                                   product, CUBLASLT_MATMUL_DESC_BIAS_POINTER,
-                                   &bias, sizeof(bias)),
-                               "cublasLtMatmulDescSetAttribute");
-        !s.ok())
-      return s;
-  }
+  if (absl::Status s = setBias(operands.bias); !s.ok())
+    return s;
   float alpha = 1, beta = command.accumulate ? 1 : 0;
   void *c = pointer(operands.c);
   return check(library->api().matmul(

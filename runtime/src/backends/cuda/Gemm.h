@@ -54,7 +54,7 @@ public:
   /// it.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gemm>>
   prepare(const GemmLibrary &library, const GemmCommand &command, DType dtype,
-          uint32_t alignment, uint64_t maxWorkspace);
+          CUdeviceptr bias, uint32_t alignment, uint64_t maxWorkspace);
   ~Gemm();
   Gemm(const Gemm &) = delete;
   Gemm &operator=(const Gemm &) = delete;
@@ -71,6 +71,7 @@ private:
       : library(&library), command(command), dtype(dtype) {}
 
   absl::Status describe();
+  absl::Status setBias(CUdeviceptr bias) const;
   absl::Status choose(uint32_t alignment, uint64_t maxWorkspace);
   absl::Status addLayout(cublasLtMatrixLayout_t &layout, int64_t rows,
                          int64_t columns);

@@ -59,6 +59,10 @@ absl::Status CudaExecutor::load() {
     return s;
   if (absl::Status s = preparePrograms(); !s.ok())
     return s;
+  if (absl::Status s = allocateBatches(); !s.ok())
+    return s;
+  if (absl::Status s = warmUp(); !s.ok())
+    return s;
   return captureBatches();
 }
 
@@ -141,14 +145,6 @@ absl::Status CudaExecutor::allocateDevices() {
                  device.arena);
         !s.ok())
       return s;
-    if (ownPlan->arenaBytes > 0)
-      if (absl::Status s = context->check(
-              driver->memsetD8Async(device.arena.address(),
-                                    options.poisonPadding ? 0xff : 0,
-                                    ownPlan->arenaBytes, main->get()),
-              "clearing an arena");
-          !s.ok())
-        return s;
     for (rt::Stream which :
          {rt::Stream::Compute, rt::Stream::Communication, rt::Stream::Copies}) {
       std::shared_ptr<Stream> &place =
@@ -253,7 +249,7 @@ absl::Status CudaExecutor::preparePrograms() {
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::captureBatches() {
+absl::Status CudaExecutor::allocateBatches() {
   for (int i = 0; i < numBatches; ++i) {
     Batch &batch = batches.emplace_back();
     if (absl::Status s =
@@ -261,12 +257,48 @@ absl::Status CudaExecutor::captureBatches() {
                  batch.memory);
         !s.ok())
       return s;
-    if (options.poisonPadding && host.bytes() > 0)
-      std::memset(batch.memory.data(), 0xff, host.bytes());
     if (absl::Status s = keep(Event::create(*context), batch.done); !s.ok())
       return s;
-    if (cudaOptions.serialize)
-      continue;
+  }
+  return absl::OkStatus();
+}
+
+/// Runs every program on zeros, a command after the other. Drivers and
+/// libraries load kernels when they are first used, which they may not while a
+/// graph is captured; and a kernel that fails is named. Leaves arenas and
+/// batches as they are to be found.
+absl::Status CudaExecutor::warmUp() {
+  auto fillArenas = [&](unsigned char value) {
+    if (ownPlan->arenaBytes > 0)
+      for (const Device &device : devices)
+        if (absl::Status s = context->check(
+                driver->memsetD8Async(device.arena.address(), value,
+                                      ownPlan->arenaBytes, main->get()),
+                "clearing an arena");
+            !s.ok())
+          return s;
+    return absl::OkStatus();
+  };
+  if (absl::Status s = fillArenas(0); !s.ok())
+    return s;
+  for (const std::unique_ptr<Program> &program : programs)
+    if (absl::Status s = program->runSerialized(
+            *main, batches[0].memory.data(), workspaces, cudaOptions.deadline);
+        !s.ok())
+      return s;
+  unsigned char initial = options.poisonPadding ? 0xff : 0;
+  if (absl::Status s = fillArenas(initial); !s.ok())
+    return s;
+  for (const Batch &batch : batches)
+    if (host.bytes() > 0)
+      std::memset(batch.memory.data(), initial, host.bytes());
+  return waitForCopies("clearing the arenas");
+}
+
+absl::Status CudaExecutor::captureBatches() {
+  if (cudaOptions.serialize)
+    return absl::OkStatus();
+  for (Batch &batch : batches)
     for (const std::unique_ptr<Program> &program : programs) {
       absl::StatusOr<Graph> graph =
           program->capture(*main, batch.memory.data(), workspaces);
@@ -274,6 +306,5 @@ absl::Status CudaExecutor::captureBatches() {
         return graph.status();
       batch.graphs.push_back(*std::move(graph));
     }
-  }
   return absl::OkStatus();
 }

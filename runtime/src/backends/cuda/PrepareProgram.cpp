@@ -70,6 +70,7 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
     }
   absl::StatusOr<std::unique_ptr<Gemm>> prepared =
       Gemm::prepare(*set.gemms, *gemm, spec.buffers[gemm->a].dtype,
+                    gemm->bias >= 0 ? address(0, gemm->bias, 0) : 0,
                     alignmentOf(addresses), set.maxGemmWorkspace);
   if (!prepared.ok())
     return prepared.status();
