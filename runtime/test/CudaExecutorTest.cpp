@@ -2,6 +2,11 @@
 
 #include "CudaFixture.h"
 
+#include "shardc-rt/Trainer.h"
+
+#include <cmath>
+#include <sstream>
+
 using namespace shardc::rt;
 using namespace shardc::rt::test;
 
@@ -103,6 +108,33 @@ TEST_F(CudaExecutorTest, TwoRunsAreInFlight) {
   standIn->calls.clear();
   executor->reset();
   EXPECT_EQ(countCalls("cuEventQuery"), 4);
+}
+
+TEST_F(CudaExecutorTest, TrainingKeepsTwoStepsInFlight) {
+  auto executor = create(makeGpuPlan(2));
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  Dataset dataset;
+  dataset.name = "test";
+  dataset.rows = 48;
+  dataset.arrays["x"] = HostArray(DType::F32, {48});
+  // b: a batch is submitted; s: a step has ended.
+  std::string events;
+  TrainOptions trainOptions;
+  trainOptions.steps = 4;
+  trainOptions.onBatch = [&](const Batch &) {
+    events += 'b';
+    return absl::OkStatus();
+  };
+  trainOptions.onStep = [&](const RunResult &) {
+    events += 's';
+    return absl::OkStatus();
+  };
+  std::ostringstream log;
+  auto summary = shardc::rt::train(**executor, dataset, trainOptions, log);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(events, "bbsbsbss");
+  EXPECT_TRUE(std::isnan(summary->communicationShare));
 }
 
 TEST_F(CudaExecutorTest, EveryFailureIsCleanedUp) {
