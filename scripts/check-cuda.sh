@@ -6,12 +6,17 @@
 # sums have another order, and losses differ by 1e-5 at most, parameters by 1e-4.
 #
 #   scripts/check-cuda.sh
+#   SHARDC_LIBCUDA=libcuda.so.1 scripts/check-cuda.sh   # on a GPU, within 1e-5
 source "$(dirname "$0")/common.sh"
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-cases=0 failed=0 equal=0
+cases=0 failed=0 equal=0 gpu=${SHARDC_LIBCUDA:-}
+if [ -z "$gpu" ]; then
+  export SHARDC_LIBCUDA=$bin/shardc-rt-standin.so
+  export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA
+fi
 
 # train NAME FLAG...: leaves NAME.jsonl and NAME.npz.
 train() {
@@ -34,8 +39,6 @@ check() {
       extract-code "$work/emulated.shardc" "$work/kernels.so" &&
       train emulated --data="$data" &&
       SHARDC_STANDIN_KERNELS=$work/kernels.so \
-        SHARDC_LIBCUDA=$bin/shardc-rt-standin.so \
-        SHARDC_LIBCUBLASLT=$bin/shardc-rt-standin.so \
         train cuda --data="$data" --device=cuda &&
       losses "$work/emulated.jsonl" >"$work/emulated.losses" &&
       losses "$work/cuda.jsonl" >"$work/cuda.losses" &&
@@ -51,7 +54,7 @@ check() {
     return
   fi
   { printf '['; paste -sd, "$work/emulated.losses"; printf ']'; } >"$work/losses.json"
-  if [ "$how" = equal ] ||
+  if [ "$how$gpu" = equal ] ||
     ! compare-training "$work/cuda.jsonl" "$work/losses.json" "$work/cuda.npz" \
       "$work/emulated.npz" 1e-5 1e-4 &>"$work/log"; then
     failed=$((failed + 1))
