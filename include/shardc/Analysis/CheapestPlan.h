@@ -24,9 +24,8 @@ struct CheapestPlan {
   std::vector<int> options;
   PlanPrice price;
   double cost = unreachable;
-  /// No plan costs less. Equal to `cost` where nothing is paid for starts, and
-  /// a millionth less at most where something is, unless the search was cut
-  /// off; unreachable if there is no plan.
+  /// No plan costs less. Equal to `cost` by bytes, and a millionth less at most
+  /// by time, unless the search was cut off; unreachable if there is no plan.
   double lowerBound = unreachable;
 };
 
@@ -37,7 +36,8 @@ constexpr int64_t defaultBranchOptions = 1'000'000;
 /// branch is a search among all options of the problem: when all branches
 /// together have looked at `maxBranchOptions` of them, which is 8 branches at
 /// least, the best plan so far is taken. `maxWork` and `becomesNarrow` are
-/// those of findCheapest, for each branch.
+/// those of SearchLimits, for the first search; branches look at a part of
+/// that each, and at twice as much together.
 CheapestPlan findCheapestPlan(SearchProblem &problem,
                               const CollectivePrices &prices,
                               int64_t maxBranchOptions = defaultBranchOptions,
