@@ -118,7 +118,7 @@ private:
         Bucket &bucket = buckets[it->second];
         bucket.members.push_back(&op);
         bucket.bytes += getCollectiveCost(&op)->bytes;
-        bucketNeeds[it->second] |= needs;
+        addNeeds(it->second, needs);
         memberOf[&op] = it->second;
       }
       dependences[&op] = std::move(needs);
@@ -137,18 +137,22 @@ private:
     if ((bucketBytes > 0 && bytes > bucketBytes) ||
         (isHeldBriefly(op) && bytes > briefBytes))
       return false;
-    // Everything that the new member needs, by way of other buckets as well.
-    llvm::BitVector closure = needs;
-    SmallVector<int> work(closure.set_bits_begin(), closure.set_bits_end());
-    while (!work.empty()) {
-      int bucket = work.pop_back_val();
-      for (int next : bucketNeeds[bucket].set_bits())
-        if (!closure.test(next)) {
-          closure.set(next);
-          work.push_back(next);
-        }
-    }
-    return !closure.test(index);
+    // Nor by way of other buckets.
+    return !needs.test(index) && llvm::none_of(needs.set_bits(), [&](int need) {
+      return bucketNeeds[need].test(index);
+    });
+  }
+
+  /// A member of bucket `index` needs `needs`: so do the bucket and all that
+  /// need it, and what these need.
+  void addNeeds(int index, const llvm::BitVector &needs) {
+    llvm::BitVector all = needs;
+    for (int need : needs.set_bits())
+      all |= bucketNeeds[need];
+    bucketNeeds[index] |= all;
+    for (llvm::BitVector &other : bucketNeeds)
+      if (other.test(index))
+        other |= all;
   }
 
   void merge(Bucket &bucket) {
@@ -230,7 +234,8 @@ private:
   /// there are no such weights.
   int64_t briefBytes;
   std::vector<Bucket> buckets;
-  /// Per bucket the buckets that its members need directly.
+  /// Per bucket the buckets that its members need, directly or by way of
+  /// others.
   std::vector<llvm::BitVector> bucketNeeds;
 };
 

@@ -4,7 +4,6 @@
 
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/Liveness.h"
-#include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -32,7 +31,7 @@ static IntegerAttr getI64(Operation *op, int64_t value) {
   return Builder(op->getContext()).getI64IntegerAttr(value);
 }
 
-int64_t FunctionMemory::run() {
+int64_t FunctionMemory::plan() {
   donateArguments();
   function.walk([&](AccumulateOp loop) { placeSums(loop); });
   Liveness liveness(function);
@@ -51,33 +50,31 @@ int64_t FunctionMemory::run() {
       range.second = std::max(range.second, liveness.getLast(value));
     }
   });
-  MemoryPlan plan(base);
-  llvm::DenseMap<Value, unsigned> buffers;
   for (auto &[value, range] : ranges)
-    buffers[value] =
-        plan.addBuffer(getNumBytes(value.getType()), range.first, range.second);
-  findRuns(plan, buffers);
-  plan.place();
-  annotate([&](Value value) {
-    Value place = getPlace(value);
-    if (auto argument = dyn_cast<BlockArgument>(place))
-      return getArgumentOffset(argument);
-    return plan.getOffset(buffers.lookup(place));
-  });
-  function->setAttr("shardc.peak_bytes", getI64(function, plan.getEnd()));
-  return plan.getEnd();
+    buffers[value] = memory.addBuffer(getNumBytes(value.getType()), range.first,
+                                      range.second);
+  findRuns();
+  memory.place();
+  return memory.getEnd();
 }
 
 int64_t shardc::getPlannedBytes(func::FuncOp function) {
-  // Planning adds copies and attributes.
+  // Planning adds copies.
   func::FuncOp copy = function.clone();
-  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).run();
+  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).plan();
   copy.erase();
   return bytes;
 }
 
 int64_t FunctionMemory::getArgumentOffset(BlockArgument argument) {
   return argumentOffsets.lookup(getRoleName(function, argument.getArgNumber()));
+}
+
+int64_t FunctionMemory::getOffset(Value value) {
+  Value place = getPlace(value);
+  if (auto argument = dyn_cast<BlockArgument>(place))
+    return getArgumentOffset(argument);
+  return memory.getOffset(buffers.lookup(place));
 }
 
 void FunctionMemory::forEachOp(llvm::function_ref<void(Operation &)> callback) {
@@ -235,14 +232,13 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
 }
 
 /// Puts what one collective reduces side by side, and what comes of it.
-void FunctionMemory::findRuns(MemoryPlan &plan,
-                              const llvm::DenseMap<Value, unsigned> &buffers) {
+void FunctionMemory::findRuns() {
   llvm::DenseSet<Value> inRun;
   auto addRuns = [&](ValueRange values) {
     SmallVector<unsigned> run;
     auto finish = [&] {
       if (run.size() > 1)
-        plan.addRun(run);
+        memory.addRun(run);
       run.clear();
     };
     for (Value value : values) {
@@ -263,7 +259,7 @@ void FunctionMemory::findRuns(MemoryPlan &plan,
   });
 }
 
-void FunctionMemory::annotate(llvm::function_ref<int64_t(Value)> getOffset) {
+void FunctionMemory::annotate() {
   for (BlockArgument argument : function.getArguments())
     function.setArgAttr(argument.getArgNumber(), "shardc.offset",
                         getI64(function, getArgumentOffset(argument)));
@@ -276,4 +272,5 @@ void FunctionMemory::annotate(llvm::function_ref<int64_t(Value)> getOffset) {
     op.setAttr("shardc.offsets",
                DenseI64ArrayAttr::get(op.getContext(), offsets));
   });
+  function->setAttr("shardc.peak_bytes", getI64(function, memory.getEnd()));
 }

@@ -10,6 +10,7 @@
 #define SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_FUNCTIONMEMORY_H
 
 #include "shardc/Analysis/KernelNest.h"
+#include "shardc/Analysis/MemoryPlan.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -19,7 +20,6 @@ namespace shardc {
 
 class AccumulateOp;
 class Liveness;
-class MemoryPlan;
 
 /// Per result the argument whose next value it is; null for other results.
 std::vector<mlir::BlockArgument> getDonors(mlir::func::FuncOp function);
@@ -31,8 +31,7 @@ std::vector<mlir::BlockArgument> getDonors(mlir::func::FuncOp function);
 /// - What a loop sums up has one place from the first run on; the rest of its
 ///   body is used again in each run.
 /// - A result of a kernel or of an all_reduce takes the place of an operand
-/// that
-///   ends there, where the op may work in place.
+///   that ends there, where the op may work in place.
 /// - What a collective reduces lies side by side in its order, and so do the
 ///   results, so that each is one region. Gathered tensors need not: each is a
 ///   concatenation of its own, and weights go one by one. Arguments, values
@@ -45,12 +44,14 @@ public:
   FunctionMemory(mlir::func::FuncOp function,
                  llvm::StringMap<int64_t> argumentOffsets, int64_t base)
       : function(function), argumentOffsets(std::move(argumentOffsets)),
-        base(base) {}
+        memory(base) {}
 
-  /// Adds the copies, annotates ops and arguments with their offsets and the
-  /// function with `shardc.peak_bytes`. Returns that: the bytes of the arena
-  /// that the function uses.
-  int64_t run();
+  /// Adds the copies and finds a place for every value. Returns the bytes of
+  /// the arena that the function uses.
+  int64_t plan();
+  /// Then: annotates ops and arguments with their offsets and the function with
+  /// these bytes, `shardc.peak_bytes`.
+  void annotate();
 
 private:
   bool mayReplace(mlir::Operation *op, unsigned operand, unsigned result);
@@ -59,15 +60,16 @@ private:
   void placeSums(AccumulateOp loop);
   void forEachOp(llvm::function_ref<void(mlir::Operation &)> callback);
   void findPlaces(const Liveness &liveness);
-  void findRuns(MemoryPlan &plan,
-                const llvm::DenseMap<mlir::Value, unsigned> &buffers);
+  void findRuns();
   mlir::Value getPlace(mlir::Value value) const;
   int64_t getArgumentOffset(mlir::BlockArgument argument);
-  void annotate(llvm::function_ref<int64_t(mlir::Value)> getOffset);
+  int64_t getOffset(mlir::Value value);
 
   mlir::func::FuncOp function;
   llvm::StringMap<int64_t> argumentOffsets;
-  int64_t base;
+  MemoryPlan memory;
+  /// In `memory`, of each place that is no argument's.
+  llvm::DenseMap<mlir::Value, unsigned> buffers;
   /// From a value to the one whose place it takes.
   llvm::DenseMap<mlir::Value, mlir::Value> places;
   /// By kernel, where somebody asked.

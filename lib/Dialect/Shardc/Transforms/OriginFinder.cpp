@@ -23,13 +23,29 @@ static LocationAttr getPlace(Location loc) {
   return place;
 }
 
-static bool hasAxis(ArrayRef<StringAttr> axes, StringRef name) {
-  return llvm::any_of(axes, [&](StringAttr it) { return it == name; });
+static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
+  return llvm::any_of(dims, [&](DimShardingAttr dim) {
+    return llvm::any_of(dim.getAxes(),
+                        [&](StringAttr it) { return it == name; });
+  });
 }
 
-static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
-  return llvm::any_of(
-      dims, [&](DimShardingAttr dim) { return hasAxis(dim.getAxes(), name); });
+/// The axes that an op works on, in parts or on partial sums.
+static AxisSet getHeld(Operation *op, const MeshAxes &mesh) {
+  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  if (!assignment)
+    return 0;
+  AxisSet axes = 0;
+  auto add = [&](ArrayRef<StringAttr> names) {
+    for (StringAttr name : names)
+      if (int axis = mesh.find(name); axis >= 0)
+        axes |= axisBit(axis);
+  };
+  for (DimShardingAttr factor : assignment.getFactors())
+    add(factor.getAxes());
+  add(assignment.getUnreduced());
+  add(assignment.getUnreducedRhs());
+  return axes;
 }
 
 Value shardc::getWrittenValue(Value value) {
@@ -104,6 +120,8 @@ OriginFinder::OriginFinder(func::FuncOp function, const MeshAxes &mesh)
   }
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     order[op] = order.size();
+    if (AxisSet axes = getHeld(op, mesh))
+      held[op] = axes;
     if (isa<ShardingConstraintOp>(op))
       sources.try_emplace("constraint at " + getSourceLine(op->getLoc()),
                           Source{op->getLoc(), {op}});
@@ -122,28 +140,23 @@ StringRef OriginFinder::getSourceName(Operation *op, int axis) const {
   return {};
 }
 
-bool OriginFinder::holds(Operation *op, int axis) const {
-  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
-  StringRef name = mesh.getName(axis);
-  return assignment && (hasAxis(assignment.getFactors(), name) ||
-                        hasAxis(assignment.getUnreduced(), name) ||
-                        hasAxis(assignment.getUnreducedRhs(), name));
-}
-
 OriginAttr OriginFinder::find(Operation *op, int axis) {
   if (isa<ShardingConstraintOp>(op))
     return make(axis, "constraint at " + getSourceLine(op->getLoc()), op);
   // Partial sums come from an op above that holds the axis.
   Operation *end = op;
   llvm::DenseSet<Operation *> seen;
+  llvm::DenseSet<Operation *> &nothingAbove = sourceless[axis];
   SmallVector<Operation *> queue = {op};
   for (size_t next = 0; next < queue.size(); ++next) {
     if (StringRef name = getSourceName(queue[next], axis); !name.empty())
       return make(axis, name, end);
     for (Operation *producer : getProducers(queue[next]))
-      if (holds(producer, axis) && seen.insert(producer).second)
+      if (holds(producer, axis) && !nothingAbove.contains(producer) &&
+          seen.insert(producer).second)
         queue.push_back(producer);
   }
+  nothingAbove.insert(seen.begin(), seen.end());
   return make(axis, "", op);
 }
 

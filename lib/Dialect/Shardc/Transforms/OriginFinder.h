@@ -7,6 +7,7 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
 #include "llvm/ADT/StringMap.h"
 
 #include <map>
@@ -44,7 +45,9 @@ private:
   OriginAttr make(int axis, mlir::StringRef name, mlir::Operation *end);
   /// The source that `shardc.origin` names for the axis; empty if none.
   mlir::StringRef getSourceName(mlir::Operation *op, int axis) const;
-  bool holds(mlir::Operation *op, int axis) const;
+  bool holds(mlir::Operation *op, int axis) const {
+    return held.lookup(op) & axisBit(axis);
+  }
   /// For `end` and ops that hold `axis` and are not further from the values
   /// that `name` stands for, the way to these.
   const Parents &getParents(int axis, mlir::StringRef name,
@@ -62,6 +65,10 @@ private:
   };
   llvm::StringMap<Source> sources;
   llvm::DenseMap<mlir::Operation *, int> order;
+  /// The axes of each op's assignment.
+  llvm::DenseMap<mlir::Operation *, AxisSet> held;
+  /// Per axis the ops that hold it and that no source was found above.
+  std::map<int, llvm::DenseSet<mlir::Operation *>> sourceless;
   std::map<std::pair<int, std::string>, Way> ways;
 };
 

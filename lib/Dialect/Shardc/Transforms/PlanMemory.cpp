@@ -59,8 +59,11 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       }
     }
     int64_t arena = base;
-    for (auto function : getOperation().getOps<func::FuncOp>())
-      arena = std::max(arena, FunctionMemory(function, offsets, base).run());
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      FunctionMemory memory(function, offsets, base);
+      arena = std::max(arena, memory.plan());
+      memory.annotate();
+    }
     getOperation()->setAttr("shardc.arena_bytes",
                             Builder(&getContext()).getI64IntegerAttr(arena));
     if (memoryLimit > 0 && arena > memoryLimit)
