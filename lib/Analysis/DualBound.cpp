@@ -2,7 +2,9 @@
 
 #include "DualBound.h"
 
+#include <map>
 #include <set>
+#include <tuple>
 
 using namespace mlir;
 using namespace shardc;
@@ -173,6 +175,10 @@ void DualBound::setPrices(int index) {
 
 /// Finds the layouts by way of which each tensor can be delivered.
 void DualBound::findGraphs(const DualBound *coarser) {
+  // By table and layouts at the ends: most tensors are like others.
+  std::map<std::tuple<DistanceTable *, std::vector<int>, std::vector<int>>,
+           PriceGraph *>
+      known;
   for (auto [index, shape] : llvm::enumerate(classes->values)) {
     Value &value = values[index];
     PriceGraph &whole = graphs->getWhole(shape.table);
@@ -180,15 +186,18 @@ void DualBound::findGraphs(const DualBound *coarser) {
       int parent = coarser->classes->valueClassOf[shape.representative];
       value.bound.setGraph(coarser->getGraph(parent));
     } else {
-      std::set<int> wanted;
+      std::vector<int> targets;
       for (PortClass user : shape.users)
-        wanted.insert(getPort(user).layouts.begin(),
-                      getPort(user).layouts.end());
-      std::vector<int> targets(wanted.begin(), wanted.end());
-      std::vector<int> nodes =
-          whole.getBetween(getPort(shape.producer).layouts, targets);
-      value.bound.setGraph(
-          graphs->getPart(shape.table, whole, nodes, /*isClosed=*/true));
+        llvm::append_range(targets, getPort(user).layouts);
+      llvm::sort(targets);
+      targets.erase(std::unique(targets.begin(), targets.end()), targets.end());
+      const std::vector<int> &sources = getPort(shape.producer).layouts;
+      PriceGraph *&part = known[{shape.table, sources, targets}];
+      if (!part)
+        part = &graphs->getPart(shape.table, whole,
+                                whole.getBetween(sources, targets),
+                                /*isClosed=*/true);
+      value.bound.setGraph(*part);
     }
   }
   for (size_t index = 0; index < ops.size(); ++index)

@@ -25,8 +25,7 @@ namespace shardc {
 class DualBound {
 public:
   /// Borrows `problem`, `classes` and `graphs`. Starts with the options and
-  /// messages of `coarser`, if given, whose classes contain these. A copy is a
-  /// state to return to.
+  /// messages of `coarser`, if given, whose classes contain these.
   DualBound(const SearchProblem &problem, const SearchClasses &classes,
             PriceGraphs &graphs, const DualBound *coarser = nullptr);
   /// Starts with the messages of `other`, before the first sweep, where ports

@@ -162,33 +162,27 @@ void PriceGraph::relaxAt(LayoutCosts &costs, bool isBackward,
 
 void PriceGraph::expand(LayoutCosts &costs, bool isBackward) {
   const Edges &edges = isBackward ? backward : forward;
-  // Most costs are the least already: a queue without order beats a heap.
-  isQueued.assign(costs.size(), 1);
-  queue.clear();
-  for (int id = 0, end = size(); id < end; ++id)
-    queue.push_back(id);
   double *least = costs.data();
   const Edge *list = edges.list.data();
-  while (!queue.empty()) {
-    next.clear();
-    for (int id : queue) {
-      isQueued[id] = 0;
+  // Most costs are the least after few rounds: that beats a heap, and so does
+  // what has no branch that depends on costs.
+  isLowered.assign(costs.size(), 1);
+  char *lowered = isLowered.data();
+  int end = size();
+  for (int next = 0; next < end;
+       next = llvm::find(isLowered, 1) - isLowered.begin())
+    for (int id = next; id < end; ++id) {
+      if (!lowered[id])
+        continue;
+      lowered[id] = 0;
       double cost = least[id];
-      const Edge *end = list + edges.start[id + 1];
-      for (const Edge *edge = list + edges.start[id]; edge != end; ++edge) {
-        int to = edge->to;
-        double sum = cost + edge->cost;
-        if (LLVM_LIKELY(sum >= least[to]))
-          continue;
-        least[to] = sum;
-        if (!isQueued[to]) {
-          isQueued[to] = 1;
-          next.push_back(to);
-        }
+      const Edge *last = list + edges.start[id + 1];
+      for (const Edge *edge = list + edges.start[id]; edge != last; ++edge) {
+        double sum = cost + edge->cost, old = least[edge->to];
+        lowered[edge->to] |= sum < old;
+        least[edge->to] = std::min(sum, old);
       }
     }
-    std::swap(queue, next);
-  }
 }
 
 /// Marks what can be reached from `sources`.

@@ -75,8 +75,7 @@ private:
   std::vector<LayoutCosts> from, to;
   bool isMatrix = false;
   /// For `expand` and `relax`.
-  std::vector<char> isQueued;
-  std::vector<int> queue, next;
+  std::vector<char> isLowered;
   LayoutCosts scratch;
 };
 

@@ -124,15 +124,14 @@ private:
       return guessed;
     refine(level);
     double width = std::max(firstWidth * step, slack * part * first);
-    const DualBound state = bound;
     for (;; width = widen(width, first)) {
       double limit = std::min(upper, first + width);
       if (limit < upper && limit - first <= leastGrowth * (excluded - first))
         continue;
-      bound = state;
-      bound.prune(limit - first + tolerance * limit);
+      DualBound narrowed = bound;
+      narrowed.prune(limit - first + tolerance * limit);
       least = first;
-      DualBound finer(problem, *levels[level + 1], graphs, &bound);
+      DualBound finer(problem, *levels[level + 1], graphs, &narrowed);
       SearchSolution solution = solve(level + 1, finer, limit);
       if (!solution.options.empty() || isCutOff())
         return solution;
@@ -154,17 +153,16 @@ private:
       return guessed;
     while (stage < lastStage && step <= progress[stage + 1] * first)
       ++stage;
-    const DualBound state = bound;
     for (double width = firstFineWidth * step;; width = widen(width, first)) {
       double limit = std::min(upper, first + width);
       if (limit < upper && limit - first <= leastGrowth * (excluded - first))
         continue;
-      bound = state;
-      bound.prune(limit - first + tolerance * limit);
+      DualBound narrowed = bound;
+      narrowed.prune(limit - first + tolerance * limit);
       least = first;
       SearchSolution solution =
-          stage == lastStage ? finish(*levels[level], bound, limit)
-                             : solveFinely(level, bound, limit, stage + 1);
+          stage == lastStage ? finish(*levels[level], narrowed, limit)
+                             : solveFinely(level, narrowed, limit, stage + 1);
       if (!solution.options.empty() || isCutOff())
         return solution;
       excluded = std::max(excluded, limit);
