@@ -88,6 +88,14 @@ std::string MeshAxes::toString(ArrayRef<int> group) const {
   return text;
 }
 
+size_t LayoutHash::operator()(const Layout &layout) const {
+  llvm::hash_code hash = llvm::hash_value(layout.unreduced);
+  for (const AxisList &axes : layout.dims)
+    hash = llvm::hash_combine(
+        hash, llvm::hash_combine_range(axes.begin(), axes.end()));
+  return hash;
+}
+
 AxisSet Layout::getAxes() const {
   AxisSet set = 0;
   for (const AxisList &dim : dims)

@@ -33,7 +33,7 @@ int SetPool::unite(int lhs, int rhs) {
 
 ArrayRef<ValueMoves::Move> ValueMoves::deliver(int made, int wanted,
                                                int remaining) {
-  auto [it, isNew] = deliveries.try_emplace({made, wanted, remaining});
+  auto [it, isNew] = deliveries.try_emplace(Key(made, wanted, remaining));
   if (isNew)
     it->second = findDeliveries(made, wanted, remaining);
   return it->second;
@@ -114,10 +114,11 @@ ValueMoves::Moves ValueMoves::findDeliveries(int made, int wanted,
 
 const ValueMoves::Moves &ValueMoves::deliverOne(int set, int layout,
                                                 int remaining) {
-  auto it = singles.find({set, layout, remaining});
+  Key key(set, layout, remaining);
+  auto it = singles.find(key);
   if (it == singles.end()) {
     Moves moves = findOne(set, layout, remaining);
-    it = singles.try_emplace({set, layout, remaining}, std::move(moves)).first;
+    it = singles.try_emplace(key, std::move(moves)).first;
   }
   return it->second;
 }

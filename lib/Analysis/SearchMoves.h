@@ -73,7 +73,7 @@ private:
   SetPool &pool;
   size_t &work;
   std::map<int, LayoutCosts> trees;
-  std::map<Key, Moves> deliveries, singles;
+  llvm::DenseMap<Key, Moves> deliveries, singles;
   llvm::DenseMap<std::pair<int, int>, double> costs;
 };
 

@@ -104,6 +104,10 @@ struct Layout {
   }
 };
 
+struct LayoutHash {
+  size_t operator()(const Layout &layout) const;
+};
+
 /// The layout that `sharding` means; its axes exist in `mesh`.
 Layout getLayout(ShardingAttr sharding, const MeshAxes &mesh);
 

@@ -18,6 +18,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <unordered_map>
 
 namespace shardc {
 
@@ -52,7 +53,7 @@ private:
   LayoutScope scope;
   int rank;
   bool isEnumerated = false;
-  std::map<Layout, int> ids;
+  std::unordered_map<Layout, int, LayoutHash> ids;
   /// The keys of `ids`.
   std::vector<const Layout *> layouts;
   std::deque<std::optional<std::vector<Edge>>> edges;
