@@ -55,6 +55,8 @@ private:
       best.options = options.vec();
       best.cost = price.getTotal();
       best.price = price;
+      if (prices.hasStarts())
+        search.dropAbove(best.cost);
     }
     return price;
   }

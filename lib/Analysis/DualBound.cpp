@@ -49,11 +49,12 @@ DualBound::DualBound(const SearchProblem &problem, const SearchClasses &classes,
     sendAll(index);
 }
 
-void DualBound::takeMessages(const DualBound &other) {
+/// Where ports have the same layouts.
+void DualBound::takeMessages(const DualBound &coarser) {
   for (auto [index, opClass] : llvm::enumerate(classes->ops)) {
-    int like = other.classes->opClassOf[opClass.representative];
+    int parent = coarser.classes->opClassOf[opClass.representative];
     for (auto [number, port] : llvm::enumerate(ports[index])) {
-      const Port &source = other.ports[like][number];
+      const Port &source = coarser.ports[parent][number];
       if (port.places.empty() || source.places.empty() ||
           port.layouts != source.layouts)
         continue;
@@ -184,7 +185,13 @@ void DualBound::findGraphs(const DualBound *coarser) {
     PriceGraph &whole = graphs->getWhole(shape.table);
     if (coarser) {
       int parent = coarser->classes->valueClassOf[shape.representative];
-      value.bound.setGraph(coarser->getGraph(parent));
+      PriceGraph &graph = coarser->getGraph(parent);
+      bool isSame = coarser->classes->values[parent].table == shape.table;
+      // The nodes of a whole graph are its layouts.
+      value.bound.setGraph(isSame ? graph
+                                  : graphs->getPart(shape.table, whole,
+                                                    graph.getLayouts(),
+                                                    graph.isClosed()));
     } else {
       std::vector<int> targets;
       for (PortClass user : shape.users)

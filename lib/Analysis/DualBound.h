@@ -25,12 +25,10 @@ namespace shardc {
 class DualBound {
 public:
   /// Borrows `problem`, `classes` and `graphs`. Starts with the options and
-  /// messages of `coarser`, if given, whose classes contain these.
+  /// messages of `coarser`, if given, whose classes contain these, and which no
+  /// price was higher for.
   DualBound(const SearchProblem &problem, const SearchClasses &classes,
             PriceGraphs &graphs, const DualBound *coarser = nullptr);
-  /// Starts with the messages of `other`, before the first sweep, where ports
-  /// have the same layouts.
-  void takeMessages(const DualBound &other);
 
   /// Passes messages along the program and back, after moving them on as they
   /// moved last if that helped; returns the bound: no plan costs less.
@@ -103,6 +101,7 @@ private:
   void take(const Port &port, bool isExcess, LayoutCosts &taken);
   void setOptions(int index, std::vector<int> options);
   void findPorts();
+  void takeMessages(const DualBound &coarser);
   void findGraphs(const DualBound *coarser);
   void setNodes(int index);
   void setPrices(int index);

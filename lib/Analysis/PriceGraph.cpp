@@ -55,7 +55,7 @@ PriceGraph::PriceGraph(DistanceTable &table) {
 }
 
 PriceGraph::PriceGraph(PriceGraph &whole, ArrayRef<int> nodes, bool isClosed)
-    : nodeOf(whole.nodeOf.size(), -1) {
+    : nodeOf(whole.nodeOf.size(), -1), closed(isClosed && whole.closed) {
   std::vector<int> place(whole.size(), -1);
   for (auto [index, node] : llvm::enumerate(nodes)) {
     int layout = whole.layouts[node];

@@ -32,6 +32,7 @@ public:
   PriceGraph(PriceGraph &whole, llvm::ArrayRef<int> nodes, bool isClosed);
 
   int size() const { return layouts.size(); }
+  bool isClosed() const { return closed; }
   /// The layouts of the nodes, ascending.
   llvm::ArrayRef<int> getLayouts() const { return layouts; }
   /// The node of a layout, -1 if it has none.
@@ -73,7 +74,7 @@ private:
   Edges forward, backward;
   /// Distances from and to nodes; empty: not known yet.
   std::vector<LayoutCosts> from, to;
-  bool isMatrix = false;
+  bool isMatrix = false, closed = true;
   /// For `expand` and `relax`.
   std::vector<char> isLowered;
   LayoutCosts scratch;

@@ -13,9 +13,10 @@ using namespace shardc;
 struct shardc::SearchMemory {
   size_t work = 0;
   PriceGraphs graphs;
-  /// The first bound that was raised, and its classes.
+  /// The first bound that was raised, to `least`, and its classes.
   std::shared_ptr<SearchClasses> classes;
   std::optional<DualBound> bound;
+  double least = 0;
 };
 
 namespace {
@@ -48,6 +49,9 @@ constexpr double finerProgress = 1e-5, finerSlack = 3e-5, levelGain = 0.1;
 /// few leave no plan at all, more.
 constexpr size_t guessRows = 32, narrowRows = 64, mostNarrowRows = 512;
 
+/// Sweeps over what is left when options are dropped for good.
+constexpr int dropTimes = 3;
+
 class Search {
 public:
   Search(SearchProblem &problem, const SearchLimits &limits,
@@ -59,9 +63,8 @@ public:
     levels.push_back(std::make_shared<SearchClasses>(problem, coarseRadius));
     if (problem.ops.size() < coarseGain * levels[0]->ops.size())
       levels[0] = std::make_shared<SearchClasses>(problem);
-    DualBound bound(problem, *levels[0], graphs);
-    if (memory.bound)
-      bound.takeMessages(*memory.bound);
+    DualBound bound(problem, *levels[0], graphs,
+                    memory.bound ? &*memory.bound : nullptr);
     SearchSolution solution = solve(0, bound, limits.upper);
     if (!isCutOff() || !solution.options.empty())
       return solution;
@@ -228,6 +231,7 @@ private:
     if (!memory.bound) {
       memory.classes = levels[0];
       memory.bound = bound;
+      memory.least = least;
     }
     return std::max(step, tolerance * least);
   }
@@ -249,6 +253,17 @@ ShardingSearch::ShardingSearch(SearchProblem &problem)
     : problem(problem), memory(std::make_unique<SearchMemory>()) {}
 
 ShardingSearch::~ShardingSearch() = default;
+
+void ShardingSearch::dropAbove(double upper) {
+  if (!memory->bound)
+    return;
+  DualBound &bound = *memory->bound;
+  double &least = memory->least;
+  for (int time = 0; time < dropTimes; ++time) {
+    bound.prune(upper - least + tolerance * upper);
+    least = std::max(least, bound.sweep());
+  }
+}
 
 size_t ShardingSearch::getWork() const { return memory->work; }
 

@@ -79,6 +79,9 @@ public:
 
   /// The cheapest options of all ops.
   SearchSolution find(const SearchLimits &limits = {});
+  /// From now on leaves out options that only plans above `upper` have, as far
+  /// as the first search knows. Nothing costs less than it did then.
+  void dropAbove(double upper);
   /// Pairs of rows, and ways to deliver, that all searches have looked at.
   size_t getWork() const;
 
