@@ -17,6 +17,8 @@ struct shardc::SearchMemory {
   std::shared_ptr<SearchClasses> classes;
   std::optional<DualBound> bound;
   double least = 0;
+  /// Options that only dearer plans have are left out.
+  double dropped = unreachable;
 };
 
 namespace {
@@ -66,8 +68,12 @@ public:
     DualBound bound(problem, *levels[0], graphs,
                     memory.bound ? &*memory.bound : nullptr);
     SearchSolution solution = solve(0, bound, limits.upper);
-    if (!isCutOff() || !solution.options.empty())
+    if (!solution.options.empty())
       return solution;
+    if (!isCutOff()) {
+      solution.lowerBound = std::max(limits.upper, firstBound);
+      return solution;
+    }
     // A narrow search among all options.
     if (limits.becomesNarrow && limits.upper == unreachable) {
       DualBound all(problem, *levels[0], graphs);
@@ -228,6 +234,8 @@ private:
       if (least > upper || step <= progress * least)
         break;
     }
+    if (firstBound == 0)
+      firstBound = least;
     if (!memory.bound) {
       memory.classes = levels[0];
       memory.bound = bound;
@@ -243,6 +251,8 @@ private:
   PriceGraphs &graphs;
   std::vector<std::shared_ptr<SearchClasses>> levels;
   double least = 0;
+  /// Where the bound of all options came to first.
+  double firstBound = 0;
   /// No plan costs as little.
   double excluded = 0;
 };
@@ -255,8 +265,9 @@ ShardingSearch::ShardingSearch(SearchProblem &problem)
 ShardingSearch::~ShardingSearch() = default;
 
 void ShardingSearch::dropAbove(double upper) {
-  if (!memory->bound)
+  if (!memory->bound || upper >= memory->dropped)
     return;
+  memory->dropped = upper;
   DualBound &bound = *memory->bound;
   double &least = memory->least;
   for (int time = 0; time < dropTimes; ++time) {

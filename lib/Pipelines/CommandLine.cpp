@@ -43,6 +43,10 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
                 cl::value_desc("time|bytes"),
                 cl::desc("What --partition=cheapest minimises: the time of a "
                          "step on --machine, or the bytes that it sends")),
+      gap("gap", cl::cat(category), cl::init(CompileOptions().gap),
+          cl::value_desc("fraction"),
+          cl::desc("By objective time, the part of the least that the plan of "
+                   "--partition=cheapest may cost more")),
       deviceMemory("device-memory", cl::cat(category), cl::value_desc("bytes"),
                    cl::init(0),
                    cl::desc("Most bytes that the plan may need on a device "
@@ -70,6 +74,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.bucketBytes = bucketBytes;
   options.partition = partition;
   options.objective = objective;
+  options.gap = gap;
   options.deviceMemory = deviceMemory;
   options.regather = regather;
   options.verifyPartition = verifyPartition;
@@ -85,21 +90,11 @@ std::string CompileOptionsFlags::check() const {
 }
 
 std::string CompileOptionsFlags::getGiven() const {
-  const cl::Option *flags[] = {&mesh,
-                               &rules,
-                               &target,
-                               &matmulPrecision,
-                               &machine,
-                               &dumpDir,
-                               &batchSize,
-                               &partition,
-                               &objective,
-                               &deviceMemory,
-                               &microbatches,
-                               &bucketBytes,
-                               &regather,
-                               &verifyPartition,
-                               &ignoreExpectations};
+  const cl::Option *flags[] = {
+      &mesh,        &rules,    &target,          &matmulPrecision,
+      &machine,     &dumpDir,  &batchSize,       &partition,
+      &objective,   &gap,      &deviceMemory,    &microbatches,
+      &bucketBytes, &regather, &verifyPartition, &ignoreExpectations};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();

@@ -18,6 +18,7 @@
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 #include "llvm/Support/raw_ostream.h"
@@ -41,6 +42,9 @@ std::string shardc::checkOptions(const CompileOptions &options) {
   if (options.objective != "time" && options.objective != "bytes")
     return "--objective: unknown objective '" + options.objective + "'" +
            suggest(options.objective, {"time", "bytes"});
+  if (!(options.gap >= 0 && options.gap < 1))
+    return "--gap: expected a number of at least 0 and less than 1, found " +
+           llvm::formatv("{0}", double(options.gap)).str();
   if (llvm::Expected<Machine> machine = loadMachine(options.machine); !machine)
     return "--machine: " + llvm::toString(machine.takeError());
   if (options.batchSize < 0)

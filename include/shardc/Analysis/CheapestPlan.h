@@ -6,8 +6,8 @@
 // are left out at first, which gives a bound, and then branched on: for a start
 // that the plan found has, either it is paid for, or the plan does without
 // (Land, Doig: An automatic method of solving discrete programming problems,
-// 1960). Branches whose bound is not a millionth below a plan that was found
-// are left: estimates of time are not that good.
+// 1960). Branches whose bound is not below a plan that was found by more than
+// the gap asked for are left: estimates of time are not that good.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,25 +24,30 @@ struct CheapestPlan {
   std::vector<int> options;
   PlanPrice price;
   double cost = unreachable;
-  /// No plan costs less. Equal to `cost` by bytes, and a millionth less at most
+  /// No plan costs less. Equal to `cost` by bytes, and less by the gap at most
   /// by time, unless the search was cut off; unreachable if there is no plan.
   double lowerBound = unreachable;
 };
 
-/// Options that the searches of a function may look at by default; seconds.
-constexpr int64_t defaultBranchOptions = 1'000'000;
+/// How far the search for a plan goes.
+struct PlanLimits {
+  /// By time a plan is taken that costs at most this part more than the least,
+  /// as solvers of integer programs do by default; a millionth at least.
+  double gap = 1e-4;
+  /// Every branch is a search among all options of the problem: when all
+  /// branches together have looked at so many of them, which is 8 branches at
+  /// least, the best plan so far is taken. Seconds.
+  int64_t maxBranchOptions = 1'000'000;
+  /// As in SearchLimits, for the first search; branches look at a part of that
+  /// each, and at twice as much together.
+  size_t maxWork = defaultSearchWork;
+  bool becomesNarrow = true;
+};
 
-/// The cheapest plan of `problem`, whose starts cost what `prices` says. Every
-/// branch is a search among all options of the problem: when all branches
-/// together have looked at `maxBranchOptions` of them, which is 8 branches at
-/// least, the best plan so far is taken. `maxWork` and `becomesNarrow` are
-/// those of SearchLimits, for the first search; branches look at a part of
-/// that each, and at twice as much together.
+/// The cheapest plan of `problem`, whose starts cost what `prices` says.
 CheapestPlan findCheapestPlan(SearchProblem &problem,
                               const CollectivePrices &prices,
-                              int64_t maxBranchOptions = defaultBranchOptions,
-                              size_t maxWork = defaultSearchWork,
-                              bool becomesNarrow = true);
+                              const PlanLimits &limits = {});
 
 } // namespace shardc
 

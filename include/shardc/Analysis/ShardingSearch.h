@@ -38,7 +38,7 @@ namespace shardc {
 /// What a search found.
 struct SearchSolution {
   /// The option of each op of the problem; empty if none was found: there is
-  /// none if `lowerBound` is unreachable too.
+  /// none at all if `lowerBound` is unreachable too.
   std::vector<int> options;
   /// What they cost together; `unreachable` if no combination works.
   double cost = unreachable;

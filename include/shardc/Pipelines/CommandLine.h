@@ -40,6 +40,7 @@ private:
   llvm::cl::opt<int64_t> batchSize, microbatches, bucketBytes;
   llvm::cl::opt<std::string> partition;
   llvm::cl::opt<std::string> objective;
+  llvm::cl::opt<double> gap;
   llvm::cl::opt<int64_t> deviceMemory;
   llvm::cl::opt<bool> regather, verifyPartition, ignoreExpectations;
 };

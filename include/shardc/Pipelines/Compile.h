@@ -62,6 +62,9 @@ struct CompileOptions {
   bool findRemedies = false;
   /// Ends with a remark on what a step sends and what the cheapest plan would.
   bool priceCheapest = false;
+  /// The part of the least time that the cheapest plan may cost more, from 0 to
+  /// less than 1; a millionth counts as 0.
+  double gap = 1e-4;
   /// Does not search programs with more ways to shard single ops for the
   /// cheapest plan, but fails, nor more combinations of them; 0: the defaults.
   int64_t maxAssignments = 0;

@@ -326,7 +326,9 @@ void expectCheapest(const ShardingGraph &graph, SearchProblem &problem,
                     const CollectivePrices &prices, int &numStarting) {
   double expected = tryAllStarts(problem, graph, prices);
   problem.forbid({});
-  CheapestPlan plan = findCheapestPlan(problem, prices);
+  PlanLimits limits;
+  limits.gap = 0;
+  CheapestPlan plan = findCheapestPlan(problem, prices, limits);
   if (expected == unreachable) {
     EXPECT_TRUE(plan.options.empty());
     return;

@@ -17,9 +17,14 @@ public:
                   const CheapestOptions &options)
       : module(module), graph(module.graph), prices(prices),
         maxAssignments(options.maxAssignments),
-        maxBranchOptions(options.maxBranchOptions > 0 ? options.maxBranchOptions
-                                                      : defaultBranchOptions),
-        layouts(std::make_shared<LayoutGraphs>(graph.mesh)) {}
+        layouts(std::make_shared<LayoutGraphs>(graph.mesh)) {
+    limits.gap = options.gap;
+    if (options.maxBranchOptions > 0)
+      limits.maxBranchOptions = options.maxBranchOptions;
+    if (maxAssignments > 0)
+      limits.maxWork = maxAssignments;
+    limits.becomesNarrow = maxAssignments == 0;
+  }
 
   FailureOr<PlanDecisions> run() {
     int numAxes = 0;
@@ -50,10 +55,7 @@ private:
       return op.emitOpError("has ") << problem.getNumOptions()
                                     << " ways to shard single ops, more than "
                                     << maxAssignments << " (max-assignments)";
-    CheapestPlan plan = findCheapestPlan(problem, prices, maxBranchOptions,
-                                         maxAssignments > 0 ? maxAssignments
-                                                            : defaultSearchWork,
-                                         /*becomesNarrow=*/maxAssignments == 0);
+    CheapestPlan plan = findCheapestPlan(problem, prices, limits);
     if (plan.options.empty()) {
       if (plan.lowerBound == unreachable)
         return op.emitOpError("cannot be partitioned: no plan keeps all of its "
@@ -61,9 +63,7 @@ private:
       return op.emitOpError("is too large for an exact search, which found no "
                             "plan; use --partition=follow");
     }
-    if (graph.memoryPrice == 0 && !PlanCost{getObjective().str(), plan.cost,
-                                            plan.lowerBound, std::nullopt}
-                                       .isProved())
+    if (graph.memoryPrice == 0 && isCutOff(plan))
       op.emitWarning("the search for the cheapest plan was cut off: ")
           << getCostText(getObjective(), plan.cost)
           << " are not proved to be the least, which is at least "
@@ -71,6 +71,15 @@ private:
     problem.apply(plan.options, decisions.assignments, atRest);
     writeCost(op, plan);
     return success();
+  }
+
+  /// Whether the plan may cost more than the least by more than the gap.
+  bool isCutOff(const CheapestPlan &plan) const {
+    PlanCost cost{getObjective().str(), plan.cost, plan.lowerBound,
+                  std::nullopt};
+    return !cost.isProved() &&
+           (!prices.hasStarts() ||
+            plan.lowerBound < plan.cost * (1 - limits.gap) * (1 - 1e-9));
   }
 
   /// What no plan undercuts, as far as is known: prices of memory say nothing
@@ -106,7 +115,8 @@ private:
   ModuleGraph &module;
   const ShardingGraph &graph;
   const CollectivePrices &prices;
-  int64_t maxAssignments, maxBranchOptions;
+  int64_t maxAssignments;
+  PlanLimits limits;
   std::shared_ptr<LayoutGraphs> layouts;
   PlanDecisions decisions;
   SearchProblem::AtRest atRest;

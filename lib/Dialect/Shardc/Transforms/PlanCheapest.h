@@ -21,6 +21,8 @@ struct CheapestOptions {
   std::string machine;
   /// Paid for each byte that an op works on, 0 or more.
   double memoryPrice;
+  /// See PlanLimits.
+  double gap;
   /// As in CompileOptions: 0 means the default.
   int64_t maxAssignments, maxBranchOptions;
 };

@@ -71,6 +71,10 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       return getOperation().emitError("memory-price: expected a finite number "
                                       "of at least 0, found ")
              << getText(memoryPrice);
+    if (!(gap >= 0 && gap < 1))
+      return getOperation().emitError("gap: expected a number of at least 0 "
+                                      "and less than 1, found ")
+             << getText(gap);
     if (maxAssignments < 0)
       return getOperation().emitError("max-assignments: expected 0 (the "
                                       "defaults) or more, found ")
@@ -86,8 +90,8 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     if (partition == "follow")
       return follow(module.graph);
     FailureOr<PlanDecisions> plan =
-        planCheapest(module, {objective, machine, memoryPrice, maxAssignments,
-                              maxBranchOptions});
+        planCheapest(module, {objective, machine, memoryPrice, gap,
+                              maxAssignments, maxBranchOptions});
     if (failed(plan))
       return failure();
     Decisions decisions{std::move(*plan), {}};

@@ -6,6 +6,7 @@
 // RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest memory-price=inf" 2>&1 | FileCheck %s --check-prefix=INF
 // RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest max-assignments=-3" 2>&1 | FileCheck %s --check-prefix=ASSIGNMENTS
 // RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest max-branch-options=-4" 2>&1 | FileCheck %s --check-prefix=BRANCHES
+// RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest gap=-1" 2>&1 | FileCheck %s --check-prefix=GAP
 
 // PARTITION: error: unknown partition 'cheap', expected follow or cheapest
 // OBJECTIVE: error: unknown objective 'speed', expected time or bytes
@@ -14,6 +15,7 @@
 // INF: error: memory-price: expected a finite number of at least 0, found inf{{$}}
 // ASSIGNMENTS: error: max-assignments: expected 0 (the defaults) or more, found -3{{$}}
 // BRANCHES: error: max-branch-options: expected 0 (the default) or more, found -4{{$}}
+// GAP: error: gap: expected a number of at least 0 and less than 1, found -1
 shardc.mesh @mesh <["d" = 2]>
 func.func @f(%x: tensor<8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d"}]>}) -> tensor<8xf32> {
   %0 = shardc.exp %x : tensor<8xf32>

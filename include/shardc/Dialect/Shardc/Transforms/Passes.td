@@ -140,6 +140,9 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     Option<"memoryPrice", "memory-price", "double", "0",
            "What cheapest pays, beside the objective, for each byte that an op "
            "works on: plans need less memory the higher it is">,
+    Option<"gap", "gap", "double", "1e-4",
+           "By time, the part of the least that cheapest may cost more; a "
+           "millionth at least">,
     Option<"maxAssignments", "max-assignments", "int64_t", "0",
            "Most ways to shard single ops that cheapest searches, and most "
            "combinations of them (0: the defaults)">,
