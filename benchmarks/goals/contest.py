@@ -1,0 +1,112 @@
+"""Processes that time things on request, and contests between them.
+
+On a shared computer only figures taken at about the same time can be compared.
+So every side of a comparison stays loaded in a process of its own, and a contest
+asks one after the other, round after round; a ratio is the median over rounds of
+the ratios within a round.
+"""
+
+import json
+import os
+import selectors
+import statistics
+import subprocess
+
+
+class Failure(Exception):
+    """What a process says went wrong."""
+
+
+class Server:
+    """A process that answers each line by one line of JSON."""
+
+    def __init__(self, name, command, environment=None, timeout=180):
+        self.name, self.command, self.timeout = name, command, timeout
+        self.environment = {**os.environ, **(environment or {})}
+        self.process = None
+
+    def ask(self, request):
+        if self.process is None:
+            self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
+                                            stderr=subprocess.DEVNULL, text=True, env=self.environment)  # fmt: skip
+        try:
+            self.process.stdin.write(request + "\n")
+            self.process.stdin.flush()
+            with selectors.DefaultSelector() as selector:
+                selector.register(self.process.stdout, selectors.EVENT_READ)
+                line = self.process.stdout.readline() if selector.select(self.timeout) else ""
+        except BrokenPipeError:
+            line = ""
+        if not line:
+            ended = self.process.poll()
+            self.stop()
+            raise Failure(f"{self.name} gave no answer" + (f" in {self.timeout} s" if ended is None else ""))
+        reply = json.loads(line)
+        if "error" in reply:
+            raise Failure(f"{self.name}: {reply['error']}")
+        return reply
+
+    def stop(self):
+        if self.process:
+            self.process.kill()
+            self.process.wait()
+            self.process = None
+
+
+class Entrant:
+    """Something that runs steps: a server's `verb` on what it calls `name`."""
+
+    def __init__(self, server, verb, name, argument=None):
+        self.server, self.verb, self.name, self.argument = server, verb, name, argument
+        self.steps, self.error, self.times = 1, None, []
+
+    def run(self):
+        reply = self.server.ask(f"{self.verb} {self.name} {self.argument or self.steps}")
+        return reply["seconds"] / reply["steps"]
+
+
+class Result:
+    """Seconds per step of each entrant in each round."""
+
+    def __init__(self, entrants):
+        self.entrants = entrants
+
+    def seconds(self, key):
+        """The median over rounds; None if it did not run."""
+        entrant = self.entrants.get(key)
+        return statistics.median(entrant.times) if entrant and entrant.times and not entrant.error else None
+
+    def ratio(self, above, below):
+        """Median over rounds of `above` by `below`; None if either did not run."""
+        if self.seconds(above) is None or self.seconds(below) is None:
+            return None
+        pairs = zip(self.entrants[above].times, self.entrants[below].times)
+        return statistics.median(a / b for a, b in pairs)
+
+    def error(self, key):
+        return self.entrants[key].error if key in self.entrants else None
+
+
+def hold(entrants, rounds, seconds):
+    """Runs all of `entrants`, a dictionary, `rounds` times, about `seconds` each."""
+    for entrant in entrants.values():
+        try:
+            entrant.run()
+            while not entrant.argument:
+                once = entrant.run()
+                wanted = max(1, round(seconds / once))
+                enough = wanted <= 4 * entrant.steps
+                entrant.steps = wanted
+                if enough:
+                    break
+        except Failure as failure:
+            entrant.error = str(failure)
+    for _ in range(rounds):
+        for entrant in entrants.values():
+            if entrant.error:
+                continue
+            try:
+                entrant.times.append(entrant.run())
+            except Failure as failure:
+                entrant.error = str(failure)
+    return Result(entrants)

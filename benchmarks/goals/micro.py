@@ -1,0 +1,96 @@
+"""Micro benchmarks and the limits of the computer: shardc-bench-micro, read."""
+
+import json
+import statistics
+import subprocess
+
+from table import Line, duration, number
+
+KIB = 1024
+
+
+def run_benchmarks(program, *flags):
+    """The counter of each benchmark in each repetition, by name."""
+    done = subprocess.run([program, "--benchmark_format=json", *flags],
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
+    if done.returncode:
+        raise RuntimeError(f"{program}: exit code {done.returncode}\n{done.stderr}")
+    figures = {}
+    for run in json.loads(done.stdout)["benchmarks"]:
+        if run.get("run_type") == "aggregate" or run.get("error_occurred"):
+            continue
+        for counter in ("seconds", "bytes", "flops"):
+            if counter in run:
+                figures.setdefault(run["run_name"].replace("/real_time", ""), []).append(run[counter])
+    return figures
+
+
+def measure_micro(program, update_plan, quick):
+    """Medians over repetitions, which are taken in random order over all
+    benchmarks, so that those that are compared see the same weather."""
+    effort = ["--benchmark_min_time=0.005", "--benchmark_repetitions=3"] if quick else [
+        "--benchmark_min_time=0.03", "--benchmark_repetitions=9"]  # fmt: skip
+    figures = run_benchmarks(program, f"--update-plan={update_plan}", "--benchmark_enable_random_interleaving=true", *effort)
+    return {name: statistics.median(values) for name, values in figures.items()}
+
+
+def measure_limits(program):
+    """A limit is what the computer did once: short runs, the best of many."""
+    return Limits(run_benchmarks(program, "--benchmark_filter=limit/(flops|triad|core)", "--benchmark_min_time=0.005",
+                                 "--benchmark_repetitions=40", "--benchmark_enable_random_interleaving=true"))  # fmt: skip
+
+
+class Limits:
+    """What the computer can do."""
+
+    def __init__(self, figures):
+        self.flops = max(max(values) for name, values in figures.items() if name.startswith("limit/flops"))
+        self.triad = max(figures[f"limit/triad/{384 << 20}"])
+        self.latency = min(figures.get("limit/core_to_core", [0]))
+
+    def text(self):
+        return (f"limits: {self.flops / 1e9:.0f} GFLOP/s f32, triad {number(self.triad, 'B/s')} on all cores, "
+                + (f"core to core {duration(self.latency)}" if self.latency else "one core"))  # fmt: skip
+
+    def json(self):
+        return {"flops_per_second": self.flops, "triad_bytes_per_second": self.triad, "core_to_core_seconds": self.latency}
+
+
+def size(count):
+    for unit, scale in ("MiB", KIB * KIB), ("KiB", KIB):
+        if count >= scale:
+            return f"{count // scale} {unit}"
+    return f"{count} B"
+
+
+def all_reduce_lines(figures):
+    """Up to 64 KiB against blocking threads, above against streaming."""
+    sizes = sorted(int(name.rsplit("/", 1)[1]) for name in figures if name.startswith("all_reduce/shardc/"))
+    for count in sizes:
+        ours, peer = figures[f"all_reduce/shardc/{count}"], figures.get(f"all_reduce/rendezvous/{count}")
+        name = f"all-reduce, 8 devices, {size(count)}"
+        # Eight operands are read and eight results written.
+        streaming = 16 * count / figures[f"limit/copy/{16 * count}"]
+        part = f"{100 * streaming / ours:.0f} % of streaming"
+        if count <= 64 * KIB:
+            yield Line(name, "blocking rendezvous", ours, peer, "s", peer / ours, 10, True, part)
+        else:
+            yield Line(name, "streaming", ours, streaming, "s", streaming / ours, 0.8, True,
+                       f"{peer / ours:.3g}x a blocking rendezvous")  # fmt: skip
+
+
+def overhead_lines(figures, limits):
+    for name, value in figures.items():
+        if name.startswith("overhead/"):
+            _, devices, tasks = name.split("/")
+            text = f"empty kernel, {devices} device{'s' if int(devices) > 1 else ''}, {tasks} task{'s' if int(tasks) > 1 else ''}"
+            limit = f"{value / limits.latency:.2g} times core to core" if limits.latency else ""
+            yield Line(text, "", value, None, "s", value, 100e-9, False, limit)
+
+
+def update_lines(figures):
+    ours, triad = figures.get("update"), figures[f"limit/triad/{64 << 20}"]
+    streaming = figures[f"limit/update/{64 << 20}"]
+    yield Line("AdamW, bucket of 16 MiB", "triad", ours, triad, "B/s", ours and ours / triad, 0.85, True,
+               f"{100 * ours / streaming:.0f} % of streaming alike" if ours else "",
+               "" if ours else "the plan updates parameters elsewhere")  # fmt: skip

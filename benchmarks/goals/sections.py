@@ -1,0 +1,153 @@
+"""What is measured, section by section: contests, and the lines they give."""
+
+import os
+import statistics
+import subprocess
+import time
+
+import workloads as w
+from bench import SOURCE
+from micro import all_reduce_lines, measure_micro, overhead_lines, update_lines
+from table import Line
+
+
+def device_lines(bench, result, name, mlp):
+    """More devices against one at the same global batch."""
+    return [bench.line(result, f"{name}, {layout.name}", mlp, layout.name, "itself on one device", w.ONE.name, 1.10, False)
+            for layout in (w.DP2, w.DP4, w.DP8, w.FSDP8, w.TP8)]  # fmt: skip
+
+
+def enter_layouts(bench, mlp):
+    for layout in (w.ONE, w.DP2, w.DP4, w.DP8, w.FSDP8, w.TP8):
+        bench.enter(layout.name, mlp, layout)
+
+
+def notebook(bench):
+    mlp, name = w.NOTEBOOK, w.NOTEBOOK_NAME
+    enter_layouts(bench, mlp)
+    goals = [(w.DP8, 15, 10), (w.FSDP8, 15, 10), (w.ONE, 3, 3)]
+    for layout, _, _ in goals:
+        bench.enter_jax("JAX " + layout.name, mlp, layout, scan=50)
+    result = bench.hold()
+    for layout, loop, scan in goals:
+        for peer, suffix, goal in (("JAX, step loop", "", loop), ("JAX, lax.scan", " scan", scan)):
+            yield bench.line(result, f"{name}, {layout.name}", mlp, layout.name, peer, f"JAX {layout.name}{suffix}", goal, True)
+    yield from device_lines(bench, result, name, mlp)
+
+
+def images(bench):
+    mlp, name = w.IMAGES, w.IMAGES_NAME
+    enter_layouts(bench, mlp)
+    bench.enter_gemms("gemms", mlp)
+    goals = [(w.ONE, 2), (w.DP8, 6), (w.FSDP8, 2.5), (w.TP8, 2)]
+    for layout, _ in goals:
+        bench.enter_jax("JAX " + layout.name, mlp, layout)
+    result = bench.hold()
+    for layout, goal in goals:
+        yield bench.line(result, f"{name}, {layout.name}", mlp, layout.name, "JAX, step loop", "JAX " + layout.name, goal, True)
+    yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "oneDNN, its products alone", "gemms", 1.15, False)
+    yield from device_lines(bench, result, name, mlp)
+
+
+def wide(bench):
+    mlp, name = w.WIDE, w.WIDE_NAME
+    enter_layouts(bench, mlp)
+    bench.enter_gemms("gemms", mlp)
+    bench.enter_jax("JAX", mlp, w.ONE)
+    result = bench.hold()
+    yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "JAX, step loop", "JAX", 1.8, True)
+    yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "oneDNN, its products alone", "gemms", 1.05, False)
+    yield from device_lines(bench, result, name, mlp)
+
+
+def epoch(bench):
+    """Whole epochs: reading the file, all steps, evaluation; seconds per step."""
+    mlp, data = w.DIGITS, os.path.join(SOURCE, "data")
+    for layout in (w.DP8, w.FSDP8):
+        bench.enter(layout.name, mlp, layout)
+        bench.entrants[layout.name].verb, bench.entrants[layout.name].argument = "epoch", data
+        key = "JAX " + layout.name
+        bench.enter_jax(key, mlp, layout)
+        if key in bench.entrants:
+            bench.entrants[key].verb, bench.entrants[key].argument = "epoch", data
+    result = bench.hold()
+    for layout in (w.DP8, w.FSDP8):
+        yield bench.line(result, f"digits, epoch and evaluation, {layout.name}", mlp, layout.name, "JAX, step loop",
+                         "JAX " + layout.name, 15, True)  # fmt: skip
+
+
+# What is unusual, and its neighbour that is not.
+SHAPES = [
+    ("61-127-31-7, batch 251", w.Mlp((61, 127, 31, 7), 251), "64-128-32-8, batch 256", w.Mlp((64, 128, 32, 8), 256)),
+    ("787-1021-1031-11, batch 127", w.Mlp((787, 1021, 1031, 11), 127), "784-1024-1024-10, batch 128", w.Mlp((784, 1024, 1024, 10), 128)),
+    ("256-256-1-256-16, batch 128", w.Mlp((256, 256, 1, 256, 16), 128), "256-256-8-256-16", w.Mlp((256, 256, 8, 256, 16), 128)),
+    ("512-512-1, batch 256", w.Mlp((512, 512, 1), 256), "512-512-8", w.Mlp((512, 512, 8), 256)),
+    ("96 layers of 64, batch 256", w.Mlp((64,) * 97, 256), "6 layers of 64", w.Mlp((64,) * 7, 256)),
+    ("96 layers of 256, batch 128", w.Mlp((256,) * 97, 128), "6 layers of 256", w.Mlp((256,) * 7, 128)),
+]  # fmt: skip
+
+
+def shapes(bench):
+    """Time per useful FLOP; a cliff is twice the neighbour's."""
+    for name, odd, neighbour_name, neighbour in SHAPES:
+        for layout in (w.ONE, w.DP8):
+            bench.enter("odd", odd, layout)
+            bench.enter("neighbour", neighbour, layout)
+            result = bench.hold()
+            line = bench.line(result, f"{name}, {layout.name}", odd, "odd", neighbour_name, "neighbour", 2.0, False)
+            line.unit = "ps/FLOP"
+            for attribute, mlp in ("ours", odd), ("peer", neighbour):
+                if getattr(line, attribute):
+                    setattr(line, attribute, getattr(line, attribute) / mlp.flops() * 1e12)
+            if line.ratio:
+                line.ratio *= neighbour.flops() / odd.flops()
+            yield line
+
+
+def wall_seconds(bench, command):
+    times = []
+    for _ in range(bench.rounds):
+        start = time.perf_counter()
+        subprocess.run(command, check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+        times.append(time.perf_counter() - start)
+    return statistics.median(times)
+
+
+def compilation(bench):
+    """Whole processes, from their start to their end."""
+    deep = w.Mlp((256,) * 97, 128, optimizer="adamw")
+    for name, mlp, layout, goal in (("10-32-16-1", w.NOTEBOOK, w.DP8, 0.3), ("10-32-16-1", w.NOTEBOOK, w.FSDP8, 0.3),
+                                    ("96 layers of 256", deep, w.DP8, 3.0), ("96 layers of 256", deep, w.FSDP8, 3.0)):  # fmt: skip
+        model = bench.compiler.model(mlp, layout)
+        seconds = wall_seconds(bench, [bench.compiler.tool("shardc-compile"), model, "-o", model + ".shardc"])
+        yield Line(f"compiling {name}, {layout.name}", "", seconds, None, "s", seconds, goal, False)
+
+
+def memory(bench):
+    """What processes grow by, against what plans report and against one device."""
+    name, facts = "1024-2048-1024 AdamW", {}
+    for layout in (w.ONE, w.DP8):
+        bench.shardc.ask(f"plan m {bench.compiler.plan(w.BUCKET, layout)}")
+        facts[layout] = bench.shardc.ask("memory m")
+        bench.shardc.stop()
+    for layout, fact in facts.items():
+        reported = fact["peak_bytes_per_device"] * fact["devices"]
+        yield Line(f"memory, {name}, {layout.name}", "the plan's report", fact["grown_bytes"], reported, "B",
+                   fact["grown_bytes"] / reported, 1.05, False)  # fmt: skip
+    # What is neither a parameter nor a state each device has for itself.
+    one, eight = facts[w.ONE]["persistent_bytes_per_device"], facts[w.DP8]
+    others = eight["allocated_bytes_per_device"] - eight["persistent_bytes_per_device"]
+    held = eight["grown_bytes"] - eight["devices"] * others
+    yield Line(f"parameters and states, {name}, DP 8", "itself on one device", held, one, "B", held / one, 1.3, False)
+
+
+def micro(bench):
+    plan = bench.compiler.plan(w.BUCKET, w.ONE)
+    figures = measure_micro(bench.compiler.tool("shardc-bench-micro"), plan, bench.quick)
+    yield from all_reduce_lines(figures)
+    yield from overhead_lines(figures, bench.limits)
+    yield from update_lines(figures)
+
+
+SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes,
+            "compilation": compilation, "memory": memory}  # fmt: skip

@@ -1,0 +1,26 @@
+#!/usr/bin/env bash
+# Measures shardc on this computer's CPU against its peers and its goals.
+#
+#   benchmarks/run.sh [--with-jax] [--quick] [--json FILE] [--rounds N] [--only SECTIONS]
+#
+# Prints one line per goal: the peer's figure, ours, their ratio, whether the goal
+# is met, and how far from the limits of this computer. Builds what it needs first.
+# --with-jax installs the peers of requirements.txt into build/jax-venv; without
+# it JAX takes part if it is there, or in the Python that --jax names.
+source "$(dirname "$0")/../scripts/common.sh"
+
+arguments=()
+python=$build/jax-venv/bin/python
+[ -x "$python" ] || python=python3
+for argument in "$@"; do
+  if [ "$argument" = --with-jax ]; then
+    python=$build/jax-venv/bin/python
+    [ -x "$python" ] || python3 -m venv "$build/jax-venv"
+    "$python" -m pip install -q -r benchmarks/requirements.txt
+  else
+    arguments+=("$argument")
+  fi
+done
+build_shardc shardc-gen shardc-compile shardc-run shardc-bench-steps \
+  shardc-bench-micro >&2
+exec python3 benchmarks/goals --bin "$build/bin" --jax "$python" "${arguments[@]}"

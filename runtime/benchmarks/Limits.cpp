@@ -1,0 +1,169 @@
+//===- Limits.cpp - What this computer can do -----------------------------===//
+//
+// Limits that results are compared with: multiply-adds in registers, streams
+// through memory, the way of a cache line between two cores.
+//
+//===----------------------------------------------------------------------===//
+
+#include "MicroBenchmarks.h"
+
+#include <algorithm>
+#include <atomic>
+#include <cstring>
+#include <immintrin.h>
+#include <pthread.h>
+#include <thread>
+
+using namespace shardc::rt::bench;
+
+static constexpr int64_t fmaRounds = 1 << 18;
+/// As many as hide the latency of two units.
+static constexpr int accumulators = 12;
+
+__attribute__((target("avx2,fma"))) static float multiplyAdd256() {
+  __m256 sums[accumulators], factor = _mm256_set1_ps(0.5f);
+  for (__m256 &sum : sums)
+    sum = _mm256_set1_ps(1.0f);
+  for (int64_t round = 0; round < fmaRounds; ++round)
+#pragma GCC unroll 12
+    for (__m256 &sum : sums)
+      sum = _mm256_fmadd_ps(sum, factor, factor);
+  float result = 0;
+  for (__m256 &sum : sums)
+    result += _mm256_cvtss_f32(sum);
+  return result;
+}
+
+__attribute__((target("avx512f"))) static float multiplyAdd512() {
+  __m512 sums[accumulators], factor = _mm512_set1_ps(0.5f);
+  for (__m512 &sum : sums)
+    sum = _mm512_set1_ps(1.0f);
+  for (int64_t round = 0; round < fmaRounds; ++round)
+#pragma GCC unroll 12
+    for (__m512 &sum : sums)
+      sum = _mm512_fmadd_ps(sum, factor, factor);
+  float result = 0;
+  for (__m512 &sum : sums)
+    result += _mm512_cvtss_f32(sum);
+  return result;
+}
+
+/// FLOP/s of all cores, of vectors of `width` floats.
+static void measurePeak(benchmark::State &state, float (*run)(), int width) {
+  int threads = numCores();
+  for (auto _ : state) {
+#pragma omp parallel num_threads(threads)
+    {
+      float result = run();
+      benchmark::DoNotOptimize(result);
+    }
+  }
+  setRate(state, "flops", 2.0 * width * accumulators * fmaRounds * threads);
+}
+
+static void measureTriad(benchmark::State &state) {
+  int64_t size = state.range(0) / (3 * sizeof(float));
+  Stream a(size), b(size), c(size);
+  int threads = numCores();
+  for (auto _ : state) {
+    float *to = a.get();
+    const float *left = b.get(), *right = c.get();
+#pragma omp parallel for simd num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < size; ++i)
+      to[i] = left[i] + 0.5f * right[i];
+    benchmark::ClobberMemory();
+  }
+  setRate(state, "bytes", 3.0 * sizeof(float) * size);
+}
+
+/// Streams as Adam's update moves them: four are read, three of them written.
+static void measureUpdate(benchmark::State &state) {
+  int64_t size = state.range(0) / (4 * sizeof(float));
+  Stream p(size), m(size), v(size), g(size);
+  int threads = numCores();
+  for (auto _ : state) {
+    float *first = p.get(), *second = m.get(), *third = v.get();
+    const float *gradient = g.get();
+#pragma omp parallel for simd num_threads(threads) schedule(static)
+    for (int64_t i = 0; i < size; ++i) {
+      second[i] += gradient[i];
+      third[i] -= gradient[i];
+      first[i] += second[i] + third[i];
+    }
+    benchmark::ClobberMemory();
+  }
+  setRate(state, "bytes", 7.0 * sizeof(float) * size);
+}
+
+/// A thread copies its part over and over: what it takes to meet the others is
+/// not part of the limit.
+static void measureCopy(benchmark::State &state) {
+  int64_t size = state.range(0) / (2 * sizeof(float));
+  int64_t rounds = std::max<int64_t>(1, (int64_t(64) << 20) / state.range(0));
+  Stream from(size), to(size);
+  int threads = numCores();
+  for (auto _ : state) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int thread = 0; thread < threads; ++thread) {
+      int64_t begin = size * thread / threads;
+      int64_t end = size * (thread + 1) / threads;
+      for (int64_t round = 0; round < rounds; ++round) {
+        std::memcpy(to.get() + begin, from.get() + begin,
+                    (end - begin) * sizeof(float));
+        benchmark::ClobberMemory();
+      }
+    }
+  }
+  setRate(state, "bytes", 2.0 * sizeof(float) * size * rounds);
+}
+
+static void pinTo(int core) {
+  cpu_set_t set;
+  CPU_ZERO(&set);
+  CPU_SET(core, &set);
+  // Where that is not allowed the figure is one of two threads anywhere.
+  pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
+}
+
+/// Two threads on cores of their own answer each other through one cache line.
+static void measureLatency(benchmark::State &state) {
+  constexpr int turns = 10000;
+  if (numCores() < 2) {
+    state.SkipWithError("needs two cores");
+    return;
+  }
+  alignas(64) std::atomic<int> ball{0};
+  auto play = [&](int core) {
+    pinTo(core);
+    for (int turn = core; turn < 2 * turns; turn += 2) {
+      while (ball.load(std::memory_order_acquire) != turn)
+        _mm_pause();
+      ball.store(turn + 1, std::memory_order_release);
+    }
+  };
+  for (auto _ : state) {
+    ball = 0;
+    std::thread left(play, 0), right(play, 1);
+    left.join();
+    right.join();
+  }
+  setSeconds(state, 2 * turns);
+}
+
+void shardc::rt::bench::registerLimits() {
+  add("limit/flops_avx2",
+      [](benchmark::State &state) { measurePeak(state, multiplyAdd256, 8); });
+  if (__builtin_cpu_supports("avx512f"))
+    add("limit/flops_avx512", [](benchmark::State &state) {
+      measurePeak(state, multiplyAdd512, 16);
+    });
+  // Far above every cache, and what a bucket of 16 MiB and its Adam states
+  // take.
+  add("limit/triad", measureTriad)->Arg(int64_t(384) << 20);
+  add("limit/triad", measureTriad)->Arg(int64_t(64) << 20);
+  add("limit/update", measureUpdate)->Arg(int64_t(64) << 20);
+  add("limit/core_to_core", measureLatency);
+  // As much as all-reduces over eight devices read and write.
+  for (int64_t bytes : allReduceBytes)
+    add("limit/copy", measureCopy)->Arg(2 * numDevices * bytes);
+}

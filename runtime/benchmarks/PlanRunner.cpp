@@ -1,0 +1,95 @@
+//===- PlanRunner.cpp - A plan with a batch that stays --------------------===//
+
+#include "PlanRunner.h"
+
+#include "shardc-rt/Trainer.h"
+
+#include <fstream>
+#include <sstream>
+#include <unistd.h>
+
+using namespace shardc::rt;
+using namespace shardc::rt::bench;
+
+uint64_t shardc::rt::bench::residentBytes() {
+  // Pages: all, resident, ...
+  std::ifstream file("/proc/self/statm");
+  uint64_t all = 0, resident = 0;
+  file >> all >> resident;
+  return resident * sysconf(_SC_PAGESIZE);
+}
+
+/// Values are of no consequence for the time, as long as they are ordinary.
+static HostArray makeArray(const TensorSpec &tensor) {
+  HostArray array(tensor.dtype, tensor.shape);
+  constexpr float pattern[] = {0.5f, -1.0f, 0.25f, 1.5f, -0.75f, 0.125f, -0.5f};
+  if (tensor.dtype == DType::F32)
+    for (size_t i = 0; i < array.values<float>().size(); ++i)
+      array.values<float>()[i] = pattern[i % 7];
+  if (tensor.dtype == DType::I32 && tensor.labelClasses > 0)
+    for (size_t i = 0; i < array.values<int32_t>().size(); ++i)
+      array.values<int32_t>()[i] = i % tensor.labelClasses;
+  return array;
+}
+
+absl::StatusOr<std::unique_ptr<PlanRunner>>
+PlanRunner::create(Context &context, const std::string &path) {
+  absl::StatusOr<std::shared_ptr<const Plan>> plan = Plan::loadFile(path);
+  if (!plan.ok())
+    return plan.status();
+  auto runner = std::make_unique<PlanRunner>();
+  for (const TensorSpec &tensor : (*plan)->tensors)
+    if (tensor.role == Role::Input || tensor.role == Role::Label) {
+      HostArray &array =
+          runner->batch.emplace(tensor.name, makeArray(tensor)).first->second;
+      runner->views.emplace(tensor.name, array.view());
+    }
+  uint64_t before = residentBytes();
+  absl::StatusOr<std::unique_ptr<Executor>> executor =
+      Executor::create(context, *plan);
+  if (!executor.ok())
+    return executor.status();
+  runner->executor = *std::move(executor);
+  absl::Status status = runner->executor->initializeParameters();
+  if (status.ok())
+    status = runner->run(1);
+  if (!status.ok())
+    return status;
+  uint64_t after = residentBytes();
+  runner->grown = after > before ? after - before : 0;
+  return runner;
+}
+
+absl::Status PlanRunner::run(int64_t steps) {
+  for (int64_t step = 0; step < steps; ++step)
+    if (absl::StatusOr<RunResult> result = executor->step(views); !result.ok())
+      return result.status();
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> PlanRunner::runEpoch(const std::string &dataDir) {
+  DatasetOptions datasetOptions;
+  datasetOptions.dataDirs = {dataDir};
+  absl::StatusOr<Dataset> train = loadDataset("digits:train", datasetOptions);
+  absl::StatusOr<Dataset> test = loadDataset("digits:test", datasetOptions);
+  absl::Status status = train.status();
+  status.Update(test.status());
+  if (status.ok())
+    status.Update(fitToPlan(executor->plan(), *train));
+  if (status.ok())
+    status.Update(fitToPlan(executor->plan(), *test));
+  if (!status.ok())
+    return status;
+  TrainOptions options;
+  options.epochs = 1;
+  options.seed = epoch++;
+  std::ostringstream log;
+  absl::StatusOr<TrainSummary> summary =
+      shardc::rt::train(*executor, *train, options, log);
+  if (!summary.ok())
+    return summary.status();
+  absl::StatusOr<Evaluation> evaluation = evaluate(*executor, *test);
+  if (!evaluation.ok())
+    return evaluation.status();
+  return summary->steps;
+}

@@ -1,0 +1,44 @@
+//===- PlanRunner.h - A plan with a batch that stays ------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_BENCHMARKS_PLANRUNNER_H
+#define SHARDC_RT_BENCHMARKS_PLANRUNNER_H
+
+#include "shardc-rt/Executor.h"
+#include "shardc-rt/Npz.h"
+
+namespace shardc::rt::bench {
+
+/// Bytes of this process that are in memory.
+uint64_t residentBytes();
+
+class PlanRunner {
+public:
+  /// Loads the plan at `path` and gives parameters their initial values. The
+  /// context must outlive the runner.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<PlanRunner>>
+  create(Context &context, const std::string &path);
+
+  /// `steps` train steps on one batch: as an application that feeds arrays
+  /// does, so that giving devices their shards is part of it.
+  [[nodiscard]] absl::Status run(int64_t steps);
+
+  /// One epoch of the shipped digits in `dataDir`: reads the file, trains on
+  /// all batches in another order than the epoch before, evaluates on the test
+  /// part. Gives the number of train steps.
+  [[nodiscard]] absl::StatusOr<int64_t> runEpoch(const std::string &dataDir);
+
+  const Executor &get() const { return *executor; }
+  /// What the process grew by when the executor was made and ran a step.
+  uint64_t grownBytes() const { return grown; }
+
+private:
+  std::unique_ptr<Executor> executor;
+  ArrayMap batch;
+  NamedArrays views;
+  uint64_t epoch = 0;
+  uint64_t grown = 0;
+};
+
+} // namespace shardc::rt::bench
+
+#endif // SHARDC_RT_BENCHMARKS_PLANRUNNER_H

@@ -1,0 +1,146 @@
+//===- StepServer.cpp - Times train steps on request ----------------------===//
+//
+// What benchmarks/goals.py talks to. It takes turns between this process and
+// its peers, so that all see the same weather on a shared computer; therefore
+// everything stays loaded and runs when asked. One request per line:
+//
+//   plan NAME FILE           loads a plan
+//   gemms NAME BATCH SIZES   prepares the products of layers SIZES (a,b,c)
+//   run NAME STEPS           runs so many steps (or sums of products)
+//   epoch NAME DATADIR       runs one epoch of the digits, with its evaluation
+//   memory NAME              states bytes
+//
+// Each is answered by one line, a JSON object: "seconds" of what ran, and
+// "error" if something failed.
+//
+//===----------------------------------------------------------------------===//
+
+#include "GemmSum.h"
+#include "PlanRunner.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+
+#include <chrono>
+#include <iostream>
+#include <nlohmann/json.hpp>
+
+using namespace shardc::rt;
+using namespace shardc::rt::bench;
+
+namespace {
+
+class Server {
+public:
+  explicit Server(Context &context) : context(context) {}
+
+  nlohmann::json answer(const std::string &line);
+
+private:
+  absl::Status load(const std::vector<std::string> &words);
+  absl::StatusOr<int64_t> run(const std::vector<std::string> &words);
+  nlohmann::json describeMemory(const PlanRunner &plan) const;
+
+  Context &context;
+  std::map<std::string, std::unique_ptr<PlanRunner>> plans;
+  std::map<std::string, std::unique_ptr<GemmSum>> gemms;
+};
+
+} // namespace
+
+absl::Status Server::load(const std::vector<std::string> &words) {
+  if (words[0] == "plan" && words.size() == 3) {
+    auto plan = PlanRunner::create(context, words[2]);
+    if (plan.ok())
+      plans[words[1]] = *std::move(plan);
+    return plan.status();
+  }
+  int64_t batch;
+  if (words.size() != 4 || !absl::SimpleAtoi(words[2], &batch))
+    return absl::InvalidArgumentError("not understood");
+  std::vector<int64_t> layers;
+  for (absl::string_view size : absl::StrSplit(words[3], ','))
+    if (!absl::SimpleAtoi(size, &layers.emplace_back()))
+      return absl::InvalidArgumentError("not a number");
+  auto sum = GemmSum::create(batch, layers);
+  if (sum.ok())
+    gemms[words[1]] = *std::move(sum);
+  return sum.status();
+}
+
+absl::StatusOr<int64_t> Server::run(const std::vector<std::string> &words) {
+  if (words.size() != 3)
+    return absl::InvalidArgumentError("not understood");
+  auto plan = plans.find(words[1]);
+  if (words[0] == "epoch" && plan != plans.end())
+    return plan->second->runEpoch(words[2]);
+  int64_t steps;
+  if (!absl::SimpleAtoi(words[2], &steps))
+    return absl::InvalidArgumentError("not a number");
+  if (plan != plans.end()) {
+    if (absl::Status status = plan->second->run(steps); !status.ok())
+      return status;
+    return steps;
+  }
+  auto sum = gemms.find(words[1]);
+  if (sum == gemms.end())
+    return absl::NotFoundError(absl::StrCat("nothing is called ", words[1]));
+  for (int64_t step = 0; step < steps; ++step)
+    if (absl::Status status = sum->second->run(); !status.ok())
+      return status;
+  return steps;
+}
+
+nlohmann::json Server::describeMemory(const PlanRunner &runner) const {
+  const Plan &plan = runner.get().plan();
+  uint64_t persistent = 0;
+  for (const TensorSpec &tensor : plan.tensors)
+    if (tensor.role == Role::Parameter || tensor.role == Role::State)
+      persistent += tensor.bytes;
+  uint64_t peak = 0;
+  for (const ProgramSpec &program : plan.programs)
+    peak = std::max(peak, program.peakBytes);
+  return {
+      {"devices", plan.mesh.numDevices()},
+      {"persistent_bytes_per_device", persistent},
+      {"peak_bytes_per_device", peak},
+      {"allocated_bytes_per_device", runner.get().allocatedBytesPerDevice()},
+      {"grown_bytes", runner.grownBytes()}};
+}
+
+nlohmann::json Server::answer(const std::string &line) {
+  std::vector<std::string> words = absl::StrSplit(line, ' ');
+  absl::Status status;
+  if (words[0] == "plan" || words[0] == "gemms") {
+    status = load(words);
+  } else if (words[0] == "run" || words[0] == "epoch") {
+    auto start = std::chrono::steady_clock::now();
+    absl::StatusOr<int64_t> steps = run(words);
+    std::chrono::duration<double> time =
+        std::chrono::steady_clock::now() - start;
+    if (steps.ok())
+      return {{"seconds", time.count()}, {"steps", *steps}};
+    status = steps.status();
+  } else if (auto plan = plans.find(words.back());
+             words[0] == "memory" && plan != plans.end()) {
+    return describeMemory(*plan->second);
+  } else {
+    status = absl::InvalidArgumentError("not understood");
+  }
+  if (status.ok())
+    return nlohmann::json::object();
+  return {{"error", absl::StrCat(line, ": ", std::string(status.message()))}};
+}
+
+int main() {
+  absl::StatusOr<std::unique_ptr<Context>> context = Context::create();
+  if (!context.ok()) {
+    std::cerr << "shardc-bench-steps: " << context.status().message() << "\n";
+    return 70;
+  }
+  Server server(**context);
+  for (std::string line; std::getline(std::cin, line);)
+    std::cout << server.answer(line).dump() << std::endl;
+  return 0;
+}
