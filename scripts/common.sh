@@ -4,6 +4,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${SHARDC_BUILD_DIR:-build}
 
+# What scripts check is compiled anew.
+export SHARDC_PLAN_CACHE=
+
 say() { printf '\n==> %s\n' "$*"; }
 
 # Installs the Debian packages that are missing, if any.

@@ -14,6 +14,8 @@ config.excludes = ["Inputs", "golden", "unit", "tools", "lit.cfg.py"]
 config.environment["PATH"] = os.pathsep.join(
     [config.shardc_bin, config.llvm_bin, os.environ.get("PATH", "")]
 )
+# Tests compile what they run; those of the plan cache choose one of their own.
+config.environment["SHARDC_PLAN_CACHE"] = ""
 config.substitutions += [
     ("%golden", os.path.join(config.test_source_root, "golden")),
     ("%examples", os.path.join(config.shardc_source, "examples")),

@@ -92,6 +92,14 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_flag("--verify-partition", arguments.verifyPartition,
                "Compare a model's partitioned program with the global one in a "
                "reference interpreter");
+  CLI::Option *planCache =
+      app.add_option("--plan-cache", arguments.planCache,
+                     "Where plans of models are kept for the next run; "
+                     "default: shardc in the user's cache")
+          ->type_name("DIR");
+  app.add_flag("--no-plan-cache", arguments.noPlanCache,
+               "Compile a model and keep nothing")
+      ->excludes(planCache);
   app.add_option("--device", arguments.device, "Kind of device: cpu or cuda")
       ->capture_default_str();
   app.add_option("--num-devices", arguments.numDevices,

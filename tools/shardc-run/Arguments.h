@@ -25,6 +25,8 @@ struct Arguments {
   std::string objective;
   /// 0: no limit.
   int64_t deviceMemory = 0;
+  std::string planCache;
+  bool noPlanCache = false;
   std::string device = "cpu";
   int64_t numDevices = 0;
   int threads = 0;

@@ -48,13 +48,19 @@ struct CompileOutcome {
   std::string diagnostics;
 };
 
-/// Compiles a model file. A shardc-run that was built without the compiler says
-/// so and returns exit code 9.
+/// Where the compiler is: a library that belongs to this program. Loading it
+/// takes longer than many runs, so it is loaded when something is compiled.
+std::string compilerPath();
+
+/// Compiles a model file. Where there is no compiler it says so and returns
+/// exit code 9.
 CompileOutcome compileInput(const CompileRequest &request);
 
-/// Whether this shardc-run can compile.
-bool hasCompiler();
-
 } // namespace shardc::run
+
+/// What the library at `compilerPath` exports. Program and library are built
+/// together.
+extern "C" void shardcCompileInput(const shardc::run::CompileRequest &request,
+                                   shardc::run::CompileOutcome &outcome);
 
 #endif // SHARDC_TOOLS_SHARDC_RUN_COMPILEINPUT_H

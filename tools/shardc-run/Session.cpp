@@ -4,7 +4,7 @@
 #include "Session.h"
 
 #include "CheckReference.h"
-#include "CompileInput.h"
+#include "CompileOnce.h"
 
 #include "shardc-rt/Cuda.h"
 #include "shardc-rt/HappensBefore.h"
@@ -89,14 +89,15 @@ static int loadPlan(const Arguments &arguments, bool singleDevice,
     if (!loaded.ok())
       return report(loaded.status());
   } else {
-    CompileOutcome outcome = compileInput(
+    CompileOutcome outcome = compileOnce(
         {arguments.input, arguments.mesh, arguments.rules, arguments.target,
          arguments.machine, singleDevice ? "" : arguments.dumpDir,
          arguments.batchSize, arguments.microbatches, arguments.bucketBytes,
          singleDevice, arguments.verifyPartition && !singleDevice,
          arguments.partition, arguments.objective, arguments.deviceMemory,
          arguments.ignoreExpectations, arguments.regather,
-         arguments.matmulPrecision});
+         arguments.matmulPrecision},
+        {arguments.noPlanCache, arguments.planCache});
     if (!singleDevice || outcome.exitCode != 0)
       std::cerr << outcome.diagnostics;
     if (outcome.exitCode != 0)

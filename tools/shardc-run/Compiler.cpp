@@ -1,13 +1,19 @@
-//===- WithCompiler.cpp - Models through the compiler library
-//--------------===//
+//===- Compiler.cpp - The compiler as shardc-run loads it -----------------===//
+//
+// Becomes a library of its own, which LoadCompiler.cpp opens when there is
+// something to compile.
+//
+//===----------------------------------------------------------------------===//
 
 #include "CompileInput.h"
 
 #include "shardc/Pipelines/Compile.h"
 
+using namespace shardc;
 using namespace shardc::run;
 
-CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
+void shardcCompileInput(const CompileRequest &request,
+                        CompileOutcome &outcome) {
   CompileOptions options;
   options.mesh = request.mesh;
   options.rules = request.rules;
@@ -32,8 +38,6 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
   if (!request.matmulPrecision.empty())
     options.matmulPrecision = request.matmulPrecision;
   CompileResult result = compileFile(request.path, options);
-  return {static_cast<int>(result.code), std::move(result.plan),
-          std::move(result.diagnostics)};
+  outcome = {static_cast<int>(result.code), std::move(result.plan),
+             std::move(result.diagnostics)};
 }
-
-bool shardc::run::hasCompiler() { return true; }
