@@ -28,9 +28,8 @@ public:
   /// All devices run `count` all-reduces; returns when they have.
   void run(int64_t count);
 
-  /// Result of device `device`, for tests.
+  /// The result of a device. All operands are ones.
   const std::vector<float> &result(int device) const { return out[device]; }
-  std::vector<float> &operand(int device) { return in[device]; }
 
 private:
   void work(int device);
