@@ -144,10 +144,10 @@ def memory(bench):
         reported = fact["peak_bytes_per_device"] * fact["devices"]
         yield Line(f"memory, {name}, {layout.name}", "the plan's report", fact["grown_bytes"], reported, "B",
                    fact["grown_bytes"] / reported, 1.05, False)  # fmt: skip
-    # What is neither a parameter nor a state each device has for itself.
-    one, eight = facts[w.ONE]["persistent_bytes_per_device"], facts[w.DP8]
-    others = eight["allocated_bytes_per_device"] - eight["persistent_bytes_per_device"]
-    held = eight["grown_bytes"] - eight["devices"] * others
+    # The batch is the same one, so whatever eight devices need in addition counts
+    # as copies of parameters and states.
+    one = facts[w.ONE]["persistent_bytes_per_device"]
+    held = one + max(0, facts[w.DP8]["grown_bytes"] - facts[w.ONE]["grown_bytes"])
     yield Line(f"parameters and states, {name}, DP 8", "itself on one device", held, one, "B", held / one, 1.3, False)
 
 

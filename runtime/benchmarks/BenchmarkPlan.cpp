@@ -28,12 +28,16 @@ static PlanOrError finish(fb::PlanT &plan) {
                   builder.GetSize())));
 }
 
-/// A plan without tensors whose one program has two buffers of `elements` f32.
+/// A plan without tensors whose one program has two buffers of `elements` f32
+/// and no commands.
 static fb::PlanT makeEmptyPlan(int devices, int64_t elements) {
   fb::PlanT plan;
   plan.version = planVersion;
   plan.model = "benchmark";
   plan.batch_size = 1;
+  std::string code = readFile(EMPTY_KERNEL);
+  plan.code.assign(code.begin(), code.end());
+  plan.kernels = {"benchmark_empty"};
   plan.mesh = std::make_unique<fb::MeshT>();
   auto axis = std::make_unique<fb::AxisT>();
   axis->name = "d";
@@ -60,25 +64,29 @@ static void addCommand(fb::PlanT &plan, T operation) {
   plan.programs[0]->commands.push_back(std::move(command));
 }
 
+/// A launch of the kernel that does nothing, which says that it reads one of
+/// the two buffers and writes the other.
+static void addLaunch(fb::PlanT &plan, uint32_t written, int64_t extent) {
+  fb::LaunchT launch;
+  launch.buffers = {1 - written, written};
+  launch.extent = extent;
+  launch.writes = 1;
+  addCommand(plan, std::move(launch));
+}
+
 PlanOrError shardc::rt::bench::makeLaunchPlan(int devices, int64_t count,
                                               int64_t extent) {
   fb::PlanT plan = makeEmptyPlan(devices, /*elements=*/16);
-  std::string code = readFile(EMPTY_KERNEL);
-  plan.code.assign(code.begin(), code.end());
-  plan.kernels = {"benchmark_empty"};
-  for (int64_t i = 0; i < count; ++i) {
-    fb::LaunchT launch;
-    launch.buffers = {uint32_t(i % 2), uint32_t((i + 1) % 2)};
-    launch.extent = extent;
-    launch.writes = 1;
-    addCommand(plan, std::move(launch));
-  }
+  for (int64_t i = 0; i < count; ++i)
+    addLaunch(plan, /*written=*/(i + 1) % 2, extent);
   return finish(plan);
 }
 
 PlanOrError shardc::rt::bench::makeAllReducePlan(int devices, int64_t count,
                                                  int64_t elements) {
   fb::PlanT plan = makeEmptyPlan(devices, elements);
+  // What a kernel writes may be another value on each device.
+  addLaunch(plan, /*written=*/0, /*extent=*/1);
   for (int64_t i = 0; i < count; ++i) {
     fb::CollectiveStartT start;
     start.kind = fb::CollectiveKind::AllReduce;
