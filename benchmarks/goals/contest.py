@@ -54,14 +54,18 @@ class Server:
 
 
 class Entrant:
-    """Something that runs steps: a server's `verb` on what it calls `name`."""
+    """Something that runs steps: a server's `verb` on what it calls `name`.
+
+    With an `argument`, empty or not, each run is that of the verb; otherwise it is
+    as many steps as take about the time wanted."""
 
     def __init__(self, server, verb, name, argument=None):
         self.server, self.verb, self.name, self.argument = server, verb, name, argument
         self.steps, self.error, self.times = 1, None, []
 
     def run(self):
-        reply = self.server.ask(f"{self.verb} {self.name} {self.argument or self.steps}")
+        argument = self.steps if self.argument is None else self.argument
+        reply = self.server.ask(f"{self.verb} {self.name} {argument}".rstrip())
         return reply["seconds"] / reply["steps"]
 
 
@@ -87,26 +91,29 @@ class Result:
         return self.entrants[key].error if key in self.entrants else None
 
 
+def attempt(entrant):
+    """Seconds per step of one run; None, and the entrant is out, if it fails."""
+    if entrant.error:
+        return None
+    try:
+        return entrant.run()
+    except Failure as failure:
+        entrant.error = str(failure)
+        return None
+
+
 def hold(entrants, rounds, seconds):
     """Runs all of `entrants`, a dictionary, `rounds` times, about `seconds` each."""
     for entrant in entrants.values():
-        try:
-            entrant.run()
-            while not entrant.argument:
-                once = entrant.run()
-                wanted = max(1, round(seconds / once))
-                enough = wanted <= 4 * entrant.steps
-                entrant.steps = wanted
-                if enough:
-                    break
-        except Failure as failure:
-            entrant.error = str(failure)
+        attempt(entrant)
+        while entrant.argument is None and (once := attempt(entrant)):
+            wanted = max(1, round(seconds / once))
+            enough = wanted <= 4 * entrant.steps
+            entrant.steps = wanted
+            if enough:
+                break
     for _ in range(rounds):
         for entrant in entrants.values():
-            if entrant.error:
-                continue
-            try:
-                entrant.times.append(entrant.run())
-            except Failure as failure:
-                entrant.error = str(failure)
+            if (time := attempt(entrant)) is not None:
+                entrant.times.append(time)
     return Result(entrants)

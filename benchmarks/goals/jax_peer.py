@@ -7,7 +7,8 @@ request per line of standard input, answered by one line, a JSON object:
                         batch, strategy, mesh and scan, the steps of one scan
   run NAME STEPS        so many steps, synchronised after each
   scan NAME STEPS       the same in loops of jax.lax.scan
-  epoch NAME DATADIR    one epoch of the digits, with reading and evaluation
+  epoch NAME DATADIR    reads the digits, runs one epoch of them and evaluates
+  epoch NAME            the same without reading them again
 
 Answers have "seconds" and "steps", or "error".
 """
@@ -128,35 +129,41 @@ class Model:
             jax.block_until_ready((self.state, losses))
         return loops * self.scan_steps
 
-    def epoch(self, folder):
+    def read(self, folder):
         with np.load(os.path.join(folder, "digits.npz")) as archive:
-            x, y = archive["x"], archive["y"]
-        order = np.random.default_rng(1797).permutation(len(x))
-        train, test = order[:TRAIN_ROWS], order[TRAIN_ROWS:]
-        train = np.random.permutation(train)
+            self.x, self.y = archive["x"], archive["y"]
+
+    def epoch(self):
+        order = np.random.default_rng(1797).permutation(len(self.x))
+        train, test = np.random.permutation(order[:TRAIN_ROWS]), order[TRAIN_ROWS:]
         steps, total = len(train) // self.batch, 0.0
         for step in range(steps):
             rows = train[step * self.batch : (step + 1) * self.batch]
-            self.state, loss = self.step(self.state, self.feed(x[rows], y[rows]))
+            self.state, loss = self.step(self.state, self.feed(self.x[rows], self.y[rows]))
             total += float(loss)
         loss, correct = 0.0, 0
         for begin in range(0, len(test), self.batch):
             rows = test[begin : begin + self.batch]
             padded = np.pad(rows, (0, self.batch - len(rows)), mode="edge")
-            losses, hits = self.evaluate(self.state[0], self.feed(x[padded], y[padded]))
+            losses, hits = self.evaluate(self.state[0], self.feed(self.x[padded], self.y[padded]))
             loss += float(np.sum(np.asarray(losses)[: len(rows)]))
             correct += int(np.sum(np.asarray(hits)[: len(rows)]))
         return steps
 
 
 def answer(models, line):
-    verb, name, rest = line.split(" ", 2)
+    verb, name, *rest = line.split(" ", 2)
     if verb == "model":
-        models[name] = Model(**json.loads(rest))
+        models[name] = Model(**json.loads(rest[0]))
         return {}
     model = models[name]
     start = time.perf_counter()
-    steps = model.epoch(rest) if verb == "epoch" else getattr(model, verb)(int(rest))
+    if verb == "epoch":
+        if rest:
+            model.read(rest[0])
+        steps = model.epoch()
+    else:
+        steps = getattr(model, verb)(int(rest[0]))
     return {"seconds": time.perf_counter() - start, "steps": steps}
 
 

@@ -67,28 +67,31 @@ absl::Status PlanRunner::run(int64_t steps) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<int64_t> PlanRunner::runEpoch(const std::string &dataDir) {
-  DatasetOptions datasetOptions;
-  datasetOptions.dataDirs = {dataDir};
-  absl::StatusOr<Dataset> train = loadDataset("digits:train", datasetOptions);
-  absl::StatusOr<Dataset> test = loadDataset("digits:test", datasetOptions);
-  absl::Status status = train.status();
-  status.Update(test.status());
-  if (status.ok())
-    status.Update(fitToPlan(executor->plan(), *train));
-  if (status.ok())
-    status.Update(fitToPlan(executor->plan(), *test));
-  if (!status.ok())
-    return status;
+absl::Status PlanRunner::readDigits(const std::string &dataDir) {
+  DatasetOptions options;
+  options.dataDirs = {dataDir};
+  for (auto [spec, set] : {std::pair("digits:train", &trainSet),
+                           std::pair("digits:test", &testSet)}) {
+    absl::StatusOr<Dataset> read = loadDataset(spec, options);
+    if (!read.ok())
+      return read.status();
+    *set = *std::move(read);
+    if (absl::Status status = fitToPlan(executor->plan(), *set); !status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<int64_t> PlanRunner::runEpoch() {
   TrainOptions options;
   options.epochs = 1;
   options.seed = epoch++;
   std::ostringstream log;
   absl::StatusOr<TrainSummary> summary =
-      shardc::rt::train(*executor, *train, options, log);
+      train(*executor, trainSet, options, log);
   if (!summary.ok())
     return summary.status();
-  absl::StatusOr<Evaluation> evaluation = evaluate(*executor, *test);
+  absl::StatusOr<Evaluation> evaluation = evaluate(*executor, testSet);
   if (!evaluation.ok())
     return evaluation.status();
   return summary->steps;

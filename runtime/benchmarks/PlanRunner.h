@@ -3,8 +3,8 @@
 #ifndef SHARDC_RT_BENCHMARKS_PLANRUNNER_H
 #define SHARDC_RT_BENCHMARKS_PLANRUNNER_H
 
+#include "shardc-rt/Dataset.h"
 #include "shardc-rt/Executor.h"
-#include "shardc-rt/Npz.h"
 
 namespace shardc::rt::bench {
 
@@ -22,10 +22,13 @@ public:
   /// does, so that giving devices their shards is part of it.
   [[nodiscard]] absl::Status run(int64_t steps);
 
-  /// One epoch of the shipped digits in `dataDir`: reads the file, trains on
-  /// all batches in another order than the epoch before, evaluates on the test
-  /// part. Gives the number of train steps.
-  [[nodiscard]] absl::StatusOr<int64_t> runEpoch(const std::string &dataDir);
+  /// Reads the shipped digits in `dataDir`.
+  [[nodiscard]] absl::Status readDigits(const std::string &dataDir);
+
+  /// One epoch of the digits read: trains on all batches, in another order than
+  /// the epoch before, and evaluates on the test part. Gives the number of
+  /// train steps.
+  [[nodiscard]] absl::StatusOr<int64_t> runEpoch();
 
   const Executor &get() const { return *executor; }
   /// What the process grew by when the executor was made and ran a step.
@@ -35,6 +38,7 @@ private:
   std::unique_ptr<Executor> executor;
   ArrayMap batch;
   NamedArrays views;
+  Dataset trainSet, testSet;
   uint64_t epoch = 0;
   uint64_t grown = 0;
 };

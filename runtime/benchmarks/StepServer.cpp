@@ -7,7 +7,8 @@
 //   plan NAME FILE           loads a plan
 //   gemms NAME BATCH SIZES   prepares the products of layers SIZES (a,b,c)
 //   run NAME STEPS           runs so many steps (or sums of products)
-//   epoch NAME DATADIR       runs one epoch of the digits, with its evaluation
+//   epoch NAME DATADIR       reads them, runs one epoch of them and evaluates
+//   epoch NAME               the same without reading them again
 //   memory NAME              states bytes
 //
 // Each is answered by one line, a JSON object: "seconds" of what ran, and
@@ -70,12 +71,19 @@ absl::Status Server::load(const std::vector<std::string> &words) {
 }
 
 absl::StatusOr<int64_t> Server::run(const std::vector<std::string> &words) {
-  if (words.size() != 3)
+  if (words.size() < 2)
     return absl::InvalidArgumentError("not understood");
   auto plan = plans.find(words[1]);
-  if (words[0] == "epoch" && plan != plans.end())
-    return plan->second->runEpoch(words[2]);
+  if (words[0] == "epoch" && plan != plans.end()) {
+    if (words.size() == 3)
+      if (absl::Status status = plan->second->readDigits(words[2]);
+          !status.ok())
+        return status;
+    return plan->second->runEpoch();
+  }
   int64_t steps;
+  if (words.size() != 3)
+    return absl::InvalidArgumentError("not understood");
   if (!absl::SimpleAtoi(words[2], &steps))
     return absl::InvalidArgumentError("not a number");
   if (plan != plans.end()) {
