@@ -1,6 +1,7 @@
 """Micro benchmarks and the limits of the computer: shardc-bench-micro, read."""
 
 import json
+import os
 import statistics
 import subprocess
 
@@ -11,7 +12,8 @@ KIB = 1024
 
 def run_benchmarks(program, *flags):
     """The counter of each benchmark in each repetition, by name."""
-    done = subprocess.run([program, "--benchmark_format=json", *flags],
+    # Threads of the streams that wait leave their core to the one they wait for.
+    done = subprocess.run([program, "--benchmark_format=json", *flags], env={**os.environ, "OMP_WAIT_POLICY": "passive"},
                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)  # fmt: skip
     if done.returncode:
         raise RuntimeError(f"{program}: exit code {done.returncode}\n{done.stderr}")

@@ -63,7 +63,7 @@ static void measurePeak(benchmark::State &state, float (*run)(), int width) {
 
 static void measureTriad(benchmark::State &state) {
   int64_t size = state.range(0) / (3 * sizeof(float));
-  Stream a(size), b(size), c(size);
+  Stream a(size), b(size, 1), c(size, 2);
   int threads = numCores();
   for (auto _ : state) {
     float *to = a.get();
@@ -79,7 +79,7 @@ static void measureTriad(benchmark::State &state) {
 /// Streams as Adam's update moves them: four are read, three of them written.
 static void measureUpdate(benchmark::State &state) {
   int64_t size = state.range(0) / (4 * sizeof(float));
-  Stream p(size), m(size), v(size), g(size);
+  Stream p(size), m(size, 1), v(size, 2), g(size, 3);
   int threads = numCores();
   for (auto _ : state) {
     float *first = p.get(), *second = m.get(), *third = v.get();
@@ -100,7 +100,7 @@ static void measureUpdate(benchmark::State &state) {
 static void measureCopy(benchmark::State &state) {
   int64_t size = state.range(0) / (2 * sizeof(float));
   int64_t rounds = std::max<int64_t>(1, (int64_t(64) << 20) / state.range(0));
-  Stream from(size), to(size);
+  Stream from(size), to(size, 1);
   int threads = numCores();
   for (auto _ : state) {
 #pragma omp parallel for num_threads(threads) schedule(static)

@@ -57,24 +57,28 @@ inline void setSeconds(benchmark::State &state, double count) {
 }
 
 /// Floats that one thread after the other touches first, each its part, as the
-/// static schedule of OpenMP deals them out.
+/// static schedule of OpenMP deals them out. Streams with different numbers are
+/// not the same number of bytes away from a page's start, where processors
+/// would take a load for one of what was stored just before.
 class Stream {
 public:
-  explicit Stream(int64_t size)
-      : floats(static_cast<float *>(
-            std::aligned_alloc(4096, (size * 4 + 4095) / 4096 * 4096))) {
-    float *data = floats.get();
+  explicit Stream(int64_t size, int number = 0)
+      : start(number * 17 * 64 / sizeof(float)),
+        floats(static_cast<float *>(std::aligned_alloc(
+            4096, ((start + size) * 4 + 4095) / 4096 * 4096))) {
+    float *data = get();
     int threads = numCores();
 #pragma omp parallel for num_threads(threads) schedule(static)
     for (int64_t i = 0; i < size; ++i)
       data[i] = 1.0f;
   }
-  float *get() const { return floats.get(); }
+  float *get() const { return floats.get() + start; }
 
 private:
   struct Free {
     void operator()(float *data) const { std::free(data); }
   };
+  int64_t start;
   std::unique_ptr<float, Free> floats;
 };
 
