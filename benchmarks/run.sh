@@ -1,10 +1,12 @@
 #!/usr/bin/env bash
 # Measures shardc on this computer's CPU against its peers and its goals.
 #
-#   benchmarks/run.sh [--with-jax] [--quick] [--json FILE] [--rounds N] [--only SECTIONS]
+#   benchmarks/run.sh [--with-jax] [--quick] [--best] [--json FILE] [--rounds N] [--only SECTIONS]
 #
 # Prints one line per goal: the peer's figure, ours, their ratio, whether the goal
 # is met, and how far from the limits of this computer. Builds what it needs first.
+# --best compares the best of many short rounds instead of medians: for a computer
+# that is busy with other work. --quick only shows that all of it runs.
 # --with-jax installs the peers of requirements.txt into build/jax-venv; without
 # it JAX takes part if it is there, or in the Python that --jax names.
 source "$(dirname "$0")/../scripts/common.sh"

@@ -3,7 +3,8 @@
 On a shared computer only figures taken at about the same time can be compared.
 So every side of a comparison stays loaded in a process of its own, and a contest
 asks one after the other, round after round; a ratio is the median over rounds of
-the ratios within a round.
+the ratios within a round. Where other work interrupts every round, the best rounds
+say more: those in which a side was left alone.
 """
 
 import json
@@ -72,18 +73,23 @@ class Entrant:
 class Result:
     """Seconds per step of each entrant in each round."""
 
-    def __init__(self, entrants):
-        self.entrants = entrants
+    def __init__(self, entrants, best):
+        self.entrants, self.best = entrants, best
 
     def seconds(self, key):
-        """The median over rounds; None if it did not run."""
+        """The median over rounds, or the best; None if it did not run."""
         entrant = self.entrants.get(key)
-        return statistics.median(entrant.times) if entrant and entrant.times and not entrant.error else None
+        if not entrant or not entrant.times or entrant.error:
+            return None
+        return min(entrant.times) if self.best else statistics.median(entrant.times)
 
     def ratio(self, above, below):
-        """Median over rounds of `above` by `below`; None if either did not run."""
+        """Median over rounds of `above` by `below`, or that of the best rounds; None
+        if either did not run."""
         if self.seconds(above) is None or self.seconds(below) is None:
             return None
+        if self.best:
+            return self.seconds(above) / self.seconds(below)
         pairs = zip(self.entrants[above].times, self.entrants[below].times)
         return statistics.median(a / b for a, b in pairs)
 
@@ -102,7 +108,7 @@ def attempt(entrant):
         return None
 
 
-def hold(entrants, rounds, seconds):
+def hold(entrants, rounds, seconds, best=False):
     """Runs all of `entrants`, a dictionary, `rounds` times, about `seconds` each."""
     for entrant in entrants.values():
         attempt(entrant)
@@ -116,4 +122,4 @@ def hold(entrants, rounds, seconds):
         for entrant in entrants.values():
             if (time := attempt(entrant)) is not None:
                 entrant.times.append(time)
-    return Result(entrants)
+    return Result(entrants, best)

@@ -6,7 +6,7 @@ from typing import Optional
 
 def duration(seconds):
     for unit, size in ("s", 1), ("ms", 1e-3), ("µs", 1e-6):
-        if seconds >= size:
+        if seconds >= 0.9995 * size:  # three digits do not round to the next unit
             return f"{seconds / size:.3g} {unit}"
     return f"{seconds / 1e-9:.3g} ns"
 
