@@ -59,7 +59,7 @@ class Line:
 
 
 HEADINGS = ["workload", "peer", "peer's", "ours", "ratio", "goal", "result", "limit of the machine"]
-WIDTHS = [44, 30, 9, 9, 8, 8, 7, 0]
+WIDTHS = [50, 29, 13, 13, 8, 8, 7, 0]
 
 
 def row(cells):
