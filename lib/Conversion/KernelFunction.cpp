@@ -22,8 +22,8 @@ LLVM::LLVMFuncOp createKernelFunction(OpBuilder &builder, Location loc,
   return function;
 }
 
-int64_t buildKernelFunction(KernelOp kernel, MeshOp mesh, ModuleOp functions,
-                            StringRef name) {
+KernelTraits buildKernelFunction(KernelOp kernel, MeshOp mesh,
+                                 ModuleOp functions, StringRef name) {
   Location loc = kernel.getLoc();
   auto builder = OpBuilder::atBlockEnd(functions.getBody());
   LLVM::LLVMFuncOp function = createKernelFunction(builder, loc, name);
@@ -82,7 +82,8 @@ int64_t buildKernelFunction(KernelOp kernel, MeshOp mesh, ModuleOp functions,
     first += count;
   }
   builder.create<LLVM::ReturnOp>(loc, ValueRange());
-  return std::max<int64_t>(extent, 1);
+  return {std::max<int64_t>(extent, 1),
+          llvm::to_vector(emitter.getCoordinateAxes())};
 }
 
 } // namespace shardc

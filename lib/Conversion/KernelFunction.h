@@ -16,10 +16,19 @@ mlir::LLVM::LLVMFuncOp createKernelFunction(mlir::OpBuilder &builder,
                                             mlir::Location loc,
                                             llvm::StringRef name);
 
+/// What the runtime has to know of a kernel's function.
+struct KernelTraits {
+  int64_t extent;
+  /// Mesh axes whose coordinates it reads, by number and ascending. Devices
+  /// that differ in none of them compute the same from the same operands.
+  llvm::SmallVector<int64_t> coordinateAxes;
+};
+
 /// Builds function `name` at the end of `functions` for `kernel`, in the LLVM,
-/// scf, arith, math and vector dialects; returns the kernel's extent.
-int64_t buildKernelFunction(KernelOp kernel, MeshOp mesh,
-                            mlir::ModuleOp functions, llvm::StringRef name);
+/// scf, arith, math and vector dialects.
+KernelTraits buildKernelFunction(KernelOp kernel, MeshOp mesh,
+                                 mlir::ModuleOp functions,
+                                 llvm::StringRef name);
 
 /// Converts what `buildKernelFunction` built to the LLVM dialect alone.
 mlir::LogicalResult convertToLLVMDialect(mlir::ModuleOp functions);

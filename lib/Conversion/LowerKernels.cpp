@@ -20,8 +20,12 @@ LogicalResult lowerKernels(ModuleOp module) {
   auto functions = builder.create<ModuleOp>(module.getLoc(), kernelModuleName);
   LogicalResult result = buildDistinctKernels(
       module, [&](KernelOp kernel, StringRef name, NamedAttrList &attributes) {
-        int64_t extent = buildKernelFunction(kernel, *mesh, functions, name);
-        attributes.set("shardc.extent", builder.getI64IntegerAttr(extent));
+        KernelTraits traits =
+            buildKernelFunction(kernel, *mesh, functions, name);
+        attributes.set("shardc.extent",
+                       builder.getI64IntegerAttr(traits.extent));
+        attributes.set("shardc.coordinate_axes",
+                       builder.getDenseI64ArrayAttr(traits.coordinateAxes));
         return success();
       });
   if (failed(result))

@@ -21,6 +21,7 @@
 #include "llvm/ADT/STLExtras.h"
 
 #include <map>
+#include <set>
 #include <vector>
 
 namespace shardc {
@@ -131,6 +132,9 @@ public:
   mlir::Value load(mlir::Value tensor, mlir::Value linear, int64_t stride,
                    int64_t lanes, const Index *clamped = nullptr);
   mlir::Value getPointer(mlir::Value tensor) { return pointers.lookup(tensor); }
+  /// The mesh axes, by number and ascending, whose coordinates the code built
+  /// so far reads.
+  const std::set<int64_t> &getCoordinateAxes() const { return coordinateAxes; }
   /// Address of element `linear` of an array of the tensor's element type.
   mlir::Value getAddress(mlir::Value pointer, mlir::Type memoryType,
                          mlir::Value linear);
@@ -145,6 +149,7 @@ private:
   /// Of buffers that have one of their own.
   llvm::DenseMap<mlir::Value, int64_t> alignments;
   bool isFlat = false;
+  std::set<int64_t> coordinateAxes;
   llvm::DenseMap<mlir::Value, mlir::Value> pointers;
   std::map<int64_t, mlir::Value> constants;
   /// Open loops and conditions, outermost first; code inside the last one has

@@ -22,7 +22,9 @@ Value NestEmitter::loadContext(int64_t position) {
 Value NestEmitter::getShardIndex(ArrayRef<StringAttr> axes) {
   Value result;
   for (StringAttr axis : axes) {
-    Value coordinate = loadContext(mesh.getAxisIndex(axis.getValue()));
+    int64_t number = mesh.getAxisIndex(axis.getValue());
+    coordinateAxes.insert(number);
+    Value coordinate = loadContext(number);
     if (!result) {
       result = coordinate;
       continue;

@@ -120,31 +120,29 @@ private:
   std::unique_ptr<Collectives> inner = createInProcessCollectives();
 };
 
-/// The arenas after one run of the train step over arenas of small numbers.
-std::vector<std::vector<float>>
-runOnArenas(const Plan &plan, Collectives &collectives, int threads) {
+/// All memory after runs of the train step over memory of small numbers.
+std::vector<float> runOnArenas(const Plan &plan, Collectives &collectives,
+                               int threads, bool share) {
   auto kernels = KernelLibrary::load(plan);
   EXPECT_TRUE(kernels.ok()) << kernels.status();
-  DeviceSet devices{plan, **kernels, {}, {}, 3};
-  std::vector<std::vector<float>> arenas;
-  for (int64_t device = 0; device < plan.mesh.numDevices(); ++device) {
-    arenas.emplace_back(plan.arenaBytes / 4);
-    for (size_t i = 0; i < arenas.back().size(); ++i)
-      arenas.back()[i] = float((device + i) % 13);
+  auto layout = ArenaLayout::create(plan, share);
+  EXPECT_TRUE(layout.ok()) << layout.status();
+  std::vector<float> memory(layout->bytes() / 4);
+  for (size_t i = 0; i < memory.size(); ++i)
+    memory[i] = float(i % 13);
+  DeviceSet devices{
+      plan, **kernels, *layout, reinterpret_cast<char *>(memory.data()), {}, 3};
+  for (int64_t device = 0; device < plan.mesh.numDevices(); ++device)
     for (int64_t value : {device, /*seed=*/int64_t(0), /*run=*/int64_t(0)})
       devices.contexts.push_back(value);
-  }
-  for (std::vector<float> &arena : arenas)
-    devices.arenas.push_back(reinterpret_cast<char *>(arena.data()));
-  auto program =
-      PreparedProgram::prepare(devices, plan.programs[0], collectives, threads);
+  auto program = PreparedProgram::prepare(devices, 0, collectives, threads);
   EXPECT_TRUE(program.ok()) << program.status();
   WorkerPool pool(threads);
   PreparedProgram::Counters counters;
   for (int run = 0; run < 3; ++run)
     pool.run([&](int worker) { (*program)->run(worker, pool, counters); });
   EXPECT_TRUE((*program)->takeError().ok());
-  return arenas;
+  return memory;
 }
 
 TEST(ExecutorTest, ABackendMayMoveDataFromTheStartOn) {
@@ -154,8 +152,9 @@ TEST(ExecutorTest, ABackendMayMoveDataFromTheStartOn) {
       ASSERT_TRUE(plan.ok()) << plan.status();
       auto inProcess = createInProcessCollectives();
       EagerCollectives eager;
-      EXPECT_EQ(runOnArenas(**plan, *inProcess, threads),
-                runOnArenas(**plan, eager, threads));
+      for (bool share : {false, true})
+        EXPECT_EQ(runOnArenas(**plan, *inProcess, threads, share),
+                  runOnArenas(**plan, eager, threads, share));
     }
 }
 class LoopTest : public testing::TestWithParam<std::tuple<int, int>> {};

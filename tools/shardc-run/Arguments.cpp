@@ -150,6 +150,8 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_flag("--check-plan", arguments.checkPlan,
                "Print how the plan orders its commands and stop; also without "
                "the devices it is for");
+  app.add_flag("--no-alias-replicas", arguments.noAliasReplicas,
+               "Virtual CPU devices that hold the same bits do not share them");
   app.add_flag("--serialize", arguments.serialize,
                "On a GPU, wait for every command, so that an error names the "
                "one it happened in");

@@ -47,6 +47,7 @@ struct Arguments {
   double tolerance = 0;
   bool checkPlan = false;
   bool serialize = false;
+  bool noAliasReplicas = false;
   bool dryRun = false;
   bool listDevices = false;
   bool json = false;

@@ -255,10 +255,11 @@ static int loadData(const std::string &spec, const Arguments &arguments,
   return 0;
 }
 
-static void printSummary(const Arguments &arguments, const Plan &plan,
+static void printSummary(const Arguments &arguments, const Executor &executor,
                          const TrainSummary &summary,
                          const std::optional<Evaluation> &evaluation,
                          std::ostream &out) {
+  const Plan &plan = executor.plan();
   if (arguments.json) {
     nlohmann::ordered_json json;
     json["model"] = plan.model;
@@ -277,6 +278,7 @@ static void printSummary(const Arguments &arguments, const Plan &plan,
     json["communication_share"] = summary.communicationShare;
     json["wire_bytes_per_step"] = summary.wireBytesPerStep;
     json["peak_bytes_per_device"] = plan.arenaBytes;
+    json["allocated_bytes"] = executor.allocatedBytes();
     if (evaluation) {
       json["eval_rows"] = evaluation->rows;
       json["eval_loss"] = evaluation->loss;
@@ -359,6 +361,7 @@ int shardc::run::runSession(Arguments arguments) {
   ExecutorOptions executorOptions;
   executorOptions.seed = arguments.seed;
   executorOptions.poisonPadding = arguments.checkReference;
+  executorOptions.shareReplicas = !arguments.noAliasReplicas;
   auto createExecutor = [&](std::shared_ptr<const Plan> of) {
     return isCuda(arguments)
                ? createCudaExecutor(std::move(of), executorOptions,
@@ -368,6 +371,7 @@ int shardc::run::runSession(Arguments arguments) {
   absl::StatusOr<std::unique_ptr<Executor>> executor = createExecutor(plan);
   if (!executor.ok())
     return report(executor.status());
+  printMemory(**executor, out);
   if (absl::Status status = (*executor)->initializeParameters(); !status.ok())
     return report(status);
   if (!arguments.loadParams.empty())
@@ -426,7 +430,7 @@ int shardc::run::runSession(Arguments arguments) {
       return report(evaluated.status());
     evaluation = *evaluated;
   }
-  printSummary(arguments, *plan, *summary, evaluation, out);
+  printSummary(arguments, **executor, *summary, evaluation, out);
   if (!arguments.saveParams.empty())
     if (absl::Status status = saveParameters(**executor, arguments.saveParams);
         !status.ok())

@@ -125,6 +125,13 @@ void ProgramWriter::addKernel(KernelOp kernel) {
   // The iterations on a CPU, the blocks on a GPU.
   auto extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent");
   auto threads = kernel->getAttrOfType<IntegerAttr>("shardc.threads");
+  // Where it is not known, the plan leaves it open.
+  auto axes =
+      kernel->getAttrOfType<DenseI64ArrayAttr>("shardc.coordinate_axes");
+  flatbuffers::Offset<flatbuffers::Vector<uint16_t>> axesOffset;
+  if (axes)
+    axesOffset = builder.CreateVector(std::vector<uint16_t>(
+        axes.asArrayRef().begin(), axes.asArrayRef().end()));
   auto [it, isNew] =
       plan.kernels.insert({symbol, uint32_t(plan.kernels.size())});
   std::vector<uint32_t> used;
@@ -132,13 +139,14 @@ void ProgramWriter::addKernel(KernelOp kernel) {
     used.push_back(numbers.lookup(operand));
   for (Value result : kernel.getResults())
     used.push_back(numbers.lookup(result));
+  auto usedOffset = builder.CreateVector(used);
   ArrayRef<uint32_t> reads = ArrayRef(used).take_front(kernel.getNumOperands());
   ArrayRef<uint32_t> writes = ArrayRef(used).take_back(kernel.getNumResults());
   commands.add(kernel, fb::Operation::Launch,
-               fb::CreateLaunchDirect(builder, it->second, &used,
-                                      extent ? extent.getInt() : 1, /*grain=*/1,
-                                      kernel.getNumResults(),
-                                      threads ? threads.getInt() : 0),
+               fb::CreateLaunch(builder, it->second, usedOffset,
+                                extent ? extent.getInt() : 1, /*grain=*/1,
+                                kernel.getNumResults(),
+                                threads ? threads.getInt() : 0, axesOffset),
                access(reads, writes));
 }
 

@@ -20,7 +20,9 @@
 namespace shardc::rt {
 
 /// One tensor of a collective: shapes as in `CollectiveItem`, and where it lies
-/// on each device that this process holds, by device number.
+/// on each device that this process holds, by device number. Between virtual
+/// devices of one process, some may have the same operand, and those that get
+/// the same result may share its memory.
 struct CollectiveTensor {
   DType dtype;
   std::vector<int64_t> inShape;
@@ -29,6 +31,9 @@ struct CollectiveTensor {
   int splitDim = -1;
   std::vector<const void *> in;
   std::vector<void *> out;
+  /// The operand, which a group shares, is the reduction over the group
+  /// already: it has only to get to the results. In one process.
+  bool isReduced = false;
 };
 
 /// A collective over all groups that `axes` form.

@@ -27,6 +27,11 @@ struct ExecutorOptions {
   /// Fill arenas and padding with NaN (all bits set), so that a computation
   /// that reads padding shows.
   bool poisonPadding = false;
+  /// Virtual CPU devices that hold the same bits share one copy of them, and
+  /// compute it once; a sum over devices is computed where it is wanted. With
+  /// false each device has memory of its own and does all of its work. Bits may
+  /// differ by the order of additions.
+  bool shareReplicas = true;
 };
 
 /// What one run of a program gave.
@@ -66,8 +71,14 @@ public:
 
   virtual const Plan &plan() const = 0;
 
-  /// Bytes allocated for each device: the plan's `arenaBytes`.
+  /// Bytes of each device: the plan's `arenaBytes`.
   virtual uint64_t allocatedBytesPerDevice() const = 0;
+
+  /// Bytes allocated for all devices together; fewer than those of each added
+  /// up where replicas share memory.
+  virtual uint64_t allocatedBytes() const {
+    return plan().mesh.numDevices() * allocatedBytesPerDevice();
+  }
 
   /// Gives parameters and states their initial values.
   [[nodiscard]] virtual absl::Status initializeParameters() = 0;

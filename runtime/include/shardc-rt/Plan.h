@@ -84,6 +84,8 @@ struct LaunchCommand {
   int64_t grain;
   uint32_t writes;  ///< The last so many of `buffers` are written.
   uint32_t threads; ///< Of each of `extent` blocks on a GPU; 0: for a CPU.
+  /// Mesh axes whose coordinates the kernel may read.
+  std::vector<int> coordinateAxes;
 };
 
 struct GemmCommand {

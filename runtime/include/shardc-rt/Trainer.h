@@ -68,6 +68,9 @@ struct TrainSummary {
 /// communication. `where` is what the devices are on: threads or a GPU.
 void printHeader(const Plan &plan, const std::string &where, std::ostream &out);
 
+/// Writes how much memory the devices have together, where they share some.
+void printMemory(const Executor &executor, std::ostream &out);
+
 /// Trains on `dataset`, which fits the executor's plan, with as many steps in
 /// flight as the executor takes. OutOfRange: a loss that
 /// is not finite, with the step's number. InvalidArgument: too few rows.

@@ -3,7 +3,8 @@
 //
 // Peers' buffers are read where they are. Work is cut into tasks by shape
 // alone, and every element is reduced in the order of its group, so that the
-// bits do not depend on the number of workers.
+// bits do not depend on the number of workers. A result that devices share is
+// computed once.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,7 +12,7 @@
 #include "shardc-rt/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
-#include "absl/container/inlined_vector.h"
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -54,19 +55,38 @@ protected:
 
   virtual void run(const Task &task) = 0;
 
-  /// One task per tensor, group, member and `block` of `extent(tensor)`.
+  /// Tasks for blocks of `block` of [0, size).
+  void cutBlocks(size_t tensor, size_t group, int64_t member, int64_t size,
+                 int64_t block) {
+    for (int64_t begin = 0; begin < size; begin += block)
+      tasks.push_back(
+          {static_cast<int32_t>(tensor), static_cast<int32_t>(group),
+           static_cast<int32_t>(member), begin, std::min(size, begin + block)});
+  }
+
+  /// One task per tensor, result and `block` of `extent(tensor, member)`.
   template <typename Extent>
-  void cut(bool perMember, int64_t block, Extent extent) {
-    for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor)
+  void cut(int64_t block, Extent extent) {
+    for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor) {
+      absl::flat_hash_set<void *> served;
       for (size_t group = 0; group < groups.size(); ++group)
-        for (int64_t member = 0; member < (perMember ? shards : 1); ++member) {
-          int64_t size = extent(spec.tensors[tensor], member);
-          for (int64_t begin = 0; begin < size; begin += block)
-            tasks.push_back({static_cast<int32_t>(tensor),
-                             static_cast<int32_t>(group),
-                             static_cast<int32_t>(member), begin,
-                             std::min(size, begin + block)});
-        }
+        for (int64_t member = 0; member < shards; ++member)
+          if (served.insert(spec.tensors[tensor].out[groups[group][member]])
+                  .second)
+            cutBlocks(tensor, group, member,
+                      extent(spec.tensors[tensor], member), block);
+    }
+  }
+
+  /// What is reduced for the members of a group, in order.
+  std::vector<const void *> operands(const CollectiveTensor &tensor,
+                                     const std::vector<int64_t> &group) const {
+    std::vector<const void *> result;
+    for (int64_t device : group)
+      result.push_back(tensor.in[device]);
+    if (tensor.isReduced)
+      result.resize(1);
+    return result;
   }
 
   /// First row and number of rows of member `member` of a dimension.
@@ -82,40 +102,51 @@ protected:
   std::vector<Task> tasks;
 };
 
-/// Each block is reduced once and written to every member.
+/// Each block is reduced once and written to every result.
 class AllReduce : public InProcessBase {
 public:
   AllReduce(const Mesh &mesh, CollectiveSpec s)
       : InProcessBase(mesh, std::move(s)) {
-    sources.resize(spec.tensors.size() * groups.size());
-    for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor)
-      for (size_t group = 0; group < groups.size(); ++group)
+    places.resize(spec.tensors.size() * groups.size());
+    for (size_t i = 0; i < spec.tensors.size(); ++i) {
+      const CollectiveTensor &tensor = spec.tensors[i];
+      absl::flat_hash_set<void *> served;
+      for (size_t group = 0; group < groups.size(); ++group) {
+        Places &ofGroup = places[i * groups.size() + group];
+        ofGroup.sources = operands(tensor, groups[group]);
+        // What is in its place needs no moving.
+        if (ofGroup.sources.size() == 1)
+          served.insert(const_cast<void *>(ofGroup.sources[0]));
         for (int64_t device : groups[group])
-          sources[tensor * groups.size() + group].push_back(
-              spec.tensors[tensor].in[device]);
-    cut(/*perMember=*/false, maxReduceBlock,
-        [](const CollectiveTensor &tensor, int64_t) {
-          return numElements(tensor.inShape);
-        });
+          if (served.insert(tensor.out[device]).second)
+            ofGroup.results.push_back(static_cast<char *>(tensor.out[device]));
+        if (!ofGroup.results.empty())
+          cutBlocks(i, group, /*member=*/0, numElements(tensor.inShape),
+                    maxReduceBlock);
+      }
+    }
   }
 
 private:
+  struct Places {
+    std::vector<const void *> sources;
+    std::vector<char *> results;
+  };
+
   void run(const Task &task) override {
     const CollectiveTensor &tensor = spec.tensors[task.tensor];
-    const std::vector<int64_t> &group = groups[task.group];
-    int64_t width = byteSize(tensor.dtype);
-    auto at = [&](int64_t device) {
-      return static_cast<char *>(tensor.out[device]) + task.begin * width;
-    };
-    reduceBlock(tensor.dtype, spec.reduction,
-                sources[task.tensor * groups.size() + task.group], task.begin,
-                task.end - task.begin, at(group[0]));
-    for (size_t member = 1; member < group.size(); ++member)
-      std::memcpy(at(group[member]), at(group[0]),
+    const Places &place = places[task.tensor * groups.size() + task.group];
+    int64_t width = byteSize(tensor.dtype), start = task.begin * width;
+    char *first = place.results[0] + start;
+    reduceBlock(tensor.dtype, spec.reduction, place.sources, task.begin,
+                task.end - task.begin, first);
+    for (size_t i = 1; i < place.results.size(); ++i)
+      std::memcpy(place.results[i] + start, first,
                   (task.end - task.begin) * width);
   }
 
-  std::vector<std::vector<const void *>> sources;
+  /// By tensor, then group.
+  std::vector<Places> places;
 };
 
 /// A task gathers one member's result, some outer rows of it.
@@ -123,7 +154,7 @@ class AllGather : public InProcessBase {
 public:
   AllGather(const Mesh &mesh, CollectiveSpec s)
       : InProcessBase(mesh, std::move(s)) {
-    cut(/*perMember=*/true, 1024, [](const CollectiveTensor &tensor, int64_t) {
+    cut(1024, [](const CollectiveTensor &tensor, int64_t) {
       return Around(tensor.outShape, tensor.dim).outer;
     });
   }
@@ -153,11 +184,10 @@ public:
   ReduceScatter(const Mesh &mesh, CollectiveSpec s)
       : InProcessBase(mesh, std::move(s)) {
     // The elements of a member's result, row by row of the outer dimensions.
-    cut(/*perMember=*/true, maxReduceBlock,
-        [this](const CollectiveTensor &tensor, int64_t member) {
-          Around in(tensor.inShape, tensor.dim);
-          return in.outer * rows(in.size, member).second * in.inner;
-        });
+    cut(maxReduceBlock, [this](const CollectiveTensor &tensor, int64_t member) {
+      Around in(tensor.inShape, tensor.dim);
+      return in.outer * rows(in.size, member).second * in.inner;
+    });
   }
 
 private:
@@ -168,9 +198,7 @@ private:
     auto [start, count] = rows(in.size, task.member);
     int64_t runLength = count * in.inner; // contiguous elements per outer row
     char *result = static_cast<char *>(tensor.out[group[task.member]]);
-    absl::InlinedVector<const void *, 16> sources;
-    for (int64_t device : group)
-      sources.push_back(tensor.in[device]);
+    std::vector<const void *> sources = operands(tensor, group);
     for (int64_t element = task.begin; element < task.end;) {
       int64_t outer = element / runLength, within = element % runLength;
       int64_t length = std::min(runLength - within, task.end - element);
@@ -188,8 +216,7 @@ class AllToAll : public InProcessBase {
 public:
   AllToAll(const Mesh &mesh, CollectiveSpec s)
       : InProcessBase(mesh, std::move(s)) {
-    cut(/*perMember=*/true, 1,
-        [](const CollectiveTensor &, int64_t) { return 1; });
+    cut(1, [](const CollectiveTensor &, int64_t) { return 1; });
   }
 
 private:
@@ -254,10 +281,9 @@ public:
     for (const std::vector<int64_t> &group : groups)
       for (int64_t device : group)
         sourceOf[device] = group[mesh.index(device, spec.targetAxes)];
-    cut(/*perMember=*/true, int64_t(1) << 16,
-        [](const CollectiveTensor &tensor, int64_t) {
-          return numElements(tensor.inShape) * byteSize(tensor.dtype);
-        });
+    cut(int64_t(1) << 16, [](const CollectiveTensor &tensor, int64_t) {
+      return numElements(tensor.inShape) * byteSize(tensor.dtype);
+    });
   }
 
 private:

@@ -18,7 +18,8 @@ static int64_t paddingBetween(const CollectiveTensor &first,
                               int64_t alignment) {
   int64_t bytes = numElements(first.inShape) * byteSize(first.dtype);
   int64_t padding = gap(first.in[0], bytes, second.in[0]);
-  if (first.dtype != second.dtype || padding < 0 || padding >= alignment ||
+  if (first.dtype != second.dtype || first.isReduced != second.isReduced ||
+      padding < 0 || padding >= alignment ||
       padding % byteSize(first.dtype) != 0)
     return -1;
   for (size_t device = 0; device < first.in.size(); ++device)

@@ -10,16 +10,44 @@
 #include "absl/strings/str_cat.h"
 
 #include <chrono>
-#include <cstdlib>
 #include <cstring>
 #include <optional>
+#include <sys/mman.h>
 
 using namespace shardc::rt;
 
 namespace {
 
-struct FreeArena {
-  void operator()(char *arena) const { std::free(arena); }
+/// Memory of zeros, in large pages where the system has them.
+class Memory {
+public:
+  ~Memory() {
+    if (bytes > 0)
+      munmap(data, bytes);
+  }
+
+  /// Whether there is so much. Pages are made as they are touched, by whom
+  /// touches them.
+  bool allocate(uint64_t count) {
+    constexpr uint64_t unit = uint64_t(2) << 20;
+    // A large page begins at a multiple of its size.
+    uint64_t wanted = (std::max<uint64_t>(count, 1) + unit - 1) / unit * unit;
+    void *mapped = mmap(nullptr, wanted + unit, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+      return false;
+    data = static_cast<char *>(mapped);
+    bytes = wanted + unit;
+    first = data + (unit - reinterpret_cast<uintptr_t>(data) % unit) % unit;
+    madvise(first, wanted, MADV_HUGEPAGE);
+    return true;
+  }
+
+  char *get() const { return first; }
+
+private:
+  char *data = nullptr, *first = nullptr;
+  uint64_t bytes = 0;
 };
 
 /// Runs a plan on virtual CPU devices.
@@ -36,6 +64,7 @@ public:
   uint64_t allocatedBytesPerDevice() const override {
     return ownPlan->arenaBytes;
   }
+  uint64_t allocatedBytes() const override { return layout->bytes(); }
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
@@ -46,21 +75,27 @@ public:
   int maxInFlight() const override { return 1; }
 
 private:
-  void scatter(const TensorSpec &tensor, size_t index, ArrayView array,
-               int64_t device);
+  /// A shard, and where it is.
+  struct LocalShard {
+    Shard shard;
+    char *data;
+  };
+
+  template <typename OffsetOn>
   HostArray gather(DType dtype, const Sharding &sharding,
-                   const std::vector<int64_t> &shape, uint64_t offset) const;
+                   const std::vector<int64_t> &shape, OffsetOn offsetOn) const;
 
   Context &context;
   std::shared_ptr<const Plan> ownPlan;
   ExecutorOptions options;
-  std::vector<std::unique_ptr<char, FreeArena>> arenas;
+  std::optional<ArenaLayout> layout;
+  Memory memory;
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<Collectives> collectives = createInProcessCollectives();
   std::unique_ptr<DeviceSet> devices;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
-  /// By tensor, then device.
-  std::vector<std::vector<Shard>> shards;
+  /// By tensor, every copy of every shard.
+  std::vector<std::vector<LocalShard>> shards;
   /// Of the run that has been submitted and not awaited.
   std::optional<RunResult> result;
 };
@@ -68,22 +103,18 @@ private:
 } // namespace
 
 absl::Status CpuExecutor::allocate() {
-  uint64_t alignment = ownPlan->alignment;
-  // aligned_alloc wants a multiple of the alignment, which the compiler
-  // already made the arena.
-  uint64_t bytes =
-      (ownPlan->arenaBytes + alignment - 1) / alignment * alignment;
-  for (int64_t device = 0; device < ownPlan->mesh.numDevices(); ++device) {
-    char *arena = static_cast<char *>(
-        std::aligned_alloc(std::max<uint64_t>(alignment, sizeof(void *)),
-                           std::max(bytes, alignment)));
-    if (!arena)
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "out of memory: cannot allocate ", ownPlan->arenaBytes,
-          " bytes for device ", device, " of ", ownPlan->mesh.numDevices()));
-    arenas.emplace_back(arena);
-    std::memset(arena, options.poisonPadding ? 0xff : 0, bytes);
-  }
+  absl::StatusOr<ArenaLayout> made =
+      ArenaLayout::create(*ownPlan, options.shareReplicas);
+  if (!made.ok())
+    return made.status();
+  layout = *std::move(made);
+  if (!memory.allocate(layout->bytes()))
+    return absl::ResourceExhaustedError(
+        absl::StrCat("out of memory: cannot allocate ", layout->bytes(),
+                     " bytes for ", ownPlan->mesh.numDevices(), " devices of ",
+                     ownPlan->arenaBytes, " bytes each"));
+  if (options.poisonPadding)
+    std::memset(memory.get(), 0xff, layout->bytes());
   return absl::OkStatus();
 }
 
@@ -96,26 +127,28 @@ absl::Status CpuExecutor::prepare() {
 
   const Mesh &mesh = ownPlan->mesh;
   int axes = mesh.axes().size();
-  devices.reset(new DeviceSet{*ownPlan, *kernels, {}, {}, axes + 2});
+  devices.reset(
+      new DeviceSet{*ownPlan, *kernels, *layout, memory.get(), {}, axes + 2});
   for (int64_t device = 0; device < mesh.numDevices(); ++device) {
-    devices->arenas.push_back(arenas[device].get());
     for (int axis = 0; axis < axes; ++axis)
       devices->contexts.push_back(mesh.coordinate(device, axis));
     devices->contexts.push_back(static_cast<int64_t>(options.seed));
     devices->contexts.push_back(0);
   }
-  for (const ProgramSpec &spec : ownPlan->programs) {
+  for (size_t program = 0; program < ownPlan->programs.size(); ++program) {
     absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
-        PreparedProgram::prepare(*devices, spec, *collectives,
+        PreparedProgram::prepare(*devices, program, *collectives,
                                  context.numThreads());
     if (!prepared.ok())
       return prepared.status();
     programs.push_back(*std::move(prepared));
   }
-  for (const TensorSpec &tensor : ownPlan->tensors) {
-    std::vector<Shard> &ofTensor = shards.emplace_back();
-    for (int64_t device = 0; device < mesh.numDevices(); ++device)
-      ofTensor.push_back(shardOf(mesh, tensor.sharding, tensor.shape, device));
+  for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
+    const TensorSpec &tensor = ownPlan->tensors[i];
+    std::vector<LocalShard> &ofTensor = shards.emplace_back();
+    for (int64_t device : layout->holdersOfTensor(i))
+      ofTensor.push_back({shardOf(mesh, tensor.sharding, tensor.shape, device),
+                          memory.get() + layout->offsetOfTensor(i, device)});
   }
   return absl::OkStatus();
 }
@@ -132,33 +165,26 @@ Executor::create(Context &context, std::shared_ptr<const Plan> plan,
   return executor;
 }
 
-void CpuExecutor::scatter(const TensorSpec &tensor, size_t index,
-                          ArrayView array, int64_t device) {
-  scatterShard(shards[index][device], tensor.dtype, tensor.shape, array.data,
-               arenas[device].get() + tensor.offset);
-}
-
 absl::Status CpuExecutor::initializeParameters() {
   for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
     const TensorSpec &tensor = ownPlan->tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
-    for (size_t device = 0; device < arenas.size(); ++device) {
-      char *local = arenas[device].get() + tensor.offset;
-      const Shard &shard = shards[i][device];
+    for (const LocalShard &local : shards[i]) {
       // Devices that hold the same shard copy the first one's.
-      size_t same = 0;
-      while (shards[i][same].start != shard.start)
+      const LocalShard *same = shards[i].data();
+      while (same->shard.start != local.shard.start)
         ++same;
-      if (same < device) {
-        std::memcpy(local, arenas[same].get() + tensor.offset, tensor.bytes);
+      if (same != &local) {
+        std::memcpy(local.data, same->data, tensor.bytes);
         continue;
       }
       if (options.poisonPadding)
-        std::memset(local, 0xff, tensor.bytes);
-      if (absl::Status status = initializeShard(
-              tensor.initializer, options.seed, tensor.name, tensor.dtype,
-              tensor.shape, shard.start, shard.valid, shard.local, local);
+        std::memset(local.data, 0xff, tensor.bytes);
+      if (absl::Status status =
+              initializeShard(tensor.initializer, options.seed, tensor.name,
+                              tensor.dtype, tensor.shape, local.shard.start,
+                              local.shard.valid, local.shard.local, local.data);
           !status.ok())
         return status;
     }
@@ -173,19 +199,22 @@ absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
   const TensorSpec &tensor = ownPlan->tensors[*index];
   if (absl::Status status = checkArray(tensor, array); !status.ok())
     return status;
-  for (size_t device = 0; device < arenas.size(); ++device)
-    scatter(tensor, *index, array, device);
+  for (const LocalShard &local : shards[*index])
+    scatterShard(local.shard, tensor.dtype, tensor.shape, array.data,
+                 local.data);
   return absl::OkStatus();
 }
 
+/// Puts an array together; `offsetOn` says where a device has its shard.
+template <typename OffsetOn>
 HostArray CpuExecutor::gather(DType dtype, const Sharding &sharding,
                               const std::vector<int64_t> &shape,
-                              uint64_t offset) const {
+                              OffsetOn offsetOn) const {
   HostArray array(dtype, shape);
   const Mesh &mesh = ownPlan->mesh;
   for (int64_t device : holdersOf(mesh, sharding))
     gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
-                arenas[device].get() + offset, array.data.data());
+                memory.get() + offsetOn(device), array.data.data());
   return array;
 }
 
@@ -194,7 +223,9 @@ absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
   if (!index.ok())
     return index.status();
   const TensorSpec &tensor = ownPlan->tensors[*index];
-  return gather(tensor.dtype, tensor.sharding, tensor.shape, tensor.offset);
+  return gather(
+      tensor.dtype, tensor.sharding, tensor.shape,
+      [&](int64_t device) { return layout->offsetOfTensor(*index, device); });
 }
 
 absl::StatusOr<RunResult> Executor::run(absl::string_view program,
@@ -220,45 +251,45 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   using Clock = std::chrono::steady_clock;
   if (result)
     return absl::FailedPreconditionError("the run before was not awaited");
-  PreparedProgram *program = nullptr;
-  for (const std::unique_ptr<PreparedProgram> &candidate : programs)
-    if (candidate->spec().name == name)
-      program = candidate.get();
-  if (!program)
+  size_t number = 0;
+  while (number < programs.size() && programs[number]->spec().name != name)
+    ++number;
+  if (number == programs.size())
     return absl::NotFoundError(
         absl::StrCat("the plan has no program \"", name, "\""));
+  PreparedProgram &program = *programs[number];
   if (absl::Status status = checkInputs(*ownPlan, inputs); !status.ok())
     return status;
 
   Clock::time_point start = Clock::now();
   PreparedProgram::Counters counters;
   WorkerPool &pool = context.workers();
-  int64_t count = arenas.size();
   pool.run([&](int worker) {
-    int64_t first = count * worker / pool.size();
-    int64_t last = count * (worker + 1) / pool.size();
     for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
       const TensorSpec &tensor = ownPlan->tensors[i];
       if (tensor.role != Role::Input && tensor.role != Role::Label)
         continue;
       const ArrayView &array = inputs.find(tensor.name)->second;
-      for (int64_t device = first; device < last; ++device)
-        scatter(tensor, i, array, device);
+      TaskRange range(shards[i].size(), worker, pool.size());
+      for (int64_t local = range.begin; local < range.end; ++local)
+        scatterShard(shards[i][local].shard, tensor.dtype, tensor.shape,
+                     array.data, shards[i][local].data);
     }
     pool.barrier();
-    program->run(worker, pool, counters);
+    program.run(worker, pool, counters);
   });
-  if (absl::Status status = program->takeError(); !status.ok())
+  if (absl::Status status = program.takeError(); !status.ok())
     return status;
 
   RunResult &result = this->result.emplace();
   result.wireBytes = counters.wireBytes;
   result.communicationSeconds = counters.communicationSeconds;
-  for (const ResultSpec &spec : program->spec().results) {
-    const BufferSpec &buffer = program->spec().buffers[spec.buffer];
+  for (const ResultSpec &spec : program.spec().results)
     result.add(spec.name,
-               gather(buffer.dtype, spec.sharding, spec.shape, buffer.offset));
-  }
+               gather(program.spec().buffers[spec.buffer].dtype, spec.sharding,
+                      spec.shape, [&](int64_t device) {
+                        return layout->offsetOf(number, spec.buffer, device);
+                      }));
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();
 }

@@ -1,191 +1,14 @@
-//===- PreparedProgram.cpp - A program bound to its arenas
-//-----------------===//
+//===- PreparedProgram.cpp - Runs a program's steps -----------------------===//
 
 #include "exec/PreparedProgram.h"
 
 #include "absl/container/inlined_vector.h"
-#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
 using namespace shardc::rt;
-
-/// Tiles that one launch is cut into at most, where workers share steps.
-static constexpr int64_t maxTilesPerLaunch = 16;
-
-int64_t PreparedProgram::Step::numTiles() const {
-  switch (kind) {
-  case Kind::Launch:
-    return (extent + tileSize - 1) / tileSize;
-  case Kind::Gemm:
-    return gemm->numTiles();
-  case Kind::Copy:
-  case Kind::Clear:
-    return 1;
-  case Kind::Start:
-  case Kind::Wait:
-  case Kind::Loop:
-    return 0;
-  }
-  return 0;
-}
-
-void *PreparedProgram::address(int64_t device, uint32_t buffer,
-                               int64_t run) const {
-  const BufferSpec &spec = program->buffers[buffer];
-  return devices.arenas[device] + spec.offset + run * spec.stride;
-}
-
-void PreparedProgram::bind(Step &step,
-                           const std::vector<uint32_t> &buffers) const {
-  step.operands = buffers.size();
-  for (int64_t device = 0; device < devices.size(); ++device)
-    for (uint32_t buffer : buffers)
-      step.table.push_back(address(device, buffer));
-  bool moves = false;
-  for (uint32_t buffer : buffers) {
-    step.strides.push_back(program->buffers[buffer].stride);
-    moves |= step.strides.back() > 0;
-  }
-  if (!moves)
-    step.strides.clear();
-}
-
-CollectiveSpec
-PreparedProgram::bindCollective(const CollectiveStartCommand &command,
-                                int64_t run) const {
-  CollectiveSpec spec;
-  spec.kind = command.kind;
-  spec.reduction = command.reduction;
-  spec.axes = command.axes;
-  spec.targetAxes = command.targetAxes;
-  for (const CollectiveItem &item : command.items) {
-    CollectiveTensor &tensor = spec.tensors.emplace_back();
-    tensor.dtype = program->buffers[item.in].dtype;
-    tensor.inShape = program->buffers[item.in].shape;
-    tensor.outShape = program->buffers[item.out].shape;
-    tensor.dim = item.dim;
-    tensor.splitDim = item.splitDim;
-    for (int64_t device = 0; device < devices.size(); ++device) {
-      tensor.in.push_back(address(device, item.in, run));
-      tensor.out.push_back(address(device, item.out, run));
-    }
-  }
-  return spec;
-}
-
-absl::Status PreparedProgram::addStart(uint32_t number, int64_t runs,
-                                       Collectives &backend) {
-  auto &command =
-      std::get<CollectiveStartCommand>(program->commands[number].operation);
-  bool moves = false;
-  for (const CollectiveItem &item : command.items)
-    moves |= program->buffers[item.in].stride > 0 ||
-             program->buffers[item.out].stride > 0;
-  PreparedCollectives &ofRuns = collectives[number];
-  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
-    CollectiveSpec spec = bindCollective(command, run);
-    joinNeighbours(spec, devices.plan.alignment);
-    absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
-        backend.prepare(devices.plan.mesh, std::move(spec));
-    if (!prepared.ok())
-      return prepared.status();
-    ofRuns.push_back(*std::move(prepared));
-  }
-  if (ofRuns[0]->startsEarly()) {
-    Step &step = steps.emplace_back();
-    step.kind = Step::Kind::Start;
-    step.collectives = &ofRuns;
-  }
-  return absl::OkStatus();
-}
-
-absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
-                                      Collectives &backend) {
-  const Command &command = program->commands[number];
-  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
-    return addStart(number, runs, backend);
-  Step step;
-  if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
-    step.kind = Step::Kind::Launch;
-    step.kernel = devices.kernels.kernel(launch->kernel);
-    step.extent = launch->extent;
-    int64_t grains = (launch->extent + launch->grain - 1) / launch->grain;
-    step.tileSize = std::max<int64_t>(1, (grains + maxTilesPerLaunch - 1) /
-                                             maxTilesPerLaunch) *
-                    launch->grain;
-    if (byDevice)
-      step.tileSize = std::max<int64_t>(1, step.extent);
-    bind(step, launch->buffers);
-  } else if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
-    step.kind = Step::Kind::Gemm;
-    absl::StatusOr<std::unique_ptr<PreparedGemm>> prepared =
-        PreparedGemm::prepare(*gemm, program->buffers[gemm->a].dtype);
-    if (!prepared.ok())
-      return prepared.status();
-    step.gemm = *std::move(prepared);
-    step.hasBias = gemm->bias >= 0;
-    std::vector<uint32_t> buffers = {gemm->a, gemm->b, gemm->c};
-    if (step.hasBias)
-      buffers.push_back(gemm->bias);
-    bind(step, buffers);
-  } else if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
-    step.kind = Step::Kind::Copy;
-    step.bytes = program->buffers[copy->in].bytes;
-    bind(step, {copy->in, copy->out});
-  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
-    step.kind = Step::Kind::Clear;
-    step.bytes = program->buffers[clear->buffer].bytes;
-    bind(step, {clear->buffer});
-  } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
-    step.kind = Step::Kind::Loop;
-    step.runs = loop->runs;
-  } else {
-    // A sound plan waits once for what it started (checkCollectives).
-    uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
-    step.kind = Step::Kind::Wait;
-    step.collectives = &collectives[start];
-    step.wireBytes =
-        wireBytes(devices.plan.mesh,
-                  bindCollective(std::get<CollectiveStartCommand>(
-                                     program->commands[start].operation),
-                                 /*run=*/0));
-  }
-  steps.push_back(std::move(step));
-  return absl::OkStatus();
-}
-
-absl::StatusOr<std::unique_ptr<PreparedProgram>>
-PreparedProgram::prepare(const DeviceSet &devices, const ProgramSpec &spec,
-                         Collectives &collectives, int workers) {
-  std::unique_ptr<PreparedProgram> prepared(new PreparedProgram(devices, spec));
-  // Whole devices need no meeting point between collectives, but must spread
-  // evenly; where they do not, sharing every step is faster.
-  int64_t count = devices.size();
-  prepared->byDevice =
-      count >= workers && (count % workers == 0 || count >= 4 * workers);
-  // The step of the loop that the next command is in, and the commands left.
-  size_t loop = 0;
-  uint32_t left = 0;
-  for (size_t i = 0; i < spec.commands.size(); ++i) {
-    std::vector<Step> &steps = prepared->steps;
-    int64_t runs = left > 0 ? steps[loop].runs : 1;
-    if (absl::Status status = prepared->addStep(i, runs, collectives);
-        !status.ok())
-      return absl::Status(status.code(),
-                          absl::StrCat("program \"", spec.name, "\", command ",
-                                       i, ": ", status.message()));
-    if (auto *command = std::get_if<LoopCommand>(&spec.commands[i].operation)) {
-      loop = steps.size() - 1;
-      left = command->commands;
-    } else if (left > 0 && --left == 0) {
-      steps[loop].length = steps.size() - loop - 1;
-    }
-  }
-  return prepared;
-}
 
 void PreparedProgram::note(const absl::Status &status) {
   if (status.ok())
@@ -194,21 +17,20 @@ void PreparedProgram::note(const absl::Status &status) {
   error.Update(status);
 }
 
-void PreparedProgram::runKernel(const Step &step, int64_t device, int64_t run,
-                                void *const *table, int64_t begin,
-                                int64_t end) {
-  int64_t stride = devices.contextStride;
-  const int64_t *context = devices.contexts.data() + device * stride;
-  if (run == 0)
-    return step.kernel(table, context, begin, end);
-  absl::InlinedVector<int64_t, 8> ofRun(context, context + stride);
-  ofRun.back() = run;
-  step.kernel(table, ofRun.data(), begin, end);
+void PreparedProgram::runProduct(const Step &step, void *const *table,
+                                 int64_t tile) {
+  // Factors of every term, the result, the bias.
+  int64_t factors = step.operands - 1 - step.hasBias;
+  void *c = table[factors];
+  const void *bias = step.hasBias ? table[factors + 1] : nullptr;
+  note(step.gemm->run(table[0], table[1], bias, c, tile));
+  for (int64_t term = 2; term < factors; term += 2)
+    note(step.addTerm->run(table[term], table[term + 1], bias, c, tile));
 }
 
-void PreparedProgram::runTile(const Step &step, int64_t device, int64_t run,
-                              int64_t tile) {
-  void *const *table = step.table.data() + device * step.operands;
+void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
+                              TileRange tiles) {
+  void *const *table = step.table.data() + call.buffers;
   absl::InlinedVector<void *, 16> moved;
   if (run > 0 && !step.strides.empty()) {
     for (int64_t i = 0; i < step.operands; ++i)
@@ -216,13 +38,21 @@ void PreparedProgram::runTile(const Step &step, int64_t device, int64_t run,
     table = moved.data();
   }
   switch (step.kind) {
-  case Step::Kind::Launch:
-    runKernel(step, device, run, table, tile * step.tileSize,
-              std::min(step.extent, (tile + 1) * step.tileSize));
+  case Step::Kind::Launch: {
+    const int64_t *context = call.context;
+    absl::InlinedVector<int64_t, 8> ofRun;
+    if (run > 0) {
+      ofRun.assign(context, context + devices.contextStride);
+      ofRun.back() = run;
+      context = ofRun.data();
+    }
+    step.kernel(table, context, tiles.begin * step.grain,
+                std::min(step.extent, tiles.end * step.grain));
     break;
+  }
   case Step::Kind::Gemm:
-    note(step.gemm->run(table[0], table[1], step.hasBias ? table[3] : nullptr,
-                        table[2], tile));
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
+      runProduct(step, table, tile);
     break;
   case Step::Kind::Copy:
     std::memmove(table[1], table[0], step.bytes);
@@ -237,18 +67,35 @@ void PreparedProgram::runTile(const Step &step, int64_t device, int64_t run,
   }
 }
 
-void PreparedProgram::runWhole(const Step &step, int64_t device, int64_t run) {
-  for (int64_t tile = 0, tiles = step.numTiles(); tile < tiles; ++tile)
-    runTile(step, device, run, tile);
+void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
+  TaskRange tasks(step.numTasks(), worker, workers);
+  for (int64_t task = tasks.begin; task < tasks.end;) {
+    int64_t call = task / step.tiles, first = task % step.tiles;
+    int64_t count = std::min(step.tiles - first, tasks.end - task);
+    runCall(step, step.calls[call], run, {first, first + count});
+    task += count;
+  }
 }
 
-void PreparedProgram::runTasks(PreparedCollective &collective, int worker,
-                               int workers) {
-  int64_t tasks = collective.numTasks();
-  int64_t begin = tasks * worker / workers;
-  int64_t end = tasks * (worker + 1) / workers;
-  for (int64_t task = begin; task < end; ++task)
+void PreparedProgram::runCollective(const Step &step, int64_t run, int worker,
+                                    Counters &counters) {
+  using Clock = std::chrono::steady_clock;
+  PreparedCollective &collective =
+      *(*step.collectives)[step.collectives->size() == 1 ? 0 : run];
+  if (step.kind == Step::Kind::Start) {
+    if (worker == 0)
+      note(collective.start());
+    return;
+  }
+  Clock::time_point start = Clock::now();
+  TaskRange tasks(collective.numTasks(), worker, workers);
+  for (int64_t task = tasks.begin; task < tasks.end; ++task)
     note(collective.runTask(task));
+  if (worker > 0)
+    return;
+  counters.wireBytes += step.wireBytes;
+  counters.communicationSeconds +=
+      std::chrono::duration<double>(Clock::now() - start).count();
 }
 
 void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
@@ -257,65 +104,20 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
 
 void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
                                Counters &counters) {
-  using Clock = std::chrono::steady_clock;
-  int workers = pool.size();
-  int64_t firstDevice = devices.size() * worker / workers;
-  int64_t lastDevice = devices.size() * (worker + 1) / workers;
-  for (size_t index = range.begin; index < range.end;) {
+  for (size_t index = range.begin; index < range.end; ++index) {
     const Step &step = steps[index];
+    if (step.meets)
+      pool.barrier();
     if (step.kind == Step::Kind::Loop) {
       size_t end = index + 1 + step.length;
       for (int64_t run = 0; run < step.runs; ++run)
         runRange({index + 1, end, run}, worker, pool, counters);
-      index = end;
-      continue;
+      index = end - 1;
+    } else if (step.isLocal()) {
+      runLocal(step, range.run, worker);
+    } else {
+      runCollective(step, range.run, worker, counters);
     }
-    if (!step.isLocal()) {
-      PreparedCollective &collective =
-          *(*step.collectives)[step.collectives->size() == 1 ? 0 : range.run];
-      if (byDevice)
-        pool.barrier();
-      if (step.kind == Step::Kind::Start) {
-        if (worker == 0)
-          note(collective.start());
-        if (!byDevice)
-          pool.barrier();
-        ++index;
-        continue;
-      }
-      Clock::time_point start = Clock::now();
-      runTasks(collective, worker, workers);
-      pool.barrier();
-      if (worker == 0) {
-        counters.wireBytes += step.wireBytes;
-        counters.communicationSeconds +=
-            std::chrono::duration<double>(Clock::now() - start).count();
-      }
-      ++index;
-      continue;
-    }
-    if (!byDevice) {
-      int64_t tiles = step.numTiles(), tasks = tiles * devices.size();
-      for (int64_t task = worker; task < tasks; task += workers)
-        runTile(step, task / tiles, range.run, task % tiles);
-      ++index;
-      // Steps of one task are all worker 0's: nobody waits between them.
-      bool isAlone = tasks <= 1 && index < range.end &&
-                     steps[index].isLocal() &&
-                     steps[index].numTiles() * devices.size() <= 1;
-      if (!isAlone)
-        pool.barrier();
-      continue;
-    }
-    // A run of local steps, device after device: what one leaves in the cache
-    // the next finds there.
-    size_t end = index;
-    while (end < range.end && steps[end].isLocal())
-      ++end;
-    for (int64_t device = firstDevice; device < lastDevice; ++device)
-      for (size_t i = index; i < end; ++i)
-        runWhole(steps[i], device, range.run);
-    index = end;
   }
 }
 

@@ -1,8 +1,9 @@
 //===- PreparedProgram.h - A program bound to its arenas --------*- C++ -*-===//
 //
-// All that can be known before a step is: addresses of every buffer on every
-// device, kernels, matrix products, collectives. Running a step neither
-// allocates nor looks anything up.
+// All that can be known before a step is: addresses of every buffer, kernels,
+// matrix products, collectives, who of the workers does what and where they
+// have to wait for one another. Running a step neither allocates nor looks
+// anything up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,7 +11,10 @@
 #define SHARDC_RT_SRC_EXEC_PREPAREDPROGRAM_H
 
 #include "backends/cpu/Gemm.h"
+#include "exec/ArenaLayout.h"
 #include "exec/KernelLibrary.h"
+#include "exec/MeetingPoints.h"
+#include "exec/MergeProducts.h"
 #include "exec/WorkerPool.h"
 #include "shardc-rt/Collectives.h"
 #include "shardc-rt/Plan.h"
@@ -28,23 +32,25 @@ namespace shardc::rt {
 struct DeviceSet {
   const Plan &plan;
   const KernelLibrary &kernels;
-  /// One per device.
-  std::vector<char *> arenas;
+  const ArenaLayout &layout;
+  /// Memory laid out so.
+  char *memory;
   /// Kernel contexts: one row per device of coordinates, the seed, then the run
   /// of a loop (0).
   std::vector<int64_t> contexts;
   int64_t contextStride;
 
-  int64_t size() const { return arenas.size(); }
+  int64_t size() const { return plan.mesh.numDevices(); }
 };
 
 class PreparedProgram {
 public:
-  /// A collective is run at its wait, and begun at its start where the backend
-  /// can (`PreparedCollective::startsEarly`).
+  /// Program number `program` of the plan. A collective is run at its wait, and
+  /// begun at its start where the backend can
+  /// (`PreparedCollective::startsEarly`).
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
-  prepare(const DeviceSet &devices, const ProgramSpec &spec,
-          Collectives &collectives, int workers);
+  prepare(const DeviceSet &devices, size_t program, Collectives &collectives,
+          int workers);
 
   const ProgramSpec &spec() const { return *program; }
 
@@ -64,17 +70,45 @@ private:
   /// One for all runs of a loop, or one for each where operands move.
   using PreparedCollectives = std::vector<std::unique_ptr<PreparedCollective>>;
 
+  /// What one copy of the results needs of a kernel, copy or clear; a product
+  /// may serve many copies.
+  struct Call {
+    const int64_t *context; ///< Of a kernel.
+    size_t buffers;         ///< Where its addresses start in the step's table.
+  };
+
+  /// Bytes of an operand that a call touches in one run.
+  struct Touched {
+    uint64_t bytes;
+    bool isWrite;
+  };
+
+  /// Parts of one call, [begin, end).
+  struct TileRange {
+    int64_t begin, end;
+  };
+
   struct Step {
     enum class Kind { Launch, Gemm, Copy, Clear, Start, Wait, Loop } kind;
-    /// Buffer addresses: `operands` per device.
+    /// Whether all workers have to meet before it.
+    bool meets = false;
+    std::vector<Call> calls;
+    /// Each call is this many tasks.
+    int64_t tiles = 1;
+    /// Buffer addresses, `operands` for every call: those of the command; of a
+    /// product the factors of all its terms, the result and the bias.
     std::vector<void *> table;
     int64_t operands = 0;
+    /// By operand.
+    std::vector<Touched> touched;
     /// By operand the bytes that each run moves it on; empty if none moves.
     std::vector<uint64_t> strides;
 
     KernelFunction kernel = nullptr;
-    int64_t extent = 1, tileSize = 1;
+    int64_t extent = 1, grain = 1;
     std::unique_ptr<PreparedGemm> gemm;
+    /// Adds the second and further terms of a sum.
+    std::unique_ptr<PreparedGemm> addTerm;
     bool hasBias = false;
     uint64_t bytes = 0;
     PreparedCollectives *collectives = nullptr;
@@ -83,11 +117,11 @@ private:
     int64_t runs = 1;
     size_t length = 0;
 
-    /// Whether it concerns one device at a time.
+    /// Whether it is made of calls.
     bool isLocal() const {
       return kind != Kind::Start && kind != Kind::Wait && kind != Kind::Loop;
     }
-    int64_t numTiles() const;
+    int64_t numTasks() const { return calls.size() * tiles; }
   };
 
   /// The steps [begin, end) in run `run` of a loop.
@@ -96,32 +130,41 @@ private:
     int64_t run = 0;
   };
 
-  PreparedProgram(const DeviceSet &devices, const ProgramSpec &program)
-      : devices(devices), program(&program) {}
+  PreparedProgram(const DeviceSet &devices, size_t number, int workers)
+      : devices(devices), number(number),
+        program(&devices.plan.programs[number]), workers(workers) {}
 
-  absl::Status addStep(uint32_t number, int64_t runs, Collectives &backend);
-  absl::Status addStart(uint32_t number, int64_t runs, Collectives &backend);
+  absl::Status addSteps(Collectives &backend);
+  absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
+  absl::Status addStart(uint32_t command, int64_t runs, Collectives &backend);
+  absl::Status addGemm(Step &step, uint32_t command, const GemmCommand &gemm);
+  void addLaunch(Step &step, const Command &command,
+                 const LaunchCommand &launch);
   CollectiveSpec bindCollective(const CollectiveStartCommand &command,
                                 int64_t run) const;
-  void *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
-  void bind(Step &step, const std::vector<uint32_t> &buffers) const;
+  char *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
+  /// Calls of `command` on `buffers` for every device that it has to run for.
+  void bind(Step &step, const Command &command,
+            const std::vector<uint32_t> &buffers) const;
+  void setStrides(Step &step, const std::vector<uint32_t> &buffers) const;
+  void findMeetingPoints();
 
   void runRange(Range range, int worker, WorkerPool &pool, Counters &counters);
-  void runKernel(const Step &step, int64_t device, int64_t run,
-                 void *const *table, int64_t begin, int64_t end);
-  void runTile(const Step &step, int64_t device, int64_t run, int64_t tile);
-  void runWhole(const Step &step, int64_t device, int64_t run);
-  void runTasks(PreparedCollective &collective, int worker, int workers);
+  void runLocal(const Step &step, int64_t run, int worker);
+  void runCall(const Step &step, const Call &call, int64_t run,
+               TileRange tiles);
+  void runProduct(const Step &step, void *const *table, int64_t tile);
+  void runCollective(const Step &step, int64_t run, int worker,
+                     Counters &counters);
   void note(const absl::Status &status);
 
   const DeviceSet &devices;
+  size_t number;
   const ProgramSpec *program;
+  int workers;
   std::vector<Step> steps;
   /// By the number of the command that starts them.
   std::map<uint32_t, PreparedCollectives> collectives;
-  /// Whether workers take whole devices between collectives, or else share the
-  /// tiles of every step.
-  bool byDevice = true;
 
   std::mutex errorMutex;
   absl::Status error;

@@ -10,6 +10,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <numeric>
 
 using namespace shardc::rt;
 
@@ -113,6 +114,10 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
   if (launch.writes > launch.buffers.size())
     return bad("writes ", launch.writes, " of ", launch.buffers.size(),
                " buffers");
+  if (file.coordinate_axes())
+    return readAxes(file.coordinate_axes(), launch.coordinateAxes);
+  launch.coordinateAxes.resize(plan.mesh.axes().size());
+  std::iota(launch.coordinateAxes.begin(), launch.coordinateAxes.end(), 0);
   return absl::OkStatus();
 }
 

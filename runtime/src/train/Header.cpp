@@ -39,3 +39,12 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &where,
         << (program->collectives.size() == 1 ? " collective" : " collectives")
         << "\n";
 }
+
+void shardc::rt::printMemory(const Executor &executor, std::ostream &out) {
+  int64_t devices = executor.plan().mesh.numDevices();
+  uint64_t each = executor.allocatedBytesPerDevice();
+  if (executor.allocatedBytes() < devices * each)
+    out << "replicas       devices that hold the same share it: all " << devices
+        << " need " << formatBytes(executor.allocatedBytes()) << " in place of "
+        << formatBytes(devices * each) << "\n";
+}

@@ -1,0 +1,183 @@
+//===- ArenaLayout.cpp - Where the devices' buffers are -------------------===//
+
+#include "exec/ArenaLayout.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+using namespace shardc::rt;
+
+absl::StatusOr<ArenaLayout> ArenaLayout::create(const Plan &plan, bool share) {
+  // Offsets are 64 bits wide, and so must be their sum over all devices.
+  constexpr uint64_t most = uint64_t(1) << 60;
+  uint64_t devices = plan.mesh.numDevices();
+  if (plan.arenaBytes > most / devices)
+    return absl::ResourceExhaustedError(
+        absl::StrCat("out of memory: ", devices, " devices of ",
+                     plan.arenaBytes, " bytes each"));
+  ArenaLayout layout(plan, share);
+  layout.place();
+  return layout;
+}
+
+int64_t ArenaLayout::copies(AxisSet axes) const {
+  int64_t count = 1;
+  for (size_t axis = 0; axis < plan->mesh.axes().size(); ++axis)
+    if (axes & Replicas::setOf(plan->mesh, {static_cast<int>(axis)}))
+      count *= plan->mesh.axes()[axis].size;
+  return count;
+}
+
+/// Major to minor: the axes that shard the batch last, so that its rows lie
+/// together.
+std::vector<int> ArenaLayout::orderAxes() const {
+  std::vector<int> minor, order;
+  for (const TensorSpec &tensor : plan->tensors)
+    if ((tensor.role == Role::Input || tensor.role == Role::Label) &&
+        !tensor.sharding.dims.empty())
+      for (int axis : tensor.sharding.dims[0])
+        if (std::find(minor.begin(), minor.end(), axis) == minor.end())
+          minor.push_back(axis);
+  for (size_t axis = 0; axis < plan->mesh.axes().size(); ++axis)
+    if (std::find(minor.begin(), minor.end(), axis) == minor.end())
+      order.push_back(axis);
+  order.insert(order.end(), minor.begin(), minor.end());
+  return order;
+}
+
+/// The axes along which each region has room. An all-reduce in its operand's
+/// place has its results in the places of some of the operands, so that both
+/// need the same room, unless the only result is in the first place.
+std::vector<AxisSet> ArenaLayout::findSpreads() const {
+  std::vector<AxisSet> spreads;
+  for (uint32_t region = 0; region < regions.size(); ++region)
+    spreads.push_back(replicas.varies(region));
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t program = 0; program < plan->programs.size(); ++program) {
+      const ProgramSpec &spec = plan->programs[program];
+      for (const Command &command : spec.commands) {
+        auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
+        for (size_t i = 0; start && i < start->items.size(); ++i) {
+          const CollectiveItem &item = start->items[i];
+          uint32_t in = regions.ofBuffer(program, item.in);
+          uint32_t out = regions.ofBuffer(program, item.out);
+          if (!isInPlace(spec, item) || replicas.varies(out) == 0 ||
+              spreads[in] == spreads[out])
+            continue;
+          spreads[in] = spreads[out] = spreads[in] | spreads[out];
+          changed = true;
+        }
+      }
+    }
+  }
+  return spreads;
+}
+
+void ArenaLayout::place() {
+  std::vector<AxisSet> spreads = findSpreads();
+  uint64_t alignment = plan->alignment;
+  // Where regions begin and end, and how many copies they have.
+  std::vector<std::pair<uint64_t, std::pair<bool, int64_t>>> edges;
+  for (uint32_t region = 0; region < regions.size(); ++region) {
+    auto [begin, end] = regions.bytes(region);
+    if (begin == end)
+      continue;
+    int64_t count = copies(spreads[region]);
+    edges.push_back({begin, {true, count}});
+    edges.push_back({end, {false, count}});
+  }
+  std::sort(edges.begin(), edges.end());
+  std::multiset<int64_t> open;
+  std::map<uint64_t, uint64_t> bases; // by arena offset
+  uint64_t before = 0;
+  for (const auto &[offset, edge] : edges) {
+    if (!open.empty())
+      numBytes += (offset - before) * *open.rbegin();
+    before = offset;
+    // What is aligned stays so.
+    if (offset % alignment == 0)
+      numBytes = (numBytes + alignment - 1) / alignment * alignment;
+    bases[offset] = numBytes;
+    if (edge.first)
+      open.insert(edge.second);
+    else
+      open.erase(open.find(edge.second));
+  }
+  std::vector<int> order = orderAxes();
+  for (uint32_t region = 0; region < regions.size(); ++region) {
+    auto [begin, end] = regions.bytes(region);
+    Place &place = places.emplace_back();
+    place.strides.resize(order.size());
+    place.base = begin == end ? 0 : bases[begin];
+    uint64_t stride = end - begin;
+    for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
+      AxisSet set = Replicas::setOf(plan->mesh, {*axis});
+      if (set & replicas.varies(region))
+        place.strides[*axis] = stride;
+      if (set & spreads[region])
+        stride *= plan->mesh.axes()[*axis].size;
+    }
+  }
+}
+
+uint64_t ArenaLayout::offsetIn(uint32_t region, int64_t device,
+                               uint64_t arenaOffset) const {
+  const Place &place = places[region];
+  uint64_t offset = place.base + (arenaOffset - regions.bytes(region).begin);
+  for (size_t axis = 0; axis < place.strides.size(); ++axis)
+    if (place.strides[axis] > 0)
+      offset += plan->mesh.coordinate(device, axis) * place.strides[axis];
+  return offset;
+}
+
+std::vector<int64_t> ArenaLayout::firstDevices(AxisSet axes) const {
+  std::vector<int64_t> devices;
+  const Mesh &mesh = plan->mesh;
+  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+    bool isFirst = true;
+    for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
+      isFirst &= mesh.coordinate(device, axis) == 0 ||
+                 (axes & Replicas::setOf(mesh, {static_cast<int>(axis)}));
+    if (isFirst)
+      devices.push_back(device);
+  }
+  return devices;
+}
+
+std::vector<int64_t> ArenaLayout::devicesFor(size_t program,
+                                             const Command &command) const {
+  AxisSet axes = 0;
+  for (const Operand &operand : operandsOf(command))
+    if (operand.isWrite)
+      axes |= replicas.varies(regions.ofBuffer(program, operand.buffer));
+  return firstDevices(axes);
+}
+
+std::vector<std::vector<int64_t>>
+ArenaLayout::termsOf(size_t program, uint32_t command,
+                     absl::Span<const int64_t> devices) const {
+  AxisSet over = replicas.sumsOver(program, command);
+  std::vector<int> axes;
+  const Mesh &mesh = plan->mesh;
+  for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
+    if (over & Replicas::setOf(mesh, {static_cast<int>(axis)}))
+      axes.push_back(axis);
+  std::vector<std::vector<int64_t>> terms;
+  if (axes.empty()) {
+    for (int64_t device : devices)
+      terms.push_back({device});
+    return terms;
+  }
+  std::vector<std::vector<int64_t>> groups = mesh.groups(axes);
+  std::vector<size_t> groupOf(mesh.numDevices());
+  for (size_t group = 0; group < groups.size(); ++group)
+    for (int64_t device : groups[group])
+      groupOf[device] = group;
+  for (int64_t device : devices)
+    terms.push_back(groups[groupOf[device]]);
+  return terms;
+}

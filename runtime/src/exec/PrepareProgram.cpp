@@ -1,0 +1,284 @@
+//===- PrepareProgram.cpp - Binds a program to its arenas -----------------===//
+
+#include "exec/PreparedProgram.h"
+
+#include "absl/strings/str_cat.h"
+
+using namespace shardc::rt;
+
+char *PreparedProgram::address(int64_t device, uint32_t buffer,
+                               int64_t run) const {
+  return devices.memory + devices.layout.offsetOf(number, buffer, device, run);
+}
+
+void PreparedProgram::setStrides(Step &step,
+                                 const std::vector<uint32_t> &buffers) const {
+  bool moves = false;
+  for (uint32_t buffer : buffers) {
+    step.strides.push_back(program->buffers[buffer].stride);
+    moves |= step.strides.back() > 0;
+  }
+  if (!moves)
+    step.strides.clear();
+}
+
+void PreparedProgram::bind(Step &step, const Command &command,
+                           const std::vector<uint32_t> &buffers) const {
+  step.operands = buffers.size();
+  setStrides(step, buffers);
+  std::vector<Operand> operands = operandsOf(command);
+  for (uint32_t buffer : buffers) {
+    bool isWrite = false;
+    for (const Operand &operand : operands)
+      isWrite |= operand.buffer == buffer && operand.isWrite;
+    step.touched.push_back({program->buffers[buffer].bytes, isWrite});
+  }
+  for (int64_t device : devices.layout.devicesFor(number, command)) {
+    step.calls.push_back(
+        {devices.contexts.data() + device * devices.contextStride,
+         step.table.size()});
+    for (uint32_t buffer : buffers)
+      step.table.push_back(address(device, buffer));
+  }
+}
+
+void PreparedProgram::addLaunch(Step &step, const Command &command,
+                                const LaunchCommand &launch) {
+  step.kind = Step::Kind::Launch;
+  step.kernel = devices.kernels.kernel(launch.kernel);
+  step.extent = launch.extent;
+  step.grain = launch.grain;
+  step.tiles = (launch.extent + launch.grain - 1) / launch.grain;
+  bind(step, command, launch.buffers);
+}
+
+absl::Status PreparedProgram::addGemm(Step &step, uint32_t command,
+                                      const GemmCommand &gemm) {
+  step.kind = Step::Kind::Gemm;
+  std::vector<int64_t> of =
+      devices.layout.devicesFor(number, program->commands[command]);
+  std::vector<std::vector<int64_t>> terms =
+      devices.layout.termsOf(number, command, of);
+  std::vector<ProductPlaces> products;
+  for (size_t i = 0; i < of.size(); ++i) {
+    ProductPlaces &product = products.emplace_back();
+    for (int64_t device : terms[i])
+      product.terms.push_back(
+          {address(device, gemm.a), address(device, gemm.b)});
+    product.c = address(of[i], gemm.c);
+    product.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
+  }
+  DType dtype = program->buffers[gemm.a].dtype;
+  GemmCommand merged = gemm;
+  mergeProducts(merged, byteSize(dtype), products);
+
+  absl::StatusOr<std::unique_ptr<PreparedGemm>> prepared =
+      PreparedGemm::prepare(merged, dtype);
+  if (!prepared.ok())
+    return prepared.status();
+  step.gemm = *std::move(prepared);
+  step.tiles = step.gemm->numTiles();
+  step.hasBias = gemm.bias >= 0;
+  std::vector<uint32_t> buffers;
+  for (size_t i = 0; i < products[0].terms.size(); ++i)
+    buffers.insert(buffers.end(), {gemm.a, gemm.b});
+  if (products[0].terms.size() > 1) {
+    GemmCommand added = merged;
+    added.accumulate = true;
+    if (prepared = PreparedGemm::prepare(added, dtype); !prepared.ok())
+      return prepared.status();
+    step.addTerm = *std::move(prepared);
+  }
+  buffers.push_back(gemm.c);
+  if (step.hasBias)
+    buffers.push_back(gemm.bias);
+  step.operands = buffers.size();
+  setStrides(step, buffers);
+
+  uint64_t unit = merged.batch * byteSize(dtype);
+  for (size_t i = 0; i < products[0].terms.size(); ++i) {
+    step.touched.push_back({merged.m * merged.k * unit, false});
+    step.touched.push_back({merged.k * merged.n * unit, false});
+  }
+  step.touched.push_back({merged.m * merged.n * unit, true});
+  if (step.hasBias)
+    step.touched.push_back({program->buffers[gemm.bias].bytes, false});
+  for (const ProductPlaces &product : products) {
+    step.calls.push_back({nullptr, step.table.size()});
+    for (const ProductPlaces::Factors &term : product.terms)
+      step.table.insert(step.table.end(), {term.a, term.b});
+    step.table.push_back(product.c);
+    if (step.hasBias)
+      step.table.push_back(product.bias);
+  }
+  return absl::OkStatus();
+}
+
+CollectiveSpec
+PreparedProgram::bindCollective(const CollectiveStartCommand &command,
+                                int64_t run) const {
+  CollectiveSpec spec;
+  spec.kind = command.kind;
+  spec.reduction = command.reduction;
+  spec.axes = command.axes;
+  spec.targetAxes = command.targetAxes;
+  for (const CollectiveItem &item : command.items) {
+    CollectiveTensor &tensor = spec.tensors.emplace_back();
+    tensor.dtype = program->buffers[item.in].dtype;
+    tensor.inShape = program->buffers[item.in].shape;
+    tensor.outShape = program->buffers[item.out].shape;
+    tensor.dim = item.dim;
+    tensor.splitDim = item.splitDim;
+    tensor.isReduced = devices.layout.isSummed(number, item.in);
+    for (int64_t device = 0; device < devices.size(); ++device) {
+      tensor.in.push_back(address(device, item.in, run));
+      tensor.out.push_back(address(device, item.out, run));
+    }
+  }
+  return spec;
+}
+
+absl::Status PreparedProgram::addStart(uint32_t command, int64_t runs,
+                                       Collectives &backend) {
+  auto &start =
+      std::get<CollectiveStartCommand>(program->commands[command].operation);
+  bool moves = false;
+  for (const CollectiveItem &item : start.items)
+    moves |= program->buffers[item.in].stride > 0 ||
+             program->buffers[item.out].stride > 0;
+  PreparedCollectives &ofRuns = collectives[command];
+  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
+    CollectiveSpec spec = bindCollective(start, run);
+    joinNeighbours(spec, devices.plan.alignment);
+    absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
+        backend.prepare(devices.plan.mesh, std::move(spec));
+    if (!prepared.ok())
+      return prepared.status();
+    ofRuns.push_back(*std::move(prepared));
+  }
+  if (ofRuns[0]->startsEarly()) {
+    Step &step = steps.emplace_back();
+    step.kind = Step::Kind::Start;
+    step.collectives = &ofRuns;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
+                                      Collectives &backend) {
+  const Command &command = program->commands[number];
+  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    return addStart(number, runs, backend);
+  Step step;
+  if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
+    addLaunch(step, command, *launch);
+  } else if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
+    if (absl::Status status = addGemm(step, number, *gemm); !status.ok())
+      return status;
+  } else if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
+    step.kind = Step::Kind::Copy;
+    step.bytes = program->buffers[copy->in].bytes;
+    bind(step, command, {copy->in, copy->out});
+  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
+    step.kind = Step::Kind::Clear;
+    step.bytes = program->buffers[clear->buffer].bytes;
+    bind(step, command, {clear->buffer});
+  } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
+    step.kind = Step::Kind::Loop;
+    step.runs = loop->runs;
+  } else {
+    // A sound plan waits once for what it started (checkCollectives).
+    uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
+    step.kind = Step::Kind::Wait;
+    step.collectives = &collectives[start];
+    step.wireBytes =
+        wireBytes(devices.plan.mesh,
+                  bindCollective(std::get<CollectiveStartCommand>(
+                                     program->commands[start].operation),
+                                 /*run=*/0));
+  }
+  steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::addSteps(Collectives &backend) {
+  // The step of the loop that the next command is in, and the commands left.
+  size_t loop = 0;
+  uint32_t left = 0;
+  for (size_t i = 0; i < program->commands.size(); ++i) {
+    int64_t runs = left > 0 ? steps[loop].runs : 1;
+    if (absl::Status status = addStep(i, runs, backend); !status.ok())
+      return absl::Status(status.code(),
+                          absl::StrCat("program \"", program->name,
+                                       "\", command ", i, ": ",
+                                       status.message()));
+    if (auto *command =
+            std::get_if<LoopCommand>(&program->commands[i].operation)) {
+      loop = steps.size() - 1;
+      left = command->commands;
+    } else if (left > 0 && --left == 0) {
+      steps[loop].length = steps.size() - loop - 1;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void PreparedProgram::findMeetingPoints() {
+  MeetingPoints points(workers);
+  size_t loopEnd = steps.size();
+  int64_t runs = 1;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Step &step = steps[i];
+    if (i == loopEnd) {
+      points.touchesAll();
+      runs = 1;
+    }
+    switch (step.kind) {
+    case Step::Kind::Loop:
+      // The last step of a run comes before the first of the next.
+      points.touchesAll();
+      loopEnd = i + 1 + step.length;
+      runs = step.runs;
+      continue;
+    case Step::Kind::Start:
+      // What follows leaves alone what the collective touches, up to the wait.
+      step.meets = true;
+      points.met();
+      continue;
+    case Step::Kind::Wait:
+      step.meets = (*step.collectives)[0]->numTasks() > 0;
+      if (step.meets)
+        points.touchesAll();
+      continue;
+    default:
+      break;
+    }
+    for (int worker = 0; worker < workers; ++worker) {
+      TaskRange range(step.numTasks(), worker, workers);
+      if (range.begin == range.end)
+        continue;
+      size_t first = range.begin / step.tiles;
+      size_t last = (range.end - 1) / step.tiles;
+      for (int64_t operand = 0; operand < step.operands; ++operand)
+        for (size_t call = first; call <= last; ++call) {
+          uint64_t bytes = step.touched[operand].bytes;
+          if (!step.strides.empty())
+            bytes += (runs - 1) * step.strides[operand];
+          points.touches(worker, step.table[step.calls[call].buffers + operand],
+                         bytes, step.touched[operand].isWrite);
+        }
+    }
+    step.meets = points.endStep();
+  }
+}
+
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+PreparedProgram::prepare(const DeviceSet &devices, size_t program,
+                         Collectives &collectives, int workers) {
+  std::unique_ptr<PreparedProgram> prepared(
+      new PreparedProgram(devices, program, workers));
+  if (absl::Status status = prepared->addSteps(collectives); !status.ok())
+    return status;
+  prepared->findMeetingPoints();
+  return prepared;
+}

@@ -1,0 +1,304 @@
+//===- ReplicasTest.cpp - What virtual devices share ----------------------===//
+
+#include "TestPlan.h"
+
+#include "exec/ArenaLayout.h"
+#include "exec/MeetingPoints.h"
+#include "exec/MergeProducts.h"
+#include "shardc-rt/Executor.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+
+using namespace shardc::rt;
+using test::makePlan;
+
+namespace {
+
+std::shared_ptr<const Plan> parse(const std::string &bytes) {
+  auto plan = Plan::parse(bytes);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *plan;
+}
+
+/// `plan` with a kernel, launched by `command`, that reads no coordinates.
+std::shared_ptr<const Plan> withoutCoordinates(const Plan &plan,
+                                               size_t command) {
+  auto edited = std::make_shared<Plan>(plan);
+  std::get<LaunchCommand>(edited->programs[0].commands[command].operation)
+      .coordinateAxes.clear();
+  return edited;
+}
+
+/// Buffers of the test plan.
+enum Buffers : uint32_t { X, W, M, Y, All, G, H, Loss };
+
+TEST(ReplicasTest, FollowsValuesThroughTheProgram) {
+  auto plan = withoutCoordinates(*parse(makePlan(4)), 6);
+  auto layout = ArenaLayout::create(*plan, /*share=*/true);
+  ASSERT_TRUE(layout.ok());
+  for (uint32_t sharded : {X, Y})
+    EXPECT_EQ(layout->holdersOf(0, sharded).size(), 4u) << sharded;
+  for (uint32_t replicated : {W, M, All, G, H, Loss})
+    EXPECT_EQ(layout->holdersOf(0, replicated).size(), 1u) << replicated;
+  // Copies of a value lie one behind the other.
+  for (int64_t device = 0; device < 4; ++device)
+    EXPECT_EQ(layout->offsetOf(0, Y, device),
+              layout->offsetOf(0, Y, 0) + device * 12);
+  // 4 copies of x and y, 3 floats each.
+  EXPECT_LT(layout->bytes(), plan->arenaBytes + 2 * 64);
+
+  auto apart = ArenaLayout::create(*plan, /*share=*/false);
+  ASSERT_TRUE(apart.ok());
+  for (uint32_t buffer : {X, W, M, Y, All, G, H, Loss})
+    EXPECT_EQ(apart->holdersOf(0, buffer).size(), 4u) << buffer;
+  EXPECT_LE(apart->bytes(), 4 * plan->arenaBytes);
+  EXPECT_GT(apart->bytes(), 2 * layout->bytes());
+}
+
+TEST(ReplicasTest, NeverPutsTwoValuesThatLiveTogetherOnTheSameBytes) {
+  for (int devices : {1, 2, 3, 5, 8})
+    for (bool share : {false, true}) {
+      auto plan = parse(makePlan(devices));
+      auto layout = ArenaLayout::create(*plan, share);
+      ASSERT_TRUE(layout.ok());
+      // The buffers of the test plan never reuse bytes.
+      std::vector<ByteRange> taken;
+      for (uint32_t buffer : {X, W, M, Y, All, G, H, Loss})
+        for (int64_t device : layout->holdersOf(0, buffer)) {
+          uint64_t begin = layout->offsetOf(0, buffer, device);
+          ByteRange bytes{begin,
+                          begin + plan->programs[0].buffers[buffer].bytes};
+          EXPECT_LE(bytes.end, layout->bytes());
+          for (ByteRange other : taken)
+            EXPECT_FALSE(overlap(bytes, other)) << buffer;
+          taken.push_back(bytes);
+        }
+    }
+}
+
+TEST(ReplicasTest, AKernelThatReadsNoCoordinatesMakesNoDifference) {
+  auto edit = [](fb::PlanT &plan) {
+    fb::LaunchT *scale = plan.programs[0]->commands[0]->operation.AsLaunch();
+    scale->buffers[0] = G;
+    scale->buffers[1] = All;
+    scale->extent = 12;
+  };
+  // `all` is written by the kernel as well: with coordinates it differs, and
+  // with it what is computed of it.
+  auto plan = parse(makePlan(4, edit));
+  EXPECT_EQ(ArenaLayout::create(*plan, true)->holdersOf(0, All).size(), 4u);
+  auto without = withoutCoordinates(*plan, 0);
+  EXPECT_EQ(ArenaLayout::create(*without, true)->holdersOf(0, All).size(), 1u);
+}
+
+/// Adds to the step the product of y and x, seen as matrices of `columns`
+/// columns and rows, whose sum over devices is the result "sum".
+std::function<void(fb::PlanT &)> withSum(int64_t columns,
+                                         fb::CollectiveKind kind) {
+  return [=](fb::PlanT &plan) {
+    fb::ProgramT &program = *plan.programs[0];
+    int64_t shard = program.buffers[Y]->shape[0];
+    int64_t devices = plan.mesh->axes[0]->size;
+    auto buffer = [&](std::vector<int64_t> shape) {
+      auto added = std::make_unique<fb::BufferT>();
+      added->offset = plan.arena_bytes;
+      added->bytes = 4;
+      for (int64_t size : shape)
+        added->bytes *= size;
+      plan.arena_bytes += (added->bytes + 63) / 64 * 64;
+      added->shape = std::move(shape);
+      program.buffers.push_back(std::move(added));
+      return uint32_t(program.buffers.size() - 1);
+    };
+    bool scatters = kind == fb::CollectiveKind::ReduceScatter;
+    int64_t rows = scatters ? (columns + devices - 1) / devices : columns;
+    uint32_t c = buffer({columns, columns}), sum = buffer({rows, columns});
+    auto add = [&](auto table) {
+      auto command = std::make_unique<fb::CommandT>();
+      command->operation.Set(std::move(table));
+      program.commands.push_back(std::move(command));
+    };
+    fb::GemmT gemm;
+    gemm.a = Y;
+    gemm.b = X;
+    gemm.c = c;
+    gemm.m = gemm.n = columns;
+    gemm.k = shard / columns;
+    add(gemm);
+    fb::CollectiveStartT start;
+    start.kind = kind;
+    start.axes = {0};
+    auto item = std::make_unique<fb::CollectiveItemT>();
+    item->in = c;
+    item->out = sum;
+    start.items.push_back(std::move(item));
+    fb::CollectiveWaitT wait;
+    wait.start = program.commands.size();
+    add(std::move(start));
+    add(wait);
+    auto result = std::make_unique<fb::ResultT>();
+    result->name = "sum";
+    result->buffer = sum;
+    result->shape = {columns, columns};
+    result->sharding = std::make_unique<fb::ShardingT>();
+    for (int dim = 0; dim < 2; ++dim) {
+      auto axes = std::make_unique<fb::DimShardingT>();
+      if (scatters && dim == 0)
+        axes->axes = {0};
+      result->sharding->dims.push_back(std::move(axes));
+    }
+    program.results.push_back(std::move(result));
+  };
+}
+
+class SumTest
+    : public testing::TestWithParam<
+          std::tuple<std::pair<int, int64_t>, fb::CollectiveKind, int>> {};
+
+TEST_P(SumTest, IsTheSameWhereverItIsComputed) {
+  auto [sizes, kind, threads] = GetParam();
+  auto [devices, columns] = sizes;
+  auto plan = parse(makePlan(devices, withSum(columns, kind)));
+  HostArray x(DType::F32, {12});
+  for (int i = 0; i < 12; ++i)
+    x.values<float>()[i] = float(i);
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  auto run = [&](bool share) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    auto executor = Executor::create(**context, plan, options);
+    EXPECT_TRUE(executor.ok()) << executor.status();
+    EXPECT_TRUE((*executor)->initializeParameters().ok());
+    auto result = (*executor)->step({{"x", x.view()}});
+    EXPECT_TRUE(result.ok()) << result.status();
+    return *result;
+  };
+  RunResult shared = run(true), apart = run(false);
+  // Small whole numbers: exact in any order.
+  int64_t shard = 12 / devices, k = shard / columns;
+  for (int64_t i = 0; i < columns; ++i)
+    for (int64_t j = 0; j < columns; ++j) {
+      float expected = 0;
+      for (int64_t device = 0; device < devices; ++device)
+        for (int64_t l = 0; l < k; ++l) {
+          float a = float(device * shard + i * k + l);
+          expected +=
+              (2 * a + float(device)) * float(device * shard + l * columns + j);
+        }
+      EXPECT_EQ(shared.find("sum")->values<float>()[i * columns + j], expected);
+      EXPECT_EQ(apart.find("sum")->values<float>()[i * columns + j], expected);
+    }
+  EXPECT_EQ(shared.wireBytes, apart.wireBytes);
+  EXPECT_EQ(shared.loss, apart.loss);
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Meshes, SumTest,
+    testing::Combine(testing::ValuesIn(std::vector<std::pair<int, int64_t>>{
+                         {1, 1},
+                         {1, 2},
+                         {1, 3},
+                         {2, 1},
+                         {2, 2},
+                         {2, 3},
+                         {3, 1},
+                         {3, 2},
+                         {4, 1},
+                         {4, 3},
+                         {6, 1},
+                         {6, 2}}),
+                     testing::Values(fb::CollectiveKind::AllReduce,
+                                     fb::CollectiveKind::ReduceScatter),
+                     testing::Values(1, 2, 3)));
+
+TEST(MergeProductsTest, RowsThatFollowOneAnother) {
+  std::vector<char> memory(4096);
+  char *a = memory.data(), *b = a + 1024, *c = b + 1024;
+  GemmCommand gemm{};
+  gemm.batch = 1;
+  gemm.m = 2, gemm.n = 3, gemm.k = 4;
+  // The last comes first; two pairs have different b.
+  std::vector<ProductPlaces> products;
+  for (int i : {3, 0, 1, 2})
+    products.push_back({{{a + i * 32, b + i / 2 * 48}}, nullptr, c + i * 24});
+  GemmCommand merged = gemm;
+  std::vector<ProductPlaces> pairs = products;
+  mergeProducts(merged, 4, pairs);
+  ASSERT_EQ(pairs.size(), 2u);
+  EXPECT_EQ(merged.m, 4);
+  EXPECT_EQ(pairs[1].c, c + 48);
+  EXPECT_EQ(pairs[1].terms[0].a, a + 64);
+
+  for (ProductPlaces &product : products)
+    product.terms[0].b = b;
+  merged = gemm;
+  std::vector<ProductPlaces> all = products;
+  mergeProducts(merged, 4, all);
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(merged.m, 8);
+  EXPECT_EQ(all[0].c, c);
+
+  // Columns of a transposed factor do not follow one another.
+  merged = gemm;
+  merged.transposeA = true;
+  all = products;
+  mergeProducts(merged, 4, all);
+  EXPECT_EQ(all.size(), 4u);
+  EXPECT_EQ(merged.m, 2);
+}
+
+TEST(MergeProductsTest, TermsThatFollowOneAnother) {
+  std::vector<char> memory(4096);
+  char *a = memory.data(), *b = a + 1024, *c = b + 1024;
+  GemmCommand gemm{};
+  gemm.batch = 1;
+  gemm.m = 2, gemm.n = 3, gemm.k = 4;
+  std::vector<ProductPlaces> sum(1);
+  for (int i = 0; i < 3; ++i)
+    sum[0].terms.push_back({a + i * 32, b + i * 48});
+  sum[0].c = c;
+  for (bool transposed : {false, true}) {
+    GemmCommand merged = gemm;
+    merged.transposeA = transposed;
+    std::vector<ProductPlaces> result = sum;
+    mergeProducts(merged, 4, result);
+    EXPECT_EQ(merged.k, transposed ? 12 : 4);
+    EXPECT_EQ(result[0].terms.size(), transposed ? 1u : 3u);
+  }
+}
+
+TEST(MeetingPointsTest, WorkersMeetWhereTheyTouchTheSame) {
+  char bytes[64];
+  MeetingPoints points(2);
+  auto step = [&](std::vector<std::tuple<int, int, bool>> touches) {
+    for (auto [worker, at, isWrite] : touches)
+      points.touches(worker, bytes + at, 8, isWrite);
+    return points.endStep();
+  };
+  EXPECT_FALSE(step({{0, 0, true}, {1, 8, true}}));
+  EXPECT_FALSE(step({{0, 0, false}, {1, 8, false}})); // each its own
+  EXPECT_TRUE(step({{0, 8, false}}));                 // worker 1 wrote it
+  EXPECT_FALSE(step({{1, 8, false}}));                // both only read
+  EXPECT_TRUE(step({{1, 4, true}}));                  // worker 0 read it
+  points.touchesAll();
+  EXPECT_TRUE(step({{1, 32, false}}));
+  EXPECT_FALSE(step({{1, 32, false}}));
+}
+
+TEST(MeetingPointsTest, TasksAreSharedOutOnceInOrder) {
+  for (int64_t tasks : {0, 1, 2, 3, 7, 16, 100})
+    for (int workers : {1, 2, 3, 5, 8}) {
+      int64_t next = 0;
+      for (int worker = 0; worker < workers; ++worker) {
+        TaskRange range(tasks, worker, workers);
+        EXPECT_EQ(range.begin, next);
+        EXPECT_LE(range.end - range.begin, (tasks + workers - 1) / workers);
+        next = range.end;
+      }
+      EXPECT_EQ(next, tasks);
+    }
+}
+
+} // namespace
