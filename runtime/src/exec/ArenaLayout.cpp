@@ -79,7 +79,10 @@ std::vector<AxisSet> ArenaLayout::findSpreads() const {
 
 void ArenaLayout::place() {
   std::vector<AxisSet> spreads = findSpreads();
-  uint64_t alignment = plan->alignment;
+  // Whatever lies in the arena starts aligned, and so does every copy.
+  auto align = [&](uint64_t bytes) {
+    return (bytes + plan->alignment - 1) / plan->alignment * plan->alignment;
+  };
   // Where regions begin and end, and how many copies they have.
   std::vector<std::pair<uint64_t, std::pair<bool, int64_t>>> edges;
   for (uint32_t region = 0; region < regions.size(); ++region) {
@@ -88,7 +91,7 @@ void ArenaLayout::place() {
       continue;
     int64_t count = copies(spreads[region]);
     edges.push_back({begin, {true, count}});
-    edges.push_back({end, {false, count}});
+    edges.push_back({align(end), {false, count}});
   }
   std::sort(edges.begin(), edges.end());
   std::multiset<int64_t> open;
@@ -98,9 +101,6 @@ void ArenaLayout::place() {
     if (!open.empty())
       numBytes += (offset - before) * *open.rbegin();
     before = offset;
-    // What is aligned stays so.
-    if (offset % alignment == 0)
-      numBytes = (numBytes + alignment - 1) / alignment * alignment;
     bases[offset] = numBytes;
     if (edge.first)
       open.insert(edge.second);
@@ -113,7 +113,7 @@ void ArenaLayout::place() {
     Place &place = places.emplace_back();
     place.strides.resize(order.size());
     place.base = begin == end ? 0 : bases[begin];
-    uint64_t stride = end - begin;
+    uint64_t stride = align(end - begin);
     for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
       AxisSet set = Replicas::setOf(plan->mesh, {*axis});
       if (set & replicas.varies(region))

@@ -2,11 +2,12 @@
 //
 // One allocation holds the arenas of all virtual devices, region by region: the
 // copies of a region lie one behind the other, so that what devices hold side
-// by side, rows of the batch above all, is one matrix. A region needs as many
-// copies as there are devices that hold other bits. Regions whose bytes of the
-// plan's arena are disjoint stay disjoint: each byte of the plan's arena gets
-// as many bytes here as the largest number of copies among the regions that it
-// serves one after the other.
+// by side, rows of the batch above all, is one matrix if its bytes are a
+// multiple of the plan's alignment. A region needs as many copies as there are
+// devices that hold other bits. Regions whose bytes of the plan's arena are
+// disjoint stay disjoint: each byte of the plan's arena gets as many bytes here
+// as the largest number of copies among the regions that it serves one after
+// the other.
 //
 //===----------------------------------------------------------------------===//
 

@@ -148,10 +148,8 @@ absl::Status PreparedProgram::addStart(uint32_t command, int64_t runs,
              program->buffers[item.out].stride > 0;
   PreparedCollectives &ofRuns = collectives[command];
   for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
-    CollectiveSpec spec = bindCollective(start, run);
-    joinNeighbours(spec, devices.plan.alignment);
     absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
-        backend.prepare(devices.plan.mesh, std::move(spec));
+        backend.prepare(devices.plan.mesh, bindCollective(start, run));
     if (!prepared.ok())
       return prepared.status();
     ofRuns.push_back(*std::move(prepared));
