@@ -97,7 +97,12 @@ bool Replicas::propagateCollective(const Plan &plan, const Regions &regions,
       out |= out & over ? over : 0;
       break;
     }
-    changed |= widen(regions.ofBuffer(program, item.out), out);
+    uint32_t result = regions.ofBuffer(program, item.out);
+    changed |= widen(result, out);
+    // A result in its operand's place takes the place of an operand that is its
+    // own.
+    if (isInPlace(plan.programs[program], item))
+      changed |= widen(regions.ofBuffer(program, item.in), variesOver[result]);
   }
   return changed;
 }
