@@ -41,8 +41,8 @@ def measure_micro(program, update_plan, quick, best):
 
 def measure_limits(program):
     """A limit is what the computer did once: short runs, the best of many."""
-    return Limits(run_benchmarks(program, "--benchmark_filter=limit/(flops|triad|core)", "--benchmark_min_time=0.005",
-                                 "--benchmark_repetitions=40", "--benchmark_enable_random_interleaving=true"))  # fmt: skip
+    return Limits(run_benchmarks(program, "--benchmark_filter=limit/(flops|triad|core)", "--benchmark_min_time=0.0005",
+                                 "--benchmark_repetitions=100", "--benchmark_enable_random_interleaving=true"))  # fmt: skip
 
 
 class Limits:
@@ -69,19 +69,23 @@ def size(count):
 
 
 def all_reduce_lines(figures):
-    """Up to 64 KiB against blocking threads, above against streaming."""
-    sizes = sorted(int(name.rsplit("/", 1)[1]) for name in figures if name.startswith("all_reduce/shardc/"))
-    for count in sizes:
-        ours, peer = figures[f"all_reduce/shardc/{count}"], figures.get(f"all_reduce/rendezvous/{count}")
-        name = f"all-reduce, 8 devices, {size(count)}"
-        # Eight operands are read and eight results written.
-        streaming = 16 * count / figures[f"limit/copy/{16 * count}"]
-        part = f"{100 * streaming / ours:.0f} % of streaming"
-        if count <= 64 * KIB:
-            yield Line(name, "blocking rendezvous", ours, peer, "s", peer / ours, 10, True, part)
-        else:
-            yield Line(name, "streaming", ours, streaming, "s", streaming / ours, 0.8, True,
-                       f"{peer / ours:.3g}x a blocking rendezvous")  # fmt: skip
+    """Up to 64 KiB against blocking threads, above against streaming.
+
+    With memory of its own for each device eight operands are read and eight results
+    written; devices that share the result write one."""
+    kinds = [("", "shardc", "limit/copy", 16), (", one result", "shared", "limit/sum", 9)]
+    sizes = sorted(int(name.rsplit("/", 1)[1]) for name in figures if name.startswith("all_reduce/rendezvous/"))
+    for suffix, kind, limit, streams in kinds:
+        for count in sizes:
+            ours, peer = figures[f"all_reduce/{kind}/{count}"], figures[f"all_reduce/rendezvous/{count}"]
+            name = f"all-reduce, 8 devices, {size(count)}{suffix}"
+            streaming = streams * count / figures[f"{limit}/{streams * count}"]
+            if count <= 64 * KIB:
+                yield Line(name, "blocking rendezvous", ours, peer, "s", peer / ours, 10, True,
+                           f"{100 * streaming / ours:.0f} % of streaming")  # fmt: skip
+            else:
+                yield Line(name, "streaming", ours, streaming, "s", streaming / ours, 0.8, True,
+                           f"{peer / ours:.3g}x a blocking rendezvous")  # fmt: skip
 
 
 def overhead_lines(figures, limits):

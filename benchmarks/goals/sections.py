@@ -145,12 +145,12 @@ def memory(bench):
         facts[layout] = bench.shardc.ask("memory m")
         bench.shardc.stop()
     for layout, fact in facts.items():
-        reported = fact["peak_bytes_per_device"] * fact["devices"]
-        yield Line(f"memory, {name}, {layout.name}", "the plan's report", fact["grown_bytes"], reported, "B",
+        reported = fact["reported_bytes"]
+        yield Line(f"memory, {name}, {layout.name}", "the report", fact["grown_bytes"], reported, "B",
                    fact["grown_bytes"] / reported, 1.05, False)  # fmt: skip
     # The batch is the same one, so whatever eight devices need in addition counts
     # as copies of parameters and states.
-    one = facts[w.ONE]["persistent_bytes_per_device"]
+    one = facts[w.ONE]["persistent_bytes"]
     held = one + max(0, facts[w.DP8]["grown_bytes"] - facts[w.ONE]["grown_bytes"])
     yield Line(f"parameters and states, {name}, DP 8", "itself on one device", held, one, "B", held / one, 1.3, False)
 

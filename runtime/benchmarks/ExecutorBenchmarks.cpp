@@ -16,14 +16,15 @@ static int64_t allReducesPerStep(int64_t bytes) {
 }
 
 /// Runs the train step of `plan` in every iteration.
-static absl::Status runSteps(benchmark::State &state, const PlanOrError &plan) {
+static absl::Status runSteps(benchmark::State &state, const PlanOrError &plan,
+                             ExecutorOptions options = {}) {
   if (!plan.ok())
     return plan.status();
   absl::StatusOr<std::unique_ptr<Context>> context = Context::create();
   if (!context.ok())
     return context.status();
   absl::StatusOr<std::unique_ptr<Executor>> executor =
-      Executor::create(**context, *plan);
+      Executor::create(**context, *plan, options);
   if (!executor.ok())
     return executor.status();
   absl::Status status = (*executor)->initializeParameters();
@@ -39,10 +40,16 @@ static void check(benchmark::State &state, const absl::Status &status) {
     state.SkipWithError(std::string(status.message()).c_str());
 }
 
-static void runAllReduces(benchmark::State &state) {
+/// With `share` the devices share one copy of the result, as they do unless
+/// told otherwise.
+static void runAllReduces(benchmark::State &state, bool share) {
   int64_t bytes = state.range(0), count = allReducesPerStep(bytes);
-  check(state, runSteps(state, makeAllReducePlan(numDevices, count,
-                                                 bytes / sizeof(float))));
+  ExecutorOptions options;
+  options.shareReplicas = share;
+  check(state,
+        runSteps(state,
+                 makeAllReducePlan(numDevices, count, bytes / sizeof(float)),
+                 options));
   setSeconds(state, count);
 }
 
@@ -63,7 +70,10 @@ static void runRendezvous(benchmark::State &state) {
 
 void shardc::rt::bench::registerAllReduces() {
   for (int64_t bytes : allReduceBytes) {
-    add("all_reduce/shardc", runAllReduces)->Arg(bytes);
+    for (bool share : {false, true})
+      add(share ? "all_reduce/shared" : "all_reduce/shardc",
+          [share](benchmark::State &state) { runAllReduces(state, share); })
+          ->Arg(bytes);
     add("all_reduce/rendezvous", runRendezvous)->Arg(bytes);
   }
 }

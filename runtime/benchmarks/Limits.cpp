@@ -13,6 +13,7 @@
 #include <immintrin.h>
 #include <pthread.h>
 #include <thread>
+#include <vector>
 
 using namespace shardc::rt::bench;
 
@@ -117,6 +118,35 @@ static void measureCopy(benchmark::State &state) {
   setRate(state, "bytes", 2.0 * sizeof(float) * size * rounds);
 }
 
+/// The same for the sum of eight streams.
+static void measureSum(benchmark::State &state) {
+  int64_t size = state.range(0) / (9 * sizeof(float));
+  int64_t rounds = std::max<int64_t>(1, (int64_t(64) << 20) / state.range(0));
+  std::vector<Stream> streams;
+  for (int number = 0; number < 9; ++number)
+    streams.emplace_back(size, number);
+  int threads = numCores();
+  for (auto _ : state) {
+#pragma omp parallel for num_threads(threads) schedule(static)
+    for (int thread = 0; thread < threads; ++thread) {
+      int64_t begin = size * thread / threads;
+      int64_t end = size * (thread + 1) / threads;
+      const float *in[8];
+      for (int number = 0; number < 8; ++number)
+        in[number] = streams[number].get();
+      float *sum = streams[8].get();
+      for (int64_t round = 0; round < rounds; ++round) {
+#pragma omp simd
+        for (int64_t i = begin; i < end; ++i)
+          sum[i] = in[0][i] + in[1][i] + in[2][i] + in[3][i] + in[4][i] +
+                   in[5][i] + in[6][i] + in[7][i];
+        benchmark::ClobberMemory();
+      }
+    }
+  }
+  setRate(state, "bytes", 9.0 * sizeof(float) * size * rounds);
+}
+
 static void pinTo(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
@@ -164,6 +194,8 @@ void shardc::rt::bench::registerLimits() {
   add("limit/update", measureUpdate)->Arg(int64_t(64) << 20);
   add("limit/core_to_core", measureLatency);
   // As much as all-reduces over eight devices read and write.
-  for (int64_t bytes : allReduceBytes)
+  for (int64_t bytes : allReduceBytes) {
     add("limit/copy", measureCopy)->Arg(2 * numDevices * bytes);
+    add("limit/sum", measureSum)->Arg((numDevices + 1) * bytes);
+  }
 }

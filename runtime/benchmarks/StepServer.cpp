@@ -106,15 +106,9 @@ nlohmann::json Server::describeMemory(const PlanRunner &runner) const {
   for (const TensorSpec &tensor : plan.tensors)
     if (tensor.role == Role::Parameter || tensor.role == Role::State)
       persistent += tensor.bytes;
-  uint64_t peak = 0;
-  for (const ProgramSpec &program : plan.programs)
-    peak = std::max(peak, program.peakBytes);
-  return {
-      {"devices", plan.mesh.numDevices()},
-      {"persistent_bytes_per_device", persistent},
-      {"peak_bytes_per_device", peak},
-      {"allocated_bytes_per_device", runner.get().allocatedBytesPerDevice()},
-      {"grown_bytes", runner.grownBytes()}};
+  return {{"persistent_bytes", persistent},
+          {"reported_bytes", runner.get().allocatedBytes()},
+          {"grown_bytes", runner.grownBytes()}};
 }
 
 nlohmann::json Server::answer(const std::string &line) {
