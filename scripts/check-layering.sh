@@ -37,6 +37,6 @@ layer Target 'shardc/(Dialect/Shardc/Transforms|Interpreter|Pipelines)'
 forbid 'the compiler includes the runtime' 'shardc-rt/' include lib
 forbid 'the runtime includes the compiler' 'mlir/|llvm/|shardc/' runtime
 forbid 'the runtime core includes a vendor' 'cuda|nccl|mpi\.h' \
-  runtime/include runtime/src/base runtime/src/plan runtime/src/exec \
+  runtime/include runtime/src/base runtime/src/comm runtime/src/plan runtime/src/exec \
   runtime/src/collectives runtime/src/data runtime/src/init runtime/src/train
 exit $failed

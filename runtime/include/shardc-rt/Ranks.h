@@ -1,0 +1,53 @@
+//===- Ranks.h - Which of several processes this one is ---------*- C++ -*-===//
+//
+// torchrun, mpirun and srun start a program several times and tell each process
+// which one it is by variables of the environment.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_RANKS_H
+#define SHARDC_RT_RANKS_H
+
+#include "absl/functional/function_ref.h"
+#include "absl/status/statusor.h"
+
+#include <optional>
+#include <string>
+
+namespace shardc::rt {
+
+/// One of `size` processes that run a plan together.
+struct Ranks {
+  int rank = 0;
+  int size = 1;
+  /// Rank among the processes of this machine.
+  int localRank = 0;
+  /// Where rank 0 keeps the store (Store.h).
+  std::string address;
+  int port = 0;
+  /// What started the processes: "torchrun", "mpirun", "Slurm"; empty for one
+  /// that was started alone.
+  std::string launcher;
+};
+
+/// The value of a variable of the environment; none: it is not set.
+using Environment =
+    absl::FunctionRef<std::optional<std::string>(const char *name)>;
+
+/// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK), else of Open
+/// MPI (OMPI_COMM_WORLD_*), else of a Slurm step (SLURM_PROCID and others): a
+/// launcher may itself have been started by one that comes later. One process
+/// if there are none. MASTER_ADDR and MASTER_PORT say where rank 0 is; the
+/// address may be missing where all processes are on one machine, the port
+/// where there is no torchrun (default 29533). SHARDC_PORT replaces the port.
+///
+/// InvalidArgument names the variable that is missing, no number, or
+/// contradicts another.
+[[nodiscard]] absl::StatusOr<Ranks> ranksFrom(Environment environment);
+
+/// `ranksFrom` the environment of this process.
+[[nodiscard]] absl::StatusOr<Ranks> ranksFromEnvironment();
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_RANKS_H

@@ -1,0 +1,87 @@
+//===- Store.h - What several processes tell each other ---------*- C++ -*-===//
+//
+// Before processes can communicate through a vendor's library they have to find
+// each other: rank 0 keeps values by key, the others set and get them over TCP.
+// The store also knows who has failed or gone, and tells whoever asks. Nothing
+// of a training step goes through it.
+//
+// There is no authentication: whoever reaches the port can take part. It is
+// opened on the loopback interface if rank 0 is looked for there.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_STORE_H
+#define SHARDC_RT_STORE_H
+
+#include "shardc-rt/Ranks.h"
+
+#include "absl/time/time.h"
+
+#include <memory>
+#include <vector>
+
+namespace shardc::rt {
+
+class Socket;
+class StoreServer;
+
+/// A process's connection to the store; rank 0 also keeps the store. One thread
+/// at a time. All errors begin with the rank they are of.
+///
+/// Aborted: another rank has failed or gone, with its number and what it said.
+class Store {
+public:
+  /// Waits until all ranks are there. DeadlineExceeded names those that are
+  /// missing. InvalidArgument: two processes of the same rank, or which are
+  /// told different numbers of processes. Unavailable: the port is taken.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<Store>>
+  connect(const Ranks &ranks, absl::Duration deadline);
+  /// Rank 0 waits for the others to leave, some seconds at most.
+  ~Store();
+  Store(const Store &) = delete;
+  Store &operator=(const Store &) = delete;
+
+  const Ranks &ranks() const { return own; }
+
+  /// Keeps `value` until it has been read `reads` times; 0: for good.
+  /// FailedPrecondition: there is such a key.
+  [[nodiscard]] absl::Status set(const std::string &key,
+                                 const std::string &value, uint32_t reads = 0);
+
+  /// The value of `key`, once there is one. DeadlineExceeded names the key.
+  [[nodiscard]] absl::StatusOr<std::string> get(const std::string &key,
+                                                absl::Duration deadline);
+
+  /// What each rank gave, by rank. All ranks call it in the same order.
+  /// DeadlineExceeded names `what` and the ranks that did not.
+  [[nodiscard]] absl::StatusOr<std::vector<std::string>>
+  gatherAll(const std::string &what, const std::string &mine,
+            absl::Duration deadline);
+
+  /// OK as long as no other rank has failed or gone.
+  [[nodiscard]] absl::Status checkPeers();
+
+  /// Tells the others that this rank has failed. Only the first of all such
+  /// messages is kept.
+  void fail(absl::string_view message);
+
+private:
+  explicit Store(const Ranks &ranks);
+
+  enum class Operation : uint8_t;
+  absl::StatusOr<std::string> request(Operation operation,
+                                      const std::string &key,
+                                      const std::string &value, uint32_t number,
+                                      absl::Duration deadline);
+  absl::Status annotate(const absl::Status &status) const;
+
+  const Ranks own;
+  std::unique_ptr<StoreServer> server;
+  std::unique_ptr<Socket> socket;
+  uint64_t gathered = 0;
+  friend class StoreServer;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_STORE_H

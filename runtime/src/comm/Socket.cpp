@@ -1,0 +1,178 @@
+//===- Socket.cpp - A TCP connection with deadlines -----------------------===//
+
+#include "comm/Socket.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+#include <netdb.h>
+#include <netinet/tcp.h>
+#include <poll.h>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+using namespace shardc::rt;
+
+Socket::Socket(Socket &&other) noexcept
+    : descriptor(std::exchange(other.descriptor, -1)) {}
+
+Socket &Socket::operator=(Socket &&other) noexcept {
+  std::swap(descriptor, other.descriptor);
+  return *this;
+}
+
+Socket::~Socket() {
+  if (descriptor >= 0)
+    ::close(descriptor);
+}
+
+void Socket::shutDown() {
+  if (descriptor >= 0)
+    ::shutdown(descriptor, SHUT_RDWR);
+}
+
+static absl::Status systemError(absl::string_view what) {
+  return absl::UnavailableError(absl::StrCat(what, ": ", std::strerror(errno)));
+}
+
+using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
+
+/// What `address` stands for. Unavailable: nothing.
+static absl::StatusOr<Addresses> lookUp(const std::string &address, int port) {
+  addrinfo hints = {}, *found = nullptr;
+  hints.ai_socktype = SOCK_STREAM;
+  if (int error = getaddrinfo(address.c_str(), std::to_string(port).c_str(),
+                              &hints, &found))
+    return absl::UnavailableError(
+        absl::StrCat("looking up ", address, ": ", gai_strerror(error)));
+  return Addresses(found, &freeaddrinfo);
+}
+
+absl::StatusOr<Socket> Socket::connect(const std::string &address, int port,
+                                       absl::Time deadline) {
+  for (;;) {
+    absl::StatusOr<Addresses> found = lookUp(address, port);
+    absl::Status failure = found.status();
+    if (found.ok())
+      for (addrinfo *at = found->get(); at; at = at->ai_next) {
+        Socket socket(
+            ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0));
+        // The kernel gives up by itself where nobody answers.
+        if (socket.descriptor >= 0 &&
+            ::connect(socket.descriptor, at->ai_addr, at->ai_addrlen) == 0) {
+          int one = 1;
+          ::setsockopt(socket.descriptor, IPPROTO_TCP, TCP_NODELAY, &one,
+                       sizeof(one));
+          return socket;
+        }
+        failure = systemError("connecting");
+      }
+    if (absl::Now() > deadline)
+      return absl::DeadlineExceededError(absl::StrCat("nobody listens at ",
+                                                      address, ":", port, " (",
+                                                      failure.message(), ")"));
+    absl::SleepFor(absl::Milliseconds(50));
+  }
+}
+
+static bool isLoopback(const sockaddr *address) {
+  if (address->sa_family == AF_INET)
+    return (ntohl(reinterpret_cast<const sockaddr_in *>(address)
+                      ->sin_addr.s_addr) >>
+            24) == 127;
+  return address->sa_family == AF_INET6 &&
+         IN6_IS_ADDR_LOOPBACK(
+             &reinterpret_cast<const sockaddr_in6 *>(address)->sin6_addr);
+}
+
+absl::StatusOr<Socket> Socket::listen(const std::string &address, int port) {
+  absl::StatusOr<Addresses> found = lookUp(address, port);
+  if (!found.ok())
+    return found.status();
+  sockaddr_in everywhere = {};
+  everywhere.sin_family = AF_INET;
+  everywhere.sin_port = htons(port);
+  const sockaddr *place = reinterpret_cast<sockaddr *>(&everywhere);
+  socklen_t length = sizeof(everywhere);
+  if (isLoopback(found->get()->ai_addr)) {
+    place = found->get()->ai_addr;
+    length = found->get()->ai_addrlen;
+  }
+  Socket socket(::socket(place->sa_family, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  int one = 1;
+  if (socket.descriptor < 0 ||
+      ::setsockopt(socket.descriptor, SOL_SOCKET, SO_REUSEADDR, &one,
+                   sizeof(one)) != 0 ||
+      ::bind(socket.descriptor, place, length) != 0 ||
+      ::listen(socket.descriptor, SOMAXCONN) != 0)
+    return systemError(absl::StrCat("listening on port ", port,
+                                    " (MASTER_PORT or SHARDC_PORT choose it)"));
+  return socket;
+}
+
+absl::StatusOr<Socket> Socket::accept() {
+  for (;;) {
+    int next = ::accept4(descriptor, nullptr, nullptr, SOCK_CLOEXEC);
+    if (next >= 0) {
+      int one = 1;
+      ::setsockopt(next, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+      return Socket(next);
+    }
+    if (errno != EINTR && errno != ECONNABORTED)
+      return systemError("accepting a connection");
+  }
+}
+
+absl::Status Socket::wait(short events, absl::Time deadline) const {
+  for (;;) {
+    pollfd request{descriptor, events, 0};
+    absl::Duration left = deadline - absl::Now();
+    int64_t milliseconds =
+        std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 1 << 30);
+    int ready = ::poll(&request, 1, milliseconds);
+    if (ready > 0)
+      return absl::OkStatus();
+    if (ready < 0 && errno != EINTR)
+      return systemError("waiting for a connection");
+    if (absl::Now() > deadline)
+      return absl::DeadlineExceededError("no answer");
+  }
+}
+
+absl::Status Socket::send(const std::string &bytes, absl::Time deadline) {
+  for (size_t sent = 0; sent < bytes.size();) {
+    if (absl::Status s = wait(POLLOUT, deadline); !s.ok())
+      return s;
+    ssize_t count = ::send(descriptor, bytes.data() + sent, bytes.size() - sent,
+                           MSG_NOSIGNAL | MSG_DONTWAIT);
+    if (count < 0 && errno != EINTR && errno != EAGAIN)
+      return systemError("the connection is lost");
+    sent += std::max<ssize_t>(count, 0);
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> Socket::receive(uint64_t bytes,
+                                            absl::Time deadline) {
+  constexpr uint64_t piece = uint64_t(1) << 20;
+  std::string received;
+  while (received.size() < bytes) {
+    if (absl::Status s = wait(POLLIN, deadline); !s.ok())
+      return s;
+    size_t old = received.size();
+    received.resize(old + std::min(piece, bytes - old));
+    ssize_t count = ::recv(descriptor, received.data() + old,
+                           received.size() - old, MSG_DONTWAIT);
+    received.resize(old + std::max<ssize_t>(count, 0));
+    if (count == 0)
+      return absl::UnavailableError("the connection was closed");
+    if (count < 0 && errno != EINTR && errno != EAGAIN)
+      return systemError("the connection is lost");
+  }
+  return received;
+}

@@ -1,0 +1,99 @@
+//===- StoreServer.h - Values by key, kept by rank 0 ------------*- C++ -*-===//
+//
+// A thread takes connections, one more serves each. A request is a Request and
+// the bytes it announces, an answer a Reply and its bytes.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_COMM_STORESERVER_H
+#define SHARDC_RT_SRC_COMM_STORESERVER_H
+
+#include "comm/Socket.h"
+#include "shardc-rt/Store.h"
+
+#include <condition_variable>
+#include <list>
+#include <map>
+#include <mutex>
+#include <thread>
+
+namespace shardc::rt {
+
+enum class Store::Operation : uint8_t {
+  Hello, ///< Key: empty; number: of processes; value: empty.
+  Set,   ///< Number: how often it will be read.
+  Get,   ///< Number: milliseconds to wait.
+  Check, ///< Whether somebody failed.
+  Fail,  ///< Value: the message.
+  Leave
+};
+
+/// First in each request. Connections that begin otherwise are not of a rank.
+inline constexpr uint32_t storeMagic = 0x53685264;
+
+struct StoreRequest {
+  uint32_t magic;
+  uint32_t operation;
+  uint32_t rank;
+  uint32_t number;
+  uint64_t keyBytes;
+  uint64_t valueBytes;
+};
+
+struct StoreReply {
+  uint32_t code; ///< absl::StatusCode; the bytes are then its message.
+  uint32_t reserved;
+  uint64_t bytes;
+};
+
+class StoreServer {
+public:
+  /// Listens where `ranks` says. Unavailable: the port is taken.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<StoreServer>>
+  start(const Ranks &ranks);
+  /// Waits for the others to leave, `patience` at most.
+  ~StoreServer();
+
+private:
+  explicit StoreServer(const Ranks &ranks, Socket socket)
+      : ranks(ranks), listener(std::move(socket)) {}
+
+  struct Entry {
+    std::string value;
+    uint32_t readsLeft; ///< 0: never goes.
+  };
+  struct Client {
+    Socket socket;
+    std::thread thread;
+  };
+
+  void acceptAll();
+  void serve(Socket &socket);
+  /// A request's answer; `rank` becomes that of the connection.
+  absl::StatusOr<std::string> answer(const StoreRequest &request,
+                                     std::string key, std::string value,
+                                     int &rank);
+  absl::StatusOr<std::string> hello(const StoreRequest &request, int &rank);
+  absl::StatusOr<std::string> get(const std::string &key,
+                                  absl::Duration patience, int rank);
+  /// Notes the first failure, which `rank` told; negative: found here.
+  void noteFailure(int rank, const std::string &message);
+  /// What `rank` has to know of it.
+  absl::Status failureOf(int rank) const;
+
+  const Ranks ranks;
+  Socket listener;
+  std::thread acceptor;
+  std::mutex mutex; ///< Of all below.
+  std::condition_variable changed;
+  std::list<Client> clients;
+  std::map<std::string, Entry> entries;
+  std::vector<bool> isHere, hasLeft;
+  std::string failure; ///< Empty: none.
+  int toldBy = -1;
+  bool ends = false;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_COMM_STORESERVER_H

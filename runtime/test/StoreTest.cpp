@@ -1,0 +1,181 @@
+//===- StoreTest.cpp - The store, between processes -----------------------===//
+
+#include "Processes.h"
+
+#include "shardc-rt/Store.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/time/clock.h"
+
+#include <gtest/gtest.h>
+
+using namespace shardc::rt;
+using namespace shardc::rt::test;
+
+using Stores = absl::StatusOr<std::unique_ptr<Store>>;
+constexpr absl::Duration patience = absl::Seconds(20);
+
+static std::string textOf(const absl::Status &status) {
+  return std::string(status.message());
+}
+
+TEST(StoreTest, EveryRankGetsWhatIsSet) {
+  for (int size : {1, 2, 3, 8}) {
+    auto said = runRanks(size, [](const Ranks &ranks) -> std::string {
+      Stores store = Store::connect(ranks, patience);
+      if (!store.ok())
+        return textOf(store.status());
+      // Bytes of all values, more than a piece of a message.
+      if (ranks.rank == ranks.size - 1)
+        if (absl::Status s = (*store)->set("id", std::string(3000000, '\0'));
+            !s.ok())
+          return textOf(s);
+      auto id = (*store)->get("id", patience);
+      if (!id.ok())
+        return textOf(id.status());
+      std::string report = absl::StrCat(id->size(), ":");
+      for (int round = 0; round < 3; ++round) {
+        auto all = (*store)->gatherAll(
+            "a test", absl::StrCat(ranks.rank + 10 * round), patience);
+        if (!all.ok())
+          return textOf(all.status());
+        absl::StrAppend(&report, absl::StrJoin(*all, ","), ";");
+      }
+      return report;
+    });
+    std::string expected = "3000000:";
+    for (int round = 0; round < 3; ++round) {
+      std::vector<int> values;
+      for (int rank = 0; rank < size; ++rank)
+        values.push_back(rank + 10 * round);
+      absl::StrAppend(&expected, absl::StrJoin(values, ","), ";");
+    }
+    EXPECT_EQ(said, std::vector<std::string>(size, expected));
+  }
+}
+
+TEST(StoreTest, WaitsHaveDeadlines) {
+  auto said = runRanks(3, [](const Ranks &ranks) -> std::string {
+    if (ranks.rank == 1) {
+      absl::SleepFor(absl::Seconds(2));
+      return "";
+    }
+    return textOf(Store::connect(ranks, absl::Milliseconds(700)).status());
+  });
+  for (int rank : {0, 2})
+    EXPECT_NE(said[rank].find("starting: rank 1 of 3 is not there"),
+              std::string::npos)
+        << said[rank];
+  said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    if (ranks.rank == 0) {
+      absl::SleepFor(absl::Milliseconds(500));
+      return "";
+    }
+    return textOf(Store::connect(ranks, absl::Milliseconds(200)).status());
+  });
+  EXPECT_NE(said[1].find("rank 1 of 2: waiting for rank 0"), std::string::npos)
+      << said[1];
+  EXPECT_NE(said[1].find("nobody listens at 127.0.0.1"), std::string::npos)
+      << said[1];
+  said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    Stores store = Store::connect(ranks, patience);
+    auto value = (*store)->get("nothing", absl::Milliseconds(100));
+    return absl::StrCat(int(value.status().code()), " ",
+                        textOf(value.status()));
+  });
+  EXPECT_EQ(said[1], "4 rank 1 of 2: nobody has set \"nothing\"");
+}
+
+TEST(StoreTest, FailuresAreTold) {
+  // Rank 2 fails; the others wait for something else.
+  auto said = runRanks(3, [](const Ranks &ranks) -> std::string {
+    Stores store = Store::connect(ranks, patience);
+    if (ranks.rank == 2) {
+      (*store)->fail("out of paper");
+      return (*store)->checkPeers().ok() ? "alone" : "";
+    }
+    return textOf((*store)->get("never", patience).status());
+  });
+  EXPECT_EQ(said[0], "rank 0 of 3: rank 2 failed: out of paper");
+  EXPECT_EQ(said[1], "rank 1 of 3: rank 2 failed: out of paper");
+  EXPECT_EQ(said[2], "alone");
+  // Rank 1 ends without a word, and then rank 0, which keeps the store.
+  for (int victim : {1, 0}) {
+    said = runRanks(3, [&](const Ranks &ranks) -> std::string {
+      Stores store = Store::connect(ranks, patience);
+      if (!store.ok())
+        return textOf(store.status());
+      if (ranks.rank == victim)
+        _exit(1);
+      absl::Status status;
+      for (int i = 0; i < 200 && status.ok(); ++i) {
+        absl::SleepFor(absl::Milliseconds(50));
+        status = (*store)->checkPeers();
+      }
+      return textOf(status);
+    });
+    EXPECT_NE(said[2].find(absl::StrCat("rank 2 of 3: rank ", victim)),
+              std::string::npos)
+        << said[2];
+    EXPECT_NE(said[2].find("has gone"), std::string::npos) << said[2];
+  }
+}
+
+TEST(StoreTest, ContradictionsEndTheStart) {
+  auto said = runRanks(3, [](const Ranks &ranks) -> std::string {
+    Ranks told = ranks;
+    if (ranks.rank == 2)
+      told.rank = 1;
+    return textOf(Store::connect(told, patience).status());
+  });
+  EXPECT_NE(said[0].find("rank 1 is also another process"), std::string::npos)
+      << said[0];
+  said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    Ranks told = ranks;
+    if (ranks.rank == 1)
+      told.size = 4;
+    return textOf(Store::connect(told, patience).status());
+  });
+  for (const std::string &message : said)
+    EXPECT_NE(message.find("rank 1 is told that there are 4 processes, and "
+                           "rank 0 that there are 2"),
+              std::string::npos)
+        << message;
+}
+
+TEST(StoreTest, OthersAreNoRanks) {
+  auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    if (ranks.rank == 1) {
+      // Something else that found the port.
+      for (int attempt = 0; attempt < 100; ++attempt) {
+        int descriptor = socket(AF_INET, SOCK_STREAM, 0);
+        sockaddr_in address = {};
+        address.sin_family = AF_INET;
+        address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+        address.sin_port = htons(ranks.port);
+        bool isThere =
+            connect(descriptor, reinterpret_cast<sockaddr *>(&address),
+                    sizeof(address)) == 0;
+        std::string text(100, 'x');
+        isThere &= isThere && write(descriptor, text.data(), text.size()) > 0;
+        char answer;
+        bool isDropped = isThere && read(descriptor, &answer, 1) <= 0;
+        close(descriptor);
+        if (isDropped)
+          break;
+        absl::SleepFor(absl::Milliseconds(20));
+      }
+    }
+    Stores store = Store::connect(ranks, patience);
+    return textOf(store.status());
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2));
+  // The port of a store is taken.
+  said = runRanks(1, [](const Ranks &ranks) -> std::string {
+    Stores first = Store::connect(ranks, patience);
+    Stores second = Store::connect(ranks, patience);
+    return textOf(second.status());
+  });
+  EXPECT_NE(said[0].find("listening on port"), std::string::npos) << said[0];
+}
