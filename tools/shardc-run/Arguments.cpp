@@ -105,6 +105,19 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--num-devices", arguments.numDevices,
                  "Virtual devices available; default: as many as the mesh has")
       ->check(CLI::PositiveNumber);
+  app.add_option("--gpu", arguments.gpu,
+                 "The first GPU of this process, by the driver's numbers; "
+                 "default: the first, or that of its local rank")
+      ->check(CLI::NonNegativeNumber);
+  app.add_option("--gpus", arguments.gpus,
+                 "GPUs of one process: 1 for all devices of the mesh, or one "
+                 "for each; default: one for each if there are as many")
+      ->check(CLI::PositiveNumber);
+  app.add_option("--deadline", arguments.deadline,
+                 "Longest wait for a step on a GPU, or for other processes, in "
+                 "seconds")
+      ->check(CLI::PositiveNumber)
+      ->capture_default_str();
   app.add_option("--threads", arguments.threads,
                  "Worker threads; default: as many as cores")
       ->check(CLI::Range(1, 1024));

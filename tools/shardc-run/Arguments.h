@@ -29,6 +29,9 @@ struct Arguments {
   bool noPlanCache = false;
   std::string device = "cpu";
   int64_t numDevices = 0;
+  int gpu = -1;          ///< Negative: not given.
+  int gpus = 0;          ///< 0: as many as there are devices, or one.
+  double deadline = 300; ///< Seconds.
   int threads = 0;
   std::string data;
   std::string evalData;

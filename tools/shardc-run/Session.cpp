@@ -8,6 +8,7 @@
 
 #include "shardc-rt/Cuda.h"
 #include "shardc-rt/HappensBefore.h"
+#include "shardc-rt/Npz.h"
 #include "shardc-rt/Trainer.h"
 
 #include "absl/strings/match.h"
@@ -40,6 +41,7 @@ static int exitCodeOf(const absl::Status &status) {
   case absl::StatusCode::kOutOfRange: // a loss that is not finite
     return 5;
   case absl::StatusCode::kDeadlineExceeded:
+  case absl::StatusCode::kAborted: // another process failed or has gone
     return 6;
   case absl::StatusCode::kUnavailable:
   case absl::StatusCode::kUnimplemented:
@@ -177,11 +179,52 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
 static CudaOptions cudaOptions(const Arguments &arguments) {
   CudaOptions options;
   options.serialize = arguments.serialize;
+  options.deadline = absl::Seconds(arguments.deadline);
   if (const char *path = std::getenv("SHARDC_LIBCUDA"))
     options.driverPath = path;
   if (const char *path = std::getenv("SHARDC_LIBCUBLASLT"))
     options.cublasLtPath = path;
+  if (const char *path = std::getenv("SHARDC_LIBNCCL"))
+    options.ncclPath = path;
   return options;
+}
+
+/// Which of `count` GPUs the devices of `plan` in this process are on.
+static CudaOptions placeDevices(const Arguments &arguments, const Plan &plan,
+                                int count, Store *store) {
+  CudaOptions options = cudaOptions(arguments);
+  int64_t devices = plan.mesh.numDevices();
+  options.store = store;
+  options.gpu = std::max(arguments.gpu, 0);
+  if (!store) {
+    options.gpus = arguments.gpus     ? arguments.gpus
+                   : count >= devices ? static_cast<int>(devices)
+                                      : 1;
+    return options;
+  }
+  options.gpus =
+      static_cast<int>(std::max<int64_t>(1, devices / store->ranks().size));
+  // Where a process sees a single GPU, it has been chosen for it.
+  if (arguments.gpu < 0 && count > 1)
+    options.gpu = store->ranks().localRank * options.gpus;
+  return options;
+}
+
+/// Meets the other processes that were started with this one, if any; exit code
+/// 0, or the code and an error printed.
+static int joinRanks(const Arguments &arguments,
+                     std::unique_ptr<Store> &store) {
+  absl::StatusOr<Ranks> ranks = ranksFromEnvironment();
+  if (!ranks.ok())
+    return report(1, std::string(ranks.status().message()));
+  if (ranks->size == 1)
+    return 0;
+  absl::StatusOr<std::unique_ptr<Store>> connected =
+      Store::connect(*ranks, absl::Seconds(arguments.deadline));
+  if (!connected.ok())
+    return report(connected.status());
+  store = *std::move(connected);
+  return 0;
 }
 
 static bool isCuda(const Arguments &arguments) {
@@ -205,22 +248,44 @@ static int listDevices(const Arguments &arguments) {
   return 0;
 }
 
-/// Looks for a GPU and says what it is; without --target a model is compiled
-/// for it.
-static int findGpu(Arguments &arguments, std::string &gpu) {
-  absl::StatusOr<std::vector<GpuInfo>> gpus = listGpus(cudaOptions(arguments));
-  if (!gpus.ok())
-    return report(gpus.status());
-  if (gpus->empty())
+/// Looks for GPUs; without --target a model is compiled for them.
+static int findGpus(Arguments &arguments, std::vector<GpuInfo> &gpus) {
+  absl::StatusOr<std::vector<GpuInfo>> found = listGpus(cudaOptions(arguments));
+  if (!found.ok())
+    return report(found.status());
+  if (found->empty())
     return report(9, "the CUDA driver shows no GPU");
-  gpu = absl::StrCat(gpus->front().name, ", sm_", gpus->front().architecture);
+  gpus = *std::move(found);
   // The newest architecture that the compiler generates code for; later GPUs
   // run it, too.
   constexpr int newest = 90;
   if (arguments.target.empty() && !isPlanFile(arguments.input))
     arguments.target =
-        absl::StrCat("cuda:sm_", std::min(newest, gpus->front().architecture));
+        absl::StrCat("cuda:sm_", std::min(newest, gpus.front().architecture));
   return 0;
+}
+
+/// What the devices of `plan` are, as the header says it.
+static std::string describeDevices(const Plan &plan, int threads) {
+  int64_t count = plan.mesh.numDevices();
+  return absl::StrCat(count, " virtual CPU ", count == 1 ? "device" : "devices",
+                      " on ", threads, threads == 1 ? " thread" : " threads");
+}
+
+static std::string describeDevices(const Plan &plan,
+                                   const std::vector<GpuInfo> &gpus,
+                                   const CudaOptions &options) {
+  int64_t count = plan.mesh.numDevices();
+  bool isVirtual = !options.store && options.gpus == 1;
+  const GpuInfo &first = gpus[std::min<size_t>(options.gpu, gpus.size() - 1)];
+  std::string text = absl::StrCat(count, isVirtual ? " virtual" : "",
+                                  count == 1 ? " device" : " devices", " on ",
+                                  isVirtual ? "" : absl::StrCat(count, " x "),
+                                  first.name, ", sm_", first.architecture);
+  if (options.store)
+    absl::StrAppend(&text, ", in ", options.store->ranks().size,
+                    " processes of ", options.store->ranks().launcher);
+  return text;
 }
 
 /// Proves again what loading the plan did, and prints what there is to order.
@@ -306,15 +371,11 @@ static void printSummary(const Arguments &arguments, const Executor &executor,
   out << "\n";
 }
 
-int shardc::run::runSession(Arguments arguments) {
-  if (arguments.device != "cpu" && !isCuda(arguments))
-    return report(1, absl::StrCat("unknown device \"", arguments.device,
-                                  "\"; expected cpu or cuda"));
-  if (arguments.listDevices)
-    return listDevices(arguments);
-  std::string gpu;
+/// `store` leads to the other processes; null: there are none.
+static int runAs(Arguments arguments, Store *store) {
+  std::vector<GpuInfo> gpus;
   if (isCuda(arguments) && !arguments.checkPlan)
-    if (int code = findGpu(arguments, gpu))
+    if (int code = findGpus(arguments, gpus))
       return code;
 
   std::shared_ptr<const Plan> plan;
@@ -332,15 +393,21 @@ int shardc::run::runSession(Arguments arguments) {
       Context::create(contextOptions);
   if (!context.ok())
     return report(context.status());
-  // With --json standard output holds the summary alone.
-  std::ostream &out = arguments.json ? std::cerr : std::cout;
-  int threads = (*context)->numThreads();
-  printHeader(
-      *plan,
-      isCuda(arguments)
-          ? gpu
-          : absl::StrCat(threads, threads == 1 ? " thread" : " threads"),
-      out);
+  // With --json standard output holds the summary alone. Of several processes
+  // the first speaks.
+  bool isFirst = !store || store->ranks().rank == 0;
+  std::ostream silence(nullptr);
+  std::ostream &out = !isFirst         ? silence
+                      : arguments.json ? std::cerr
+                                       : std::cout;
+  CudaOptions placed;
+  if (isCuda(arguments))
+    placed = placeDevices(arguments, *plan, gpus.size(), store);
+  printHeader(*plan,
+              isCuda(arguments)
+                  ? describeDevices(*plan, gpus, placed)
+                  : describeDevices(*plan, (*context)->numThreads()),
+              out);
   if (arguments.dryRun)
     return 0;
   if (arguments.data.empty())
@@ -362,13 +429,14 @@ int shardc::run::runSession(Arguments arguments) {
   executorOptions.seed = arguments.seed;
   executorOptions.poisonPadding = arguments.checkReference;
   executorOptions.shareReplicas = !arguments.noAliasReplicas;
-  auto createExecutor = [&](std::shared_ptr<const Plan> of) {
+  auto createExecutor = [&](std::shared_ptr<const Plan> of,
+                            const CudaOptions &onGpu) {
     return isCuda(arguments)
-               ? createCudaExecutor(std::move(of), executorOptions,
-                                    cudaOptions(arguments))
+               ? createCudaExecutor(std::move(of), executorOptions, onGpu)
                : Executor::create(**context, std::move(of), executorOptions);
   };
-  absl::StatusOr<std::unique_ptr<Executor>> executor = createExecutor(plan);
+  absl::StatusOr<std::unique_ptr<Executor>> executor =
+      createExecutor(plan, placed);
   if (!executor.ok())
     return report(executor.status());
   printMemory(**executor, out);
@@ -384,8 +452,12 @@ int shardc::run::runSession(Arguments arguments) {
     std::shared_ptr<const Plan> referencePlan;
     if (int code = loadPlan(arguments, /*singleDevice=*/true, referencePlan))
       return code;
+    // Each process has its own, on its first GPU.
+    CudaOptions alone = placed;
+    alone.store = nullptr;
+    alone.gpus = 1;
     absl::StatusOr<std::unique_ptr<Executor>> reference =
-        createExecutor(referencePlan);
+        createExecutor(referencePlan, alone);
     if (!reference.ok())
       return report(reference.status());
     absl::StatusOr<std::unique_ptr<ReferenceCheck>> created =
@@ -402,8 +474,9 @@ int shardc::run::runSession(Arguments arguments) {
   options.seed = arguments.seed;
   options.shuffle = !arguments.noShuffle;
   options.logEvery = arguments.logEvery;
-  options.metricsPath = arguments.metrics;
-  options.progressBar = !arguments.json && isatty(STDOUT_FILENO);
+  if (isFirst)
+    options.metricsPath = arguments.metrics;
+  options.progressBar = isFirst && !arguments.json && isatty(STDOUT_FILENO);
   uint64_t reported = plan->findProgram("train_step")
                           ? plan->findProgram("train_step")->wireBytes
                           : 0;
@@ -430,11 +503,18 @@ int shardc::run::runSession(Arguments arguments) {
       return report(evaluated.status());
     evaluation = *evaluated;
   }
-  printSummary(arguments, **executor, *summary, evaluation, out);
-  if (!arguments.saveParams.empty())
-    if (absl::Status status = saveParameters(**executor, arguments.saveParams);
-        !status.ok())
-      return report(status);
+  if (isFirst)
+    printSummary(arguments, **executor, *summary, evaluation, out);
+  if (!arguments.saveParams.empty()) {
+    // All processes give what they have; one writes.
+    absl::StatusOr<ArrayMap> parameters = readParameters(**executor);
+    if (!parameters.ok())
+      return report(parameters.status());
+    if (isFirst)
+      if (absl::Status status = writeNpz(arguments.saveParams, *parameters);
+          !status.ok())
+        return report(status);
+  }
   if (check) {
     absl::StatusOr<bool> agrees = check->finish(out);
     if (!agrees.ok())
@@ -443,4 +523,21 @@ int shardc::run::runSession(Arguments arguments) {
       return report(3, "the result differs from the unpartitioned program's");
   }
   return 0;
+}
+
+int shardc::run::runSession(Arguments arguments) {
+  if (arguments.device != "cpu" && !isCuda(arguments))
+    return report(1, absl::StrCat("unknown device \"", arguments.device,
+                                  "\"; expected cpu or cuda"));
+  if (arguments.listDevices)
+    return listDevices(arguments);
+  std::unique_ptr<Store> store;
+  if (isCuda(arguments) && !arguments.checkPlan && !arguments.dryRun)
+    if (int code = joinRanks(arguments, store))
+      return code;
+  int code = runAs(std::move(arguments), store.get());
+  // Nobody waits for a process that has given up.
+  if (code != 0 && store)
+    store->fail(absl::StrCat("ended with exit code ", code));
+  return code;
 }

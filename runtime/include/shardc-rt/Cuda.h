@@ -9,6 +9,7 @@
 #define SHARDC_RT_CUDA_H
 
 #include "shardc-rt/Executor.h"
+#include "shardc-rt/Store.h"
 
 #include "absl/time/time.h"
 
@@ -19,11 +20,17 @@ struct CudaOptions {
   /// as the loader finds them.
   std::string driverPath;
   std::string cublasLtPath;
-  /// Which GPU, by the driver's numbers.
+  /// Empty: libnccl.so.2.
+  std::string ncclPath;
+  /// Which GPU, by the driver's numbers, and how many from there on.
   int gpu = 0;
+  int gpus = 1;
+  /// To the other processes that run the plan; null: there are none. Borrowed
+  /// for as long as the executor.
+  Store *store = nullptr;
   /// Most bytes of scratch memory for the algorithm of a matrix product.
   uint64_t gemmWorkspaceBytes = uint64_t(32) << 20;
-  /// Longest wait for a run.
+  /// Longest wait for a run, or for other processes.
   absl::Duration deadline = absl::Minutes(5);
   /// Wait for every command before the next is issued, without a graph: slow,
   /// but an error names the command it happened in.
@@ -40,17 +47,25 @@ struct GpuInfo {
 [[nodiscard]] absl::StatusOr<std::vector<GpuInfo>>
 listGpus(const CudaOptions &options = {});
 
-/// Runs a plan for GPUs with all devices of its mesh on one GPU: each has an
-/// arena of exactly the bytes of the plan. A program is captured once as a
-/// graph that is launched for every run, so that a run allocates nothing; two
-/// can be in flight, and the host reads the results of one while the GPU works
-/// on the next. Beside the arenas the GPU holds the scratch memory of matrix
-/// products, one piece per device.
+/// Runs a plan for GPUs. The devices of the mesh are
+///   - all on one GPU, in one process: the default;
+///   - one on each of `gpus` GPUs of one process;
+///   - spread over processes, each of which holds as many, one on each of its
+///     GPUs, and makes the same calls of the executor in the same order. All
+///     pass the same global arrays and get the same results.
+/// GPUs communicate through NCCL. Each device has an arena of exactly the bytes
+/// of the plan. A program is captured once as a graph for each GPU that is
+/// launched for every run, so that a run allocates nothing; two can be in
+/// flight, and the host reads the results of one while the GPU works on the
+/// next. Beside the arenas a GPU holds the scratch memory of matrix products
+/// and of collectives, one piece per device.
 ///
 /// Unavailable says what was looked for and not found, or that the GPU is older
 /// than the plan's code. DataLoss has the log of the driver's compiler.
-/// ResourceExhausted: out of memory. Errors name the command and its place in
-/// the model. Not thread-safe.
+/// ResourceExhausted: out of memory. Aborted, DeadlineExceeded: another process
+/// failed, has gone or does not answer; then, and after any other error of a
+/// run, nothing can be run any more. Errors name the rank, the command and its
+/// place in the model. Not thread-safe.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<Executor>>
 createCudaExecutor(std::shared_ptr<const Plan> plan,
                    ExecutorOptions options = {}, CudaOptions cudaOptions = {});

@@ -65,8 +65,10 @@ struct TrainSummary {
 };
 
 /// Writes what is known before the first step: model, mesh, memory,
-/// communication. `where` is what the devices are on: threads or a GPU.
-void printHeader(const Plan &plan, const std::string &where, std::ostream &out);
+/// communication. `devices` says what they are, as "8 virtual CPU devices on 2
+/// threads".
+void printHeader(const Plan &plan, const std::string &devices,
+                 std::ostream &out);
 
 /// Writes how much memory the devices have together, where they share some.
 void printMemory(const Executor &executor, std::ostream &out);
@@ -88,7 +90,10 @@ void printMemory(const Executor &executor, std::ostream &out);
 [[nodiscard]] absl::Status loadParameters(Executor &executor,
                                           const std::string &path);
 
-/// Writes every parameter, as a global array, under its name; bf16 as f32.
+/// Every parameter, as a global array, under its name; bf16 as f32.
+[[nodiscard]] absl::StatusOr<ArrayMap> readParameters(const Executor &executor);
+
+/// Writes `readParameters` to an archive.
 [[nodiscard]] absl::Status saveParameters(const Executor &executor,
                                           const std::string &path);
 

@@ -93,7 +93,7 @@ absl::StatusOr<std::unique_ptr<Store>> Store::connect(const Ranks &ranks,
     return store->annotate(greeted.status());
   }
   absl::StatusOr<std::vector<std::string>> all =
-      store->gatherAll("starting", "", end - absl::Now());
+      store->gatherAll("starting", "", deadline);
   if (!all.ok())
     return all.status();
   return store;

@@ -8,7 +8,7 @@
 
 using namespace shardc::rt;
 
-void shardc::rt::printHeader(const Plan &plan, const std::string &where,
+void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
                              std::ostream &out) {
   int64_t parameters = 0, tensors = 0;
   for (const TensorSpec &tensor : plan.tensors)
@@ -19,11 +19,7 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &where,
   out << "model          " << plan.model << ": " << formatCount(parameters)
       << " parameters in " << tensors << " tensors, batch " << plan.batchSize
       << "\n";
-  out << "mesh           " << plan.mesh.toString() << ": "
-      << plan.mesh.numDevices() << " virtual "
-      << (plan.gpuTarget.empty() ? "CPU " : "")
-      << (plan.mesh.numDevices() == 1 ? "device" : "devices") << " on " << where
-      << "\n";
+  out << "mesh           " << plan.mesh.toString() << ": " << devices << "\n";
   out << "memory         " << formatBytes(plan.arenaBytes) << " per device";
   const char *separator = ": ";
   for (const MemoryReport::Entry &entry : plan.memory.entries) {

@@ -201,8 +201,7 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::saveParameters(const Executor &executor,
-                                        const std::string &path) {
+absl::StatusOr<ArrayMap> shardc::rt::readParameters(const Executor &executor) {
   ArrayMap arrays;
   for (const TensorSpec &tensor : executor.plan().tensors) {
     if (tensor.role != Role::Parameter)
@@ -215,5 +214,11 @@ absl::Status shardc::rt::saveParameters(const Executor &executor,
       return array.status();
     arrays.emplace(tensor.name, *std::move(array));
   }
-  return writeNpz(path, arrays);
+  return arrays;
+}
+
+absl::Status shardc::rt::saveParameters(const Executor &executor,
+                                        const std::string &path) {
+  absl::StatusOr<ArrayMap> arrays = readParameters(executor);
+  return arrays.ok() ? writeNpz(path, *arrays) : arrays.status();
 }

@@ -1,8 +1,8 @@
 //===- StandIn.h - A recording stand-in for the vendor's libraries -*- C++
 //-*-===//
 //
-// A shared library for tests that exports the functions of libcuda and
-// libcublasLt which the runtime uses. Memory of the GPU is memory of the host,
+// A shared library for tests that exports the functions of libcuda, libcublasLt
+// and libnccl which the runtime uses. Memory of the GPU is memory of the host,
 // so that copies, products and reductions really happen; kernels of plans are
 // taken from a library for CPUs. What a stream is given runs at once, what is
 // captured when its graph is launched, in an order drawn at random among those
@@ -28,6 +28,7 @@ struct StandIn {
   int64_t failAt = 0; ///< Call number that fails, from 1; 0: none.
   int gpus = 1;
   int architecture = 90;
+  int ncclVersion = 22800;
   /// Has the plan's kernels, in the CPU's ABI; a plan for emulated-gpu carries
   /// such a library. At first what SHARDC_STANDIN_KERNELS names.
   std::string kernelLibrary;

@@ -7,6 +7,7 @@
 
 #include "backends/cuda/CublasLt.h"
 #include "backends/cuda/Driver.h"
+#include "backends/cuda/Nccl.h"
 
 #include <functional>
 #include <memory>
@@ -25,6 +26,10 @@ extern CUcontext current;
 /// Whether something is being captured: no allocation, compilation or wait is
 /// permitted meanwhile.
 extern bool anyCapture;
+
+/// Communicators with a collective that does not end: streams stand still until
+/// these are aborted.
+extern std::set<ncclComm_t> stuck;
 
 // Codes of the driver that the runtime has no name for.
 inline constexpr CUresult invalid = CUDA_ERROR_INVALID_VALUE;

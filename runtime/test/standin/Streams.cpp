@@ -40,7 +40,8 @@ CUresult shardc::rt::test::addWork(CUstream stream,
   if (!current)
     return invalid;
   if (!stream->capturing) {
-    work();
+    if (stuck.empty())
+      work();
     return CUDA_SUCCESS;
   }
   CUgraph graph = stream->capturing;
@@ -143,7 +144,7 @@ CUresult cuEventQuery(CUevent event) {
     return injected;
   if (event->captured)
     return notPermitted;
-  return event->queriesLeft-- > 0 ? CUDA_ERROR_NOT_READY : 0;
+  return event->queriesLeft-- > 0 || !stuck.empty() ? CUDA_ERROR_NOT_READY : 0;
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *place, CUgraph graph,
@@ -180,7 +181,7 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
     }
     // Mostly as far as it goes from the last node, so that streams get far
     // ahead of each other.
-    while (!ready.empty()) {
+    while (!ready.empty() && stuck.empty()) {
       if (random() % 4 == 0)
         std::swap(ready[random() % ready.size()], ready.back());
       size_t node = ready.back();

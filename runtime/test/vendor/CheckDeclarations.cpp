@@ -1,11 +1,13 @@
 //===- CheckDeclarations.cpp - Ours against the vendor's ---------------===//
 //
 // What we declare of the CUDA driver API and of cuBLASLt is what the headers of
-// the toolkit say. Compiled where they are; there is nothing to run.
+// the toolkit say, and of NCCL what its header says if it is there as well.
+// Compiled where they are; there is nothing to run.
 //
 //===----------------------------------------------------------------------===//
 
 #include "backends/cuda/CublasLt.h"
+#include "backends/cuda/Nccl.h"
 
 namespace ours = shardc::rt::cuda;
 /// The headers have it as a macro.
@@ -13,6 +15,9 @@ constexpr unsigned portable = ours::CU_MEMHOSTALLOC_PORTABLE;
 
 #include <cublasLt.h>
 #include <cuda.h>
+#if __has_include(<nccl.h>)
+#include <nccl.h>
+#endif
 
 #define SAME(name) static_assert(int(ours::name) == int(::name))
 #define SAME_PLACE(type, field)                                                \
@@ -151,3 +156,46 @@ SAME_CALL(CublasLt, matmulPreferenceSetAttribute,
           cublasLtMatmulPreferenceSetAttribute);
 SAME_CALL(CublasLt, matmulAlgoGetHeuristic, cublasLtMatmulAlgoGetHeuristic);
 SAME_CALL(CublasLt, matmul, cublasLtMatmul);
+
+#ifdef NCCL_MAJOR
+SAME(ncclSuccess);
+SAME(ncclUnhandledCudaError);
+SAME(ncclSystemError);
+SAME(ncclInvalidArgument);
+SAME(ncclInvalidUsage);
+SAME(ncclRemoteError);
+SAME(ncclInProgress);
+SAME(ncclUint8);
+SAME(ncclInt32);
+SAME(ncclInt64);
+SAME(ncclFloat32);
+SAME(ncclFloat64);
+SAME(ncclBfloat16);
+SAME(ncclSum);
+SAME(ncclMax);
+static_assert(sizeof(ours::ncclUniqueId) == sizeof(::ncclUniqueId));
+// Later versions add to the end.
+static_assert(sizeof(ours::ncclConfig_t) <= sizeof(::ncclConfig_t));
+SAME_PLACE(ncclConfig_t, magic);
+SAME_PLACE(ncclConfig_t, version);
+SAME_PLACE(ncclConfig_t, blocking);
+SAME_PLACE(ncclConfig_t, netName);
+SAME_PLACE(ncclConfig_t, splitShare);
+SAME_CALL(Nccl, getVersion, ncclGetVersion);
+SAME_CALL(Nccl, getUniqueId, ncclGetUniqueId);
+SAME_CALL(Nccl, commInitRankConfig, ncclCommInitRankConfig);
+SAME_CALL(Nccl, commSplit, ncclCommSplit);
+SAME_CALL(Nccl, commFinalize, ncclCommFinalize);
+SAME_CALL(Nccl, commDestroy, ncclCommDestroy);
+SAME_CALL(Nccl, commAbort, ncclCommAbort);
+SAME_CALL(Nccl, commGetAsyncError, ncclCommGetAsyncError);
+SAME_CALL(Nccl, getErrorString, ncclGetErrorString);
+SAME_CALL(Nccl, getLastError, ncclGetLastError);
+SAME_CALL(Nccl, groupStart, ncclGroupStart);
+SAME_CALL(Nccl, groupEnd, ncclGroupEnd);
+SAME_CALL(Nccl, allReduce, ncclAllReduce);
+SAME_CALL(Nccl, allGather, ncclAllGather);
+SAME_CALL(Nccl, reduceScatter, ncclReduceScatter);
+SAME_CALL(Nccl, send, ncclSend);
+SAME_CALL(Nccl, recv, ncclRecv);
+#endif

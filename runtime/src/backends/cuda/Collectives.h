@@ -9,6 +9,7 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_COLLECTIVES_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_COLLECTIVES_H
 
+#include "backends/cuda/Communicators.h"
 #include "backends/cuda/Stream.h"
 #include "shardc-rt/Collectives.h"
 
@@ -22,9 +23,9 @@ namespace shardc::rt::cuda {
 class DeviceCollective {
 public:
   virtual ~DeviceCollective() = default;
-  /// Issues it; `streams` has the communication stream of each device, of which
-  /// several may share one. Behind it on a device's stream the results are
-  /// there and no peer reads the operands any more.
+  /// Issues it; `streams` has the communication stream of each device of this
+  /// process, of which several may share one. Behind it on a device's stream
+  /// the results are there and no peer reads the operands any more.
   [[nodiscard]] virtual absl::Status
   issue(absl::Span<const Stream *const> streams) const = 0;
 };
@@ -33,10 +34,18 @@ public:
 class DeviceCollectives {
 public:
   virtual ~DeviceCollectives() = default;
-  /// Addresses in `spec` are those of the GPUs. InvalidArgument: element type
-  /// or number of devices that the kind does not support.
+  /// Addresses in `spec` are those of the GPUs, one for each device of this
+  /// process. InvalidArgument: element type or number of devices that the kind
+  /// does not support. All that is prepared is so before anything is captured.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(const Mesh &mesh, const CollectiveSpec &spec) = 0;
+  /// Bytes on each device beside its arena, for what has been prepared.
+  virtual uint64_t scratchBytes() const { return 0; }
+  /// What has failed between devices, without waiting for anything.
+  [[nodiscard]] virtual absl::Status check() { return absl::OkStatus(); }
+  /// Makes streams come to an end whose collectives will not. Nothing can be
+  /// issued any more.
+  virtual void abort() {}
 };
 
 /// Between virtual devices of one GPU, which share one communication stream:
@@ -44,6 +53,16 @@ public:
 /// Reductions give the bits of those between virtual CPU devices.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<DeviceCollectives>>
 createVirtualCollectives(const Context &context);
+
+/// Between GPUs of this process and others, by NCCL, one device on each. It
+/// takes tensors whose parts lie one behind the other; others go through
+/// scratch memory. Sums are in the library's order.
+[[nodiscard]] std::unique_ptr<DeviceCollectives>
+createNcclCollectives(std::unique_ptr<Communicators> communicators);
+
+/// InvalidArgument: booleans cannot be summed.
+[[nodiscard]] absl::Status checkReduction(const CollectiveSpec &spec,
+                                          const CollectiveTensor &tensor);
 
 } // namespace shardc::rt::cuda
 

@@ -13,42 +13,52 @@ absl::StatusOr<int> shardc::rt::cuda::countGpus(const Driver &driver) {
   return count;
 }
 
-absl::StatusOr<std::unique_ptr<Context>> Context::create(const Driver &driver,
-                                                         int ordinal) {
+absl::StatusOr<GpuDescription>
+shardc::rt::cuda::describeGpu(const Driver &driver, int ordinal) {
   absl::StatusOr<int> count = countGpus(driver);
   if (!count.ok())
     return count.status();
   if (ordinal >= *count)
     return absl::UnavailableError(absl::StrCat("GPU ", ordinal, " of ", *count,
                                                " that the driver shows"));
-  CUdevice device = 0;
   auto failed = [&](CUresult result, const char *what) {
     return toStatus(driver, result, absl::StrCat(what, " of GPU ", ordinal));
   };
+  GpuDescription gpu = {};
   if (absl::Status s =
-          failed(driver.deviceGet(&device, ordinal), "cuDeviceGet");
+          failed(driver.deviceGet(&gpu.device, ordinal), "cuDeviceGet");
       !s.ok())
     return s;
-  std::unique_ptr<Context> context(new Context(driver, device));
   char name[256] = "";
-  if (absl::Status s = failed(driver.deviceGetName(name, sizeof(name), device),
-                              "cuDeviceGetName");
+  if (absl::Status s =
+          failed(driver.deviceGetName(name, sizeof(name), gpu.device),
+                 "cuDeviceGetName");
       !s.ok())
     return s;
-  context->deviceName = name;
+  gpu.name = name;
   int major = 0, minor = 0;
   for (auto [attribute, value] :
        {std::pair(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR, &major),
         std::pair(CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR, &minor)})
     if (absl::Status s =
-            failed(driver.deviceGetAttribute(value, attribute, device),
+            failed(driver.deviceGetAttribute(value, attribute, gpu.device),
                    "cuDeviceGetAttribute");
         !s.ok())
       return s;
-  context->arch = 10 * major + minor;
-  if (absl::Status s =
-          failed(driver.devicePrimaryCtxRetain(&context->context, device),
-                 "cuDevicePrimaryCtxRetain");
+  gpu.architecture = 10 * major + minor;
+  return gpu;
+}
+
+absl::StatusOr<std::unique_ptr<Context>> Context::create(const Driver &driver,
+                                                         int ordinal) {
+  absl::StatusOr<GpuDescription> gpu = describeGpu(driver, ordinal);
+  if (!gpu.ok())
+    return gpu.status();
+  std::unique_ptr<Context> context(new Context(driver, *std::move(gpu)));
+  if (absl::Status s = toStatus(
+          driver,
+          driver.devicePrimaryCtxRetain(&context->context, context->gpu.device),
+          absl::StrCat("cuDevicePrimaryCtxRetain of GPU ", ordinal));
       !s.ok()) {
     context->context = nullptr;
     return s;
@@ -60,7 +70,7 @@ absl::StatusOr<std::unique_ptr<Context>> Context::create(const Driver &driver,
 
 Context::~Context() {
   if (context)
-    (void)api->devicePrimaryCtxRelease(device);
+    (void)api->devicePrimaryCtxRelease(gpu.device);
 }
 
 absl::Status Context::makeCurrent() const {

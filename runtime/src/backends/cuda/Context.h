@@ -12,6 +12,17 @@
 
 namespace shardc::rt::cuda {
 
+/// What the driver says of a GPU.
+struct GpuDescription {
+  CUdevice device;
+  std::string name;
+  int architecture; ///< 90 for sm_90.
+};
+
+/// Unavailable: no GPU of this number. Nothing is made on it.
+[[nodiscard]] absl::StatusOr<GpuDescription> describeGpu(const Driver &driver,
+                                                         int ordinal);
+
 /// Retains the primary context of a GPU, which libraries of the vendor use as
 /// well. All handles made in it have to be gone before it; the driver outlives
 /// it. Safe to share between threads: each makes it current for itself.
@@ -26,9 +37,9 @@ public:
 
   const Driver &driver() const { return *api; }
   /// As the vendor calls the GPU.
-  const std::string &name() const { return deviceName; }
+  const std::string &name() const { return gpu.name; }
   /// 90 for sm_90.
-  int architecture() const { return arch; }
+  int architecture() const { return gpu.architecture; }
 
   /// Makes it the calling thread's.
   [[nodiscard]] absl::Status makeCurrent() const;
@@ -39,14 +50,12 @@ public:
   }
 
 private:
-  Context(const Driver &driver, CUdevice device)
-      : api(&driver), device(device) {}
+  Context(const Driver &driver, GpuDescription gpu)
+      : api(&driver), gpu(std::move(gpu)) {}
 
   const Driver *api;
-  CUdevice device;
+  const GpuDescription gpu;
   CUcontext context = nullptr;
-  std::string deviceName;
-  int arch = 0;
 };
 
 /// Number of GPUs that the driver shows.

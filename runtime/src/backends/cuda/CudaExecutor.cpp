@@ -1,20 +1,46 @@
-//===- CudaExecutor.cpp - Runs a plan on a GPU ----------------------------===//
+//===- CudaExecutor.cpp - Runs a plan on GPUs -----------------------------===//
 
 #include "backends/cuda/CudaExecutor.h"
 
 #include "exec/Arrays.h"
 #include "exec/Shards.h"
 
+#include "absl/strings/match.h"
+
+#include <set>
+
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-/// What is still running uses memory that goes away.
+/// What is still running uses memory that goes away. After a failure it may
+/// never end.
 CudaExecutor::~CudaExecutor() {
+  constexpr absl::Duration patience = absl::Seconds(5);
   while (!running.empty()) {
-    (void)batches[running.front().batch].done->wait(cudaOptions.deadline,
-                                                    "ending a run");
+    for (const Event &done : batches[running.front().batch].done)
+      (void)done.wait(failure.ok() ? cudaOptions.deadline : patience,
+                      "ending a run");
     running.pop_front();
   }
+}
+
+absl::Status CudaExecutor::fail(const absl::Status &status) {
+  if (status.ok() || !failure.ok())
+    return status;
+  failure = status;
+  if (collectives)
+    collectives->abort();
+  if (!cudaOptions.store)
+    return status;
+  const Ranks &ranks = cudaOptions.store->ranks();
+  // The others learn the reason from where it is.
+  if (status.code() != absl::StatusCode::kAborted)
+    cudaOptions.store->fail(status.message());
+  std::string prefix = absl::StrCat("rank ", ranks.rank, " of ", ranks.size);
+  return absl::StartsWith(status.message(), prefix)
+             ? status
+             : absl::Status(status.code(),
+                            absl::StrCat(prefix, ": ", status.message()));
 }
 
 absl::Status CudaExecutor::initializeParameters() {
@@ -55,8 +81,6 @@ absl::Status CudaExecutor::write(
   const TensorSpec &spec = ownPlan->tensors[tensor];
   if (spec.bytes == 0)
     return absl::OkStatus();
-  if (absl::Status s = context->makeCurrent(); !s.ok())
-    return s;
   std::vector<bool> isWritten(devices.size());
   for (size_t first = 0; first < devices.size(); ++first) {
     if (isWritten[first])
@@ -69,26 +93,35 @@ absl::Status CudaExecutor::write(
       if (shards[tensor][device].start != shard.start)
         continue;
       isWritten[device] = true;
-      if (absl::Status s =
-              context->check(driver->memcpyHtoDAsync(
-                                 devices[device].arena.address() + spec.offset,
-                                 transfer.data(), spec.bytes, main->get()),
-                             absl::StrCat("setting ", spec.name));
+      const Gpu &gpu = *devices[device].gpu;
+      if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
+        return s;
+      if (absl::Status s = gpu.context->check(
+              driver->memcpyHtoDAsync(
+                  devices[device].arena.address() + spec.offset,
+                  transfer.data(), spec.bytes, gpu.main->get()),
+              absl::StrCat("setting ", spec.name));
           !s.ok())
         return s;
     }
     // The next shard goes through the same memory of the host.
-    if (absl::Status s = waitForCopies(absl::StrCat("setting ", spec.name));
-        !s.ok())
-      return s;
+    for (const std::unique_ptr<Gpu> &gpu : gpus)
+      if (absl::Status s =
+              waitForCopies(*gpu, absl::StrCat("setting ", spec.name));
+          !s.ok())
+        return s;
   }
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::waitForCopies(absl::string_view what) const {
-  if (absl::Status s = copied->record(*main); !s.ok())
+absl::Status CudaExecutor::waitForCopies(const Gpu &gpu,
+                                         absl::string_view what) const {
+  if (gpus.size() > 1)
+    if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
+      return s;
+  if (absl::Status s = gpu.copied->record(*gpu.main); !s.ok())
     return s;
-  return copied->wait(cudaOptions.deadline, what);
+  return gpu.copied->wait(cudaOptions.deadline, what);
 }
 
 absl::StatusOr<HostArray>
@@ -100,23 +133,32 @@ CudaExecutor::getTensor(absl::string_view name) const {
   HostArray array(tensor.dtype, tensor.shape);
   if (tensor.bytes == 0)
     return array;
-  if (absl::Status s = context->makeCurrent(); !s.ok())
-    return s;
-  for (int64_t device : holdersOf(ownPlan->mesh, tensor.sharding)) {
+  std::set<std::vector<int64_t>> read;
+  for (size_t device = 0; device < devices.size(); ++device) {
+    const Shard &shard = shards[*index][device];
+    if (!read.insert(shard.start).second)
+      continue;
+    const Gpu &gpu = *devices[device].gpu;
+    if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
+      return s;
     std::string what = absl::StrCat("reading ", tensor.name);
-    if (absl::Status s =
-            context->check(driver->memcpyDtoHAsync(
-                               transfer.data(),
-                               devices[device].arena.address() + tensor.offset,
-                               tensor.bytes, main->get()),
-                           what);
+    if (absl::Status s = gpu.context->check(
+            driver->memcpyDtoHAsync(transfer.data(),
+                                    devices[device].arena.address() +
+                                        tensor.offset,
+                                    tensor.bytes, gpu.main->get()),
+            what);
         !s.ok())
       return s;
-    if (absl::Status s = waitForCopies(what); !s.ok())
+    if (absl::Status s = waitForCopies(gpu, what); !s.ok())
       return s;
-    gatherShard(shards[*index][device], tensor.dtype, tensor.shape,
-                transfer.data(), array.data.data());
+    gatherShard(shard, tensor.dtype, tensor.shape, transfer.data(),
+                array.data.data());
   }
+  if (absl::Status s = exchange.complete(tensor.name, tensor.sharding, array,
+                                         cudaOptions.deadline);
+      !s.ok())
+    return s;
   return array;
 }
 
@@ -133,43 +175,78 @@ absl::Status CudaExecutor::submit(absl::string_view name,
         absl::StrCat("the plan has no program \"", name, "\""));
   if (absl::Status s = checkInputs(*ownPlan, inputs); !s.ok())
     return s;
+  if (!failure.ok())
+    return failure;
   Clock::time_point start = Clock::now();
   // Its last run has been awaited: the batch is the host's.
   Batch &batch = batches[nextBatch];
   host.scatter(inputs, batch.memory.data());
-  if (absl::Status s = context->makeCurrent(); !s.ok())
-    return s;
-  absl::Status begun =
-      cudaOptions.serialize
-          ? programs[number]->runSerialized(*main, batch.memory.data(),
-                                            workspaces, cudaOptions.deadline)
-          : batch.graphs[number].launch(*main);
-  if (!begun.ok())
-    return begun;
-  if (absl::Status s = batch.done->record(*main); !s.ok())
+  if (absl::Status s = fail(begin(number, batch)); !s.ok())
     return s;
   running.push_back({nextBatch, number, start});
   nextBatch = (nextBatch + 1) % numBatches;
   return absl::OkStatus();
 }
 
+absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
+  if (absl::Status s = gpus[0]->context->makeCurrent(); !s.ok())
+    return s;
+  if (cudaOptions.serialize)
+    if (absl::Status s = programs[number]->runSerialized(batch.memory.data(),
+                                                         cudaOptions.deadline);
+        !s.ok())
+      return s;
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (i > 0 || cudaOptions.serialize)
+      if (absl::Status s = gpus[i]->context->makeCurrent(); !s.ok())
+        return s;
+    if (!cudaOptions.serialize)
+      if (absl::Status s = batch.graphs[number][i].launch(*gpus[i]->main);
+          !s.ok())
+        return s;
+    if (absl::Status s = batch.done[i].record(*gpus[i]->main); !s.ok())
+      return s;
+  }
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RunResult> CudaExecutor::await() {
   if (running.empty())
     return absl::FailedPreconditionError("no run has been submitted");
-  Running run = running.front();
+  if (!failure.ok())
+    return failure;
+  absl::StatusOr<RunResult> result = finish(running.front());
+  if (!result.ok())
+    return fail(result.status());
   running.pop_front();
+  return result;
+}
+
+absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   const Batch &batch = batches[run.batch];
-  if (absl::Status s = context->makeCurrent(); !s.ok())
-    return s;
-  if (absl::Status s = batch.done->wait(
-          cudaOptions.deadline,
-          absl::StrCat("a run of \"", ownPlan->programs[run.program].name,
-                       "\" on ", context->name(),
-                       " (run it with --serialize to learn where)"));
-      !s.ok())
-    return s;
+  const ProgramSpec &program = ownPlan->programs[run.program];
+  for (size_t i = 0; i < gpus.size(); ++i) {
+    if (absl::Status s = gpus[i]->context->makeCurrent(); !s.ok())
+      return s;
+    if (absl::Status s = batch.done[i].wait(
+            cudaOptions.deadline,
+            absl::StrCat("a run of \"", program.name, "\" on ",
+                         gpus[i]->context->name(),
+                         " (run it with --serialize to learn where)"),
+            [&] { return collectives->check(); });
+        !s.ok())
+      return s;
+  }
+  std::vector<HostArray> arrays = host.gather(run.program, batch.memory.data());
   RunResult result;
-  host.gather(run.program, batch.memory.data(), result);
+  for (size_t i = 0; i < arrays.size(); ++i) {
+    const ResultSpec &spec = program.results[i];
+    if (absl::Status s = exchange.complete(spec.name, spec.sharding, arrays[i],
+                                           cudaOptions.deadline);
+        !s.ok())
+      return s;
+    result.add(spec.name, std::move(arrays[i]));
+  }
   result.wireBytes = programs[run.program]->wireBytes();
   result.communicationSeconds = std::numeric_limits<double>::quiet_NaN();
   result.seconds =

@@ -1,10 +1,11 @@
-//===- CudaExecutor.h - Runs a plan on a GPU --------------------*- C++ -*-===//
+//===- CudaExecutor.h - Runs a plan on GPUs ---------------------*- C++ -*-===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_CUDAEXECUTOR_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_CUDAEXECUTOR_H
 
 #include "backends/cuda/PinnedMemory.h"
 #include "backends/cuda/Program.h"
+#include "backends/cuda/ShardExchange.h"
 #include "shardc-rt/Cuda.h"
 
 #include <chrono>
@@ -12,14 +13,18 @@
 
 namespace shardc::rt::cuda {
 
-/// All devices of the mesh on one GPU. Members are destroyed from the last to
-/// the first: what needs something stands behind it.
+/// The devices of the mesh that this process holds: all on one GPU, or one on
+/// each of several. Members are destroyed from the last to the first: what
+/// needs something stands behind it.
 class CudaExecutor : public Executor {
 public:
+  /// `local` are the numbers of this process's devices.
   CudaExecutor(std::shared_ptr<const Plan> plan, ExecutorOptions options,
-               CudaOptions cudaOptions)
+               CudaOptions cudaOptions, std::vector<int64_t> local)
       : ownPlan(std::move(plan)), options(options),
-        cudaOptions(std::move(cudaOptions)), host(*ownPlan) {}
+        cudaOptions(std::move(cudaOptions)), local(local),
+        host(*ownPlan, std::move(local)),
+        exchange(ownPlan->mesh, this->cudaOptions.store) {}
   ~CudaExecutor() override;
 
   /// Opens libraries, allocates, compiles and captures.
@@ -45,8 +50,8 @@ private:
   /// A batch on the host and what runs with it.
   struct Batch {
     PinnedMemory memory;
-    std::unique_ptr<Event> done;
-    std::vector<Graph> graphs; ///< By program.
+    std::vector<Event> done;                ///< By GPU.
+    std::vector<std::vector<Graph>> graphs; ///< By program, then GPU.
   };
   struct Running {
     int batch;
@@ -55,43 +60,51 @@ private:
   };
 
   absl::Status openLibraries();
+  absl::Status openGpu(int ordinal);
+  absl::Status connectDevices();
   absl::Status allocateDevices();
+  absl::Status addDevice(int64_t number, const Gpu &gpu);
   absl::Status fillKernelContexts();
   absl::Status preparePrograms();
   absl::Status allocateBatches();
   absl::Status warmUp();
   absl::Status captureBatches();
+  absl::Status loadAll();
+  absl::Status begin(size_t program, Batch &batch);
+  absl::StatusOr<RunResult> finish(const Running &run);
+  /// What no peer can go on after: makes an end of everything, and tells the
+  /// others.
+  absl::Status fail(const absl::Status &status);
   /// Copies what `fill` writes for each different shard of a tensor to all
   /// devices that hold it.
   absl::Status
   write(size_t tensor,
         absl::FunctionRef<absl::Status(const Shard &, char *)> fill);
-  /// Until what `main` has been given is done.
-  absl::Status waitForCopies(absl::string_view what) const;
+  /// Until what the main stream of `gpu` has been given is done.
+  absl::Status waitForCopies(const Gpu &gpu, absl::string_view what) const;
 
   std::shared_ptr<const Plan> ownPlan;
   const ExecutorOptions options;
   const CudaOptions cudaOptions;
+  const std::vector<int64_t> local;
   const HostLayout host;
+  const ShardExchange exchange;
   std::unique_ptr<Driver> driver;
   std::unique_ptr<CublasLt> cublasLt;
-  std::unique_ptr<Context> context;
-  std::unique_ptr<Stream> main;
-  std::unique_ptr<Event> copied;
+  std::unique_ptr<Nccl> nccl;
+  std::vector<std::unique_ptr<Gpu>> gpus;
   std::vector<Device> devices;
   /// For tensors set and read between runs.
   PinnedMemory transfer;
-  Module kernels;
-  std::unique_ptr<GemmLibrary> gemms;
   std::unique_ptr<DeviceCollectives> collectives;
   std::unique_ptr<DeviceSet> set;
   std::vector<std::unique_ptr<Program>> programs;
-  /// Of matrix products, by device.
-  std::vector<DeviceMemory> workspaces;
   std::vector<Batch> batches;
   int nextBatch = 0;
   std::deque<Running> running;
-  /// By tensor, then device.
+  /// Why nothing can be run any more.
+  absl::Status failure;
+  /// By tensor, then device of this process.
   std::vector<std::vector<Shard>> shards;
 };
 

@@ -4,6 +4,7 @@
 #define SHARDC_RT_SRC_BACKENDS_CUDA_DEVICE_H
 
 #include "backends/cuda/DeviceMemory.h"
+#include "backends/cuda/Gpu.h"
 #include "backends/cuda/Stream.h"
 #include "shardc-rt/Plan.h"
 
@@ -14,10 +15,15 @@ namespace shardc::rt::cuda {
 
 /// What one device of the mesh has of its GPU.
 struct Device {
+  /// In the mesh.
+  int64_t number;
+  const Gpu *gpu;
   DeviceMemory arena;
   /// Kernel contexts (docs/PlanFormat.md), one for each run of a loop.
   DeviceMemory kernelContexts;
   uint64_t kernelContextBytes = 0;
+  /// Of matrix products.
+  DeviceMemory workspace;
   /// By rt::Stream. Devices of one GPU share the stream of communication.
   std::array<std::shared_ptr<Stream>, 3> streams;
 

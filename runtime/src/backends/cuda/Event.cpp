@@ -28,10 +28,12 @@ absl::Status Event::record(const Stream &stream) {
                         "cuEventRecord");
 }
 
-absl::Status Event::wait(absl::Duration deadline,
-                         absl::string_view what) const {
+absl::Status Event::wait(absl::Duration deadline, absl::string_view what,
+                         absl::FunctionRef<absl::Status()> check) const {
   using Clock = std::chrono::steady_clock;
+  constexpr absl::Duration betweenChecks = absl::Milliseconds(100);
   Clock::time_point start = Clock::now();
+  absl::Duration checked;
   for (int64_t polls = 0;; ++polls) {
     CUresult result = context->driver().eventQuery(get());
     if (result != CUDA_ERROR_NOT_READY)
@@ -40,6 +42,11 @@ absl::Status Event::wait(absl::Duration deadline,
     if (waited > deadline)
       return absl::DeadlineExceededError(absl::StrCat(
           what, ": not done after ", absl::FormatDuration(waited)));
+    if (waited - checked > betweenChecks) {
+      checked = waited;
+      if (absl::Status s = check(); !s.ok())
+        return absl::Status(s.code(), absl::StrCat(what, ": ", s.message()));
+    }
     // A small step is over in the time that sleeping takes.
     if (waited < absl::Milliseconds(1))
       std::this_thread::yield();

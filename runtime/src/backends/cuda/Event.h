@@ -5,6 +5,7 @@
 
 #include "backends/cuda/Owned.h"
 
+#include "absl/functional/function_ref.h"
 #include "absl/time/time.h"
 
 namespace shardc::rt::cuda {
@@ -22,9 +23,13 @@ public:
 
   /// Waits on the host until the latest record is reached; at once if there is
   /// none. DeadlineExceeded names `what` after `deadline`; errors of work on
-  /// the GPU also come out here.
-  [[nodiscard]] absl::Status wait(absl::Duration deadline,
-                                  absl::string_view what) const;
+  /// the GPU also come out here. A wait that takes long calls `check` now and
+  /// then, whose errors end it.
+  [[nodiscard]] absl::Status wait(
+      absl::Duration deadline, absl::string_view what,
+      absl::FunctionRef<absl::Status()> check = [] {
+        return absl::OkStatus();
+      }) const;
 
   CUevent get() const { return owned.get(); }
 

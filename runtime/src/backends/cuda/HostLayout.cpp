@@ -2,13 +2,15 @@
 
 #include "backends/cuda/HostLayout.h"
 
-#include "exec/Arrays.h"
 #include "exec/Shards.h"
+
+#include <set>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-HostLayout::HostLayout(const Plan &plan) : plan(plan) {
+HostLayout::HostLayout(const Plan &plan, std::vector<int64_t> devices)
+    : plan(plan), devices(std::move(devices)) {
   for (uint32_t i = 0; i < plan.tensors.size(); ++i)
     if (plan.tensors[i].role == Role::Input ||
         plan.tensors[i].role == Role::Label)
@@ -17,8 +19,15 @@ HostLayout::HostLayout(const Plan &plan) : plan(plan) {
     auto &ofProgram = results.emplace_back();
     for (const ResultSpec &result : program.results) {
       std::vector<HostShard> &shards = ofProgram.emplace_back();
-      for (int64_t device : holdersOf(plan.mesh, result.sharding))
-        shards.push_back({device, take(program.buffers[result.buffer].bytes)});
+      std::set<std::vector<int64_t>> starts;
+      for (int64_t device : this->devices)
+        if (starts
+                .insert(
+                    shardOf(plan.mesh, result.sharding, result.shape, device)
+                        .start)
+                .second)
+          shards.push_back(
+              {device, take(program.buffers[result.buffer].bytes)});
     }
   }
 }
@@ -33,14 +42,14 @@ void HostLayout::addInput(uint32_t tensor) {
   const TensorSpec &spec = plan.tensors[tensor];
   Input &input = inputs[tensor];
   std::map<std::vector<int64_t>, uint64_t> places;
-  for (int64_t device = 0; device < plan.mesh.numDevices(); ++device) {
+  for (int64_t device : devices) {
     Shard shard = shardOf(plan.mesh, spec.sharding, spec.shape, device);
     auto [place, isNew] = places.try_emplace(shard.start);
     if (isNew) {
       place->second = take(spec.bytes);
       input.shards.push_back({device, place->second});
     }
-    input.offsets.push_back(place->second);
+    input.offsets[device] = place->second;
   }
 }
 
@@ -54,16 +63,18 @@ void HostLayout::scatter(const NamedArrays &arrays, char *batch) const {
   }
 }
 
-void HostLayout::gather(size_t program, const char *batch,
-                        RunResult &result) const {
+std::vector<HostArray> HostLayout::gather(size_t program,
+                                          const char *batch) const {
   const ProgramSpec &spec = plan.programs[program];
+  std::vector<HostArray> arrays;
   for (size_t i = 0; i < spec.results.size(); ++i) {
     const ResultSpec &of = spec.results[i];
-    HostArray array(spec.buffers[of.buffer].dtype, of.shape);
+    HostArray &array =
+        arrays.emplace_back(spec.buffers[of.buffer].dtype, of.shape);
     for (const HostShard &shard : results[program][i])
       gatherShard(shardOf(plan.mesh, of.sharding, of.shape, shard.device),
                   array.dtype, array.shape, batch + shard.offset,
                   array.data.data());
-    result.add(of.name, std::move(array));
   }
+  return arrays;
 }

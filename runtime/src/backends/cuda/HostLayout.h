@@ -21,21 +21,23 @@ struct HostShard {
   uint64_t offset;
 };
 
-/// Where everything lies in a batch; the same for all batches of a plan, which
-/// must outlive it. Devices that hold the same shard share its place.
-/// Immutable.
+/// Where everything that the devices of this process take and give lies in a
+/// batch; the same for all batches of a plan, which must outlive it. Devices
+/// that hold the same shard share its place. Immutable.
 class HostLayout {
 public:
-  explicit HostLayout(const Plan &plan);
+  /// `devices` are those of this process, by their numbers in the mesh.
+  HostLayout(const Plan &plan, std::vector<int64_t> devices);
 
   uint64_t bytes() const { return total; }
 
   /// Where input or label `tensor` of the plan lies for `device`.
   uint64_t inputOffset(uint32_t tensor, int64_t device) const {
-    return inputs.at(tensor).offsets[device];
+    return inputs.at(tensor).offsets.at(device);
   }
 
-  /// The shards that make up result `result` of program `program`.
+  /// The different shards of result `result` of program `program` that this
+  /// process has.
   const std::vector<HostShard> &resultShards(size_t program,
                                              size_t result) const {
     return results[program][result];
@@ -44,19 +46,21 @@ public:
   /// Copies the shards of all inputs, which have been checked, into `batch`.
   void scatter(const NamedArrays &arrays, char *batch) const;
 
-  /// Adds the results of program `program`, as global arrays.
-  void gather(size_t program, const char *batch, RunResult &result) const;
+  /// The results of program `program`, as global arrays of which the shards of
+  /// this process are filled in.
+  std::vector<HostArray> gather(size_t program, const char *batch) const;
 
 private:
   struct Input {
-    std::vector<uint64_t> offsets; ///< By device.
-    std::vector<HostShard> shards; ///< That differ.
+    std::map<int64_t, uint64_t> offsets; ///< By device.
+    std::vector<HostShard> shards;       ///< That differ.
   };
 
   uint64_t take(uint64_t bytes);
   void addInput(uint32_t tensor);
 
   const Plan &plan;
+  const std::vector<int64_t> devices;
   uint64_t total = 0;
   std::map<uint32_t, Input> inputs;
   /// By program, then result.

@@ -68,14 +68,19 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
       if (runs > 1)
         addresses.push_back(spec.buffers[buffer].stride);
     }
-  absl::StatusOr<std::unique_ptr<Gemm>> prepared =
-      Gemm::prepare(*set.gemms, *gemm, spec.buffers[gemm->a].dtype,
-                    gemm->bias >= 0 ? address(0, gemm->bias, 0) : 0,
-                    alignmentOf(addresses), set.maxGemmWorkspace);
-  if (!prepared.ok())
-    return prepared.status();
-  workspaceSize = std::max(workspaceSize, (*prepared)->workspaceBytes());
-  gemms[number] = *std::move(prepared);
+  for (const std::unique_ptr<Gpu> &gpu : set.gpus) {
+    auto first = std::find_if(
+        set.devices.begin(), set.devices.end(),
+        [&](const Device &device) { return device.gpu == gpu.get(); });
+    absl::StatusOr<std::unique_ptr<Gemm>> prepared =
+        Gemm::prepare(*gpu->gemms, *gemm, spec.buffers[gemm->a].dtype,
+                      gemm->bias >= 0 ? address(*first, gemm->bias, 0) : 0,
+                      alignmentOf(addresses), set.maxGemmWorkspace);
+    if (!prepared.ok())
+      return prepared.status();
+    workspaceSize = std::max(workspaceSize, (*prepared)->workspaceBytes());
+    gemms[number].push_back(*std::move(prepared));
+  }
   return absl::OkStatus();
 }
 
@@ -90,7 +95,7 @@ absl::Status Program::prepareCollective(uint32_t number, int64_t runs) {
   for (const CollectiveItem &item : command.items)
     moves |=
         spec.buffers[item.in].stride > 0 || spec.buffers[item.out].stride > 0;
-  auto pointer = [&](int64_t device, uint32_t buffer, int64_t run) {
+  auto pointer = [&](const Device &device, uint32_t buffer, int64_t run) {
     return reinterpret_cast<void *>(
         static_cast<uintptr_t>(address(device, buffer, run)));
   };
@@ -104,7 +109,7 @@ absl::Status Program::prepareCollective(uint32_t number, int64_t runs) {
       tensor.outShape = spec.buffers[item.out].shape;
       tensor.dim = item.dim;
       tensor.splitDim = item.splitDim;
-      for (size_t device = 0; device < set.devices.size(); ++device) {
+      for (const Device &device : set.devices) {
         tensor.in.push_back(pointer(device, item.in, run));
         tensor.out.push_back(pointer(device, item.out, run));
       }
@@ -122,8 +127,8 @@ absl::Status Program::prepareCollective(uint32_t number, int64_t runs) {
 }
 
 absl::Status Program::prepareEvents() {
-  auto add = [&](std::vector<Event> &list) {
-    absl::StatusOr<Event> event = Event::create(set.context);
+  auto add = [&](const Gpu &gpu, std::vector<Event> &list) {
+    absl::StatusOr<Event> event = Event::create(*gpu.context);
     if (event.ok())
       list.push_back(*std::move(event));
     return event.status();
@@ -132,15 +137,22 @@ absl::Status Program::prepareEvents() {
     for (uint32_t other : command.after)
       for (std::vector<Event> &list = events[other];
            list.size() < set.devices.size();)
-        if (absl::Status s = add(list); !s.ok())
+        if (absl::Status s = add(*set.devices[list.size()].gpu, list); !s.ok())
           return s;
-  for (const Device &device : set.devices)
-    for (const std::shared_ptr<Stream> &stream : device.streams)
-      if (std::find(streams.begin(), streams.end(), stream.get()) ==
-          streams.end()) {
-        streams.push_back(stream.get());
-        if (absl::Status s = add(ends); !s.ok())
+  for (const std::unique_ptr<Gpu> &gpu : set.gpus) {
+    Ends &of = ends.emplace_back();
+    for (const Device &device : set.devices)
+      for (const std::shared_ptr<Stream> &stream : device.streams) {
+        if (device.gpu != gpu.get() ||
+            std::find(of.streams.begin(), of.streams.end(), stream.get()) !=
+                of.streams.end())
+          continue;
+        of.streams.push_back(stream.get());
+        if (absl::Status s = add(*gpu, of.ends); !s.ok())
           return s;
       }
-  return add(begin);
+    if (absl::Status s = add(*gpu, of.begin); !s.ok())
+      return s;
+  }
+  return absl::OkStatus();
 }

@@ -23,104 +23,122 @@ absl::Status Program::annotate(const absl::Status &status,
                                    "): ", status.message()));
 }
 
-CUdeviceptr Program::address(int64_t device, uint32_t buffer,
+CUdeviceptr Program::address(const Device &device, uint32_t buffer,
                              int64_t run) const {
   const BufferSpec &of = spec.buffers[buffer];
-  return set.devices[device].arena.address() + of.offset + run * of.stride;
+  return device.arena.address() + of.offset + run * of.stride;
 }
 
-absl::StatusOr<Graph>
-Program::capture(const Stream &main, char *batch,
-                 absl::Span<const DeviceMemory> workspaces) {
-  absl::StatusOr<Graph> graph =
-      Graph::capture(main, [&] { return issueAll(main, batch, workspaces); });
-  if (!graph.ok())
-    return absl::Status(graph.status().code(),
+/// One GPU is current all the time.
+absl::Status Program::enter(const Gpu &gpu) const {
+  return set.gpus.size() > 1 ? gpu.context->makeCurrent() : absl::OkStatus();
+}
+
+absl::StatusOr<std::vector<Graph>> Program::capture(char *batch) {
+  std::vector<const Stream *> mains;
+  for (const std::unique_ptr<Gpu> &gpu : set.gpus)
+    mains.push_back(gpu->main.get());
+  absl::StatusOr<std::vector<Graph>> graphs =
+      Graph::capture(mains, [&] { return issueAll(batch); });
+  if (!graphs.ok())
+    return absl::Status(graphs.status().code(),
                         absl::StrCat("capturing program \"", spec.name,
-                                     "\": ", graph.status().message()));
-  return graph;
+                                     "\": ", graphs.status().message()));
+  return graphs;
 }
 
-absl::Status Program::runSerialized(const Stream &main, char *batch,
-                                    absl::Span<const DeviceMemory> workspaces,
-                                    absl::Duration deadline) {
+absl::Status Program::runSerialized(char *batch, absl::Duration deadline) {
   serialized = deadline;
-  absl::Status status = issueAll(main, batch, workspaces);
+  absl::Status status = issueAll(batch);
   serialized.reset();
   return status;
 }
 
 absl::Status Program::waitForAll(absl::Duration deadline) {
-  for (size_t i = 0; i < streams.size(); ++i) {
-    if (absl::Status s = ends[i].record(*streams[i]); !s.ok())
+  for (size_t gpu = 0; gpu < ends.size(); ++gpu) {
+    if (absl::Status s = enter(*set.gpus[gpu]); !s.ok())
       return s;
-    if (absl::Status s = ends[i].wait(deadline, "running it"); !s.ok())
-      return s;
+    Ends &of = ends[gpu];
+    for (size_t i = 0; i < of.streams.size(); ++i) {
+      if (absl::Status s = of.ends[i].record(*of.streams[i]); !s.ok())
+        return s;
+      if (absl::Status s = of.ends[i].wait(
+              deadline, "running it", [&] { return set.collectives.check(); });
+          !s.ok())
+        return s;
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status Program::issueAll(const Stream &main, char *batch,
-                               absl::Span<const DeviceMemory> workspaces) {
+absl::Status Program::issueAll(char *batch) {
   isRecorded.assign(spec.commands.size(), false);
-  // A run starts on all streams when `main` is there.
-  if (absl::Status s = begin[0].record(main); !s.ok())
-    return s;
-  for (const Stream *stream : streams)
-    if (absl::Status s = stream->waitFor(begin[0]); !s.ok())
+  // A run starts on all streams of a GPU when its main one is there.
+  for (size_t gpu = 0; gpu < ends.size(); ++gpu) {
+    if (absl::Status s = enter(*set.gpus[gpu]); !s.ok())
       return s;
+    Event &begin = ends[gpu].begin[0];
+    if (absl::Status s = begin.record(*set.gpus[gpu]->main); !s.ok())
+      return s;
+    for (const Stream *stream : ends[gpu].streams)
+      if (absl::Status s = stream->waitFor(begin); !s.ok())
+        return s;
+  }
   for (uint32_t i = 0; i < spec.commands.size(); ++i) {
     auto *loop = std::get_if<LoopCommand>(&spec.commands[i].operation);
     uint32_t last = loop ? i + loop->commands : i;
     for (int64_t run = 0; run < (loop ? loop->runs : 1); ++run)
       for (uint32_t body = loop ? i + 1 : i; body <= last; ++body)
-        if (absl::Status s =
-                annotate(issueCommand(body, run, batch, workspaces), body);
+        if (absl::Status s = annotate(issueCommand(body, run, batch), body);
             !s.ok())
           return s;
     i = last;
   }
-  // And ends on `main` when all are there.
-  for (size_t i = 0; i < streams.size(); ++i) {
-    if (absl::Status s = ends[i].record(*streams[i]); !s.ok())
+  // And ends there when all are there.
+  for (size_t gpu = 0; gpu < ends.size(); ++gpu) {
+    if (absl::Status s = enter(*set.gpus[gpu]); !s.ok())
       return s;
-    if (absl::Status s = main.waitFor(ends[i]); !s.ok())
-      return s;
+    Ends &of = ends[gpu];
+    for (size_t i = 0; i < of.streams.size(); ++i) {
+      if (absl::Status s = of.ends[i].record(*of.streams[i]); !s.ok())
+        return s;
+      if (absl::Status s = set.gpus[gpu]->main->waitFor(of.ends[i]); !s.ok())
+        return s;
+    }
   }
   return absl::OkStatus();
 }
 
-absl::Status Program::issueCommand(uint32_t number, int64_t run, char *batch,
-                                   absl::Span<const DeviceMemory> workspaces) {
+absl::Status Program::issueCommand(uint32_t number, int64_t run, char *batch) {
   const Command &command = spec.commands[number];
-  int64_t devices = set.devices.size();
-  auto streamOf = [&](int64_t device) -> const Stream & {
-    return set.devices[device].stream(command.stream);
-  };
+  bool isCollective =
+      std::holds_alternative<CollectiveStartCommand>(command.operation);
+  std::vector<const Stream *> streams;
+  for (const Device &device : set.devices)
+    streams.push_back(&device.stream(command.stream));
   for (uint32_t other : command.after) {
     // In the first run of a loop there is nothing of the run before.
     if (!isRecorded[other])
       continue;
-    for (int64_t device = 0; device < devices; ++device)
-      if (absl::Status s = streamOf(device).waitFor(events[other][device]);
-          !s.ok())
+    for (size_t i = 0; i < streams.size(); ++i) {
+      if (absl::Status s = enter(*set.devices[i].gpu); !s.ok())
         return s;
+      if (absl::Status s = streams[i]->waitFor(events[other][i]); !s.ok())
+        return s;
+    }
   }
-  if (std::holds_alternative<CollectiveStartCommand>(command.operation)) {
-    std::vector<const Stream *> communication;
-    for (int64_t device = 0; device < devices; ++device)
-      communication.push_back(&streamOf(device));
+  if (isCollective) {
     const auto &ofRuns = collectives[number];
-    if (absl::Status s =
-            ofRuns[ofRuns.size() > 1 ? run : 0]->issue(communication);
+    if (absl::Status s = ofRuns[ofRuns.size() > 1 ? run : 0]->issue(streams);
         !s.ok())
       return s;
   } else {
-    for (int64_t device = 0; device < devices; ++device)
-      if (absl::Status s =
-              issueOn(device, number, run, batch, workspaces[device].address());
-          !s.ok())
+    for (const Device &device : set.devices) {
+      if (absl::Status s = enter(*device.gpu); !s.ok())
         return s;
+      if (absl::Status s = issueOn(device, number, run, batch); !s.ok())
+        return s;
+    }
   }
   if (serialized)
     if (absl::Status s = waitForAll(*serialized); !s.ok())
@@ -129,34 +147,39 @@ absl::Status Program::issueCommand(uint32_t number, int64_t run, char *batch,
   if (own == events.end())
     return absl::OkStatus();
   isRecorded[number] = true;
-  for (int64_t device = 0; device < devices; ++device)
-    if (absl::Status s = own->second[device].record(streamOf(device)); !s.ok())
+  for (size_t i = 0; i < streams.size(); ++i) {
+    if (absl::Status s = enter(*set.devices[i].gpu); !s.ok())
       return s;
+    if (absl::Status s = own->second[i].record(*streams[i]); !s.ok())
+      return s;
+  }
   return absl::OkStatus();
 }
 
-absl::Status Program::launch(const LaunchCommand &launch, int64_t device,
+absl::Status Program::launch(const LaunchCommand &launch, const Device &device,
                              int64_t run, const Stream &stream) const {
   std::vector<CUdeviceptr> values;
   for (uint32_t buffer : launch.buffers)
     values.push_back(address(device, buffer, run));
-  values.push_back(set.devices[device].kernelContexts.address() +
-                   run * set.devices[device].kernelContextBytes);
+  values.push_back(device.kernelContexts.address() +
+                   run * device.kernelContextBytes);
   std::vector<void *> pointers;
   for (CUdeviceptr &value : values)
     pointers.push_back(&value);
-  return set.context.check(set.context.driver().launchKernel(
-                               set.kernels.kernel(launch.kernel), launch.extent,
-                               1, 1, launch.threads, 1, 1, 0, stream.get(),
-                               pointers.data(), nullptr),
-                           "cuLaunchKernel");
+  const Context &context = *device.gpu->context;
+  return context.check(
+      context.driver().launchKernel(device.gpu->kernels.kernel(launch.kernel),
+                                    launch.extent, 1, 1, launch.threads, 1, 1,
+                                    0, stream.get(), pointers.data(), nullptr),
+      "cuLaunchKernel");
 }
 
-absl::Status Program::issueOn(int64_t device, uint32_t number, int64_t run,
-                              char *batch, CUdeviceptr workspace) {
+absl::Status Program::issueOn(const Device &device, uint32_t number,
+                              int64_t run, char *batch) {
   const Command &command = spec.commands[number];
-  const Stream &stream = set.devices[device].stream(command.stream);
-  const Driver &driver = set.context.driver();
+  const Stream &stream = device.stream(command.stream);
+  const cuda::Context &context = *device.gpu->context;
+  const Driver &driver = context.driver();
   auto at = [&](uint32_t buffer) { return address(device, buffer, run); };
   if (auto *launched = std::get_if<LaunchCommand>(&command.operation))
     return launch(*launched, device, run, stream);
@@ -164,23 +187,26 @@ absl::Status Program::issueOn(int64_t device, uint32_t number, int64_t run,
     auto prepared = gemms.find(number);
     if (prepared == gemms.end())
       return absl::OkStatus();
-    return prepared->second->issue({at(gemm->a), at(gemm->b), at(gemm->c),
-                                    gemm->bias >= 0 ? at(gemm->bias) : 0},
-                                   workspace, stream);
+    size_t gpu = 0;
+    while (set.gpus[gpu].get() != device.gpu)
+      ++gpu;
+    return prepared->second[gpu]->issue({at(gemm->a), at(gemm->b), at(gemm->c),
+                                         gemm->bias >= 0 ? at(gemm->bias) : 0},
+                                        device.workspace.address(), stream);
   }
   if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     uint64_t bytes = spec.buffers[copy->in].bytes;
     if (bytes == 0)
       return absl::OkStatus();
-    return set.context.check(driver.memcpyDtoDAsync(at(copy->out), at(copy->in),
-                                                    bytes, stream.get()),
-                             "cuMemcpyDtoDAsync");
+    return context.check(driver.memcpyDtoDAsync(at(copy->out), at(copy->in),
+                                                bytes, stream.get()),
+                         "cuMemcpyDtoDAsync");
   }
   if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
     uint64_t bytes = spec.buffers[clear->buffer].bytes;
     if (bytes == 0)
       return absl::OkStatus();
-    return set.context.check(
+    return context.check(
         driver.memsetD8Async(at(clear->buffer), 0, bytes, stream.get()),
         "cuMemsetD8Async");
   }
@@ -188,11 +214,11 @@ absl::Status Program::issueOn(int64_t device, uint32_t number, int64_t run,
     const TensorSpec &tensor = set.plan.tensors[upload->tensor];
     if (tensor.bytes == 0)
       return absl::OkStatus();
-    return set.context.check(
+    return context.check(
         driver.memcpyHtoDAsync(
-            set.devices[device].arena.address() + tensor.offset,
-            batch + set.host.inputOffset(upload->tensor, device), tensor.bytes,
-            stream.get()),
+            device.arena.address() + tensor.offset,
+            batch + set.host.inputOffset(upload->tensor, device.number),
+            tensor.bytes, stream.get()),
         "cuMemcpyHtoDAsync");
   }
   if (auto *download = std::get_if<DownloadCommand>(&command.operation))
@@ -200,8 +226,8 @@ absl::Status Program::issueOn(int64_t device, uint32_t number, int64_t run,
          set.host.resultShards(this->number, download->result)) {
       const BufferSpec &from =
           spec.buffers[spec.results[download->result].buffer];
-      if (shard.device == device && from.bytes > 0)
-        return set.context.check(
+      if (shard.device == device.number && from.bytes > 0)
+        return context.check(
             driver.memcpyDtoHAsync(batch + shard.offset,
                                    at(spec.results[download->result].buffer),
                                    from.bytes, stream.get()),

@@ -25,13 +25,11 @@ namespace shardc::rt::cuda {
 /// What the programs of a plan share; outlives them.
 struct DeviceSet {
   const Plan &plan;
-  const Context &context;
-  const Module &kernels;
+  const std::vector<std::unique_ptr<Gpu>> &gpus;
   const HostLayout &host;
+  /// Of this process, those of a GPU behind each other in the order of GPUs.
   const std::vector<Device> &devices;
   DeviceCollectives &collectives;
-  /// Null if the plan has no matrix products.
-  const GemmLibrary *gemms;
   uint64_t maxGemmWorkspace;
 };
 
@@ -47,18 +45,14 @@ public:
   /// Bytes that the collectives of a run send (RunResult::wireBytes).
   uint64_t wireBytes() const { return wireSize; }
 
-  /// A run as a graph that begins and ends on `main`. Inputs and results are in
-  /// the host's `batch`; `workspaces` has scratch memory for each device.
-  [[nodiscard]] absl::StatusOr<Graph>
-  capture(const Stream &main, char *batch,
-          absl::Span<const DeviceMemory> workspaces);
+  /// A run as one graph for each GPU, which begins and ends on its main stream.
+  /// Inputs and results are in the host's `batch`.
+  [[nodiscard]] absl::StatusOr<std::vector<Graph>> capture(char *batch);
 
   /// Runs it on its streams, one command after the other, and waits at most
   /// `deadline` for each: errors name the command in which they happened.
-  [[nodiscard]] absl::Status
-  runSerialized(const Stream &main, char *batch,
-                absl::Span<const DeviceMemory> workspaces,
-                absl::Duration deadline);
+  [[nodiscard]] absl::Status runSerialized(char *batch,
+                                           absl::Duration deadline);
 
 private:
   Program(const DeviceSet &set, size_t number)
@@ -67,23 +61,23 @@ private:
   absl::Status prepareCommand(uint32_t command, int64_t runs);
   absl::Status prepareCollective(uint32_t command, int64_t runs);
   absl::Status prepareEvents();
-  absl::Status issueAll(const Stream &main, char *batch,
-                        absl::Span<const DeviceMemory> workspaces);
-  absl::Status issueCommand(uint32_t command, int64_t run, char *batch,
-                            absl::Span<const DeviceMemory> workspaces);
+  absl::Status issueAll(char *batch);
+  absl::Status issueCommand(uint32_t command, int64_t run, char *batch);
   absl::Status waitForAll(absl::Duration deadline);
-  absl::Status issueOn(int64_t device, uint32_t command, int64_t run,
-                       char *batch, CUdeviceptr workspace);
-  absl::Status launch(const LaunchCommand &launch, int64_t device, int64_t run,
-                      const Stream &stream) const;
-  CUdeviceptr address(int64_t device, uint32_t buffer, int64_t run) const;
+  absl::Status issueOn(const Device &device, uint32_t command, int64_t run,
+                       char *batch);
+  /// Before something is issued to `gpu`.
+  absl::Status enter(const Gpu &gpu) const;
+  absl::Status launch(const LaunchCommand &launch, const Device &device,
+                      int64_t run, const Stream &stream) const;
+  CUdeviceptr address(const Device &device, uint32_t buffer, int64_t run) const;
   absl::Status annotate(const absl::Status &status, uint32_t command) const;
 
   const DeviceSet &set;
   const size_t number;
   const ProgramSpec &spec;
-  /// By command.
-  std::map<uint32_t, std::unique_ptr<Gemm>> gemms;
+  /// By command, then GPU.
+  std::map<uint32_t, std::vector<std::unique_ptr<Gemm>>> gemms;
   /// By command; one for all runs of a loop, or one for each where operands
   /// move.
   std::map<uint32_t, std::vector<std::unique_ptr<DeviceCollective>>>
@@ -92,10 +86,14 @@ private:
   std::map<uint32_t, std::vector<Event>> events;
   /// Commands whose events have been recorded in the capture under way.
   std::vector<bool> isRecorded;
-  /// All streams of all devices, each once, and an event for the end of each.
-  std::vector<const Stream *> streams;
-  std::vector<Event> ends;
-  std::vector<Event> begin;
+  /// The streams of a GPU's devices, each once, an event for the end of each,
+  /// and one for the beginning.
+  struct Ends {
+    std::vector<const Stream *> streams;
+    std::vector<Event> ends;
+    std::vector<Event> begin;
+  };
+  std::vector<Ends> ends; ///< By GPU.
   /// Longest wait for each command; none: commands are captured.
   std::optional<absl::Duration> serialized;
   uint64_t workspaceSize = 0;

@@ -200,10 +200,8 @@ public:
           " virtual devices of one GPU; at most ", maxReducePointers / 2));
     auto collective = std::make_unique<VirtualCollective>(kernels, mesh, spec);
     for (const CollectiveTensor &tensor : spec.tensors) {
-      if (tensor.dtype == DType::Bool && spec.reduction == Reduction::Sum &&
-          (spec.kind == CollectiveKind::AllReduce ||
-           spec.kind == CollectiveKind::ReduceScatter))
-        return absl::InvalidArgumentError("booleans cannot be summed");
+      if (absl::Status s = checkReduction(spec, tensor); !s.ok())
+        return s;
       collective->add(mesh, spec, tensor);
     }
     return collective;
@@ -214,6 +212,15 @@ private:
 };
 
 } // namespace
+
+absl::Status shardc::rt::cuda::checkReduction(const CollectiveSpec &spec,
+                                              const CollectiveTensor &tensor) {
+  if (tensor.dtype == DType::Bool && spec.reduction == Reduction::Sum &&
+      (spec.kind == CollectiveKind::AllReduce ||
+       spec.kind == CollectiveKind::ReduceScatter))
+    return absl::InvalidArgumentError("booleans cannot be summed");
+  return absl::OkStatus();
+}
 
 absl::StatusOr<std::unique_ptr<DeviceCollectives>>
 shardc::rt::cuda::createVirtualCollectives(const cuda::Context &context) {

@@ -1,0 +1,43 @@
+//===- ShardExchange.h - Arrays whose shards are elsewhere ------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CUDA_SHARDEXCHANGE_H
+#define SHARDC_RT_SRC_BACKENDS_CUDA_SHARDEXCHANGE_H
+
+#include "shardc-rt/HostArray.h"
+#include "shardc-rt/Mesh.h"
+#include "shardc-rt/Store.h"
+
+#include "absl/status/status.h"
+
+namespace shardc::rt::cuda {
+
+/// Completes global arrays on the host between processes that hold devices of
+/// the mesh, as many each, in the order of their ranks. It goes through the
+/// store and is for what is read now and then; what every process has a copy
+/// of, such as the loss, is not sent.
+class ShardExchange {
+public:
+  /// `store` is null in a single process; it outlives the exchange.
+  ShardExchange(const Mesh &mesh, Store *store)
+      : mesh(mesh), store(store),
+        devicesPerRank(mesh.numDevices() / (store ? store->ranks().size : 1)) {}
+
+  /// `array` has the shards of this process's devices; the others are filled
+  /// in. All processes call it in the same order.
+  [[nodiscard]] absl::Status complete(const std::string &name,
+                                      const Sharding &sharding,
+                                      HostArray &array,
+                                      absl::Duration deadline) const;
+
+private:
+  bool isWholeEverywhere(const Sharding &sharding,
+                         absl::Span<const int64_t> shape) const;
+
+  const Mesh &mesh;
+  Store *store;
+  const int64_t devicesPerRank;
+};
+
+} // namespace shardc::rt::cuda
+
+#endif // SHARDC_RT_SRC_BACKENDS_CUDA_SHARDEXCHANGE_H

@@ -1,0 +1,93 @@
+//===- Exchange.cpp - Messages of the stand-in's ranks --------------------===//
+
+#include "Exchange.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdlib>
+#include <fcntl.h>
+#include <fstream>
+#include <iterator>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <thread>
+#include <unistd.h>
+
+using namespace shardc::rt::test;
+
+std::string Exchange::makeDirectory() {
+  const char *folder = std::getenv("TMPDIR");
+  std::string path =
+      std::string(folder ? folder : "/tmp") + "/shardc-standin-XXXXXX";
+  return mkdtemp(path.data()) ? path : "";
+}
+
+std::string Exchange::memberOf(int rank) const {
+  return path + "/member." + std::to_string(rank);
+}
+
+Exchange::Exchange(std::string directory, int rank)
+    : path(std::move(directory)), rank(rank) {
+  mkdir(path.c_str(), 0700);
+  // Others see the file when it is locked.
+  std::string place = path + "/coming." + std::to_string(rank);
+  lock = open(place.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0600);
+  flock(lock, LOCK_EX | LOCK_NB);
+  rename(place.c_str(), memberOf(rank).c_str());
+}
+
+Exchange::~Exchange() {
+  for (const std::string &name : own)
+    unlink((path + "/" + name).c_str());
+  unlink(memberOf(rank).c_str());
+  close(lock);
+  rmdir(path.c_str());
+}
+
+void Exchange::leave(const std::string &name, const std::string &bytes) {
+  std::string place = path + "/" + name;
+  std::ofstream(place + ".part", std::ios::binary) << bytes;
+  rename((place + ".part").c_str(), place.c_str());
+  own.push_back(name);
+}
+
+void Exchange::remove(const std::string &name) {
+  unlink((path + "/" + name).c_str());
+  own.erase(std::remove(own.begin(), own.end(), name), own.end());
+}
+
+bool Exchange::has(const std::string &name) const {
+  return access((path + "/" + name).c_str(), F_OK) == 0;
+}
+
+bool Exchange::hasCome(int other) const {
+  return access(memberOf(other).c_str(), F_OK) == 0;
+}
+
+bool Exchange::isGone(int other) const {
+  int member = open(memberOf(other).c_str(), O_RDONLY | O_CLOEXEC);
+  if (member < 0)
+    return true;
+  bool isFree = flock(member, LOCK_SH | LOCK_NB) == 0;
+  close(member);
+  return isFree;
+}
+
+Arrival Exchange::read(const std::string &name, int from,
+                       std::string &bytes) const {
+  using Clock = std::chrono::steady_clock;
+  const char *told = std::getenv("SHARDC_STANDIN_PATIENCE_MS");
+  auto patience = std::chrono::milliseconds(told ? std::atoi(told) : 60000);
+  Clock::time_point start = Clock::now();
+  for (int64_t polls = 1; !has(name); ++polls) {
+    // What it left before it went is taken with it only if it ended in order.
+    if (polls % 64 == 0 && isGone(from) && !has(name))
+      return Arrival::Gone;
+    if (Clock::now() - start > patience)
+      return Arrival::Late;
+    std::this_thread::sleep_for(std::chrono::microseconds(50));
+  }
+  std::ifstream file(path + "/" + name, std::ios::binary);
+  bytes.assign(std::istreambuf_iterator<char>(file), {});
+  return Arrival::Here;
+}

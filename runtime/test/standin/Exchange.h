@@ -1,0 +1,54 @@
+//===- Exchange.h - Messages of the stand-in's ranks ------------*- C++ -*-===//
+//
+// The ranks of a communicator, in one process or in several, leave messages for
+// each other as files in a directory. A rank holds a lock on a file of its own
+// as long as it is there, so that others notice when its process has died.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_TEST_STANDIN_EXCHANGE_H
+#define SHARDC_RT_TEST_STANDIN_EXCHANGE_H
+
+#include <string>
+#include <vector>
+
+namespace shardc::rt::test {
+
+/// How a wait for a message ended.
+enum class Arrival { Here, Gone, Late };
+
+class Exchange {
+public:
+  Exchange(std::string directory, int rank);
+  /// Takes all that is this rank's with it.
+  ~Exchange();
+  Exchange(const Exchange &) = delete;
+  Exchange &operator=(const Exchange &) = delete;
+
+  /// A new directory for messages.
+  static std::string makeDirectory();
+
+  const std::string &directory() const { return path; }
+
+  /// Leaves a message, whole or not at all.
+  void leave(const std::string &name, const std::string &bytes);
+  /// Waits for a message of `rank`; how long, SHARDC_STANDIN_PATIENCE_MS says.
+  Arrival read(const std::string &name, int rank, std::string &bytes) const;
+  void remove(const std::string &name);
+  bool has(const std::string &name) const;
+  /// Whether `rank` has come, and whether it is there no more.
+  bool hasCome(int rank) const;
+  bool isGone(int rank) const;
+
+private:
+  std::string memberOf(int rank) const;
+
+  const std::string path;
+  const int rank;
+  int lock = -1;
+  std::vector<std::string> own;
+};
+
+} // namespace shardc::rt::test
+
+#endif // SHARDC_RT_TEST_STANDIN_EXCHANGE_H

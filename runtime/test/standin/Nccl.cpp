@@ -1,0 +1,460 @@
+//===- Nccl.cpp - The stand-in's libnccl ----------------------------------===//
+//
+// Collectives really happen, between GPUs of this process and of others, in the
+// order of ranks. Communicators do not block: what they are asked for is done
+// when they are asked about it for the second time or later. Where a rank has
+// died a communicator reports an error, and streams stop until it is aborted;
+// where one does not come they stop without an error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Exchange.h"
+#include "State.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace shardc::rt::test;
+
+namespace {
+
+struct Operation {
+  enum Kind { AllReduce, AllGather, ReduceScatter, Send, Receive };
+  Kind kind;
+  const void *in;
+  void *out;
+  size_t count;
+  int type, reduction, peer;
+};
+
+uint64_t widthOf(int type) {
+  switch (type) {
+  case ncclUint8:
+    return 1;
+  case ncclBfloat16:
+    return 2;
+  case ncclInt32:
+  case ncclFloat32:
+    return 4;
+  default:
+    return 8;
+  }
+}
+
+const char *nameOf(int type) {
+  switch (type) {
+  case ncclUint8:
+    return "bool";
+  case ncclBfloat16:
+    return "bf16";
+  case ncclInt32:
+    return "i32";
+  case ncclFloat32:
+    return "f32";
+  case ncclInt64:
+    return "i64";
+  default:
+    return "f64";
+  }
+}
+
+} // namespace
+
+namespace shardc::rt::cuda {
+struct ncclComm {
+  int rank = 0, size = 0;
+  std::unique_ptr<Exchange> exchange; ///< None: being split off.
+  bool isComplete = false;            ///< All have come.
+  bool ends = false;
+  int polls = 1; ///< Answers that it is still busy.
+  ncclResult_t error = ncclSuccess;
+  uint64_t collectives = 0, removed = 0;
+  std::map<std::pair<int, int>, uint64_t> messages;
+  struct Split {
+    int number;
+    ncclComm_t part;
+    int color, key;
+  };
+  std::vector<Split> splits;
+  int splitsSoFar = 0;
+
+  void run(const std::vector<Operation> &operations);
+  ncclResult_t state();
+
+private:
+  bool resolve(const Split &split);
+  std::string contribution(const Operation &operation) const;
+  bool fetch(const std::string &name, int from, std::string &bytes);
+  void combine(const Operation &operation,
+               const std::vector<std::string> &all) const;
+};
+} // namespace shardc::rt::cuda
+
+std::set<ncclComm_t> shardc::rt::test::stuck;
+
+static std::string numbered(const char *what, uint64_t a, int b) {
+  return std::string(what) + "." + std::to_string(a) + "." + std::to_string(b);
+}
+
+bool ncclComm::fetch(const std::string &name, int from, std::string &bytes) {
+  Arrival arrival = exchange->read(name, from, bytes);
+  if (arrival == Arrival::Here)
+    return true;
+  if (arrival == Arrival::Gone)
+    error = ncclRemoteError;
+  stuck.insert(this);
+  return false;
+}
+
+std::string ncclComm::contribution(const Operation &operation) const {
+  uint64_t bytes = operation.count * widthOf(operation.type) *
+                   (operation.kind == Operation::ReduceScatter ? size : 1);
+  return std::string(static_cast<const char *>(operation.in), bytes);
+}
+
+/// Reductions are those of the runtime's own kernels.
+void ncclComm::combine(const Operation &operation,
+                       const std::vector<std::string> &all) const {
+  uint64_t bytes = operation.count * widthOf(operation.type);
+  char *out = static_cast<char *>(operation.out);
+  if (operation.kind == Operation::AllGather) {
+    for (int rank = 0; rank < size; ++rank)
+      std::memcpy(out + rank * bytes, all[rank].data(), bytes);
+    return;
+  }
+  KernelBody reduce =
+      findKernel(std::string("shardc_reduce_") +
+                 (operation.reduction == ncclSum ? "sum_" : "max_") +
+                 nameOf(operation.type));
+  std::vector<std::vector<char>> arguments;
+  auto add = [&](const void *data, size_t size) {
+    const char *begin = static_cast<const char *>(data);
+    arguments.emplace_back(begin, begin + size);
+  };
+  const uint64_t elements[] = {operation.count, 1, operation.count,
+                               operation.count};
+  for (const uint64_t &number : elements)
+    add(&number, sizeof(number));
+  const uint32_t operands = size, results = 1;
+  add(&operands, sizeof(operands));
+  add(&results, sizeof(results));
+  std::vector<CUdeviceptr> addresses;
+  uint64_t start =
+      operation.kind == Operation::ReduceScatter ? rank * bytes : 0;
+  for (const std::string &of : all)
+    addresses.push_back(reinterpret_cast<uintptr_t>(of.data() + start));
+  addresses.push_back(reinterpret_cast<uintptr_t>(out));
+  add(addresses.data(), addresses.size() * sizeof(CUdeviceptr));
+  reduce(arguments, 1);
+}
+
+/// A group: whatever this rank gives comes before what it waits for.
+void ncclComm::run(const std::vector<Operation> &operations) {
+  const uint64_t begin = collectives;
+  uint64_t next = begin;
+  for (const Operation &operation : operations)
+    if (operation.kind == Operation::Send)
+      exchange->leave(
+          numbered("message", messages[{rank, operation.peer}]++, rank) +
+              ".to." + std::to_string(operation.peer),
+          contribution(operation));
+    else if (operation.kind != Operation::Receive)
+      exchange->leave(numbered("part", next++, rank), contribution(operation));
+  for (const Operation &operation : operations) {
+    if (operation.kind == Operation::Send)
+      continue;
+    if (operation.kind == Operation::Receive) {
+      std::string bytes,
+          name = numbered("message", messages[{operation.peer, rank}]++,
+                          operation.peer) +
+                 ".to." + std::to_string(rank);
+      if (!fetch(name, operation.peer, bytes))
+        return;
+      exchange->remove(name);
+      std::memcpy(
+          operation.out, bytes.data(),
+          std::min(bytes.size(), operation.count * widthOf(operation.type)));
+      continue;
+    }
+    std::vector<std::string> all(size);
+    for (int other = 0; other < size; ++other)
+      if (!fetch(numbered("part", collectives, other), other, all[other]))
+        return;
+    combine(operation, all);
+    ++collectives;
+  }
+  // All have come to this group, so that nobody reads of those before.
+  if (next > begin)
+    for (; removed < begin; ++removed)
+      exchange->remove(numbered("part", removed, rank));
+}
+
+/// Whether all have said which part they belong to.
+bool ncclComm::resolve(const Split &split) {
+  std::vector<std::pair<int, int>> members; // Key and rank.
+  for (int other = 0; other < size; ++other) {
+    std::string name = numbered("split", split.number, other), bytes;
+    if (!exchange->has(name))
+      return false;
+    exchange->read(name, other, bytes);
+    int colorAndKey[2];
+    std::memcpy(colorAndKey, bytes.data(), sizeof(colorAndKey));
+    if (colorAndKey[0] == split.color)
+      members.push_back({colorAndKey[1], other});
+  }
+  std::sort(members.begin(), members.end());
+  split.part->size = members.size();
+  split.part->rank =
+      std::find(members.begin(), members.end(), std::pair(split.key, rank)) -
+      members.begin();
+  split.part->exchange = std::make_unique<Exchange>(
+      exchange->directory() + "-" + std::to_string(split.number) + "-" +
+          std::to_string(split.color),
+      split.part->rank);
+  return true;
+}
+
+ncclResult_t ncclComm::state() {
+  if (error != ncclSuccess)
+    return error;
+  if (!exchange)
+    return ncclInProgress;
+  if (!isComplete)
+    for (int other = 0; other < size; ++other)
+      if (!exchange->hasCome(other))
+        return ncclInProgress;
+  isComplete = true;
+  while (!splits.empty()) {
+    if (!resolve(splits.back()))
+      return ncclInProgress;
+    splits.pop_back();
+  }
+  if (ends)
+    for (int other = 0; other < size; ++other)
+      if (!exchange->has(numbered("end", 0, other)) && exchange->hasCome(other))
+        return ncclInProgress;
+  return polls-- > 0 ? ncclInProgress : ncclSuccess;
+}
+
+namespace {
+
+/// What a group has been given, by communicator and stream.
+struct Group {
+  int depth = 0;
+  struct Part {
+    ncclComm_t comm;
+    CUstream stream;
+    std::vector<Operation> operations;
+  };
+  std::vector<Part> parts;
+
+  void add(ncclComm_t comm, CUstream stream, const Operation &operation) {
+    for (Part &part : parts)
+      if (part.comm == comm && part.stream == stream)
+        return part.operations.push_back(operation);
+    parts.push_back({comm, stream, {operation}});
+  }
+
+  ncclResult_t issue() {
+    std::vector<Part> all = std::move(parts);
+    parts.clear();
+    for (Part &part : all) {
+      part.comm->polls = 1;
+      if (addWork(part.stream,
+                  [comm = part.comm, operations = std::move(part.operations)] {
+                    comm->run(operations);
+                  }) != CUDA_SUCCESS)
+        return ncclUnhandledCudaError;
+    }
+    return all.empty() ? ncclSuccess : ncclInProgress;
+  }
+};
+
+Group group;
+
+bool isGood(const ncclConfig_t *config) {
+  return config && config->size >= sizeof(ncclConfig_t) &&
+         config->magic == 0xcafebeef && config->blocking == 0;
+}
+
+ncclResult_t giveCommunicator(ncclComm_t *place,
+                              std::unique_ptr<ncclComm> made) {
+  *place = made.release();
+  ++state().live["communicator"];
+  return ncclInProgress;
+}
+
+ncclResult_t end(ncclComm_t comm, bool fails) {
+  stuck.erase(comm);
+  delete comm;
+  --state().live["communicator"];
+  return fails ? ncclSystemError : ncclSuccess;
+}
+
+/// `bytes` and `outBytes` of memory that the operation reads and writes.
+ncclResult_t give(const char *name, ncclComm_t comm, CUstream stream,
+                  const Operation &operation, uint64_t inParts,
+                  uint64_t outParts) {
+  uint64_t bytes = operation.count * widthOf(operation.type);
+  std::string details = std::to_string(operation.count) + " " +
+                        nameOf(operation.type) + ", rank " +
+                        std::to_string(comm->rank) + " of " +
+                        std::to_string(comm->size);
+  if (operation.peer >= 0)
+    details += ", peer " + std::to_string(operation.peer);
+  if (enter(name, details))
+    return ncclSystemError;
+  if (!comm->isComplete || comm->ends || operation.peer >= comm->size)
+    return ncclInvalidUsage;
+  auto has = [&](const void *memory, uint64_t parts) {
+    return parts == 0 ||
+           isDevice(reinterpret_cast<uintptr_t>(memory), parts * bytes);
+  };
+  if (operation.count == 0 || !has(operation.in, inParts) ||
+      !has(operation.out, outParts))
+    return ncclInvalidArgument;
+  group.add(comm, stream, operation);
+  return group.depth > 0 ? ncclSuccess : group.issue();
+}
+
+} // namespace
+
+extern "C" {
+
+ncclResult_t ncclGetVersion(int *version) {
+  *version = state().ncclVersion;
+  return enter("ncclGetVersion") ? ncclSystemError : ncclSuccess;
+}
+
+const char *ncclGetErrorString(ncclResult_t result) {
+  return result == ncclRemoteError ? "remote process exited"
+                                   : "an error of the stand-in";
+}
+
+const char *ncclGetLastError(ncclComm_t) { return "said by the stand-in"; }
+
+ncclResult_t ncclGetUniqueId(ncclUniqueId *id) {
+  if (enter("ncclGetUniqueId"))
+    return ncclSystemError;
+  std::string directory = Exchange::makeDirectory();
+  *id = {};
+  if (directory.empty() || directory.size() >= sizeof(id->internal))
+    return ncclSystemError;
+  std::strcpy(id->internal, directory.c_str());
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommInitRankConfig(ncclComm_t *place, int size,
+                                    ncclUniqueId id, int rank,
+                                    ncclConfig_t *config) {
+  if (enter("ncclCommInitRankConfig",
+            std::to_string(rank) + " of " + std::to_string(size)))
+    return ncclSystemError;
+  if (!current || !isGood(config) || rank < 0 || rank >= size)
+    return ncclInvalidArgument;
+  auto made = std::make_unique<ncclComm>();
+  made->rank = rank;
+  made->size = size;
+  made->exchange = std::make_unique<Exchange>(id.internal, rank);
+  return giveCommunicator(place, std::move(made));
+}
+
+ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
+                           ncclComm_t *place, ncclConfig_t *config) {
+  if (enter("ncclCommSplit",
+            "color " + std::to_string(color) + ", key " + std::to_string(key)))
+    return ncclSystemError;
+  if (!comm->isComplete || comm->ends)
+    return ncclInvalidUsage;
+  if (color < 0 || !isGood(config))
+    return ncclInvalidArgument;
+  int number = comm->splitsSoFar++;
+  const int colorAndKey[] = {color, key};
+  comm->exchange->leave(numbered("split", number, comm->rank),
+                        std::string(reinterpret_cast<const char *>(colorAndKey),
+                                    sizeof(colorAndKey)));
+  ncclResult_t result = giveCommunicator(place, std::make_unique<ncclComm>());
+  comm->splits.push_back({number, *place, color, key});
+  comm->polls = 1;
+  return result;
+}
+
+ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
+  if (enter("ncclCommGetAsyncError"))
+    return ncclSystemError;
+  *error = comm->state();
+  return ncclSuccess;
+}
+
+ncclResult_t ncclCommFinalize(ncclComm_t comm) {
+  if (enter("ncclCommFinalize"))
+    return ncclSystemError;
+  comm->exchange->leave(numbered("end", 0, comm->rank), "");
+  comm->ends = true;
+  return ncclInProgress;
+}
+
+ncclResult_t ncclCommDestroy(ncclComm_t comm) {
+  bool fails = enter("ncclCommDestroy");
+  return comm->ends ? end(comm, fails) : ncclInvalidUsage;
+}
+
+ncclResult_t ncclCommAbort(ncclComm_t comm) {
+  return end(comm, enter("ncclCommAbort"));
+}
+
+ncclResult_t ncclGroupStart() {
+  if (enter("ncclGroupStart"))
+    return ncclSystemError;
+  ++group.depth;
+  return ncclSuccess;
+}
+
+ncclResult_t ncclGroupEnd() {
+  bool fails = enter("ncclGroupEnd");
+  if (group.depth == 0)
+    return ncclInvalidUsage;
+  if (--group.depth > 0)
+    return ncclSuccess;
+  if (fails) {
+    group.parts.clear();
+    return ncclSystemError;
+  }
+  return group.issue();
+}
+
+ncclResult_t ncclAllReduce(const void *in, void *out, size_t count, int type,
+                           int reduction, ncclComm_t comm, CUstream stream) {
+  return give("ncclAllReduce", comm, stream,
+              {Operation::AllReduce, in, out, count, type, reduction, -1}, 1,
+              1);
+}
+
+ncclResult_t ncclAllGather(const void *in, void *out, size_t count, int type,
+                           ncclComm_t comm, CUstream stream) {
+  return give("ncclAllGather", comm, stream,
+              {Operation::AllGather, in, out, count, type, 0, -1}, 1,
+              comm->size);
+}
+
+ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
+                               int type, int reduction, ncclComm_t comm,
+                               CUstream stream) {
+  return give("ncclReduceScatter", comm, stream,
+              {Operation::ReduceScatter, in, out, count, type, reduction, -1},
+              comm->size, 1);
+}
+
+ncclResult_t ncclSend(const void *in, size_t count, int type, int peer,
+                      ncclComm_t comm, CUstream stream) {
+  return give("ncclSend", comm, stream,
+              {Operation::Send, in, nullptr, count, type, 0, peer}, 1, 0);
+}
+
+ncclResult_t ncclRecv(void *out, size_t count, int type, int peer,
+                      ncclComm_t comm, CUstream stream) {
+  return give("ncclRecv", comm, stream,
+              {Operation::Receive, nullptr, out, count, type, 0, peer}, 0, 1);
+}
+
+} // extern "C"

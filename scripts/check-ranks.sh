@@ -1,0 +1,181 @@
+#!/usr/bin/env bash
+# Several processes with a device each train what one process trains on the
+# emulated GPU, to the same bits: driver, cuBLASLt and NCCL are the stand-in of
+# runtime/test/standin, whose collectives really happen between processes. And
+# processes that are missing, killed or stopped are named by the others.
+#
+#   scripts/check-ranks.sh
+source "$(dirname "$0")/common.sh"
+case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
+PATH=$bin:$PATH
+work=$(mktemp -d)
+running=()
+trap 'kill -9 "${running[@]}" &>/dev/null; rm -rf "$work"' EXIT
+export TMPDIR=$work MASTER_ADDR=127.0.0.1
+export SHARDC_LIBCUDA=$bin/shardc-rt-standin.so
+export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
+cases=0 failed=0
+# Two of these scripts may run at the same time.
+port=$((20000 + $$ % 20000))
+
+# start LAUNCHER SIZE RANK FLAG...: a process in the background, as the launcher
+# would start it; its number is $!.
+start() {
+  local launcher=$1 size=$2 rank=$3
+  shift 3
+  local -a variables
+  case $launcher in
+  torchrun) variables=(RANK="$rank" WORLD_SIZE="$size" LOCAL_RANK="$rank") ;;
+  mpirun)
+    variables=(OMPI_COMM_WORLD_RANK="$rank" OMPI_COMM_WORLD_SIZE="$size"
+      OMPI_COMM_WORLD_LOCAL_RANK="$rank")
+    ;;
+  srun)
+    variables=(SLURM_PROCID="$rank" SLURM_STEP_NUM_TASKS="$size"
+      SLURM_LOCALID="$rank")
+    ;;
+  esac
+  env MASTER_PORT=$port "${variables[@]}" SHARDC_STANDIN_KERNELS="$work/kernels.so" \
+    shardc-run "$work/cuda.shardc" --device=cuda --data=digits \
+    --seed="${seed:-3}" "$@" &>"$work/said.$rank" &
+  running+=($!)
+}
+
+fail() {
+  failed=$((failed + 1))
+  printf 'FAILED: %s\n' "$1"
+  tail -n 3 "$work"/said.* 2>/dev/null
+}
+
+# ended RANK...: waits for these of `running`; their exit codes.
+ended() {
+  codes=()
+  for rank in "$@"; do
+    wait "${running[$rank]}" 2>/dev/null && codes+=(0) || codes+=($?)
+  done
+}
+
+losses() { sed 's/.*"loss":\([^,}]*\).*/\1/' "$1"; }
+
+compile() {
+  shardc-compile "$1" --target=emulated-gpu -o "$work/emulated.shardc" &&
+    shardc-compile "$1" --target=cuda:sm_90 -o "$work/cuda.shardc" &&
+    extract-code "$work/emulated.shardc" "$work/kernels.so"
+} &>"$work/log"
+
+# train LAUNCHER SIZE MODEL: the same losses, parameters and evaluation.
+train() {
+  local launcher=$1 size=$2 model=$3 rank
+  local what="$size ranks of $launcher, $4"
+  cases=$((cases + 1)) port=$((port + 1)) running=()
+  if ! compile "$model" || ! shardc-run "$work/emulated.shardc" --data=digits \
+    --seed=3 --steps=8 --metrics="$work/emulated.jsonl" \
+    --save-params="$work/emulated.npz" >"$work/emulated.out" 2>&1; then
+    fail "$what: does not train on the emulated GPU"
+    return
+  fi
+  rm -f "$work"/{cuda.jsonl,cuda.npz,said.*}
+  for ((rank = 0; rank < size; ++rank)); do
+    start "$launcher" "$size" "$rank" --steps=8 --deadline=60 \
+      --metrics="$work/cuda.jsonl" --save-params="$work/cuda.npz"
+  done
+  ended $(seq 0 $((size - 1)))
+  if [[ "${codes[*]}" =~ [1-9] ]]; then
+    fail "$what: exit codes ${codes[*]}"
+  elif ! cmp -s <(losses "$work/emulated.jsonl") <(losses "$work/cuda.jsonl") ||
+    ! cmp -s "$work/emulated.npz" "$work/cuda.npz" ||
+    ! cmp -s <(grep ^evaluation "$work/emulated.out") \
+      <(grep ^evaluation "$work/said.0"); then
+    fail "$what: other numbers"
+  elif [ -s "$work/said.1" ]; then
+    fail "$what: rank 1 speaks as well"
+  elif compgen -G "$work/shardc-standin-*" >/dev/null; then
+    fail "$what: messages of communicators are left over"
+  fi
+}
+
+launchers=(torchrun mpirun srun)
+number=0
+for strategy in dp zero2 fsdp tp dp+tp fsdp+tp hsdp; do
+  case $strategy in
+  *+tp) meshes=(data=2,model=2) ;;
+  hsdp) meshes=(replica=2,shard=2) ;;
+  tp) meshes=(model=2) ;;
+  dp | zero2) meshes=(data=4) ;;
+  *) meshes=(data=2 data=3) ;;
+  esac
+  for mesh in "${meshes[@]}"; do
+    # Uneven dimensions: shards that go through scratch memory.
+    shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy="$strategy" \
+      --mesh="$mesh" --activation=gelu --loss=softmax_cross_entropy \
+      --optimizer=adamw --clip-norm=0.5 --dropout=0.1 -o "$work/model.mlir"
+    train "${launchers[$((number++ % 3))]}" \
+      "$(($(sed 's/[a-z]*=//g; s/,/*/g' <<<"$mesh")))" "$work/model.mlir" \
+      "$strategy on $mesh"
+  done
+done
+
+# expect WHAT RANK CODE TEXT: a process ends with a code and says why.
+expect() {
+  local what=$1 rank=$2 code=$3 text=$4
+  cases=$((cases + 1))
+  ended "$rank"
+  if [ "${codes[0]}" -ne "$code" ] || ! grep -qF -- "$text" "$work/said.$rank"; then
+    fail "$what: exit code ${codes[0]} instead of $code, or no \"$text\""
+  fi
+}
+
+shardc-gen --layers=64,33,10 --batch-size=96 --strategy=dp --mesh=data=2 \
+  --activation=relu --loss=softmax_cross_entropy --optimizer=sgd \
+  --learning-rate=0.05 -o "$work/model.mlir"
+compile "$work/model.mlir"
+
+# begin NAME: two ranks that train for long, and have begun to.
+begin() {
+  port=$((port + 1)) running=()
+  rm -f "$work"/{steps.jsonl,said.*}
+  for rank in 0 1; do
+    start torchrun 2 $rank --steps=1000000 --metrics="$work/steps.jsonl" "$@"
+  done
+  for _ in $(seq 300); do
+    [ -s "$work/steps.jsonl" ] && return
+    sleep 0.1
+  done
+}
+
+begin
+kill -9 "${running[1]}"
+expect 'a rank is killed' 0 6 'rank 1 has gone'
+begin
+kill -9 "${running[0]}"
+expect 'rank 0 is killed' 1 6 'rank 0'
+# It is there and says nothing: what waits has a deadline.
+export SHARDC_STANDIN_PATIENCE_MS=500
+begin --deadline=2
+kill -STOP "${running[1]}"
+expect 'a rank is stopped' 0 6 'rank 0 of 2: a run of "train_step"'
+kill -9 "${running[1]}"
+unset SHARDC_STANDIN_PATIENCE_MS
+
+port=$((port + 1)) running=()
+start torchrun 2 0 --deadline=1
+expect 'a rank is missing' 0 6 'rank 1 of 2 is not there after 1s'
+running=()
+start torchrun 2 1 --deadline=1
+running=(none "${running[@]}")
+expect 'rank 0 is missing' 1 6 'waiting for rank 0'
+running=()
+port=$((port + 1))
+for rank in 0 1 2; do start mpirun 3 $rank; done
+expect 'a mesh of 2 on 3 processes' 0 2 'which 3 processes cannot hold as many each'
+ended 1 2
+port=$((port + 1)) running=()
+start torchrun 2 0
+seed=4 start torchrun 2 1
+expect 'other seeds' 1 2 'seed 3, and this one has'
+ended 0
+running=(none none)
+start torchrun 2 2
+expect 'no such rank' 2 1 'RANK=2 contradicts WORLD_SIZE=2'
+echo "$cases cases; $failed failed"
+[ "$failed" -eq 0 ]
