@@ -63,7 +63,7 @@ compile() {
     extract-code "$work/emulated.shardc" "$work/kernels.so"
 } &>"$work/log"
 
-# train LAUNCHER SIZE MODEL: the same losses, parameters and evaluation.
+# train LAUNCHER SIZE MODEL WHAT: the same losses, parameters and evaluation.
 train() {
   local launcher=$1 size=$2 model=$3 rank
   local what="$size ranks of $launcher, $4"
@@ -114,6 +114,16 @@ for strategy in dp zero2 fsdp tp dp+tp fsdp+tp hsdp; do
       "$strategy on $mesh"
   done
 done
+
+# A process with several GPUs, and several of them.
+export SHARDC_STANDIN_GPUS=4
+for size in 1 2; do
+  shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy=fsdp+tp \
+    --mesh=data=2,model=2 --activation=gelu --loss=softmax_cross_entropy \
+    --optimizer=adamw -o "$work/model.mlir"
+  train torchrun $size "$work/model.mlir" "$((4 / size)) GPUs each"
+done
+unset SHARDC_STANDIN_GPUS
 
 # expect WHAT RANK CODE TEXT: a process ends with a code and says why.
 expect() {

@@ -9,6 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "NcclGpus.h"
 #include "VirtualGpu.h"
 
 #include "shardc-rt/Collectives.h"
@@ -24,7 +25,12 @@ using namespace shardc::rt;
 
 namespace {
 
-using Backend = std::unique_ptr<Collectives> (*)();
+/// Null: not on this mesh.
+using Backend = std::unique_ptr<Collectives> (*)(const Mesh &);
+
+std::unique_ptr<Collectives> createInProcess(const Mesh &) {
+  return createInProcessCollectives();
+}
 
 /// A value as stored in `dtype`, and back.
 double load(DType dtype, const void *data, int64_t i) {
@@ -98,10 +104,13 @@ protected:
     for (int64_t size : std::get<1>(GetParam()))
       axes.push_back({absl::StrCat("a", axes.size()), size});
     mesh = Mesh(axes);
-    backend = std::get<0>(GetParam())();
+    backend = std::get<0>(GetParam())(mesh);
   }
 
-  void SetUp() override { ASSERT_NE(backend, nullptr); }
+  void SetUp() override {
+    if (!backend)
+      GTEST_SKIP() << "not on " << mesh.toString();
+  }
 
   /// Every non-empty subset of the axes, in every order.
   std::vector<std::vector<int>> axisLists() const {
@@ -364,13 +373,21 @@ const auto meshes = testing::Values(
     std::vector<int64_t>{2, 3}, std::vector<int64_t>{4, 2},
     std::vector<int64_t>{2, 2, 2});
 
-INSTANTIATE_TEST_SUITE_P(
-    InProcess, CollectivesTest,
-    testing::Combine(testing::Values(&createInProcessCollectives), meshes));
+INSTANTIATE_TEST_SUITE_P(InProcess, CollectivesTest,
+                         testing::Combine(testing::Values(&createInProcess),
+                                          meshes));
 INSTANTIATE_TEST_SUITE_P(
     VirtualGpu, CollectivesTest,
     testing::Combine(testing::Values(&test::createVirtualGpuCollectives),
                      meshes));
+INSTANTIATE_TEST_SUITE_P(
+    Nccl, CollectivesTest,
+    testing::Combine(
+        testing::Values(&test::createNcclCollectives),
+        testing::Values(std::vector<int64_t>{1}, std::vector<int64_t>{2},
+                        std::vector<int64_t>{3}, std::vector<int64_t>{4},
+                        std::vector<int64_t>{2, 2}, std::vector<int64_t>{2, 3},
+                        std::vector<int64_t>{4, 2})));
 
 TEST(WireBytesTest, FollowsTheFormulas) {
   Mesh mesh({{"d", 4}, {"t", 2}});

@@ -2,93 +2,17 @@
 
 #include "VirtualGpu.h"
 
+#include "GpuBuffers.h"
+
 #include "backends/cuda/Collectives.h"
-#include "backends/cuda/DeviceMemory.h"
-#include "backends/cuda/PinnedMemory.h"
 #include "shardc-rt/HostArray.h"
 
-#include <cstdlib>
 #include <iostream>
-#include <map>
 
 using namespace shardc::rt;
+using namespace shardc::rt::test;
 
 namespace {
-
-/// The buffers of a collective, on the host and on the GPU. Operands that are
-/// results are one buffer.
-class GpuBuffers {
-public:
-  GpuBuffers(const cuda::Context &context, const cuda::Stream &stream)
-      : context(context), stream(stream) {}
-
-  /// Where `host`, of so many bytes, is on the GPU.
-  absl::StatusOr<void *> add(const void *host, uint64_t bytes) {
-    auto found = buffers.find(host);
-    if (found == buffers.end()) {
-      auto memory = cuda::DeviceMemory::allocate(context, bytes, "a buffer");
-      auto pinned = cuda::PinnedMemory::allocate(context, bytes, "a buffer");
-      if (!memory.ok() || !pinned.ok())
-        return memory.ok() ? pinned.status() : memory.status();
-      found = buffers
-                  .emplace(host, Buffer{*std::move(memory), *std::move(pinned),
-                                        bytes})
-                  .first;
-    }
-    return reinterpret_cast<void *>(
-        static_cast<uintptr_t>(found->second.memory.address()));
-  }
-
-  absl::Status toGpu() {
-    for (auto &[host, buffer] : buffers)
-      if (buffer.bytes > 0) {
-        std::memcpy(buffer.pinned.data(), host, buffer.bytes);
-        if (absl::Status s =
-                context.check(context.driver().memcpyHtoDAsync(
-                                  buffer.memory.address(), buffer.pinned.data(),
-                                  buffer.bytes, stream.get()),
-                              "copying to the GPU");
-            !s.ok())
-          return s;
-      }
-    return absl::OkStatus();
-  }
-
-  absl::Status toHost() {
-    for (auto &[host, buffer] : buffers)
-      if (buffer.bytes > 0)
-        if (absl::Status s =
-                context.check(context.driver().memcpyDtoHAsync(
-                                  buffer.pinned.data(), buffer.memory.address(),
-                                  buffer.bytes, stream.get()),
-                              "copying from the GPU");
-            !s.ok())
-          return s;
-    absl::StatusOr<cuda::Event> done = cuda::Event::create(context);
-    if (!done.ok())
-      return done.status();
-    if (absl::Status s = done->record(stream); !s.ok())
-      return s;
-    if (absl::Status s = done->wait(absl::Minutes(1), "a collective"); !s.ok())
-      return s;
-    for (auto &[host, buffer] : buffers)
-      if (buffer.bytes > 0)
-        std::memcpy(const_cast<void *>(host), buffer.pinned.data(),
-                    buffer.bytes);
-    return absl::OkStatus();
-  }
-
-private:
-  struct Buffer {
-    cuda::DeviceMemory memory;
-    cuda::PinnedMemory pinned;
-    uint64_t bytes;
-  };
-
-  const cuda::Context &context;
-  const cuda::Stream &stream;
-  std::map<const void *, Buffer> buffers;
-};
 
 class OnGpu : public PreparedCollective {
 public:
@@ -115,8 +39,7 @@ private:
 class VirtualGpu : public Collectives {
 public:
   absl::Status open() {
-    const char *path = std::getenv("SHARDC_LIBCUDA");
-    auto opened = cuda::Driver::open(path ? path : STAND_IN);
+    auto opened = cuda::Driver::open(libraryOf("SHARDC_LIBCUDA"));
     if (!opened.ok())
       return opened.status();
     driver = *std::move(opened);
@@ -168,7 +91,8 @@ private:
 
 } // namespace
 
-std::unique_ptr<Collectives> shardc::rt::test::createVirtualGpuCollectives() {
+std::unique_ptr<Collectives>
+shardc::rt::test::createVirtualGpuCollectives(const Mesh &) {
   auto gpu = std::make_unique<VirtualGpu>();
   if (absl::Status s = gpu->open(); !s.ok()) {
     std::cerr << s.message() << "\n";

@@ -11,7 +11,7 @@ namespace shardc::rt::test {
 /// the one task copies operands to the GPU, runs the collective there and
 /// copies results back. The driver is the one that SHARDC_LIBCUDA names, or
 /// else the stand-in. Null if there is none.
-std::unique_ptr<Collectives> createVirtualGpuCollectives();
+std::unique_ptr<Collectives> createVirtualGpuCollectives(const Mesh &mesh);
 
 } // namespace shardc::rt::test
 

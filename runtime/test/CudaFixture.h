@@ -27,7 +27,7 @@ protected:
     standIn = get();
     *standIn = StandIn();
     standIn->kernelLibrary = TEST_KERNELS;
-    options.driverPath = options.cublasLtPath = STAND_IN;
+    options.driverPath = options.cublasLtPath = options.ncclPath = STAND_IN;
   }
   void TearDown() override {
     for (const auto &[kind, count] : standIn->live)

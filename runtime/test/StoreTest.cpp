@@ -41,6 +41,10 @@ TEST(StoreTest, EveryRankGetsWhatIsSet) {
         if (!all.ok())
           return textOf(all.status());
         absl::StrAppend(&report, absl::StrJoin(*all, ","), ";");
+        auto first = (*store)->broadcast(
+            "a test", absl::StrCat(ranks.rank + round), patience);
+        if (!first.ok() || *first != absl::StrCat(round))
+          return absl::StrCat("not broadcast: ", textOf(first.status()));
       }
       return report;
     });

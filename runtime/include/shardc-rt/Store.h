@@ -52,6 +52,12 @@ public:
   [[nodiscard]] absl::StatusOr<std::string> get(const std::string &key,
                                                 absl::Duration deadline);
 
+  /// What rank 0 gave, which alone is looked at. All ranks call it in the same
+  /// order.
+  [[nodiscard]] absl::StatusOr<std::string> broadcast(const std::string &what,
+                                                      const std::string &value,
+                                                      absl::Duration deadline);
+
   /// What each rank gave, by rank. All ranks call it in the same order.
   /// DeadlineExceeded names `what` and the ranks that did not.
   [[nodiscard]] absl::StatusOr<std::vector<std::string>>
@@ -78,7 +84,8 @@ private:
   const Ranks own;
   std::unique_ptr<StoreServer> server;
   std::unique_ptr<Socket> socket;
-  uint64_t gathered = 0;
+  /// Values given to all so far.
+  uint64_t exchanges = 0;
   friend class StoreServer;
 };
 

@@ -121,11 +121,23 @@ absl::StatusOr<std::string> Store::get(const std::string &key,
   return value;
 }
 
+absl::StatusOr<std::string> Store::broadcast(const std::string &what,
+                                             const std::string &value,
+                                             absl::Duration deadline) {
+  const std::string key = absl::StrCat(exchanges++, " ", what);
+  if (own.rank > 0)
+    return get(key, deadline);
+  if (own.size > 1)
+    if (absl::Status s = set(key, value, own.size - 1); !s.ok())
+      return s;
+  return value;
+}
+
 absl::StatusOr<std::vector<std::string>>
 Store::gatherAll(const std::string &what, const std::string &mine,
                  absl::Duration deadline) {
   absl::Time end = absl::Now() + deadline;
-  auto keyOf = [&, number = gathered++](int rank) {
+  auto keyOf = [&, number = exchanges++](int rank) {
     return absl::StrCat(number, " ", what, " ", rank);
   };
   std::vector<std::string> all(own.size);

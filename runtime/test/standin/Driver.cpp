@@ -9,13 +9,14 @@ using namespace shardc::rt::test;
 
 // Handles are objects of the types that the driver declares.
 namespace shardc::rt::cuda {
-struct CUctx_st {};
 struct CUfunc_st {
   std::string name;
+  CUcontext context;
   std::vector<size_t> parameters;
   KernelBody body;
 };
 struct CUmod_st {
+  CUcontext context;
   std::string ptx;
   std::vector<std::unique_ptr<CUfunc_st>> functions;
 };
@@ -23,11 +24,18 @@ struct CUmod_st {
 
 CUcontext shardc::rt::test::current = nullptr;
 
+CUcontext shardc::rt::test::contextOf(CUdevice device) {
+  static std::map<CUdevice, CUctx_st> contexts;
+  return &contexts[device];
+}
+
 StandIn &shardc::rt::test::state() {
   static StandIn standIn = [] {
     StandIn initial;
     if (const char *path = std::getenv("SHARDC_STANDIN_KERNELS"))
       initial.kernelLibrary = path;
+    if (const char *gpus = std::getenv("SHARDC_STANDIN_GPUS"))
+      initial.gpus = std::atoi(gpus);
     return initial;
   }();
   return standIn;
@@ -91,11 +99,10 @@ CUresult cuDeviceGetAttribute(int *value, int attribute, CUdevice) {
   return 0;
 }
 
-CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice) {
-  static CUctx_st primary;
+CUresult cuDevicePrimaryCtxRetain(CUcontext *context, CUdevice device) {
   if (enter("cuDevicePrimaryCtxRetain"))
     return injected;
-  *context = &primary;
+  *context = contextOf(device);
   ++state().live["context"];
   return 0;
 }
@@ -117,7 +124,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                             unsigned options, int *names, void **values) {
   if (enter("cuModuleLoadDataEx"))
     return injected;
-  if (anyCapture)
+  if (captures > 0)
     return notPermitted;
   if (!state().jitError.empty()) {
     for (unsigned i = 0; i < options; ++i)
@@ -126,6 +133,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
     return CUDA_ERROR_INVALID_PTX;
   }
   auto made = std::make_unique<CUmod_st>();
+  made->context = current;
   made->ptx = static_cast<const char *>(image);
   return give(module, "module", std::move(made));
 }
@@ -140,6 +148,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
     return injected;
   auto made = std::make_unique<CUfunc_st>();
   made->name = name;
+  made->context = module->context;
   made->parameters = parameterSizes(module->ptx, name);
   made->body = findKernel(name);
   if (made->parameters.empty() || !made->body)
@@ -159,6 +168,8 @@ CUresult cuLaunchKernel(CUfunction function, unsigned gridX, unsigned gridY,
   if (gridY != 1 || gridZ != 1 || blockY != 1 || blockZ != 1 || sharedBytes ||
       gridX == 0 || blockX == 0 || blockX > 1024)
     return invalid;
+  if (function->context != current)
+    return otherContext;
   std::vector<std::vector<char>> arguments;
   for (size_t i = 0; i < function->parameters.size(); ++i) {
     const char *from = static_cast<const char *>(parameters[i]);

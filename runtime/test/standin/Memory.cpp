@@ -10,15 +10,20 @@ using namespace shardc::rt::test;
 
 namespace {
 
-std::map<uintptr_t, uint64_t> deviceMemory, pinnedMemory;
+struct Piece {
+  uint64_t bytes;
+  CUcontext context; ///< Null: pinned memory, which is for all.
+};
+std::map<uintptr_t, Piece> deviceMemory, pinnedMemory;
 
-bool covers(const std::map<uintptr_t, uint64_t> &memory, uintptr_t address,
+bool covers(const std::map<uintptr_t, Piece> &memory, uintptr_t address,
             uint64_t bytes) {
   auto next = memory.upper_bound(address);
   if (next == memory.begin())
     return false;
   --next;
-  return address + bytes <= next->first + next->second;
+  return address + bytes <= next->first + next->second.bytes &&
+         (!next->second.context || next->second.context == current);
 }
 
 } // namespace
@@ -36,12 +41,12 @@ extern "C" {
 CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
   if (enter("cuMemAlloc", text(bytes)))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!current || anyCapture)
+  if (!current || captures > 0)
     return notPermitted;
   void *memory = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
   std::memset(memory, 0x55, bytes);
   *address = reinterpret_cast<uintptr_t>(memory);
-  deviceMemory[*address] = bytes;
+  deviceMemory[*address] = {bytes, current};
   state().bytesAllocated += bytes;
   ++state().live["device memory"];
   return 0;
@@ -49,10 +54,11 @@ CUresult cuMemAlloc_v2(CUdeviceptr *address, size_t bytes) {
 
 CUresult cuMemFree_v2(CUdeviceptr address) {
   bool fails = enter("cuMemFree");
+  drain();
   auto found = deviceMemory.find(address);
   if (found == deviceMemory.end())
     return invalid;
-  state().bytesAllocated -= found->second;
+  state().bytesAllocated -= found->second.bytes;
   deviceMemory.erase(found);
   std::free(pointer(address));
   --state().live["device memory"];
@@ -62,16 +68,17 @@ CUresult cuMemFree_v2(CUdeviceptr address) {
 CUresult cuMemHostAlloc(void **address, size_t bytes, unsigned) {
   if (enter("cuMemHostAlloc", text(bytes)))
     return CUDA_ERROR_OUT_OF_MEMORY;
-  if (!current || anyCapture)
+  if (!current || captures > 0)
     return notPermitted;
   *address = std::aligned_alloc(256, (bytes + 255) / 256 * 256);
-  pinnedMemory[reinterpret_cast<uintptr_t>(*address)] = bytes;
+  pinnedMemory[reinterpret_cast<uintptr_t>(*address)] = {bytes, nullptr};
   ++state().live["pinned memory"];
   return 0;
 }
 
 CUresult cuMemFreeHost(void *address) {
   bool fails = enter("cuMemFreeHost");
+  drain();
   if (!pinnedMemory.erase(reinterpret_cast<uintptr_t>(address)))
     return invalid;
   std::free(address);

@@ -12,7 +12,10 @@
 #include "State.h"
 
 #include <algorithm>
+#include <atomic>
 #include <cstring>
+#include <mutex>
+#include <utility>
 
 using namespace shardc::rt::test;
 
@@ -60,16 +63,33 @@ const char *nameOf(int type) {
 
 } // namespace
 
-namespace shardc::rt::cuda {
-struct ncclComm {
+namespace shardc::rt::test {
+struct Communication {
   int rank = 0, size = 0;
   std::unique_ptr<Exchange> exchange; ///< None: being split off.
-  bool isComplete = false;            ///< All have come.
-  bool ends = false;
-  int polls = 1; ///< Answers that it is still busy.
-  ncclResult_t error = ncclSuccess;
+  std::atomic<ncclResult_t> error = ncclSuccess;
+  std::atomic<bool> isAborted = false;
   uint64_t collectives = 0, removed = 0;
   std::map<std::pair<int, int>, uint64_t> messages;
+
+  void run(const std::vector<Operation> &operations);
+
+private:
+  std::string contribution(const Operation &operation) const;
+  bool fetch(const std::string &name, int from, std::string &bytes);
+  void combine(const Operation &operation,
+               const std::vector<std::string> &all) const;
+};
+} // namespace shardc::rt::test
+
+namespace shardc::rt::cuda {
+struct ncclComm {
+  std::shared_ptr<Communication> communication =
+      std::make_shared<Communication>();
+  CUcontext context = current;
+  bool isComplete = false; ///< All have come.
+  bool ends = false;
+  int polls = 1; ///< Answers that it is still busy.
   struct Split {
     int number;
     ncclComm_t part;
@@ -78,43 +98,55 @@ struct ncclComm {
   std::vector<Split> splits;
   int splitsSoFar = 0;
 
-  void run(const std::vector<Operation> &operations);
   ncclResult_t state();
 
 private:
   bool resolve(const Split &split);
-  std::string contribution(const Operation &operation) const;
-  bool fetch(const std::string &name, int from, std::string &bytes);
-  void combine(const Operation &operation,
-               const std::vector<std::string> &all) const;
 };
 } // namespace shardc::rt::cuda
 
-std::set<ncclComm_t> shardc::rt::test::stuck;
+static std::mutex stuckMutex;
+static std::set<const Communication *> stuck;
+
+void shardc::rt::test::setStuck(const Communication *communication,
+                                bool isStuck) {
+  std::lock_guard<std::mutex> lock(stuckMutex);
+  if (isStuck)
+    stuck.insert(communication);
+  else
+    stuck.erase(communication);
+}
+
+bool shardc::rt::test::isStuck() {
+  std::lock_guard<std::mutex> lock(stuckMutex);
+  return !stuck.empty();
+}
 
 static std::string numbered(const char *what, uint64_t a, int b) {
   return std::string(what) + "." + std::to_string(a) + "." + std::to_string(b);
 }
 
-bool ncclComm::fetch(const std::string &name, int from, std::string &bytes) {
+bool Communication::fetch(const std::string &name, int from,
+                          std::string &bytes) {
   Arrival arrival = exchange->read(name, from, bytes);
   if (arrival == Arrival::Here)
     return true;
   if (arrival == Arrival::Gone)
     error = ncclRemoteError;
-  stuck.insert(this);
+  if (!isAborted)
+    setStuck(this, true);
   return false;
 }
 
-std::string ncclComm::contribution(const Operation &operation) const {
+std::string Communication::contribution(const Operation &operation) const {
   uint64_t bytes = operation.count * widthOf(operation.type) *
                    (operation.kind == Operation::ReduceScatter ? size : 1);
   return std::string(static_cast<const char *>(operation.in), bytes);
 }
 
 /// Reductions are those of the runtime's own kernels.
-void ncclComm::combine(const Operation &operation,
-                       const std::vector<std::string> &all) const {
+void Communication::combine(const Operation &operation,
+                            const std::vector<std::string> &all) const {
   uint64_t bytes = operation.count * widthOf(operation.type);
   char *out = static_cast<char *>(operation.out);
   if (operation.kind == Operation::AllGather) {
@@ -149,7 +181,9 @@ void ncclComm::combine(const Operation &operation,
 }
 
 /// A group: whatever this rank gives comes before what it waits for.
-void ncclComm::run(const std::vector<Operation> &operations) {
+void Communication::run(const std::vector<Operation> &operations) {
+  if (isAborted)
+    return;
   const uint64_t begin = collectives;
   uint64_t next = begin;
   for (const Operation &operation : operations)
@@ -191,37 +225,41 @@ void ncclComm::run(const std::vector<Operation> &operations) {
 
 /// Whether all have said which part they belong to.
 bool ncclComm::resolve(const Split &split) {
+  const Exchange &exchange = *communication->exchange;
   std::vector<std::pair<int, int>> members; // Key and rank.
-  for (int other = 0; other < size; ++other) {
+  for (int other = 0; other < communication->size; ++other) {
     std::string name = numbered("split", split.number, other), bytes;
-    if (!exchange->has(name))
+    if (!exchange.has(name))
       return false;
-    exchange->read(name, other, bytes);
+    exchange.read(name, other, bytes);
     int colorAndKey[2];
     std::memcpy(colorAndKey, bytes.data(), sizeof(colorAndKey));
     if (colorAndKey[0] == split.color)
       members.push_back({colorAndKey[1], other});
   }
   std::sort(members.begin(), members.end());
-  split.part->size = members.size();
-  split.part->rank =
-      std::find(members.begin(), members.end(), std::pair(split.key, rank)) -
-      members.begin();
-  split.part->exchange = std::make_unique<Exchange>(
-      exchange->directory() + "-" + std::to_string(split.number) + "-" +
+  Communication &part = *split.part->communication;
+  part.size = members.size();
+  part.rank = std::find(members.begin(), members.end(),
+                        std::pair(split.key, communication->rank)) -
+              members.begin();
+  part.exchange = std::make_unique<Exchange>(
+      exchange.directory() + "-" + std::to_string(split.number) + "-" +
           std::to_string(split.color),
-      split.part->rank);
+      part.rank);
   return true;
 }
 
 ncclResult_t ncclComm::state() {
-  if (error != ncclSuccess)
-    return error;
-  if (!exchange)
+  if (communication->error != ncclSuccess)
+    return communication->error;
+  if (!communication->exchange)
     return ncclInProgress;
+  const Exchange &exchange = *communication->exchange;
+  const int size = communication->size;
   if (!isComplete)
     for (int other = 0; other < size; ++other)
-      if (!exchange->hasCome(other))
+      if (!exchange.hasCome(other))
         return ncclInProgress;
   isComplete = true;
   while (!splits.empty()) {
@@ -231,9 +269,13 @@ ncclResult_t ncclComm::state() {
   }
   if (ends)
     for (int other = 0; other < size; ++other)
-      if (!exchange->has(numbered("end", 0, other)) && exchange->hasCome(other))
+      if (!exchange.has(numbered("end", 0, other)) && exchange.hasCome(other))
         return ncclInProgress;
-  return polls-- > 0 ? ncclInProgress : ncclSuccess;
+  if (polls-- > 0)
+    return ncclInProgress;
+  // The name is taken by this function.
+  StandIn &told = shardc::rt::test::state();
+  return told.ncclBusy > 0 ? (--told.ncclBusy, ncclInProgress) : told.ncclError;
 }
 
 namespace {
@@ -260,10 +302,15 @@ struct Group {
     parts.clear();
     for (Part &part : all) {
       part.comm->polls = 1;
-      if (addWork(part.stream,
-                  [comm = part.comm, operations = std::move(part.operations)] {
-                    comm->run(operations);
-                  }) != CUDA_SUCCESS)
+      // The library enters the context of the communicator by itself.
+      CUcontext entered = std::exchange(current, part.comm->context);
+      CUresult added =
+          addWork(part.stream, [communication = part.comm->communication,
+                                operations = std::move(part.operations)] {
+            communication->run(operations);
+          });
+      current = entered;
+      if (added != CUDA_SUCCESS)
         return ncclUnhandledCudaError;
     }
     return all.empty() ? ncclSuccess : ncclInProgress;
@@ -285,7 +332,9 @@ ncclResult_t giveCommunicator(ncclComm_t *place,
 }
 
 ncclResult_t end(ncclComm_t comm, bool fails) {
-  stuck.erase(comm);
+  comm->communication->isAborted = true;
+  setStuck(comm->communication.get(), false);
+  comm->communication->exchange.reset();
   delete comm;
   --state().live["communicator"];
   return fails ? ncclSystemError : ncclSuccess;
@@ -298,13 +347,14 @@ ncclResult_t give(const char *name, ncclComm_t comm, CUstream stream,
   uint64_t bytes = operation.count * widthOf(operation.type);
   std::string details = std::to_string(operation.count) + " " +
                         nameOf(operation.type) + ", rank " +
-                        std::to_string(comm->rank) + " of " +
-                        std::to_string(comm->size);
+                        std::to_string(comm->communication->rank) + " of " +
+                        std::to_string(comm->communication->size);
   if (operation.peer >= 0)
     details += ", peer " + std::to_string(operation.peer);
   if (enter(name, details))
     return ncclSystemError;
-  if (!comm->isComplete || comm->ends || operation.peer >= comm->size)
+  if (comm->context != current || !comm->isComplete || comm->ends ||
+      operation.peer >= comm->communication->size)
     return ncclInvalidUsage;
   auto has = [&](const void *memory, uint64_t parts) {
     return parts == 0 ||
@@ -353,9 +403,9 @@ ncclResult_t ncclCommInitRankConfig(ncclComm_t *place, int size,
   if (!current || !isGood(config) || rank < 0 || rank >= size)
     return ncclInvalidArgument;
   auto made = std::make_unique<ncclComm>();
-  made->rank = rank;
-  made->size = size;
-  made->exchange = std::make_unique<Exchange>(id.internal, rank);
+  made->communication->rank = rank;
+  made->communication->size = size;
+  made->communication->exchange = std::make_unique<Exchange>(id.internal, rank);
   return giveCommunicator(place, std::move(made));
 }
 
@@ -364,15 +414,16 @@ ncclResult_t ncclCommSplit(ncclComm_t comm, int color, int key,
   if (enter("ncclCommSplit",
             "color " + std::to_string(color) + ", key " + std::to_string(key)))
     return ncclSystemError;
-  if (!comm->isComplete || comm->ends)
+  if (comm->context != current || !comm->isComplete || comm->ends)
     return ncclInvalidUsage;
   if (color < 0 || !isGood(config))
     return ncclInvalidArgument;
   int number = comm->splitsSoFar++;
   const int colorAndKey[] = {color, key};
-  comm->exchange->leave(numbered("split", number, comm->rank),
-                        std::string(reinterpret_cast<const char *>(colorAndKey),
-                                    sizeof(colorAndKey)));
+  comm->communication->exchange->leave(
+      numbered("split", number, comm->communication->rank),
+      std::string(reinterpret_cast<const char *>(colorAndKey),
+                  sizeof(colorAndKey)));
   ncclResult_t result = giveCommunicator(place, std::make_unique<ncclComm>());
   comm->splits.push_back({number, *place, color, key});
   comm->polls = 1;
@@ -389,7 +440,8 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (enter("ncclCommFinalize"))
     return ncclSystemError;
-  comm->exchange->leave(numbered("end", 0, comm->rank), "");
+  comm->communication->exchange->leave(
+      numbered("end", 0, comm->communication->rank), "");
   comm->ends = true;
   return ncclInProgress;
 }
@@ -434,7 +486,7 @@ ncclResult_t ncclAllGather(const void *in, void *out, size_t count, int type,
                            ncclComm_t comm, CUstream stream) {
   return give("ncclAllGather", comm, stream,
               {Operation::AllGather, in, out, count, type, 0, -1}, 1,
-              comm->size);
+              comm->communication->size);
 }
 
 ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
@@ -442,7 +494,7 @@ ncclResult_t ncclReduceScatter(const void *in, void *out, size_t count,
                                CUstream stream) {
   return give("ncclReduceScatter", comm, stream,
               {Operation::ReduceScatter, in, out, count, type, reduction, -1},
-              comm->size, 1);
+              comm->communication->size, 1);
 }
 
 ncclResult_t ncclSend(const void *in, size_t count, int type, int peer,

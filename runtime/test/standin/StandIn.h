@@ -36,6 +36,9 @@ struct StandIn {
   uint32_t seed = 1;    ///< Of the order in graphs.
   int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.
   uint64_t workspaceBytes = 1024; ///< That matrix products ask for.
+  /// What communicators report once they are complete; 0: nothing.
+  int ncclError = 0;
+  int64_t ncclBusy = 0; ///< Further answers that a communicator is busy.
 
   /// What it has seen.
   std::vector<std::string> calls;      ///< Names, in order.

@@ -23,13 +23,20 @@ StandIn &state();
 
 /// The context that is current; null at first.
 extern CUcontext current;
-/// Whether something is being captured: no allocation, compilation or wait is
-/// permitted meanwhile.
-extern bool anyCapture;
+/// That of GPU `device`.
+CUcontext contextOf(CUdevice device);
+/// Captures under way: no allocation, compilation or wait is permitted
+/// meanwhile.
+extern int captures;
 
-/// Communicators with a collective that does not end: streams stand still until
-/// these are aborted.
-extern std::set<ncclComm_t> stuck;
+/// What is between the ranks of a communicator; lives as long as what has been
+/// given to a stream.
+struct Communication;
+
+/// A collective that does not end: streams stand still until its communicator
+/// is aborted. Safe to call from any thread.
+void setStuck(const Communication *communication, bool isStuck);
+bool isStuck();
 
 // Codes of the driver that the runtime has no name for.
 inline constexpr CUresult invalid = CUDA_ERROR_INVALID_VALUE;
@@ -37,18 +44,24 @@ inline constexpr CUresult injected = 999; // CUDA_ERROR_UNKNOWN
 inline constexpr CUresult unjoined = 904; // CUDA_ERROR_STREAM_CAPTURE_UNJOINED
 inline constexpr CUresult isolation =
     905; // CUDA_ERROR_STREAM_CAPTURE_ISOLATION
+inline constexpr CUresult otherContext = 400; // CUDA_ERROR_INVALID_HANDLE
 inline constexpr CUresult notPermitted = 900; // ..._STREAM_CAPTURE_UNSUPPORTED
 
 /// Records a call; whether it is to fail.
 bool enter(const std::string &name, const std::string &arguments = "");
 
-/// Whether memory of the GPU, or pinned memory of the host, has these bytes.
+/// Whether memory of the GPU that is current, or pinned memory of the host, has
+/// these bytes.
 bool isDevice(CUdeviceptr address, uint64_t bytes);
 bool isPinned(const void *address, uint64_t bytes);
 
-/// Runs `work` on a stream: at once, or when what it is captured in is
-/// launched.
+/// Runs `work` on a stream of the current context: at once, or when what it is
+/// captured in is launched. Where there are several GPUs it runs when somebody
+/// waits (`drain`): one may wait for another that is given its part later.
 CUresult addWork(CUstream stream, std::function<void()> work);
+
+/// Runs what all GPUs have been given, those at the same time.
+void drain();
 
 /// What a kernel of a module gets: its arguments, as its PTX declares them.
 using KernelBody = std::function<void(
@@ -87,5 +100,13 @@ inline void *pointer(CUdeviceptr address) {
 }
 
 } // namespace shardc::rt::test
+
+namespace shardc::rt::cuda {
+/// The primary context of a GPU.
+struct CUctx_st {
+  /// Given and not run yet.
+  std::vector<std::function<void()>> works;
+};
+} // namespace shardc::rt::cuda
 
 #endif // SHARDC_RT_TEST_STANDIN_STATE_H

@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <random>
 #include <set>
+#include <thread>
+#include <utility>
 
 using namespace shardc::rt::test;
 
@@ -22,25 +24,42 @@ struct CUgraphExec_st {
   CUgraph_st graph;
 };
 struct CUstream_st {
+  CUcontext context = nullptr;
   CUgraph capturing = nullptr;
   bool isOrigin = false;
   std::set<size_t> after; ///< Of the next node.
 };
 struct CUevent_st {
+  CUcontext context = nullptr;
   CUgraph captured = nullptr; ///< In which it was recorded last.
   std::set<size_t> nodes;
   int64_t queriesLeft = 0;
 };
 } // namespace shardc::rt::cuda
 
-bool shardc::rt::test::anyCapture = false;
+int shardc::rt::test::captures = 0;
+
+void shardc::rt::test::drain() {
+  std::vector<std::thread> threads;
+  for (CUdevice device = 0; device < state().gpus; ++device)
+    if (auto &works = contextOf(device)->works; !works.empty())
+      threads.emplace_back([works = std::exchange(works, {})] {
+        for (const std::function<void()> &work : works)
+          if (!isStuck())
+            work();
+      });
+  for (std::thread &thread : threads)
+    thread.join();
+}
 
 CUresult shardc::rt::test::addWork(CUstream stream,
                                    std::function<void()> work) {
-  if (!current)
-    return invalid;
+  if (!current || stream->context != current)
+    return otherContext;
   if (!stream->capturing) {
-    if (stuck.empty())
+    if (state().gpus > 1)
+      current->works.push_back(std::move(work));
+    else if (!isStuck())
       work();
     return CUDA_SUCCESS;
   }
@@ -55,7 +74,9 @@ extern "C" {
 CUresult cuStreamCreate(CUstream *stream, unsigned) {
   if (enter("cuStreamCreate"))
     return injected;
-  return give(stream, "stream", std::make_unique<CUstream_st>());
+  CUresult result = give(stream, "stream", std::make_unique<CUstream_st>());
+  (*stream)->context = current;
+  return result;
 }
 
 CUresult cuStreamDestroy_v2(CUstream stream) {
@@ -71,7 +92,7 @@ CUresult cuStreamBeginCapture_v2(CUstream stream, int) {
   stream->capturing->streams = {stream};
   stream->isOrigin = true;
   stream->after.clear();
-  anyCapture = true;
+  ++captures;
   return 0;
 }
 
@@ -97,7 +118,7 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *place) {
     other->isOrigin = false;
     other->after.clear();
   }
-  anyCapture = false;
+  --captures;
   if (fails || !isJoined) {
     delete graph;
     return fails ? injected : unjoined;
@@ -110,6 +131,8 @@ CUresult cuStreamEndCapture(CUstream stream, CUgraph *place) {
 CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
   if (enter("cuStreamWaitEvent"))
     return injected;
+  if (stream->context != current || event->context != current)
+    return otherContext;
   if (!event->captured)
     return stream->capturing ? isolation : 0;
   if (stream->capturing && stream->capturing != event->captured)
@@ -123,7 +146,9 @@ CUresult cuStreamWaitEvent(CUstream stream, CUevent event, unsigned) {
 CUresult cuEventCreate(CUevent *event, unsigned) {
   if (enter("cuEventCreate"))
     return injected;
-  return give(event, "event", std::make_unique<CUevent_st>());
+  CUresult result = give(event, "event", std::make_unique<CUevent_st>());
+  (*event)->context = current;
+  return result;
 }
 
 CUresult cuEventDestroy_v2(CUevent event) {
@@ -133,6 +158,8 @@ CUresult cuEventDestroy_v2(CUevent event) {
 CUresult cuEventRecord(CUevent event, CUstream stream) {
   if (enter("cuEventRecord"))
     return injected;
+  if (stream->context != current || event->context != current)
+    return otherContext;
   event->captured = stream->capturing;
   event->nodes = stream->after;
   event->queriesLeft = state().queriesNotReady;
@@ -144,7 +171,8 @@ CUresult cuEventQuery(CUevent event) {
     return injected;
   if (event->captured)
     return notPermitted;
-  return event->queriesLeft-- > 0 || !stuck.empty() ? CUDA_ERROR_NOT_READY : 0;
+  drain();
+  return event->queriesLeft-- > 0 || isStuck() ? CUDA_ERROR_NOT_READY : 0;
 }
 
 CUresult cuGraphInstantiateWithFlags(CUgraphExec *place, CUgraph graph,
@@ -161,15 +189,17 @@ CUresult cuGraphDestroy(CUgraph graph) {
 }
 
 CUresult cuGraphExecDestroy(CUgraphExec executable) {
-  return take(executable, "executable graph", enter("cuGraphExecDestroy"));
+  bool fails = enter("cuGraphExecDestroy");
+  drain();
+  return take(executable, "executable graph", fails);
 }
 
 CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
   if (enter("cuGraphLaunch"))
     return injected;
-  return addWork(stream, [executable] {
+  return addWork(stream, [executable, seed = state().seed++] {
     const auto &nodes = executable->graph.nodes;
-    std::mt19937 random(state().seed++);
+    std::mt19937 random(seed);
     std::vector<size_t> missing, ready;
     std::vector<std::vector<size_t>> followers(nodes.size());
     for (size_t i = 0; i < nodes.size(); ++i) {
@@ -181,7 +211,7 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
     }
     // Mostly as far as it goes from the last node, so that streams get far
     // ahead of each other.
-    while (!ready.empty() && stuck.empty()) {
+    while (!ready.empty() && !isStuck()) {
       if (random() % 4 == 0)
         std::swap(ready[random() % ready.size()], ready.back());
       size_t node = ready.back();

@@ -27,20 +27,16 @@ Communicators::create(const Nccl &api, const Mesh &mesh,
 
 absl::StatusOr<ncclUniqueId> Communicators::agreeOnId() const {
   ncclUniqueId id = {};
-  constexpr const char *key = "NCCL id";
-  if (!store || store->ranks().rank == 0) {
+  if (!store || store->ranks().rank == 0)
     if (absl::Status s =
             toStatus(*nccl, nccl->getUniqueId(&id), "ncclGetUniqueId");
         !s.ok())
       return s;
-    if (store)
-      if (absl::Status s =
-              store->set(key, std::string(id.internal, sizeof(id.internal)));
-          !s.ok())
-        return s;
+  if (!store)
     return id;
-  }
-  absl::StatusOr<std::string> bytes = store->get(key, deadline);
+  absl::StatusOr<std::string> bytes =
+      store->broadcast("the id of NCCL",
+                       std::string(id.internal, sizeof(id.internal)), deadline);
   if (!bytes.ok())
     return bytes.status();
   if (bytes->size() != sizeof(id.internal))

@@ -6,6 +6,7 @@
 #include "exec/Shards.h"
 
 #include "absl/strings/match.h"
+#include "absl/time/clock.h"
 
 #include <set>
 
@@ -15,13 +16,11 @@ using namespace shardc::rt::cuda;
 /// What is still running uses memory that goes away. After a failure it may
 /// never end.
 CudaExecutor::~CudaExecutor() {
-  constexpr absl::Duration patience = absl::Seconds(5);
-  while (!running.empty()) {
-    for (const Event &done : batches[running.front().batch].done)
-      (void)done.wait(failure.ok() ? cudaOptions.deadline : patience,
-                      "ending a run");
-    running.pop_front();
-  }
+  absl::Time end =
+      absl::Now() + (failure.ok() ? cudaOptions.deadline : absl::Seconds(2));
+  for (const Running &run : running)
+    for (const Event &done : batches[run.batch].done)
+      (void)done.wait(end - absl::Now(), "ending a run");
 }
 
 absl::Status CudaExecutor::fail(const absl::Status &status) {

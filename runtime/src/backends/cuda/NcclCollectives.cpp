@@ -357,11 +357,16 @@ NcclCollective::issue(absl::Span<const cuda::Stream *const> streams) const {
     if (absl::Status s = communicators.inGroup(
             *list, what,
             [&] {
-              for (size_t place = 0; place < works.size(); ++place)
+              for (size_t place = 0; place < works.size(); ++place) {
+                if (works.size() > 1)
+                  if (absl::Status s = streams[place]->context().makeCurrent();
+                      !s.ok())
+                    return s;
                 for (const auto &[made, type] : works[place].calls)
                   if (absl::Status s = call(made, type, place, *streams[place]);
                       !s.ok())
                     return s;
+              }
               return absl::OkStatus();
             });
         !s.ok())
