@@ -18,25 +18,59 @@ inline std::string libraryOf(const char *variable) {
   return path ? path : STAND_IN;
 }
 
+/// Memory of a GPU and of the host for so many bytes.
+struct Buffer {
+  cuda::DeviceMemory memory;
+  cuda::PinnedMemory pinned;
+  uint64_t bytes;
+};
+
+/// Buffers that cases have used and others can: allocating takes longer than a
+/// collective. Has to go before the context.
+class BufferPool {
+public:
+  explicit BufferPool(const cuda::Context &context) : context(context) {}
+
+  absl::StatusOr<Buffer> take(uint64_t bytes) {
+    if (auto found = unused.find(bytes); found != unused.end()) {
+      Buffer buffer = std::move(found->second);
+      unused.erase(found);
+      return buffer;
+    }
+    auto memory = cuda::DeviceMemory::allocate(context, bytes, "a buffer");
+    auto pinned = cuda::PinnedMemory::allocate(context, bytes, "a buffer");
+    if (!memory.ok() || !pinned.ok())
+      return memory.ok() ? pinned.status() : memory.status();
+    return Buffer{*std::move(memory), *std::move(pinned), bytes};
+  }
+  void give(Buffer buffer) { unused.emplace(buffer.bytes, std::move(buffer)); }
+
+  const cuda::Context &context;
+
+private:
+  std::multimap<uint64_t, Buffer> unused;
+};
+
 /// The buffers of a collective, on the host and on the GPU. Operands that are
 /// results are one buffer.
 class GpuBuffers {
 public:
-  GpuBuffers(const cuda::Context &context, const cuda::Stream &stream)
-      : context(context), stream(stream) {}
+  GpuBuffers(BufferPool &pool, const cuda::Stream &stream)
+      : pool(pool), context(pool.context), stream(stream) {}
+  GpuBuffers(GpuBuffers &&other) = default;
+  ~GpuBuffers() {
+    for (auto &[host, buffer] : buffers)
+      pool.give(std::move(buffer));
+  }
 
   /// Where `host`, of so many bytes, is on the GPU.
   absl::StatusOr<void *> add(const void *host, uint64_t bytes) {
     auto found = buffers.find(host);
     if (found == buffers.end()) {
-      auto memory = cuda::DeviceMemory::allocate(context, bytes, "a buffer");
-      auto pinned = cuda::PinnedMemory::allocate(context, bytes, "a buffer");
-      if (!memory.ok() || !pinned.ok())
-        return memory.ok() ? pinned.status() : memory.status();
-      found = buffers
-                  .emplace(host, Buffer{*std::move(memory), *std::move(pinned),
-                                        bytes})
-                  .first;
+      absl::StatusOr<Buffer> buffer = pool.take(bytes);
+      if (!buffer.ok())
+        return buffer.status();
+      found = buffers.emplace(host, *std::move(buffer)).first;
     }
     return reinterpret_cast<void *>(
         static_cast<uintptr_t>(found->second.memory.address()));
@@ -88,12 +122,7 @@ public:
   }
 
 private:
-  struct Buffer {
-    cuda::DeviceMemory memory;
-    cuda::PinnedMemory pinned;
-    uint64_t bytes;
-  };
-
+  BufferPool &pool;
   const cuda::Context &context;
   const cuda::Stream &stream;
   std::map<const void *, Buffer> buffers;

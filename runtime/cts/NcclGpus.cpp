@@ -44,6 +44,7 @@ struct Place {
   int64_t device;
   std::unique_ptr<cuda::Context> context;
   std::unique_ptr<cuda::Stream> stream;
+  std::unique_ptr<BufferPool> pool;
 };
 
 class OnGpus : public PreparedCollective {
@@ -151,7 +152,9 @@ absl::StatusOr<bool> NcclGpus::open(const Mesh &mesh) {
     if (!stream.ok())
       return stream.status();
     places.push_back({store ? store->ranks().rank : i, *std::move(context),
-                      std::make_unique<cuda::Stream>(*std::move(stream))});
+                      std::make_unique<cuda::Stream>(*std::move(stream)),
+                      nullptr});
+    places.back().pool = std::make_unique<BufferPool>(*places.back().context);
     local.push_back({places.back().device, places.back().context.get()});
   }
   auto communicators = cuda::Communicators::create(
@@ -166,7 +169,7 @@ absl::StatusOr<std::unique_ptr<PreparedCollective>>
 NcclGpus::prepare(const Mesh &mesh, CollectiveSpec spec) {
   auto prepared = std::make_unique<OnGpus>(places);
   for (const Place &place : places)
-    prepared->buffers.emplace_back(*place.context, *place.stream);
+    prepared->buffers.emplace_back(*place.pool, *place.stream);
   for (CollectiveTensor &tensor : spec.tensors) {
     uint64_t width = byteSize(tensor.dtype);
     uint64_t inBytes = numElements(tensor.inShape) * width;

@@ -47,6 +47,7 @@ public:
     if (!retained.ok())
       return retained.status();
     context = *std::move(retained);
+    pool = std::make_unique<BufferPool>(*context);
     auto created = cuda::Stream::create(*context);
     if (!created.ok())
       return created.status();
@@ -59,7 +60,7 @@ public:
 
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
-    GpuBuffers buffers(*context, *stream);
+    GpuBuffers buffers(*pool, *stream);
     for (CollectiveTensor &tensor : spec.tensors) {
       uint64_t width = byteSize(tensor.dtype);
       for (const void *&in : tensor.in) {
@@ -85,6 +86,7 @@ public:
 private:
   std::unique_ptr<cuda::Driver> driver;
   std::unique_ptr<cuda::Context> context;
+  std::unique_ptr<BufferPool> pool;
   std::unique_ptr<cuda::Stream> stream;
   std::unique_ptr<cuda::DeviceCollectives> backend;
 };

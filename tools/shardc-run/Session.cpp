@@ -344,6 +344,7 @@ static void printSummary(const Arguments &arguments, const Executor &executor,
     json["wire_bytes_per_step"] = summary.wireBytesPerStep;
     json["peak_bytes_per_device"] = plan.arenaBytes;
     json["allocated_bytes"] = executor.allocatedBytes();
+    json["scratch_bytes_per_device"] = executor.scratchBytesPerDevice();
     if (evaluation) {
       json["eval_rows"] = evaluation->rows;
       json["eval_loss"] = evaluation->loss;
@@ -440,6 +441,9 @@ static int runAs(Arguments arguments, Store *store) {
   if (!executor.ok())
     return report(executor.status());
   printMemory(**executor, out);
+  if (uint64_t bytes = (*executor)->scratchBytesPerDevice())
+    out << "scratch        " << bytes
+        << " B per device beside that, for libraries and kernels\n";
   if (absl::Status status = (*executor)->initializeParameters(); !status.ok())
     return report(status);
   if (!arguments.loadParams.empty())

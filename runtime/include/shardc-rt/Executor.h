@@ -80,6 +80,10 @@ public:
     return plan().mesh.numDevices() * allocatedBytesPerDevice();
   }
 
+  /// Bytes that a device has beside its arena, which the plan does not know of:
+  /// scratch memory of libraries. 0 on CPUs.
+  virtual uint64_t scratchBytesPerDevice() const { return 0; }
+
   /// Gives parameters and states their initial values.
   [[nodiscard]] virtual absl::Status initializeParameters() = 0;
 

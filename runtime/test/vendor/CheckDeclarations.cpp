@@ -119,6 +119,7 @@ SAME_CALL(Driver, ctxSetCurrent, cuCtxSetCurrent);
 SAME_CALL(Driver, moduleLoadDataEx, cuModuleLoadDataEx);
 SAME_CALL(Driver, moduleUnload, cuModuleUnload);
 SAME_CALL(Driver, moduleGetFunction, cuModuleGetFunction);
+SAME_CALL(Driver, memGetInfo, cuMemGetInfo);
 SAME_CALL(Driver, memAlloc, cuMemAlloc);
 SAME_CALL(Driver, memFree, cuMemFree);
 SAME_CALL(Driver, memHostAlloc, cuMemHostAlloc);

@@ -34,6 +34,10 @@ public:
   uint64_t allocatedBytesPerDevice() const override {
     return ownPlan->arenaBytes;
   }
+  uint64_t scratchBytesPerDevice() const override {
+    return gemmScratchBytes + collectives->scratchBytes() +
+           devices[0].kernelContextBytes * kernelContexts;
+  }
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
@@ -42,6 +46,16 @@ public:
   absl::StatusOr<RunResult> await() override;
   int inFlight() const override { return running.size(); }
   int maxInFlight() const override { return numBatches; }
+
+  /// Seconds of each command of a program alone (Program::timeAlone); 0 for
+  /// those that begin a loop. Nothing may be in flight. Leaves parameters and
+  /// states as they happen to be.
+  absl::StatusOr<std::vector<double>> timeCommands(size_t program, int repeats);
+  /// Bytes per second that a copy within the first GPU reads and writes.
+  absl::StatusOr<double> measureCopies(uint64_t bytes, int repeats);
+  /// What the first GPU has of memory that is in use, by anybody.
+  absl::StatusOr<uint64_t> usedGpuBytes() const;
+  const std::string &gpuName() const { return gpus[0]->context->name(); }
 
 private:
   static constexpr int numBatches = 2;
@@ -101,6 +115,8 @@ private:
   std::vector<std::unique_ptr<Program>> programs;
   std::vector<Batch> batches;
   int nextBatch = 0;
+  uint64_t gemmScratchBytes = 0; ///< Of a device.
+  int64_t kernelContexts = 1;    ///< Of a device: the runs of the longest loop.
   std::deque<Running> running;
   /// Why nothing can be run any more.
   absl::Status failure;

@@ -27,6 +27,7 @@ absl::StatusOr<std::unique_ptr<Driver>> Driver::open(const std::string &path) {
           {"cuModuleLoadDataEx", &driver->moduleLoadDataEx},
           {"cuModuleUnload", &driver->moduleUnload},
           {"cuModuleGetFunction", &driver->moduleGetFunction},
+          {"cuMemGetInfo_v2", &driver->memGetInfo},
           {"cuMemAlloc_v2", &driver->memAlloc},
           {"cuMemFree_v2", &driver->memFree},
           {"cuMemHostAlloc", &driver->memHostAlloc},

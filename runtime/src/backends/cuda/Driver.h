@@ -103,6 +103,7 @@ public:
   CUresult (*moduleUnload)(CUmodule module);
   CUresult (*moduleGetFunction)(CUfunction *function, CUmodule module,
                                 const char *name);
+  CUresult (*memGetInfo)(size_t *available, size_t *total);
   CUresult (*memAlloc)(CUdeviceptr *address, size_t bytes);
   CUresult (*memFree)(CUdeviceptr address);
   CUresult (*memHostAlloc)(void **address, size_t bytes, unsigned flags);

@@ -268,7 +268,7 @@ absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
 }
 
 absl::Status CudaExecutor::fillKernelContexts() {
-  int64_t runs = 1;
+  int64_t &runs = kernelContexts;
   for (const ProgramSpec &program : ownPlan->programs)
     for (const Command &command : program.commands)
       if (auto *loop = std::get_if<LoopCommand>(&command.operation))
@@ -324,7 +324,7 @@ absl::Status CudaExecutor::preparePrograms() {
       return s;
   set.reset(new DeviceSet{*ownPlan, gpus, host, devices, *collectives,
                           cudaOptions.gemmWorkspaceBytes});
-  uint64_t workspace = 0;
+  uint64_t &workspace = gemmScratchBytes;
   for (size_t number = 0; number < ownPlan->programs.size(); ++number) {
     absl::StatusOr<std::unique_ptr<Program>> program =
         Program::prepare(*set, number);

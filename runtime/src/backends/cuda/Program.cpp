@@ -4,6 +4,8 @@
 
 #include "plan/Accesses.h"
 
+#include <chrono>
+
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
@@ -52,6 +54,28 @@ absl::Status Program::runSerialized(char *batch, absl::Duration deadline) {
   absl::Status status = issueAll(batch);
   serialized.reset();
   return status;
+}
+
+absl::StatusOr<double> Program::timeAlone(uint32_t command, int repeats,
+                                          char *batch,
+                                          absl::Duration deadline) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start;
+  // The first one is not counted.
+  for (int i = -1; i < repeats; ++i) {
+    isRecorded.assign(spec.commands.size(), false);
+    if (absl::Status s = annotate(issueCommand(command, 0, batch), command);
+        !s.ok())
+      return s;
+    if (i >= 0)
+      continue;
+    if (absl::Status s = annotate(waitForAll(deadline), command); !s.ok())
+      return s;
+    start = Clock::now();
+  }
+  if (absl::Status s = annotate(waitForAll(deadline), command); !s.ok())
+    return s;
+  return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
 }
 
 absl::Status Program::waitForAll(absl::Duration deadline) {

@@ -54,6 +54,13 @@ public:
   [[nodiscard]] absl::Status runSerialized(char *batch,
                                            absl::Duration deadline);
 
+  /// Seconds of `command` alone, on all devices of this process: the mean of
+  /// `repeats` that are issued one behind the other. What it computes from is
+  /// whatever is there.
+  [[nodiscard]] absl::StatusOr<double> timeAlone(uint32_t command, int repeats,
+                                                 char *batch,
+                                                 absl::Duration deadline);
+
 private:
   Program(const DeviceSet &set, size_t number)
       : set(set), number(number), spec(set.plan.programs[number]) {}

@@ -1,0 +1,141 @@
+//===- MeasureGpu.cpp - What a plan's step is worth on a GPU --------------===//
+//
+//   measure-gpu PLAN.shardc [STEPS]
+//
+// Runs steps on zeros, and every command of a step alone, with all devices of
+// the mesh on one GPU. Prints, as "name value":
+//   step_us             a step, of many that are in flight two at a time
+//   products_us         its matrix products alone, one after the other
+//   products_ratio      products_us / step_us
+//   copy_GBs            what a copy within the GPU reads and writes
+//   update_GBs          what the longest kernel of the update reads and writes
+//   update_ratio        update_GBs / copy_GBs
+//   all_reduce_ratio    of the longest all-reduce: the time in which its
+//                       operands could be copied, over its own
+//   arenas, scratch     bytes, of all devices
+//   used                bytes of the first GPU that are in use, by anybody
+// The libraries are those of SHARDC_LIBCUDA and SHARDC_LIBCUBLASLT.
+//
+//===----------------------------------------------------------------------===//
+
+#include "backends/cuda/CudaExecutor.h"
+#include "plan/Accesses.h"
+
+#include <cstdio>
+#include <cstdlib>
+
+using namespace shardc::rt;
+
+static int fail(const absl::Status &status) {
+  std::fprintf(stderr, "measure-gpu: %s\n",
+               std::string(status.message()).c_str());
+  return status.code() == absl::StatusCode::kUnavailable ? 9 : 1;
+}
+
+/// Bytes that a command reads and writes, on one device.
+static double bytesOf(const Plan &plan, const ProgramSpec &program,
+                      const Command &command) {
+  double sum = 0;
+  for (const Access &access : accessesOf(plan, program, command, 1))
+    sum += static_cast<double>(access.bytes.end - access.bytes.begin);
+  return sum;
+}
+
+/// Mean seconds of a step.
+static absl::StatusOr<double> timeSteps(Executor &executor, int steps) {
+  std::map<std::string, HostArray> arrays;
+  NamedArrays inputs;
+  for (const TensorSpec &tensor : executor.plan().tensors)
+    if (tensor.role == Role::Input || tensor.role == Role::Label) {
+      auto [place, isNew] =
+          arrays.emplace(tensor.name, HostArray(tensor.dtype, tensor.shape));
+      inputs.emplace(tensor.name, place->second.view());
+    }
+  std::chrono::steady_clock::time_point start;
+  const int warm = 3;
+  int submitted = 0;
+  for (int step = 0; step < warm + steps; ++step) {
+    for (; submitted < warm + steps &&
+           executor.inFlight() < executor.maxInFlight();
+         ++submitted)
+      if (absl::Status s = executor.submit("train_step", inputs); !s.ok())
+        return s;
+    if (absl::StatusOr<RunResult> result = executor.await(); !result.ok())
+      return result.status();
+    if (step == warm - 1)
+      start = std::chrono::steady_clock::now();
+  }
+  return std::chrono::duration<double>(std::chrono::steady_clock::now() - start)
+             .count() /
+         steps;
+}
+
+int main(int argc, char **argv) {
+  if (argc < 2) {
+    std::fprintf(stderr, "usage: measure-gpu PLAN.shardc [STEPS]\n");
+    return 1;
+  }
+  int steps = argc > 2 ? std::atoi(argv[2]) : 20;
+  auto plan = Plan::loadFile(argv[1]);
+  if (!plan.ok())
+    return fail(plan.status());
+  CudaOptions options;
+  if (const char *path = std::getenv("SHARDC_LIBCUDA"))
+    options.driverPath = path;
+  if (const char *path = std::getenv("SHARDC_LIBCUBLASLT"))
+    options.cublasLtPath = path;
+  auto made = createCudaExecutor(*plan, {}, options);
+  if (!made.ok())
+    return fail(made.status());
+  auto &executor = static_cast<cuda::CudaExecutor &>(**made);
+  if (absl::Status s = executor.initializeParameters(); !s.ok())
+    return fail(s);
+  const auto devices = static_cast<double>((*plan)->mesh.numDevices());
+  auto used = executor.usedGpuBytes();
+  auto step = timeSteps(executor, steps);
+  size_t number = 0;
+  while ((*plan)->programs[number].name != "train_step")
+    ++number;
+  const ProgramSpec &program = (*plan)->programs[number];
+  auto alone = executor.timeCommands(number, 10);
+  auto copies = executor.measureCopies(uint64_t(256) << 20, 10);
+  for (const absl::Status &status :
+       {used.status(), step.status(), alone.status(), copies.status()})
+    if (!status.ok())
+      return fail(status);
+  double products = 0, update = 0, updateBytes = 0, reduce = 0, reduceBytes = 0;
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    const Command &command = program.commands[i];
+    double seconds = (*alone)[i];
+    if (std::holds_alternative<GemmCommand>(command.operation))
+      products += seconds;
+    auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
+    if (start && start->kind == CollectiveKind::AllReduce && seconds > reduce) {
+      reduce = seconds;
+      reduceBytes = devices * bytesOf(**plan, program, command);
+    }
+    if (std::holds_alternative<LaunchCommand>(command.operation) &&
+        command.part == Part::Update && seconds > update) {
+      update = seconds;
+      updateBytes = devices * bytesOf(**plan, program, command);
+    }
+  }
+  auto print = [](const char *name, double value) {
+    std::printf("%s %.6g\n", name, value);
+  };
+  std::printf("gpu %s\n", executor.gpuName().c_str());
+  print("step_us", *step * 1e6);
+  print("products_us", products * 1e6);
+  print("products_ratio", products / *step);
+  print("copy_GBs", *copies * 1e-9);
+  if (update > 0) {
+    print("update_GBs", updateBytes / update * 1e-9);
+    print("update_ratio", updateBytes / update / *copies);
+  }
+  if (reduce > 0)
+    print("all_reduce_ratio", reduceBytes / *copies / reduce);
+  std::printf("arenas %.0f\n", devices * (*plan)->arenaBytes);
+  std::printf("scratch %.0f\n", devices * executor.scratchBytesPerDevice());
+  std::printf("used %.0f\n", static_cast<double>(*used));
+  return 0;
+}

@@ -1,0 +1,305 @@
+#!/usr/bin/env bash
+# Everything that has to be seen on a machine with a GPU, in one run of less than
+# eight minutes, without a network, a compiler or a toolkit: a line per check,
+# then figures. Ends with an error at the first wrong number.
+#
+#   scripts/gpu-check.sh --pack FOLDER   # here: binaries, plans, expected numbers
+#   FOLDER/gpu-check.sh                  # there; FOLDER is less than 60 MiB
+#
+# With --pack-stand-in the folder has the stand-in for the vendor's libraries and
+# is run against it: that shows that the script works, and nothing of a GPU.
+# Driver, cuBLASLt and NCCL are found as by shardc-run (SHARDC_LIBCUDA, …).
+set -euo pipefail
+here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+
+# Model, then what shardc-gen makes it from.
+models=(
+  "notebook --layers=10,32,16,1 --batch-size=64 --loss=mse --optimizer=adam --activation=relu"
+  "digits --layers=64,128,64,10 --batch-size=96 --loss=softmax_cross_entropy --optimizer=adamw --activation=relu"
+  "wide --layers=784,1024,1024,10 --batch-size=256 --loss=softmax_cross_entropy --optimizer=sgd --learning-rate=0.01 --activation=gelu"
+)
+# Strategy and mesh.
+runs=("none data=1" "dp data=8" "fsdp data=8" "tp model=8" "dp+tp data=4,model=2")
+rankRuns=("fsdp data=2" "fsdp+tp data=2,model=2")
+
+dataOf() {
+  case $1 in
+  notebook) echo synthetic:quadratic ;;
+  digits) echo digits:train ;;
+  wide) echo "$2/data/wide.npz" ;;
+  esac
+}
+
+nameOf() { echo "$1-$2-${3//[=,]/}"; }
+
+# --- Here: packing ------------------------------------------------------------
+
+# compile FOLDER NAME FLAG...: the plan of FOLDER/model.mlir for a GPU.
+compile() {
+  local folder=$1 name=$2
+  shift 2
+  shardc-compile "$folder/model.mlir" --target=cuda:sm_80 "$@" \
+    -o "$folder/plans/$name.shardc" 2>>"$folder/log"
+  [ -d "$folder/standin" ] || return 0
+  shardc-compile "$folder/model.mlir" --target=emulated-gpu "$@" \
+    -o "$folder/emulated.shardc" 2>>"$folder/log"
+  extract-code "$folder/emulated.shardc" "$folder/standin/$name.so"
+}
+
+pack() {
+  local folder=$1 standIn=$2 binary library model run
+  [ ! -e "$folder" ] || { echo "$folder is there already" >&2; exit 1; }
+  cd "$here/.."
+  local build=${SHARDC_BUILD_DIR:-build}
+  case "$build" in /*) ;; *) build=$PWD/$build ;; esac
+  PATH=$build/bin:$PATH
+  mkdir -p "$folder"/{bin,lib,plans,expected,data}
+  folder=$(cd "$folder" && pwd)
+  if [ "$standIn" = 1 ]; then
+    mkdir "$folder/standin"
+    cp "$build/bin/shardc-rt-standin.so" "$folder/standin"
+  fi
+  cp scripts/gpu-check.sh scripts/run-ranks.sh "$folder"
+  cp data/digits.npz "$folder/data"
+  for binary in shardc-run shardc-rt-cts measure-gpu compare-training; do
+    cp "$build/bin/$binary" "$folder/bin"
+  done
+  strip "$folder"/bin/*
+  # All but the C library, which has to fit the machine's driver.
+  for library in $(ldd "$folder"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u); do
+    case $library in
+    */libc.so.* | */libm.so.* | */libpthread.so.* | */libdl.so.* | */librt.so.*) ;;
+    *) cp -L "$library" "$folder/lib" ;;
+    esac
+  done
+  # What the GPU has no use for, and the largest of all.
+  gzip "$folder"/lib/libdnnl.so.*
+  make-data labels 512 784,1024,1024,10 "$folder/data/wide.npz"
+  # The stand-in multiplies an element after the other.
+  [ "$standIn" = 0 ] || models=("${models[@]//1024,1024/96,96}")
+  for model in "${models[@]}"; do
+    local name=${model%% *} flags=${model#* }
+    local -a all=("${runs[@]}")
+    [ "$name" != digits ] || all+=("${rankRuns[@]}")
+    for run in "${all[@]}"; do
+      local strategy=${run% *} mesh=${run#* }
+      # shellcheck disable=SC2086
+      shardc-gen $flags --strategy="$strategy" --mesh="$mesh" \
+        -o "$folder/model.mlir"
+      compile "$folder" "$(nameOf "$name" "$strategy" "$mesh")"
+      [ "$strategy" = none ] || continue
+      shardc-run "$folder/model.mlir" --data="$(dataOf "$name" "$folder")" \
+        --steps=10 --seed=3 --metrics="$folder/metrics.jsonl" \
+        --save-params="$folder/expected/$name.npz" &>>"$folder/log"
+      sed 's/.*"loss":\([^,}]*\).*/\1/' "$folder/metrics.jsonl" | paste -sd, |
+        sed 's/.*/[&]/' >"$folder/expected/$name.json"
+    done
+  done
+  # Figures; smaller where they mean nothing.
+  local large=4096,16384,4096 batch=8192 middle=2048,4096,2048
+  [ "$standIn" = 0 ] || large=256,384,256 batch=64 middle=256,384,256
+  for precision in tf32 bf16; do
+    shardc-gen --layers=$large --batch-size=$batch --loss=mse --optimizer=sgd \
+      --activation=relu --strategy=none --mesh=data=1 -o "$folder/model.mlir"
+    compile "$folder" "large-$precision" --matmul-precision=$precision
+  done
+  for run in "adam none data=1" "all-reduce dp data=8"; do
+    read -r name strategy mesh <<<"$run"
+    shardc-gen --layers=$middle --batch-size=64 --loss=mse --optimizer=adam \
+      --activation=relu --strategy="$strategy" --mesh="$mesh" \
+      -o "$folder/model.mlir"
+    compile "$folder" "$name"
+  done
+  rm -f "$folder"/{model.mlir,emulated.shardc,metrics.jsonl,log}
+  local mebibytes=$(($(du -sk "$folder" | cut -f1) / 1024))
+  echo "$folder: $mebibytes MiB, $(find "$folder/plans" -name '*.shardc' | wc -l) plans"
+  [ "$mebibytes" -lt 60 ] || { echo "more than 60 MiB" >&2; exit 1; }
+}
+
+if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-stand-in ]; then
+  [ $# -eq 2 ] || { echo "usage: gpu-check.sh $1 FOLDER" >&2; exit 1; }
+  isStandIn=0
+  [ "$1" = --pack ] || isStandIn=1
+  pack "$2" $isStandIn
+  exit
+fi
+[ -d "$here/plans" ] || {
+  echo "usage: gpu-check.sh --pack FOLDER, then FOLDER/gpu-check.sh" >&2
+  exit 1
+}
+
+# --- There: running -----------------------------------------------------------
+
+PATH=$here/bin:$PATH
+export SHARDC_DATA_DIR=$here/data
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+export TMPDIR=$work
+for library in "$here"/lib/*.gz; do
+  gzip -dc "$library" >"$work/$(basename "$library" .gz)"
+done
+export LD_LIBRARY_PATH=$here/lib:$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+isStandIn=0
+if [ -d "$here/standin" ]; then
+  isStandIn=1
+  echo 'STAND-IN: no GPU is involved, and figures mean nothing'
+  export SHARDC_LIBCUDA=$here/standin/shardc-rt-standin.so
+  export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
+fi
+passed=0 notRun=0
+
+# The kernels of a plan, which the stand-in has no other way to know.
+kernelsOf() {
+  [ $isStandIn = 0 ] || export SHARDC_STANDIN_KERNELS=$here/standin/$1.so
+}
+
+# check WHAT COMMAND...: a line; the end if the command fails.
+check() {
+  local what=$1 begin=$SECONDS
+  shift
+  if "$@" &>"$work/log"; then
+    passed=$((passed + 1))
+    printf 'ok       %s (%d s)\n' "$what" $((SECONDS - begin))
+  else
+    local code=$?
+    printf 'WRONG    %s: exit code %d\n' "$what" $code
+    tail -n 15 "$work/log"
+    exit 1
+  fi
+}
+
+skip() {
+  notRun=$((notRun + 1))
+  printf 'not run  %s\n' "$1"
+}
+
+# train COMMAND... -- MODEL NAME: to the CPU's losses and parameters.
+train() {
+  local -a runner=()
+  while [ "$1" != -- ]; do
+    runner+=("$1")
+    shift
+  done
+  local model=$2 name=$3
+  kernelsOf "$name"
+  "${runner[@]}" timeout 100 shardc-run "$here/plans/$name.shardc" \
+    --device=cuda --data="$(dataOf "$model" "$here")" --steps=10 --seed=3 --gpu=0 \
+    "${where[@]}" --metrics="$work/metrics.jsonl" \
+    --save-params="$work/parameters.npz" &&
+    compare-training "$work/metrics.jsonl" "$here/expected/$model.json" \
+      "$work/parameters.npz" "$here/expected/$model.npz" 1e-5 1e-4
+}
+
+# Several processes on one GPU: NCCL takes them for machines of their own.
+onOneGpu() {
+  local size=$1
+  shift
+  NCCL_SOCKET_IFNAME=lo NCCL_P2P_DISABLE=1 NCCL_SHM_DISABLE=1 \
+    "$here/run-ranks.sh" "$size" \
+    bash -c 'export NCCL_HOSTID=gpu-check-$RANK; exec "$@"' rank "$@"
+}
+
+begin=$SECONDS
+check 'GPUs are there' shardc-run --device=cuda --list-devices
+sed 's/^/         /' "$work/log"
+hasNccl=1
+for library in ${SHARDC_LIBNCCL:-libnccl.so.2}; do
+  case $library in
+  /*) [ -e "$library" ] || hasNccl=0 ;;
+  *) PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep -qF "$library" || hasNccl=0 ;;
+  esac
+done
+: "${SHARDC_LIBCUDA:=libcuda.so.1}"
+export SHARDC_LIBCUDA
+check 'conformance of collectives within a GPU' \
+  timeout 200 shardc-rt-cts --gtest_filter='VirtualGpu*' --gtest_brief=1
+for size in 1 2 4; do
+  what="conformance of collectives by NCCL, ranks on one GPU: $size"
+  if [ $hasNccl = 0 ]; then
+    skip "$what: no libnccl.so.2"
+    continue
+  fi
+  export SHARDC_LIBNCCL=${SHARDC_LIBNCCL:-libnccl.so.2}
+  filter='Nccl*'
+  [ $size -gt 1 ] || filter='Nccl*/0' # The mesh of one device.
+  check "$what" onOneGpu $size \
+    timeout 150 shardc-rt-cts --gtest_filter="$filter" --gtest_brief=1
+done
+where=(--gpus=1)
+for model in "${models[@]}"; do
+  name=${model%% *}
+  for run in "${runs[@]}"; do
+    check "$name, $run: the CPU's losses to 1e-5, parameters to 1e-4" \
+      train -- "$name" "$(nameOf "$name" "${run% *}" "${run#* }")"
+  done
+done
+where=()
+for run in "${rankRuns[@]}"; do
+  size=2
+  [ "${run#* }" = data=2 ] || size=4
+  what="digits, $run, in $size processes"
+  if [ $hasNccl = 0 ]; then
+    skip "$what: no libnccl.so.2"
+  else
+    check "$what" train onOneGpu $size -- digits \
+      "$(nameOf digits "${run% *}" "${run#* }")"
+  fi
+done
+for tool in memcheck racecheck; do
+  for run in "notebook none data=1" "notebook dp+tp data=4,model=2"; do
+    read -r model strategy mesh <<<"$run"
+    plan=$(nameOf "$model" "$strategy" "$mesh")
+    if ! command -v compute-sanitizer >/dev/null; then
+      skip "compute-sanitizer $tool, $plan: it is not on this machine"
+      continue
+    fi
+    kernelsOf "$plan"
+    check "compute-sanitizer $tool, $plan" timeout 100 compute-sanitizer \
+      --tool $tool --error-exitcode 99 shardc-run "$here/plans/$plan.shardc" \
+      --device=cuda --gpus=1 --data=synthetic:quadratic --steps=3
+  done
+done
+
+# figures PLAN STEPS: leaves them in `figure`.
+declare -A figure
+figures() {
+  figure=()
+  kernelsOf "$1"
+  if ! timeout 120 measure-gpu "$here/plans/$1.shardc" "$2" >"$work/figures" 2>&1; then
+    printf 'WRONG    figures of %s\n' "$1"
+    tail -n 5 "$work/figures"
+    exit 1
+  fi
+  local key value
+  while read -r key value; do figure[$key]=$value; done <"$work/figures"
+}
+
+# goal WHAT VALUE LEAST
+goal() {
+  local reached
+  reached=$(awk -v a="$2" -v b="$3" 'BEGIN { print (a + 0 >= b + 0) ? "reached" : "MISSED" }')
+  [ $isStandIn = 0 ] || reached='of the stand-in'
+  printf 'figure   %s: %s (goal %s: %s)\n' "$1" "$2" "$3" "$reached"
+}
+
+echo
+large=4096-16384-4096
+for precision in tf32 bf16; do
+  figures "large-$precision" 10
+  goal "a step of $large, batch 8192, $precision: its products alone over it" \
+    "${figure[products_ratio]}" 0.95
+  printf '         step %s us, arenas %s B as planned, scratch %s B, in use %s B\n' \
+    "${figure[step_us]}" "${figure[arenas]}" "${figure[scratch]}" "${figure[used]}"
+done
+figures "$(nameOf notebook none data=1)" 2000
+printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"
+figures adam 10
+goal 'the kernel of Adam: its bandwidth over that of copies' \
+  "${figure[update_ratio]}" 0.85
+figures all-reduce 10
+goal 'all-reduce of 8 virtual devices: the time of copies over its own' \
+  "${figure[all_reduce_ratio]}" 0.5
+skip 'against JAX: figures here are of shardc alone'
+echo
+printf '%d checks passed, %d not run, %d s' "$passed" "$notRun" $((SECONDS - begin))
+[ $isStandIn = 0 ] && echo || echo ', against the stand-in: nothing is known of a GPU'
