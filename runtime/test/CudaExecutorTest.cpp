@@ -204,19 +204,6 @@ TEST_F(CudaExecutorTest, RefusesOlderGpusAndPlansForCpus) {
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
 }
 
-TEST_F(CudaExecutorTest, RefusesCollectivesBesideTheirStream) {
-  auto executor = create(makeGpuPlan(2, [](fb::PlanT &plan) {
-    auto &commands = plan.programs[0]->commands;
-    commands[2]->stream = fb::Stream::Compute;
-    commands[2]->after.clear();
-    commands[3]->after = {2};
-  }));
-  EXPECT_EQ(executor.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(executor.status().message().find("a collective on stream compute"),
-            absl::string_view::npos)
-      << executor.status();
-}
-
 TEST_F(CudaExecutorTest, AWaitHasADeadline) {
   auto executor = create(makeGpuPlan(1));
   ASSERT_TRUE(executor.ok()) << executor.status();

@@ -272,6 +272,13 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) { p.programs[0]->commands[1]->after = {0}; }},
         Misuse{"command 1: unknown stream",
                [](fb::PlanT &p) { onGpu(p, 1).stream = fb::Stream(3); }},
+        Misuse{"command 2: a collective on stream compute, expected",
+               [](fb::PlanT &p) {
+                 // In order all the same.
+                 onGpu(p, 2).stream = fb::Stream::Compute;
+                 p.programs[0]->commands[2]->after.clear();
+                 p.programs[0]->commands[3]->after = {2};
+               }},
         Misuse{"command 4: is to come after command 5, which has not been",
                [](fb::PlanT &p) {
                  onGpu(p, 4).after = {3, 5};

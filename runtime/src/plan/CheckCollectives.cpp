@@ -44,6 +44,10 @@ private:
 
 /// The tensors of a collective are moved in no order among themselves.
 absl::Status Follower::start(const Command &command) {
+  // Other streams are not shared by the devices of a GPU.
+  if (!plan.gpuTarget.empty() && command.stream != Stream::Communication)
+    return bad("a collective on stream ", toString(command.stream),
+               ", expected communication");
   // Of each tensor the operand, then the result.
   std::vector<Access> accesses = accessesOf(plan, program, command, runs);
   for (size_t i = 1; i < accesses.size(); i += 2)

@@ -17,6 +17,7 @@ struct CUfunc_st {
 };
 struct CUmod_st {
   CUcontext context;
+  std::string library; ///< That has the kernels.
   std::string ptx;
   std::vector<std::unique_ptr<CUfunc_st>> functions;
 };
@@ -49,6 +50,15 @@ bool shardc::rt::test::enter(const std::string &name,
   standIn.calls.push_back(name);
   standIn.details.push_back(name + "(" + arguments + ")");
   return static_cast<int64_t>(standIn.calls.size()) == standIn.failAt;
+}
+
+/// The library of plan `number`.
+static std::string kernelLibrary(int64_t number) {
+  std::string all = state().kernelLibrary;
+  for (size_t end; number > 0 && (end = all.find(':')) != std::string::npos;
+       --number)
+    all = all.substr(end + 1);
+  return all.substr(0, all.find(':'));
 }
 
 extern "C" {
@@ -135,6 +145,9 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
   auto made = std::make_unique<CUmod_st>();
   made->context = current;
   made->ptx = static_cast<const char *>(image);
+  // The runtime's own are those of the stand-in.
+  if (made->ptx.find("shardc_reduce_sum_f32") == std::string::npos)
+    made->library = kernelLibrary(state().plansLoaded++);
   return give(module, "module", std::move(made));
 }
 
@@ -150,7 +163,7 @@ CUresult cuModuleGetFunction(CUfunction *function, CUmodule module,
   made->name = name;
   made->context = module->context;
   made->parameters = parameterSizes(module->ptx, name);
-  made->body = findKernel(name);
+  made->body = findKernel(name, module->library);
   if (made->parameters.empty() || !made->body)
     return CUDA_ERROR_NOT_FOUND;
   *function = made.get();

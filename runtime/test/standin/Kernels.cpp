@@ -113,13 +113,13 @@ KernelBody findReduction(const std::string &name) {
 
 } // namespace
 
-KernelBody shardc::rt::test::findKernel(const std::string &name) {
+KernelBody shardc::rt::test::findKernel(const std::string &name,
+                                        const std::string &path) {
   if (name.rfind("shardc_reduce_", 0) == 0 &&
       (name.find("_sum_") != std::string::npos ||
        name.find("_max_") != std::string::npos))
     if (KernelBody body = findReduction(name))
       return body;
-  const std::string &path = state().kernelLibrary;
   std::shared_ptr<void> library(
       path.empty() ? nullptr : dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL),
       [](void *handle) {

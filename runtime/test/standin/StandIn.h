@@ -30,8 +30,11 @@ struct StandIn {
   int architecture = 90;
   int ncclVersion = 22800;
   /// Has the plan's kernels, in the CPU's ABI; a plan for emulated-gpu carries
-  /// such a library. At first what SHARDC_STANDIN_KERNELS names.
+  /// such a library. With colons between them those of several plans, in the
+  /// order in which they are loaded; the last is that of all further ones. At
+  /// first what SHARDC_STANDIN_KERNELS names.
   std::string kernelLibrary;
+  int64_t plansLoaded = 0;
   std::string jitError; ///< The compiler's log of modules that do not load.
   uint32_t seed = 1;    ///< Of the order in graphs.
   int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.

@@ -67,9 +67,9 @@ void drain();
 using KernelBody = std::function<void(
     const std::vector<std::vector<char>> &arguments, unsigned blocks)>;
 
-/// The body of a kernel of the runtime or of `StandIn::kernelLibrary`; empty if
-/// there is none.
-KernelBody findKernel(const std::string &name);
+/// The body of a kernel of the runtime or of the library `path`; empty if there
+/// is none.
+KernelBody findKernel(const std::string &name, const std::string &path = "");
 
 /// The bytes of each parameter of entry `name` of a PTX text; empty if it has
 /// no such entry.

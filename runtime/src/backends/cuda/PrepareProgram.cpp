@@ -87,10 +87,6 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
 absl::Status Program::prepareCollective(uint32_t number, int64_t runs) {
   auto &command =
       std::get<CollectiveStartCommand>(spec.commands[number].operation);
-  // Others are not shared by the devices of a GPU.
-  if (spec.commands[number].stream != rt::Stream::Communication)
-    return absl::DataLossError(absl::StrCat(
-        "a collective on stream ", toString(spec.commands[number].stream)));
   bool moves = false;
   for (const CollectiveItem &item : command.items)
     moves |=
