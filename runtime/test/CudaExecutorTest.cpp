@@ -256,6 +256,30 @@ TEST_F(CudaExecutorTest, SerializedErrorsNameTheCommand) {
       << status;
 }
 
+TEST_F(CudaExecutorTest, RangesAreNamedAsInThePlan) {
+  options.nvtxPath = "/no/such/profiler.so";
+  EXPECT_EQ(create(makeGpuPlan(1)).status().code(),
+            absl::StatusCode::kUnavailable);
+  options.nvtxPath = STAND_IN;
+  auto plan = makeGpuPlan(1, [](fb::PlanT &plan) {
+    plan.programs[0]->commands[1]->source = "model.mlir:3:7";
+  });
+  auto executor = create(plan);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  auto contains = [&](const std::string &range) {
+    auto &all = standIn->ranges;
+    return std::find(all.begin(), all.end(), range) != all.end();
+  };
+  EXPECT_TRUE(contains("launch of test_scale, model.mlir:3:7"));
+  EXPECT_TRUE(contains("all_reduce"));
+  EXPECT_TRUE(contains("gemm"));
+  // A step is one range: its commands are in the graph.
+  standIn->ranges.clear();
+  ASSERT_TRUE((*executor)->step(inputs()).ok());
+  EXPECT_EQ(standIn->ranges, (std::vector<std::string>{"train_step", ""}));
+}
+
 TEST_F(CudaExecutorTest, RunsLoops) {
   for (int devices : {1, 2, 4}) {
     auto parsed = Plan::parse(makePlan(devices, addLoops));

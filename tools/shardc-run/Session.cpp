@@ -186,6 +186,8 @@ static CudaOptions cudaOptions(const Arguments &arguments) {
     options.cublasLtPath = path;
   if (const char *path = std::getenv("SHARDC_LIBNCCL"))
     options.ncclPath = path;
+  if (const char *path = std::getenv("NVTX_INJECTION64_PATH"))
+    options.nvtxPath = path;
   return options;
 }
 

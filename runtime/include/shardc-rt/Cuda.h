@@ -22,6 +22,9 @@ struct CudaOptions {
   std::string cublasLtPath;
   /// Empty: libnccl.so.2.
   std::string ncclPath;
+  /// A profiler's library that is told what is issued (NVTX), as profilers name
+  /// it in NVTX_INJECTION64_PATH; empty: none.
+  std::string nvtxPath;
   /// Which GPU, by the driver's numbers, and how many from there on.
   int gpu = 0;
   int gpus = 1;

@@ -47,6 +47,7 @@ struct StandIn {
   std::vector<std::string> calls;      ///< Names, in order.
   std::vector<std::string> details;    ///< The same with arguments.
   std::map<std::string, int64_t> live; ///< Handles by kind.
+  std::vector<std::string> ranges;     ///< Of NVTX: names, and "" for an end.
   uint64_t bytesAllocated = 0;         ///< On GPUs, at present.
 
   int64_t handles() const {

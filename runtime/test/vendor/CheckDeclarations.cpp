@@ -200,3 +200,12 @@ SAME_CALL(Nccl, reduceScatter, ncclReduceScatter);
 SAME_CALL(Nccl, send, ncclSend);
 SAME_CALL(Nccl, recv, ncclRecv);
 #endif
+
+// NVTX: numbers that a profiler and we have to agree on (Nvtx.cpp).
+#if __has_include(<nvtx3/nvToolsExt.h>)
+#include <nvtx3/nvToolsExt.h>
+static_assert(NVTX_ETID_CALLBACKS == 1 && NVTX_ETID_VERSIONINFO == 3);
+static_assert(NVTX_CB_MODULE_CORE == 1 && NVTX_CBID_CORE_SIZE == 16);
+static_assert(NVTX_CBID_CORE_RangePushA == 9 && NVTX_CBID_CORE_RangePop == 11);
+static_assert(sizeof(NvtxExportTableVersionInfo) == 24);
+#endif

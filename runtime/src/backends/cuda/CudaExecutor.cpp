@@ -188,6 +188,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
 }
 
 absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
+  NvtxRange range(nvtx.get(), ownPlan->programs[number].name);
   if (absl::Status s = gpus[0]->context->makeCurrent(); !s.ok())
     return s;
   if (cudaOptions.serialize)

@@ -106,6 +106,7 @@ private:
   std::unique_ptr<Driver> driver;
   std::unique_ptr<CublasLt> cublasLt;
   std::unique_ptr<Nccl> nccl;
+  std::unique_ptr<Nvtx> nvtx; ///< Null: no profiler listens.
   std::vector<std::unique_ptr<Gpu>> gpus;
   std::vector<Device> devices;
   /// For tensors set and read between runs.

@@ -128,6 +128,13 @@ absl::Status CudaExecutor::openLibraries() {
       return library.status();
     cublasLt = *std::move(library);
   }
+  if (!cudaOptions.nvtxPath.empty()) {
+    absl::StatusOr<std::unique_ptr<Nvtx>> opened =
+        Nvtx::open(cudaOptions.nvtxPath);
+    if (!opened.ok())
+      return opened.status();
+    nvtx = *std::move(opened);
+  }
   for (int gpu = 0; gpu < cudaOptions.gpus; ++gpu)
     if (absl::Status s = openGpu(cudaOptions.gpu + gpu); !s.ok())
       return s;
@@ -323,7 +330,7 @@ absl::Status CudaExecutor::preparePrograms() {
         !s.ok())
       return s;
   set.reset(new DeviceSet{*ownPlan, gpus, host, devices, *collectives,
-                          cudaOptions.gemmWorkspaceBytes});
+                          cudaOptions.gemmWorkspaceBytes, nvtx.get()});
   uint64_t &workspace = gemmScratchBytes;
   for (size_t number = 0; number < ownPlan->programs.size(); ++number) {
     absl::StatusOr<std::unique_ptr<Program>> program =

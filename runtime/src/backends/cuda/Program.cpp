@@ -9,19 +9,23 @@
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-absl::Status Program::annotate(const absl::Status &status,
-                               uint32_t command) const {
-  if (status.ok())
-    return status;
+std::string Program::describe(uint32_t command) const {
   const Command &of = spec.commands[command];
   std::string what(nameOf(of));
   if (auto *launch = std::get_if<LaunchCommand>(&of.operation))
     absl::StrAppend(&what, " of ", set.plan.kernels[launch->kernel]);
   if (!of.source.empty())
     absl::StrAppend(&what, ", ", of.source);
+  return what;
+}
+
+absl::Status Program::annotate(const absl::Status &status,
+                               uint32_t command) const {
+  if (status.ok())
+    return status;
   return absl::Status(status.code(),
                       absl::StrCat("program \"", spec.name, "\", command ",
-                                   command, " (", what,
+                                   command, " (", describe(command),
                                    "): ", status.message()));
 }
 
@@ -134,6 +138,7 @@ absl::Status Program::issueAll(char *batch) {
 }
 
 absl::Status Program::issueCommand(uint32_t number, int64_t run, char *batch) {
+  NvtxRange range(set.nvtx, set.nvtx ? describe(number) : std::string());
   const Command &command = spec.commands[number];
   bool isCollective =
       std::holds_alternative<CollectiveStartCommand>(command.operation);

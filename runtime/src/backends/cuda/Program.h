@@ -16,6 +16,7 @@
 #include "backends/cuda/Graph.h"
 #include "backends/cuda/HostLayout.h"
 #include "backends/cuda/Module.h"
+#include "backends/cuda/Nvtx.h"
 
 #include <map>
 #include <optional>
@@ -31,6 +32,8 @@ struct DeviceSet {
   const std::vector<Device> &devices;
   DeviceCollectives &collectives;
   uint64_t maxGemmWorkspace;
+  /// Null: nobody listens.
+  const Nvtx *nvtx;
 };
 
 class Program {
@@ -78,6 +81,8 @@ private:
   absl::Status launch(const LaunchCommand &launch, const Device &device,
                       int64_t run, const Stream &stream) const;
   CUdeviceptr address(const Device &device, uint32_t buffer, int64_t run) const;
+  /// "launch of shardc_map_3, model.mlir:7:5".
+  std::string describe(uint32_t command) const;
   absl::Status annotate(const absl::Status &status, uint32_t command) const;
 
   const DeviceSet &set;
