@@ -68,15 +68,20 @@ train() {
   local launcher=$1 size=$2 model=$3 rank
   local what="$size ranks of $launcher, $4"
   cases=$((cases + 1)) port=$((port + 1)) running=()
-  if ! compile "$model" || ! shardc-run "$work/emulated.shardc" --data=digits \
-    --seed=3 --steps=8 --metrics="$work/emulated.jsonl" \
-    --save-params="$work/emulated.npz" >"$work/emulated.out" 2>&1; then
-    fail "$what: does not train on the emulated GPU"
+  # Products of the library are summed in its own order.
+  local -a reference=("$work/emulated.shardc")
+  [ "${library:-0}" = 0 ] || reference=("$work/cuda.shardc" --device=cuda --gpus=1)
+  if ! compile "$model" || ! SHARDC_STANDIN_KERNELS="$work/kernels.so" \
+    shardc-run "${reference[@]}" --data=digits --seed=3 --steps=8 \
+    --metrics="$work/emulated.jsonl" --save-params="$work/emulated.npz" \
+    >"$work/emulated.out" 2>&1; then
+    fail "$what: does not train in one process"
     return
   fi
   rm -f "$work"/{cuda.jsonl,cuda.npz,said.*}
   for ((rank = 0; rank < size; ++rank)); do
     start "$launcher" "$size" "$rank" --steps=8 --deadline=60 \
+      --tune-products="$work/products.txt" \
       --metrics="$work/cuda.jsonl" --save-params="$work/cuda.npz"
   done
   ended $(seq 0 $((size - 1)))
@@ -114,6 +119,16 @@ for strategy in dp zero2 fsdp tp dp+tp fsdp+tp hsdp; do
       "$strategy on $mesh"
   done
 done
+
+# Products of the library, which rank 0 times for all.
+shardc-gen --layers=64,384,256,10 --batch-size=128 --strategy=fsdp \
+  --mesh=data=2 --activation=relu --loss=softmax_cross_entropy \
+  --optimizer=sgd --learning-rate=0.05 -o "$work/model.mlir"
+library=1 train torchrun 2 "$work/model.mlir" 'products of the library'
+if ! grep -q '^Stand-in GPU; driver 13000; cuBLASLt 130000; m=' \
+  "$work/products.txt" 2>/dev/null; then
+  fail 'no products were timed'
+fi
 
 # A process with several GPUs, and several of them.
 export SHARDC_STANDIN_GPUS=4

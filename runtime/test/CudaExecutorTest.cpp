@@ -5,7 +5,10 @@
 #include "shardc-rt/Trainer.h"
 
 #include <cmath>
+#include <cstdio>
+#include <fstream>
 #include <sstream>
+#include <unistd.h>
 
 using namespace shardc::rt;
 using namespace shardc::rt::test;
@@ -278,6 +281,38 @@ TEST_F(CudaExecutorTest, RangesAreNamedAsInThePlan) {
   standIn->ranges.clear();
   ASSERT_TRUE((*executor)->step(inputs()).ok());
   EXPECT_EQ(standIn->ranges, (std::vector<std::string>{"train_step", ""}));
+}
+
+TEST_F(CudaExecutorTest, ProductsAreTimedOnce) {
+  options.gemmCachePath = testing::TempDir() + "shardc-products-" +
+                          std::to_string(getpid()) + ".txt";
+  std::remove(options.gemmCachePath.c_str());
+  standIn->fastAlgorithm = 2;
+  auto countProducts = [&](const std::string &what) {
+    return std::count(standIn->details.begin(), standIn->details.end(),
+                      "cublasLtMatmul(4 x 1" + what + ")");
+  };
+  for (bool isFirst : {true, false}) {
+    standIn->details.clear();
+    auto executor = create(makeGpuPlan(1));
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    // Once before the graphs of two batches; six times to time one of four.
+    EXPECT_EQ(countProducts(", algorithm 2"), 3 + (isFirst ? 6 : 0));
+    EXPECT_EQ(countProducts(", algorithm 3"), isFirst ? 6 : 0);
+    EXPECT_EQ(countProducts(""), isFirst ? 6 : 0);
+    auto bits = train(**executor, 3);
+    ASSERT_TRUE(bits.ok()) << bits.status();
+    EXPECT_EQ(*bits, trainOnCpu(1, 3, train));
+  }
+  // What is no line of the file is left out, and another one does not count.
+  std::ofstream(options.gemmCachePath) << "nonsense\nother GPU\t12\t00\n";
+  standIn->details.clear();
+  EXPECT_TRUE(create(makeGpuPlan(1)).ok());
+  EXPECT_EQ(countProducts(", algorithm 3"), 6);
+  std::remove(options.gemmCachePath.c_str());
+  options.gemmCachePath = "/no/such/folder/products.txt";
+  absl::Status status = create(makeGpuPlan(1)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
 }
 
 TEST_F(CudaExecutorTest, RunsLoops) {

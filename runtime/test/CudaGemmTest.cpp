@@ -64,8 +64,8 @@ protected:
     cuda::DeviceMemory b = fill(dtype, gemm.batch * gemm.k * gemm.n, 1000);
     cuda::DeviceMemory c = fill(dtype, gemm.batch * gemm.m * gemm.n, 2000);
     cuda::DeviceMemory bias = fill(dtype, gemm.n, 3000);
-    auto prepared =
-        cuda::Gemm::prepare(*gemms, gemm, dtype, bias.address(), 64, 1 << 20);
+    auto prepared = cuda::Gemm::prepare(*gemms, {0, &gemm, dtype, 64},
+                                        bias.address(), 1 << 20, nullptr);
     ASSERT_TRUE(prepared.ok()) << prepared.status();
     EXPECT_EQ((*prepared)->workspaceBytes(), standIn->workspaceBytes);
     auto workspace = cuda::DeviceMemory::allocate(
@@ -137,7 +137,8 @@ TEST_F(CudaGemmTest, AsksForThePrecision) {
   auto computeType = [&](Precision precision, DType dtype) {
     gemm.precision = precision;
     standIn->details.clear();
-    EXPECT_TRUE(cuda::Gemm::prepare(*gemms, gemm, dtype, 0, 64, 0).ok());
+    EXPECT_TRUE(
+        cuda::Gemm::prepare(*gemms, {0, &gemm, dtype, 64}, 0, 0, nullptr).ok());
     for (const std::string &call : standIn->details)
       if (call.rfind("cublasLtMatmulDescCreate", 0) == 0)
         return call;
@@ -163,7 +164,9 @@ TEST_F(CudaGemmTest, EveryFailureIsCleanedUp) {
   for (int64_t call = 1;; ++call) {
     standIn->calls.clear();
     standIn->failAt = call;
-    bool ok = cuda::Gemm::prepare(*gemms, gemm, DType::F32, 256, 64, 64).ok();
+    bool ok = cuda::Gemm::prepare(*gemms, {0, &gemm, DType::F32, 64}, 256, 64,
+                                  nullptr)
+                  .ok();
     EXPECT_EQ(standIn->handles(), before) << call;
     if (static_cast<int64_t>(standIn->calls.size()) < call)
       break;

@@ -113,6 +113,10 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "GPUs of one process: 1 for all devices of the mesh, or one "
                  "for each; default: one for each if there are as many")
       ->check(CLI::PositiveNumber);
+  app.add_option("--tune-products", arguments.tuneProducts,
+                 "On a GPU, time the algorithms of library products that this "
+                 "file does not know yet, and keep the fastest in it")
+      ->type_name("FILE");
   app.add_option("--deadline", arguments.deadline,
                  "Longest wait for a step on a GPU, or for other processes, in "
                  "seconds")

@@ -32,6 +32,7 @@ struct Arguments {
   int gpu = -1;          ///< Negative: not given.
   int gpus = 0;          ///< 0: as many as there are devices, or one.
   double deadline = 300; ///< Seconds.
+  std::string tuneProducts;
   int threads = 0;
   std::string data;
   std::string evalData;

@@ -179,6 +179,7 @@ static int checkAgainstPlan(const Arguments &arguments, const Plan &plan) {
 static CudaOptions cudaOptions(const Arguments &arguments) {
   CudaOptions options;
   options.serialize = arguments.serialize;
+  options.gemmCachePath = arguments.tuneProducts;
   options.deadline = absl::Seconds(arguments.deadline);
   if (const char *path = std::getenv("SHARDC_LIBCUDA"))
     options.driverPath = path;

@@ -33,6 +33,10 @@ struct CudaOptions {
   Store *store = nullptr;
   /// Most bytes of scratch memory for the algorithm of a matrix product.
   uint64_t gemmWorkspaceBytes = uint64_t(32) << 20;
+  /// Where the fastest algorithms of products are kept: those that the file
+  /// does not have for this GPU, driver and library are timed when a plan is
+  /// loaded. Empty: the first of the library's heuristics, without timing.
+  std::string gemmCachePath;
   /// Longest wait for a run, or for other processes.
   absl::Duration deadline = absl::Minutes(5);
   /// Wait for every command before the next is issued, without a graph: slow,

@@ -2,8 +2,10 @@
 
 #include "State.h"
 
+#include <chrono>
 #include <cmath>
 #include <cstring>
+#include <thread>
 
 using namespace shardc::rt::test;
 
@@ -114,6 +116,8 @@ static void multiply(const cublasLtMatmulDescOpaque_t &desc, const void *a,
 }
 
 extern "C" {
+
+size_t cublasLtGetVersion() { return 130000; }
 
 cublasStatus_t cublasLtCreate(cublasLtHandle_t *handle) {
   if (enter("cublasLtCreate"))
@@ -228,11 +232,14 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return internalError;
   if (requested < 1)
     return invalidValue;
-  *results = {};
-  results->algo.data[0] = pref->alignment;
-  results->workspaceSize =
-      std::min<uint64_t>(pref->workspace, state().workspaceBytes);
-  *returned = 1;
+  *returned = std::min<int>(requested, state().algorithms);
+  for (int i = 0; i < *returned; ++i) {
+    results[i] = {};
+    results[i].algo.data[0] = pref->alignment;
+    results[i].algo.data[1] = i;
+    results[i].workspaceSize =
+        std::min<uint64_t>(pref->workspace, state().workspaceBytes);
+  }
   return 0;
 }
 
@@ -244,9 +251,13 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
                               cublasLtMatrixLayout_t ld,
                               const cublasLtMatmulAlgo_t *algo, void *workspace,
                               size_t workspaceBytes, CUstream stream) {
+  int number = static_cast<int>(algo->data[1]);
   if (enter("cublasLtMatmul",
-            std::to_string(ld->rows) + " x " + std::to_string(ld->columns)))
+            std::to_string(ld->rows) + " x " + std::to_string(ld->columns) +
+                (number > 0 ? ", algorithm " + std::to_string(number) : "")))
     return internalError;
+  if (number != state().fastAlgorithm)
+    std::this_thread::sleep_for(std::chrono::microseconds(200));
   auto isGood = [&](const void *data, const cublasLtMatrixLayoutOpaque_t &l) {
     auto address = reinterpret_cast<uintptr_t>(data);
     return address % algo->data[0] == 0 && isDevice(address, l.bytes());

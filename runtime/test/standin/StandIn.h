@@ -38,6 +38,8 @@ struct StandIn {
   std::string jitError; ///< The compiler's log of modules that do not load.
   uint32_t seed = 1;    ///< Of the order in graphs.
   int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.
+  int algorithms = 4;          ///< Of a matrix product.
+  int fastAlgorithm = 0;       ///< The others take longer.
   uint64_t workspaceBytes = 1024; ///< That matrix products ask for.
   /// What communicators report once they are complete; 0: nothing.
   int ncclError = 0;

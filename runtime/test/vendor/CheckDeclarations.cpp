@@ -143,6 +143,7 @@ SAME_CALL(Driver, graphLaunch, cuGraphLaunch);
 SAME_CALL(Driver, graphExecDestroy, cuGraphExecDestroy);
 SAME_CALL(Driver, graphDestroy, cuGraphDestroy);
 SAME_CALL(Driver, launchKernel, cuLaunchKernel);
+SAME_CALL(CublasLt, getVersion, cublasLtGetVersion);
 SAME_CALL(CublasLt, create, cublasLtCreate);
 SAME_CALL(CublasLt, destroy, cublasLtDestroy);
 SAME_CALL(CublasLt, matmulDescCreate, cublasLtMatmulDescCreate);

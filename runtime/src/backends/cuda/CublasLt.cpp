@@ -15,6 +15,7 @@ CublasLt::open(const std::string &path) {
     return library.status();
   std::unique_ptr<CublasLt> lt(new CublasLt(*std::move(library)));
   if (absl::Status s = lt->library.resolve({
+          {"cublasLtGetVersion", &lt->getVersion},
           {"cublasLtCreate", &lt->create},
           {"cublasLtDestroy", &lt->destroy},
           {"cublasLtMatmulDescCreate", &lt->matmulDescCreate},

@@ -76,6 +76,7 @@ public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<CublasLt>>
   open(const std::string &path);
 
+  size_t (*getVersion)();
   cublasStatus_t (*create)(cublasLtHandle_t *handle);
   cublasStatus_t (*destroy)(cublasLtHandle_t handle);
   cublasStatus_t (*matmulDescCreate)(cublasLtMatmulDesc_t *desc,

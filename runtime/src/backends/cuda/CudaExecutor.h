@@ -79,6 +79,8 @@ private:
   absl::Status allocateDevices();
   absl::Status addDevice(int64_t number, const Gpu &gpu);
   absl::Status fillKernelContexts();
+  absl::Status tuneProducts();
+  absl::Status timeProducts(const Gpu &gpu);
   absl::Status preparePrograms();
   absl::Status allocateBatches();
   absl::Status warmUp();
@@ -112,6 +114,7 @@ private:
   /// For tensors set and read between runs.
   PinnedMemory transfer;
   std::unique_ptr<DeviceCollectives> collectives;
+  std::unique_ptr<GemmChoices> choices;
   std::unique_ptr<DeviceSet> set;
   std::vector<std::unique_ptr<Program>> programs;
   std::vector<Batch> batches;

@@ -4,6 +4,8 @@
 
 #include "backends/cuda/CublasLtStatus.h"
 
+#include <chrono>
+
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
@@ -27,19 +29,69 @@ GemmLibrary::~GemmLibrary() {
   (void)lt->destroy(handle);
 }
 
+/// The largest power of two, 256 at most, that divides all of `addresses`.
+static uint32_t alignmentOf(absl::Span<const uint64_t> addresses) {
+  uint64_t bits = 256;
+  for (uint64_t address : addresses)
+    bits |= address;
+  return static_cast<uint32_t>(bits & -bits);
+}
+
+std::vector<GemmRequest>
+shardc::rt::cuda::gemmRequests(const ProgramSpec &program) {
+  std::vector<GemmRequest> requests;
+  for (uint32_t i = 0; i < program.commands.size(); ++i) {
+    auto *gemm = std::get_if<GemmCommand>(&program.commands[i].operation);
+    if (!gemm || gemm->m == 0 || gemm->n == 0 || gemm->k == 0 ||
+        gemm->batch == 0)
+      continue;
+    // Only those in loops have strides.
+    std::vector<uint64_t> addresses;
+    for (int64_t buffer : {int64_t(gemm->a), int64_t(gemm->b), int64_t(gemm->c),
+                           int64_t(gemm->bias)})
+      if (buffer >= 0) {
+        addresses.push_back(program.buffers[buffer].offset);
+        addresses.push_back(program.buffers[buffer].stride);
+      }
+    requests.push_back(
+        {i, gemm, program.buffers[gemm->a].dtype, alignmentOf(addresses)});
+  }
+  return requests;
+}
+
+std::string GemmRequest::name() const {
+  const GemmCommand &of = *command;
+  return absl::StrCat(
+      "m=", of.m, " n=", of.n, " k=", of.k, " batch=", of.batch,
+      of.transposeA ? " a'" : " a", of.transposeB ? " b'" : " b",
+      of.accumulate ? " accumulate" : "", of.bias >= 0 ? " bias" : "",
+      of.activation == Activation::Relu ? " relu" : "", " ",
+      std::string(toString(dtype)), " precision ",
+      static_cast<int>(of.precision), " aligned ", alignment);
+}
+
 absl::StatusOr<std::unique_ptr<Gemm>>
-Gemm::prepare(const GemmLibrary &library, const GemmCommand &command,
-              DType dtype, CUdeviceptr bias, uint32_t alignment,
-              uint64_t maxWorkspace) {
-  std::unique_ptr<Gemm> gemm(new Gemm(library, command, dtype));
+Gemm::prepare(const GemmLibrary &library, const GemmRequest &request,
+              CUdeviceptr bias, uint64_t maxWorkspace,
+              const GemmChoices *choices) {
+  std::unique_ptr<Gemm> gemm(new Gemm(library, request));
   if (absl::Status s = library.context().makeCurrent(); !s.ok())
     return s;
   if (absl::Status s = gemm->describe(); !s.ok())
     return s;
   if (absl::Status s = gemm->setBias(bias); !s.ok())
     return s;
-  if (absl::Status s = gemm->choose(alignment, maxWorkspace); !s.ok())
-    return s;
+  if (choices)
+    if (auto timed = choices->find(request.name());
+        timed && timed->workspaceBytes <= maxWorkspace) {
+      gemm->choice = *timed;
+      return gemm;
+    }
+  absl::StatusOr<std::vector<GemmChoices::Choice>> found =
+      gemm->candidates(1, maxWorkspace);
+  if (!found.ok())
+    return found.status();
+  gemm->choice = found->front();
   return gemm;
 }
 
@@ -140,7 +192,8 @@ absl::Status Gemm::describe() {
   return addLayout(result, command.m, command.n);
 }
 
-absl::Status Gemm::choose(uint32_t alignment, uint64_t maxWorkspace) {
+absl::StatusOr<std::vector<GemmChoices::Choice>>
+Gemm::candidates(int number, uint64_t maxWorkspace) const {
   const CublasLt &api = library->api();
   cublasLtMatmulPreference_t preference = nullptr;
   if (absl::Status s = check(api.matmulPreferenceCreate(&preference),
@@ -160,19 +213,62 @@ absl::Status Gemm::choose(uint32_t alignment, uint64_t maxWorkspace) {
       status = check(api.matmulPreferenceSetAttribute(
                          preference, attribute, &alignment, sizeof(alignment)),
                      "cublasLtMatmulPreferenceSetAttribute");
+  std::vector<cublasLtMatmulHeuristicResult_t> results(number);
   int found = 0;
   if (status.ok())
-    status = check(api.matmulAlgoGetHeuristic(library->get(), product, first,
-                                              second, result, result,
-                                              preference, 1, &choice, &found),
+    status = check(api.matmulAlgoGetHeuristic(
+                       library->get(), product, first, second, result, result,
+                       preference, number, results.data(), &found),
                    "cublasLtMatmulAlgoGetHeuristic");
   (void)api.matmulPreferenceDestroy(preference);
   if (status.ok() && found == 0)
     status = check(CUBLAS_STATUS_NOT_SUPPORTED,
                    "cublasLtMatmulAlgoGetHeuristic, which found nothing,");
   if (status.ok())
-    status = check(choice.state, "cublasLtMatmulAlgoGetHeuristic");
-  return status;
+    status = check(results[0].state, "cublasLtMatmulAlgoGetHeuristic");
+  if (!status.ok())
+    return status;
+  std::vector<GemmChoices::Choice> usable;
+  for (int i = 0; i < found; ++i)
+    if (results[i].state == CUBLAS_STATUS_SUCCESS)
+      usable.push_back({results[i].algo, results[i].workspaceSize});
+  return usable;
+}
+
+absl::StatusOr<GemmChoices::Choice>
+Gemm::fastest(const GemmOperands &operands, CUdeviceptr workspace,
+              uint64_t maxWorkspace, const Stream &stream,
+              absl::FunctionRef<absl::Status()> wait) {
+  using Clock = std::chrono::steady_clock;
+  constexpr int number = 8, repeats = 5;
+  absl::StatusOr<std::vector<GemmChoices::Choice>> all =
+      candidates(number, maxWorkspace);
+  if (!all.ok())
+    return all.status();
+  GemmChoices::Choice best = all->front();
+  Clock::duration least = Clock::duration::max();
+  for (const GemmChoices::Choice &candidate : *all) {
+    choice = candidate;
+    Clock::time_point start;
+    // The first run is not counted.
+    for (int i = -1; i < repeats; ++i) {
+      if (absl::Status s = issue(operands, workspace, stream); !s.ok())
+        return s;
+      if (i >= 0)
+        continue;
+      if (absl::Status s = wait(); !s.ok())
+        return s;
+      start = Clock::now();
+    }
+    if (absl::Status s = wait(); !s.ok())
+      return s;
+    Clock::duration taken = Clock::now() - start;
+    if (taken < least) {
+      least = taken;
+      best = candidate;
+    }
+  }
+  return best;
 }
 
 static void *pointer(CUdeviceptr address) {
@@ -198,7 +294,7 @@ absl::Status Gemm::issue(const GemmOperands &operands, CUdeviceptr workspace,
   return check(library->api().matmul(
                    library->get(), product, &alpha, pointer(operands.b), first,
                    pointer(operands.a), second, &beta, c, result, c, result,
-                   &choice.algo, pointer(workspace), choice.workspaceSize,
+                   &choice.algorithm, pointer(workspace), choice.workspaceBytes,
                    stream.get()),
                "cublasLtMatmul");
 }

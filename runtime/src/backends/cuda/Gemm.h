@@ -12,6 +12,7 @@
 #define SHARDC_RT_SRC_BACKENDS_CUDA_GEMM_H
 
 #include "backends/cuda/CublasLt.h"
+#include "backends/cuda/GemmChoices.h"
 #include "backends/cuda/Stream.h"
 #include "shardc-rt/Plan.h"
 
@@ -39,40 +40,65 @@ private:
   cublasLtHandle_t handle = nullptr;
 };
 
+/// A product of a program, and what is known of where its operands are.
+struct GemmRequest {
+  uint32_t number; ///< Of the command.
+  const GemmCommand *command;
+  DType dtype;
+  /// Of all operands, in bytes.
+  uint32_t alignment;
+
+  /// What an algorithm depends on, as text.
+  std::string name() const;
+};
+
+/// The products of a program that the library computes. Those of nothing are
+/// left out.
+std::vector<GemmRequest> gemmRequests(const ProgramSpec &program);
+
 /// Where the operands of a product are. No bias: 0.
 struct GemmOperands {
   CUdeviceptr a, b, c, bias;
 };
 
-/// A product with the algorithm that the library's heuristics chose. Not
-/// thread-safe: `issue` sets where the bias is.
+/// A product with an algorithm: one that was timed, or else the first of the
+/// library's heuristics. Not thread-safe: `issue` sets where the bias is.
 class Gemm {
 public:
   /// A product of f32 or bf16, summed in f32, with m, n, k and batch at
-  /// least 1. Operands will be at multiples of `alignment` bytes. The algorithm
-  /// takes at most `maxWorkspace` bytes. Unavailable: the library has none for
-  /// it.
+  /// least 1. The algorithm is that of `choices`, which may be null, or takes
+  /// at most `maxWorkspace` bytes. Unavailable: the library has none for it.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gemm>>
-  prepare(const GemmLibrary &library, const GemmCommand &command, DType dtype,
-          CUdeviceptr bias, uint32_t alignment, uint64_t maxWorkspace);
+  prepare(const GemmLibrary &library, const GemmRequest &request,
+          CUdeviceptr bias, uint64_t maxWorkspace, const GemmChoices *choices);
   ~Gemm();
   Gemm(const Gemm &) = delete;
   Gemm &operator=(const Gemm &) = delete;
 
   /// Bytes of scratch memory that `issue` needs, aligned to 256.
-  uint64_t workspaceBytes() const { return choice.workspaceSize; }
+  uint64_t workspaceBytes() const { return choice.workspaceBytes; }
 
   [[nodiscard]] absl::Status issue(const GemmOperands &operands,
                                    CUdeviceptr workspace,
                                    const Stream &stream) const;
 
+  /// The fastest of the first algorithms that the heuristics name; `wait` waits
+  /// for `stream`.
+  [[nodiscard]] absl::StatusOr<GemmChoices::Choice>
+  fastest(const GemmOperands &operands, CUdeviceptr workspace,
+          uint64_t maxWorkspace, const Stream &stream,
+          absl::FunctionRef<absl::Status()> wait);
+
 private:
-  Gemm(const GemmLibrary &library, const GemmCommand &command, DType dtype)
-      : library(&library), command(command), dtype(dtype) {}
+  Gemm(const GemmLibrary &library, const GemmRequest &request)
+      : library(&library), command(*request.command), dtype(request.dtype),
+        alignment(request.alignment) {}
 
   absl::Status describe();
   absl::Status setBias(CUdeviceptr bias) const;
-  absl::Status choose(uint32_t alignment, uint64_t maxWorkspace);
+  /// The first `number` algorithms of the heuristics; at least one.
+  absl::StatusOr<std::vector<GemmChoices::Choice>>
+  candidates(int number, uint64_t maxWorkspace) const;
   absl::Status addLayout(cublasLtMatrixLayout_t &layout, int64_t rows,
                          int64_t columns);
   absl::Status check(cublasStatus_t status, absl::string_view call) const;
@@ -80,10 +106,11 @@ private:
   const GemmLibrary *library;
   const GemmCommand command;
   const DType dtype;
+  const uint32_t alignment;
   cublasLtMatmulDesc_t product = nullptr;
   /// Of b, a and c as they are given to the library.
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
-  cublasLtMatmulHeuristicResult_t choice = {};
+  GemmChoices::Choice choice;
 };
 
 } // namespace shardc::rt::cuda

@@ -88,6 +88,8 @@ absl::Status CudaExecutor::loadAll() {
     return s;
   if (absl::Status s = fillKernelContexts(); !s.ok())
     return s;
+  if (absl::Status s = tuneProducts(); !s.ok())
+    return s;
   if (absl::Status s = preparePrograms(); !s.ok())
     return s;
   if (absl::Status s = allocateBatches(); !s.ok())
@@ -330,7 +332,8 @@ absl::Status CudaExecutor::preparePrograms() {
         !s.ok())
       return s;
   set.reset(new DeviceSet{*ownPlan, gpus, host, devices, *collectives,
-                          cudaOptions.gemmWorkspaceBytes, nvtx.get()});
+                          cudaOptions.gemmWorkspaceBytes, choices.get(),
+                          nvtx.get()});
   uint64_t &workspace = gemmScratchBytes;
   for (size_t number = 0; number < ownPlan->programs.size(); ++number) {
     absl::StatusOr<std::unique_ptr<Program>> program =

@@ -43,14 +43,6 @@ absl::StatusOr<std::unique_ptr<Program>> Program::prepare(const DeviceSet &set,
   return program;
 }
 
-/// The largest power of two, 256 at most, that divides all of `addresses`.
-static uint32_t alignmentOf(absl::Span<const uint64_t> addresses) {
-  uint64_t bits = 256;
-  for (uint64_t address : addresses)
-    bits |= address;
-  return static_cast<uint32_t>(bits & -bits);
-}
-
 absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
   const Command &command = spec.commands[number];
   if (std::holds_alternative<CollectiveStartCommand>(command.operation))
@@ -60,22 +52,18 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
     return absl::OkStatus();
   if (gemm->k == 0)
     return absl::UnimplementedError("a product of empty factors on a GPU");
-  std::vector<uint64_t> addresses;
-  for (int64_t buffer : {int64_t(gemm->a), int64_t(gemm->b), int64_t(gemm->c),
-                         int64_t(gemm->bias)})
-    if (buffer >= 0) {
-      addresses.push_back(spec.buffers[buffer].offset);
-      if (runs > 1)
-        addresses.push_back(spec.buffers[buffer].stride);
-    }
+  std::vector<GemmRequest> requests = gemmRequests(spec);
+  auto request =
+      std::find_if(requests.begin(), requests.end(),
+                   [&](const GemmRequest &of) { return of.number == number; });
   for (const std::unique_ptr<Gpu> &gpu : set.gpus) {
     auto first = std::find_if(
         set.devices.begin(), set.devices.end(),
         [&](const Device &device) { return device.gpu == gpu.get(); });
     absl::StatusOr<std::unique_ptr<Gemm>> prepared =
-        Gemm::prepare(*gpu->gemms, *gemm, spec.buffers[gemm->a].dtype,
+        Gemm::prepare(*gpu->gemms, *request,
                       gemm->bias >= 0 ? address(*first, gemm->bias, 0) : 0,
-                      alignmentOf(addresses), set.maxGemmWorkspace);
+                      set.maxGemmWorkspace, set.choices);
     if (!prepared.ok())
       return prepared.status();
     workspaceSize = std::max(workspaceSize, (*prepared)->workspaceBytes());

@@ -32,6 +32,8 @@ struct DeviceSet {
   const std::vector<Device> &devices;
   DeviceCollectives &collectives;
   uint64_t maxGemmWorkspace;
+  /// Null: none were timed.
+  const GemmChoices *choices;
   /// Null: nobody listens.
   const Nvtx *nvtx;
 };
