@@ -1,0 +1,49 @@
+//===- Communication.h - Collectives of the stand-in ------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_TEST_STANDIN_COMMUNICATION_H
+#define SHARDC_RT_TEST_STANDIN_COMMUNICATION_H
+
+#include "Exchange.h"
+#include "State.h"
+
+#include <atomic>
+
+namespace shardc::rt::test {
+
+struct Operation {
+  enum Kind { AllReduce, AllGather, ReduceScatter, Send, Receive };
+  Kind kind;
+  const void *in;
+  void *out;
+  size_t count;
+  int type, reduction, peer;
+};
+
+/// Of an element of an ncclDataType_t: its bytes, and what the runtime's
+/// kernels call it.
+uint64_t widthOf(int type);
+const char *nameOf(int type);
+
+/// "WHAT.A.B": the name of a message.
+std::string numbered(const char *what, uint64_t a, int b);
+
+struct Communication {
+  int rank = 0, size = 0;
+  std::unique_ptr<Exchange> exchange; ///< None: being split off.
+  std::atomic<ncclResult_t> error = ncclSuccess;
+  std::atomic<bool> isAborted = false;
+  uint64_t collectives = 0, removed = 0;
+  std::map<std::pair<int, int>, uint64_t> messages;
+
+  void run(const std::vector<Operation> &operations);
+
+private:
+  std::string contribution(const Operation &operation) const;
+  bool fetch(const std::string &name, int from, std::string &bytes);
+  void combine(const Operation &operation,
+               const std::vector<std::string> &all) const;
+};
+
+} // namespace shardc::rt::test
+
+#endif // SHARDC_RT_TEST_STANDIN_COMMUNICATION_H
