@@ -10,7 +10,7 @@ case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
 running=()
-trap 'kill -9 "${running[@]}" &>/dev/null; rm -rf "$work"' EXIT
+trap 'jobs -p | xargs -r kill -9 2>/dev/null || true; rm -rf "$work"' EXIT
 export TMPDIR=$work MASTER_ADDR=127.0.0.1
 export SHARDC_LIBCUDA=$bin/shardc-rt-standin.so
 export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
