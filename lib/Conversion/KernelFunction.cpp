@@ -4,6 +4,8 @@
 #include "NestBuilder.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "llvm/ADT/ScopeExit.h"
+#include "llvm/ADT/SetVector.h"
 
 using namespace mlir;
 
@@ -22,8 +24,35 @@ LLVM::LLVMFuncOp createKernelFunction(OpBuilder &builder, Location loc,
   return function;
 }
 
-KernelTraits buildKernelFunction(KernelOp kernel, MeshOp mesh,
-                                 ModuleOp functions, StringRef name) {
+/// Positions of the kernel's operands and results that `nest` touches.
+static SmallVector<int64_t> getTouchedBuffers(KernelOp kernel,
+                                              const KernelNest &nest) {
+  Block &body = kernel.getBody().front();
+  llvm::SmallSetVector<Value, 16> reached;
+  auto reach = [&](ArrayRef<Value> values) {
+    for (Value value : values)
+      reached.insert(value);
+  };
+  reach(nest.fullResults);
+  reach(nest.outerResults);
+  size_t numResults = reached.size();
+  for (size_t i = 0; i < reached.size(); ++i)
+    if (Operation *def = reached[i].getDefiningOp())
+      reach(llvm::to_vector(def->getOperands()));
+  SmallVector<int64_t> touched;
+  for (BlockArgument argument : body.getArguments())
+    if (reached.contains(argument))
+      touched.push_back(argument.getArgNumber());
+  ArrayRef<Value> results = reached.getArrayRef().take_front(numResults);
+  for (OpOperand &result : body.getTerminator()->getOpOperands())
+    if (llvm::is_contained(results, result.get()))
+      touched.push_back(body.getNumArguments() + result.getOperandNumber());
+  return touched;
+}
+
+SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
+                                            ModuleOp functions,
+                                            StringRef name) {
   Location loc = kernel.getLoc();
   auto builder = OpBuilder::atBlockEnd(functions.getBody());
   LLVM::LLVMFuncOp function = createKernelFunction(builder, loc, name);
@@ -48,16 +77,22 @@ KernelTraits buildKernelFunction(KernelOp kernel, MeshOp mesh,
     buffers[result].push_back(loadPointer(position++));
 
   std::vector<NestPlan> plans;
+  SmallVector<KernelPart> parts;
   int64_t extent = 0;
   for (KernelNest &nest : getKernelNests(kernel)) {
+    SmallVector<int64_t> touched = getTouchedBuffers(kernel, nest);
     plans.push_back(planNest(std::move(nest)));
+    parts.push_back({plans.back().getExtent(), std::move(touched), {}});
     extent += plans.back().getExtent();
   }
   // A nest's share of the iterations [begin, end).
   Value begin = entry->getArgument(2), end = entry->getArgument(3);
   int64_t first = 0;
-  for (const NestPlan &plan : plans) {
+  for (auto [plan, part] : llvm::zip_equal(plans, parts)) {
     NestBuilder nestBuilder(emitter, plan, buffers);
+    auto noteAxes = llvm::make_scope_exit([&, &part = part] {
+      part.coordinateAxes = llvm::to_vector(emitter.takeCoordinateAxes());
+    });
     if (extent == 1) {
       nestBuilder.build({});
       break;
@@ -82,8 +117,7 @@ KernelTraits buildKernelFunction(KernelOp kernel, MeshOp mesh,
     first += count;
   }
   builder.create<LLVM::ReturnOp>(loc, ValueRange());
-  return {std::max<int64_t>(extent, 1),
-          llvm::to_vector(emitter.getCoordinateAxes())};
+  return parts;
 }
 
 } // namespace shardc

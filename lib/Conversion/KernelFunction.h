@@ -16,19 +16,22 @@ mlir::LLVM::LLVMFuncOp createKernelFunction(mlir::OpBuilder &builder,
                                             mlir::Location loc,
                                             llvm::StringRef name);
 
-/// What the runtime has to know of a kernel's function.
-struct KernelTraits {
+/// Iterations of a kernel that have nothing to do with the others. Devices that
+/// differ in none of `coordinateAxes` compute the same from the same operands.
+struct KernelPart {
   int64_t extent;
-  /// Mesh axes whose coordinates it reads, by number and ascending. Devices
-  /// that differ in none of them compute the same from the same operands.
+  /// What it reads and writes: positions among operands, then results.
+  llvm::SmallVector<int64_t> buffers;
+  /// Mesh axes whose coordinates it reads, by number and ascending.
   llvm::SmallVector<int64_t> coordinateAxes;
 };
 
 /// Builds function `name` at the end of `functions` for `kernel`, in the LLVM,
-/// scf, arith, math and vector dialects.
-KernelTraits buildKernelFunction(KernelOp kernel, MeshOp mesh,
-                                 mlir::ModuleOp functions,
-                                 llvm::StringRef name);
+/// scf, arith, math and vector dialects. Returns its parts in the order of
+/// their iterations.
+llvm::SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
+                                                  mlir::ModuleOp functions,
+                                                  llvm::StringRef name);
 
 /// Converts what `buildKernelFunction` built to the LLVM dialect alone.
 mlir::LogicalResult convertToLLVMDialect(mlir::ModuleOp functions);

@@ -20,12 +20,23 @@ LogicalResult lowerKernels(ModuleOp module) {
   auto functions = builder.create<ModuleOp>(module.getLoc(), kernelModuleName);
   LogicalResult result = buildDistinctKernels(
       module, [&](KernelOp kernel, StringRef name, NamedAttrList &attributes) {
-        KernelTraits traits =
-            buildKernelFunction(kernel, *mesh, functions, name);
+        int64_t extent = 0;
+        SmallVector<Attribute> parts;
+        for (const KernelPart &part :
+             buildKernelFunction(kernel, *mesh, functions, name)) {
+          extent += part.extent;
+          parts.push_back(builder.getDictionaryAttr(
+              {builder.getNamedAttr(
+                   "axes", builder.getDenseI64ArrayAttr(part.coordinateAxes)),
+               builder.getNamedAttr("buffers",
+                                    builder.getDenseI64ArrayAttr(part.buffers)),
+               builder.getNamedAttr("extent",
+                                    builder.getI64IntegerAttr(part.extent))}));
+        }
         attributes.set("shardc.extent",
-                       builder.getI64IntegerAttr(traits.extent));
-        attributes.set("shardc.coordinate_axes",
-                       builder.getDenseI64ArrayAttr(traits.coordinateAxes));
+                       builder.getI64IntegerAttr(std::max<int64_t>(extent, 1)));
+        if (extent > 0)
+          attributes.set("shardc.parts", builder.getArrayAttr(parts));
         return success();
       });
   if (failed(result))

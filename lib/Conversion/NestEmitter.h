@@ -22,6 +22,7 @@
 
 #include <map>
 #include <set>
+#include <utility>
 #include <vector>
 
 namespace shardc {
@@ -133,8 +134,10 @@ public:
                    int64_t lanes, const Index *clamped = nullptr);
   mlir::Value getPointer(mlir::Value tensor) { return pointers.lookup(tensor); }
   /// The mesh axes, by number and ascending, whose coordinates the code built
-  /// so far reads.
-  const std::set<int64_t> &getCoordinateAxes() const { return coordinateAxes; }
+  /// since the last call reads.
+  std::set<int64_t> takeCoordinateAxes() {
+    return std::exchange(coordinateAxes, {});
+  }
   /// Address of element `linear` of an array of the tensor's element type.
   mlir::Value getAddress(mlir::Value pointer, mlir::Type memoryType,
                          mlir::Value linear);

@@ -64,7 +64,10 @@ INSTANTIATE_TEST_SUITE_P(
     All, GemmTest,
     testing::Combine(testing::Values(Case{1, 5, 7, 3}, Case{1, 1, 1, 1},
                                      Case{2, 6, 4, 9}, Case{1, 300, 170, 220},
-                                     Case{1, 90, 400, 260}),
+                                     Case{1, 90, 400, 260},
+                                     Case{1, 37, 10, 1100}, Case{2, 50, 33, 7},
+                                     Case{1, 700, 16, 130},
+                                     Case{1, 100, 900, 16}),
                      testing::Bool(), testing::Bool(), testing::Range(0, 8)));
 
 TEST(GemmTest, RoundsToFractionsToNearestEven) {

@@ -118,6 +118,15 @@ fb::CollectiveStartT *reduce(fb::PlanT &p) {
 fb::CollectiveWaitT *wait(fb::PlanT &p, int command) {
   return p.programs[0]->commands[command]->operation.AsCollectiveWait();
 }
+/// Says of the launch's iterations, 6 of them, what a part touches and reads.
+void addPart(fb::PlanT &p, int64_t extent, std::vector<uint16_t> buffers,
+             std::vector<uint16_t> axes) {
+  auto part = std::make_unique<fb::LaunchPartT>();
+  part->extent = extent;
+  part->buffers = std::move(buffers);
+  part->coordinate_axes = std::move(axes);
+  launch(p)->parts.push_back(std::move(part));
+}
 /// Makes it a plan for a GPU and returns the launch.
 fb::LaunchT *launchOnGpu(fb::PlanT &p) {
   test::onGpu(p);
@@ -158,6 +167,24 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { launch(p)->grain = 0; },
         +[](fb::PlanT &p) { launch(p)->writes = 3; },
         +[](fb::PlanT &p) { launch(p)->threads = 64; },
+        +[](fb::PlanT &p) {
+          addPart(p, 5, {0, 1}, {0});
+        },
+        +[](fb::PlanT &p) {
+          addPart(p, 7, {0, 1}, {0});
+        },
+        +[](fb::PlanT &p) { addPart(p, -1, {}, {}), addPart(p, 7, {}, {}); },
+        +[](fb::PlanT &p) {
+          addPart(p, 6, {0, 2}, {0});
+        },
+        +[](fb::PlanT &p) {
+          addPart(p, 6, {0, 1}, {1});
+        },
+        +[](fb::PlanT &p) {
+          launch(p)->grain = 4;
+          addPart(p, 2, {0, 1}, {0});
+          addPart(p, 4, {0, 1}, {0});
+        },
         +[](fb::PlanT &p) { p.gpu_target = "sm_90"; },
         +[](fb::PlanT &p) { launchOnGpu(p)->threads = 48; },
         +[](fb::PlanT &p) { launchOnGpu(p)->threads = 2048; },

@@ -26,6 +26,7 @@ std::shared_ptr<const Plan> withoutCoordinates(const Plan &plan,
                                                size_t command) {
   auto edited = std::make_shared<Plan>(plan);
   std::get<LaunchCommand>(edited->programs[0].commands[command].operation)
+      .parts[0]
       .coordinateAxes.clear();
   return edited;
 }

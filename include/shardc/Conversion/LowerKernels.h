@@ -23,9 +23,9 @@ constexpr llvm::StringLiteral kernelModuleName = "kernels";
 /// then of the results; `context` the device's coordinate on each mesh axis,
 /// then the seed. Kernels that are equal share one function. Each kernel op
 /// gets `shardc.symbol`, the function's name, `shardc.extent`, the number of
-/// its independent iterations, and `shardc.coordinate_axes`, the mesh axes by
-/// number whose coordinates it reads. Emits an error for element types that an
-/// op does not support.
+/// its independent iterations, and `shardc.parts`, which of them touch which
+/// buffers and read the coordinates of which mesh axes, by number. Emits an
+/// error for element types that an op does not support.
 mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
 
 /// The pass `--shardc-lower-kernels` around `lowerKernels`.

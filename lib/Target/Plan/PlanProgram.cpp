@@ -51,6 +51,7 @@ private:
   void addCommands(Block &block);
   void addLoop(AccumulateOp loop);
   void addKernel(KernelOp kernel);
+  flatbuffers::Offset<fb::LaunchPart> writeLaunchPart(DictionaryAttr part);
   void addGemm(GemmOp gemm);
   void addStart(CollectiveStartOp start);
   void addWait(CollectiveWaitOp wait);
@@ -120,18 +121,23 @@ void ProgramWriter::addLoop(AccumulateOp loop) {
   commands.endLoop();
 }
 
+flatbuffers::Offset<fb::LaunchPart>
+ProgramWriter::writeLaunchPart(DictionaryAttr part) {
+  auto getNumbers = [&](StringRef name) {
+    ArrayRef<int64_t> numbers =
+        part.getAs<DenseI64ArrayAttr>(name).asArrayRef();
+    return std::vector<uint16_t>(numbers.begin(), numbers.end());
+  };
+  auto buffers = getNumbers("buffers"), axes = getNumbers("axes");
+  return fb::CreateLaunchPartDirect(
+      builder, part.getAs<IntegerAttr>("extent").getInt(), &buffers, &axes);
+}
+
 void ProgramWriter::addKernel(KernelOp kernel) {
   auto symbol = kernel->getAttrOfType<StringAttr>("shardc.symbol");
   // The iterations on a CPU, the blocks on a GPU.
   auto extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent");
   auto threads = kernel->getAttrOfType<IntegerAttr>("shardc.threads");
-  // Where it is not known, the plan leaves it open.
-  auto axes =
-      kernel->getAttrOfType<DenseI64ArrayAttr>("shardc.coordinate_axes");
-  flatbuffers::Offset<flatbuffers::Vector<uint16_t>> axesOffset;
-  if (axes)
-    axesOffset = builder.CreateVector(std::vector<uint16_t>(
-        axes.asArrayRef().begin(), axes.asArrayRef().end()));
   auto [it, isNew] =
       plan.kernels.insert({symbol, uint32_t(plan.kernels.size())});
   std::vector<uint32_t> used;
@@ -139,14 +145,18 @@ void ProgramWriter::addKernel(KernelOp kernel) {
     used.push_back(numbers.lookup(operand));
   for (Value result : kernel.getResults())
     used.push_back(numbers.lookup(result));
-  auto usedOffset = builder.CreateVector(used);
+  std::vector<flatbuffers::Offset<fb::LaunchPart>> parts;
+  if (auto list = kernel->getAttrOfType<ArrayAttr>("shardc.parts"))
+    for (Attribute part : list)
+      parts.push_back(writeLaunchPart(cast<DictionaryAttr>(part)));
   ArrayRef<uint32_t> reads = ArrayRef(used).take_front(kernel.getNumOperands());
   ArrayRef<uint32_t> writes = ArrayRef(used).take_back(kernel.getNumResults());
   commands.add(kernel, fb::Operation::Launch,
-               fb::CreateLaunch(builder, it->second, usedOffset,
-                                extent ? extent.getInt() : 1, /*grain=*/1,
-                                kernel.getNumResults(),
-                                threads ? threads.getInt() : 0, axesOffset),
+               fb::CreateLaunchDirect(builder, it->second, &used,
+                                      extent ? extent.getInt() : 1, /*grain=*/1,
+                                      kernel.getNumResults(),
+                                      threads ? threads.getInt() : 0,
+                                      parts.empty() ? nullptr : &parts),
                access(reads, writes));
 }
 

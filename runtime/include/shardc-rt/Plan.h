@@ -77,6 +77,14 @@ struct BufferSpec {
   uint64_t stride = 0;        ///< Bytes that each run of a loop moves it on.
 };
 
+/// Iterations of a launch that have nothing to do with the others.
+struct LaunchPart {
+  int64_t extent;
+  std::vector<uint32_t> buffers; ///< Positions in the launch's list.
+  /// Mesh axes whose coordinates it may read.
+  std::vector<int> coordinateAxes;
+};
+
 struct LaunchCommand {
   uint32_t kernel;
   std::vector<uint32_t> buffers;
@@ -84,8 +92,8 @@ struct LaunchCommand {
   int64_t grain;
   uint32_t writes;  ///< The last so many of `buffers` are written.
   uint32_t threads; ///< Of each of `extent` blocks on a GPU; 0: for a CPU.
-  /// Mesh axes whose coordinates the kernel may read.
-  std::vector<int> coordinateAxes;
+  /// All iterations, in order: one part or more, none for a GPU.
+  std::vector<LaunchPart> parts;
 };
 
 struct GemmCommand {

@@ -3,6 +3,7 @@
 
 #include "collectives/Reduce.h"
 
+#include "base/VectorClones.h"
 #include "shardc-rt/Convert.h"
 
 #include <algorithm>
@@ -10,16 +11,7 @@
 
 using namespace shardc::rt;
 
-// The loops below are compiled for several vector widths, and the one that the
-// CPU has is chosen at load. No width changes a result: each element is added
-// in the same order. Sanitizers do not know the resolvers, hence the switch.
-#if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) &&                   \
-    !defined(__SANITIZE_THREAD__)
-#define SHARDC_VECTOR_CLONES                                                   \
-  __attribute__((target_clones("avx512f", "avx2", "default")))
-#else
-#define SHARDC_VECTOR_CLONES
-#endif
+// No vector width changes a result: each element is added in the same order.
 
 SHARDC_VECTOR_CLONES
 static void addF32(float *__restrict sum, const float *__restrict in,

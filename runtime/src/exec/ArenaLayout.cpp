@@ -148,10 +148,11 @@ std::vector<int64_t> ArenaLayout::firstDevices(AxisSet axes) const {
   return devices;
 }
 
-std::vector<int64_t> ArenaLayout::devicesFor(size_t program,
-                                             const Command &command) const {
+std::vector<int64_t>
+ArenaLayout::devicesFor(size_t program,
+                        const std::vector<Operand> &operands) const {
   AxisSet axes = 0;
-  for (const Operand &operand : operandsOf(command))
+  for (const Operand &operand : operands)
     if (operand.isWrite)
       axes |= replicas.varies(regions.ofBuffer(program, operand.buffer));
   return firstDevices(axes);

@@ -49,9 +49,10 @@ public:
   std::vector<int64_t> holdersOf(size_t program, uint32_t buffer) const {
     return firstDevices(replicas.varies(regions.ofBuffer(program, buffer)));
   }
-  /// The devices that a local command has to run for: one for every copy of its
-  /// results.
-  std::vector<int64_t> devicesFor(size_t program, const Command &command) const;
+  /// The devices that a local command, or a part of a launch, has to run for:
+  /// one for every copy of what it writes of `operands`.
+  std::vector<int64_t> devicesFor(size_t program,
+                                  const std::vector<Operand> &operands) const;
 
   /// For each of `devices` those whose products product `command` adds up, in
   /// order: itself alone unless it is a sum.

@@ -12,6 +12,8 @@ static constexpr size_t mostTouches = 2048;
 
 void MeetingPoints::touches(int worker, const void *bytes, uint64_t count,
                             bool isWrite) {
+  if (count == 0)
+    return;
   uintptr_t begin = reinterpret_cast<uintptr_t>(bytes);
   // Calls for neighbouring devices mostly touch neighbouring bytes.
   if (!step.empty()) {
@@ -22,8 +24,7 @@ void MeetingPoints::touches(int worker, const void *bytes, uint64_t count,
       return;
     }
   }
-  if (count > 0)
-    step.push_back({begin, begin + count, worker, isWrite});
+  step.push_back({begin, begin + count, worker, isWrite});
 }
 
 bool MeetingPoints::endStep() {

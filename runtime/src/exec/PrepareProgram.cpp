@@ -22,18 +22,19 @@ void PreparedProgram::setStrides(Step &step,
     step.strides.clear();
 }
 
-void PreparedProgram::bind(Step &step, const Command &command,
+void PreparedProgram::bind(Step &step, const std::vector<Operand> &operands,
                            const std::vector<uint32_t> &buffers) const {
   step.operands = buffers.size();
   setStrides(step, buffers);
-  std::vector<Operand> operands = operandsOf(command);
   for (uint32_t buffer : buffers) {
-    bool isWrite = false;
+    Touched &touched = step.touched.emplace_back();
     for (const Operand &operand : operands)
-      isWrite |= operand.buffer == buffer && operand.isWrite;
-    step.touched.push_back({program->buffers[buffer].bytes, isWrite});
+      if (operand.buffer == buffer) {
+        touched.bytes = program->buffers[buffer].bytes;
+        touched.isWrite |= operand.isWrite;
+      }
   }
-  for (int64_t device : devices.layout.devicesFor(number, command)) {
+  for (int64_t device : devices.layout.devicesFor(number, operands)) {
     step.calls.push_back(
         {devices.contexts.data() + device * devices.contextStride,
          step.table.size()});
@@ -42,21 +43,35 @@ void PreparedProgram::bind(Step &step, const Command &command,
   }
 }
 
-void PreparedProgram::addLaunch(Step &step, const Command &command,
-                                const LaunchCommand &launch) {
-  step.kind = Step::Kind::Launch;
-  step.kernel = devices.kernels.kernel(launch.kernel);
-  step.extent = launch.extent;
-  step.grain = launch.grain;
-  step.tiles = (launch.extent + launch.grain - 1) / launch.grain;
-  bind(step, command, launch.buffers);
+/// One step for neighbouring parts that run for the same devices.
+void PreparedProgram::addLaunch(const LaunchCommand &launch) {
+  int64_t next = 0;
+  for (size_t i = 0; i < launch.parts.size();) {
+    Step &step = steps.emplace_back();
+    step.kind = Step::Kind::Launch;
+    step.kernel = devices.kernels.kernel(launch.kernel);
+    step.grain = launch.grain;
+    step.first = next;
+    std::vector<Operand> operands = operandsOf(launch, launch.parts[i]);
+    std::vector<int64_t> of = devices.layout.devicesFor(number, operands);
+    for (; i < launch.parts.size(); ++i) {
+      std::vector<Operand> more = operandsOf(launch, launch.parts[i]);
+      if (devices.layout.devicesFor(number, more) != of)
+        break;
+      operands.insert(operands.end(), more.begin(), more.end());
+      next += launch.parts[i].extent;
+    }
+    step.last = next;
+    step.tiles = (step.last - step.first + launch.grain - 1) / launch.grain;
+    bind(step, operands, launch.buffers);
+  }
 }
 
 absl::Status PreparedProgram::addGemm(Step &step, uint32_t command,
                                       const GemmCommand &gemm) {
   step.kind = Step::Kind::Gemm;
   std::vector<int64_t> of =
-      devices.layout.devicesFor(number, program->commands[command]);
+      devices.layout.devicesFor(number, operandsOf(program->commands[command]));
   std::vector<std::vector<int64_t>> terms =
       devices.layout.termsOf(number, command, of);
   std::vector<ProductPlaces> products;
@@ -167,20 +182,22 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
   const Command &command = program->commands[number];
   if (std::holds_alternative<CollectiveStartCommand>(command.operation))
     return addStart(number, runs, backend);
-  Step step;
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
-    addLaunch(step, command, *launch);
-  } else if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
+    addLaunch(*launch);
+    return absl::OkStatus();
+  }
+  Step step;
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
     if (absl::Status status = addGemm(step, number, *gemm); !status.ok())
       return status;
   } else if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     step.kind = Step::Kind::Copy;
     step.bytes = program->buffers[copy->in].bytes;
-    bind(step, command, {copy->in, copy->out});
+    bind(step, operandsOf(command), {copy->in, copy->out});
   } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
     step.kind = Step::Kind::Clear;
     step.bytes = program->buffers[clear->buffer].bytes;
-    bind(step, command, {clear->buffer});
+    bind(step, operandsOf(command), {clear->buffer});
   } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
     step.kind = Step::Kind::Loop;
     step.runs = loop->runs;

@@ -46,8 +46,8 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
       ofRun.back() = run;
       context = ofRun.data();
     }
-    step.kernel(table, context, tiles.begin * step.grain,
-                std::min(step.extent, tiles.end * step.grain));
+    step.kernel(table, context, step.first + tiles.begin * step.grain,
+                std::min(step.last, step.first + tiles.end * step.grain));
     break;
   }
   case Step::Kind::Gemm:

@@ -79,8 +79,8 @@ private:
 
   /// Bytes of an operand that a call touches in one run.
   struct Touched {
-    uint64_t bytes;
-    bool isWrite;
+    uint64_t bytes = 0;
+    bool isWrite = false;
   };
 
   /// Parts of one call, [begin, end).
@@ -105,7 +105,8 @@ private:
     std::vector<uint64_t> strides;
 
     KernelFunction kernel = nullptr;
-    int64_t extent = 1, grain = 1;
+    /// Iterations [first, last).
+    int64_t first = 0, last = 1, grain = 1;
     std::unique_ptr<PreparedGemm> gemm;
     /// Adds the second and further terms of a sum.
     std::unique_ptr<PreparedGemm> addTerm;
@@ -138,13 +139,13 @@ private:
   absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
   absl::Status addStart(uint32_t command, int64_t runs, Collectives &backend);
   absl::Status addGemm(Step &step, uint32_t command, const GemmCommand &gemm);
-  void addLaunch(Step &step, const Command &command,
-                 const LaunchCommand &launch);
+  void addLaunch(const LaunchCommand &launch);
   CollectiveSpec bindCollective(const CollectiveStartCommand &command,
                                 int64_t run) const;
   char *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
-  /// Calls of `command` on `buffers` for every device that it has to run for.
-  void bind(Step &step, const Command &command,
+  /// Calls on `buffers` for every device that what touches `operands` of them
+  /// has to run for.
+  void bind(Step &step, const std::vector<Operand> &operands,
             const std::vector<uint32_t> &buffers) const;
   void setStrides(Step &step, const std::vector<uint32_t> &buffers) const;
   void findMeetingPoints();

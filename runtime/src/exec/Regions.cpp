@@ -54,6 +54,15 @@ std::vector<Operand> shardc::rt::operandsOf(const Command &command) {
   return std::move(collector.operands);
 }
 
+std::vector<Operand> shardc::rt::operandsOf(const LaunchCommand &launch,
+                                            const LaunchPart &part) {
+  std::vector<Operand> operands;
+  for (uint32_t position : part.buffers)
+    operands.push_back({launch.buffers[position],
+                        position >= launch.buffers.size() - launch.writes});
+  return operands;
+}
+
 bool shardc::rt::isInPlace(const ProgramSpec &program,
                            const CollectiveItem &item) {
   const BufferSpec &in = program.buffers[item.in];

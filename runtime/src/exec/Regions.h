@@ -27,6 +27,9 @@ struct Operand {
 
 /// What a command reads and writes, sums that it adds to included.
 std::vector<Operand> operandsOf(const Command &command);
+/// The same of a part of a launch.
+std::vector<Operand> operandsOf(const LaunchCommand &launch,
+                                const LaunchPart &part);
 
 /// Whether the collective's result takes the place of its operand.
 bool isInPlace(const ProgramSpec &program, const CollectiveItem &item);

@@ -112,14 +112,27 @@ bool Replicas::propagateCommand(const Plan &plan, const Regions &regions,
   const Command &command = plan.programs[program].commands[number];
   if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
     return propagateCollective(plan, regions, program, *start);
-  std::vector<Operand> operands = operandsOf(command);
-  AxisSet axes = 0;
-  if (auto *launch = std::get_if<LaunchCommand>(&command.operation))
-    axes = setOf(plan.mesh, launch->coordinateAxes);
+  auto *launch = std::get_if<LaunchCommand>(&command.operation);
+  if (!launch)
+    return propagateLocal(regions, program, operandsOf(command), /*axes=*/0,
+                          sumsOver(program, number));
+  bool changed = false;
+  for (const LaunchPart &part : launch->parts)
+    changed |=
+        propagateLocal(regions, program, operandsOf(*launch, part),
+                       setOf(plan.mesh, part.coordinateAxes), /*summed=*/0);
+  return changed;
+}
+
+/// Results differ along `axes`, and along those of the operands but for
+/// `summedOver`.
+bool Replicas::propagateLocal(const Regions &regions, size_t program,
+                              const std::vector<Operand> &operands,
+                              AxisSet axes, AxisSet summedOver) {
   for (const Operand &operand : operands)
     if (!operand.isWrite)
       axes |= variesOver[regions.ofBuffer(program, operand.buffer)];
-  axes &= ~sumsOver(program, number);
+  axes &= ~summedOver;
   // All results differ alike: who computes one copy of one computes one copy of
   // each.
   for (const Operand &operand : operands)

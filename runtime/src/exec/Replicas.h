@@ -50,6 +50,9 @@ private:
   bool propagate(const Plan &plan, const Regions &regions);
   bool propagateCommand(const Plan &plan, const Regions &regions,
                         size_t program, uint32_t command);
+  bool propagateLocal(const Regions &regions, size_t program,
+                      const std::vector<Operand> &operands, AxisSet axes,
+                      AxisSet summedOver);
   bool propagateCollective(const Plan &plan, const Regions &regions,
                            size_t program, const CollectiveStartCommand &start);
   bool widen(uint32_t region, AxisSet axes);

@@ -60,6 +60,7 @@ private:
   }
 
   absl::Status readLaunch(const fb::Launch &file, LaunchCommand &launch) const;
+  absl::Status readParts(const fb::Launch &file, LaunchCommand &launch) const;
   absl::Status readGemm(const fb::Gemm &file, GemmCommand &gemm) const;
   absl::Status readCollective(const fb::CollectiveStart &file,
                               CollectiveStartCommand &collective) const;
@@ -114,10 +115,42 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
   if (launch.writes > launch.buffers.size())
     return bad("writes ", launch.writes, " of ", launch.buffers.size(),
                " buffers");
-  if (file.coordinate_axes())
-    return readAxes(file.coordinate_axes(), launch.coordinateAxes);
-  launch.coordinateAxes.resize(plan.mesh.axes().size());
-  std::iota(launch.coordinateAxes.begin(), launch.coordinateAxes.end(), 0);
+  return readParts(file, launch);
+}
+
+absl::Status CommandReader::readParts(const fb::Launch &file,
+                                      LaunchCommand &launch) const {
+  if (!file.parts()) {
+    LaunchPart &whole = launch.parts.emplace_back();
+    whole.extent = launch.extent;
+    whole.buffers.resize(launch.buffers.size());
+    std::iota(whole.buffers.begin(), whole.buffers.end(), 0);
+    whole.coordinateAxes.resize(plan.mesh.axes().size());
+    std::iota(whole.coordinateAxes.begin(), whole.coordinateAxes.end(), 0);
+    return absl::OkStatus();
+  }
+  int64_t left = launch.extent;
+  for (const fb::LaunchPart *entry : *file.parts()) {
+    LaunchPart &part = launch.parts.emplace_back();
+    part.extent = entry->extent();
+    left -= part.extent;
+    if (part.extent < 0 || left < 0 ||
+        (left > 0 && part.extent % launch.grain != 0))
+      return bad("a part of ", part.extent, " iterations out of ",
+                 launch.extent, " in grains of ", launch.grain);
+    if (entry->buffers())
+      part.buffers.assign(entry->buffers()->begin(), entry->buffers()->end());
+    for (uint32_t position : part.buffers)
+      if (position >= launch.buffers.size())
+        return bad("a part touches buffer ", position, " of ",
+                   launch.buffers.size());
+    if (absl::Status s =
+            readAxes(entry->coordinate_axes(), part.coordinateAxes);
+        !s.ok())
+      return s;
+  }
+  if (left > 0)
+    return bad("parts leave out ", left, " of ", launch.extent, " iterations");
   return absl::OkStatus();
 }
 

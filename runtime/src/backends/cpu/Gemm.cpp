@@ -4,6 +4,7 @@
 #include "backends/cpu/Gemm.h"
 
 #include "backends/cpu/MatmulPrimitive.h"
+#include "backends/cpu/NarrowProduct.h"
 
 #include <algorithm>
 #include <cmath>
@@ -22,11 +23,13 @@ struct Tiling {
   int64_t block;
   int64_t tilesPerMatrix;
 
-  explicit Tiling(const GemmCommand &gemm) {
+  /// Products of at most `smallFlops` operations are one tile.
+  explicit Tiling(const GemmCommand &gemm,
+                  int64_t smallFlops = int64_t(1) << 24,
+                  int64_t minBlock = 128) {
     byRows = gemm.m >= gemm.n;
     int64_t extent = byRows ? gemm.m : gemm.n;
-    constexpr int64_t smallFlops = int64_t(1) << 24;
-    constexpr int64_t minBlock = 128, maxTiles = 8;
+    constexpr int64_t maxTiles = 8;
     block = std::max<int64_t>(extent, 1);
     if (2.0 * gemm.m * gemm.n * gemm.k > smallFlops) {
       block = std::max(minBlock, (extent + maxTiles - 1) / maxTiles);
@@ -63,7 +66,9 @@ Tile tileOf(const GemmCommand &gemm, const Tiling &tiling, int64_t index) {
 /// What both ways of computing a product share.
 class TiledGemm : public PreparedGemm {
 public:
-  explicit TiledGemm(const GemmCommand &gemm) : gemm(gemm), tiling(gemm) {}
+  explicit TiledGemm(const GemmCommand &gemm) : TiledGemm(gemm, Tiling(gemm)) {}
+  TiledGemm(const GemmCommand &gemm, Tiling tiling)
+      : gemm(gemm), tiling(tiling) {}
 
   int64_t numTiles() const override {
     return gemm.m == 0 || gemm.n == 0 ? 0 : gemm.batch * tiling.tilesPerMatrix;
@@ -95,6 +100,35 @@ public:
     if (gemm.k == 0 && !gemm.accumulate)
       for (int64_t row = 0; row < tile.m; ++row)
         std::memset(result + row * gemm.n, 0, tile.n * sizeof(float));
+    return absl::OkStatus();
+  }
+};
+
+/// Products of f32 with a short side.
+class NarrowGemm : public TiledGemm {
+public:
+  explicit NarrowGemm(const GemmCommand &gemm)
+      : TiledGemm(gemm, Tiling(gemm, /*smallFlops=*/int64_t(1) << 20,
+                               /*minBlock=*/16)) {}
+
+  absl::Status run(const void *a, const void *b, const void *bias, void *c,
+                   int64_t index) const override {
+    Tile tile = tileOf(gemm, tiling, index);
+    NarrowProduct product{tile.m,
+                          tile.n,
+                          gemm.k,
+                          gemm.transposeA ? 1 : gemm.k,
+                          gemm.transposeA ? gemm.m : 1,
+                          gemm.transposeB ? 1 : gemm.n,
+                          gemm.transposeB ? gemm.k : 1,
+                          gemm.n,
+                          gemm.accumulate,
+                          gemm.activation == Activation::Relu};
+    const float *addend = static_cast<const float *>(bias);
+    product.run(static_cast<const float *>(a) + tile.a,
+                static_cast<const float *>(b) + tile.b,
+                addend ? addend + tile.bias : nullptr,
+                static_cast<float *>(c) + tile.c);
     return absl::OkStatus();
   }
 };
@@ -212,6 +246,9 @@ PreparedGemm::prepare(const GemmCommand &command, DType dtype) {
   bool hasEpilogue =
       command.bias >= 0 || command.activation != Activation::None;
   bool isEmpty = command.m == 0 || command.n == 0;
+  bool isNarrow = std::min(command.n, command.k) <= narrowSide;
+  if (dtype == DType::F32 && isNarrow && !isEmpty && command.k > 0)
+    return std::make_unique<NarrowGemm>(command);
   if (isEmpty || (dtype == DType::F32 && !hasEpilogue))
     return std::make_unique<Sgemm>(command);
   if (command.k == 0)
