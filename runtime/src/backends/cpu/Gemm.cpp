@@ -5,6 +5,7 @@
 
 #include "backends/cpu/MatmulPrimitive.h"
 #include "backends/cpu/NarrowProduct.h"
+#include "base/VectorClones.h"
 
 #include <algorithm>
 #include <cmath>
@@ -63,7 +64,19 @@ Tile tileOf(const GemmCommand &gemm, const Tiling &tiling, int64_t index) {
   return tile;
 }
 
-/// What both ways of computing a product share.
+/// row = relu?(row + bias?); NaN stays.
+SHARDC_VECTOR_CLONES
+void finishRow(float *__restrict row, const float *__restrict bias, bool relu,
+               int64_t elements) {
+  if (bias)
+    for (int64_t i = 0; i < elements; ++i)
+      row[i] += bias[i];
+  if (relu)
+    for (int64_t i = 0; i < elements; ++i)
+      row[i] = row[i] < 0 ? 0 : row[i];
+}
+
+/// What all ways of computing a product share.
 class TiledGemm : public PreparedGemm {
 public:
   explicit TiledGemm(const GemmCommand &gemm) : TiledGemm(gemm, Tiling(gemm)) {}
@@ -79,12 +92,13 @@ protected:
   Tiling tiling;
 };
 
-/// Plain f32 products.
+/// Products of f32. What follows the product is done to a tile when it is
+/// complete, and still in the cache.
 class Sgemm : public TiledGemm {
 public:
   using TiledGemm::TiledGemm;
 
-  absl::Status run(const void *a, const void *b, const void *, void *c,
+  absl::Status run(const void *a, const void *b, const void *bias, void *c,
                    int64_t index) const override {
     Tile tile = tileOf(gemm, tiling, index);
     float *result = static_cast<float *>(c) + tile.c;
@@ -100,6 +114,11 @@ public:
     if (gemm.k == 0 && !gemm.accumulate)
       for (int64_t row = 0; row < tile.m; ++row)
         std::memset(result + row * gemm.n, 0, tile.n * sizeof(float));
+    const float *addend = static_cast<const float *>(bias);
+    if (addend || gemm.activation == Activation::Relu)
+      for (int64_t row = 0; row < tile.m; ++row)
+        finishRow(result + row * gemm.n, addend ? addend + tile.bias : nullptr,
+                  gemm.activation == Activation::Relu, tile.n);
     return absl::OkStatus();
   }
 };
@@ -133,8 +152,8 @@ public:
   }
 };
 
-/// Products with an epilogue, or of bf16: primitives, one for full tiles and
-/// one for the last, which may be smaller.
+/// Products of bf16: primitives, one for full tiles and one for the last, which
+/// may be smaller.
 class PrimitiveGemm : public TiledGemm {
 public:
   using TiledGemm::TiledGemm;
@@ -243,13 +262,11 @@ PreparedGemm::prepare(const GemmCommand &command, DType dtype) {
       return product;
     return std::make_unique<RoundedGemm>(command, *std::move(product));
   }
-  bool hasEpilogue =
-      command.bias >= 0 || command.activation != Activation::None;
   bool isEmpty = command.m == 0 || command.n == 0;
   bool isNarrow = std::min(command.n, command.k) <= narrowSide;
   if (dtype == DType::F32 && isNarrow && !isEmpty && command.k > 0)
     return std::make_unique<NarrowGemm>(command);
-  if (isEmpty || (dtype == DType::F32 && !hasEpilogue))
+  if (isEmpty || dtype == DType::F32)
     return std::make_unique<Sgemm>(command);
   if (command.k == 0)
     return absl::UnimplementedError(
