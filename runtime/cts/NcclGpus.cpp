@@ -9,6 +9,7 @@
 #include "backends/cuda/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
+#include <algorithm>
 #include <cstring>
 #include <dlfcn.h>
 #include <iostream>
@@ -109,7 +110,7 @@ absl::Status OnGpus::exchange(Store &store) {
   for (size_t rank = 0; rank < all->size(); ++rank) {
     const char *from = (*all)[rank].data();
     for (const auto &[out, bytes] : results) {
-      std::memcpy(out[rank], from, bytes);
+      std::copy_n(from, bytes, static_cast<char *>(out[rank]));
       from += bytes;
     }
   }

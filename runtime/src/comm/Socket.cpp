@@ -131,10 +131,9 @@ absl::StatusOr<Socket> Socket::accept() {
 absl::Status Socket::wait(short events, absl::Time deadline) const {
   for (;;) {
     pollfd request{descriptor, events, 0};
-    absl::Duration left = deadline - absl::Now();
-    int64_t milliseconds =
-        std::clamp<int64_t>(absl::ToInt64Milliseconds(left) + 1, 0, 1 << 30);
-    int ready = ::poll(&request, 1, milliseconds);
+    absl::Duration left = std::clamp(deadline - absl::Now(),
+                                     absl::ZeroDuration(), absl::Hours(24));
+    int ready = ::poll(&request, 1, absl::ToInt64Milliseconds(left) + 1);
     if (ready > 0)
       return absl::OkStatus();
     if (ready < 0 && errno != EINTR)

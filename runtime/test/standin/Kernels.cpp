@@ -57,6 +57,18 @@ struct Bf16 {
   }
 };
 
+/// Integers wrap around, as on a GPU.
+template <typename T>
+T add(T lhs, T rhs) {
+  if constexpr (std::is_integral_v<T>) {
+    using Unsigned = std::make_unsigned_t<T>;
+    return static_cast<T>(static_cast<Unsigned>(lhs) +
+                          static_cast<Unsigned>(rhs));
+  } else {
+    return lhs + rhs;
+  }
+}
+
 /// The interface of ReduceKernels.h, an element after the other. `Wide` is what
 /// is added in.
 template <typename T, typename Wide>
@@ -79,7 +91,7 @@ void reduce(const std::vector<std::vector<char>> &arguments, bool isSum) {
       for (uint32_t i = 1; i < operands; ++i) {
         Wide next = in(i);
         if (isSum)
-          sum += next;
+          sum = add(sum, next);
         else if (next > sum || next != next)
           sum = next;
       }

@@ -61,6 +61,9 @@ const void *getExportTable(uint32_t table) {
                                  : nullptr;
 }
 
+/// Stays to the end of the process, as do the functions that it has given.
+SharedLibrary *profiler = nullptr;
+
 } // namespace
 
 absl::StatusOr<std::unique_ptr<Nvtx>> Nvtx::open(const std::string &path) {
@@ -73,13 +76,11 @@ absl::StatusOr<std::unique_ptr<Nvtx>> Nvtx::open(const std::string &path) {
           library->resolve({{"InitializeInjectionNvtx2", &initialize}});
       !s.ok())
     return s;
-  if (functions[pushFunction])
+  if (profiler)
     return std::unique_ptr<Nvtx>(new Nvtx());
   if (initialize(&getExportTable) == 0)
     return absl::UnavailableError(path + ": the profiler does not want ranges");
-  // It stays to the end of the process, as do the functions that it has given.
-  static auto *kept = new SharedLibrary(*std::move(library));
-  (void)kept;
+  profiler = new SharedLibrary(*std::move(library));
   return std::unique_ptr<Nvtx>(new Nvtx());
 }
 
