@@ -10,11 +10,10 @@ using namespace shardc;
 
 namespace {
 
-/// Plans that differ by less than this part of their cost are equally good.
+/// Plans that differ by less than this part of their cost are equally good:
+/// more is not asked of a gap, and less not of a search that leaves out starts,
+/// since branches start from what it finds.
 constexpr double leastGap = 1e-6;
-/// A search that leaves out starts is not content with more: what it finds is
-/// where branches start from.
-constexpr double mostIndifference = 1e-4;
 /// So many searches are made however many options each looks at.
 constexpr int64_t minSearches = 8;
 /// A search after the first one looks at this part of the pairs of rows that
@@ -53,7 +52,7 @@ public:
     limits.maxWork = plan.maxWork;
     limits.becomesNarrow = plan.becomesNarrow;
     if (prices.hasStarts())
-      limits.indifference = std::min(gap, mostIndifference);
+      limits.indifference = leastGap;
   }
 
   CheapestPlan run() {
