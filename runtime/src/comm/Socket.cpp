@@ -53,24 +53,46 @@ static absl::StatusOr<Addresses> lookUp(const std::string &address, int port) {
   return Addresses(found, &freeaddrinfo);
 }
 
+absl::Status Socket::connectTo(const addrinfo &place, absl::Time deadline) {
+  // A blocking attempt would last for as long as the kernel likes: minutes
+  // where packets are swallowed.
+  Socket socket(::socket(place.ai_family,
+                         place.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (socket.descriptor < 0)
+    return systemError("making a socket");
+  if (::connect(socket.descriptor, place.ai_addr, place.ai_addrlen) != 0) {
+    if (errno != EINPROGRESS && errno != EINTR)
+      return systemError("connecting");
+    if (absl::Status s = socket.wait(POLLOUT, deadline); !s.ok())
+      return s;
+    int error = 0;
+    socklen_t length = sizeof(error);
+    ::getsockopt(socket.descriptor, SOL_SOCKET, SO_ERROR, &error, &length);
+    if (error != 0) {
+      errno = error;
+      return systemError("connecting");
+    }
+  }
+  int one = 1;
+  ::setsockopt(socket.descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
+  *this = std::move(socket);
+  return absl::OkStatus();
+}
+
 absl::StatusOr<Socket> Socket::connect(const std::string &address, int port,
                                        absl::Time deadline) {
+  // So that each of several addresses has its turn.
+  constexpr absl::Duration longestAttempt = absl::Seconds(10);
   for (;;) {
     absl::StatusOr<Addresses> found = lookUp(address, port);
     absl::Status failure = found.status();
     if (found.ok())
       for (addrinfo *at = found->get(); at; at = at->ai_next) {
-        Socket socket(
-            ::socket(at->ai_family, at->ai_socktype | SOCK_CLOEXEC, 0));
-        // The kernel gives up by itself where nobody answers.
-        if (socket.descriptor >= 0 &&
-            ::connect(socket.descriptor, at->ai_addr, at->ai_addrlen) == 0) {
-          int one = 1;
-          ::setsockopt(socket.descriptor, IPPROTO_TCP, TCP_NODELAY, &one,
-                       sizeof(one));
+        Socket socket;
+        failure = socket.connectTo(
+            *at, std::min(deadline, absl::Now() + longestAttempt));
+        if (failure.ok())
           return socket;
-        }
-        failure = systemError("connecting");
       }
     if (absl::Now() > deadline)
       return absl::DeadlineExceededError(absl::StrCat("nobody listens at ",

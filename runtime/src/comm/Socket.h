@@ -9,6 +9,8 @@
 #include <cstdint>
 #include <string>
 
+struct addrinfo;
+
 namespace shardc::rt {
 
 /// Owns a socket. Movable. A thread may call `shutDown` while another uses it.
@@ -20,7 +22,8 @@ public:
   Socket &operator=(Socket &&other) noexcept;
   ~Socket();
 
-  /// Tries until somebody listens. DeadlineExceeded has the last error.
+  /// Tries until somebody listens, and no longer than until the deadline, also
+  /// where packets are swallowed. DeadlineExceeded has the last error.
   [[nodiscard]] static absl::StatusOr<Socket>
   connect(const std::string &address, int port, absl::Time deadline);
 
@@ -43,6 +46,9 @@ public:
   void shutDown();
 
 private:
+  /// Becomes a connection to `place`. Unavailable: it is refused.
+  absl::Status connectTo(const addrinfo &place, absl::Time deadline);
+
   /// Until something can be read, or written.
   absl::Status wait(short events, absl::Time deadline) const;
 
