@@ -1,10 +1,12 @@
-//===- Arguments.cpp - The command line of shardc-run
-//----------------------===//
+//===- Arguments.cpp - The command line of shardc-run ---------------------===//
 
 #include "Arguments.h"
 
+#include "absl/strings/numbers.h"
+
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cmath>
 #include <iostream>
 
 using namespace shardc::run;
@@ -49,6 +51,20 @@ static std::string bareName(const std::string &argument) {
   return argument.substr(begin, argument.find('=') - begin);
 }
 
+/// A finite number that `holds`. (CLI11's own checks take "nan", and write
+/// their bounds in 300 digits.)
+static CLI::Validator number(const std::string &name,
+                             const std::string &expected,
+                             bool (*holds)(double)) {
+  auto check = [=](const std::string &text) {
+    double value;
+    bool isGood =
+        absl::SimpleAtod(text, &value) && std::isfinite(value) && holds(value);
+    return isGood ? std::string() : "'" + text + "' is not " + expected;
+  };
+  return CLI::Validator(check, name);
+}
+
 std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                                                      int &exitCode) {
   Arguments arguments;
@@ -56,6 +72,13 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       "Trains a model: executes the train steps of a plan (.shardc) or "
       "of a model (.mlir), which it compiles first.",
       "shardc-run");
+  const CLI::Validator positive = number(
+      "POSITIVE", "a number above 0", [](double value) { return value > 0; });
+  const CLI::Validator nonNegative =
+      number("NONNEGATIVE", "a number from 0 on",
+             [](double value) { return value >= 0; });
+  // What means nothing on CPUs.
+  const std::string onGpus = "Of --device=cuda alone";
   app.add_option("model", arguments.input, "A plan or a model file");
   app.add_option("--mesh", arguments.mesh,
                  "Mesh axis sizes, such as data=4,model=2");
@@ -84,7 +107,7 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Most bytes that the plan of a model may need on a device "
                  "(0: no limit)")
       ->type_name("BYTES")
-      ->check(CLI::NonNegativeNumber);
+      ->check(nonNegative);
   app.add_flag(
       "--regather", arguments.regather,
       "Gather a model's weights again for the backward pass instead of "
@@ -104,24 +127,31 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       ->capture_default_str();
   app.add_option("--num-devices", arguments.numDevices,
                  "Virtual devices available; default: as many as the mesh has")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_option("--gpu", arguments.gpu,
                  "The first GPU of this process, by the driver's numbers; "
                  "default: the first, or that of its local rank")
-      ->check(CLI::NonNegativeNumber);
+      ->check(nonNegative)
+      ->group(onGpus);
   app.add_option("--gpus", arguments.gpus,
                  "GPUs of one process: 1 for all devices of the mesh, or one "
                  "for each; default: one for each if there are as many")
-      ->check(CLI::PositiveNumber);
+      ->check(positive)
+      ->group(onGpus);
   app.add_option("--tune-products", arguments.tuneProducts,
-                 "On a GPU, time the algorithms of library products that this "
-                 "file does not know yet, and keep the fastest in it")
-      ->type_name("FILE");
+                 "Time the algorithms of library products that this file does "
+                 "not know yet, and keep the fastest in it")
+      ->type_name("FILE")
+      ->group(onGpus);
   app.add_option("--deadline", arguments.deadline,
-                 "Longest wait for a step on a GPU, or for other processes, in "
-                 "seconds")
-      ->check(CLI::PositiveNumber)
-      ->capture_default_str();
+                 "Longest wait for a step, or for other processes, in seconds")
+      ->check(positive)
+      ->capture_default_str()
+      ->group(onGpus);
+  app.add_flag("--serialize", arguments.serialize,
+               "Wait for every command, so that an error names the one it "
+               "happened in")
+      ->group(onGpus);
   app.add_option("--threads", arguments.threads,
                  "Worker threads; default: as many as cores")
       ->check(CLI::Range(1, 1024));
@@ -131,18 +161,18 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--eval-data", arguments.evalData,
                  "Data to evaluate on at the end");
   app.add_option("--batch-size", arguments.batchSize, "Global batch size")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_option("--microbatches", arguments.microbatches,
                  "Take a model's batch in so many parts, one after the other")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_option("--bucket-bytes", arguments.bucketBytes,
                  "Most bytes of collectives merged into one when a model is "
                  "compiled; 0: no limit")
-      ->check(CLI::NonNegativeNumber);
+      ->check(nonNegative);
   app.add_option("--steps", arguments.steps, "Stop after this many steps")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_option("--epochs", arguments.epochs, "Stop after this many epochs")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_option("--seed", arguments.seed,
                  "Of initial values, dropout and the order of the data")
       ->capture_default_str();
@@ -156,22 +186,19 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                  "Write one JSON object per step to this file");
   app.add_option("--log-every", arguments.logEvery,
                  "Steps between lines where there is no terminal; 0: none")
-      ->check(CLI::NonNegativeNumber)
+      ->check(nonNegative)
       ->capture_default_str();
   app.add_flag("--check-reference", arguments.checkReference,
                "Run the unpartitioned program beside it and compare");
   app.add_option("--tolerance", arguments.tolerance,
                  "Relative difference that --check-reference allows; default: "
                  "derived from the reduction lengths")
-      ->check(CLI::PositiveNumber);
+      ->check(positive);
   app.add_flag("--check-plan", arguments.checkPlan,
                "Print how the plan orders its commands and stop; also without "
                "the devices it is for");
   app.add_flag("--no-alias-replicas", arguments.noAliasReplicas,
                "Virtual CPU devices that hold the same bits do not share them");
-  app.add_flag("--serialize", arguments.serialize,
-               "On a GPU, wait for every command, so that an error names the "
-               "one it happened in");
   app.add_flag("--dry-run", arguments.dryRun,
                "Print what the plan needs and stop");
   app.add_flag("--list-devices", arguments.listDevices,
@@ -204,5 +231,13 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
     exitCode = 1;
     return std::nullopt;
   }
+  for (const CLI::Option *option : app.get_options())
+    if (arguments.device == "cpu" && option->count() &&
+        option->get_group() == onGpus) {
+      std::cerr << "shardc-run: " << option->get_name()
+                << " is for GPUs; expected --device=cuda beside it\n";
+      exitCode = 1;
+      return std::nullopt;
+    }
   return arguments;
 }

@@ -213,6 +213,10 @@ static CudaOptions placeDevices(const Arguments &arguments, const Plan &plan,
   return options;
 }
 
+static bool isCuda(const Arguments &arguments) {
+  return arguments.device == "cuda";
+}
+
 /// Meets the other processes that were started with this one, if any; exit code
 /// 0, or the code and an error printed.
 static int joinRanks(const Arguments &arguments,
@@ -222,16 +226,21 @@ static int joinRanks(const Arguments &arguments,
     return report(1, std::string(ranks.status().message()));
   if (ranks->size == 1)
     return 0;
+  // Each process would train a model of its own.
+  if (!isCuda(arguments))
+    return report(
+        1, absl::StrCat(ranks->launcher, " started ", ranks->size,
+                        " processes, and CPU devices are of one process: start "
+                        "shardc-run once, without ",
+                        ranks->launcher,
+                        ", which uses all cores for the devices of the mesh, "
+                        "or run on GPUs with --device=cuda"));
   absl::StatusOr<std::unique_ptr<Store>> connected =
       Store::connect(*ranks, absl::Seconds(arguments.deadline));
   if (!connected.ok())
     return report(connected.status());
   store = *std::move(connected);
   return 0;
-}
-
-static bool isCuda(const Arguments &arguments) {
-  return arguments.device == "cuda";
 }
 
 static int listDevices(const Arguments &arguments) {
@@ -539,7 +548,7 @@ int shardc::run::runSession(Arguments arguments) {
   if (arguments.listDevices)
     return listDevices(arguments);
   std::unique_ptr<Store> store;
-  if (isCuda(arguments) && !arguments.checkPlan && !arguments.dryRun)
+  if (!arguments.checkPlan && !arguments.dryRun)
     if (int code = joinRanks(arguments, store))
       return code;
   int code = runAs(std::move(arguments), store.get());
