@@ -9,7 +9,7 @@ namespace shardc::run {
 
 /// Does what the arguments ask; returns the exit code. Prints errors to
 /// standard error.
-int runSession(Arguments arguments);
+int runSession(const Arguments &arguments);
 
 } // namespace shardc::run
 

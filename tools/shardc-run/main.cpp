@@ -1,5 +1,4 @@
-//===- main.cpp - shardc-run
-//-----------------------------------------------===//
+//===- main.cpp - Trains a plan or a model --------------------------------===//
 
 #include "Arguments.h"
 #include "Session.h"

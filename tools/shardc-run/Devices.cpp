@@ -1,0 +1,166 @@
+//===- Devices.cpp - What a run executes on -------------------------------===//
+
+#include "Devices.h"
+
+#include "Report.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+static bool isCuda(const Arguments &arguments) {
+  return arguments.device == "cuda";
+}
+
+/// With libraries of the vendor that are not where the loader looks.
+static CudaOptions cudaOptions(const Arguments &arguments) {
+  CudaOptions options;
+  options.serialize = arguments.serialize;
+  options.gemmCachePath = arguments.tuneProducts;
+  options.deadline = absl::Seconds(arguments.deadline);
+  if (const char *path = std::getenv("SHARDC_LIBCUDA"))
+    options.driverPath = path;
+  if (const char *path = std::getenv("SHARDC_LIBCUBLASLT"))
+    options.cublasLtPath = path;
+  if (const char *path = std::getenv("SHARDC_LIBNCCL"))
+    options.ncclPath = path;
+  if (const char *path = std::getenv("NVTX_INJECTION64_PATH"))
+    options.nvtxPath = path;
+  return options;
+}
+
+int shardc::run::listDevices(const Arguments &arguments) {
+  if (isCuda(arguments)) {
+    absl::StatusOr<std::vector<GpuInfo>> gpus =
+        listGpus(cudaOptions(arguments));
+    if (!gpus.ok())
+      return report(gpus.status());
+    for (size_t gpu = 0; gpu < gpus->size(); ++gpu)
+      std::cout << "cuda:" << gpu << "  " << (*gpus)[gpu].name << ", sm_"
+                << (*gpus)[gpu].architecture << "\n";
+    return 0;
+  }
+  int64_t devices = arguments.numDevices ? arguments.numDevices : 8;
+  for (int64_t device = 0; device < devices; ++device)
+    std::cout << "cpu:" << device << "  virtual CPU device\n";
+  return 0;
+}
+
+int shardc::run::joinRanks(const Arguments &arguments,
+                           std::unique_ptr<Store> &store) {
+  absl::StatusOr<Ranks> ranks = ranksFromEnvironment();
+  if (!ranks.ok())
+    return report(1, std::string(ranks.status().message()));
+  if (ranks->size == 1)
+    return 0;
+  // Each process would train a model of its own.
+  if (!isCuda(arguments))
+    return report(
+        1, absl::StrCat(ranks->launcher, " started ", ranks->size,
+                        " processes, and CPU devices are of one process: start "
+                        "shardc-run once, without ",
+                        ranks->launcher,
+                        ", which uses all cores for the devices of the mesh, "
+                        "or run on GPUs with --device=cuda"));
+  absl::StatusOr<std::unique_ptr<Store>> connected =
+      Store::connect(*ranks, absl::Seconds(arguments.deadline));
+  if (!connected.ok())
+    return report(connected.status());
+  store = *std::move(connected);
+  return 0;
+}
+
+Devices::Devices(const Arguments &arguments, Store *store)
+    : arguments(arguments), cuda(cudaOptions(arguments)) {
+  cuda.store = store;
+}
+
+int Devices::find() {
+  if (!isCuda(arguments)) {
+    ContextOptions options;
+    options.threads = arguments.threads;
+    absl::StatusOr<std::unique_ptr<Context>> created = Context::create(options);
+    if (!created.ok())
+      return report(created.status());
+    context = *std::move(created);
+    return 0;
+  }
+  absl::StatusOr<std::vector<GpuInfo>> found = listGpus(cuda);
+  if (!found.ok())
+    return report(found.status());
+  if (found->empty())
+    return report(9, "the CUDA driver shows no GPU");
+  gpus = *std::move(found);
+  return 0;
+}
+
+std::string Devices::target() const {
+  // The newest architecture that the compiler generates code for; later GPUs
+  // run it, too.
+  constexpr int newest = 90;
+  return gpus.empty()
+             ? ""
+             : absl::StrCat("cuda:sm_",
+                            std::min(newest, gpus.front().architecture));
+}
+
+void Devices::place(const Plan &plan) {
+  int count = gpus.size();
+  int64_t devices = plan.mesh.numDevices();
+  cuda.gpu = std::max(arguments.gpu, 0);
+  if (!cuda.store) {
+    cuda.gpus = arguments.gpus     ? arguments.gpus
+                : count >= devices ? static_cast<int>(devices)
+                                   : 1;
+    return;
+  }
+  const Ranks &ranks = cuda.store->ranks();
+  cuda.gpus = static_cast<int>(std::max<int64_t>(1, devices / ranks.size));
+  // Where a process sees a single GPU, it has been chosen for it.
+  if (arguments.gpu < 0 && count > 1)
+    cuda.gpu = ranks.localRank * cuda.gpus;
+}
+
+std::string Devices::describe(const Plan &plan) const {
+  int64_t count = plan.mesh.numDevices();
+  if (context) {
+    int threads = context->numThreads();
+    return absl::StrCat(count, " virtual CPU ",
+                        count == 1 ? "device" : "devices", " on ", threads,
+                        threads == 1 ? " thread" : " threads");
+  }
+  bool isVirtual = !cuda.store && cuda.gpus == 1;
+  const GpuInfo &first = gpus[std::min<size_t>(cuda.gpu, gpus.size() - 1)];
+  std::string text = absl::StrCat(count, isVirtual ? " virtual" : "",
+                                  count == 1 ? " device" : " devices", " on ",
+                                  isVirtual ? "" : absl::StrCat(count, " x "),
+                                  first.name, ", sm_", first.architecture);
+  if (cuda.store)
+    absl::StrAppend(&text, ", in ", cuda.store->ranks().size, " processes of ",
+                    cuda.store->ranks().launcher);
+  return text;
+}
+
+absl::StatusOr<std::unique_ptr<Executor>>
+Devices::createExecutor(std::shared_ptr<const Plan> plan,
+                        const ExecutorOptions &options) const {
+  return context ? Executor::create(*context, std::move(plan), options)
+                 : createCudaExecutor(std::move(plan), options, cuda);
+}
+
+absl::StatusOr<std::unique_ptr<Executor>>
+Devices::createReference(std::shared_ptr<const Plan> plan,
+                         const ExecutorOptions &options) const {
+  if (context)
+    return createExecutor(std::move(plan), options);
+  // Each process has its own, on its first GPU.
+  CudaOptions alone = cuda;
+  alone.store = nullptr;
+  alone.gpus = 1;
+  return createCudaExecutor(std::move(plan), options, alone);
+}

@@ -1,0 +1,65 @@
+//===- Devices.h - What a run executes on -----------------------*- C++ -*-===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_DEVICES_H
+#define SHARDC_TOOLS_SHARDC_RUN_DEVICES_H
+
+#include "Arguments.h"
+
+#include "shardc-rt/Cuda.h"
+
+#include <memory>
+#include <string>
+#include <vector>
+
+namespace shardc::run {
+
+/// Prints the devices there are (--list-devices); returns the exit code.
+int listDevices(const Arguments &arguments);
+
+/// Meets the other processes that were started with this one, if any; exit code
+/// 0, or the code and an error printed. Several processes need GPUs.
+int joinRanks(const Arguments &arguments, std::unique_ptr<rt::Store> &store);
+
+/// The devices of a mesh: virtual ones on the cores of this computer, or GPUs,
+/// in one process or several. First `find`, then `place`. Not thread-safe.
+class Devices {
+public:
+  /// `store` leads to the other processes, and is borrowed; null: there are
+  /// none.
+  Devices(const Arguments &arguments, rt::Store *store);
+
+  /// Looks for GPUs, or makes the workers of virtual devices. Exit code 0, or
+  /// the code and an error printed.
+  int find();
+
+  /// What a model is compiled for if nobody says otherwise; empty: what the
+  /// compiler does by default.
+  std::string target() const;
+
+  /// Decides which of them the devices of `plan` in this process are on.
+  void place(const rt::Plan &plan);
+
+  /// What the devices of `plan` are, as the header says it.
+  std::string describe(const rt::Plan &plan) const;
+
+  /// `plan` on the devices that were placed.
+  absl::StatusOr<std::unique_ptr<rt::Executor>>
+  createExecutor(std::shared_ptr<const rt::Plan> plan,
+                 const rt::ExecutorOptions &options) const;
+
+  /// `plan`, of one device, in this process alone.
+  absl::StatusOr<std::unique_ptr<rt::Executor>>
+  createReference(std::shared_ptr<const rt::Plan> plan,
+                  const rt::ExecutorOptions &options) const;
+
+private:
+  const Arguments &arguments;
+  /// Of virtual devices; null on GPUs.
+  std::unique_ptr<rt::Context> context;
+  std::vector<rt::GpuInfo> gpus;
+  rt::CudaOptions cuda;
+};
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_DEVICES_H

@@ -1,0 +1,42 @@
+//===- LoadData.cpp - Data sets of a run ----------------------------------===//
+
+#include "LoadData.h"
+
+#include "Report.h"
+
+#include <cstdlib>
+#include <unistd.h>
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+/// Where shipped data sets lie: the user's choice, an installation, the source
+/// tree this was built from.
+static std::vector<std::string> dataDirs() {
+  std::vector<std::string> dirs;
+  if (const char *chosen = std::getenv("SHARDC_DATA_DIR"))
+    dirs.push_back(chosen);
+  char path[4096];
+  ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
+  if (length > 0) {
+    std::string exe(path, length);
+    std::string bin = exe.substr(0, exe.rfind('/'));
+    dirs.push_back(bin.substr(0, bin.rfind('/')) + "/share/shardc");
+  }
+  dirs.push_back(SHARDC_SOURCE_DATA_DIR);
+  return dirs;
+}
+
+int shardc::run::loadData(const std::string &spec, const Arguments &arguments,
+                          const Plan &plan, Dataset &dataset) {
+  DatasetOptions options;
+  options.seed = arguments.seed;
+  options.dataDirs = dataDirs();
+  absl::StatusOr<Dataset> loaded = loadDataset(spec, options);
+  if (!loaded.ok())
+    return report(loaded.status());
+  if (absl::Status status = fitToPlan(plan, *loaded); !status.ok())
+    return report(status);
+  dataset = *std::move(loaded);
+  return 0;
+}

@@ -1,0 +1,19 @@
+//===- LoadData.h - Data sets of a run --------------------------*- C++ -*-===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_LOADDATA_H
+#define SHARDC_TOOLS_SHARDC_RUN_LOADDATA_H
+
+#include "Arguments.h"
+
+#include "shardc-rt/Trainer.h"
+
+namespace shardc::run {
+
+/// Loads the data that `spec` names and fits it to the inputs of `plan`: exit
+/// code 0, or the code and an error printed.
+int loadData(const std::string &spec, const Arguments &arguments,
+             const rt::Plan &plan, rt::Dataset &dataset);
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_LOADDATA_H

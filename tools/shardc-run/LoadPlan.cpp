@@ -1,0 +1,156 @@
+//===- LoadPlan.cpp - The plan that a run executes ------------------------===//
+
+#include "LoadPlan.h"
+
+#include "CompileOnce.h"
+#include "Report.h"
+
+#include "shardc-rt/HappensBefore.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_format.h"
+
+#include <algorithm>
+#include <iostream>
+#include <vector>
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+bool shardc::run::isPlanFile(const std::string &path) {
+  return absl::EndsWith(path, ".shardc");
+}
+
+static CompileRequest requestFor(const Arguments &arguments,
+                                 bool singleDevice) {
+  CompileRequest request;
+  request.path = arguments.input;
+  request.mesh = arguments.mesh;
+  request.rules = arguments.rules;
+  request.target = arguments.target;
+  request.machine = arguments.machine;
+  request.batchSize = arguments.batchSize;
+  request.microbatches = arguments.microbatches;
+  request.bucketBytes = arguments.bucketBytes;
+  request.partition = arguments.partition;
+  request.objective = arguments.objective;
+  request.deviceMemory = arguments.deviceMemory;
+  request.ignoreExpectations = arguments.ignoreExpectations;
+  request.regather = arguments.regather;
+  request.matmulPrecision = arguments.matmulPrecision;
+  request.singleDevice = singleDevice;
+  // Of the partitioned program alone.
+  if (!singleDevice) {
+    request.dumpDir = arguments.dumpDir;
+    request.verifyPartition = arguments.verifyPartition;
+  }
+  return request;
+}
+
+int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
+                          std::shared_ptr<const Plan> &plan) {
+  absl::StatusOr<std::shared_ptr<const Plan>> loaded;
+  if (isPlanFile(arguments.input)) {
+    loaded = Plan::loadFile(arguments.input);
+    if (!loaded.ok())
+      return report(loaded.status());
+  } else {
+    CompileOutcome outcome =
+        compileOnce(requestFor(arguments, singleDevice),
+                    {arguments.noPlanCache, arguments.planCache});
+    if (!singleDevice || outcome.exitCode != 0)
+      std::cerr << outcome.diagnostics;
+    if (outcome.exitCode != 0)
+      return outcome.exitCode;
+    loaded = Plan::parse(std::move(outcome.plan));
+    if (!loaded.ok())
+      return report(70, absl::StrCat("the plan just compiled does not load: ",
+                                     loaded.status().message()));
+  }
+  plan = *std::move(loaded);
+  return 0;
+}
+
+/// "data=4,model=2" with its axes in order of name, to compare meshes.
+static std::string sortedMesh(const std::string &mesh) {
+  std::vector<std::string> axes;
+  for (size_t begin = 0; begin <= mesh.size();) {
+    size_t end = std::min(mesh.find(',', begin), mesh.size());
+    axes.push_back(mesh.substr(begin, end - begin));
+    begin = end + 1;
+  }
+  std::sort(axes.begin(), axes.end());
+  std::string sorted;
+  for (const std::string &axis : axes)
+    sorted += axis + ",";
+  return sorted;
+}
+
+/// The first flag that contradicts a plan that is already compiled, as an
+/// error; empty: none.
+static std::string contradiction(const Arguments &arguments, const Plan &plan) {
+  auto compiledFor = [&](const std::string &flag, const auto &value) {
+    return absl::StrCat(flag, " differs from ", arguments.input,
+                        ", which is compiled for ", value,
+                        "; compile the model again");
+  };
+  auto cannotChange = [&](absl::string_view flag) {
+    return absl::StrCat(flag, " cannot change ", arguments.input,
+                        ", which is compiled; compile the model again");
+  };
+  if (!arguments.mesh.empty() &&
+      sortedMesh(arguments.mesh) != sortedMesh(plan.mesh.toString()))
+    return compiledFor("--mesh=" + arguments.mesh, plan.mesh.toString());
+  if (!arguments.target.empty() || !arguments.machine.empty() ||
+      !arguments.dumpDir.empty() || !arguments.partition.empty() ||
+      !arguments.objective.empty() || arguments.deviceMemory ||
+      arguments.verifyPartition || arguments.bucketBytes >= 0 ||
+      arguments.regather || !arguments.matmulPrecision.empty())
+    return absl::StrCat(
+        "--target, --matmul-precision, --machine, --partition, --objective, "
+        "--device-memory, --regather, --bucket-bytes, --shardc-dump-dir and "
+        "--verify-partition are for models; ",
+        arguments.input, " is compiled");
+  if (!arguments.rules.empty())
+    return cannotChange("--rules");
+  if (arguments.batchSize && arguments.batchSize != plan.batchSize)
+    return compiledFor(absl::StrCat("--batch-size=", arguments.batchSize),
+                       plan.batchSize);
+  if (arguments.microbatches)
+    return cannotChange("--microbatches");
+  if (arguments.checkReference)
+    return "--check-reference needs the model (.mlir): a plan does not hold "
+           "the unpartitioned program";
+  return "";
+}
+
+int shardc::run::checkAgainstPlan(const Arguments &arguments,
+                                  const Plan &plan) {
+  if (isPlanFile(arguments.input))
+    if (std::string error = contradiction(arguments, plan); !error.empty())
+      return report(1, error);
+  if (arguments.numDevices && arguments.numDevices < plan.mesh.numDevices())
+    return report(1, absl::StrCat("the mesh ", plan.mesh.toString(), " needs ",
+                                  plan.mesh.numDevices(),
+                                  " devices, --num-devices gives ",
+                                  arguments.numDevices));
+  return 0;
+}
+
+int shardc::run::printOrder(const Plan &plan) {
+  for (const ProgramSpec &program : plan.programs) {
+    absl::StatusOr<OrderReport> order = checkHappensBefore(plan, program);
+    if (!order.ok())
+      return report(order.status());
+    std::cout << absl::StrFormat("%-14s ordered: ", program.name);
+    for (Stream stream :
+         {Stream::Compute, Stream::Communication, Stream::Copies})
+      std::cout << toString(stream) << " "
+                << order->commands[static_cast<int>(stream)] << ", ";
+    std::cout << absl::StrFormat(
+        "%d events; of %d pairs that may run at the same time none conflicts\n",
+        order->events, order->concurrentPairs);
+  }
+  return 0;
+}

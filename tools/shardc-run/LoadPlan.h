@@ -1,0 +1,34 @@
+//===- LoadPlan.h - The plan that a run executes ----------------*- C++ -*-===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_LOADPLAN_H
+#define SHARDC_TOOLS_SHARDC_RUN_LOADPLAN_H
+
+#include "Arguments.h"
+
+#include "shardc-rt/Plan.h"
+
+#include <memory>
+
+namespace shardc::run {
+
+/// Whether `path` names a plan and not a model.
+bool isPlanFile(const std::string &path);
+
+/// Loads the plan that the arguments name, or compiles the model, for a single
+/// device if `singleDevice`: the unpartitioned program. Exit code 0 and a plan,
+/// or the code and an error printed.
+int loadPlan(const Arguments &arguments, bool singleDevice,
+             std::shared_ptr<const rt::Plan> &plan);
+
+/// Whether the arguments agree with the plan they name, which nothing can
+/// change any more, and there are enough devices for it: exit code 0, or the
+/// code and an error printed.
+int checkAgainstPlan(const Arguments &arguments, const rt::Plan &plan);
+
+/// Proves again what loading the plan did, and prints what there is to order.
+/// Returns the exit code.
+int printOrder(const rt::Plan &plan);
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_LOADPLAN_H
