@@ -75,38 +75,43 @@ static std::string describeCpu() {
 }
 
 std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
-  if (!request.dumpDir.empty() || request.verifyPartition ||
-      request.path == "-")
+  // All fields by name: a new one does not compile before it is in the key, or
+  // plans made with another value of it would be found.
+  const auto &[path, mesh, rules, target, machine, dumpDir, batchSize,
+               microbatches, bucketBytes, singleDevice, verifyPartition,
+               partition, objective, deviceMemory, ignoreExpectations, regather,
+               matmulPrecision] = request;
+  if (!dumpDir.empty() || verifyPartition || path == "-")
     return std::nullopt;
   std::optional<std::string> compiler = readBuildId(compilerPath());
-  std::optional<std::string> model = readFile(request.path);
+  std::optional<std::string> model = readFile(path);
   if (!compiler || !model)
     return std::nullopt;
   std::string key;
   // With its length no value can look like two.
-  auto add = [&](absl::string_view name, const absl::AlphaNum &value) {
+  auto add = [&key](absl::string_view name, const absl::AlphaNum &value) {
     absl::StrAppend(&key, name, " ", value.size(), ":", value, "\n");
   };
   add("compiler", *compiler);
   add("plan version", rt::planVersion);
   add("cpu", describeCpu());
   // Locations in plans name it.
-  add("path", request.path);
-  add("mesh", request.mesh);
-  add("rules", request.rules);
-  add("target", request.target);
-  add("machine", request.machine);
-  add("machine file", readFile(request.machine).value_or(""));
-  add("batch size", request.batchSize);
-  add("microbatches", request.microbatches);
-  add("bucket bytes", request.bucketBytes);
-  add("single device", request.singleDevice ? 1 : 0);
-  add("partition", request.partition);
-  add("objective", request.objective);
-  add("device memory", request.deviceMemory);
-  add("ignore expectations", request.ignoreExpectations ? 1 : 0);
-  add("regather", request.regather ? 1 : 0);
-  add("matmul precision", request.matmulPrecision);
+  add("path", path);
+  add("mesh", mesh);
+  add("rules", rules);
+  add("target", target);
+  add("machine", machine);
+  add("machine file", readFile(machine).value_or(""));
+  add("batch size", batchSize);
+  add("microbatches", microbatches);
+  add("bucket bytes", bucketBytes);
+  add("single device", singleDevice ? 1 : 0);
+  add("partition", partition);
+  add("objective", objective);
+  add("device memory", deviceMemory);
+  add("ignore expectations", ignoreExpectations ? 1 : 0);
+  add("regather", regather ? 1 : 0);
+  add("matmul precision", matmulPrecision);
   add("model", *model);
   return key;
 }
