@@ -1,5 +1,4 @@
-//===- CollectivesTest.cpp - What every backend of collectives does
-//--------===//
+//===- CollectivesTest.cpp - What every backend of collectives does -------===//
 //
 // Written against the interface `Collectives`, parameterised over meshes; each
 // case runs over every subset and order of axes, every element type and sizes

@@ -1,5 +1,4 @@
-//===- DataTest.cpp - Arrays from files, data sets, batches
-//----------------===//
+//===- DataTest.cpp - Arrays from files, data sets, batches ---------------===//
 
 #include "TestPlan.h"
 

@@ -1,5 +1,4 @@
-//===- ExecutorTest.cpp - Plans run the same on any workers
-//----------------===//
+//===- ExecutorTest.cpp - Plans run the same on any workers ---------------===//
 
 #include "TestPlan.h"
 

@@ -1,5 +1,4 @@
-//===- GemmTest.cpp - Matrix products against plain loops
-//------------------===//
+//===- GemmTest.cpp - Matrix products against plain loops -----------------===//
 
 #include "backends/cpu/Gemm.h"
 

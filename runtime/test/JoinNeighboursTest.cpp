@@ -1,5 +1,4 @@
-//===- JoinNeighboursTest.cpp - One region instead of several tensors
-//------===//
+//===- JoinNeighboursTest.cpp - One region instead of several tensors -----===//
 
 #include "shardc-rt/Collectives.h"
 

@@ -1,5 +1,4 @@
-//===- MeshTest.cpp - Meshes, shards, initial values
-//-----------------------===//
+//===- MeshTest.cpp - Meshes, shards, initial values ----------------------===//
 
 #include "shardc-rt/Mesh.h"
 #include "exec/Shards.h"

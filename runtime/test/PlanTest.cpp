@@ -1,5 +1,4 @@
-//===- PlanTest.cpp - Plans are verified, never trusted
-//--------------------===//
+//===- PlanTest.cpp - Plans are verified, never trusted -------------------===//
 
 #include "TestPlan.h"
 

@@ -1,5 +1,4 @@
-//===- TestPlan.cpp - A small plan made by hand
-//----------------------------===//
+//===- TestPlan.cpp - A small plan made by hand ---------------------------===//
 
 #include "TestPlan.h"
 

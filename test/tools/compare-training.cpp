@@ -1,5 +1,4 @@
-//===- compare-training.cpp - A run against golden values
-//------------------===//
+//===- compare-training.cpp - A run against golden values -----------------===//
 //
 //   compare-training METRICS.jsonl LOSSES.json PARAMS.npz EXPECTED.npz
 //                    LOSS-TOLERANCE PARAMETER-TOLERANCE

@@ -1,5 +1,4 @@
-//===- make-data.cpp - Data and parameters for tests
-//-----------------------===//
+//===- make-data.cpp - Data and parameters for tests ----------------------===//
 //
 //   make-data KIND ROWS LAYERS DATA.npz [PARAMS.npz]
 //

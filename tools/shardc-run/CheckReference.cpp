@@ -1,5 +1,4 @@
-//===- CheckReference.cpp - Against the unpartitioned program
-//--------------===//
+//===- CheckReference.cpp - Against the unpartitioned program -------------===//
 //
 // The tolerance: two orders of summing L terms in f32 differ relatively by
 // about sqrt(L) times the unit roundoff u = 2^-24 (Higham, "Accuracy and

@@ -1,5 +1,4 @@
-//===- Convert.cpp - Between element types
-//---------------------------------===//
+//===- Convert.cpp - Between element types --------------------------------===//
 
 #include "shardc-rt/Convert.h"
 

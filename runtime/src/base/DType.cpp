@@ -1,5 +1,4 @@
-//===- DType.cpp - Element types and host arrays
-//---------------------------===//
+//===- DType.cpp - Element types and host arrays --------------------------===//
 
 #include "shardc-rt/DType.h"
 #include "shardc-rt/HostArray.h"

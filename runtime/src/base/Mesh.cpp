@@ -1,5 +1,4 @@
-//===- Mesh.cpp - The device mesh and shardings over it
-//--------------------===//
+//===- Mesh.cpp - The device mesh and shardings over it -------------------===//
 
 #include "shardc-rt/Mesh.h"
 

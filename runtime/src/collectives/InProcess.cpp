@@ -1,5 +1,4 @@
-//===- InProcess.cpp - Collectives between virtual devices
-//-----------------===//
+//===- InProcess.cpp - Collectives between virtual devices ----------------===//
 //
 // Peers' buffers are read where they are. Work is cut into tasks by shape
 // alone, and every element is reduced in the order of its group, so that the

@@ -1,5 +1,4 @@
-//===- Reduce.cpp - Elementwise reduction of blocks
-//------------------------===//
+//===- Reduce.cpp - Elementwise reduction of blocks -----------------------===//
 
 #include "collectives/Reduce.h"
 

@@ -1,5 +1,4 @@
-//===- WireBytes.cpp - What a collective sends
-//-----------------------------===//
+//===- WireBytes.cpp - What a collective sends ----------------------------===//
 
 #include "shardc-rt/Collectives.h"
 #include "shardc-rt/HostArray.h"

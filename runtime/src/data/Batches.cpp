@@ -1,5 +1,4 @@
-//===- Batches.cpp - Batches in a deterministic order
-//----------------------===//
+//===- Batches.cpp - Batches in a deterministic order ---------------------===//
 
 #include "shardc-rt/Batches.h"
 

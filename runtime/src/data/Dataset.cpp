@@ -1,5 +1,4 @@
-//===- Dataset.cpp - What a model is trained on
-//----------------------------===//
+//===- Dataset.cpp - What a model is trained on ---------------------------===//
 
 #include "shardc-rt/Dataset.h"
 

@@ -1,5 +1,4 @@
-//===- Npz.cpp - Archives of NumPy arrays
-//----------------------------------===//
+//===- Npz.cpp - Archives of NumPy arrays ---------------------------------===//
 
 #include "shardc-rt/Npz.h"
 

@@ -1,5 +1,4 @@
-//===- Context.cpp - Workers that run devices
-//------------------------------===//
+//===- Context.cpp - Workers that run devices -----------------------------===//
 
 #include "shardc-rt/Context.h"
 

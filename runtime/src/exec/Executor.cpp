@@ -1,5 +1,4 @@
-//===- Executor.cpp - Runs a plan on virtual devices
-//-----------------------===//
+//===- Executor.cpp - Runs a plan on virtual devices ----------------------===//
 
 #include "shardc-rt/Executor.h"
 

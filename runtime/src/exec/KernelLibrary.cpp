@@ -1,5 +1,4 @@
-//===- KernelLibrary.cpp - A plan's machine code, loaded
-//-------------------===//
+//===- KernelLibrary.cpp - A plan's machine code, loaded ------------------===//
 
 #include "exec/KernelLibrary.h"
 

@@ -1,5 +1,4 @@
-//===- Shards.cpp - Between global arrays and shards
-//-----------------------===//
+//===- Shards.cpp - Between global arrays and shards ----------------------===//
 
 #include "exec/Shards.h"
 

@@ -1,5 +1,4 @@
-//===- WorkerPool.cpp - Threads that run one job together
-//------------------===//
+//===- WorkerPool.cpp - Threads that run one job together -----------------===//
 
 #include "exec/WorkerPool.h"
 

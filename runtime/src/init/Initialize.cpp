@@ -1,5 +1,4 @@
-//===- Initialize.cpp - Initial values of parameters
-//-----------------------===//
+//===- Initialize.cpp - Initial values of parameters ----------------------===//
 //
 // Counter-based random numbers (Philox4x32-10: Salmon et al., "Parallel random
 // numbers: as easy as 1, 2, 3", SC11; by Random123). The counter is the global

@@ -1,5 +1,4 @@
-//===- Accesses.cpp - The bytes that commands read and write
-//---------------===//
+//===- Accesses.cpp - The bytes that commands read and write --------------===//
 
 #include "plan/Accesses.h"
 

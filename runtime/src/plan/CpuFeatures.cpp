@@ -1,5 +1,4 @@
-//===- CpuFeatures.cpp - What this CPU can run
-//-----------------------------===//
+//===- CpuFeatures.cpp - What this CPU can run ----------------------------===//
 
 #include "plan/CpuFeatures.h"
 

@@ -1,5 +1,4 @@
-//===- Plan.cpp - Reading plan files
-//---------------------------------------===//
+//===- Plan.cpp - Reading plan files --------------------------------------===//
 //
 // A file is checked from the outside in: identifier, FlatBuffers structure,
 // version, fingerprint, the CPU's features; then every value (ReadPlan.cpp).

@@ -1,5 +1,4 @@
-//===- ReadCommands.cpp - Commands and the buffers they name
-//---------------===//
+//===- ReadCommands.cpp - Commands and the buffers they name --------------===//
 
 #include "plan/Accesses.h"
 #include "plan/ReadPlan.h"

@@ -1,5 +1,4 @@
-//===- ReadPlan.cpp - From the file's tables to a Plan
-//---------------------===//
+//===- ReadPlan.cpp - From the file's tables to a Plan --------------------===//
 //
 // Reads everything but commands, trusting nothing: enum values, sizes, offsets
 // and indices are checked before use, in arithmetic that cannot overflow.

@@ -1,5 +1,4 @@
-//===- Format.cpp - Numbers for people
-//-------------------------------------===//
+//===- Format.cpp - Numbers for people ------------------------------------===//
 
 #include "train/Format.h"
 

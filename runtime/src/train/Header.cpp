@@ -1,5 +1,4 @@
-//===- Header.cpp - What is known before the first step
-//--------------------===//
+//===- Header.cpp - What is known before the first step -------------------===//
 
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Trainer.h"

@@ -1,5 +1,4 @@
-//===- StepLog.cpp - Metrics, progress bar, lines
-//--------------------------===//
+//===- StepLog.cpp - Metrics, progress bar, lines -------------------------===//
 
 #include "train/StepLog.h"
 

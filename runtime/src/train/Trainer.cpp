@@ -1,5 +1,4 @@
-//===- Trainer.cpp - The training loop
-//-------------------------------------===//
+//===- Trainer.cpp - The training loop ------------------------------------===//
 
 #include "shardc-rt/Trainer.h"
 

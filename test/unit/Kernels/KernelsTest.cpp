@@ -1,5 +1,4 @@
-//===- KernelsTest.cpp - Generated kernels against plain loops
-//-------------===//
+//===- KernelsTest.cpp - Generated kernels against plain loops ------------===//
 //
 // Each case writes a kernel as text, compiles and links it as a plan would,
 // loads it and compares with what plain C++ computes in double precision, over

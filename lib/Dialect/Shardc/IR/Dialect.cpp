@@ -1,5 +1,4 @@
-//===- Dialect.cpp - Registration and dialect-wide verification
-//------------===//
+//===- Dialect.cpp - Registration and dialect-wide verification -----------===//
 //
 // Registers attributes and ops, and verifies the dialect's attributes on
 // modules and function arguments as they are parsed.

@@ -1,5 +1,4 @@
-//===- ShardingAttributes.cpp - Text of shardings
-//--------------------------===//
+//===- ShardingAttributes.cpp - Text of shardings -------------------------===//
 //
 // Parsing and printing of #shardc.dim, #shardc.sharding, #shardc.assignment.
 // The text follows Shardy's.

@@ -1,5 +1,4 @@
-//===- TrainingAttributes.cpp - Roles, initialisers, training
-//--------------===//
+//===- TrainingAttributes.cpp - Roles, initialisers, training -------------===//
 //
 // Parsing, printing and verification of the attributes that say what is
 // trained and how. Hyper-parameter names and defaults are optax's.

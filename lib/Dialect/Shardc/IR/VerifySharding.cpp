@@ -1,5 +1,4 @@
-//===- VerifySharding.cpp - Is a sharding legal for a tensor?
-//--------------===//
+//===- VerifySharding.cpp - Is a sharding legal for a tensor? -------------===//
 
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 

@@ -1,5 +1,4 @@
-//===- Gemm.cpp - Matrix products through oneDNN
-//---------------------------===//
+//===- Gemm.cpp - Matrix products through oneDNN --------------------------===//
 
 #include "backends/cpu/Gemm.h"
 

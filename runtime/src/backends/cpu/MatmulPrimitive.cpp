@@ -1,5 +1,4 @@
-//===- MatmulPrimitive.cpp - oneDNN's matmul with an epilogue
-//--------------===//
+//===- MatmulPrimitive.cpp - oneDNN's matmul with an epilogue -------------===//
 
 #include "backends/cpu/MatmulPrimitive.h"
 
