@@ -2,14 +2,18 @@
 //
 // A GPU needs work for thousands of threads that do not wait for each other,
 // and a reduction to one element has it only in two steps: the rows first, each
-// on its own, then what they leave.
+// on its own, then what they leave. Where rows are reduced anyway, as in a
+// softmax, the first step is one of that kernel, which then need not store what
+// the reduction would read.
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/KernelNest.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/SetVector.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_SPLITREDUCTIONSPASS
@@ -26,15 +30,44 @@ static constexpr int64_t fewestElements = 1 << 16;
 /// Elements of a row below which the rows are no less work than the whole.
 static constexpr int64_t shortestRow = 32;
 
+/// Whether a kernel that reduces rows knows the elements of `value`: some value
+/// that they are computed from elementwise is, elementwise, also what a
+/// reduction of rows reads.
+static bool isKnownByRows(Value value) {
+  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  auto rowDims = llvm::to_vector(llvm::seq<int64_t>(1, shape.size()));
+  auto isRowReduction = [&](Operation *op) {
+    auto reduce = dyn_cast<ReduceOp>(op);
+    return reduce && reduce.getDims() == ArrayRef<int64_t>(rowDims);
+  };
+  llvm::SetVector<Value> values;
+  values.insert(value);
+  for (size_t i = 0; i < values.size(); ++i)
+    if (Operation *op = values[i].getDefiningOp(); op && isElementwise(op))
+      values.insert(op->operand_begin(), op->operand_end());
+  for (size_t i = 0; i < values.size(); ++i)
+    for (Operation *user : values[i].getUsers()) {
+      if (isRowReduction(user))
+        return true;
+      if (isElementwise(user))
+        values.insert(user->result_begin(), user->result_end());
+    }
+  return false;
+}
+
+/// Whether reducing the rows of `type` first is worth a kernel more.
+static bool isLarge(RankedTensorType type) {
+  int64_t rows = type.getDimSize(0);
+  return type.getNumElements() >= fewestElements && rows > 1 &&
+         type.getNumElements() / rows >= shortestRow;
+}
+
 static void split(ReduceOp op) {
   auto type = cast<RankedTensorType>(op.getOperand().getType());
   bool reducesAll =
       cast<RankedTensorType>(op.getResult().getType()).getRank() == 0;
   if (!reducesAll || type.getRank() < 2 ||
-      type.getNumElements() < fewestElements)
-    return;
-  int64_t rows = type.getDimSize(0);
-  if (rows == 1 || type.getNumElements() / rows < shortestRow)
+      !(isLarge(type) || isKnownByRows(op.getOperand())))
     return;
   OpBuilder builder(op);
   auto build = [&](Value operand, ArrayRef<int64_t> dims) {

@@ -30,3 +30,48 @@ func.func @large(%x: tensor<512x4x64xf32>) -> tensor<f32> {
   %0 = shardc.reduce max %x dims = [0, 1, 2] {shardc.part = #shardc.part<backward>} : tensor<512x4x64xf32> -> tensor<f32>
   return %0 : tensor<f32>
 }
+
+// -----
+
+// Whatever the size, what a kernel that reduces rows knows is reduced there: it
+// comes from what the rows leave, or with it from one value.
+
+// CHECK-LABEL: func.func @with_rows
+// CHECK: %[[DIFFERENCE:.*]] = shardc.sub
+// CHECK: %[[ROWS:.*]] = shardc.reduce sum %[[DIFFERENCE]] dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+// CHECK: shardc.reduce sum %[[ROWS]] dims = [0] : tensor<6xf32> -> tensor<f32>
+// CHECK: %[[SQUARE:.*]] = shardc.mul
+// CHECK: %[[ROWS:.*]] = shardc.reduce sum %[[SQUARE]] dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+// CHECK: shardc.reduce sum %[[ROWS]] dims = [0] : tensor<6xf32> -> tensor<f32>
+func.func @with_rows(%x: tensor<6x10xf32>, %y: tensor<6x10xf32>) -> (tensor<f32>, tensor<f32>, tensor<6xf32>) {
+  %0 = shardc.reduce max %x dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+  %1 = shardc.broadcast %0 dims = [0] : tensor<6xf32> -> tensor<6x10xf32>
+  %2 = shardc.sub %x, %1 : tensor<6x10xf32>
+  %3 = shardc.reduce sum %2 dims = [0, 1] : tensor<6x10xf32> -> tensor<f32>
+  %4 = shardc.neg %y : tensor<6x10xf32>
+  %5 = shardc.exp %4 : tensor<6x10xf32>
+  %6 = shardc.reduce sum %5 dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+  %7 = shardc.mul %4, %4 : tensor<6x10xf32>
+  %8 = shardc.reduce sum %7 dims = [0, 1] : tensor<6x10xf32> -> tensor<f32>
+  return %3, %8, %6 : tensor<f32>, tensor<f32>, tensor<6xf32>
+}
+
+// -----
+
+// Columns are reduced by another kernel, and the rows of another value too.
+
+// CHECK-LABEL: func.func @without_rows
+// CHECK: shardc.reduce max %{{.*}} dims = [0]
+// CHECK: shardc.reduce sum %{{.*}} dims = [0, 1]
+// CHECK: shardc.reduce max %{{.*}} dims = [1]
+// CHECK: shardc.reduce sum %{{.*}} dims = [0]
+// CHECK-NOT: shardc.reduce
+func.func @without_rows(%x: tensor<6x10xf32>, %y: tensor<6x10xf32>) -> (tensor<f32>, tensor<f32>) {
+  %0 = shardc.reduce max %x dims = [0] : tensor<6x10xf32> -> tensor<10xf32>
+  %1 = shardc.broadcast %0 dims = [1] : tensor<10xf32> -> tensor<6x10xf32>
+  %2 = shardc.sub %x, %1 : tensor<6x10xf32>
+  %3 = shardc.reduce sum %2 dims = [0, 1] : tensor<6x10xf32> -> tensor<f32>
+  %4 = shardc.reduce max %y dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+  %5 = shardc.reduce sum %4 dims = [0] : tensor<6xf32> -> tensor<f32>
+  return %3, %5 : tensor<f32>, tensor<f32>
+}

@@ -305,6 +305,10 @@ def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
     %0 = shardc.reduce sum %x dims = [1] : tensor<512x256xf32> -> tensor<512xf32>
     %1 = shardc.reduce sum %0 dims = [0] : tensor<512xf32> -> tensor<f32>
     ```
+
+    The same happens to tensors of any size if a kernel that reduces rows knows
+    their elements, as it knows the terms of a cross-entropy: a softmax, the
+    losses of its rows and its gradient are one kernel then.
   }];
 }
 
