@@ -43,6 +43,18 @@ private:
   /// One pass over a row: the reductions' values in this thread alone.
   Values passRow(const NestPass &pass, llvm::ArrayRef<Index> outer,
                  const Index &member, mlir::Value isActive);
+  /// A vector of a row that thread `member` of its group keeps.
+  struct RowPart {
+    IndexList place;
+    /// Null: always.
+    mlir::Value isInRow;
+  };
+  llvm::SmallVector<RowPart> getParts(const Index &member);
+  /// `passRow` over the parts that this thread keeps, in the same order.
+  Values passParts(const NestPass &pass, llvm::ArrayRef<Index> outer,
+                   llvm::ArrayRef<RowPart> parts, mlir::Value isActive);
+  /// Vectors combined to scalars; scalars as they are.
+  Values combineLanes(llvm::ArrayRef<ReduceOp> reductions, Values values);
   void buildColumns(mlir::Value nestBlock);
   void buildColumnBlock(const Index &unit);
   /// `value` of this thread combined with that of all `rows` threads of its

@@ -2,6 +2,7 @@
 
 #include "GpuNestPlan.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/MathExtras.h"
 
 using namespace mlir;
@@ -24,6 +25,14 @@ static constexpr int64_t stepsForBlock = 8 * warpSize;
 
 /// Vectors of a unit that are worth the largest block.
 static constexpr int64_t stepsForLargestBlock = 8 * usualThreads;
+
+/// Vectors of a row that a thread keeps at most: code is written out for each.
+static constexpr int64_t mostKeptVectors = 8;
+
+/// Registers for what threads keep of a row: a quarter of those that a thread
+/// has in a block of `usualThreads`, and less than half in the largest.
+static constexpr int64_t usualKeptRegisters = 64;
+static constexpr int64_t fewestKeptRegisters = 24;
 
 /// Vectors along the last of `shape`'s dimensions, or along all if the nest is
 /// flat: 1 if rows of them would not start at multiples of a vector.
@@ -70,6 +79,60 @@ static void planUnits(GpuNestPlan &plan) {
   }
 }
 
+/// Whether one vector of `value` has registers of its own in a thread:
+/// constants have none, and what a row has one of has one for all.
+static bool takesRegisters(const KernelNest &nest, Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op))
+    return llvm::any_of(broadcast.getDims(), [&](int64_t dim) {
+      return llvm::is_contained(nest.reduced, dim);
+    });
+  auto type = cast<RankedTensorType>(value.getType());
+  return type.getShape() == ArrayRef<int64_t>(nest.shape) &&
+         !isa_and_nonnull<ConstantOp>(op);
+}
+
+/// Values of an element that one pass over a row computes or reads and a later
+/// one needs, at the time when there are most of them.
+static int64_t countKeptValues(const KernelNest &nest) {
+  SmallVector<NestPass> passes = getPasses(nest);
+  // The first and the last pass that needs a value.
+  llvm::MapVector<Value, std::pair<size_t, size_t>> needed;
+  for (auto [number, pass] : llvm::enumerate(passes)) {
+    SmallVector<Value> worklist;
+    for (ReduceOp reduce : pass.reductions)
+      worklist.push_back(reduce.getOperand());
+    if (pass.stores)
+      llvm::append_range(worklist, nest.fullResults);
+    while (!worklist.empty()) {
+      Value value = worklist.pop_back_val();
+      if (!takesRegisters(nest, value))
+        continue;
+      auto [it, isNew] = needed.insert({value, {number, number}});
+      it->second.second = number;
+      if (isNew && value.getDefiningOp())
+        llvm::append_range(worklist, value.getDefiningOp()->getOperands());
+    }
+  }
+  int64_t most = 0;
+  for (size_t pass = 1; pass < passes.size(); ++pass)
+    most = std::max<int64_t>(most, llvm::count_if(needed, [&](auto &entry) {
+                               auto [first, last] = entry.second;
+                               return first < pass && last >= pass;
+                             }));
+  return most;
+}
+
+/// Whether threads keep what they have of a row: some is needed again, and it
+/// fits into registers.
+static bool keepsRows(const GpuNestPlan &plan, int64_t threads) {
+  int64_t vectors = llvm::divideCeil(plan.steps, plan.groupThreads);
+  int64_t registers = vectors * plan.lanes * countKeptValues(plan.nest);
+  return !plan.isFlat && vectors <= mostKeptVectors && registers > 0 &&
+         registers <= (threads == mostThreads ? fewestKeptRegisters
+                                              : usualKeptRegisters);
+}
+
 GpuKernelPlan planGpuKernel(KernelOp kernel) {
   GpuKernelPlan kernelPlan;
   kernelPlan.threads = usualThreads;
@@ -91,6 +154,7 @@ GpuKernelPlan planGpuKernel(KernelOp kernel) {
               ? kernelPlan.threads
               : std::min<int64_t>(warpSize, llvm::PowerOf2Ceil(plan.steps));
       unitsPerBlock = kernelPlan.threads / plan.groupThreads;
+      plan.keepsRows = keepsRows(plan, kernelPlan.threads);
     }
     plan.blocks = std::clamp<int64_t>(
         llvm::divideCeil(plan.units, unitsPerBlock), 1, mostBlocks);

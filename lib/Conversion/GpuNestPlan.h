@@ -38,6 +38,8 @@ struct GpuNestPlan {
   /// Threads that reduce a row together (Rows): a power of two up to a warp, or
   /// a whole block.
   int64_t groupThreads = 1;
+  /// Whether threads keep what they have of a row between passes (Rows).
+  bool keepsRows = false;
   /// Blocks of the grid that are this nest's; they stride over the units.
   int64_t blocks = 1;
 };

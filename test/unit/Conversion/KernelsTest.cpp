@@ -143,6 +143,41 @@ TEST(Kernels, SoftmaxOfRows) {
   }
 }
 
+// Forward and backward of a cross-entropy. A GPU's threads keep rows that are
+// short enough, whole and ragged ones, in warps and in blocks of both sizes; of
+// the last two they read the row in each pass.
+TEST(Kernels, CrossEntropyOfRows) {
+  auto shapes = matrixShapes;
+  for (int64_t n : {33, 400, 1000, 1021, 1025, 4100, 5000, 8192, 12285, 16384})
+    shapes.push_back({3, n});
+  shapes.push_back({20000, 10});
+  for (auto [m, n] : shapes) {
+    std::string t = tensor({m, n}), i = tensor({m, n}, "i32"),
+                p = tensor({m, n}, "i1"), r = tensor({m}),
+                l = tensor({m}, "i32");
+    expectKernelMatches(
+        "(" + t + ", " + l + ") -> (" + r + ", " + r + ", " + t +
+        ") {\n^bb0(%a: " + t + ", %y: " + l +
+        "):\n %m = shardc.reduce max %a dims = [1] : " + t + " -> " + r +
+        "\n %mb = shardc.broadcast %m dims = [0] : " + r + " -> " + t +
+        "\n %s = shardc.sub %a, %mb : " + t + "\n %e = shardc.exp %s : " + t +
+        "\n %z = shardc.reduce sum %e dims = [1] : " + t + " -> " + r +
+        "\n %c = shardc.iota dim = 1 : " + i +
+        "\n %yb = shardc.broadcast %y dims = [0] : " + l + " -> " + i +
+        "\n %is = shardc.compare eq %c, %yb : " + i + " -> " + p +
+        "\n %zero = shardc.constant dense<0.0> : " + t +
+        "\n %one = shardc.constant dense<1.0> : " + t +
+        "\n %k = shardc.select %is, %s, %zero : " + p + ", " + t +
+        "\n %v = shardc.reduce sum %k dims = [1] : " + t + " -> " + r +
+        "\n %l = shardc.log %z : " + r +
+        "\n %zb = shardc.broadcast %z dims = [0] : " + r + " -> " + t +
+        "\n %q = shardc.div %e, %zb : " + t +
+        "\n %h = shardc.select %is, %one, %zero : " + p + ", " + t +
+        "\n %g = shardc.sub %q, %h : " + t +
+        "\n shardc.yield %l, %v, %g : " + r + ", " + r + ", " + t + "\n}");
+  }
+}
+
 TEST(Kernels, ColumnSumsWithResult) {
   for (auto [m, n] : matrixShapes) {
     std::string t = tensor({m, n}), c = tensor({n});
