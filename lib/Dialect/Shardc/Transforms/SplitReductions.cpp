@@ -34,7 +34,11 @@ static constexpr int64_t shortestRow = 32;
 /// that they are computed from elementwise is, elementwise, also what a
 /// reduction of rows reads.
 static bool isKnownByRows(Value value) {
-  auto shape = cast<RankedTensorType>(value.getType()).getShape();
+  auto type = cast<RankedTensorType>(value.getType());
+  ArrayRef<int64_t> shape = type.getShape();
+  // Rows of one element are nothing to reduce.
+  if (type.getNumElements() == shape.front())
+    return false;
   auto rowDims = llvm::to_vector(llvm::seq<int64_t>(1, shape.size()));
   auto isRowReduction = [&](Operation *op) {
     auto reduce = dyn_cast<ReduceOp>(op);
@@ -62,6 +66,16 @@ static bool isLarge(RankedTensorType type) {
          type.getNumElements() / rows >= shortestRow;
 }
 
+/// A reduction of the same rows that is there for other reasons; null: none.
+static ReduceOp findTwin(ReduceOp op, ArrayRef<int64_t> dims) {
+  for (Operation *user : op.getOperand().getUsers())
+    if (auto twin = dyn_cast<ReduceOp>(user);
+        twin && twin->getBlock() == op->getBlock() &&
+        twin.getKind() == op.getKind() && twin.getDims() == dims)
+      return twin;
+  return nullptr;
+}
+
 static void split(ReduceOp op) {
   auto type = cast<RankedTensorType>(op.getOperand().getType());
   bool reducesAll =
@@ -77,7 +91,12 @@ static void split(ReduceOp op) {
     return value;
   };
   auto inner = llvm::to_vector(llvm::seq<int64_t>(1, type.getRank()));
-  op.replaceAllUsesWith(build(build(op.getOperand(), inner), {0}));
+  ReduceOp rows = findTwin(op, inner);
+  if (!rows)
+    rows = build(op.getOperand(), inner).getDefiningOp<ReduceOp>();
+  else if (op->isBeforeInBlock(rows))
+    rows->moveBefore(op);
+  op.replaceAllUsesWith(build(rows.getResult(), {0}));
   op.erase();
 }
 
@@ -85,7 +104,11 @@ namespace {
 
 struct SplitReductionsPass
     : shardc::impl::SplitReductionsPassBase<SplitReductionsPass> {
-  void runOnOperation() override { getOperation().walk(split); }
+  void runOnOperation() override {
+    SmallVector<ReduceOp> reductions;
+    getOperation().walk([&](ReduceOp op) { reductions.push_back(op); });
+    llvm::for_each(reductions, split);
+  }
 };
 
 } // namespace

@@ -58,20 +58,40 @@ func.func @with_rows(%x: tensor<6x10xf32>, %y: tensor<6x10xf32>) -> (tensor<f32>
 
 // -----
 
-// Columns are reduced by another kernel, and the rows of another value too.
+// Rows that are reduced in the same way for other reasons are reduced once,
+// wherever that is.
+
+// CHECK-LABEL: func.func @same_rows
+// CHECK: %[[ROWS:.*]] = shardc.reduce sum %{{.*}} dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+// CHECK-NEXT: %[[ALL:.*]] = shardc.reduce sum %[[ROWS]] dims = [0] : tensor<6xf32> -> tensor<f32>
+// CHECK-NEXT: return %[[ALL]], %[[ROWS]]
+func.func @same_rows(%x: tensor<6x10xf32>) -> (tensor<f32>, tensor<6xf32>) {
+  %0 = shardc.reduce sum %x dims = [0, 1] : tensor<6x10xf32> -> tensor<f32>
+  %1 = shardc.reduce sum %x dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+  return %0, %1 : tensor<f32>, tensor<6xf32>
+}
+
+// -----
+
+// Columns are reduced by another kernel, and the rows of another value too; rows
+// of one element are nothing to reduce.
 
 // CHECK-LABEL: func.func @without_rows
 // CHECK: shardc.reduce max %{{.*}} dims = [0]
 // CHECK: shardc.reduce sum %{{.*}} dims = [0, 1]
 // CHECK: shardc.reduce max %{{.*}} dims = [1]
 // CHECK: shardc.reduce sum %{{.*}} dims = [0]
+// CHECK: shardc.reduce sum %{{.*}} dims = [0, 1]
+// CHECK: shardc.reduce sum %{{.*}} dims = [1]
 // CHECK-NOT: shardc.reduce
-func.func @without_rows(%x: tensor<6x10xf32>, %y: tensor<6x10xf32>) -> (tensor<f32>, tensor<f32>) {
+func.func @without_rows(%x: tensor<6x10xf32>, %y: tensor<6x10xf32>, %z: tensor<6x1xf32>) -> (tensor<f32>, tensor<f32>, tensor<f32>, tensor<6xf32>) {
   %0 = shardc.reduce max %x dims = [0] : tensor<6x10xf32> -> tensor<10xf32>
   %1 = shardc.broadcast %0 dims = [1] : tensor<10xf32> -> tensor<6x10xf32>
   %2 = shardc.sub %x, %1 : tensor<6x10xf32>
   %3 = shardc.reduce sum %2 dims = [0, 1] : tensor<6x10xf32> -> tensor<f32>
   %4 = shardc.reduce max %y dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
   %5 = shardc.reduce sum %4 dims = [0] : tensor<6xf32> -> tensor<f32>
-  return %3, %5 : tensor<f32>, tensor<f32>
+  %6 = shardc.reduce sum %z dims = [0, 1] : tensor<6x1xf32> -> tensor<f32>
+  %7 = shardc.reduce sum %z dims = [1] : tensor<6x1xf32> -> tensor<6xf32>
+  return %3, %5, %6, %7 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<6xf32>
 }
