@@ -105,13 +105,16 @@ static TargetSpec getTarget(const CompileOptions &options) {
 static void buildKernels(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
   // Before fusion, which computes the rows' summands where they are reduced.
-  if (getTarget(options).kind != TargetSpec::Kind::CPU)
+  bool isGpu = getTarget(options).kind != TargetSpec::Kind::CPU;
+  if (isGpu)
     manager.addPass(createSplitReductionsPass());
   // Before fusion, which puts additions where their summands are computed.
   manager.addPass(createExpandAccumulationsPass());
   // The library's products come first: fusion then takes the rest.
   manager.addPass(createFormGemmsPass());
-  manager.addPass(createFuseKernelsPass());
+  FuseKernelsPassOptions fuse;
+  fuse.joinUpdates = isGpu;
+  manager.addPass(createFuseKernelsPass(fuse));
 }
 
 static void buildSchedule(OpPassManager &manager, const CompileOptions &,

@@ -41,9 +41,7 @@ public:
       : fusion(fusion), node(node), builder(builder), outer(outer) {}
 
   void build() {
-    inside.insert(node.ops.begin(), node.ops.end());
-    for (Operation *op : node.ops)
-      collectOperands(op);
+    llvm::SetVector<Value> operands = fusion.getOperands(node);
     SmallVector<Value> results = fusion.getResults(node);
     SmallVector<Value> inputs;
     for (Value operand : operands)
@@ -77,18 +75,6 @@ private:
   /// From values of the function before fusion to those after.
   IRMapping &outer;
   IRMapping mapping;
-  llvm::SmallPtrSet<Operation *, 8> inside;
-  llvm::SetVector<Value> operands;
-
-  void collectOperands(Operation *op) {
-    for (Value operand : op->getOperands()) {
-      Operation *def = operand.getDefiningOp();
-      if (def && fusion.isRepeated(def))
-        collectOperands(def);
-      else if (!def || !inside.contains(def))
-        operands.insert(operand);
-    }
-  }
 
   void cloneWithOperands(Operation *op) {
     if (op->getNumResults() && mapping.contains(op->getResult(0)))
@@ -105,6 +91,8 @@ private:
 };
 
 struct FuseKernelsPass : shardc::impl::FuseKernelsPassBase<FuseKernelsPass> {
+  using FuseKernelsPassBase::FuseKernelsPassBase;
+
   void runOnOperation() override {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
@@ -118,7 +106,7 @@ struct FuseKernelsPass : shardc::impl::FuseKernelsPassBase<FuseKernelsPass> {
 
   void fuse(Block &block) {
     KernelFusion fusion(block);
-    fusion.run();
+    fusion.run(joinUpdates);
     SmallVector<Operation *> originals;
     for (Operation &op : block)
       originals.push_back(&op);

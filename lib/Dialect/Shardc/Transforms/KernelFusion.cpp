@@ -15,10 +15,6 @@ using namespace shardc;
 /// Ops in one nest at most: registers and compile time are finite.
 static constexpr size_t maxOps = 96;
 
-/// Elements up to which an update shares a kernel with others. Larger ones
-/// would keep their gradients alive for longer and gain nothing.
-static constexpr int64_t maxSharedElements = 1 << 16;
-
 static int64_t getNumElements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
@@ -167,6 +163,23 @@ SmallVector<Value> KernelFusion::getResults(const Node &node) const {
   return results;
 }
 
+llvm::SetVector<Value> KernelFusion::getOperands(const Node &node) const {
+  llvm::SetVector<Value> operands;
+  llvm::SmallPtrSet<Operation *, 8> inside(node.ops.begin(), node.ops.end());
+  std::function<void(Operation *)> collect = [&](Operation *op) {
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      if (def && repeated.contains(def))
+        collect(def);
+      else if (!def || !inside.contains(def))
+        operands.insert(operand);
+    }
+  };
+  for (Operation *op : node.ops)
+    collect(op);
+  return operands;
+}
+
 /// The ops of the node with what they repeat, in program order.
 static SmallVector<Operation *>
 addRepeated(ArrayRef<Operation *> ops,
@@ -241,7 +254,7 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
   return true;
 }
 
-void KernelFusion::run() {
+void KernelFusion::run(bool joinUpdates) {
   for (Operation &op : block) {
     if (repeated.contains(&op))
       continue;
@@ -257,31 +270,9 @@ void KernelFusion::run() {
       }
     }
   }
-  fuseUpdates();
-}
-
-void KernelFusion::fuseUpdates() {
-  SmallVector<unsigned> buckets;
-  for (unsigned node = 0; node < nodes.size(); ++node) {
-    if (!nodes[node].isKernel || nodes[node].ops.empty())
-      continue;
-    bool isSmallUpdate = llvm::all_of(nodes[node].ops, [](Operation *op) {
-      auto part = op->getAttrOfType<PartAttr>("shardc.part");
-      return part && part.getValue() == Part::Update &&
-             !isa<DotGeneralOp>(op) &&
-             getNumElements(op->getResult(0)) <= maxSharedElements;
-    });
-    if (!isSmallUpdate)
-      continue;
-    auto bucket = llvm::find_if(buckets, [&](unsigned other) {
-      return nodes[other].ops.size() + nodes[node].ops.size() <= 2 * maxOps &&
-             !reaches({other}, node) && !reaches({node}, other);
-    });
-    if (bucket != buckets.end())
-      merge(*bucket, node);
-    else
-      buckets.push_back(node);
-  }
+  if (joinUpdates)
+    fuseReadyUpdates();
+  fuseSmallUpdates();
 }
 
 SmallVector<const KernelFusion::Node *> KernelFusion::getOrder() {

@@ -2,7 +2,7 @@
 //
 // Groups the core ops of a block into kernels. A group grows along
 // producer-consumer edges as long as it is one loop nest (KernelNest.h) and the
-// groups stay free of cycles; small independent updates then share a kernel.
+// groups stay free of cycles; independent updates then share kernels.
 // Decisions follow the order of the ops only. Not thread-safe.
 //
 //===----------------------------------------------------------------------===//
@@ -23,8 +23,10 @@ class KernelFusion {
 public:
   explicit KernelFusion(mlir::Block &block);
 
-  /// Merges groups.
-  void run();
+  /// Merges groups. Updates of small tensors share kernels; with `joinUpdates`,
+  /// where every kernel is a launch, also those of any size that can begin at
+  /// the same time.
+  void run(bool joinUpdates);
 
   /// One kernel to be, or one op that stays outside of kernels.
   struct Node {
@@ -38,6 +40,9 @@ public:
 
   /// Ops computed again inside each group that uses them: not in any node.
   bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
+
+  /// The values from outside that the group's ops, and those they repeat, use.
+  llvm::SetVector<mlir::Value> getOperands(const Node &node) const;
 
   /// Values of the group's ops that something outside uses.
   llvm::SmallVector<mlir::Value> getResults(const Node &node) const;
@@ -67,7 +72,14 @@ private:
   bool isProfitable(const Node &producer, const Node &consumer) const;
   bool tryFuse(unsigned producer, unsigned consumer);
   void merge(unsigned into, unsigned from);
-  void fuseUpdates();
+
+  // FuseUpdates.cpp has the rest.
+  void fuseSmallUpdates();
+  void fuseReadyUpdates();
+  using Predicate = llvm::function_ref<bool(unsigned node, unsigned other)>;
+  /// Merges independent groups of the update, of tensors of at most so many
+  /// elements, that `mayShare` a kernel of at most so many ops.
+  void fuseUpdates(int64_t mostElements, size_t mostOps, Predicate mayShare);
 };
 
 } // namespace shardc

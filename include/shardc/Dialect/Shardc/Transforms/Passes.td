@@ -326,6 +326,9 @@ def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
     Input: the output of `shardc-form-gemms`. Output: every core op is inside a
     `shardc.kernel`.
   }];
+  let options = [Option<"joinUpdates", "join-updates", "bool", "false",
+      "Put updates of any size that wait for the same op into one kernel, where "
+      "each kernel is a launch: the optimizer's whole bucket on a GPU">];
 }
 
 //===----------------------------------------------------------------------===//
