@@ -28,18 +28,17 @@ int64_t MemoryPlan::getBytes(const Run &run) const {
   return bytes;
 }
 
-/// The start of the tightest gap for `run` between the buffers `placed`, or
-/// else the first byte behind those that live at the same time.
+/// The start of the tightest gap for `run` between the buffers `placed`, by
+/// offset, or else the first byte behind those that live at the same time.
 int64_t MemoryPlan::findOffset(const Run &run,
-                               llvm::ArrayRef<unsigned> placed) const {
+                               llvm::ArrayRef<Buffer> placed) const {
   // Where the run cannot start: (first, second) for every pair that overlaps
   // in time, both ends being free.
   llvm::SmallVector<std::pair<int64_t, int64_t>> taken;
   int64_t within = 0;
   for (unsigned number : run) {
     const Buffer &buffer = buffers[number];
-    for (unsigned other : placed) {
-      const Buffer &neighbour = buffers[other];
+    for (const Buffer &neighbour : placed) {
       if (neighbour.last < buffer.first || buffer.last < neighbour.first)
         continue;
       taken.push_back({neighbour.offset - within - buffer.bytes,
@@ -47,7 +46,8 @@ int64_t MemoryPlan::findOffset(const Run &run,
     }
     within += buffer.bytes;
   }
-  llvm::stable_sort(taken, llvm::less_first());
+  if (run.size() > 1)
+    llvm::stable_sort(taken, llvm::less_first());
   int64_t free = base, best = -1;
   int64_t bestGap = std::numeric_limits<int64_t>::max();
   for (auto [first, second] : taken) {
@@ -72,15 +72,20 @@ void MemoryPlan::place() {
   llvm::stable_sort(bySize, [&](const Run &lhs, const Run &rhs) {
     return getBytes(lhs) > getBytes(rhs);
   });
-  llvm::SmallVector<unsigned> placed;
+  llvm::SmallVector<Buffer> placed;
   for (const Run &run : bySize) {
     int64_t offset = findOffset(run, placed);
     for (unsigned number : run) {
-      buffers[number].offset = offset;
-      offset += buffers[number].bytes;
+      Buffer &buffer = buffers[number];
+      buffer.offset = offset;
+      offset += buffer.bytes;
+      placed.insert(llvm::upper_bound(placed, buffer,
+                                      [](const Buffer &lhs, const Buffer &rhs) {
+                                        return lhs.offset < rhs.offset;
+                                      }),
+                    buffer);
     }
     end = std::max(end, offset);
-    placed.append(run.begin(), run.end());
   }
 }
 

@@ -104,6 +104,8 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
                                int last, CompileState &state) {
   auto runWith = [&](int first, int last, const CompileOptions &options) {
     PassManager manager(module.getContext());
+    // Every phase ends with that; after every pass it takes longer than most.
+    manager.enableVerifier(false);
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
   };

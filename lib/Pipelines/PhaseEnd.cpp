@@ -4,6 +4,7 @@
 
 #include "shardc/Pipelines/Phases.h"
 
+#include "mlir/IR/Verifier.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/Path.h"
@@ -27,6 +28,8 @@ public:
     ModuleOp module = getOperation();
     // The dump comes first: it helps most where the contract is broken.
     if (!dumpDir.empty() && failed(dump(module, phase)))
+      return signalPassFailure();
+    if (failed(verify(module)))
       return signalPassFailure();
     if (failed(phase.verify(module))) {
       state.hasBrokenContract = true;

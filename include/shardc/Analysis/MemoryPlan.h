@@ -59,7 +59,7 @@ private:
   using Run = llvm::SmallVector<unsigned, 1>;
 
   int64_t getBytes(const Run &run) const;
-  int64_t findOffset(const Run &run, llvm::ArrayRef<unsigned> placed) const;
+  int64_t findOffset(const Run &run, llvm::ArrayRef<Buffer> placed) const;
 
   int64_t base, end;
   llvm::SmallVector<Buffer> buffers;
