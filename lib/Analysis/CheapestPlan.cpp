@@ -16,6 +16,9 @@ namespace {
 constexpr double leastGap = 1e-6;
 /// So many searches are made however many options each looks at.
 constexpr int64_t minSearches = 8;
+/// So many sets of plans are looked at for each of them: most need none of
+/// their own.
+constexpr int64_t visitsPerSearch = 64;
 /// A search after the first one looks at this part of the pairs of rows that
 /// the first may look at, and all together at so many times as many.
 constexpr size_t branchPart = 16, allWork = 2;
@@ -225,7 +228,9 @@ private:
       leastOpen = std::min(leastOpen, bound);
       return;
     }
-    const Found *result = find(forbidden, upper - getCost(paid));
+    const Found *result = ++numVisits > visitsPerSearch * maxSearches
+                              ? nullptr
+                              : find(forbidden, upper - getCost(paid));
     if (!result) {
       leastOpen = std::min(leastOpen, bound);
       return;
@@ -260,7 +265,7 @@ private:
   ShardingSearch search;
   SearchLimits limits;
   double gap;
-  int64_t maxSearches, numSearches = 0;
+  int64_t maxSearches, numSearches = 0, numVisits = 0;
   size_t maxWork;
   /// In a list that grows without moving what is in it.
   std::deque<Found> searches;

@@ -50,6 +50,9 @@ constexpr double finerProgress = 1e-5, finerSlack = 3e-5, levelGain = 0.1;
 /// Rows of tables in a guess, and when the exact search took too long; if so
 /// few leave no plan at all, more.
 constexpr size_t guessRows = 32, narrowRows = 64, mostNarrowRows = 512;
+/// All guesses of a search together look at so many times the pairs of rows
+/// that it may look at otherwise.
+constexpr size_t guessWork = 4;
 
 /// Sweeps over what is left when options are dropped for good.
 constexpr int dropTimes = 3;
@@ -88,8 +91,8 @@ public:
     return solution;
   }
 
-  /// Pairs of rows looked at while nothing was narrow.
-  size_t getWork() const { return work; }
+  /// Pairs of rows looked at.
+  size_t getWork() const { return work + workOfGuesses + narrowWork; }
 
 private:
   bool isCutOff() const { return work > limits.maxWork; }
@@ -185,12 +188,16 @@ private:
   SearchSolution guess(const SearchClasses &classes, const DualBound &bound,
                        double step, double upper) {
     double gap = limits.indifference * least;
-    if (step * firstWidth > gap)
+    if (step * firstWidth > gap || workOfGuesses > guessWork * limits.maxWork)
       return SearchSolution();
     DualBound narrowed = bound;
     narrowed.prune(gap);
+    EliminationLimits narrow;
+    narrow.gap = gap;
+    narrow.maxRows = guessRows;
+    narrow.maxWork = guessWork * limits.maxWork;
     SearchSolution solution =
-        eliminateNarrowly(classes, narrowed, gap, guessRows);
+        eliminate(problem, classes, narrowed, narrow, workOfGuesses);
     if (solution.cost > std::min(upper, least + gap))
       return SearchSolution();
     solution.lowerBound = std::min(solution.cost, least);
@@ -216,10 +223,7 @@ private:
     EliminationLimits narrow;
     narrow.gap = gap;
     narrow.maxRows = maxRows;
-    size_t spent = 0;
-    SearchSolution solution = eliminate(problem, classes, bound, narrow, spent);
-    memory.work += spent;
-    return solution;
+    return eliminate(problem, classes, bound, narrow, narrowWork);
   }
 
   /// Raises the bound to `least`, for solutions of at most `upper`, until a
@@ -246,7 +250,9 @@ private:
 
   SearchProblem &problem;
   SearchLimits limits;
-  size_t work = 0;
+  /// Pairs of rows looked at while nothing was narrow, in guesses, and when
+  /// the search had taken too long.
+  size_t work = 0, workOfGuesses = 0, narrowWork = 0;
   SearchMemory &memory;
   PriceGraphs &graphs;
   std::vector<std::shared_ptr<SearchClasses>> levels;

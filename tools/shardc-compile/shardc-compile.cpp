@@ -19,6 +19,8 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <malloc.h>
+
 using namespace shardc;
 namespace cl = llvm::cl;
 
@@ -141,7 +143,17 @@ static int printDiff(llvm::StringRef plan, const std::string &otherPath,
   return 0;
 }
 
+/// Asks for memory in large pieces and keeps what is freed, as it is needed
+/// again at once.
+static void keepFreedMemory() {
+  constexpr int piece = 16 << 20, kept = 256 << 20;
+  mallopt(M_TOP_PAD, piece);
+  mallopt(M_TRIM_THRESHOLD, kept);
+  mallopt(M_MMAP_THRESHOLD, kept);
+}
+
 int main(int argc, char **argv) {
+  keepFreedMemory();
   llvm::InitLLVM initLLVM(argc, argv);
   CompileOptionsFlags flags(category);
   cl::HideUnrelatedOptions(category);
