@@ -2,6 +2,8 @@
 
 #include "shardc/Analysis/CheapestPlan.h"
 
+#include "StartSets.h"
+
 #include <algorithm>
 #include <deque>
 
@@ -14,6 +16,8 @@ namespace {
 /// more is not asked of a gap, and less not of a search that leaves out starts,
 /// since branches start from what it finds.
 constexpr double leastGap = 1e-6;
+/// Costs closer than this part of them are equal.
+constexpr double tolerance = 1e-12;
 /// So many searches are made however many options each looks at.
 constexpr int64_t minSearches = 8;
 /// So many sets of plans are looked at for each of them: most need none of
@@ -22,8 +26,9 @@ constexpr int64_t visitsPerSearch = 64;
 /// A search after the first one looks at this part of the pairs of rows that
 /// the first may look at, and all together at so many times as many.
 constexpr size_t branchPart = 16, allWork = 2;
-
-using Starts = std::set<CollectiveStart>;
+/// Branches are left first if they cost more than the bound by this part of
+/// what the best plan does.
+constexpr double targetPart = 1.0 / 3;
 
 /// What a search found that could not start some collectives.
 struct Found {
@@ -31,16 +36,6 @@ struct Found {
   SearchSolution solution;
   /// Of the solution, if there is one.
   PlanPrice price;
-};
-
-/// What a branch pays for. What it costs to start a collective is a sum over
-/// its axes, so it can be said that one along an axis is paid for, whatever its
-/// other axes are: collectives that can stand in for each other have that in
-/// common.
-struct Paid {
-  /// Over one axis each: some collective of that kind along that axis.
-  Starts alongAxis;
-  Starts exactly;
 };
 
 class StartSearch {
@@ -59,8 +54,27 @@ public:
   }
 
   CheapestPlan run() {
-    visit({}, {}, 0);
-    best.lowerBound = std::min(best.cost, leastOpen);
+    const Found &all = *find({}, unreachable);
+    double least = all.solution.lowerBound;
+    if (best.options.empty()) {
+      best.lowerBound = least;
+      return std::move(best);
+    }
+    if (all.price.start > 0 && least < getLimit())
+      payEachStart();
+    // Looking for the cheapest plan below a target leaves most branches early,
+    // however dear the best plan known still is. If there is none the target
+    // was too low.
+    while (least < getLimit()) {
+      upper = std::min(getLimit(), least + targetPart * (best.cost - least));
+      leastOpen = unreachable;
+      visit({}, {}, least);
+      least = std::max(least, leastOpen);
+      // Else what is left was not looked at.
+      if (!isAbove(leastOpen))
+        break;
+    }
+    best.lowerBound = std::min(best.cost, least);
     return std::move(best);
   }
 
@@ -89,49 +103,11 @@ private:
   }
 
   /// Plans that cost more do not matter beside the best one.
-  double getUpper() const { return best.cost * (1 - gap); }
-
-  double getCost(const Paid &paid) const {
-    double cost = getStartCost(paid.exactly, prices);
-    for (const CollectiveStart &along : paid.alongAxis)
-      if (llvm::none_of(paid.exactly, [&](const CollectiveStart &start) {
-            return isAlong(start, along);
-          }))
-        cost += prices.getStart(along.kind.first, along.kind.second);
-    return cost;
-  }
-
-  /// Whether `start` is one of the collectives that `along` stands for.
-  static bool isAlong(const CollectiveStart &start,
-                      const CollectiveStart &along) {
-    return start.part == along.part && start.kind.first == along.kind.first &&
-           (start.kind.second & along.kind.second);
-  }
-
-  /// All collectives that `along` stands for.
-  Starts getStarts(const CollectiveStart &along) const {
-    Starts starts;
-    AxisSet others = problem.getAxes() & ~along.kind.second;
-    for (AxisSet more = others;; more = (more - 1) & others) {
-      starts.insert({along.part, {along.kind.first, along.kind.second | more}});
-      if (more == 0)
-        return starts;
-    }
-  }
-
-  /// `starts` by axis.
-  static Starts splitByAxis(const Starts &starts) {
-    Starts split;
-    for (const CollectiveStart &start : starts)
-      for (AxisSet axes = start.kind.second; axes; axes &= axes - 1)
-        split.insert({start.part, {start.kind.first, axes & (~axes + 1)}});
-    return split;
-  }
-
-  static bool haveCommon(const Starts &lhs, const Starts &rhs) {
-    return llvm::any_of(lhs, [&](const CollectiveStart &start) {
-      return rhs.count(start) > 0;
-    });
+  double getLimit() const { return best.cost * (1 - gap); }
+  /// Nor do they now; `bound` may be such a cost plus or minus what is paid.
+  double getUpper() const { return std::min(upper, getLimit()); }
+  bool isAbove(double bound) const {
+    return bound >= getUpper() * (1 - tolerance);
   }
 
   /// What plans without `forbidden` cost at least, starts left out, as far as
@@ -185,8 +161,8 @@ private:
     };
     std::vector<Child> children;
     for (const CollectiveStart &start : starts) {
-      double paidSoFar = getCost(paid);
-      if (paidSoFar + least >= getUpper())
+      double paidSoFar = getCost(paid, prices);
+      if (isAbove(paidSoFar + least))
         return;
       if (with.count(start))
         continue;
@@ -194,11 +170,11 @@ private:
       Starts without = getAll(start);
       child.forbidden.insert(without.begin(), without.end());
       child.bound = getKnownBound(child.forbidden);
-      if (paidSoFar + child.bound < getUpper() &&
+      if (!isAbove(paidSoFar + child.bound) &&
           find(child.forbidden, getUpper() - paidSoFar))
         child.bound = getKnownBound(child.forbidden);
       // What no plan does without is paid for at once.
-      if (paidSoFar + child.bound >= getUpper()) {
+      if (isAbove(paidSoFar + child.bound)) {
         leastOpen = std::min(leastOpen, paidSoFar + child.bound);
         with.insert(start);
       } else {
@@ -210,8 +186,8 @@ private:
       return lhs.bound > rhs.bound;
     });
     for (const Child &child : children) {
-      double bound = getCost(paid) + least;
-      if (bound >= getUpper())
+      double bound = getCost(paid, prices) + least;
+      if (isAbove(bound))
         return;
       visit(child.forbidden, paid, bound);
       with.insert(child.start);
@@ -222,24 +198,24 @@ private:
   /// not: those that do not are looked at elsewhere. They cost at least
   /// `bound`.
   void visit(const Starts &forbidden, Paid paid, double bound) {
-    double upper = getUpper();
-    bound = std::max(bound, getCost(paid) + getKnownBound(forbidden));
-    if (bound >= upper) {
+    bound = std::max(bound, getCost(paid, prices) + getKnownBound(forbidden));
+    if (isAbove(bound)) {
       leastOpen = std::min(leastOpen, bound);
       return;
     }
-    const Found *result = ++numVisits > visitsPerSearch * maxSearches
-                              ? nullptr
-                              : find(forbidden, upper - getCost(paid));
+    const Found *result =
+        ++numVisits > visitsPerSearch * maxSearches
+            ? nullptr
+            : find(forbidden, getUpper() - getCost(paid, prices));
     if (!result) {
       leastOpen = std::min(leastOpen, bound);
       return;
     }
     const SearchSolution &found = result->solution;
     const PlanPrice &price = result->price;
-    double least = getCost(paid) + found.lowerBound;
+    double least = getCost(paid, prices) + found.lowerBound;
     if (found.options.empty()) {
-      leastOpen = std::min({leastOpen, upper, least});
+      leastOpen = std::min(leastOpen, least);
       return;
     }
     // Reshards may use what is forbidden if there is no other way: then there
@@ -248,16 +224,15 @@ private:
       leastOpen = std::min(leastOpen, least);
       return;
     }
-    if (numSearches == 1 && price.start > 0 && least < getUpper())
-      payEachStart();
     branch(forbidden, paid, found.lowerBound, splitByAxis(price.starts),
-           paid.alongAxis,
-           [&](const CollectiveStart &along) { return getStarts(along); });
+           paid.alongAxis, [&](const CollectiveStart &along) {
+             return getStartsAlong(along, problem.getAxes());
+           });
     branch(forbidden, paid, found.lowerBound, price.starts, paid.exactly,
            [](const CollectiveStart &start) { return Starts{start}; });
     // What is left pays for all that it was not branched on: the plan found is
     // the cheapest of these, as far as the search knows.
-    leastOpen = std::min(leastOpen, getCost(paid) + found.lowerBound);
+    leastOpen = std::min(leastOpen, getCost(paid, prices) + found.lowerBound);
   }
 
   SearchProblem &problem;
@@ -270,8 +245,9 @@ private:
   /// In a list that grows without moving what is in it.
   std::deque<Found> searches;
   CheapestPlan best;
-  /// What the plans that were not looked at cost at least.
-  double leastOpen = unreachable;
+  /// What the plans that were not looked at cost at least, and what plans may
+  /// cost to be looked at.
+  double leastOpen = unreachable, upper = unreachable;
 };
 
 } // namespace

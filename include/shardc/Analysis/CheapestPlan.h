@@ -7,7 +7,10 @@
 // that the plan found has, either it is paid for, or the plan does without
 // (Land, Doig: An automatic method of solving discrete programming problems,
 // 1960). Branches whose bound is not below a plan that was found by more than
-// the gap asked for are left: estimates of time are not that good.
+// the gap asked for are left: estimates of time are not that good. So are first
+// those whose bound is above a target between the bound of all and the best
+// plan known; the target is raised until it is not below that plan (Korf:
+// Depth-first iterative-deepening, 1985).
 //
 //===----------------------------------------------------------------------===//
 
