@@ -2,14 +2,16 @@
 
 #include "shardc/Analysis/ModuleGraph.h"
 
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
 
 using namespace mlir;
 using namespace shardc;
 
-FailureOr<ModuleGraph> ModuleGraph::build(ModuleOp module) {
+FailureOr<ModuleGraph> ModuleGraph::build(ModuleOp module, bool regathers) {
   ModuleGraph result;
+  result.regathers = regathers;
   FailureOr<MeshOp> mesh = getMesh(module);
   if (failed(mesh))
     return failure();
@@ -119,15 +121,53 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
   if (!name.empty())
     named.try_emplace(name, id, argument);
   ids[argument] = tensors[argument] = id;
-  if (isShared) {
-    GraphValue tensor = graph.values[id];
-    tensor.dims.assign(tensor.dims.size(), {});
-    tensor.restsAs = id;
-    tensors[argument] = graph.values.size();
-    graph.values.push_back(std::move(tensor));
-  }
+  if (isShared)
+    tensors[argument] = addTensor(id);
+  if (regathers && isWeight(argument))
+    addLateTensor(argument);
   function.arguments.push_back(id);
   return success();
+}
+
+int ModuleGraph::addTensor(int id) {
+  GraphValue tensor = graph.values[id];
+  tensor.dims.assign(tensor.dims.size(), {});
+  tensor.restsAs = id;
+  graph.values.push_back(std::move(tensor));
+  return graph.values.size() - 1;
+}
+
+/// How often a pass moves what the uses `isUse` have: in every run of the loop
+/// that they all are in, or once.
+static int64_t countMoves(BlockArgument argument,
+                          llvm::function_ref<bool(Operation *)> isUse) {
+  int64_t runs = 0;
+  for (Operation *user : argument.getUsers())
+    if (isUse(user))
+      runs = runs == 0 ? getNumRuns(user) : std::min(runs, getNumRuns(user));
+  return runs;
+}
+
+/// Parts a weight that both passes have.
+void ModuleGraph::addLateTensor(BlockArgument weight) {
+  auto isLate = [](Operation *op) { return !isInForwardPass(op); };
+  int64_t early = countMoves(weight, isInForwardPass);
+  int64_t late = countMoves(weight, isLate);
+  if (early == 0 || late == 0)
+    return;
+  int tensor = tensors[weight];
+  lateTensors[weight] = addTensor(ids[weight]);
+  graph.values[lateTensors[weight]].repeats = late;
+  // What rests is moved nowhere: what the passes have of it is.
+  if (tensor == ids[weight])
+    tensor = tensors[weight] = addTensor(tensor);
+  graph.values[tensor].repeats = early;
+}
+
+int ModuleGraph::getTensor(Operation *op, Value operand) {
+  auto late = lateTensors.find(operand);
+  return late == lateTensors.end() || isInForwardPass(op) ? tensors[operand]
+                                                          : late->second;
 }
 
 void ModuleGraph::addResult(Function &function,
@@ -171,7 +211,7 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
   node.rule = interface.getShardingRule();
   for (Value operand : op->getOperands()) {
     node.operands.push_back(ids[operand]);
-    node.tensors.push_back(tensors[operand]);
+    node.tensors.push_back(getTensor(op, operand));
   }
   if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
     node.part = part.getValue();

@@ -76,6 +76,20 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
   return allowOnly(starts, prices);
 }
 
+bool shardc::isInForwardPass(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  return part ? part.getValue() == Part::Forward
+              : !op->hasTrait<OpTrait::IsTerminator>();
+}
+
+bool shardc::isWeight(Value value) {
+  auto argument = dyn_cast<BlockArgument>(value);
+  auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
+  return argument && function &&
+         isa_and_nonnull<ParameterAttr>(
+             function.getArgAttr(argument.getArgNumber(), "shardc.role"));
+}
+
 Part shardc::getPartMadeIn(Value value) {
   Operation *op = getComputingOp(value);
   if (auto slice = dyn_cast<BlockArgument>(value))

@@ -71,6 +71,7 @@ static void buildPropagate(OpPassManager &manager,
   propagate.objective = options.objective;
   propagate.machine = options.machine;
   propagate.memoryPrice = options.memoryPrice;
+  propagate.regather = options.regather;
   propagate.gap = options.gap;
   propagate.maxAssignments = options.maxAssignments;
   propagate.maxBranchOptions = options.maxBranchOptions;

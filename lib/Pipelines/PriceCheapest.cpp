@@ -38,11 +38,12 @@ static std::string partitionCheapest(ModuleOp module, CompileOptions options) {
 
 /// The seconds of the step of `module`, after `propagate`.
 static std::optional<double> getStepSeconds(ModuleOp module,
-                                            StringRef machineName) {
-  FailureOr<ModuleGraph> graph = ModuleGraph::build(module);
+                                            const CompileOptions &options) {
+  FailureOr<ModuleGraph> graph = ModuleGraph::build(module, options.regather);
   if (failed(graph))
     return std::nullopt;
-  llvm::Expected<Machine> machine = loadMachineFor(graph->mesh, machineName);
+  llvm::Expected<Machine> machine =
+      loadMachineFor(graph->mesh, options.machine);
   if (!machine) {
     llvm::consumeError(machine.takeError());
     return std::nullopt;
@@ -87,7 +88,7 @@ shardc::priceCheapest(ModuleOp module, ModuleOp propagated,
   price.cost.objective = options.objective;
   price.cost.cost = price.wireBytes;
   if (options.objective == "time") {
-    std::optional<double> seconds = getStepSeconds(propagated, options.machine);
+    std::optional<double> seconds = getStepSeconds(propagated, options);
     if (!seconds)
       return std::nullopt;
     price.cost.cost = *seconds;

@@ -29,8 +29,10 @@ public:
   };
 
   /// Fails with an error at the place if an op has no sharding rule or
-  /// annotations contradict each other.
-  static mlir::FailureOr<ModuleGraph> build(mlir::ModuleOp module);
+  /// annotations contradict each other. `regathers`: what the backward pass has
+  /// of a weight is a tensor of its own, moved for itself.
+  static mlir::FailureOr<ModuleGraph> build(mlir::ModuleOp module,
+                                            bool regathers = false);
 
   ShardingGraph graph;
   llvm::SmallVector<Function, 2> functions;
@@ -47,12 +49,20 @@ private:
                  unsigned index);
   mlir::LogicalResult addOp(mlir::Operation *op);
   mlir::LogicalResult addBody(AccumulateOp loop);
+  /// A tensor of its own that rests as value `id`.
+  int addTensor(int id);
+  void addLateTensor(mlir::BlockArgument weight);
+  /// The tensor that `op` has of `operand`.
+  int getTensor(mlir::Operation *op, mlir::Value operand);
   int addValue(mlir::RankedTensorType type, ShardingAttr annotation,
                AnnotationClass annotationClass, std::string name);
 
   llvm::DenseMap<mlir::Value, int> ids;
   /// As tensors of their own.
   llvm::DenseMap<mlir::Value, int> tensors;
+  /// Of weights, for the backward pass, if it gathers them again.
+  llvm::DenseMap<mlir::Value, int> lateTensors;
+  bool regathers = false;
   /// Values of named arguments, and where they were first declared.
   llvm::StringMap<std::pair<int, mlir::BlockArgument>> named;
 };

@@ -36,6 +36,13 @@ bool usesAllAxes(mlir::ModuleOp module);
 /// `shardc.starts` may be used, if it has that.
 PartPrices getPartPrices(mlir::func::FuncOp function, const MeshAxes &mesh);
 
+/// Whether `op` is part of the forward pass. Everything after it counts as the
+/// backward pass where weights are gathered for each of the two.
+bool isInForwardPass(mlir::Operation *op);
+
+/// Whether `value` is a parameter of a function.
+bool isWeight(mlir::Value value);
+
 /// The part of the step in which `value` is made: that of the op that computes
 /// it; of an argument, of the op that uses it first.
 Part getPartMadeIn(mlir::Value value);

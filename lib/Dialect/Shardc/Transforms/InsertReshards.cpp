@@ -190,7 +190,7 @@ private:
     SmallVector<Layout> layouts;
     for (const Want &want : list)
       layouts.push_back(want.layout);
-    Part madeIn = getPartMadeIn(value);
+    Part madeIn = group.isSecond ? getFirstPart(list) : getPartMadeIn(value);
     SmallVector<Delivery> tree =
         planner.planTree(from, layouts, type.getShape(),
                          getElementBytes(type.getElementType()), madeIn);
@@ -224,6 +224,17 @@ private:
     for (auto [want, result] : llvm::zip(list, made))
       for (OpOperand *use : want.uses)
         use->set(result);
+  }
+
+  /// The part of the step that has the first of `list`.
+  Part getFirstPart(ArrayRef<Want> list) const {
+    Operation *first = nullptr;
+    for (const Want &want : list)
+      for (OpOperand *use : want.uses)
+        if (!first || order.lookup(use->getOwner()) < order.lookup(first))
+          first = use->getOwner();
+    auto part = first->getAttrOfType<PartAttr>("shardc.part");
+    return part ? part.getValue() : Part::Update;
   }
 
   /// The reshard of `operand`, made of `origin`, on its way to `use`.

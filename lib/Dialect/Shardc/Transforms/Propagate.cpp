@@ -102,7 +102,8 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   void runOnOperation() override {
     if (failed(checkOptions()))
       return signalPassFailure();
-    FailureOr<ModuleGraph> module = ModuleGraph::build(getOperation());
+    FailureOr<ModuleGraph> module =
+        ModuleGraph::build(getOperation(), regather);
     if (failed(module))
       return signalPassFailure();
     FailureOr<Decisions> decisions = decide(*module);

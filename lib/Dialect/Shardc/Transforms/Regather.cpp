@@ -2,27 +2,14 @@
 
 #include "Regather.h"
 
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/WireBytes.h"
-
-#include "mlir/Dialect/Func/IR/FuncOps.h"
 
 using namespace mlir;
 using namespace shardc;
 
-/// Everything after the forward pass counts as the backward pass.
 static bool isForward(OpOperand *use) {
-  Operation *op = use->getOwner();
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
-  return part ? part.getValue() == Part::Forward
-              : !op->hasTrait<OpTrait::IsTerminator>();
-}
-
-static bool isWeight(Value value) {
-  auto argument = dyn_cast<BlockArgument>(value);
-  auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
-  return argument && function &&
-         isa_and_nonnull<ParameterAttr>(
-             function.getArgAttr(argument.getArgNumber(), "shardc.role"));
+  return isInForwardPass(use->getOwner());
 }
 
 /// The loop over microbatches that all uses are in; null if there is none.

@@ -140,6 +140,9 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     Option<"memoryPrice", "memory-price", "double", "0",
            "What cheapest pays, beside the objective, for each byte that an op "
            "works on: plans need less memory the higher it is">,
+    Option<"regather", "regather", "bool", "false",
+           "Prices plans whose passes gather weights each for itself, as "
+           "shardc-insert-reshards then makes them">,
     Option<"gap", "gap", "double", "1e-4",
            "By time, the part of the least that cheapest may cost more; a "
            "millionth at least">,
