@@ -62,13 +62,8 @@ public:
       if (fitting->peak <= limit)
         break;
     }
-    if (fitting->peak > limit) {
-      getOperation().emitError("a device has ")
-          << limit << " bytes of memory (--device-memory); of the plans tried "
-          << "none needs less than " << least << ", the cheapest "
-          << cheapest->peak;
-      return signalPassFailure();
-    }
+    if (fitting->peak > limit)
+      return refuse(least, *cheapest, price);
     double below = price / raise;
     for (int halving = 0; halving < numHalvings; ++halving) {
       double middle = std::sqrt(below * price);
@@ -87,6 +82,22 @@ public:
   }
 
 private:
+  /// No plan tried fits; says whether one would if weights, which may be what
+  /// takes the memory, were gathered again.
+  void refuse(int64_t least, const Trial &cheapest, double lastPrice) {
+    auto diagnostic = getOperation().emitError("a device has ")
+                      << limit << " bytes of memory (--device-memory); of the "
+                      << "plans tried none needs less than " << least
+                      << ", the cheapest " << cheapest.peak;
+    signalPassFailure();
+    if (options.regather)
+      return;
+    options.regather = true;
+    FailureOr<Trial> other = attempt(lastPrice);
+    if (succeeded(other) && other->peak < least)
+      diagnostic << "; with --regather one needs " << other->peak;
+  }
+
   static CostAttr getCostAttr(func::FuncOp function) {
     return function->getAttrOfType<CostAttr>("shardc.cost");
   }
