@@ -83,6 +83,8 @@ bool shardc::isInForwardPass(Operation *op) {
 }
 
 bool shardc::isWeight(Value value) {
+  if (auto copy = value.getDefiningOp<ConvertOp>())
+    value = copy.getOperand();
   auto argument = dyn_cast<BlockArgument>(value);
   auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
   return argument && function &&

@@ -36,7 +36,11 @@ static RankedTensorType getTensor(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-static Arithmetic getArithmetic(Type elementType) {
+/// Of the result; a product is computed in the type of its factors.
+static Arithmetic getArithmetic(Operation *op) {
+  bool isProduct = isa<DotGeneralOp, GemmOp>(op);
+  Value value = isProduct ? op->getOperand(0) : op->getResult(0);
+  Type elementType = getTensor(value).getElementType();
   if (elementType.isF64())
     return Arithmetic::F64;
   return elementType.isBF16() ? Arithmetic::BF16 : Arithmetic::F32;
@@ -68,7 +72,7 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
     work.flops = getMatmulFlops(op);
   else if (Value computed = getComputed(op))
     work.flops = getTensor(computed).getNumElements();
-  work.arithmetic = getArithmetic(getTensor(op->getResult(0)).getElementType());
+  work.arithmetic = getArithmetic(op);
   auto addBytes = [&](Value value) {
     work.memoryBytes += getTensor(value).getNumElements() *
                         getElementBytes(getTensor(value).getElementType());
@@ -104,7 +108,7 @@ OpSeconds shardc::getOpSeconds(const Machine &machine, Operation *op,
   // One element, or one multiplication and addition.
   OpWork one;
   one.isProduct = isa<DotGeneralOp>(op);
-  one.arithmetic = getArithmetic(getTensor(op->getResult(0)).getElementType());
+  one.arithmetic = getArithmetic(op);
   one.flops = one.isProduct ? 2 : 1;
   double arithmetic = runs * getComputeSeconds(machine, one);
   if (one.isProduct)

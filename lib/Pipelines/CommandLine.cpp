@@ -14,6 +14,9 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       target("target", cl::cat(category), cl::value_desc("cpu|cuda:sm_90"),
              cl::init("cpu"),
              cl::desc("What to generate code for; cpu is x86-64-v3")),
+      dtype("dtype", cl::cat(category), cl::value_desc("f32|bf16"),
+            cl::desc("What a model of f32 computes in; parameters, states and "
+                     "the loss are f32 with either")),
       matmulPrecision("matmul-precision", cl::cat(category),
                       cl::init("highest"), cl::value_desc("highest|tf32|bf16"),
                       cl::desc("What factors of large products of f32 may be "
@@ -66,6 +69,7 @@ CompileOptions CompileOptionsFlags::get() const {
   options.mesh = mesh;
   options.rules = rules;
   options.target = target;
+  options.dtype = dtype;
   options.matmulPrecision = matmulPrecision;
   options.machine = machine;
   options.dumpDir = dumpDir;
@@ -94,7 +98,8 @@ std::string CompileOptionsFlags::getGiven() const {
       &mesh,        &rules,    &target,          &matmulPrecision,
       &machine,     &dumpDir,  &batchSize,       &partition,
       &objective,   &gap,      &deviceMemory,    &microbatches,
-      &bucketBytes, &regather, &verifyPartition, &ignoreExpectations};
+      &bucketBytes, &regather, &verifyPartition, &ignoreExpectations,
+      &dtype};
   for (const cl::Option *flag : flags)
     if (flag->getNumOccurrences() > 0)
       return flag->ArgStr.str();

@@ -32,6 +32,10 @@ std::string shardc::checkOptions(const CompileOptions &options) {
     return "--mesh: " + error;
   if (!parseTargetSpec(options.target, error))
     return "--target: " + error;
+  if (!options.dtype.empty() && options.dtype != "f32" &&
+      options.dtype != "bf16")
+    return "--dtype: unknown type '" + options.dtype + "'" +
+           suggest(options.dtype, {"f32", "bf16"});
   const std::string &precision = options.matmulPrecision;
   if (precision != "highest" && precision != "tf32" && precision != "bf16")
     return "--matmul-precision: unknown precision '" + precision + "'" +

@@ -46,6 +46,7 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   import.rules = options.rules;
   import.batch = options.batchSize;
   import.microbatches = options.microbatches;
+  import.dtype = options.dtype;
   manager.addPass(createImportPass(import));
 }
 

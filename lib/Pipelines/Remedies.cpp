@@ -66,6 +66,7 @@ RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
   // What the options replace, `import` has replaced.
   this->options.mesh.clear();
   this->options.rules.clear();
+  this->options.dtype.clear();
   this->options.batchSize = 0;
   this->options.microbatches = 0;
   this->options.maxBranchOptions = maxBranchOptions;

@@ -62,7 +62,7 @@ static double measureGemm(WorkerPool &pool, DType dtype) {
   command.bias = -1;
   command.batch = 1;
   command.m = command.n = command.k = size;
-  auto gemm = PreparedGemm::prepare(command, dtype);
+  auto gemm = PreparedGemm::prepare(command, {dtype, dtype});
   if (!gemm.ok())
     fail(gemm.status());
   // All zero: a number in either type.

@@ -59,12 +59,14 @@ protected:
     return *std::move(memory);
   }
 
-  void check(const GemmCommand &gemm, DType dtype) {
-    cuda::DeviceMemory a = fill(dtype, gemm.batch * gemm.m * gemm.k, 0);
-    cuda::DeviceMemory b = fill(dtype, gemm.batch * gemm.k * gemm.n, 1000);
-    cuda::DeviceMemory c = fill(dtype, gemm.batch * gemm.m * gemm.n, 2000);
-    cuda::DeviceMemory bias = fill(dtype, gemm.n, 3000);
-    auto prepared = cuda::Gemm::prepare(*gemms, {0, &gemm, dtype, 64},
+  void check(const GemmCommand &gemm, GemmTypes types) {
+    cuda::DeviceMemory a = fill(types.factors, gemm.batch * gemm.m * gemm.k, 0);
+    cuda::DeviceMemory b =
+        fill(types.factors, gemm.batch * gemm.k * gemm.n, 1000);
+    cuda::DeviceMemory c =
+        fill(types.result, gemm.batch * gemm.m * gemm.n, 2000);
+    cuda::DeviceMemory bias = fill(types.result, gemm.n, 3000);
+    auto prepared = cuda::Gemm::prepare(*gemms, {0, &gemm, types, 64},
                                         bias.address(), 1 << 20, nullptr);
     ASSERT_TRUE(prepared.ok()) << prepared.status();
     EXPECT_EQ((*prepared)->workspaceBytes(), standIn->workspaceBytes);
@@ -93,7 +95,7 @@ protected:
           if (gemm.activation == Activation::Relu)
             expected = std::max(expected, 0.0f);
           float actual =
-              dtype == DType::F32
+              types.result == DType::F32
                   ? static_cast<const float *>(data)[at]
                   : fromBF16(static_cast<const uint16_t *>(data)[at]);
           ASSERT_EQ(actual, expected) << batch << " " << i << " " << j;
@@ -111,7 +113,9 @@ protected:
 } // namespace
 
 TEST_F(CudaGemmTest, ComputesEveryKindOfProduct) {
-  for (DType dtype : {DType::F32, DType::BF16})
+  for (GemmTypes types :
+       {GemmTypes{DType::F32, DType::F32}, GemmTypes{DType::BF16, DType::BF16},
+        GemmTypes{DType::BF16, DType::F32}})
     for (int bits = 0; bits < 32; ++bits)
       for (int64_t batch : {1, 3}) {
         GemmCommand gemm = {};
@@ -124,7 +128,7 @@ TEST_F(CudaGemmTest, ComputesEveryKindOfProduct) {
         gemm.transposeB = bits & 4;
         gemm.accumulate = bits & 8;
         gemm.activation = bits & 16 ? Activation::Relu : Activation::None;
-        check(gemm, dtype);
+        check(gemm, types);
         if (HasFatalFailure())
           return;
       }
@@ -137,8 +141,9 @@ TEST_F(CudaGemmTest, AsksForThePrecision) {
   auto computeType = [&](Precision precision, DType dtype) {
     gemm.precision = precision;
     standIn->details.clear();
-    EXPECT_TRUE(
-        cuda::Gemm::prepare(*gemms, {0, &gemm, dtype, 64}, 0, 0, nullptr).ok());
+    EXPECT_TRUE(cuda::Gemm::prepare(*gemms, {0, &gemm, {dtype, dtype}, 64}, 0,
+                                    0, nullptr)
+                    .ok());
     for (const std::string &call : standIn->details)
       if (call.rfind("cublasLtMatmulDescCreate", 0) == 0)
         return call;
@@ -164,9 +169,10 @@ TEST_F(CudaGemmTest, EveryFailureIsCleanedUp) {
   for (int64_t call = 1;; ++call) {
     standIn->calls.clear();
     standIn->failAt = call;
-    bool ok = cuda::Gemm::prepare(*gemms, {0, &gemm, DType::F32, 64}, 256, 64,
-                                  nullptr)
-                  .ok();
+    bool ok =
+        cuda::Gemm::prepare(*gemms, {0, &gemm, {DType::F32, DType::F32}, 64},
+                            256, 64, nullptr)
+            .ok();
     EXPECT_EQ(standIn->handles(), before) << call;
     if (static_cast<int64_t>(standIn->calls.size()) < call)
       break;

@@ -2,6 +2,9 @@
 
 #include "backends/cpu/Gemm.h"
 
+#include "shardc-rt/Convert.h"
+#include "shardc-rt/HostArray.h"
+
 #include <algorithm>
 #include <cmath>
 #include <gtest/gtest.h>
@@ -32,7 +35,7 @@ TEST_P(GemmTest, IsExactOnIntegers) {
                       n,          k,
                       transposeA, transposeB,
                       accumulate, relu ? Activation::Relu : Activation::None};
-  auto gemm = PreparedGemm::prepare(command, DType::F32);
+  auto gemm = PreparedGemm::prepare(command, {DType::F32, DType::F32});
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   std::vector<float> a(batch * m * k), b(batch * k * n), bias(n),
       c(batch * m * n);
@@ -57,6 +60,61 @@ TEST_P(GemmTest, IsExactOnIntegers) {
                           c.data(), tile)
                     .ok());
   EXPECT_EQ(c, expected);
+}
+
+/// The same of bf16: the sum in f32, or that sum rounded once.
+TEST_P(GemmTest, AddsUpProductsOfBF16InF32) {
+  omp_set_num_threads(1);
+  auto [sizes, transposeA, transposeB, epilogue] = GetParam();
+  auto [batch, m, n, k] = sizes;
+  bool hasBias = epilogue & 1, relu = epilogue & 2, accumulate = epilogue & 4;
+  GemmCommand command{0,          1,
+                      2,          hasBias ? 3 : -1,
+                      batch,      m,
+                      n,          k,
+                      transposeA, transposeB,
+                      accumulate, relu ? Activation::Relu : Activation::None};
+  for (DType result : {DType::F32, DType::BF16}) {
+    auto gemm = PreparedGemm::prepare(command, {DType::BF16, result});
+    ASSERT_TRUE(gemm.ok()) << gemm.status();
+    HostArray a(DType::BF16, {batch * m * k}), b(DType::BF16, {batch * k * n}),
+        bias(result, {n}), c(result, {batch * m * n});
+    std::vector<float> expected(batch * m * n);
+    for (HostArray *array : {&a, &b, &bias, &c})
+      for (int64_t i = 0; i < array->shape[0]; ++i)
+        if (array->dtype == DType::BF16)
+          array->values<uint16_t>()[i] = toBF16(valueAt(i + array->shape[0]));
+        else
+          array->values<float>()[i] = valueAt(i + array->shape[0]);
+    for (int64_t g = 0; g < batch; ++g)
+      for (int64_t i = 0; i < m; ++i)
+        for (int64_t j = 0; j < n; ++j) {
+          int64_t at = (g * m + i) * n + j;
+          float sum = accumulate ? valueAt(at + batch * m * n) : 0;
+          for (int64_t l = 0; l < k; ++l)
+            sum +=
+                fromBF16(a.values<uint16_t>()[g * m * k + (transposeA
+                                                               ? l * m + i
+                                                               : i * k + l)]) *
+                fromBF16(
+                    b.values<uint16_t>()[g * k * n +
+                                         (transposeB ? j * k + l : l * n + j)]);
+          if (hasBias)
+            sum += valueAt(j + n);
+          expected[at] = relu ? std::max(sum, 0.0f) : sum;
+        }
+    for (int64_t tile = (*gemm)->numTiles(); tile-- > 0;)
+      ASSERT_TRUE((*gemm)
+                      ->run(a.data.data(), b.data.data(),
+                            hasBias ? bias.data.data() : nullptr, c.data.data(),
+                            tile)
+                      .ok());
+    for (int64_t i = 0; i < batch * m * n; ++i)
+      if (result == DType::F32)
+        ASSERT_EQ(c.values<float>()[i], expected[i]) << i;
+      else
+        ASSERT_EQ(c.values<uint16_t>()[i], toBF16(expected[i])) << i;
+  }
 }
 
 INSTANTIATE_TEST_SUITE_P(
@@ -95,7 +153,7 @@ TEST(GemmTest, RoundsFactorsOfLesserPrecision) {
       GemmCommand command{0,        1, 2,    3,     batch, m,
                           n,        k, true, false, true,  Activation::None,
                           precision};
-      auto gemm = PreparedGemm::prepare(command, DType::F32);
+      auto gemm = PreparedGemm::prepare(command, {DType::F32, DType::F32});
       ASSERT_TRUE(gemm.ok()) << gemm.status();
       std::vector<float> a(batch * m * k), b(batch * k * n), bias(n),
           c(batch * m * n);
@@ -125,16 +183,36 @@ TEST(GemmTest, RoundsFactorsOfLesserPrecision) {
     }
 }
 
+TEST(GemmTest, RoundsOnceToBF16) {
+  // The sum is 256 + 1 + 1: rounded after each addition it would stay at 256.
+  // Infinities and NaN stay.
+  uint16_t a[] = {toBF16(256), toBF16(1), toBF16(1), toBF16(INFINITY), 0, 0,
+                  toBF16(NAN), 0,         0};
+  uint16_t b[] = {toBF16(1), toBF16(1), toBF16(1)}, c[3];
+  GemmCommand command{0, 1, 2,     -1,    1,     3,
+                      1, 3, false, false, false, Activation::None};
+  auto gemm = PreparedGemm::prepare(command, {DType::BF16, DType::BF16});
+  ASSERT_TRUE((*gemm)->run(a, b, nullptr, c, 0).ok());
+  EXPECT_EQ(fromBF16(c[0]), 258);
+  EXPECT_EQ(fromBF16(c[1]), INFINITY);
+  EXPECT_TRUE(std::isnan(fromBF16(c[2])));
+}
+
 TEST(GemmTest, EmptyProducts) {
   GemmCommand none{0, 1, 2,     -1,    1,     0,
                    4, 3, false, false, false, Activation::None};
-  EXPECT_EQ((*PreparedGemm::prepare(none, DType::F32))->numTiles(), 0);
+  EXPECT_EQ(
+      (*PreparedGemm::prepare(none, {DType::F32, DType::F32}))->numTiles(), 0);
   GemmCommand zero{0, 1, 2,     -1,    1,     2,
                    2, 0, false, false, false, Activation::None};
   float c[4] = {1, 2, 3, 4};
-  auto gemm = PreparedGemm::prepare(zero, DType::F32);
+  auto gemm = PreparedGemm::prepare(zero, {DType::F32, DType::F32});
   ASSERT_TRUE((*gemm)->run(nullptr, nullptr, nullptr, c, 0).ok());
   EXPECT_EQ(c[3], 0.0f);
+  uint16_t halves[4] = {1, 2, 3, 4};
+  gemm = PreparedGemm::prepare(zero, {DType::BF16, DType::BF16});
+  ASSERT_TRUE((*gemm)->run(nullptr, nullptr, nullptr, halves, 0).ok());
+  EXPECT_EQ(halves[3], 0);
 }
 
 } // namespace

@@ -224,7 +224,7 @@ TEST(MergeProductsTest, RowsThatFollowOneAnother) {
     products.push_back({{{a + i * 32, b + i / 2 * 48}}, nullptr, c + i * 24});
   GemmCommand merged = gemm;
   std::vector<ProductPlaces> pairs = products;
-  mergeProducts(merged, 4, pairs);
+  mergeProducts(merged, {DType::F32, DType::F32}, pairs);
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(merged.m, 4);
   EXPECT_EQ(pairs[1].c, c + 48);
@@ -234,7 +234,7 @@ TEST(MergeProductsTest, RowsThatFollowOneAnother) {
     product.terms[0].b = b;
   merged = gemm;
   std::vector<ProductPlaces> all = products;
-  mergeProducts(merged, 4, all);
+  mergeProducts(merged, {DType::F32, DType::F32}, all);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(merged.m, 8);
   EXPECT_EQ(all[0].c, c);
@@ -243,7 +243,7 @@ TEST(MergeProductsTest, RowsThatFollowOneAnother) {
   merged = gemm;
   merged.transposeA = true;
   all = products;
-  mergeProducts(merged, 4, all);
+  mergeProducts(merged, {DType::F32, DType::F32}, all);
   EXPECT_EQ(all.size(), 4u);
   EXPECT_EQ(merged.m, 2);
 }
@@ -262,7 +262,7 @@ TEST(MergeProductsTest, TermsThatFollowOneAnother) {
     GemmCommand merged = gemm;
     merged.transposeA = transposed;
     std::vector<ProductPlaces> result = sum;
-    mergeProducts(merged, 4, result);
+    mergeProducts(merged, {DType::F32, DType::F32}, result);
     EXPECT_EQ(merged.k, transposed ? 12 : 4);
     EXPECT_EQ(result[0].terms.size(), transposed ? 1u : 3u);
   }

@@ -87,6 +87,8 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--target", arguments.target,
                  "What to compile a model for: cpu (x86-64-v3), cuda:sm_90 or "
                  "another GPU; default: what --device is");
+  app.add_option("--dtype", arguments.dtype,
+                 "What a model of f32 computes in: f32 or bf16");
   app.add_option("--matmul-precision", arguments.matmulPrecision,
                  "What factors of large products of a model's f32 may be "
                  "rounded to: highest, tf32 or bf16");

@@ -15,6 +15,7 @@ struct Arguments {
   std::string rules;
   std::string target;
   std::string machine;
+  std::string dtype;
   std::string matmulPrecision;
   std::string dumpDir;
   bool ignoreExpectations = false;

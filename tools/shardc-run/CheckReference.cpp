@@ -8,6 +8,14 @@
 // backward and update are some 8 reductions deep. Hence 8·sqrt(L)·u·(1 +
 // steps), relative to the largest parameter and to the loss.
 //
+// A program that stores values in bf16 rounds some of them on one mesh and not
+// on another: with u = 2^-9, one step's losses differ by some 8·u, of the
+// greatest loss so far, since gradients have errors of that part of what they
+// were when training began. So do gradients, and each step adds them up: by
+// 8·u·sqrt(1 + steps), in the root of the mean square over all parameters.
+// Adam divides a gradient by its own size, so that single parameters with small
+// gradients go their own ways.
+//
 //===----------------------------------------------------------------------===//
 
 #include "CheckReference.h"
@@ -40,6 +48,21 @@ ReferenceCheck::create(Executor &tested, std::unique_ptr<Executor> reference,
       new ReferenceCheck(tested, std::move(reference), tolerance));
 }
 
+/// Whether a program has values of bf16.
+static bool usesBF16(const Plan &plan) {
+  for (const ProgramSpec &program : plan.programs)
+    for (const BufferSpec &buffer : program.buffers)
+      if (buffer.dtype == DType::BF16)
+        return true;
+  return false;
+}
+
+ReferenceCheck::ReferenceCheck(Executor &tested,
+                               std::unique_ptr<Executor> reference,
+                               double tolerance)
+    : tested(tested), reference(std::move(reference)), tolerance(tolerance),
+      isHalf(usesBF16(tested.plan())) {}
+
 absl::Status ReferenceCheck::step(const Batch &batch) {
   absl::StatusOr<RunResult> expected = reference->step(batch.views());
   if (expected.ok())
@@ -51,8 +74,10 @@ void ReferenceCheck::compare(const RunResult &result) {
   double expected = losses.front();
   losses.pop_front();
   ++steps;
+  greatestLoss = std::max(greatestLoss, std::fabs(expected));
+  double scale = isHalf ? greatestLoss : std::fabs(expected);
   double difference =
-      std::fabs(result.loss - expected) / std::max(std::fabs(expected), 1e-30);
+      std::fabs(result.loss - expected) / std::max(scale, 1e-30);
   if (result.loss != expected)
     bitEqual = false;
   // Also true for NaN.
@@ -64,7 +89,7 @@ void ReferenceCheck::compare(const RunResult &result) {
 
 absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
   int64_t longest = std::max<int64_t>(1, tested.plan().batchSize);
-  double scale = 0, largest = 0;
+  double scale = 0, largest = 0, squares = 0, squaredDifferences = 0;
   std::string where = "none";
   for (const TensorSpec &tensor : tested.plan().tensors) {
     if (tensor.role != Role::Parameter)
@@ -85,6 +110,8 @@ absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
       double value = expected->values<double>()[i];
       double difference = std::fabs(actual->values<double>()[i] - value);
       scale = std::max(scale, std::fabs(value));
+      squares += value * value;
+      squaredDifferences += difference * difference;
       if (!(difference <= largest)) {
         largest = difference;
         where = absl::StrCat(tensor.name, " element ", i);
@@ -92,17 +119,32 @@ absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
     }
   }
   double relative = scale > 0 ? largest / scale : largest;
-  double allowed = tolerance > 0 ? tolerance
-                                 : 8 * std::sqrt(double(longest)) * 0x1p-24 *
-                                       (1 + double(steps));
-  bool ok = largestLossDifference <= allowed && relative <= allowed;
-  out << absl::StrFormat(
-      "reference      %s over %d steps: losses differ by at most %.3g "
-      "(relative, step %d), parameters by %.3g of the largest (%s); allowed "
-      "%.3g\n",
-      bitEqual ? "bit-equal"
-      : ok     ? "agrees"
-               : "MISMATCH",
-      steps, largestLossDifference, stepOfLargest, relative, where, allowed);
+  double allowed =
+      8 * std::sqrt(double(longest)) * 0x1p-24 * (1 + double(steps));
+  double allowedLoss = allowed;
+  if (isHalf) {
+    relative = std::sqrt(squares > 0 ? squaredDifferences / squares
+                                     : squaredDifferences);
+    allowedLoss = 8 * 0x1p-9;
+    allowed = allowedLoss * std::sqrt(1 + double(steps));
+  }
+  if (tolerance > 0)
+    allowed = allowedLoss = tolerance;
+  bool ok = largestLossDifference <= allowedLoss && relative <= allowed;
+  const char *verdict = bitEqual ? "bit-equal" : ok ? "agrees" : "MISMATCH";
+  if (isHalf)
+    out << absl::StrFormat(
+        "reference      %s over %d steps in bf16: losses differ by at most "
+        "%.3g of the greatest (step %d), allowed %.3g; parameters by %.3g of "
+        "their root mean square, allowed %.3g\n",
+        verdict, steps, largestLossDifference, stepOfLargest, allowedLoss,
+        relative, allowed);
+  else
+    out << absl::StrFormat(
+        "reference      %s over %d steps: losses differ by at most %.3g "
+        "(relative, step %d), parameters by %.3g of the largest (%s); allowed "
+        "%.3g\n",
+        verdict, steps, largestLossDifference, stepOfLargest, relative, where,
+        allowed);
   return ok;
 }

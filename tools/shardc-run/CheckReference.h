@@ -34,12 +34,13 @@ public:
 
 private:
   ReferenceCheck(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
-                 double tolerance)
-      : tested(tested), reference(std::move(reference)), tolerance(tolerance) {}
+                 double tolerance);
 
   rt::Executor &tested;
   std::unique_ptr<rt::Executor> reference;
   double tolerance;
+  bool isHalf; ///< A program has values of bf16.
+  double greatestLoss = 0;
   int64_t steps = 0;         ///< Compared.
   std::deque<double> losses; ///< Of the reference, not compared.
   double largestLossDifference = 0;

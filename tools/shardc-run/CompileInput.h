@@ -38,6 +38,8 @@ struct CompileRequest {
   bool regather = false;
   /// Of factors of products; empty: the default.
   std::string matmulPrecision = "";
+  /// What a model of f32 computes in; empty: the types that it has.
+  std::string dtype = "";
 };
 
 struct CompileOutcome {

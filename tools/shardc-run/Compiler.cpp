@@ -35,6 +35,7 @@ void shardcCompileInput(const CompileRequest &request,
   if (!request.objective.empty())
     options.objective = request.objective;
   options.deviceMemory = request.deviceMemory;
+  options.dtype = request.dtype;
   if (!request.matmulPrecision.empty())
     options.matmulPrecision = request.matmulPrecision;
   CompileResult result = compileFile(request.path, options);

@@ -39,6 +39,7 @@ static CompileRequest requestFor(const Arguments &arguments,
   request.ignoreExpectations = arguments.ignoreExpectations;
   request.regather = arguments.regather;
   request.matmulPrecision = arguments.matmulPrecision;
+  request.dtype = arguments.dtype;
   request.singleDevice = singleDevice;
   // Of the partitioned program alone.
   if (!singleDevice) {
@@ -106,11 +107,12 @@ static std::string contradiction(const Arguments &arguments, const Plan &plan) {
       !arguments.dumpDir.empty() || !arguments.partition.empty() ||
       !arguments.objective.empty() || arguments.deviceMemory ||
       arguments.verifyPartition || arguments.bucketBytes >= 0 ||
-      arguments.regather || !arguments.matmulPrecision.empty())
+      arguments.regather || !arguments.matmulPrecision.empty() ||
+      !arguments.dtype.empty())
     return absl::StrCat(
-        "--target, --matmul-precision, --machine, --partition, --objective, "
-        "--device-memory, --regather, --bucket-bytes, --shardc-dump-dir and "
-        "--verify-partition are for models; ",
+        "--target, --dtype, --matmul-precision, --machine, --partition, "
+        "--objective, --device-memory, --regather, --bucket-bytes, "
+        "--shardc-dump-dir and --verify-partition are for models; ",
         arguments.input, " is compiled");
   if (!arguments.rules.empty())
     return cannotChange("--rules");

@@ -80,7 +80,7 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   const auto &[path, mesh, rules, target, machine, dumpDir, batchSize,
                microbatches, bucketBytes, singleDevice, verifyPartition,
                partition, objective, deviceMemory, ignoreExpectations, regather,
-               matmulPrecision] = request;
+               matmulPrecision, dtype] = request;
   if (!dumpDir.empty() || verifyPartition || path == "-")
     return std::nullopt;
   std::optional<std::string> compiler = readBuildId(compilerPath());
@@ -112,6 +112,7 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   add("ignore expectations", ignoreExpectations ? 1 : 0);
   add("regather", regather ? 1 : 0);
   add("matmul precision", matmulPrecision);
+  add("dtype", dtype);
   add("model", *model);
   return key;
 }

@@ -34,6 +34,7 @@ private:
   llvm::cl::opt<std::string> mesh;
   llvm::cl::opt<std::string> rules;
   llvm::cl::opt<std::string> target;
+  llvm::cl::opt<std::string> dtype;
   llvm::cl::opt<std::string> matmulPrecision;
   llvm::cl::opt<std::string> machine;
   llvm::cl::opt<std::string> dumpDir;

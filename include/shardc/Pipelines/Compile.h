@@ -26,6 +26,9 @@ struct CompileOptions {
   std::string rules;
   /// What to generate code for; "cpu" is x86-64-v3.
   std::string target = "cpu";
+  /// What a model of f32 computes in, with parameters and the loss in f32:
+  /// "f32" or "bf16"; empty: the types that the model has.
+  std::string dtype;
   /// What factors of large products of f32 may be rounded to: "highest", not at
   /// all, "tf32" or "bf16".
   std::string matmulPrecision = "highest";

@@ -106,6 +106,11 @@ struct GemmCommand {
   Precision precision = Precision::Highest;
 };
 
+/// The element types of a product: those of a and b, and of c and the bias.
+struct GemmTypes {
+  DType factors, result; ///< Equal, or bf16 and f32.
+};
+
 struct CollectiveItem {
   uint32_t in, out;
   int32_t dim;
@@ -190,6 +195,10 @@ struct ResultSpec {
 
 /// One entry point: "train_step" or "evaluate".
 struct ProgramSpec {
+  GemmTypes typesOf(const GemmCommand &gemm) const {
+    return {buffers[gemm.a].dtype, buffers[gemm.c].dtype};
+  }
+
   std::string name;
   std::vector<BufferSpec> buffers;
   std::vector<Command> commands;

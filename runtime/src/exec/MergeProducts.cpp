@@ -7,13 +7,14 @@
 using namespace shardc::rt;
 
 /// All terms of every sum into one.
-static void mergeTerms(GemmCommand &gemm, int64_t width,
+static void mergeTerms(GemmCommand &gemm, GemmTypes types,
                        std::vector<ProductPlaces> &products) {
   int64_t count = products[0].terms.size();
   // Rows along k follow one another if they are whole rows of the factor.
   if (count == 1 || (!gemm.transposeA && gemm.m != 1) ||
       (gemm.transposeB && gemm.n != 1))
     return;
+  int64_t width = byteSize(types.factors);
   int64_t aBytes = gemm.m * gemm.k * width, bBytes = gemm.k * gemm.n * width;
   for (const ProductPlaces &product : products)
     for (int64_t i = 0; i < count; ++i)
@@ -26,21 +27,22 @@ static void mergeTerms(GemmCommand &gemm, int64_t width,
 }
 
 /// Whether `product` is as `first` with rows `rows` further down.
-static bool continues(const GemmCommand &gemm, int64_t width,
+static bool continues(const GemmCommand &gemm, GemmTypes types,
                       const ProductPlaces &first, const ProductPlaces &product,
                       int64_t rows) {
-  if (product.c != first.c + rows * gemm.n * width ||
+  if (product.c != first.c + rows * gemm.n * byteSize(types.result) ||
       product.bias != first.bias)
     return false;
   for (size_t i = 0; i < first.terms.size(); ++i)
-    if (product.terms[i].a != first.terms[i].a + rows * gemm.k * width ||
+    if (product.terms[i].a !=
+            first.terms[i].a + rows * gemm.k * byteSize(types.factors) ||
         product.terms[i].b != first.terms[i].b)
       return false;
   return true;
 }
 
 /// Equal numbers of neighbours into one each, as many as possible.
-static void mergeRows(GemmCommand &gemm, int64_t width,
+static void mergeRows(GemmCommand &gemm, GemmTypes types,
                       std::vector<ProductPlaces> &products) {
   if (gemm.transposeA && gemm.k != 1)
     return;
@@ -51,7 +53,7 @@ static void mergeRows(GemmCommand &gemm, int64_t width,
   auto fits = [&](size_t group) {
     for (size_t i = 0; i < count; ++i) {
       size_t first = i / group * group;
-      if (!continues(gemm, width, products[first], products[i],
+      if (!continues(gemm, types, products[first], products[i],
                      (i - first) * gemm.m))
         return false;
     }
@@ -66,10 +68,10 @@ static void mergeRows(GemmCommand &gemm, int64_t width,
   gemm.m *= group;
 }
 
-void shardc::rt::mergeProducts(GemmCommand &gemm, int64_t width,
+void shardc::rt::mergeProducts(GemmCommand &gemm, GemmTypes types,
                                std::vector<ProductPlaces> &products) {
   if (gemm.batch != 1 || gemm.m == 0 || gemm.n == 0 || gemm.k == 0)
     return;
-  mergeTerms(gemm, width, products);
-  mergeRows(gemm, width, products);
+  mergeTerms(gemm, types, products);
+  mergeRows(gemm, types, products);
 }

@@ -24,8 +24,8 @@ struct ProductPlaces {
 /// in memory. Terms of a sum whose rows of a (transposed) and b follow one
 /// another are one product with a longer k; products with the same b whose rows
 /// of a and c follow one another are one with a larger m. `gemm` is changed
-/// accordingly; elements have `width` bytes.
-void mergeProducts(GemmCommand &gemm, int64_t width,
+/// accordingly.
+void mergeProducts(GemmCommand &gemm, GemmTypes types,
                    std::vector<ProductPlaces> &products);
 
 } // namespace shardc::rt

@@ -83,12 +83,12 @@ absl::Status PreparedProgram::addGemm(Step &step, uint32_t command,
     product.c = address(of[i], gemm.c);
     product.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
   }
-  DType dtype = program->buffers[gemm.a].dtype;
+  GemmTypes types = program->typesOf(gemm);
   GemmCommand merged = gemm;
-  mergeProducts(merged, byteSize(dtype), products);
+  mergeProducts(merged, types, products);
 
   absl::StatusOr<std::unique_ptr<PreparedGemm>> prepared =
-      PreparedGemm::prepare(merged, dtype);
+      PreparedGemm::prepare(merged, types);
   if (!prepared.ok())
     return prepared.status();
   step.gemm = *std::move(prepared);
@@ -100,7 +100,7 @@ absl::Status PreparedProgram::addGemm(Step &step, uint32_t command,
   if (products[0].terms.size() > 1) {
     GemmCommand added = merged;
     added.accumulate = true;
-    if (prepared = PreparedGemm::prepare(added, dtype); !prepared.ok())
+    if (prepared = PreparedGemm::prepare(added, types); !prepared.ok())
       return prepared.status();
     step.addTerm = *std::move(prepared);
   }
@@ -110,12 +110,13 @@ absl::Status PreparedProgram::addGemm(Step &step, uint32_t command,
   step.operands = buffers.size();
   setStrides(step, buffers);
 
-  uint64_t unit = merged.batch * byteSize(dtype);
+  uint64_t factor = merged.batch * byteSize(types.factors);
   for (size_t i = 0; i < products[0].terms.size(); ++i) {
-    step.touched.push_back({merged.m * merged.k * unit, false});
-    step.touched.push_back({merged.k * merged.n * unit, false});
+    step.touched.push_back({merged.m * merged.k * factor, false});
+    step.touched.push_back({merged.k * merged.n * factor, false});
   }
-  step.touched.push_back({merged.m * merged.n * unit, true});
+  uint64_t result = merged.batch * byteSize(types.result);
+  step.touched.push_back({merged.m * merged.n * result, true});
   if (step.hasBias)
     step.touched.push_back({program->buffers[gemm.bias].bytes, false});
   for (const ProductPlaces &product : products) {

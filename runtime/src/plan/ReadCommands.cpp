@@ -196,18 +196,20 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
       !is(gemm.c, gemm.batch, gemm.m, gemm.n))
     return bad("the buffers of a matrix product of m=", gemm.m, " n=", gemm.n,
                " k=", gemm.k, " batch=", gemm.batch, " have other sizes");
-  DType dtype = program.buffers[gemm.a].dtype;
-  if ((dtype != DType::F32 && dtype != DType::BF16) ||
-      program.buffers[gemm.b].dtype != dtype ||
-      program.buffers[gemm.c].dtype != dtype)
-    return bad("a matrix product needs operands of one type, f32 or bf16");
+  auto [factors, result] = program.typesOf(gemm);
+  bool isHalf = factors == DType::BF16;
+  if ((factors != DType::F32 && !isHalf) ||
+      program.buffers[gemm.b].dtype != factors ||
+      (result != factors && !(isHalf && result == DType::F32)))
+    return bad("a matrix product needs factors of one type, f32 or bf16, and a "
+               "result of that type or of f32");
   if (gemm.bias >= 0) {
     if (absl::Status s = checkBuffer(gemm.bias); !s.ok())
       return s;
-    if (elements(gemm.bias) != gemm.n ||
-        program.buffers[gemm.bias].dtype != dtype)
-      return bad("the bias has ", elements(gemm.bias), " elements, expected ",
-                 gemm.n);
+    const BufferSpec &bias = program.buffers[gemm.bias];
+    if (elements(gemm.bias) != gemm.n || bias.dtype != result)
+      return bad("the bias is ", describe(bias.dtype, bias.shape),
+                 ", expected ", describe(result, {gemm.n}));
   }
   if ((overlap(gemm.a, gemm.c) || overlap(gemm.b, gemm.c)) &&
       elements(gemm.c) != 0)

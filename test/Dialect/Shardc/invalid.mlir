@@ -74,6 +74,14 @@ func.func @dot_general_c4(%a: tensor<4x8xf32>, %b: tensor<8x2xbf16>) {
 }
 
 // -----
+// dot_general C5
+func.func @dot_general_c5(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>) {
+  // expected-error @+1 {{result must be 'tensor<4x2xf32>', got 'tensor<4x2xf64>'}}
+  %0 = shardc.dot_general %a, %b contracting = [1] x [0] : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf64>
+  return
+}
+
+// -----
 // broadcast C1
 func.func @broadcast_c1(%a: tensor<4x8xf32>) {
   // expected-error @+1 {{dims must be ascending, but 0 follows 1}}
@@ -522,7 +530,7 @@ func.func @gemm_c2(%x: tensor<4x8xf32>, %w: tensor<4x2xf32>) {
 // -----
 // gemm C3
 func.func @gemm_c3(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %b: tensor<3xf32>) {
-  // expected-error @+1 {{bias must have the size of the last dimension of the result, 2, got 'tensor<3xf32>'}}
+  // expected-error @+1 {{bias must be 'tensor<2xf32>', got 'tensor<3xf32>'}}
   %0 = shardc.gemm %x, %w, %b : tensor<4x8xf32>, tensor<8x2xf32>, tensor<3xf32> -> tensor<4x2xf32>
   return
 }
@@ -532,6 +540,22 @@ func.func @gemm_c3(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %b: tensor<3xf32>) 
 func.func @gemm_c4(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %s: tensor<4x3xf32>) {
   // expected-error @+1 {{sum must have the type of the result, 'tensor<4x2xf32>', got 'tensor<4x3xf32>'}}
   %0 = shardc.gemm %x, %w plus %s : tensor<4x8xf32>, tensor<8x2xf32> plus tensor<4x3xf32> -> tensor<4x2xf32>
+  return
+}
+
+// -----
+// gemm C5
+func.func @gemm_c5(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>) {
+  // expected-error @+1 {{operands must have the element type of the result, or bf16 for a result of f32, got 'tensor<4x8xf32>' and 'tensor<8x2xf32>' for 'tensor<4x2xbf16>'}}
+  %0 = shardc.gemm %x, %w : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xbf16>
+  return
+}
+
+// -----
+// gemm C5
+func.func @gemm_c5_bias(%x: tensor<4x8xbf16>, %w: tensor<8x2xbf16>, %b: tensor<2xbf16>) {
+  // expected-error @+1 {{bias must be 'tensor<2xf32>', got 'tensor<2xbf16>'}}
+  %0 = shardc.gemm %x, %w, %b : tensor<4x8xbf16>, tensor<8x2xbf16>, tensor<2xbf16> -> tensor<4x2xf32>
   return
 }
 

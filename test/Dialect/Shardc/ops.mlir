@@ -98,13 +98,17 @@ module attributes {
 
   // CHECK-LABEL: func @tensors
   func.func @tensors(%a: tensor<4x8xf32>, %b: tensor<8x2xf32>, %c: tensor<3x4x8xf32>,
-                     %d: tensor<3x8x2xf32>, %e: tensor<8xf32>, %step: tensor<i32>) {
+                     %d: tensor<3x8x2xf32>, %e: tensor<8xf32>, %step: tensor<i32>,
+                     %f: tensor<4x8xbf16>, %g: tensor<8x2xbf16>) {
     // CHECK: shardc.dot_general %{{.*}}, %{{.*}} contracting = [1] x [0] : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
     %0 = shardc.dot_general %a, %b contracting = [1] x [0]
         : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
     // CHECK: shardc.dot_general %{{.*}}, %{{.*}} batching = [0] x [0] contracting = [2] x [1] :
     %1 = shardc.dot_general %c, %d batching = [0] x [0] contracting = [2] x [1]
         : tensor<3x4x8xf32>, tensor<3x8x2xf32> -> tensor<3x4x2xf32>
+    // CHECK: shardc.dot_general {{.*}} : tensor<4x8xbf16>, tensor<8x2xbf16> -> tensor<4x2xf32>
+    %summed = shardc.dot_general %f, %g contracting = [1] x [0]
+        : tensor<4x8xbf16>, tensor<8x2xbf16> -> tensor<4x2xf32>
     // CHECK: shardc.broadcast %{{.*}} dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
     %2 = shardc.broadcast %e dims = [1] : tensor<8xf32> -> tensor<4x8xf32>
     // CHECK: shardc.reduce sum %{{.*}} dims = [0] : tensor<4x8xf32> -> tensor<8xf32>

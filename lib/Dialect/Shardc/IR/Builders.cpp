@@ -61,6 +61,14 @@ Value shardc::broadcastTo(OpBuilder &builder, Location loc, Value operand,
   return builder.create<BroadcastOp>(loc, type, operand, dims);
 }
 
+Value shardc::convertTo(OpBuilder &builder, Location loc, Value operand,
+                        Type element) {
+  auto type = cast<RankedTensorType>(operand.getType());
+  if (type.getElementType() == element)
+    return operand;
+  return builder.create<ConvertOp>(loc, type.clone(element), operand);
+}
+
 Value shardc::reduce(OpBuilder &builder, Location loc, ReductionKind kind,
                      Value operand, ArrayRef<int64_t> dims) {
   if (dims.empty())

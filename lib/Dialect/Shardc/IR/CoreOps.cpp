@@ -154,6 +154,9 @@ LogicalResult DotGeneralOp::verify() {
     shape.push_back(lhs.getDimSize(dim));
   for (int64_t dim : getRhsFree())
     shape.push_back(rhs.getDimSize(dim));
+  RankedTensorType result = typeOf(getResult());
+  if (lhs.getElementType().isBF16() && result.getElementType().isF32())
+    return verifyResult(*this, getResult(), getResult(), shape);
   return verifyResult(*this, getLhs(), getResult(), shape);
 }
 

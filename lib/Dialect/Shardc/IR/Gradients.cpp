@@ -96,7 +96,7 @@ void StopGradientOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
 void ConvertOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
   RankedTensorType type = typeOf(getOperand());
   if (isa<FloatType>(type.getElementType()))
-    out[0] = builder.create<ConvertOp>(getLoc(), type, grads[0]);
+    out[0] = convertTo(builder, getLoc(), grads[0], type.getElementType());
 }
 
 void ReluOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
@@ -254,11 +254,13 @@ static Value buildDotGradient(
 
 void DotGeneralOp::buildVjp(OpBuilder &builder, ValueRange grads,
                             Gradients &out) {
-  out[0] = buildDotGradient(builder, getLoc(), grads[0], getLhs(), getRhs(),
+  Value grad =
+      convertTo(builder, getLoc(), grads[0], typeOf(getLhs()).getElementType());
+  out[0] = buildDotGradient(builder, getLoc(), grad, getLhs(), getRhs(),
                             getLhsBatching(), getRhsBatching(),
                             getLhsContracting(), getRhsContracting(),
                             getLhsFree(), getRhsFree(), /*ownFirst=*/true);
-  out[1] = buildDotGradient(builder, getLoc(), grads[0], getRhs(), getLhs(),
+  out[1] = buildDotGradient(builder, getLoc(), grad, getRhs(), getLhs(),
                             getRhsBatching(), getLhsBatching(),
                             getRhsContracting(), getLhsContracting(),
                             getRhsFree(), getLhsFree(), /*ownFirst=*/false);

@@ -31,6 +31,14 @@ LogicalResult GemmOp::verify() {
                        "got ")
            << lhs << ", " << rhs << " and " << result;
 
+  Type element = result.getElementType();
+  bool isWidened = lhs.getElementType().isBF16() && element.isF32();
+  if (lhs.getElementType() != rhs.getElementType() ||
+      (lhs.getElementType() != element && !isWidened))
+    return emitOpError("operands must have the element type of the result, or "
+                       "bf16 for a result of f32, got ")
+           << lhs << " and " << rhs << " for " << result;
+
   auto size = [&](RankedTensorType type, bool transposed, int64_t index) {
     return type.getDimSize(rank - 2 + (transposed ? 1 - index : index));
   };
@@ -49,10 +57,10 @@ LogicalResult GemmOp::verify() {
 
   if (Value bias = getBias()) {
     auto type = cast<RankedTensorType>(bias.getType());
-    if (type.getRank() != 1 || type.getDimSize(0) != result.getShape().back())
-      return emitOpError("bias must have the size of the last dimension of the "
-                         "result, ")
-             << result.getShape().back() << ", got " << type;
+    if (auto expected =
+            RankedTensorType::get(result.getShape().back(), element);
+        type != expected)
+      return emitOpError("bias must be ") << expected << ", got " << type;
   }
   if (getSum() && getSum().getType() != result)
     return emitOpError("sum must have the type of the result, ")

@@ -46,10 +46,11 @@ public:
   void run() {
     int64_t rank = cast<RankedTensorType>(dot.getResult().getType()).getRank();
     int64_t batch = dot.getLhsBatching().size();
-    Type element = getElementTypeOrSelf(dot.getResult().getType());
+    Type element = getElementTypeOrSelf(dot.getLhs().getType());
     std::optional<GemmView> view = getGemmView(dot);
     bool isPlain =
-        view && element.isF32() && rank == 2 + batch && batch <= 1 &&
+        view && (element.isF32() || element.isBF16()) && rank == 2 + batch &&
+        batch <= 1 &&
         cast<RankedTensorType>(dot.getLhs().getType()).getRank() == rank &&
         cast<RankedTensorType>(dot.getRhs().getType()).getRank() == rank &&
         (batch == 0 ||

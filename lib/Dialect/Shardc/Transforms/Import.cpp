@@ -29,7 +29,8 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
     FailureOr<MeshOp> resolved = overrideMesh(module, mesh);
     if (failed(resolved) || failed(resolveLogicalAxes(*loss, *resolved)) ||
         failed(overrideBatch(*loss, batch)) ||
-        failed(overrideMicrobatches(*loss, microbatches)))
+        failed(overrideMicrobatches(*loss, microbatches)) ||
+        failed(overrideDtype(*loss, dtype)))
       return failure();
     return verifyAnnotations(*loss);
   }

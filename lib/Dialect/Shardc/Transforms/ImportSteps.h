@@ -42,6 +42,12 @@ mlir::LogicalResult overrideBatch(mlir::func::FuncOp loss, int64_t batch);
 mlir::LogicalResult overrideMicrobatches(mlir::func::FuncOp loss,
                                          int64_t count);
 
+/// Makes a model of f32 compute in `dtype`: "bf16", with parameters and the
+/// loss in f32, or "f32", as it is (empty: whatever types it has). An error
+/// where the model has other floating-point types.
+mlir::LogicalResult overrideDtype(mlir::func::FuncOp loss,
+                                  llvm::StringRef dtype);
+
 /// Checks the shardings of arguments and constraints against the mesh.
 mlir::LogicalResult verifyAnnotations(mlir::func::FuncOp loss);
 

@@ -5,6 +5,9 @@
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/Support/raw_ostream.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -25,6 +28,12 @@ ReshardCauses::ReshardCauses(func::FuncOp function, const MeshAxes &mesh)
     names[argument] =
         name.empty() ? "argument " + std::to_string(argument.getArgNumber())
                      : name.str();
+    for (Operation *user : argument.getUsers())
+      if (isa<ConvertOp>(user)) {
+        Value copy = user->getResult(0);
+        llvm::raw_string_ostream(names[copy])
+            << names[argument] << " as " << getElementTypeOrSelf(copy);
+      }
   }
   Operation *terminator = function.getBody().front().getTerminator();
   for (OpOperand &operand : terminator->getOpOperands()) {
@@ -115,8 +124,11 @@ std::string ReshardCauses::explain(Value value, const Layout &from,
            toString(to, mesh);
   std::string place =
       getShortName(user).str() + " at " + getSourceLine(user->getLoc());
-  bool isAtRest = isa<BlockArgument>(value) &&
-                  isa<func::FuncOp>(value.getParentBlock()->getParentOp());
+  Value source = value;
+  if (auto copy = value.getDefiningOp<ConvertOp>())
+    source = copy.getOperand();
+  bool isAtRest = isa<BlockArgument>(source) &&
+                  isa<func::FuncOp>(source.getParentBlock()->getParentOp());
   if (!isAtRest)
     return name + " is " + toString(from, mesh) + "; " + place + " needs " +
            toString(to, mesh);

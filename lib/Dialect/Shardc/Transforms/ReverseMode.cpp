@@ -3,9 +3,14 @@
 // Ops are visited from the last to the first, each asked for the gradients of
 // its operands (DifferentiableOpInterface) once those of its results are known.
 //
+// A parameter that is used in a narrower type has its gradient in its own: that
+// of the conversion's result is added up, in a product, over uses and later
+// over devices and microbatches, before it would have been rounded.
+//
 //===----------------------------------------------------------------------===//
 
 #include "ReverseMode.h"
+#include "WidenGradient.h"
 
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 
@@ -29,6 +34,22 @@ static DenseSet<Value> findActive(Block &block, ValueRange parameters) {
         active.insert(result);
   }
   return active;
+}
+
+/// The element type of the gradient of `value`: its own, or that of the
+/// parameter of which `value` is a narrower copy.
+static Type getGradientElement(Value value, ValueRange parameters) {
+  Type element = getElementTypeOrSelf(value);
+  auto copy = value.getDefiningOp<ConvertOp>();
+  if (!copy)
+    return element;
+  Value source = copy.getOperand();
+  while (auto constraint = source.getDefiningOp<ShardingConstraintOp>())
+    source = constraint.getOperand();
+  Type wide = getElementTypeOrSelf(source);
+  bool isNarrower =
+      wide.getIntOrFloatBitWidth() > element.getIntOrFloatBitWidth();
+  return isNarrower && llvm::is_contained(parameters, source) ? wide : element;
 }
 
 FailureOr<SmallVector<Value>>
@@ -58,6 +79,8 @@ shardc::buildGradients(OpBuilder &builder, Value loss, ValueRange parameters) {
          llvm::zip_equal(op->getOperands(), operandGrads)) {
       if (!gradient || !active.contains(operand))
         continue;
+      gradient = widenGradient(builder, gradient,
+                               getGradientElement(operand, parameters));
       Value &sum = gradients[operand];
       sum = sum ? builder.create<AddOp>(op->getLoc(), sum, gradient).getResult()
                 : gradient;

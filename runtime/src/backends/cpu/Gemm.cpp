@@ -2,9 +2,9 @@
 
 #include "backends/cpu/Gemm.h"
 
-#include "backends/cpu/MatmulPrimitive.h"
+#include "backends/cpu/HalfGemm.h"
 #include "backends/cpu/NarrowProduct.h"
-#include "base/VectorClones.h"
+#include "backends/cpu/TiledGemm.h"
 
 #include <algorithm>
 #include <cmath>
@@ -15,81 +15,6 @@
 using namespace shardc::rt;
 
 namespace {
-
-/// The tiles of one product: row blocks, or column blocks where there are more
-/// columns than rows. Small products are one tile.
-struct Tiling {
-  bool byRows;
-  int64_t block;
-  int64_t tilesPerMatrix;
-
-  /// Products of at most `smallFlops` operations are one tile.
-  explicit Tiling(const GemmCommand &gemm,
-                  int64_t smallFlops = int64_t(1) << 24,
-                  int64_t minBlock = 128) {
-    byRows = gemm.m >= gemm.n;
-    int64_t extent = byRows ? gemm.m : gemm.n;
-    constexpr int64_t maxTiles = 8;
-    block = std::max<int64_t>(extent, 1);
-    if (2.0 * gemm.m * gemm.n * gemm.k > smallFlops) {
-      block = std::max(minBlock, (extent + maxTiles - 1) / maxTiles);
-      block = (block + 15) / 16 * 16;
-    }
-    tilesPerMatrix = std::max<int64_t>(1, (extent + block - 1) / block);
-  }
-};
-
-/// What one tile computes, as offsets in elements.
-struct Tile {
-  int64_t batch, m, n, a, b, c, bias;
-};
-
-Tile tileOf(const GemmCommand &gemm, const Tiling &tiling, int64_t index) {
-  Tile tile{index / tiling.tilesPerMatrix, gemm.m, gemm.n, 0, 0, 0, 0};
-  int64_t start = index % tiling.tilesPerMatrix * tiling.block;
-  if (tiling.byRows) {
-    tile.m = std::min(tiling.block, gemm.m - start);
-    tile.a = gemm.transposeA ? start : start * gemm.k;
-    tile.c = start * gemm.n;
-  } else {
-    tile.n = std::min(tiling.block, gemm.n - start);
-    tile.b = gemm.transposeB ? start * gemm.k : start;
-    tile.c = start;
-    tile.bias = start;
-  }
-  tile.a += tile.batch * gemm.m * gemm.k;
-  tile.b += tile.batch * gemm.k * gemm.n;
-  tile.c += tile.batch * gemm.m * gemm.n;
-  return tile;
-}
-
-/// row = relu?(row + bias?); NaN stays.
-SHARDC_VECTOR_CLONES
-void finishRow(float *__restrict row, const float *__restrict bias, bool relu,
-               int64_t elements) {
-  if (bias)
-    for (int64_t i = 0; i < elements; ++i)
-      row[i] += bias[i];
-  if (relu)
-    for (int64_t i = 0; i < elements; ++i)
-      row[i] = row[i] < 0 ? 0 : row[i];
-}
-
-/// What all ways of computing a product share.
-class TiledGemm : public PreparedGemm {
-public:
-  explicit TiledGemm(const GemmCommand &gemm) : TiledGemm(gemm, Tiling(gemm)) {}
-  TiledGemm(const GemmCommand &gemm, Tiling tiling)
-      : gemm(gemm), tiling(tiling) {}
-
-  int64_t numTiles() const override {
-    return gemm.m == 0 || gemm.n == 0 ? 0 : gemm.batch * tiling.tilesPerMatrix;
-  }
-
-protected:
-  GemmCommand gemm;
-  Tiling tiling;
-};
 
 /// Products of f32. What follows the product is done to a tile when it is
 /// complete, and still in the cache.
@@ -151,55 +76,6 @@ public:
   }
 };
 
-/// Products of bf16: primitives, one for full tiles and one for the last, which
-/// may be smaller.
-class PrimitiveGemm : public TiledGemm {
-public:
-  using TiledGemm::TiledGemm;
-
-  absl::Status create(DType dtype) {
-    width = byteSize(dtype);
-    for (int64_t index : {int64_t(0), tiling.tilesPerMatrix - 1}) {
-      Tile tile = tileOf(gemm, tiling, index);
-      absl::StatusOr<std::unique_ptr<MatmulPrimitive>> made =
-          MatmulPrimitive::create(
-              {tile.m,
-               tile.n,
-               gemm.k,
-               {gemm.transposeA ? 1 : gemm.k, gemm.transposeA ? gemm.m : 1},
-               {gemm.transposeB ? 1 : gemm.n, gemm.transposeB ? gemm.k : 1},
-               gemm.n,
-               gemm.bias >= 0,
-               gemm.accumulate,
-               gemm.activation == Activation::Relu,
-               dtype});
-      if (!made.ok())
-        return made.status();
-      (index == 0 ? full : last) = *std::move(made);
-      if (tiling.tilesPerMatrix == 1)
-        break;
-    }
-    return absl::OkStatus();
-  }
-
-  absl::Status run(const void *a, const void *b, const void *bias, void *c,
-                   int64_t index) const override {
-    Tile tile = tileOf(gemm, tiling, index);
-    bool isLast =
-        last && index % tiling.tilesPerMatrix + 1 == tiling.tilesPerMatrix;
-    auto at = [&](const void *data, int64_t offset) {
-      return static_cast<const char *>(data) + offset * width;
-    };
-    return (isLast ? *last : *full)
-        .run(at(a, tile.a), at(b, tile.b), bias ? at(bias, tile.bias) : nullptr,
-             static_cast<char *>(c) + tile.c * width);
-  }
-
-private:
-  int64_t width = 0;
-  std::unique_ptr<MatmulPrimitive> full, last;
-};
-
 /// Rounds the factors of a tile's product, which is of f32, before it is
 /// computed. Meant for comparisons with a GPU: it copies them for every tile.
 class RoundedGemm : public PreparedGemm {
@@ -250,28 +126,22 @@ float shardc::rt::roundTo(Precision precision, float value) {
 }
 
 absl::StatusOr<std::unique_ptr<PreparedGemm>>
-PreparedGemm::prepare(const GemmCommand &command, DType dtype) {
-  if (command.precision != Precision::Highest && dtype == DType::F32) {
+PreparedGemm::prepare(const GemmCommand &command, GemmTypes types) {
+  bool isEmpty = command.m == 0 || command.n == 0;
+  if (types.factors == DType::BF16 && !isEmpty)
+    return std::make_unique<HalfGemm>(command, types.result);
+  if (command.precision != Precision::Highest) {
     GemmCommand matrix = command;
     matrix.precision = Precision::Highest;
     matrix.batch = 1;
     absl::StatusOr<std::unique_ptr<PreparedGemm>> product =
-        prepare(matrix, dtype);
+        prepare(matrix, types);
     if (!product.ok())
       return product;
     return std::make_unique<RoundedGemm>(command, *std::move(product));
   }
-  bool isEmpty = command.m == 0 || command.n == 0;
   bool isNarrow = std::min(command.n, command.k) <= narrowSide;
-  if (dtype == DType::F32 && isNarrow && !isEmpty && command.k > 0)
+  if (isNarrow && !isEmpty && command.k > 0)
     return std::make_unique<NarrowGemm>(command);
-  if (isEmpty || dtype == DType::F32)
-    return std::make_unique<Sgemm>(command);
-  if (command.k == 0)
-    return absl::UnimplementedError(
-        "a matrix product over no terms with an epilogue");
-  auto gemm = std::make_unique<PrimitiveGemm>(command);
-  if (absl::Status status = gemm->create(dtype); !status.ok())
-    return status;
-  return gemm;
+  return std::make_unique<Sgemm>(command);
 }

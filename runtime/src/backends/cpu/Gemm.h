@@ -23,13 +23,13 @@ namespace shardc::rt {
 float roundTo(Precision precision, float value);
 
 /// A matrix product, ready to run on any device. Where less than the highest
-/// precision is asked for, factors are rounded to it first and the product is
-/// that of f32. Thread-safe.
+/// precision is asked for, factors of f32 are rounded to it first; those of
+/// bf16 are taken as they are. Either way the product is that of f32.
+/// Thread-safe.
 class PreparedGemm {
 public:
-  /// Unimplemented if oneDNN cannot compute it on this CPU.
   static absl::StatusOr<std::unique_ptr<PreparedGemm>>
-  prepare(const GemmCommand &command, DType dtype);
+  prepare(const GemmCommand &command, GemmTypes types);
   virtual ~PreparedGemm() = default;
 
   virtual int64_t numTiles() const = 0;

@@ -54,7 +54,7 @@ shardc::rt::cuda::gemmRequests(const ProgramSpec &program) {
         addresses.push_back(program.buffers[buffer].stride);
       }
     requests.push_back(
-        {i, gemm, program.buffers[gemm->a].dtype, alignmentOf(addresses)});
+        {i, gemm, program.typesOf(*gemm), alignmentOf(addresses)});
   }
   return requests;
 }
@@ -66,7 +66,8 @@ std::string GemmRequest::name() const {
       of.transposeA ? " a'" : " a", of.transposeB ? " b'" : " b",
       of.accumulate ? " accumulate" : "", of.bias >= 0 ? " bias" : "",
       of.activation == Activation::Relu ? " relu" : "", " ",
-      std::string(toString(dtype)), " precision ",
+      std::string(toString(types.factors)), " to ",
+      std::string(toString(types.result)), " precision ",
       static_cast<int>(of.precision), " aligned ", alignment);
 }
 
@@ -123,8 +124,8 @@ static int computeType(DType dtype, Precision precision) {
 }
 
 /// `rows` x `columns` of a row-major matrix, as the library sees it.
-absl::Status Gemm::addLayout(cublasLtMatrixLayout_t &layout, int64_t rows,
-                             int64_t columns) {
+absl::Status Gemm::addLayout(cublasLtMatrixLayout_t &layout, DType dtype,
+                             int64_t rows, int64_t columns) {
   const CublasLt &api = library->api();
   if (absl::Status s =
           check(api.matrixLayoutCreate(&layout, dataType(dtype), columns, rows,
@@ -152,10 +153,11 @@ absl::Status Gemm::addLayout(cublasLtMatrixLayout_t &layout, int64_t rows,
 
 absl::Status Gemm::describe() {
   const CublasLt &api = library->api();
-  if (absl::Status s = check(
-          api.matmulDescCreate(&product, computeType(dtype, command.precision),
-                               CUDA_R_32F),
-          "cublasLtMatmulDescCreate");
+  if (absl::Status s =
+          check(api.matmulDescCreate(
+                    &product, computeType(types.factors, command.precision),
+                    CUDA_R_32F),
+                "cublasLtMatmulDescCreate");
       !s.ok()) {
     product = nullptr;
     return s;
@@ -179,17 +181,17 @@ absl::Status Gemm::describe() {
                   "cublasLtMatmulDescSetAttribute");
         !s.ok())
       return s;
-  if (absl::Status s =
-          addLayout(first, command.transposeB ? command.n : command.k,
-                    command.transposeB ? command.k : command.n);
+  if (absl::Status s = addLayout(first, types.factors,
+                                 command.transposeB ? command.n : command.k,
+                                 command.transposeB ? command.k : command.n);
       !s.ok())
     return s;
-  if (absl::Status s =
-          addLayout(second, command.transposeA ? command.k : command.m,
-                    command.transposeA ? command.m : command.k);
+  if (absl::Status s = addLayout(second, types.factors,
+                                 command.transposeA ? command.k : command.m,
+                                 command.transposeA ? command.m : command.k);
       !s.ok())
     return s;
-  return addLayout(result, command.m, command.n);
+  return addLayout(result, types.result, command.m, command.n);
 }
 
 absl::StatusOr<std::vector<GemmChoices::Choice>>

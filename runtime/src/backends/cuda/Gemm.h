@@ -44,7 +44,7 @@ private:
 struct GemmRequest {
   uint32_t number; ///< Of the command.
   const GemmCommand *command;
-  DType dtype;
+  GemmTypes types;
   /// Of all operands, in bytes.
   uint32_t alignment;
 
@@ -91,7 +91,7 @@ public:
 
 private:
   Gemm(const GemmLibrary &library, const GemmRequest &request)
-      : library(&library), command(*request.command), dtype(request.dtype),
+      : library(&library), command(*request.command), types(request.types),
         alignment(request.alignment) {}
 
   absl::Status describe();
@@ -99,13 +99,13 @@ private:
   /// The first `number` algorithms of the heuristics; at least one.
   absl::StatusOr<std::vector<GemmChoices::Choice>>
   candidates(int number, uint64_t maxWorkspace) const;
-  absl::Status addLayout(cublasLtMatrixLayout_t &layout, int64_t rows,
-                         int64_t columns);
+  absl::Status addLayout(cublasLtMatrixLayout_t &layout, DType dtype,
+                         int64_t rows, int64_t columns);
   absl::Status check(cublasStatus_t status, absl::string_view call) const;
 
   const GemmLibrary *library;
   const GemmCommand command;
-  const DType dtype;
+  const GemmTypes types;
   const uint32_t alignment;
   cublasLtMatmulDesc_t product = nullptr;
   /// Of b, a and c as they are given to the library.

@@ -64,3 +64,20 @@ func.func @accumulated(%x: tensor<512x512xf32>, %g: tensor<512x384xf32>, %w: ten
   }
   return %0#0, %0#1 : tensor<512x384xf32>, tensor<512x384xf32>
 }
+
+// -----
+
+// Factors of bf16, results of bf16 or f32; a bias is added if it is of the type
+// of the result.
+
+// CHECK-LABEL: func.func @narrow
+// CHECK: shardc.gemm %{{.*}}, %{{.*}}, %{{.*}} : tensor<256x512xbf16>, tensor<512x384xbf16>, tensor<384xbf16> -> tensor<256x384xbf16>
+// CHECK: %[[SUM:.*]] = shardc.gemm %{{.*}}, %{{.*}} transpose_lhs : tensor<256x512xbf16>, tensor<256x384xbf16> -> tensor<512x384xf32>
+// CHECK-NOT: shardc.add
+func.func @narrow(%x: tensor<256x512xbf16>, %w: tensor<512x384xbf16>, %b: tensor<384xbf16>, %g: tensor<256x384xbf16>) -> (tensor<256x384xbf16>, tensor<512x384xf32>) {
+  %0 = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<256x512xbf16>, tensor<512x384xbf16> -> tensor<256x384xbf16>
+  %1 = shardc.broadcast %b dims = [1] : tensor<384xbf16> -> tensor<256x384xbf16>
+  %2 = shardc.add %0, %1 : tensor<256x384xbf16>
+  %3 = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xbf16>, tensor<256x384xbf16> -> tensor<512x384xf32>
+  return %2, %3 : tensor<256x384xbf16>, tensor<512x384xf32>
+}

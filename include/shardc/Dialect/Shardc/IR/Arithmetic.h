@@ -48,20 +48,15 @@ public:
   }
   /// A rank-0 tensor of any element type, converted and repeated to the type.
   mlir::Value broadcast(mlir::Value scalar) {
-    return broadcastScalar(builder, loc, convertTo(scalar), type);
+    return broadcastScalar(
+        builder, loc, convertTo(builder, loc, scalar, type.getElementType()),
+        type);
   }
 
 private:
   template <typename Op, typename... Args>
   mlir::Value build(Args... args) {
     return builder.create<Op>(loc, args...);
-  }
-
-  mlir::Value convertTo(mlir::Value value) {
-    auto from = mlir::cast<mlir::RankedTensorType>(value.getType());
-    if (from.getElementType() == type.getElementType())
-      return value;
-    return build<ConvertOp>(from.clone(type.getElementType()), value);
   }
 
   mlir::OpBuilder &builder;

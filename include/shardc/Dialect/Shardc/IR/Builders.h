@@ -36,6 +36,10 @@ mlir::Value broadcastTo(mlir::OpBuilder &builder, mlir::Location loc,
                         mlir::Value operand, mlir::RankedTensorType type,
                         llvm::ArrayRef<int64_t> dims);
 
+/// `operand` with elements of type `element`; itself if it has them.
+mlir::Value convertTo(mlir::OpBuilder &builder, mlir::Location loc,
+                      mlir::Value operand, mlir::Type element);
+
 /// Reduction of `operand` over `dims` (ascending); `operand` itself if there
 /// are none.
 mlir::Value reduce(mlir::OpBuilder &builder, mlir::Location loc,

@@ -105,13 +105,14 @@ def Shardc_DotGeneralOp : Shardc_CoreOp<"dot_general"> {
   let summary = "Contraction of two tensors";
   let description = [{
     Result dimensions are the batching ones, the free ones of `lhs`, then those
-    of `rhs`, each in the order of its operand.
+    of `rhs`, each in the order of its operand. Products of bf16 are added up in
+    f32; the result is that sum, or the sum rounded to bf16.
 
     ```mlir
     %0 = shardc.dot_general %a, %b contracting = [1] x [0]
         : tensor<4x8xf32>, tensor<8x2xf32> -> tensor<4x2xf32>
     %1 = shardc.dot_general %c, %d batching = [0] x [0] contracting = [2] x [1]
-        : tensor<3x4x8xf32>, tensor<3x8x2xf32> -> tensor<3x4x2xf32>
+        : tensor<3x4x8xbf16>, tensor<3x8x2xbf16> -> tensor<3x4x2xf32>
     ```
 
     Constraints:
@@ -119,6 +120,7 @@ def Shardc_DotGeneralOp : Shardc_CoreOp<"dot_general"> {
     - C2: as many contracting (batching) dimensions on the left as on the right, of equal sizes.
     - C3: the result has the shape that follows.
     - C4: operands have the same element type.
+    - C5: the result has the element type of the operands, or f32 where theirs is bf16.
   }];
   let arguments = (ins Shardc_Tensor:$lhs, Shardc_Tensor:$rhs,
       DefaultValuedAttr<DenseI64ArrayAttr, "{}">:$lhsBatching,

@@ -41,6 +41,26 @@ def ImportPass : Shardc_Pass<"import"> {
     it had none), every logical axis resolved to a `shardc.sharding`, the batch
     size and the number of microbatches overridden, and all annotations
     verified.
+
+    With `dtype=bf16` a loss function of f32 has the conversions of mixed
+    precision: parameters and inputs are converted to bf16 before their first
+    use, all ops work on bf16 but those of the loss (what depends on labels,
+    `mse`, `softmax_cross_entropy`, what makes a scalar), which stay in f32.
+
+    ```mlir
+    %z = shardc.linear %x, %w : tensor<32x16xf32>, tensor<16x8xf32> -> tensor<32x8xf32>
+    %loss = shardc.mse %z, %y : tensor<32x8xf32> -> tensor<f32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.convert %x : tensor<32x16xf32> -> tensor<32x16xbf16>
+    %1 = shardc.convert %w : tensor<16x8xf32> -> tensor<16x8xbf16>
+    %z = shardc.linear %0, %1 : tensor<32x16xbf16>, tensor<16x8xbf16> -> tensor<32x8xbf16>
+    %2 = shardc.convert %z : tensor<32x8xbf16> -> tensor<32x8xf32>
+    %loss = shardc.mse %2, %y : tensor<32x8xf32> -> tensor<f32>
+    ```
   }];
   let options = [
     Option<"mesh", "mesh", "std::string", "\"\"",
@@ -50,7 +70,9 @@ def ImportPass : Shardc_Pass<"import"> {
     Option<"batch", "batch", "int64_t", "0",
            "Replace the leading dimension of inputs and labels (0: keep)">,
     Option<"microbatches", "microbatches", "int64_t", "0",
-           "Replace the number of microbatches (0: keep)">];
+           "Replace the number of microbatches (0: keep)">,
+    Option<"dtype", "dtype", "std::string", "\"\"",
+           "What a model of f32 computes in: f32 or bf16 (empty: whatever types it has)">];
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,0 +1,123 @@
+//===- ImportDtype.cpp - Compute in a narrower type -----------------------===//
+//
+// Writes the conversions of mixed precision into a loss function of f32, as a
+// user could have written them. Parameters, inputs and labels keep f32, and so
+// does the loss: what depends on labels, losses that are ops of their own, and
+// scalars. All other ops work on bf16.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ImportSteps.h"
+
+#include "shardc/Dialect/Shardc/IR/Builders.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
+
+#include "mlir/IR/TypeUtilities.h"
+#include "mlir/IR/Verifier.h"
+#include "llvm/ADT/DenseMap.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static bool isFloat(Value value) {
+  return isa<FloatType>(getElementTypeOrSelf(value));
+}
+
+/// All numbers of the function must be of f32: what else there is was chosen on
+/// purpose.
+static LogicalResult verifyF32(func::FuncOp loss, StringRef dtype) {
+  auto verify = [&](Value value) -> LogicalResult {
+    if (!isFloat(value) || getElementTypeOrSelf(value).isF32())
+      return success();
+    return mlir::emitError(value.getLoc())
+           << "cannot compute in " << dtype
+           << " as asked for: expected a model of f32 throughout, got "
+           << value.getType() << "; a model with types of its own is compiled "
+           << "without that option";
+  };
+  for (Value argument : loss.getArguments())
+    if (failed(verify(argument)))
+      return failure();
+  for (Operation &op : loss.getBody().front())
+    for (Value result : op.getResults())
+      if (failed(verify(result)))
+        return failure();
+  return success();
+}
+
+namespace {
+
+class DtypeOverride {
+public:
+  explicit DtypeOverride(func::FuncOp loss) : loss(loss) {}
+
+  LogicalResult run() {
+    for (BlockArgument argument : loss.getArguments())
+      if (isa<LabelAttr>(getRole(loss, argument.getArgNumber())))
+        ofLabels.insert(argument);
+    SmallVector<Operation *> ops;
+    for (Operation &op : loss.getBody().front())
+      ops.push_back(&op);
+    for (Operation *op : ops)
+      rewrite(op);
+    return mlir::verify(loss);
+  }
+
+private:
+  /// Whether the op stays in f32.
+  bool isWide(Operation *op) {
+    bool readsLabels = llvm::any_of(op->getOperands(), [&](Value operand) {
+      return ofLabels.contains(operand);
+    });
+    if (readsLabels)
+      ofLabels.insert(op->result_begin(), op->result_end());
+    return readsLabels ||
+           isa<func::ReturnOp, MseOp, SoftmaxCrossEntropyOp>(op) ||
+           llvm::any_of(op->getResultTypes(), [](Type type) {
+             return cast<RankedTensorType>(type).getRank() == 0;
+           });
+  }
+
+  void rewrite(Operation *op) {
+    OpBuilder builder(op);
+    bool isNarrow = !isWide(op) && llvm::any_of(op->getOperands(), isFloat);
+    Type element =
+        isNarrow ? Type(builder.getBF16Type()) : Type(builder.getF32Type());
+    for (OpOperand &operand : op->getOpOperands())
+      if (isFloat(operand.get()))
+        operand.set(getAs(builder, op->getLoc(), operand.get(), element));
+    for (Value result : op->getResults())
+      if (isNarrow && isFloat(result))
+        result.setType(cast<RankedTensorType>(result.getType()).clone(element));
+  }
+
+  /// `value` in the element type, converted where it is first wanted in it.
+  Value getAs(OpBuilder &builder, Location loc, Value value, Type element) {
+    if (getElementTypeOrSelf(value) == element)
+      return value;
+    Value &converted = conversions[value];
+    if (!converted)
+      converted = convertTo(builder, loc, value, element);
+    return converted;
+  }
+
+  func::FuncOp loss;
+  /// Values that depend on labels.
+  llvm::DenseSet<Value> ofLabels;
+  /// Of each value the other type's.
+  llvm::DenseMap<Value, Value> conversions;
+};
+
+} // namespace
+
+LogicalResult shardc::overrideDtype(func::FuncOp loss, StringRef dtype) {
+  if (dtype.empty())
+    return success();
+  if (dtype != "f32" && dtype != "bf16")
+    return loss.emitError("unknown element type '")
+           << dtype << "', expected f32 or bf16";
+  if (failed(verifyF32(loss, dtype)))
+    return failure();
+  return dtype == "bf16" ? DtypeOverride(loss).run() : success();
+}

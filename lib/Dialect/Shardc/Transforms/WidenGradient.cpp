@@ -1,0 +1,39 @@
+//===- WidenGradient.cpp - Gradients before they are rounded --------------===//
+
+#include "WidenGradient.h"
+
+#include "shardc/Dialect/Shardc/IR/Builders.h"
+
+#include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+
+Value shardc::widenGradient(OpBuilder &builder, Value gradient, Type element) {
+  if (getElementTypeOrSelf(gradient) == element)
+    return gradient;
+  Operation *op = gradient.getDefiningOp();
+  // The op again, with a result of the wider type and operands `operands`.
+  auto rebuild = [&](ValueRange operands) {
+    Operation *wide = builder.clone(*op);
+    wide->setOperands(operands);
+    Value result = wide->getResult(0);
+    result.setType(cast<RankedTensorType>(gradient.getType()).clone(element));
+    return result;
+  };
+  auto widenFirst = [&](Operation *op) {
+    return rebuild(widenGradient(builder, op->getOperand(0), element));
+  };
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case([&](DotGeneralOp) { return rebuild(op->getOperands()); })
+      .Case([&](ReduceOp reduce) {
+        return reduce.getKind() == ReductionKind::Sum
+                   ? widenFirst(op)
+                   : convertTo(builder, op->getLoc(), gradient, element);
+      })
+      .Case<TransposeOp, ReshapeOp, ShardingConstraintOp>(widenFirst)
+      .Default([&](Operation *) {
+        return convertTo(builder, gradient.getLoc(), gradient, element);
+      });
+}

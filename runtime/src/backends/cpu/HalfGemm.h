@@ -1,0 +1,30 @@
+//===- HalfGemm.h - Matrix products of bf16 ---------------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CPU_HALFGEMM_H
+#define SHARDC_RT_SRC_BACKENDS_CPU_HALFGEMM_H
+
+#include "backends/cpu/TiledGemm.h"
+
+namespace shardc::rt {
+
+/// Products of bf16 on CPUs without arithmetic for it: blocks of both factors
+/// are converted to f32 while they are in the cache, and their products added
+/// up in f32. Bias, ReLU and the addition to what is there come before the one
+/// rounding to a result of bf16; one of f32 is not rounded. The bits depend on
+/// the shape alone.
+class HalfGemm : public TiledGemm {
+public:
+  /// `result`, of c and the bias, is f32 or bf16.
+  HalfGemm(const GemmCommand &gemm, DType result)
+      : TiledGemm(gemm), isResultHalf(result == DType::BF16) {}
+
+  absl::Status run(const void *a, const void *b, const void *bias, void *c,
+                   int64_t index) const override;
+
+private:
+  bool isResultHalf;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_BACKENDS_CPU_HALFGEMM_H

@@ -1,0 +1,18 @@
+//===- TiledGemm.cpp - What follows a product -----------------------------===//
+
+#include "backends/cpu/TiledGemm.h"
+
+#include "base/VectorClones.h"
+
+using namespace shardc::rt;
+
+SHARDC_VECTOR_CLONES
+void shardc::rt::finishRow(float *__restrict row, const float *__restrict bias,
+                           bool relu, int64_t elements) {
+  if (bias)
+    for (int64_t i = 0; i < elements; ++i)
+      row[i] += bias[i];
+  if (relu)
+    for (int64_t i = 0; i < elements; ++i)
+      row[i] = row[i] < 0 ? 0 : row[i];
+}

@@ -1,0 +1,81 @@
+//===- TiledGemm.h - How products are cut -----------------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CPU_TILEDGEMM_H
+#define SHARDC_RT_SRC_BACKENDS_CPU_TILEDGEMM_H
+
+#include "backends/cpu/Gemm.h"
+
+#include <algorithm>
+
+namespace shardc::rt {
+
+/// The tiles of one product: row blocks, or column blocks where there are more
+/// columns than rows. Small products are one tile.
+struct Tiling {
+  bool byRows;
+  int64_t block;
+  int64_t tilesPerMatrix;
+
+  /// Products of at most `smallFlops` operations are one tile.
+  explicit Tiling(const GemmCommand &gemm,
+                  int64_t smallFlops = int64_t(1) << 24,
+                  int64_t minBlock = 128) {
+    byRows = gemm.m >= gemm.n;
+    int64_t extent = byRows ? gemm.m : gemm.n;
+    constexpr int64_t maxTiles = 8;
+    block = std::max<int64_t>(extent, 1);
+    if (2.0 * gemm.m * gemm.n * gemm.k > smallFlops) {
+      block = std::max(minBlock, (extent + maxTiles - 1) / maxTiles);
+      block = (block + 15) / 16 * 16;
+    }
+    tilesPerMatrix = std::max<int64_t>(1, (extent + block - 1) / block);
+  }
+};
+
+/// What one tile computes, as offsets in elements.
+struct Tile {
+  int64_t batch, m, n, a, b, c, bias;
+};
+
+inline Tile tileOf(const GemmCommand &gemm, const Tiling &tiling,
+                   int64_t index) {
+  Tile tile{index / tiling.tilesPerMatrix, gemm.m, gemm.n, 0, 0, 0, 0};
+  int64_t start = index % tiling.tilesPerMatrix * tiling.block;
+  if (tiling.byRows) {
+    tile.m = std::min(tiling.block, gemm.m - start);
+    tile.a = gemm.transposeA ? start : start * gemm.k;
+    tile.c = start * gemm.n;
+  } else {
+    tile.n = std::min(tiling.block, gemm.n - start);
+    tile.b = gemm.transposeB ? start * gemm.k : start;
+    tile.c = start;
+    tile.bias = start;
+  }
+  tile.a += tile.batch * gemm.m * gemm.k;
+  tile.b += tile.batch * gemm.k * gemm.n;
+  tile.c += tile.batch * gemm.m * gemm.n;
+  return tile;
+}
+
+/// row = relu?(row + bias?); NaN stays. `bias` may be null.
+void finishRow(float *row, const float *bias, bool relu, int64_t elements);
+
+/// What all ways of computing a product share.
+class TiledGemm : public PreparedGemm {
+public:
+  explicit TiledGemm(const GemmCommand &gemm) : TiledGemm(gemm, Tiling(gemm)) {}
+  TiledGemm(const GemmCommand &gemm, Tiling tiling)
+      : gemm(gemm), tiling(tiling) {}
+
+  int64_t numTiles() const override {
+    return gemm.m == 0 || gemm.n == 0 ? 0 : gemm.batch * tiling.tilesPerMatrix;
+  }
+
+protected:
+  GemmCommand gemm;
+  Tiling tiling;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_BACKENDS_CPU_TILEDGEMM_H
