@@ -2,6 +2,7 @@
 
 #include "shardc/Analysis/KernelNest.h"
 
+#include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/EquivalenceClasses.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/STLExtras.h"
@@ -24,6 +25,11 @@ bool isElementwise(Operation *op) {
 }
 
 bool isFreeToRepeat(Operation *op) {
+  if (auto convert = dyn_cast<ConvertOp>(op)) {
+    Type from = getElementTypeOrSelf(convert.getOperand());
+    return from.isBF16() &&
+           isa<FloatType>(getElementTypeOrSelf(convert.getResult()));
+  }
   return isa<ConstantOp, IotaOp, BroadcastOp>(op);
 }
 

@@ -57,8 +57,9 @@ struct KernelNest {
 /// same place.
 bool isElementwise(mlir::Operation *op);
 
-/// Whether `op` reads no tensor data worth keeping: constants, iotas and
-/// broadcasts, which are computed again wherever they are used.
+/// Whether `op` reads no tensor data worth keeping: constants, iotas,
+/// broadcasts and bf16 made wider, which are computed again wherever they are
+/// used.
 bool isFreeToRepeat(mlir::Operation *op);
 
 /// Whether `op` is a reshape of a computed value that does more than add or

@@ -83,11 +83,21 @@ SmallVector<Value> GeluOp::decompose(OpBuilder &builder) {
 
 SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
   Location loc = getLoc();
-  RankedTensorType type = typeOf(getX());
+  Type element = typeOf(getX()).getElementType();
+  // Statistics of bf16 are computed in f32. What lives until the backward part
+  // and has a value for each element is rounded.
+  Type wide = element.isBF16() ? Type(builder.getF32Type()) : element;
+  auto round = [&](Value value) {
+    return convertTo(builder, loc, value, element);
+  };
+  auto widen = [&](Value value) {
+    return convertTo(builder, loc, value, wide);
+  };
+  RankedTensorType result = typeOf(getX());
+  RankedTensorType type = result.clone(wide);
   int64_t last = type.getRank() - 1;
   SmallVector<int64_t> leading = llvm::to_vector(llvm::seq<int64_t>(0, last));
-  auto rows =
-      RankedTensorType::get(type.getShape().drop_back(), type.getElementType());
+  auto rows = RankedTensorType::get(type.getShape().drop_back(), wide);
   Value size = constantSplat(builder, loc, rows,
                              static_cast<double>(type.getDimSize(last)));
   auto mean = [&](Value value) -> Value {
@@ -95,19 +105,20 @@ SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
     return builder.create<DivOp>(loc, sum, size);
   };
 
-  Value average = broadcastTo(builder, loc, mean(getX()), type, leading);
-  Value centered = builder.create<SubOp>(loc, getX(), average);
+  Value x = widen(getX());
+  Value average = broadcastTo(builder, loc, mean(x), type, leading);
+  Value centered = widen(round(builder.create<SubOp>(loc, x, average)));
   Value variance = mean(builder.create<MulOp>(loc, centered, centered));
   Value epsilon =
       constantSplat(builder, loc, rows, getEpsilon().convertToDouble());
   Value inverse = builder.create<RsqrtOp>(
       loc, builder.create<AddOp>(loc, variance, epsilon));
-  Value normalised = builder.create<MulOp>(
-      loc, centered, broadcastTo(builder, loc, inverse, type, leading));
+  Value normalised = round(builder.create<MulOp>(
+      loc, centered, broadcastTo(builder, loc, inverse, type, leading)));
   Value scaled = builder.create<MulOp>(
-      loc, normalised, broadcastTo(builder, loc, getScale(), type, {last}));
+      loc, normalised, broadcastTo(builder, loc, getScale(), result, {last}));
   return {builder.create<AddOp>(
-      loc, scaled, broadcastTo(builder, loc, getBias(), type, {last}))};
+      loc, scaled, broadcastTo(builder, loc, getBias(), result, {last}))};
 }
 
 SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {

@@ -4,7 +4,7 @@
 // parameter's. What shares a kernel begins when the last of its operands is
 // there, so gradients live until then: small ones may, and those that wait for
 // the same gradient anyway, as all of a bucket do and all that a norm clips,
-// lose nothing.
+// lose nothing. Conversions of small parameters share one in the same way.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,8 +13,9 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Elements up to which an update waits for another one. Larger ones would keep
-/// their gradients alive for longer and gain nothing.
+/// Elements up to which an update, or a conversion, waits for another one.
+/// Larger ones would keep gradients, or results, alive for longer and gain
+/// nothing.
 static constexpr int64_t mostWaitingElements = 1 << 16;
 
 /// Ops of a kernel of updates at most, where small ones wait and where all are
@@ -30,23 +31,28 @@ static bool isInUpdate(Operation *op) {
   return part && part.getValue() == Part::Update;
 }
 
-static bool isUpdate(const KernelFusion::Node &node, int64_t mostElements) {
-  return node.isKernel && !node.ops.empty() &&
-         llvm::all_of(node.ops, [&](Operation *op) {
-           auto type = cast<RankedTensorType>(op->getResult(0).getType());
-           return isInUpdate(op) && !isa<DotGeneralOp>(op) &&
-                  type.getNumElements() <= mostElements;
-         });
+/// Whether `op` converts an argument, as a parameter to the type that is
+/// computed in.
+static bool convertsArgument(Operation *op) {
+  return isa<ConvertOp>(op) && isa<BlockArgument>(op->getOperand(0));
 }
 
-void KernelFusion::fuseUpdates(int64_t mostElements, size_t mostOps,
-                               Predicate mayShare) {
+static bool isSmall(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  return type.getNumElements() <= mostWaitingElements;
+}
+
+void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
+                             Predicate mayShare) {
   auto countBuffers = [&](unsigned node) {
     return getOperands(nodes[node]).size() + getResults(nodes[node]).size();
   };
   SmallVector<unsigned> buckets;
   for (unsigned node = 0; node < nodes.size(); ++node) {
-    if (!isUpdate(nodes[node], mostElements))
+    if (!nodes[node].isKernel || nodes[node].ops.empty() ||
+        llvm::any_of(nodes[node].ops, [&](Operation *op) {
+          return isa<DotGeneralOp>(op) || !mayFuse(op);
+        }))
       continue;
     auto bucket = llvm::find_if(buckets, [&](unsigned other) {
       return mayShare(node, other) &&
@@ -61,9 +67,15 @@ void KernelFusion::fuseUpdates(int64_t mostElements, size_t mostOps,
   }
 }
 
-void KernelFusion::fuseSmallUpdates() {
-  fuseUpdates(mostWaitingElements, mostWaitingOps,
-              [](unsigned, unsigned) { return true; });
+void KernelFusion::fuseSmallNodes() {
+  fuseNodes(
+      [](Operation *op) {
+        return isSmall(op) && (isInUpdate(op) || convertsArgument(op));
+      },
+      mostWaitingOps,
+      [&](unsigned node, unsigned other) {
+        return getPart(nodes[node]) == getPart(nodes[other]);
+      });
 }
 
 void KernelFusion::fuseReadyUpdates() {
@@ -85,8 +97,7 @@ void KernelFusion::fuseReadyUpdates() {
       last = std::max(last, waitsFor.lookup(op));
     return last;
   };
-  fuseUpdates(std::numeric_limits<int64_t>::max(), mostReadyOps,
-              [&](unsigned node, unsigned other) {
-                return getLast(node) == getLast(other);
-              });
+  fuseNodes(isInUpdate, mostReadyOps, [&](unsigned node, unsigned other) {
+    return getLast(node) == getLast(other);
+  });
 }

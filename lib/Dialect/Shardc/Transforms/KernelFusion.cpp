@@ -272,7 +272,7 @@ void KernelFusion::run(bool joinUpdates) {
   }
   if (joinUpdates)
     fuseReadyUpdates();
-  fuseSmallUpdates();
+  fuseSmallNodes();
 }
 
 SmallVector<const KernelFusion::Node *> KernelFusion::getOrder() {

@@ -74,12 +74,13 @@ private:
   void merge(unsigned into, unsigned from);
 
   // FuseUpdates.cpp has the rest.
-  void fuseSmallUpdates();
+  void fuseSmallNodes();
   void fuseReadyUpdates();
+  using OpPredicate = llvm::function_ref<bool(mlir::Operation *)>;
   using Predicate = llvm::function_ref<bool(unsigned node, unsigned other)>;
-  /// Merges independent groups of the update, of tensors of at most so many
-  /// elements, that `mayShare` a kernel of at most so many ops.
-  void fuseUpdates(int64_t mostElements, size_t mostOps, Predicate mayShare);
+  /// Merges independent groups of ops that `mayFuse`, if they `mayShare` a
+  /// kernel, of at most so many ops.
+  void fuseNodes(OpPredicate mayFuse, size_t mostOps, Predicate mayShare);
 };
 
 } // namespace shardc
