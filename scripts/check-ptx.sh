@@ -74,6 +74,9 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
       --optimizer=adamw --clip-norm=0.5 --layer-norm --dropout=0.1 \
       -o "$work/model.mlir"
     check "$strategy $layers" "$work/model.mlir"
+    case $strategy in fsdp | dp+tp)
+      check "$strategy $layers in bf16" "$work/model.mlir" --dtype=bf16 ;;
+    esac
   done
 done
 for golden in test/golden/*/model.mlir; do check "$golden" "$golden"; done

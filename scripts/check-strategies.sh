@@ -19,6 +19,7 @@ PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 number=0 ran=0 failed=0
+run=() # Further flags of shardc-run.
 
 # check NAME LAYERS BATCH STEPS KIND WANTED GEN-FLAG...: generates, runs, greps.
 check() {
@@ -34,11 +35,11 @@ check() {
       -o "$work/model.mlir" 2>&1 &&
       shardc-run "$work/model.mlir" --data="$work/data.npz" --epochs="$steps" \
         --steps="$steps" --partition="$mode" --target="$target" \
-        --check-reference "${params[@]}" 2>&1) ||
+        --check-reference "${params[@]}" "${run[@]}" 2>&1) ||
       ! grep -q "$wanted" <<<"$output"; then
     failed=$((failed + 1))
-    printf 'FAILED: %s\n  shardc-gen --layers=%s --batch-size=%s %s\n%s\n' \
-      "$name" "$layers" "$batch" "$*" "$(tail -n 4 <<<"$output")"
+    printf 'FAILED: %s\n  shardc-gen --layers=%s --batch-size=%s %s\n  %s\n%s\n' \
+      "$name" "$layers" "$batch" "$*" "${run[*]}" "$(tail -n 4 <<<"$output")"
   fi
 }
 
@@ -95,6 +96,20 @@ for strategy in none dp zero2 fsdp tp dp+tp fsdp+tp; do
     check "$strategy $mesh, 4 microbatches, integers" 6,10,7,4 32 1 integers \
       bit-equal --activation=relu --loss=mse --optimizer=sgd \
       --learning-rate=0.125 --microbatches=4 "${common[@]}"
+  done
+done
+# In bf16: close to what one device does, and on small integers exact.
+run=(--dtype=bf16)
+for strategy in dp zero2 fsdp tp dp+tp fsdp+tp; do
+  for mesh in data=3 data=8 data=4,model=2 data=2,model=3; do
+    common=(--strategy=$strategy --mesh=$mesh)
+    check "$strategy $mesh, bf16, uneven" 12,24,24,6 50 4 labels \
+      'agrees\|bit-equal' --activation=gelu --loss=softmax_cross_entropy \
+      --optimizer=adamw --learning-rate=0.003 --layer-norm --dropout=0.2 \
+      --clip-norm=0.5 --microbatches=2 "${common[@]}"
+    check "$strategy $mesh, bf16, integers" 6,10,7,4 16 1 integers bit-equal \
+      --activation=relu --loss=mse --optimizer=sgd --learning-rate=0.125 \
+      "${common[@]}"
   done
 done
 echo "$ran of $number cases ran, $failed failed"
