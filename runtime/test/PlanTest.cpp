@@ -227,6 +227,20 @@ TEST_P(MisuseTest, IsAnError) {
       << status;
 }
 
+/// Makes a buffer one of bf16.
+void halve(fb::PlanT &p, uint32_t buffer) {
+  fb::BufferT &changed = *p.programs[0]->buffers[buffer];
+  changed.dtype = fb::DType::BF16;
+  changed.bytes /= 2;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Products, MisuseTest,
+    testing::Values(Misuse{"needs factors of one type, f32 or bf16",
+                           [](fb::PlanT &p) { halve(p, gemm(p)->b); }},
+                    Misuse{"and a result of that type or of f32",
+                           [](fb::PlanT &p) { halve(p, gemm(p)->c); }}));
+
 /// Moves command `from` to where `to` is.
 void move(fb::PlanT &p, int from, int to) {
   auto &commands = p.programs[0]->commands;

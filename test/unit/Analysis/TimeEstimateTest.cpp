@@ -144,18 +144,20 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 
 TEST_F(TimeEstimateTest, RatesFollowTheElementType) {
-  auto product = [&](const std::string &type) {
+  auto product = [&](const std::string &type, const std::string &sum) {
     std::string matrix = "tensor<2x2x" + type + ">";
-    return estimate("func.func @f(%x: " + matrix + ") -> " + matrix +
+    std::string result = "tensor<2x2x" + sum + ">";
+    return estimate("func.func @f(%x: " + matrix + ") -> " + result +
                     " {\n  %0 = shardc.dot_general %x, %x contracting = [1] x "
                     "[0] : " +
-                    matrix + ", " + matrix + " -> " + matrix +
-                    "\n  return %0 : " + matrix + "\n}")
+                    matrix + ", " + matrix + " -> " + result +
+                    "\n  return %0 : " + result + "\n}")
         .computeSeconds;
   };
-  EXPECT_DOUBLE_EQ(product("f64"), 16);
-  EXPECT_DOUBLE_EQ(product("f32"), 16 / 1000.0);
-  EXPECT_DOUBLE_EQ(product("bf16"), 16 / 4000.0);
+  EXPECT_DOUBLE_EQ(product("f64", "f64"), 16);
+  EXPECT_DOUBLE_EQ(product("f32", "f32"), 16 / 1000.0);
+  EXPECT_DOUBLE_EQ(product("bf16", "bf16"), 16 / 4000.0);
+  EXPECT_DOUBLE_EQ(product("bf16", "f32"), 16 / 4000.0);
   // Other arithmetic on bf16 is that of f32.
   EXPECT_DOUBLE_EQ(estimate(R"(
 func.func @f(%x: tensor<20xbf16>) -> tensor<20xbf16> {

@@ -310,16 +310,30 @@ TEST(Kernels, ElementTypes) {
 }
 
 TEST(Kernels, ProductsOfOtherElementTypes) {
-  for (const char *type : {"f64", "bf16", "i32"}) {
+  for (auto [type, sum] : {std::pair("f64", "f64"), std::pair("bf16", "bf16"),
+                           std::pair("bf16", "f32"), std::pair("i32", "i32")}) {
     std::string a = tensor({9, 12}, type), b = tensor({12, 21}, type),
-                c = tensor({9, 21}, type);
+                c = tensor({9, 21}, sum);
     expectKernelMatches(
         "(" + a + ", " + b + ") -> " + c + " {\n^bb0(%a: " + a + ", %b: " + b +
             "):\n %0 = shardc.dot_general %a, %b contracting = "
             "[1] x [0] : " +
             a + ", " + b + " -> " + c + "\n shardc.yield %0 : " + c + "\n}",
-        std::string(type) == "bf16" ? 8e-3 : 1e-6);
+        std::string(sum) == "bf16" ? 8e-3 : 1e-6);
   }
+}
+
+TEST(Kernels, ConversionsToBF16Round) {
+  // Sums of what is rounded, of a size that lanes do not divide.
+  std::string wide = tensor({5, 13}), half = tensor({5, 13}, "bf16"),
+              sums = tensor({13});
+  expectKernelMatches(
+      "(" + wide + ") -> (" + half + ", " + sums + ") {\n^bb0(%a: " + wide +
+          "):\n %0 = shardc.convert %a : " + wide + " -> " + half +
+          "\n %1 = shardc.convert %0 : " + half + " -> " + wide +
+          "\n %2 = shardc.reduce sum %1 dims = [0] : " + wide + " -> " + sums +
+          "\n shardc.yield %0, %2 : " + half + ", " + sums + "\n}",
+      8e-3);
 }
 
 TEST(Kernels, SeveralUpdatesInOneKernel) {

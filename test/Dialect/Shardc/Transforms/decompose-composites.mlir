@@ -47,6 +47,25 @@ func.func @gelu(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
+// Statistics of bf16 are of f32, one number in each row; what has a value for each
+// element is rounded.
+// CHECK-LABEL: func @layer_norm_bf16
+// CHECK-SAME: %[[X:.*]]: tensor<4x8xbf16>
+// CHECK: %[[W:.*]] = shardc.convert %[[X]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+// CHECK: shardc.reduce sum %[[W]] dims = [1] : tensor<4x8xf32> -> tensor<4xf32>
+// CHECK: %[[D:.*]] = shardc.sub %[[W]], %{{.*}} : tensor<4x8xf32>
+// CHECK: %[[H:.*]] = shardc.convert %[[D]] : tensor<4x8xf32> -> tensor<4x8xbf16>
+// CHECK: %[[C:.*]] = shardc.convert %[[H]] : tensor<4x8xbf16> -> tensor<4x8xf32>
+// CHECK: shardc.mul %[[C]], %[[C]] : tensor<4x8xf32>
+// CHECK: shardc.rsqrt %{{.*}} : tensor<4xf32>
+// CHECK: %[[N:.*]] = shardc.convert %{{.*}} : tensor<4x8xf32> -> tensor<4x8xbf16>
+// CHECK: shardc.mul %[[N]], %{{.*}} : tensor<4x8xbf16>
+// CHECK: shardc.add %{{.*}} : tensor<4x8xbf16>
+func.func @layer_norm_bf16(%x: tensor<4x8xbf16>, %s: tensor<8xbf16>, %b: tensor<8xbf16>) -> tensor<4x8xbf16> {
+  %0 = shardc.layer_norm %x, %s, %b epsilon = 1.0e-6 : tensor<4x8xbf16>, tensor<8xbf16>
+  return %0 : tensor<4x8xbf16>
+}
+
 // CHECK-LABEL: func @layer_norm
 // CHECK: %[[SUM:.*]] = shardc.reduce sum %{{.*}} dims = [1]
 // CHECK: shardc.div %[[SUM]]
