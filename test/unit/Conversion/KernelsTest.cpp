@@ -7,7 +7,9 @@
 
 #include "KernelHarness.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
+#include <limits>
 
 namespace shardc {
 namespace {
@@ -323,7 +325,7 @@ TEST(Kernels, ProductsOfOtherElementTypes) {
   }
 }
 
-TEST(Kernels, ConversionsToBF16Round) {
+TEST(Kernels, SumsOfConversionsToBF16) {
   // Sums of what is rounded, of a size that lanes do not divide.
   std::string wide = tensor({5, 13}), half = tensor({5, 13}, "bf16"),
               sums = tensor({13});
@@ -334,6 +336,59 @@ TEST(Kernels, ConversionsToBF16Round) {
           "\n %2 = shardc.reduce sum %1 dims = [0] : " + wide + " -> " + sums +
           "\n shardc.yield %0, %2 : " + half + ", " + sums + "\n}",
       8e-3);
+}
+
+TEST(Kernels, BF16RoundsToNearestEven) {
+  // Numbers with bits that bf16 has no room for, and what they become.
+  const double up = 1 + 0x1p-7, most = std::numeric_limits<float>::max();
+  const std::pair<double, double> cases[] = {{1 + 0x1p-8, 1},
+                                             {1 + 3 * 0x1p-8, 1 + 0x1p-6},
+                                             {1 + 0x1p-8 + 0x1p-23, up},
+                                             {-1 - 0x1p-8 - 0x1p-23, -up},
+                                             {2 - 0x1p-23, 2},
+                                             {most, HUGE_VAL},
+                                             {-HUGE_VAL, -HUGE_VAL},
+                                             {0x1p-149, 0},
+                                             {0x1.8p-133, 0x1p-132},
+                                             {std::nan(""), std::nan("")}};
+  int64_t size = std::size(cases);
+  std::string wide = tensor({size}), half = tensor({size}, "bf16");
+  for (Mapping mapping : {Mapping::CPU, Mapping::EmulatedGPU}) {
+    // By a conversion, and when a result is stored.
+    KernelHarness harness(
+        "(" + wide + ") -> (" + wide + ", " + half + ") {\n^bb0(%a: " + wide +
+            "):\n %0 = shardc.convert %a : " + wide + " -> " + half +
+            "\n %1 = shardc.convert %0 : " + half + " -> " + wide +
+            "\n %2 = shardc.neg %0 : " + half + "\n %3 = shardc.neg %2 : " +
+            half + "\n shardc.yield %1, %3 : " + wide + ", " + half + "\n}",
+        mapping);
+    ASSERT_TRUE(harness.isReady());
+    Tensor operand({size}, 0);
+    for (int64_t i = 0; i < size; ++i)
+      operand.data[i] = cases[i].first;
+    for (const Tensor &result : harness.run({operand}))
+      for (int64_t i = 0; i < size; ++i)
+        EXPECT_TRUE(result.data[i] == cases[i].second ||
+                    (std::isnan(result.data[i]) && std::isnan(cases[i].second)))
+            << cases[i].first << " became " << result.data[i];
+
+    // A sum of 256, 1 and 1 loses nothing on its way, nor does a result of f32.
+    std::string a = tensor({1, 3}, "bf16"), b = tensor({3, 1}, "bf16");
+    for (const char *type : {"f32", "bf16"}) {
+      std::string c = tensor({1, 1}, type);
+      KernelHarness product("(" + a + ", " + b + ") -> " + c +
+                                " {\n^bb0(%a: " + a + ", %b: " + b +
+                                "):\n %0 = shardc.dot_general %a, %b "
+                                "contracting = [1] x [0] : " +
+                                a + ", " + b + " -> " + c +
+                                "\n shardc.yield %0 : " + c + "\n}",
+                            mapping);
+      ASSERT_TRUE(product.isReady());
+      Tensor ones({3, 1}, 1), terms({1, 3}, 1);
+      terms.data[0] = 256;
+      EXPECT_EQ(product.run({terms, ones})[0].data[0], 258);
+    }
+  }
 }
 
 TEST(Kernels, SeveralUpdatesInOneKernel) {
