@@ -106,7 +106,7 @@ for strategy in dp zero2 fsdp tp dp+tp fsdp+tp; do
     check "$strategy $mesh, bf16, uneven" 12,24,24,6 50 4 labels \
       'agrees\|bit-equal' --activation=gelu --loss=softmax_cross_entropy \
       --optimizer=adamw --learning-rate=0.003 --layer-norm --dropout=0.2 \
-      --clip-norm=0.5 --microbatches=2 "${common[@]}"
+      --clip-norm=0.5 "${common[@]}"
     check "$strategy $mesh, bf16, integers" 6,10,7,4 16 1 integers bit-equal \
       --activation=relu --loss=mse --optimizer=sgd --learning-rate=0.125 \
       "${common[@]}"
