@@ -32,8 +32,7 @@ static void sortByPosition(SmallVectorImpl<Operation *> &ops) {
   });
 }
 
-/// The part of the step that the node's first op belongs to.
-static Attribute getPart(const KernelFusion::Node &node) {
+Attribute KernelFusion::getPart(const Node &node) {
   return node.ops.front()->getAttr("shardc.part");
 }
 

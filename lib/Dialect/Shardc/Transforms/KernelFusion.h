@@ -59,6 +59,8 @@ private:
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
 
   void collect();
+  /// The part of the step that the node's first op belongs to.
+  static mlir::Attribute getPart(const Node &node);
   /// The op of the block that computes `value`; null if none does.
   mlir::Operation *getProducer(mlir::Value value) const;
   bool mustBeStored(mlir::Operation *op) const;
