@@ -139,28 +139,36 @@ int ModuleGraph::addTensor(int id) {
 
 /// How often a pass moves what the uses `isUse` have: in every run of the loop
 /// that they all are in, or once.
-static int64_t countMoves(BlockArgument argument,
+static int64_t countMoves(Value value,
                           llvm::function_ref<bool(Operation *)> isUse) {
   int64_t runs = 0;
-  for (Operation *user : argument.getUsers())
+  for (Operation *user : value.getUsers())
     if (isUse(user))
       runs = runs == 0 ? getNumRuns(user) : std::min(runs, getNumRuns(user));
   return runs;
 }
 
-/// Parts a weight that both passes have.
-void ModuleGraph::addLateTensor(BlockArgument weight) {
+/// Parts a weight that both passes have. Of a copy in another type, which
+/// `convert` makes, each is a result.
+void ModuleGraph::addLateTensor(Value weight, GraphOp *convert) {
   auto isLate = [](Operation *op) { return !isInForwardPass(op); };
   int64_t early = countMoves(weight, isInForwardPass);
   int64_t late = countMoves(weight, isLate);
   if (early == 0 || late == 0)
     return;
   int tensor = tensors[weight];
-  lateTensors[weight] = addTensor(ids[weight]);
+  if (convert) {
+    auto type = cast<RankedTensorType>(weight.getType());
+    lateTensors[weight] = addValue(type, {}, AnnotationClass::Constraint, "");
+    convert->results.push_back(lateTensors[weight]);
+    convert->rule.results.push_back(convert->rule.results[0]);
+  } else {
+    lateTensors[weight] = addTensor(ids[weight]);
+    // What rests is moved nowhere: what the passes have of it is.
+    if (tensor == ids[weight])
+      tensor = tensors[weight] = addTensor(tensor);
+  }
   graph.values[lateTensors[weight]].repeats = late;
-  // What rests is moved nowhere: what the passes have of it is.
-  if (tensor == ids[weight])
-    tensor = tensors[weight] = addTensor(tensor);
   graph.values[tensor].repeats = early;
 }
 
@@ -240,6 +248,8 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
     graph.values[id].repeats = getNumRuns(loop ? loop.getYield() : op);
     ids[result] = tensors[result] = id;
     node.results.push_back(id);
+    if (regathers && isWeight(result))
+      addLateTensor(result, &node);
   }
   graph.ops.push_back(std::move(node));
   operations.push_back(op);

@@ -132,8 +132,14 @@ void shardc::setSeconds(ModuleGraph &module, const Machine &machine) {
   for (ModuleGraph::Function &function : module.functions) {
     MemoryTraffic traffic(function.op);
     for (int index = function.firstOp; index < function.endOp; ++index)
-      if (Operation *op = module.operations[index])
-        module.graph.ops[index].seconds = getOpSeconds(machine, op, traffic);
+      if (Operation *op = module.operations[index]) {
+        GraphOp &node = module.graph.ops[index];
+        node.seconds = getOpSeconds(machine, op, traffic);
+        // Results that are parts of one for moves alone take no time.
+        if (!node.seconds.perElement.empty())
+          node.seconds.perElement.resize(node.operands.size() +
+                                         node.results.size());
+      }
   }
 }
 

@@ -51,7 +51,7 @@ private:
   mlir::LogicalResult addBody(AccumulateOp loop);
   /// A tensor of its own that rests as value `id`.
   int addTensor(int id);
-  void addLateTensor(mlir::BlockArgument weight);
+  void addLateTensor(mlir::Value weight, GraphOp *convert = nullptr);
   /// The tensor that `op` has of `operand`.
   int getTensor(mlir::Operation *op, mlir::Value operand);
   int addValue(mlir::RankedTensorType type, ShardingAttr annotation,

@@ -40,8 +40,8 @@ PartPrices getPartPrices(mlir::func::FuncOp function, const MeshAxes &mesh);
 /// backward pass where weights are gathered for each of the two.
 bool isInForwardPass(mlir::Operation *op);
 
-/// Whether `value` is a parameter of a function, or its copy in the type that is
-/// computed in.
+/// Whether `value` is a parameter of a function, or its copy in the type that
+/// is computed in.
 bool isWeight(mlir::Value value);
 
 /// The part of the step in which `value` is made: that of the op that computes

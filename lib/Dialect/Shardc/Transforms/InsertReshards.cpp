@@ -190,7 +190,9 @@ private:
     SmallVector<Layout> layouts;
     for (const Want &want : list)
       layouts.push_back(want.layout);
-    Part madeIn = group.isSecond ? getFirstPart(list) : getPartMadeIn(value);
+    Part madeIn = group.isSecond && isa<BlockArgument>(value)
+                      ? getFirstPart(list)
+                      : getPartMadeIn(value);
     SmallVector<Delivery> tree =
         planner.planTree(from, layouts, type.getShape(),
                          getElementBytes(type.getElementType()), madeIn);

@@ -103,7 +103,7 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     if (failed(checkOptions()))
       return signalPassFailure();
     FailureOr<ModuleGraph> module =
-        ModuleGraph::build(getOperation(), regather);
+        ModuleGraph::build(getOperation(), regather && partition == "cheapest");
     if (failed(module))
       return signalPassFailure();
     FailureOr<Decisions> decisions = decide(*module);
