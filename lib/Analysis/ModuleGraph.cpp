@@ -148,12 +148,17 @@ static int64_t countMoves(Value value,
   return runs;
 }
 
+static bool isInBackwardPass(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  return part && part.getValue() == Part::Backward;
+}
+
 /// Parts a weight that both passes have. Of a copy in another type, which
-/// `convert` makes, each is a result.
+/// `convert` makes, each is a result. The update, which has weights as they
+/// rest, is no pass.
 void ModuleGraph::addLateTensor(Value weight, GraphOp *convert) {
-  auto isLate = [](Operation *op) { return !isInForwardPass(op); };
   int64_t early = countMoves(weight, isInForwardPass);
-  int64_t late = countMoves(weight, isLate);
+  int64_t late = countMoves(weight, isInBackwardPass);
   if (early == 0 || late == 0)
     return;
   int tensor = tensors[weight];
