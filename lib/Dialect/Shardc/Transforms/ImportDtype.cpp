@@ -65,7 +65,7 @@ public:
   }
 
 private:
-  /// Whether the op stays in f32.
+  /// Whether the op stays in f32: integers are made of what was not rounded.
   bool isWide(Operation *op) {
     bool readsLabels = llvm::any_of(op->getOperands(), [&](Value operand) {
       return ofLabels.contains(operand);
@@ -74,6 +74,7 @@ private:
       ofLabels.insert(op->result_begin(), op->result_end());
     return readsLabels ||
            isa<func::ReturnOp, MseOp, SoftmaxCrossEntropyOp>(op) ||
+           (isa<ConvertOp>(op) && !isFloat(op->getResult(0))) ||
            llvm::any_of(op->getResultTypes(), [](Type type) {
              return cast<RankedTensorType>(type).getRank() == 0;
            });

@@ -26,7 +26,12 @@ Value shardc::widenGradient(OpBuilder &builder, Value gradient, Type element) {
     return rebuild(widenGradient(builder, op->getOperand(0), element));
   };
   return llvm::TypeSwitch<Operation *, Value>(op)
-      .Case([&](DotGeneralOp) { return rebuild(op->getOperands()); })
+      .Case([&](DotGeneralOp) {
+        // Products keep their sums in f32 alone.
+        return getElementTypeOrSelf(gradient).isBF16() && element.isF32()
+                   ? rebuild(op->getOperands())
+                   : convertTo(builder, op->getLoc(), gradient, element);
+      })
       .Case([&](ReduceOp reduce) {
         return reduce.getKind() == ReductionKind::Sum
                    ? widenFirst(op)
