@@ -34,6 +34,7 @@ using namespace shardc::rt;
 absl::StatusOr<std::unique_ptr<ReferenceCheck>>
 ReferenceCheck::create(Executor &tested, std::unique_ptr<Executor> reference,
                        double tolerance) {
+  std::map<std::string, HostArray> initial;
   for (const TensorSpec &tensor : tested.plan().tensors) {
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
@@ -43,10 +44,20 @@ ReferenceCheck::create(Executor &tested, std::unique_ptr<Executor> reference,
     if (absl::Status status = reference->setTensor(tensor.name, array->view());
         !status.ok())
       return status;
+    if (tensor.role != Role::Parameter)
+      continue;
+    array = convert(*array, DType::F64);
+    if (!array.ok())
+      return array.status();
+    initial.emplace(tensor.name, *std::move(array));
   }
-  return std::unique_ptr<ReferenceCheck>(
-      new ReferenceCheck(tested, std::move(reference), tolerance));
+  return std::unique_ptr<ReferenceCheck>(new ReferenceCheck(
+      tested, std::move(reference), std::move(initial), tolerance));
 }
+
+/// Of what training changes parameters by in bf16 they may differ by this part,
+/// both in the root of the mean square.
+static constexpr double mostOfChange = 0.5;
 
 /// Whether a program has values of bf16.
 static bool usesBF16(const Plan &plan) {
@@ -59,8 +70,10 @@ static bool usesBF16(const Plan &plan) {
 
 ReferenceCheck::ReferenceCheck(Executor &tested,
                                std::unique_ptr<Executor> reference,
+                               std::map<std::string, HostArray> initial,
                                double tolerance)
-    : tested(tested), reference(std::move(reference)), tolerance(tolerance),
+    : tested(tested), reference(std::move(reference)),
+      initial(std::move(initial)), tolerance(tolerance),
       isHalf(usesBF16(tested.plan())) {}
 
 absl::Status ReferenceCheck::step(const Batch &batch) {
@@ -89,7 +102,8 @@ void ReferenceCheck::compare(const RunResult &result) {
 
 absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
   int64_t longest = std::max<int64_t>(1, tested.plan().batchSize);
-  double scale = 0, largest = 0, squares = 0, squaredDifferences = 0;
+  double scale = 0, largest = 0;
+  double squares = 0, squaredDifferences = 0, squaredChanges = 0;
   std::string where = "none";
   for (const TensorSpec &tensor : tested.plan().tensors) {
     if (tensor.role != Role::Parameter)
@@ -106,12 +120,15 @@ absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
     expected = convert(*expected, DType::F64);
     if (!actual.ok() || !expected.ok())
       return actual.ok() ? expected.status() : actual.status();
+    const HostArray &before = initial.at(tensor.name);
     for (int64_t i = 0; i < numElements(tensor.shape); ++i) {
       double value = expected->values<double>()[i];
       double difference = std::fabs(actual->values<double>()[i] - value);
       scale = std::max(scale, std::fabs(value));
       squares += value * value;
       squaredDifferences += difference * difference;
+      double change = value - before.values<double>()[i];
+      squaredChanges += change * change;
       if (!(difference <= largest)) {
         largest = difference;
         where = absl::StrCat(tensor.name, " element ", i);
@@ -130,15 +147,23 @@ absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
   }
   if (tolerance > 0)
     allowed = allowedLoss = tolerance;
-  bool ok = largestLossDifference <= allowedLoss && relative <= allowed;
+  // What differs by as much as was learnt was not learnt.
+  bool isLearnt =
+      !isHalf || tolerance > 0 ||
+      squaredDifferences <= squaredChanges * (mostOfChange * mostOfChange);
+  bool ok =
+      largestLossDifference <= allowedLoss && relative <= allowed && isLearnt;
   const char *verdict = bitEqual ? "bit-equal" : ok ? "agrees" : "MISMATCH";
   if (isHalf)
     out << absl::StrFormat(
         "reference      %s over %d steps in bf16: losses differ by at most "
         "%.3g of the greatest (step %d), allowed %.3g; parameters by %.3g of "
-        "their root mean square, allowed %.3g\n",
+        "their root mean square, allowed %.3g; by %.3g of what they changed, "
+        "allowed %.3g\n",
         verdict, steps, largestLossDifference, stepOfLargest, allowedLoss,
-        relative, allowed);
+        relative, allowed,
+        squaredChanges > 0 ? std::sqrt(squaredDifferences / squaredChanges) : 0,
+        mostOfChange);
   else
     out << absl::StrFormat(
         "reference      %s over %d steps: losses differ by at most %.3g "

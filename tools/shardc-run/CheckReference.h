@@ -7,6 +7,7 @@
 #include "shardc-rt/Trainer.h"
 
 #include <deque>
+#include <map>
 #include <memory>
 #include <ostream>
 
@@ -34,10 +35,13 @@ public:
 
 private:
   ReferenceCheck(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
+                 std::map<std::string, rt::HostArray> initial,
                  double tolerance);
 
   rt::Executor &tested;
   std::unique_ptr<rt::Executor> reference;
+  /// Parameters before the first step, as f64.
+  std::map<std::string, rt::HostArray> initial;
   double tolerance;
   bool isHalf; ///< A program has values of bf16.
   double greatestLoss = 0;
