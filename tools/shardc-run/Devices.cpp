@@ -54,8 +54,10 @@ int shardc::run::listDevices(const Arguments &arguments) {
 int shardc::run::joinRanks(const Arguments &arguments,
                            std::unique_ptr<Store> &store) {
   absl::StatusOr<Ranks> ranks = ranksFromEnvironment();
+  // What a launcher left behind in part says nothing to a run on CPUs.
   if (!ranks.ok())
-    return report(1, std::string(ranks.status().message()));
+    return isCuda(arguments) ? report(1, std::string(ranks.status().message()))
+                             : 0;
   if (ranks->size == 1)
     return 0;
   // Each process would train a model of its own.
