@@ -23,7 +23,8 @@ public:
   ~Socket();
 
   /// Tries until somebody listens, and no longer than until the deadline, also
-  /// where packets are swallowed. DeadlineExceeded has the last error.
+  /// where packets are swallowed; what the resolver takes for a name counts,
+  /// and cannot be cut short. DeadlineExceeded has the last error.
   [[nodiscard]] static absl::StatusOr<Socket>
   connect(const std::string &address, int port, absl::Time deadline);
 

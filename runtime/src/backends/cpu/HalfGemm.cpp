@@ -8,8 +8,8 @@
 #include "shardc-rt/Convert.h"
 
 #include <cstring>
-#include <memory>
 #include <oneapi/dnnl/dnnl.h>
+#include <vector>
 
 using namespace shardc::rt;
 
@@ -99,10 +99,13 @@ absl::Status HalfGemm::run(const void *a, const void *b, const void *bias,
   int64_t blockRows = std::min(tile.m, maxRows);
   int64_t blockColumns = std::min(tile.n, maxColumns);
   int64_t depth = std::min(gemm.k, maxDepth);
-  std::unique_ptr<float[]> scratch(
-      new float[depth * (blockRows + blockColumns) + blockColumns +
-                blockRows * blockColumns]);
-  float *wideA = scratch.get(), *wideB = wideA + blockRows * depth;
+  // Of the worker: it grows in the first step.
+  static thread_local std::vector<float> scratch;
+  size_t needed = depth * (blockRows + blockColumns) + blockColumns +
+                  blockRows * blockColumns;
+  if (scratch.size() < needed)
+    scratch.resize(needed);
+  float *wideA = scratch.data(), *wideB = wideA + blockRows * depth;
   float *wideBias = wideB + depth * blockColumns;
   float *sums = wideBias + blockColumns;
 
