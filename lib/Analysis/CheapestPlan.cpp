@@ -65,7 +65,7 @@ public:
     // Looking for the cheapest plan below a target leaves most branches early,
     // however dear the best plan known still is. If there is none the target
     // was too low.
-    while (least < getLimit()) {
+    while (least < getLimit() * (1 - tolerance)) {
       upper = std::min(getLimit(), least + targetPart * (best.cost - least));
       leastOpen = unreachable;
       visit({}, {}, least);
