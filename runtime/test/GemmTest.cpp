@@ -21,20 +21,34 @@ struct Case {
   int64_t batch, m, n, k;
 };
 
-class GemmTest
-    : public testing::TestWithParam<std::tuple<Case, bool, bool, int>> {};
+/// Sizes, which factors are transposed, and what follows: 1 a bias, 2 a ReLU, 4
+/// the result is added to.
+using Param = std::tuple<Case, bool, bool, int>;
+
+class GemmTest : public testing::TestWithParam<Param> {};
+
+GemmCommand commandOf(const Param &param) {
+  auto [sizes, transposeA, transposeB, epilogue] = param;
+  return {0,
+          1,
+          2,
+          epilogue & 1 ? 3 : -1,
+          sizes.batch,
+          sizes.m,
+          sizes.n,
+          sizes.k,
+          transposeA,
+          transposeB,
+          bool(epilogue & 4),
+          epilogue & 2 ? Activation::Relu : Activation::None};
+}
 
 TEST_P(GemmTest, IsExactOnIntegers) {
   omp_set_num_threads(1); // as the workers do
+  GemmCommand command = commandOf(GetParam());
   auto [sizes, transposeA, transposeB, epilogue] = GetParam();
   auto [batch, m, n, k] = sizes;
   bool hasBias = epilogue & 1, relu = epilogue & 2, accumulate = epilogue & 4;
-  GemmCommand command{0,          1,
-                      2,          hasBias ? 3 : -1,
-                      batch,      m,
-                      n,          k,
-                      transposeA, transposeB,
-                      accumulate, relu ? Activation::Relu : Activation::None};
   auto gemm = PreparedGemm::prepare(command, {DType::F32, DType::F32});
   ASSERT_TRUE(gemm.ok()) << gemm.status();
   std::vector<float> a(batch * m * k), b(batch * k * n), bias(n),
@@ -65,15 +79,10 @@ TEST_P(GemmTest, IsExactOnIntegers) {
 /// The same of bf16: the sum in f32, or that sum rounded once.
 TEST_P(GemmTest, AddsUpProductsOfBF16InF32) {
   omp_set_num_threads(1);
+  GemmCommand command = commandOf(GetParam());
   auto [sizes, transposeA, transposeB, epilogue] = GetParam();
   auto [batch, m, n, k] = sizes;
   bool hasBias = epilogue & 1, relu = epilogue & 2, accumulate = epilogue & 4;
-  GemmCommand command{0,          1,
-                      2,          hasBias ? 3 : -1,
-                      batch,      m,
-                      n,          k,
-                      transposeA, transposeB,
-                      accumulate, relu ? Activation::Relu : Activation::None};
   for (DType result : {DType::F32, DType::BF16}) {
     auto gemm = PreparedGemm::prepare(command, {DType::BF16, result});
     ASSERT_TRUE(gemm.ok()) << gemm.status();
