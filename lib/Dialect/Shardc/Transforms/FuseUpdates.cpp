@@ -79,11 +79,13 @@ void KernelFusion::fuseSmallNodes() {
 }
 
 void KernelFusion::fuseReadyUpdates() {
-  // The number of the last op before the update that each op needs; -1: none.
+  // The number of the last op that each op needs of those before the update and
+  // of its collectives; -1: none.
   llvm::DenseMap<Operation *, int64_t> waitsFor;
   for (Operation &op : block) {
     int64_t last = -1;
-    if (!isInUpdate(&op) && !repeated.contains(&op))
+    const Node *node = getNode(&op);
+    if (node && !(node->isKernel && isInUpdate(&op)))
       last = positions.lookup(&op);
     else
       for (Value operand : op.getOperands())

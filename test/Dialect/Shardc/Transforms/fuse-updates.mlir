@@ -80,3 +80,25 @@ module {
     return %8, %9 : tensor<300x300xf32>, tensor<400x300xf32>
   }
 }
+
+// -----
+
+// A collective of the update is waited for too: the parameter that needs none is
+// updated meanwhile.
+
+// BOTH-LABEL: func.func @moved
+// BOTH: %[[BUCKET:.*]]:3 = shardc.all_reduce
+// BOTH: %[[MOVED:.*]] = shardc.all_to_all %[[BUCKET]]#0
+// JOIN-DAG: shardc.kernel(%{{.*}}, %[[BUCKET]]#1, %{{.*}}, %[[BUCKET]]#2) {{.*}}-> (tensor<400x300xf32>, tensor<500x300xf32>) {
+// JOIN-DAG: shardc.kernel(%{{.*}}, %[[MOVED]]) {{.*}}-> tensor<150x600xf32> {
+module {
+  shardc.mesh @mesh <["data" = 2]>
+  func.func @moved(%p: tensor<150x600xf32>, %q: tensor<400x300xf32>, %r: tensor<500x300xf32>, %gp: tensor<300x300xf32>, %gq: tensor<400x300xf32>, %gr: tensor<500x300xf32>) -> (tensor<150x600xf32>, tensor<400x300xf32>, tensor<500x300xf32>) {
+    %0:3 = shardc.all_reduce sum %gp, %gq, %gr over @mesh["data"] {shardc.part = #shardc.part<backward>} : (tensor<300x300xf32>, tensor<400x300xf32>, tensor<500x300xf32>) -> (tensor<300x300xf32>, tensor<400x300xf32>, tensor<500x300xf32>)
+    %1 = shardc.all_to_all %0#0 over @mesh["data"] split_dim = 0 concat_dim = 1 {shardc.part = #shardc.part<update>} : tensor<300x300xf32> -> tensor<150x600xf32>
+    %2 = shardc.sub %p, %1 {shardc.part = #shardc.part<update>} : tensor<150x600xf32>
+    %3 = shardc.sub %q, %0#1 {shardc.part = #shardc.part<update>} : tensor<400x300xf32>
+    %4 = shardc.sub %r, %0#2 {shardc.part = #shardc.part<update>} : tensor<500x300xf32>
+    return %2, %3, %4 : tensor<150x600xf32>, tensor<400x300xf32>, tensor<500x300xf32>
+  }
+}
