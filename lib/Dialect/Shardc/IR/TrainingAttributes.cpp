@@ -1,182 +1,18 @@
-//===- TrainingAttributes.cpp - Roles, initialisers, training -------------===//
+//===- TrainingAttributes.cpp - Optimizers, schedules, training -----------===//
 //
 // Parsing, printing and verification of the attributes that say what is
 // trained and how. Hyper-parameter names and defaults are optax's.
 //
 //===----------------------------------------------------------------------===//
 
+#include "NumberSyntax.h"
+
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include <cmath>
-#include <cstdio>
-#include <cstdlib>
 
 using namespace mlir;
 using namespace shardc;
-
-/// A number, written as an integer or with a decimal point.
-static ParseResult parseNumber(AsmParser &parser, double &value) {
-  SMLoc loc = parser.getCurrentLocation();
-  Attribute number;
-  if (parser.parseAttribute(number))
-    return failure();
-  if (auto real = llvm::dyn_cast<FloatAttr>(number))
-    value = real.getValueAsDouble();
-  else if (auto integer = llvm::dyn_cast<IntegerAttr>(number))
-    value = static_cast<double>(integer.getInt());
-  else
-    return parser.emitError(loc, "expected a number");
-  return success();
-}
-
-/// The shortest text that reads back as `number`, as a person would write it.
-static void printNumber(AsmPrinter &printer, Attribute number) {
-  double value = llvm::cast<FloatAttr>(number).getValueAsDouble();
-  if (value == std::trunc(value) && std::abs(value) < 1e15) {
-    printer << static_cast<int64_t>(value);
-    return;
-  }
-  char digits[40];
-  for (int precision = 1; precision <= 17; ++precision) {
-    std::snprintf(digits, sizeof(digits), "%.*g", precision, value);
-    if (std::strtod(digits, nullptr) == value)
-      break;
-  }
-  // MLIR reads an exponent only after a decimal point.
-  auto [mantissa, exponent] = StringRef(digits).split('e');
-  printer << mantissa;
-  if (!exponent.empty())
-    printer << (mantissa.contains('.') ? "e" : ".0e") << exponent;
-}
-
-//===----------------------------------------------------------------------===//
-// Initialisers and roles
-//===----------------------------------------------------------------------===//
-
-/// he_normal, normal(0.02), uniform(-1.0, 1.0), constant(0.0)
-static FailureOr<InitAttr> parseInit(AsmParser &parser) {
-  SMLoc loc = parser.getCurrentLocation();
-  StringRef keyword;
-  if (parser.parseKeyword(&keyword))
-    return failure();
-  std::optional<InitKind> kind = symbolizeInitKind(keyword);
-  if (!kind)
-    return parser.emitError(loc, "unknown initialiser '")
-           << keyword
-           << "'; expected he_normal, he_uniform, lecun_normal, "
-              "lecun_uniform, glorot_normal, glorot_uniform, normal(stddev), "
-              "uniform(low, high) or constant(value)";
-  SmallVector<FloatAttr> args;
-  if (failed(parser.parseCommaSeparatedList(
-          AsmParser::Delimiter::OptionalParen, [&]() -> ParseResult {
-            double value;
-            if (parseNumber(parser, value))
-              return failure();
-            args.push_back(parser.getBuilder().getF64FloatAttr(value));
-            return success();
-          })))
-    return failure();
-  auto init = InitAttr::getChecked([&] { return parser.emitError(loc); },
-                                   parser.getContext(), *kind,
-                                   ArrayRef<FloatAttr>(args));
-  if (!init)
-    return failure();
-  return init;
-}
-
-static void printInit(AsmPrinter &printer, InitAttr init) {
-  printer << stringifyInitKind(init.getKind());
-  if (init.getArgs().empty())
-    return;
-  printer << '(';
-  llvm::interleaveComma(init.getArgs(), printer,
-                        [&](FloatAttr arg) { printNumber(printer, arg); });
-  printer << ')';
-}
-
-LogicalResult InitAttr::verify(function_ref<InFlightDiagnostic()> emitError,
-                               InitKind kind, ArrayRef<FloatAttr> args) {
-  size_t expected = kind == InitKind::Uniform ? 2
-                    : kind == InitKind::Normal || kind == InitKind::Constant
-                        ? 1
-                        : 0;
-  if (args.size() != expected)
-    return emitError() << "initialiser " << stringifyInitKind(kind) << " takes "
-                       << expected << " arguments, got " << args.size();
-  if (kind == InitKind::Normal && !(args[0].getValueAsDouble() >= 0))
-    return emitError() << "normal(stddev) needs a standard deviation >= 0";
-  if (kind == InitKind::Uniform &&
-      !(args[0].getValueAsDouble() <= args[1].getValueAsDouble()))
-    return emitError() << "uniform(low, high) needs low <= high";
-  return success();
-}
-
-Attribute InitAttr::parse(AsmParser &parser, Type) {
-  if (parser.parseLess())
-    return {};
-  FailureOr<InitAttr> init = parseInit(parser);
-  if (failed(init) || parser.parseGreater())
-    return {};
-  return *init;
-}
-
-void InitAttr::print(AsmPrinter &printer) const {
-  printer << '<';
-  printInit(printer, *this);
-  printer << '>';
-}
-
-/// A double-quoted, non-empty name.
-static ParseResult parseName(AsmParser &parser, StringAttr &name) {
-  SMLoc loc = parser.getCurrentLocation();
-  std::string text;
-  if (parser.parseString(&text))
-    return failure();
-  if (text.empty())
-    return parser.emitError(loc, "expected a name that is not empty");
-  name = StringAttr::get(parser.getContext(), text);
-  return success();
-}
-
-Attribute ParameterAttr::parse(AsmParser &parser, Type) {
-  StringAttr name;
-  if (parser.parseLess() || parseName(parser, name) || parser.parseComma())
-    return {};
-  FailureOr<InitAttr> init = parseInit(parser);
-  if (failed(init) || parser.parseGreater())
-    return {};
-  return ParameterAttr::get(parser.getContext(), name, *init);
-}
-
-void ParameterAttr::print(AsmPrinter &printer) const {
-  printer << '<' << getName() << ", ";
-  printInit(printer, getInit());
-  printer << '>';
-}
-
-Attribute StateAttr::parse(AsmParser &parser, Type) {
-  StringAttr name, parameter;
-  if (parser.parseLess() || parseName(parser, name) || parser.parseComma())
-    return {};
-  FailureOr<InitAttr> init = parseInit(parser);
-  if (failed(init))
-    return {};
-  if (succeeded(parser.parseOptionalComma()) &&
-      (parser.parseKeyword("of") || parser.parseEqual() ||
-       parseName(parser, parameter)))
-    return {};
-  if (parser.parseGreater())
-    return {};
-  return StateAttr::get(parser.getContext(), name, *init, parameter);
-}
-
-void StateAttr::print(AsmPrinter &printer) const {
-  printer << '<' << getName() << ", ";
-  printInit(printer, getInit());
-  if (getParameter())
-    printer << ", of = " << getParameter();
-  printer << '>';
-}
 
 //===----------------------------------------------------------------------===//
 // Optimizer and schedule

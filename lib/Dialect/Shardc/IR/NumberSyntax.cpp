@@ -1,0 +1,44 @@
+//===- NumberSyntax.cpp - Numbers in attributes ---------------------------===//
+
+#include "NumberSyntax.h"
+
+#include "mlir/IR/BuiltinAttributes.h"
+
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+using namespace mlir;
+
+ParseResult shardc::parseNumber(AsmParser &parser, double &value) {
+  SMLoc loc = parser.getCurrentLocation();
+  Attribute number;
+  if (parser.parseAttribute(number))
+    return failure();
+  if (auto real = llvm::dyn_cast<FloatAttr>(number))
+    value = real.getValueAsDouble();
+  else if (auto integer = llvm::dyn_cast<IntegerAttr>(number))
+    value = static_cast<double>(integer.getInt());
+  else
+    return parser.emitError(loc, "expected a number");
+  return success();
+}
+
+void shardc::printNumber(AsmPrinter &printer, Attribute number) {
+  double value = llvm::cast<FloatAttr>(number).getValueAsDouble();
+  if (value == std::trunc(value) && std::abs(value) < 1e15) {
+    printer << static_cast<int64_t>(value);
+    return;
+  }
+  char digits[40];
+  for (int precision = 1; precision <= 17; ++precision) {
+    std::snprintf(digits, sizeof(digits), "%.*g", precision, value);
+    if (std::strtod(digits, nullptr) == value)
+      break;
+  }
+  // MLIR reads an exponent only after a decimal point.
+  auto [mantissa, exponent] = StringRef(digits).split('e');
+  printer << mantissa;
+  if (!exponent.empty())
+    printer << (mantissa.contains('.') ? "e" : ".0e") << exponent;
+}
