@@ -1,0 +1,139 @@
+//===- ReadCompute.cpp - Commands that compute ----------------------------===//
+
+#include "plan/CommandReader.h"
+
+#include "shardc-rt/HostArray.h"
+
+#include <numeric>
+
+using namespace shardc::rt;
+
+absl::Status CommandReader::readLaunch(const fb::Launch &file,
+                                       LaunchCommand &launch) const {
+  launch.kernel = file.kernel();
+  launch.extent = file.extent();
+  launch.grain = file.grain();
+  launch.writes = file.writes();
+  launch.threads = file.threads();
+  if (launch.kernel >= plan.kernels.size())
+    return bad("kernel ", launch.kernel, " of ", plan.kernels.size());
+  if (launch.extent < 0 || launch.grain < 1)
+    return bad("extent ", launch.extent, " in grains of ", launch.grain);
+  // What a GPU launches: whole warps, within what a grid and a block may have.
+  bool isGrid = launch.threads % 32 == 0 && launch.threads >= 32 &&
+                launch.threads <= 1024 && launch.extent >= 1 &&
+                launch.extent < int64_t(1) << 31;
+  if (plan.gpuTarget.empty() ? launch.threads != 0 : !isGrid)
+    return bad("a kernel for ",
+               plan.gpuTarget.empty() ? "the CPU" : plan.gpuTarget, " has ",
+               launch.extent, " blocks of ", launch.threads, " threads");
+  for (uint32_t buffer : *file.buffers()) {
+    if (absl::Status s = checkBuffer(buffer); !s.ok())
+      return s;
+    launch.buffers.push_back(buffer);
+  }
+  if (launch.writes > launch.buffers.size())
+    return bad("writes ", launch.writes, " of ", launch.buffers.size(),
+               " buffers");
+  return readParts(file, launch);
+}
+
+absl::Status CommandReader::readParts(const fb::Launch &file,
+                                      LaunchCommand &launch) const {
+  if (!file.parts()) {
+    LaunchPart &whole = launch.parts.emplace_back();
+    whole.extent = launch.extent;
+    whole.buffers.resize(launch.buffers.size());
+    std::iota(whole.buffers.begin(), whole.buffers.end(), 0);
+    whole.coordinateAxes.resize(plan.mesh.axes().size());
+    std::iota(whole.coordinateAxes.begin(), whole.coordinateAxes.end(), 0);
+    return absl::OkStatus();
+  }
+  int64_t left = launch.extent;
+  for (const fb::LaunchPart *entry : *file.parts()) {
+    LaunchPart &part = launch.parts.emplace_back();
+    part.extent = entry->extent();
+    left -= part.extent;
+    if (part.extent < 0 || left < 0 ||
+        (left > 0 && part.extent % launch.grain != 0))
+      return bad("a part of ", part.extent, " iterations out of ",
+                 launch.extent, " in grains of ", launch.grain);
+    if (entry->buffers())
+      part.buffers.assign(entry->buffers()->begin(), entry->buffers()->end());
+    for (uint32_t position : part.buffers)
+      if (position >= launch.buffers.size())
+        return bad("a part touches buffer ", position, " of ",
+                   launch.buffers.size());
+    if (absl::Status s =
+            readAxes(entry->coordinate_axes(), part.coordinateAxes);
+        !s.ok())
+      return s;
+  }
+  if (left > 0)
+    return bad("parts leave out ", left, " of ", launch.extent, " iterations");
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::readGemm(const fb::Gemm &file,
+                                     GemmCommand &gemm) const {
+  gemm = {file.a(),
+          file.b(),
+          file.c(),
+          file.bias(),
+          file.batch(),
+          file.m(),
+          file.n(),
+          file.k(),
+          file.transpose_a(),
+          file.transpose_b(),
+          file.accumulate(),
+          static_cast<Activation>(file.activation()),
+          static_cast<Precision>(file.precision())};
+  if (file.activation() > fb::Activation::MAX ||
+      file.activation() < fb::Activation::MIN)
+    return bad("unknown activation");
+  if (file.precision() > fb::Precision::MAX ||
+      file.precision() < fb::Precision::MIN)
+    return bad("unknown precision");
+  constexpr int64_t limit = int64_t(1) << 31;
+  for (int64_t size : {gemm.batch, gemm.m, gemm.n, gemm.k})
+    if (size < 0 || size >= limit)
+      return bad("matrix product of size ", size);
+  for (uint32_t buffer : {gemm.a, gemm.b, gemm.c})
+    if (absl::Status s = checkBuffer(buffer); !s.ok())
+      return s;
+  auto elements = [&](uint32_t buffer) {
+    return numElements(program.buffers[buffer].shape);
+  };
+  auto is = [&](uint32_t buffer, int64_t batch, int64_t rows, int64_t columns) {
+    int64_t count = elements(buffer);
+    return rows == 0 || columns == 0 || batch == 0
+               ? count == 0
+               : count / rows / columns == batch &&
+                     count % (rows * columns) == 0;
+  };
+  if (!is(gemm.a, gemm.batch, gemm.m, gemm.k) ||
+      !is(gemm.b, gemm.batch, gemm.k, gemm.n) ||
+      !is(gemm.c, gemm.batch, gemm.m, gemm.n))
+    return bad("the buffers of a matrix product of m=", gemm.m, " n=", gemm.n,
+               " k=", gemm.k, " batch=", gemm.batch, " have other sizes");
+  auto [factors, result] = program.typesOf(gemm);
+  bool isHalf = factors == DType::BF16;
+  if ((factors != DType::F32 && !isHalf) ||
+      program.buffers[gemm.b].dtype != factors ||
+      (result != factors && !(isHalf && result == DType::F32)))
+    return bad("a matrix product needs factors of one type, f32 or bf16, and a "
+               "result of that type or of f32");
+  if (gemm.bias >= 0) {
+    if (absl::Status s = checkBuffer(gemm.bias); !s.ok())
+      return s;
+    const BufferSpec &bias = program.buffers[gemm.bias];
+    if (elements(gemm.bias) != gemm.n || bias.dtype != result)
+      return bad("the bias is ", describe(bias.dtype, bias.shape),
+                 ", expected ", describe(result, {gemm.n}));
+  }
+  if ((overlap(gemm.a, gemm.c) || overlap(gemm.b, gemm.c)) &&
+      elements(gemm.c) != 0)
+    return bad("the result of a matrix product overlaps an operand");
+  return absl::OkStatus();
+}
