@@ -1,0 +1,118 @@
+//===- InProcess.h - Tasks of collectives between devices -------*- C++ -*-===//
+//
+// Peers' buffers are read where they are. Work is cut into tasks by shape
+// alone, and every element is reduced in the order of its group, so that the
+// bits do not depend on the number of workers. A result that devices share is
+// computed once. Tasks of one collective may run at the same time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_COLLECTIVES_INPROCESS_H
+#define SHARDC_RT_SRC_COLLECTIVES_INPROCESS_H
+
+#include "shardc-rt/Collectives.h"
+
+#include "absl/container/flat_hash_set.h"
+
+#include <algorithm>
+#include <memory>
+#include <vector>
+
+namespace shardc::rt {
+
+/// A row-major tensor as [outer, size, inner] around one dimension.
+struct Around {
+  int64_t outer = 1, size = 1, inner = 1;
+
+  Around(absl::Span<const int64_t> shape, int dim) {
+    for (int i = 0; i < static_cast<int>(shape.size()); ++i)
+      (i < dim ? outer : i == dim ? size : inner) *= shape[i];
+  }
+};
+
+/// What all kinds share: the spec and its groups, expanded.
+class InProcessBase : public PreparedCollective {
+public:
+  InProcessBase(const Mesh &mesh, CollectiveSpec spec)
+      : spec(std::move(spec)), groups(mesh.groups(this->spec.axes)),
+        shards(mesh.numShards(this->spec.axes)) {}
+
+  int64_t numTasks() const override { return tasks.size(); }
+
+  absl::Status runTask(int64_t task) override {
+    run(tasks[task]);
+    return absl::OkStatus();
+  }
+
+protected:
+  struct Task {
+    int32_t tensor, group;
+    int32_t member;     ///< Whose result, where a task serves one member.
+    int64_t begin, end; ///< Elements or rows, as the kind understands them.
+  };
+
+  virtual void run(const Task &task) = 0;
+
+  /// Tasks for blocks of `block` of [0, size).
+  void cutBlocks(size_t tensor, size_t group, int64_t member, int64_t size,
+                 int64_t block) {
+    for (int64_t begin = 0; begin < size; begin += block)
+      tasks.push_back(
+          {static_cast<int32_t>(tensor), static_cast<int32_t>(group),
+           static_cast<int32_t>(member), begin, std::min(size, begin + block)});
+  }
+
+  /// One task per tensor, result and `block` of `extent(tensor, member)`.
+  template <typename Extent>
+  void cut(int64_t block, Extent extent) {
+    for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor) {
+      absl::flat_hash_set<void *> served;
+      for (size_t group = 0; group < groups.size(); ++group)
+        for (int64_t member = 0; member < shards; ++member)
+          if (served.insert(spec.tensors[tensor].out[groups[group][member]])
+                  .second)
+            cutBlocks(tensor, group, member,
+                      extent(spec.tensors[tensor], member), block);
+    }
+  }
+
+  /// What is reduced for the members of a group, in order.
+  std::vector<const void *> operands(const CollectiveTensor &tensor,
+                                     const std::vector<int64_t> &group) const {
+    std::vector<const void *> result;
+    for (int64_t device : group)
+      result.push_back(tensor.in[device]);
+    if (tensor.isReduced)
+      result.resize(1);
+    return result;
+  }
+
+  /// First row and number of rows of member `member` of a dimension.
+  std::pair<int64_t, int64_t> rows(int64_t size, int64_t member) const {
+    int64_t shard = (size + shards - 1) / shards;
+    int64_t start = std::min(member * shard, size);
+    return {start, std::min(shard, size - start)};
+  }
+
+  CollectiveSpec spec;
+  std::vector<std::vector<int64_t>> groups;
+  int64_t shards;
+  std::vector<Task> tasks;
+};
+
+/// The collective that `spec`, of that kind, describes. ReduceInProcess.cpp has
+/// those that reduce, MoveInProcess.cpp those that do not.
+std::unique_ptr<PreparedCollective> prepareAllReduce(const Mesh &mesh,
+                                                     CollectiveSpec spec);
+std::unique_ptr<PreparedCollective> prepareReduceScatter(const Mesh &mesh,
+                                                         CollectiveSpec spec);
+std::unique_ptr<PreparedCollective> prepareAllGather(const Mesh &mesh,
+                                                     CollectiveSpec spec);
+std::unique_ptr<PreparedCollective> prepareAllToAll(const Mesh &mesh,
+                                                    CollectiveSpec spec);
+std::unique_ptr<PreparedCollective>
+prepareCollectivePermute(const Mesh &mesh, CollectiveSpec spec);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_COLLECTIVES_INPROCESS_H

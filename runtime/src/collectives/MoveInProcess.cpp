@@ -1,0 +1,144 @@
+//===- MoveInProcess.cpp - Moves between virtual devices ------------------===//
+
+#include "collectives/InProcess.h"
+#include "shardc-rt/HostArray.h"
+
+#include <cstring>
+
+using namespace shardc::rt;
+
+namespace {
+
+/// A task gathers one member's result, some outer rows of it.
+class AllGather : public InProcessBase {
+public:
+  AllGather(const Mesh &mesh, CollectiveSpec s)
+      : InProcessBase(mesh, std::move(s)) {
+    cut(1024, [](const CollectiveTensor &tensor, int64_t) {
+      return Around(tensor.outShape, tensor.dim).outer;
+    });
+  }
+
+private:
+  void run(const Task &task) override {
+    const CollectiveTensor &tensor = spec.tensors[task.tensor];
+    const std::vector<int64_t> &group = groups[task.group];
+    Around in(tensor.inShape, tensor.dim), out(tensor.outShape, tensor.dim);
+    int64_t rowBytes = out.inner * byteSize(tensor.dtype);
+    char *result = static_cast<char *>(tensor.out[group[task.member]]);
+    for (int64_t outer = task.begin; outer < task.end; ++outer)
+      for (int64_t peer = 0; peer < shards; ++peer) {
+        auto [start, count] = rows(out.size, peer);
+        if (count > 0)
+          std::memcpy(result + (outer * out.size + start) * rowBytes,
+                      static_cast<const char *>(tensor.in[group[peer]]) +
+                          outer * in.size * rowBytes,
+                      count * rowBytes);
+      }
+  }
+};
+
+/// A task assembles one member's result from all peers.
+class AllToAll : public InProcessBase {
+public:
+  AllToAll(const Mesh &mesh, CollectiveSpec s)
+      : InProcessBase(mesh, std::move(s)) {
+    cut(1, [](const CollectiveTensor &, int64_t) { return 1; });
+  }
+
+private:
+  void run(const Task &task) override {
+    const CollectiveTensor &tensor = spec.tensors[task.tensor];
+    const std::vector<int64_t> &group = groups[task.group];
+    for (int64_t peer = 0; peer < shards; ++peer)
+      copyFromPeer(tensor, tensor.in[group[peer]],
+                   tensor.out[group[task.member]], peer, task.member);
+  }
+
+  /// The part of `peer`'s operand that `member` gets: its rows of the split
+  /// dimension, which become the peer's rows of the concatenated one.
+  void copyFromPeer(const CollectiveTensor &tensor, const void *in, void *out,
+                    int64_t peer, int64_t member) const {
+    auto [splitStart, splitCount] =
+        rows(tensor.inShape[tensor.splitDim], member);
+    auto [concatStart, concatCount] = rows(tensor.outShape[tensor.dim], peer);
+    int rank = tensor.inShape.size();
+    std::vector<int64_t> extent(tensor.inShape), index(rank);
+    extent[tensor.splitDim] = splitCount;
+    extent[tensor.dim] = concatCount;
+    if (numElements(extent) == 0)
+      return;
+    // Dimensions after both move as one run.
+    int last = std::max(tensor.splitDim, tensor.dim);
+    int64_t run = byteSize(tensor.dtype);
+    for (int dim = last + 1; dim < rank; ++dim)
+      run *= extent[dim];
+    run *= extent[last];
+    auto offset = [&](absl::Span<const int64_t> shape, bool isIn) {
+      int64_t linear = 0;
+      for (int dim = 0; dim <= last; ++dim) {
+        int64_t start = isIn && dim == tensor.splitDim ? splitStart
+                        : !isIn && dim == tensor.dim   ? concatStart
+                                                       : 0;
+        linear = linear * shape[dim] + index[dim] + start;
+      }
+      for (int dim = last + 1; dim < rank; ++dim)
+        linear *= shape[dim];
+      return linear * byteSize(tensor.dtype);
+    };
+    for (;;) {
+      std::memcpy(static_cast<char *>(out) + offset(tensor.outShape, false),
+                  static_cast<const char *>(in) + offset(tensor.inShape, true),
+                  run);
+      int dim = last - 1;
+      while (dim >= 0 && ++index[dim] == extent[dim])
+        index[dim--] = 0;
+      if (dim < 0)
+        return;
+    }
+  }
+};
+
+/// A task copies some bytes of one device's result.
+class CollectivePermute : public InProcessBase {
+public:
+  CollectivePermute(const Mesh &mesh, CollectiveSpec s)
+      : InProcessBase(mesh, std::move(s)) {
+    sourceOf.resize(mesh.numDevices());
+    for (const std::vector<int64_t> &group : groups)
+      for (int64_t device : group)
+        sourceOf[device] = group[mesh.index(device, spec.targetAxes)];
+    cut(int64_t(1) << 16, [](const CollectiveTensor &tensor, int64_t) {
+      return numElements(tensor.inShape) * byteSize(tensor.dtype);
+    });
+  }
+
+private:
+  void run(const Task &task) override {
+    const CollectiveTensor &tensor = spec.tensors[task.tensor];
+    int64_t device = groups[task.group][task.member];
+    std::memcpy(static_cast<char *>(tensor.out[device]) + task.begin,
+                static_cast<const char *>(tensor.in[sourceOf[device]]) +
+                    task.begin,
+                task.end - task.begin);
+  }
+
+  std::vector<int64_t> sourceOf;
+};
+
+} // namespace
+
+std::unique_ptr<PreparedCollective>
+shardc::rt::prepareAllGather(const Mesh &mesh, CollectiveSpec spec) {
+  return std::make_unique<AllGather>(mesh, std::move(spec));
+}
+
+std::unique_ptr<PreparedCollective>
+shardc::rt::prepareAllToAll(const Mesh &mesh, CollectiveSpec spec) {
+  return std::make_unique<AllToAll>(mesh, std::move(spec));
+}
+
+std::unique_ptr<PreparedCollective>
+shardc::rt::prepareCollectivePermute(const Mesh &mesh, CollectiveSpec spec) {
+  return std::make_unique<CollectivePermute>(mesh, std::move(spec));
+}
