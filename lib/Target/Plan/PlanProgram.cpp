@@ -3,13 +3,9 @@
 #include "CommandList.h"
 #include "PlanTables.h"
 
-#include "shardc/Analysis/CommunicationReport.h"
-#include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
-#include "shardc/Analysis/MemoryReport.h"
 #include "shardc/Analysis/Nesting.h"
-#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Analysis/WireBytes.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -58,7 +54,6 @@ private:
   void addUploads();
   void addResults();
   void addDownloads();
-  void countFlops();
 
   StreamCommand access(ArrayRef<uint32_t> reads, ArrayRef<uint32_t> writes,
                        fb::Stream stream = fb::Stream::Compute) const;
@@ -234,35 +229,13 @@ void ProgramWriter::addUploads() {
 void ProgramWriter::addResults() {
   Operation *terminator = function.getBody().front().getTerminator();
   for (OpOperand &operand : terminator->getOpOperands()) {
-    unsigned index = operand.getOperandNumber();
-    auto name =
-        function.getResultAttrOfType<StringAttr>(index, "shardc.result");
-    if (!name)
+    uint32_t buffer = numbers.lookup(operand.get());
+    auto result =
+        writeResult(plan, function, operand.getOperandNumber(), buffer);
+    if (!result)
       continue;
-    // New parameters and states are in their tensors' places already.
-    bool isTensor = llvm::any_of(function.getArguments(), [&](Value argument) {
-      Attribute role = function.getArgAttr(
-          cast<BlockArgument>(argument).getArgNumber(), "shardc.role");
-      if (auto parameter = dyn_cast_or_null<ParameterAttr>(role))
-        return parameter.getName() == name;
-      if (auto state = dyn_cast_or_null<StateAttr>(role))
-        return state.getName() == name;
-      return false;
-    });
-    if (isTensor)
-      continue;
-    auto type = cast<RankedTensorType>(operand.get().getType());
-    auto globalShape = function.getResultAttrOfType<DenseI64ArrayAttr>(
-        index, "shardc.global_shape");
-    auto shape = getShapeVector(globalShape ? globalShape.asArrayRef()
-                                            : type.getShape());
-    auto sharding = writeSharding(
-        plan,
-        function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
-        type.getRank());
-    resultBuffers.push_back(numbers.lookup(operand.get()));
-    results.push_back(fb::CreateResultDirect(
-        builder, name.str().c_str(), resultBuffers.back(), &shape, sharding));
+    resultBuffers.push_back(buffer);
+    results.push_back(*result);
   }
 }
 
@@ -290,17 +263,6 @@ StreamCommand ProgramWriter::access(ArrayRef<uint32_t> reads,
   return command;
 }
 
-void ProgramWriter::countFlops() {
-  function.walk([&](DotGeneralOp dot) {
-    auto lhs = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
-    int64_t count =
-        2 * cast<RankedTensorType>(dot.getResult().getType()).getNumElements();
-    for (int64_t dim : dot.getLhsContracting())
-      count *= lhs[dim];
-    flops += getNumRuns(dot) * count;
-  });
-}
-
 flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   for (BlockArgument argument : function.getArguments())
     addBuffer(argument, function
@@ -314,22 +276,11 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   addResults();
   if (plan.hasStreams)
     addDownloads();
-  countFlops();
+  flops += countProductFlops(function);
   auto commandTables = commands.write(plan.hasStreams);
-  TimeEstimate time = estimateTime(function, plan.machine);
-  auto timeOffset = fb::CreateTimeEstimateDirect(
-      builder, plan.machine.name.c_str(), time.computeSeconds,
-      time.memorySeconds, time.communicationSeconds, time.overlappedSeconds);
-  flatbuffers::Offset<fb::Regather> regather;
-  if (std::optional<RegatherPrice> price = getRegatherPrice(function))
-    regather =
-        fb::CreateRegather(builder, price->isTaken, price->wireBytes,
-                           price->heldBytes, price->otherPeakBytes.value_or(0));
-  flatbuffers::Offset<fb::PlanCost> costOffset;
-  if (std::optional<PlanCost> cost = getPlanCost(function))
-    costOffset =
-        fb::CreatePlanCostDirect(builder, cost->objective.c_str(), cost->cost,
-                                 cost->atLeast, cost->cheapest.value_or(0));
+  auto time = writeTimeEstimate(plan, function);
+  auto regather = writeRegather(plan, function);
+  auto cost = writePlanCost(plan, function);
   auto getCount = [&](StringRef name) {
     auto attr = function->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
@@ -337,7 +288,7 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   return fb::CreateProgramDirect(
       builder, function.getName().str().c_str(), &buffers, &commandTables,
       &results, &reports, wireBytes, flops, getCount("shardc.peak_bytes"),
-      getCount("shardc.global_matmul_flops"), timeOffset, regather, costOffset);
+      getCount("shardc.global_matmul_flops"), time, regather, cost);
 }
 
 } // namespace

@@ -17,6 +17,8 @@
 
 #include "plan_generated.h"
 
+#include <optional>
+
 namespace shardc {
 
 namespace fb = ::shardc::rt::fb;
@@ -59,6 +61,23 @@ writeCollectiveReport(PlanContext &plan, mlir::Operation *op);
 /// The tensors that the arguments of the train step stand for.
 std::vector<flatbuffers::Offset<fb::Tensor>>
 writeTensors(PlanContext &plan, mlir::func::FuncOp function);
+
+/// Result `index` of `function`, which is in buffer `buffer`. None if nothing
+/// reads it from there: new parameters and states take their tensors' places.
+std::optional<flatbuffers::Offset<fb::Result>>
+writeResult(PlanContext &plan, mlir::func::FuncOp function, unsigned index,
+            uint32_t buffer);
+
+/// FLOPs of the products in kernels, in all runs.
+uint64_t countProductFlops(mlir::func::FuncOp function);
+/// What a step is expected to take on the plan's machine; what --regather
+/// changes and what the partition costs, each null if that is not known.
+flatbuffers::Offset<fb::TimeEstimate>
+writeTimeEstimate(PlanContext &plan, mlir::func::FuncOp function);
+flatbuffers::Offset<fb::Regather> writeRegather(PlanContext &plan,
+                                                mlir::func::FuncOp function);
+flatbuffers::Offset<fb::PlanCost> writePlanCost(PlanContext &plan,
+                                                mlir::func::FuncOp function);
 
 /// One function as a program.
 flatbuffers::Offset<fb::Program> writeProgram(PlanContext &plan,

@@ -1,4 +1,4 @@
-//===- PlanTensors.cpp - Persistent tensors of the plan -------------------===//
+//===- PlanTensors.cpp - Persistent tensors, and results, of the plan -----===//
 
 #include "PlanTables.h"
 
@@ -159,6 +159,38 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
         offset ? offset.getInt() : 0, getNumBytes(type)));
   }
   return tensors;
+}
+
+/// Whether a parameter or a state has that name.
+static bool isTensor(func::FuncOp function, StringAttr name) {
+  return llvm::any_of(
+      llvm::seq<unsigned>(0, function.getNumArguments()), [&](unsigned index) {
+        Attribute role = function.getArgAttr(index, "shardc.role");
+        if (auto parameter = dyn_cast_or_null<ParameterAttr>(role))
+          return parameter.getName() == name;
+        if (auto state = dyn_cast_or_null<StateAttr>(role))
+          return state.getName() == name;
+        return false;
+      });
+}
+
+std::optional<flatbuffers::Offset<fb::Result>>
+writeResult(PlanContext &plan, func::FuncOp function, unsigned index,
+            uint32_t buffer) {
+  auto name = function.getResultAttrOfType<StringAttr>(index, "shardc.result");
+  if (!name || isTensor(function, name))
+    return std::nullopt;
+  auto type = cast<RankedTensorType>(function.getResultTypes()[index]);
+  auto globalShape = function.getResultAttrOfType<DenseI64ArrayAttr>(
+      index, "shardc.global_shape");
+  auto shape =
+      getShapeVector(globalShape ? globalShape.asArrayRef() : type.getShape());
+  auto sharding = writeSharding(
+      plan,
+      function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+      type.getRank());
+  return fb::CreateResultDirect(plan.builder, name.str().c_str(), buffer,
+                                &shape, sharding);
 }
 
 } // namespace shardc

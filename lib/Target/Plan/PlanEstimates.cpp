@@ -1,0 +1,55 @@
+//===- PlanEstimates.cpp - What a program is expected to take -------------===//
+
+#include "PlanTables.h"
+
+#include "shardc/Analysis/CommunicationReport.h"
+#include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/TimeEstimate.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+uint64_t countProductFlops(func::FuncOp function) {
+  uint64_t flops = 0;
+  function.walk([&](DotGeneralOp dot) {
+    auto lhs = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
+    int64_t count =
+        2 * cast<RankedTensorType>(dot.getResult().getType()).getNumElements();
+    for (int64_t dim : dot.getLhsContracting())
+      count *= lhs[dim];
+    flops += getNumRuns(dot) * count;
+  });
+  return flops;
+}
+
+flatbuffers::Offset<fb::TimeEstimate> writeTimeEstimate(PlanContext &plan,
+                                                        func::FuncOp function) {
+  TimeEstimate time = estimateTime(function, plan.machine);
+  return fb::CreateTimeEstimateDirect(
+      plan.builder, plan.machine.name.c_str(), time.computeSeconds,
+      time.memorySeconds, time.communicationSeconds, time.overlappedSeconds);
+}
+
+flatbuffers::Offset<fb::Regather> writeRegather(PlanContext &plan,
+                                                func::FuncOp function) {
+  std::optional<RegatherPrice> price = getRegatherPrice(function);
+  if (!price)
+    return {};
+  return fb::CreateRegather(plan.builder, price->isTaken, price->wireBytes,
+                            price->heldBytes,
+                            price->otherPeakBytes.value_or(0));
+}
+
+flatbuffers::Offset<fb::PlanCost> writePlanCost(PlanContext &plan,
+                                                func::FuncOp function) {
+  std::optional<PlanCost> cost = getPlanCost(function);
+  if (!cost)
+    return {};
+  return fb::CreatePlanCostDirect(plan.builder, cost->objective.c_str(),
+                                  cost->cost, cost->atLeast,
+                                  cost->cheapest.value_or(0));
+}
+
+} // namespace shardc
