@@ -10,12 +10,12 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "EdgeLayouts.h"
 #include "MoveRecorder.h"
 #include "Regather.h"
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
-#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Analysis/ReshardPlanner.h"
 #include "shardc/Analysis/WireBytes.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
@@ -37,11 +37,11 @@ public:
       : function(function), mesh(meshOp), planner(planner),
         regather(mesh, planner, gathersAgain),
         meshName(FlatSymbolRefAttr::get(meshOp.getSymNameAttr())),
-        causes(function, mesh), moves(function, mesh, meshName, causes) {}
+        causes(function, mesh), moves(function, mesh, meshName, causes),
+        edges(function, mesh) {}
 
   LogicalResult run() {
-    if (failed(collectArguments()) ||
-        failed(collect(function.getBody().front())))
+    if (failed(edges.collect()))
       return failure();
     SmallVector<Value> values;
     for (Block *block : getBlocks(function)) {
@@ -64,90 +64,12 @@ public:
   }
 
 private:
-  LogicalResult collectArguments() {
-    for (BlockArgument argument : function.getArguments()) {
-      auto sharding = function.getArgAttrOfType<ShardingAttr>(
-          argument.getArgNumber(), "shardc.sharding");
-      if (!sharding)
-        return emitError(argument.getLoc(), "argument ")
-               << argument.getArgNumber()
-               << " has no `shardc.sharding`; run shardc-propagate first";
-      produced[argument] = getLayout(sharding, mesh);
-    }
-    return success();
-  }
-
-  /// Finds what is produced and what is wanted.
-  LogicalResult collect(Block &block) {
-    for (Operation &op : block) {
-      order[&op] = order.size();
-      // Sums over microbatches lie as their summands do.
-      if (isa<YieldOp>(op))
-        continue;
-      if (isa<func::ReturnOp>(op)) {
-        for (OpOperand &operand : op.getOpOperands()) {
-          auto sharding = function.getResultAttrOfType<ShardingAttr>(
-              operand.getOperandNumber(), "shardc.sharding");
-          if (!sharding)
-            return function.emitOpError("result ")
-                   << operand.getOperandNumber()
-                   << " has no `shardc.sharding`; run shardc-propagate first";
-          addWant(operand, getLayout(sharding, mesh));
-        }
-        continue;
-      }
-      FailureOr<OpLayouts> layouts = OpLayouts::get(&op, mesh);
-      if (failed(layouts))
-        return failure();
-      for (auto [operand, layout] :
-           llvm::zip_equal(op.getOpOperands(), layouts->operands))
-        addWant(operand, layout);
-      if (auto loop = dyn_cast<AccumulateOp>(op)) {
-        if (failed(collectBody(loop, *layouts)))
-          return failure();
-        continue;
-      }
-      for (auto [result, layout] :
-           llvm::zip_equal(op.getResults(), layouts->results))
-        produced[result] = layout;
-    }
-    return success();
-  }
-
-  LogicalResult collectBody(AccumulateOp loop, const OpLayouts &layouts) {
-    for (auto [slice, layout] :
-         llvm::zip_equal(loop.getSlices(), layouts.results))
-      produced[slice] = layout;
-    if (failed(collect(loop.getBody().front())))
-      return failure();
-    for (auto [result, summand] :
-         llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
-      Layout layout = produced[summand];
-      produced[result] = layout;
-    }
-    return success();
-  }
-
-  void addWant(OpOperand &use, const Layout &layout) {
-    SmallVector<Want, 1> &list = wants[use.get()];
-    auto it = llvm::find_if(
-        list, [&](const Want &want) { return want.layout == layout; });
-    if (it == list.end()) {
-      list.push_back({layout, {}});
-      it = std::prev(list.end());
-    }
-    it->uses.push_back(&use);
-  }
-
   void deliver(Value value) {
-    auto it = wants.find(value);
-    if (it == wants.end())
-      return;
-    const Layout &from = produced[value];
+    const Layout &from = edges.getProduced(value);
     SmallVector<Want, 1> list;
-    for (Want &want : it->second)
+    for (const Want &want : edges.getWants(value))
       if (want.layout != from)
-        list.push_back(std::move(want));
+        list.push_back(want);
     if (list.empty())
       return;
     if (Operation *op = value.getDefiningOp();
@@ -206,7 +128,8 @@ private:
       for (auto [delivery, use] : llvm::zip_equal(tree, uses))
         if (delivery.source >= 0 && use &&
             (!uses[delivery.source] ||
-             order[use->getOwner()] < order[uses[delivery.source]->getOwner()]))
+             edges.isBefore(use->getOwner(),
+                            uses[delivery.source]->getOwner())))
           uses[delivery.source] = use;
 
     SmallVector<Value> made(tree.size());
@@ -233,7 +156,7 @@ private:
     Operation *first = nullptr;
     for (const Want &want : list)
       for (OpOperand *use : want.uses)
-        if (!first || order.lookup(use->getOwner()) < order.lookup(first))
+        if (!first || edges.isBefore(use->getOwner(), first))
           first = use->getOwner();
     auto part = first->getAttrOfType<PartAttr>("shardc.part");
     return part ? part.getValue() : Part::Update;
@@ -280,9 +203,7 @@ private:
   FlatSymbolRefAttr meshName;
   ReshardCauses causes;
   MoveRecorder moves;
-  llvm::DenseMap<Value, Layout> produced;
-  llvm::DenseMap<Value, SmallVector<Want, 1>> wants;
-  llvm::DenseMap<Operation *, int> order;
+  EdgeLayouts edges;
   SmallVector<Operation *> unused;
 };
 

@@ -10,15 +10,11 @@
 #ifndef SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_REGATHER_H
 #define SHARDC_LIB_DIALECT_SHARDC_TRANSFORMS_REGATHER_H
 
+#include "EdgeLayouts.h"
+
 #include "shardc/Analysis/ReshardPlanner.h"
 
 namespace shardc {
-
-/// The uses of a value that want it in one layout, in block order.
-struct Want {
-  Layout layout;
-  llvm::SmallVector<mlir::OpOperand *, 2> uses;
-};
 
 /// Wants of one value that are delivered together.
 struct WantGroup {
