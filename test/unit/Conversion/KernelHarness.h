@@ -22,6 +22,20 @@
 
 namespace shardc {
 
+/// The type of a tensor as text: "tensor<2x3xf32>".
+inline std::string tensor(std::vector<int64_t> shape,
+                          const char *type = "f32") {
+  std::string text = "tensor<";
+  for (int64_t size : shape)
+    text += std::to_string(size) + "x";
+  return text + type + ">";
+}
+
+/// With single, odd and vector-sized dimensions, and of several iterations.
+inline const std::vector<std::pair<int64_t, int64_t>> matrixShapes = {
+    {1, 1},   {1, 7},   {5, 1},     {3, 8},    {7, 10},
+    {13, 33}, {40, 64}, {130, 100}, {701, 301}};
+
 /// Whose loops a kernel has.
 enum class Mapping { CPU, EmulatedGPU };
 

@@ -1,0 +1,83 @@
+//===- ProductKernelsTest.cpp - Generated products against interpretation -===//
+//
+// Every order of operands, over shapes with single, odd and vector-sized
+// dimensions, with batches and of all element types.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelHarness.h"
+
+#include <gtest/gtest.h>
+
+namespace shardc {
+namespace {
+
+void expectDot(int64_t m, int64_t n, int64_t k, bool transposeLhs,
+               bool transposeRhs) {
+  std::string a = transposeLhs ? tensor({k, m}) : tensor({m, k});
+  std::string b = transposeRhs ? tensor({n, k}) : tensor({k, n});
+  std::string c = tensor({m, n}), bias = tensor({n});
+  expectKernelMatches(
+      "(" + a + ", " + b + ", " + bias + ") -> " + c + " {\n^bb0(%a: " + a +
+      ", %b: " + b + ", %c: " + bias +
+      "):\n %0 = shardc.dot_general %a, %b contracting = [" +
+      (transposeLhs ? "0" : "1") + "] x [" + (transposeRhs ? "1" : "0") +
+      "] : " + a + ", " + b + " -> " + c +
+      "\n %1 = shardc.broadcast %c dims = [1] : " + bias + " -> " + c +
+      "\n %2 = shardc.add %0, %1 : " + c + "\n %3 = shardc.tanh %2 : " + c +
+      "\n shardc.yield %3 : " + c + "\n}");
+}
+
+TEST(Kernels, ProductsOfEveryShape) {
+  std::mt19937 random(7);
+  auto pick = [&](int64_t limit) { return int64_t(random() % limit) + 1; };
+  for (int round = 0; round < 40; ++round)
+    expectDot(pick(40), pick(40), pick(40), random() % 2, random() % 2);
+  for (bool transposeLhs : {false, true})
+    for (bool transposeRhs : {false, true}) {
+      expectDot(128, 32, 10, transposeLhs, transposeRhs);
+      expectDot(16, 1, 128, transposeLhs, transposeRhs);
+      expectDot(128, 1, 16, transposeLhs, transposeRhs);
+      expectDot(1, 16, 128, transposeLhs, transposeRhs);
+      expectDot(1, 1, 37, transposeLhs, transposeRhs);
+      expectDot(128, 16, 1, transposeLhs, transposeRhs);
+      expectDot(700, 70, 40, transposeLhs, transposeRhs);
+    }
+}
+
+TEST(Kernels, BatchedAndCollapsedProducts) {
+  expectKernelMatches(
+      "(tensor<3x5x7xf32>, tensor<3x7x9xf32>) -> tensor<3x5x9xf32> "
+      "{\n^bb0(%a: tensor<3x5x7xf32>, %b: tensor<3x7x9xf32>):\n"
+      " %0 = shardc.dot_general %a, %b batching = [0] x [0] contracting = [2] "
+      "x [1] : tensor<3x5x7xf32>, tensor<3x7x9xf32> -> tensor<3x5x9xf32>\n"
+      " shardc.yield %0 : tensor<3x5x9xf32>\n}");
+  expectKernelMatches(
+      "(tensor<3x5x7xf32>, tensor<7x9xf32>) -> tensor<3x5x9xf32> {\n^bb0(%a: "
+      "tensor<3x5x7xf32>, %b: tensor<7x9xf32>):\n %0 = shardc.dot_general %a, "
+      "%b contracting = [2] x [0] : tensor<3x5x7xf32>, tensor<7x9xf32> -> "
+      "tensor<3x5x9xf32>\n shardc.yield %0 : tensor<3x5x9xf32>\n}");
+  expectKernelMatches(
+      "(tensor<3x5x7xf32>, tensor<3x5x9xf32>) -> tensor<7x9xf32> {\n^bb0(%a: "
+      "tensor<3x5x7xf32>, %b: tensor<3x5x9xf32>):\n %0 = shardc.dot_general "
+      "%a, %b contracting = [0, 1] x [0, 1] : tensor<3x5x7xf32>, "
+      "tensor<3x5x9xf32> -> tensor<7x9xf32>\n shardc.yield %0 : "
+      "tensor<7x9xf32>\n}");
+}
+
+TEST(Kernels, ProductsOfOtherElementTypes) {
+  for (auto [type, sum] : {std::pair("f64", "f64"), std::pair("bf16", "bf16"),
+                           std::pair("bf16", "f32"), std::pair("i32", "i32")}) {
+    std::string a = tensor({9, 12}, type), b = tensor({12, 21}, type),
+                c = tensor({9, 21}, sum);
+    expectKernelMatches(
+        "(" + a + ", " + b + ") -> " + c + " {\n^bb0(%a: " + a + ", %b: " + b +
+            "):\n %0 = shardc.dot_general %a, %b contracting = "
+            "[1] x [0] : " +
+            a + ", " + b + " -> " + c + "\n shardc.yield %0 : " + c + "\n}",
+        std::string(sum) == "bf16" ? 8e-3 : 1e-6);
+  }
+}
+
+} // namespace
+} // namespace shardc
