@@ -1,5 +1,4 @@
-//===- PartitionCheck.h - A partition against its global program -*- C++
-//-*-===//
+//===- PartitionCheck.h - A partition and its global program ----*- C++ -*-===//
 //
 // Evaluates a global program and what `partition` made of it side by side, the
 // partitioned one on all devices of the mesh in lockstep, and compares every

@@ -1,4 +1,4 @@
-//===- ProductKernelsTest.cpp - Generated products against interpretation -===//
+//===- ProductKernelsTest.cpp - Generated products, interpreted too -------===//
 //
 // Every order of operands, over shapes with single, odd and vector-sized
 // dimensions, with batches and of all element types.

@@ -1,5 +1,4 @@
-//===- ReductionKernelsTest.cpp - Generated reductions against interpretation
-//===//
+//===- ReductionKernelsTest.cpp - Generated reductions, interpreted too ---===//
 //
 // Over rows, columns and all there is, where a thread keeps what it has read
 // and where it reads again.
