@@ -2,6 +2,8 @@
 
 #include "shardc/Interpreter/ShrinkSizes.h"
 
+#include "SmallMeshes.h"
+
 #include "shardc/Analysis/ModuleGraph.h"
 
 #include "mlir/IR/Verifier.h"
@@ -12,37 +14,39 @@
 using namespace mlir;
 using namespace shardc;
 
-/// More devices than this are replaced by fewer.
-static constexpr int64_t maxDevices = 64;
+/// On many devices all values have so many elements at most, as if nothing were
+/// sharded: a gibibyte, and half a minute.
+static constexpr double maxElements = 1 << 27;
 
-static int64_t getProduct(ArrayRef<int64_t> axes) {
-  int64_t product = 1;
-  for (int64_t size : axes)
-    product *= size;
-  return product;
+/// Sizes above 1.
+static SmallVector<int64_t> getSizes(const MeshAxes &mesh) {
+  SmallVector<int64_t> sizes;
+  for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
+    if (mesh.getSize(axis) > 1)
+      sizes.push_back(mesh.getSize(axis));
+  return sizes;
 }
 
 namespace {
 
 class Shrinker {
 public:
-  Shrinker(ModuleOp module, MeshOp mesh) : module(module), mesh(mesh) {
-    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-      if (axis.getSize() > 1)
-        axes.push_back(axis.getSize());
-    module.walk([&](Operation *op) { collectGaps(op); });
-  }
+  Shrinker(ModuleOp module, MeshOp mesh)
+      : module(module), mesh(mesh), axes(mesh), newAxes(axes),
+        gaps(module, axes) {}
 
   FailureOr<std::vector<ShrunkSize>> run() {
     collect();
     if (!chooseAxes()) {
       mesh.emitError("the partition cannot be verified on ")
-          << getProduct(axes) << " devices, and no mesh of at most "
-          << maxDevices
-          << " cuts its dimensions alike; give smaller sizes with --mesh";
+          << getNumDevices(axes)
+          << " devices, and no mesh small enough cuts its dimensions alike; "
+             "give smaller sizes with --mesh";
       return failure();
     }
     rewriteMesh();
+    if (hasManyDevices(axes))
+      gaps.moveTo(newAxes, module);
     for (auto function : module.getOps<func::FuncOp>())
       rewrite(function);
     if (failed(verify(module)))
@@ -103,35 +107,6 @@ private:
     return elements && elements.isSplat();
   }
 
-  /// Adds the gaps of the strided shards of `op`.
-  ///
-  /// A gap of n parts cuts a dimension as an axis of n devices would. A list
-  /// with gaps must divide its dimension: by the product of its axes and gaps.
-  /// Where an axis leaves a list a gap of its size stays, adjacent gaps become
-  /// their product, and an axis that fills a part of a gap leaves the rest of
-  /// its size. So whatever list the partitioner makes of one with gaps, what it
-  /// asks is whether some product of axes and of factors of the gaps divides
-  /// the size. With the prime factors of gaps as further axes isCutAlike
-  /// answers that, and more, alike for both sizes.
-  void collectGaps(Operation *op) {
-    auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
-    if (!assignment)
-      return;
-    for (DimShardingAttr factor : assignment.getFactors()) {
-      std::map<int64_t, int> primes;
-      for (StringAttr entry : factor.getAxes()) {
-        int64_t gap = DimShardingAttr::getGapSize(entry);
-        for (int64_t prime = 2; gap > 1; ++prime)
-          for (; gap % prime == 0; gap /= prime)
-            ++primes[prime];
-      }
-      // Dimensions are cut on their own: the most gaps of any are enough.
-      for (auto [prime, number] : primes)
-        if (int more = number - llvm::count(gaps, prime); more > 0)
-          gaps.append(more, prime);
-    }
-  }
-
   /// Whether dimensions are made of several factors, whose sizes must multiply.
   static bool regroups(ReshapeOp op) {
     ShardingRule rule = op.getShardingRule();
@@ -159,11 +134,9 @@ private:
     return true;
   }
 
-  /// Finds for each size the smallest that over `newAxes` is cut alike.
-  bool chooseSizes(ArrayRef<int64_t> newAxes) {
-    SmallVector<int64_t> parts(axes), newParts(newAxes);
-    parts.append(gaps);
-    newParts.append(gaps);
+  /// Finds for each size the smallest that over `newParts` is cut as it was
+  /// over `parts`.
+  bool chooseSizes(ArrayRef<int64_t> parts, ArrayRef<int64_t> newParts) {
     for (auto &entry : sizes) {
       int64_t from = entry.first;
       // Their microbatches, which are smaller, have decided.
@@ -178,49 +151,71 @@ private:
     return true;
   }
 
-  /// Keeps the axes if there are few devices, else takes the fewest with which
-  /// all sizes can be cut alike.
+  /// Keeps the axes if there are few devices, else takes the best ones with
+  /// which all sizes can be cut alike.
   bool chooseAxes() {
-    newAxes = axes;
-    if (getProduct(axes) <= maxDevices)
-      return chooseSizes(axes);
-    // Gaps have the sizes of the axes that left them.
-    if (!gaps.empty())
-      return false;
-    std::vector<SmallVector<int64_t>> meshes = {{}};
-    for (int64_t size : axes) {
-      std::vector<SmallVector<int64_t>> longer;
-      for (const SmallVector<int64_t> &start : meshes)
-        for (int64_t smaller = 2; smaller <= std::min(size, maxDevices);
-             ++smaller) {
-          longer.push_back(start);
-          longer.back().push_back(smaller);
-          if (getProduct(longer.back()) > maxDevices)
-            longer.pop_back();
-        }
-      meshes = std::move(longer);
-    }
-    llvm::stable_sort(meshes, [](const auto &lhs, const auto &rhs) {
-      return getProduct(lhs) < getProduct(rhs);
-    });
-    for (const SmallVector<int64_t> &smaller : meshes)
-      if (chooseSizes(smaller)) {
+    if (!hasManyDevices(axes))
+      return chooseSizesHere();
+    for (const MeshAxes &smaller : getSmallMeshes(axes, gaps))
+      if (chooseSizesOn(smaller) &&
+          (!hasManyDevices(smaller) || fits(smaller))) {
         newAxes = smaller;
         return true;
       }
     return false;
   }
 
+  /// With the mesh as it is.
+  ///
+  /// A gap of n parts cuts a dimension as an axis of n devices would. A list
+  /// with gaps must divide its dimension: by the product of its axes and gaps.
+  /// Where an axis leaves a list a gap of its size stays, adjacent gaps become
+  /// their product, and an axis that fills a part of a gap leaves the rest of
+  /// its size. So whatever list the partitioner makes of one with gaps, what it
+  /// asks is whether some product of axes and of factors of the gaps divides
+  /// the size. With the prime factors of gaps as further axes isCutAlike
+  /// answers that, and more, alike for both sizes.
+  bool chooseSizesHere() {
+    SmallVector<int64_t> parts = getSizes(axes);
+    parts.append(gaps.getPrimes().begin(), gaps.getPrimes().end());
+    return chooseSizes(parts, parts);
+  }
+
+  /// On another mesh, where each gap is the product of the same axes as before:
+  /// a list with gaps divides a dimension as all of these axes together would.
+  bool chooseSizesOn(const MeshAxes &smaller) {
+    SmallVector<int64_t> parts = getSizes(axes), newParts = getSizes(smaller);
+    for (int axis : gaps.getRepeatedAxes()) {
+      parts.push_back(axes.getSize(axis));
+      newParts.push_back(smaller.getSize(axis));
+    }
+    return chooseSizes(parts, newParts);
+  }
+
+  /// Whether there is room and time for all values on all devices.
+  bool fits(const MeshAxes &smaller) {
+    double elements = 0;
+    module.walk([&](Operation *op) {
+      for (Value result : op->getResults()) {
+        double number = 1;
+        for (int64_t size : getShape(result))
+          number *= sizes[size];
+        elements += number;
+      }
+    });
+    return elements * getNumDevices(smaller) <= maxElements;
+  }
+
   void rewriteMesh() {
     SmallVector<Attribute> attributes;
-    const int64_t *next = newAxes.begin();
-    for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
-      int64_t size = axis.getSize() > 1 ? *next++ : 1;
-      if (size != axis.getSize())
+    for (auto [axis, attr] :
+         llvm::enumerate(mesh.getAxes().getAsRange<MeshAxisAttr>())) {
+      int64_t size = newAxes.getSize(axis);
+      if (size != attr.getSize())
         changes.push_back(
-            {axis.getName().getValue().str(), axis.getSize(), size});
+            {attr.getName().getValue().str(), attr.getSize(), size});
       attributes.push_back(
-          MeshAxisAttr::get(axis.getContext(), axis.getName(), size));
+          MeshAxisAttr::get(attr.getContext(), attr.getName(), size));
     }
     mesh.setAxesAttr(ArrayAttr::get(mesh.getContext(), attributes));
   }
@@ -277,10 +272,8 @@ private:
 
   ModuleOp module;
   MeshOp mesh;
-  /// Sizes above 1 of the mesh's axes.
-  SmallVector<int64_t> axes, newAxes;
-  /// Prime factors of the gaps of strided shards.
-  SmallVector<int64_t> gaps;
+  MeshAxes axes, newAxes;
+  StridedGaps gaps;
   /// From old to new; ordered, so that changes are.
   std::map<int64_t, int64_t> sizes;
   std::set<int64_t> fixed;

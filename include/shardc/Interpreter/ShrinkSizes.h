@@ -34,11 +34,13 @@ bool isCutAlike(int64_t size, llvm::ArrayRef<int64_t> axes, int64_t otherSize,
 
 /// Replaces every size of a dimension in the functions of `module`, which are
 /// over global tensors, by the smallest that is cut alike, the same everywhere;
-/// if the mesh has more than 64 devices its axes become smaller as well. Sizes
-/// of reshapes that split or merge dimensions, of constants with different
-/// elements stay; batches stay as many times their microbatches; gaps of
-/// strided shards count as axes. Returns what changed. Emits an error and fails
-/// if so many devices cannot be replaced by 64, or work on strided shards.
+/// if the mesh has more than 64 devices its axes become smaller as well, and
+/// gaps of strided shards with the axes that they are products of. Sizes of
+/// reshapes that split or merge dimensions, of constants with different
+/// elements stay; batches stay as many times their microbatches; on the mesh as
+/// it is gaps count as axes. Returns what changed. Emits an error and fails if
+/// so many devices can be replaced by none of at most 64, nor by a few more
+/// that have room for all values.
 mlir::FailureOr<std::vector<ShrunkSize>> shrinkSizes(mlir::ModuleOp module);
 
 } // namespace shardc

@@ -168,21 +168,121 @@ func.func @f(%x: tensor<524288x16xf32>) {
                          {mesh.getSize(0), mesh.getSize(2)}));
 }
 
-TEST_F(ShrinkSizesTest, TooManyDevices) {
-  parse(R"mlir(
-shardc.mesh @mesh <["a" = 2, "b" = 2, "c" = 2, "d" = 2, "e" = 2, "f" = 2, "g" = 2]>
-func.func @f(%x: tensor<128xf32>) {
-  return
+/// What becomes of a dimension of `size` over `mesh` that an op has in strided
+/// shards of `list`, and of mesh and list.
+struct Strided {
+  std::vector<int64_t> axes;
+  int64_t size = 0;
+  std::vector<std::string> list;
+};
+
+Strided shrinkStrided(StringRef mesh, StringRef list, int64_t size,
+                      MLIRContext &context) {
+  std::string type = "tensor<" + std::to_string(size) + "xf32>";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      ("shardc.mesh @mesh <[" + mesh + "]>\nfunc.func @f(%x: " + type +
+       ") -> " + type +
+       " {\n  %0 = shardc.relu %x {shardc.assignment = #shardc.assignment<[{" +
+       list + "}]>} : " + type + "\n  return %0 : " + type + "\n}\n")
+          .str(),
+      &context);
+  Strided result;
+  if (!module || failed(shrinkSizes(*module)))
+    return result;
+  MeshAxes axes(*module->getOps<MeshOp>().begin());
+  for (int axis = 0; axis < axes.getNumAxes(); ++axis)
+    result.axes.push_back(axes.getSize(axis));
+  result.size = getSizes(*module)[0];
+  module->walk([&](ReluOp op) {
+    auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+    for (StringAttr entry : assignment.getFactors()[0].getAxes())
+      result.list.push_back(entry.str());
+  });
+  return result;
 }
-)mlir");
-  std::string said;
+
+TEST_F(ShrinkSizesTest, GapsStayTheAxesThatLeftThem) {
+  // More than "b", and less than both.
+  Strided one =
+      shrinkStrided(R"("a" = 64, "b" = 8)", R"("*64", "b")", 4096, context);
+  EXPECT_EQ(one.axes, (std::vector<int64_t>{3, 2}));
+  EXPECT_EQ(one.size, 6);
+  EXPECT_EQ(one.list, (std::vector<std::string>{"*3", "b"}));
+  // Nobody knows which of the two it was.
+  Strided two =
+      shrinkStrided(R"("a" = 16, "b" = 16)", R"("*16", "b")", 4096, context);
+  EXPECT_EQ(two.axes, (std::vector<int64_t>{2, 2}));
+  EXPECT_EQ(two.list, (std::vector<std::string>{"*2", "b"}));
+  // One axis or two of them.
+  Strided three = shrinkStrided(R"("a" = 4, "b" = 64, "c" = 16)",
+                                R"("*64", "c")", 8192, context);
+  ASSERT_EQ(three.axes.size(), 3u);
+  EXPECT_EQ(three.axes[1], three.axes[0] * three.axes[2]);
+  EXPECT_EQ(three.list[0], "*" + std::to_string(three.axes[1]));
+  EXPECT_EQ(three.size % (three.axes[1] * three.axes[2]), 0);
+}
+
+TEST_F(ShrinkSizesTest, AnAxisBesideItsGapCutsTwice) {
+  Strided twice = shrinkStrided(R"("a" = 16, "b" = 8)", R"("*16", "b", "a")",
+                                4096, context);
+  ASSERT_EQ(twice.axes.size(), 2u);
+  auto [a, b] = std::pair(twice.axes[0], twice.axes[1]);
+  EXPECT_EQ(twice.list,
+            (std::vector<std::string>{"*" + std::to_string(a), "b", "a"}));
+  EXPECT_EQ(twice.size % (a * b * a), 0);
+  EXPECT_LT(twice.size, 4096);
+}
+
+TEST_F(ShrinkSizesTest, GapsThatNoAxesLeftKeepTheMesh) {
+  ScopedDiagnosticHandler quiet(&context, [](Diagnostic &) {});
+  EXPECT_EQ(
+      shrinkStrided(R"("a" = 64, "b" = 8)", R"("*5", "b")", 4000, context).size,
+      0);
+  // Where there are few devices the mesh stays anyway.
+  EXPECT_EQ(
+      shrinkStrided(R"("a" = 4, "b" = 8)", R"("*5", "b")", 4000, context).axes,
+      (std::vector<int64_t>{4, 8}));
+}
+
+/// What is said if `body` cannot be checked on so many axes of two devices.
+static std::string getRefusal(int axes, StringRef body, MLIRContext &context) {
+  std::string mesh, said;
+  for (int axis = 0; axis < axes; ++axis)
+    mesh += (axis ? ", \"a" : "\"a") + std::to_string(axis) + "\" = 2";
+  OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
+      ("shardc.mesh @mesh <[" + mesh + "]>\n" + body).str(), &context);
   ScopedDiagnosticHandler handler(
       &context, [&](Diagnostic &diagnostic) { said = diagnostic.str(); });
-  EXPECT_TRUE(failed(shrinkSizes(*module)));
-  EXPECT_EQ(said,
+  bool isShrunk = succeeded(shrinkSizes(*module));
+  EXPECT_EQ(isShrunk, said.empty());
+  return said;
+}
+
+TEST_F(ShrinkSizesTest, TooManyDevices) {
+  StringRef small = R"mlir(
+func.func @f(%x: tensor<128xf32>) -> tensor<128xf32> {
+  %0 = shardc.neg %x : tensor<128xf32>
+  return %0 : tensor<128xf32>
+}
+)mlir";
+  // All axes shard on any mesh.
+  EXPECT_EQ(getRefusal(7, small, context), "");
+  EXPECT_EQ(getRefusal(11, small, context),
+            "the partition cannot be verified on 2048 devices, and no mesh "
+            "small enough cuts its dimensions alike; give smaller sizes with "
+            "--mesh");
+  // These sizes stay.
+  StringRef large = R"mlir(
+func.func @f(%x: tensor<4096x512xf32>) -> tensor<512x4096xf32> {
+  %0 = shardc.reshape %x : tensor<4096x512xf32> -> tensor<512x4096xf32>
+  return %0 : tensor<512x4096xf32>
+}
+)mlir";
+  EXPECT_EQ(getRefusal(6, large, context), "");
+  EXPECT_EQ(getRefusal(7, large, context),
             "the partition cannot be verified on 128 devices, and no mesh "
-            "of at most 64 cuts its dimensions alike; give smaller sizes "
-            "with --mesh");
+            "small enough cuts its dimensions alike; give smaller sizes with "
+            "--mesh");
 }
 
 } // namespace
