@@ -35,7 +35,7 @@ DualBound::DualBound(const SearchProblem &problem, const SearchClasses &classes,
       int parent = coarser->classes->opClassOf[opClass.representative];
       options = coarser->ops[parent].options;
     } else {
-      for (size_t number = 0; number < op.options.size(); ++number)
+      for (size_t number = 0; number < op.options->size(); ++number)
         options.push_back(number);
     }
     setOptions(index, std::move(options));
@@ -134,11 +134,12 @@ bool DualBound::leadsOn(const Port &info, PortClass port, bool backward) const {
 /// Gives op class `index` the options `options`, which it had before.
 void DualBound::setOptions(int index, std::vector<int> options) {
   const SearchOp &op = problem->ops[classes->ops[index].representative];
+  const std::vector<SearchOption> &all = *op.options;
   ops[index].options = std::move(options);
   for (auto [number, port] : llvm::enumerate(ports[index])) {
     std::vector<int> used;
     for (int option : ops[index].options)
-      used.push_back(op.options[option].layouts[number]);
+      used.push_back(all[option].layouts[number]);
     port.positions = used;
     llvm::sort(used);
     used.erase(std::unique(used.begin(), used.end()), used.end());
@@ -164,9 +165,10 @@ void DualBound::setOptions(int index, std::vector<int> options) {
 /// What the messages leave of the price of each option of op class `index`.
 void DualBound::setPrices(int index) {
   const SearchOp &op = problem->ops[classes->ops[index].representative];
+  const std::vector<SearchOption> &all = *op.options;
   ops[index].prices.clear();
   for (auto [place, option] : llvm::enumerate(ops[index].options)) {
-    double price = op.options[option].cost;
+    double price = all[option].cost;
     for (const Port &port : ports[index])
       if (!port.places.empty())
         price = subtract(price, port.message[port.positions[place]]);

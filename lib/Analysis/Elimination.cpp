@@ -114,7 +114,7 @@ private:
       SearchTable table;
       table.open = open;
       for (int number : bound.getOptions(opClass)) {
-        const SearchOption &option = op.options[number];
+        const SearchOption &option = (*op.options)[number];
         SearchRow row;
         row.sets.resize(open.size());
         row.cost = option.cost;

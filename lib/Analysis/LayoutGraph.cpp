@@ -49,35 +49,44 @@ void LayoutGraph::enumerate() {
   isEnumerated = true;
 }
 
+ArrayRef<double> EdgeBytes::get(int id) {
+  if (static_cast<int>(known.size()) <= id)
+    known.resize(id + 1);
+  if (!known[id]) {
+    std::vector<double> list;
+    for (const LayoutGraph::Edge &edge : graph.getEdges(id))
+      list.push_back(getStepBytes(edge.step, graph.getLayout(id), shape,
+                                  elementBytes, graph.getMesh())
+                         .value_or(unreachable));
+    known[id] = std::move(list);
+  }
+  return *known[id];
+}
+
 bool Distance::isCloserThan(const Distance &other) const {
   if (cost < other.cost * (1 - tolerance) || other.cost == unreachable)
     return cost < other.cost;
   return cost <= other.cost * (1 + tolerance) && numSteps < other.numSteps;
 }
 
+double DistanceTable::getPrice(const ReshardStep &step, double moved) const {
+  if (step.kind == ReshardStep::Slice || moved == unreachable)
+    return moved;
+  CollectiveKind kind = getCollectiveKind(step.kind);
+  AxisSet axes = getAxisSet(step.axes);
+  if (!prices.allows(kind, axes))
+    return unreachable;
+  return prices.getWire(axes, moved) +
+         (prices.paysEachStart ? prices.getStart(kind, axes) : 0);
+}
+
 ArrayRef<double> DistanceTable::getPrices(int id) {
   while (static_cast<int>(costs.size()) <= id)
     costs.emplace_back();
   if (!costs[id]) {
-    const Layout &layout = graph.getLayout(id);
     std::vector<double> list;
-    for (const LayoutGraph::Edge &edge : graph.getEdges(id)) {
-      const ReshardStep &step = edge.step;
-      std::optional<double> bytes =
-          getStepBytes(step, layout, shape, elementBytes, graph.getMesh());
-      double cost = bytes ? 0 : unreachable;
-      if (bytes && step.kind != ReshardStep::Slice) {
-        AxisSet axes = 0;
-        for (int axis : step.axes)
-          axes |= axisBit(axis);
-        CollectiveKind kind = getCollectiveKind(step.kind);
-        cost = prices.allows(kind, axes) ? prices.getWire(axes, *bytes)
-                                         : unreachable;
-        if (prices.paysEachStart)
-          cost += prices.getStart(kind, axes);
-      }
-      list.push_back(cost);
-    }
+    for (auto [edge, moved] : llvm::zip_equal(graph.getEdges(id), bytes.get(id)))
+      list.push_back(getPrice(edge.step, moved));
     costs[id] = std::move(list);
   }
   return *costs[id];
@@ -171,11 +180,9 @@ DistanceTable::getPath(const std::vector<Distance> &distances, int source,
     const Distance &distance = distances[id];
     const LayoutGraph::Edge &edge =
         graph.getEdges(distance.next)[distance.edge];
-    std::optional<double> bytes =
-        getStepBytes(edge.step, graph.getLayout(distance.next), shape,
-                     elementBytes, graph.getMesh());
+    double moved = bytes.get(distance.next)[distance.edge];
     steps.push_back(edge.step);
-    steps.back().wireBytes = static_cast<int64_t>(std::ceil(*bytes - 1e-6));
+    steps.back().wireBytes = static_cast<int64_t>(std::ceil(moved - 1e-6));
   }
   std::reverse(steps.begin(), steps.end());
   return steps;

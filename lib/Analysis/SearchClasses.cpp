@@ -49,10 +49,23 @@ void SearchClasses::split() {
 
 /// Ops are alike in their options and in the shapes that they touch.
 void SearchClasses::classifyOps(const SearchProblem &problem) {
+  // Lists of options that many ops share are compared once.
   using Options = std::vector<std::pair<SmallVector<int, 4>, double>>;
+  std::map<Options, int> lists;
+  DenseMap<const std::vector<SearchOption> *, int> numberOf;
+  auto getNumber = [&](const SearchOp &op) {
+    auto [it, isNew] = numberOf.try_emplace(op.options.get());
+    if (isNew) {
+      Options options;
+      for (const SearchOption &option : *op.options)
+        options.emplace_back(option.layouts, option.cost);
+      it->second =
+          lists.try_emplace(std::move(options), lists.size()).first->second;
+    }
+    return it->second;
+  };
   std::map<
-      std::tuple<int, std::vector<DistanceTable *>, std::vector<int>, Options>,
-      int>
+      std::tuple<int, std::vector<DistanceTable *>, std::vector<int>, int>, int>
       known;
   for (auto [index, op] : llvm::enumerate(problem.ops)) {
     std::vector<DistanceTable *> tables;
@@ -61,11 +74,8 @@ void SearchClasses::classifyOps(const SearchProblem &problem) {
       tables.push_back(problem.values[value].table);
       same.push_back(llvm::find(op.ports, value) - op.ports.begin());
     }
-    Options options;
-    for (const SearchOption &option : op.options)
-      options.emplace_back(option.layouts, option.cost);
     auto [it, isNew] = known.try_emplace(
-        {op.numOperands, tables, same, std::move(options)}, ops.size());
+        {op.numOperands, tables, same, getNumber(op)}, ops.size());
     if (isNew)
       ops.push_back({static_cast<int>(index)});
     ++ops[it->second].numMembers;

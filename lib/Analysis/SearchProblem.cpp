@@ -28,14 +28,14 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
       scope.axes |= axisBit(axis);
   scope.allowsStrided = llvm::popcount(scope.axes) <= maxStridedAxes;
 
-  std::set<int> roots;
+  std::map<int, RestingTensors> rests;
   for (int index = first; index < end; ++index) {
     const GraphOp &op = graph.ops[index];
     for (int tensor : op.getTensors())
       if (graph.values[tensor].isAtRest)
-        roots.insert(getRoot(graph, tensor));
+        rests[getRoot(graph, tensor)].arguments.insert(tensor);
     if (op.kind == GraphOp::Return) {
-      roots.insert(op.results[0]);
+      rests[op.results[0]].returned.push_back(op.getTensors()[0]);
       continue;
     }
     bool hasMaxima = llvm::any_of(op.rule.factors, [](const Factor &factor) {
@@ -46,9 +46,9 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
       isMaximum[result] = hasMaxima;
     }
   }
-  ops.reserve(roots.size() + end - first);
-  for (int root : roots)
-    addRest(root);
+  ops.reserve(rests.size() + end - first);
+  for (const auto &[root, tensors] : rests)
+    addRest(root, tensors);
   for (int index = first; index < end; ++index)
     if (graph.ops[index].kind != GraphOp::Return)
       addCompute(index);
@@ -183,8 +183,7 @@ void SearchProblem::addCompute(int index) {
   if (!node.operands.empty())
     for (int result : node.results)
       addPort(op, result);
-  if (isKnown)
-    op.options = ops[alike].options;
+  std::vector<SearchOption> options;
   for (auto [choice, assignment] : llvm::enumerate(assignments)) {
     SearchOption option;
     option.choice = choice;
@@ -206,10 +205,13 @@ void SearchProblem::addCompute(int index) {
     }
     option.cost = getSeconds(graph, node, assignment) +
                   getMemoryPrice(graph, node, assignment);
-    op.options.push_back(std::move(option));
+    options.push_back(std::move(option));
   }
   if (node.operands.empty())
     return;
+  op.options = isKnown ? ops[alike].options
+                       : std::make_shared<const std::vector<SearchOption>>(
+                             std::move(options));
   origin.assignments = isKnown
                            ? origins[alike].assignments
                            : std::make_shared<const std::vector<Assignment>>(
@@ -218,40 +220,31 @@ void SearchProblem::addCompute(int index) {
   origins.push_back(std::move(origin));
 }
 
-void SearchProblem::addRest(int root) {
+void SearchProblem::addRest(int root, const RestingTensors &tensors) {
   Origin origin;
   origin.restValue = root;
   SearchOp op;
-  for (int index = first; index < end; ++index) {
-    const GraphOp &node = graph.ops[index];
-    if (node.kind != GraphOp::Return || node.results[0] != root)
-      continue;
-    int value = node.getTensors()[0];
+  for (int value : tensors.returned)
     if (!isFree[value])
       addPort(op, value);
-  }
   op.numOperands = op.ports.size();
-  std::set<int> arguments;
-  for (int index = first; index < end; ++index) {
-    const GraphOp &node = graph.ops[index];
-    for (int tensor : node.getTensors())
-      if (graph.values[tensor].isAtRest && getRoot(graph, tensor) == root)
-        arguments.insert(tensor);
-  }
-  for (int argument : arguments)
+  for (int argument : tensors.arguments)
     addPort(op, argument);
 
   if (auto it = known.find(root); it != known.end())
     origin.layouts = {it->second};
   else
     origin.layouts = getAnnotatedLayouts(graph.values[root], scope, graph.mesh);
+  std::vector<SearchOption> options;
   for (auto [choice, layout] : llvm::enumerate(origin.layouts)) {
     SearchOption option;
     option.choice = choice;
     option.layouts.assign(op.ports.size(),
                           getGraph(layout.dims.size()).getId(layout));
-    op.options.push_back(std::move(option));
+    options.push_back(std::move(option));
   }
+  op.options =
+      std::make_shared<const std::vector<SearchOption>>(std::move(options));
   ops.push_back(std::move(op));
   origins.push_back(std::move(origin));
 }
@@ -259,7 +252,7 @@ void SearchProblem::addRest(int root) {
 int64_t SearchProblem::getNumOptions() const {
   int64_t sum = 0;
   for (const SearchOp &op : ops)
-    sum += op.options.size();
+    sum += op.options->size();
   return sum;
 }
 
@@ -267,7 +260,7 @@ void SearchProblem::apply(ArrayRef<int> options,
                           std::vector<Assignment> &assignments,
                           AtRest &atRest) const {
   for (auto [op, origin, option] : llvm::zip_equal(ops, origins, options)) {
-    int choice = op.options[option].choice;
+    int choice = (*op.options)[option].choice;
     if (origin.graphOp >= 0)
       assignments[origin.graphOp] = (*origin.assignments)[choice];
     else

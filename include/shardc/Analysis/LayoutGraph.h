@@ -25,6 +25,27 @@ namespace shardc {
 /// Larger than every cost: there is no way.
 constexpr double unreachable = std::numeric_limits<double>::infinity();
 
+class LayoutGraph;
+
+/// What the edges of a graph move of tensors of one shape, whatever the price.
+class EdgeBytes {
+public:
+  /// Borrows `graph`.
+  EdgeBytes(LayoutGraph &graph, llvm::ArrayRef<int64_t> shape,
+            int64_t elementBytes)
+      : graph(graph), shape(shape.begin(), shape.end()),
+        elementBytes(elementBytes) {}
+
+  /// Per edge out of layout `id`; unreachable where sizes forbid it.
+  llvm::ArrayRef<double> get(int id);
+
+private:
+  LayoutGraph &graph;
+  llvm::SmallVector<int64_t> shape;
+  int64_t elementBytes;
+  std::vector<std::optional<std::vector<double>>> known;
+};
+
 class LayoutGraph {
 public:
   struct Edge {
@@ -44,6 +65,12 @@ public:
   llvm::ArrayRef<Edge> getEdges(int id);
   /// Numbers every layout of the scope.
   void enumerate();
+  /// Shared by all that price tensors of one shape.
+  EdgeBytes &getBytes(llvm::ArrayRef<int64_t> shape, int64_t elementBytes) {
+    return bytes
+        .try_emplace({shape.vec(), elementBytes}, *this, shape, elementBytes)
+        .first->second;
+  }
 
   const MeshAxes &getMesh() const { return mesh; }
   const LayoutScope &getScope() const { return scope; }
@@ -57,6 +84,7 @@ private:
   /// The keys of `ids`.
   std::vector<const Layout *> layouts;
   std::deque<std::optional<std::vector<Edge>>> edges;
+  std::map<std::pair<std::vector<int64_t>, int64_t>, EdgeBytes> bytes;
 };
 
 /// The graphs of one mesh, for all that ask for them.
@@ -93,8 +121,8 @@ public:
   /// Borrows `graph` and `prices`.
   DistanceTable(LayoutGraph &graph, const CollectivePrices &prices,
                 llvm::ArrayRef<int64_t> shape, int64_t elementBytes)
-      : graph(graph), prices(prices), shape(shape.begin(), shape.end()),
-        elementBytes(elementBytes) {}
+      : graph(graph), prices(prices),
+        bytes(graph.getBytes(shape, elementBytes)) {}
 
   /// Distances from layout `id` to all layouts of the graph (by their numbers;
   /// those that have none yet are unreachable).
@@ -121,11 +149,11 @@ public:
 
 private:
   void buildReverse();
+  double getPrice(const ReshardStep &step, double moved) const;
 
   LayoutGraph &graph;
   const CollectivePrices &prices;
-  llvm::SmallVector<int64_t> shape;
-  int64_t elementBytes;
+  EdgeBytes &bytes;
   std::deque<std::optional<std::vector<double>>> costs;
   std::map<int, std::vector<Distance>> from, to;
   /// (source, edge) of the edges into each layout.

@@ -41,7 +41,8 @@ struct SearchOp {
   /// former. A value may occur twice.
   llvm::SmallVector<int, 4> ports;
   int numOperands = 0;
-  std::vector<SearchOption> options;
+  /// Shared by ops that are alike.
+  std::shared_ptr<const std::vector<SearchOption>> options;
 };
 
 /// The ops from `first` to before `end` of a graph, and where tensors rest.
@@ -96,11 +97,18 @@ private:
     int64_t elementBytes;
   };
 
+  /// The graph values that rest where another one does.
+  struct RestingTensors {
+    /// What functions return there, in their order.
+    llvm::SmallVector<int, 1> returned;
+    std::set<int> arguments;
+  };
+
   int getValue(int graphValue);
   int addPort(SearchOp &op, int graphValue);
   std::vector<double> getLikeness(const GraphOp &node) const;
   void addCompute(int index);
-  void addRest(int root);
+  void addRest(int root, const RestingTensors &tensors);
   LayoutGraph &getGraph(int rank);
 
   const ShardingGraph &graph;

@@ -163,7 +163,7 @@ private:
 double numCombinations(const SearchProblem &problem) {
   double product = 1;
   for (const SearchOp &op : problem.ops)
-    product *= op.options.size();
+    product *= op.options->size();
   return product;
 }
 
@@ -193,7 +193,7 @@ double tryEverything(SearchProblem &problem) {
       return;
     }
     const SearchOp &op = problem.ops[index];
-    for (const SearchOption &option : op.options) {
+    for (const SearchOption &option : *op.options) {
       for (auto [port, value] : llvm::enumerate(op.ports)) {
         if (static_cast<int>(port) < op.numOperands)
           wanted[value].push_back(option.layouts[port]);
@@ -233,8 +233,9 @@ TEST(ShardingSearch, EqualsTryingEverything) {
     EXPECT_EQ(solution.lowerBound, solution.cost) << "seed " << seed;
     // The options do cost that.
     for (auto [op, option] : llvm::zip_equal(problem.ops, solution.options)) {
-      SearchOption chosen = op.options[option];
-      op.options = {chosen};
+      SearchOption chosen = (*op.options)[option];
+      op.options =
+          std::make_shared<const std::vector<SearchOption>>(1, chosen);
     }
     EXPECT_NEAR(tryEverything(problem), expected, 1e-6) << "seed " << seed;
   }
