@@ -161,28 +161,46 @@ void PriceGraph::relaxAt(LayoutCosts &costs, bool isBackward,
 }
 
 void PriceGraph::expand(LayoutCosts &costs, bool isBackward) {
-  const Edges &edges = isBackward ? backward : forward;
-  double *least = costs.data();
-  const Edge *list = edges.list.data();
-  // Most costs are the least after few rounds: that beats a heap, and so does
-  // what has no branch that depends on costs.
-  isLowered.assign(costs.size(), 1);
-  char *lowered = isLowered.data();
+  const Edges &into = isBackward ? forward : backward;
+  const Edges &out = isBackward ? backward : forward;
+  // Most ways lead from lower numbers to higher ones: layouts are found on ways
+  // from partial sums.
   int end = size();
-  for (int next = 0; next < end;
-       next = llvm::find(isLowered, 1) - isLowered.begin())
-    for (int id = next; id < end; ++id) {
-      if (!lowered[id])
-        continue;
-      lowered[id] = 0;
-      double cost = least[id];
-      const Edge *last = list + edges.start[id + 1];
-      for (const Edge *edge = list + edges.start[id]; edge != last; ++edge) {
-        double sum = cost + edge->cost, old = least[edge->to];
-        lowered[edge->to] |= sum < old;
-        least[edge->to] = std::min(sum, old);
-      }
-    }
+  auto forEachNode = [&](auto use) {
+    for (int number = 0; number < end; ++number)
+      use(isBackward ? end - 1 - number : number);
+  };
+  // Most costs are the least after one round, in which none waits for others:
+  // that beats a heap.
+  double *least = costs.data();
+  isLowered.resize(costs.size());
+  forEachNode([&](int id) {
+    double cost = least[id];
+    const Edge *last = into.list.data() + into.start[id + 1];
+    for (const Edge *edge = into.list.data() + into.start[id]; edge != last;
+         ++edge)
+      cost = std::min(cost, least[edge->to] + edge->cost);
+    isLowered[id] = cost < least[id];
+    least[id] = cost;
+  });
+  // What was lowered may lower others.
+  bool isChanged = true;
+  while (isChanged) {
+    isChanged = false;
+    forEachNode([&](int id) {
+      if (!isLowered[id])
+        return;
+      isLowered[id] = false;
+      isChanged = true;
+      const Edge *last = out.list.data() + out.start[id + 1];
+      for (const Edge *edge = out.list.data() + out.start[id]; edge != last;
+           ++edge)
+        if (double cost = least[id] + edge->cost; cost < least[edge->to]) {
+          least[edge->to] = cost;
+          isLowered[edge->to] = true;
+        }
+    });
+  }
 }
 
 /// Marks what can be reached from `sources`.

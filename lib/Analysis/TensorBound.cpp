@@ -109,10 +109,18 @@ void TensorBound::getMarginal(int user, LayoutCosts &marginal) {
 }
 
 double TensorBound::getBase() {
-  LayoutCosts costs;
-  getForks(trees.size() - 1, costs);
-  const LayoutCosts &made = getMade();
+  unsigned all = trees.size() - 1;
   double least = unreachable;
+  // From the end whose ways are known.
+  if (isKnown[all]) {
+    for (auto [node, cost] : llvm::zip_equal(made.nodes, made.costs))
+      if (node >= 0)
+        least = std::min(least, cost + trees[all][node]);
+    return least;
+  }
+  LayoutCosts costs;
+  getForks(all, costs);
+  const LayoutCosts &made = getMade();
   for (size_t node = 0; node < costs.size(); ++node)
     least = std::min(least, costs[node] + made[node]);
   return least;
