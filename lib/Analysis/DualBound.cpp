@@ -221,10 +221,8 @@ void DualBound::setNodes(int index) {
       std::vector<int> nodes;
       for (int layout : port.layouts)
         nodes.push_back(bound.getGraph().getNode(layout));
-      for (int user : place.users) {
-        bound.changePort(user).nodes = nodes;
-        bound.changePort(user).costs = port.message;
-      }
+      for (int user : place.users)
+        bound.setPort(user, nodes, port.message);
     }
 }
 

@@ -14,7 +14,7 @@ constexpr int numPlainSweeps = 3;
 void DualBound::send(Port &port) {
   for (const Place &place : port.places)
     for (int user : place.users)
-      values[place.value].bound.changePort(user).costs = port.message;
+      values[place.value].bound.setCosts(user, port.message);
 }
 
 void DualBound::take(const Port &port, bool isExcess, LayoutCosts &taken) {

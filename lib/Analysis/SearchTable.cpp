@@ -2,7 +2,6 @@
 
 #include "SearchTable.h"
 
-#include <cmath>
 #include <numeric>
 
 using namespace mlir;
@@ -30,13 +29,11 @@ static bool isDominated(const SearchTable &table, const SearchRow &row,
 }
 
 double Completion::getRest(const OpenTensor &tensor, int set) {
-  std::vector<double> &rests = known[{tensor.valueClass, tensor.inside}];
-  if (rests.size() <= size_t(set))
-    rests.resize(set + 1, std::nan(""));
-  double &rest = rests[set];
-  if (std::isnan(rest))
-    rest = bound.getRest(tensor.valueClass, tensor.inside, pool.get(set));
-  return rest;
+  auto [it, isNew] =
+      known.try_emplace({tensor.valueClass, tensor.inside, set});
+  if (isNew)
+    it->second = bound.getRest(tensor.valueClass, tensor.inside, pool.get(set));
+  return it->second;
 }
 
 double Completion::getRest(const SearchTable &table, const SearchRow &row) {
@@ -66,21 +63,15 @@ double shardc::normalize(SearchTable &table, size_t maxRows,
   if (rows.empty())
     return 0;
   // The cheapest row of each combination.
-  std::vector<int> order(rows.size());
-  for (size_t index = 0; index < rows.size(); ++index)
-    order[index] = index;
-  llvm::sort(order, [&](int lhs, int rhs) {
-    if (rows[lhs].sets != rows[rhs].sets)
-      return std::lexicographical_compare(
-          rows[lhs].sets.begin(), rows[lhs].sets.end(), rows[rhs].sets.begin(),
-          rows[rhs].sets.end());
-    return std::tie(rows[lhs].cost, lhs) < std::tie(rows[rhs].cost, rhs);
-  });
-  order.erase(std::unique(order.begin(), order.end(),
-                          [&](int lhs, int rhs) {
-                            return rows[lhs].sets == rows[rhs].sets;
-                          }),
-              order.end());
+  DenseMap<ArrayRef<int>, int> cheapest;
+  for (auto [index, row] : llvm::enumerate(rows)) {
+    int &best = cheapest.try_emplace(row.sets, index).first->second;
+    if (row.cost < rows[best].cost)
+      best = index;
+  }
+  std::vector<int> order;
+  for (auto [sets, index] : cheapest)
+    order.push_back(index);
   llvm::sort(order, [&](int lhs, int rhs) {
     return std::tie(rows[lhs].cost, lhs) < std::tie(rows[rhs].cost, rhs);
   });

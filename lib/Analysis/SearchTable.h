@@ -68,8 +68,8 @@ public:
 private:
   DualBound &bound;
   const SetPool &pool;
-  /// By class and ports inside, and by set; NaN: not known yet.
-  llvm::DenseMap<std::pair<int, unsigned>, std::vector<double>> known;
+  /// By class, ports inside and set.
+  llvm::DenseMap<std::tuple<int, unsigned, int>, double> known;
 };
 
 /// Drops rows that another one makes superfluous (see ShardingSearch.h), and

@@ -32,15 +32,32 @@ void TensorBound::setGraph(PriceGraph &graph) {
   isMadeKnown = false;
 }
 
-TensorBound::Port &TensorBound::changePort(int user) {
+void TensorBound::setPort(int user, const std::vector<int> &nodes,
+                          const LayoutCosts &costs) {
+  Port &port = getPort(user);
+  if (port.nodes != nodes) {
+    port.nodes = nodes;
+    forget(user);
+  }
+  setCosts(user, costs);
+}
+
+void TensorBound::setCosts(int user, const LayoutCosts &costs) {
+  Port &port = getPort(user);
+  if (port.costs == costs)
+    return;
+  port.costs = costs;
+  forget(user);
+}
+
+void TensorBound::forget(int user) {
   if (user == producer) {
     std::fill(isStartKnown.begin(), isStartKnown.end(), false);
     isMadeKnown = false;
-    return made;
+    return;
   }
   for (unsigned set = 0; set < isKnown.size(); ++set)
     (set >> user & 1 ? isKnown : isStartKnown)[set] = false;
-  return users[user];
 }
 
 void TensorBound::scatter(const Port &port, LayoutCosts &costs) const {
@@ -100,7 +117,7 @@ const LayoutCosts &TensorBound::getStart(unsigned set) {
 }
 
 void TensorBound::getMarginal(int user, LayoutCosts &marginal) {
-  const Port &port = user == producer ? made : users[user];
+  const Port &port = getPort(user);
   marginal.clear();
   const LayoutCosts &costs =
       user == producer ? getTree(trees.size() - 1) : getStart(1u << user);

@@ -35,8 +35,11 @@ public:
   /// Borrows `graph`, whose nodes those of all ports are from now on.
   void setGraph(PriceGraph &graph);
   PriceGraph &getGraph() const { return *graph; }
-  /// Port `user` is changed: whoever asks for it must know that.
-  Port &changePort(int user);
+  /// Says what port `user` is now.
+  void setPort(int user, const std::vector<int> &nodes,
+               const LayoutCosts &costs);
+  /// Says what its layouts cost now.
+  void setCosts(int user, const LayoutCosts &costs);
 
   /// The least cost of all for each layout of port `user`, whose message is
   /// left out.
@@ -63,6 +66,10 @@ private:
   /// What it costs to have a tree over `set` start at each node, and everything
   /// else delivered.
   const LayoutCosts &getStart(unsigned set);
+
+  Port &getPort(int user) { return user == producer ? made : users[user]; }
+  /// Forgets what depends on port `user`.
+  void forget(int user);
 
   PriceGraph *graph = nullptr;
   Port made;
