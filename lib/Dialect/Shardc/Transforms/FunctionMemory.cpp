@@ -31,7 +31,7 @@ static IntegerAttr getI64(Operation *op, int64_t value) {
   return Builder(op->getContext()).getI64IntegerAttr(value);
 }
 
-int64_t FunctionMemory::plan() {
+int64_t FunctionMemory::plan(int64_t enough) {
   donateArguments();
   function.walk([&](AccumulateOp loop) { placeSums(loop); });
   Liveness liveness(function);
@@ -53,15 +53,17 @@ int64_t FunctionMemory::plan() {
   for (auto &[value, range] : ranges)
     buffers[value] = memory.addBuffer(getNumBytes(value.getType()), range.first,
                                       range.second);
+  if (int64_t least = memory.getLowerBound(); least > enough)
+    return least;
   findRuns();
   memory.place();
   return memory.getEnd();
 }
 
-int64_t shardc::getPlannedBytes(func::FuncOp function) {
+int64_t shardc::getPlannedBytes(func::FuncOp function, int64_t enough) {
   // Planning adds copies.
   func::FuncOp copy = function.clone();
-  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).plan();
+  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).plan(enough);
   copy.erase();
   return bytes;
 }

@@ -16,6 +16,8 @@
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/StringMap.h"
 
+#include <limits>
+
 namespace shardc {
 
 class AccumulateOp;
@@ -47,8 +49,9 @@ public:
         memory(base) {}
 
   /// Adds the copies and finds a place for every value. Returns the bytes of
-  /// the arena that the function uses.
-  int64_t plan();
+  /// the arena that the function uses; if they are more than `enough`, perhaps
+  /// only a number above that, and there are no places.
+  int64_t plan(int64_t enough = std::numeric_limits<int64_t>::max());
   /// Then: annotates ops and arguments with their offsets and the function with
   /// these bytes, `shardc.peak_bytes`.
   void annotate();
@@ -77,8 +80,10 @@ private:
 };
 
 /// Bytes of the arena that the function needs beside its arguments, as it
-/// stands; changes nothing.
-int64_t getPlannedBytes(mlir::func::FuncOp function);
+/// stands; if these are more than `enough`, perhaps only a number above that.
+/// Changes nothing.
+int64_t getPlannedBytes(mlir::func::FuncOp function,
+                        int64_t enough = std::numeric_limits<int64_t>::max());
 
 } // namespace shardc
 

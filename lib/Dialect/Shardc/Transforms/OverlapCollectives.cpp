@@ -55,9 +55,9 @@ private:
   /// Whether everything that the step needs has got as far as `state`.
   bool isReady(int index, State state) const {
     return states[index] == State::Waiting &&
-           llvm::all_of(steps[index].needs,
-                        [&](int need) { return states[need] >= state; });
+           (state == State::Done ? numNotDone : numNotBegun)[index] == 0;
   }
+  void setState(int index, State state);
   bool fits(int index, int64_t limit) const {
     return alive + getAllocation(index) <= limit;
   }
@@ -69,6 +69,10 @@ private:
   Block &block;
   const std::vector<OverlapStep> steps;
   std::vector<State> states;
+  /// By step those that need it, and how many of what it needs is not done, and
+  /// has not begun.
+  std::vector<SmallVector<int, 4>> neededBy;
+  std::vector<int> numNotDone, numNotBegun;
   SmallVector<int> collectives;
   /// How many steps read a value, and how many of them have yet to. The
   /// terminator counts and never reads.
@@ -83,8 +87,11 @@ private:
 } // namespace
 
 Overlapper::Overlapper(func::FuncOp function, Block &block)
-    : function(function), block(block), steps(getOverlapSteps(block)) {
+    : function(function), block(block), steps(getOverlapSteps(block)),
+      neededBy(steps.size()) {
   for (auto [index, step] : llvm::enumerate(steps)) {
+    for (int need : step.needs)
+      neededBy[need].push_back(index);
     if (step.wait)
       collectives.push_back(index);
     for (Value operand : step.operands)
@@ -100,13 +107,16 @@ void Overlapper::run() {
     return;
   int64_t allowed = getPlannedBytes(function);
   scheduleAsGiven();
-  SmallVector<Operation *> given = order;
+  SmallVector<Operation *> given = order, tried;
   int64_t mostAsGiven = most;
   for (int64_t eighths : {8, 7, 6, 4, 0}) {
     scheduleBelow(mostAsGiven * eighths / 8);
+    if (order == tried)
+      continue;
     apply();
-    if (getPlannedBytes(function) <= allowed)
+    if (getPlannedBytes(function, allowed) <= allowed)
       return;
+    tried = order;
   }
   order = given;
   apply();
@@ -114,10 +124,22 @@ void Overlapper::run() {
 
 void Overlapper::reset() {
   states.assign(steps.size(), State::Waiting);
+  numNotDone.clear();
+  for (const OverlapStep &step : steps)
+    numNotDone.push_back(step.needs.size());
+  numNotBegun = numNotDone;
   readers = allReaders;
   order.clear();
   next = 0;
   alive = most = 0;
+}
+
+void Overlapper::setState(int index, State state) {
+  for (int other : neededBy[index]) {
+    numNotBegun[other] -= states[index] == State::Waiting;
+    numNotDone[other] -= state == State::Done;
+  }
+  states[index] = state;
 }
 
 /// Begins every step in turn and waits for it at once.
@@ -175,7 +197,7 @@ void Overlapper::begin(int index) {
   alive += getAllocation(index);
   most = std::max(most, alive);
   order.push_back(step.op);
-  states[index] = step.wait ? State::UnderWay : State::Done;
+  setState(index, step.wait ? State::UnderWay : State::Done);
   for (Value operand : step.operands) {
     if (!step.wait)
       release(operand);
@@ -189,7 +211,7 @@ void Overlapper::begin(int index) {
 void Overlapper::waitFor(int index) {
   const OverlapStep &step = steps[index];
   order.push_back(step.wait);
-  states[index] = State::Done;
+  setState(index, State::Done);
   for (Value operand : step.operands)
     if (readers.lookup(operand) > 0)
       release(operand);
