@@ -16,7 +16,8 @@
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
-#include "llvm/ADT/SmallPtrSet.h"
+
+#include <numeric>
 
 namespace shardc {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -28,51 +29,63 @@ using namespace shardc;
 
 namespace {
 
-/// Orders the ops of one block.
+/// Orders the ops of one block, which are numbered in program order.
 class Scheduler {
 public:
   explicit Scheduler(Block &block) : block(block) {
-    for (Operation &op : block.without_terminator())
+    for (Operation &op : block.without_terminator()) {
+      numbers[&op] = ops.size();
       ops.push_back(&op);
+      comesWithUser.push_back(op.hasAttr("shardc.gathered_for") &&
+                              getCollectiveCost(&op));
+    }
+    before.resize(ops.size());
+    readBefore.resize(ops.size());
+    isDone.resize(ops.size());
   }
 
   void run() {
-    for (Operation *op : ops)
+    for (auto [number, op] : llvm::enumerate(ops))
       for (Value operand : getUsedValues(op))
         if (Operation *def = operand.getDefiningOp())
-          before[op].insert(def);
+          before[number].insert(numbers.lookup(def));
     if (auto function = dyn_cast<func::FuncOp>(block.getParentOp()))
       addAntiDependences(function);
     Operation *terminator = block.getTerminator();
-    llvm::SmallSetVector<Operation *, 16> waiting(ops.begin(), ops.end());
+    std::vector<int> waiting(ops.size());
+    std::iota(waiting.begin(), waiting.end(), 0);
     while (!waiting.empty()) {
-      for (Operation *op : getGroup(pickNext(waiting.getArrayRef()))) {
-        waiting.remove(op);
-        done.insert(op);
-        op->moveBefore(terminator);
+      for (int number : getGroup(pickNext(waiting))) {
+        isDone[number] = true;
+        ops[number]->moveBefore(terminator);
       }
+      llvm::erase_if(waiting, [&](int number) { return isDone[number]; });
     }
   }
 
 private:
   Block &block;
   SmallVector<Operation *> ops;
+  llvm::DenseMap<Operation *, int> numbers;
   /// What an op reads is made before, and what it overwrites is read.
-  llvm::DenseMap<Operation *, llvm::SmallSetVector<Operation *, 4>> before;
-  llvm::DenseMap<Operation *, SmallVector<Operation *, 4>> readBefore;
-  llvm::SmallPtrSet<Operation *, 16> done;
+  std::vector<llvm::SmallSetVector<int, 4>> before;
+  std::vector<SmallVector<int, 4>> readBefore;
+  /// Whether an op gathers a weight for one pass only.
+  std::vector<bool> comesWithUser;
+  std::vector<bool> isDone;
 
-  bool reaches(Operation *from, Operation *to) {
-    llvm::SmallPtrSet<Operation *, 16> seen;
-    SmallVector<Operation *> worklist{to};
+  bool reaches(int from, int to) const {
+    std::vector<bool> isSeen(ops.size());
+    SmallVector<int> worklist{to};
     while (!worklist.empty()) {
-      Operation *op = worklist.pop_back_val();
-      if (op == from)
+      int number = worklist.pop_back_val();
+      if (number == from)
         return true;
-      if (seen.insert(op).second) {
-        llvm::append_range(worklist, before[op]);
-        llvm::append_range(worklist, readBefore[op]);
-      }
+      if (isSeen[number])
+        continue;
+      isSeen[number] = true;
+      llvm::append_range(worklist, before[number]);
+      llvm::append_range(worklist, readBefore[number]);
     }
     return false;
   }
@@ -95,18 +108,21 @@ private:
       Operation *update = operand.get().getDefiningOp();
       if (!name || !update || !arguments.count(name.getValue()))
         continue;
+      int number = numbers.lookup(update);
       BlockArgument argument = arguments[name.getValue()];
       for (Operation *user : argument.getUsers()) {
-        Operation *reader = getUserInBlock(argument, user);
-        if (reader != update && reader != terminator &&
-            !reaches(update, reader))
-          readBefore[update].push_back(reader);
+        user = getUserInBlock(argument, user);
+        if (user == terminator)
+          continue;
+        int reader = numbers.lookup(user);
+        if (reader != number && !reaches(number, reader))
+          readBefore[number].push_back(reader);
       }
     }
   }
 
   /// Bytes that running `op` allocates, less those it frees.
-  int64_t getGrowth(Operation *op) {
+  int64_t getGrowth(Operation *op) const {
     int64_t growth = 0;
     for (Value result : op->getResults()) {
       bool isDonated = llvm::any_of(result.getUsers(), [](Operation *user) {
@@ -121,7 +137,8 @@ private:
     for (Value operand : operands) {
       bool isLastUse = llvm::all_of(operand.getUsers(), [&](Operation *user) {
         user = getUserInBlock(operand, user);
-        return user == op || done.contains(user);
+        return user == op ||
+               (user != block.getTerminator() && isDone[numbers.lookup(user)]);
       });
       if (operand.getDefiningOp() && isLastUse)
         growth -= getNumBytes(operand.getType());
@@ -129,45 +146,41 @@ private:
     return growth;
   }
 
-  static bool comesWithUser(Operation *op) {
-    return op->hasAttr("shardc.gathered_for") && getCollectiveCost(op);
-  }
-
-  bool isReady(Operation *op) {
-    auto isDone = [&](Operation *other) { return done.contains(other); };
-    return llvm::all_of(readBefore[op], isDone) &&
-           llvm::all_of(before[op], [&](Operation *other) {
-             return isDone(other) || (comesWithUser(other) && isReady(other));
+  bool isReady(int number) const {
+    return llvm::all_of(readBefore[number],
+                        [&](int other) { return isDone[other]; }) &&
+           llvm::all_of(before[number], [&](int other) {
+             return isDone[other] || (comesWithUser[other] && isReady(other));
            });
   }
 
-  /// What `op`, which is ready, takes along, and the op itself.
-  SmallVector<Operation *> getGroup(Operation *op) {
-    llvm::SmallSetVector<Operation *, 4> group;
-    for (Operation *other : before[op])
-      if (!done.contains(other))
-        for (Operation *member : getGroup(other))
+  /// What op `number`, which is ready, takes along, and the op itself.
+  SmallVector<int> getGroup(int number) const {
+    llvm::SmallSetVector<int, 4> group;
+    for (int other : before[number])
+      if (!isDone[other])
+        for (int member : getGroup(other))
           group.insert(member);
-    group.insert(op);
-    return group.takeVector();
+    group.insert(number);
+    return SmallVector<int>(group.getArrayRef());
   }
 
-  Operation *pickNext(ArrayRef<Operation *> waiting) {
-    Operation *first = nullptr;
-    for (Operation *op : waiting) {
-      if (comesWithUser(op) || !isReady(op))
+  int pickNext(ArrayRef<int> waiting) const {
+    std::optional<int> first;
+    for (int number : waiting) {
+      if (comesWithUser[number] || !isReady(number))
         continue;
       if (!first)
-        first = op;
+        first = number;
       int64_t growth = 0;
-      for (Operation *member : getGroup(op))
-        growth += getGrowth(member);
+      for (int member : getGroup(number))
+        growth += getGrowth(ops[member]);
       if (growth <= 0)
-        return op;
+        return number;
     }
     if (first)
-      return first;
-    return *llvm::find_if(waiting, [&](Operation *op) { return isReady(op); });
+      return *first;
+    return *llvm::find_if(waiting, [&](int number) { return isReady(number); });
   }
 };
 
