@@ -136,13 +136,26 @@ void DualBound::setOptions(int index, std::vector<int> options) {
   const SearchOp &op = problem->ops[classes->ops[index].representative];
   const std::vector<SearchOption> &all = *op.options;
   ops[index].options = std::move(options);
+  // By layout its position among those that are used, or unused.
+  constexpr int unused = -1;
+  std::vector<int> positionOf;
   for (auto [number, port] : llvm::enumerate(ports[index])) {
+    positionOf.clear();
+    for (int option : ops[index].options) {
+      size_t layout = all[option].layouts[number];
+      if (layout >= positionOf.size())
+        positionOf.resize(layout + 1, unused);
+      positionOf[layout] = 0;
+    }
     std::vector<int> used;
+    for (auto [layout, position] : llvm::enumerate(positionOf))
+      if (position != unused) {
+        position = used.size();
+        used.push_back(layout);
+      }
+    port.positions.clear();
     for (int option : ops[index].options)
-      used.push_back(all[option].layouts[number]);
-    port.positions = used;
-    llvm::sort(used);
-    used.erase(std::unique(used.begin(), used.end()), used.end());
+      port.positions.push_back(positionOf[all[option].layouts[number]]);
     LayoutCosts message(used.size()), previous(used.size());
     size_t old = 0;
     for (auto [position, layout] : llvm::enumerate(used)) {
@@ -156,8 +169,6 @@ void DualBound::setOptions(int index, std::vector<int> options) {
     port.layouts = std::move(used);
     port.message = std::move(message);
     port.previous = std::move(previous);
-    for (int &layout : port.positions)
-      layout = llvm::lower_bound(port.layouts, layout) - port.layouts.begin();
   }
   setPrices(index);
 }

@@ -27,8 +27,10 @@ int LayoutGraph::getId(const Layout &layout) {
 
 ArrayRef<LayoutGraph::Edge> LayoutGraph::getEdges(int id) {
   if (!edges[id]) {
+    std::vector<ReshardStep> steps = getStepsFrom(*layouts[id], scope, mesh);
     std::vector<Edge> found;
-    for (ReshardStep &step : getStepsFrom(*layouts[id], scope, mesh)) {
+    found.reserve(steps.size());
+    for (ReshardStep &step : steps) {
       int to = getId(step.after);
       found.push_back({std::move(step), to});
     }
@@ -85,7 +87,8 @@ ArrayRef<double> DistanceTable::getPrices(int id) {
     costs.emplace_back();
   if (!costs[id]) {
     std::vector<double> list;
-    for (auto [edge, moved] : llvm::zip_equal(graph.getEdges(id), bytes.get(id)))
+    for (auto [edge, moved] :
+         llvm::zip_equal(graph.getEdges(id), bytes.get(id)))
       list.push_back(getPrice(edge.step, moved));
     costs[id] = std::move(list);
   }

@@ -12,6 +12,8 @@ using namespace shardc;
 namespace {
 
 constexpr int maxGroupedAxes = 3;
+/// Most layouts of matrices on three axes have fewer steps.
+constexpr size_t usualSteps = 32;
 
 /// Product of the gaps in `axes`.
 int64_t getGaps(ArrayRef<int> axes) {
@@ -47,6 +49,7 @@ public:
       : from(from), scope(scope), mesh(mesh), rank(from.dims.size()) {}
 
   std::vector<ReshardStep> run() {
+    steps.reserve(usualSteps);
     addReductions();
     for (int dim = 0; dim < rank; ++dim)
       addGathersAndExchanges(dim);

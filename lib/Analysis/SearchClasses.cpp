@@ -64,8 +64,8 @@ void SearchClasses::classifyOps(const SearchProblem &problem) {
     }
     return it->second;
   };
-  std::map<
-      std::tuple<int, std::vector<DistanceTable *>, std::vector<int>, int>, int>
+  std::map<std::tuple<int, std::vector<DistanceTable *>, std::vector<int>, int>,
+           int>
       known;
   for (auto [index, op] : llvm::enumerate(problem.ops)) {
     std::vector<DistanceTable *> tables;

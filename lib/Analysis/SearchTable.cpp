@@ -29,8 +29,7 @@ static bool isDominated(const SearchTable &table, const SearchRow &row,
 }
 
 double Completion::getRest(const OpenTensor &tensor, int set) {
-  auto [it, isNew] =
-      known.try_emplace({tensor.valueClass, tensor.inside, set});
+  auto [it, isNew] = known.try_emplace({tensor.valueClass, tensor.inside, set});
   if (isNew)
     it->second = bound.getRest(tensor.valueClass, tensor.inside, pool.get(set));
   return it->second;

@@ -234,8 +234,7 @@ TEST(ShardingSearch, EqualsTryingEverything) {
     // The options do cost that.
     for (auto [op, option] : llvm::zip_equal(problem.ops, solution.options)) {
       SearchOption chosen = (*op.options)[option];
-      op.options =
-          std::make_shared<const std::vector<SearchOption>>(1, chosen);
+      op.options = std::make_shared<const std::vector<SearchOption>>(1, chosen);
     }
     EXPECT_NEAR(tryEverything(problem), expected, 1e-6) << "seed " << seed;
   }
