@@ -16,6 +16,15 @@ using namespace shardc;
 /// terms in another order.
 static constexpr double tolerance = 1e-12;
 
+ArrayRef<ReshardStep> LayoutSteps::getFrom(const Layout &layout,
+                                           const LayoutScope &scope) {
+  ByLayout &steps = known[{scope.axes, scope.allowsStrided}];
+  auto [it, isNew] = steps.try_emplace(layout);
+  if (isNew)
+    it->second = getStepsFrom(layout, scope, mesh);
+  return it->second;
+}
+
 int LayoutGraph::getId(const Layout &layout) {
   auto [it, isNew] = ids.try_emplace(layout, layouts.size());
   if (isNew) {
@@ -27,13 +36,9 @@ int LayoutGraph::getId(const Layout &layout) {
 
 ArrayRef<LayoutGraph::Edge> LayoutGraph::getEdges(int id) {
   if (!edges[id]) {
-    std::vector<ReshardStep> steps = getStepsFrom(*layouts[id], scope, mesh);
     std::vector<Edge> found;
-    found.reserve(steps.size());
-    for (ReshardStep &step : steps) {
-      int to = getId(step.after);
-      found.push_back({std::move(step), to});
-    }
+    for (const ReshardStep &step : steps->getFrom(*layouts[id], scope))
+      found.push_back({&step, getId(step.after)});
     edges[id] = std::move(found);
   }
   return *edges[id];
@@ -57,7 +62,7 @@ ArrayRef<double> EdgeBytes::get(int id) {
   if (!known[id]) {
     std::vector<double> list;
     for (const LayoutGraph::Edge &edge : graph.getEdges(id))
-      list.push_back(getStepBytes(edge.step, graph.getLayout(id), shape,
+      list.push_back(getStepBytes(*edge.step, graph.getLayout(id), shape,
                                   elementBytes, graph.getMesh())
                          .value_or(unreachable));
     known[id] = std::move(list);
@@ -89,7 +94,7 @@ ArrayRef<double> DistanceTable::getPrices(int id) {
     std::vector<double> list;
     for (auto [edge, moved] :
          llvm::zip_equal(graph.getEdges(id), bytes.get(id)))
-      list.push_back(getPrice(edge.step, moved));
+      list.push_back(getPrice(*edge.step, moved));
     costs[id] = std::move(list);
   }
   return *costs[id];
@@ -184,7 +189,7 @@ DistanceTable::getPath(const std::vector<Distance> &distances, int source,
     const LayoutGraph::Edge &edge =
         graph.getEdges(distance.next)[distance.edge];
     double moved = bytes.get(distance.next)[distance.edge];
-    steps.push_back(edge.step);
+    steps.push_back(*edge.step);
     steps.back().wireBytes = static_cast<int64_t>(std::ceil(moved - 1e-6));
   }
   std::reverse(steps.begin(), steps.end());

@@ -27,6 +27,26 @@ constexpr double unreachable = std::numeric_limits<double>::infinity();
 
 class LayoutGraph;
 
+/// The steps out of layouts on one mesh, for all graphs that have them as
+/// edges.
+class LayoutSteps {
+public:
+  explicit LayoutSteps(const MeshAxes &mesh) : mesh(mesh) {}
+
+  /// See getStepsFrom; valid as long as this.
+  llvm::ArrayRef<ReshardStep> getFrom(const Layout &layout,
+                                      const LayoutScope &scope);
+  const MeshAxes &getMesh() const { return mesh; }
+
+private:
+  using ByLayout =
+      std::unordered_map<Layout, std::vector<ReshardStep>, LayoutHash>;
+
+  MeshAxes mesh;
+  /// By axes of the scope, and whether it allows strided shards.
+  std::map<std::pair<AxisSet, bool>, ByLayout> known;
+};
+
 /// What the edges of a graph move of tensors of one shape, whatever the price.
 class EdgeBytes {
 public:
@@ -49,13 +69,13 @@ private:
 class LayoutGraph {
 public:
   struct Edge {
-    ReshardStep step;
+    const ReshardStep *step;
     int to;
   };
 
-  /// Layouts of rank `rank`. `mesh` is copied.
-  LayoutGraph(const MeshAxes &mesh, LayoutScope scope, int rank)
-      : mesh(mesh), scope(scope), rank(rank) {}
+  /// Layouts of rank `rank`.
+  LayoutGraph(std::shared_ptr<LayoutSteps> steps, LayoutScope scope, int rank)
+      : steps(std::move(steps)), scope(scope), rank(rank) {}
 
   /// The number of `layout`, which uses no axes outside the scope.
   int getId(const Layout &layout);
@@ -72,11 +92,11 @@ public:
         .first->second;
   }
 
-  const MeshAxes &getMesh() const { return mesh; }
+  const MeshAxes &getMesh() const { return steps->getMesh(); }
   const LayoutScope &getScope() const { return scope; }
 
 private:
-  MeshAxes mesh;
+  std::shared_ptr<LayoutSteps> steps;
   LayoutScope scope;
   int rank;
   bool isEnumerated = false;
@@ -90,16 +110,20 @@ private:
 /// The graphs of one mesh, for all that ask for them.
 class LayoutGraphs {
 public:
-  explicit LayoutGraphs(const MeshAxes &mesh) : mesh(mesh) {}
+  /// `steps`, of the same mesh, may be shared with others.
+  explicit LayoutGraphs(const MeshAxes &mesh,
+                        std::shared_ptr<LayoutSteps> steps = nullptr)
+      : steps(steps ? std::move(steps) : std::make_shared<LayoutSteps>(mesh)) {}
 
   LayoutGraph &get(const LayoutScope &scope, int rank) {
     return graphs
-        .try_emplace({scope.axes, scope.allowsStrided, rank}, mesh, scope, rank)
+        .try_emplace({scope.axes, scope.allowsStrided, rank}, steps, scope,
+                     rank)
         .first->second;
   }
 
 private:
-  MeshAxes mesh;
+  std::shared_ptr<LayoutSteps> steps;
   std::map<std::tuple<AxisSet, bool, int>, LayoutGraph> graphs;
 };
 

@@ -350,7 +350,7 @@ TEST(ReshardPlanner, UnitCases) {
 
 /// Every layout of a matrix over `mesh`, strided ones too.
 std::vector<Layout> allLayouts(const MeshAxes &mesh) {
-  LayoutGraph graph(mesh, {allAxes(mesh)}, 2);
+  LayoutGraph graph(std::make_shared<LayoutSteps>(mesh), {allAxes(mesh)}, 2);
   graph.enumerate();
   std::vector<Layout> layouts;
   for (int id = 0; id < graph.getNumLayouts(); ++id)

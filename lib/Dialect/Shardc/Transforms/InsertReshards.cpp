@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "EdgeLayouts.h"
+#include "MeshSteps.h"
 #include "MoveRecorder.h"
 #include "Regather.h"
 
@@ -217,7 +218,9 @@ struct InsertReshardsPass
     if (failed(mesh))
       return signalPassFailure();
     MeshAxes axes(*mesh);
-    auto layouts = std::make_shared<LayoutGraphs>(axes);
+    auto layouts =
+        std::make_shared<LayoutGraphs>(axes, getAnalysis<MeshSteps>().steps);
+    markAnalysesPreserved<MeshSteps>();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       ReshardPlanner planner(axes, usesAllAxes(getOperation()),
                              getPartPrices(function, axes), layouts);

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExpandReshard.h"
+#include "MeshSteps.h"
 
 #include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/ModuleQueries.h"
@@ -282,7 +283,9 @@ struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
     if (failed(mesh))
       return signalPassFailure();
     MeshAxes axes(*mesh);
-    auto layouts = std::make_shared<LayoutGraphs>(axes);
+    auto layouts =
+        std::make_shared<LayoutGraphs>(axes, getAnalysis<MeshSteps>().steps);
+    markAnalysesPreserved<MeshSteps>();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       ReshardPlanner planner(axes, usesAllAxes(getOperation()),
                              getPartPrices(function, axes), layouts);

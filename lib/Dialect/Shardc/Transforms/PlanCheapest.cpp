@@ -14,10 +14,11 @@ namespace {
 class CheapestPlanner {
 public:
   CheapestPlanner(ModuleGraph &module, const CollectivePrices &prices,
-                  const CheapestOptions &options)
+                  const CheapestOptions &options,
+                  std::shared_ptr<LayoutSteps> steps)
       : module(module), graph(module.graph), prices(prices),
         maxAssignments(options.maxAssignments),
-        layouts(std::make_shared<LayoutGraphs>(graph.mesh)) {
+        layouts(std::make_shared<LayoutGraphs>(graph.mesh, std::move(steps))) {
     limits.gap = options.gap;
     if (options.maxBranchOptions > 0)
       limits.maxBranchOptions = options.maxBranchOptions;
@@ -146,13 +147,14 @@ static FailureOr<CollectivePrices> priceByTime(ModuleGraph &module,
   return prices;
 }
 
-FailureOr<PlanDecisions> shardc::planCheapest(ModuleGraph &module,
-                                              const CheapestOptions &options) {
+FailureOr<PlanDecisions>
+shardc::planCheapest(ModuleGraph &module, const CheapestOptions &options,
+                     std::shared_ptr<LayoutSteps> steps) {
   FailureOr<CollectivePrices> prices = CollectivePrices();
   if (options.objective == "time")
     prices = priceByTime(module, options.machine);
   if (failed(prices))
     return failure();
   module.graph.memoryPrice = options.memoryPrice;
-  return CheapestPlanner(module, *prices, options).run();
+  return CheapestPlanner(module, *prices, options, std::move(steps)).run();
 }

@@ -12,6 +12,8 @@
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/PlanPrice.h"
 
+#include <memory>
+
 namespace shardc {
 
 /// Those options of `propagate` that say what is searched for, and how long.
@@ -32,8 +34,10 @@ struct CheapestOptions {
 /// `shardc.starts`) and, if time was asked for, the prices of bytes to the
 /// module (`shardc.seconds_per_byte`). Fails with an error at the place if
 /// there is no plan, the machine cannot be read, or a limit is exceeded.
+/// `steps` are those of the module's mesh.
 mlir::FailureOr<PlanDecisions> planCheapest(ModuleGraph &module,
-                                            const CheapestOptions &options);
+                                            const CheapestOptions &options,
+                                            std::shared_ptr<LayoutSteps> steps);
 
 } // namespace shardc
 

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MeshSteps.h"
 #include "PlanCheapest.h"
 #include "WriteDecisions.h"
 
@@ -90,8 +91,11 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     if (partition == "follow")
       return follow(module.graph);
     FailureOr<PlanDecisions> plan =
-        planCheapest(module, {objective, machine, memoryPrice, gap,
-                              maxAssignments, maxBranchOptions});
+        planCheapest(module,
+                     {objective, machine, memoryPrice, gap, maxAssignments,
+                      maxBranchOptions},
+                     getAnalysis<MeshSteps>().steps);
+    markAnalysesPreserved<MeshSteps>();
     if (failed(plan))
       return failure();
     Decisions decisions{std::move(*plan), {}};
