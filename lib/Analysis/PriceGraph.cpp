@@ -136,30 +136,6 @@ void PriceGraph::relax(LayoutCosts &costs, bool isBackward) {
   std::swap(costs, scratch);
 }
 
-void PriceGraph::relaxAt(LayoutCosts &costs, bool isBackward,
-                         ArrayRef<int> targets, LayoutCosts &best) {
-  best.assign(targets.size(), unreachable);
-  if (!isMatrix && targets.size() > lookupsPerExpansion) {
-    relax(costs, isBackward);
-    for (auto [target, least] : llvm::zip_equal(targets, best))
-      least = costs[target];
-    return;
-  }
-  for (auto [target, least] : llvm::zip_equal(targets, best)) {
-    const double *distances = getDistances(target, !isBackward).data();
-    // Four at a time: the minimum of a row does not wait for itself.
-    double part[4] = {unreachable, unreachable, unreachable, unreachable};
-    size_t other = 0, end = costs.size();
-    for (; other + 4 <= end; other += 4)
-      for (size_t lane = 0; lane < 4; ++lane)
-        part[lane] =
-            std::min(part[lane], costs[other + lane] + distances[other + lane]);
-    for (; other < end; ++other)
-      part[0] = std::min(part[0], costs[other] + distances[other]);
-    least = std::min(std::min(part[0], part[1]), std::min(part[2], part[3]));
-  }
-}
-
 void PriceGraph::expand(LayoutCosts &costs, bool isBackward) {
   const Edges &into = isBackward ? forward : backward;
   const Edges &out = isBackward ? backward : forward;

@@ -41,9 +41,6 @@ public:
   /// Lowers each cost to the least of another one and the way from there
   /// (`backward`: to there).
   void relax(LayoutCosts &costs, bool backward);
-  /// The same for `targets` alone: `best[i]` for targets[i].
-  void relaxAt(LayoutCosts &costs, bool backward, llvm::ArrayRef<int> targets,
-               LayoutCosts &best);
   /// What it costs to get from node `id` (`backward`: to it) to each other.
   llvm::ArrayRef<double> getDistances(int id, bool backward);
   /// The nodes on ways from some of `sources` to some of `targets`, ascending.
@@ -62,7 +59,6 @@ private:
   };
   using EdgeLists = std::vector<std::vector<Edge>>;
   void setEdges(const EdgeLists &out);
-  void setDistances();
   /// Lowers costs along edges until none is lowered (Bellman, 1958).
   void expand(LayoutCosts &costs, bool backward);
   void mark(llvm::ArrayRef<int> sources, bool backward,
