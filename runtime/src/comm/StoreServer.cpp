@@ -96,7 +96,14 @@ void StoreServer::serve(Socket &socket) {
                                   : std::string(result.status().message());
     StoreReply reply{static_cast<uint32_t>(result.status().code()), 0,
                      bytes.size()};
-    if (!socket.send(toBytes(reply) + bytes, never).ok())
+    bool isSent = socket.send(toBytes(reply) + bytes, never).ok();
+    // Nobody needs to wait for ranks that will not come; but whoever does may
+    // end the server then, so they are told before.
+    bool isHello = static_cast<Store::Operation>(request.operation) ==
+                   Store::Operation::Hello;
+    if (isHello && !result.ok())
+      noteFailure(-1, bytes);
+    if (!isSent)
       break;
   }
   socket.shutDown();
@@ -116,26 +123,18 @@ void StoreServer::serve(Socket &socket) {
 
 absl::StatusOr<std::string> StoreServer::hello(const StoreRequest &request,
                                                int &rank) {
-  std::string contradiction;
-  {
-    std::lock_guard<std::mutex> lock(mutex);
-    if (request.number != static_cast<uint32_t>(ranks.size) ||
-        request.rank >= isHere.size())
-      contradiction = absl::StrCat(
-          "rank ", request.rank, " is told that there are ", request.number,
-          " processes, and rank 0 that there are ", ranks.size);
-    else if (isHere[request.rank])
-      contradiction =
-          absl::StrCat("rank ", request.rank, " is also another process");
-    else {
-      rank = request.rank;
-      isHere[rank] = true;
-      return std::string();
-    }
-  }
-  // Nobody needs to wait for ranks that will not come.
-  noteFailure(-1, contradiction);
-  return absl::InvalidArgumentError(contradiction);
+  std::lock_guard<std::mutex> lock(mutex);
+  if (request.number != static_cast<uint32_t>(ranks.size) ||
+      request.rank >= isHere.size())
+    return absl::InvalidArgumentError(absl::StrCat(
+        "rank ", request.rank, " is told that there are ", request.number,
+        " processes, and rank 0 that there are ", ranks.size));
+  if (isHere[request.rank])
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", request.rank, " is also another process"));
+  rank = request.rank;
+  isHere[rank] = true;
+  return std::string();
 }
 
 absl::StatusOr<std::string>
