@@ -17,6 +17,7 @@
 #include <algorithm>
 #include <dlfcn.h>
 #include <gtest/gtest.h>
+#include <set>
 
 using namespace shardc::rt;
 
@@ -65,9 +66,10 @@ protected:
         fill(types.factors, gemm.batch * gemm.k * gemm.n, 1000);
     cuda::DeviceMemory c =
         fill(types.result, gemm.batch * gemm.m * gemm.n, 2000);
-    cuda::DeviceMemory bias = fill(types.result, gemm.n, 3000);
+    int64_t columns = gemm.columnSumsOfA ? gemm.m : gemm.n;
+    cuda::DeviceMemory vector = fill(types.result, columns, 3000);
     auto prepared = cuda::Gemm::prepare(*gemms, {0, &gemm, types, 64},
-                                        bias.address(), 1 << 20, nullptr);
+                                        vector.address(), 1 << 20, nullptr);
     ASSERT_TRUE(prepared.ok()) << prepared.status();
     EXPECT_EQ((*prepared)->workspaceBytes(), standIn->workspaceBytes);
     auto workspace = cuda::DeviceMemory::allocate(
@@ -75,10 +77,9 @@ protected:
     auto stream = cuda::Stream::create(*context);
     absl::Status status =
         (*prepared)->issue({a.address(), b.address(), c.address(),
-                            gemm.bias >= 0 ? bias.address() : 0},
+                            cuda::vectorOf(gemm) >= 0 ? vector.address() : 0},
                            workspace->address(), *stream);
     ASSERT_TRUE(status.ok()) << status;
-    const void *data = reinterpret_cast<const void *>(c.address());
     for (int64_t batch = 0; batch < gemm.batch; ++batch)
       for (int64_t i = 0; i < gemm.m; ++i)
         for (int64_t j = 0; j < gemm.n; ++j) {
@@ -94,12 +95,22 @@ protected:
             expected += valueAt(3000 + j);
           if (gemm.activation == Activation::Relu)
             expected = std::max(expected, 0.0f);
-          float actual =
-              types.result == DType::F32
-                  ? static_cast<const float *>(data)[at]
-                  : fromBF16(static_cast<const uint16_t *>(data)[at]);
-          ASSERT_EQ(actual, expected) << batch << " " << i << " " << j;
+          ASSERT_EQ(load(c, types.result, at), expected)
+              << batch << " " << i << " " << j;
         }
+    for (int64_t i = 0; i < columns && gemm.columnSums >= 0; ++i) {
+      float expected = 0;
+      for (int64_t k = 0; k < gemm.k; ++k)
+        expected += valueAt((gemm.columnSumsOfA ? 0 : 1000) + k * columns + i);
+      ASSERT_EQ(load(vector, types.result, i), expected) << i;
+    }
+  }
+
+  static float load(const cuda::DeviceMemory &memory, DType dtype, int64_t at) {
+    const void *data = reinterpret_cast<const void *>(memory.address());
+    return dtype == DType::F32
+               ? static_cast<const float *>(data)[at]
+               : fromBF16(static_cast<const uint16_t *>(data)[at]);
   }
 
   void *library = nullptr;
@@ -132,6 +143,43 @@ TEST_F(CudaGemmTest, ComputesEveryKindOfProduct) {
         if (HasFatalFailure())
           return;
       }
+}
+
+/// All for which the library has gradients of a bias.
+TEST_F(CudaGemmTest, SumsColumnsOfEitherFactor) {
+  for (GemmTypes types :
+       {GemmTypes{DType::F32, DType::F32}, GemmTypes{DType::BF16, DType::BF16},
+        GemmTypes{DType::BF16, DType::F32}})
+    for (int bits = 0; bits < 8; ++bits) {
+      GemmCommand gemm = {};
+      gemm.bias = -1;
+      gemm.batch = 1;
+      gemm.m = 5;
+      gemm.n = 3;
+      gemm.k = 4;
+      gemm.columnSums = 3;
+      gemm.columnSumsOfA = bits & 1;
+      gemm.transposeA = gemm.columnSumsOfA || bits & 2;
+      gemm.transposeB = gemm.columnSumsOfA && bits & 2;
+      gemm.accumulate = bits & 4;
+      check(gemm, types);
+      if (HasFatalFailure())
+        return;
+    }
+}
+
+/// Names tell products apart whose algorithms may differ.
+TEST_F(CudaGemmTest, NamesSayWhatIsSummed) {
+  GemmCommand gemm = {};
+  gemm.bias = -1;
+  std::set<std::string> names;
+  for (int sums : {-1, 0, 1}) {
+    gemm.columnSums = sums;
+    gemm.columnSumsOfA = sums == 1;
+    names.insert(
+        cuda::GemmRequest{0, &gemm, {DType::F32, DType::F32}, 64}.name());
+  }
+  EXPECT_EQ(names.size(), 3u);
 }
 
 TEST_F(CudaGemmTest, AsksForThePrecision) {

@@ -1,6 +1,7 @@
 //===- GemmTest.cpp - Matrix products against plain loops -----------------===//
 
 #include "backends/cpu/Gemm.h"
+#include "backends/cpu/ColumnSums.h"
 
 #include "shardc-rt/Convert.h"
 #include "shardc-rt/HostArray.h"
@@ -190,6 +191,40 @@ TEST(GemmTest, RoundsFactorsOfLesserPrecision) {
           }
       EXPECT_GT(farthest, 1e-5);
     }
+}
+
+/// Of more columns than one tile has.
+TEST(GemmTest, SumsOfColumns) {
+  GemmCommand command{};
+  command.k = 7;
+  for (bool ofA : {false, true})
+    for (DType factors : {DType::F32, DType::BF16})
+      for (DType result : {factors, DType::F32}) {
+        const int64_t columns = 600;
+        (ofA ? command.m : command.n) = columns;
+        command.columnSumsOfA = ofA;
+        std::vector<float> wide(command.k * columns), expected(columns);
+        std::vector<uint16_t> narrow(wide.size());
+        for (size_t i = 0; i < wide.size(); ++i) {
+          wide[i] = valueAt(i);
+          narrow[i] = toBF16(wide[i]);
+          expected[i % columns] += wide[i];
+        }
+        std::vector<float> sums(columns, -1);
+        std::vector<uint16_t> narrowSums(columns, 1);
+        ColumnSums prepared(command, {factors, result});
+        for (int64_t tile = prepared.numTiles(); tile-- > 0;)
+          prepared.run(factors == DType::F32
+                           ? static_cast<const void *>(wide.data())
+                           : narrow.data(),
+                       result == DType::F32 ? static_cast<void *>(sums.data())
+                                            : narrowSums.data(),
+                       tile);
+        if (result == DType::BF16)
+          std::transform(narrowSums.begin(), narrowSums.end(), sums.begin(),
+                         fromBF16);
+        EXPECT_EQ(sums, expected);
+      }
 }
 
 TEST(GemmTest, RoundsOnceToBF16) {

@@ -173,14 +173,18 @@ void ProgramWriter::addGemm(GemmOp gemm) {
   int32_t bias = -1;
   if (gemm.getBias())
     reads.push_back(bias = numbers.lookup(gemm.getBias()));
+  llvm::SmallVector<uint32_t> writes = {c};
+  int32_t columnSums = -1;
+  if (gemm.getColumnSums())
+    writes.push_back(columnSums = numbers.lookup(gemm.getColumnSums()));
   commands.add(gemm, fb::Operation::Gemm,
                fb::CreateGemm(builder, a, b, c, bias, batch, m, n, k,
                               gemm.getTransposeLhs(), gemm.getTransposeRhs(),
                               /*accumulate=*/bool(sum),
                               gemm.getRelu() ? fb::Activation::Relu
                                              : fb::Activation::None,
-                              plan.precision),
-               access(reads, {c}));
+                              plan.precision, columnSums, gemm.getSumsLhs()),
+               access(reads, writes));
 }
 
 void ProgramWriter::addStart(CollectiveStartOp start) {

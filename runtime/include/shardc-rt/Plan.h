@@ -104,6 +104,9 @@ struct GemmCommand {
   Activation activation;
   /// What factors of f32 may be rounded to: fractions of 23, 10 or 7 bits.
   Precision precision = Precision::Highest;
+  /// Negative: none; otherwise the sums over k of b, or of a.
+  int32_t columnSums = -1;
+  bool columnSumsOfA = false;
 };
 
 /// The element types of a product: those of a and b, and of c and the bias.
@@ -259,7 +262,7 @@ public:
 };
 
 /// The format version that this runtime reads.
-inline constexpr uint32_t planVersion = 3;
+inline constexpr uint32_t planVersion = 4;
 
 } // namespace shardc::rt
 

@@ -130,6 +130,17 @@ absl::Status PreparedProgram::addGemm(Step &step, uint32_t command,
   return absl::OkStatus();
 }
 
+/// The step behind a product that adds up the columns of one of its factors.
+void PreparedProgram::addColumnSums(const GemmCommand &gemm) {
+  Step &step = steps.emplace_back();
+  step.kind = Step::Kind::ColumnSums;
+  step.columnSums.emplace(gemm, program->typesOf(gemm));
+  step.tiles = step.columnSums->numTiles();
+  uint32_t factor = gemm.columnSumsOfA ? gemm.a : gemm.b;
+  uint32_t sums = gemm.columnSums;
+  bind(step, {{factor, false}, {sums, true}}, {factor, sums});
+}
+
 CollectiveSpec
 PreparedProgram::bindCollective(const CollectiveStartCommand &command,
                                 int64_t run) const {
@@ -214,6 +225,9 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
                                  /*run=*/0));
   }
   steps.push_back(std::move(step));
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation);
+      gemm && gemm->columnSums >= 0)
+    addColumnSums(*gemm);
   return absl::OkStatus();
 }
 

@@ -54,6 +54,10 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
       runProduct(step, table, tile);
     break;
+  case Step::Kind::ColumnSums:
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
+      step.columnSums->run(table[0], table[1], tile);
+    break;
   case Step::Kind::Copy:
     std::memmove(table[1], table[0], step.bytes);
     break;

@@ -10,6 +10,7 @@
 #ifndef SHARDC_RT_SRC_EXEC_PREPAREDPROGRAM_H
 #define SHARDC_RT_SRC_EXEC_PREPAREDPROGRAM_H
 
+#include "backends/cpu/ColumnSums.h"
 #include "backends/cpu/Gemm.h"
 #include "exec/ArenaLayout.h"
 #include "exec/KernelLibrary.h"
@@ -24,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <vector>
 
 namespace shardc::rt {
@@ -89,7 +91,16 @@ private:
   };
 
   struct Step {
-    enum class Kind { Launch, Gemm, Copy, Clear, Start, Wait, Loop } kind;
+    enum class Kind {
+      Launch,
+      Gemm,
+      ColumnSums,
+      Copy,
+      Clear,
+      Start,
+      Wait,
+      Loop
+    } kind;
     /// Whether all workers have to meet before it.
     bool meets = false;
     std::vector<Call> calls;
@@ -111,6 +122,7 @@ private:
     /// Adds the second and further terms of a sum.
     std::unique_ptr<PreparedGemm> addTerm;
     bool hasBias = false;
+    std::optional<ColumnSums> columnSums;
     uint64_t bytes = 0;
     PreparedCollectives *collectives = nullptr;
     uint64_t wireBytes = 0;
@@ -139,6 +151,7 @@ private:
   absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
   absl::Status addStart(uint32_t command, int64_t runs, Collectives &backend);
   absl::Status addGemm(Step &step, uint32_t command, const GemmCommand &gemm);
+  void addColumnSums(const GemmCommand &gemm);
   void addLaunch(const LaunchCommand &launch);
   CollectiveSpec bindCollective(const CollectiveStartCommand &command,
                                 int64_t run) const;

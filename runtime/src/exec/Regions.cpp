@@ -28,6 +28,8 @@ struct OperandCollector {
     if (gemm.accumulate)
       read(gemm.c);
     write(gemm.c);
+    if (gemm.columnSums >= 0)
+      write(gemm.columnSums);
   }
   void operator()(const CollectiveStartCommand &start) {
     for (const CollectiveItem &item : start.items)

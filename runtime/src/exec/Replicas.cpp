@@ -60,7 +60,7 @@ void Replicas::findSums(const Plan &plan, const Regions &regions) {
     forEachOutsideLoops([&](uint32_t number, const Command &command) {
       auto *gemm = std::get_if<GemmCommand>(&command.operation);
       if (!gemm || gemm->batch != 1 || gemm->bias >= 0 || gemm->accumulate ||
-          gemm->activation != Activation::None ||
+          gemm->columnSums >= 0 || gemm->activation != Activation::None ||
           gemm->precision != Precision::Highest ||
           spec.buffers[gemm->c].dtype != DType::F32)
         return;

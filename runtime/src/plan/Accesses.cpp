@@ -32,6 +32,8 @@ public:
     if (gemm.bias >= 0)
       reads(gemm.bias);
     writes(gemm.c);
+    if (gemm.columnSums >= 0)
+      writes(gemm.columnSums);
   }
   void operator()(const CollectiveStartCommand &start) {
     for (const CollectiveItem &item : start.items) {

@@ -88,7 +88,9 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
           file.transpose_b(),
           file.accumulate(),
           static_cast<Activation>(file.activation()),
-          static_cast<Precision>(file.precision())};
+          static_cast<Precision>(file.precision()),
+          file.column_sums(),
+          file.column_sums_of_a()};
   if (file.activation() > fb::Activation::MAX ||
       file.activation() < fb::Activation::MIN)
     return bad("unknown activation");
@@ -132,8 +134,35 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
       return bad("the bias is ", describe(bias.dtype, bias.shape),
                  ", expected ", describe(result, {gemm.n}));
   }
+  if (gemm.columnSums >= 0)
+    if (absl::Status s = checkColumnSums(gemm); !s.ok())
+      return s;
   if ((overlap(gemm.a, gemm.c) || overlap(gemm.b, gemm.c)) &&
       elements(gemm.c) != 0)
     return bad("the result of a matrix product overlaps an operand");
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::checkColumnSums(const GemmCommand &gemm) const {
+  uint32_t buffer = gemm.columnSums;
+  if (absl::Status s = checkBuffer(buffer); !s.ok())
+    return s;
+  if (gemm.batch != 1 || gemm.bias >= 0 || gemm.activation != Activation::None)
+    return bad("sums of columns need one matrix product without bias and "
+               "activation");
+  if (gemm.columnSumsOfA ? !gemm.transposeA : gemm.transposeB)
+    return bad("the rows of the factor whose columns are summed are not along "
+               "k");
+  const BufferSpec &sums = program.buffers[buffer];
+  DType result = program.typesOf(gemm).result;
+  int64_t columns = gemm.columnSumsOfA ? gemm.m : gemm.n;
+  if (numElements(sums.shape) != columns || sums.dtype != result)
+    return bad("the sums of columns are ", describe(sums.dtype, sums.shape),
+               ", expected ", describe(result, {columns}));
+  if (columns == 0)
+    return absl::OkStatus();
+  for (uint32_t other : {gemm.a, gemm.b, gemm.c})
+    if (overlap(buffer, other))
+      return bad("the sums of columns overlap a matrix of the product");
   return absl::OkStatus();
 }

@@ -76,6 +76,15 @@ static cublasStatus_t destroy(T *object, const char *call, const char *kind) {
   return fails ? internalError : 0;
 }
 
+/// The sum over the columns of row `row`.
+static float sumOf(const cublasLtMatrixLayoutOpaque_t &layout, const void *data,
+                   int64_t row, int64_t columns) {
+  float sum = 0;
+  for (int64_t column = 0; column < columns; ++column)
+    sum += loadValue(layout.type, data, column * layout.leading + row);
+  return sum;
+}
+
 /// d = epilogue(a·b + beta·c) of column-major matrices.
 static void multiply(const cublasLtMatmulDescOpaque_t &desc, const void *a,
                      const cublasLtMatrixLayoutOpaque_t &la, const void *b,
@@ -113,6 +122,29 @@ static void multiply(const cublasLtMatmulDescOpaque_t &desc, const void *a,
           sum = std::max(sum, 0.0f);
         storeValue(ld.type, d, at, sum);
       }
+  // Sums over k of the first factor's rows, or of the second one's columns.
+  void *sums = const_cast<void *>(bias);
+  if (epilogue == CUBLASLT_EPILOGUE_BGRADA)
+    for (int64_t row = 0; row < ld.rows; ++row)
+      storeValue(ld.type, sums, row, sumOf(la, a, row, depth));
+  if (epilogue == CUBLASLT_EPILOGUE_BGRADB)
+    for (int64_t column = 0; column < ld.columns; ++column)
+      storeValue(ld.type, sums, column, sumOf(lb, b, column, depth));
+}
+
+/// What the library has no algorithm for: gradients of a bias along rows that
+/// are not contiguous, or of several products.
+static bool isSupported(const cublasLtMatmulDescOpaque_t &desc,
+                        const cublasLtMatrixLayoutOpaque_t &ld) {
+  auto is = [&](int which, uint64_t value) {
+    auto found = desc.attributes.find(which);
+    return found != desc.attributes.end() && found->second == value;
+  };
+  if (is(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADA))
+    return ld.batch == 1 && !is(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
+  if (is(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB))
+    return ld.batch == 1 && is(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
+  return true;
 }
 
 extern "C" {
@@ -223,8 +255,8 @@ cublasLtMatmulPreferenceSetAttribute(cublasLtMatmulPreference_t pref,
 }
 
 cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
-    cublasLtHandle_t, cublasLtMatmulDesc_t, cublasLtMatrixLayout_t,
-    cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t,
+    cublasLtHandle_t, cublasLtMatmulDesc_t desc, cublasLtMatrixLayout_t,
+    cublasLtMatrixLayout_t, cublasLtMatrixLayout_t, cublasLtMatrixLayout_t ld,
     cublasLtMatmulPreference_t pref, int requested,
     cublasLtMatmulHeuristicResult_t *results, int *returned) {
   *returned = 0;
@@ -232,6 +264,8 @@ cublasStatus_t cublasLtMatmulAlgoGetHeuristic(
     return internalError;
   if (requested < 1)
     return invalidValue;
+  if (!isSupported(*desc, *ld))
+    return CUBLAS_STATUS_NOT_SUPPORTED;
   *returned = std::min<int>(requested, state().algorithms);
   for (int i = 0; i < *returned; ++i) {
     results[i] = {};
@@ -262,6 +296,20 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
     auto address = reinterpret_cast<uintptr_t>(data);
     return address % algo->data[0] == 0 && isDevice(address, l.bytes());
   };
+  auto value = [&](int which) {
+    auto found = desc->attributes.find(which);
+    return found == desc->attributes.end() ? 0 : found->second;
+  };
+  // The bias or its gradient, of the library's m or n elements.
+  uint64_t epilogue = value(CUBLASLT_MATMUL_DESC_EPILOGUE);
+  int64_t elements =
+      epilogue == CUBLASLT_EPILOGUE_BGRADB ? ld->columns : ld->rows;
+  bool hasVector =
+      epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADA |
+                  CUBLASLT_EPILOGUE_BGRADB);
+  if (hasVector && !isDevice(value(CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+                             elements * (ld->type == CUDA_R_32F ? 4 : 2)))
+    return invalidValue;
   if (*static_cast<const float *>(alpha) != 1 || c != d || lc != ld ||
       !isGood(a, *la) || !isGood(b, *lb) || !isGood(d, *ld) ||
       (workspaceBytes > 0 &&

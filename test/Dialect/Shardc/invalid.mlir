@@ -560,6 +560,54 @@ func.func @gemm_c5_bias(%x: tensor<4x8xbf16>, %w: tensor<8x2xbf16>, %b: tensor<2
 }
 
 // -----
+// gemm C6
+func.func @gemm_c6_flag(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
+  // expected-error @+1 {{needs a second result and either sums_lhs or sums_rhs, or none of them}}
+  %0 = shardc.gemm %x, %g transpose_lhs sums_rhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
+  return
+}
+
+// -----
+// gemm C6
+func.func @gemm_c6_result(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
+  // expected-error @+1 {{needs a second result and either sums_lhs or sums_rhs, or none of them}}
+  %0:2 = shardc.gemm %x, %g transpose_lhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+// gemm C6
+func.func @gemm_c6_both(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
+  // expected-error @+1 {{needs a second result and either sums_lhs or sums_rhs, or none of them}}
+  %0:2 = shardc.gemm %x, %g transpose_lhs sums_lhs sums_rhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+// gemm C6
+func.func @gemm_c6_relu(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
+  // expected-error @+1 {{with sums of columns must be of rank 2, without bias and relu}}
+  %0:2 = shardc.gemm %x, %g transpose_lhs relu sums_rhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+// gemm C6
+func.func @gemm_c6_type(%x: tensor<4x8xf32>, %g: tensor<4x2xf32>) {
+  // expected-error @+1 {{sums of columns must be 'tensor<8xf32>', got 'tensor<2xf32>'}}
+  %0:2 = shardc.gemm %x, %g transpose_lhs sums_lhs : tensor<4x8xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<2xf32>
+  return
+}
+
+// -----
+// gemm C6
+func.func @gemm_c6_rows(%x: tensor<8x4xf32>, %g: tensor<4x2xf32>) {
+  // expected-error @+1 {{can sum the columns only of an operand whose rows are contracted}}
+  %0:2 = shardc.gemm %x, %g sums_lhs : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>, tensor<8xf32>
+  return
+}
+
+// -----
 // accumulate C1
 func.func @accumulate_c1(%x: tensor<8x4xf32>) {
   // expected-error @+1 {{must run at least twice, got 1}}

@@ -229,6 +229,9 @@ module attributes {
     // CHECK: shardc.gemm %{{.*}}, %{{.*}} plus %{{.*}} transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
     %5 = shardc.gemm %x, %g plus %1 transpose_lhs
         : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
+    // CHECK: shardc.gemm %{{.*}}, %{{.*}} transpose_lhs sums_rhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>, tensor<512xf32>
+    %6:2 = shardc.gemm %x, %g transpose_lhs sums_rhs
+        : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>, tensor<512xf32>
     // CHECK: shardc.kernel(%{{.*}}, %{{.*}}) : (tensor<128x512xf32>, tensor<512xf32>) -> tensor<128x512xf32> {
     // CHECK: ^bb0(%[[A:.*]]: tensor<128x512xf32>, %[[B:.*]]: tensor<512xf32>):
     // CHECK: shardc.yield %{{.*}} : tensor<128x512xf32>

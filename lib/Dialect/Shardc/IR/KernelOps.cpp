@@ -20,6 +20,29 @@ LogicalResult KernelOp::verify() {
   return success();
 }
 
+/// Constraint C6.
+static LogicalResult verifyColumnSums(GemmOp gemm) {
+  bool ofLhs = gemm.getSumsLhs(), ofRhs = gemm.getSumsRhs();
+  if (bool(gemm.getColumnSums()) != (ofLhs != ofRhs) || (ofLhs && ofRhs))
+    return gemm.emitOpError("needs a second result and either sums_lhs or "
+                            "sums_rhs, or none of them");
+  if (!ofLhs && !ofRhs)
+    return success();
+  auto result = cast<RankedTensorType>(gemm.getResult().getType());
+  if (result.getRank() != 2 || gemm.getBias() || gemm.getRelu())
+    return gemm.emitOpError("with sums of columns must be of rank 2, without "
+                            "bias and relu");
+  if (ofLhs ? !gemm.getTransposeLhs() : gemm.getTransposeRhs())
+    return gemm.emitOpError("can sum the columns only of an operand whose rows "
+                            "are contracted");
+  auto expected = RankedTensorType::get(result.getDimSize(ofLhs ? 0 : 1),
+                                        result.getElementType());
+  if (Type type = gemm.getColumnSums().getType(); type != expected)
+    return gemm.emitOpError("sums of columns must be ")
+           << expected << ", got " << type;
+  return success();
+}
+
 LogicalResult GemmOp::verify() {
   auto lhs = cast<RankedTensorType>(getLhs().getType());
   auto rhs = cast<RankedTensorType>(getRhs().getType());
@@ -65,5 +88,5 @@ LogicalResult GemmOp::verify() {
   if (getSum() && getSum().getType() != result)
     return emitOpError("sum must have the type of the result, ")
            << result << ", got " << getSum().getType();
-  return success();
+  return verifyColumnSums(*this);
 }

@@ -3,6 +3,8 @@
 // A dot_general of two matrices (or of two batches of them) above the threshold
 // becomes shardc.gemm; a bias broadcast over its rows and a relu that follow it
 // become the product's epilogue, and so does a loop's sum that it is added to.
+// Sums of columns of a factor are a second result where shardc-split-reductions
+// has marked them: the gradients of biases, for GPUs.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,6 +31,18 @@ static bool isZero(Value value) {
   return matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
          isa<FloatType>(elements.getElementType()) &&
          elements.getSplatValue<APFloat>().isZero();
+}
+
+/// Whether what `op` computes depends on `on`, of the same block.
+static bool dependsOn(Operation *op, Operation *on) {
+  llvm::SetVector<Operation *> ops;
+  ops.insert(op);
+  for (size_t i = 0; i < ops.size(); ++i)
+    for (Value value : getUsedValues(ops[i]))
+      if (Operation *def = value.getDefiningOp();
+          def && def->getBlock() == op->getBlock())
+        ops.insert(def);
+  return ops.contains(on);
 }
 
 /// The other operand of a binary op.
@@ -63,6 +77,8 @@ public:
       findBias(batch);
       findRelu();
     }
+    if (!bias && !hasRelu && batch == 0)
+      findColumnSums();
     build(rank);
   }
 
@@ -70,6 +86,9 @@ private:
   DotGeneralOp dot;
   Value bias, sum;
   bool hasRelu = false;
+  /// The sums of columns of the left or of the right operand, if of any.
+  ReduceOp columnSums;
+  bool areOfLhs = false;
   /// The ops that the gemm computes; its result is that of the last.
   SmallVector<Operation *, 3> fused;
 
@@ -128,18 +147,54 @@ private:
     fused.push_back(relu);
   }
 
+  /// The library sums what it reads anyway, but only rows that are contracted.
+  void findColumnSums() {
+    if (dot.getRhsContracting()[0] == 0)
+      columnSums = findColumnSumsOf(dot.getRhs());
+    if (columnSums || dot.getLhsContracting()[0] != 0)
+      return;
+    columnSums = findColumnSumsOf(dot.getLhs());
+    areOfLhs = true;
+  }
+
+  /// A marked sum of the columns of `factor`, which may be widened first, in
+  /// the product's type; null: none.
+  ReduceOp findColumnSumsOf(Value factor) {
+    Operation *last = fused.back();
+    Type element = getElementTypeOrSelf(last->getResult(0).getType());
+    SmallVector<Value> values = {factor};
+    for (Operation *user : factor.getUsers())
+      if (isa<ConvertOp>(user))
+        values.push_back(user->getResult(0));
+    for (Value value : values)
+      for (Operation *user : value.getUsers())
+        if (auto reduce = dyn_cast<ReduceOp>(user);
+            reduce && reduce->hasAttr("shardc.by_product") &&
+            reduce->getBlock() == dot->getBlock() &&
+            getElementTypeOrSelf(reduce.getResult().getType()) == element &&
+            !dependsOn(last, reduce))
+          return reduce;
+    return nullptr;
+  }
+
   void build(int64_t rank) {
     // Every operand is there where the last op of the epilogue stands; users of
     // the result may come before comparisons that now read it.
     Operation *last = fused.back();
     OpBuilder builder(last);
     auto gemm = builder.create<GemmOp>(
-        dot.getLoc(), last->getResult(0).getType(), dot.getLhs(), dot.getRhs(),
-        bias, sum, dot.getLhsContracting()[0] == rank - 2,
-        dot.getRhsContracting()[0] == rank - 1, hasRelu);
+        dot.getLoc(), last->getResult(0).getType(),
+        columnSums ? columnSums.getResult().getType() : Type(), dot.getLhs(),
+        dot.getRhs(), bias, sum, dot.getLhsContracting()[0] == rank - 2,
+        dot.getRhsContracting()[0] == rank - 1, hasRelu, columnSums && areOfLhs,
+        columnSums && !areOfLhs);
     if (Attribute part = dot->getAttr("shardc.part"))
       gemm->setAttr("shardc.part", part);
     last->getResult(0).replaceAllUsesWith(gemm.getResult());
+    if (columnSums) {
+      columnSums.replaceAllUsesWith(gemm.getColumnSums());
+      columnSums.erase();
+    }
     for (Operation *op : llvm::reverse(fused))
       op->erase();
   }
@@ -158,7 +213,10 @@ struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
     getOperation().walk([&](DotGeneralOp dot) { dots.push_back(dot); });
     for (DotGeneralOp dot : dots)
       GemmFormer(dot).run();
-    // Comparisons may now stand before what they read: restore the order.
+    getOperation().walk(
+        [](ReduceOp reduce) { reduce->removeAttr("shardc.by_product"); });
+    // Comparisons and users of sums may now stand before what they read:
+    // restore the order.
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal()) {
         SmallVector<Block *> blocks = getBlocks(function);

@@ -117,7 +117,7 @@ bool FunctionMemory::mayReplace(Operation *op, unsigned operand,
     return mayUpdateInPlace(kernel, it->second, operand, result);
   }
   if (auto gemm = dyn_cast<GemmOp>(op))
-    return gemm.getSum() == op->getOperand(operand);
+    return result == 0 && gemm.getSum() == op->getOperand(operand);
   auto start = dyn_cast<CollectiveStartOp>(op);
   return start && isa<AllReduceOp>(start.getCollective()) && operand == result;
 }

@@ -1,10 +1,12 @@
-//===- SplitReductions.cpp - Large reductions in two steps ----------------===//
+//===- SplitReductions.cpp - Reductions as a GPU does them ----------------===//
 //
 // A GPU needs work for thousands of threads that do not wait for each other,
 // and a reduction to one element has it only in two steps: the rows first, each
 // on its own, then what they leave. Where rows are reduced anyway, as in a
 // softmax, the first step is one of that kernel, which then need not store what
-// the reduction would read.
+// the reduction would read. Sums of the columns of a matrix, the gradients of
+// biases, are by-products of the library's products with that matrix, which
+// read it anyway: they are marked for shardc-form-gemms.
 //
 //===----------------------------------------------------------------------===//
 
@@ -100,6 +102,12 @@ static void split(ReduceOp op) {
   op.erase();
 }
 
+static bool isColumnSum(ReduceOp op) {
+  return op.getKind() == ReductionKind::Sum &&
+         op.getDims() == ArrayRef<int64_t>{0} &&
+         cast<RankedTensorType>(op.getOperand().getType()).getRank() == 2;
+}
+
 namespace {
 
 struct SplitReductionsPass
@@ -107,6 +115,9 @@ struct SplitReductionsPass
   void runOnOperation() override {
     SmallVector<ReduceOp> reductions;
     getOperation().walk([&](ReduceOp op) { reductions.push_back(op); });
+    for (ReduceOp op : reductions)
+      if (isColumnSum(op))
+        op->setAttr("shardc.by_product", UnitAttr::get(&getContext()));
     llvm::for_each(reductions, split);
   }
 };

@@ -46,6 +46,8 @@ inline constexpr uint32_t CUBLASLT_EPILOGUE_DEFAULT = 1;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_RELU = 2;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_BIAS = 4;
 inline constexpr uint32_t CUBLASLT_EPILOGUE_RELU_BIAS = 6;
+inline constexpr uint32_t CUBLASLT_EPILOGUE_BGRADA = 256;
+inline constexpr uint32_t CUBLASLT_EPILOGUE_BGRADB = 512;
 // cublasLtMatrixLayoutAttribute_t.
 inline constexpr int CUBLASLT_MATRIX_LAYOUT_BATCH_COUNT = 5;
 inline constexpr int CUBLASLT_MATRIX_LAYOUT_STRIDED_BATCH_OFFSET = 6;

@@ -48,7 +48,7 @@ shardc::rt::cuda::gemmRequests(const ProgramSpec &program) {
     // Only those in loops have strides.
     std::vector<uint64_t> addresses;
     for (int64_t buffer : {int64_t(gemm->a), int64_t(gemm->b), int64_t(gemm->c),
-                           int64_t(gemm->bias)})
+                           vectorOf(*gemm)})
       if (buffer >= 0) {
         addresses.push_back(program.buffers[buffer].offset);
         addresses.push_back(program.buffers[buffer].stride);
@@ -65,6 +65,9 @@ std::string GemmRequest::name() const {
       "m=", of.m, " n=", of.n, " k=", of.k, " batch=", of.batch,
       of.transposeA ? " a'" : " a", of.transposeB ? " b'" : " b",
       of.accumulate ? " accumulate" : "", of.bias >= 0 ? " bias" : "",
+      of.columnSums < 0  ? ""
+      : of.columnSumsOfA ? " sums of a"
+                         : " sums of b",
       of.activation == Activation::Relu ? " relu" : "", " ",
       std::string(toString(types.factors)), " to ",
       std::string(toString(types.result)), " precision ",
@@ -73,14 +76,14 @@ std::string GemmRequest::name() const {
 
 absl::StatusOr<std::unique_ptr<Gemm>>
 Gemm::prepare(const GemmLibrary &library, const GemmRequest &request,
-              CUdeviceptr bias, uint64_t maxWorkspace,
+              CUdeviceptr vector, uint64_t maxWorkspace,
               const GemmChoices *choices) {
   std::unique_ptr<Gemm> gemm(new Gemm(library, request));
   if (absl::Status s = library.context().makeCurrent(); !s.ok())
     return s;
   if (absl::Status s = gemm->describe(); !s.ok())
     return s;
-  if (absl::Status s = gemm->setBias(bias); !s.ok())
+  if (absl::Status s = gemm->setVector(vector); !s.ok())
     return s;
   if (choices)
     if (auto timed = choices->find(request.name());
@@ -151,6 +154,16 @@ absl::Status Gemm::addLayout(cublasLtMatrixLayout_t &layout, DType dtype,
                "cublasLtMatrixLayoutSetAttribute");
 }
 
+static uint32_t epilogueOf(const GemmCommand &command) {
+  if (command.columnSums >= 0)
+    return command.columnSumsOfA ? CUBLASLT_EPILOGUE_BGRADB
+                                 : CUBLASLT_EPILOGUE_BGRADA;
+  if (command.activation == Activation::Relu)
+    return command.bias >= 0 ? CUBLASLT_EPILOGUE_RELU_BIAS
+                             : CUBLASLT_EPILOGUE_RELU;
+  return command.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
 absl::Status Gemm::describe() {
   const CublasLt &api = library->api();
   if (absl::Status s =
@@ -164,11 +177,7 @@ absl::Status Gemm::describe() {
   }
   int32_t transposeFirst = command.transposeB ? CUBLAS_OP_T : CUBLAS_OP_N;
   int32_t transposeSecond = command.transposeA ? CUBLAS_OP_T : CUBLAS_OP_N;
-  bool isRelu = command.activation == Activation::Relu;
-  uint32_t epilogue =
-      command.bias >= 0
-          ? (isRelu ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_BIAS)
-          : (isRelu ? CUBLASLT_EPILOGUE_RELU : CUBLASLT_EPILOGUE_DEFAULT);
+  uint32_t epilogue = epilogueOf(command);
   struct {
     int attribute;
     const void *value;
@@ -277,10 +286,10 @@ static void *pointer(CUdeviceptr address) {
   return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
 }
 
-absl::Status Gemm::setBias(CUdeviceptr bias) const {
-  if (command.bias < 0)
+absl::Status Gemm::setVector(CUdeviceptr vector) const {
+  if (vectorOf(command) < 0)
     return absl::OkStatus();
-  void *place = pointer(bias);
+  void *place = pointer(vector);
   return check(
       library->api().matmulDescSetAttribute(
           product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &place, sizeof(place)),
@@ -289,7 +298,7 @@ absl::Status Gemm::setBias(CUdeviceptr bias) const {
 
 absl::Status Gemm::issue(const GemmOperands &operands, CUdeviceptr workspace,
                          const Stream &stream) const {
-  if (absl::Status s = setBias(operands.bias); !s.ok())
+  if (absl::Status s = setVector(operands.vector); !s.ok())
     return s;
   float alpha = 1, beta = command.accumulate ? 1 : 0;
   void *c = pointer(operands.c);

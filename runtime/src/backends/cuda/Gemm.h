@@ -4,7 +4,10 @@
 // matrix is the column-major one of its transpose, so that c = op(a)·op(b) is
 // given as cᵀ = op(b)ᵀ·op(a)ᵀ: the operands change places and nothing moves.
 // The bias, one value per column of c, is one per row of cᵀ, as the library
-// wants it.
+// wants it. Sums of columns are the library's gradients of a bias: those of b,
+// its first operand, are BGRADA, and those of a are BGRADB. It has them of a
+// first operand that is not transposed and of a second one that is, which is
+// what rows along k are.
 //
 //===----------------------------------------------------------------------===//
 
@@ -56,13 +59,19 @@ struct GemmRequest {
 /// left out.
 std::vector<GemmRequest> gemmRequests(const ProgramSpec &program);
 
-/// Where the operands of a product are. No bias: 0.
+/// The buffer of the bias or of the sums of columns, of which a product has one
+/// at most; negative: neither.
+inline int64_t vectorOf(const GemmCommand &gemm) {
+  return gemm.bias >= 0 ? gemm.bias : gemm.columnSums;
+}
+
+/// Where the operands of a product are, `vector` as `vectorOf`; 0: none.
 struct GemmOperands {
-  CUdeviceptr a, b, c, bias;
+  CUdeviceptr a, b, c, vector;
 };
 
 /// A product with an algorithm: one that was timed, or else the first of the
-/// library's heuristics. Not thread-safe: `issue` sets where the bias is.
+/// library's heuristics. Not thread-safe: `issue` sets where the vector is.
 class Gemm {
 public:
   /// A product of f32 or bf16, summed in f32, with m, n, k and batch at
@@ -70,7 +79,8 @@ public:
   /// at most `maxWorkspace` bytes. Unavailable: the library has none for it.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gemm>>
   prepare(const GemmLibrary &library, const GemmRequest &request,
-          CUdeviceptr bias, uint64_t maxWorkspace, const GemmChoices *choices);
+          CUdeviceptr vector, uint64_t maxWorkspace,
+          const GemmChoices *choices);
   ~Gemm();
   Gemm(const Gemm &) = delete;
   Gemm &operator=(const Gemm &) = delete;
@@ -95,7 +105,7 @@ private:
         alignment(request.alignment) {}
 
   absl::Status describe();
-  absl::Status setBias(CUdeviceptr bias) const;
+  absl::Status setVector(CUdeviceptr vector) const;
   /// The first `number` algorithms of the heuristics; at least one.
   absl::StatusOr<std::vector<GemmChoices::Choice>>
   candidates(int number, uint64_t maxWorkspace) const;

@@ -60,10 +60,10 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
     auto first = std::find_if(
         set.devices.begin(), set.devices.end(),
         [&](const Device &device) { return device.gpu == gpu.get(); });
-    absl::StatusOr<std::unique_ptr<Gemm>> prepared =
-        Gemm::prepare(*gpu->gemms, *request,
-                      gemm->bias >= 0 ? address(*first, gemm->bias, 0) : 0,
-                      set.maxGemmWorkspace, set.choices);
+    absl::StatusOr<std::unique_ptr<Gemm>> prepared = Gemm::prepare(
+        *gpu->gemms, *request,
+        vectorOf(*gemm) >= 0 ? address(*first, vectorOf(*gemm), 0) : 0,
+        set.maxGemmWorkspace, set.choices);
     if (!prepared.ok())
       return prepared.status();
     workspaceSize = std::max(workspaceSize, (*prepared)->workspaceBytes());

@@ -219,9 +219,10 @@ absl::Status Program::issueOn(const Device &device, uint32_t number,
     size_t gpu = 0;
     while (set.gpus[gpu].get() != device.gpu)
       ++gpu;
-    return prepared->second[gpu]->issue({at(gemm->a), at(gemm->b), at(gemm->c),
-                                         gemm->bias >= 0 ? at(gemm->bias) : 0},
-                                        device.workspace.address(), stream);
+    int64_t vector = vectorOf(*gemm);
+    return prepared->second[gpu]->issue(
+        {at(gemm->a), at(gemm->b), at(gemm->c), vector >= 0 ? at(vector) : 0},
+        device.workspace.address(), stream);
   }
   if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     uint64_t bytes = spec.buffers[copy->in].bytes;

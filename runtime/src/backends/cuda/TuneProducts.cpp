@@ -57,9 +57,9 @@ absl::Status CudaExecutor::timeProducts(const Gpu &gpu) {
         return buffer < 0 ? 0 : arena + program.buffers[buffer].offset;
       };
       GemmOperands operands{address(command.a), address(command.b),
-                            address(command.c), address(command.bias)};
+                            address(command.c), address(vectorOf(command))};
       absl::StatusOr<std::unique_ptr<Gemm>> gemm =
-          Gemm::prepare(*gpu.gemms, request, operands.bias,
+          Gemm::prepare(*gpu.gemms, request, operands.vector,
                         cudaOptions.gemmWorkspaceBytes, nullptr);
       if (!gemm.ok())
         return gemm.status();

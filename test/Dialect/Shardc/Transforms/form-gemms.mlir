@@ -81,3 +81,72 @@ func.func @narrow(%x: tensor<256x512xbf16>, %w: tensor<512x384xbf16>, %b: tensor
   %3 = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xbf16>, tensor<256x384xbf16> -> tensor<512x384xf32>
   return %2, %3 : tensor<256x384xbf16>, tensor<512x384xf32>
 }
+
+// -----
+
+// Sums of columns that are marked come with the product whose operand's rows
+// are contracted, whichever operand that is and wherever they stand; users may
+// stand before it. No mark is left.
+
+// CHECK-LABEL: func.func @column_sums
+// CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[G:.*]]: tensor<256x384xf32>
+// CHECK: shardc.gemm %[[G]], %[[W]] transpose_rhs :
+// CHECK: %[[R:.*]], %[[RSUMS:.*]] = shardc.gemm %[[X]], %[[G]] transpose_lhs sums_rhs : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>, tensor<384xf32>
+// CHECK: %[[L:.*]], %[[LSUMS:.*]] = shardc.gemm %[[X]], %[[G]] transpose_lhs sums_lhs : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>, tensor<512xf32>
+// CHECK: %[[N:.*]] = shardc.neg %[[RSUMS]]
+// CHECK: return %{{.*}}, %[[R]], %[[N]], %[[L]], %[[LSUMS]]
+func.func @column_sums(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %g: tensor<256x384xf32>) -> (tensor<256x512xf32>, tensor<512x384xf32>, tensor<384xf32>, tensor<512x384xf32>, tensor<512xf32>) {
+  %0 = shardc.reduce sum %g dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+  %1 = shardc.neg %0 : tensor<384xf32>
+  %2 = shardc.dot_general %g, %w contracting = [1] x [1] : tensor<256x384xf32>, tensor<512x384xf32> -> tensor<256x512xf32>
+  %3 = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+  %4 = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+  %5 = shardc.reduce sum %x dims = [0] {shardc.by_product} : tensor<256x512xf32> -> tensor<512xf32>
+  return %2, %3, %1, %4, %5 : tensor<256x512xf32>, tensor<512x384xf32>, tensor<384xf32>, tensor<512x384xf32>, tensor<512xf32>
+}
+
+// -----
+
+// Not without a mark, not what the product depends on, not in another type than
+// the product's, not with a small product.
+
+// CHECK-LABEL: func.func @other_sums
+// CHECK-COUNT-4: shardc.reduce sum %{{.*}} dims = [0] :
+// CHECK-NOT: sums_
+func.func @other_sums(%x: tensor<256x512xf32>, %g: tensor<256x384xf32>, %h: tensor<256x384xbf16>, %s: tensor<8x16xf32>) -> (tensor<512x384xf32>, tensor<384xf32>, tensor<384x384xf32>, tensor<384x384xbf16>, tensor<384xf32>, tensor<16x16xf32>, tensor<16xf32>) {
+  %0 = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+  %1 = shardc.reduce sum %g dims = [0] : tensor<256x384xf32> -> tensor<384xf32>
+  %2 = shardc.exp %g : tensor<256x384xf32>
+  %3 = shardc.reduce sum %2 dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+  %4 = shardc.broadcast %3 dims = [1] : tensor<384xf32> -> tensor<256x384xf32>
+  %5 = shardc.dot_general %4, %2 contracting = [0] x [0] : tensor<256x384xf32>, tensor<256x384xf32> -> tensor<384x384xf32>
+  %6 = shardc.convert %h : tensor<256x384xbf16> -> tensor<256x384xf32>
+  %7 = shardc.reduce sum %6 dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+  %8 = shardc.dot_general %h, %h contracting = [0] x [0] : tensor<256x384xbf16>, tensor<256x384xbf16> -> tensor<384x384xbf16>
+  %9 = shardc.dot_general %s, %s contracting = [0] x [0] : tensor<8x16xf32>, tensor<8x16xf32> -> tensor<16x16xf32>
+  %10 = shardc.reduce sum %s dims = [0] {shardc.by_product} : tensor<8x16xf32> -> tensor<16xf32>
+  return %0, %1, %5, %8, %7, %9, %10 : tensor<512x384xf32>, tensor<384xf32>, tensor<384x384xf32>, tensor<384x384xbf16>, tensor<384xf32>, tensor<16x16xf32>, tensor<16xf32>
+}
+
+// -----
+
+// Factors of bf16 are widened as they are summed; in a loop the product is added
+// to its sum, and the sums of the columns to theirs by a kernel.
+
+// CHECK-LABEL: func.func @accumulated_sums
+// CHECK: ^bb0(%[[X:.*]]: tensor<256x512xbf16>, %[[G:.*]]: tensor<256x384xbf16>, %[[S:.*]]: tensor<512x384xf32>, %[[T:.*]]: tensor<384xf32>):
+// CHECK-NEXT: %[[R:.*]], %[[SUMS:.*]] = shardc.gemm %[[X]], %[[G]] plus %[[S]] transpose_lhs sums_rhs
+// CHECK-NEXT: %[[B:.*]] = shardc.add %[[T]], %[[SUMS]]
+// CHECK-NEXT: shardc.yield %[[R]], %[[B]]
+func.func @accumulated_sums(%x: tensor<512x512xbf16>, %g: tensor<512x384xbf16>) -> (tensor<512x384xf32>, tensor<384xf32>) {
+  %0:2 = shardc.accumulate 2 of (%x, %g) : (tensor<512x512xbf16>, tensor<512x384xbf16>) -> (tensor<512x384xf32>, tensor<384xf32>) {
+  ^bb0(%a: tensor<256x512xbf16>, %b: tensor<256x384xbf16>, %s: tensor<512x384xf32>, %t: tensor<384xf32>):
+    %1 = shardc.dot_general %a, %b contracting = [0] x [0] : tensor<256x512xbf16>, tensor<256x384xbf16> -> tensor<512x384xf32>
+    %2 = shardc.add %s, %1 : tensor<512x384xf32>
+    %3 = shardc.convert %b : tensor<256x384xbf16> -> tensor<256x384xf32>
+    %4 = shardc.reduce sum %3 dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+    %5 = shardc.add %t, %4 : tensor<384xf32>
+    shardc.yield %2, %5 : tensor<512x384xf32>, tensor<384xf32>
+  }
+  return %0#0, %0#1 : tensor<512x384xf32>, tensor<384xf32>
+}

@@ -95,3 +95,20 @@ func.func @without_rows(%x: tensor<6x10xf32>, %y: tensor<6x10xf32>, %z: tensor<6
   %7 = shardc.reduce sum %z dims = [1] : tensor<6x1xf32> -> tensor<6xf32>
   return %3, %5, %6, %7 : tensor<f32>, tensor<f32>, tensor<f32>, tensor<6xf32>
 }
+
+// -----
+
+// Sums of the columns of a matrix are marked; other reductions are not.
+
+// CHECK-LABEL: func.func @columns
+// CHECK: shardc.reduce sum %{{.*}} dims = [0] {shardc.by_product} : tensor<6x10xf32>
+// CHECK: shardc.reduce max %{{.*}} dims = [0] : tensor<6x10xf32>
+// CHECK: shardc.reduce sum %{{.*}} dims = [1] : tensor<6x10xf32>
+// CHECK: shardc.reduce sum %{{.*}} dims = [0] : tensor<6xf32>
+func.func @columns(%x: tensor<6x10xf32>) -> (tensor<10xf32>, tensor<10xf32>, tensor<f32>) {
+  %0 = shardc.reduce sum %x dims = [0] : tensor<6x10xf32> -> tensor<10xf32>
+  %1 = shardc.reduce max %x dims = [0] : tensor<6x10xf32> -> tensor<10xf32>
+  %2 = shardc.reduce sum %x dims = [1] : tensor<6x10xf32> -> tensor<6xf32>
+  %3 = shardc.reduce sum %2 dims = [0] : tensor<6xf32> -> tensor<f32>
+  return %0, %1, %3 : tensor<10xf32>, tensor<10xf32>, tensor<f32>
+}

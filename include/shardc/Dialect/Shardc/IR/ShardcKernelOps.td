@@ -43,13 +43,18 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
   let description = [{
     activation(op(lhs)·op(rhs) + bias + sum); row-major rank-2 operands, or
     rank-3 with a leading batch dimension. The result takes the place of `sum`
-    in memory.
+    in memory. A product that makes the gradient of a weight makes that of the
+    bias, too: with `sums_rhs` (or `sums_lhs`) a second result has the sums of
+    the columns of that operand, which is what cuBLASLt calls the gradient of a
+    bias.
 
     ```mlir
     %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
     %1 = shardc.gemm %x, %g transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
     %2 = shardc.gemm %x, %g plus %1 transpose_lhs
         : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
+    %3:2 = shardc.gemm %x, %g transpose_lhs sums_rhs
+        : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>, tensor<512xf32>
     ```
 
     Constraints:
@@ -58,13 +63,15 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
     - C3: `bias` has the size of the last dimension of the result.
     - C4: `sum` has the type of the result.
     - C5: `lhs` and `rhs` have the element type of the result, or both bf16 where it is f32; `bias` has that of the result.
+    - C6: `column_sums` is there if either `sums_lhs` or `sums_rhs` is, with the element type of the result and the size of its first or last dimension; the operand's rows are contracted, and there is neither a batch dimension, nor `bias`, nor `relu`.
   }];
   let arguments = (ins Shardc_FloatTensor:$lhs, Shardc_FloatTensor:$rhs, Optional<Shardc_FloatTensor>:$bias,
-      Optional<Shardc_FloatTensor>:$sum, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs, UnitAttr:$relu);
-  let results = (outs Shardc_FloatTensor:$result);
+      Optional<Shardc_FloatTensor>:$sum, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs, UnitAttr:$relu,
+      UnitAttr:$sumsLhs, UnitAttr:$sumsRhs);
+  let results = (outs Shardc_FloatTensor:$result, Optional<Shardc_FloatTensor>:$column_sums);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $bias^)? (`plus` $sum^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)?
-    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? `->` type($result)
+    $lhs `,` $rhs (`,` $bias^)? (`plus` $sum^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)? (`sums_lhs` $sumsLhs^)? (`sums_rhs` $sumsRhs^)?
+    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? `->` type($result) (`,` type($column_sums)^)?
   }];
   let hasVerifier = 1;
 }

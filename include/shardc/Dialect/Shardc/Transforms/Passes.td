@@ -314,7 +314,7 @@ def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
 }
 
 def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
-  let summary = "Reduce large tensors to one element in two steps";
+  let summary = "Reduce as a GPU does: large tensors in two steps, columns by products";
   let description = [{
     Input: local programs. Output: the same, where a reduction of a large tensor
     to one element reduces its rows first, and what they leave then: work for
@@ -334,6 +334,9 @@ def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
     The same happens to tensors of any size if a kernel that reduces rows knows
     their elements, as it knows the terms of a cross-entropy: a softmax, the
     losses of its rows and its gradient are one kernel then.
+
+    Sums of the columns of a matrix are marked `shardc.by_product`: a library
+    product with that matrix may make them as well (`shardc-form-gemms`).
   }];
 }
 
@@ -341,7 +344,21 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   let summary = "Give large matrix products to the library";
   let description = [{
     Input: local programs. Output: dot_generals above the size threshold are
-    `shardc.gemm`, with the epilogue that the library can fuse.
+    `shardc.gemm`, with the epilogue that the library can fuse: a bias, a relu
+    or the addition to a loop's sum; and, of sums of columns that are marked
+    `shardc.by_product`, those of an operand whose rows are contracted. No
+    marks are left.
+
+    ```mlir
+    %dw = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+    %db = shardc.reduce sum %g dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %dw, %db = shardc.gemm %x, %g transpose_lhs sums_rhs : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>, tensor<384xf32>
+    ```
   }];
 }
 
