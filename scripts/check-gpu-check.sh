@@ -7,16 +7,40 @@ trap 'rm -rf "$work"' EXIT
 scripts/gpu-check.sh --pack-stand-in "$work/packed"
 # Nothing of this tree.
 cd /
-run() { env -i PATH=/usr/bin:/bin "$work/packed/gpu-check.sh"; }
-run | tee "$work/output"
+# run [VARIABLE=VALUE]
+run() { env -i PATH=/usr/bin:/bin "$@" "$work/packed/gpu-check.sh"; }
+# A Python without JAX.
+printf '#!/bin/sh\nexit 1\n' >"$work/without"
+# What looks like one with JAX and a GPU, whose steps take 2 s each.
+cat >"$work/with" <<'EOF'
+#!/bin/sh
+case $2 in
+"import jax") exit 0 ;;
+"import jax;"*) echo gpu; exit 0 ;;
+esac
+while read -r verb name steps; do
+  [ "$verb" = model ] && echo '{}' || echo "{\"seconds\": $((steps * 2)).0, \"steps\": $steps}"
+done
+EOF
+chmod +x "$work"/with*
+run SHARDC_JAX_PYTHON="$work/without" | tee "$work/output"
 for text in '^STAND-IN: no GPU is involved' 'against the stand-in: nothing is known' \
-  '^ok .*NCCL, ranks on one GPU: 4' '^ok .*wide, dp+tp' '^not run .*against JAX' \
+  '^ok .*NCCL, ranks on one GPU: 4' '^ok .*wide, dp+tp' \
+  '^not run .*4096-16384-4096, batch 8192, tf32: JAX.*no peer: JAX is not installed' \
+  '^not run .*4096-16384-4096, batch 8192, bf16: JAX.*no peer: JAX is not installed' \
+  '^not run .*10-32-16-1 in a loop of jitted steps: JAX.*no peer' \
+  '^not run .*10-32-16-1 in a jitted loop .*no peer' '^ok .*peak memory' \
   '^figure .*4096-16384-4096.* over it: [0-9.]*[1-9]' '^figure .*10-32-16-1' '^figure .*Adam' \
   '^figure .*all-reduce' '^ok .*in 4 processes'; do
   grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
 done
+run SHARDC_JAX_PYTHON="$work/with" >"$work/output"
+for text in 'batch 8192, tf32' 'batch 8192, bf16' 'loop of jitted steps' 'jitted loop (lax.scan)'; do
+  grep -q -e "^figure .*$text: JAX's time over its own, 2e+06 us over .* us: [0-9.e+]* (goal [13]: of the stand-in)" \
+    "$work/output" || { echo "no figure of JAX for \"$text\""; exit 1; }
+done
 sed -i 's/^\[[0-9.]*/[1.5/' "$work/packed/expected/notebook.json"
-if run >"$work/output"; then
+if run SHARDC_JAX_PYTHON="$work/without" >"$work/output"; then
   echo 'a wrong number is not noticed'
   exit 1
 fi

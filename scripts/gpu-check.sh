@@ -8,7 +8,8 @@
 #
 # With --pack-stand-in the folder has the stand-in for the vendor's libraries and
 # is run against it: that shows that the script works, and nothing of a GPU.
-# Driver, cuBLASLt and NCCL are found as by shardc-run (SHARDC_LIBCUDA, …).
+# Driver, cuBLASLt and NCCL are found as by shardc-run (SHARDC_LIBCUDA, …), JAX by
+# the Python that SHARDC_JAX_PYTHON names, or else python3.
 set -euo pipefail
 here=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 
@@ -67,7 +68,8 @@ pack() {
     mkdir "$folder/standin"
     cp "$build/bin/shardc-rt-standin.so" "$folder/standin"
   fi
-  cp scripts/gpu-check.sh scripts/run-ranks.sh "$folder"
+  cp scripts/gpu-check.sh scripts/{run-ranks,gpu-peer}.sh \
+    benchmarks/goals/jax_peer.py "$folder"
   cp data/digits.npz "$folder/data"
   for binary in shardc-run shardc-rt-cts measure-gpu compare-training; do
     cp "$build/bin/$binary" "$folder/bin"
@@ -144,6 +146,7 @@ fi
 
 # --- There: running -----------------------------------------------------------
 
+callersPath=$PATH callersLibraries=${LD_LIBRARY_PATH:-}
 PATH=$here/bin:$PATH
 export SHARDC_DATA_DIR=$here/data
 work=$(mktemp -d)
@@ -299,23 +302,36 @@ goal() {
 }
 
 echo
+source "$here/gpu-peer.sh"
 large=4096-16384-4096
+layers=4096,16384,4096 batch=8192
+[ $isStandIn = 0 ] || layers=256,384,256 batch=64
 for precision in tf32 bf16; do
   figures "large-$precision" 10
   goal "a step of $large, batch 8192, $precision: its products alone over it" \
     "${figure[products_ratio]}" 0.95
-  printf '         step %s us, arenas %s B as planned, scratch %s B, in use %s B\n' \
-    "${figure[step_us]}" "${figure[arenas]}" "${figure[scratch]}" "${figure[used]}"
+  against "a step of $large, batch 8192, $precision" \
+    "$(peerModel "$layers" sgd $batch $precision)" run 10 1
+  printf '         step %s us\n' "${figure[step_us]}"
+  check "peak memory equals the plan's, $precision: the arena has ${figure[planned]} B" \
+    test "${figure[arenas]}" = "${figure[planned]}"
+  # One GPU needs no NCCL, whose buffers would be among what is beside.
+  printf '         beside it, and not compared: scratch %s B, %s B of contexts, code, libraries\n' \
+    "${figure[scratch]}" "$(awk -v a="${figure[used]}" -v b="${figure[arenas]}" -v c="${figure[scratch]}" \
+      'BEGIN { printf "%.0f", a - b - c }')"
+  printf '         and whatever else uses the GPU; %s B more after the steps\n' "${figure[grown]}"
 done
 figures "$(nameOf notebook none data=1)" 2000
 printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"
+notebook=$(peerModel 10,32,16,1 adam 64 f32)
+against 'a step of 10-32-16-1 in a loop of jitted steps' "$notebook" run 2000 3
+against 'a step of 10-32-16-1 in a jitted loop (lax.scan)' "$notebook" scan 2000 1
 figures adam 10
 goal 'the kernel of Adam: its bandwidth over that of copies' \
   "${figure[update_ratio]}" 0.85
 figures all-reduce 10
 goal 'all-reduce of 8 virtual devices: the time of copies over its own' \
   "${figure[all_reduce_ratio]}" 0.5
-skip 'against JAX: figures here are of shardc alone'
 echo
 printf '%d checks passed, %d not run, %d s' "$passed" "$notRun" $((SECONDS - begin))
 [ $isStandIn = 0 ] && echo || echo ', against the stand-in: nothing is known of a GPU'

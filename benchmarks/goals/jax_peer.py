@@ -1,10 +1,13 @@
-"""JAX's side of benchmarks/goals.py: trains the same MLPs on request.
+"""JAX's side of benchmarks/goals and of scripts/gpu-check.sh: trains the same MLPs
+on request.
 
 Run by a Python that has JAX, with XLA_FLAGS set for the number of devices. One
 request per line of standard input, answered by one line, a JSON object:
 
   model NAME JSON       makes a train step; JSON has layers, loss, optimizer,
-                        batch, strategy, mesh and scan, the steps of one scan
+                        batch, strategy, mesh and scan, the steps of one scan,
+                        and may have precision: "tf32" for the factors of
+                        products, "bf16" for all but parameters, loss and sums
   run NAME STEPS        so many steps, synchronised after each
   scan NAME STEPS       the same in loops of jax.lax.scan
   epoch NAME DATADIR    reads the digits, runs one epoch of them and evaluates
@@ -45,8 +48,10 @@ def specs(layers, strategy, sizes):
 
 
 class Model:
-    def __init__(self, layers, loss, optimizer, batch, strategy, mesh, scan):
+    def __init__(self, layers, loss, optimizer, batch, strategy, mesh, scan, precision="f32"):
         self.batch, self.loss, self.scan_steps = batch, loss, scan
+        self.dtype = jnp.bfloat16 if precision == "bf16" else jnp.float32
+        self.products = "tensorfloat32" if precision == "tf32" else None
         axes = mesh or {"data": 1}
         count = int(np.prod(list(axes.values())))
         self.grid = Mesh(np.array(jax.devices()[:count]).reshape(list(axes.values())), list(axes))
@@ -76,11 +81,12 @@ class Model:
         return jax.device_put(x, self.rows), jax.device_put(y, self.rows)
 
     def forward(self, params, x):
+        x = x.astype(self.dtype)
         for i, (w, b) in enumerate(params):
-            x = x @ w + b
+            x = jnp.matmul(x, w.astype(self.dtype), precision=self.products) + b.astype(self.dtype)
             if i + 1 < len(params):
                 x = jax.nn.relu(x)
-        return x
+        return x.astype(jnp.float32)
 
     def losses(self, z, y):
         if self.loss == "mse":

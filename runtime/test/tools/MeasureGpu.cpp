@@ -12,8 +12,13 @@
 //   update_ratio        update_GBs / copy_GBs
 //   all_reduce_ratio    of the longest all-reduce: the time in which its
 //                       operands could be copied, over its own
-//   arenas, scratch     bytes, of all devices
-//   used                bytes of the first GPU that are in use, by anybody
+//   planned, arenas     bytes of the arenas of all devices: by the plan, and as
+//                       they were allocated
+//   scratch             bytes of products, collectives and contexts, of all
+//                       devices
+//   used                bytes of the first GPU that are in use, by anybody,
+//                       after some steps
+//   grown               how many more after the others
 // The libraries are those of SHARDC_LIBCUDA and SHARDC_LIBCUBLASLT.
 //
 //===----------------------------------------------------------------------===//
@@ -91,8 +96,11 @@ int main(int argc, char **argv) {
   if (absl::Status s = executor.initializeParameters(); !s.ok())
     return fail(s);
   const auto devices = static_cast<double>((*plan)->mesh.numDevices());
+  // Drivers allocate on first use.
+  auto first = timeSteps(executor, 1);
   auto used = executor.usedGpuBytes();
   auto step = timeSteps(executor, steps);
+  auto usedAfter = executor.usedGpuBytes();
   size_t number = 0;
   while ((*plan)->programs[number].name != "train_step")
     ++number;
@@ -100,7 +108,8 @@ int main(int argc, char **argv) {
   auto alone = executor.timeCommands(number, 10);
   auto copies = executor.measureCopies(uint64_t(256) << 20, 10);
   for (const absl::Status &status :
-       {used.status(), step.status(), alone.status(), copies.status()})
+       {first.status(), used.status(), step.status(), usedAfter.status(),
+        alone.status(), copies.status()})
     if (!status.ok())
       return fail(status);
   double products = 0, update = 0, updateBytes = 0, reduce = 0, reduceBytes = 0;
@@ -134,8 +143,12 @@ int main(int argc, char **argv) {
   }
   if (reduce > 0)
     print("all_reduce_ratio", reduceBytes / *copies / reduce);
-  std::printf("arenas %.0f\n", devices * (*plan)->arenaBytes);
+  std::printf("planned %.0f\n", devices * (*plan)->arenaBytes);
+  std::printf("arenas %.0f\n",
+              static_cast<double>(executor.allocatedArenaBytes()));
   std::printf("scratch %.0f\n", devices * executor.scratchBytesPerDevice());
   std::printf("used %.0f\n", static_cast<double>(*used));
+  std::printf("grown %.0f\n",
+              static_cast<double>(*usedAfter) - static_cast<double>(*used));
   return 0;
 }

@@ -53,6 +53,8 @@ public:
   absl::StatusOr<std::vector<double>> timeCommands(size_t program, int repeats);
   /// Bytes per second that a copy within the first GPU reads and writes.
   absl::StatusOr<double> measureCopies(uint64_t bytes, int repeats);
+  /// Of all arenas of this process, as allocated.
+  uint64_t allocatedArenaBytes() const;
   /// What the first GPU has of memory that is in use, by anybody.
   absl::StatusOr<uint64_t> usedGpuBytes() const;
   const std::string &gpuName() const { return gpus[0]->context->name(); }

@@ -28,13 +28,17 @@ public:
         !s.ok())
       return s;
     memory.owned = {context, raw};
+    memory.size = bytes;
     return memory;
   }
 
   CUdeviceptr address() const { return owned.get(); }
+  /// As allocated.
+  uint64_t bytes() const { return size; }
 
 private:
   Owned<CUdeviceptr, &Driver::memFree> owned;
+  uint64_t size = 0;
 };
 
 } // namespace shardc::rt::cuda

@@ -59,6 +59,13 @@ absl::StatusOr<double> CudaExecutor::measureCopies(uint64_t bytes,
   return 2 * static_cast<double>(bytes) / seconds;
 }
 
+uint64_t CudaExecutor::allocatedArenaBytes() const {
+  uint64_t bytes = 0;
+  for (const Device &device : devices)
+    bytes += device.arena.bytes();
+  return bytes;
+}
+
 absl::StatusOr<uint64_t> CudaExecutor::usedGpuBytes() const {
   const cuda::Context &context = *gpus[0]->context;
   if (absl::Status s = context.makeCurrent(); !s.ok())
