@@ -212,6 +212,23 @@ INSTANTIATE_TEST_SUITE_P(
                                      fb::CollectiveKind::ReduceScatter),
                      testing::Values(1, 2, 3)));
 
+/// The compiler names what a product of a loop adds to after its result, and
+/// what is cleared and read afterwards after the loop's.
+TEST(RegionsTest, WhatAProductAddsToIsOneRegion) {
+  uint32_t cleared = 0, added = 0;
+  auto plan = parse(makePlan(2, [&](fb::PlanT &p) {
+    test::addLoops(p);
+    fb::ProgramT &program = *p.programs[0];
+    fb::GemmT *gemm = program.commands[8]->operation.AsGemm();
+    cleared = gemm->c;
+    added = gemm->c = program.buffers.size();
+    program.buffers.push_back(
+        std::make_unique<fb::BufferT>(*program.buffers[cleared]));
+  }));
+  Regions regions(*plan);
+  EXPECT_EQ(regions.ofBuffer(0, added), regions.ofBuffer(0, cleared));
+}
+
 TEST(MergeProductsTest, RowsThatFollowOneAnother) {
   std::vector<char> memory(4096);
   char *a = memory.data(), *b = a + 1024, *c = b + 1024;

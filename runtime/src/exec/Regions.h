@@ -45,9 +45,10 @@ struct BufferUse {
   ByteRange bytes{0, 0};
 
   bool isUsed() const { return numReads + numWrites > 0; }
-  /// Whether it has a value before the program writes it.
+  /// Whether it has a value before the program writes it. What a product adds
+  /// to is read by the command that writes it first.
   bool isIncoming() const {
-    return numReads > 0 && (firstWrite == never || firstRead < firstWrite);
+    return numReads > 0 && (firstWrite == never || firstRead <= firstWrite);
   }
 };
 
