@@ -74,7 +74,8 @@ public:
     if (!solution.options.empty())
       return solution;
     if (!isCutOff()) {
-      solution.lowerBound = std::max(limits.upper, firstBound);
+      solution.lowerBound =
+          std::min(std::max(limits.upper, *firstBound), memory.dropped);
       return solution;
     }
     // A narrow search among all options.
@@ -212,8 +213,15 @@ private:
     SearchSolution solution = eliminate(problem, classes, bound, all, work);
     if (isCutOff() && limits.becomesNarrow)
       solution = eliminateNarrowly(classes, bound, all.gap, narrowRows);
-    // Solutions that were dropped on the way cost more than `upper`.
-    solution.lowerBound = isCutOff() ? least : solution.cost;
+    if (isCutOff()) {
+      solution.lowerBound = least;
+      return solution;
+    }
+    // Of those that cost more some were dropped on the way, perhaps cheaper
+    // ones than what is left of them.
+    if (solution.cost > upper * (1 + tolerance))
+      return SearchSolution();
+    solution.lowerBound = solution.cost;
     return solution;
   }
 
@@ -238,7 +246,7 @@ private:
       if (least > upper || step <= progress * least)
         break;
     }
-    if (firstBound == 0)
+    if (!firstBound)
       firstBound = least;
     if (!memory.bound) {
       memory.classes = levels[0];
@@ -258,7 +266,7 @@ private:
   std::vector<std::shared_ptr<SearchClasses>> levels;
   double least = 0;
   /// Where the bound of all options came to first.
-  double firstBound = 0;
+  std::optional<double> firstBound;
   /// No plan costs as little.
   double excluded = 0;
 };
