@@ -55,6 +55,10 @@ public:
   }
 
 private:
+  bool isNarrow() const {
+    return limits.maxRows < std::numeric_limits<size_t>::max();
+  }
+
   /// Numbers tables by their contents.
   int intern(SearchTable table) {
     tables.push_back(std::make_unique<SearchTable>(std::move(table)));
@@ -66,7 +70,8 @@ private:
     PriceGraph &graph = bound.getGraph(classes.valueClassOf[value]);
     auto [it, isNew] = moves.try_emplace(&graph);
     if (isNew)
-      it->second = std::make_unique<ValueMoves>(graph, pool, work);
+      it->second = std::make_unique<ValueMoves>(graph, pool, isNarrow(),
+                                                limits.maxWork, work);
     return it->second.get();
   }
 
@@ -178,8 +183,7 @@ private:
       double limit = limits.gap + part.base - lhs.cost - rhs.cost;
       SearchTable table =
           join(left, right, std::get<2>(it->first), limit, completion, pool,
-               limits.maxRows < std::numeric_limits<size_t>::max(),
-               limits.maxWork, work);
+               isNarrow(), limits.maxWork, work);
       double cost =
           normalize(table, limits.maxRows, completion, limits.maxWork, work);
       it->second = {intern(std::move(table)), cost};

@@ -7,6 +7,9 @@ using namespace shardc;
 
 /// The most layouts for which trees are exact, as in DeliveryTrees.h.
 static constexpr size_t maxTreeLayouts = 8;
+/// Ways to deliver that a narrow search goes on with, each by way of one layout
+/// at most for each that is wanted.
+static constexpr size_t maxNarrowWays = 16;
 /// Savings smaller than this part of a cost are none.
 static constexpr double tolerance = 1e-9;
 
@@ -82,6 +85,18 @@ double ValueMoves::getCost(int from, int to) {
   return it->second = sum;
 }
 
+/// Leaves the `most` cheapest sets.
+static void keepCheapest(std::map<int, double> &known, size_t most) {
+  if (known.size() <= most)
+    return;
+  std::vector<std::pair<double, int>> sorted;
+  for (auto [set, cost] : known)
+    sorted.emplace_back(cost, set);
+  llvm::sort(sorted);
+  for (auto [cost, set] : ArrayRef(sorted).drop_front(most))
+    known.erase(set);
+}
+
 ValueMoves::Moves ValueMoves::findDeliveries(int made, int wanted,
                                              int remaining) {
   std::vector<int> layouts = pool.get(wanted).vec();
@@ -105,6 +120,10 @@ ValueMoves::Moves ValueMoves::findDeliveries(int made, int wanted,
           it->second = std::min(it->second, cost + move.cost);
       }
     known = std::move(next);
+    if (work > maxWork)
+      return {};
+    if (isNarrow)
+      keepCheapest(known, maxNarrowWays);
   }
   Moves moves;
   for (auto [set, cost] : known)
@@ -141,10 +160,12 @@ ValueMoves::Moves ValueMoves::findOne(int set, int layout, int remaining) {
     double later = std::min(first, back[between]);
     if (way == unreachable || way - direct >= later * (1 - tolerance))
       continue;
-    if (remaining == 1) {
+    if (remaining == 1 || isNarrow) {
       found.push_back({pool.add(delivered, between), way});
       continue;
     }
+    if (work > maxWork)
+      return {};
     Moves after = deliverOne(pool.add(set, between), layout, remaining - 1);
     for (const Move &move : after)
       found.push_back({move.set, first + move.cost});

@@ -42,9 +42,13 @@ public:
     double cost;
   };
 
-  /// Borrows all. `work` counts the ways to deliver that were worked out.
-  ValueMoves(PriceGraph &graph, SetPool &pool, size_t &work)
-      : graph(graph), pool(pool), work(work) {}
+  /// Borrows all. `work` counts the ways to deliver that were worked out;
+  /// beyond `maxWork` what is returned is of no use. If `isNarrow` only few
+  /// ways are looked at.
+  ValueMoves(PriceGraph &graph, SetPool &pool, bool isNarrow, size_t maxWork,
+             size_t &work)
+      : graph(graph), pool(pool), isNarrow(isNarrow), maxWork(maxWork),
+        work(work) {}
 
   /// A tensor that exists in set `made` is delivered in all layouts of set
   /// `wanted`. With `remaining` uses to come also by way of layouts that it
@@ -71,6 +75,8 @@ private:
 
   PriceGraph &graph;
   SetPool &pool;
+  bool isNarrow;
+  size_t maxWork;
   size_t &work;
   std::map<int, LayoutCosts> trees;
   llvm::DenseMap<Key, Moves> deliveries, singles;
