@@ -51,15 +51,25 @@ public:
     limits.becomesNarrow = plan.becomesNarrow;
     if (prices.hasStarts())
       limits.indifference = leastGap;
+    best.cost = plan.upper;
   }
 
   CheapestPlan run() {
-    const Found &all = *find({}, unreachable);
+    const Found &all = *find({}, best.cost);
     double least = all.solution.lowerBound;
-    if (best.options.empty()) {
-      best.lowerBound = least;
-      return std::move(best);
-    }
+    if (!all.solution.options.empty())
+      least = searchBelow(all, least);
+    best.lowerBound = std::min(best.cost, least);
+    if (best.options.empty())
+      best.cost = unreachable;
+    return std::move(best);
+  }
+
+private:
+  /// Looks for plans that are cheaper than the best one, but for the gap. `all`
+  /// is what was found where everything may be started, and no plan costs less
+  /// than `least`; returns what is known of that afterwards.
+  double searchBelow(const Found &all, double least) {
     if (all.price.start > 0 && least < getLimit())
       payEachStart();
     // Looking for the cheapest plan below a target leaves most branches early,
@@ -74,11 +84,9 @@ public:
       if (!isAbove(leastOpen))
         break;
     }
-    best.lowerBound = std::min(best.cost, least);
-    return std::move(best);
+    return least;
   }
 
-private:
   /// Takes the plan of `options` if it is the best so far; its price.
   PlanPrice consider(ArrayRef<int> options) {
     PlanPrice price = problem.price(options);
@@ -255,5 +263,7 @@ private:
 CheapestPlan shardc::findCheapestPlan(SearchProblem &problem,
                                       const CollectivePrices &prices,
                                       const PlanLimits &limits) {
-  return StartSearch(problem, prices, limits).run();
+  CheapestPlan plan = StartSearch(problem, prices, limits).run();
+  problem.forbid({});
+  return plan;
 }

@@ -244,24 +244,29 @@ int DualBound::getNumOptions() const {
   return sum;
 }
 
-void DualBound::prune(double gap) {
+std::vector<double> DualBound::getExcess(int index) {
+  const SearchOp &shape = problem->ops[classes->ops[index].representative];
+  std::vector<double> excess = ops[index].prices;
+  double base = getOpBase(index);
+  for (double &price : excess)
+    price -= base;
   LayoutCosts more;
+  for (auto [number, port] : llvm::enumerate(ports[index])) {
+    if (!port.isOpen())
+      continue;
+    take(port, /*isExcess=*/true, more);
+    // Ports on one tensor share what it costs more.
+    double count = llvm::count(shape.ports, shape.ports[number]);
+    for (auto [position, price] : llvm::zip_equal(port.positions, excess))
+      price += more[position] / count;
+  }
+  return excess;
+}
+
+void DualBound::prune(double gap) {
   for (size_t index = 0; index < ops.size(); ++index) {
-    const SearchOp &shape = problem->ops[classes->ops[index].representative];
     Op &op = ops[index];
-    std::vector<double> excess = op.prices;
-    double base = getOpBase(index);
-    for (double &price : excess)
-      price -= base;
-    for (auto [number, port] : llvm::enumerate(ports[index])) {
-      if (!port.isOpen())
-        continue;
-      take(port, /*isExcess=*/true, more);
-      // Ports on one tensor share what it costs more.
-      double count = llvm::count(shape.ports, shape.ports[number]);
-      for (auto [position, price] : llvm::zip_equal(port.positions, excess))
-        price += more[position] / count;
-    }
+    std::vector<double> excess = getExcess(index);
     std::vector<int> kept;
     for (auto [option, price] : llvm::zip_equal(op.options, excess))
       if (price <= gap && price < unreachable)

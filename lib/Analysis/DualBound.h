@@ -39,6 +39,9 @@ public:
   /// The options of op class `index` that are left.
   llvm::ArrayRef<int> getOptions(int index) const { return ops[index].options; }
   int getNumOptions() const;
+  /// Per option that is left of op class `index`: how much more than the bound
+  /// plans cost at least that run a member this way.
+  std::vector<double> getExcess(int index);
 
   /// What the bound has for a member of op class, or value class, `index`.
   double getOpBase(int index) const;

@@ -45,9 +45,12 @@ struct PlanLimits {
   /// each, and at twice as much together.
   size_t maxWork = defaultSearchWork;
   bool becomesNarrow = true;
+  /// Plans that cost as much or more are none.
+  double upper = unreachable;
 };
 
-/// The cheapest plan of `problem`, whose starts cost what `prices` says.
+/// The cheapest plan of `problem`, whose starts cost what `prices` says. Leaves
+/// nothing forbidden.
 CheapestPlan findCheapestPlan(SearchProblem &problem,
                               const CollectivePrices &prices,
                               const PlanLimits &limits = {});
