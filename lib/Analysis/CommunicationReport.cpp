@@ -80,6 +80,8 @@ std::optional<PlanCost> shardc::getPlanCost(func::FuncOp function) {
                 attr.getAtLeast().getValueAsDouble(), std::nullopt};
   if (attr.getCheapest())
     cost.cheapest = attr.getCheapest().getValueAsDouble();
+  if (attr.getWithin())
+    cost.within = attr.getWithin().getInt();
   return cost;
 }
 
@@ -100,6 +102,17 @@ std::string shardc::getCostText(StringRef objective, double cost) {
   return llvm::formatv("{0} bytes on the wire", getWholeBytes(cost));
 }
 
+/// " that needs at most 1234 bytes" if that counts, for `verb` "that needs".
+static std::string getLimitText(const PlanCost &cost, StringRef verb) {
+  if (!cost.within)
+    return "";
+  return llvm::formatv(" {0} at most {1} bytes", verb, *cost.within);
+}
+
+std::string shardc::getComparedText(const PlanCost &cost) {
+  return "all plans that use every axis" + getLimitText(cost, "and need");
+}
+
 std::string shardc::toString(const PlanCost &cost) {
   auto getText = [&](double value) {
     return getCostText(cost.objective, value);
@@ -107,7 +120,8 @@ std::string shardc::toString(const PlanCost &cost) {
   double found = cost.cheapest.value_or(cost.cost);
   std::string bound;
   if (!cost.isProved())
-    bound = "; not proved to be the cheapest, which takes at least " +
+    bound = "; not proved to be the cheapest" +
+            getLimitText(cost, "that needs") + ", which takes at least " +
             getText(cost.atLeast);
   std::string text =
       "by objective " + cost.objective + ": " + getText(cost.cost);
@@ -115,8 +129,8 @@ std::string shardc::toString(const PlanCost &cost) {
     return text +
            "; the cheapest plan that uses every axis: " + getText(found) +
            " (--partition=cheapest)" + bound;
-  return text + (bound.empty() ? ", the least of all plans that use every axis"
-                               : bound);
+  return text +
+         (bound.empty() ? ", the least of " + getComparedText(cost) : bound);
 }
 
 llvm::json::Object shardc::toJson(const PlanCost &cost) {
@@ -125,6 +139,8 @@ llvm::json::Object shardc::toJson(const PlanCost &cost) {
                             {"at_least", cost.atLeast}};
   if (cost.cheapest)
     object["cheapest"] = *cost.cheapest;
+  if (cost.within)
+    object["within"] = *cost.within;
   return object;
 }
 

@@ -45,8 +45,6 @@ private:
     if (op.kind == GraphOp::Return)
       return;
     price.ops += getSeconds(graph, op, assignment);
-    if (!op.operands.empty())
-      price.memory += getMemoryPrice(graph, op, assignment);
     for (auto [index, value] : llvm::enumerate(op.results)) {
       if (op.operands.empty())
         isFree.insert(value);

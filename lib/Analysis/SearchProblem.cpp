@@ -18,8 +18,10 @@ static int getRoot(const ShardingGraph &graph, int value) {
 SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
                              const CollectivePrices &prices,
                              const AtRest &known,
-                             std::shared_ptr<LayoutGraphs> layouts)
-    : graph(graph), first(first), end(end), prices(prices), known(known),
+                             std::shared_ptr<LayoutGraphs> layouts,
+                             double memoryPrice)
+    : graph(graph), first(first), end(end), memoryPrice(memoryPrice),
+      prices(prices), known(known),
       graphs(layouts ? layouts : std::make_shared<LayoutGraphs>(graph.mesh)),
       madeIn(getPartsMadeIn(graph)), isFree(graph.values.size()),
       isMaximum(graph.values.size()) {
@@ -132,7 +134,7 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   // What it costs by itself.
   key.push_back(node.seconds.perPoint);
   llvm::append_range(key, node.seconds.perElement);
-  if (!node.seconds.perElement.empty() || graph.memoryPrice > 0)
+  if (!node.seconds.perElement.empty() || memoryPrice > 0)
     for (ArrayRef<int> values :
          {ArrayRef(node.operands), ArrayRef(node.results)})
       for (int value : values) {
@@ -140,6 +142,11 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
         key.push_back(graph.values[value].elementBytes);
       }
   return key;
+}
+
+double SearchProblem::getMemoryPrice(const GraphOp &node,
+                                     const Assignment &assignment) const {
+  return memoryPrice > 0 ? memoryPrice * getMemory(graph, node, assignment) : 0;
 }
 
 void SearchProblem::addCompute(int index) {
@@ -203,8 +210,8 @@ void SearchProblem::addCompute(int index) {
       Layout layout = getResultLayout(rule, assignment, number);
       option.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
     }
-    option.cost = getSeconds(graph, node, assignment) +
-                  getMemoryPrice(graph, node, assignment);
+    option.cost =
+        getSeconds(graph, node, assignment) + getMemoryPrice(node, assignment);
     options.push_back(std::move(option));
   }
   if (node.operands.empty())
@@ -277,7 +284,12 @@ PlanPrice SearchProblem::price(ArrayRef<int> options) const {
   decisions.layouts = getLayoutsAtRest(graph, atRest);
   ReshardPlanner planner(graph.mesh, /*usesAllAxes=*/true,
                          shardc::forbid(forbidden, prices), graphs);
-  return pricePlan(graph, first, end, decisions, planner, prices);
+  PlanPrice price = pricePlan(graph, first, end, decisions, planner, prices);
+  for (int index = first; index < end; ++index)
+    if (const GraphOp &op = graph.ops[index];
+        op.kind != GraphOp::Return && !op.operands.empty())
+      price.memory += getMemoryPrice(op, decisions.assignments[index]);
+  return price;
 }
 
 std::vector<Layout>

@@ -90,10 +90,8 @@ double shardc::getSeconds(const ShardingGraph &graph, const GraphOp &op,
   return seconds;
 }
 
-double shardc::getMemoryPrice(const ShardingGraph &graph, const GraphOp &op,
-                              const Assignment &assignment) {
-  if (graph.memoryPrice == 0)
-    return 0;
+int64_t shardc::getMemory(const ShardingGraph &graph, const GraphOp &op,
+                          const Assignment &assignment) {
   int64_t bytes = 0;
   auto add = [&](int value, const Layout &layout) {
     const GraphValue &info = graph.values[value];
@@ -104,7 +102,7 @@ double shardc::getMemoryPrice(const ShardingGraph &graph, const GraphOp &op,
     add(value, getOperandLayout(op.rule, assignment, index));
   for (auto [index, value] : llvm::enumerate(op.results))
     add(value, getResultLayout(op.rule, assignment, index));
-  return graph.memoryPrice * bytes;
+  return bytes;
 }
 
 std::vector<Part> shardc::getPartsMadeIn(const ShardingGraph &graph) {

@@ -7,8 +7,8 @@
 #include "shardc/Pipelines/Phases.h"
 
 #include "Contracts.h"
-#include "FitMemory.h"
 #include "PhaseEnd.h"
+#include "RunAside.h"
 #include "VerifyPartition.h"
 #include "WritePlanPass.h"
 
@@ -62,21 +62,20 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
 
 static void buildPropagate(OpPassManager &manager,
                            const CompileOptions &options, CompileState &) {
-  if (options.deviceMemory > 0 && options.partition == "cheapest") {
-    // Runs this phase again, with a price for memory if need be.
-    manager.addPass(createFitMemoryPass(options));
-    return;
-  }
   PropagatePassOptions propagate;
   propagate.partition = options.partition;
   propagate.objective = options.objective;
   propagate.machine = options.machine;
-  propagate.memoryPrice = options.memoryPrice;
   propagate.regather = options.regather;
   propagate.gap = options.gap;
   propagate.maxAssignments = options.maxAssignments;
   propagate.maxBranchOptions = options.maxBranchOptions;
-  manager.addPass(createPropagatePass(propagate));
+  manager.addPass(createPropagatePass(
+      propagate, {options.deviceMemory, [options](ModuleOp module, bool again) {
+                    CompileOptions aside = options;
+                    aside.regather = again;
+                    return getPeaksAside(module, aside);
+                  }}));
   checkExpectations(manager, options, "propagate");
 }
 

@@ -107,7 +107,8 @@ shardc::priceCheapest(ModuleOp module, ModuleOp propagated,
                               builder.getStringAttr(options.objective),
                               builder.getF64FloatAttr(price.cost.cost),
                               builder.getF64FloatAttr(cheapest->atLeast),
-                              builder.getF64FloatAttr(cheapest->cost)));
+                              builder.getF64FloatAttr(cheapest->cost),
+                              IntegerAttr()));
   return price;
 }
 
@@ -137,6 +138,6 @@ void shardc::remarkOn(const CheapestPrice &price,
     text += "; no such plan has less than " +
             getCostText(cost.objective, cost.atLeast);
   else if (!cost.cheapest)
-    text += ", the least of all plans that use every axis";
+    text += ", the least of " + getComparedText(cost);
   mlir::emitRemark(price.loc) << text;
 }

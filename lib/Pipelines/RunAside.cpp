@@ -4,6 +4,7 @@
 
 #include "shardc/Pipelines/Phases.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
 
 using namespace mlir;
@@ -29,4 +30,17 @@ std::string shardc::runAside(ModuleOp module, int first, int last,
   if (succeeded(manager.run(module)))
     return {};
   return error.empty() ? "a phase failed" : error;
+}
+
+llvm::Expected<std::vector<int64_t>>
+shardc::getPeaksAside(ModuleOp module, const CompileOptions &options) {
+  std::string error = runAside(module, getPhaseIndex("propagate") + 1,
+                               getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  std::vector<int64_t> peaks;
+  for (auto function : module.getOps<func::FuncOp>())
+    peaks.push_back(
+        function->getAttrOfType<IntegerAttr>("shardc.peak_bytes").getInt());
+  return peaks;
 }

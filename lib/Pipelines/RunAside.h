@@ -6,6 +6,7 @@
 #include "shardc/Pipelines/Compile.h"
 
 #include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/Error.h"
 
 namespace shardc {
 
@@ -15,6 +16,11 @@ namespace shardc {
 /// first error without its place, or nothing if all went well.
 std::string runAside(mlir::ModuleOp module, int first, int last,
                      CompileOptions options);
+
+/// The bytes that each function of `module`, which is after `propagate`, needs
+/// on a device, arguments of the others included; takes it up to `memory`.
+llvm::Expected<std::vector<int64_t>>
+getPeaksAside(mlir::ModuleOp module, const CompileOptions &options);
 
 } // namespace shardc
 

@@ -59,6 +59,9 @@ struct PlanCost {
   double atLeast = 0;
   /// What the cheapest plan found costs, if it is not this one.
   std::optional<double> cheapest;
+  /// Only plans count that need at most so many bytes, because cheaper ones
+  /// need more than a device has.
+  std::optional<int64_t> within = {};
 
   /// Whether the cheapest plan found is the cheapest of all: in whole bytes, or
   /// in time up to a millionth.
@@ -96,8 +99,11 @@ std::string getCostText(llvm::StringRef objective, double cost);
 /// Whether the plan is the cheapest, or by how much it is not, in one line.
 std::string toString(const PlanCost &cost);
 
-/// `{"objective": "bytes", "cost": ..., "at_least": ...}`, and `cheapest` if
-/// that is another plan's.
+/// "all plans that use every axis", and what they may need if that counts.
+std::string getComparedText(const PlanCost &cost);
+
+/// `{"objective": "bytes", "cost": ..., "at_least": ...}`, `cheapest` if that
+/// is another plan's, and `within` if plans that need more do not count.
 llvm::json::Object toJson(const PlanCost &cost);
 
 /// The price that the passes left on `function`.

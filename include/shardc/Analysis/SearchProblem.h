@@ -51,11 +51,14 @@ public:
   /// Where the value of each graph value at rest lies, if that is decided.
   using AtRest = std::map<int, Layout>;
 
-  /// Borrows `graph`. Starts of collectives are not in the costs.
-  /// `layouts` may be shared with others.
+  /// Borrows `graph`. Starts of collectives are not in the costs. `memoryPrice`
+  /// is paid for each byte of the tensors that an op works on, on a device: the
+  /// higher it is the less memory plans need. `layouts` may be shared with
+  /// others.
   SearchProblem(const ShardingGraph &graph, int first, int end,
                 const CollectivePrices &prices, const AtRest &known,
-                std::shared_ptr<LayoutGraphs> layouts = nullptr);
+                std::shared_ptr<LayoutGraphs> layouts = nullptr,
+                double memoryPrice = 0);
 
   /// From now on all collectives may be used but `starts`; if `paysEachStart`,
   /// every use of one pays for a start.
@@ -111,8 +114,12 @@ private:
   void addRest(int root, const RestingTensors &tensors);
   LayoutGraph &getGraph(int rank);
 
+  double getMemoryPrice(const GraphOp &node,
+                        const Assignment &assignment) const;
+
   const ShardingGraph &graph;
   int first, end;
+  double memoryPrice;
   CollectivePrices prices;
   AtRest known;
   std::set<CollectiveStart> forbidden;

@@ -95,10 +95,6 @@ struct ShardingGraph {
   MeshAxes mesh;
   std::vector<GraphValue> values;
   std::vector<GraphOp> ops;
-  /// What a planner pays for each byte of the tensors that an op works on, on a
-  /// device, beside what that costs: with a higher price plans need less
-  /// memory.
-  double memoryPrice = 0;
 };
 
 /// Axes per factor of one op.
@@ -149,9 +145,10 @@ Layout getResultLayout(const ShardingRule &rule, const Assignment &assignment,
 double getSeconds(const ShardingGraph &graph, const GraphOp &op,
                   const Assignment &assignment);
 
-/// The price of the memory that `op` works on: its operands and results.
-double getMemoryPrice(const ShardingGraph &graph, const GraphOp &op,
-                      const Assignment &assignment);
+/// Bytes of the tensors that `op`, sharded as `assignment` says, works on on a
+/// device: its operands and results.
+int64_t getMemory(const ShardingGraph &graph, const GraphOp &op,
+                  const Assignment &assignment);
 
 /// By value of `graph` the part of the step in which it is made; for one that
 /// no op makes, the part that uses it first.

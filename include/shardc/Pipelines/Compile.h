@@ -48,9 +48,6 @@ struct CompileOptions {
   /// Most bytes that the plan may need on a device; 0: no limit. "cheapest"
   /// takes a plan that costs more if the cheapest one does not fit.
   int64_t deviceMemory = 0;
-  /// What "cheapest" pays for each byte that an op works on; the compiler finds
-  /// it where `deviceMemory` calls for it.
-  double memoryPrice = 0;
   /// Gathers weights again for the backward pass instead of holding them from
   /// one pass to the other.
   bool regather = false;

@@ -47,9 +47,9 @@ flatbuffers::Offset<fb::PlanCost> writePlanCost(PlanContext &plan,
   std::optional<PlanCost> cost = getPlanCost(function);
   if (!cost)
     return {};
-  return fb::CreatePlanCostDirect(plan.builder, cost->objective.c_str(),
-                                  cost->cost, cost->atLeast,
-                                  cost->cheapest.value_or(0));
+  return fb::CreatePlanCostDirect(
+      plan.builder, cost->objective.c_str(), cost->cost, cost->atLeast,
+      cost->cheapest.value_or(0), cost->within.value_or(0));
 }
 
 } // namespace shardc

@@ -195,6 +195,8 @@ std::optional<PlanCost> shardc::getPlanCost(const fb::Program &program) {
                 std::nullopt};
   if (table->cheapest() > 0)
     cost.cheapest = table->cheapest();
+  if (table->within() > 0)
+    cost.within = table->within();
   return cost;
 }
 

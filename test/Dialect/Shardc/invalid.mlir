@@ -833,6 +833,13 @@ func.func @plan_p1_numbers(%x: tensor<4xf32>) attributes {shardc.cost = #shardc.
 }
 
 // -----
+// plan P1: memory
+// expected-error @+1 {{expected within to be a number of bytes, an i64 above 0, found 0 : i64}}
+func.func @plan_p1_memory(%x: tensor<4xf32>) attributes {shardc.cost = #shardc.cost<objective = "time", cost = 2.0, at_least = 1.0, within = 0 : i64>} {
+  return
+}
+
+// -----
 // plan P2: a list
 // expected-error @+1 {{`shardc.starts` must be a list of #shardc.start attributes}}
 func.func @plan_p2_list(%x: tensor<4xf32>) attributes {shardc.starts = ["data"]} {

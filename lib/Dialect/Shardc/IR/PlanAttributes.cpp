@@ -11,13 +11,18 @@ using namespace shardc;
 
 LogicalResult CostAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                StringAttr objective, FloatAttr cost,
-                               FloatAttr atLeast, FloatAttr cheapest) {
+                               FloatAttr atLeast, FloatAttr cheapest,
+                               IntegerAttr within) {
   if (objective.getValue() != "time" && objective.getValue() != "bytes")
     return emitError() << "unknown objective " << objective
                        << ", expected \"time\" or \"bytes\"";
   for (FloatAttr number : {cost, atLeast, cheapest})
     if (number && !(number.getValueAsDouble() >= 0))
       return emitError() << "expected costs of at least 0, found " << number;
+  if (within &&
+      !(within.getType().isSignlessInteger(64) && within.getInt() > 0))
+    return emitError() << "expected within to be a number of bytes, an i64 "
+                       << "above 0, found " << within;
   return success();
 }
 

@@ -61,6 +61,9 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   using Base = shardc::impl::PropagatePassBase<PropagatePass>;
   using Base::Base;
 
+  PropagatePass(PropagatePassOptions options, PeakLimit limit)
+      : Base(std::move(options)), limit(std::move(limit)) {}
+
   LogicalResult checkOptions() {
     if (partition != "follow" && partition != "cheapest")
       return getOperation().emitError("unknown partition '")
@@ -68,10 +71,6 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     if (objective != "time" && objective != "bytes")
       return getOperation().emitError("unknown objective '")
              << objective << "', expected time or bytes";
-    if (!(memoryPrice >= 0) || !std::isfinite(memoryPrice))
-      return getOperation().emitError("memory-price: expected a finite number "
-                                      "of at least 0, found ")
-             << getText(memoryPrice);
     if (!(gap >= 0 && gap < 1))
       return getOperation().emitError("gap: expected a number of at least 0 "
                                       "and less than 1, found ")
@@ -92,8 +91,8 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       return follow(module.graph);
     FailureOr<PlanDecisions> plan =
         planCheapest(module,
-                     {objective, machine, memoryPrice, gap, maxAssignments,
-                      maxBranchOptions},
+                     {objective, machine, regather, gap, maxAssignments,
+                      maxBranchOptions, limit},
                      getAnalysis<MeshSteps>().steps);
     markAnalysesPreserved<MeshSteps>();
     if (failed(plan))
@@ -117,6 +116,13 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       getOperation()->setAttr("shardc.partition",
                               StringAttr::get(&getContext(), partition));
   }
+
+  PeakLimit limit;
 };
 
 } // namespace
+
+std::unique_ptr<Pass> shardc::createPropagatePass(PropagatePassOptions options,
+                                                  PeakLimit limit) {
+  return std::make_unique<PropagatePass>(std::move(options), std::move(limit));
+}

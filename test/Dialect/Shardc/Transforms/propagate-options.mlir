@@ -1,18 +1,12 @@
-// RUN: shardc-opt %s "--shardc-propagate=partition=cheapest memory-price=1e-9 max-assignments=1000 max-branch-options=1000" -o /dev/null
+// RUN: shardc-opt %s "--shardc-propagate=partition=cheapest max-assignments=1000 max-branch-options=1000" -o /dev/null
 // RUN: not shardc-opt %s "--shardc-propagate=partition=cheap" 2>&1 | FileCheck %s --check-prefix=PARTITION
 // RUN: not shardc-opt %s "--shardc-propagate=objective=speed" 2>&1 | FileCheck %s --check-prefix=OBJECTIVE
-// RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest memory-price=-1" 2>&1 | FileCheck %s --check-prefix=NEGATIVE
-// RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest memory-price=nan" 2>&1 | FileCheck %s --check-prefix=NAN
-// RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest memory-price=inf" 2>&1 | FileCheck %s --check-prefix=INF
 // RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest max-assignments=-3" 2>&1 | FileCheck %s --check-prefix=ASSIGNMENTS
 // RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest max-branch-options=-4" 2>&1 | FileCheck %s --check-prefix=BRANCHES
 // RUN: not shardc-opt %s "--shardc-propagate=partition=cheapest gap=-1" 2>&1 | FileCheck %s --check-prefix=GAP
 
 // PARTITION: error: unknown partition 'cheap', expected follow or cheapest
 // OBJECTIVE: error: unknown objective 'speed', expected time or bytes
-// NEGATIVE: error: memory-price: expected a finite number of at least 0, found -1{{$}}
-// NAN: error: memory-price: expected a finite number of at least 0, found nan{{$}}
-// INF: error: memory-price: expected a finite number of at least 0, found inf{{$}}
 // ASSIGNMENTS: error: max-assignments: expected 0 (the defaults) or more, found -3{{$}}
 // BRANCHES: error: max-branch-options: expected 0 (the default) or more, found -4{{$}}
 // GAP: error: gap: expected a number of at least 0 and less than 1, found -1

@@ -51,7 +51,7 @@ def Shardc_Dialect : Dialect {
     What `propagate` leaves of a search:
 
     - P1: `shardc.cost` is a `#shardc.cost`; its objective is "time" or "bytes"
-      and no cost is negative.
+      and no cost is negative; `within` is an i64 above 0.
     - P2: `shardc.starts` is a list of `#shardc.start` over axes of the mesh.
     - P3: `shardc.seconds_per_byte` is a dictionary on the module, from axes of
       the mesh to numbers that are not negative.

@@ -30,14 +30,17 @@ def Shardc_CostAttr : Shardc_Attr<"Cost", "cost"> {
     objective, bytes on the wire per device ("bytes") or seconds ("time"). No
     plan costs less than `at_least`: if the plan was searched for, that is
     `cost` unless the search was cut off. `cheapest` is what a search found for
-    a plan that follows its annotations.
+    a plan that follows its annotations. `within` is there if plans that cost
+    less need too much memory: then only plans count that need at most so many
+    bytes on a device.
 
     `#shardc.cost<objective = "time", cost = 1.2e-05 : f64, at_least = 1.2e-05 : f64>`
   }];
   let genVerifyDecl = 1;
   let parameters = (ins "::mlir::StringAttr":$objective,
                         "::mlir::FloatAttr":$cost, "::mlir::FloatAttr":$at_least,
-                        OptionalParameter<"::mlir::FloatAttr">:$cheapest);
+                        OptionalParameter<"::mlir::FloatAttr">:$cheapest,
+                        OptionalParameter<"::mlir::IntegerAttr">:$within);
   let assemblyFormat = "`<` struct(params) `>`";
 }
 

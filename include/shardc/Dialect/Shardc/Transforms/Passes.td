@@ -159,9 +159,6 @@ def PropagatePass : Shardc_Pass<"propagate"> {
            "What cheapest minimises: time or bytes">,
     Option<"machine", "machine", "std::string", "\"cpu\"",
            "What times are estimated for: a built-in name or a JSON file">,
-    Option<"memoryPrice", "memory-price", "double", "0",
-           "What cheapest pays, beside the objective, for each byte that an op "
-           "works on: plans need less memory the higher it is">,
     Option<"regather", "regather", "bool", "false",
            "Prices plans whose passes gather weights each for itself, as "
            "shardc-insert-reshards then makes them">,
