@@ -68,9 +68,7 @@ public:
     levels.push_back(std::make_shared<SearchClasses>(problem, coarseRadius));
     if (problem.ops.size() < coarseGain * levels[0]->ops.size())
       levels[0] = std::make_shared<SearchClasses>(problem);
-    DualBound bound(problem, *levels[0], graphs,
-                    memory.bound ? &*memory.bound : nullptr);
-    SearchSolution solution = solve(0, bound, limits.upper);
+    SearchSolution solution = solveFirst();
     if (!solution.options.empty())
       return solution;
     if (!isCutOff()) {
@@ -96,6 +94,18 @@ public:
   size_t getWork() const { return work + workOfGuesses + narrowWork; }
 
 private:
+  /// The cheapest solution. The first search leaves the bound that it starts
+  /// with, once raised, to later ones.
+  SearchSolution solveFirst() {
+    if (memory.bound) {
+      DualBound bound(problem, *levels[0], graphs, &*memory.bound);
+      return solve(0, bound, limits.upper);
+    }
+    memory.classes = levels[0];
+    memory.bound.emplace(problem, *levels[0], graphs);
+    return solve(0, *memory.bound, limits.upper);
+  }
+
   bool isCutOff() const { return work > limits.maxWork; }
   bool isFine(size_t level) const {
     return levels[level]->ops.size() == problem.ops.size();
@@ -248,11 +258,8 @@ private:
     }
     if (!firstBound)
       firstBound = least;
-    if (!memory.bound) {
-      memory.classes = levels[0];
-      memory.bound = bound;
+    if (&bound == &*memory.bound)
       memory.least = least;
-    }
     return std::max(step, tolerance * least);
   }
 
