@@ -68,9 +68,9 @@ void TensorBound::scatter(const Port &port, LayoutCosts &costs) const {
 }
 
 const LayoutCosts &TensorBound::getTree(unsigned set) {
-  LayoutCosts &costs = trees[set];
   if (isKnown[set])
-    return costs;
+    return trees[set].get();
+  LayoutCosts &costs = trees[set].renew();
   getForks(set, costs);
   if (set)
     graph->relax(costs, /*backward=*/true);
@@ -90,21 +90,22 @@ void TensorBound::getForks(unsigned set, LayoutCosts &costs) {
 }
 
 const LayoutCosts &TensorBound::getMade() {
-  if (!isMadeKnown) {
-    scatter(made, madeCosts);
-    graph->relax(madeCosts, /*backward=*/false);
-    isMadeKnown = true;
-  }
-  return madeCosts;
+  if (isMadeKnown)
+    return madeCosts.get();
+  LayoutCosts &costs = madeCosts.renew();
+  scatter(made, costs);
+  graph->relax(costs, /*backward=*/false);
+  isMadeKnown = true;
+  return costs;
 }
 
 const LayoutCosts &TensorBound::getStart(unsigned set) {
   unsigned all = trees.size() - 1;
   if (set == all)
     return getMade();
-  LayoutCosts &costs = starts[set];
   if (isStartKnown[set])
-    return costs;
+    return starts[set].get();
+  LayoutCosts &costs = starts[set].renew();
   costs.assign(graph->size(), unreachable);
   unsigned rest = all & ~set;
   for (unsigned more = rest; more; more = (more - 1) & rest) {
@@ -132,7 +133,7 @@ double TensorBound::getBase() {
   if (isKnown[all]) {
     for (auto [node, cost] : llvm::zip_equal(made.nodes, made.costs))
       if (node >= 0)
-        least = std::min(least, cost + trees[all][node]);
+        least = std::min(least, cost + trees[all].get()[node]);
     return least;
   }
   LayoutCosts costs;

@@ -13,7 +13,27 @@
 
 #include "PriceGraph.h"
 
+#include "llvm/ADT/IntrusiveRefCntPtr.h"
+
 namespace shardc {
+
+/// Costs that copies of a bound share until one of them works out others.
+class SharedCosts {
+public:
+  const LayoutCosts &get() const { return shared->costs; }
+  /// Costs of its own, whatever they are.
+  LayoutCosts &renew() {
+    if (!shared || shared->UseCount() > 1)
+      shared = llvm::makeIntrusiveRefCnt<Shared>();
+    return shared->costs;
+  }
+
+private:
+  struct Shared : llvm::RefCountedBase<Shared> {
+    LayoutCosts costs;
+  };
+  llvm::IntrusiveRefCntPtr<Shared> shared;
+};
 
 class TensorBound {
 public:
@@ -75,10 +95,10 @@ private:
   Port made;
   std::vector<Port> users;
   /// By set of users: see getTree and getStart.
-  std::vector<LayoutCosts> trees, starts;
+  std::vector<SharedCosts> trees, starts;
   std::vector<bool> isKnown, isStartKnown;
   /// The least cost of having it in each node.
-  LayoutCosts madeCosts;
+  SharedCosts madeCosts;
   bool isMadeKnown = false;
 };
 
