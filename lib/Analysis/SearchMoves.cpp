@@ -76,13 +76,10 @@ double ValueMoves::getCostOf(int set, int layout) {
 }
 
 double ValueMoves::getCost(int from, int to) {
-  auto [it, isNew] = costs.try_emplace({from, to});
-  if (!isNew)
-    return it->second;
   double sum = 0;
   for (int layout : pool.get(to))
     sum += getCostOf(from, layout);
-  return it->second = sum;
+  return sum;
 }
 
 /// Leaves the `most` cheapest sets.

@@ -80,7 +80,6 @@ private:
   size_t &work;
   std::map<int, LayoutCosts> trees;
   llvm::DenseMap<Key, Moves> deliveries, singles;
-  llvm::DenseMap<std::pair<int, int>, double> costs;
 };
 
 } // namespace shardc
