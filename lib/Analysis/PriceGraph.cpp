@@ -65,10 +65,10 @@ PriceGraph::PriceGraph(PriceGraph &whole, ArrayRef<int> nodes, bool isClosed)
   if (isClosed && !whole.isMatrix) {
     EdgeLists out(size());
     for (auto [index, node] : llvm::enumerate(nodes))
-      for (int edge = whole.forward.start[node];
-           edge < whole.forward.start[node + 1]; ++edge)
-        if (auto [to, cost] = whole.forward.list[edge]; place[to] >= 0)
+      whole.forward.forEach(node, [&, index = index](int to, double cost) {
+        if (place[to] >= 0)
           out[index].push_back({place[to], cost});
+      });
     setEdges(out);
     return;
   }
@@ -82,20 +82,33 @@ PriceGraph::PriceGraph(PriceGraph &whole, ArrayRef<int> nodes, bool isClosed)
   }
 }
 
-void PriceGraph::setEdges(const EdgeLists &out) {
-  auto flatten = [](const EdgeLists &lists, Edges &flat) {
-    for (const std::vector<Edge> &list : lists) {
-      flat.start.push_back(flat.list.size());
-      llvm::append_range(flat.list, list);
+void PriceGraph::Edges::set(const EdgeLists &lists) {
+  for (int id = 0, end = lists.size(); id < end; ++id)
+    for (bool isHigher : {false, true}) {
+      start.push_back(list.size());
+      int number = 0;
+      for (Edge edge : lists[id]) {
+        if (edge.to == id || (edge.to > id) != isHigher)
+          continue;
+        int place = number++ % 4;
+        if (place == 0)
+          list.push_back(
+              {{id, id, id, id},
+               {unreachable, unreachable, unreachable, unreachable}});
+        list.back().to[place] = edge.to;
+        list.back().cost[place] = edge.cost;
+      }
     }
-    flat.start.push_back(flat.list.size());
-  };
+  start.push_back(list.size());
+}
+
+void PriceGraph::setEdges(const EdgeLists &out) {
   EdgeLists into(size());
   for (auto [id, edges] : llvm::enumerate(out))
     for (Edge edge : edges)
       into[edge.to].push_back({static_cast<int>(id), edge.cost});
-  flatten(out, forward);
-  flatten(into, backward);
+  forward.set(out);
+  backward.set(into);
   from.resize(size());
   to.resize(size());
   if (layouts.size() <= maxMatrix) {
@@ -136,45 +149,69 @@ void PriceGraph::relax(LayoutCosts &costs, bool isBackward) {
   std::swap(costs, scratch);
 }
 
+/// Calls `use` with the nodes in their order, or the other way round.
+template <typename Use>
+static void forEachNode(int size, bool descends, Use use) {
+  if (descends)
+    for (int id = size - 1; id >= 0; --id)
+      use(id);
+  else
+    for (int id = 0; id < size; ++id)
+      use(id);
+}
+
 void PriceGraph::expand(LayoutCosts &costs, bool isBackward) {
-  const Edges &into = isBackward ? forward : backward;
-  const Edges &out = isBackward ? backward : forward;
-  // Most ways lead from lower numbers to higher ones: layouts are found on ways
-  // from partial sums.
-  int end = size();
-  auto forEachNode = [&](auto use) {
-    for (int number = 0; number < end; ++number)
-      use(isBackward ? end - 1 - number : number);
-  };
-  // Most costs are the least after one round, in which none waits for others:
-  // that beats a heap.
-  double *least = costs.data();
   isLowered.resize(costs.size());
-  forEachNode([&](int id) {
-    double cost = least[id];
-    const Edge *last = into.list.data() + into.start[id + 1];
-    for (const Edge *edge = into.list.data() + into.start[id]; edge != last;
-         ++edge)
-      cost = std::min(cost, least[edge->to] + edge->cost);
-    isLowered[id] = cost < least[id];
-    least[id] = cost;
-  });
-  // What was lowered may lower others.
+  double *const least = costs.data();
+  char *const lowered = isLowered.data();
+  const int numNodes = size();
+  // Along all edges to higher numbers, in the order of these, and then along
+  // all to lower ones: few ways change direction more often (Yen, 1970). Most
+  // begin upwards, since layouts are found on ways from partial sums.
+  const Edges &into = isBackward ? forward : backward;
+  const Four *fours = into.list.data();
+  for (bool descends : {isBackward, !isBackward}) {
+    const int *starts = into.start.data() + descends;
+    forEachNode(numNodes, descends, [=](int id) {
+      // A minimum waits for the one before: there are four at a time.
+      double first = least[id], second = first, third = first, fourth = first;
+      const Four *last = fours + starts[2 * id + 1];
+      for (const Four *four = fours + starts[2 * id]; four != last; ++four) {
+        first = std::min(first, least[four->to[0]] + four->cost[0]);
+        second = std::min(second, least[four->to[1]] + four->cost[1]);
+        third = std::min(third, least[four->to[2]] + four->cost[2]);
+        fourth = std::min(fourth, least[four->to[3]] + four->cost[3]);
+      }
+      double cost = std::min(std::min(first, second), std::min(third, fourth));
+      lowered[id] = cost < least[id];
+      least[id] = cost;
+    });
+  }
+  // What was lowered last may lower others, which may lower any.
+  constexpr char upwards = 1, downwards = 2;
+  for (int id = 0; id < numNodes; ++id)
+    lowered[id] *= isBackward ? downwards : upwards;
+  const Edges &out = isBackward ? backward : forward;
+  fours = out.list.data();
   bool isChanged = true;
-  while (isChanged) {
+  for (bool descends = isBackward; isChanged; descends = !descends) {
+    const char way = descends ? downwards : upwards;
+    const int *starts = out.start.data() + !descends;
     isChanged = false;
-    forEachNode([&](int id) {
-      if (!isLowered[id])
+    forEachNode(numNodes, descends, [=, &isChanged](int id) {
+      if (!(lowered[id] & way))
         return;
-      isLowered[id] = false;
-      isChanged = true;
-      const Edge *last = out.list.data() + out.start[id + 1];
-      for (const Edge *edge = out.list.data() + out.start[id]; edge != last;
-           ++edge)
-        if (double cost = least[id] + edge->cost; cost < least[edge->to]) {
-          least[edge->to] = cost;
-          isLowered[edge->to] = true;
-        }
+      lowered[id] &= ~way;
+      const double from = least[id];
+      const Four *last = fours + starts[2 * id + 1];
+      for (const Four *four = fours + starts[2 * id]; four != last; ++four)
+        for (int index = 0; index < 4; ++index)
+          if (double cost = from + four->cost[index];
+              cost < least[four->to[index]]) {
+            least[four->to[index]] = cost;
+            lowered[four->to[index]] = upwards | downwards;
+            isChanged = true;
+          }
     });
   }
 }
@@ -193,8 +230,7 @@ void PriceGraph::mark(ArrayRef<int> sources, bool isBackward,
   while (!found.empty()) {
     int node = found.back();
     found.pop_back();
-    for (int edge = edges.start[node]; edge < edges.start[node + 1]; ++edge)
-      visit(edges.list[edge].to);
+    edges.forEach(node, [&](int to, double) { visit(to); });
   }
 }
 

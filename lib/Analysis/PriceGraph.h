@@ -52,12 +52,29 @@ private:
     int to;
     double cost;
   };
-  /// The edges of node i: from start[i] to before start[i + 1].
-  struct Edges {
-    std::vector<int> start;
-    std::vector<Edge> list;
-  };
   using EdgeLists = std::vector<std::vector<Edge>>;
+  /// Four edges of a node; of the last ones some lead to itself, out of reach.
+  struct Four {
+    int to[4];
+    double cost[4];
+  };
+  struct Edges {
+    /// Those of node i to lower ones: from start[2 * i] to before
+    /// start[2 * i + 1]; those to higher ones: from there to before
+    /// start[2 * i + 2].
+    std::vector<int> start;
+    std::vector<Four> list;
+
+    void set(const EdgeLists &lists);
+    /// Calls `use` with where each edge of a node leads and what it costs.
+    template <typename Use>
+    void forEach(int node, Use use) const {
+      for (int four = start[2 * node]; four < start[2 * node + 2]; ++four)
+        for (int index = 0; index < 4; ++index)
+          if (list[four].cost[index] < unreachable)
+            use(list[four].to[index], list[four].cost[index]);
+    }
+  };
   void setEdges(const EdgeLists &out);
   /// Lowers costs along edges until none is lowered (Bellman, 1958).
   void expand(LayoutCosts &costs, bool backward);
