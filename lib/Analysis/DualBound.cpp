@@ -3,6 +3,7 @@
 #include "DualBound.h"
 
 #include <map>
+#include <numeric>
 #include <set>
 #include <tuple>
 
@@ -35,8 +36,8 @@ DualBound::DualBound(const SearchProblem &problem, const SearchClasses &classes,
       int parent = coarser->classes->opClassOf[opClass.representative];
       options = coarser->ops[parent].options;
     } else {
-      for (size_t number = 0; number < op.options->size(); ++number)
-        options.push_back(number);
+      options.resize(op.options->size());
+      std::iota(options.begin(), options.end(), 0);
     }
     setOptions(index, std::move(options));
   }
@@ -154,6 +155,7 @@ void DualBound::setOptions(int index, std::vector<int> options) {
         used.push_back(layout);
       }
     port.positions.clear();
+    port.positions.reserve(ops[index].options.size());
     for (int option : ops[index].options)
       port.positions.push_back(positionOf[all[option].layouts[number]]);
     LayoutCosts message(used.size()), previous(used.size());
@@ -178,6 +180,7 @@ void DualBound::setPrices(int index) {
   const SearchOp &op = problem->ops[classes->ops[index].representative];
   const std::vector<SearchOption> &all = *op.options;
   ops[index].prices.clear();
+  ops[index].prices.reserve(ops[index].options.size());
   for (auto [place, option] : llvm::enumerate(ops[index].options)) {
     double price = all[option].cost;
     for (const Port &port : ports[index])
@@ -230,6 +233,7 @@ void DualBound::setNodes(int index) {
     for (const Place &place : port.places) {
       TensorBound &bound = values[place.value].bound;
       std::vector<int> nodes;
+      nodes.reserve(port.layouts.size());
       for (int layout : port.layouts)
         nodes.push_back(bound.getGraph().getNode(layout));
       for (int user : place.users)

@@ -37,7 +37,9 @@ int LayoutGraph::getId(const Layout &layout) {
 ArrayRef<LayoutGraph::Edge> LayoutGraph::getEdges(int id) {
   if (!edges[id]) {
     std::vector<Edge> found;
-    for (const ReshardStep &step : steps->getFrom(*layouts[id], scope))
+    ArrayRef<ReshardStep> all = steps->getFrom(*layouts[id], scope);
+    found.reserve(all.size());
+    for (const ReshardStep &step : all)
       found.push_back({&step, getId(step.after)});
     edges[id] = std::move(found);
   }
@@ -61,7 +63,9 @@ ArrayRef<double> EdgeBytes::get(int id) {
     known.resize(id + 1);
   if (!known[id]) {
     std::vector<double> list;
-    for (const LayoutGraph::Edge &edge : graph.getEdges(id))
+    ArrayRef<LayoutGraph::Edge> edges = graph.getEdges(id);
+    list.reserve(edges.size());
+    for (const LayoutGraph::Edge &edge : edges)
       list.push_back(getStepBytes(*edge.step, graph.getLayout(id), shape,
                                   elementBytes, graph.getMesh())
                          .value_or(unreachable));
@@ -92,8 +96,9 @@ ArrayRef<double> DistanceTable::getPrices(int id) {
     costs.emplace_back();
   if (!costs[id]) {
     std::vector<double> list;
-    for (auto [edge, moved] :
-         llvm::zip_equal(graph.getEdges(id), bytes.get(id)))
+    ArrayRef<double> allMoved = bytes.get(id);
+    list.reserve(allMoved.size());
+    for (auto [edge, moved] : llvm::zip_equal(graph.getEdges(id), allMoved))
       list.push_back(getPrice(*edge.step, moved));
     costs[id] = std::move(list);
   }

@@ -19,9 +19,10 @@ PriceGraph::PriceGraph(DistanceTable &table) {
     layouts.push_back(id);
     nodeOf.push_back(id);
   }
-  std::vector<std::vector<Edge>> out(size), into(size);
+  EdgeLists out(size);
   for (int id = 0; id < size; ++id) {
     ArrayRef<double> prices = table.getPrices(id);
+    out[id].reserve(prices.size());
     for (auto [price, edge] : llvm::zip_equal(prices, graph.getEdges(id)))
       if (price < unreachable)
         out[id].push_back({edge.to, price});
@@ -43,13 +44,9 @@ PriceGraph::PriceGraph(DistanceTable &table) {
           price = -1;
       }
     }
-    std::vector<Edge> kept;
-    for (Edge edge : edges) {
-      if (edge.cost <= direct[edge.to])
-        kept.push_back(edge);
-      direct[edge.to] = unreachable;
-    }
-    edges = std::move(kept);
+    llvm::erase_if(edges, [&](const Edge &edge) {
+      return edge.cost > std::exchange(direct[edge.to], unreachable);
+    });
   }
   setEdges(out);
 }
@@ -104,6 +101,12 @@ void PriceGraph::Edges::set(const EdgeLists &lists) {
 
 void PriceGraph::setEdges(const EdgeLists &out) {
   EdgeLists into(size());
+  std::vector<int> numInto(size());
+  for (const std::vector<Edge> &edges : out)
+    for (Edge edge : edges)
+      ++numInto[edge.to];
+  for (auto [edges, number] : llvm::zip_equal(into, numInto))
+    edges.reserve(number);
   for (auto [id, edges] : llvm::enumerate(out))
     for (Edge edge : edges)
       into[edge.to].push_back({static_cast<int>(id), edge.cost});
@@ -258,6 +261,7 @@ PriceGraph &PriceGraphs::getPart(DistanceTable *table, PriceGraph &whole,
   if (static_cast<int>(nodes.size()) == whole.size())
     return whole;
   std::vector<int> layouts;
+  layouts.reserve(nodes.size());
   for (int node : nodes)
     layouts.push_back(whole.getLayouts()[node]);
   std::unique_ptr<PriceGraph> &graph = parts[{table, std::move(layouts)}];

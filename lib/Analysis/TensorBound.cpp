@@ -119,11 +119,11 @@ const LayoutCosts &TensorBound::getStart(unsigned set) {
 
 void TensorBound::getMarginal(int user, LayoutCosts &marginal) {
   const Port &port = getPort(user);
-  marginal.clear();
   const LayoutCosts &costs =
       user == producer ? getTree(trees.size() - 1) : getStart(1u << user);
-  for (int node : port.nodes)
-    marginal.push_back(node >= 0 ? costs[node] : unreachable);
+  marginal.resize(port.nodes.size());
+  for (auto [node, cost] : llvm::zip_equal(port.nodes, marginal))
+    cost = node >= 0 ? costs[node] : unreachable;
 }
 
 double TensorBound::getBase() {
