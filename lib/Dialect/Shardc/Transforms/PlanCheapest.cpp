@@ -2,44 +2,14 @@
 
 #include "PlanCheapest.h"
 
+#include "ObjectivePrices.h"
 #include "TryPlan.h"
 
 #include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/PlanThatFits.h"
-#include "shardc/Analysis/TimeEstimate.h"
 
 using namespace mlir;
 using namespace shardc;
-
-/// Prices moves and ops by time, and says so in the module.
-static FailureOr<CollectivePrices> priceByTime(ModuleGraph &module,
-                                               StringRef machine) {
-  auto root = module.mesh->getParentOfType<ModuleOp>();
-  llvm::Expected<Machine> loaded = loadMachineFor(module.mesh, machine);
-  if (!loaded) {
-    root.emitError("machine: ") << llvm::toString(loaded.takeError());
-    return failure();
-  }
-  setSeconds(module, *loaded);
-  const MeshAxes &mesh = module.graph.mesh;
-  CollectivePrices prices(mesh, *loaded);
-  Builder builder(root.getContext());
-  NamedAttrList rates;
-  for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
-    rates.set(mesh.getName(axis),
-              builder.getF64FloatAttr(prices.getSecondsPerByte()[axis]));
-  root->setAttr("shardc.seconds_per_byte",
-                rates.getDictionary(root.getContext()));
-  return prices;
-}
-
-/// What the objective prices; by time that is written to `module`.
-static FailureOr<CollectivePrices> getPrices(ModuleGraph &module,
-                                             const CheapestOptions &options) {
-  if (options.objective == "time")
-    return priceByTime(module, options.machine);
-  return CollectivePrices();
-}
 
 namespace {
 
@@ -264,7 +234,8 @@ private:
       return std::nullopt;
     CheapestOptions regathering = options;
     regathering.regathers = true;
-    FailureOr<CollectivePrices> prices = getPrices(*other, regathering);
+    FailureOr<CollectivePrices> prices =
+        getObjectivePrices(*other, options.objective, options.machine);
     if (failed(prices))
       return std::nullopt;
     return CheapestPlanner(*other, *prices, regathering, steps)
@@ -306,7 +277,8 @@ private:
 FailureOr<PlanDecisions>
 shardc::planCheapest(ModuleGraph &module, const CheapestOptions &options,
                      std::shared_ptr<LayoutSteps> steps) {
-  FailureOr<CollectivePrices> prices = getPrices(module, options);
+  FailureOr<CollectivePrices> prices =
+      getObjectivePrices(module, options.objective, options.machine);
   if (failed(prices))
     return failure();
   return CheapestPlanner(module, *prices, options, std::move(steps)).run();
