@@ -136,7 +136,8 @@ private:
       return false;
     plan.price.memory = 0;
     plan.cost = plan.price.getTotal();
-    plan.lowerBound = 0;
+    // Plans that cost less come in their order: nothing is proved by this one.
+    plan.lowerBound = unreachable;
     return take(plan);
   }
 

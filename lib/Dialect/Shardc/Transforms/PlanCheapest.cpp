@@ -63,7 +63,7 @@ public:
 
   /// What a device needs for the plan that costs least if memory has a price;
   /// nullopt if that is not known.
-  std::optional<int64_t> getPeak(double memoryPrice) {
+  std::optional<int64_t> getPeakAtPrice(double memoryPrice) {
     Decided decided = getNothingDecided();
     SearchProblem priced = makeProblem(0, decided, memoryPrice);
     CheapestPlan plan = findCheapestPlan(priced, prices, limits);
@@ -201,8 +201,15 @@ private:
     if (!cheapestPeak)
       cheapestPeak = most;
     int64_t peak = (*peaks)[number];
-    if (most <= options.limit.bytes || peak > options.limit.bytes)
-      return PlanPeak{most};
+    // Arguments of all functions are there in each: those that only later ones
+    // have might rest in less.
+    bool restsMore = llvm::any_of(all.atRest, [&](const auto &value) {
+      return graph.values[value.first].isAtRest &&
+             !next.atRest.count(value.first);
+    });
+    bool isLast = number + 1 == static_cast<int>(module.functions.size());
+    if (most <= options.limit.bytes || peak > options.limit.bytes || isLast)
+      return PlanPeak{most, restsMore};
     const PlanThatFits *later = find(number + 1, next);
     if (!later)
       return std::nullopt;
@@ -239,7 +246,7 @@ private:
     if (failed(prices))
       return std::nullopt;
     return CheapestPlanner(*other, *prices, regathering, steps)
-        .getPeak(memoryPrice);
+        .getPeakAtPrice(memoryPrice);
   }
 
   /// Whether the plan may cost more than the least by more than the gap.
