@@ -57,7 +57,7 @@ TEST(PlanOrder, HandsOutAllPlansByBytes) {
     RandomGraph random(seed);
     const ShardingGraph &graph = random.graph;
     CollectivePrices prices;
-    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    SearchProblem problem = makeProblem(graph, prices);
     double combinations = numCombinations(problem);
     if (combinations > 200 || combinations < 4)
       continue;
@@ -78,13 +78,13 @@ TEST(PlanOrder, HandsOutAllPlansByTime) {
     SCOPED_TRACE(seed);
     TimedGraph timed(seed);
     const ShardingGraph &graph = timed.builder.graph;
-    SearchProblem problem(graph, 0, graph.ops.size(), timed.prices, {});
+    SearchProblem problem = makeProblem(graph, timed.prices);
     double combinations = numCombinations(problem);
     if (graph.mesh.getNumAxes() > 1 || combinations > 60 || combinations < 4)
       continue;
     Costs costs;
     for (const auto &[options, unused] : getCosts(problem)) {
-      SearchProblem pinned(graph, 0, graph.ops.size(), timed.prices, {});
+      SearchProblem pinned = makeProblem(graph, timed.prices);
       pin(pinned, options);
       costs[options] = tryAllStarts(pinned, graph, timed.prices);
     }
@@ -106,7 +106,7 @@ TEST(PlanOrder, LeavesOutWhatIsDropped) {
     RandomGraph random(seed);
     const ShardingGraph &graph = random.graph;
     CollectivePrices prices;
-    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    SearchProblem problem = makeProblem(graph, prices);
     if (numCombinations(problem) > 200)
       continue;
     std::vector<double> sorted = sortCosts(getCosts(problem));

@@ -186,6 +186,14 @@ struct TimedGraph {
   CollectivePrices prices;
 };
 
+/// All of `graph` as one problem.
+inline SearchProblem makeProblem(const ShardingGraph &graph,
+                                 const CollectivePrices &prices,
+                                 double memoryPrice = 0) {
+  return SearchProblem(graph, 0, graph.ops.size(), prices, {}, nullptr,
+                       memoryPrice);
+}
+
 } // namespace shardc
 
 #endif // SHARDC_TEST_UNIT_ANALYSIS_RANDOMGRAPH_H

@@ -25,7 +25,7 @@ TEST(ShardingSearch, EqualsTryingEverything) {
     RandomGraph random(seed);
     const ShardingGraph &graph = random.graph;
     CollectivePrices prices;
-    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    SearchProblem problem = makeProblem(graph, prices);
     double combinations = numCombinations(problem);
     if (combinations > 20000 || combinations < 2)
       continue;
@@ -58,7 +58,7 @@ TEST(ShardingSearch, EqualsTryingEverythingThatIsLeft) {
     RandomGraph builder(seed);
     const ShardingGraph &graph = builder.graph;
     CollectivePrices prices;
-    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    SearchProblem problem = makeProblem(graph, prices);
     if (numCombinations(problem) > 2000)
       continue;
     std::mt19937 random(seed);
@@ -95,7 +95,7 @@ TEST(ShardingSearch, CutTablesAreBounded) {
     RandomGraph random(seed);
     const ShardingGraph &graph = random.graph;
     CollectivePrices prices;
-    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    SearchProblem problem = makeProblem(graph, prices);
     if (numCombinations(problem) > 1e6)
       continue;
     SearchSolution exact = ShardingSearch(problem).find();
@@ -147,7 +147,7 @@ TEST(CheapestPlan, EqualsTryingEverything) {
     Machine machine;
     machine.defaultLink = {1.0 / (1 + random() % 4), double(random() % 4) * 40};
     CollectivePrices prices(graph.mesh, machine);
-    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    SearchProblem problem = makeProblem(graph, prices);
     std::vector<Part> parts = getPartsMadeIn(graph);
     bool isInParts = std::set<Part>(parts.begin(), parts.end()).size() > 1;
     double combinations = numCombinations(problem);
@@ -183,7 +183,7 @@ TEST(CheapestPlan, EqualsTryingEverythingOnTwoAxes) {
          {CollectiveKind::AllToAll, CollectiveKind::CollectivePermute})
       for (AxisSet axes = both; axes; --axes)
         prices.forbidden.insert({kind, axes});
-    SearchProblem problem(graph, 0, graph.ops.size(), prices, {});
+    SearchProblem problem = makeProblem(graph, prices);
     std::vector<Part> parts = getPartsMadeIn(graph);
     double combinations = numCombinations(problem);
     if (graph.mesh.getNumAxes() != 2 || combinations < 2 ||
