@@ -6,6 +6,7 @@
 #
 #   scripts/check-ranks.sh
 source "$(dirname "$0")/common.sh"
+source scripts/free-port.sh
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
@@ -15,8 +16,7 @@ export TMPDIR=$work MASTER_ADDR=127.0.0.1
 export SHARDC_LIBCUDA=$bin/shardc-rt-standin.so
 export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
 cases=0 failed=0
-# Two of these scripts may run at the same time.
-port=$((20000 + $$ % 20000))
+port=
 
 # start LAUNCHER SIZE RANK FLAG...: a process in the background, as the launcher
 # would start it; its number is $!.
@@ -67,7 +67,7 @@ compile() {
 train() {
   local launcher=$1 size=$2 model=$3 rank
   local what="$size ranks of $launcher, $4"
-  cases=$((cases + 1)) port=$((port + 1)) running=()
+  cases=$((cases + 1)) port=$(freePort) running=()
   # Products of the library are summed in its own order.
   local -a reference=("$work/emulated.shardc")
   [ "${library:-0}" = 0 ] || reference=("$work/cuda.shardc" --device=cuda --gpus=1)
@@ -157,7 +157,7 @@ compile "$work/model.mlir"
 
 # begin NAME: two ranks that train for long, and have begun to.
 begin() {
-  port=$((port + 1)) running=()
+  port=$(freePort) running=()
   rm -f "$work"/{steps.jsonl,said.*}
   for rank in 0 1; do
     start torchrun 2 $rank --steps=1000000 --metrics="$work/steps.jsonl" "$@"
@@ -182,7 +182,7 @@ expect 'a rank is stopped' 0 6 'rank 0 of 2: a run of "train_step"'
 kill -9 "${running[1]}"
 unset SHARDC_STANDIN_PATIENCE_MS
 
-port=$((port + 1)) running=()
+port=$(freePort) running=()
 start torchrun 2 0 --deadline=1
 expect 'a rank is missing' 0 6 'rank 1 of 2 is not there after 1s'
 running=()
@@ -190,11 +190,11 @@ start torchrun 2 1 --deadline=1
 running=(none "${running[@]}")
 expect 'rank 0 is missing' 1 6 'waiting for rank 0'
 running=()
-port=$((port + 1))
+port=$(freePort)
 for rank in 0 1 2; do start mpirun 3 $rank; done
 expect 'a mesh of 2 on 3 processes' 0 2 'which 3 processes cannot hold as many each'
 ended 1 2
-port=$((port + 1)) running=()
+port=$(freePort) running=()
 start torchrun 2 0
 seed=4 start torchrun 2 1
 expect 'other seeds' 1 2 'seed 3, and this one has'

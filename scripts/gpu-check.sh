@@ -68,7 +68,7 @@ pack() {
     mkdir "$folder/standin"
     cp "$build/bin/shardc-rt-standin.so" "$folder/standin"
   fi
-  cp scripts/gpu-check.sh scripts/{run-ranks,gpu-peer}.sh \
+  cp scripts/gpu-check.sh scripts/{run-ranks,free-port,gpu-peer}.sh \
     benchmarks/goals/jax_peer.py "$folder"
   cp data/digits.npz "$folder/data"
   for binary in shardc-run shardc-rt-cts measure-gpu compare-training; do

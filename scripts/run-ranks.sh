@@ -5,12 +5,13 @@
 #
 #   scripts/run-ranks.sh SIZE COMMAND ARGUMENT...
 set -uo pipefail
+source "$(dirname "${BASH_SOURCE[0]}")/free-port.sh"
 size=$1
 shift
 said=$(mktemp -d)
 trap 'rm -rf "$said"' EXIT
 export WORLD_SIZE=$size MASTER_ADDR=127.0.0.1
-export MASTER_PORT=${MASTER_PORT:-$((20000 + $$ % 20000))}
+export MASTER_PORT=${MASTER_PORT:-$(freePort)}
 processes=()
 for ((rank = 1; rank < size; ++rank)); do
   RANK=$rank LOCAL_RANK=$rank "$@" &>"$said/$rank" &
