@@ -80,6 +80,12 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
   done
 done
 for golden in test/golden/*/model.mlir; do check "$golden" "$golden"; done
+# The compiler calls the assembler itself, and the plan has what that makes.
+modules=$((modules + 1))
+shardc-compile examples/mlp_fsdp_tp.mlir --target=cuda:sm_90 --ptxas="$ptxas" \
+  -o "$work/plan.shardc" --json 2>"$work/log" >"$work/report" &&
+  grep -q '"cubin_bytes": [1-9]' "$work/report" ||
+  fail 'a plan with a cubin'
 awk -v modules=$modules -v failed=$failed '
   { ++kernels; if ($3 > most) most = $3; if ($2 > 0) ++spilling }
   END { printf "%d modules, %d kernels, at most %d registers, ", modules,

@@ -4,8 +4,9 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${SHARDC_BUILD_DIR:-build}
 
-# What scripts check is compiled anew.
-export SHARDC_PLAN_CACHE=
+# What scripts check is compiled anew, and for GPUs to PTX alone: no stand-in runs
+# machine code.
+export SHARDC_PLAN_CACHE= SHARDC_PTXAS=${SHARDC_PTXAS-}
 
 say() { printf '\n==> %s\n' "$*"; }
 

@@ -62,6 +62,8 @@ pack() {
   local build=${SHARDC_BUILD_DIR:-build}
   case "$build" in /*) ;; *) build=$PWD/$build ;; esac
   PATH=$build/bin:$PATH
+  # The driver there compiles PTX for the GPU that it has.
+  export SHARDC_PTXAS=
   mkdir -p "$folder"/{bin,lib,plans,expected,data}
   folder=$(cd "$folder" && pwd)
   if [ "$standIn" = 1 ]; then

@@ -16,7 +16,8 @@ public:
   WritePlanPass(const shardc::CompileOptions &compileOptions,
                 shardc::CompileState &state)
       : machine(compileOptions.machine),
-        matmulPrecision(compileOptions.matmulPrecision), state(state) {}
+        matmulPrecision(compileOptions.matmulPrecision),
+        ptxas(compileOptions.ptxas), state(state) {}
 
   StringRef getName() const override { return "WritePlan"; }
 
@@ -26,6 +27,7 @@ public:
     options.explanation = state.explanation;
     options.machine = machine;
     options.matmulPrecision = matmulPrecision;
+    options.ptxas = ptxas;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
       module.emitError() << llvm::toString(plan.takeError());
@@ -36,7 +38,7 @@ public:
   }
 
 private:
-  std::string machine, matmulPrecision;
+  std::string machine, matmulPrecision, ptxas;
   shardc::CompileState &state;
 };
 

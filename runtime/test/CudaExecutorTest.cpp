@@ -187,26 +187,6 @@ TEST_F(CudaExecutorTest, SaysWhatItLookedFor) {
       << executor.status();
 }
 
-TEST_F(CudaExecutorTest, ShowsTheCompilersLog) {
-  standIn->jitError = "line 3: unknown instruction 'frobnicate'";
-  auto executor = create(makeGpuPlan(1));
-  EXPECT_EQ(executor.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(executor.status().message().find(standIn->jitError),
-            absl::string_view::npos)
-      << executor.status();
-}
-
-TEST_F(CudaExecutorTest, RefusesOlderGpusAndPlansForCpus) {
-  standIn->architecture = 80;
-  auto executor = create(makeGpuPlan(1));
-  EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_NE(executor.status().message().find("is sm_80"),
-            absl::string_view::npos)
-      << executor.status();
-  executor = create(*Plan::parse(makePlan(1)));
-  EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
-}
-
 TEST_F(CudaExecutorTest, AWaitHasADeadline) {
   auto executor = create(makeGpuPlan(1));
   ASSERT_TRUE(executor.ok()) << executor.status();

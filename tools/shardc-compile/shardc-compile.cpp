@@ -9,6 +9,7 @@
 #include "shardc/Pipelines/CommandLine.h"
 #include "shardc/Pipelines/Compile.h"
 #include "shardc/Support/Suggest.h"
+#include "shardc/Target/CUDA/AssemblePtx.h"
 #include "shardc/Target/Plan/Report.h"
 
 #include "llvm/ADT/StringRef.h"
@@ -50,6 +51,12 @@ static cl::opt<std::string>
 static cl::opt<std::string>
     compileTo("compile-to", cl::cat(category), cl::value_desc("phase"),
               cl::desc("Stop after this phase and write the IR"));
+
+static cl::opt<std::string>
+    ptxas("ptxas", cl::cat(category), cl::value_desc("file"),
+          cl::desc("NVIDIA's assembler, which adds machine code to plans for "
+                   "GPUs; empty for none (default: SHARDC_PTXAS, else ptxas if "
+                   "it is there)"));
 
 static int fail(ExitCode code, const std::string &message) {
   llvm::errs() << "shardc-compile: error: " << message << '\n';
@@ -166,13 +173,21 @@ int main(int argc, char **argv) {
   std::string error = flags.check();
   if (error.empty())
     error = readReports(kinds);
-  if (std::string given = flags.getGiven(); isPlan(input) && !given.empty())
+  if (std::string target = flags.get().target;
+      error.empty() && ptxas.getNumOccurrences() && !isPlan(input) &&
+      !llvm::StringRef(target).starts_with("cuda:"))
+    error = "--ptxas is for GPUs: expected --target=cuda:… beside it, found "
+            "--target=" +
+            target;
+  std::string given = ptxas.getNumOccurrences() ? "ptxas" : flags.getGiven();
+  if (isPlan(input) && !given.empty())
     error = "--" + given + " is for models; '" + input + "' is compiled";
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
   options.findRemedies = explain;
   options.priceCheapest = true;
+  options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
 
   if (!compileTo.empty()) {
     if (json || explain || !reports.empty() || !explainDiff.empty())

@@ -32,6 +32,9 @@ struct CompileOptions {
   /// What factors of large products of f32 may be rounded to: "highest", not at
   /// all, "tf32" or "bf16".
   std::string matmulPrecision = "highest";
+  /// NVIDIA's assembler, which adds machine code to plans for GPUs; empty: they
+  /// have PTX alone, which the driver compiles.
+  std::string ptxas;
   /// What times are estimated for: a built-in name or a JSON file
   /// (docs/Machines.md).
   std::string machine = "cpu";

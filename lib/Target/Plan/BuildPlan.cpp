@@ -12,6 +12,7 @@
 #include "shardc/Conversion/LowerKernels.h"
 #include "shardc/Conversion/LowerKernelsToGpu.h"
 #include "shardc/Target/CPU/CompileKernels.h"
+#include "shardc/Target/CUDA/AssemblePtx.h"
 #include "shardc/Target/CUDA/EmitPtx.h"
 
 #include "llvm/ADT/StringSwitch.h"
@@ -151,6 +152,11 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   auto code = builder.CreateVector(
       reinterpret_cast<const uint8_t *>(options.code.data()),
       options.code.size());
+  flatbuffers::Offset<flatbuffers::Vector<uint8_t>> cubin;
+  if (!options.cubin.empty())
+    cubin = builder.CreateVector(
+        reinterpret_cast<const uint8_t *>(options.cubin.data()),
+        options.cubin.size());
   auto explanation = options.explanation.empty()
                          ? flatbuffers::Offset<flatbuffers::String>()
                          : builder.CreateString(options.explanation);
@@ -172,6 +178,7 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_programs(programsOffset);
   root.add_kernels(kernelsOffset);
   root.add_code(code);
+  root.add_cubin(cubin);
   root.add_arena_bytes(arena);
   root.add_alignment(bufferAlignment);
   root.add_memory(memory);
@@ -199,6 +206,13 @@ llvm::Expected<std::string> compilePlan(ModuleOp module, PlanOptions options) {
     options.gpuTarget =
         grids->getAttrOfType<StringAttr>(chipAttrName).getValue().str();
   options.code = std::move(*code);
+  if (grids && !options.ptxas.empty()) {
+    llvm::Expected<std::string> cubin =
+        assemblePtx(options.code, options.gpuTarget, options.ptxas);
+    if (!cubin)
+      return cubin.takeError();
+    options.cubin = std::move(*cubin);
+  }
   return buildPlan(module, options);
 }
 

@@ -137,6 +137,8 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
       {"batch_size", plan.batch_size()},
       {"cpu_target", getText(plan.cpu_target())},
       {"gpu_target", getText(plan.gpu_target())},
+      {"cubin_bytes",
+       plan.cubin() ? static_cast<int64_t>(plan.cubin()->size()) : 0},
       {"peak_bytes_per_device", static_cast<int64_t>(plan.arena_bytes())}};
   if (const fb::Program *step = findProgram(plan, "train_step")) {
     addTotals(plan, *step, report);

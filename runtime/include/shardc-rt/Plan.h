@@ -255,7 +255,8 @@ public:
   std::vector<TensorSpec> tensors;
   std::vector<ProgramSpec> programs;
   std::vector<std::string> kernels;
-  std::string code; ///< An ELF shared object, or PTX for a GPU.
+  std::string code;  ///< An ELF shared object, or PTX for a GPU.
+  std::string cubin; ///< That PTX for `gpuTarget`, assembled; may be empty.
   uint64_t arenaBytes = 0;
   uint32_t alignment = 64;
   MemoryReport memory;

@@ -269,6 +269,12 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, Plan &plan) {
     plan.kernels.push_back(kernel->str());
   plan.code.assign(reinterpret_cast<const char *>(file.code()->data()),
                    file.code()->size());
+  if (file.cubin()) {
+    if (plan.gpuTarget.empty())
+      return bad("it has a cubin, and its kernels are for a CPU");
+    plan.cubin.assign(reinterpret_cast<const char *>(file.cubin()->data()),
+                      file.cubin()->size());
+  }
   names.clear();
   for (const fb::Program *entry : *file.programs()) {
     ProgramSpec program;

@@ -132,11 +132,20 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                             unsigned options, int *names, void **values) {
-  if (enter("cuModuleLoadDataEx"))
+  std::string code = static_cast<const char *>(image);
+  // A real one is nothing for the stand-in; those of tests have their PTX
+  // behind the first line.
+  const bool isReal = code.rfind("\177ELF", 0) == 0;
+  const bool isCubin = isReal || code.rfind("cubin\n", 0) == 0;
+  if (enter("cuModuleLoadDataEx", isCubin ? "cubin" : "PTX"))
     return injected;
   if (captures > 0)
     return notPermitted;
-  if (!state().jitError.empty()) {
+  if (isReal)
+    return CUDA_ERROR_NO_BINARY_FOR_GPU;
+  if (isCubin && state().cubinError != 0)
+    return static_cast<CUresult>(state().cubinError);
+  if (!isCubin && !state().jitError.empty()) {
     for (unsigned i = 0; i < options; ++i)
       if (names[i] == CU_JIT_ERROR_LOG_BUFFER)
         std::strcpy(static_cast<char *>(values[i]), state().jitError.c_str());
@@ -144,7 +153,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
   }
   auto made = std::make_unique<CUmod_st>();
   made->context = current;
-  made->ptx = static_cast<const char *>(image);
+  made->ptx = std::move(code);
   // The runtime's own are those of the stand-in.
   if (made->ptx.find("shardc_reduce_sum_f32") == std::string::npos)
     made->library = kernelLibrary(state().plansLoaded++);

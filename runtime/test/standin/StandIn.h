@@ -36,6 +36,7 @@ struct StandIn {
   std::string kernelLibrary;
   int64_t plansLoaded = 0;
   std::string jitError; ///< The compiler's log of modules that do not load.
+  int cubinError = 0;   ///< What loading a cubin says; 0: it loads.
   uint32_t seed = 1;    ///< Of the order in graphs.
   int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.
   int algorithms = 4;          ///< Of a matrix product.

@@ -24,6 +24,10 @@ struct PlanOptions {
   std::string producer = "shardc 0.1.0";
   /// The shared object of the kernels, or their PTX if there is a GPU.
   std::string code;
+  /// What `ptxas` makes of that PTX; may be empty.
+  std::string cubin;
+  /// The program that makes it; empty: none does.
+  std::string ptxas;
   /// The GPU that they are for, such as "sm_90"; empty: the CPU.
   std::string gpuTarget;
   /// The explanation as JSON (docs/Explain.md); may be empty.

@@ -156,10 +156,12 @@ absl::Status CudaExecutor::fillKernelContexts() {
 
 absl::Status CudaExecutor::preparePrograms() {
   for (const std::unique_ptr<Gpu> &gpu : gpus)
-    if (absl::Status s =
-            keep(Module::load(*gpu->context, ownPlan->code, ownPlan->kernels,
-                              absl::StrCat("the kernels of ", ownPlan->model)),
-                 gpu->kernels);
+    if (absl::Status s = keep(
+            Module::load(*gpu->context,
+                         {ownPlan->code, ownPlan->cubin, ownPlan->gpuTarget},
+                         ownPlan->kernels,
+                         absl::StrCat("the kernels of ", ownPlan->model)),
+            gpu->kernels);
         !s.ok())
       return s;
   set.reset(new DeviceSet{*ownPlan, gpus, host, devices, *collectives,

@@ -182,7 +182,7 @@ ReduceKernels::load(const cuda::Context &context) {
     names.push_back(kernelName(type, reduction));
   });
   absl::StatusOr<Module> module =
-      Module::load(context, reducePtx(), names, "the kernels of collectives");
+      Module::load(context, {reducePtx()}, names, "the kernels of collectives");
   if (!module.ok())
     return module.status();
   ReduceKernels kernels;

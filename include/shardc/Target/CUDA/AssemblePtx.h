@@ -1,0 +1,31 @@
+//===- AssemblePtx.h - PTX to machine code ----------------------*- C++ -*-===//
+//
+// By NVIDIA's assembler, a program of the CUDA toolkit and of the Python
+// package nvidia-cuda-nvcc. Thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TARGET_CUDA_ASSEMBLEPTX_H
+#define SHARDC_TARGET_CUDA_ASSEMBLEPTX_H
+
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+
+namespace shardc {
+
+/// Where the assembler is: what SHARDC_PTXAS names, which may be empty for
+/// none, or else `ptxas` on PATH or of a toolkit in /usr/local/cuda; empty if
+/// there is none.
+std::string findPtxas();
+
+/// The machine code, a cubin, of `ptx` for the GPU `chip`, such as "sm_90".
+/// Equal texts give equal code with the same `ptxas`. An error has what it
+/// said.
+llvm::Expected<std::string>
+assemblePtx(llvm::StringRef ptx, llvm::StringRef chip, llvm::StringRef ptxas);
+
+} // namespace shardc
+
+#endif // SHARDC_TARGET_CUDA_ASSEMBLEPTX_H
