@@ -1,127 +1,11 @@
 //===- CudaGemmTest.cpp - Products given to cuBLASLt's stand-in -----------===//
-//
-// The stand-in computes what it is asked for, column by column; here it is
-// compared with the definition of the plan's product, row by row.
-//
-//===----------------------------------------------------------------------===//
 
-#include "standin/StandIn.h"
+#include "CudaGemmFixture.h"
 
-#include "backends/cuda/DeviceMemory.h"
-#include "backends/cuda/Gemm.h"
-#include "backends/cuda/PinnedMemory.h"
-
-#include "shardc-rt/Convert.h"
-#include "shardc-rt/HostArray.h"
-
-#include <algorithm>
-#include <dlfcn.h>
-#include <gtest/gtest.h>
 #include <set>
 
 using namespace shardc::rt;
-
-namespace {
-
-/// A value that sums and products keep exact.
-float valueAt(int64_t i) { return (i * 7 + i / 5) % 9 - 4; }
-
-class CudaGemmTest : public testing::Test {
-protected:
-  void SetUp() override {
-    library = dlopen(STAND_IN, RTLD_NOW | RTLD_LOCAL);
-    ASSERT_NE(library, nullptr) << dlerror();
-    standIn = reinterpret_cast<test::StandIn *(*)()>(
-        dlsym(library, "shardcStandIn"))();
-    *standIn = test::StandIn();
-    driver = *cuda::Driver::open(STAND_IN);
-    api = *cuda::CublasLt::open(STAND_IN);
-    context = *cuda::Context::create(*driver, 0);
-    gemms = *cuda::GemmLibrary::create(*api, *context);
-  }
-  void TearDown() override {
-    gemms.reset();
-    context.reset();
-    EXPECT_EQ(standIn->handles(), 0);
-    dlclose(library);
-  }
-
-  /// Memory of the GPU with the values from `first` on.
-  cuda::DeviceMemory fill(DType dtype, int64_t elements, int64_t first) {
-    auto memory =
-        cuda::DeviceMemory::allocate(*context, elements * byteSize(dtype), "");
-    // The stand-in's memory is the host's.
-    void *data = reinterpret_cast<void *>(memory->address());
-    for (int64_t i = 0; i < elements; ++i)
-      if (dtype == DType::F32)
-        static_cast<float *>(data)[i] = valueAt(first + i);
-      else
-        static_cast<uint16_t *>(data)[i] = toBF16(valueAt(first + i));
-    return *std::move(memory);
-  }
-
-  void check(const GemmCommand &gemm, GemmTypes types) {
-    cuda::DeviceMemory a = fill(types.factors, gemm.batch * gemm.m * gemm.k, 0);
-    cuda::DeviceMemory b =
-        fill(types.factors, gemm.batch * gemm.k * gemm.n, 1000);
-    cuda::DeviceMemory c =
-        fill(types.result, gemm.batch * gemm.m * gemm.n, 2000);
-    int64_t columns = gemm.columnSumsOfA ? gemm.m : gemm.n;
-    cuda::DeviceMemory vector = fill(types.result, columns, 3000);
-    auto prepared = cuda::Gemm::prepare(*gemms, {0, &gemm, types, 64},
-                                        vector.address(), 1 << 20, nullptr);
-    ASSERT_TRUE(prepared.ok()) << prepared.status();
-    EXPECT_EQ((*prepared)->workspaceBytes(), standIn->workspaceBytes);
-    auto workspace = cuda::DeviceMemory::allocate(
-        *context, (*prepared)->workspaceBytes(), "");
-    auto stream = cuda::Stream::create(*context);
-    absl::Status status =
-        (*prepared)->issue({a.address(), b.address(), c.address(),
-                            cuda::vectorOf(gemm) >= 0 ? vector.address() : 0},
-                           workspace->address(), *stream);
-    ASSERT_TRUE(status.ok()) << status;
-    for (int64_t batch = 0; batch < gemm.batch; ++batch)
-      for (int64_t i = 0; i < gemm.m; ++i)
-        for (int64_t j = 0; j < gemm.n; ++j) {
-          int64_t at = (batch * gemm.m + i) * gemm.n + j;
-          float expected = gemm.accumulate ? valueAt(2000 + at) : 0;
-          for (int64_t k = 0; k < gemm.k; ++k)
-            expected +=
-                valueAt(batch * gemm.m * gemm.k +
-                        (gemm.transposeA ? k * gemm.m + i : i * gemm.k + k)) *
-                valueAt(1000 + batch * gemm.k * gemm.n +
-                        (gemm.transposeB ? j * gemm.k + k : k * gemm.n + j));
-          if (gemm.bias >= 0)
-            expected += valueAt(3000 + j);
-          if (gemm.activation == Activation::Relu)
-            expected = std::max(expected, 0.0f);
-          ASSERT_EQ(load(c, types.result, at), expected)
-              << batch << " " << i << " " << j;
-        }
-    for (int64_t i = 0; i < columns && gemm.columnSums >= 0; ++i) {
-      float expected = 0;
-      for (int64_t k = 0; k < gemm.k; ++k)
-        expected += valueAt((gemm.columnSumsOfA ? 0 : 1000) + k * columns + i);
-      ASSERT_EQ(load(vector, types.result, i), expected) << i;
-    }
-  }
-
-  static float load(const cuda::DeviceMemory &memory, DType dtype, int64_t at) {
-    const void *data = reinterpret_cast<const void *>(memory.address());
-    return dtype == DType::F32
-               ? static_cast<const float *>(data)[at]
-               : fromBF16(static_cast<const uint16_t *>(data)[at]);
-  }
-
-  void *library = nullptr;
-  test::StandIn *standIn = nullptr;
-  std::unique_ptr<cuda::Driver> driver;
-  std::unique_ptr<cuda::CublasLt> api;
-  std::unique_ptr<cuda::Context> context;
-  std::unique_ptr<cuda::GemmLibrary> gemms;
-};
-
-} // namespace
+using test::CudaGemmTest;
 
 TEST_F(CudaGemmTest, ComputesEveryKindOfProduct) {
   for (GemmTypes types :
@@ -158,9 +42,9 @@ TEST_F(CudaGemmTest, SumsColumnsOfEitherFactor) {
       gemm.n = 3;
       gemm.k = 4;
       gemm.columnSums = 3;
-      gemm.columnSumsOfA = bits & 1;
-      gemm.transposeA = gemm.columnSumsOfA || bits & 2;
-      gemm.transposeB = gemm.columnSumsOfA && bits & 2;
+      gemm.columnSumsOf = bits & 1 ? Summed::A : Summed::B;
+      gemm.transposeA = bits & 3;
+      gemm.transposeB = (bits & 3) == 3;
       gemm.accumulate = bits & 4;
       check(gemm, types);
       if (HasFatalFailure())
@@ -168,18 +52,56 @@ TEST_F(CudaGemmTest, SumsColumnsOfEitherFactor) {
     }
 }
 
+/// A relu that leaves a mask, and the gradient of one that takes it, with rows
+/// that end in the middle of a unit of the mask, at its end, and behind it.
+TEST_F(CudaGemmTest, WritesAndReadsMasks) {
+  for (GemmTypes types :
+       {GemmTypes{DType::F32, DType::F32}, GemmTypes{DType::BF16, DType::BF16},
+        GemmTypes{DType::BF16, DType::F32}})
+    for (int64_t n : {3, 128, 131})
+      for (int bits = 0; bits < 16; ++bits) {
+        GemmCommand gemm = {};
+        bool isGradient = bits & 1;
+        gemm.activation =
+            isGradient ? Activation::ReluGradient : Activation::Relu;
+        gemm.bias = !isGradient && bits & 2 ? 3 : -1;
+        gemm.columnSums = isGradient && bits & 2 ? 3 : -1;
+        gemm.columnSumsOf = isGradient ? Summed::C : Summed::B;
+        gemm.mask = 4;
+        gemm.batch = 1;
+        gemm.m = 5;
+        gemm.n = n;
+        gemm.k = 4;
+        gemm.transposeA = bits & 4;
+        gemm.transposeB = bits & 8;
+        check(gemm, types);
+        if (HasFatalFailure())
+          return;
+      }
+}
+
 /// Names tell products apart whose algorithms may differ.
-TEST_F(CudaGemmTest, NamesSayWhatIsSummed) {
+TEST_F(CudaGemmTest, NamesSayWhatComesWithAProduct) {
   GemmCommand gemm = {};
   gemm.bias = -1;
   std::set<std::string> names;
-  for (int sums : {-1, 0, 1}) {
-    gemm.columnSums = sums;
-    gemm.columnSumsOfA = sums == 1;
+  auto insert = [&] {
     names.insert(
         cuda::GemmRequest{0, &gemm, {DType::F32, DType::F32}, 64}.name());
+  };
+  insert();
+  gemm.activation = Activation::Relu;
+  insert();
+  gemm.mask = 4;
+  insert();
+  gemm.activation = Activation::ReluGradient;
+  insert();
+  gemm.columnSums = 3;
+  for (Summed of : {Summed::A, Summed::B, Summed::C}) {
+    gemm.columnSumsOf = of;
+    insert();
   }
-  EXPECT_EQ(names.size(), 3u);
+  EXPECT_EQ(names.size(), 7u);
 }
 
 TEST_F(CudaGemmTest, AsksForThePrecision) {
@@ -189,7 +111,7 @@ TEST_F(CudaGemmTest, AsksForThePrecision) {
   auto computeType = [&](Precision precision, DType dtype) {
     gemm.precision = precision;
     standIn->details.clear();
-    EXPECT_TRUE(cuda::Gemm::prepare(*gemms, {0, &gemm, {dtype, dtype}, 64}, 0,
+    EXPECT_TRUE(cuda::Gemm::prepare(*gemms, {0, &gemm, {dtype, dtype}, 64}, {},
                                     0, nullptr)
                     .ok());
     for (const std::string &call : standIn->details)
@@ -209,23 +131,28 @@ TEST_F(CudaGemmTest, AsksForThePrecision) {
 }
 
 TEST_F(CudaGemmTest, EveryFailureIsCleanedUp) {
-  GemmCommand gemm = {};
-  gemm.bias = 3;
-  gemm.batch = 2;
-  gemm.m = gemm.n = gemm.k = 4;
+  GemmCommand batched = {};
+  batched.bias = 3;
+  batched.batch = 2;
+  batched.m = batched.n = batched.k = 4;
+  GemmCommand masked = batched;
+  masked.batch = 1;
+  masked.activation = Activation::Relu;
+  masked.mask = 4;
   int64_t before = standIn->handles();
-  for (int64_t call = 1;; ++call) {
-    standIn->calls.clear();
-    standIn->failAt = call;
-    bool ok =
-        cuda::Gemm::prepare(*gemms, {0, &gemm, {DType::F32, DType::F32}, 64},
-                            256, 64, nullptr)
-            .ok();
-    EXPECT_EQ(standIn->handles(), before) << call;
-    if (static_cast<int64_t>(standIn->calls.size()) < call)
-      break;
-    EXPECT_EQ(ok, standIn->calls[call - 1].find("Destroy") != std::string::npos)
-        << standIn->calls[call - 1];
-  }
+  for (const GemmCommand &gemm : {batched, masked})
+    for (int64_t call = 1;; ++call) {
+      standIn->calls.clear();
+      standIn->failAt = call;
+      bool ok =
+          cuda::Gemm::prepare(*gemms, {0, &gemm, {DType::F32, DType::F32}, 64},
+                              {256, 256, 256, 256, 256}, 64, nullptr)
+              .ok();
+      EXPECT_EQ(standIn->handles(), before) << call;
+      if (static_cast<int64_t>(standIn->calls.size()) < call)
+        break;
+      const std::string &failed = standIn->calls[call - 1];
+      EXPECT_EQ(ok, failed.find("Destroy") != std::string::npos) << failed;
+    }
   standIn->failAt = 0;
 }

@@ -202,7 +202,7 @@ TEST(GemmTest, SumsOfColumns) {
       for (DType result : {factors, DType::F32}) {
         const int64_t columns = 600;
         (ofA ? command.m : command.n) = columns;
-        command.columnSumsOfA = ofA;
+        command.columnSumsOf = ofA ? Summed::A : Summed::B;
         std::vector<float> wide(command.k * columns), expected(columns);
         std::vector<uint16_t> narrow(wide.size());
         for (size_t i = 0; i < wide.size(); ++i) {

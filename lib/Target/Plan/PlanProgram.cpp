@@ -178,12 +178,13 @@ void ProgramWriter::addGemm(GemmOp gemm) {
   if (gemm.getColumnSums())
     writes.push_back(columnSums = numbers.lookup(gemm.getColumnSums()));
   commands.add(gemm, fb::Operation::Gemm,
-               fb::CreateGemm(builder, a, b, c, bias, batch, m, n, k,
-                              gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-                              /*accumulate=*/bool(sum),
-                              gemm.getRelu() ? fb::Activation::Relu
-                                             : fb::Activation::None,
-                              plan.precision, columnSums, gemm.getSumsLhs()),
+               fb::CreateGemm(
+                   builder, a, b, c, bias, batch, m, n, k,
+                   gemm.getTransposeLhs(), gemm.getTransposeRhs(),
+                   /*accumulate=*/bool(sum),
+                   gemm.getRelu() ? fb::Activation::Relu : fb::Activation::None,
+                   plan.precision, columnSums,
+                   gemm.getSumsLhs() ? fb::Summed::A : fb::Summed::B),
                access(reads, writes));
 }
 

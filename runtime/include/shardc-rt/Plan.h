@@ -34,7 +34,8 @@ enum class CollectiveKind : int8_t {
   CollectivePermute
 };
 enum class Reduction : int8_t { Sum, Max };
-enum class Activation : int8_t { None, Relu };
+enum class Activation : int8_t { None, Relu, ReluGradient };
+enum class Summed : int8_t { B, A, C };
 enum class Precision : int8_t { Highest, TF32, BF16 };
 enum class Stream : int8_t { Compute, Communication, Copies };
 enum class MemoryKind : int8_t {
@@ -104,9 +105,19 @@ struct GemmCommand {
   Activation activation;
   /// What factors of f32 may be rounded to: fractions of 23, 10 or 7 bits.
   Precision precision = Precision::Highest;
-  /// Negative: none; otherwise the sums over k of b, or of a.
+  /// Negative: none; otherwise the sums over k of b, or of a, or those over m
+  /// of c.
   int32_t columnSums = -1;
-  bool columnSumsOfA = false;
+  Summed columnSumsOf = Summed::B;
+  /// Negative: none; otherwise a bit for each element of c: whether it is
+  /// positive, which Relu writes, or that of the relu before, which
+  /// ReluGradient reads.
+  int32_t mask = -1;
+
+  /// How many sums of columns there are.
+  int64_t numColumnSums() const { return columnSumsOf == Summed::A ? m : n; }
+  /// Words of 32 bits in a row of the mask.
+  int64_t maskWords() const { return (n + 127) / 128 * 4; }
 };
 
 /// The element types of a product: those of a and b, and of c and the bias.
@@ -263,7 +274,7 @@ public:
 };
 
 /// The format version that this runtime reads.
-inline constexpr uint32_t planVersion = 4;
+inline constexpr uint32_t planVersion = 5;
 
 } // namespace shardc::rt
 

@@ -67,80 +67,6 @@ void PreparedProgram::addLaunch(const LaunchCommand &launch) {
   }
 }
 
-absl::Status PreparedProgram::addGemm(Step &step, uint32_t command,
-                                      const GemmCommand &gemm) {
-  step.kind = Step::Kind::Gemm;
-  std::vector<int64_t> of =
-      devices.layout.devicesFor(number, operandsOf(program->commands[command]));
-  std::vector<std::vector<int64_t>> terms =
-      devices.layout.termsOf(number, command, of);
-  std::vector<ProductPlaces> products;
-  for (size_t i = 0; i < of.size(); ++i) {
-    ProductPlaces &product = products.emplace_back();
-    for (int64_t device : terms[i])
-      product.terms.push_back(
-          {address(device, gemm.a), address(device, gemm.b)});
-    product.c = address(of[i], gemm.c);
-    product.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
-  }
-  GemmTypes types = program->typesOf(gemm);
-  GemmCommand merged = gemm;
-  mergeProducts(merged, types, products);
-
-  absl::StatusOr<std::unique_ptr<PreparedGemm>> prepared =
-      PreparedGemm::prepare(merged, types);
-  if (!prepared.ok())
-    return prepared.status();
-  step.gemm = *std::move(prepared);
-  step.tiles = step.gemm->numTiles();
-  step.hasBias = gemm.bias >= 0;
-  std::vector<uint32_t> buffers;
-  for (size_t i = 0; i < products[0].terms.size(); ++i)
-    buffers.insert(buffers.end(), {gemm.a, gemm.b});
-  if (products[0].terms.size() > 1) {
-    GemmCommand added = merged;
-    added.accumulate = true;
-    if (prepared = PreparedGemm::prepare(added, types); !prepared.ok())
-      return prepared.status();
-    step.addTerm = *std::move(prepared);
-  }
-  buffers.push_back(gemm.c);
-  if (step.hasBias)
-    buffers.push_back(gemm.bias);
-  step.operands = buffers.size();
-  setStrides(step, buffers);
-
-  uint64_t factor = merged.batch * byteSize(types.factors);
-  for (size_t i = 0; i < products[0].terms.size(); ++i) {
-    step.touched.push_back({merged.m * merged.k * factor, false});
-    step.touched.push_back({merged.k * merged.n * factor, false});
-  }
-  uint64_t result = merged.batch * byteSize(types.result);
-  step.touched.push_back({merged.m * merged.n * result, true});
-  if (step.hasBias)
-    step.touched.push_back({program->buffers[gemm.bias].bytes, false});
-  for (const ProductPlaces &product : products) {
-    step.calls.push_back({nullptr, step.table.size()});
-    for (const ProductPlaces::Factors &term : product.terms)
-      step.table.insert(step.table.end(), {term.a, term.b});
-    step.table.push_back(product.c);
-    if (step.hasBias)
-      step.table.push_back(product.bias);
-  }
-  return absl::OkStatus();
-}
-
-/// The step behind a product that adds up the columns of one of its factors.
-void PreparedProgram::addColumnSums(const GemmCommand &gemm) {
-  Step &step = steps.emplace_back();
-  step.kind = Step::Kind::ColumnSums;
-  step.columnSums.emplace(gemm, program->typesOf(gemm));
-  step.tiles = step.columnSums->numTiles();
-  uint32_t factor = gemm.columnSumsOfA ? gemm.a : gemm.b;
-  uint32_t sums = gemm.columnSums;
-  bind(step, {{factor, false}, {sums, true}}, {factor, sums});
-}
-
 CollectiveSpec
 PreparedProgram::bindCollective(const CollectiveStartCommand &command,
                                 int64_t run) const {
@@ -198,11 +124,10 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
     addLaunch(*launch);
     return absl::OkStatus();
   }
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation))
+    return addGemm(number, *gemm);
   Step step;
-  if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
-    if (absl::Status status = addGemm(step, number, *gemm); !status.ok())
-      return status;
-  } else if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
+  if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     step.kind = Step::Kind::Copy;
     step.bytes = program->buffers[copy->in].bytes;
     bind(step, operandsOf(command), {copy->in, copy->out});
@@ -225,9 +150,6 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
                                  /*run=*/0));
   }
   steps.push_back(std::move(step));
-  if (auto *gemm = std::get_if<GemmCommand>(&command.operation);
-      gemm && gemm->columnSums >= 0)
-    addColumnSums(*gemm);
   return absl::OkStatus();
 }
 

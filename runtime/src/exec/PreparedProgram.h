@@ -12,6 +12,7 @@
 
 #include "backends/cpu/ColumnSums.h"
 #include "backends/cpu/Gemm.h"
+#include "backends/cpu/ReluMask.h"
 #include "exec/ArenaLayout.h"
 #include "exec/KernelLibrary.h"
 #include "exec/MeetingPoints.h"
@@ -94,6 +95,8 @@ private:
     enum class Kind {
       Launch,
       Gemm,
+      WriteMask,
+      ApplyMask,
       ColumnSums,
       Copy,
       Clear,
@@ -122,6 +125,7 @@ private:
     /// Adds the second and further terms of a sum.
     std::unique_ptr<PreparedGemm> addTerm;
     bool hasBias = false;
+    std::optional<ReluMask> mask;
     std::optional<ColumnSums> columnSums;
     uint64_t bytes = 0;
     PreparedCollectives *collectives = nullptr;
@@ -150,7 +154,10 @@ private:
   absl::Status addSteps(Collectives &backend);
   absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
   absl::Status addStart(uint32_t command, int64_t runs, Collectives &backend);
-  absl::Status addGemm(Step &step, uint32_t command, const GemmCommand &gemm);
+  absl::Status addGemm(uint32_t command, const GemmCommand &gemm);
+  absl::Status addProduct(Step &step, uint32_t command,
+                          const GemmCommand &gemm);
+  void addMask(const GemmCommand &gemm);
   void addColumnSums(const GemmCommand &gemm);
   void addLaunch(const LaunchCommand &launch);
   CollectiveSpec bindCollective(const CollectiveStartCommand &command,

@@ -34,6 +34,8 @@ public:
     writes(gemm.c);
     if (gemm.columnSums >= 0)
       writes(gemm.columnSums);
+    if (gemm.mask >= 0)
+      add(gemm.mask, gemm.activation == Activation::Relu, 1);
   }
   void operator()(const CollectiveStartCommand &start) {
     for (const CollectiveItem &item : start.items) {

@@ -90,13 +90,17 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
           static_cast<Activation>(file.activation()),
           static_cast<Precision>(file.precision()),
           file.column_sums(),
-          file.column_sums_of_a()};
+          static_cast<Summed>(file.column_sums_of()),
+          file.mask()};
   if (file.activation() > fb::Activation::MAX ||
       file.activation() < fb::Activation::MIN)
     return bad("unknown activation");
   if (file.precision() > fb::Precision::MAX ||
       file.precision() < fb::Precision::MIN)
     return bad("unknown precision");
+  if (file.column_sums_of() > fb::Summed::MAX ||
+      file.column_sums_of() < fb::Summed::MIN)
+    return bad("unknown operand whose columns are summed");
   constexpr int64_t limit = int64_t(1) << 31;
   for (int64_t size : {gemm.batch, gemm.m, gemm.n, gemm.k})
     if (size < 0 || size >= limit)
@@ -134,9 +138,10 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
       return bad("the bias is ", describe(bias.dtype, bias.shape),
                  ", expected ", describe(result, {gemm.n}));
   }
-  if (gemm.columnSums >= 0)
-    if (absl::Status s = checkColumnSums(gemm); !s.ok())
-      return s;
+  if (absl::Status s = checkColumnSums(gemm); !s.ok())
+    return s;
+  if (absl::Status s = checkMask(gemm); !s.ok())
+    return s;
   if ((overlap(gemm.a, gemm.c) || overlap(gemm.b, gemm.c)) &&
       elements(gemm.c) != 0)
     return bad("the result of a matrix product overlaps an operand");
@@ -144,18 +149,23 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
 }
 
 absl::Status CommandReader::checkColumnSums(const GemmCommand &gemm) const {
+  if (gemm.columnSums < 0)
+    return absl::OkStatus();
   uint32_t buffer = gemm.columnSums;
   if (absl::Status s = checkBuffer(buffer); !s.ok())
     return s;
-  if (gemm.batch != 1 || gemm.bias >= 0 || gemm.activation != Activation::None)
-    return bad("sums of columns need one matrix product without bias and "
-               "activation");
-  if (gemm.columnSumsOfA ? !gemm.transposeA : gemm.transposeB)
+  bool ofC = gemm.columnSumsOf == Summed::C;
+  Activation expected = ofC ? Activation::ReluGradient : Activation::None;
+  if (gemm.batch != 1 || gemm.bias >= 0 || gemm.activation != expected)
+    return bad("sums of columns need one matrix product without bias and ",
+               ofC ? "with the gradient of a relu" : "activation");
+  if (!ofC &&
+      (gemm.columnSumsOf == Summed::A ? !gemm.transposeA : gemm.transposeB))
     return bad("the rows of the factor whose columns are summed are not along "
                "k");
   const BufferSpec &sums = program.buffers[buffer];
   DType result = program.typesOf(gemm).result;
-  int64_t columns = gemm.columnSumsOfA ? gemm.m : gemm.n;
+  int64_t columns = gemm.numColumnSums();
   if (numElements(sums.shape) != columns || sums.dtype != result)
     return bad("the sums of columns are ", describe(sums.dtype, sums.shape),
                ", expected ", describe(result, {columns}));
@@ -164,5 +174,35 @@ absl::Status CommandReader::checkColumnSums(const GemmCommand &gemm) const {
   for (uint32_t other : {gemm.a, gemm.b, gemm.c})
     if (overlap(buffer, other))
       return bad("the sums of columns overlap a matrix of the product");
+  return absl::OkStatus();
+}
+
+absl::Status CommandReader::checkMask(const GemmCommand &gemm) const {
+  bool isGradient = gemm.activation == Activation::ReluGradient;
+  if (gemm.mask < 0)
+    return isGradient ? bad("the gradient of a relu needs its mask")
+                      : absl::OkStatus();
+  uint32_t buffer = gemm.mask;
+  if (absl::Status s = checkBuffer(buffer); !s.ok())
+    return s;
+  if (gemm.activation == Activation::None || gemm.batch != 1 ||
+      gemm.accumulate || (isGradient && gemm.bias >= 0))
+    return bad("a mask needs one matrix product that does not accumulate, with "
+               "a relu or, without bias, with the gradient of one");
+  const BufferSpec &mask = program.buffers[buffer];
+  std::vector<int64_t> expected = {gemm.m, gemm.maskWords()};
+  if (mask.shape != expected || mask.dtype != DType::I32)
+    return bad("the mask is ", describe(mask.dtype, mask.shape), ", expected ",
+               describe(DType::I32, expected));
+  constexpr uint64_t unit = 16;
+  if (mask.offset % unit != 0 || mask.stride % unit != 0)
+    return bad("the mask lies at byte ", mask.offset, ", ", mask.stride,
+               " further on in each run, not at multiples of ", unit);
+  if (mask.bytes == 0)
+    return absl::OkStatus();
+  for (int64_t other : {int64_t(gemm.a), int64_t(gemm.b), int64_t(gemm.c),
+                        int64_t(gemm.bias), int64_t(gemm.columnSums)})
+    if (other >= 0 && overlap(buffer, other))
+      return bad("the mask overlaps another operand of the product");
   return absl::OkStatus();
 }

@@ -1,61 +1,15 @@
 //===- CublasLt.cpp - The stand-in's libcublasLt --------------------------===//
 
+#include "Multiply.h"
 #include "State.h"
 
 #include <chrono>
-#include <cmath>
 #include <cstring>
 #include <thread>
 
 using namespace shardc::rt::test;
 
-namespace {
-
-constexpr cublasStatus_t invalidValue = 7, internalError = 14;
-
-float loadValue(int type, const void *data, int64_t index) {
-  if (type == CUDA_R_32F)
-    return static_cast<const float *>(data)[index];
-  uint32_t bits = uint32_t(static_cast<const uint16_t *>(data)[index]) << 16;
-  float value;
-  std::memcpy(&value, &bits, 4);
-  return value;
-}
-
-void storeValue(int type, void *data, int64_t index, float value) {
-  if (type == CUDA_R_32F) {
-    static_cast<float *>(data)[index] = value;
-    return;
-  }
-  uint32_t bits;
-  std::memcpy(&bits, &value, 4);
-  static_cast<uint16_t *>(data)[index] =
-      std::isnan(value) ? 0x7fff : (bits + 0x7fff + ((bits >> 16) & 1)) >> 16;
-}
-
-} // namespace
-
-namespace shardc::rt::cuda {
-struct cublasLtContext {};
-struct cublasLtMatmulDescOpaque_t {
-  int computeType = 0;
-  std::map<int, uint64_t> attributes;
-};
-struct cublasLtMatrixLayoutOpaque_t {
-  int type = 0;
-  int64_t rows = 0, columns = 0, leading = 0;
-  int64_t batch = 1, stride = 0;
-
-  uint64_t bytes() const {
-    return ((batch - 1) * stride + (columns - 1) * leading + rows) *
-           (type == CUDA_R_32F ? 4 : 2);
-  }
-};
-struct cublasLtMatmulPreferenceOpaque_t {
-  uint64_t workspace = 0;
-  uint32_t alignment = 256;
-};
-} // namespace shardc::rt::cuda
+static constexpr cublasStatus_t invalidValue = 7, internalError = 14;
 
 static void count(const char *kind, int change) {
   state().live[kind] += change;
@@ -76,75 +30,21 @@ static cublasStatus_t destroy(T *object, const char *call, const char *kind) {
   return fails ? internalError : 0;
 }
 
-/// The sum over the columns of row `row`.
-static float sumOf(const cublasLtMatrixLayoutOpaque_t &layout, const void *data,
-                   int64_t row, int64_t columns) {
-  float sum = 0;
-  for (int64_t column = 0; column < columns; ++column)
-    sum += loadValue(layout.type, data, column * layout.leading + row);
-  return sum;
-}
-
-/// d = epilogue(a·b + beta·c) of column-major matrices.
-static void multiply(const cublasLtMatmulDescOpaque_t &desc, const void *a,
-                     const cublasLtMatrixLayoutOpaque_t &la, const void *b,
-                     const cublasLtMatrixLayoutOpaque_t &lb, float beta,
-                     void *d, const cublasLtMatrixLayoutOpaque_t &ld) {
-  auto attribute = [&](int which, uint64_t otherwise) {
-    auto found = desc.attributes.find(which);
-    return found == desc.attributes.end() ? otherwise : found->second;
-  };
-  bool transA = attribute(CUBLASLT_MATMUL_DESC_TRANSA, 0) == CUBLAS_OP_T;
-  bool transB = attribute(CUBLASLT_MATMUL_DESC_TRANSB, 0) == CUBLAS_OP_T;
-  uint64_t epilogue =
-      attribute(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_DEFAULT);
-  const void *bias = reinterpret_cast<const void *>(
-      attribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER, 0));
-  int64_t depth = transA ? la.rows : la.columns;
-  for (int64_t batch = 0; batch < ld.batch; ++batch)
-    for (int64_t column = 0; column < ld.columns; ++column)
-      for (int64_t row = 0; row < ld.rows; ++row) {
-        float sum = 0;
-        for (int64_t k = 0; k < depth; ++k)
-          sum +=
-              loadValue(la.type, a,
-                        batch * la.stride + (transA ? row * la.leading + k
-                                                    : k * la.leading + row)) *
-              loadValue(lb.type, b,
-                        batch * lb.stride + (transB ? k * lb.leading + column
-                                                    : column * lb.leading + k));
-        int64_t at = batch * ld.stride + column * ld.leading + row;
-        if (beta != 0)
-          sum += beta * loadValue(ld.type, d, at);
-        if (epilogue & CUBLASLT_EPILOGUE_BIAS)
-          sum += loadValue(ld.type, bias, row);
-        if (epilogue & CUBLASLT_EPILOGUE_RELU)
-          sum = std::max(sum, 0.0f);
-        storeValue(ld.type, d, at, sum);
-      }
-  // Sums over k of the first factor's rows, or of the second one's columns.
-  void *sums = const_cast<void *>(bias);
-  if (epilogue == CUBLASLT_EPILOGUE_BGRADA)
-    for (int64_t row = 0; row < ld.rows; ++row)
-      storeValue(ld.type, sums, row, sumOf(la, a, row, depth));
-  if (epilogue == CUBLASLT_EPILOGUE_BGRADB)
-    for (int64_t column = 0; column < ld.columns; ++column)
-      storeValue(ld.type, sums, column, sumOf(lb, b, column, depth));
-}
-
 /// What the library has no algorithm for: gradients of a bias along rows that
-/// are not contiguous, or of several products.
+/// are not contiguous, or of several products; masks of those, or whose columns
+/// are too short or not of whole units.
 static bool isSupported(const cublasLtMatmulDescOpaque_t &desc,
                         const cublasLtMatrixLayoutOpaque_t &ld) {
-  auto is = [&](int which, uint64_t value) {
-    auto found = desc.attributes.find(which);
-    return found != desc.attributes.end() && found->second == value;
-  };
-  if (is(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADA))
-    return ld.batch == 1 && !is(CUBLASLT_MATMUL_DESC_TRANSA, CUBLAS_OP_T);
-  if (is(CUBLASLT_MATMUL_DESC_EPILOGUE, CUBLASLT_EPILOGUE_BGRADB))
-    return ld.batch == 1 && is(CUBLASLT_MATMUL_DESC_TRANSB, CUBLAS_OP_T);
-  return true;
+  uint64_t epilogue = desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE);
+  if (epilogue == CUBLASLT_EPILOGUE_BGRADA)
+    return ld.batch == 1 &&
+           desc.get(CUBLASLT_MATMUL_DESC_TRANSA) != CUBLAS_OP_T;
+  if (epilogue == CUBLASLT_EPILOGUE_BGRADB)
+    return ld.batch == 1 &&
+           desc.get(CUBLASLT_MATMUL_DESC_TRANSB) == CUBLAS_OP_T;
+  int64_t column = desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD);
+  return !hasMask(epilogue) ||
+         (ld.batch == 1 && column % 128 == 0 && column >= ld.rows);
 }
 
 extern "C" {
@@ -184,7 +84,10 @@ cublasStatus_t cublasLtMatmulDescSetAttribute(cublasLtMatmulDesc_t desc,
                                               size_t bytes) {
   if (enter("cublasLtMatmulDescSetAttribute", std::to_string(attribute)))
     return internalError;
-  if (bytes != (attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ? 8 : 4))
+  bool isLong = attribute == CUBLASLT_MATMUL_DESC_BIAS_POINTER ||
+                attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER ||
+                attribute == CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD;
+  if (bytes != (isLong ? 8 : 4))
     return invalidValue;
   desc->attributes[attribute] = readValue(value, bytes);
   return 0;
@@ -296,19 +199,18 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
     auto address = reinterpret_cast<uintptr_t>(data);
     return address % algo->data[0] == 0 && isDevice(address, l.bytes());
   };
-  auto value = [&](int which) {
-    auto found = desc->attributes.find(which);
-    return found == desc->attributes.end() ? 0 : found->second;
-  };
   // The bias or its gradient, of the library's m or n elements.
-  uint64_t epilogue = value(CUBLASLT_MATMUL_DESC_EPILOGUE);
+  uint64_t epilogue = desc->get(CUBLASLT_MATMUL_DESC_EPILOGUE);
   int64_t elements =
       epilogue == CUBLASLT_EPILOGUE_BGRADB ? ld->columns : ld->rows;
-  bool hasVector =
-      epilogue & (CUBLASLT_EPILOGUE_BIAS | CUBLASLT_EPILOGUE_BGRADA |
-                  CUBLASLT_EPILOGUE_BGRADB);
-  if (hasVector && !isDevice(value(CUBLASLT_MATMUL_DESC_BIAS_POINTER),
-                             elements * (ld->type == CUDA_R_32F ? 4 : 2)))
+  if (hasVector(epilogue) &&
+      !isDevice(desc->get(CUBLASLT_MATMUL_DESC_BIAS_POINTER),
+                elements * (ld->type == CUDA_R_32F ? 4 : 2)))
+    return invalidValue;
+  uint64_t mask = desc->get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER);
+  uint64_t maskBytes =
+      ld->columns * desc->get(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD) / 8;
+  if (hasMask(epilogue) && (mask % 16 != 0 || !isDevice(mask, maskBytes)))
     return invalidValue;
   if (*static_cast<const float *>(alpha) != 1 || c != d || lc != ld ||
       !isGood(a, *la) || !isGood(b, *lb) || !isGood(d, *ld) ||

@@ -15,7 +15,7 @@
 namespace shardc {
 
 /// Version of the plan format that is written (docs/PlanFormat.md).
-constexpr uint32_t planVersion = 4;
+constexpr uint32_t planVersion = 5;
 
 /// What else goes into a plan.
 struct PlanOptions {

@@ -1,4 +1,4 @@
-//===- ColumnSums.cpp - Sums over the rows of a factor --------------------===//
+//===- ColumnSums.cpp - Sums over the rows of a matrix --------------------===//
 
 #include "backends/cpu/ColumnSums.h"
 
@@ -8,19 +8,19 @@
 
 using namespace shardc::rt;
 
-void ColumnSums::run(const void *factor, void *sums, int64_t tile) const {
+void ColumnSums::run(const void *matrix, void *sums, int64_t tile) const {
   int64_t first = tile * block, count = std::min(block, columns - first);
   float added[block] = {};
   for (int64_t row = 0; row < rows; ++row) {
     int64_t at = row * columns + first;
-    if (types.factors == DType::F32)
+    if (element == DType::F32)
       for (int64_t i = 0; i < count; ++i)
-        added[i] += static_cast<const float *>(factor)[at + i];
+        added[i] += static_cast<const float *>(matrix)[at + i];
     else
       for (int64_t i = 0; i < count; ++i)
-        added[i] += fromBF16(static_cast<const uint16_t *>(factor)[at + i]);
+        added[i] += fromBF16(static_cast<const uint16_t *>(matrix)[at + i]);
   }
-  if (types.result == DType::F32)
+  if (result == DType::F32)
     std::copy_n(added, count, static_cast<float *>(sums) + first);
   else
     std::transform(added, added + count, static_cast<uint16_t *>(sums) + first,

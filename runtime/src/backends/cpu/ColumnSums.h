@@ -1,4 +1,4 @@
-//===- ColumnSums.h - Sums over the rows of a factor ------------*- C++ -*-===//
+//===- ColumnSums.h - Sums over the rows of a matrix ------------*- C++ -*-===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_COLUMNSUMS_H
 #define SHARDC_RT_SRC_BACKENDS_CPU_COLUMNSUMS_H
@@ -8,26 +8,29 @@
 namespace shardc::rt {
 
 /// What a product with sums of columns leaves to be done after it: GPUs have
-/// them from their library, a CPU reads the factor once more. Cut by shape
+/// them from their library, a CPU reads the matrix once more. Cut by shape
 /// alone, and rows are added in order: any number of workers gives the same
 /// bits. Thread-safe.
 class ColumnSums {
 public:
   ColumnSums(const GemmCommand &command, GemmTypes types)
-      : rows(command.k), columns(command.columnSumsOfA ? command.m : command.n),
-        types(types) {}
+      : rows(command.columnSumsOf == Summed::C ? command.m : command.k),
+        columns(command.numColumnSums()),
+        element(command.columnSumsOf == Summed::C ? types.result
+                                                  : types.factors),
+        result(types.result) {}
 
   int64_t numTiles() const { return (columns + block - 1) / block; }
-  /// Sums tile `tile` of the columns of `factor` in f32 and stores them in
+  /// Sums tile `tile` of the columns of `matrix` in f32 and stores them in
   /// `sums`, as the product's result is stored.
-  void run(const void *factor, void *sums, int64_t tile) const;
+  void run(const void *matrix, void *sums, int64_t tile) const;
 
 private:
   /// Columns of a tile: their sums stay in registers or the nearest cache.
   static constexpr int64_t block = 256;
 
   int64_t rows, columns;
-  GemmTypes types;
+  DType element, result;
 };
 
 } // namespace shardc::rt

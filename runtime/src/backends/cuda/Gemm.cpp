@@ -29,61 +29,16 @@ GemmLibrary::~GemmLibrary() {
   (void)lt->destroy(handle);
 }
 
-/// The largest power of two, 256 at most, that divides all of `addresses`.
-static uint32_t alignmentOf(absl::Span<const uint64_t> addresses) {
-  uint64_t bits = 256;
-  for (uint64_t address : addresses)
-    bits |= address;
-  return static_cast<uint32_t>(bits & -bits);
-}
-
-std::vector<GemmRequest>
-shardc::rt::cuda::gemmRequests(const ProgramSpec &program) {
-  std::vector<GemmRequest> requests;
-  for (uint32_t i = 0; i < program.commands.size(); ++i) {
-    auto *gemm = std::get_if<GemmCommand>(&program.commands[i].operation);
-    if (!gemm || gemm->m == 0 || gemm->n == 0 || gemm->k == 0 ||
-        gemm->batch == 0)
-      continue;
-    // Only those in loops have strides.
-    std::vector<uint64_t> addresses;
-    for (int64_t buffer : {int64_t(gemm->a), int64_t(gemm->b), int64_t(gemm->c),
-                           vectorOf(*gemm)})
-      if (buffer >= 0) {
-        addresses.push_back(program.buffers[buffer].offset);
-        addresses.push_back(program.buffers[buffer].stride);
-      }
-    requests.push_back(
-        {i, gemm, program.typesOf(*gemm), alignmentOf(addresses)});
-  }
-  return requests;
-}
-
-std::string GemmRequest::name() const {
-  const GemmCommand &of = *command;
-  return absl::StrCat(
-      "m=", of.m, " n=", of.n, " k=", of.k, " batch=", of.batch,
-      of.transposeA ? " a'" : " a", of.transposeB ? " b'" : " b",
-      of.accumulate ? " accumulate" : "", of.bias >= 0 ? " bias" : "",
-      of.columnSums < 0  ? ""
-      : of.columnSumsOfA ? " sums of a"
-                         : " sums of b",
-      of.activation == Activation::Relu ? " relu" : "", " ",
-      std::string(toString(types.factors)), " to ",
-      std::string(toString(types.result)), " precision ",
-      static_cast<int>(of.precision), " aligned ", alignment);
-}
-
 absl::StatusOr<std::unique_ptr<Gemm>>
 Gemm::prepare(const GemmLibrary &library, const GemmRequest &request,
-              CUdeviceptr vector, uint64_t maxWorkspace,
+              const GemmOperands &operands, uint64_t maxWorkspace,
               const GemmChoices *choices) {
   std::unique_ptr<Gemm> gemm(new Gemm(library, request));
   if (absl::Status s = library.context().makeCurrent(); !s.ok())
     return s;
   if (absl::Status s = gemm->describe(); !s.ok())
     return s;
-  if (absl::Status s = gemm->setVector(vector); !s.ok())
+  if (absl::Status s = gemm->setPlaces(operands); !s.ok())
     return s;
   if (choices)
     if (auto timed = choices->find(request.name());
@@ -155,13 +110,29 @@ absl::Status Gemm::addLayout(cublasLtMatrixLayout_t &layout, DType dtype,
 }
 
 static uint32_t epilogueOf(const GemmCommand &command) {
-  if (command.columnSums >= 0)
-    return command.columnSumsOfA ? CUBLASLT_EPILOGUE_BGRADB
-                                 : CUBLASLT_EPILOGUE_BGRADA;
-  if (command.activation == Activation::Relu)
-    return command.bias >= 0 ? CUBLASLT_EPILOGUE_RELU_BIAS
-                             : CUBLASLT_EPILOGUE_RELU;
-  return command.bias >= 0 ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+  bool hasBias = command.bias >= 0, hasSums = command.columnSums >= 0;
+  switch (command.activation) {
+  case Activation::Relu:
+    if (command.mask >= 0)
+      return hasBias ? CUBLASLT_EPILOGUE_RELU_AUX_BIAS
+                     : CUBLASLT_EPILOGUE_RELU_AUX;
+    return hasBias ? CUBLASLT_EPILOGUE_RELU_BIAS : CUBLASLT_EPILOGUE_RELU;
+  case Activation::ReluGradient:
+    return hasSums ? CUBLASLT_EPILOGUE_DRELU_BGRAD : CUBLASLT_EPILOGUE_DRELU;
+  case Activation::None:
+    break;
+  }
+  if (hasSums)
+    return command.columnSumsOf == Summed::A ? CUBLASLT_EPILOGUE_BGRADB
+                                             : CUBLASLT_EPILOGUE_BGRADA;
+  return hasBias ? CUBLASLT_EPILOGUE_BIAS : CUBLASLT_EPILOGUE_DEFAULT;
+}
+
+absl::Status Gemm::setAttribute(int attribute, const void *value,
+                                size_t bytes) const {
+  return check(
+      library->api().matmulDescSetAttribute(product, attribute, value, bytes),
+      "cublasLtMatmulDescSetAttribute");
 }
 
 absl::Status Gemm::describe() {
@@ -185,9 +156,13 @@ absl::Status Gemm::describe() {
                     {CUBLASLT_MATMUL_DESC_TRANSB, &transposeSecond},
                     {CUBLASLT_MATMUL_DESC_EPILOGUE, &epilogue}};
   for (auto [attribute, value] : attributes)
-    if (absl::Status s =
-            check(api.matmulDescSetAttribute(product, attribute, value, 4),
-                  "cublasLtMatmulDescSetAttribute");
+    if (absl::Status s = setAttribute(attribute, value, 4); !s.ok())
+      return s;
+  // Rows of the mask, columns as the library sees it, in bits.
+  int64_t maskRow = 32 * command.maskWords();
+  if (command.mask >= 0)
+    if (absl::Status s = setAttribute(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_LD,
+                                      &maskRow, sizeof(maskRow));
         !s.ok())
       return s;
   if (absl::Status s = addLayout(first, types.factors,
@@ -286,19 +261,22 @@ static void *pointer(CUdeviceptr address) {
   return reinterpret_cast<void *>(static_cast<uintptr_t>(address));
 }
 
-absl::Status Gemm::setVector(CUdeviceptr vector) const {
-  if (vectorOf(command) < 0)
+absl::Status Gemm::setPlaces(const GemmOperands &operands) const {
+  void *vector = pointer(operands.vector), *mask = pointer(operands.mask);
+  if (vectorOf(command) >= 0)
+    if (absl::Status s = setAttribute(CUBLASLT_MATMUL_DESC_BIAS_POINTER,
+                                      &vector, sizeof(vector));
+        !s.ok())
+      return s;
+  if (command.mask < 0)
     return absl::OkStatus();
-  void *place = pointer(vector);
-  return check(
-      library->api().matmulDescSetAttribute(
-          product, CUBLASLT_MATMUL_DESC_BIAS_POINTER, &place, sizeof(place)),
-      "cublasLtMatmulDescSetAttribute");
+  return setAttribute(CUBLASLT_MATMUL_DESC_EPILOGUE_AUX_POINTER, &mask,
+                      sizeof(mask));
 }
 
 absl::Status Gemm::issue(const GemmOperands &operands, CUdeviceptr workspace,
                          const Stream &stream) const {
-  if (absl::Status s = setVector(operands.vector); !s.ok())
+  if (absl::Status s = setPlaces(operands); !s.ok())
     return s;
   float alpha = 1, beta = command.accumulate ? 1 : 0;
   void *c = pointer(operands.c);

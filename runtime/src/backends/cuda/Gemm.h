@@ -7,7 +7,8 @@
 // wants it. Sums of columns are the library's gradients of a bias: those of b,
 // its first operand, are BGRADA, and those of a are BGRADB. It has them of a
 // first operand that is not transposed and of a second one that is, which is
-// what rows along k are.
+// what rows along k are. The mask of a relu has a bit for each element of cᵀ,
+// and columns, rows of c, in multiples of 128 bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -67,19 +68,25 @@ inline int64_t vectorOf(const GemmCommand &gemm) {
 
 /// Where the operands of a product are, `vector` as `vectorOf`; 0: none.
 struct GemmOperands {
-  CUdeviceptr a, b, c, vector;
+  CUdeviceptr a, b, c, vector = 0, mask = 0;
 };
 
+/// The operands of `gemm` where `address` says that a buffer is.
+GemmOperands placesOf(const GemmCommand &gemm,
+                      absl::FunctionRef<CUdeviceptr(uint32_t buffer)> address);
+
 /// A product with an algorithm: one that was timed, or else the first of the
-/// library's heuristics. Not thread-safe: `issue` sets where the vector is.
+/// library's heuristics. Not thread-safe: `issue` sets where vector and
+/// mask are.
 class Gemm {
 public:
   /// A product of f32 or bf16, summed in f32, with m, n, k and batch at
   /// least 1. The algorithm is that of `choices`, which may be null, or takes
-  /// at most `maxWorkspace` bytes. Unavailable: the library has none for it.
+  /// at most `maxWorkspace` bytes. Vector and mask have to be aligned as those
+  /// of `operands` are. Unavailable: the library has none for it.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Gemm>>
   prepare(const GemmLibrary &library, const GemmRequest &request,
-          CUdeviceptr vector, uint64_t maxWorkspace,
+          const GemmOperands &operands, uint64_t maxWorkspace,
           const GemmChoices *choices);
   ~Gemm();
   Gemm(const Gemm &) = delete;
@@ -105,7 +112,9 @@ private:
         alignment(request.alignment) {}
 
   absl::Status describe();
-  absl::Status setVector(CUdeviceptr vector) const;
+  absl::Status setAttribute(int attribute, const void *value,
+                            size_t bytes) const;
+  absl::Status setPlaces(const GemmOperands &operands) const;
   /// The first `number` algorithms of the heuristics; at least one.
   absl::StatusOr<std::vector<GemmChoices::Choice>>
   candidates(int number, uint64_t maxWorkspace) const;

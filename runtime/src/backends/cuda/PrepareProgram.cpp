@@ -62,7 +62,8 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
         [&](const Device &device) { return device.gpu == gpu.get(); });
     absl::StatusOr<std::unique_ptr<Gemm>> prepared = Gemm::prepare(
         *gpu->gemms, *request,
-        vectorOf(*gemm) >= 0 ? address(*first, vectorOf(*gemm), 0) : 0,
+        placesOf(*gemm,
+                 [&](uint32_t buffer) { return address(*first, buffer, 0); }),
         set.maxGemmWorkspace, set.choices);
     if (!prepared.ok())
       return prepared.status();

@@ -219,10 +219,8 @@ absl::Status Program::issueOn(const Device &device, uint32_t number,
     size_t gpu = 0;
     while (set.gpus[gpu].get() != device.gpu)
       ++gpu;
-    int64_t vector = vectorOf(*gemm);
-    return prepared->second[gpu]->issue(
-        {at(gemm->a), at(gemm->b), at(gemm->c), vector >= 0 ? at(vector) : 0},
-        device.workspace.address(), stream);
+    return prepared->second[gpu]->issue(placesOf(*gemm, at),
+                                        device.workspace.address(), stream);
   }
   if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     uint64_t bytes = spec.buffers[copy->in].bytes;

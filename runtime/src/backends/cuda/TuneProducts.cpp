@@ -52,14 +52,11 @@ absl::Status CudaExecutor::timeProducts(const Gpu &gpu) {
     for (const GemmRequest &request : gemmRequests(program)) {
       if (choices->find(request.name()))
         continue;
-      const GemmCommand &command = *request.command;
-      auto address = [&](int64_t buffer) {
-        return buffer < 0 ? 0 : arena + program.buffers[buffer].offset;
-      };
-      GemmOperands operands{address(command.a), address(command.b),
-                            address(command.c), address(vectorOf(command))};
+      GemmOperands operands = placesOf(*request.command, [&](uint32_t buffer) {
+        return arena + program.buffers[buffer].offset;
+      });
       absl::StatusOr<std::unique_ptr<Gemm>> gemm =
-          Gemm::prepare(*gpu.gemms, request, operands.vector,
+          Gemm::prepare(*gpu.gemms, request, operands,
                         cudaOptions.gemmWorkspaceBytes, nullptr);
       if (!gemm.ok())
         return gemm.status();

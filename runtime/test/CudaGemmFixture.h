@@ -1,0 +1,160 @@
+//===- CudaGemmFixture.h - Products given to cuBLASLt's stand-in *- C++ -*-===//
+//
+// The stand-in computes what it is asked for, column by column; here it is
+// compared with the definition of the plan's product, row by row.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_TEST_CUDAGEMMFIXTURE_H
+#define SHARDC_RT_TEST_CUDAGEMMFIXTURE_H
+
+#include "standin/StandIn.h"
+
+#include "backends/cuda/DeviceMemory.h"
+#include "backends/cuda/Gemm.h"
+#include "backends/cuda/PinnedMemory.h"
+
+#include "shardc-rt/Convert.h"
+#include "shardc-rt/HostArray.h"
+
+#include <algorithm>
+#include <dlfcn.h>
+#include <gtest/gtest.h>
+#include <utility>
+
+namespace shardc::rt::test {
+
+/// A value that sums and products keep exact.
+inline float valueAt(int64_t i) { return (i * 7 + i / 5) % 9 - 4; }
+
+class CudaGemmTest : public testing::Test {
+protected:
+  void SetUp() override {
+    library = dlopen(STAND_IN, RTLD_NOW | RTLD_LOCAL);
+    ASSERT_NE(library, nullptr) << dlerror();
+    standIn = reinterpret_cast<test::StandIn *(*)()>(
+        dlsym(library, "shardcStandIn"))();
+    *standIn = test::StandIn();
+    driver = *cuda::Driver::open(STAND_IN);
+    api = *cuda::CublasLt::open(STAND_IN);
+    context = *cuda::Context::create(*driver, 0);
+    gemms = *cuda::GemmLibrary::create(*api, *context);
+  }
+  void TearDown() override {
+    gemms.reset();
+    context.reset();
+    EXPECT_EQ(standIn->handles(), 0);
+    dlclose(library);
+  }
+
+  /// Memory of the GPU with the values from `first` on.
+  cuda::DeviceMemory fill(DType dtype, int64_t elements, int64_t first) {
+    auto memory =
+        cuda::DeviceMemory::allocate(*context, elements * byteSize(dtype), "");
+    // The stand-in's memory is the host's.
+    void *data = reinterpret_cast<void *>(memory->address());
+    for (int64_t i = 0; i < elements; ++i)
+      if (dtype == DType::F32)
+        static_cast<float *>(data)[i] = valueAt(first + i);
+      else
+        static_cast<uint16_t *>(data)[i] = toBF16(valueAt(first + i));
+    return *std::move(memory);
+  }
+
+  /// Runs the product and compares all that it writes.
+  void check(const GemmCommand &gemm, GemmTypes types) {
+    cuda::DeviceMemory a = fill(types.factors, gemm.batch * gemm.m * gemm.k, 0);
+    cuda::DeviceMemory b =
+        fill(types.factors, gemm.batch * gemm.k * gemm.n, 1000);
+    cuda::DeviceMemory c =
+        fill(types.result, gemm.batch * gemm.m * gemm.n, 2000);
+    int64_t columns = gemm.numColumnSums();
+    cuda::DeviceMemory vector = fill(types.result, columns, 3000);
+    cuda::DeviceMemory mask = fill(DType::F32, gemm.m * gemm.maskWords(), 4000);
+    cuda::GemmOperands operands{a.address(), b.address(), c.address(),
+                                cuda::vectorOf(gemm) >= 0 ? vector.address()
+                                                          : 0,
+                                gemm.mask >= 0 ? mask.address() : 0};
+    bool isGradient = gemm.activation == Activation::ReluGradient;
+    for (int64_t at = 0; isGradient && at < gemm.m * gemm.n; ++at)
+      setBit(mask, gemm, at, valueAt(5000 + at) > 0);
+    auto prepared = cuda::Gemm::prepare(*gemms, {0, &gemm, types, 64}, operands,
+                                        1 << 20, nullptr);
+    ASSERT_TRUE(prepared.ok()) << prepared.status();
+    EXPECT_EQ((*prepared)->workspaceBytes(), standIn->workspaceBytes);
+    auto workspace = cuda::DeviceMemory::allocate(
+        *context, (*prepared)->workspaceBytes(), "");
+    auto stream = cuda::Stream::create(*context);
+    absl::Status status =
+        (*prepared)->issue(operands, workspace->address(), *stream);
+    ASSERT_TRUE(status.ok()) << status;
+    for (int64_t batch = 0; batch < gemm.batch; ++batch)
+      for (int64_t i = 0; i < gemm.m; ++i)
+        for (int64_t j = 0; j < gemm.n; ++j) {
+          int64_t at = (batch * gemm.m + i) * gemm.n + j;
+          float expected = gemm.accumulate ? valueAt(2000 + at) : 0;
+          for (int64_t k = 0; k < gemm.k; ++k)
+            expected +=
+                valueAt(batch * gemm.m * gemm.k +
+                        (gemm.transposeA ? k * gemm.m + i : i * gemm.k + k)) *
+                valueAt(1000 + batch * gemm.k * gemm.n +
+                        (gemm.transposeB ? j * gemm.k + k : k * gemm.n + j));
+          if (gemm.bias >= 0)
+            expected += valueAt(3000 + j);
+          if (gemm.activation == Activation::Relu)
+            expected = std::max(expected, 0.0f);
+          if (isGradient)
+            expected = valueAt(5000 + at) > 0 ? expected : 0;
+          ASSERT_TRUE(isGradient || gemm.mask < 0 ||
+                      getBit(mask, gemm, at) == (expected > 0))
+              << at;
+          ASSERT_EQ(load(c, types.result, at), expected)
+              << batch << " " << i << " " << j;
+        }
+    for (int64_t i = 0; i < columns && gemm.columnSums >= 0; ++i) {
+      float expected = 0;
+      bool ofC = gemm.columnSumsOf == Summed::C;
+      for (int64_t row = 0; row < (ofC ? gemm.m : gemm.k); ++row)
+        expected += ofC ? load(c, types.result, row * columns + i)
+                        : valueAt((gemm.columnSumsOf == Summed::A ? 0 : 1000) +
+                                  row * columns + i);
+      ASSERT_EQ(load(vector, types.result, i), expected) << i;
+    }
+  }
+
+  /// The byte of a mask that has the bit of element `at` of the result, and
+  /// which one it is.
+  static std::pair<uint8_t *, int> bitOf(const cuda::DeviceMemory &mask,
+                                         const GemmCommand &gemm, int64_t at) {
+    int64_t bit = at / gemm.n * gemm.maskWords() * 32 + at % gemm.n;
+    return {reinterpret_cast<uint8_t *>(mask.address()) + bit / 8, bit % 8};
+  }
+  static bool getBit(const cuda::DeviceMemory &mask, const GemmCommand &gemm,
+                     int64_t at) {
+    auto [byte, bit] = bitOf(mask, gemm, at);
+    return *byte >> bit & 1;
+  }
+  static void setBit(const cuda::DeviceMemory &mask, const GemmCommand &gemm,
+                     int64_t at, bool value) {
+    auto [byte, bit] = bitOf(mask, gemm, at);
+    *byte = (*byte & ~(1 << bit)) | value << bit;
+  }
+
+  static float load(const cuda::DeviceMemory &memory, DType dtype, int64_t at) {
+    const void *data = reinterpret_cast<const void *>(memory.address());
+    return dtype == DType::F32
+               ? static_cast<const float *>(data)[at]
+               : fromBF16(static_cast<const uint16_t *>(data)[at]);
+  }
+
+  void *library = nullptr;
+  test::StandIn *standIn = nullptr;
+  std::unique_ptr<cuda::Driver> driver;
+  std::unique_ptr<cuda::CublasLt> api;
+  std::unique_ptr<cuda::Context> context;
+  std::unique_ptr<cuda::GemmLibrary> gemms;
+};
+
+} // namespace shardc::rt::test
+
+#endif // SHARDC_RT_TEST_CUDAGEMMFIXTURE_H

@@ -1,0 +1,207 @@
+//===- PlanProductTest.cpp - Matrix products of plans are verified --------===//
+
+#include "TestPlan.h"
+
+#include "shardc-rt/Plan.h"
+
+#include <gtest/gtest.h>
+
+using namespace shardc::rt;
+using test::makePlan;
+
+namespace {
+
+using Edit = void (*)(fb::PlanT &);
+
+/// The product of a [1, 12] by b [12, 4].
+fb::GemmT *gemm(fb::PlanT &p) {
+  return p.programs[0]->commands[5]->operation.AsGemm();
+}
+
+/// A new buffer in bytes of the arena that nobody else has.
+int32_t addBuffer(fb::PlanT &p, fb::DType dtype, std::vector<int64_t> shape) {
+  auto buffer = std::make_unique<fb::BufferT>();
+  buffer->offset = p.arena_bytes;
+  buffer->bytes = 4;
+  for (int64_t size : shape)
+    buffer->bytes *= size;
+  buffer->dtype = dtype;
+  buffer->shape = std::move(shape);
+  p.arena_bytes += (buffer->bytes + 63) / 64 * 64;
+  p.programs[0]->buffers.push_back(std::move(buffer));
+  return p.programs[0]->buffers.size() - 1;
+}
+
+/// Lets the product also write the sums of the columns of b, of which there are
+/// 4, to a new buffer of `elements` elements.
+fb::GemmT *sumColumns(fb::PlanT &p, int64_t elements) {
+  gemm(p)->column_sums = addBuffer(p, fb::DType::F32, {elements});
+  return gemm(p);
+}
+
+/// Gives the product a relu, or the gradient of one, and a mask.
+fb::GemmT *addMask(fb::PlanT &p,
+                   fb::Activation activation = fb::Activation::Relu,
+                   std::vector<int64_t> shape = {1, 4},
+                   fb::DType dtype = fb::DType::I32) {
+  gemm(p)->activation = activation;
+  gemm(p)->mask = addBuffer(p, dtype, std::move(shape));
+  return gemm(p);
+}
+constexpr fb::Activation gradient = fb::Activation::ReluGradient;
+
+fb::BufferT &bufferOf(fb::PlanT &p, uint32_t number) {
+  return *p.programs[0]->buffers[number];
+}
+
+/// Makes a buffer one of bf16.
+void halve(fb::PlanT &p, uint32_t buffer) {
+  bufferOf(p, buffer).dtype = fb::DType::BF16;
+  bufferOf(p, buffer).bytes /= 2;
+}
+
+const GemmCommand &productOf(const Plan &plan) {
+  return std::get<GemmCommand>(plan.programs[0].commands[5].operation);
+}
+
+TEST(PlanProductTest, SumsOfColumns) {
+  auto plan = Plan::parse(makePlan(2, [](fb::PlanT &p) { sumColumns(p, 4); }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_GE(productOf(**plan).columnSums, 0);
+  EXPECT_EQ(productOf(**plan).columnSumsOf, Summed::B);
+}
+
+TEST(PlanProductTest, Masks) {
+  auto plan = Plan::parse(makePlan(2, [](fb::PlanT &p) { addMask(p); }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(productOf(**plan).activation, Activation::Relu);
+  EXPECT_GE(productOf(**plan).mask, 0);
+  plan = Plan::parse(makePlan(2, [](fb::PlanT &p) {
+    addMask(p, gradient);
+    sumColumns(p, 4)->column_sums_of = fb::Summed::C;
+  }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(productOf(**plan).activation, Activation::ReluGradient);
+  EXPECT_EQ(productOf(**plan).columnSumsOf, Summed::C);
+}
+
+/// What is wrong with a product, and what the error says of it.
+struct Misuse {
+  const char *message;
+  Edit edit;
+};
+class ProductMisuseTest : public testing::TestWithParam<Misuse> {};
+
+TEST_P(ProductMisuseTest, IsAnError) {
+  absl::Status status = Plan::parse(makePlan(2, GetParam().edit)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
+  EXPECT_NE(status.message().find(GetParam().message), absl::string_view::npos)
+      << status;
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    Products, ProductMisuseTest,
+    testing::Values(
+        Misuse{"", [](fb::PlanT &p) { gemm(p)->m = -1; }},
+        Misuse{"k=13 batch=1 have other sizes",
+               [](fb::PlanT &p) { gemm(p)->k = 13; }},
+        Misuse{"buffer 1000 of", [](fb::PlanT &p) { gemm(p)->bias = 1000; }},
+        Misuse{"", [](fb::PlanT &p) { gemm(p)->c = gemm(p)->a; }},
+        Misuse{"unknown activation",
+               [](fb::PlanT &p) { gemm(p)->activation = fb::Activation(5); }},
+        Misuse{"unknown precision",
+               [](fb::PlanT &p) { gemm(p)->precision = fb::Precision(3); }},
+        Misuse{"needs factors of one type, f32 or bf16",
+               [](fb::PlanT &p) { halve(p, gemm(p)->b); }},
+        Misuse{"and a result of that type or of f32",
+               [](fb::PlanT &p) { halve(p, gemm(p)->c); }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    SumsOfColumns, ProductMisuseTest,
+    testing::Values(
+        Misuse{"buffer 1000 of",
+               [](fb::PlanT &p) { sumColumns(p, 4)->column_sums = 1000; }},
+        Misuse{"the sums of columns are f32[3], expected f32[4]",
+               [](fb::PlanT &p) { sumColumns(p, 3); }},
+        Misuse{"unknown operand whose columns are summed",
+               [](fb::PlanT &p) {
+                 sumColumns(p, 4)->column_sums_of = fb::Summed(3);
+               }},
+        Misuse{"are not along k",
+               [](fb::PlanT &p) {
+                 sumColumns(p, 1)->column_sums_of = fb::Summed::A;
+               }},
+        Misuse{"are not along k",
+               [](fb::PlanT &p) { sumColumns(p, 4)->transpose_b = true; }},
+        Misuse{"without bias and activation",
+               [](fb::PlanT &p) {
+                 sumColumns(p, 4)->activation = fb::Activation::Relu;
+               }},
+        Misuse{"without bias and activation",
+               [](fb::PlanT &p) {
+                 addMask(p, gradient);
+                 sumColumns(p, 4);
+               }},
+        Misuse{"without bias and with the gradient of a relu",
+               [](fb::PlanT &p) {
+                 addMask(p);
+                 sumColumns(p, 4)->column_sums_of = fb::Summed::C;
+               }},
+        Misuse{"overlap a matrix of the product",
+               [](fb::PlanT &p) { gemm(p)->column_sums = gemm(p)->c; }},
+        Misuse{"the sums of columns are i32[4], expected f32[4]",
+               [](fb::PlanT &p) {
+                 uint32_t sums = sumColumns(p, 4)->column_sums;
+                 bufferOf(p, sums).dtype = fb::DType::I32;
+               }}));
+
+INSTANTIATE_TEST_SUITE_P(
+    Masks, ProductMisuseTest,
+    testing::Values(
+        Misuse{"the gradient of a relu needs its mask",
+               [](fb::PlanT &p) { gemm(p)->activation = gradient; }},
+        Misuse{"buffer 1000 of", [](fb::PlanT &p) { addMask(p)->mask = 1000; }},
+        Misuse{"the mask is i32[1,3], expected i32[1,4]",
+               [](fb::PlanT &p) {
+                 addMask(p, gradient, {1, 3});
+               }},
+        Misuse{"the mask is i32[4], expected i32[1,4]",
+               [](fb::PlanT &p) { addMask(p, gradient, {4}); }},
+        Misuse{"the mask is f32[1,4], expected i32[1,4]",
+               [](fb::PlanT &p) {
+                 addMask(p, gradient, {1, 4}, fb::DType::F32);
+               }},
+        Misuse{"a mask needs one matrix product that does not accumulate",
+               [](fb::PlanT &p) { addMask(p, fb::Activation::None); }},
+        Misuse{"a mask needs one matrix product that does not accumulate",
+               [](fb::PlanT &p) { addMask(p)->accumulate = true; }},
+        Misuse{"a mask needs one matrix product that does not accumulate",
+               [](fb::PlanT &p) {
+                 int32_t bias = addBuffer(p, fb::DType::F32, {4});
+                 addMask(p, gradient)->bias = bias;
+               }},
+        Misuse{"not at multiples of 16",
+               [](fb::PlanT &p) {
+                 p.alignment = 8;
+                 uint32_t mask = addMask(p)->mask;
+                 bufferOf(p, mask).offset += 8;
+               }},
+        Misuse{"not at multiples of 16",
+               [](fb::PlanT &p) {
+                 uint32_t mask = addMask(p)->mask;
+                 bufferOf(p, mask).stride = 8;
+               }},
+        Misuse{"the mask overlaps another operand of the product",
+               [](fb::PlanT &p) {
+                 uint32_t mask = addMask(p)->mask;
+                 bufferOf(p, mask).offset = bufferOf(p, gemm(p)->c).offset;
+               }},
+        Misuse{"the mask overlaps another operand of the product",
+               [](fb::PlanT &p) {
+                 uint32_t mask = addMask(p, gradient)->mask;
+                 uint32_t sums = sumColumns(p, 4)->column_sums;
+                 gemm(p)->column_sums_of = fb::Summed::C;
+                 bufferOf(p, sums).offset = bufferOf(p, mask).offset;
+               }}));
+
+} // namespace
