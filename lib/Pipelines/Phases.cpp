@@ -113,6 +113,9 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
   manager.addPass(createExpandAccumulationsPass());
   // The library's products come first: fusion then takes the rest.
   manager.addPass(createFormGemmsPass());
+  // A mask is worth it where it costs nothing to write and to read.
+  if (isGpu)
+    manager.addPass(createFormReluGradientsPass());
   FuseKernelsPassOptions fuse;
   fuse.joinUpdates = isGpu;
   manager.addPass(createFuseKernelsPass(fuse));

@@ -177,14 +177,22 @@ void ProgramWriter::addGemm(GemmOp gemm) {
   int32_t columnSums = -1;
   if (gemm.getColumnSums())
     writes.push_back(columnSums = numbers.lookup(gemm.getColumnSums()));
+  int32_t mask = -1;
+  if (gemm.getReluMask())
+    writes.push_back(mask = numbers.lookup(gemm.getReluMask()));
+  if (gemm.getMask())
+    reads.push_back(mask = numbers.lookup(gemm.getMask()));
+  fb::Activation activation = gemm.getRelu()   ? fb::Activation::Relu
+                              : gemm.getMask() ? fb::Activation::ReluGradient
+                                               : fb::Activation::None;
+  fb::Summed summed = gemm.getSumsLhs()      ? fb::Summed::A
+                      : gemm.getSumsResult() ? fb::Summed::C
+                                             : fb::Summed::B;
   commands.add(gemm, fb::Operation::Gemm,
-               fb::CreateGemm(
-                   builder, a, b, c, bias, batch, m, n, k,
-                   gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-                   /*accumulate=*/bool(sum),
-                   gemm.getRelu() ? fb::Activation::Relu : fb::Activation::None,
-                   plan.precision, columnSums,
-                   gemm.getSumsLhs() ? fb::Summed::A : fb::Summed::B),
+               fb::CreateGemm(builder, a, b, c, bias, batch, m, n, k,
+                              gemm.getTransposeLhs(), gemm.getTransposeRhs(),
+                              /*accumulate=*/bool(sum), activation,
+                              plan.precision, columnSums, summed, mask),
                access(reads, writes));
 }
 

@@ -8,13 +8,14 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Epilogues.h"
+
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/Transforms/Passes.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
-#include "mlir/IR/Matchers.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_FORMGEMMSPASS
@@ -23,15 +24,6 @@ namespace shardc {
 
 using namespace mlir;
 using namespace shardc;
-
-static bool isZero(Value value) {
-  DenseElementsAttr elements;
-  while (auto broadcast = value.getDefiningOp<BroadcastOp>())
-    value = broadcast.getOperand();
-  return matchPattern(value, m_Constant(&elements)) && elements.isSplat() &&
-         isa<FloatType>(elements.getElementType()) &&
-         elements.getSplatValue<APFloat>().isZero();
-}
 
 /// Whether what `op` computes depends on `on`, of the same block.
 static bool dependsOn(Operation *op, Operation *on) {
@@ -184,10 +176,11 @@ private:
     OpBuilder builder(last);
     auto gemm = builder.create<GemmOp>(
         dot.getLoc(), last->getResult(0).getType(),
-        columnSums ? columnSums.getResult().getType() : Type(), dot.getLhs(),
-        dot.getRhs(), bias, sum, dot.getLhsContracting()[0] == rank - 2,
+        columnSums ? columnSums.getResult().getType() : Type(),
+        /*relu_mask=*/Type(), dot.getLhs(), dot.getRhs(), bias, sum,
+        /*mask=*/Value(), dot.getLhsContracting()[0] == rank - 2,
         dot.getRhsContracting()[0] == rank - 1, hasRelu, columnSums && areOfLhs,
-        columnSums && !areOfLhs);
+        columnSums && !areOfLhs, /*sumsResult=*/false);
     if (Attribute part = dot->getAttr("shardc.part"))
       gemm->setAttr("shardc.part", part);
     last->getResult(0).replaceAllUsesWith(gemm.getResult());
@@ -199,13 +192,6 @@ private:
       op->erase();
   }
 };
-
-/// Erases what only the fused ops used: broadcast biases, the zeros of relu.
-void eraseDeadOps(Block &block) {
-  for (Operation &op : llvm::make_early_inc_range(llvm::reverse(block)))
-    if (isOpTriviallyDead(&op))
-      op.erase();
-}
 
 struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
   void runOnOperation() override {

@@ -38,7 +38,7 @@ def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelO
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
 }
 
-def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
+def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments]> {
   let summary = "A matrix product left to the library";
   let description = [{
     activation(op(lhs)·op(rhs) + bias + sum); row-major rank-2 operands, or
@@ -48,6 +48,12 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
     the columns of that operand, which is what cuBLASLt calls the gradient of a
     bias.
 
+    A product with `relu` may have a mask as a further result: bits that say
+    where the first one is positive. One with a mask after `where` is the
+    gradient of that relu's operand: what it is without, where the bit is set,
+    else 0. With `sums_result` the second result has the sums of its columns.
+    Nothing else than a product can make or read a mask.
+
     ```mlir
     %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
     %1 = shardc.gemm %x, %g transpose_lhs : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>
@@ -55,6 +61,12 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
         : tensor<128x784xf32>, tensor<128x512xf32> plus tensor<784x512xf32> -> tensor<784x512xf32>
     %3:2 = shardc.gemm %x, %g transpose_lhs sums_rhs
         : tensor<128x784xf32>, tensor<128x512xf32> -> tensor<784x512xf32>, tensor<512xf32>
+    %4:2 = shardc.gemm %x, %w, %b relu
+        : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32> mask tensor<128x16xi32>
+    %5 = shardc.gemm %d, %v where %4#1 transpose_rhs
+        : tensor<128x10xf32>, tensor<512x10xf32> where tensor<128x16xi32> -> tensor<128x512xf32>
+    %6:2 = shardc.gemm %d, %v where %4#1 transpose_rhs sums_result
+        : tensor<128x10xf32>, tensor<512x10xf32> where tensor<128x16xi32> -> tensor<128x512xf32>, tensor<512xf32>
     ```
 
     Constraints:
@@ -63,15 +75,21 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments]> {
     - C3: `bias` has the size of the last dimension of the result.
     - C4: `sum` has the type of the result.
     - C5: `lhs` and `rhs` have the element type of the result, or both bf16 where it is f32; `bias` has that of the result.
-    - C6: `column_sums` is there if either `sums_lhs` or `sums_rhs` is, with the element type of the result and the size of its first or last dimension; the operand's rows are contracted, and there is neither a batch dimension, nor `bias`, nor `relu`.
+    - C6: `column_sums` is there if one of `sums_lhs`, `sums_rhs` and `sums_result` is, with the element type of the result and the size of its first dimension for `sums_lhs`, else its last. For an operand its rows are contracted, and there is neither a batch dimension, nor `bias`, nor `relu`, nor a mask; for the result there is `mask`.
+    - C7: a mask of a result with m rows of n columns is a tensor of i32 of m rows of 4·ceil(n/128) elements. With one, the result is of rank 2 and there is no `sum`; `relu_mask` needs `relu`, `mask` excludes `bias` and `relu`.
   }];
   let arguments = (ins Shardc_FloatTensor:$lhs, Shardc_FloatTensor:$rhs, Optional<Shardc_FloatTensor>:$bias,
-      Optional<Shardc_FloatTensor>:$sum, UnitAttr:$transposeLhs, UnitAttr:$transposeRhs, UnitAttr:$relu,
-      UnitAttr:$sumsLhs, UnitAttr:$sumsRhs);
-  let results = (outs Shardc_FloatTensor:$result, Optional<Shardc_FloatTensor>:$column_sums);
+      Optional<Shardc_FloatTensor>:$sum, Optional<Shardc_IntTensor>:$mask, UnitAttr:$transposeLhs,
+      UnitAttr:$transposeRhs, UnitAttr:$relu, UnitAttr:$sumsLhs, UnitAttr:$sumsRhs, UnitAttr:$sumsResult);
+  let results = (outs Shardc_FloatTensor:$result, Optional<Shardc_FloatTensor>:$column_sums,
+      Optional<Shardc_IntTensor>:$relu_mask);
   let assemblyFormat = [{
-    $lhs `,` $rhs (`,` $bias^)? (`plus` $sum^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)? (`sums_lhs` $sumsLhs^)? (`sums_rhs` $sumsRhs^)?
-    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? `->` type($result) (`,` type($column_sums)^)?
+    $lhs `,` $rhs (`,` $bias^)? (`plus` $sum^)? (`where` $mask^)? (`transpose_lhs` $transposeLhs^)? (`transpose_rhs` $transposeRhs^)? (`relu` $relu^)? (`sums_lhs` $sumsLhs^)? (`sums_rhs` $sumsRhs^)? (`sums_result` $sumsResult^)?
+    attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? (`where` type($mask)^)? `->` type($result) (`,` type($column_sums)^)? (`mask` type($relu_mask)^)?
+  }];
+  let extraClassDeclaration = [{
+    /// The type of masks of products with the result `type`, of rank 2.
+    static ::mlir::RankedTensorType getMaskType(::mlir::RankedTensorType type);
   }];
   let hasVerifier = 1;
 }

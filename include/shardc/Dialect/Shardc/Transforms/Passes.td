@@ -359,10 +359,38 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
   }];
 }
 
+def FormReluGradientsPass : Shardc_Pass<"form-relu-gradients"> {
+  let summary = "Give gradients of relus to the library's products";
+  let description = [{
+    Input: the output of `shardc-form-gemms`. Output: the same, where a product
+    followed by the gradient of a relu of another product is one with it: the
+    product with the relu makes a mask, the other one takes it. It must be the
+    gradient's only user, and both products in one block. What is left of sums
+    of the columns of such a result comes with the product, too, if it is of the
+    same element type; those that come with another product stay there.
+
+    ```mlir
+    %h = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32>
+    %dh = shardc.gemm %g, %v transpose_rhs : tensor<256x512xf32>, tensor<384x512xf32> -> tensor<256x384xf32>
+    %0 = shardc.constant dense<0.0> : tensor<256x384xf32>
+    %1 = shardc.compare gt %h, %0 : tensor<256x384xf32> -> tensor<256x384xi1>
+    %dz = shardc.select %1, %dh, %0 : tensor<256x384xi1>, tensor<256x384xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %h, %mask = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32> mask tensor<256x12xi32>
+    %dz = shardc.gemm %g, %v where %mask transpose_rhs : tensor<256x512xf32>, tensor<384x512xf32> where tensor<256x12xi32> -> tensor<256x384xf32>
+    ```
+  }];
+}
+
 def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
   let summary = "Outline compute into fused kernels";
   let description = [{
-    Input: the output of `shardc-form-gemms`. Output: every core op is inside a
+    Input: the output of `shardc-form-gemms`, or for a GPU of
+    `shardc-form-relu-gradients`. Output: every core op is inside a
     `shardc.kernel`.
   }];
   let options = [Option<"joinUpdates", "join-updates", "bool", "false",
