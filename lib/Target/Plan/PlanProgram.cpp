@@ -3,6 +3,7 @@
 #include "CommandList.h"
 #include "PlanTables.h"
 
+#include "shardc/Analysis/CommunicationReport.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/Nesting.h"
@@ -156,43 +157,20 @@ void ProgramWriter::addKernel(KernelOp kernel) {
 }
 
 void ProgramWriter::addGemm(GemmOp gemm) {
-  auto lhs = cast<RankedTensorType>(gemm.getLhs().getType()).getShape();
-  auto result = cast<RankedTensorType>(gemm.getResult().getType()).getShape();
-  int64_t batch = result.size() == 3 ? result[0] : 1;
-  int64_t m = result[result.size() - 2], n = result.back();
-  int64_t k = gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back();
-  flops += getNumRuns(gemm) * 2 * batch * m * n * k;
-  uint32_t a = numbers.lookup(gemm.getLhs()), b = numbers.lookup(gemm.getRhs());
+  flops += getNumRuns(gemm) * getMatmulFlops(gemm);
   uint32_t c = numbers.lookup(gemm.getResult());
   Value sum = gemm.getSum();
   if (sum && offsets.lookup(sum) != offsets.lookup(gemm.getResult()))
     commands.add(gemm, fb::Operation::Copy,
                  fb::CreateCopy(builder, numbers.lookup(sum), c),
                  access({numbers.lookup(sum)}, {c}));
-  llvm::SmallVector<uint32_t> reads = {a, b};
-  int32_t bias = -1;
-  if (gemm.getBias())
-    reads.push_back(bias = numbers.lookup(gemm.getBias()));
-  llvm::SmallVector<uint32_t> writes = {c};
-  int32_t columnSums = -1;
-  if (gemm.getColumnSums())
-    writes.push_back(columnSums = numbers.lookup(gemm.getColumnSums()));
-  int32_t mask = -1;
-  if (gemm.getReluMask())
-    writes.push_back(mask = numbers.lookup(gemm.getReluMask()));
-  if (gemm.getMask())
-    reads.push_back(mask = numbers.lookup(gemm.getMask()));
-  fb::Activation activation = gemm.getRelu()   ? fb::Activation::Relu
-                              : gemm.getMask() ? fb::Activation::ReluGradient
-                                               : fb::Activation::None;
-  fb::Summed summed = gemm.getSumsLhs()      ? fb::Summed::A
-                      : gemm.getSumsResult() ? fb::Summed::C
-                                             : fb::Summed::B;
-  commands.add(gemm, fb::Operation::Gemm,
-               fb::CreateGemm(builder, a, b, c, bias, batch, m, n, k,
-                              gemm.getTransposeLhs(), gemm.getTransposeRhs(),
-                              /*accumulate=*/bool(sum), activation,
-                              plan.precision, columnSums, summed, mask),
+  llvm::SmallVector<uint32_t> reads, writes;
+  for (Value operand : gemm->getOperands())
+    if (operand != sum)
+      reads.push_back(numbers.lookup(operand));
+  for (Value result : gemm->getResults())
+    writes.push_back(numbers.lookup(result));
+  commands.add(gemm, fb::Operation::Gemm, writeGemm(plan, gemm, numbers),
                access(reads, writes));
 }
 

@@ -49,6 +49,11 @@ std::vector<uint16_t> getAxisIndices(PlanContext &plan, mlir::ArrayAttr axes);
 /// The part of the step that `op` belongs to.
 fb::Part getPart(mlir::Operation *op);
 
+/// The product `gemm` on the buffers that `numbers` says its values are in.
+flatbuffers::Offset<fb::Gemm>
+writeGemm(PlanContext &plan, GemmOp gemm,
+          const llvm::DenseMap<mlir::Value, uint32_t> &numbers);
+
 /// The collective `op`, started on buffers `operands` for `results`, and its
 /// line of the communication report, which is number `report`.
 flatbuffers::Offset<fb::CollectiveStart>

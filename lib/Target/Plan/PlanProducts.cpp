@@ -1,0 +1,41 @@
+//===- PlanProducts.cpp - Matrix products in a plan -----------------------===//
+
+#include "PlanTables.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+static fb::Activation getActivation(GemmOp gemm) {
+  if (gemm.getRelu())
+    return fb::Activation::Relu;
+  return gemm.getMask() ? fb::Activation::ReluGradient : fb::Activation::None;
+}
+
+static fb::Summed getSummed(GemmOp gemm) {
+  if (gemm.getSumsLhs())
+    return fb::Summed::A;
+  return gemm.getSumsResult() ? fb::Summed::C : fb::Summed::B;
+}
+
+flatbuffers::Offset<fb::Gemm>
+writeGemm(PlanContext &plan, GemmOp gemm,
+          const llvm::DenseMap<Value, uint32_t> &numbers) {
+  auto lhs = cast<RankedTensorType>(gemm.getLhs().getType()).getShape();
+  auto result = cast<RankedTensorType>(gemm.getResult().getType()).getShape();
+  auto getOptional = [&](Value value) -> int32_t {
+    return value ? int32_t(numbers.lookup(value)) : -1;
+  };
+  Value mask = gemm.getMask() ? gemm.getMask() : gemm.getReluMask();
+  return fb::CreateGemm(
+      plan.builder, numbers.lookup(gemm.getLhs()),
+      numbers.lookup(gemm.getRhs()), numbers.lookup(gemm.getResult()),
+      getOptional(gemm.getBias()), /*batch=*/result.size() == 3 ? result[0] : 1,
+      /*m=*/result[result.size() - 2], /*n=*/result.back(),
+      /*k=*/gemm.getTransposeLhs() ? lhs[lhs.size() - 2] : lhs.back(),
+      gemm.getTransposeLhs(), gemm.getTransposeRhs(),
+      /*accumulate=*/bool(gemm.getSum()), getActivation(gemm), plan.precision,
+      getOptional(gemm.getColumnSums()), getSummed(gemm), getOptional(mask));
+}
+
+} // namespace shardc
