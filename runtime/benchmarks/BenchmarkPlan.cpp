@@ -129,9 +129,10 @@ PlanOrError shardc::rt::bench::makeUpdatePlan(const std::string &path) {
     return absl::NotFoundError(
         absl::StrCat(path, ": no commands update parameters alone"));
   plan->programs = std::move(programs);
-  // What the step was fed with is not used.
+  // What the step was fed with is not used, and copies are written alone.
   for (std::unique_ptr<fb::TensorT> &tensor : plan->tensors)
-    if (tensor->role == fb::Role::Input || tensor->role == fb::Role::Label) {
+    if (tensor->role == fb::Role::Input || tensor->role == fb::Role::Label ||
+        tensor->role == fb::Role::Copy) {
       tensor->role = fb::Role::State;
       tensor->init = std::make_unique<fb::InitializerT>();
     }

@@ -75,7 +75,7 @@ TEST_P(DamagedPlanTest, DamageBehindARightFingerprintNeverCrashes) {
 INSTANTIATE_TEST_SUITE_P(All, DamagedPlanTest,
                          testing::Values(
                              +[](fb::PlanT &) {}, &test::addLoops,
-                             &test::onGpu));
+                             &test::addCopy, &test::onGpu));
 
 TEST(PlanTest, ForeignFilesAndVersions) {
   EXPECT_EQ(codeOf("PK\3\4 not a plan at all"), absl::StatusCode::kDataLoss);

@@ -24,6 +24,11 @@ std::string makePlan(int devices,
 /// the sum of two equal products (6 to 8).
 void addLoops(fb::PlanT &plan);
 
+/// An edit, of plans for CPUs or GPUs, that adds a copy "w.bf16" of w. The
+/// update writes it, and the loss is what it held at 0 before. So is that of
+/// another program, "evaluate", the second; "round_parameters" is the last.
+void addCopy(fb::PlanT &plan);
+
 /// An edit that makes it a plan for a GPU, as far as reading goes: the commands
 /// are the upload of x, the launch, the two collectives, the product, the
 /// launch and the downloads of the results, on their streams and with their

@@ -80,6 +80,8 @@ StringRef shardc::getName(fb::Role role) {
     return "parameter";
   case fb::Role::State:
     return "state";
+  case fb::Role::Copy:
+    return "copy";
   case fb::Role::Input:
     return "input";
   case fb::Role::Label:

@@ -88,18 +88,21 @@ public:
   [[nodiscard]] virtual absl::Status initializeParameters() = 0;
 
   /// Replaces a tensor on all devices by its shards of a global array.
-  /// NotFound: no such tensor. InvalidArgument: another type or shape.
+  /// NotFound: no such tensor. InvalidArgument: another type or shape, or a
+  /// copy of a parameter, which follows that by itself.
   [[nodiscard]] virtual absl::Status setTensor(absl::string_view name,
                                                ArrayView array) = 0;
 
-  /// The global array of a tensor, put together from its shards.
+  /// The global array of a tensor, put together from its shards. Errors as of
+  /// `setTensor`.
   [[nodiscard]] virtual absl::StatusOr<HostArray>
   getTensor(absl::string_view name) const = 0;
 
   /// Begins a run of a program on one batch, of which it keeps no reference.
   /// Runs begin and end in order. InvalidArgument names the input that is
-  /// missing, unknown, or of another type or shape. FailedPrecondition:
-  /// `maxInFlight` runs have not been awaited.
+  /// missing, unknown, or of another type or shape, or says that the program is
+  /// not for users to run. FailedPrecondition: `maxInFlight` runs have not been
+  /// awaited.
   [[nodiscard]] virtual absl::Status submit(absl::string_view program,
                                             const NamedArrays &inputs) = 0;
 

@@ -24,7 +24,7 @@
 
 namespace shardc::rt {
 
-enum class Role : int8_t { Parameter, State, Input, Label };
+enum class Role : int8_t { Parameter, State, Input, Label, Copy };
 enum class Part : int8_t { Forward, Backward, Update };
 enum class CollectiveKind : int8_t {
   AllReduce,
@@ -63,10 +63,11 @@ struct TensorSpec {
   std::vector<int64_t> shape; ///< Global.
   Sharding sharding;
   InitializerSpec initializer; ///< Parameters and states.
-  std::string parameter;       ///< States: whose they are; may be empty.
-  int64_t labelClasses = 0;    ///< Labels are in [0, labelClasses); 0: any.
-  uint64_t offset = 0;         ///< Bytes into the arena.
-  uint64_t bytes = 0;          ///< Of the local shard, padding included.
+  /// States: whose they are; may be empty. Copies: what they are rounded from.
+  std::string parameter;
+  int64_t labelClasses = 0; ///< Labels are in [0, labelClasses); 0: any.
+  uint64_t offset = 0;      ///< Bytes into the arena.
+  uint64_t bytes = 0;       ///< Of the local shard, padding included.
 };
 
 /// A region of each device's arena.
@@ -207,7 +208,7 @@ struct ResultSpec {
   Sharding sharding;
 };
 
-/// One entry point: "train_step" or "evaluate".
+/// One entry point: "train_step", "evaluate" or "round_parameters".
 struct ProgramSpec {
   GemmTypes typesOf(const GemmCommand &gemm) const {
     return {buffers[gemm.a].dtype, buffers[gemm.c].dtype};
@@ -237,6 +238,10 @@ struct MemoryReport {
   std::vector<Entry> entries;
   std::vector<Largest> largest;
 };
+
+/// The program that makes the copies of parameters; a plan with copies has it.
+/// Executors run it where it is needed.
+inline constexpr absl::string_view roundingProgram = "round_parameters";
 
 /// Immutable; safe to share between threads and executors.
 class Plan {

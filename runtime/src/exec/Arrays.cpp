@@ -8,11 +8,30 @@ using namespace shardc::rt;
 
 absl::StatusOr<size_t> shardc::rt::findTensor(const Plan &plan,
                                               absl::string_view name) {
-  for (size_t i = 0; i < plan.tensors.size(); ++i)
-    if (plan.tensors[i].name == name)
-      return i;
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    const TensorSpec &tensor = plan.tensors[i];
+    if (tensor.name != name)
+      continue;
+    if (tensor.role == Role::Copy)
+      return absl::InvalidArgumentError(
+          absl::StrCat("\"", name, "\" is a copy that follows parameter \"",
+                       tensor.parameter, "\": set or read that"));
+    return i;
+  }
   return absl::NotFoundError(
       absl::StrCat("the plan has no tensor \"", name, "\""));
+}
+
+absl::StatusOr<size_t> shardc::rt::findProgram(const Plan &plan,
+                                               absl::string_view name) {
+  if (name == roundingProgram)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the program \"", name, "\" runs by itself where it is needed"));
+  for (size_t i = 0; i < plan.programs.size(); ++i)
+    if (plan.programs[i].name == name)
+      return i;
+  return absl::NotFoundError(
+      absl::StrCat("the plan has no program \"", name, "\""));
 }
 
 absl::Status shardc::rt::checkArray(const TensorSpec &tensor, ArrayView array) {

@@ -11,8 +11,13 @@
 
 namespace shardc::rt {
 
-/// Number of the tensor `name`. NotFound: the plan has none.
+/// Number of the tensor `name`. NotFound: the plan has none. InvalidArgument:
+/// it is a copy of a parameter, which the executor keeps for itself.
 absl::StatusOr<size_t> findTensor(const Plan &plan, absl::string_view name);
+
+/// Number of the program `name`. NotFound: the plan has none. InvalidArgument:
+/// it is not for users to run.
+absl::StatusOr<size_t> findProgram(const Plan &plan, absl::string_view name);
 
 /// InvalidArgument: `array` is not of the type or shape of `tensor`.
 absl::Status checkArray(const TensorSpec &tensor, ArrayView array);

@@ -3,6 +3,7 @@
 #include "shardc-rt/Executor.h"
 
 #include "exec/Arrays.h"
+#include "exec/ParameterCopies.h"
 #include "exec/PreparedProgram.h"
 #include "exec/Shards.h"
 
@@ -54,7 +55,8 @@ class CpuExecutor : public Executor {
 public:
   CpuExecutor(Context &context, std::shared_ptr<const Plan> plan,
               ExecutorOptions options)
-      : context(context), ownPlan(std::move(plan)), options(options) {}
+      : context(context), ownPlan(std::move(plan)), options(options),
+        copies(*ownPlan) {}
 
   absl::Status allocate();
   absl::Status prepare();
@@ -95,6 +97,7 @@ private:
   std::vector<std::unique_ptr<PreparedProgram>> programs;
   /// By tensor, every copy of every shard.
   std::vector<std::vector<LocalShard>> shards;
+  ParameterCopies copies;
   /// Of the run that has been submitted and not awaited.
   std::optional<RunResult> result;
 };
@@ -169,6 +172,7 @@ absl::Status CpuExecutor::initializeParameters() {
     const TensorSpec &tensor = ownPlan->tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
+    copies.noteWrite(tensor);
     for (const LocalShard &local : shards[i]) {
       // Devices that hold the same shard copy the first one's.
       const LocalShard *same = shards[i].data();
@@ -198,6 +202,7 @@ absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
   const TensorSpec &tensor = ownPlan->tensors[*index];
   if (absl::Status status = checkArray(tensor, array); !status.ok())
     return status;
+  copies.noteWrite(tensor);
   for (const LocalShard &local : shards[*index])
     scatterShard(local.shard, tensor.dtype, tensor.shape, array.data,
                  local.data);
@@ -250,20 +255,20 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   using Clock = std::chrono::steady_clock;
   if (result)
     return absl::FailedPreconditionError("the run before was not awaited");
-  size_t number = 0;
-  while (number < programs.size() && programs[number]->spec().name != name)
-    ++number;
-  if (number == programs.size())
-    return absl::NotFoundError(
-        absl::StrCat("the plan has no program \"", name, "\""));
-  PreparedProgram &program = *programs[number];
+  absl::StatusOr<size_t> number = findProgram(*ownPlan, name);
+  if (!number.ok())
+    return number.status();
+  PreparedProgram &program = *programs[*number];
   if (absl::Status status = checkInputs(*ownPlan, inputs); !status.ok())
     return status;
 
   Clock::time_point start = Clock::now();
   PreparedProgram::Counters counters;
   WorkerPool &pool = context.workers();
+  std::optional<size_t> rounding = copies.takeRounding();
   pool.run([&](int worker) {
+    if (rounding)
+      programs[*rounding]->run(worker, pool, counters);
     for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
       const TensorSpec &tensor = ownPlan->tensors[i];
       if (tensor.role != Role::Input && tensor.role != Role::Label)
@@ -287,7 +292,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
     result.add(spec.name,
                gather(program.spec().buffers[spec.buffer].dtype, spec.sharding,
                       spec.shape, [&](int64_t device) {
-                        return layout->offsetOf(number, spec.buffer, device);
+                        return layout->offsetOf(*number, spec.buffer, device);
                       }));
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();

@@ -129,11 +129,11 @@ void Regions::link(uint32_t a, uint32_t b) {
   parent[std::max(a, b)] = std::min(a, b);
 }
 
-/// Parameters and states stay from run to run, in all programs.
+/// Parameters, copies and states stay from run to run, in all programs.
 void Regions::linkTensors(const Plan &plan) {
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
     Role role = plan.tensors[tensor].role;
-    if (role != Role::Parameter && role != Role::State)
+    if (role == Role::Input || role == Role::Label)
       continue;
     for (size_t program = 0; program < uses.size(); ++program)
       for (size_t i = 0; i < uses[program].size(); ++i)

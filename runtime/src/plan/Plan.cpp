@@ -20,8 +20,8 @@
 using namespace shardc::rt;
 
 absl::string_view shardc::rt::toString(Role role) {
-  constexpr absl::string_view names[] = {"parameter", "state", "input",
-                                         "label"};
+  constexpr absl::string_view names[] = {"parameter", "state", "input", "label",
+                                         "copy"};
   return names[static_cast<int>(role)];
 }
 

@@ -284,6 +284,8 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, Plan &plan) {
       return bad("two programs are named \"", program.name, "\"");
     plan.programs.push_back(std::move(program));
   }
+  if (absl::Status s = checkCopies(plan); !s.ok())
+    return s;
   if (file.memory())
     return readMemoryReport(*file.memory(), plan.memory);
   return absl::OkStatus();

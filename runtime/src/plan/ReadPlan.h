@@ -25,6 +25,9 @@ absl::Status readCommands(const fb::Program &file, const Plan &plan,
 /// GPU nothing waits.
 absl::Status checkCollectives(const Plan &plan, const ProgramSpec &program);
 
+/// Checks that copies of parameters are like these and are written with them.
+absl::Status checkCopies(const Plan &plan);
+
 } // namespace shardc::rt
 
 #endif // SHARDC_RT_SRC_PLAN_READPLAN_H

@@ -80,6 +80,7 @@ absl::Status CudaExecutor::write(
   const TensorSpec &spec = ownPlan->tensors[tensor];
   if (spec.bytes == 0)
     return absl::OkStatus();
+  copies.noteWrite(spec);
   std::vector<bool> isWritten(devices.size());
   for (size_t first = 0; first < devices.size(); ++first) {
     if (isWritten[first])
@@ -166,12 +167,9 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   if (inFlight() == maxInFlight())
     return absl::FailedPreconditionError(absl::StrCat(
         "a run of \"", name, "\" while ", inFlight(), " are in flight"));
-  size_t number = 0;
-  while (number < programs.size() && ownPlan->programs[number].name != name)
-    ++number;
-  if (number == programs.size())
-    return absl::NotFoundError(
-        absl::StrCat("the plan has no program \"", name, "\""));
+  absl::StatusOr<size_t> number = findProgram(*ownPlan, name);
+  if (!number.ok())
+    return number.status();
   if (absl::Status s = checkInputs(*ownPlan, inputs); !s.ok())
     return s;
   if (!failure.ok())
@@ -180,30 +178,35 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   // Its last run has been awaited: the batch is the host's.
   Batch &batch = batches[nextBatch];
   host.scatter(inputs, batch.memory.data());
-  if (absl::Status s = fail(begin(number, batch)); !s.ok())
+  if (absl::Status s = fail(begin(*number, batch)); !s.ok())
     return s;
-  running.push_back({nextBatch, number, start});
+  running.push_back({nextBatch, *number, start});
   nextBatch = (nextBatch + 1) % numBatches;
   return absl::OkStatus();
 }
 
 absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
   NvtxRange range(nvtx.get(), ownPlan->programs[number].name);
+  std::vector<size_t> order = {number};
+  if (std::optional<size_t> rounding = copies.takeRounding())
+    order.insert(order.begin(), *rounding);
   if (absl::Status s = gpus[0]->context->makeCurrent(); !s.ok())
     return s;
   if (cudaOptions.serialize)
-    if (absl::Status s = programs[number]->runSerialized(batch.memory.data(),
-                                                         cudaOptions.deadline);
-        !s.ok())
-      return s;
+    for (size_t program : order)
+      if (absl::Status s = programs[program]->runSerialized(
+              batch.memory.data(), cudaOptions.deadline);
+          !s.ok())
+        return s;
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (i > 0 || cudaOptions.serialize)
       if (absl::Status s = gpus[i]->context->makeCurrent(); !s.ok())
         return s;
     if (!cudaOptions.serialize)
-      if (absl::Status s = batch.graphs[number][i].launch(*gpus[i]->main);
-          !s.ok())
-        return s;
+      for (size_t program : order)
+        if (absl::Status s = batch.graphs[program][i].launch(*gpus[i]->main);
+            !s.ok())
+          return s;
     if (absl::Status s = batch.done[i].record(*gpus[i]->main); !s.ok())
       return s;
   }

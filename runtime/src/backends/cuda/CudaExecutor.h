@@ -6,6 +6,7 @@
 #include "backends/cuda/PinnedMemory.h"
 #include "backends/cuda/Program.h"
 #include "backends/cuda/ShardExchange.h"
+#include "exec/ParameterCopies.h"
 #include "shardc-rt/Cuda.h"
 
 #include <chrono>
@@ -24,7 +25,7 @@ public:
       : ownPlan(std::move(plan)), options(options),
         cudaOptions(std::move(cudaOptions)), local(local),
         host(*ownPlan, std::move(local)),
-        exchange(ownPlan->mesh, this->cudaOptions.store) {}
+        exchange(ownPlan->mesh, this->cudaOptions.store), copies(*ownPlan) {}
   ~CudaExecutor() override;
 
   /// Opens libraries, allocates, compiles and captures.
@@ -107,6 +108,7 @@ private:
   const std::vector<int64_t> local;
   const HostLayout host;
   const ShardExchange exchange;
+  ParameterCopies copies;
   std::unique_ptr<Driver> driver;
   std::unique_ptr<CublasLt> cublasLt;
   std::unique_ptr<Nccl> nccl;

@@ -1,0 +1,109 @@
+//===- CheckCopies.cpp - Copies of parameters, and who writes them --------===//
+//
+// A copy that is not written when its parameter is would be a wrong number and
+// no error.
+//
+//===----------------------------------------------------------------------===//
+
+#include "plan/Accesses.h"
+#include "plan/ReadPlan.h"
+
+#include "shardc-rt/HostArray.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+
+using namespace shardc::rt;
+
+template <typename... Args>
+static absl::Status bad(const Args &...args) {
+  return absl::DataLossError(absl::StrCat(args...));
+}
+
+static ByteRange rangeOf(const TensorSpec &tensor) {
+  return {tensor.offset, tensor.offset + tensor.bytes};
+}
+
+static absl::Status checkCopy(const Plan &plan, const TensorSpec &copy) {
+  std::string what = absl::StrCat("copy \"", copy.name, "\"");
+  const TensorSpec *parameter = plan.findTensor(copy.parameter);
+  if (!parameter || parameter->role != Role::Parameter)
+    return bad(what, " is of \"", copy.parameter,
+               "\", which is no parameter of the plan");
+  if (copy.shape != parameter->shape ||
+      copy.sharding.dims != parameter->sharding.dims)
+    return bad(what, " is ", describe(copy.dtype, copy.shape),
+               " and its parameter ",
+               describe(parameter->dtype, parameter->shape),
+               "; expected the same shape and sharding");
+  if (!isFloat(copy.dtype) || !isFloat(parameter->dtype) ||
+      byteSize(copy.dtype) >= byteSize(parameter->dtype))
+    return bad(what, " is ", toString(copy.dtype), " and its parameter ",
+               toString(parameter->dtype),
+               "; expected a narrower floating-point type");
+  return absl::OkStatus();
+}
+
+/// Whether `program` writes into `tensor`, or, with `whole`, all of it at once.
+static bool writes(const Plan &plan, const ProgramSpec &program,
+                   const TensorSpec &tensor, bool whole) {
+  ByteRange range = rangeOf(tensor);
+  for (const Command &command : program.commands)
+    for (const Access &access : accessesOf(plan, program, command, /*runs=*/1))
+      if (access.isWrite && (whole ? access.bytes.begin == range.begin &&
+                                         access.bytes.end >= range.end
+                                   : overlap(access.bytes, range)))
+        return true;
+  return false;
+}
+
+/// The runtime runs it on its own, between two runs of others.
+static absl::Status checkRounding(const Plan &plan,
+                                  const ProgramSpec &program) {
+  if (!program.results.empty())
+    return bad("program \"", program.name, "\" has results");
+  for (size_t i = 0; i < program.commands.size(); ++i) {
+    const Command &command = program.commands[i];
+    if (!std::holds_alternative<LaunchCommand>(command.operation))
+      return bad("program \"", program.name, "\", command ", i, ": ",
+                 nameOf(command), " where launches alone are expected");
+  }
+  for (const TensorSpec &tensor : plan.tensors)
+    if (tensor.role != Role::Copy &&
+        writes(plan, program, tensor, /*whole=*/false))
+      return bad("program \"", program.name, "\" writes ",
+                 toString(tensor.role), " \"", tensor.name,
+                 "\"; expected copies alone");
+  return absl::OkStatus();
+}
+
+absl::Status shardc::rt::checkCopies(const Plan &plan) {
+  const ProgramSpec *rounding = plan.findProgram(roundingProgram);
+  bool hasCopies = false;
+  for (const TensorSpec &copy : plan.tensors) {
+    if (copy.role != Role::Copy)
+      continue;
+    hasCopies = true;
+    if (absl::Status s = checkCopy(plan, copy); !s.ok())
+      return s;
+    if (!rounding)
+      return bad("copy \"", copy.name, "\" has no program \"", roundingProgram,
+                 "\" to make it");
+    const TensorSpec &parameter = *plan.findTensor(copy.parameter);
+    for (const ProgramSpec &program : plan.programs)
+      if ((&program == rounding ||
+           writes(plan, program, parameter, /*whole=*/false)) &&
+          copy.bytes > 0 && !writes(plan, program, copy, /*whole=*/true))
+        return bad("program \"", program.name, "\" does not write copy \"",
+                   copy.name, "\"",
+                   &program == rounding
+                       ? ""
+                       : ", but its parameter \"" + parameter.name + "\"");
+  }
+  if (!rounding)
+    return absl::OkStatus();
+  if (!hasCopies)
+    return bad("program \"", roundingProgram, "\" in a plan without copies");
+  return checkRounding(plan, *rounding);
+}
