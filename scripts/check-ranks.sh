@@ -17,6 +17,7 @@ export SHARDC_LIBCUDA=$bin/shardc-rt-standin.so
 export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
 cases=0 failed=0
 port=
+flags=() # Further ones of shardc-compile.
 
 # start LAUNCHER SIZE RANK FLAG...: a process in the background, as the launcher
 # would start it; its number is $!.
@@ -58,8 +59,8 @@ ended() {
 losses() { sed 's/.*"loss":\([^,}]*\).*/\1/' "$1"; }
 
 compile() {
-  shardc-compile "$1" --target=emulated-gpu -o "$work/emulated.shardc" &&
-    shardc-compile "$1" --target=cuda:sm_90 -o "$work/cuda.shardc" &&
+  shardc-compile "$1" "${flags[@]}" --target=emulated-gpu -o "$work/emulated.shardc" &&
+    shardc-compile "$1" "${flags[@]}" --target=cuda:sm_90 -o "$work/cuda.shardc" &&
     extract-code "$work/emulated.shardc" "$work/kernels.so"
 } &>"$work/log"
 
@@ -119,6 +120,16 @@ for strategy in dp zero2 fsdp tp dp+tp fsdp+tp hsdp; do
       "$strategy on $mesh"
   done
 done
+
+# Copies of parameters in bf16, which each rank rounds by itself.
+flags=(--dtype=bf16)
+for strategy in zero1 fsdp; do
+  shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy=$strategy \
+    --mesh=data=2 --activation=gelu --loss=softmax_cross_entropy \
+    --optimizer=adamw -o "$work/model.mlir"
+  train torchrun 2 "$work/model.mlir" "$strategy in bf16"
+done
+flags=()
 
 # Products of the library, which rank 0 times for all.
 shardc-gen --layers=64,384,256,10 --batch-size=128 --strategy=fsdp \

@@ -46,8 +46,10 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
     done
   done
   check "$model" --bucket-bytes=4096 --regather
+  check "$model" --bucket-bytes=4096 --dtype=bf16
   shuffle "$model" --bucket-bytes=4096
   shuffle "$model" --regather
+  shuffle "$model" --bucket-bytes=4096 --dtype=bf16
 done
 # It notices what events are for.
 if shuffle-streams "$work/fsdp.mlir" --bucket-bytes=4096 --plant \

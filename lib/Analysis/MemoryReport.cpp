@@ -105,6 +105,9 @@ static MemoryBuffer describeArgument(func::FuncOp function,
   } else if (auto state = dyn_cast_or_null<StateAttr>(role)) {
     buffer.name = state.getName().str();
     buffer.kind = MemoryKind::OptimizerStates;
+  } else if (auto copy = dyn_cast_or_null<CopyAttr>(role)) {
+    buffer.name = copy.getName().str();
+    buffer.kind = MemoryKind::Parameters;
   } else if (auto input = dyn_cast_or_null<InputAttr>(role)) {
     buffer.name = input.getName().str();
     buffer.kind = MemoryKind::Inputs;

@@ -15,7 +15,7 @@ StringRef shardc::getRoleName(func::FuncOp function, unsigned index) {
   if (!role)
     return {};
   return llvm::TypeSwitch<Attribute, StringRef>(role)
-      .Case<ParameterAttr, StateAttr, InputAttr, LabelAttr>(
+      .Case<ParameterAttr, StateAttr, CopyAttr, InputAttr, LabelAttr>(
           [](auto attr) { return attr.getName().getValue(); })
       .Default([](Attribute) { return StringRef(); });
 }

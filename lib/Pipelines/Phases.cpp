@@ -105,6 +105,8 @@ static TargetSpec getTarget(const CompileOptions &options) {
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
+  // Before fusion, which puts the rounding into the kernels of the update.
+  manager.addPass(createRoundInUpdatePass());
   // Before fusion, which computes the rows' summands where they are reduced.
   bool isGpu = getTarget(options).kind != TargetSpec::Kind::CPU;
   if (isGpu)

@@ -3,6 +3,7 @@
 #include "PlanTables.h"
 
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
 
 #include <cmath>
 
@@ -129,6 +130,10 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
       init = found.getInit();
       if (StringAttr of = found.getParameter())
         parameter = of.getValue();
+    } else if (auto found = dyn_cast_or_null<CopyAttr>(attr)) {
+      role = fb::Role::Copy;
+      name = found.getName().getValue();
+      parameter = found.getParameter().getValue();
     } else if (auto found = dyn_cast_or_null<InputAttr>(attr)) {
       name = found.getName().getValue();
     } else if (auto found = dyn_cast_or_null<LabelAttr>(attr)) {
@@ -161,16 +166,13 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
   return tensors;
 }
 
-/// Whether a parameter or a state has that name.
+/// Whether what is updated in place has that name.
 static bool isTensor(func::FuncOp function, StringAttr name) {
   return llvm::any_of(
       llvm::seq<unsigned>(0, function.getNumArguments()), [&](unsigned index) {
-        Attribute role = function.getArgAttr(index, "shardc.role");
-        if (auto parameter = dyn_cast_or_null<ParameterAttr>(role))
-          return parameter.getName() == name;
-        if (auto state = dyn_cast_or_null<StateAttr>(role))
-          return state.getName() == name;
-        return false;
+        Attribute role = getRole(function, index);
+        return isa_and_nonnull<ParameterAttr, StateAttr, CopyAttr>(role) &&
+               getRoleName(role) == name;
       });
 }
 

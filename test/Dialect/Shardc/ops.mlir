@@ -31,6 +31,7 @@ module attributes {
   // CHECK-SAME: #shardc.parameter<"b", uniform(-1, 1)>
   // CHECK-SAME: #shardc.state<"w.m", constant(0), of = "w">
   // CHECK-SAME: #shardc.state<"step", constant(0)>
+  // CHECK-SAME: #shardc.copy<"w.bf16", of = "w">
   func.func @roles(
       %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">,
           shardc.sharding = #shardc.sharding<@mesh, [{"data", "model"}, {?}]>},
@@ -41,7 +42,8 @@ module attributes {
       %b: tensor<4xf32> {shardc.role = #shardc.parameter<"b", uniform(-1.0, 1.0)>,
           shardc.logical_axes = ["embed"]},
       %m: tensor<4x4xf32> {shardc.role = #shardc.state<"w.m", constant(0.0), of = "w">},
-      %step: tensor<i32> {shardc.role = #shardc.state<"step", constant(0.0)>}) {
+      %step: tensor<i32> {shardc.role = #shardc.state<"step", constant(0.0)>},
+      %c: tensor<4x4xbf16> {shardc.role = #shardc.copy<"w.bf16", of = "w">}) {
     return
   }
 

@@ -157,9 +157,9 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
   if (!type)
     return emitError() << "needs an argument that is a tensor";
   if (name == "shardc.role") {
-    if (!isa<ParameterAttr, StateAttr, InputAttr, LabelAttr>(value))
+    if (!isa<ParameterAttr, StateAttr, CopyAttr, InputAttr, LabelAttr>(value))
       return emitError() << "must be #shardc.parameter, #shardc.state, "
-                            "#shardc.input or #shardc.label";
+                            "#shardc.copy, #shardc.input or #shardc.label";
     return success();
   }
   if (name == "shardc.logical_axes") {

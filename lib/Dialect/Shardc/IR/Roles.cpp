@@ -15,7 +15,7 @@ StringAttr shardc::getRoleName(Attribute role) {
   if (!role)
     return {};
   return llvm::TypeSwitch<Attribute, StringAttr>(role)
-      .Case<ParameterAttr, StateAttr, InputAttr, LabelAttr>(
+      .Case<ParameterAttr, StateAttr, CopyAttr, InputAttr, LabelAttr>(
           [](auto named) { return named.getName(); })
       .Default([](Attribute) { return StringAttr(); });
 }
@@ -26,6 +26,7 @@ StringRef shardc::getRoleKind(Attribute role) {
   return llvm::TypeSwitch<Attribute, StringRef>(role)
       .Case([](ParameterAttr) { return "parameter"; })
       .Case([](StateAttr) { return "state"; })
+      .Case([](CopyAttr) { return "copy"; })
       .Case([](InputAttr) { return "input"; })
       .Case([](LabelAttr) { return "label"; })
       .Default([](Attribute) { return "argument"; });

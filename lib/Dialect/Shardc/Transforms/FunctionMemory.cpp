@@ -99,7 +99,7 @@ std::vector<BlockArgument> shardc::getDonors(func::FuncOp function) {
     if (auto name =
             function.getResultAttrOfType<StringAttr>(index, "shardc.result"))
       donor = arguments.lookup(name.getValue());
-    if (donor && !isa<ParameterAttr, StateAttr>(
+    if (donor && !isa<ParameterAttr, StateAttr, CopyAttr>(
                      function.getArgAttr(donor.getArgNumber(), "shardc.role")))
       donor = nullptr;
     donors.push_back(donor);

@@ -4,7 +4,7 @@
 // parameter's. What shares a kernel begins when the last of its operands is
 // there, so gradients live until then: small ones may, and those that wait for
 // the same gradient anyway, as all of a bucket do and all that a norm clips,
-// lose nothing. Conversions of small parameters share one in the same way.
+// lose nothing.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,9 +13,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Elements up to which an update, or a conversion, waits for another one.
-/// Larger ones would keep gradients, or results, alive for longer and gain
-/// nothing.
+/// Elements up to which an update waits for another one. Larger ones would keep
+/// gradients alive for longer and gain nothing.
 static constexpr int64_t mostWaitingElements = 1 << 16;
 
 /// Ops of a kernel of updates at most, where small ones wait and where all are
@@ -29,12 +28,6 @@ static constexpr size_t mostBuffers = 500;
 static bool isInUpdate(Operation *op) {
   auto part = op->getAttrOfType<PartAttr>("shardc.part");
   return part && part.getValue() == Part::Update;
-}
-
-/// Whether `op` converts an argument, as a parameter to the type that is
-/// computed in.
-static bool convertsArgument(Operation *op) {
-  return isa<ConvertOp>(op) && isa<BlockArgument>(op->getOperand(0));
 }
 
 static bool isSmall(Operation *op) {
@@ -68,14 +61,11 @@ void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
 }
 
 void KernelFusion::fuseSmallNodes() {
-  fuseNodes(
-      [](Operation *op) {
-        return isSmall(op) && (isInUpdate(op) || convertsArgument(op));
-      },
-      mostWaitingOps,
-      [&](unsigned node, unsigned other) {
-        return getPart(nodes[node]) == getPart(nodes[other]);
-      });
+  fuseNodes([](Operation *op) { return isSmall(op) && isInUpdate(op); },
+            mostWaitingOps,
+            [&](unsigned node, unsigned other) {
+              return getPart(nodes[node]) == getPart(nodes[other]);
+            });
 }
 
 void KernelFusion::fuseReadyUpdates() {

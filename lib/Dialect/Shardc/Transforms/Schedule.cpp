@@ -9,6 +9,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FunctionMemory.h"
+
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/WireBytes.h"
@@ -92,24 +94,14 @@ private:
 
   /// A result that takes its argument's place waits for the argument's readers.
   void addAntiDependences(func::FuncOp function) {
-    llvm::StringMap<BlockArgument> arguments;
-    for (BlockArgument argument : function.getArguments()) {
-      Attribute role =
-          function.getArgAttr(argument.getArgNumber(), "shardc.role");
-      if (auto parameter = dyn_cast_or_null<ParameterAttr>(role))
-        arguments[parameter.getName().getValue()] = argument;
-      else if (auto state = dyn_cast_or_null<StateAttr>(role))
-        arguments[state.getName().getValue()] = argument;
-    }
+    std::vector<BlockArgument> donors = getDonors(function);
     Operation *terminator = block.getTerminator();
     for (OpOperand &operand : terminator->getOpOperands()) {
-      auto name = function.getResultAttrOfType<StringAttr>(
-          operand.getOperandNumber(), "shardc.result");
+      BlockArgument argument = donors[operand.getOperandNumber()];
       Operation *update = operand.get().getDefiningOp();
-      if (!name || !update || !arguments.count(name.getValue()))
+      if (!argument || !update)
         continue;
       int number = numbers.lookup(update);
-      BlockArgument argument = arguments[name.getValue()];
       for (Operation *user : argument.getUsers()) {
         user = getUserInBlock(argument, user);
         if (user == terminator)

@@ -102,18 +102,18 @@ func.func @loop(%x: tensor<8x3xf32>) -> tensor<f32> {
 // -----
 
 // Values of bf16 are made wider where they are read: what is stored is narrow.
-// Conversions of small arguments share a kernel.
+// Small parameters that the update rounds share a kernel.
 
 // CHECK-LABEL: func.func @narrow
 // CHECK-SAME: %[[X:.*]]: tensor<8x16xbf16>, %[[V:.*]]: tensor<16xf32>, %[[W:.*]]: tensor<4xf32>
-// CHECK-DAG: %[[CASTS:.*]]:2 = shardc.kernel(%[[V]], %[[W]]) : (tensor<16xf32>, tensor<4xf32>) -> (tensor<16xbf16>, tensor<4xbf16>)
+// CHECK-DAG: %[[CASTS:.*]]:2 = shardc.kernel(%[[V]], %[[W]]) {{.*}}: (tensor<16xf32>, tensor<4xf32>) -> (tensor<16xbf16>, tensor<4xbf16>)
 // CHECK-DAG: %[[ROWS:.*]]:2 = shardc.kernel(%[[X]]) : (tensor<8x16xbf16>) -> (tensor<8xf32>, tensor<8x16xbf16>)
 // CHECK: shardc.kernel(%[[ROWS]]#1) : (tensor<8x16xbf16>) -> tensor<16xf32>
 // CHECK: shardc.convert %{{.*}} : tensor<8x16xbf16> -> tensor<8x16xf32>
 // CHECK: shardc.reduce sum
 func.func @narrow(%x: tensor<8x16xbf16>, %v: tensor<16xf32>, %w: tensor<4xf32>) -> (tensor<16xbf16>, tensor<4xbf16>, tensor<8xf32>, tensor<16xf32>) {
-  %0 = shardc.convert %v : tensor<16xf32> -> tensor<16xbf16>
-  %1 = shardc.convert %w : tensor<4xf32> -> tensor<4xbf16>
+  %0 = shardc.convert %v {shardc.part = #shardc.part<update>} : tensor<16xf32> -> tensor<16xbf16>
+  %1 = shardc.convert %w {shardc.part = #shardc.part<update>} : tensor<4xf32> -> tensor<4xbf16>
   %2 = shardc.exp %x : tensor<8x16xbf16>
   %3 = shardc.convert %2 : tensor<8x16xbf16> -> tensor<8x16xf32>
   %4 = shardc.reduce max %3 dims = [1] : tensor<8x16xf32> -> tensor<8xf32>

@@ -32,6 +32,32 @@ func.func @readers_first(
 
 // -----
 
+// So does who reads its copy, of the type that is computed in.
+
+// CHECK-LABEL: func.func @readers_of_copies_first
+// CHECK: shardc.exp
+// CHECK: shardc.sub
+func.func @readers_of_copies_first(
+    %w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", constant(0.0)>},
+    %g: tensor<8xf32> {shardc.role = #shardc.input<"g">},
+    %c: tensor<8xbf16> {shardc.role = #shardc.copy<"w.bf16", of = "w">})
+    -> (tensor<8xf32> {shardc.result = "w"}, tensor<8xbf16> {shardc.result = "w.bf16"}, tensor<8xbf16> {shardc.result = "loss"}) {
+  %0:2 = shardc.kernel(%w, %g) : (tensor<8xf32>, tensor<8xf32>) -> (tensor<8xf32>, tensor<8xbf16>) {
+  ^bb0(%a: tensor<8xf32>, %b: tensor<8xf32>):
+    %2 = shardc.sub %a, %b : tensor<8xf32>
+    %3 = shardc.convert %2 : tensor<8xf32> -> tensor<8xbf16>
+    shardc.yield %2, %3 : tensor<8xf32>, tensor<8xbf16>
+  }
+  %1 = shardc.kernel(%c) : (tensor<8xbf16>) -> tensor<8xbf16> {
+  ^bb0(%a: tensor<8xbf16>):
+    %2 = shardc.exp %a : tensor<8xbf16>
+    shardc.yield %2 : tensor<8xbf16>
+  }
+  return %0#0, %0#1, %1 : tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>
+}
+
+// -----
+
 // An update that ends its gradient's life goes before what allocates more.
 
 // CHECK-LABEL: func.func @gradients_first

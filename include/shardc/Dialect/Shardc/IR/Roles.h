@@ -23,7 +23,8 @@ mlir::Attribute getRole(mlir::FunctionOpInterface function, unsigned index);
 /// The name in a role attribute; null if `role` is none.
 mlir::StringAttr getRoleName(mlir::Attribute role);
 
-/// "parameter", "state", "input" or "label"; "argument" if `role` is none.
+/// "parameter", "state", "copy", "input" or "label"; "argument" if `role` is
+/// none.
 llvm::StringRef getRoleKind(mlir::Attribute role);
 
 /// The argument whose role has `name`, or null.

@@ -181,6 +181,17 @@ def Shardc_StateAttr : Shardc_Attr<"State", "state"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Shardc_CopyAttr : Shardc_Attr<"Copy", "copy"> {
+  let summary = "Role of an argument: a parameter rounded to a narrower type";
+  let description = [{
+    `#shardc.copy<"w0.bf16", of = "w0">`: what `shardc-round-in-update` keeps
+    beside a parameter, in its shape and sharding. Programs that write the
+    parameter write the copy.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$name, "::mlir::StringAttr":$parameter);
+  let assemblyFormat = "`<` $name `,` `of` `=` $parameter `>`";
+}
+
 def Shardc_InputAttr : Shardc_Attr<"Input", "input"> {
   let summary = "Role of an argument: fed every step";
   let parameters = (ins "::mlir::StringAttr":$name);

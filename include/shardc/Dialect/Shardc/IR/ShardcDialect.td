@@ -21,7 +21,7 @@ def Shardc_Dialect : Dialect {
 
     | attribute | on | meaning |
     |---|---|---|
-    | `shardc.role` | argument | `#shardc.parameter`, `#shardc.state`, `#shardc.input` or `#shardc.label` |
+    | `shardc.role` | argument | `#shardc.parameter`, `#shardc.state`, `#shardc.copy`, `#shardc.input` or `#shardc.label` |
     | `shardc.sharding` | argument, result | `#shardc.sharding` at rest |
     | `shardc.logical_axes` | argument | one logical name (or "") per dimension; `shardc.rules` maps them |
     | `shardc.state_sharding` | argument | sharding of the optimizer states of this parameter |

@@ -310,6 +310,49 @@ def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
   }];
 }
 
+def RoundInUpdatePass : Shardc_Pass<"round-in-update"> {
+  let summary = "Let the update write parameters in the types they are rounded to, too";
+  let description = [{
+    Input: local programs. Output: the same, where the program that returns the
+    new value of a parameter does not convert the old one to a narrower
+    floating-point type any more. What it is converted to is an argument of its
+    own, a copy, which the program returns as well; so the update, which has the
+    new value, rounds it. Other programs read the copy, too. A program is added,
+    `@round_parameters`, that makes all copies of the parameters: for when
+    somebody else has written those.
+
+    ```mlir
+    func.func @train_step(%w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>})
+        -> (tensor<8xf32> {shardc.result = "w"}, tensor<8xbf16> {shardc.result = "y"}) {
+      %0 = shardc.convert %w : tensor<8xf32> -> tensor<8xbf16>
+      %1 = shardc.exp %0 : tensor<8xbf16>
+      %2 = shardc.neg %w {shardc.part = #shardc.part<update>} : tensor<8xf32>
+      return %2, %1 : tensor<8xf32>, tensor<8xbf16>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @train_step(%w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>},
+                          %c: tensor<8xbf16> {shardc.role = #shardc.copy<"w.bf16", of = "w">})
+        -> (tensor<8xf32> {shardc.result = "w"}, tensor<8xbf16> {shardc.result = "y"},
+            tensor<8xbf16> {shardc.result = "w.bf16"}) {
+      %1 = shardc.exp %c : tensor<8xbf16>
+      %2 = shardc.neg %w {shardc.part = #shardc.part<update>} : tensor<8xf32>
+      %3 = shardc.convert %2 {shardc.part = #shardc.part<update>} : tensor<8xf32> -> tensor<8xbf16>
+      return %2, %1, %3 : tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>
+    }
+    func.func @round_parameters(%w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>},
+                                %c: tensor<8xbf16> {shardc.role = #shardc.copy<"w.bf16", of = "w">})
+        -> (tensor<8xbf16> {shardc.result = "w.bf16"}) {
+      %0 = shardc.convert %w {shardc.part = #shardc.part<update>} : tensor<8xf32> -> tensor<8xbf16>
+      return %0 : tensor<8xbf16>
+    }
+    ```
+  }];
+}
+
 def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
   let summary = "Reduce as a GPU does: large tensors in two steps, columns by products";
   let description = [{
