@@ -28,8 +28,8 @@ std::vector<mlir::BlockArgument> getDonors(mlir::func::FuncOp function);
 
 /// Where the values of a function lie.
 ///
-/// - A new parameter or state takes its argument's place, by a copy at the end
-///   where the data flow does not allow it.
+/// - A new parameter, what is rounded from it, or a state takes its argument's
+///   place, copied at the end where the data flow does not allow it.
 /// - What a loop sums up has one place from the first run on; the rest of its
 ///   body is used again in each run.
 /// - A result of a kernel or of an all_reduce takes the place of an operand

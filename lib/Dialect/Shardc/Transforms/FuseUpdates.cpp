@@ -62,10 +62,7 @@ void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
 
 void KernelFusion::fuseSmallNodes() {
   fuseNodes([](Operation *op) { return isSmall(op) && isInUpdate(op); },
-            mostWaitingOps,
-            [&](unsigned node, unsigned other) {
-              return getPart(nodes[node]) == getPart(nodes[other]);
-            });
+            mostWaitingOps, [](unsigned, unsigned) { return true; });
 }
 
 void KernelFusion::fuseReadyUpdates() {

@@ -493,9 +493,10 @@ def PlanMemoryPass : Shardc_Pass<"plan-memory"> {
   let description = [{
     Input: the output of `shardc-schedule`. Output: `shardc.offsets` on every
     op, `shardc.offset` on every argument, `shardc.peak_bytes` on functions and
-    `shardc.arena_bytes` on the module. New parameters and states take the
-    places of their arguments. The operands of a reducing collective lie side by
-    side, and so do its results, as far as they are free to.
+    `shardc.arena_bytes` on the module. New parameters, rounded copies
+    of them and states take the places of their arguments. The operands of a
+    reducing collective lie side by side, and so do its results, as far as they
+    are free to.
   }];
   let options = [Option<"memoryLimit", "memory-limit", "int64_t", "0",
       "Bytes that a device has; a larger arena is an error (0: no limit)">];
