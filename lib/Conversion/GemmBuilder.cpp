@@ -104,7 +104,7 @@ Value NestBuilder::packPanel(const Index &batch, const Index &column,
                                  std::min(numLanes, columns - offset));
       Index to = emitter.addIndex(emitter.mulIndex(k, width), offset);
       Value address = emitter.getAddress(packed, type, to.value);
-      builder.create<LLVM::StoreOp>(loc, lanes, address, 32);
+      builder.create<LLVM::StoreOp>(loc, lanes, address, 4 * numLanes);
     }
     return SmallVector<Value>();
   });
@@ -157,8 +157,10 @@ void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
     return std::min(numLanes, columns - vector * numLanes);
   };
   int64_t tile = rows * vectors;
-  // Enough independent sums to hide the latency of multiply-add.
-  int64_t unroll = tile >= 8 ? 1 : tile >= 4 ? 2 : 4;
+  // Enough independent sums to hide the latency of multiply-add, and as many on
+  // every CPU.
+  int64_t baseTile = rows * (gemm.n > baseLanes ? 2 : 1);
+  int64_t unroll = baseTile >= 8 ? 1 : baseTile >= 4 ? 2 : 4;
   unroll = std::max<int64_t>(1, std::min(unroll, gemm.k));
   int64_t steps = gemm.k / unroll;
 
@@ -173,7 +175,7 @@ void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
             emitter.addIndex(emitter.mulIndex(k, width), v * numLanes);
         Value address = emitter.getAddress(packed, type, place.value);
         columnsOfRhs.push_back(builder.create<LLVM::LoadOp>(
-            loc, VectorType::get({numLanes}, type), address, 32));
+            loc, VectorType::get({numLanes}, type), address, 4 * numLanes));
         continue;
       }
       Index place = emitter.addIndex(column, v * numLanes);

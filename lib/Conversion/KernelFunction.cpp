@@ -51,8 +51,8 @@ static SmallVector<int64_t> getTouchedBuffers(KernelOp kernel,
 }
 
 SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
-                                            ModuleOp functions,
-                                            StringRef name) {
+                                            ModuleOp functions, StringRef name,
+                                            int64_t mostLanes) {
   Location loc = kernel.getLoc();
   auto builder = OpBuilder::atBlockEnd(functions.getBody());
   LLVM::LLVMFuncOp function = createKernelFunction(builder, loc, name);
@@ -60,7 +60,7 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   Type pointer = entry->getArgument(0).getType();
   builder.setInsertionPointToEnd(entry);
   NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1),
-                      {numLanes, /*bufferAlignment=*/1});
+                      {baseLanes, /*bufferAlignment=*/1});
 
   Block &body = kernel.getBody().front();
   Operation *yield = body.getTerminator();
@@ -81,7 +81,7 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   int64_t extent = 0;
   for (KernelNest &nest : getKernelNests(kernel)) {
     SmallVector<int64_t> touched = getTouchedBuffers(kernel, nest);
-    plans.push_back(planNest(std::move(nest)));
+    plans.push_back(planNest(std::move(nest), mostLanes));
     parts.push_back({plans.back().getExtent(), std::move(touched), {}});
     extent += plans.back().getExtent();
   }

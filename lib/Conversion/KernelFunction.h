@@ -27,11 +27,13 @@ struct KernelPart {
 };
 
 /// Builds function `name` at the end of `functions` for `kernel`, in the LLVM,
-/// scf, arith, math and vector dialects. Returns its parts in the order of
-/// their iterations.
+/// scf, arith, math and vector dialects, with vectors of at most so many lanes.
+/// Returns its parts in the order of their iterations, which the lanes do not
+/// change.
 llvm::SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
                                                   mlir::ModuleOp functions,
-                                                  llvm::StringRef name);
+                                                  llvm::StringRef name,
+                                                  int64_t mostLanes);
 
 /// Converts what `buildKernelFunction` built to the LLVM dialect alone.
 mlir::LogicalResult convertToLLVMDialect(mlir::ModuleOp functions);

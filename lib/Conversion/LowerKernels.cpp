@@ -12,18 +12,17 @@ using namespace mlir;
 
 namespace shardc {
 
-LogicalResult lowerKernels(ModuleOp module) {
-  FailureOr<MeshOp> mesh = prepareKernelModule(module);
-  if (failed(mesh))
-    return failure();
-  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
-  auto functions = builder.create<ModuleOp>(module.getLoc(), kernelModuleName);
+/// Builds the functions of the module's kernels, with vectors of at most so
+/// many lanes.
+static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
+                                    ModuleOp functions, int64_t mostLanes) {
+  Builder builder(module.getContext());
   LogicalResult result = buildDistinctKernels(
       module, [&](KernelOp kernel, StringRef name, NamedAttrList &attributes) {
         int64_t extent = 0;
         SmallVector<Attribute> parts;
         for (const KernelPart &part :
-             buildKernelFunction(kernel, *mesh, functions, name)) {
+             buildKernelFunction(kernel, mesh, functions, name, mostLanes)) {
           extent += part.extent;
           parts.push_back(builder.getDictionaryAttr(
               {builder.getNamedAttr(
@@ -42,6 +41,24 @@ LogicalResult lowerKernels(ModuleOp module) {
   if (failed(result))
     return failure();
   return convertToLLVMDialect(functions);
+}
+
+LogicalResult lowerKernels(ModuleOp module) {
+  FailureOr<MeshOp> mesh = prepareKernelModule(module);
+  if (failed(mesh))
+    return failure();
+  OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
+  auto functions = builder.create<ModuleOp>(module.getLoc(), kernelModuleName);
+  return buildFunctions(module, *mesh, functions, /*mostLanes=*/8);
+}
+
+OwningOpRef<ModuleOp> lowerWideKernels(ModuleOp module) {
+  OwningOpRef<ModuleOp> functions =
+      ModuleOp::create(module.getLoc(), kernelModuleName);
+  MeshOp mesh = *module.getOps<MeshOp>().begin();
+  if (failed(buildFunctions(module, mesh, *functions, /*mostLanes=*/16)))
+    return nullptr;
+  return functions;
 }
 
 namespace {

@@ -7,7 +7,7 @@ using namespace mlir;
 namespace shardc {
 
 void NestBuilder::build(UnitRange range) {
-  emitter.startNest();
+  emitter.startNest(numLanes);
   emitter.setFlat(plan.isFlat);
   switch (nest.kind) {
   case NestKind::Map:
@@ -118,7 +118,7 @@ void NestBuilder::buildFlatMap(UnitRange range) {
                  [&](Index place, MutableArrayRef<Value>) { body(place); });
     return;
   }
-  constexpr int64_t block = unroll * numLanes;
+  const int64_t block = unroll * numLanes;
   int64_t blocked = plan.units / block * block;
   Value high = builder.create<arith::MinSIOp>(loc, range.high,
                                               emitter.constantI64(blocked));

@@ -15,8 +15,10 @@
 
 namespace shardc {
 
-/// Lanes of a vector: eight floats fill a register of AVX2.
-constexpr int64_t numLanes = 8;
+/// Lanes of a vector that every CPU of the plan has: eight floats fill a
+/// register of AVX2. What a nest adds up and how it is divided follows from
+/// them on every CPU, so that all compute the same bits.
+constexpr int64_t baseLanes = 8;
 
 /// A nest with its division into work.
 struct NestPlan {
@@ -31,6 +33,8 @@ struct NestPlan {
   bool isSwapped = false;
   /// Lanes run over the contraction.
   bool isInnerProduct = false;
+  /// Lanes of its vectors.
+  int64_t numLanes = baseLanes;
   /// Rows of a register tile (Gemm).
   int64_t tileRows = 1;
   /// Independent units, and how many of them make one iteration of the kernel.
@@ -42,8 +46,8 @@ struct NestPlan {
   }
 };
 
-/// Plans a nest: how it is vectorised and divided.
-NestPlan planNest(KernelNest nest);
+/// Plans a nest: how it is vectorised, with at most so many lanes, and divided.
+NestPlan planNest(KernelNest nest, int64_t mostLanes);
 
 /// Units [low, high) to run; without values, all of them.
 struct UnitRange {
@@ -67,6 +71,7 @@ private:
   mlir::Location loc;
   VectorMath &math;
   const NestPlan &plan;
+  const int64_t numLanes = plan.numLanes;
   const KernelNest &nest;
   const ResultBuffers &buffers;
 

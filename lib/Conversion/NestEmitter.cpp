@@ -19,7 +19,8 @@ NestEmitter::NestEmitter(OpBuilder &builder, Location loc, MeshOp mesh,
   known.resize(1);
 }
 
-void NestEmitter::startNest() {
+void NestEmitter::startNest(int64_t numLanes) {
+  math.numLanes = numLanes;
   known.clear();
   known.resize(1);
   scopes.clear();

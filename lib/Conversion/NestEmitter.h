@@ -45,7 +45,7 @@ using IndexList = llvm::SmallVector<Index, 4>;
 
 /// What the emitter must know of the machine.
 struct EmitterTarget {
-  /// Lanes of a vector.
+  /// Lanes of a vector until `startNest` says otherwise.
   int64_t numLanes;
   /// Bytes at whose multiples buffers start; 1: nothing is known.
   int64_t bufferAlignment;
@@ -74,8 +74,9 @@ public:
   /// Whether all indices stand for places in row-major order at the last
   /// dimension longer than 1 (elementwise nests without structure).
   void setFlat(bool value) { isFlat = value; }
-  /// Forgets what was computed; between nests.
-  void startNest();
+  /// Forgets what was computed, between nests; vectors have so many lanes from
+  /// now on.
+  void startNest(int64_t numLanes);
 
   /// The type in which elements of the tensor are computed.
   static mlir::Type getComputeType(mlir::Value tensor);

@@ -23,7 +23,7 @@ static void divide(NestPlan &plan, int64_t elementsPerUnit) {
 }
 
 /// Plans a Gemm nest; returns false if it has no matrix view that suits.
-static bool planGemm(NestPlan &plan) {
+static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   DotGeneralOp dot = plan.nest.dot;
   std::optional<GemmView> view = getGemmView(dot);
   if (!view)
@@ -55,7 +55,10 @@ static bool planGemm(NestPlan &plan) {
   }
   bool isWide =
       NestEmitter::getComputeType(dot.getResult()).getIntOrFloatBitWidth() > 32;
-  int64_t vectors = gemm.n > numLanes ? 2 : 1;
+  // Wider vectors make the same sums, of more columns at a time.
+  if (gemm.n > baseLanes && !isWide)
+    plan.numLanes = mostLanes;
+  int64_t vectors = gemm.n > baseLanes ? 2 : 1;
   int64_t mostRows = (vectors == 2 ? 6 : 10) / (isWide ? 2 : 1);
   int64_t tiles = (gemm.m + mostRows - 1) / mostRows;
   plan.tileRows = (gemm.m + tiles - 1) / tiles;
@@ -69,12 +72,12 @@ static bool planGemm(NestPlan &plan) {
   return true;
 }
 
-NestPlan planNest(KernelNest nest) {
+NestPlan planNest(KernelNest nest, int64_t mostLanes) {
   NestPlan plan;
   plan.nest = std::move(nest);
   KernelNest &n = plan.nest;
   if (n.kind == NestKind::Gemm) {
-    if (planGemm(plan))
+    if (planGemm(plan, mostLanes))
       return plan;
     n.kind = NestKind::Map;
   }
@@ -83,6 +86,8 @@ NestPlan planNest(KernelNest nest) {
   int64_t elements = getNumElements(n.shape);
   if (n.kind == NestKind::Map) {
     if (plan.isFlat || plan.isScalar) {
+      if (elements > baseLanes)
+        plan.numLanes = mostLanes;
       plan.units = elements;
       divide(plan, 1);
       // Whole blocks of vectors, whatever their number.
@@ -93,10 +98,13 @@ NestPlan planNest(KernelNest nest) {
     }
     int64_t laneDim = getLastLongDim(n.shape);
     int64_t inner = laneDim < 0 ? 1 : n.shape[laneDim];
+    if (inner > baseLanes)
+      plan.numLanes = mostLanes;
     plan.units = elements / inner;
     divide(plan, inner);
     return plan;
   }
+  // What is reduced has an accumulator for each lane: base lanes on every CPU.
   int64_t reduced = getNumElements(splitShape(n).reduced);
   int64_t kept = elements / std::max<int64_t>(1, reduced);
   if (n.kind == NestKind::Rows) {
@@ -107,7 +115,7 @@ NestPlan planNest(KernelNest nest) {
   // Columns: a unit is a block of up to four vectors.
   int64_t laneDim = getLastLongDim(n.shape);
   int64_t inner = laneDim < 0 ? 1 : n.shape[laneDim];
-  int64_t block = 4 * numLanes;
+  int64_t block = 4 * baseLanes;
   plan.units = kept / inner * ((inner + block - 1) / block);
   divide(plan, reduced * std::min(inner, block));
   return plan;

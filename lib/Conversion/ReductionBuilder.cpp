@@ -93,7 +93,7 @@ void NestBuilder::buildColumns(UnitRange range) {
   SmallVector<int64_t> kept = splitShape(nest).kept;
   int64_t laneDim = getLastLongDim(kept);
   int64_t size = kept[laneDim];
-  constexpr int64_t block = 4 * numLanes;
+  const int64_t block = 4 * numLanes;
   int64_t blocks = (size + block - 1) / block;
   SmallVector<int64_t> sizes(kept);
   sizes[laneDim] = blocks;

@@ -25,7 +25,7 @@ public:
       : numLanes(numLanes), builder(builder), loc(loc) {}
 
   /// Lanes of a vector value, whatever its element type.
-  const int64_t numLanes;
+  int64_t numLanes;
 
   /// The element type of a scalar or vector value.
   static mlir::Type getElement(mlir::Value value);

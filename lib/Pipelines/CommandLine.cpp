@@ -11,9 +11,11 @@ CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category)
       rules("rules", cl::cat(category),
             cl::value_desc("batch=data,hidden=model,embed="),
             cl::desc("Mesh axes of the logical axis names")),
-      target("target", cl::cat(category), cl::value_desc("cpu|cuda:sm_90"),
-             cl::init("cpu"),
-             cl::desc("What to generate code for; cpu is x86-64-v3")),
+      target(
+          "target", cl::cat(category), cl::value_desc("cpu|cuda:sm_90"),
+          cl::init("cpu"),
+          cl::desc("What to generate code for; cpu is x86-64-v3, and v4 where "
+                   "it is")),
       dtype("dtype", cl::cat(category), cl::value_desc("f32|bf16"),
             cl::desc("What a model of f32 computes in; parameters, states and "
                      "the loss are f32 with either")),

@@ -17,7 +17,9 @@ public:
                 shardc::CompileState &state)
       : machine(compileOptions.machine),
         matmulPrecision(compileOptions.matmulPrecision),
-        ptxas(compileOptions.ptxas), state(state) {}
+        ptxas(compileOptions.ptxas),
+        isForCpus(compileOptions.target == shardc::CompileOptions().target),
+        state(state) {}
 
   StringRef getName() const override { return "WritePlan"; }
 
@@ -28,6 +30,7 @@ public:
     options.machine = machine;
     options.matmulPrecision = matmulPrecision;
     options.ptxas = ptxas;
+    options.makeWideCode = isForCpus;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
       module.emitError() << llvm::toString(plan.takeError());
@@ -39,6 +42,7 @@ public:
 
 private:
   std::string machine, matmulPrecision, ptxas;
+  bool isForCpus;
   shardc::CompileState &state;
 };
 

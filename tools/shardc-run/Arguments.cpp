@@ -201,6 +201,10 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
                "the devices it is for");
   app.add_flag("--no-alias-replicas", arguments.noAliasReplicas,
                "Virtual CPU devices that hold the same bits do not share them");
+  app.add_option(
+      "--cpu-target", arguments.cpuTarget,
+      "Run the plan's code for this CPU, such as x86-64-v3; default: "
+      "for the most that this one has");
   app.add_flag("--dry-run", arguments.dryRun,
                "Print what the plan needs and stop");
   app.add_flag("--list-devices", arguments.listDevices,

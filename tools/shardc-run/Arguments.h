@@ -53,6 +53,7 @@ struct Arguments {
   bool checkPlan = false;
   bool serialize = false;
   bool noAliasReplicas = false;
+  std::string cpuTarget;
   bool dryRun = false;
   bool listDevices = false;
   bool json = false;

@@ -117,6 +117,7 @@ int Session::createExecutor() {
   executorOptions.seed = arguments.seed;
   executorOptions.poisonPadding = arguments.checkReference;
   executorOptions.shareReplicas = !arguments.noAliasReplicas;
+  executorOptions.cpuTarget = arguments.cpuTarget;
   absl::StatusOr<std::unique_ptr<Executor>> created =
       devices.createExecutor(plan, executorOptions);
   if (!created.ok())

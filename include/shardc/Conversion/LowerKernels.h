@@ -8,6 +8,7 @@
 #define SHARDC_CONVERSION_LOWERKERNELS_H
 
 #include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
 #include "mlir/Pass/Pass.h"
 
 #include <memory>
@@ -27,6 +28,12 @@ constexpr llvm::StringLiteral kernelModuleName = "kernels";
 /// buffers and read the coordinates of which mesh axes, by number. Emits an
 /// error for element types that an op does not support.
 mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
+
+/// The same functions as a module of their own, with vectors of up to 16 lanes,
+/// as AVX-512 has them, in place of 8; for a module after `lowerKernels`, which
+/// it leaves as it is. They take the same iterations and compute the same bits.
+/// Null after an error.
+mlir::OwningOpRef<mlir::ModuleOp> lowerWideKernels(mlir::ModuleOp module);
 
 /// The pass `--shardc-lower-kernels` around `lowerKernels`.
 std::unique_ptr<mlir::Pass> createLowerKernelsPass();

@@ -24,7 +24,8 @@ struct CompileOptions {
   std::string mesh;
   /// Replaces rules for logical axes: "batch=data,hidden=model,embed=".
   std::string rules;
-  /// What to generate code for; "cpu" is x86-64-v3.
+  /// What to generate code for; "cpu" is x86-64-v3, and
+  /// x86-64-v4 beside it.
   std::string target = "cpu";
   /// What a model of f32 computes in, with parameters and the loss in f32:
   /// "f32" or "bf16"; empty: the types that the model has.

@@ -18,12 +18,20 @@ using namespace llvm;
 
 namespace shardc {
 
-StringRef getCpuTarget() { return "x86-64-v3"; }
+const CpuTarget &getBaseTarget() {
+  static const CpuTarget target = {
+      "x86-64-v3",
+      {"avx2", "fma", "bmi1", "bmi2", "f16c", "abm", "movbe"},
+      256};
+  return target;
+}
 
-ArrayRef<StringRef> getCpuFeatures() {
-  static constexpr StringRef features[] = {"avx2", "fma", "bmi1", "bmi2",
-                                           "f16c", "abm", "movbe"};
-  return features;
+const CpuTarget &getWideTarget() {
+  static const CpuTarget target = {
+      "x86-64-v4",
+      {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
+      512};
+  return target;
 }
 
 static void initializeBackEnd() {
@@ -43,11 +51,11 @@ void registerKernelTranslation(mlir::MLIRContext &context) {
   context.appendDialectRegistry(registry);
 }
 
-Expected<std::string> compileToObject(mlir::ModuleOp kernels) {
+Expected<std::string> compileToObject(mlir::ModuleOp kernels,
+                                      const CpuTarget &target) {
   registerKernelTranslation(*kernels.getContext());
   initializeBackEnd();
-  auto machine =
-      createTargetMachine("x86_64-unknown-linux-gnu", getCpuTarget());
+  auto machine = createTargetMachine("x86_64-unknown-linux-gnu", target.name);
   if (!machine)
     return machine.takeError();
   LLVMContext context;
@@ -58,9 +66,9 @@ Expected<std::string> compileToObject(mlir::ModuleOp kernels) {
     if (function.isDeclaration())
       continue;
     function.setDoesNotThrow();
-    function.addFnAttr("target-cpu", getCpuTarget());
-    // The loops are written for vectors of eight floats.
-    function.addFnAttr("prefer-vector-width", "256");
+    function.addFnAttr("target-cpu", target.name);
+    function.addFnAttr("prefer-vector-width",
+                       std::to_string(target.vectorBits));
   }
   cleanUpKernels(**module, **machine);
   return emitKernels(**module, **machine, CodeGenFileType::ObjectFile);
@@ -71,6 +79,16 @@ Expected<std::string> compileKernels(mlir::ModuleOp module) {
   if (!kernels)
     return createStringError("the module has no @kernels: run codegen first");
   Expected<std::string> object = compileToObject(kernels);
+  if (!object)
+    return object.takeError();
+  return linkSharedObject(*object);
+}
+
+Expected<std::string> compileWideKernels(mlir::ModuleOp module) {
+  mlir::OwningOpRef<mlir::ModuleOp> kernels = lowerWideKernels(module);
+  if (!kernels)
+    return createStringError("the kernels cannot be lowered for AVX-512");
+  Expected<std::string> object = compileToObject(*kernels, getWideTarget());
   if (!object)
     return object.takeError();
   return linkSharedObject(*object);

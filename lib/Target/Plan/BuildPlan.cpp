@@ -104,6 +104,19 @@ static int64_t getBatchSize(func::FuncOp function) {
   return 0;
 }
 
+static flatbuffers::Offset<fb::CpuCode>
+writeCpuCode(flatbuffers::FlatBufferBuilder &builder, const CpuTarget &target,
+             StringRef code) {
+  std::vector<flatbuffers::Offset<flatbuffers::String>> features;
+  for (StringRef feature : target.features)
+    features.push_back(builder.CreateString(feature.str()));
+  auto bytes = builder.CreateVector(
+      reinterpret_cast<const uint8_t *>(code.data()), code.size());
+  auto name = builder.CreateString(target.name.str());
+  return fb::CreateCpuCode(builder, name, builder.CreateVector(features),
+                           bytes);
+}
+
 llvm::Expected<std::string> buildPlan(ModuleOp module,
                                       const PlanOptions &options) {
   if (llvm::Error error = checkModule(module))
@@ -135,8 +148,8 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
     kernels.push_back(builder.CreateString(symbol.getValue().str()));
   flatbuffers::Offset<flatbuffers::String> cpuTarget, gpuTarget;
   if (options.gpuTarget.empty()) {
-    cpuTarget = builder.CreateString(getCpuTarget().str());
-    for (StringRef feature : getCpuFeatures())
+    cpuTarget = builder.CreateString(getBaseTarget().name.str());
+    for (StringRef feature : getBaseTarget().features)
       features.push_back(builder.CreateString(feature.str()));
   } else {
     gpuTarget = builder.CreateString(options.gpuTarget);
@@ -157,6 +170,11 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
     cubin = builder.CreateVector(
         reinterpret_cast<const uint8_t *>(options.cubin.data()),
         options.cubin.size());
+  std::vector<flatbuffers::Offset<fb::CpuCode>> cpuCodes;
+  if (!options.wideCode.empty())
+    cpuCodes.push_back(
+        writeCpuCode(builder, getWideTarget(), options.wideCode));
+  auto wider = builder.CreateVector(cpuCodes);
   auto explanation = options.explanation.empty()
                          ? flatbuffers::Offset<flatbuffers::String>()
                          : builder.CreateString(options.explanation);
@@ -179,6 +197,7 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_kernels(kernelsOffset);
   root.add_code(code);
   root.add_cubin(cubin);
+  root.add_wider_codes(wider);
   root.add_arena_bytes(arena);
   root.add_alignment(bufferAlignment);
   root.add_memory(memory);
@@ -206,6 +225,12 @@ llvm::Expected<std::string> compilePlan(ModuleOp module, PlanOptions options) {
     options.gpuTarget =
         grids->getAttrOfType<StringAttr>(chipAttrName).getValue().str();
   options.code = std::move(*code);
+  if (options.makeWideCode) {
+    llvm::Expected<std::string> wide = compileWideKernels(module);
+    if (!wide)
+      return wide.takeError();
+    options.wideCode = std::move(*wide);
+  }
   if (grids && !options.ptxas.empty()) {
     llvm::Expected<std::string> cubin =
         assemblePtx(options.code, options.gpuTarget, options.ptxas);

@@ -130,12 +130,17 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
   json::Object mesh;
   for (const fb::Axis *axis : *plan.mesh()->axes())
     mesh[axis->name()->str()] = axis->size();
+  json::Array wider;
+  if (plan.wider_codes())
+    for (const fb::CpuCode *code : *plan.wider_codes())
+      wider.push_back(code->cpu_target()->str());
   json::Object report{
       {"model", getText(plan.model())},
       {"mesh", std::move(mesh)},
       {"num_devices", getNumDevices(plan)},
       {"batch_size", plan.batch_size()},
       {"cpu_target", getText(plan.cpu_target())},
+      {"wider_cpu_targets", std::move(wider)},
       {"gpu_target", getText(plan.gpu_target())},
       {"cubin_bytes",
        plan.cubin() ? static_cast<int64_t>(plan.cubin()->size()) : 0},

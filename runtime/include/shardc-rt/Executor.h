@@ -32,6 +32,9 @@ struct ExecutorOptions {
   /// false each device has memory of its own and does all of its work. Bits may
   /// differ by the order of additions.
   bool shareReplicas = true;
+  /// Whose code of a plan for CPUs is run: "x86-64-v3", for example. Empty: the
+  /// one for the most that this CPU has. All compute the same bits.
+  std::string cpuTarget;
 };
 
 /// What one run of a program gave.

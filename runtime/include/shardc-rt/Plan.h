@@ -243,6 +243,13 @@ struct MemoryReport {
 /// Executors run it where it is needed.
 inline constexpr absl::string_view roundingProgram = "round_parameters";
 
+/// Kernels of a plan again, for CPUs with more than every plan asks for.
+struct CpuCode {
+  std::string cpuTarget;
+  std::vector<std::string> features; ///< Named as in /proc/cpuinfo.
+  std::string code;                  ///< An ELF shared object.
+};
+
 /// Immutable; safe to share between threads and executors.
 class Plan {
 public:
@@ -271,6 +278,9 @@ public:
   std::vector<TensorSpec> tensors;
   std::vector<ProgramSpec> programs;
   std::vector<std::string> kernels;
+  /// For CPUs that have more than `cpuTarget`; the first that this one can run
+  /// is taken in place of `code`.
+  std::vector<CpuCode> widerCodes;
   std::string code;  ///< An ELF shared object, or PTX for a GPU.
   std::string cubin; ///< That PTX for `gpuTarget`, assembled; may be empty.
   uint64_t arenaBytes = 0;

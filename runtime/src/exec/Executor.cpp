@@ -122,7 +122,7 @@ absl::Status CpuExecutor::allocate() {
 
 absl::Status CpuExecutor::prepare() {
   absl::StatusOr<std::unique_ptr<KernelLibrary>> loaded =
-      KernelLibrary::load(*ownPlan);
+      KernelLibrary::load(*ownPlan, options.cpuTarget);
   if (!loaded.ok())
     return loaded.status();
   kernels = *std::move(loaded);

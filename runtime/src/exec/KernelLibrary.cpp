@@ -2,6 +2,8 @@
 
 #include "exec/KernelLibrary.h"
 
+#include "plan/CpuFeatures.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <cerrno>
@@ -19,12 +21,45 @@ KernelLibrary::~KernelLibrary() {
     close(file);
 }
 
+static std::string missingFeature(const CpuCode &code) {
+  for (const std::string &feature : code.features)
+    if (!cpuHasFeature(feature))
+      return feature;
+  return "";
+}
+
+/// The code that is run; InvalidArgument, Unavailable.
+static absl::StatusOr<const std::string *>
+chooseCode(const Plan &plan, const std::string &cpuTarget) {
+  std::string known = plan.cpuTarget;
+  for (const CpuCode &code : plan.widerCodes) {
+    std::string missing = missingFeature(code);
+    if (cpuTarget.empty() ? missing.empty() : cpuTarget == code.cpuTarget) {
+      if (missing.empty())
+        return &code.code;
+      return absl::UnavailableError(absl::StrCat("this CPU lacks ", missing,
+                                                 ", which code for ", cpuTarget,
+                                                 " needs"));
+    }
+    absl::StrAppend(&known, ", ", code.cpuTarget);
+  }
+  if (cpuTarget.empty() || cpuTarget == plan.cpuTarget)
+    return &plan.code;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the plan has no code for the CPU target \"", cpuTarget,
+                   "\": expected one of ", known));
+}
+
 absl::StatusOr<std::unique_ptr<KernelLibrary>>
-KernelLibrary::load(const Plan &plan) {
+KernelLibrary::load(const Plan &plan, const std::string &cpuTarget) {
   if (!plan.gpuTarget.empty())
     return absl::UnavailableError(absl::StrCat(
         "the plan is for GPUs (", plan.gpuTarget,
         "), and these devices are CPUs: compile the model for them"));
+  absl::StatusOr<const std::string *> chosen = chooseCode(plan, cpuTarget);
+  if (!chosen.ok())
+    return chosen.status();
+  const std::string &code = **chosen;
   std::unique_ptr<KernelLibrary> library(new KernelLibrary);
   if (plan.kernels.empty())
     return library;
@@ -34,9 +69,9 @@ KernelLibrary::load(const Plan &plan) {
         absl::StrCat("cannot hold the plan's machine code in memory: ",
                      std::strerror(errno)));
   size_t written = 0;
-  while (written < plan.code.size()) {
-    ssize_t count = write(library->file, plan.code.data() + written,
-                          plan.code.size() - written);
+  while (written < code.size()) {
+    ssize_t count =
+        write(library->file, code.data() + written, code.size() - written);
     if (count <= 0)
       return absl::ResourceExhaustedError(
           absl::StrCat("cannot hold the plan's machine code in memory: ",

@@ -20,8 +20,12 @@ using KernelFunction = void (*)(void *const *buffers, const int64_t *context,
 /// The shared object of a plan, loaded from memory; unloads with it.
 class KernelLibrary {
 public:
-  /// DataLoss if it does not load or lacks a kernel.
-  static absl::StatusOr<std::unique_ptr<KernelLibrary>> load(const Plan &plan);
+  /// The code for `cpuTarget`; if that is empty, for the most that this CPU
+  /// has. DataLoss if it does not load or lacks a kernel. Unavailable: the plan
+  /// is for GPUs, or this CPU lacks what `cpuTarget` needs. InvalidArgument:
+  /// the plan has no code for `cpuTarget`.
+  static absl::StatusOr<std::unique_ptr<KernelLibrary>>
+  load(const Plan &plan, const std::string &cpuTarget = "");
   ~KernelLibrary();
 
   KernelFunction kernel(uint32_t index) const { return kernels[index]; }

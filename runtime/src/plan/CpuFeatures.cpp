@@ -7,34 +7,41 @@
 using namespace shardc::rt;
 
 namespace {
-/// One bit of a CPUID leaf. `vector`: needs the OS to save the AVX registers.
+/// What the operating system must save: bits of XCR0, those of SSE's registers
+/// and of AVX's; of AVX-512 masks and the rest of 32 registers as well.
+constexpr unsigned none = 0, avx = 0x6, avx512 = 0xe6;
+
+/// One bit of a CPUID leaf.
 struct Feature {
   absl::string_view name;
   unsigned leaf;
   int reg; // 0 eax, 1 ebx, 2 ecx, 3 edx
   int bit;
-  bool vector;
+  unsigned saved;
 };
 } // namespace
 
 static constexpr Feature features[] = {
-    {"sse4_2", 1, 2, 20, false},  {"popcnt", 1, 2, 23, false},
-    {"fma", 1, 2, 12, true},      {"movbe", 1, 2, 22, false},
-    {"avx", 1, 2, 28, true},      {"f16c", 1, 2, 29, true},
-    {"bmi1", 7, 1, 3, false},     {"avx2", 7, 1, 5, true},
-    {"bmi2", 7, 1, 8, false},     {"avx512f", 7, 1, 16, true},
-    {"avx512dq", 7, 1, 17, true}, {"avx512bw", 7, 1, 30, true},
-    {"avx512vl", 7, 1, 31, true}, {"abm", 0x80000001, 2, 5, false},
+    {"sse4_2", 1, 2, 20, none},      {"popcnt", 1, 2, 23, none},
+    {"fma", 1, 2, 12, avx},          {"movbe", 1, 2, 22, none},
+    {"avx", 1, 2, 28, avx},          {"f16c", 1, 2, 29, avx},
+    {"bmi1", 7, 1, 3, none},         {"avx2", 7, 1, 5, avx},
+    {"bmi2", 7, 1, 8, none},         {"avx512f", 7, 1, 16, avx512},
+    {"avx512dq", 7, 1, 17, avx512},  {"avx512cd", 7, 1, 28, avx512},
+    {"avx512bw", 7, 1, 30, avx512},  {"avx512vl", 7, 1, 31, avx512},
+    {"abm", 0x80000001, 2, 5, none},
 };
 
-/// Whether the operating system saves XMM and YMM state (XCR0 bits 1 and 2).
-static bool osSavesVectors() {
+/// Whether the operating system saves all that these bits of XCR0 say.
+static bool osSaves(unsigned bits) {
+  if (bits == none)
+    return true;
   unsigned eax, ebx, ecx, edx;
   if (!__get_cpuid(1, &eax, &ebx, &ecx, &edx) || !(ecx & (1u << 27)))
     return false;
   unsigned low, high;
   __asm__("xgetbv" : "=a"(low), "=d"(high) : "c"(0));
-  return (low & 6) == 6;
+  return (low & bits) == bits;
 }
 
 bool shardc::rt::cpuHasFeature(absl::string_view name) {
@@ -46,7 +53,7 @@ bool shardc::rt::cpuHasFeature(absl::string_view name) {
                            &registers[2], &registers[3]))
       return false;
     return (registers[feature.reg] >> feature.bit & 1) &&
-           (!feature.vector || osSavesVectors());
+           osSaves(feature.saved);
   }
   return false;
 }

@@ -269,6 +269,20 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, Plan &plan) {
     plan.kernels.push_back(kernel->str());
   plan.code.assign(reinterpret_cast<const char *>(file.code()->data()),
                    file.code()->size());
+  if (file.wider_codes())
+    for (const fb::CpuCode *entry : *file.wider_codes()) {
+      if (!plan.gpuTarget.empty())
+        return bad("it has code for ", text(entry->cpu_target()),
+                   ", and its kernels are for a GPU");
+      CpuCode code;
+      code.cpuTarget = entry->cpu_target()->str();
+      if (entry->cpu_features())
+        for (const flatbuffers::String *feature : *entry->cpu_features())
+          code.features.push_back(feature->str());
+      code.code.assign(reinterpret_cast<const char *>(entry->code()->data()),
+                       entry->code()->size());
+      plan.widerCodes.push_back(std::move(code));
+    }
   if (file.cubin()) {
     if (plan.gpuTarget.empty())
       return bad("it has a cubin, and its kernels are for a CPU");

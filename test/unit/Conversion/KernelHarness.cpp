@@ -69,13 +69,16 @@ KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
     return;
   }
   module->walk([&](KernelOp op) { kernel = op; });
-  auto lower = mapping == Mapping::CPU ? lowerKernels : lowerKernelsToEmulation;
+  auto lower =
+      mapping == Mapping::EmulatedGPU ? lowerKernelsToEmulation : lowerKernels;
   if (failed(lower(*module))) {
     ADD_FAILURE() << "cannot lower:\n" << source;
     return;
   }
   EXPECT_TRUE(succeeded(verify(*module)));
-  llvm::Expected<std::string> code = compileKernels(*module);
+  llvm::Expected<std::string> code = mapping == Mapping::WideCPU
+                                         ? compileWideKernels(*module)
+                                         : compileKernels(*module);
   if (!code) {
     ADD_FAILURE() << llvm::toString(code.takeError());
     return;
@@ -96,6 +99,14 @@ KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
       dlsym(library, symbol.getValue().str().c_str()));
   EXPECT_NE(entry, nullptr) << symbol.getValue().str();
   extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent").getInt();
+}
+
+bool hasWideVectors() {
+  return __builtin_cpu_supports("avx512f") &&
+         __builtin_cpu_supports("avx512bw") &&
+         __builtin_cpu_supports("avx512cd") &&
+         __builtin_cpu_supports("avx512dq") &&
+         __builtin_cpu_supports("avx512vl");
 }
 
 KernelHarness::~KernelHarness() {
@@ -295,9 +306,11 @@ static void expectNear(const std::vector<Tensor> &actual,
 void expectKernelMatches(const std::string &body, double tolerance,
                          unsigned seed) {
   SCOPED_TRACE(body);
-  KernelHarness onCPU(body), onGPU(body, Mapping::EmulatedGPU);
-  if (!onCPU.isReady() || !onGPU.isReady())
+  KernelHarness onCPU(body), onWideCPU(body, Mapping::WideCPU),
+      onGPU(body, Mapping::EmulatedGPU);
+  if (!onCPU.isReady() || !onWideCPU.isReady() || !onGPU.isReady())
     return;
+  EXPECT_EQ(onWideCPU.getExtent(), onCPU.getExtent());
   std::mt19937 random(seed);
   std::vector<Tensor> operands = onCPU.makeOperands(random);
   for (int64_t x = 0; x < 2; ++x) {
@@ -312,6 +325,10 @@ void expectKernelMatches(const std::string &body, double tolerance,
         expectSameBits(harness->run(operands, piece, x, y), actual,
                        "in pieces of " + std::to_string(piece));
     }
+    if (hasWideVectors())
+      for (int64_t piece : {0, 1, 2, 3})
+        expectSameBits(onWideCPU.run(operands, piece, x, y),
+                       onCPU.run(operands, 0, x, y), "on CPUs with AVX-512");
     if (onCPU.isElementwise())
       expectSameBits(onGPU.run(operands, 0, x, y), onCPU.run(operands, 0, x, y),
                      "on CPU and GPU");

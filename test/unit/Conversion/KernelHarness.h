@@ -36,8 +36,11 @@ inline const std::vector<std::pair<int64_t, int64_t>> matrixShapes = {
     {1, 1},   {1, 7},   {5, 1},     {3, 8},    {7, 10},
     {13, 33}, {40, 64}, {130, 100}, {701, 301}};
 
-/// Whose loops a kernel has.
-enum class Mapping { CPU, EmulatedGPU };
+/// Whose loops a kernel has: with vectors of AVX2, of AVX-512, or a GPU's.
+enum class Mapping { CPU, WideCPU, EmulatedGPU };
+
+/// Whether this CPU can run the loops with vectors of AVX-512.
+bool hasWideVectors();
 
 /// One kernel, native.
 class KernelHarness {
@@ -80,7 +83,8 @@ private:
 
 /// Expects the kernel to compute what interpretation does, to `tolerance`
 /// relative to the largest element, and the same bits in any division, with
-/// both mappings; and the same bits with both if it is elementwise.
+/// all mappings; and the same bits for all CPUs, and for GPUs if it is
+/// elementwise.
 void expectKernelMatches(const std::string &body, double tolerance = 1e-5,
                          unsigned seed = 1);
 

@@ -1,8 +1,8 @@
 //===- CompileKernels.h - Kernel functions to a shared object ---*- C++ -*-===//
 //
-// Code is generated for x86-64-v3, never for the host, so that equal modules
-// give equal bytes everywhere. Calls may come from several threads; linking is
-// serialised.
+// Code is generated for levels of x86-64, never for the host, so that equal
+// modules give equal bytes everywhere. Calls may come from several threads;
+// linking is serialised.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,16 +13,28 @@
 #include "llvm/Support/Error.h"
 
 #include <string>
+#include <vector>
 
 namespace shardc {
 
-/// The instruction set that code is generated for, and what the CPU must have
-/// for it, with the names of /proc/cpuinfo.
-llvm::StringRef getCpuTarget();
-llvm::ArrayRef<llvm::StringRef> getCpuFeatures();
+/// An instruction set that code is generated for.
+struct CpuTarget {
+  llvm::StringRef name;
+  /// What the CPU must have for it, with the names of /proc/cpuinfo.
+  std::vector<llvm::StringRef> features;
+  /// Bits of the vectors that its loops are written for.
+  int64_t vectorBits;
+};
+
+/// x86-64-v3, which has AVX2: what every plan for CPUs has.
+const CpuTarget &getBaseTarget();
+/// x86-64-v4, which has AVX-512.
+const CpuTarget &getWideTarget();
 
 /// Compiles `kernels`, a module of LLVM dialect functions, to an object file.
-llvm::Expected<std::string> compileToObject(mlir::ModuleOp kernels);
+llvm::Expected<std::string>
+compileToObject(mlir::ModuleOp kernels,
+                const CpuTarget &target = getBaseTarget());
 
 /// Links an object file into an ELF shared object that exports its functions.
 /// It needs no other library, nor symbols beyond memcpy, memmove and memset;
@@ -35,6 +47,9 @@ void registerKernelTranslation(mlir::MLIRContext &context);
 /// The shared object of a whole module after `codegen`; its kernels are in the
 /// nested module @kernels.
 llvm::Expected<std::string> compileKernels(mlir::ModuleOp module);
+
+/// The same for CPUs of `getWideTarget`, of functions built anew.
+llvm::Expected<std::string> compileWideKernels(mlir::ModuleOp module);
 
 } // namespace shardc
 

@@ -24,6 +24,11 @@ struct PlanOptions {
   std::string producer = "shardc 0.1.0";
   /// The shared object of the kernels, or their PTX if there is a GPU.
   std::string code;
+  /// The shared object for CPUs with AVX-512, with the same kernels; may be
+  /// empty.
+  std::string wideCode;
+  /// Whether `compilePlan` makes it.
+  bool makeWideCode = false;
   /// What `ptxas` makes of that PTX; may be empty.
   std::string cubin;
   /// The program that makes it; empty: none does.

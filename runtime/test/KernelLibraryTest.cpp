@@ -1,0 +1,74 @@
+//===- KernelLibraryTest.cpp - Which code of a plan is run ----------------===//
+
+#include "exec/KernelLibrary.h"
+
+#include "TestPlan.h"
+
+#include <gtest/gtest.h>
+
+using namespace shardc::rt;
+using namespace shardc::rt::test;
+
+namespace {
+
+/// A plan that has its code again for a CPU with `features`.
+std::shared_ptr<const Plan>
+makeWiderPlan(const std::vector<std::string> &features,
+              const std::vector<uint8_t> *code = nullptr) {
+  auto plan = Plan::parse(makePlan(2, [&](fb::PlanT &plan) {
+    plan.cpu_target = "base";
+    auto wider = std::make_unique<fb::CpuCodeT>();
+    wider->cpu_target = "wide";
+    wider->cpu_features = features;
+    wider->code = code ? *code : plan.code;
+    plan.wider_codes.push_back(std::move(wider));
+  }));
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  return *plan;
+}
+
+const std::vector<uint8_t> broken(100, 'x');
+
+} // namespace
+
+TEST(KernelLibrary, TakesTheMostThatTheCpuHas) {
+  // What does not load says which code it took.
+  EXPECT_EQ(
+      KernelLibrary::load(*makeWiderPlan({"popcnt"}, &broken)).status().code(),
+      absl::StatusCode::kDataLoss);
+  auto narrow = KernelLibrary::load(*makeWiderPlan({"avx4096"}, &broken));
+  EXPECT_TRUE(narrow.ok()) << narrow.status();
+  auto wide = KernelLibrary::load(*makeWiderPlan({"popcnt"}));
+  EXPECT_TRUE(wide.ok()) << wide.status();
+}
+
+TEST(KernelLibrary, TakesTheCodeThatIsAskedFor) {
+  auto plan = makeWiderPlan({"popcnt"}, &broken);
+  EXPECT_TRUE(KernelLibrary::load(*plan, "base").ok());
+  EXPECT_EQ(KernelLibrary::load(*plan, "wide").status().code(),
+            absl::StatusCode::kDataLoss);
+  absl::Status unknown = KernelLibrary::load(*plan, "other").status();
+  EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(unknown.message().find("\"other\": expected one of base, wide"),
+            absl::string_view::npos)
+      << unknown;
+  absl::Status lacking =
+      KernelLibrary::load(*makeWiderPlan({"avx4096"}), "wide").status();
+  EXPECT_EQ(lacking.code(), absl::StatusCode::kUnavailable);
+  EXPECT_NE(lacking.message().find("lacks avx4096"), absl::string_view::npos)
+      << lacking;
+}
+
+TEST(KernelLibrary, PlansForGpusHaveNoCodeForCpus) {
+  auto plan = Plan::parse(makePlan(1, [](fb::PlanT &plan) {
+    onGpu(plan);
+    auto wider = std::make_unique<fb::CpuCodeT>();
+    wider->cpu_target = "wide";
+    wider->code = {'x'};
+    plan.wider_codes.push_back(std::move(wider));
+  }));
+  EXPECT_EQ(plan.status().code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(plan.status().message().find("has code for wide"),
+            absl::string_view::npos)
+      << plan.status();
+}
