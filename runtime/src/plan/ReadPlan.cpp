@@ -1,7 +1,8 @@
 //===- ReadPlan.cpp - From the file's tables to a Plan --------------------===//
 //
-// Reads everything but commands, trusting nothing: enum values, sizes, offsets
-// and indices are checked before use, in arithmetic that cannot overflow.
+// Reads everything but commands and code, trusting nothing: enum values, sizes,
+// offsets and indices are checked before use, in arithmetic that cannot
+// overflow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -265,30 +266,8 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, Plan &plan) {
       return bad("two tensors are named \"", tensor.name, "\"");
     plan.tensors.push_back(std::move(tensor));
   }
-  for (const flatbuffers::String *kernel : *file.kernels())
-    plan.kernels.push_back(kernel->str());
-  plan.code.assign(reinterpret_cast<const char *>(file.code()->data()),
-                   file.code()->size());
-  if (file.wider_codes())
-    for (const fb::CpuCode *entry : *file.wider_codes()) {
-      if (!plan.gpuTarget.empty())
-        return bad("it has code for ", text(entry->cpu_target()),
-                   ", and its kernels are for a GPU");
-      CpuCode code;
-      code.cpuTarget = entry->cpu_target()->str();
-      if (entry->cpu_features())
-        for (const flatbuffers::String *feature : *entry->cpu_features())
-          code.features.push_back(feature->str());
-      code.code.assign(reinterpret_cast<const char *>(entry->code()->data()),
-                       entry->code()->size());
-      plan.widerCodes.push_back(std::move(code));
-    }
-  if (file.cubin()) {
-    if (plan.gpuTarget.empty())
-      return bad("it has a cubin, and its kernels are for a CPU");
-    plan.cubin.assign(reinterpret_cast<const char *>(file.cubin()->data()),
-                      file.cubin()->size());
-  }
+  if (absl::Status s = readCode(file, plan); !s.ok())
+    return s;
   names.clear();
   for (const fb::Program *entry : *file.programs()) {
     ProgramSpec program;

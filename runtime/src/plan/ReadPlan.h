@@ -15,6 +15,10 @@ namespace shardc::rt {
 /// was expected and what was found.
 absl::Status readPlan(const fb::Plan &file, Plan &plan);
 
+/// Fills the kernels and the code that has them, of which nothing is checked
+/// but what it is for.
+absl::Status readCode(const fb::Plan &file, Plan &plan);
+
 /// Fills the commands of `program`, whose buffers and results have been read,
 /// checking each against what it names, and then their order.
 absl::Status readCommands(const fb::Program &file, const Plan &plan,

@@ -1,0 +1,40 @@
+//===- ReadCode.cpp - The kernels of a plan -------------------------------===//
+
+#include "plan/ReadPlan.h"
+
+#include "absl/strings/str_cat.h"
+
+using namespace shardc::rt;
+
+static std::string bytesOf(const flatbuffers::Vector<uint8_t> &code) {
+  return std::string(reinterpret_cast<const char *>(code.data()), code.size());
+}
+
+static absl::Status readCpuCode(const fb::CpuCode &file, Plan &plan) {
+  CpuCode &code = plan.widerCodes.emplace_back();
+  code.cpuTarget = file.cpu_target()->str();
+  if (!plan.gpuTarget.empty())
+    return absl::DataLossError(absl::StrCat("it has code for ", code.cpuTarget,
+                                            ", and its kernels are for a GPU"));
+  if (file.cpu_features())
+    for (const flatbuffers::String *feature : *file.cpu_features())
+      code.features.push_back(feature->str());
+  code.code = bytesOf(*file.code());
+  return absl::OkStatus();
+}
+
+absl::Status shardc::rt::readCode(const fb::Plan &file, Plan &plan) {
+  for (const flatbuffers::String *kernel : *file.kernels())
+    plan.kernels.push_back(kernel->str());
+  plan.code = bytesOf(*file.code());
+  if (file.wider_codes())
+    for (const fb::CpuCode *entry : *file.wider_codes())
+      if (absl::Status s = readCpuCode(*entry, plan); !s.ok())
+        return s;
+  if (!file.cubin())
+    return absl::OkStatus();
+  if (plan.gpuTarget.empty())
+    return absl::DataLossError("it has a cubin, and its kernels are for a CPU");
+  plan.cubin = bytesOf(*file.cubin());
+  return absl::OkStatus();
+}
