@@ -16,6 +16,8 @@ config.environment["PATH"] = os.pathsep.join(
 )
 # Tests compile what they run; those of the plan cache choose one of their own.
 config.environment["SHARDC_PLAN_CACHE"] = ""
+# Whether this computer has an assembler for GPUs changes no test.
+config.environment["SHARDC_PTXAS"] = ""
 config.substitutions += [
     ("%golden", os.path.join(config.test_source_root, "golden")),
     ("%examples", os.path.join(config.shardc_source, "examples")),

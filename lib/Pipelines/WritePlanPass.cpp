@@ -2,9 +2,16 @@
 
 #include "WritePlanPass.h"
 
+#include "shardc/Support/TargetSpec.h"
 #include "shardc/Target/Plan/BuildPlan.h"
 
 using namespace mlir;
+
+static bool isForCpu(const std::string &target) {
+  std::string error;
+  auto spec = shardc::parseTargetSpec(target, error);
+  return spec && spec->kind == shardc::TargetSpec::Kind::CPU;
+}
 
 namespace {
 
@@ -17,9 +24,8 @@ public:
                 shardc::CompileState &state)
       : machine(compileOptions.machine),
         matmulPrecision(compileOptions.matmulPrecision),
-        ptxas(compileOptions.ptxas),
-        isForCpus(compileOptions.target == shardc::CompileOptions().target),
-        state(state) {}
+        ptxas(compileOptions.ptxas), needsCubin(compileOptions.needsCubin),
+        isForCpus(isForCpu(compileOptions.target)), state(state) {}
 
   StringRef getName() const override { return "WritePlan"; }
 
@@ -30,6 +36,7 @@ public:
     options.machine = machine;
     options.matmulPrecision = matmulPrecision;
     options.ptxas = ptxas;
+    options.needsCubin = needsCubin;
     options.makeWideCode = isForCpus;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
@@ -42,7 +49,7 @@ public:
 
 private:
   std::string machine, matmulPrecision, ptxas;
-  bool isForCpus;
+  bool needsCubin, isForCpus;
   shardc::CompileState &state;
 };
 

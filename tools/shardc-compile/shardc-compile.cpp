@@ -20,6 +20,7 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <cstdlib>
 #include <malloc.h>
 
 using namespace shardc;
@@ -188,6 +189,8 @@ int main(int argc, char **argv) {
   options.findRemedies = explain;
   options.priceCheapest = true;
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
+  // One that is merely there may be too old for the target.
+  options.needsCubin = ptxas.getNumOccurrences() || std::getenv("SHARDC_PTXAS");
 
   if (!compileTo.empty()) {
     if (json || explain || !reports.empty() || !explainDiff.empty())

@@ -36,6 +36,9 @@ struct CompileOptions {
   /// NVIDIA's assembler, which adds machine code to plans for GPUs; empty: they
   /// have PTX alone, which the driver compiles.
   std::string ptxas;
+  /// Whether code that it does not assemble is an error; otherwise a warning,
+  /// and the plan has PTX alone.
+  bool needsCubin = true;
   /// What times are estimated for: a built-in name or a JSON file
   /// (docs/Machines.md).
   std::string machine = "cpu";

@@ -234,9 +234,13 @@ llvm::Expected<std::string> compilePlan(ModuleOp module, PlanOptions options) {
   if (grids && !options.ptxas.empty()) {
     llvm::Expected<std::string> cubin =
         assemblePtx(options.code, options.gpuTarget, options.ptxas);
-    if (!cubin)
+    if (cubin)
+      options.cubin = std::move(*cubin);
+    else if (options.needsCubin)
       return cubin.takeError();
-    options.cubin = std::move(*cubin);
+    else
+      module.emitWarning() << llvm::toString(cubin.takeError())
+                           << "\nthe plan has PTX alone";
   }
   return buildPlan(module, options);
 }

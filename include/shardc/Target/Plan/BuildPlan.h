@@ -33,6 +33,8 @@ struct PlanOptions {
   std::string cubin;
   /// The program that makes it; empty: none does.
   std::string ptxas;
+  /// Whether its failure is `compilePlan`'s; otherwise it is a warning.
+  bool needsCubin = true;
   /// The GPU that they are for, such as "sm_90"; empty: the CPU.
   std::string gpuTarget;
   /// The explanation as JSON (docs/Explain.md); may be empty.

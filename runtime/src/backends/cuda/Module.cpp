@@ -55,12 +55,13 @@ absl::StatusOr<Module> Module::load(const Context &context, const Code &code,
   if (code.hasCubinFor(context.architecture())) {
     CUresult result = context.driver().moduleLoadDataEx(&raw, code.cubin.data(),
                                                         0, nullptr, nullptr);
-    if (result != CUDA_ERROR_INVALID_IMAGE &&
-        result != CUDA_ERROR_NO_BINARY_FOR_GPU)
-      if (absl::Status s = context.check(
-              result, absl::StrCat("loading ", what, " for ", code.chip));
-          !s.ok())
-        return s;
+    if (result == CUDA_ERROR_INVALID_IMAGE ||
+        result == CUDA_ERROR_NO_BINARY_FOR_GPU)
+      raw = nullptr;
+    else if (absl::Status s = context.check(
+                 result, absl::StrCat("loading ", what, " for ", code.chip));
+             !s.ok())
+      return s;
   }
   if (!raw) {
     absl::StatusOr<CUmodule> compiled = compile(context, code.ptx, what);
