@@ -87,14 +87,16 @@ static void form(SelectOp select) {
       type.getRank() != 2 || relu->getBlock() != select->getBlock() ||
       product->getBlock() != select->getBlock())
     return;
+  // That of a new op in place of `relu`, whose result the product may read.
+  Value mask = getMaskOf(relu);
   ReduceOp columnSums = findColumnSums(select.getResult());
   OpBuilder builder(select);
   auto gemm = builder.create<GemmOp>(
       product.getLoc(), type,
       columnSums ? columnSums.getResult().getType() : Type(),
       /*relu_mask=*/Type(), product.getLhs(), product.getRhs(),
-      /*bias=*/Value(), /*sum=*/Value(), getMaskOf(relu),
-      product.getTransposeLhs(), product.getTransposeRhs(), /*relu=*/false,
+      /*bias=*/Value(), /*sum=*/Value(), mask, product.getTransposeLhs(),
+      product.getTransposeRhs(), /*relu=*/false,
       /*sumsLhs=*/false, /*sumsRhs=*/false, /*sumsResult=*/bool(columnSums));
   gemm->setDiscardableAttrs(product->getDiscardableAttrDictionary());
   if (columnSums) {

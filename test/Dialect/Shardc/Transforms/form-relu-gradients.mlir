@@ -200,3 +200,21 @@ func.func @other_epilogue(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %v: 
   %dz = shardc.select %1, %dh, %0 : tensor<256x384xi1>, tensor<256x384xf32>
   return %dz : tensor<256x384xf32>
 }
+
+// -----
+
+// The product may read the very activation.
+
+// CHECK-LABEL: func.func @of_itself
+// CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[V:.*]]: tensor<384x384xf32>
+// CHECK-NEXT: %[[H:.*]], %[[MASK:.*]] = shardc.gemm %[[X]], %[[W]] relu
+// CHECK-NEXT: %[[DZ:.*]] = shardc.gemm %[[H]], %[[V]] where %[[MASK]]
+// CHECK-NEXT: return %[[DZ]]
+func.func @of_itself(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %v: tensor<384x384xf32>) -> (tensor<256x384xf32>) {
+  %h = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32>
+  %dh = shardc.gemm %h, %v : tensor<256x384xf32>, tensor<384x384xf32> -> tensor<256x384xf32>
+  %0 = shardc.constant dense<0.0> : tensor<256x384xf32>
+  %1 = shardc.compare gt %h, %0 : tensor<256x384xf32> -> tensor<256x384xi1>
+  %dz = shardc.select %1, %dh, %0 : tensor<256x384xi1>, tensor<256x384xf32>
+  return %dz : tensor<256x384xf32>
+}
