@@ -48,8 +48,13 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
   if (std::holds_alternative<CollectiveStartCommand>(command.operation))
     return prepareCollective(number, runs);
   auto *gemm = std::get_if<GemmCommand>(&command.operation);
-  if (!gemm || gemm->m == 0 || gemm->n == 0 || gemm->batch == 0)
+  if (!gemm)
     return absl::OkStatus();
+  if (gemm->m == 0 || gemm->n == 0 || gemm->batch == 0)
+    return gemm->columnSums < 0 || gemm->n == 0
+               ? absl::OkStatus()
+               : absl::UnimplementedError(
+                     "sums of no rows by a product on a GPU");
   if (gemm->k == 0)
     return absl::UnimplementedError("a product of empty factors on a GPU");
   std::vector<GemmRequest> requests = gemmRequests(spec);
