@@ -145,7 +145,7 @@ int shardc::run::printOrder(const Plan &plan) {
     absl::StatusOr<OrderReport> order = checkHappensBefore(plan, program);
     if (!order.ok())
       return report(order.status());
-    std::cout << absl::StrFormat("%-14s ordered: ", program.name);
+    std::cout << absl::StrFormat("%-16s ordered: ", program.name);
     for (Stream stream :
          {Stream::Compute, Stream::Communication, Stream::Copies})
       std::cout << toString(stream) << " "

@@ -13,6 +13,8 @@
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
+#include <iterator>
+#include <map>
 
 using namespace shardc::rt;
 
@@ -45,22 +47,50 @@ static absl::Status checkCopy(const Plan &plan, const TensorSpec &copy) {
   return absl::OkStatus();
 }
 
-/// Whether `program` writes into `tensor`, or, with `whole`, all of it at once.
-static bool writes(const Plan &plan, const ProgramSpec &program,
-                   const TensorSpec &tensor, bool whole) {
-  ByteRange range = rangeOf(tensor);
-  for (const Command &command : program.commands)
-    for (const Access &access : accessesOf(plan, program, command, /*runs=*/1))
-      if (access.isWrite && (whole ? access.bytes.begin == range.begin &&
-                                         access.bytes.end >= range.end
-                                   : overlap(access.bytes, range)))
-        return true;
-  return false;
-}
+namespace {
+
+/// What a program writes.
+class Written {
+public:
+  Written(const Plan &plan, const ProgramSpec &program) {
+    for (const Command &command : program.commands)
+      for (const Access &access :
+           accessesOf(plan, program, command, /*runs=*/1))
+        if (access.isWrite && access.bytes.begin < access.bytes.end) {
+          uint64_t &end = ends[access.bytes.begin];
+          end = std::max(end, access.bytes.end);
+        }
+    uint64_t end = 0;
+    for (auto [begin, own] : ends)
+      reach[begin] = end = std::max(end, own);
+  }
+
+  /// Some of the tensor.
+  bool touches(const TensorSpec &tensor) const {
+    ByteRange range = rangeOf(tensor);
+    auto behind = reach.lower_bound(range.end);
+    return range.begin < range.end && behind != reach.begin() &&
+           std::prev(behind)->second > range.begin;
+  }
+  /// All of the tensor, at once.
+  bool covers(const TensorSpec &tensor) const {
+    ByteRange range = rangeOf(tensor);
+    auto found = ends.find(range.begin);
+    return range.begin == range.end ||
+           (found != ends.end() && found->second >= range.end);
+  }
+
+private:
+  /// By where writes begin: where the longest one ends, and where the farthest
+  /// ends of all that begin there or before.
+  std::map<uint64_t, uint64_t> ends, reach;
+};
+
+} // namespace
 
 /// The runtime runs it on its own, between two runs of others.
-static absl::Status checkRounding(const Plan &plan,
-                                  const ProgramSpec &program) {
+static absl::Status checkRounding(const Plan &plan, const ProgramSpec &program,
+                                  const Written &written) {
   if (!program.results.empty())
     return bad("program \"", program.name, "\" has results");
   for (size_t i = 0; i < program.commands.size(); ++i) {
@@ -70,8 +100,7 @@ static absl::Status checkRounding(const Plan &plan,
                  nameOf(command), " where launches alone are expected");
   }
   for (const TensorSpec &tensor : plan.tensors)
-    if (tensor.role != Role::Copy &&
-        writes(plan, program, tensor, /*whole=*/false))
+    if (tensor.role != Role::Copy && written.touches(tensor))
       return bad("program \"", program.name, "\" writes ",
                  toString(tensor.role), " \"", tensor.name,
                  "\"; expected copies alone");
@@ -81,6 +110,10 @@ static absl::Status checkRounding(const Plan &plan,
 absl::Status shardc::rt::checkCopies(const Plan &plan) {
   const ProgramSpec *rounding = plan.findProgram(roundingProgram);
   bool hasCopies = false;
+  std::map<const ProgramSpec *, Written> written;
+  auto writtenBy = [&](const ProgramSpec &program) -> const Written & {
+    return written.try_emplace(&program, plan, program).first->second;
+  };
   for (const TensorSpec &copy : plan.tensors) {
     if (copy.role != Role::Copy)
       continue;
@@ -92,9 +125,8 @@ absl::Status shardc::rt::checkCopies(const Plan &plan) {
                  "\" to make it");
     const TensorSpec &parameter = *plan.findTensor(copy.parameter);
     for (const ProgramSpec &program : plan.programs)
-      if ((&program == rounding ||
-           writes(plan, program, parameter, /*whole=*/false)) &&
-          copy.bytes > 0 && !writes(plan, program, copy, /*whole=*/true))
+      if ((&program == rounding || writtenBy(program).touches(parameter)) &&
+          !writtenBy(program).covers(copy))
         return bad("program \"", program.name, "\" does not write copy \"",
                    copy.name, "\"",
                    &program == rounding
@@ -105,5 +137,5 @@ absl::Status shardc::rt::checkCopies(const Plan &plan) {
     return absl::OkStatus();
   if (!hasCopies)
     return bad("program \"", roundingProgram, "\" in a plan without copies");
-  return checkRounding(plan, *rounding);
+  return checkRounding(plan, *rounding, writtenBy(*rounding));
 }

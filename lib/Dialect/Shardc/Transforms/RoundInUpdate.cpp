@@ -71,6 +71,11 @@ struct RoundInUpdatePass
     findCopies();
     if (copies.empty())
       return;
+    if (Operation *taken = getOperation().lookupSymbol("round_parameters")) {
+      taken->emitError("this is the name of the program that rounds "
+                       "parameters: expected another one");
+      return signalPassFailure();
+    }
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (auto &[key, role] : copies)
         useCopy(function, key, role);
@@ -98,6 +103,11 @@ private:
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (unsigned i = 0; i < function.getNumArguments(); ++i)
         names.insert(getRoleName(function, i));
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (unsigned i = 0; i < function.getNumResults(); ++i)
+        if (auto name =
+                function.getResultAttrOfType<StringAttr>(i, "shardc.result"))
+          names.insert(name.getValue());
     getOperation().walk([&](ConvertOp op) {
       auto argument = dyn_cast<BlockArgument>(op.getOperand());
       auto function =
