@@ -245,5 +245,10 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       exitCode = 1;
       return std::nullopt;
     }
+  if (arguments.device == "cuda" && !arguments.cpuTarget.empty()) {
+    std::cerr << "shardc-run: --cpu-target is for --device=cpu\n";
+    exitCode = 1;
+    return std::nullopt;
+  }
   return arguments;
 }
