@@ -14,7 +14,7 @@ using namespace mlir;
 
 namespace shardc {
 
-/// Bytes of the stack that packed columns may take.
+/// Bytes of the stack that packed columns may take, on vectors of the base.
 static constexpr int64_t maxScratchBytes = 256 << 10;
 
 Value NestBuilder::getLinear(ArrayRef<std::pair<Index, int64_t>> terms) {
@@ -90,7 +90,8 @@ Value NestBuilder::packPanel(const Index &batch, const Index &column,
   DotGeneralOp dot = nest.dot;
   Type type = NestEmitter::getComputeType(dot.getResult());
   int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
-  if (gemm.k * width * type.getIntOrFloatBitWidth() / 8 > maxScratchBytes)
+  if (gemm.k * width * type.getIntOrFloatBitWidth() / 8 >
+      maxScratchBytes * (numLanes / baseLanes))
     return nullptr;
   Value packed = getScratch(gemm.k * width);
   Value operand = plan.isSwapped ? dot.getLhs() : dot.getRhs();

@@ -56,8 +56,18 @@ OwningOpRef<ModuleOp> lowerWideKernels(ModuleOp module) {
   OwningOpRef<ModuleOp> functions =
       ModuleOp::create(module.getLoc(), kernelModuleName);
   MeshOp mesh = *module.getOps<MeshOp>().begin();
+  llvm::SmallVector<std::pair<KernelOp, DictionaryAttr>> narrow;
+  module.walk([&](KernelOp kernel) {
+    narrow.push_back({kernel, kernel->getAttrDictionary()});
+  });
   if (failed(buildFunctions(module, mesh, *functions, /*mostLanes=*/16)))
     return nullptr;
+  for (auto [kernel, attributes] : narrow)
+    if (kernel->getAttrDictionary() != attributes) {
+      kernel.emitError("wider vectors divide the kernel differently: expected ")
+          << attributes << ", found " << kernel->getAttrDictionary();
+      return nullptr;
+    }
   return functions;
 }
 
