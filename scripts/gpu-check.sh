@@ -41,103 +41,11 @@ tolerancesOf() { [[ $1 == *-bf16 ]] && echo 1e-2 3e-2 || echo 1e-5 1e-4; }
 
 nameOf() { echo "$1-$2-${3//[=,]/}"; }
 
-# --- Here: packing ------------------------------------------------------------
-
-# compile FOLDER NAME FLAG...: the plan of FOLDER/model.mlir for a GPU.
-compile() {
-  local folder=$1 name=$2
-  shift 2
-  shardc-compile "$folder/model.mlir" --target=cuda:sm_80 "$@" \
-    -o "$folder/plans/$name.shardc" 2>>"$folder/log"
-  [ -d "$folder/standin" ] || return 0
-  shardc-compile "$folder/model.mlir" --target=emulated-gpu "$@" \
-    -o "$folder/emulated.shardc" 2>>"$folder/log"
-  extract-code "$folder/emulated.shardc" "$folder/standin/$name.so"
-}
-
-pack() {
-  local folder=$1 standIn=$2 binary library model run
-  [ ! -e "$folder" ] || { echo "$folder is there already" >&2; exit 1; }
-  cd "$here/.."
-  local build=${SHARDC_BUILD_DIR:-build}
-  case "$build" in /*) ;; *) build=$PWD/$build ;; esac
-  PATH=$build/bin:$PATH
-  # The driver there compiles PTX for the GPU that it has.
-  export SHARDC_PTXAS=
-  mkdir -p "$folder"/{bin,lib,plans,expected,data}
-  folder=$(cd "$folder" && pwd)
-  if [ "$standIn" = 1 ]; then
-    mkdir "$folder/standin"
-    cp "$build/bin/shardc-rt-standin.so" "$folder/standin"
-  fi
-  cp scripts/gpu-check.sh scripts/{run-ranks,free-port,gpu-peer}.sh \
-    benchmarks/goals/jax_peer.py "$folder"
-  cp data/digits.npz "$folder/data"
-  for binary in shardc-run shardc-rt-cts measure-gpu compare-training; do
-    cp "$build/bin/$binary" "$folder/bin"
-  done
-  strip "$folder"/bin/*
-  # All but the C library, which has to fit the machine's driver.
-  for library in $(ldd "$folder"/bin/* | awk '$3 ~ /^\// {print $3}' | sort -u); do
-    case $library in
-    */libc.so.* | */libm.so.* | */libpthread.so.* | */libdl.so.* | */librt.so.*) ;;
-    *) cp -L "$library" "$folder/lib" ;;
-    esac
-  done
-  # What the GPU has no use for, and the largest of all.
-  gzip "$folder"/lib/libdnnl.so.*
-  make-data labels 512 784,1024,1024,10 "$folder/data/wide.npz"
-  # The stand-in multiplies an element after the other.
-  [ "$standIn" = 0 ] || models=("${models[@]//1024,1024/96,96}")
-  for model in "${models[@]}"; do
-    local name=${model%% *} flags=${model#* }
-    local -a all=("${runs[@]}")
-    [ "$name" != digits ] || all+=("${rankRuns[@]}")
-    for run in "${all[@]}"; do
-      local strategy=${run% *} mesh=${run#* }
-      # shellcheck disable=SC2086
-      shardc-gen $flags --strategy="$strategy" --mesh="$mesh" \
-        -o "$folder/model.mlir"
-      # shellcheck disable=SC2046
-      compile "$folder" "$(nameOf "$name" "$strategy" "$mesh")" $(dtypeOf "$name")
-      [ "$strategy" = none ] || continue
-      # shellcheck disable=SC2046
-      shardc-run "$folder/model.mlir" $(dtypeOf "$name") --data="$(dataOf "$name" "$folder")" \
-        --steps=10 --seed=3 --metrics="$folder/metrics.jsonl" \
-        --save-params="$folder/expected/$name.npz" &>>"$folder/log"
-      sed 's/.*"loss":\([^,}]*\).*/\1/' "$folder/metrics.jsonl" | paste -sd, |
-        sed 's/.*/[&]/' >"$folder/expected/$name.json"
-    done
-  done
-  # Figures; smaller where they mean nothing.
-  local large=4096,16384,4096 batch=8192 middle=2048,4096,2048
-  [ "$standIn" = 0 ] || large=256,384,256 batch=64 middle=256,384,256
-  for precision in tf32 bf16; do
-    shardc-gen --layers=$large --batch-size=$batch --loss=mse --optimizer=sgd \
-      --activation=relu --strategy=none --mesh=data=1 -o "$folder/model.mlir"
-    if [ $precision = tf32 ]; then
-      compile "$folder" large-tf32 --matmul-precision=tf32
-    else
-      compile "$folder" large-bf16 --dtype=bf16
-    fi
-  done
-  for run in "adam none data=1" "all-reduce dp data=8"; do
-    read -r name strategy mesh <<<"$run"
-    shardc-gen --layers=$middle --batch-size=64 --loss=mse --optimizer=adam \
-      --activation=relu --strategy="$strategy" --mesh="$mesh" \
-      -o "$folder/model.mlir"
-    compile "$folder" "$name"
-  done
-  rm -f "$folder"/{model.mlir,emulated.shardc,metrics.jsonl,log}
-  local mebibytes=$(($(du -sk "$folder" | cut -f1) / 1024))
-  echo "$folder: $mebibytes MiB, $(find "$folder/plans" -name '*.shardc' | wc -l) plans"
-  [ "$mebibytes" -lt 60 ] || { echo "more than 60 MiB" >&2; exit 1; }
-}
-
 if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-stand-in ]; then
   [ $# -eq 2 ] || { echo "usage: gpu-check.sh $1 FOLDER" >&2; exit 1; }
   isStandIn=0
   [ "$1" = --pack ] || isStandIn=1
+  source "$here/gpu-pack.sh"
   pack "$2" $isStandIn
   exit
 fi
@@ -326,8 +234,8 @@ done
 figures "$(nameOf notebook none data=1)" 2000
 printf 'figure   a step of 10-32-16-1, one graph launch: %s us\n' "${figure[step_us]}"
 notebook=$(peerModel 10,32,16,1 adam 64 f32)
-against 'a step of 10-32-16-1 in a loop of jitted steps' "$notebook" run 2000 3
-against 'a step of 10-32-16-1 in a jitted loop (lax.scan)' "$notebook" scan 2000 1
+against 'a step of 10-32-16-1 in a loop of jitted steps' "$notebook" run 2000 10
+against 'a step of 10-32-16-1 in a jitted loop (lax.scan)' "$notebook" scan 2000 10
 figures adam 10
 goal 'the kernel of Adam: its bandwidth over that of copies' \
   "${figure[update_ratio]}" 0.85
