@@ -311,3 +311,32 @@ TEST_F(CudaExecutorTest, RunsLoops) {
     EXPECT_EQ(*bits, *expected);
   }
 }
+
+/// No library makes them. Without columns there is nothing to make.
+TEST_F(CudaExecutorTest, RefusesProductsWithoutElements) {
+  auto sumsOf = [](int64_t m, int64_t k, int64_t n) {
+    return [=](fb::PlanT &plan) {
+      fb::GemmT *gemm = nullptr;
+      for (auto &command : plan.programs[0]->commands)
+        if (!gemm)
+          gemm = command->operation.AsGemm();
+      gemm->m = m;
+      gemm->k = k;
+      gemm->n = n;
+      gemm->a = test::addOwnBuffer(plan, fb::DType::F32, {m, k});
+      gemm->b = test::addOwnBuffer(plan, fb::DType::F32, {k, n});
+      gemm->c = test::addOwnBuffer(plan, fb::DType::F32, {m, n});
+      gemm->column_sums = test::addOwnBuffer(plan, fb::DType::F32, {n});
+    };
+  };
+  auto check = [&](int64_t m, int64_t k, int64_t n) {
+    return std::string(
+        create(makeGpuPlan(1, sumsOf(m, k, n))).status().message());
+  };
+  EXPECT_EQ(check(2, 3, 0), "");
+  EXPECT_EQ(check(0, 3, 4), "program \"train_step\", command 4 (gemm): sums of "
+                            "columns by a product without elements on a GPU");
+  EXPECT_EQ(check(2, 0, 4),
+            "program \"train_step\", command 4 (gemm): a product of "
+            "empty factors on a GPU");
+}

@@ -7,6 +7,7 @@
 #include <gtest/gtest.h>
 
 using namespace shardc::rt;
+using test::addOwnBuffer;
 using test::makePlan;
 
 namespace {
@@ -18,24 +19,10 @@ fb::GemmT *gemm(fb::PlanT &p) {
   return p.programs[0]->commands[5]->operation.AsGemm();
 }
 
-/// A new buffer in bytes of the arena that nobody else has.
-int32_t addBuffer(fb::PlanT &p, fb::DType dtype, std::vector<int64_t> shape) {
-  auto buffer = std::make_unique<fb::BufferT>();
-  buffer->offset = p.arena_bytes;
-  buffer->bytes = 4;
-  for (int64_t size : shape)
-    buffer->bytes *= size;
-  buffer->dtype = dtype;
-  buffer->shape = std::move(shape);
-  p.arena_bytes += (buffer->bytes + 63) / 64 * 64;
-  p.programs[0]->buffers.push_back(std::move(buffer));
-  return p.programs[0]->buffers.size() - 1;
-}
-
 /// Lets the product also write the sums of the columns of b, of which there are
 /// 4, to a new buffer of `elements` elements.
 fb::GemmT *sumColumns(fb::PlanT &p, int64_t elements) {
-  gemm(p)->column_sums = addBuffer(p, fb::DType::F32, {elements});
+  gemm(p)->column_sums = addOwnBuffer(p, fb::DType::F32, {elements});
   return gemm(p);
 }
 
@@ -45,7 +32,7 @@ fb::GemmT *addMask(fb::PlanT &p,
                    std::vector<int64_t> shape = {1, 4},
                    fb::DType dtype = fb::DType::I32) {
   gemm(p)->activation = activation;
-  gemm(p)->mask = addBuffer(p, dtype, std::move(shape));
+  gemm(p)->mask = addOwnBuffer(p, dtype, std::move(shape));
   return gemm(p);
 }
 constexpr fb::Activation gradient = fb::Activation::ReluGradient;
@@ -177,7 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) { addMask(p)->accumulate = true; }},
         Misuse{"a mask needs one matrix product that does not accumulate",
                [](fb::PlanT &p) {
-                 int32_t bias = addBuffer(p, fb::DType::F32, {4});
+                 int32_t bias = addOwnBuffer(p, fb::DType::F32, {4});
                  addMask(p, gradient)->bias = bias;
                }},
         Misuse{"not at multiples of 16",

@@ -82,6 +82,21 @@ void test::addLoop(fb::PlanT &plan, size_t at, int64_t runs) {
   insert(*plan.programs[0], at, wrap(loop));
 }
 
+int32_t test::addOwnBuffer(fb::PlanT &plan, fb::DType dtype,
+                           std::vector<int64_t> shape) {
+  auto buffer = std::make_unique<fb::BufferT>();
+  buffer->offset = plan.arena_bytes;
+  buffer->bytes = 4;
+  for (int64_t size : shape)
+    buffer->bytes *= size;
+  buffer->dtype = dtype;
+  buffer->shape = std::move(shape);
+  plan.arena_bytes += (buffer->bytes + 63) / 64 * 64;
+  fb::ProgramT &step = *plan.programs[0];
+  step.buffers.push_back(std::move(buffer));
+  return step.buffers.size() - 1;
+}
+
 void test::addLoops(fb::PlanT &plan) {
   fb::ProgramT &program = *plan.programs[0];
   fb::GemmT *gemm = program.commands[5]->operation.AsGemm();

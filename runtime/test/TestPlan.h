@@ -7,6 +7,7 @@
 
 #include <functional>
 #include <string>
+#include <vector>
 
 namespace shardc::rt::test {
 
@@ -37,6 +38,11 @@ void onGpu(fb::PlanT &plan);
 
 /// Makes command `at` of the step a loop of `runs` runs.
 void addLoop(fb::PlanT &plan, size_t at, int64_t runs);
+
+/// A new buffer of the step, of 4 bytes an element, in bytes of the arena that
+/// nobody else has.
+int32_t addOwnBuffer(fb::PlanT &plan, fb::DType dtype,
+                     std::vector<int64_t> shape);
 
 /// `plan` with its fingerprint made right.
 std::string withFingerprint(std::string plan);

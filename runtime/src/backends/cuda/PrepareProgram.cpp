@@ -51,10 +51,10 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
   if (!gemm)
     return absl::OkStatus();
   if (gemm->m == 0 || gemm->n == 0 || gemm->batch == 0)
-    return gemm->columnSums < 0 || gemm->n == 0
+    return gemm->columnSums < 0 || spec.buffers[gemm->columnSums].bytes == 0
                ? absl::OkStatus()
-               : absl::UnimplementedError(
-                     "sums of no rows by a product on a GPU");
+               : absl::UnimplementedError("sums of columns by a product "
+                                          "without elements on a GPU");
   if (gemm->k == 0)
     return absl::UnimplementedError("a product of empty factors on a GPU");
   std::vector<GemmRequest> requests = gemmRequests(spec);
