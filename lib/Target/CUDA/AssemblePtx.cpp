@@ -72,5 +72,10 @@ Expected<std::string> shardc::assemblePtx(StringRef ptx, StringRef chip,
   if (std::error_code error = made.getError())
     return createStringError(error, "cannot read the code that '" + ptxas +
                                         "' made: " + error.message());
+  if ((*made)->getBufferSize() == 0)
+    return createStringError("'" + ptxas +
+                             "' ended without an error and made "
+                             "no code for " +
+                             chip);
   return (*made)->getBuffer().str();
 }
