@@ -71,7 +71,7 @@ FailureOr<GpuGrid> buildGpuKernelFunction(KernelOp kernel, MeshOp mesh,
   builder.setInsertionPointToEnd(entry);
   Location loc = kernel.getLoc();
   NestEmitter emitter(builder, loc, mesh, entry, entry->getArguments().back(),
-                      {gpuLanes, bufferAlignment});
+                      bufferAlignment);
   GpuBlock block(emitter, function, plan.threads);
 
   Block &body = kernel.getBody().front();

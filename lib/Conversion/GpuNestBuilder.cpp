@@ -7,7 +7,7 @@ using namespace mlir;
 namespace shardc {
 
 void GpuNestBuilder::build(Value nestBlock) {
-  emitter.startNest(emitter.math.numLanes);
+  emitter.startNest(gpuLanes);
   emitter.setFlat(plan.isFlat);
   switch (nest.kind) {
   case NestKind::Map:

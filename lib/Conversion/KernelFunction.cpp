@@ -60,7 +60,7 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   Type pointer = entry->getArgument(0).getType();
   builder.setInsertionPointToEnd(entry);
   NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1),
-                      {baseLanes, /*bufferAlignment=*/1});
+                      /*bufferAlignment=*/1);
 
   Block &body = kernel.getBody().front();
   Operation *yield = body.getTerminator();

@@ -5,6 +5,7 @@
 #include "DistinctKernels.h"
 #include "KernelDialects.h"
 #include "KernelFunction.h"
+#include "NestBuilder.h"
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -49,7 +50,7 @@ LogicalResult lowerKernels(ModuleOp module) {
     return failure();
   OpBuilder builder = OpBuilder::atBlockEnd(module.getBody());
   auto functions = builder.create<ModuleOp>(module.getLoc(), kernelModuleName);
-  return buildFunctions(module, *mesh, functions, /*mostLanes=*/8);
+  return buildFunctions(module, *mesh, functions, baseLanes);
 }
 
 OwningOpRef<ModuleOp> lowerWideKernels(ModuleOp module) {
@@ -60,7 +61,7 @@ OwningOpRef<ModuleOp> lowerWideKernels(ModuleOp module) {
   module.walk([&](KernelOp kernel) {
     narrow.push_back({kernel, kernel->getAttrDictionary()});
   });
-  if (failed(buildFunctions(module, mesh, *functions, /*mostLanes=*/16)))
+  if (failed(buildFunctions(module, mesh, *functions, 2 * baseLanes)))
     return nullptr;
   for (auto [kernel, attributes] : narrow)
     if (kernel->getAttrDictionary() != attributes) {

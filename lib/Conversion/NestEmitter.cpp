@@ -12,10 +12,10 @@ using namespace mlir;
 namespace shardc {
 
 NestEmitter::NestEmitter(OpBuilder &builder, Location loc, MeshOp mesh,
-                         Block *entry, Value context, EmitterTarget target)
-    : builder(builder), loc(loc), math(this->builder, loc, target.numLanes),
+                         Block *entry, Value context, int64_t bufferAlignment)
+    : builder(builder), loc(loc), math(this->builder, loc, /*numLanes=*/1),
       mesh(mesh), entry(entry), context(context),
-      bufferAlignment(target.bufferAlignment) {
+      bufferAlignment(bufferAlignment) {
   known.resize(1);
 }
 

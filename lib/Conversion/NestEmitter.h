@@ -43,21 +43,14 @@ struct Index {
 /// One index per dimension of a tensor.
 using IndexList = llvm::SmallVector<Index, 4>;
 
-/// What the emitter must know of the machine.
-struct EmitterTarget {
-  /// Lanes of a vector until `startNest` says otherwise.
-  int64_t numLanes;
-  /// Bytes at whose multiples buffers start; 1: nothing is known.
-  int64_t bufferAlignment;
-};
-
 /// Builds the body of one kernel function.
 class NestEmitter {
 public:
   /// `entry` is the function's first block; `context` its pointer to the
-  /// device's coordinates followed by the seed.
+  /// device's coordinates followed by the seed. Buffers start at multiples of
+  /// `bufferAlignment` bytes; 1: nothing is known.
   NestEmitter(mlir::OpBuilder &builder, mlir::Location loc, MeshOp mesh,
-              mlir::Block *entry, mlir::Value context, EmitterTarget target);
+              mlir::Block *entry, mlir::Value context, int64_t bufferAlignment);
 
   mlir::OpBuilder &builder;
   mlir::Location loc;
