@@ -85,7 +85,7 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
   app.add_option("--rules", arguments.rules,
                  "Rules for logical axes, such as batch=data,hidden=model");
   app.add_option("--target", arguments.target,
-                 "What to compile a model for: cpu (x86-64-v3), cuda:sm_90 or "
+                 "What to compile a model for: cpu, cuda:sm_90 or "
                  "another GPU; default: what --device is");
   app.add_option("--dtype", arguments.dtype,
                  "What a model of f32 computes in: f32 or bf16");

@@ -4,6 +4,8 @@
 
 #include "PlanText.h"
 
+#include "shardc/Dialect/Shardc/IR/Roles.h"
+
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
@@ -22,7 +24,7 @@ static std::string getAxesText(const fb::CollectiveReport &line) {
 static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                raw_ostream &os) {
   // Each device rounds what it has.
-  if (program.name()->string_view() == "round_parameters")
+  if (kRoundParametersName == program.name()->c_str())
     return;
   os << "Communication of " << program.name()->str()
      << ", bytes per device and run\n";

@@ -71,7 +71,7 @@ struct RoundInUpdatePass
     findCopies();
     if (copies.empty())
       return;
-    if (Operation *taken = getOperation().lookupSymbol("round_parameters")) {
+    if (Operation *taken = getOperation().lookupSymbol(kRoundParametersName)) {
       taken->emitError("this is the name of the program that rounds "
                        "parameters: expected another one");
       return signalPassFailure();
@@ -184,7 +184,7 @@ private:
   void buildRounding() {
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
     auto function = builder.create<func::FuncOp>(
-        getOperation().getLoc(), "round_parameters",
+        getOperation().getLoc(), kRoundParametersName,
         builder.getFunctionType({}, {}));
     builder.setInsertionPointToEnd(function.addEntryBlock());
     auto end = builder.create<func::ReturnOp>(function.getLoc());

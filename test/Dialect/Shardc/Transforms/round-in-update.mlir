@@ -119,3 +119,19 @@ module {
     return %3, %k, %0, %1, %2 : tensor<4xf64>, tensor<4xf32>, tensor<4xf32>, tensor<4xbf16>, tensor<4xbf16>
   }
 }
+
+// -----
+
+// The name of a result is taken as well.
+
+// CHECK-LABEL: func.func @train_step
+// CHECK-SAME: #shardc.copy<"w.bf16_", of = "w">
+// CHECK-SAME: shardc.result = "w.bf16"}
+// CHECK-SAME: shardc.result = "w.bf16_"}
+module {
+  func.func @train_step(%w: tensor<4xf32> {shardc.role = #shardc.parameter<"w", constant(0)>}) -> (tensor<4xf32> {shardc.result = "w"}, tensor<4xbf16> {shardc.result = "w.bf16"}) {
+    %0 = shardc.convert %w : tensor<4xf32> -> tensor<4xbf16>
+    %1 = shardc.neg %w {shardc.part = #shardc.part<update>} : tensor<4xf32>
+    return %1, %0 : tensor<4xf32>, tensor<4xbf16>
+  }
+}

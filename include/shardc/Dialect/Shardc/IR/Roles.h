@@ -17,6 +17,9 @@ namespace shardc {
 /// Name of the state that counts the steps done.
 inline constexpr llvm::StringLiteral kStepName = "step";
 
+/// Name of the program that makes all copies of the parameters.
+inline constexpr llvm::StringLiteral kRoundParametersName = "round_parameters";
+
 /// The role of argument `index`, or null.
 mlir::Attribute getRole(mlir::FunctionOpInterface function, unsigned index);
 
