@@ -1,0 +1,214 @@
+//===- KernelPasses.td - Passes from kernels to memory ------------------===//
+//
+// The passes of the phases that make kernels of a local program, order them and
+// place what they work on. Included by Passes.td, which has their base class.
+
+#ifndef SHARDC_DIALECT_SHARDC_TRANSFORMS_KERNELPASSES_TD
+#define SHARDC_DIALECT_SHARDC_TRANSFORMS_KERNELPASSES_TD
+
+//===----------------------------------------------------------------------===//
+// kernels
+//===----------------------------------------------------------------------===//
+
+def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
+  let summary = "Make the additions of loops over microbatches explicit";
+  let description = [{
+    Input: local programs. Output: the same, where the body of every
+    `shardc.accumulate` takes the sums of the runs before as arguments, adds to
+    them and yields the new ones.
+  }];
+}
+
+def RoundInUpdatePass : Shardc_Pass<"round-in-update"> {
+  let summary = "Let the update write parameters in the types they are rounded to, too";
+  let description = [{
+    Input: local programs. Output: the same, where the program that returns the
+    new value of a parameter does not convert the old one to a narrower
+    floating-point type any more. What it is converted to is an argument of its
+    own, a copy, which the program returns as well; so the update, which has the
+    new value, rounds it. Other programs read the copy, too. A program is added,
+    `@round_parameters`, that makes all copies of the parameters: for when
+    somebody else has written those.
+
+    ```mlir
+    func.func @train_step(%w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>})
+        -> (tensor<8xf32> {shardc.result = "w"}, tensor<8xbf16> {shardc.result = "y"}) {
+      %0 = shardc.convert %w : tensor<8xf32> -> tensor<8xbf16>
+      %1 = shardc.exp %0 : tensor<8xbf16>
+      %2 = shardc.neg %w {shardc.part = #shardc.part<update>} : tensor<8xf32>
+      return %2, %1 : tensor<8xf32>, tensor<8xbf16>
+    }
+    ```
+
+    becomes
+
+    ```mlir
+    func.func @train_step(%w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>},
+                          %c: tensor<8xbf16> {shardc.role = #shardc.copy<"w.bf16", of = "w">})
+        -> (tensor<8xf32> {shardc.result = "w"}, tensor<8xbf16> {shardc.result = "y"},
+            tensor<8xbf16> {shardc.result = "w.bf16"}) {
+      %1 = shardc.exp %c : tensor<8xbf16>
+      %2 = shardc.neg %w {shardc.part = #shardc.part<update>} : tensor<8xf32>
+      %3 = shardc.convert %2 {shardc.part = #shardc.part<update>} : tensor<8xf32> -> tensor<8xbf16>
+      return %2, %1, %3 : tensor<8xf32>, tensor<8xbf16>, tensor<8xbf16>
+    }
+    func.func @round_parameters(%w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>},
+                                %c: tensor<8xbf16> {shardc.role = #shardc.copy<"w.bf16", of = "w">})
+        -> (tensor<8xbf16> {shardc.result = "w.bf16"}) {
+      %0 = shardc.convert %w {shardc.part = #shardc.part<update>} : tensor<8xf32> -> tensor<8xbf16>
+      return %0 : tensor<8xbf16>
+    }
+    ```
+  }];
+}
+
+def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
+  let summary = "Reduce as a GPU does: large tensors in two steps, columns by products";
+  let description = [{
+    Input: local programs. Output: the same, where a reduction of a large tensor
+    to one element reduces its rows first, and what they leave then: work for
+    all of a GPU instead of one block of threads. For GPUs alone.
+
+    ```mlir
+    %0 = shardc.reduce sum %x dims = [0, 1] : tensor<512x256xf32> -> tensor<f32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.reduce sum %x dims = [1] : tensor<512x256xf32> -> tensor<512xf32>
+    %1 = shardc.reduce sum %0 dims = [0] : tensor<512xf32> -> tensor<f32>
+    ```
+
+    The same happens to tensors of any size if a kernel that reduces rows knows
+    their elements, as it knows the terms of a cross-entropy: a softmax, the
+    losses of its rows and its gradient are one kernel then.
+
+    Sums of the columns of a matrix are marked `shardc.by_product`: a library
+    product with that matrix may make them as well (`shardc-form-gemms`).
+  }];
+}
+
+def FormGemmsPass : Shardc_Pass<"form-gemms"> {
+  let summary = "Give large matrix products to the library";
+  let description = [{
+    Input: local programs. Output: dot_generals above the size threshold are
+    `shardc.gemm`, with the epilogue that the library can fuse: a bias, a relu
+    or the addition to a loop's sum; and, of sums of columns that are marked
+    `shardc.by_product`, those of an operand whose rows are contracted. No
+    marks are left.
+
+    ```mlir
+    %dw = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
+    %db = shardc.reduce sum %g dims = [0] {shardc.by_product} : tensor<256x384xf32> -> tensor<384xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %dw, %db = shardc.gemm %x, %g transpose_lhs sums_rhs : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>, tensor<384xf32>
+    ```
+  }];
+}
+
+def FormReluGradientsPass : Shardc_Pass<"form-relu-gradients"> {
+  let summary = "Give gradients of relus to the library's products";
+  let description = [{
+    Input: the output of `shardc-form-gemms`. Output: the same, where a product
+    followed by the gradient of a relu of another product is one with it: the
+    product with the relu makes a mask, the other one takes it. It must be the
+    gradient's only user, and both products in one block. What is left of sums
+    of the columns of such a result comes with the product, too, if it is of the
+    same element type; those that come with another product stay there.
+
+    ```mlir
+    %h = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32>
+    %dh = shardc.gemm %g, %v transpose_rhs : tensor<256x512xf32>, tensor<384x512xf32> -> tensor<256x384xf32>
+    %0 = shardc.constant dense<0.0> : tensor<256x384xf32>
+    %1 = shardc.compare gt %h, %0 : tensor<256x384xf32> -> tensor<256x384xi1>
+    %dz = shardc.select %1, %dh, %0 : tensor<256x384xi1>, tensor<256x384xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %h, %mask = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32> mask tensor<256x12xi32>
+    %dz = shardc.gemm %g, %v where %mask transpose_rhs : tensor<256x512xf32>, tensor<384x512xf32> where tensor<256x12xi32> -> tensor<256x384xf32>
+    ```
+  }];
+}
+
+def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
+  let summary = "Outline compute into fused kernels";
+  let description = [{
+    Input: the output of `shardc-form-gemms`, or for a GPU of
+    `shardc-form-relu-gradients`. Output: every core op is inside a
+    `shardc.kernel`.
+  }];
+  let options = [Option<"joinUpdates", "join-updates", "bool", "false",
+      "Put updates of any size that wait for the same op into one kernel, where "
+      "each kernel is a launch: the optimizer's whole bucket on a GPU">];
+}
+
+//===----------------------------------------------------------------------===//
+// schedule
+//===----------------------------------------------------------------------===//
+
+def SchedulePass : Shardc_Pass<"schedule"> {
+  let summary = "Fix the order of execution";
+  let description = [{
+    Input: the output of `shardc-fuse-kernels`. Output: the same ops in the
+    order in which every device executes them. A weight that is gathered for one
+    pass only comes right before its first user.
+  }];
+}
+
+def OverlapCollectivesPass : Shardc_Pass<"overlap-collectives"> {
+  let summary = "Start collectives early and wait for them late";
+  let description = [{
+    Input: the output of `shardc-schedule`. Output: every collective is a
+    `shardc.collective_start` and a `shardc.collective_wait`. A start stands
+    where its operands are complete, a wait before the first op that needs a
+    result, and ops that need no collective under way go before those that do:
+    as far as the memory allows. No function's planned peak is above that of the
+    input. What is gathered again for the backward pass does not start before
+    it.
+
+    ```mlir
+    %g = shardc.gemm %x, %dz ...
+    %s = shardc.all_reduce sum %g over @mesh["data"] ...
+    %w1 = shardc.kernel(%w, %s) ...
+    %h = shardc.gemm %y, %dz ...
+    ```
+
+    becomes
+
+    ```mlir
+    %g = shardc.gemm %x, %dz ...
+    %handle = shardc.collective_start(%g) ... { shardc.all_reduce ... }
+    %h = shardc.gemm %y, %dz ...
+    %s = shardc.collective_wait %handle ...
+    %w1 = shardc.kernel(%w, %s) ...
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// memory
+//===----------------------------------------------------------------------===//
+
+def PlanMemoryPass : Shardc_Pass<"plan-memory"> {
+  let summary = "Give every buffer its place in the arena";
+  let description = [{
+    Input: the output of `shardc-schedule`. Output: `shardc.offsets` on every
+    op, `shardc.offset` on every argument, `shardc.peak_bytes` on functions and
+    `shardc.arena_bytes` on the module. New parameters, rounded copies
+    of them and states take the places of their arguments. The operands of a
+    reducing collective lie side by side, and so do its results, as far as they
+    are free to.
+  }];
+  let options = [Option<"memoryLimit", "memory-limit", "int64_t", "0",
+      "Bytes that a device has; a larger arena is an error (0: no limit)">];
+}
+
+#endif // SHARDC_DIALECT_SHARDC_TRANSFORMS_KERNELPASSES_TD
