@@ -18,6 +18,8 @@ static void pause() {
 }
 
 WorkerPool::WorkerPool(int workers) : workers(workers) {
+  CPU_ZERO(&cores);
+  sched_getaffinity(0, sizeof(cores), &cores);
   for (int worker = 1; worker < workers; ++worker)
     threads.emplace_back([this, worker] { work(worker); });
 }
@@ -55,12 +57,28 @@ void WorkerPool::work(int worker) {
   }
 }
 
+/// A thread is mostly woken on the core of the one that wakes it. There the two
+/// would take turns, milliseconds each, until the system looks for a better
+/// place; a step takes microseconds.
+void WorkerPool::leaveCoreToCaller() {
+  int core = sched_getcpu();
+  if (core == callerCore)
+    return;
+  callerCore = core;
+  cpu_set_t others = cores;
+  CPU_CLR(core, &others);
+  if (CPU_COUNT(&others) >= workers - 1)
+    for (std::thread &thread : threads)
+      pthread_setaffinity_np(thread.native_handle(), sizeof(others), &others);
+}
+
 void WorkerPool::run(const std::function<void(int)> &newJob) {
   std::lock_guard<std::mutex> running(runMutex);
   // The caller's own setting comes back afterwards.
   int callerThreads = omp_get_max_threads();
   omp_set_num_threads(1);
   if (workers > 1) {
+    leaveCoreToCaller();
     {
       std::lock_guard<std::mutex> lock(sleepMutex);
       job = &newJob;

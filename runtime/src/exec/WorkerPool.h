@@ -13,6 +13,7 @@
 #include <condition_variable>
 #include <functional>
 #include <mutex>
+#include <sched.h>
 #include <thread>
 #include <vector>
 
@@ -34,10 +35,16 @@ public:
 
 private:
   void work(int worker);
+  /// Keeps the others off the core that the caller is on.
+  void leaveCoreToCaller();
   /// The number of the next job, once it is there; 0 when the pool ends.
   uint64_t waitForJob(uint64_t last);
 
   const int workers;
+  /// Where the workers may run, the caller's core included.
+  cpu_set_t cores;
+  /// What `threads` were told last; -1: nothing.
+  int callerCore = -1;
   std::vector<std::thread> threads;
   std::mutex runMutex;
 
