@@ -51,8 +51,7 @@ public:
 class NarrowGemm : public TiledGemm {
 public:
   explicit NarrowGemm(const GemmCommand &gemm)
-      : TiledGemm(gemm, Tiling(gemm, /*smallFlops=*/int64_t(1) << 20,
-                               /*minBlock=*/16)) {}
+      : TiledGemm(gemm, Tiling(gemm, /*tileFlops=*/int64_t(1) << 17)) {}
 
   absl::Status run(const void *a, const void *b, const void *bias, void *c,
                    int64_t index) const override {

@@ -10,22 +10,29 @@
 namespace shardc::rt {
 
 /// The tiles of one product: row blocks, or column blocks where there are more
-/// columns than rows. Small products are one tile.
+/// columns than rows.
 struct Tiling {
   bool byRows;
   int64_t block;
   int64_t tilesPerMatrix;
 
-  /// Products of at most `smallFlops` operations are one tile.
-  explicit Tiling(const GemmCommand &gemm,
-                  int64_t smallFlops = int64_t(1) << 24,
-                  int64_t minBlock = 128) {
+  /// Tiles have at least about `tileFlops` operations, some microseconds beside
+  /// which a call of the library costs little.
+  explicit Tiling(const GemmCommand &gemm, int64_t tileFlops = int64_t(1)
+                                                               << 20) {
     byRows = gemm.m >= gemm.n;
     int64_t extent = byRows ? gemm.m : gemm.n;
-    constexpr int64_t maxTiles = 8;
+    double flops = 2.0 * gemm.m * gemm.n * gemm.k;
+    // An even number, which two or four workers share alike.
+    int64_t tiles = 8;
+    while (tiles > 1 && tiles * tileFlops > flops)
+      tiles /= 2;
+    // Blocks from 128 on come close to the peak; where a product takes less
+    // than 100 microseconds it counts for more that workers share it.
+    int64_t minBlock = flops > (1 << 24) ? 128 : 32;
     block = std::max<int64_t>(extent, 1);
-    if (2.0 * gemm.m * gemm.n * gemm.k > smallFlops) {
-      block = std::max(minBlock, (extent + maxTiles - 1) / maxTiles);
+    if (tiles > 1) {
+      block = std::max(minBlock, (extent + tiles - 1) / tiles);
       block = (block + 15) / 16 * 16;
     }
     tilesPerMatrix = std::max<int64_t>(1, (extent + block - 1) / block);
