@@ -14,9 +14,6 @@ using namespace mlir;
 
 namespace shardc {
 
-/// Bytes of the stack that packed columns may take, on vectors of the base.
-static constexpr int64_t maxScratchBytes = 256 << 10;
-
 Value NestBuilder::getLinear(ArrayRef<std::pair<Index, int64_t>> terms) {
   Value sum;
   for (const auto &[index, stride] : terms) {
@@ -70,48 +67,6 @@ void NestBuilder::buildGemmRows(const Index &batch, UnitRange range) {
     buildGemmPanel(batch, emitter.constantIndex(panels * width), rest, range);
 }
 
-Value NestBuilder::getScratch(int64_t elements) {
-  if (scratch)
-    return scratch;
-  DotGeneralOp dot = nest.dot;
-  Type type = NestEmitter::getComputeType(dot.getResult());
-  Value count = emitter.constantI64(elements);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointAfterValue(count);
-  scratch = builder.create<LLVM::AllocaOp>(
-      loc, LLVM::LLVMPointerType::get(builder.getContext()), type, count,
-      /*alignment=*/64);
-  return scratch;
-}
-
-Value NestBuilder::packPanel(const Index &batch, const Index &column,
-                             int64_t columns) {
-  const GemmView &gemm = plan.gemm;
-  DotGeneralOp dot = nest.dot;
-  Type type = NestEmitter::getComputeType(dot.getResult());
-  int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
-  if (gemm.k * width * type.getIntOrFloatBitWidth() / 8 >
-      maxScratchBytes * (numLanes / baseLanes))
-    return nullptr;
-  Value packed = getScratch(gemm.k * width);
-  Value operand = plan.isSwapped ? dot.getLhs() : dot.getRhs();
-  emitter.buildCountedLoop(gemm.k, {}, [&](Index k, ValueRange) {
-    for (int64_t offset = 0; offset < columns; offset += numLanes) {
-      Index place = emitter.addIndex(column, offset);
-      Value from = getLinear({{batch, gemm.rhs.batch},
-                              {place, gemm.rhs.free},
-                              {k, gemm.rhs.contracted}});
-      Value lanes = emitter.load(operand, from, gemm.rhs.free,
-                                 std::min(numLanes, columns - offset));
-      Index to = emitter.addIndex(emitter.mulIndex(k, width), offset);
-      Value address = emitter.getAddress(packed, type, to.value);
-      builder.create<LLVM::StoreOp>(loc, lanes, address, 4 * numLanes);
-    }
-    return SmallVector<Value>();
-  });
-  return packed;
-}
-
 void NestBuilder::buildGemmPanel(const Index &batch, const Index &column,
                                  int64_t columns, UnitRange range) {
   const GemmView &gemm = plan.gemm;
@@ -126,8 +81,8 @@ void NestBuilder::buildGemmPanel(const Index &batch, const Index &column,
     return SmallVector<Value>();
   };
   auto buildRest = [&] {
-    buildGemmTile(batch, emitter.constantIndex(tiles * rows), rest, column,
-                  columns, packed);
+    Index row = emitter.makeIndex(emitter.constantI64(tiles * rows));
+    buildGemmTile(batch, row, rest, column, columns, packed);
   };
   if (!range.low) {
     emitter.buildCountedLoop(tiles, {}, buildTiles);
