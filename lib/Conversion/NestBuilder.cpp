@@ -135,9 +135,11 @@ void NestBuilder::buildFlatMap(UnitRange range) {
   Value isLast = math.compareInt(arith::CmpIPredicate::eq, range.high,
                                  emitter.constantI64(plan.units));
   emitter.buildIf(isLast, [&] {
-    for (int64_t start = blocked; start < plan.units; start += numLanes)
-      body(
-          emitter.constantIndex(start, std::min(numLanes, plan.units - start)));
+    for (int64_t start = blocked; start < plan.units; start += numLanes) {
+      Index place = emitter.makeIndex(emitter.constantI64(start));
+      place.lanes = std::min(numLanes, plan.units - start);
+      body(place);
+    }
   });
 }
 

@@ -86,7 +86,9 @@ public:
   /// An i64 constant, at the start of the function.
   mlir::Value constantI64(int64_t value);
   Index constantIndex(int64_t value, int64_t lanes = 0);
-  /// The place `value`, an i64 built in the innermost open scope.
+  /// The place `value`, an i64, in the innermost open scope, where what is
+  /// there is then computed. Places of `buildIf` need it: what belongs to an
+  /// outer scope is computed outside, whatever the condition.
   Index makeIndex(mlir::Value value) {
     return Index{value, unsigned(scopes.size()), 0, -1};
   }

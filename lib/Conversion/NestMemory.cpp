@@ -173,11 +173,13 @@ void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
   Type element = getElementTypeOrSelf(tensor.getType());
   ArrayRef<int64_t> shape = getShape(tensor);
   Value linear;
-  int64_t stride = 1, lanes = 0;
+  int64_t stride = 1, laneStride = 1, lanes = 0;
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
     const Index &place = index[dim];
-    if (place.lanes)
+    if (place.lanes) {
       lanes = place.lanes;
+      laneStride = stride;
+    }
     if (place.value) {
       Value term = builder.createOrFold<arith::MulIOp>(loc, place.value,
                                                        constantI64(stride));
@@ -201,6 +203,17 @@ void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
     value = builder.create<arith::TruncIOp>(loc, valueType, bits);
   }
   unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
+  if (laneStride > 1) {
+    Value base = linear ? linear : constantI64(0);
+    for (int64_t lane = 0; lane < lanes; ++lane) {
+      Value place = builder.createOrFold<arith::AddIOp>(
+          loc, base, constantI64(lane * laneStride));
+      builder.create<LLVM::StoreOp>(
+          loc, builder.create<vector::ExtractOp>(loc, value, lane),
+          getAddress(pointer, memoryType, place), alignment);
+    }
+    return;
+  }
   Value address = getAddress(pointer, memoryType, linear);
   if (lanes && lanes < math.numLanes)
     builder.create<LLVM::MaskedStoreOp>(loc, value, address, getLaneMask(lanes),

@@ -6,19 +6,34 @@ using namespace mlir;
 
 namespace shardc {
 
-/// Elements that one iteration of a kernel handles at least: some ten
-/// microseconds of work, beside which handing out iterations and waiting for
-/// the last one cost little.
-static constexpr int64_t elementsPerIteration = 1 << 16;
+/// Multiply-adds that one iteration of a kernel is worth at least: about a
+/// microsecond, some ten times what workers need to meet.
+static constexpr int64_t workPerIteration = 1 << 16;
+
+/// What an element of the nest costs beside products, in multiply-adds: some
+/// for reading and writing it, the rest for its ops.
+static int64_t getWorkPerElement(const KernelNest &nest) {
+  int64_t work = 8;
+  for (Operation *op : nest.ops)
+    work += isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, SinOp, CosOp,
+                SqrtOp, RsqrtOp, DivOp, RandomUniformOp>(op)
+                ? 16
+                : 1;
+  return work;
+}
 
 static ArrayRef<int64_t> getShape(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// Divides the units into iterations of about the same number of elements.
-static void divide(NestPlan &plan, int64_t elementsPerUnit) {
+/// Divides the units into iterations of about the same work. Each element takes
+/// so many multiply-adds of a product.
+static void divide(NestPlan &plan, int64_t elementsPerUnit,
+                   int64_t contracted = 0) {
+  int64_t workPerUnit =
+      elementsPerUnit * (contracted + getWorkPerElement(plan.nest));
   int64_t iterations =
-      std::max<int64_t>(1, plan.units * elementsPerUnit / elementsPerIteration);
+      std::max<int64_t>(1, plan.units * workPerUnit / workPerIteration);
   plan.unitsPerIteration = (plan.units + iterations - 1) / iterations;
 }
 
@@ -30,8 +45,12 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
     return false;
   plan.gemm = *view;
   GemmView &gemm = plan.gemm;
-  // A result of one column has its lanes along the rows.
-  plan.isSwapped = gemm.n == 1 && gemm.m > 1;
+  // A result of one column has its lanes along the rows; so has one with fewer
+  // columns than a vector if the factor's rows lie side by side, and enough is
+  // added up to pay for storing its lanes one by one.
+  plan.isSwapped = gemm.m > gemm.n &&
+                   (gemm.n == 1 || (gemm.n < baseLanes && gemm.lhs.free == 1 &&
+                                    gemm.k >= 2 * baseLanes));
   if (plan.isSwapped) {
     std::swap(gemm.m, gemm.n);
     std::swap(gemm.lhs, gemm.rhs);
@@ -50,7 +69,7 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
       gemm.lhs.contracted == 1 && gemm.rhs.contracted == 1) {
     plan.isInnerProduct = true;
     plan.units = gemm.batch * gemm.n;
-    divide(plan, gemm.k);
+    divide(plan, /*elementsPerUnit=*/1, gemm.k);
     return true;
   }
   bool isWide =
@@ -64,10 +83,10 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   plan.tileRows = (gemm.m + tiles - 1) / tiles;
   if (gemm.batch > 1) {
     plan.units = gemm.batch;
-    divide(plan, gemm.m * gemm.n * gemm.k / 8);
+    divide(plan, gemm.m * gemm.n, gemm.k);
   } else {
     plan.units = (gemm.m + plan.tileRows - 1) / plan.tileRows;
-    divide(plan, plan.tileRows * gemm.n * gemm.k / 8);
+    divide(plan, plan.tileRows * gemm.n, gemm.k);
   }
   return true;
 }
@@ -105,16 +124,20 @@ NestPlan planNest(KernelNest nest, int64_t mostLanes) {
     return plan;
   }
   // What is reduced has an accumulator for each lane: base lanes on every CPU.
+  SmallVector<int64_t> keptSizes = splitShape(n).kept;
+  int64_t kept = getNumElements(keptSizes);
   int64_t reduced = getNumElements(splitShape(n).reduced);
-  int64_t kept = elements / std::max<int64_t>(1, reduced);
+  // Lanes run over rows where these are shorter than a vector.
+  if (n.kind == NestKind::Rows && reduced < baseLanes && !plan.isFlat &&
+      getLastLongDim(keptSizes) >= 0)
+    n.kind = NestKind::Columns;
   if (n.kind == NestKind::Rows) {
     plan.units = kept;
     divide(plan, reduced);
     return plan;
   }
   // Columns: a unit is a block of up to four vectors.
-  int64_t laneDim = getLastLongDim(n.shape);
-  int64_t inner = laneDim < 0 ? 1 : n.shape[laneDim];
+  int64_t inner = keptSizes[getLastLongDim(keptSizes)];
   int64_t block = 4 * baseLanes;
   plan.units = kept / inner * ((inner + block - 1) / block);
   divide(plan, reduced * std::min(inner, block));

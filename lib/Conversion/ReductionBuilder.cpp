@@ -122,9 +122,13 @@ void NestBuilder::buildColumns(UnitRange range) {
     Value place = outer[laneDim].value;
     Value isInner =
         math.compareInt(arith::CmpIPredicate::slt, place, lastBlock);
-    emitter.buildIf(isInner, [&] { buildBlock(outer, start, block); });
+    emitter.buildIf(isInner, [&] {
+      buildBlock(outer, emitter.makeIndex(start.value), block);
+    });
     Value isLast = math.compareInt(arith::CmpIPredicate::eq, place, lastBlock);
-    emitter.buildIf(isLast, [&] { buildBlock(outer, start, last); });
+    emitter.buildIf(isLast, [&] {
+      buildBlock(outer, emitter.makeIndex(start.value), last);
+    });
   });
 }
 
@@ -139,29 +143,52 @@ void NestBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
   }
   for (const NestPass &pass : getPasses(nest)) {
     ArrayRef<ReduceOp> reductions = pass.reductions;
-    SmallVector<Value> init;
+    SmallVector<Value> identities;
     for (size_t column = 0; column < columns.size(); ++column)
       for (ReduceOp reduce : reductions)
-        init.push_back(math.splat(emitter.getIdentity(
+        identities.push_back(math.splat(emitter.getIdentity(
             reduce.getKind(),
             NestEmitter::getComputeType(reduce.getResult()))));
-    SmallVector<Value> accs = emitter.buildCountedLoop(
-        count, init, [&](Index row, ValueRange carried) {
+    auto addRow = [&](const Index &row, MutableArrayRef<Value> accs) {
+      IndexList inner = emitter.delinearize(row, reduced);
+      auto acc = accs.begin();
+      for (const IndexList &place : places) {
+        IndexList index = joinIndex(nest, place, inner);
+        for (ReduceOp reduce : reductions) {
+          Value value = emitter.evaluate(reduce.getOperand(), index);
+          *acc = emitter.combine(reduce.getKind(), *acc, value);
+          ++acc;
+        }
+        if (pass.stores)
+          storeFull(index);
+      }
+    };
+    // As many sums side by side as hide the latency of an addition.
+    const size_t numSums = identities.size();
+    int64_t chains = numSums == 0 ? 1 : numSums == 1 ? 4 : numSums < 4 ? 2 : 1;
+    chains = std::min(chains, count);
+    SmallVector<Value> accs;
+    for (int64_t chain = 0; chain < chains; ++chain)
+      llvm::append_range(accs, identities);
+    accs = emitter.buildCountedLoop(
+        count / chains, accs, [&](Index step, ValueRange carried) {
           SmallVector<Value> next(carried);
-          IndexList inner = emitter.delinearize(row, reduced);
-          auto acc = next.begin();
-          for (const IndexList &place : places) {
-            IndexList index = joinIndex(nest, place, inner);
-            for (ReduceOp reduce : reductions) {
-              Value value = emitter.evaluate(reduce.getOperand(), index);
-              *acc = emitter.combine(reduce.getKind(), *acc, value);
-              ++acc;
-            }
-            if (pass.stores)
-              storeFull(index);
-          }
+          Index row = emitter.mulIndex(step, chains);
+          for (int64_t chain = 0; chain < chains; ++chain)
+            addRow(
+                emitter.addIndex(row, chain),
+                MutableArrayRef<Value>(next).slice(chain * numSums, numSums));
           return next;
         });
+    for (int64_t row = count / chains * chains; row < count; ++row)
+      addRow(emitter.constantIndex(row),
+             MutableArrayRef<Value>(accs).take_front(numSums));
+    for (int64_t chain = 1; chain < chains; ++chain)
+      for (size_t sum = 0; sum < numSums; ++sum) {
+        ReduceOp reduce = reductions[sum % reductions.size()];
+        accs[sum] = emitter.combine(reduce.getKind(), accs[sum],
+                                    accs[chain * numSums + sum]);
+      }
     auto acc = accs.begin();
     for (const IndexList &place : places)
       for (ReduceOp reduce : reductions)
