@@ -57,17 +57,21 @@ class Server:
 class Entrant:
     """Something that runs steps: a server's `verb` on what it calls `name`.
 
-    With an `argument`, empty or not, each run is that of the verb; otherwise it is
-    as many steps as take about the time wanted."""
+    With an `argument`, empty or not, a turn is as many runs of the verb as take about
+    the time wanted; otherwise it is one run of as many steps."""
 
     def __init__(self, server, verb, name, argument=None):
         self.server, self.verb, self.name, self.argument = server, verb, name, argument
         self.steps, self.error, self.times = 1, None, []
 
-    def run(self):
+    def run(self, wanted):
         argument = self.steps if self.argument is None else self.argument
-        reply = self.server.ask(f"{self.verb} {self.name} {argument}".rstrip())
-        return reply["seconds"] / reply["steps"]
+        seconds = steps = 0
+        while steps == 0 or (self.argument is not None and seconds < wanted):
+            reply = self.server.ask(f"{self.verb} {self.name} {argument}".rstrip())
+            seconds += reply["seconds"]
+            steps += reply["steps"]
+        return seconds / steps
 
 
 class Result:
@@ -97,12 +101,12 @@ class Result:
         return self.entrants[key].error if key in self.entrants else None
 
 
-def attempt(entrant):
-    """Seconds per step of one run; None, and the entrant is out, if it fails."""
+def attempt(entrant, wanted=0):
+    """Seconds per step of one turn; None, and the entrant is out, if it fails."""
     if entrant.error:
         return None
     try:
-        return entrant.run()
+        return entrant.run(wanted)
     except Failure as failure:
         entrant.error = str(failure)
         return None
@@ -120,6 +124,6 @@ def hold(entrants, rounds, seconds, best=False):
                 break
     for _ in range(rounds):
         for entrant in entrants.values():
-            if (time := attempt(entrant)) is not None:
+            if (time := attempt(entrant, seconds)) is not None:
                 entrant.times.append(time)
     return Result(entrants, best)
