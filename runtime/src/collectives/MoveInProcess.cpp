@@ -9,13 +9,13 @@ using namespace shardc::rt;
 
 namespace {
 
-/// A task gathers one member's result, some outer rows of it.
+/// A task gathers some bytes of one member's result.
 class AllGather : public InProcessBase {
 public:
   AllGather(const Mesh &mesh, CollectiveSpec s)
       : InProcessBase(mesh, std::move(s)) {
-    cut(1024, [](const CollectiveTensor &tensor, int64_t) {
-      return Around(tensor.outShape, tensor.dim).outer;
+    cut(int64_t(1) << 16, [](const CollectiveTensor &tensor, int64_t) {
+      return numElements(tensor.outShape) * byteSize(tensor.dtype);
     });
   }
 
@@ -25,16 +25,27 @@ private:
     const std::vector<int64_t> &group = groups[task.group];
     Around in(tensor.inShape, tensor.dim), out(tensor.outShape, tensor.dim);
     int64_t rowBytes = out.inner * byteSize(tensor.dtype);
+    // The result is slices, each the rows of peer after peer.
+    int64_t sliceBytes = out.size * rowBytes;
+    int64_t peerBytes = rows(out.size, 0).second * rowBytes;
     char *result = static_cast<char *>(tensor.out[group[task.member]]);
-    for (int64_t outer = task.begin; outer < task.end; ++outer)
-      for (int64_t peer = 0; peer < shards; ++peer) {
-        auto [start, count] = rows(out.size, peer);
-        if (count > 0)
-          std::memcpy(result + (outer * out.size + start) * rowBytes,
-                      static_cast<const char *>(tensor.in[group[peer]]) +
-                          outer * in.size * rowBytes,
-                      count * rowBytes);
+    int64_t outer = task.begin / sliceBytes, place = task.begin % sliceBytes;
+    int64_t peer = place / peerBytes;
+    for (int64_t at = task.begin; at < task.end;) {
+      int64_t peerEnd = std::min((peer + 1) * peerBytes, sliceBytes);
+      int64_t count = std::min(peerEnd - place, task.end - at);
+      std::memcpy(result + at,
+                  static_cast<const char *>(tensor.in[group[peer]]) +
+                      outer * in.size * rowBytes + place - peer * peerBytes,
+                  count);
+      at += count;
+      place += count;
+      ++peer;
+      if (place == sliceBytes) {
+        ++outer;
+        place = peer = 0;
       }
+    }
   }
 };
 
