@@ -49,9 +49,23 @@ IndexList NestBuilder::getGemmIndex(const Index &batch, const Index &row,
 }
 
 void NestBuilder::buildGemm(UnitRange range) {
-  if (plan.gemm.batch == 1)
-    return buildGemmRows(Index(), range);
-  forEachUnit(range, [&](Index batch) { buildGemmRows(batch, UnitRange()); });
+  if (plan.gemm.batch > 1)
+    return forEachUnit(range,
+                       [&](Index batch) { buildGemmRows(batch, UnitRange()); });
+  if (plan.isSwapped)
+    return buildGemmColumns(range);
+  buildGemmRows(Index(), range);
+}
+
+void NestBuilder::buildGemmColumns(UnitRange range) {
+  int64_t width = plan.gemm.n > numLanes ? 2 * numLanes : numLanes;
+  forEachUnit(range, [&](Index unit) {
+    buildBlock(unit, plan.gemm.n, [&](const Index &start, int64_t columns) {
+      for (int64_t offset = 0; offset < columns; offset += width)
+        buildGemmPanel(Index(), emitter.addIndex(start, offset),
+                       std::min(width, columns - offset), UnitRange());
+    });
+  });
 }
 
 void NestBuilder::buildGemmRows(const Index &batch, UnitRange range) {

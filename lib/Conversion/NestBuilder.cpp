@@ -104,6 +104,26 @@ void NestBuilder::forEachUnit(UnitRange range,
   });
 }
 
+void NestBuilder::buildBlock(
+    const Index &place, int64_t columns,
+    llvm::function_ref<void(const Index &, int64_t)> body) {
+  int64_t blocks = (columns + columnBlock - 1) / columnBlock;
+  int64_t last = columns - (blocks - 1) * columnBlock;
+  if (blocks == 1)
+    return body(Index(), columns);
+  Index start = emitter.mulIndex(place, columnBlock);
+  if (last == columnBlock)
+    return body(start, columnBlock);
+  Value lastBlock = emitter.constantI64(blocks - 1);
+  Value isInner =
+      math.compareInt(arith::CmpIPredicate::slt, place.value, lastBlock);
+  emitter.buildIf(isInner,
+                  [&] { body(emitter.makeIndex(start.value), columnBlock); });
+  Value isLast =
+      math.compareInt(arith::CmpIPredicate::eq, place.value, lastBlock);
+  emitter.buildIf(isLast, [&] { body(emitter.makeIndex(start.value), last); });
+}
+
 void NestBuilder::buildFlatMap(UnitRange range) {
   constexpr int64_t unroll = 2;
   int64_t laneDim = getLastLongDim(nest.shape);

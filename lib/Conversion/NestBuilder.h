@@ -20,6 +20,10 @@ namespace shardc {
 /// them on every CPU, so that all compute the same bits.
 constexpr int64_t baseLanes = 8;
 
+/// Columns that are one unit: of a reduction over rows, and of a product whose
+/// operands are swapped.
+constexpr int64_t columnBlock = 4 * baseLanes;
+
 /// A nest with its division into work.
 struct NestPlan {
   KernelNest nest;
@@ -100,8 +104,15 @@ private:
   void buildColumns(UnitRange range);
   void buildColumnBlock(llvm::ArrayRef<Index> outer, int64_t dim,
                         llvm::ArrayRef<Index> columns);
+  llvm::SmallVector<mlir::Value> addRows(int64_t rows, const NestPass &pass,
+                                         llvm::ArrayRef<IndexList> places);
+  /// Builds `body` for the first column and the number of columns of the block
+  /// at `place`, out of `columns`.
+  void buildBlock(const Index &place, int64_t columns,
+                  llvm::function_ref<void(const Index &, int64_t)> body);
   void buildGemm(UnitRange range);
   void buildGemmRows(const Index &batch, UnitRange range);
+  void buildGemmColumns(UnitRange range);
   void buildGemmPanel(const Index &batch, const Index &column, int64_t columns,
                       UnitRange range);
   void buildGemmTile(const Index &batch, const Index &row, int64_t rows,

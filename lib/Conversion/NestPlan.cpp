@@ -10,20 +10,35 @@ namespace shardc {
 /// microsecond, some ten times what workers need to meet.
 static constexpr int64_t workPerIteration = 1 << 16;
 
-/// What an element of the nest costs beside products, in multiply-adds: some
-/// for reading and writing it, the rest for its ops.
-static int64_t getWorkPerElement(const KernelNest &nest) {
-  int64_t work = 8;
-  for (Operation *op : nest.ops)
-    work += isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, SinOp, CosOp,
-                SqrtOp, RsqrtOp, DivOp, RandomUniformOp>(op)
-                ? 16
-                : 1;
+static ArrayRef<int64_t> getShape(Value value) {
+  return cast<RankedTensorType>(value.getType()).getShape();
+}
+
+/// What an op adds to the cost of an element, in multiply-adds.
+static int64_t getWork(Operation *op, NestKind kind) {
+  if (isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, SinOp, CosOp, SqrtOp,
+          RsqrtOp, DivOp, RandomUniformOp>(op))
+    return 16;
+  if (kind != NestKind::Map)
+    return 1;
+  // Such a product or reduction is computed whole for each element.
+  int64_t work = 1;
+  if (auto dot = dyn_cast<DotGeneralOp>(op))
+    for (int64_t dim : dot.getLhsContracting())
+      work *= getShape(dot.getLhs())[dim];
+  if (auto reduce = dyn_cast<ReduceOp>(op))
+    for (int64_t dim : reduce.getDims())
+      work *= getShape(reduce.getOperand())[dim];
   return work;
 }
 
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
+/// What an element of the nest costs beside the product of a Gemm: some for
+/// reading and writing it, the rest for its ops.
+static int64_t getWorkPerElement(const KernelNest &nest) {
+  int64_t work = 8;
+  for (Operation *op : nest.ops)
+    work += getWork(op, nest.kind);
+  return work;
 }
 
 /// Divides the units into iterations of about the same work. Each element takes
@@ -45,24 +60,25 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
     return false;
   plan.gemm = *view;
   GemmView &gemm = plan.gemm;
+  auto lhsShape = getShape(dot.getLhs()), rhsShape = getShape(dot.getRhs());
+  auto countLong = [](ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
+    return llvm::count_if(dims, [&](int64_t dim) { return shape[dim] > 1; });
+  };
+  int64_t rowDims = countLong(lhsShape, dot.getLhsFree());
+  int64_t columnDims = countLong(rhsShape, dot.getRhsFree());
   // A result of one column has its lanes along the rows; so has one with fewer
   // columns than a vector if the factor's rows lie side by side, and enough is
   // added up to pay for storing its lanes one by one.
-  plan.isSwapped = gemm.m > gemm.n &&
-                   (gemm.n == 1 || (gemm.n < baseLanes && gemm.lhs.free == 1 &&
-                                    gemm.k >= 2 * baseLanes));
+  plan.isSwapped =
+      gemm.m > gemm.n &&
+      (gemm.n == 1 || (gemm.n < baseLanes && rowDims == 1 &&
+                       gemm.lhs.free == 1 && gemm.k >= 2 * baseLanes));
   if (plan.isSwapped) {
     std::swap(gemm.m, gemm.n);
     std::swap(gemm.lhs, gemm.rhs);
   }
   // Lanes run over one dimension of the result.
-  auto lhsShape = getShape(dot.getLhs()), rhsShape = getShape(dot.getRhs());
-  auto countLong = [](ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
-    return llvm::count_if(dims, [&](int64_t dim) { return shape[dim] > 1; });
-  };
-  int64_t laneDims = plan.isSwapped ? countLong(lhsShape, dot.getLhsFree())
-                                    : countLong(rhsShape, dot.getRhsFree());
-  if (laneDims > 1)
+  if ((plan.isSwapped ? rowDims : columnDims) > 1)
     return false;
   bool isFloat = isa<FloatType>(NestEmitter::getComputeType(dot.getResult()));
   if (plan.isSwapped && gemm.rhs.free != 1 && gemm.k > 1 && isFloat &&
@@ -84,6 +100,9 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   if (gemm.batch > 1) {
     plan.units = gemm.batch;
     divide(plan, gemm.m * gemm.n, gemm.k);
+  } else if (plan.isSwapped) {
+    plan.units = (gemm.n + columnBlock - 1) / columnBlock;
+    divide(plan, gemm.m * std::min(gemm.n, columnBlock), gemm.k);
   } else {
     plan.units = (gemm.m + plan.tileRows - 1) / plan.tileRows;
     divide(plan, plan.tileRows * gemm.n, gemm.k);
@@ -124,23 +143,21 @@ NestPlan planNest(KernelNest nest, int64_t mostLanes) {
     return plan;
   }
   // What is reduced has an accumulator for each lane: base lanes on every CPU.
-  SmallVector<int64_t> keptSizes = splitShape(n).kept;
+  auto [keptSizes, reducedSizes] = splitShape(n);
   int64_t kept = getNumElements(keptSizes);
-  int64_t reduced = getNumElements(splitShape(n).reduced);
-  // Lanes run over rows where these are shorter than a vector.
-  if (n.kind == NestKind::Rows && reduced < baseLanes && !plan.isFlat &&
-      getLastLongDim(keptSizes) >= 0)
+  int64_t reduced = getNumElements(reducedSizes);
+  int64_t laneDim = getLastLongDim(keptSizes);
+  int64_t inner = laneDim < 0 ? 1 : keptSizes[laneDim];
+  // Rows shorter than a vector are columns here, whose lanes run over rows.
+  if (n.kind == NestKind::Rows && reduced < baseLanes && inner >= baseLanes)
     n.kind = NestKind::Columns;
   if (n.kind == NestKind::Rows) {
     plan.units = kept;
     divide(plan, reduced);
     return plan;
   }
-  // Columns: a unit is a block of up to four vectors.
-  int64_t inner = keptSizes[getLastLongDim(keptSizes)];
-  int64_t block = 4 * baseLanes;
-  plan.units = kept / inner * ((inner + block - 1) / block);
-  divide(plan, reduced * std::min(inner, block));
+  plan.units = kept / inner * ((inner + columnBlock - 1) / columnBlock);
+  divide(plan, reduced * std::min(inner, columnBlock));
   return plan;
 }
 

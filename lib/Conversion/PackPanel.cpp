@@ -1,5 +1,4 @@
-//===- PackPanel.cpp - Columns of a factor brought together
-//----------------===//
+//===- PackPanel.cpp - Columns of a factor, side by side ------------------===//
 //
 // Where the columns of a product's second factor do not lie side by side, those
 // of one panel are copied to the stack, as vectors of columns for each k.
@@ -38,38 +37,39 @@ Value NestBuilder::getScratch(int64_t elements) {
 static SmallVector<Value> transpose(OpBuilder &builder, Location loc,
                                     SmallVector<Value> rows) {
   int64_t size = rows.size();
-  // Of each vector the columns that its lanes are from.
+  // Of each vector the columns that its lanes hold; alike for the two of a
+  // pair.
   SmallVector<SmallVector<int64_t>> columns(
       size, llvm::to_vector(llvm::seq<int64_t>(0, size)));
   for (int64_t group = 1; group < size; group *= 2) {
     int64_t within = group < 4 ? 4 : size;
+    // The low halves interleaved, or the high ones.
+    auto interleave = [&](int64_t first, int64_t half) {
+      SmallVector<int64_t> sources, held;
+      for (int64_t lane = 0; lane < size; ++lane) {
+        int64_t place = lane % within;
+        int64_t source = lane - place + half * within / 2 +
+                         place / (2 * group) * group + place % group;
+        held.push_back(columns[first][source]);
+        sources.push_back(place & group ? size + source : source);
+      }
+      Value vector = builder.create<vector::ShuffleOp>(
+          loc, rows[first], rows[first + group], sources);
+      return std::pair(vector, held);
+    };
     for (int64_t first = 0; first < size; ++first) {
       if (first & group)
         continue;
-      int64_t second = first + group;
-      SmallVector<Value> interleaved;
-      SmallVector<SmallVector<int64_t>> from;
-      for (int64_t half : {0, 1}) {
-        SmallVector<int64_t> lanes, of;
-        for (int64_t lane = 0; lane < size; ++lane) {
-          int64_t place = lane % within;
-          int64_t source = lane - place + half * within / 2 +
-                           place / (2 * group) * group + place % group;
-          of.push_back(columns[first][source]);
-          lanes.push_back(place & group ? size + source : source);
-        }
-        interleaved.push_back(builder.create<vector::ShuffleOp>(
-            loc, rows[first], rows[second], lanes));
-        from.push_back(of);
-      }
-      std::tie(rows[first], rows[second]) =
-          std::pair(interleaved[0], interleaved[1]);
-      std::tie(columns[first], columns[second]) = std::pair(from[0], from[1]);
+      auto low = interleave(first, 0), high = interleave(first, 1);
+      rows[first] = low.first;
+      rows[first + group] = high.first;
+      columns[first] = low.second;
+      columns[first + group] = high.second;
     }
   }
   SmallVector<Value> transposed(size);
-  for (auto [row, of] : llvm::zip_equal(rows, columns))
-    transposed[of[0]] = row;
+  for (auto [row, held] : llvm::zip_equal(rows, columns))
+    transposed[held[0]] = row;
   return transposed;
 }
 

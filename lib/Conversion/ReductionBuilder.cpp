@@ -90,112 +90,98 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
 }
 
 void NestBuilder::buildColumns(UnitRange range) {
-  SmallVector<int64_t> kept = splitShape(nest).kept;
-  int64_t laneDim = getLastLongDim(kept);
-  int64_t size = kept[laneDim];
-  const int64_t block = 4 * numLanes;
-  int64_t blocks = (size + block - 1) / block;
-  SmallVector<int64_t> sizes(kept);
-  sizes[laneDim] = blocks;
-  // `start` is the first of `columns` columns.
-  auto buildBlock = [&](ArrayRef<Index> outer, const Index &start,
-                        int64_t columns) {
-    SmallVector<Index> places;
-    for (int64_t offset = 0; offset < columns; offset += numLanes) {
-      Index place = emitter.addIndex(start, offset);
-      if (!place.value)
-        place.value = emitter.constantI64(0);
-      place.lanes = std::min(numLanes, columns - offset);
-      places.push_back(place);
-    }
-    buildColumnBlock(outer, laneDim, places);
-  };
+  SmallVector<int64_t> sizes = splitShape(nest).kept;
+  int64_t laneDim = getLastLongDim(sizes);
+  int64_t size = sizes[laneDim];
+  sizes[laneDim] = (size + columnBlock - 1) / columnBlock;
   forEachUnit(range, [&](Index unit) {
     IndexList outer = emitter.delinearize(unit, sizes);
-    int64_t last = size - (blocks - 1) * block;
-    if (blocks == 1)
-      return buildBlock(outer, Index(), size);
-    Index start = emitter.mulIndex(outer[laneDim], block);
-    if (last == block)
-      return buildBlock(outer, start, block);
-    Value lastBlock = emitter.constantI64(blocks - 1);
-    Value place = outer[laneDim].value;
-    Value isInner =
-        math.compareInt(arith::CmpIPredicate::slt, place, lastBlock);
-    emitter.buildIf(isInner, [&] {
-      buildBlock(outer, emitter.makeIndex(start.value), block);
-    });
-    Value isLast = math.compareInt(arith::CmpIPredicate::eq, place, lastBlock);
-    emitter.buildIf(isLast, [&] {
-      buildBlock(outer, emitter.makeIndex(start.value), last);
+    buildBlock(outer[laneDim], size, [&](const Index &start, int64_t columns) {
+      SmallVector<Index> places;
+      for (int64_t offset = 0; offset < columns; offset += numLanes) {
+        Index place = emitter.addIndex(start, offset);
+        if (!place.value)
+          place.value = emitter.constantI64(0);
+        place.lanes = std::min(numLanes, columns - offset);
+        places.push_back(place);
+      }
+      buildColumnBlock(outer, laneDim, places);
     });
   });
 }
 
 void NestBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
                                    ArrayRef<Index> columns) {
-  SmallVector<int64_t> reduced = splitShape(nest).reduced;
-  int64_t count = getNumElements(reduced);
+  int64_t rows = getNumElements(splitShape(nest).reduced);
   SmallVector<IndexList> places;
   for (const Index &column : columns) {
     places.emplace_back(outer.begin(), outer.end());
     places.back()[dim] = column;
   }
   for (const NestPass &pass : getPasses(nest)) {
-    ArrayRef<ReduceOp> reductions = pass.reductions;
-    SmallVector<Value> identities;
-    for (size_t column = 0; column < columns.size(); ++column)
-      for (ReduceOp reduce : reductions)
-        identities.push_back(math.splat(emitter.getIdentity(
-            reduce.getKind(),
-            NestEmitter::getComputeType(reduce.getResult()))));
-    auto addRow = [&](const Index &row, MutableArrayRef<Value> accs) {
-      IndexList inner = emitter.delinearize(row, reduced);
-      auto acc = accs.begin();
-      for (const IndexList &place : places) {
-        IndexList index = joinIndex(nest, place, inner);
-        for (ReduceOp reduce : reductions) {
-          Value value = emitter.evaluate(reduce.getOperand(), index);
-          *acc = emitter.combine(reduce.getKind(), *acc, value);
-          ++acc;
-        }
-        if (pass.stores)
-          storeFull(index);
-      }
-    };
-    // As many sums side by side as hide the latency of an addition.
-    const size_t numSums = identities.size();
-    int64_t chains = numSums == 0 ? 1 : numSums == 1 ? 4 : numSums < 4 ? 2 : 1;
-    chains = std::min(chains, count);
-    SmallVector<Value> accs;
-    for (int64_t chain = 0; chain < chains; ++chain)
-      llvm::append_range(accs, identities);
-    accs = emitter.buildCountedLoop(
-        count / chains, accs, [&](Index step, ValueRange carried) {
-          SmallVector<Value> next(carried);
-          Index row = emitter.mulIndex(step, chains);
-          for (int64_t chain = 0; chain < chains; ++chain)
-            addRow(
-                emitter.addIndex(row, chain),
-                MutableArrayRef<Value>(next).slice(chain * numSums, numSums));
-          return next;
-        });
-    for (int64_t row = count / chains * chains; row < count; ++row)
-      addRow(emitter.constantIndex(row),
-             MutableArrayRef<Value>(accs).take_front(numSums));
-    for (int64_t chain = 1; chain < chains; ++chain)
-      for (size_t sum = 0; sum < numSums; ++sum) {
-        ReduceOp reduce = reductions[sum % reductions.size()];
-        accs[sum] = emitter.combine(reduce.getKind(), accs[sum],
-                                    accs[chain * numSums + sum]);
-      }
-    auto acc = accs.begin();
+    SmallVector<Value> sums = addRows(rows, pass, places);
+    auto sum = sums.begin();
     for (const IndexList &place : places)
-      for (ReduceOp reduce : reductions)
-        emitter.preset(reduce.getResult(), place, *acc++);
+      for (ReduceOp reduce : pass.reductions)
+        emitter.preset(reduce.getResult(), place, *sum++);
   }
   for (const IndexList &place : places)
     storeOuter(place);
+}
+
+/// The sums of a pass over so many rows, for each of `places` those of its
+/// reductions.
+SmallVector<Value> NestBuilder::addRows(int64_t rows, const NestPass &pass,
+                                        ArrayRef<IndexList> places) {
+  ArrayRef<ReduceOp> reductions = pass.reductions;
+  SmallVector<int64_t> sizes = splitShape(nest).reduced;
+  SmallVector<Value> identities;
+  for (size_t place = 0; place < places.size(); ++place)
+    for (ReduceOp reduce : reductions)
+      identities.push_back(math.splat(emitter.getIdentity(
+          reduce.getKind(), NestEmitter::getComputeType(reduce.getResult()))));
+  auto addRow = [&](const Index &row, MutableArrayRef<Value> sums) {
+    IndexList inner = emitter.delinearize(row, sizes);
+    auto sum = sums.begin();
+    for (const IndexList &place : places) {
+      IndexList index = joinIndex(nest, place, inner);
+      for (ReduceOp reduce : reductions) {
+        Value value = emitter.evaluate(reduce.getOperand(), index);
+        *sum = emitter.combine(reduce.getKind(), *sum, value);
+        ++sum;
+      }
+      if (pass.stores)
+        storeFull(index);
+    }
+  };
+
+  // As many chains of additions as hide the latency of one.
+  const size_t numSums = identities.size();
+  int64_t chains = numSums == 0 ? 1 : numSums == 1 ? 4 : numSums < 4 ? 2 : 1;
+  chains = std::max<int64_t>(1, std::min(chains, rows));
+  SmallVector<Value> sums;
+  for (int64_t chain = 0; chain < chains; ++chain)
+    llvm::append_range(sums, identities);
+  sums = emitter.buildCountedLoop(
+      rows / chains, sums, [&](Index step, ValueRange carried) {
+        SmallVector<Value> next(carried);
+        Index row = emitter.mulIndex(step, chains);
+        for (int64_t chain = 0; chain < chains; ++chain)
+          addRow(emitter.addIndex(row, chain),
+                 MutableArrayRef<Value>(next).slice(chain * numSums, numSums));
+        return next;
+      });
+  for (int64_t row = rows / chains * chains; row < rows; ++row)
+    addRow(emitter.constantIndex(row),
+           MutableArrayRef<Value>(sums).take_front(numSums));
+  for (int64_t chain = 1; chain < chains; ++chain)
+    for (size_t sum = 0; sum < numSums; ++sum) {
+      ReduceOp reduce = reductions[sum % reductions.size()];
+      sums[sum] = emitter.combine(reduce.getKind(), sums[sum],
+                                  sums[chain * numSums + sum]);
+    }
+  sums.truncate(numSums);
+  return sums;
 }
 
 } // namespace shardc

@@ -24,7 +24,8 @@ enum class NestKind {
   /// Reductions over trailing dimensions (or all), row by row: elementwise
   /// stages and reductions of the same rows alternate.
   Rows,
-  /// Reductions over leading dimensions, a block of columns at a time.
+  /// Reductions over leading dimensions, a block of columns at a time. A CPU
+  /// computes rows that are shorter than a vector so, too.
   Columns,
   /// One dot_general on register tiles, followed elementwise.
   Gemm,

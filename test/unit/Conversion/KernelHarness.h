@@ -33,8 +33,8 @@ inline std::string tensor(std::vector<int64_t> shape,
 
 /// With single, odd and vector-sized dimensions, and of several iterations.
 inline const std::vector<std::pair<int64_t, int64_t>> matrixShapes = {
-    {1, 1},   {1, 7},   {5, 1},     {3, 8},    {7, 10},
-    {13, 33}, {40, 64}, {130, 100}, {701, 301}};
+    {1, 1},   {1, 7},   {5, 1},     {3, 8},     {7, 10},  {37, 5},
+    {13, 33}, {40, 64}, {130, 100}, {701, 301}, {5003, 7}};
 
 /// Whose loops a kernel has: with vectors of AVX2, of AVX-512, or a GPU's.
 enum class Mapping { CPU, WideCPU, EmulatedGPU };

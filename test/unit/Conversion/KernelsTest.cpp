@@ -99,20 +99,24 @@ TEST(Kernels, ShardsOfAGlobalTensor) {
 }
 
 TEST(Kernels, ElementTypes) {
-  for (const char *type : {"f64", "bf16", "i32", "i64"}) {
-    std::string t = tensor({5, 13}, type), r = tensor({5}, type),
-                f = tensor({5, 13});
-    double tolerance = std::string(type) == "bf16" ? 8e-3 : 1e-6;
-    expectKernelMatches("(" + t + ", " + t + ") -> (" + t + ", " + r + ", " +
-                            f + ") {\n^bb0(%a: " + t + ", %b: " + t +
-                            "):\n %0 = shardc.mul %a, %b : " + t +
-                            "\n %1 = shardc.max %0, %a : " + t +
-                            "\n %2 = shardc.reduce sum %1 dims = [1] : " + t +
-                            " -> " + r + "\n %3 = shardc.convert %1 : " + t +
-                            " -> " + f + "\n shardc.yield %1, %2, %3 : " + t +
-                            ", " + r + ", " + f + "\n}",
-                        tolerance);
-  }
+  for (const char *type : {"f64", "bf16", "i32", "i64"})
+    // Rows longer than a vector, and such whose lanes run over rows.
+    for (auto [m, n] : {std::pair(5, 13), std::pair(20, 3)}) {
+      std::string t = tensor({m, n}, type), r = tensor({m}, type),
+                  f = tensor({m, n}), p = tensor({m, n}, "i1");
+      double tolerance = std::string(type) == "bf16" ? 8e-3 : 1e-6;
+      expectKernelMatches(
+          "(" + t + ", " + t + ") -> (" + t + ", " + r + ", " + f + ", " + p +
+              ") {\n^bb0(%a: " + t + ", %b: " + t +
+              "):\n %0 = shardc.mul %a, %b : " + t +
+              "\n %1 = shardc.max %0, %a : " + t +
+              "\n %2 = shardc.reduce sum %1 dims = [1] : " + t + " -> " + r +
+              "\n %3 = shardc.convert %1 : " + t + " -> " + f +
+              "\n %4 = shardc.compare gt %0, %a : " + t + " -> " + p +
+              "\n shardc.yield %1, %2, %3, %4 : " + t + ", " + r + ", " + f +
+              ", " + p + "\n}",
+          tolerance);
+    }
   std::string t = tensor({33}, "i32");
   expectKernelMatches("(" + t + ", " + t + ") -> " + t + " {\n^bb0(%a: " + t +
                       ", %b: " + t + "):\n %0 = shardc.div %a, %b : " + t +

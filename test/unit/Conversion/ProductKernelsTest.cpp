@@ -42,6 +42,12 @@ TEST(Kernels, ProductsOfEveryShape) {
       expectDot(1, 1, 37, transposeLhs, transposeRhs);
       expectDot(128, 16, 1, transposeLhs, transposeRhs);
       expectDot(700, 70, 40, transposeLhs, transposeRhs);
+      // Fewer columns than lanes; blocks of rows, the last of which is short.
+      expectDot(1000, 3, 40, transposeLhs, transposeRhs);
+      expectDot(96, 7, 200, transposeLhs, transposeRhs);
+      // Squares to transpose, and what is left of them.
+      for (int64_t k : {8, 16, 17, 48})
+        expectDot(10, 27, k, transposeLhs, transposeRhs);
     }
 }
 
@@ -68,15 +74,33 @@ TEST(Kernels, BatchedAndCollapsedProducts) {
 TEST(Kernels, ProductsOfOtherElementTypes) {
   for (auto [type, sum] : {std::pair("f64", "f64"), std::pair("bf16", "bf16"),
                            std::pair("bf16", "f32"), std::pair("i32", "i32")}) {
-    std::string a = tensor({9, 12}, type), b = tensor({12, 21}, type),
-                c = tensor({9, 21}, sum);
-    expectKernelMatches(
-        "(" + a + ", " + b + ") -> " + c + " {\n^bb0(%a: " + a + ", %b: " + b +
-            "):\n %0 = shardc.dot_general %a, %b contracting = "
-            "[1] x [0] : " +
-            a + ", " + b + " -> " + c + "\n shardc.yield %0 : " + c + "\n}",
-        std::string(sum) == "bf16" ? 8e-3 : 1e-6);
+    auto check = [&, type = type, sum = sum](
+                     std::vector<int64_t> lhs, std::vector<int64_t> rhs,
+                     std::vector<int64_t> result, const char *contracting) {
+      std::string a = tensor(lhs, type), b = tensor(rhs, type),
+                  c = tensor(result, sum);
+      expectKernelMatches(
+          "(" + a + ", " + b + ") -> " + c + " {\n^bb0(%a: " + a + ", %b: " +
+              b + "):\n %0 = shardc.dot_general %a, %b contracting = " +
+              contracting + " : " + a + ", " + b + " -> " + c +
+              "\n shardc.yield %0 : " + c + "\n}",
+          std::string(sum) == "bf16" ? 8e-3 : 1e-6);
+    };
+    check({9, 12}, {12, 21}, {9, 21}, "[1] x [0]");
+    // Packed by squares; fewer columns than lanes, along rows.
+    check({9, 35}, {21, 35}, {9, 21}, "[1] x [1]");
+    check({33, 20}, {33, 5}, {20, 5}, "[0] x [0]");
   }
+}
+
+/// Rows of two dimensions do not make lanes.
+TEST(Kernels, ProductsOfCollapsedRowsWithFewColumns) {
+  expectKernelMatches(
+      "(tensor<64x6x8xf32>, tensor<64x4xf32>) -> tensor<6x8x4xf32> "
+      "{\n^bb0(%a: tensor<64x6x8xf32>, %b: tensor<64x4xf32>):\n"
+      " %0 = shardc.dot_general %a, %b contracting = [0] x [0] : "
+      "tensor<64x6x8xf32>, tensor<64x4xf32> -> tensor<6x8x4xf32>\n"
+      " shardc.yield %0 : tensor<6x8x4xf32>\n}");
 }
 
 } // namespace

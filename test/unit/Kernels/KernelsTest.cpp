@@ -171,44 +171,10 @@ TEST(KernelsTest, Reductions) {
         }
 }
 
-/// Full results behind reductions, of rows shorter and longer than a vector.
-TEST(KernelsTest, Softmax) {
-  for (int64_t rows : sizes)
-    for (int64_t columns : {1, 3, 7, 8, 10}) {
-      std::string full = tensor({rows, columns}), outer = tensor({rows});
-      std::string again = " dims = [0] : " + outer + " -> " + full + "\n";
-      Kernel kernel =
-          makeKernel({full, outer}, full,
-                     "%0 = shardc.reduce max %a0 dims = [1] : " + full +
-                         " -> " + outer + "\n%1 = shardc.broadcast %0" + again +
-                         "%2 = shardc.sub %a0, %1 : " + full +
-                         "\n%3 = shardc.exp %2 : " + full +
-                         "\n%4 = shardc.reduce sum %3 dims = [1] : " + full +
-                         " -> " + outer + "\n%5 = shardc.broadcast %4" + again +
-                         "%6 = shardc.div %3, %5 : " + full +
-                         "\n%7 = shardc.broadcast %a1" + again +
-                         "%r = shardc.mul %6, %7 : " + full + "\n");
-      std::vector<float> values = randomValues(rows * columns, 1);
-      std::vector<float> scales = randomValues(rows, 2);
-      std::vector<float> result(rows * columns + 1, 99.0f);
-      kernel.run({values.data(), scales.data(), result.data()});
-      for (int64_t r = 0; r < rows; ++r) {
-        double sum = 0;
-        for (int64_t c = 0; c < columns; ++c)
-          sum += std::exp(values[r * columns + c]);
-        for (int64_t c = 0; c < columns; ++c)
-          ASSERT_NEAR(result[r * columns + c],
-                      std::exp(values[r * columns + c]) / sum * scales[r], 1e-6)
-              << rows << "x" << columns << " at " << r << ", " << c;
-      }
-      ASSERT_EQ(result.back(), 99.0f);
-    }
-}
-
 TEST(KernelsTest, Products) {
   for (int64_t m : {1, 5, 6, 17})
     for (int64_t n : {1, 3, 7, 8, 16, 35})
-      for (int64_t k : {1, 4, 33})
+      for (int64_t k : {1, 4, 16, 33})
         for (int form = 0; form < 3; ++form) { // a·b, a·bᵀ, aᵀ·b
           bool lhsFirst = form == 2, rhsLast = form == 1;
           std::string a = lhsFirst ? tensor({k, m}) : tensor({m, k});
