@@ -51,7 +51,8 @@ public:
 class NarrowGemm : public TiledGemm {
 public:
   explicit NarrowGemm(const GemmCommand &gemm)
-      : TiledGemm(gemm, Tiling(gemm, /*tileFlops=*/int64_t(1) << 17)) {}
+      : TiledGemm(gemm, Tiling(gemm, /*tileFlops=*/int64_t(1) << 17,
+                               /*minBlock=*/16)) {}
 
   absl::Status run(const void *a, const void *b, const void *bias, void *c,
                    int64_t index) const override {

@@ -16,7 +16,9 @@ class HalfGemm : public TiledGemm {
 public:
   /// `result`, of c and the bias, is f32 or bf16.
   HalfGemm(const GemmCommand &gemm, DType result)
-      : TiledGemm(gemm), isResultHalf(result == DType::BF16) {}
+      : TiledGemm(gemm, Tiling(gemm, /*tileFlops=*/int64_t(1) << 21,
+                               /*minBlock=*/128)),
+        isResultHalf(result == DType::BF16) {}
 
   absl::Status run(const void *a, const void *b, const void *bias, void *c,
                    int64_t index) const override;

@@ -16,26 +16,31 @@ struct Tiling {
   int64_t block;
   int64_t tilesPerMatrix;
 
-  /// Tiles have at least about `tileFlops` operations, some microseconds beside
-  /// which a call of the library costs little.
-  explicit Tiling(const GemmCommand &gemm, int64_t tileFlops = int64_t(1)
-                                                               << 20) {
+  /// Up to eight tiles of about `tileFlops` operations or more and `minBlock`
+  /// rows or columns or more; an even number, if there are several, for two
+  /// workers to share.
+  Tiling(const GemmCommand &gemm, int64_t tileFlops, int64_t minBlock) {
     byRows = gemm.m >= gemm.n;
     int64_t extent = byRows ? gemm.m : gemm.n;
-    double flops = 2.0 * gemm.m * gemm.n * gemm.k;
-    // An even number, which two or four workers share alike.
-    int64_t tiles = 8;
-    while (tiles > 1 && tiles * tileFlops > flops)
-      tiles /= 2;
-    // Blocks from 128 on come close to the peak; where a product takes less
-    // than 100 microseconds it counts for more that workers share it.
-    int64_t minBlock = flops > (1 << 24) ? 128 : 32;
+    int64_t tiles = std::clamp<double>(flopsOf(gemm) / tileFlops, 1, 8);
+    tiles = std::clamp<int64_t>(extent / minBlock, 1, tiles);
+    if (tiles > 1)
+      tiles -= tiles % 2;
     block = std::max<int64_t>(extent, 1);
-    if (tiles > 1) {
-      block = std::max(minBlock, (extent + tiles - 1) / tiles);
-      block = (block + 15) / 16 * 16;
-    }
+    if (tiles > 1)
+      block = ((extent + tiles - 1) / tiles + 15) / 16 * 16;
     tilesPerMatrix = std::max<int64_t>(1, (extent + block - 1) / block);
+  }
+
+  /// For products of a library: beside some microseconds a call costs little.
+  /// Blocks from 128 on come close to the peak; where a product takes less than
+  /// 100 microseconds it counts for more that workers share it.
+  explicit Tiling(const GemmCommand &gemm)
+      : Tiling(gemm, /*tileFlops=*/int64_t(1) << 20,
+               /*minBlock=*/flopsOf(gemm) > (1 << 24) ? 128 : 32) {}
+
+  static double flopsOf(const GemmCommand &gemm) {
+    return 2.0 * gemm.m * gemm.n * gemm.k;
   }
 };
 
