@@ -25,13 +25,24 @@ TEST(WorkerPool, EveryWorkerRunsAJobOnce) {
   }
 }
 
-/// Where there are cores enough, the caller's is its own.
-TEST(WorkerPool, LeavesItsCoreToTheCaller) {
+namespace {
+
+/// Where this thread may run, and may again afterwards.
+class Affinity : public testing::Test {
+protected:
+  Affinity() { sched_getaffinity(0, sizeof(before), &before); }
+  ~Affinity() override { sched_setaffinity(0, sizeof(before), &before); }
+
   cpu_set_t before;
-  ASSERT_EQ(sched_getaffinity(0, sizeof(before), &before), 0);
+};
+
+} // namespace
+
+/// Where there are cores enough, the caller's is its own.
+TEST_F(Affinity, LeavesItsCoreToTheCaller) {
   if (CPU_COUNT(&before) < 2)
     GTEST_SKIP() << "one core";
-  WorkerPool pool(2);
+  WorkerPool pool(CPU_COUNT(&before));
   for (int core = 0; core < CPU_SETSIZE; ++core) {
     if (!CPU_ISSET(core, &before))
       continue;
@@ -48,18 +59,14 @@ TEST(WorkerPool, LeavesItsCoreToTheCaller) {
       EXPECT_EQ(CPU_COUNT(&mine), CPU_COUNT(&before) - 1) << core;
     });
   }
-  ASSERT_EQ(sched_setaffinity(0, sizeof(before), &before), 0);
 }
 
 /// More workers than cores: the caller's is needed.
-TEST(WorkerPool, TakesAllCoresWhereItNeedsThem) {
-  cpu_set_t cores;
-  ASSERT_EQ(sched_getaffinity(0, sizeof(cores), &cores), 0);
-  const int workers = CPU_COUNT(&cores) + 1;
-  WorkerPool pool(workers);
+TEST_F(Affinity, TakesAllCoresWhereItNeedsThem) {
+  WorkerPool pool(CPU_COUNT(&before) + 1);
   pool.run([&](int) {
     cpu_set_t mine;
     ASSERT_EQ(sched_getaffinity(0, sizeof(mine), &mine), 0);
-    EXPECT_TRUE(CPU_EQUAL(&mine, &cores));
+    EXPECT_TRUE(CPU_EQUAL(&mine, &before));
   });
 }

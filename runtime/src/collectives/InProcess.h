@@ -48,7 +48,7 @@ protected:
   struct Task {
     int32_t tensor, group;
     int32_t member;     ///< Whose result, where a task serves one member.
-    int64_t begin, end; ///< Elements or rows, as the kind understands them.
+    int64_t begin, end; ///< Elements, rows or bytes, as the kind has it.
   };
 
   virtual void run(const Task &task) = 0;

@@ -3,6 +3,7 @@
 #include "exec/WorkerPool.h"
 
 #include <omp.h>
+#include <pthread.h>
 
 using namespace shardc::rt;
 

@@ -2,7 +2,8 @@
 //
 // The caller is worker 0; the others wait, first spinning (a small step is
 // over in the time that waking a thread takes), then asleep. Within a job the
-// workers meet at barriers.
+// workers meet at barriers. The others stay off the core that the caller is on
+// when a job begins, if the cores are enough; the caller's affinity is its own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,13 +36,14 @@ public:
 
 private:
   void work(int worker);
-  /// Keeps the others off the core that the caller is on.
+  /// Keeps the others off the core that the caller is on, as far as the system
+  /// lets them.
   void leaveCoreToCaller();
   /// The number of the next job, once it is there; 0 when the pool ends.
   uint64_t waitForJob(uint64_t last);
 
   const int workers;
-  /// Where the workers may run, the caller's core included.
+  /// Where the thread that made the pool may run: its cores are the workers'.
   cpu_set_t cores;
   /// What `threads` were told last; -1: nothing.
   int callerCore = -1;
