@@ -223,9 +223,12 @@ TEST_P(CollectivesTest, AllReduce) {
 }
 
 TEST_P(CollectivesTest, AllGather) {
+  // Tens of kilobytes and more are several tasks.
+  std::vector<int64_t> all(std::begin(sizes), std::end(sizes));
+  all.push_back(6001);
   for (const std::vector<int> &axes : axisLists())
     for (DType dtype : {DType::F32, DType::BF16, DType::I64, DType::Bool})
-      for (int64_t size : sizes) {
+      for (int64_t size : all) {
         int64_t shard = ceilDiv(size, axes);
         std::vector<int64_t> in = around(shard), out = around(size);
         run({CollectiveKind::AllGather, Reduction::Sum, axes, {}, {}}, dtype,

@@ -243,25 +243,6 @@ TEST(ExecutorTest, TwoContextsAndTwoPlansLiveSideBySide) {
   EXPECT_EQ(a->getTensor("m")->data, b->getTensor("m")->data);
 }
 
-TEST(WorkerPoolTest, EveryWorkerRunsEveryJobOnce) {
-  for (int workers : {1, 2, 3, 5}) {
-    WorkerPool pool(workers);
-    std::vector<std::atomic<int>> counts(workers);
-    std::atomic<int> sum{0};
-    for (int job = 0; job < 200; ++job)
-      pool.run([&](int worker) {
-        ++counts[worker];
-        sum.fetch_add(1);
-        pool.barrier();
-        // All have added before any goes on.
-        EXPECT_EQ(sum.load() % workers, 0);
-        pool.barrier();
-      });
-    for (std::atomic<int> &count : counts)
-      EXPECT_EQ(count.load(), 200);
-  }
-}
-
 TEST(ContextTest, RefusesSillyThreadCounts) {
   EXPECT_EQ(Context::create({-1}).status().code(),
             absl::StatusCode::kInvalidArgument);

@@ -7,31 +7,34 @@
 
 using namespace shardc::rt;
 
-TEST(WorkerPool, EveryWorkerRunsAJobOnce) {
-  for (int workers : {1, 2, 5}) {
+TEST(WorkerPoolTest, EveryWorkerRunsEveryJobOnce) {
+  for (int workers : {1, 2, 3, 5}) {
     WorkerPool pool(workers);
-    std::vector<std::atomic<int>> runs(workers);
-    for (int job = 0; job < 100; ++job)
+    std::vector<std::atomic<int>> counts(workers);
+    std::atomic<int> sum{0};
+    for (int job = 0; job < 200; ++job)
       pool.run([&](int worker) {
-        ++runs[worker];
+        ++counts[worker];
+        sum.fetch_add(1);
         pool.barrier();
-        // All have come this far.
-        for (const std::atomic<int> &count : runs)
-          if (count.load() <= job)
-            runs[0] = -1;
+        // All have added before any goes on.
+        EXPECT_EQ(sum.load() % workers, 0);
+        pool.barrier();
       });
-    for (const std::atomic<int> &count : runs)
-      EXPECT_EQ(count.load(), 100) << workers;
+    for (std::atomic<int> &count : counts)
+      EXPECT_EQ(count.load(), 200);
   }
 }
 
 namespace {
 
 /// Where this thread may run, and may again afterwards.
-class Affinity : public testing::Test {
+class WorkerAffinityTest : public testing::Test {
 protected:
-  Affinity() { sched_getaffinity(0, sizeof(before), &before); }
-  ~Affinity() override { sched_setaffinity(0, sizeof(before), &before); }
+  WorkerAffinityTest() { sched_getaffinity(0, sizeof(before), &before); }
+  ~WorkerAffinityTest() override {
+    sched_setaffinity(0, sizeof(before), &before);
+  }
 
   cpu_set_t before;
 };
@@ -39,7 +42,7 @@ protected:
 } // namespace
 
 /// Where there are cores enough, the caller's is its own.
-TEST_F(Affinity, LeavesItsCoreToTheCaller) {
+TEST_F(WorkerAffinityTest, LeavesItsCoreToTheCaller) {
   if (CPU_COUNT(&before) < 2)
     GTEST_SKIP() << "one core";
   WorkerPool pool(CPU_COUNT(&before));
@@ -62,7 +65,7 @@ TEST_F(Affinity, LeavesItsCoreToTheCaller) {
 }
 
 /// More workers than cores: the caller's is needed.
-TEST_F(Affinity, TakesAllCoresWhereItNeedsThem) {
+TEST_F(WorkerAffinityTest, TakesAllCoresWhereItNeedsThem) {
   WorkerPool pool(CPU_COUNT(&before) + 1);
   pool.run([&](int) {
     cpu_set_t mine;

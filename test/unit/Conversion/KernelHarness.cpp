@@ -2,6 +2,7 @@
 
 #include "KernelHarness.h"
 
+#include "shardc/Analysis/KernelNest.h"
 #include "shardc/Conversion/EmulateGrid.h"
 #include "shardc/Conversion/LowerKernels.h"
 #include "shardc/Interpreter/EvaluateCollective.h"
@@ -18,6 +19,7 @@
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/SmallSet.h"
 
 #include <gtest/gtest.h>
 
@@ -132,6 +134,23 @@ bool KernelHarness::isElementwise() {
               .wasInterrupted();
 }
 
+void KernelHarness::setInPlace(bool inPlace) {
+  places.clear();
+  if (!inPlace)
+    return;
+  std::vector<KernelNest> nests = getKernelNests(kernel);
+  llvm::SmallSet<unsigned, 4> taken;
+  for (unsigned result = 0; result < kernel.getNumResults(); ++result)
+    for (unsigned operand = 0; operand < kernel.getNumOperands(); ++operand)
+      if (kernel.getOperand(operand).getType() ==
+              kernel.getResult(result).getType() &&
+          mayUpdateInPlace(kernel, nests, operand, result) &&
+          taken.insert(operand).second) {
+        places[result] = operand;
+        break;
+      }
+}
+
 std::vector<Tensor> KernelHarness::makeOperands(std::mt19937 &random) {
   std::vector<Tensor> operands;
   for (RankedTensorType type : getOperandTypes()) {
@@ -222,6 +241,8 @@ std::vector<Tensor> KernelHarness::run(const std::vector<Tensor> &operands,
   std::vector<void *> pointers;
   for (auto &buffer : buffers)
     pointers.push_back(buffer.data() + guard);
+  for (auto [result, operand] : places)
+    pointers[operands.size() + result] = pointers[operand];
   int64_t context[] = {x, y, /*seed=*/42};
   if (piece == 0)
     piece = extent;
@@ -238,8 +259,9 @@ std::vector<Tensor> KernelHarness::run(const std::vector<Tensor> &operands,
       continue;
     Tensor tensor(types[i].getShape(), 0);
     for (int64_t e = 0; e < types[i].getNumElements(); ++e)
-      tensor.data[e] = loadElement(types[i].getElementType(),
-                                   &buffers[i][guard + e * getSize(types[i])]);
+      tensor.data[e] =
+          loadElement(types[i].getElementType(),
+                      static_cast<char *>(pointers[i]) + e * getSize(types[i]));
     results.push_back(std::move(tensor));
   }
   return results;
@@ -329,6 +351,15 @@ void expectKernelMatches(const std::string &body, double tolerance,
       for (int64_t piece : {0, 1, 2, 3})
         expectSameBits(onWideCPU.run(operands, piece, x, y),
                        onCPU.run(operands, 0, x, y), "on CPUs with AVX-512");
+    for (KernelHarness *harness : {&onCPU, &onWideCPU, &onGPU}) {
+      if (harness == &onWideCPU && !hasWideVectors())
+        continue;
+      std::vector<Tensor> apart = harness->run(operands, 0, x, y);
+      harness->setInPlace(true);
+      for (int64_t piece : {0, 1, 2})
+        expectSameBits(harness->run(operands, piece, x, y), apart, "in place");
+      harness->setInPlace(false);
+    }
     if (onCPU.isElementwise())
       expectSameBits(onGPU.run(operands, 0, x, y), onCPU.run(operands, 0, x, y),
                      "on CPU and GPU");

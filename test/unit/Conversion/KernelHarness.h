@@ -16,6 +16,7 @@
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <map>
 #include <random>
 #include <string>
 #include <vector>
@@ -60,6 +61,9 @@ public:
 
   /// Lets buffers start so many bytes behind multiples of 16 from now on.
   void setOffset(size_t bytes) { offset = bytes; }
+  /// Lets results take the places of operands from now on, one each, where a
+  /// memory plan may put them there; or none any more.
+  void setInPlace(bool inPlace);
   /// Runs the kernel in pieces of `piece` iterations (0: all at once) for the
   /// device at (x, y).
   std::vector<Tensor> run(const std::vector<Tensor> &operands,
@@ -79,6 +83,8 @@ private:
   void (*entry)(void *const *, const int64_t *, int64_t, int64_t) = nullptr;
   int64_t extent = 0;
   size_t offset = 0;
+  /// By the number of a result that of the operand whose place it takes.
+  std::map<size_t, size_t> places;
 };
 
 /// Expects the kernel to compute what interpretation does, to `tolerance`
