@@ -132,12 +132,11 @@ void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
   int64_t baseTile = rows * (gemm.n > baseLanes ? 2 : 1);
   int64_t unroll = baseTile >= 8 ? 1 : baseTile >= 4 ? 2 : 4;
   unroll = std::max<int64_t>(1, std::min(unroll, gemm.k));
-  int64_t steps = gemm.k / unroll;
 
   SmallVector<Index> tileRows;
   for (int64_t r = 0; r < rows; ++r)
     tileRows.push_back(emitter.addIndex(row, r));
-  auto accumulate = [&](const Index &k, MutableArrayRef<Value> accs) {
+  auto accumulate = [&](Index k, MutableArrayRef<Value> accs) {
     SmallVector<Value> columnsOfRhs;
     for (int64_t v = 0; v < vectors; ++v) {
       if (packed) {
@@ -167,22 +166,9 @@ void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
     }
   };
   Value zero = math.splat(math.constant(type, 0.0));
-  SmallVector<Value> accs(tile * unroll, zero);
-  accs = emitter.buildCountedLoop(
-      steps, accs, [&](Index step, ValueRange carried) {
-        SmallVector<Value> next(carried);
-        Index k = emitter.mulIndex(step, unroll);
-        for (int64_t u = 0; u < unroll; ++u)
-          accumulate(emitter.addIndex(k, u),
-                     MutableArrayRef<Value>(next).slice(u * tile, tile));
-        return next;
-      });
-  for (int64_t k = steps * unroll; k < gemm.k; ++k)
-    accumulate(emitter.constantIndex(k),
-               MutableArrayRef<Value>(accs).slice(0, tile));
-  for (int64_t u = 1; u < unroll; ++u)
-    for (int64_t i = 0; i < tile; ++i)
-      accs[i] = math.add(accs[i], accs[u * tile + i]);
+  SmallVector<Value> accs = buildChains(
+      gemm.k, unroll, SmallVector<Value>(tile, zero), accumulate,
+      [&](size_t, Value left, Value right) { return math.add(left, right); });
 
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t v = 0; v < vectors; ++v) {

@@ -89,6 +89,32 @@ void NestBuilder::buildVectors(int64_t size, int64_t unroll, VectorBody body) {
                [](size_t, Value lhs, Value) { return lhs; });
 }
 
+SmallVector<Value> NestBuilder::buildChains(
+    int64_t count, int64_t chains, ValueRange init, VectorBody body,
+    llvm::function_ref<Value(size_t, Value, Value)> combine) {
+  const size_t numAccs = init.size();
+  SmallVector<Value> accs;
+  for (int64_t chain = 0; chain < chains; ++chain)
+    llvm::append_range(accs, init);
+  accs = emitter.buildCountedLoop(
+      count / chains, accs, [&](Index step, ValueRange carried) {
+        SmallVector<Value> next(carried);
+        Index first = emitter.mulIndex(step, chains);
+        for (int64_t chain = 0; chain < chains; ++chain)
+          body(emitter.addIndex(first, chain),
+               MutableArrayRef<Value>(next).slice(chain * numAccs, numAccs));
+        return next;
+      });
+  for (int64_t i = count / chains * chains; i < count; ++i)
+    body(emitter.constantIndex(i),
+         MutableArrayRef<Value>(accs).take_front(numAccs));
+  for (int64_t chain = 1; chain < chains; ++chain)
+    for (size_t acc = 0; acc < numAccs; ++acc)
+      accs[acc] = combine(acc, accs[acc], accs[chain * numAccs + acc]);
+  accs.truncate(numAccs);
+  return accs;
+}
+
 void NestBuilder::forEachUnit(UnitRange range,
                               llvm::function_ref<void(Index)> body) {
   if (!range.low) {

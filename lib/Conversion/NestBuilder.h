@@ -79,8 +79,8 @@ private:
   const KernelNest &nest;
   const ResultBuffers &buffers;
 
-  /// One vector step: its index along the vectorised dimension, its own
-  /// accumulators.
+  /// One step: its index, along the vectorised dimension with lanes, and its
+  /// own accumulators.
   using VectorBody =
       llvm::function_ref<void(Index, llvm::MutableArrayRef<mlir::Value>)>;
   /// Runs `body` over [0, size) in vectors, `unroll` of them at a time with
@@ -92,6 +92,16 @@ private:
                llvm::function_ref<mlir::Value(size_t, mlir::Value, mlir::Value)>
                    combine);
   void buildVectors(int64_t size, int64_t unroll, VectorBody body);
+
+  /// Runs `body` over [0, count) with one of `chains` sets of accumulators
+  /// after the other, so that a set's next addition need not wait for its last;
+  /// what is left over goes to the first. All start from `init`; returns them
+  /// combined by `combine(position, lhs, rhs)`.
+  llvm::SmallVector<mlir::Value>
+  buildChains(int64_t count, int64_t chains, mlir::ValueRange init,
+              VectorBody body,
+              llvm::function_ref<mlir::Value(size_t, mlir::Value, mlir::Value)>
+                  combine);
 
   /// A loop over the units of the range.
   void forEachUnit(UnitRange range, llvm::function_ref<void(Index)> body);

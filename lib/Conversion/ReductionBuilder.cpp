@@ -140,7 +140,7 @@ SmallVector<Value> NestBuilder::addRows(int64_t rows, const NestPass &pass,
     for (ReduceOp reduce : reductions)
       identities.push_back(math.splat(emitter.getIdentity(
           reduce.getKind(), NestEmitter::getComputeType(reduce.getResult()))));
-  auto addRow = [&](const Index &row, MutableArrayRef<Value> sums) {
+  auto addRow = [&](Index row, MutableArrayRef<Value> sums) {
     IndexList inner = emitter.delinearize(row, sizes);
     auto sum = sums.begin();
     for (const IndexList &place : places) {
@@ -159,29 +159,12 @@ SmallVector<Value> NestBuilder::addRows(int64_t rows, const NestPass &pass,
   const size_t numSums = identities.size();
   int64_t chains = numSums == 0 ? 1 : numSums == 1 ? 4 : numSums < 4 ? 2 : 1;
   chains = std::max<int64_t>(1, std::min(chains, rows));
-  SmallVector<Value> sums;
-  for (int64_t chain = 0; chain < chains; ++chain)
-    llvm::append_range(sums, identities);
-  sums = emitter.buildCountedLoop(
-      rows / chains, sums, [&](Index step, ValueRange carried) {
-        SmallVector<Value> next(carried);
-        Index row = emitter.mulIndex(step, chains);
-        for (int64_t chain = 0; chain < chains; ++chain)
-          addRow(emitter.addIndex(row, chain),
-                 MutableArrayRef<Value>(next).slice(chain * numSums, numSums));
-        return next;
-      });
-  for (int64_t row = rows / chains * chains; row < rows; ++row)
-    addRow(emitter.constantIndex(row),
-           MutableArrayRef<Value>(sums).take_front(numSums));
-  for (int64_t chain = 1; chain < chains; ++chain)
-    for (size_t sum = 0; sum < numSums; ++sum) {
-      ReduceOp reduce = reductions[sum % reductions.size()];
-      sums[sum] = emitter.combine(reduce.getKind(), sums[sum],
-                                  sums[chain * numSums + sum]);
-    }
-  sums.truncate(numSums);
-  return sums;
+  return buildChains(rows, chains, identities, addRow,
+                     [&](size_t position, Value left, Value right) {
+                       ReduceOp reduce =
+                           reductions[position % reductions.size()];
+                       return emitter.combine(reduce.getKind(), left, right);
+                     });
 }
 
 } // namespace shardc
