@@ -47,6 +47,24 @@ FailureOr<MeshOp> prepareKernelModule(ModuleOp module) {
   auto meshes = module.getOps<MeshOp>();
   if (meshes.empty())
     return module.emitError("expected a shardc.mesh");
+  auto checkElements = [](Operation *op, TypeRange types) {
+    for (Type type : types)
+      if (auto tensor = dyn_cast<RankedTensorType>(type);
+          tensor && llvm::is_contained(tensor.getShape(), 0)) {
+        op->emitOpError("has a tensor without elements, ")
+            << type << ", of which no kernel can be made";
+        return WalkResult::interrupt();
+      }
+    return WalkResult::advance();
+  };
+  WalkResult result = module.walk([&](KernelOp kernel) {
+    if (checkElements(kernel, kernel.getOperandTypes()).wasInterrupted())
+      return WalkResult::interrupt();
+    return kernel.walk(
+        [&](Operation *op) { return checkElements(op, op->getResultTypes()); });
+  });
+  if (result.wasInterrupted())
+    return failure();
   return *meshes.begin();
 }
 

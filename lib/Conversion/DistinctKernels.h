@@ -27,7 +27,7 @@ mlir::LogicalResult buildDistinctKernels(mlir::ModuleOp module,
 
 /// Erases what an earlier lowering left in the module under the name of the
 /// kernels' module, if anything; then returns the mesh, or emits an error if
-/// there is none.
+/// there is none or a kernel has tensors without elements.
 mlir::FailureOr<MeshOp> prepareKernelModule(mlir::ModuleOp module);
 
 } // namespace shardc

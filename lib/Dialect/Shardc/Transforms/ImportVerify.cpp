@@ -59,6 +59,12 @@ static LogicalResult verifyBody(func::FuncOp loss) {
       return op.emitOpError("does not belong in a loss function: expected ops "
                             "of the tensor core, composites and sharding "
                             "constraints, on global tensors");
+    for (Type type : op.getResultTypes())
+      if (auto tensor = dyn_cast<RankedTensorType>(type);
+          tensor && llvm::is_contained(tensor.getShape(), 0))
+        return op.emitOpError("result must be a tensor without empty "
+                              "dimensions, got ")
+               << type;
   }
   return success();
 }

@@ -372,3 +372,16 @@ module attributes {
     return %1 : tensor<f32>
   }
 }
+
+// -----
+// nothing to compute
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      %w: tensor<4x1xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    // expected-error @+1 {{'shardc.iota' op result must be a tensor without empty dimensions, got 'tensor<4x0xf32>'}}
+    %0 = shardc.iota dim = 0 : tensor<4x0xf32>
+    %1 = shardc.reduce sum %w dims = [0, 1] : tensor<4x1xf32> -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
