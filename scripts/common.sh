@@ -10,6 +10,9 @@ export SHARDC_PLAN_CACHE= SHARDC_PTXAS=${SHARDC_PTXAS-}
 
 say() { printf '\n==> %s\n' "$*"; }
 
+# Precompiled headers and ccache go together with these.
+export CCACHE_SLOPPINESS=pch_defines,time_macros
+
 # Installs the Debian packages that are missing, if any.
 install_packages() {
   local missing=()
@@ -41,8 +44,8 @@ build_shardc() {
     launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache
       -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
   fi
-  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release "${launcher[@]}" \
-    >"$build.configure.log" 2>&1 || {
+  cmake -S . -B "$build" -G Ninja -DCMAKE_BUILD_TYPE=Release -DSHARDC_WERROR=ON \
+    "${launcher[@]}" >"$build.configure.log" 2>&1 || {
     cat "$build.configure.log"
     exit 1
   }

@@ -28,13 +28,6 @@ using namespace shardc;
 #define GET_TYPEDEF_CLASSES
 #include "shardc/Dialect/Shardc/IR/ShardcTypes.cpp.inc"
 
-// ODS emits every attribute constraint, used by a verifier or not.
-#pragma GCC diagnostic push
-#pragma GCC diagnostic ignored "-Wunused-function"
-#define GET_OP_CLASSES
-#include "shardc/Dialect/Shardc/IR/ShardcOps.cpp.inc"
-#pragma GCC diagnostic pop
-
 namespace {
 
 /// Gives shardings short names at the top of a printed module: `#rows`-like
@@ -95,10 +88,7 @@ void ShardcDialect::initialize() {
 #define GET_TYPEDEF_LIST
 #include "shardc/Dialect/Shardc/IR/ShardcTypes.cpp.inc"
       >();
-  addOperations<
-#define GET_OP_LIST
-#include "shardc/Dialect/Shardc/IR/ShardcOps.cpp.inc"
-      >();
+  registerShardcDialectOperations(this);
   addInterfaces<ShardcAsmInterface>();
 }
 
