@@ -43,7 +43,7 @@ int main(int argc, char **argv) {
 
   // Global arrays: the runtime gives every device its shard.
   HostArray x, y;
-  for (const TensorSpec &tensor : (*plan)->tensors) {
+  for (const TensorInfo &tensor : (*plan)->tensors()) {
     if (tensor.name == "x")
       x = HostArray(tensor.dtype, tensor.shape);
     if (tensor.name == "y")

@@ -107,7 +107,7 @@ PlanOrError shardc::rt::bench::makeUpdatePlan(const std::string &path) {
   PlanOrError whole = Plan::loadFile(path);
   if (!whole.ok())
     return whole;
-  if ((*whole)->mesh.numDevices() != 1)
+  if ((*whole)->numDevices() != 1)
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": expected a plan for one device"));
   std::unique_ptr<fb::PlanT> plan(fb::GetPlan(readFile(path).data())->UnPack());

@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_BENCHMARKS_BENCHMARKPLAN_H
 #define SHARDC_RT_BENCHMARKS_BENCHMARKPLAN_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/status/statusor.h"
 

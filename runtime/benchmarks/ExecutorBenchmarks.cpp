@@ -103,7 +103,7 @@ void shardc::rt::bench::registerUpdate(const std::string &path) {
     // Parameters, gradients and both states of Adam are read, all but the
     // gradients are written.
     uint64_t parameters = 0;
-    for (const TensorSpec &tensor : (*plan)->tensors)
+    for (const TensorSpec &tensor : (*plan)->spec().tensors)
       if (tensor.role == Role::Parameter)
         parameters += tensor.bytes;
     setRate(state, "bytes", 7.0 * parameters);

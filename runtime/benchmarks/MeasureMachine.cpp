@@ -7,8 +7,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "backends/cpu/Gemm.h"
+#include "collectives/Collectives.h"
 #include "exec/WorkerPool.h"
-#include "shardc-rt/Collectives.h"
 
 #include <algorithm>
 #include <chrono>

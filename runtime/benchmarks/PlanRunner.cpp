@@ -20,7 +20,7 @@ uint64_t shardc::rt::bench::residentBytes() {
 }
 
 /// Values are of no consequence for the time, as long as they are ordinary.
-static HostArray makeArray(const TensorSpec &tensor) {
+static HostArray makeArray(const TensorInfo &tensor) {
   HostArray array(tensor.dtype, tensor.shape);
   constexpr float pattern[] = {0.5f, -1.0f, 0.25f, 1.5f, -0.75f, 0.125f, -0.5f};
   if (tensor.dtype == DType::F32)
@@ -38,7 +38,7 @@ PlanRunner::create(Context &context, const std::string &path) {
   if (!plan.ok())
     return plan.status();
   auto runner = std::make_unique<PlanRunner>();
-  for (const TensorSpec &tensor : (*plan)->tensors)
+  for (const TensorInfo &tensor : (*plan)->tensors())
     if (tensor.role == Role::Input || tensor.role == Role::Label) {
       HostArray &array =
           runner->batch.emplace(tensor.name, makeArray(tensor)).first->second;

@@ -19,6 +19,8 @@
 #include "GemmSum.h"
 #include "PlanRunner.h"
 
+#include "plan/PlanSpec.h"
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
@@ -101,7 +103,7 @@ absl::StatusOr<int64_t> Server::run(const std::vector<std::string> &words) {
 }
 
 nlohmann::json Server::describeMemory(const PlanRunner &runner) const {
-  const Plan &plan = runner.get().plan();
+  const PlanSpec &plan = runner.get().plan().spec();
   uint64_t persistent = 0;
   for (const TensorSpec &tensor : plan.tensors)
     if (tensor.role == Role::Parameter || tensor.role == Role::State)

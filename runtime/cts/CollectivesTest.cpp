@@ -11,7 +11,7 @@
 #include "NcclGpus.h"
 #include "VirtualGpu.h"
 
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
 #include "absl/strings/str_cat.h"

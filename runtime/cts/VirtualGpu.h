@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_CTS_VIRTUALGPU_H
 #define SHARDC_RT_CTS_VIRTUALGPU_H
 
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 
 namespace shardc::rt::test {
 

@@ -2,7 +2,7 @@
 
 #include "TestPlan.h"
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 using namespace shardc::rt;
 

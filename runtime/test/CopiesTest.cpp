@@ -2,7 +2,7 @@
 
 #include "CudaFixture.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 #include "shardc-rt/Executor.h"
 
 using namespace shardc::rt;

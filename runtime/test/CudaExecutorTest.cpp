@@ -40,11 +40,11 @@ TEST_F(CudaExecutorTest, AllocatesThePlansArenas) {
   auto plan = makeGpuPlan(4);
   auto executor = create(plan);
   ASSERT_TRUE(executor.ok()) << executor.status();
-  std::string call = "cuMemAlloc(" + std::to_string(plan->arenaBytes) + ")";
+  std::string call = "cuMemAlloc(" + std::to_string(plan->arenaBytes()) + ")";
   EXPECT_EQ(std::count(standIn->details.begin(), standIn->details.end(), call),
             4);
   // A context of one axis, the seed and the run, and scratch memory.
-  EXPECT_EQ(standIn->bytesAllocated, 4 * (plan->arenaBytes + 24 + 1024));
+  EXPECT_EQ(standIn->bytesAllocated, 4 * (plan->arenaBytes() + 24 + 1024));
 }
 
 TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {

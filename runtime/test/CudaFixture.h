@@ -7,6 +7,7 @@
 
 #include "TestPlan.h"
 
+#include "plan/PlanSpec.h"
 #include "shardc-rt/Cuda.h"
 
 #include <algorithm>
@@ -56,11 +57,11 @@ protected:
 
   /// A plan of one program for CPUs as one for a GPU, in the same order.
   static std::shared_ptr<const Plan> inOrder(const Plan &cpu) {
-    auto gpu = std::make_shared<Plan>(cpu);
+    PlanSpec gpu = cpu.spec();
     auto model = makeGpuPlan(1);
-    gpu->gpuTarget = model->gpuTarget;
-    gpu->code = model->code;
-    ProgramSpec &program = gpu->programs[0];
+    gpu.gpuTarget = model->spec().gpuTarget;
+    gpu.code = model->spec().code;
+    ProgramSpec &program = gpu.programs[0];
     std::vector<Command> commands;
     auto add = [&](auto operation) {
       Command &command = commands.emplace_back();
@@ -85,7 +86,7 @@ protected:
     for (uint32_t result = 0; result < program.results.size(); ++result)
       add(DownloadCommand{result});
     program.commands = std::move(commands);
-    return gpu;
+    return makeUnverifiedPlan(std::move(gpu));
   }
 
   absl::StatusOr<std::unique_ptr<Executor>>

@@ -14,7 +14,7 @@
 #include "backends/cuda/Gemm.h"
 #include "backends/cuda/PinnedMemory.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 #include "shardc-rt/HostArray.h"
 
 #include <algorithm>

@@ -2,7 +2,8 @@
 
 #include "TestPlan.h"
 
-#include "shardc-rt/Batches.h"
+#include "data/Batches.h"
+#include "data/Npz.h"
 
 #include <algorithm>
 #include <cstdio>

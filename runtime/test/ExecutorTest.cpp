@@ -72,7 +72,7 @@ TEST_P(ExecutorTest, ComputesWhatThePlanSays) {
         ((n - 1) * padded + n - 1) / n + (2 * (n - 1) * 48 + n - 1) / n;
     EXPECT_EQ(result->wireBytes, devices == 1 ? 0 : expectedBytes);
   }
-  EXPECT_EQ(executor->allocatedBytesPerDevice(), executor->plan().arenaBytes);
+  EXPECT_EQ(executor->allocatedBytesPerDevice(), executor->plan().arenaBytes());
 }
 
 INSTANTIATE_TEST_SUITE_P(Meshes, ExecutorTest,
@@ -120,7 +120,7 @@ private:
 };
 
 /// All memory after runs of the train step over memory of small numbers.
-std::vector<float> runOnArenas(const Plan &plan, Collectives &collectives,
+std::vector<float> runOnArenas(const PlanSpec &plan, Collectives &collectives,
                                int threads, bool share) {
   auto kernels = KernelLibrary::load(plan);
   EXPECT_TRUE(kernels.ok()) << kernels.status();
@@ -152,8 +152,8 @@ TEST(ExecutorTest, ABackendMayMoveDataFromTheStartOn) {
       auto inProcess = createInProcessCollectives();
       EagerCollectives eager;
       for (bool share : {false, true})
-        EXPECT_EQ(runOnArenas(**plan, *inProcess, threads, share),
-                  runOnArenas(**plan, eager, threads, share));
+        EXPECT_EQ(runOnArenas((*plan)->spec(), *inProcess, threads, share),
+                  runOnArenas((*plan)->spec(), eager, threads, share));
     }
 }
 class LoopTest : public testing::TestWithParam<std::tuple<int, int>> {};

@@ -3,7 +3,7 @@
 #include "backends/cpu/Gemm.h"
 #include "backends/cpu/ColumnSums.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 #include "shardc-rt/HostArray.h"
 
 #include <algorithm>

@@ -7,7 +7,7 @@
 
 #include "TestPlan.h"
 
-#include "shardc-rt/HappensBefore.h"
+#include "plan/HappensBefore.h"
 
 #include <gtest/gtest.h>
 #include <random>
@@ -49,14 +49,15 @@ public:
     return std::string(checkHappensBefore(plan, program).status().message());
   }
 
-  Plan plan;
+  PlanSpec plan;
   ProgramSpec program;
 };
 
 TEST(HappensBeforeTest, CountsWhatItOrders) {
   auto plan = Plan::parse(test::makePlan(2, test::onGpu));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  auto report = checkHappensBefore(**plan, (*plan)->programs[0]);
+  auto report =
+      checkHappensBefore((*plan)->spec(), (*plan)->spec().programs[0]);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->commands[0], 3);
   EXPECT_EQ(report->commands[1], 2);
@@ -66,7 +67,7 @@ TEST(HappensBeforeTest, CountsWhatItOrders) {
 
   plan = Plan::parse(test::makePlan(2));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  report = checkHappensBefore(**plan, (*plan)->programs[0]);
+  report = checkHappensBefore((*plan)->spec(), (*plan)->spec().programs[0]);
   ASSERT_TRUE(report.ok()) << report.status();
   EXPECT_EQ(report->commands[0], 3);
   EXPECT_EQ(report->commands[1], 2);

@@ -1,6 +1,6 @@
 //===- JoinNeighboursTest.cpp - One region instead of several tensors -----===//
 
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 
 #include <gtest/gtest.h>
 

@@ -33,27 +33,29 @@ const std::vector<uint8_t> broken(100, 'x');
 
 TEST(KernelLibrary, TakesTheMostThatTheCpuHas) {
   // What does not load says which code it took.
-  EXPECT_EQ(
-      KernelLibrary::load(*makeWiderPlan({"popcnt"}, &broken)).status().code(),
-      absl::StatusCode::kDataLoss);
-  auto narrow = KernelLibrary::load(*makeWiderPlan({"avx4096"}, &broken));
+  EXPECT_EQ(KernelLibrary::load(makeWiderPlan({"popcnt"}, &broken)->spec())
+                .status()
+                .code(),
+            absl::StatusCode::kDataLoss);
+  auto narrow =
+      KernelLibrary::load(makeWiderPlan({"avx4096"}, &broken)->spec());
   EXPECT_TRUE(narrow.ok()) << narrow.status();
-  auto wide = KernelLibrary::load(*makeWiderPlan({"popcnt"}));
+  auto wide = KernelLibrary::load(makeWiderPlan({"popcnt"})->spec());
   EXPECT_TRUE(wide.ok()) << wide.status();
 }
 
 TEST(KernelLibrary, TakesTheCodeThatIsAskedFor) {
   auto plan = makeWiderPlan({"popcnt"}, &broken);
-  EXPECT_TRUE(KernelLibrary::load(*plan, "base").ok());
-  EXPECT_EQ(KernelLibrary::load(*plan, "wide").status().code(),
+  EXPECT_TRUE(KernelLibrary::load(plan->spec(), "base").ok());
+  EXPECT_EQ(KernelLibrary::load(plan->spec(), "wide").status().code(),
             absl::StatusCode::kDataLoss);
-  absl::Status unknown = KernelLibrary::load(*plan, "other").status();
+  absl::Status unknown = KernelLibrary::load(plan->spec(), "other").status();
   EXPECT_EQ(unknown.code(), absl::StatusCode::kInvalidArgument);
   EXPECT_NE(unknown.message().find("\"other\": expected one of base, wide"),
             absl::string_view::npos)
       << unknown;
   absl::Status lacking =
-      KernelLibrary::load(*makeWiderPlan({"avx4096"}), "wide").status();
+      KernelLibrary::load(makeWiderPlan({"avx4096"})->spec(), "wide").status();
   EXPECT_EQ(lacking.code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(lacking.message().find("lacks avx4096"), absl::string_view::npos)
       << lacking;

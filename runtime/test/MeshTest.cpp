@@ -1,9 +1,9 @@
 //===- MeshTest.cpp - Meshes, shards, initial values ----------------------===//
 
-#include "shardc-rt/Mesh.h"
+#include "base/Mesh.h"
 #include "exec/Shards.h"
+#include "init/Initialize.h"
 #include "shardc-rt/HostArray.h"
-#include "shardc-rt/Initialize.h"
 
 #include <cmath>
 #include <cstring>

@@ -2,7 +2,7 @@
 
 #include "TestPlan.h"
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <gtest/gtest.h>
 
@@ -47,29 +47,29 @@ void halve(fb::PlanT &p, uint32_t buffer) {
   bufferOf(p, buffer).bytes /= 2;
 }
 
-const GemmCommand &productOf(const Plan &plan) {
+const GemmCommand &productOf(const PlanSpec &plan) {
   return std::get<GemmCommand>(plan.programs[0].commands[5].operation);
 }
 
 TEST(PlanProductTest, SumsOfColumns) {
   auto plan = Plan::parse(makePlan(2, [](fb::PlanT &p) { sumColumns(p, 4); }));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_GE(productOf(**plan).columnSums, 0);
-  EXPECT_EQ(productOf(**plan).columnSumsOf, Summed::B);
+  EXPECT_GE(productOf((*plan)->spec()).columnSums, 0);
+  EXPECT_EQ(productOf((*plan)->spec()).columnSumsOf, Summed::B);
 }
 
 TEST(PlanProductTest, Masks) {
   auto plan = Plan::parse(makePlan(2, [](fb::PlanT &p) { addMask(p); }));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(productOf(**plan).activation, Activation::Relu);
-  EXPECT_GE(productOf(**plan).mask, 0);
+  EXPECT_EQ(productOf((*plan)->spec()).activation, Activation::Relu);
+  EXPECT_GE(productOf((*plan)->spec()).mask, 0);
   plan = Plan::parse(makePlan(2, [](fb::PlanT &p) {
     addMask(p, gradient);
     sumColumns(p, 4)->column_sums_of = fb::Summed::C;
   }));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(productOf(**plan).activation, Activation::ReluGradient);
-  EXPECT_EQ(productOf(**plan).columnSumsOf, Summed::C);
+  EXPECT_EQ(productOf((*plan)->spec()).activation, Activation::ReluGradient);
+  EXPECT_EQ(productOf((*plan)->spec()).columnSumsOf, Summed::C);
 }
 
 /// What is wrong with a product, and what the error says of it.

@@ -2,7 +2,7 @@
 
 #include "TestPlan.h"
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -22,11 +22,11 @@ absl::StatusCode codeOf(const std::string &bytes) {
 TEST(PlanTest, ReadsASoundPlan) {
   auto plan = Plan::parse(makePlan(4));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ((*plan)->mesh.numDevices(), 4);
+  EXPECT_EQ((*plan)->numDevices(), 4);
   ASSERT_NE((*plan)->findTensor("x"), nullptr);
   EXPECT_EQ((*plan)->findTensor("x")->role, Role::Input);
   ASSERT_NE((*plan)->findProgram("train_step"), nullptr);
-  EXPECT_EQ((*plan)->findProgram("train_step")->commands.size(), 7u);
+  EXPECT_EQ((*plan)->spec().findProgram("train_step")->commands.size(), 7u);
   EXPECT_EQ((*plan)->findTensor("nothing"), nullptr);
 }
 
@@ -201,7 +201,7 @@ INSTANTIATE_TEST_SUITE_P(
 TEST(PlanTest, OfAGpuSaysSo) {
   auto plan = Plan::parse(makePlan(2, test::onGpu));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ((*plan)->gpuTarget, "sm_90");
+  EXPECT_EQ((*plan)->target(), "sm_90");
 }
 
 /// What is wrong with the order of commands, and what the error says of it.

@@ -2,7 +2,7 @@
 
 #include "PtxInterpreter.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 
 #include <algorithm>
 #include <cmath>

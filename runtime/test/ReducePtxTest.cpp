@@ -8,8 +8,8 @@
 #include "PtxInterpreter.h"
 
 #include "backends/cuda/ReduceKernels.h"
+#include "base/Convert.h"
 #include "collectives/Reduce.h"
-#include "shardc-rt/Convert.h"
 
 #include <cmath>
 #include <cstring>

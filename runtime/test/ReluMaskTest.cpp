@@ -3,7 +3,7 @@
 #include "backends/cpu/ReluMask.h"
 #include "backends/cpu/ColumnSums.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

@@ -24,11 +24,11 @@ std::shared_ptr<const Plan> parse(const std::string &bytes) {
 /// `plan` with a kernel, launched by `command`, that reads no coordinates.
 std::shared_ptr<const Plan> withoutCoordinates(const Plan &plan,
                                                size_t command) {
-  auto edited = std::make_shared<Plan>(plan);
-  std::get<LaunchCommand>(edited->programs[0].commands[command].operation)
+  PlanSpec edited = plan.spec();
+  std::get<LaunchCommand>(edited.programs[0].commands[command].operation)
       .parts[0]
       .coordinateAxes.clear();
-  return edited;
+  return makeUnverifiedPlan(std::move(edited));
 }
 
 /// Buffers of the test plan.
@@ -36,7 +36,7 @@ enum Buffers : uint32_t { X, W, M, Y, All, G, H, Loss };
 
 TEST(ReplicasTest, FollowsValuesThroughTheProgram) {
   auto plan = withoutCoordinates(*parse(makePlan(4)), 6);
-  auto layout = ArenaLayout::create(*plan, /*share=*/true);
+  auto layout = ArenaLayout::create(plan->spec(), /*share=*/true);
   ASSERT_TRUE(layout.ok());
   for (uint32_t sharded : {X, Y})
     EXPECT_EQ(layout->holdersOf(0, sharded).size(), 4u) << sharded;
@@ -45,29 +45,30 @@ TEST(ReplicasTest, FollowsValuesThroughTheProgram) {
   // Copies of a value lie one behind the other, x and y of 3 floats each.
   for (int64_t device = 0; device < 4; ++device)
     EXPECT_EQ(layout->offsetOf(0, Y, device),
-              layout->offsetOf(0, Y, 0) + device * plan->alignment);
-  EXPECT_EQ(layout->bytes(), plan->arenaBytes + 2 * 3 * plan->alignment);
+              layout->offsetOf(0, Y, 0) + device * plan->spec().alignment);
+  EXPECT_EQ(layout->bytes(),
+            plan->arenaBytes() + 2 * 3 * plan->spec().alignment);
 
-  auto apart = ArenaLayout::create(*plan, /*share=*/false);
+  auto apart = ArenaLayout::create(plan->spec(), /*share=*/false);
   ASSERT_TRUE(apart.ok());
   for (uint32_t buffer : {X, W, M, Y, All, G, H, Loss})
     EXPECT_EQ(apart->holdersOf(0, buffer).size(), 4u) << buffer;
-  EXPECT_EQ(apart->bytes(), 4 * plan->arenaBytes);
+  EXPECT_EQ(apart->bytes(), 4 * plan->arenaBytes());
 }
 
 TEST(ReplicasTest, NeverPutsTwoValuesThatLiveTogetherOnTheSameBytes) {
   for (int devices : {1, 2, 3, 5, 8})
     for (bool share : {false, true}) {
       auto plan = parse(makePlan(devices));
-      auto layout = ArenaLayout::create(*plan, share);
+      auto layout = ArenaLayout::create(plan->spec(), share);
       ASSERT_TRUE(layout.ok());
       // The buffers of the test plan never reuse bytes.
       std::vector<ByteRange> taken;
       for (uint32_t buffer : {X, W, M, Y, All, G, H, Loss})
         for (int64_t device : layout->holdersOf(0, buffer)) {
           uint64_t begin = layout->offsetOf(0, buffer, device);
-          ByteRange bytes{begin,
-                          begin + plan->programs[0].buffers[buffer].bytes};
+          ByteRange bytes{
+              begin, begin + plan->spec().programs[0].buffers[buffer].bytes};
           EXPECT_LE(bytes.end, layout->bytes());
           for (ByteRange other : taken)
             EXPECT_FALSE(overlap(bytes, other)) << buffer;
@@ -86,9 +87,11 @@ TEST(ReplicasTest, AKernelThatReadsNoCoordinatesMakesNoDifference) {
   // `all` is written by the kernel as well: with coordinates it differs, and
   // with it what is computed of it.
   auto plan = parse(makePlan(4, edit));
-  EXPECT_EQ(ArenaLayout::create(*plan, true)->holdersOf(0, All).size(), 4u);
+  EXPECT_EQ(ArenaLayout::create(plan->spec(), true)->holdersOf(0, All).size(),
+            4u);
   auto without = withoutCoordinates(*plan, 0);
-  EXPECT_EQ(ArenaLayout::create(*without, true)->holdersOf(0, All).size(), 1u);
+  EXPECT_EQ(
+      ArenaLayout::create(without->spec(), true)->holdersOf(0, All).size(), 1u);
 }
 
 /// Adds to the step the product of y and x, seen as matrices of `columns`
@@ -225,7 +228,7 @@ TEST(RegionsTest, WhatAProductAddsToIsOneRegion) {
     program.buffers.push_back(
         std::make_unique<fb::BufferT>(*program.buffers[cleared]));
   }));
-  Regions regions(*plan);
+  Regions regions(plan->spec());
   EXPECT_EQ(regions.ofBuffer(0, added), regions.ofBuffer(0, cleared));
 }
 

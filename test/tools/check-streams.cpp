@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc-rt/HappensBefore.h"
+#include "plan/HappensBefore.h"
 
 #include "shardc/Pipelines/CommandLine.h"
 
@@ -32,7 +32,7 @@ struct Totals {
 } // namespace
 
 /// Takes the events of `program` out, one at a time.
-static void takeEventsOut(const rt::Plan &plan, rt::ProgramSpec program,
+static void takeEventsOut(const rt::PlanSpec &plan, rt::ProgramSpec program,
                           Totals &totals) {
   for (auto [number, command] : llvm::enumerate(program.commands)) {
     const std::vector<uint32_t> after = command.after;
@@ -60,14 +60,14 @@ static std::string check(const std::string &model,
   auto plan = rt::Plan::parse(std::move(result.plan));
   if (!plan.ok())
     return plan.status().ToString();
-  for (const rt::ProgramSpec &program : (*plan)->programs) {
-    auto order = rt::checkHappensBefore(**plan, program);
+  for (const rt::ProgramSpec &program : (*plan)->spec().programs) {
+    auto order = rt::checkHappensBefore((*plan)->spec(), program);
     if (!order.ok())
       return order.status().ToString();
     ++totals.programs;
     totals.commands += program.commands.size();
     totals.pairs += order->concurrentPairs;
-    takeEventsOut(**plan, program, totals);
+    takeEventsOut((*plan)->spec(), program, totals);
   }
   return "";
 }

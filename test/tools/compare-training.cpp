@@ -9,7 +9,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc-rt/Npz.h"
+#include "data/Npz.h"
 
 #include <cmath>
 #include <cstdio>

@@ -10,7 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc-rt/Npz.h"
+#include "data/Npz.h"
 
 #include <cstdio>
 #include <cstdlib>

@@ -12,6 +12,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "plan/PlanSpec.h"
 #include "shardc-rt/Context.h"
 #include "shardc-rt/Executor.h"
 
@@ -135,7 +136,7 @@ absl::StatusOr<std::string> train(rt::Context &context,
   for (int step = 0; step < 3; ++step) {
     std::map<std::string, rt::HostArray> arrays;
     rt::NamedArrays inputs;
-    for (const rt::TensorSpec &tensor : plan->tensors) {
+    for (const rt::TensorInfo &tensor : plan->tensors()) {
       if (tensor.role != rt::Role::Input && tensor.role != rt::Role::Label)
         continue;
       rt::HostArray &array = arrays[tensor.name] =
@@ -153,7 +154,7 @@ absl::StatusOr<std::string> train(rt::Context &context,
       return result.status();
     bits.append(reinterpret_cast<const char *>(&result->loss), sizeof(double));
   }
-  for (const rt::TensorSpec &tensor : plan->tensors) {
+  for (const rt::TensorInfo &tensor : plan->tensors()) {
     if (tensor.role != rt::Role::Parameter && tensor.role != rt::Role::State)
       continue;
     auto array = (*executor)->getTensor(tensor.name);
@@ -182,7 +183,7 @@ absl::Status shuffle(rt::Context &context, const std::string &model,
   auto emulated = compile(model, settings.options, "emulated-gpu");
   if (!emulated.ok())
     return emulated.status();
-  const rt::ProgramSpec &program = *(*onGpu)->findProgram("train_step");
+  const rt::ProgramSpec &program = *(*onGpu)->spec().findProgram("train_step");
   if (llvm::any_of(program.commands, [](const rt::Command &command) {
         return std::holds_alternative<rt::LoopCommand>(command.operation);
       }))
@@ -194,14 +195,14 @@ absl::Status shuffle(rt::Context &context, const std::string &model,
   Random random(1);
   for (int trial = 0; trial < settings.count; ++trial) {
     std::vector<uint32_t> order = drawOrder(program, !settings.plant, random);
-    auto changed = std::make_shared<rt::Plan>(**emulated);
-    for (rt::ProgramSpec &own : changed->programs)
+    rt::PlanSpec changed = (*emulated)->spec();
+    for (rt::ProgramSpec &own : changed.programs)
       if (own.name == program.name) {
         own.commands = arrange(own, program, order);
         if (own.commands.empty())
           return absl::InternalError("the plans do not have the same commands");
       }
-    auto actual = train(context, changed);
+    auto actual = train(context, rt::makeUnverifiedPlan(std::move(changed)));
     if (!actual.ok())
       return actual.status();
     if (*actual != *expected)

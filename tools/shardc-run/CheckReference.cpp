@@ -20,7 +20,8 @@
 
 #include "CheckReference.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
@@ -35,7 +36,7 @@ absl::StatusOr<std::unique_ptr<ReferenceCheck>>
 ReferenceCheck::create(Executor &tested, std::unique_ptr<Executor> reference,
                        double tolerance) {
   std::map<std::string, HostArray> initial;
-  for (const TensorSpec &tensor : tested.plan().tensors) {
+  for (const TensorInfo &tensor : tested.plan().tensors()) {
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
     absl::StatusOr<HostArray> array = tested.getTensor(tensor.name);
@@ -61,7 +62,7 @@ static constexpr double mostOfChange = 0.5;
 
 /// Whether a program has values of bf16.
 static bool usesBF16(const Plan &plan) {
-  for (const ProgramSpec &program : plan.programs)
+  for (const ProgramSpec &program : plan.spec().programs)
     for (const BufferSpec &buffer : program.buffers)
       if (buffer.dtype == DType::BF16)
         return true;
@@ -101,11 +102,11 @@ void ReferenceCheck::compare(const RunResult &result) {
 }
 
 absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
-  int64_t longest = std::max<int64_t>(1, tested.plan().batchSize);
+  int64_t longest = std::max<int64_t>(1, tested.plan().batchSize());
   double scale = 0, largest = 0;
   double squares = 0, squaredDifferences = 0, squaredChanges = 0;
   std::string where = "none";
-  for (const TensorSpec &tensor : tested.plan().tensors) {
+  for (const TensorInfo &tensor : tested.plan().tensors()) {
     if (tensor.role != Role::Parameter)
       continue;
     for (int64_t size : tensor.shape)

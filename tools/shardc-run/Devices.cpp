@@ -113,7 +113,7 @@ std::string Devices::target() const {
 
 void Devices::place(const Plan &plan) {
   int count = gpus.size();
-  int64_t devices = plan.mesh.numDevices();
+  int64_t devices = plan.numDevices();
   cuda.gpu = std::max(arguments.gpu, 0);
   if (!cuda.store) {
     cuda.gpus = arguments.gpus     ? arguments.gpus
@@ -129,7 +129,7 @@ void Devices::place(const Plan &plan) {
 }
 
 std::string Devices::describe(const Plan &plan) const {
-  int64_t count = plan.mesh.numDevices();
+  int64_t count = plan.numDevices();
   if (context) {
     int threads = context->numThreads();
     return absl::StrCat(count, " virtual CPU ",

@@ -5,7 +5,7 @@
 #include "CompileOnce.h"
 #include "Report.h"
 
-#include "shardc-rt/HappensBefore.h"
+#include "plan/HappensBefore.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -101,8 +101,8 @@ static std::string contradiction(const Arguments &arguments, const Plan &plan) {
                         ", which is compiled; compile the model again");
   };
   if (!arguments.mesh.empty() &&
-      sortedMesh(arguments.mesh) != sortedMesh(plan.mesh.toString()))
-    return compiledFor("--mesh=" + arguments.mesh, plan.mesh.toString());
+      sortedMesh(arguments.mesh) != sortedMesh(plan.mesh()))
+    return compiledFor("--mesh=" + arguments.mesh, plan.mesh());
   if (!arguments.target.empty() || !arguments.machine.empty() ||
       !arguments.dumpDir.empty() || !arguments.partition.empty() ||
       !arguments.objective.empty() || arguments.deviceMemory ||
@@ -116,9 +116,9 @@ static std::string contradiction(const Arguments &arguments, const Plan &plan) {
         arguments.input, " is compiled");
   if (!arguments.rules.empty())
     return cannotChange("--rules");
-  if (arguments.batchSize && arguments.batchSize != plan.batchSize)
+  if (arguments.batchSize && arguments.batchSize != plan.batchSize())
     return compiledFor(absl::StrCat("--batch-size=", arguments.batchSize),
-                       plan.batchSize);
+                       plan.batchSize());
   if (arguments.microbatches)
     return cannotChange("--microbatches");
   if (arguments.checkReference)
@@ -132,17 +132,18 @@ int shardc::run::checkAgainstPlan(const Arguments &arguments,
   if (isPlanFile(arguments.input))
     if (std::string error = contradiction(arguments, plan); !error.empty())
       return report(1, error);
-  if (arguments.numDevices && arguments.numDevices < plan.mesh.numDevices())
-    return report(1, absl::StrCat("the mesh ", plan.mesh.toString(), " needs ",
-                                  plan.mesh.numDevices(),
+  if (arguments.numDevices && arguments.numDevices < plan.numDevices())
+    return report(1, absl::StrCat("the mesh ", plan.mesh(), " needs ",
+                                  plan.numDevices(),
                                   " devices, --num-devices gives ",
                                   arguments.numDevices));
   return 0;
 }
 
 int shardc::run::printOrder(const Plan &plan) {
-  for (const ProgramSpec &program : plan.programs) {
-    absl::StatusOr<OrderReport> order = checkHappensBefore(plan, program);
+  for (const ProgramSpec &program : plan.spec().programs) {
+    absl::StatusOr<OrderReport> order =
+        checkHappensBefore(plan.spec(), program);
     if (!order.ok())
       return report(order.status());
     std::cout << absl::StrFormat("%-16s ordered: ", program.name);

@@ -9,7 +9,8 @@
 #include "Report.h"
 #include "Summary.h"
 
-#include "shardc-rt/Npz.h"
+#include "data/Npz.h"
+#include "train/Header.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -160,7 +161,7 @@ TrainOptions Session::trainOptions() {
   if (isFirst)
     options.metricsPath = arguments.metrics;
   options.progressBar = isFirst && !arguments.json && isatty(STDOUT_FILENO);
-  const ProgramSpec *program = plan->findProgram("train_step");
+  const ProgramInfo *program = plan->findProgram("train_step");
   uint64_t reported = program ? program->wireBytes : 0;
   options.onBatch = [this](const Batch &batch) {
     return check ? check->step(batch) : absl::OkStatus();

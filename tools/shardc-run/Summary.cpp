@@ -16,8 +16,8 @@ void shardc::run::printJsonSummary(const Executor &executor,
                                    std::ostream &out) {
   const Plan &plan = executor.plan();
   nlohmann::ordered_json json;
-  json["model"] = plan.model;
-  json["mesh"] = plan.mesh.toString();
+  json["model"] = plan.model();
+  json["mesh"] = plan.mesh();
   json["steps"] = summary.steps;
   json["first_loss"] = summary.firstLoss;
   json["final_loss"] = summary.finalLoss;
@@ -31,7 +31,7 @@ void shardc::run::printJsonSummary(const Executor &executor,
   json["samples_per_s"] = summary.samplesPerSecond;
   json["communication_share"] = summary.communicationShare;
   json["wire_bytes_per_step"] = summary.wireBytesPerStep;
-  json["peak_bytes_per_device"] = plan.arenaBytes;
+  json["peak_bytes_per_device"] = plan.arenaBytes();
   json["allocated_bytes"] = executor.allocatedBytes();
   json["scratch_bytes_per_device"] = executor.scratchBytesPerDevice();
   if (evaluation) {

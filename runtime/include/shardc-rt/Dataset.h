@@ -3,7 +3,8 @@
 #ifndef SHARDC_RT_DATASET_H
 #define SHARDC_RT_DATASET_H
 
-#include "shardc-rt/Npz.h"
+#include "shardc-rt/Executor.h"
+#include "shardc-rt/HostArray.h"
 #include "shardc-rt/Plan.h"
 
 #include "absl/status/statusor.h"
@@ -18,6 +19,15 @@ struct Dataset {
   std::string name;
   ArrayMap arrays;
   int64_t rows = 0;
+};
+
+/// Rows of a data set put together for a step.
+struct Batch {
+  ArrayMap arrays;
+  /// Rows that are data; the rest repeats the last one (evaluation only).
+  int64_t validRows = 0;
+  /// The arrays, borrowed.
+  NamedArrays views() const;
 };
 
 struct DatasetOptions {

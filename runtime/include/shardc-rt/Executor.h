@@ -80,7 +80,7 @@ public:
   /// Bytes allocated for all devices together; fewer than those of each added
   /// up where replicas share memory.
   virtual uint64_t allocatedBytes() const {
-    return plan().mesh.numDevices() * allocatedBytesPerDevice();
+    return plan().numDevices() * allocatedBytesPerDevice();
   }
 
   /// Bytes that a device has beside its arena, which the plan does not know of:

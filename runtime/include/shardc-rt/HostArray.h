@@ -8,6 +8,7 @@
 #include "absl/types/span.h"
 
 #include <cstddef>
+#include <map>
 #include <string>
 #include <vector>
 
@@ -48,6 +49,9 @@ struct HostArray {
     return {reinterpret_cast<const T *>(data.data()), data.size() / sizeof(T)};
   }
 };
+
+/// Arrays by name.
+using ArrayMap = std::map<std::string, HostArray>;
 
 } // namespace shardc::rt
 

@@ -1,9 +1,11 @@
 //===- Plan.h - A verified executable plan ----------------------*- C++ -*-===//
 //
-// What `shardc-compile` writes and an Executor runs. A Plan exists only after
-// its file has been verified: every index, range and shape in it is sound. The
-// machine code that it carries is trusted as an executable is.
-// The format is described in docs/PlanFormat.md.
+// `shardc-compile` writes plans, and an Executor runs them. A Plan exists only
+// after its file has been verified: every index, range and shape in it is
+// sound. The machine code that it carries is trusted as an executable is.
+// docs/PlanFormat.md describes the format.
+//
+// Thread-safety: a Plan is immutable. Threads and executors may share one.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,250 +13,64 @@
 #define SHARDC_RT_PLAN_H
 
 #include "shardc-rt/DType.h"
-#include "shardc-rt/Initialize.h"
-#include "shardc-rt/Mesh.h"
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
+#include <cstdint>
 #include <memory>
 #include <string>
-#include <variant>
 #include <vector>
 
 namespace shardc::rt {
 
+struct PlanSpec;
+
+/// The format version that this runtime reads.
+inline constexpr uint32_t planVersion = 5;
+
+/// What a tensor is to the model. Copies are parameters rounded to bf16; the
+/// executor keeps them up to date, and no query of a Plan shows them.
 enum class Role : int8_t { Parameter, State, Input, Label, Copy };
-enum class Part : int8_t { Forward, Backward, Update };
-enum class CollectiveKind : int8_t {
-  AllReduce,
-  AllGather,
-  ReduceScatter,
-  AllToAll,
-  CollectivePermute
-};
-enum class Reduction : int8_t { Sum, Max };
-enum class Activation : int8_t { None, Relu, ReluGradient };
-enum class Summed : int8_t { B, A, C };
-enum class Precision : int8_t { Highest, TF32, BF16 };
-enum class Stream : int8_t { Compute, Communication, Copies };
-enum class MemoryKind : int8_t {
-  Parameters,
-  Gradients,
-  OptimizerStates,
-  Activations,
-  Inputs,
-  Workspace
-};
 
+/// "parameter", "state", "input", "label", "copy".
 absl::string_view toString(Role role);
-absl::string_view toString(Part part);
-/// "all_reduce", "all_gather", ...
-absl::string_view toString(CollectiveKind kind);
-absl::string_view toString(MemoryKind kind);
-/// "compute", "communication", "copies".
-absl::string_view toString(Stream stream);
 
-/// A tensor that outlives a step.
-struct TensorSpec {
+/// A tensor that a host sets or reads, as a global array.
+struct TensorInfo {
   std::string name;
   Role role;
   DType dtype;
-  std::vector<int64_t> shape; ///< Global.
-  Sharding sharding;
-  InitializerSpec initializer; ///< Parameters and states.
-  /// States: whose they are; may be empty. Copies: what they are rounded from.
-  std::string parameter;
-  int64_t labelClasses = 0; ///< Labels are in [0, labelClasses); 0: any.
-  uint64_t offset = 0;      ///< Bytes into the arena.
-  uint64_t bytes = 0;       ///< Of the local shard, padding included.
+  std::vector<int64_t> shape; ///< Global; the first dimension of inputs and
+                              ///< labels is the batch.
+  int64_t labelClasses = 0;   ///< Labels are in [0, labelClasses); 0: any.
 };
 
-/// A region of each device's arena.
-struct BufferSpec {
-  uint64_t offset;
-  uint64_t bytes;
+/// A result of a program, as a global array.
+struct ResultInfo {
+  std::string name;
   DType dtype;
-  std::vector<int64_t> shape; ///< Local, padding included.
-  uint64_t stride = 0;        ///< Bytes that each run of a loop moves it on.
-};
-
-/// Iterations of a launch that have nothing to do with the others.
-struct LaunchPart {
-  int64_t extent;
-  std::vector<uint32_t> buffers; ///< Positions in the launch's list.
-  /// Mesh axes whose coordinates it may read.
-  std::vector<int> coordinateAxes;
-};
-
-struct LaunchCommand {
-  uint32_t kernel;
-  std::vector<uint32_t> buffers;
-  int64_t extent;
-  int64_t grain;
-  uint32_t writes;  ///< The last so many of `buffers` are written.
-  uint32_t threads; ///< Of each of `extent` blocks on a GPU; 0: for a CPU.
-  /// All iterations, in order: one part or more, none for a GPU.
-  std::vector<LaunchPart> parts;
-};
-
-struct GemmCommand {
-  uint32_t a, b, c;
-  int32_t bias; ///< Negative: none.
-  int64_t batch, m, n, k;
-  bool transposeA, transposeB, accumulate;
-  Activation activation;
-  /// What factors of f32 may be rounded to: fractions of 23, 10 or 7 bits.
-  Precision precision = Precision::Highest;
-  /// Negative: none; otherwise the sums over k of b, or of a, or those over m
-  /// of c.
-  int32_t columnSums = -1;
-  Summed columnSumsOf = Summed::B;
-  /// Negative: none; otherwise a bit for each element of c: whether it is
-  /// positive, which Relu writes, or that of the relu before, which
-  /// ReluGradient reads.
-  int32_t mask = -1;
-
-  /// How many sums of columns there are.
-  int64_t numColumnSums() const { return columnSumsOf == Summed::A ? m : n; }
-  /// Words of 32 bits in a row of the mask.
-  int64_t maskWords() const { return (n + 127) / 128 * 4; }
-};
-
-/// The element types of a product: those of a and b, and of c and the bias.
-struct GemmTypes {
-  DType factors, result; ///< Equal, or bf16 and f32.
-};
-
-struct CollectiveItem {
-  uint32_t in, out;
-  int32_t dim;
-  int32_t splitDim;
-};
-
-/// Begins a collective, which on a CPU runs beside the commands that follow
-/// until its wait. On a GPU it is a command as any other and has no wait.
-struct CollectiveStartCommand {
-  CollectiveKind kind;
-  Reduction reduction;
-  std::vector<int> axes;
-  std::vector<int> targetAxes;
-  std::vector<CollectiveItem> items;
-  uint32_t report;
-};
-
-/// Ends the collective that command `start` began; on a CPU every start has
-/// one.
-struct CollectiveWaitCommand {
-  uint32_t start;
-};
-
-struct CopyCommand {
-  uint32_t in, out;
-};
-
-struct ClearCommand {
-  uint32_t buffer;
-};
-
-/// The next `commands` commands, `runs` times.
-struct LoopCommand {
-  int64_t runs;
-  uint32_t commands;
-};
-
-/// On a GPU: an input or label gets its part of the batch from the host.
-struct UploadCommand {
-  uint32_t tensor; ///< Of Plan::tensors.
-};
-
-/// On a GPU: the host gets a result.
-struct DownloadCommand {
-  uint32_t result; ///< Of ProgramSpec::results.
-};
-
-struct Command {
-  std::variant<LaunchCommand, GemmCommand, CollectiveStartCommand,
-               CollectiveWaitCommand, CopyCommand, ClearCommand, LoopCommand,
-               UploadCommand, DownloadCommand>
-      operation;
-  Part part;
-  std::string source; ///< "file:line:col" in the model.
-  /// Commands of a stream run in order, those of different streams at any time
-  /// (shardc-rt/HappensBefore.h). For a CPU all are on Compute.
-  Stream stream = Stream::Compute;
-  /// What has to be complete, as often as it has been issued so far, before
-  /// this one runs. Ascending.
-  std::vector<uint32_t> after;
-};
-
-/// One line of the communication report; bytes per device.
-struct CollectiveReport {
-  CollectiveKind kind;
-  std::vector<std::string> axes;
-  int64_t groupSize;
-  uint64_t bytes;
-  uint64_t wireBytes; ///< In all runs of a step.
-  Part part;
-  std::string source;
-  std::string cause;
-  int64_t runs = 1; ///< Of the loop it is in.
-};
-
-struct ResultSpec {
-  std::string name;
-  uint32_t buffer;
   std::vector<int64_t> shape; ///< Global.
-  Sharding sharding;
 };
 
-/// One entry point: "train_step", "evaluate" or "round_parameters".
-struct ProgramSpec {
-  GemmTypes typesOf(const GemmCommand &gemm) const {
-    return {buffers[gemm.a].dtype, buffers[gemm.c].dtype};
-  }
-
+/// A program that a host runs: "train_step", and "evaluate" where the model can
+/// be evaluated.
+struct ProgramInfo {
   std::string name;
-  std::vector<BufferSpec> buffers;
-  std::vector<Command> commands;
-  std::vector<ResultSpec> results;
-  std::vector<CollectiveReport> collectives;
-  uint64_t wireBytes;
-  uint64_t matmulFlops;
-  uint64_t peakBytes;
+  std::vector<ResultInfo> results;
+  /// Bytes that each device sends in one run.
+  uint64_t wireBytes = 0;
+  /// Floating-point operations of GEMMs that each device does in one run.
+  uint64_t matmulFlops = 0;
 };
 
-struct MemoryReport {
-  struct Entry {
-    MemoryKind kind;
-    uint64_t bytes;
-  };
-  struct Largest {
-    std::string name;
-    uint64_t bytes;
-    MemoryKind kind;
-    std::string source;
-  };
-  std::vector<Entry> entries;
-  std::vector<Largest> largest;
-};
-
-/// The program that makes the copies of parameters; a plan with copies has it.
-/// Executors run it where it is needed.
-inline constexpr absl::string_view roundingProgram = "round_parameters";
-
-/// Kernels of a plan again, for CPUs with more than every plan asks for.
-struct CpuCode {
-  std::string cpuTarget;
-  std::vector<std::string> features; ///< Named as in /proc/cpuinfo.
-  std::string code;                  ///< An ELF shared object.
-};
-
-/// Immutable; safe to share between threads and executors.
+/// A plan and the questions that a host may ask of it. The references and spans
+/// returned live as long as the plan.
 class Plan {
 public:
   /// Reads and verifies a file. NotFound if it cannot be opened, otherwise as
-  /// `parse`.
+  /// `parse`. Errors begin with the path.
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Plan>>
   loadFile(const std::string &path);
 
@@ -263,33 +79,48 @@ public:
   [[nodiscard]] static absl::StatusOr<std::shared_ptr<const Plan>>
   parse(std::string bytes);
 
-  /// The tensor `name`, or null.
-  const TensorSpec *findTensor(absl::string_view name) const;
-  /// The program `name`, or null.
-  const ProgramSpec *findProgram(absl::string_view name) const;
+  ~Plan();
+  Plan(const Plan &) = delete;
+  Plan &operator=(const Plan &) = delete;
 
-  std::string producer;
-  std::string model;
-  uint64_t fingerprint = 0;
-  std::string cpuTarget;
-  std::string gpuTarget; ///< Of the kernels; empty: they are for a CPU.
-  Mesh mesh;
-  int64_t batchSize = 0;
-  std::vector<TensorSpec> tensors;
-  std::vector<ProgramSpec> programs;
-  std::vector<std::string> kernels;
-  /// For CPUs that have more than `cpuTarget`; the first that this one can run
-  /// is taken in place of `code`.
-  std::vector<CpuCode> widerCodes;
-  std::string code;  ///< An ELF shared object, or PTX for a GPU.
-  std::string cubin; ///< That PTX for `gpuTarget`, assembled; may be empty.
-  uint64_t arenaBytes = 0;
-  uint32_t alignment = 64;
-  MemoryReport memory;
+  /// The compiler that wrote the plan, and the name of the model.
+  const std::string &producer() const;
+  const std::string &model() const;
+  /// A hash of the file's content.
+  uint64_t fingerprint() const;
+  /// "x86-64-v3" or another level of CPUs, or "sm_90" or another architecture
+  /// of GPUs.
+  const std::string &target() const;
+  /// Whether `createCudaExecutor` (shardc-rt/Cuda.h) runs the plan, in place of
+  /// `Executor::create`.
+  bool isForGpu() const;
+  /// The axes of the mesh, as "data=4,model=2".
+  const std::string &mesh() const;
+  int64_t numDevices() const;
+  /// Rows of a batch.
+  int64_t batchSize() const;
+  /// Bytes that each device needs.
+  uint64_t arenaBytes() const;
+
+  /// In the order of the plan.
+  absl::Span<const TensorInfo> tensors() const;
+  absl::Span<const ProgramInfo> programs() const;
+  /// The tensor or program `name`, or null.
+  const TensorInfo *findTensor(absl::string_view name) const;
+  const ProgramInfo *findProgram(absl::string_view name) const;
+
+  /// For the runtime itself: all of the plan (plan/PlanSpec.h, which is not
+  /// installed).
+  const PlanSpec &spec() const { return *ownSpec; }
+
+private:
+  struct View;
+  explicit Plan(std::unique_ptr<const PlanSpec> spec);
+  friend std::shared_ptr<const Plan> makeUnverifiedPlan(PlanSpec spec);
+
+  std::unique_ptr<const PlanSpec> ownSpec;
+  std::unique_ptr<const View> view;
 };
-
-/// The format version that this runtime reads.
-inline constexpr uint32_t planVersion = 5;
 
 } // namespace shardc::rt
 

@@ -8,7 +8,7 @@
 #ifndef SHARDC_RT_TRAINER_H
 #define SHARDC_RT_TRAINER_H
 
-#include "shardc-rt/Batches.h"
+#include "shardc-rt/Dataset.h"
 #include "shardc-rt/Executor.h"
 
 #include "absl/status/statusor.h"
@@ -63,15 +63,6 @@ struct TrainSummary {
   double communicationShare = 0; ///< NaN if it was not measured.
   uint64_t wireBytesPerStep = 0;
 };
-
-/// Writes what is known before the first step: model, mesh, memory,
-/// communication. `devices` says what they are, as "8 virtual CPU devices on 2
-/// threads".
-void printHeader(const Plan &plan, const std::string &devices,
-                 std::ostream &out);
-
-/// Writes how much memory the devices have together, where they share some.
-void printMemory(const Executor &executor, std::ostream &out);
 
 /// Trains on `dataset`, which fits the executor's plan, with as many steps in
 /// flight as the executor takes. OutOfRange: a loss that

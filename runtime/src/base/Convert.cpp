@@ -1,6 +1,6 @@
 //===- Convert.cpp - Between element types --------------------------------===//
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 
 #include "absl/strings/str_cat.h"
 

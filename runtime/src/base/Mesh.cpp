@@ -1,6 +1,6 @@
 //===- Mesh.cpp - The device mesh and shardings over it -------------------===//
 
-#include "shardc-rt/Mesh.h"
+#include "base/Mesh.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"

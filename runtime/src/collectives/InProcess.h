@@ -10,7 +10,7 @@
 #ifndef SHARDC_RT_SRC_COLLECTIVES_INPROCESS_H
 #define SHARDC_RT_SRC_COLLECTIVES_INPROCESS_H
 
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 
 #include "absl/container/flat_hash_set.h"
 

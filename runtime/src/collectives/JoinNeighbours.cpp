@@ -1,6 +1,6 @@
 //===- JoinNeighbours.cpp - One region instead of several tensors ---------===//
 
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
 using namespace shardc::rt;

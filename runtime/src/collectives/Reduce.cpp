@@ -2,8 +2,8 @@
 
 #include "collectives/Reduce.h"
 
+#include "base/Convert.h"
 #include "base/VectorClones.h"
-#include "shardc-rt/Convert.h"
 
 #include <algorithm>
 #include <cstring>

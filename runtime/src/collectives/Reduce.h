@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_COLLECTIVES_REDUCE_H
 #define SHARDC_RT_SRC_COLLECTIVES_REDUCE_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/types/span.h"
 

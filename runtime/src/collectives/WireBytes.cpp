@@ -1,6 +1,6 @@
 //===- WireBytes.cpp - What a collective sends ----------------------------===//
 
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
 using namespace shardc::rt;

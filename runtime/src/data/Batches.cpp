@@ -1,6 +1,6 @@
 //===- Batches.cpp - Batches in a deterministic order ---------------------===//
 
-#include "shardc-rt/Batches.h"
+#include "data/Batches.h"
 
 #include "data/Random.h"
 

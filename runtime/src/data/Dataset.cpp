@@ -2,9 +2,10 @@
 
 #include "shardc-rt/Dataset.h"
 
+#include "base/Convert.h"
+#include "data/Batches.h"
+#include "data/Npz.h"
 #include "data/Random.h"
-#include "shardc-rt/Batches.h"
-#include "shardc-rt/Convert.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -145,7 +146,7 @@ static absl::Status checkLabels(const HostArray &array, int64_t classes,
   return absl::OkStatus();
 }
 
-static absl::Status checkValues(const TensorSpec &tensor,
+static absl::Status checkValues(const TensorInfo &tensor,
                                 const HostArray &array,
                                 const std::string &what) {
   int64_t rowSize =
@@ -163,7 +164,7 @@ static absl::Status checkValues(const TensorSpec &tensor,
 
 absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset) {
   ArrayMap fitting;
-  for (const TensorSpec &tensor : plan.tensors) {
+  for (const TensorInfo &tensor : plan.tensors()) {
     if (tensor.role != Role::Input && tensor.role != Role::Label)
       continue;
     std::string what =

@@ -1,6 +1,6 @@
 //===- Npy.cpp - One NumPy array ------------------------------------------===//
 
-#include "shardc-rt/Npz.h"
+#include "data/Npz.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"

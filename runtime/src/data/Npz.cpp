@@ -1,6 +1,6 @@
 //===- Npz.cpp - Archives of NumPy arrays ---------------------------------===//
 
-#include "shardc-rt/Npz.h"
+#include "data/Npz.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/strip.h"

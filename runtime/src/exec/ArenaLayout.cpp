@@ -10,7 +10,8 @@
 
 using namespace shardc::rt;
 
-absl::StatusOr<ArenaLayout> ArenaLayout::create(const Plan &plan, bool share) {
+absl::StatusOr<ArenaLayout> ArenaLayout::create(const PlanSpec &plan,
+                                                bool share) {
   // Offsets are 64 bits wide, and so must be their sum over all devices.
   constexpr uint64_t most = uint64_t(1) << 60;
   uint64_t devices = plan.mesh.numDevices();

@@ -25,7 +25,7 @@ class ArenaLayout {
 public:
   /// `share`: replicas share their memory. ResourceExhausted if the bytes of
   /// all devices cannot be counted.
-  static absl::StatusOr<ArenaLayout> create(const Plan &plan, bool share);
+  static absl::StatusOr<ArenaLayout> create(const PlanSpec &plan, bool share);
 
   /// Of all devices together.
   uint64_t bytes() const { return numBytes; }
@@ -71,7 +71,7 @@ private:
     std::vector<uint64_t> strides;
   };
 
-  ArenaLayout(const Plan &plan, bool share)
+  ArenaLayout(const PlanSpec &plan, bool share)
       : plan(&plan), regions(plan), replicas(plan, regions, share) {}
 
   void place();
@@ -82,7 +82,7 @@ private:
   uint64_t offsetIn(uint32_t region, int64_t device,
                     uint64_t arenaOffset) const;
 
-  const Plan *plan;
+  const PlanSpec *plan;
   Regions regions;
   Replicas replicas;
   std::vector<Place> places;

@@ -6,7 +6,7 @@
 
 using namespace shardc::rt;
 
-absl::StatusOr<size_t> shardc::rt::findTensor(const Plan &plan,
+absl::StatusOr<size_t> shardc::rt::findTensor(const PlanSpec &plan,
                                               absl::string_view name) {
   for (size_t i = 0; i < plan.tensors.size(); ++i) {
     const TensorSpec &tensor = plan.tensors[i];
@@ -22,7 +22,7 @@ absl::StatusOr<size_t> shardc::rt::findTensor(const Plan &plan,
       absl::StrCat("the plan has no tensor \"", name, "\""));
 }
 
-absl::StatusOr<size_t> shardc::rt::findProgram(const Plan &plan,
+absl::StatusOr<size_t> shardc::rt::findProgram(const PlanSpec &plan,
                                                absl::string_view name) {
   if (name == roundingProgram)
     return absl::InvalidArgumentError(absl::StrCat(
@@ -44,7 +44,7 @@ absl::Status shardc::rt::checkArray(const TensorSpec &tensor, ArrayView array) {
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::checkInputs(const Plan &plan,
+absl::Status shardc::rt::checkInputs(const PlanSpec &plan,
                                      const NamedArrays &inputs) {
   size_t used = 0;
   for (const TensorSpec &tensor : plan.tensors) {

@@ -7,24 +7,26 @@
 #ifndef SHARDC_RT_SRC_EXEC_ARRAYS_H
 #define SHARDC_RT_SRC_EXEC_ARRAYS_H
 
+#include "plan/PlanSpec.h"
 #include "shardc-rt/Executor.h"
 
 namespace shardc::rt {
 
 /// Number of the tensor `name`. NotFound: the plan has none. InvalidArgument:
 /// it is a copy of a parameter, which the executor keeps for itself.
-absl::StatusOr<size_t> findTensor(const Plan &plan, absl::string_view name);
+absl::StatusOr<size_t> findTensor(const PlanSpec &plan, absl::string_view name);
 
 /// Number of the program `name`. NotFound: the plan has none. InvalidArgument:
 /// it is not for users to run.
-absl::StatusOr<size_t> findProgram(const Plan &plan, absl::string_view name);
+absl::StatusOr<size_t> findProgram(const PlanSpec &plan,
+                                   absl::string_view name);
 
 /// InvalidArgument: `array` is not of the type or shape of `tensor`.
 absl::Status checkArray(const TensorSpec &tensor, ArrayView array);
 
 /// InvalidArgument names the input or label that is missing, unknown, or of
 /// another type or shape.
-absl::Status checkInputs(const Plan &plan, const NamedArrays &inputs);
+absl::Status checkInputs(const PlanSpec &plan, const NamedArrays &inputs);
 
 /// Of devices that hold the same shard the first, ascending.
 std::vector<int64_t> holdersOf(const Mesh &mesh, const Sharding &sharding);

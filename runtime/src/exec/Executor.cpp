@@ -55,16 +55,14 @@ class CpuExecutor : public Executor {
 public:
   CpuExecutor(Context &context, std::shared_ptr<const Plan> plan,
               ExecutorOptions options)
-      : context(context), ownPlan(std::move(plan)), options(options),
-        copies(*ownPlan) {}
+      : context(context), ownPlan(std::move(plan)), spec(ownPlan->spec()),
+        options(options), copies(spec) {}
 
   absl::Status allocate();
   absl::Status prepare();
 
   const Plan &plan() const override { return *ownPlan; }
-  uint64_t allocatedBytesPerDevice() const override {
-    return ownPlan->arenaBytes;
-  }
+  uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
   uint64_t allocatedBytes() const override { return layout->bytes(); }
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
@@ -88,6 +86,7 @@ private:
 
   Context &context;
   std::shared_ptr<const Plan> ownPlan;
+  const PlanSpec &spec;
   ExecutorOptions options;
   std::optional<ArenaLayout> layout;
   Memory memory;
@@ -106,15 +105,15 @@ private:
 
 absl::Status CpuExecutor::allocate() {
   absl::StatusOr<ArenaLayout> made =
-      ArenaLayout::create(*ownPlan, options.shareReplicas);
+      ArenaLayout::create(spec, options.shareReplicas);
   if (!made.ok())
     return made.status();
   layout = *std::move(made);
   if (!memory.allocate(layout->bytes()))
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory: cannot allocate ", layout->bytes(),
-                     " bytes for ", ownPlan->mesh.numDevices(), " devices of ",
-                     ownPlan->arenaBytes, " bytes each"));
+                     " bytes for ", spec.mesh.numDevices(), " devices of ",
+                     spec.arenaBytes, " bytes each"));
   if (options.poisonPadding)
     std::memset(memory.get(), 0xff, layout->bytes());
   return absl::OkStatus();
@@ -122,22 +121,22 @@ absl::Status CpuExecutor::allocate() {
 
 absl::Status CpuExecutor::prepare() {
   absl::StatusOr<std::unique_ptr<KernelLibrary>> loaded =
-      KernelLibrary::load(*ownPlan, options.cpuTarget);
+      KernelLibrary::load(spec, options.cpuTarget);
   if (!loaded.ok())
     return loaded.status();
   kernels = *std::move(loaded);
 
-  const Mesh &mesh = ownPlan->mesh;
+  const Mesh &mesh = spec.mesh;
   int axes = mesh.axes().size();
   devices.reset(
-      new DeviceSet{*ownPlan, *kernels, *layout, memory.get(), {}, axes + 2});
+      new DeviceSet{spec, *kernels, *layout, memory.get(), {}, axes + 2});
   for (int64_t device = 0; device < mesh.numDevices(); ++device) {
     for (int axis = 0; axis < axes; ++axis)
       devices->contexts.push_back(mesh.coordinate(device, axis));
     devices->contexts.push_back(static_cast<int64_t>(options.seed));
     devices->contexts.push_back(0);
   }
-  for (size_t program = 0; program < ownPlan->programs.size(); ++program) {
+  for (size_t program = 0; program < spec.programs.size(); ++program) {
     absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
         PreparedProgram::prepare(*devices, program, *collectives,
                                  context.numThreads());
@@ -145,8 +144,8 @@ absl::Status CpuExecutor::prepare() {
       return prepared.status();
     programs.push_back(*std::move(prepared));
   }
-  for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
-    const TensorSpec &tensor = ownPlan->tensors[i];
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorSpec &tensor = spec.tensors[i];
     std::vector<LocalShard> &ofTensor = shards.emplace_back();
     for (int64_t device : layout->holdersOfTensor(i))
       ofTensor.push_back({shardOf(mesh, tensor.sharding, tensor.shape, device),
@@ -168,8 +167,8 @@ Executor::create(Context &context, std::shared_ptr<const Plan> plan,
 }
 
 absl::Status CpuExecutor::initializeParameters() {
-  for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
-    const TensorSpec &tensor = ownPlan->tensors[i];
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
     copies.noteWrite(tensor);
@@ -196,10 +195,10 @@ absl::Status CpuExecutor::initializeParameters() {
 }
 
 absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
-  absl::StatusOr<size_t> index = findTensor(*ownPlan, name);
+  absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
-  const TensorSpec &tensor = ownPlan->tensors[*index];
+  const TensorSpec &tensor = spec.tensors[*index];
   if (absl::Status status = checkArray(tensor, array); !status.ok())
     return status;
   copies.noteWrite(tensor);
@@ -215,7 +214,7 @@ HostArray CpuExecutor::gather(DType dtype, const Sharding &sharding,
                               const std::vector<int64_t> &shape,
                               OffsetOn offsetOn) const {
   HostArray array(dtype, shape);
-  const Mesh &mesh = ownPlan->mesh;
+  const Mesh &mesh = spec.mesh;
   for (int64_t device : holdersOf(mesh, sharding))
     gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
                 memory.get() + offsetOn(device), array.data.data());
@@ -223,10 +222,10 @@ HostArray CpuExecutor::gather(DType dtype, const Sharding &sharding,
 }
 
 absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
-  absl::StatusOr<size_t> index = findTensor(*ownPlan, name);
+  absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
-  const TensorSpec &tensor = ownPlan->tensors[*index];
+  const TensorSpec &tensor = spec.tensors[*index];
   return gather(
       tensor.dtype, tensor.sharding, tensor.shape,
       [&](int64_t device) { return layout->offsetOfTensor(*index, device); });
@@ -255,11 +254,11 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   using Clock = std::chrono::steady_clock;
   if (result)
     return absl::FailedPreconditionError("the run before was not awaited");
-  absl::StatusOr<size_t> number = findProgram(*ownPlan, name);
+  absl::StatusOr<size_t> number = findProgram(spec, name);
   if (!number.ok())
     return number.status();
   PreparedProgram &program = *programs[*number];
-  if (absl::Status status = checkInputs(*ownPlan, inputs); !status.ok())
+  if (absl::Status status = checkInputs(spec, inputs); !status.ok())
     return status;
 
   Clock::time_point start = Clock::now();
@@ -269,8 +268,8 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   pool.run([&](int worker) {
     if (rounding)
       programs[*rounding]->run(worker, pool, counters);
-    for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
-      const TensorSpec &tensor = ownPlan->tensors[i];
+    for (size_t i = 0; i < spec.tensors.size(); ++i) {
+      const TensorSpec &tensor = spec.tensors[i];
       if (tensor.role != Role::Input && tensor.role != Role::Label)
         continue;
       const ArrayView &array = inputs.find(tensor.name)->second;
@@ -288,11 +287,11 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   RunResult &result = this->result.emplace();
   result.wireBytes = counters.wireBytes;
   result.communicationSeconds = counters.communicationSeconds;
-  for (const ResultSpec &spec : program.spec().results)
-    result.add(spec.name,
-               gather(program.spec().buffers[spec.buffer].dtype, spec.sharding,
-                      spec.shape, [&](int64_t device) {
-                        return layout->offsetOf(*number, spec.buffer, device);
+  for (const ResultSpec &global : program.spec().results)
+    result.add(global.name,
+               gather(program.spec().buffers[global.buffer].dtype,
+                      global.sharding, global.shape, [&](int64_t device) {
+                        return layout->offsetOf(*number, global.buffer, device);
                       }));
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();

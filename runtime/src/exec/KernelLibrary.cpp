@@ -30,7 +30,7 @@ static std::string missingFeature(const CpuCode &code) {
 
 /// The code that is run; InvalidArgument, Unavailable.
 static absl::StatusOr<const std::string *>
-chooseCode(const Plan &plan, const std::string &cpuTarget) {
+chooseCode(const PlanSpec &plan, const std::string &cpuTarget) {
   std::string known = plan.cpuTarget;
   for (const CpuCode &code : plan.widerCodes) {
     std::string missing = missingFeature(code);
@@ -51,7 +51,7 @@ chooseCode(const Plan &plan, const std::string &cpuTarget) {
 }
 
 absl::StatusOr<std::unique_ptr<KernelLibrary>>
-KernelLibrary::load(const Plan &plan, const std::string &cpuTarget) {
+KernelLibrary::load(const PlanSpec &plan, const std::string &cpuTarget) {
   if (!plan.gpuTarget.empty())
     return absl::UnavailableError(absl::StrCat(
         "the plan is for GPUs (", plan.gpuTarget,

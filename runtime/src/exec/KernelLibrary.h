@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_EXEC_KERNELLIBRARY_H
 #define SHARDC_RT_SRC_EXEC_KERNELLIBRARY_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/status/statusor.h"
 
@@ -25,7 +25,7 @@ public:
   /// is for GPUs, or this CPU lacks what `cpuTarget` needs. InvalidArgument:
   /// the plan has no code for `cpuTarget`.
   static absl::StatusOr<std::unique_ptr<KernelLibrary>>
-  load(const Plan &plan, const std::string &cpuTarget = "");
+  load(const PlanSpec &plan, const std::string &cpuTarget = "");
   ~KernelLibrary();
 
   KernelFunction kernel(uint32_t index) const { return kernels[index]; }

@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_EXEC_MERGEPRODUCTS_H
 #define SHARDC_RT_SRC_EXEC_MERGEPRODUCTS_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <vector>
 

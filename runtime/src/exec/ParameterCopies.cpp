@@ -4,7 +4,7 @@
 
 using namespace shardc::rt;
 
-ParameterCopies::ParameterCopies(const Plan &plan) {
+ParameterCopies::ParameterCopies(const PlanSpec &plan) {
   for (size_t i = 0; i < plan.programs.size(); ++i)
     if (plan.programs[i].name == roundingProgram)
       rounding = i;

@@ -9,7 +9,7 @@
 #ifndef SHARDC_RT_SRC_EXEC_PARAMETERCOPIES_H
 #define SHARDC_RT_SRC_EXEC_PARAMETERCOPIES_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <optional>
 
@@ -18,7 +18,7 @@ namespace shardc::rt {
 class ParameterCopies {
 public:
   /// Nothing has been made yet.
-  explicit ParameterCopies(const Plan &plan);
+  explicit ParameterCopies(const PlanSpec &plan);
 
   /// The runtime has written a tensor.
   void noteWrite(const TensorSpec &tensor) {

@@ -13,13 +13,13 @@
 #include "backends/cpu/ColumnSums.h"
 #include "backends/cpu/Gemm.h"
 #include "backends/cpu/ReluMask.h"
+#include "collectives/Collectives.h"
 #include "exec/ArenaLayout.h"
 #include "exec/KernelLibrary.h"
 #include "exec/MeetingPoints.h"
 #include "exec/MergeProducts.h"
 #include "exec/WorkerPool.h"
-#include "shardc-rt/Collectives.h"
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/status/statusor.h"
 
@@ -33,7 +33,7 @@ namespace shardc::rt {
 
 /// What the devices of an executor share.
 struct DeviceSet {
-  const Plan &plan;
+  const PlanSpec &plan;
   const KernelLibrary &kernels;
   const ArenaLayout &layout;
   /// Memory laid out so.

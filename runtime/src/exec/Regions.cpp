@@ -130,7 +130,7 @@ void Regions::link(uint32_t a, uint32_t b) {
 }
 
 /// Parameters, copies and states stay from run to run, in all programs.
-void Regions::linkTensors(const Plan &plan) {
+void Regions::linkTensors(const PlanSpec &plan) {
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
     Role role = plan.tensors[tensor].role;
     if (role == Role::Input || role == Role::Label)
@@ -145,7 +145,7 @@ void Regions::linkTensors(const Plan &plan) {
 
 /// What is read before it is written under its own name has been written under
 /// another one: that of a tensor, or one written before in the program.
-void Regions::linkIncoming(const Plan &plan, size_t program) {
+void Regions::linkIncoming(const PlanSpec &plan, size_t program) {
   const std::vector<BufferUse> &ofProgram = uses[program];
   for (size_t i = 0; i < ofProgram.size(); ++i) {
     const BufferUse &use = ofProgram[i];
@@ -218,7 +218,7 @@ void Regions::number() {
   }
 }
 
-Regions::Regions(const Plan &plan) {
+Regions::Regions(const PlanSpec &plan) {
   for (const TensorSpec &tensor : plan.tensors)
     nodeBytes.push_back({tensor.offset, tensor.offset + tensor.bytes});
   for (const ProgramSpec &program : plan.programs) {

@@ -13,7 +13,7 @@
 #define SHARDC_RT_SRC_EXEC_REGIONS_H
 
 #include "plan/Accesses.h"
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <vector>
 
@@ -58,7 +58,7 @@ std::vector<BufferUse> usesOf(const ProgramSpec &program);
 /// then the buffers of program after program. Immutable.
 class Regions {
 public:
-  explicit Regions(const Plan &plan);
+  explicit Regions(const PlanSpec &plan);
 
   size_t size() const { return ranges.size(); }
   /// The bytes of the arena that its names cover together.
@@ -73,8 +73,8 @@ public:
 private:
   uint32_t find(uint32_t node);
   void link(uint32_t a, uint32_t b);
-  void linkTensors(const Plan &plan);
-  void linkIncoming(const Plan &plan, size_t program);
+  void linkTensors(const PlanSpec &plan);
+  void linkIncoming(const PlanSpec &plan, size_t program);
   void linkInPlace(const ProgramSpec &spec, size_t program);
   void number();
 

@@ -34,7 +34,7 @@ bool Replicas::widen(uint32_t region, AxisSet axes) {
 }
 
 /// Finds products whose results only a reduction reads.
-void Replicas::findSums(const Plan &plan, const Regions &regions) {
+void Replicas::findSums(const PlanSpec &plan, const Regions &regions) {
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     const ProgramSpec &spec = plan.programs[program];
     std::vector<BufferUse> uses = usesOf(spec);
@@ -76,7 +76,7 @@ void Replicas::findSums(const Plan &plan, const Regions &regions) {
   }
 }
 
-bool Replicas::propagateCollective(const Plan &plan, const Regions &regions,
+bool Replicas::propagateCollective(const PlanSpec &plan, const Regions &regions,
                                    size_t program,
                                    const CollectiveStartCommand &start) {
   AxisSet over = setOf(plan.mesh, start.axes);
@@ -107,7 +107,7 @@ bool Replicas::propagateCollective(const Plan &plan, const Regions &regions,
   return changed;
 }
 
-bool Replicas::propagateCommand(const Plan &plan, const Regions &regions,
+bool Replicas::propagateCommand(const PlanSpec &plan, const Regions &regions,
                                 size_t program, uint32_t number) {
   const Command &command = plan.programs[program].commands[number];
   if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
@@ -145,7 +145,7 @@ bool Replicas::propagateLocal(const Regions &regions, size_t program,
   return changed;
 }
 
-bool Replicas::propagate(const Plan &plan, const Regions &regions) {
+bool Replicas::propagate(const PlanSpec &plan, const Regions &regions) {
   bool changed = false;
   for (size_t program = 0; program < plan.programs.size(); ++program)
     for (uint32_t i = 0; i < plan.programs[program].commands.size(); ++i)
@@ -153,7 +153,7 @@ bool Replicas::propagate(const Plan &plan, const Regions &regions) {
   return changed;
 }
 
-Replicas::Replicas(const Plan &plan, const Regions &regions, bool share)
+Replicas::Replicas(const PlanSpec &plan, const Regions &regions, bool share)
     : variesOver(regions.size()), sums(plan.programs.size()),
       summed(plan.programs.size()) {
   if (!share) {

@@ -24,7 +24,7 @@ class Replicas {
 public:
   /// Finds what can be shared; with `share` false every device has all of its
   /// memory to itself, and sums are left to collectives.
-  Replicas(const Plan &plan, const Regions &regions, bool share);
+  Replicas(const PlanSpec &plan, const Regions &regions, bool share);
 
   /// Axes along which the contents of a region differ.
   AxisSet varies(uint32_t region) const { return variesOver[region]; }
@@ -46,14 +46,14 @@ public:
   static AxisSet allOf(const Mesh &mesh);
 
 private:
-  void findSums(const Plan &plan, const Regions &regions);
-  bool propagate(const Plan &plan, const Regions &regions);
-  bool propagateCommand(const Plan &plan, const Regions &regions,
+  void findSums(const PlanSpec &plan, const Regions &regions);
+  bool propagate(const PlanSpec &plan, const Regions &regions);
+  bool propagateCommand(const PlanSpec &plan, const Regions &regions,
                         size_t program, uint32_t command);
   bool propagateLocal(const Regions &regions, size_t program,
                       const std::vector<Operand> &operands, AxisSet axes,
                       AxisSet summedOver);
-  bool propagateCollective(const Plan &plan, const Regions &regions,
+  bool propagateCollective(const PlanSpec &plan, const Regions &regions,
                            size_t program, const CollectiveStartCommand &start);
   bool widen(uint32_t region, AxisSet axes);
 

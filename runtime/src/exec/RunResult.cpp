@@ -1,6 +1,6 @@
 //===- RunResult.cpp - What one run of a program gave ---------------------===//
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 #include "shardc-rt/Executor.h"
 
 using namespace shardc::rt;

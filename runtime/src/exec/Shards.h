@@ -3,8 +3,8 @@
 #ifndef SHARDC_RT_SRC_EXEC_SHARDS_H
 #define SHARDC_RT_SRC_EXEC_SHARDS_H
 
+#include "base/Mesh.h"
 #include "shardc-rt/DType.h"
-#include "shardc-rt/Mesh.h"
 
 namespace shardc::rt {
 

@@ -7,9 +7,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc-rt/Initialize.h"
+#include "init/Initialize.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 
 #include "absl/strings/str_cat.h"
 

@@ -11,7 +11,7 @@ namespace {
 /// Notes the accesses of one command.
 class Collector {
 public:
-  Collector(const Plan &plan, const ProgramSpec &program, int64_t runs)
+  Collector(const PlanSpec &plan, const ProgramSpec &program, int64_t runs)
       : plan(plan), program(program), runs(runs) {}
 
   void reads(uint32_t buffer, uint64_t unit = 1) { add(buffer, false, unit); }
@@ -69,14 +69,14 @@ private:
         {{spec.offset, (end + unit - 1) / unit * unit}, isWrite, buffer});
   }
 
-  const Plan &plan;
+  const PlanSpec &plan;
   const ProgramSpec &program;
   int64_t runs;
 };
 
 } // namespace
 
-std::vector<Access> shardc::rt::accessesOf(const Plan &plan,
+std::vector<Access> shardc::rt::accessesOf(const PlanSpec &plan,
                                            const ProgramSpec &program,
                                            const Command &command,
                                            int64_t runs) {
@@ -85,7 +85,7 @@ std::vector<Access> shardc::rt::accessesOf(const Plan &plan,
   return std::move(collector.accesses);
 }
 
-std::string shardc::rt::describe(const Plan &plan, const Access &access) {
+std::string shardc::rt::describe(const PlanSpec &plan, const Access &access) {
   std::string place;
   for (const TensorSpec &tensor : plan.tensors)
     if (tensor.offset <= access.bytes.begin &&

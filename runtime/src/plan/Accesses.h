@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_PLAN_ACCESSES_H
 #define SHARDC_RT_SRC_PLAN_ACCESSES_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <algorithm>
 
@@ -30,12 +30,12 @@ struct Access {
 };
 
 /// "buffer 3", with the tensor in whose place it is, if any.
-std::string describe(const Plan &plan, const Access &access);
+std::string describe(const PlanSpec &plan, const Access &access);
 
 /// What `command` of `program` touches in `runs` runs of the loop it is in,
 /// together. What a collective touches includes the padding up to the plan's
 /// alignment: neighbours are moved as one region.
-std::vector<Access> accessesOf(const Plan &plan, const ProgramSpec &program,
+std::vector<Access> accessesOf(const PlanSpec &plan, const ProgramSpec &program,
                                const Command &command, int64_t runs);
 
 /// "launch", "gemm", "all_reduce", ...

@@ -13,7 +13,7 @@ namespace {
 
 class Follower {
 public:
-  Follower(const Plan &plan, const ProgramSpec &program)
+  Follower(const PlanSpec &plan, const ProgramSpec &program)
       : plan(plan), program(program) {}
 
   absl::Status run();
@@ -29,7 +29,7 @@ private:
   absl::Status wait(uint32_t start);
   absl::Status endLoop() const;
 
-  const Plan &plan;
+  const PlanSpec &plan;
   const ProgramSpec &program;
   uint32_t number = 0;
   /// What started the collectives that have not been waited for.
@@ -115,7 +115,7 @@ absl::Status Follower::run() {
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::checkCollectives(const Plan &plan,
+absl::Status shardc::rt::checkCollectives(const PlanSpec &plan,
                                           const ProgramSpec &program) {
   return Follower(plan, program).run();
 }

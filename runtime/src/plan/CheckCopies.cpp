@@ -27,7 +27,7 @@ static ByteRange rangeOf(const TensorSpec &tensor) {
   return {tensor.offset, tensor.offset + tensor.bytes};
 }
 
-static absl::Status checkCopy(const Plan &plan, const TensorSpec &copy) {
+static absl::Status checkCopy(const PlanSpec &plan, const TensorSpec &copy) {
   std::string what = absl::StrCat("copy \"", copy.name, "\"");
   const TensorSpec *parameter = plan.findTensor(copy.parameter);
   if (!parameter || parameter->role != Role::Parameter)
@@ -52,7 +52,7 @@ namespace {
 /// What a program writes.
 class Written {
 public:
-  Written(const Plan &plan, const ProgramSpec &program) {
+  Written(const PlanSpec &plan, const ProgramSpec &program) {
     for (const Command &command : program.commands)
       for (const Access &access :
            accessesOf(plan, program, command, /*runs=*/1))
@@ -89,7 +89,8 @@ private:
 } // namespace
 
 /// The runtime runs it on its own, between two runs of others.
-static absl::Status checkRounding(const Plan &plan, const ProgramSpec &program,
+static absl::Status checkRounding(const PlanSpec &plan,
+                                  const ProgramSpec &program,
                                   const Written &written) {
   if (!program.results.empty())
     return bad("program \"", program.name, "\" has results");
@@ -107,7 +108,7 @@ static absl::Status checkRounding(const Plan &plan, const ProgramSpec &program,
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::checkCopies(const Plan &plan) {
+absl::Status shardc::rt::checkCopies(const PlanSpec &plan) {
   const ProgramSpec *rounding = plan.findProgram(roundingProgram);
   bool hasCopies = false;
   std::map<const ProgramSpec *, Written> written;

@@ -8,7 +8,7 @@
 #ifndef SHARDC_RT_SRC_PLAN_COMMANDREADER_H
 #define SHARDC_RT_SRC_PLAN_COMMANDREADER_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include "plan_generated.h"
 
@@ -20,7 +20,7 @@ namespace shardc::rt {
 /// Reads the commands of one program, whose buffers and results are there.
 class CommandReader {
 public:
-  CommandReader(const Plan &plan, ProgramSpec &program)
+  CommandReader(const PlanSpec &plan, ProgramSpec &program)
       : plan(plan), program(program) {}
 
   /// Adds the next command to the program, or says what is wrong with it.
@@ -80,7 +80,7 @@ private:
                             DownloadCommand &download) const;
   absl::Status readOrder(const fb::Command &file, Command &command) const;
 
-  const Plan &plan;
+  const PlanSpec &plan;
   ProgramSpec &program;
   /// Of the loop that the next command is in, and its commands still to come.
   int64_t runs = 1;

@@ -1,6 +1,6 @@
 //===- HappensBefore.cpp - Whether a program's accesses are ordered -------===//
 
-#include "shardc-rt/HappensBefore.h"
+#include "plan/HappensBefore.h"
 
 #include "plan/Accesses.h"
 
@@ -18,7 +18,7 @@ using Clock = std::vector<size_t>;
 
 class OrderChecker {
 public:
-  OrderChecker(const Plan &plan, const ProgramSpec &program)
+  OrderChecker(const PlanSpec &plan, const ProgramSpec &program)
       : plan(plan), program(program), latest(program.commands.size()),
         lanes(numStreams) {}
 
@@ -37,7 +37,7 @@ private:
   absl::Status compare(uint32_t earlier, uint32_t later) const;
   std::string describeCommand(uint32_t number) const;
 
-  const Plan &plan;
+  const PlanSpec &plan;
   const ProgramSpec &program;
   /// By command.
   std::vector<std::vector<Access>> accesses;
@@ -167,6 +167,7 @@ absl::StatusOr<OrderReport> OrderChecker::run() {
 }
 
 absl::StatusOr<OrderReport>
-shardc::rt::checkHappensBefore(const Plan &plan, const ProgramSpec &program) {
+shardc::rt::checkHappensBefore(const PlanSpec &plan,
+                               const ProgramSpec &program) {
   return OrderChecker(plan, program).run();
 }

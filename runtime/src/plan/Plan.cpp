@@ -8,6 +8,7 @@
 #include "shardc-rt/Plan.h"
 
 #include "plan/CpuFeatures.h"
+#include "plan/PlanSpec.h"
 #include "plan/ReadPlan.h"
 #include "plan_generated.h"
 
@@ -98,12 +99,12 @@ static absl::Status verifyFile(const std::string &bytes) {
 absl::StatusOr<std::shared_ptr<const Plan>> Plan::parse(std::string bytes) {
   if (absl::Status status = verifyFile(bytes); !status.ok())
     return status;
-  auto plan = std::make_shared<Plan>();
-  if (absl::Status status = readPlan(*fb::GetPlan(bytes.data()), *plan);
+  PlanSpec spec;
+  if (absl::Status status = readPlan(*fb::GetPlan(bytes.data()), spec);
       !status.ok())
     return absl::DataLossError(
         absl::StrCat("damaged plan: ", status.message()));
-  return plan;
+  return makeUnverifiedPlan(std::move(spec));
 }
 
 absl::StatusOr<std::shared_ptr<const Plan>>
@@ -124,16 +125,73 @@ Plan::loadFile(const std::string &path) {
   return plan;
 }
 
-const TensorSpec *Plan::findTensor(absl::string_view name) const {
-  for (const TensorSpec &tensor : tensors)
-    if (tensor.name == name)
-      return &tensor;
+/// The element of `list` with this name, or null.
+template <typename T>
+static const T *findIn(absl::Span<const T> list, absl::string_view name) {
+  for (const T &entry : list)
+    if (entry.name == name)
+      return &entry;
   return nullptr;
 }
 
-const ProgramSpec *Plan::findProgram(absl::string_view name) const {
-  for (const ProgramSpec &program : programs)
-    if (program.name == name)
-      return &program;
-  return nullptr;
+const TensorSpec *PlanSpec::findTensor(absl::string_view name) const {
+  return findIn<TensorSpec>(tensors, name);
+}
+
+const ProgramSpec *PlanSpec::findProgram(absl::string_view name) const {
+  return findIn<ProgramSpec>(programs, name);
+}
+
+/// Answers to the questions of hosts that the content does not hold as such.
+struct Plan::View {
+  std::string mesh;
+  std::vector<TensorInfo> tensors;
+  std::vector<ProgramInfo> programs;
+};
+
+Plan::Plan(std::unique_ptr<const PlanSpec> spec) : ownSpec(std::move(spec)) {
+  auto made = std::make_unique<View>();
+  made->mesh = ownSpec->mesh.toString();
+  for (const TensorSpec &tensor : ownSpec->tensors)
+    if (tensor.role != Role::Copy)
+      made->tensors.push_back(tensor);
+  for (const ProgramSpec &program : ownSpec->programs) {
+    if (program.name == roundingProgram)
+      continue;
+    ProgramInfo &info = made->programs.emplace_back();
+    info.name = program.name;
+    for (const ResultSpec &result : program.results)
+      info.results.push_back(
+          {result.name, program.buffers[result.buffer].dtype, result.shape});
+    info.wireBytes = program.wireBytes;
+    info.matmulFlops = program.matmulFlops;
+  }
+  view = std::move(made);
+}
+
+Plan::~Plan() = default;
+
+std::shared_ptr<const Plan> shardc::rt::makeUnverifiedPlan(PlanSpec spec) {
+  return std::shared_ptr<const Plan>(
+      new Plan(std::make_unique<const PlanSpec>(std::move(spec))));
+}
+
+const std::string &Plan::producer() const { return ownSpec->producer; }
+const std::string &Plan::model() const { return ownSpec->model; }
+uint64_t Plan::fingerprint() const { return ownSpec->fingerprint; }
+const std::string &Plan::target() const {
+  return isForGpu() ? ownSpec->gpuTarget : ownSpec->cpuTarget;
+}
+bool Plan::isForGpu() const { return !ownSpec->gpuTarget.empty(); }
+const std::string &Plan::mesh() const { return view->mesh; }
+int64_t Plan::numDevices() const { return ownSpec->mesh.numDevices(); }
+int64_t Plan::batchSize() const { return ownSpec->batchSize; }
+uint64_t Plan::arenaBytes() const { return ownSpec->arenaBytes; }
+absl::Span<const TensorInfo> Plan::tensors() const { return view->tensors; }
+absl::Span<const ProgramInfo> Plan::programs() const { return view->programs; }
+const TensorInfo *Plan::findTensor(absl::string_view name) const {
+  return findIn<TensorInfo>(view->tensors, name);
+}
+const ProgramInfo *Plan::findProgram(absl::string_view name) const {
+  return findIn<ProgramInfo>(view->programs, name);
 }

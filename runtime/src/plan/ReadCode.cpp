@@ -10,7 +10,7 @@ static std::string bytesOf(const flatbuffers::Vector<uint8_t> &code) {
   return std::string(reinterpret_cast<const char *>(code.data()), code.size());
 }
 
-static absl::Status readCpuCode(const fb::CpuCode &file, Plan &plan) {
+static absl::Status readCpuCode(const fb::CpuCode &file, PlanSpec &plan) {
   CpuCode &code = plan.widerCodes.emplace_back();
   code.cpuTarget = file.cpu_target()->str();
   if (!plan.gpuTarget.empty())
@@ -23,7 +23,7 @@ static absl::Status readCpuCode(const fb::CpuCode &file, Plan &plan) {
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::readCode(const fb::Plan &file, Plan &plan) {
+absl::Status shardc::rt::readCode(const fb::Plan &file, PlanSpec &plan) {
   for (const flatbuffers::String *kernel : *file.kernels())
     plan.kernels.push_back(kernel->str());
   plan.code = bytesOf(*file.code());

@@ -9,7 +9,7 @@
 #include "plan/CommandReader.h"
 #include "plan/ReadPlan.h"
 
-#include "shardc-rt/HappensBefore.h"
+#include "plan/HappensBefore.h"
 
 using namespace shardc::rt;
 
@@ -138,7 +138,8 @@ absl::Status CommandReader::read(const fb::Command &file) {
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::readCommands(const fb::Program &file, const Plan &plan,
+absl::Status shardc::rt::readCommands(const fb::Program &file,
+                                      const PlanSpec &plan,
                                       ProgramSpec &program) {
   CommandReader reader(plan, program);
   for (const fb::Command *command : *file.commands())

@@ -88,7 +88,7 @@ static absl::Status readSharding(const fb::Sharding *file, size_t rank,
 
 /// Checks that [offset, offset + bytes) lies aligned in the arena and that
 /// `bytes` is what the local shape takes.
-static absl::Status checkRange(const Plan &plan, uint64_t offset,
+static absl::Status checkRange(const PlanSpec &plan, uint64_t offset,
                                uint64_t bytes, DType dtype,
                                absl::Span<const int64_t> shape,
                                absl::string_view what) {
@@ -104,7 +104,7 @@ static absl::Status checkRange(const Plan &plan, uint64_t offset,
   return absl::OkStatus();
 }
 
-static absl::Status readTensor(const fb::Tensor &file, const Plan &plan,
+static absl::Status readTensor(const fb::Tensor &file, const PlanSpec &plan,
                                TensorSpec &tensor) {
   tensor.name = file.name()->str();
   std::string what = absl::StrCat("tensor \"", tensor.name, "\"");
@@ -135,7 +135,7 @@ static absl::Status readTensor(const fb::Tensor &file, const Plan &plan,
                     localShape(plan.mesh, tensor.sharding, tensor.shape), what);
 }
 
-static absl::Status readResults(const fb::Program &file, const Plan &plan,
+static absl::Status readResults(const fb::Program &file, const PlanSpec &plan,
                                 ProgramSpec &program) {
   for (const fb::Result *entry : *file.results()) {
     ResultSpec result;
@@ -185,7 +185,7 @@ static absl::Status readReports(const fb::Program &file, ProgramSpec &program) {
   return absl::OkStatus();
 }
 
-static absl::Status readProgram(const fb::Program &file, const Plan &plan,
+static absl::Status readProgram(const fb::Program &file, const PlanSpec &plan,
                                 ProgramSpec &program) {
   program.name = file.name()->str();
   program.wireBytes = file.wire_bytes();
@@ -239,7 +239,7 @@ static absl::Status readMemoryReport(const fb::MemoryReport &file,
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::readPlan(const fb::Plan &file, Plan &plan) {
+absl::Status shardc::rt::readPlan(const fb::Plan &file, PlanSpec &plan) {
   plan.producer = text(file.producer());
   plan.model = text(file.model());
   plan.fingerprint = file.fingerprint();

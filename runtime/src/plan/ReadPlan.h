@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_PLAN_READPLAN_H
 #define SHARDC_RT_SRC_PLAN_READPLAN_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include "plan_generated.h"
 
@@ -13,24 +13,24 @@ namespace shardc::rt {
 
 /// Fills `plan` from a structurally sound file. An error names the entry, what
 /// was expected and what was found.
-absl::Status readPlan(const fb::Plan &file, Plan &plan);
+absl::Status readPlan(const fb::Plan &file, PlanSpec &plan);
 
 /// Fills the kernels and the code that has them, of which nothing is checked
 /// but what it is for.
-absl::Status readCode(const fb::Plan &file, Plan &plan);
+absl::Status readCode(const fb::Plan &file, PlanSpec &plan);
 
 /// Fills the commands of `program`, whose buffers and results have been read,
 /// checking each against what it names, and then their order.
-absl::Status readCommands(const fb::Program &file, const Plan &plan,
+absl::Status readCommands(const fb::Program &file, const PlanSpec &plan,
                           ProgramSpec &program);
 
 /// Checks that the tensors of a collective of `program` do not touch each other
 /// and, on a CPU, that every one is started once and then waited for once; on a
 /// GPU nothing waits.
-absl::Status checkCollectives(const Plan &plan, const ProgramSpec &program);
+absl::Status checkCollectives(const PlanSpec &plan, const ProgramSpec &program);
 
 /// Checks that copies of parameters are like these and are written with them.
-absl::Status checkCopies(const Plan &plan);
+absl::Status checkCopies(const PlanSpec &plan);
 
 } // namespace shardc::rt
 

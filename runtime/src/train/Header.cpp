@@ -1,8 +1,8 @@
 //===- Header.cpp - What is known before the first step -------------------===//
 
-#include "shardc-rt/HostArray.h"
-#include "shardc-rt/Trainer.h"
+#include "train/Header.h"
 
+#include "plan/PlanSpec.h"
 #include "train/Format.h"
 
 using namespace shardc::rt;
@@ -10,25 +10,25 @@ using namespace shardc::rt;
 void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
                              std::ostream &out) {
   int64_t parameters = 0, tensors = 0;
-  for (const TensorSpec &tensor : plan.tensors)
+  for (const TensorInfo &tensor : plan.tensors())
     if (tensor.role == Role::Parameter) {
       parameters += numElements(tensor.shape);
       ++tensors;
     }
-  out << "model          " << plan.model << ": " << formatCount(parameters)
-      << " parameters in " << tensors << " tensors, batch " << plan.batchSize
+  out << "model          " << plan.model() << ": " << formatCount(parameters)
+      << " parameters in " << tensors << " tensors, batch " << plan.batchSize()
       << "\n";
-  out << "mesh           " << plan.mesh.toString() << ": " << devices << "\n";
-  out << "memory         " << formatBytes(plan.arenaBytes) << " per device";
+  out << "mesh           " << plan.mesh() << ": " << devices << "\n";
+  out << "memory         " << formatBytes(plan.arenaBytes()) << " per device";
   const char *separator = ": ";
-  for (const MemoryReport::Entry &entry : plan.memory.entries) {
+  for (const MemoryReport::Entry &entry : plan.spec().memory.entries) {
     if (entry.bytes == 0)
       continue;
     out << separator << toString(entry.kind) << " " << formatBytes(entry.bytes);
     separator = ", ";
   }
   out << "\n";
-  if (const ProgramSpec *program = plan.findProgram("train_step"))
+  if (const ProgramSpec *program = plan.spec().findProgram("train_step"))
     out << "communication  " << formatBytes(program->wireBytes)
         << " per device and step in " << program->collectives.size()
         << (program->collectives.size() == 1 ? " collective" : " collectives")
@@ -36,7 +36,7 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
 }
 
 void shardc::rt::printMemory(const Executor &executor, std::ostream &out) {
-  int64_t devices = executor.plan().mesh.numDevices();
+  int64_t devices = executor.plan().numDevices();
   uint64_t each = executor.allocatedBytesPerDevice();
   if (executor.allocatedBytes() < devices * each)
     out << "replicas       devices that hold the same share it: all " << devices

@@ -2,7 +2,9 @@
 
 #include "shardc-rt/Trainer.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
+#include "data/Batches.h"
+#include "data/Npz.h"
 #include "train/Format.h"
 #include "train/StepLog.h"
 
@@ -32,7 +34,7 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
                                                const Dataset &dataset,
                                                const TrainOptions &options,
                                                std::ostream &out) {
-  int64_t batchSize = executor.plan().batchSize;
+  int64_t batchSize = executor.plan().batchSize();
   if (batchSize < 1 || dataset.rows < batchSize)
     return absl::InvalidArgumentError(
         absl::StrCat(dataset.name, " has ", dataset.rows,
@@ -125,15 +127,15 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
 absl::StatusOr<Evaluation> shardc::rt::evaluate(Executor &executor,
                                                 const Dataset &dataset) {
   const Plan &plan = executor.plan();
-  const ProgramSpec *program = plan.findProgram("evaluate");
+  const ProgramInfo *program = plan.findProgram("evaluate");
   if (!program)
     return absl::NotFoundError("the plan has no evaluation program");
   bool perExample = false, countsCorrect = false;
-  for (const ResultSpec &result : program->results) {
+  for (const ResultInfo &result : program->results) {
     perExample |= result.name == "per_example_loss";
     countsCorrect |= result.name == "correct";
   }
-  int64_t batchSize = plan.batchSize;
+  int64_t batchSize = plan.batchSize();
   // Without a loss per row, rows that pad a batch could not be told apart.
   int64_t rows =
       perExample ? dataset.rows : dataset.rows / batchSize * batchSize;
@@ -176,12 +178,12 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
   if (!arrays.ok())
     return arrays.status();
   for (const auto &[name, array] : *arrays) {
-    const TensorSpec *tensor = executor.plan().findTensor(name);
+    const TensorInfo *tensor = executor.plan().findTensor(name);
     if (!tensor || tensor->role != Role::Parameter)
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": the model has no parameter \"", name, "\""));
   }
-  for (const TensorSpec &tensor : executor.plan().tensors) {
+  for (const TensorInfo &tensor : executor.plan().tensors()) {
     if (tensor.role != Role::Parameter)
       continue;
     auto found = arrays->find(tensor.name);
@@ -202,7 +204,7 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
 
 absl::StatusOr<ArrayMap> shardc::rt::readParameters(const Executor &executor) {
   ArrayMap arrays;
-  for (const TensorSpec &tensor : executor.plan().tensors) {
+  for (const TensorInfo &tensor : executor.plan().tensors()) {
     if (tensor.role != Role::Parameter)
       continue;
     absl::StatusOr<HostArray> array = executor.getTensor(tensor.name);

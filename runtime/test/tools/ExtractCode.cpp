@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <fstream>
 #include <iostream>
@@ -22,6 +22,6 @@ int main(int argc, char **argv) {
     return 2;
   }
   std::ofstream file(argv[2], std::ios::binary);
-  file << (*plan)->code;
+  file << (*plan)->spec().code;
   return file.flush() ? 0 : 2;
 }

@@ -38,7 +38,7 @@ static int fail(const absl::Status &status) {
 }
 
 /// Bytes that a command reads and writes, on one device.
-static double bytesOf(const Plan &plan, const ProgramSpec &program,
+static double bytesOf(const PlanSpec &plan, const ProgramSpec &program,
                       const Command &command) {
   double sum = 0;
   for (const Access &access : accessesOf(plan, program, command, 1))
@@ -50,7 +50,7 @@ static double bytesOf(const Plan &plan, const ProgramSpec &program,
 static absl::StatusOr<double> timeSteps(Executor &executor, int steps) {
   std::map<std::string, HostArray> arrays;
   NamedArrays inputs;
-  for (const TensorSpec &tensor : executor.plan().tensors)
+  for (const TensorInfo &tensor : executor.plan().tensors())
     if (tensor.role == Role::Input || tensor.role == Role::Label) {
       auto [place, isNew] =
           arrays.emplace(tensor.name, HostArray(tensor.dtype, tensor.shape));
@@ -95,16 +95,16 @@ int main(int argc, char **argv) {
   auto &executor = static_cast<cuda::CudaExecutor &>(**made);
   if (absl::Status s = executor.initializeParameters(); !s.ok())
     return fail(s);
-  const auto devices = static_cast<double>((*plan)->mesh.numDevices());
+  const auto devices = static_cast<double>((*plan)->numDevices());
   // Drivers allocate on first use.
   auto first = timeSteps(executor, 1);
   auto used = executor.usedGpuBytes();
   auto step = timeSteps(executor, steps);
   auto usedAfter = executor.usedGpuBytes();
   size_t number = 0;
-  while ((*plan)->programs[number].name != "train_step")
+  while ((*plan)->spec().programs[number].name != "train_step")
     ++number;
-  const ProgramSpec &program = (*plan)->programs[number];
+  const ProgramSpec &program = (*plan)->spec().programs[number];
   auto alone = executor.timeCommands(number, 10);
   auto copies = executor.measureCopies(uint64_t(256) << 20, 10);
   for (const absl::Status &status :
@@ -121,12 +121,12 @@ int main(int argc, char **argv) {
     auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
     if (start && start->kind == CollectiveKind::AllReduce && seconds > reduce) {
       reduce = seconds;
-      reduceBytes = devices * bytesOf(**plan, program, command);
+      reduceBytes = devices * bytesOf((*plan)->spec(), program, command);
     }
     if (std::holds_alternative<LaunchCommand>(command.operation) &&
         command.part == Part::Update && seconds > update) {
       update = seconds;
-      updateBytes = devices * bytesOf(**plan, program, command);
+      updateBytes = devices * bytesOf((*plan)->spec(), program, command);
     }
   }
   auto print = [](const char *name, double value) {
@@ -143,7 +143,7 @@ int main(int argc, char **argv) {
   }
   if (reduce > 0)
     print("all_reduce_ratio", reduceBytes / *copies / reduce);
-  std::printf("planned %.0f\n", devices * (*plan)->arenaBytes);
+  std::printf("planned %.0f\n", devices * (*plan)->arenaBytes());
   std::printf("arenas %.0f\n",
               static_cast<double>(executor.allocatedArenaBytes()));
   std::printf("scratch %.0f\n", devices * executor.scratchBytesPerDevice());

@@ -2,7 +2,7 @@
 
 #include "backends/cpu/ColumnSums.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 
 #include <algorithm>
 

@@ -9,8 +9,8 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_GEMM_H
 #define SHARDC_RT_SRC_BACKENDS_CPU_GEMM_H
 
+#include "plan/PlanSpec.h"
 #include "shardc-rt/DType.h"
-#include "shardc-rt/Plan.h"
 
 #include "absl/status/statusor.h"
 

@@ -5,7 +5,7 @@
 #include "backends/cpu/NarrowProduct.h"
 #include "base/VectorClones.h"
 
-#include "shardc-rt/Convert.h"
+#include "base/Convert.h"
 
 #include <cstring>
 #include <oneapi/dnnl/dnnl.h>

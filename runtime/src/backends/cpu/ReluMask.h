@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_RELUMASK_H
 #define SHARDC_RT_SRC_BACKENDS_CPU_RELUMASK_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 namespace shardc::rt {
 

@@ -11,7 +11,7 @@
 
 #include "backends/cuda/Communicators.h"
 #include "backends/cuda/Stream.h"
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 
 #include "absl/types/span.h"
 

@@ -13,7 +13,7 @@
 
 #include "backends/cuda/Context.h"
 #include "backends/cuda/Nccl.h"
-#include "shardc-rt/Mesh.h"
+#include "base/Mesh.h"
 #include "shardc-rt/Store.h"
 
 #include "absl/functional/function_ref.h"

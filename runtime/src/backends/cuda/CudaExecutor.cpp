@@ -43,8 +43,8 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
 }
 
 absl::Status CudaExecutor::initializeParameters() {
-  for (size_t i = 0; i < ownPlan->tensors.size(); ++i) {
-    const TensorSpec &tensor = ownPlan->tensors[i];
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
     if (absl::Status s =
@@ -62,10 +62,10 @@ absl::Status CudaExecutor::initializeParameters() {
 }
 
 absl::Status CudaExecutor::setTensor(absl::string_view name, ArrayView array) {
-  absl::StatusOr<size_t> index = findTensor(*ownPlan, name);
+  absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
-  const TensorSpec &tensor = ownPlan->tensors[*index];
+  const TensorSpec &tensor = spec.tensors[*index];
   if (absl::Status s = checkArray(tensor, array); !s.ok())
     return s;
   return write(*index, [&](const Shard &shard, char *local) {
@@ -77,16 +77,17 @@ absl::Status CudaExecutor::setTensor(absl::string_view name, ArrayView array) {
 absl::Status CudaExecutor::write(
     size_t tensor,
     absl::FunctionRef<absl::Status(const Shard &, char *)> fill) {
-  const TensorSpec &spec = ownPlan->tensors[tensor];
-  if (spec.bytes == 0)
+  const TensorSpec &written = spec.tensors[tensor];
+  if (written.bytes == 0)
     return absl::OkStatus();
-  copies.noteWrite(spec);
+  copies.noteWrite(written);
   std::vector<bool> isWritten(devices.size());
   for (size_t first = 0; first < devices.size(); ++first) {
     if (isWritten[first])
       continue;
     const Shard &shard = shards[tensor][first];
-    std::memset(transfer.data(), options.poisonPadding ? 0xff : 0, spec.bytes);
+    std::memset(transfer.data(), options.poisonPadding ? 0xff : 0,
+                written.bytes);
     if (absl::Status s = fill(shard, transfer.data()); !s.ok())
       return s;
     for (size_t device = first; device < devices.size(); ++device) {
@@ -98,16 +99,16 @@ absl::Status CudaExecutor::write(
         return s;
       if (absl::Status s = gpu.context->check(
               driver->memcpyHtoDAsync(
-                  devices[device].arena.address() + spec.offset,
-                  transfer.data(), spec.bytes, gpu.main->get()),
-              absl::StrCat("setting ", spec.name));
+                  devices[device].arena.address() + written.offset,
+                  transfer.data(), written.bytes, gpu.main->get()),
+              absl::StrCat("setting ", written.name));
           !s.ok())
         return s;
     }
     // The next shard goes through the same memory of the host.
     for (const std::unique_ptr<Gpu> &gpu : gpus)
       if (absl::Status s =
-              waitForCopies(*gpu, absl::StrCat("setting ", spec.name));
+              waitForCopies(*gpu, absl::StrCat("setting ", written.name));
           !s.ok())
         return s;
   }
@@ -126,10 +127,10 @@ absl::Status CudaExecutor::waitForCopies(const Gpu &gpu,
 
 absl::StatusOr<HostArray>
 CudaExecutor::getTensor(absl::string_view name) const {
-  absl::StatusOr<size_t> index = findTensor(*ownPlan, name);
+  absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
-  const TensorSpec &tensor = ownPlan->tensors[*index];
+  const TensorSpec &tensor = spec.tensors[*index];
   HostArray array(tensor.dtype, tensor.shape);
   if (tensor.bytes == 0)
     return array;
@@ -167,10 +168,10 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   if (inFlight() == maxInFlight())
     return absl::FailedPreconditionError(absl::StrCat(
         "a run of \"", name, "\" while ", inFlight(), " are in flight"));
-  absl::StatusOr<size_t> number = findProgram(*ownPlan, name);
+  absl::StatusOr<size_t> number = findProgram(spec, name);
   if (!number.ok())
     return number.status();
-  if (absl::Status s = checkInputs(*ownPlan, inputs); !s.ok())
+  if (absl::Status s = checkInputs(spec, inputs); !s.ok())
     return s;
   if (!failure.ok())
     return failure;
@@ -186,7 +187,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
 }
 
 absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
-  NvtxRange range(nvtx.get(), ownPlan->programs[number].name);
+  NvtxRange range(nvtx.get(), spec.programs[number].name);
   std::vector<size_t> order = {number};
   if (std::optional<size_t> rounding = copies.takeRounding())
     order.insert(order.begin(), *rounding);
@@ -227,7 +228,7 @@ absl::StatusOr<RunResult> CudaExecutor::await() {
 
 absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   const Batch &batch = batches[run.batch];
-  const ProgramSpec &program = ownPlan->programs[run.program];
+  const ProgramSpec &program = spec.programs[run.program];
   for (size_t i = 0; i < gpus.size(); ++i) {
     if (absl::Status s = gpus[i]->context->makeCurrent(); !s.ok())
       return s;
@@ -243,12 +244,12 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   std::vector<HostArray> arrays = host.gather(run.program, batch.memory.data());
   RunResult result;
   for (size_t i = 0; i < arrays.size(); ++i) {
-    const ResultSpec &spec = program.results[i];
-    if (absl::Status s = exchange.complete(spec.name, spec.sharding, arrays[i],
-                                           cudaOptions.deadline);
+    const ResultSpec &global = program.results[i];
+    if (absl::Status s = exchange.complete(global.name, global.sharding,
+                                           arrays[i], cudaOptions.deadline);
         !s.ok())
       return s;
-    result.add(spec.name, std::move(arrays[i]));
+    result.add(global.name, std::move(arrays[i]));
   }
   result.wireBytes = programs[run.program]->wireBytes();
   result.communicationSeconds = std::numeric_limits<double>::quiet_NaN();

@@ -22,19 +22,17 @@ public:
   /// `local` are the numbers of this process's devices.
   CudaExecutor(std::shared_ptr<const Plan> plan, ExecutorOptions options,
                CudaOptions cudaOptions, std::vector<int64_t> local)
-      : ownPlan(std::move(plan)), options(options),
+      : ownPlan(std::move(plan)), spec(ownPlan->spec()), options(options),
         cudaOptions(std::move(cudaOptions)), local(local),
-        host(*ownPlan, std::move(local)),
-        exchange(ownPlan->mesh, this->cudaOptions.store), copies(*ownPlan) {}
+        host(spec, std::move(local)),
+        exchange(spec.mesh, this->cudaOptions.store), copies(spec) {}
   ~CudaExecutor() override;
 
   /// Opens libraries, allocates, compiles and captures.
   absl::Status load();
 
   const Plan &plan() const override { return *ownPlan; }
-  uint64_t allocatedBytesPerDevice() const override {
-    return ownPlan->arenaBytes;
-  }
+  uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
   uint64_t scratchBytesPerDevice() const override {
     return gemmScratchBytes + collectives->scratchBytes() +
            devices[0].kernelContextBytes * kernelContexts;
@@ -103,6 +101,7 @@ private:
   absl::Status waitForCopies(const Gpu &gpu, absl::string_view what) const;
 
   std::shared_ptr<const Plan> ownPlan;
+  const PlanSpec &spec;
   const ExecutorOptions options;
   const CudaOptions cudaOptions;
   const std::vector<int64_t> local;

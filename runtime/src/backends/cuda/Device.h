@@ -6,7 +6,7 @@
 #include "backends/cuda/DeviceMemory.h"
 #include "backends/cuda/Gpu.h"
 #include "backends/cuda/Stream.h"
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <array>
 #include <memory>

@@ -18,7 +18,7 @@
 #include "backends/cuda/CublasLt.h"
 #include "backends/cuda/GemmChoices.h"
 #include "backends/cuda/Stream.h"
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 namespace shardc::rt::cuda {
 

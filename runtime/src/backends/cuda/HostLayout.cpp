@@ -9,7 +9,7 @@
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-HostLayout::HostLayout(const Plan &plan, std::vector<int64_t> devices)
+HostLayout::HostLayout(const PlanSpec &plan, std::vector<int64_t> devices)
     : plan(plan), devices(std::move(devices)) {
   for (uint32_t i = 0; i < plan.tensors.size(); ++i)
     if (plan.tensors[i].role == Role::Input ||

@@ -9,6 +9,7 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_HOSTLAYOUT_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_HOSTLAYOUT_H
 
+#include "plan/PlanSpec.h"
 #include "shardc-rt/Executor.h"
 
 #include <map>
@@ -27,7 +28,7 @@ struct HostShard {
 class HostLayout {
 public:
   /// `devices` are those of this process, by their numbers in the mesh.
-  HostLayout(const Plan &plan, std::vector<int64_t> devices);
+  HostLayout(const PlanSpec &plan, std::vector<int64_t> devices);
 
   uint64_t bytes() const { return total; }
 
@@ -59,7 +60,7 @@ private:
   uint64_t take(uint64_t bytes);
   void addInput(uint32_t tensor);
 
-  const Plan &plan;
+  const PlanSpec &plan;
   const std::vector<int64_t> devices;
   uint64_t total = 0;
   std::map<uint32_t, Input> inputs;

@@ -63,12 +63,12 @@ absl::Status CudaExecutor::allocateDevices() {
         !s.ok())
       return s;
   uint64_t largest = 0;
-  for (const TensorSpec &tensor : ownPlan->tensors) {
+  for (const TensorSpec &tensor : spec.tensors) {
     largest = std::max(largest, tensor.bytes);
     std::vector<Shard> &ofTensor = shards.emplace_back();
     for (int64_t device : local)
       ofTensor.push_back(
-          shardOf(ownPlan->mesh, tensor.sharding, tensor.shape, device));
+          shardOf(spec.mesh, tensor.sharding, tensor.shape, device));
   }
   return keep(PinnedMemory::allocate(*gpus[0]->context, largest,
                                      "tensors set and read"),
@@ -84,12 +84,11 @@ absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
   Device &device = devices.emplace_back();
   device.number = number;
   device.gpu = &gpu;
-  if (absl::Status s =
-          keep(DeviceMemory::allocate(*gpu.context, ownPlan->arenaBytes,
-                                      absl::StrCat("the arena of device ",
-                                                   number, " of ",
-                                                   ownPlan->mesh.numDevices())),
-               device.arena);
+  if (absl::Status s = keep(
+          DeviceMemory::allocate(*gpu.context, spec.arenaBytes,
+                                 absl::StrCat("the arena of device ", number,
+                                              " of ", spec.mesh.numDevices())),
+          device.arena);
       !s.ok())
     return s;
   for (rt::Stream which :
@@ -109,11 +108,11 @@ absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
 
 absl::Status CudaExecutor::fillKernelContexts() {
   int64_t &runs = kernelContexts;
-  for (const ProgramSpec &program : ownPlan->programs)
+  for (const ProgramSpec &program : spec.programs)
     for (const Command &command : program.commands)
       if (auto *loop = std::get_if<LoopCommand>(&command.operation))
         runs = std::max(runs, loop->runs);
-  const Mesh &mesh = ownPlan->mesh;
+  const Mesh &mesh = spec.mesh;
   size_t axes = mesh.axes().size(), width = axes + 2;
   uint64_t bytes = runs * width * sizeof(int64_t);
   PinnedMemory staged;
@@ -156,19 +155,18 @@ absl::Status CudaExecutor::fillKernelContexts() {
 
 absl::Status CudaExecutor::preparePrograms() {
   for (const std::unique_ptr<Gpu> &gpu : gpus)
-    if (absl::Status s = keep(
-            Module::load(*gpu->context,
-                         {ownPlan->code, ownPlan->cubin, ownPlan->gpuTarget},
-                         ownPlan->kernels,
-                         absl::StrCat("the kernels of ", ownPlan->model)),
-            gpu->kernels);
+    if (absl::Status s =
+            keep(Module::load(
+                     *gpu->context, {spec.code, spec.cubin, spec.gpuTarget},
+                     spec.kernels, absl::StrCat("the kernels of ", spec.model)),
+                 gpu->kernels);
         !s.ok())
       return s;
-  set.reset(new DeviceSet{*ownPlan, gpus, host, devices, *collectives,
+  set.reset(new DeviceSet{spec, gpus, host, devices, *collectives,
                           cudaOptions.gemmWorkspaceBytes, choices.get(),
                           nvtx.get()});
   uint64_t &workspace = gemmScratchBytes;
-  for (size_t number = 0; number < ownPlan->programs.size(); ++number) {
+  for (size_t number = 0; number < spec.programs.size(); ++number) {
     absl::StatusOr<std::unique_ptr<Program>> program =
         Program::prepare(*set, number);
     if (!program.ok())
@@ -211,15 +209,14 @@ absl::Status CudaExecutor::allocateBatches() {
 /// batches as they are to be found.
 absl::Status CudaExecutor::warmUp() {
   auto fillArenas = [&](unsigned char value) {
-    if (ownPlan->arenaBytes > 0)
+    if (spec.arenaBytes > 0)
       for (const Device &device : devices) {
         if (gpus.size() > 1)
           if (absl::Status s = device.gpu->context->makeCurrent(); !s.ok())
             return s;
         if (absl::Status s = device.gpu->context->check(
                 driver->memsetD8Async(device.arena.address(), value,
-                                      ownPlan->arenaBytes,
-                                      device.gpu->main->get()),
+                                      spec.arenaBytes, device.gpu->main->get()),
                 "clearing an arena");
             !s.ok())
           return s;

@@ -12,8 +12,8 @@ absl::StatusOr<std::vector<double>> CudaExecutor::timeCommands(size_t program,
   if (inFlight() > 0)
     return absl::FailedPreconditionError("runs are in flight");
   std::vector<double> seconds;
-  for (size_t i = 0; i < ownPlan->programs[program].commands.size(); ++i) {
-    const Command &command = ownPlan->programs[program].commands[i];
+  for (size_t i = 0; i < spec.programs[program].commands.size(); ++i) {
+    const Command &command = spec.programs[program].commands[i];
     if (std::holds_alternative<LoopCommand>(command.operation)) {
       seconds.push_back(0);
       continue;

@@ -10,7 +10,7 @@
 #define SHARDC_RT_SRC_BACKENDS_CUDA_NCCLPLANNER_H
 
 #include "backends/cuda/BoxCopy.h"
-#include "shardc-rt/Collectives.h"
+#include "collectives/Collectives.h"
 #include "shardc-rt/HostArray.h"
 
 #include <algorithm>

@@ -32,7 +32,7 @@ shardc::rt::listGpus(const CudaOptions &options) {
 /// The devices of the mesh that this process holds: as many as each other, in
 /// the order of ranks.
 static absl::StatusOr<std::vector<int64_t>>
-devicesOf(const Plan &plan, const CudaOptions &options) {
+devicesOf(const PlanSpec &plan, const CudaOptions &options) {
   int64_t all = plan.mesh.numDevices();
   int64_t ranks = options.store ? options.store->ranks().size : 1;
   int64_t rank = options.store ? options.store->ranks().rank : 0;
@@ -58,12 +58,13 @@ absl::StatusOr<std::unique_ptr<Executor>>
 shardc::rt::createCudaExecutor(std::shared_ptr<const Plan> plan,
                                ExecutorOptions options,
                                CudaOptions cudaOptions) {
-  if (plan->gpuTarget.empty())
+  if (!plan->isForGpu())
     return absl::UnavailableError(
-        absl::StrCat("the plan is for CPUs (", plan->cpuTarget,
+        absl::StrCat("the plan is for CPUs (", plan->target(),
                      "), and these devices are GPUs: compile the model with "
                      "--target=cuda:sm_90, or what they are"));
-  absl::StatusOr<std::vector<int64_t>> local = devicesOf(*plan, cudaOptions);
+  absl::StatusOr<std::vector<int64_t>> local =
+      devicesOf(plan->spec(), cudaOptions);
   if (!local.ok())
     return local.status();
   auto executor = std::make_unique<CudaExecutor>(
@@ -94,7 +95,7 @@ absl::Status CudaExecutor::openLibraries() {
     return opened.status();
   driver = *std::move(opened);
   bool hasGemms = false;
-  for (const ProgramSpec &program : ownPlan->programs)
+  for (const ProgramSpec &program : spec.programs)
     for (const Command &command : program.commands)
       hasGemms |= std::holds_alternative<GemmCommand>(command.operation);
   if (hasGemms) {
@@ -124,8 +125,7 @@ absl::Status CudaExecutor::openGpu(int ordinal) {
   if (!retained.ok())
     return retained.status();
   gpu.context = *std::move(retained);
-  if (absl::Status s = checkArchitecture(ownPlan->gpuTarget, *gpu.context);
-      !s.ok())
+  if (absl::Status s = checkArchitecture(spec.gpuTarget, *gpu.context); !s.ok())
     return s;
   if (cublasLt) {
     absl::StatusOr<std::unique_ptr<GemmLibrary>> library =
@@ -153,7 +153,7 @@ absl::Status CudaExecutor::connectDevices() {
   nccl = *std::move(library);
   if (Store *store = cudaOptions.store) {
     const std::string mine =
-        absl::StrCat("plan ", absl::Hex(ownPlan->fingerprint, absl::kZeroPad16),
+        absl::StrCat("plan ", absl::Hex(spec.fingerprint, absl::kZeroPad16),
                      ", seed ", options.seed);
     absl::StatusOr<std::vector<std::string>> all =
         store->gatherAll("comparing plans", mine, cudaOptions.deadline);
@@ -168,7 +168,7 @@ absl::Status CudaExecutor::connectDevices() {
   for (size_t i = 0; i < local.size(); ++i)
     ours.push_back({local[i], gpus[i]->context.get()});
   absl::StatusOr<std::unique_ptr<Communicators>> communicators =
-      Communicators::create(*nccl, ownPlan->mesh, std::move(ours),
+      Communicators::create(*nccl, spec.mesh, std::move(ours),
                             cudaOptions.store, cudaOptions.deadline);
   if (!communicators.ok())
     return communicators.status();

@@ -25,7 +25,7 @@ namespace shardc::rt::cuda {
 
 /// What the programs of a plan share; outlives them.
 struct DeviceSet {
-  const Plan &plan;
+  const PlanSpec &plan;
   const std::vector<std::unique_ptr<Gpu>> &gpus;
   const HostLayout &host;
   /// Of this process, those of a GPU behind each other in the order of GPUs.

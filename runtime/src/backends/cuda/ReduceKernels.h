@@ -12,7 +12,7 @@
 
 #include "backends/cuda/Module.h"
 #include "backends/cuda/Stream.h"
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include <array>
 

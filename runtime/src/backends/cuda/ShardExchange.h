@@ -3,8 +3,8 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_SHARDEXCHANGE_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_SHARDEXCHANGE_H
 
+#include "base/Mesh.h"
 #include "shardc-rt/HostArray.h"
-#include "shardc-rt/Mesh.h"
 #include "shardc-rt/Store.h"
 
 #include "absl/status/status.h"

@@ -48,7 +48,7 @@ absl::Status CudaExecutor::timeProducts(const Gpu &gpu) {
   if (!workspace.ok())
     return workspace.status();
   CUdeviceptr arena = devices[0].arena.address();
-  for (const ProgramSpec &program : ownPlan->programs)
+  for (const ProgramSpec &program : spec.programs)
     for (const GemmRequest &request : gemmRequests(program)) {
       if (choices->find(request.name()))
         continue;

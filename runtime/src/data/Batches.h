@@ -1,10 +1,9 @@
 //===- Batches.h - Batches in a deterministic order -------------*- C++ -*-===//
 
-#ifndef SHARDC_RT_BATCHES_H
-#define SHARDC_RT_BATCHES_H
+#ifndef SHARDC_RT_SRC_DATA_BATCHES_H
+#define SHARDC_RT_SRC_DATA_BATCHES_H
 
 #include "shardc-rt/Dataset.h"
-#include "shardc-rt/Executor.h"
 
 #include <memory>
 
@@ -13,14 +12,6 @@ namespace shardc::rt {
 /// The order of `rows` rows in epoch `epoch`: a Fisher-Yates shuffle driven by
 /// Philox4x32-10 keyed by the seed, the same on every machine.
 std::vector<int64_t> shuffledRows(int64_t rows, uint64_t seed, int64_t epoch);
-
-/// Rows of a data set put together for a step.
-struct Batch {
-  ArrayMap arrays;
-  /// Rows that are data; the rest repeats the last one (evaluation only).
-  int64_t validRows = 0;
-  NamedArrays views() const;
-};
 
 /// Copies rows `order[begin...]`, `size` of them, into a batch. Rows past the
 /// end of `order` repeat its last one.
@@ -49,4 +40,4 @@ private:
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_BATCHES_H
+#endif // SHARDC_RT_SRC_DATA_BATCHES_H

@@ -1,7 +1,7 @@
 //===- Initialize.h - Initial values of parameters --------------*- C++ -*-===//
 
-#ifndef SHARDC_RT_INITIALIZE_H
-#define SHARDC_RT_INITIALIZE_H
+#ifndef SHARDC_RT_SRC_INIT_INITIALIZE_H
+#define SHARDC_RT_SRC_INIT_INITIALIZE_H
 
 #include "shardc-rt/DType.h"
 
@@ -33,4 +33,4 @@ struct InitializerSpec {
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_INITIALIZE_H
+#endif // SHARDC_RT_SRC_INIT_INITIALIZE_H

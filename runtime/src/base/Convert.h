@@ -1,7 +1,7 @@
 //===- Convert.h - Between element types ------------------------*- C++ -*-===//
 
-#ifndef SHARDC_RT_CONVERT_H
-#define SHARDC_RT_CONVERT_H
+#ifndef SHARDC_RT_SRC_BASE_CONVERT_H
+#define SHARDC_RT_SRC_BASE_CONVERT_H
 
 #include "shardc-rt/HostArray.h"
 
@@ -23,4 +23,4 @@ uint16_t toBF16(float value);
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_CONVERT_H
+#endif // SHARDC_RT_SRC_BASE_CONVERT_H

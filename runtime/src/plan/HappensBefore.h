@@ -22,10 +22,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_RT_HAPPENSBEFORE_H
-#define SHARDC_RT_HAPPENSBEFORE_H
+#ifndef SHARDC_RT_SRC_PLAN_HAPPENSBEFORE_H
+#define SHARDC_RT_SRC_PLAN_HAPPENSBEFORE_H
 
-#include "shardc-rt/Plan.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/status/statusor.h"
 
@@ -50,8 +50,8 @@ struct OrderReport {
 /// its programs. Its indices must be sound. Thread-safe; the cost is that of
 /// comparing commands that may run at the same time.
 [[nodiscard]] absl::StatusOr<OrderReport>
-checkHappensBefore(const Plan &plan, const ProgramSpec &program);
+checkHappensBefore(const PlanSpec &plan, const ProgramSpec &program);
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_HAPPENSBEFORE_H
+#endif // SHARDC_RT_SRC_PLAN_HAPPENSBEFORE_H

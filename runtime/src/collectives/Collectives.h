@@ -6,11 +6,11 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_RT_COLLECTIVES_H
-#define SHARDC_RT_COLLECTIVES_H
+#ifndef SHARDC_RT_SRC_COLLECTIVES_COLLECTIVES_H
+#define SHARDC_RT_SRC_COLLECTIVES_COLLECTIVES_H
 
-#include "shardc-rt/Mesh.h"
-#include "shardc-rt/Plan.h"
+#include "base/Mesh.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/status/statusor.h"
 
@@ -92,4 +92,4 @@ uint64_t wireBytes(const Mesh &mesh, const CollectiveSpec &spec);
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_COLLECTIVES_H
+#endif // SHARDC_RT_SRC_COLLECTIVES_COLLECTIVES_H

@@ -5,19 +5,16 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_RT_NPZ_H
-#define SHARDC_RT_NPZ_H
+#ifndef SHARDC_RT_SRC_DATA_NPZ_H
+#define SHARDC_RT_SRC_DATA_NPZ_H
 
 #include "shardc-rt/HostArray.h"
 
 #include "absl/status/statusor.h"
 
-#include <map>
 #include <string>
 
 namespace shardc::rt {
-
-using ArrayMap = std::map<std::string, HostArray>;
 
 /// Parses the bytes of an .npy file; `what` names it in errors. Little-endian,
 /// C-ordered f4, f8, i4, i8, u1 (as i32), b1. InvalidArgument otherwise.
@@ -41,4 +38,4 @@ using ArrayMap = std::map<std::string, HostArray>;
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_NPZ_H
+#endif // SHARDC_RT_SRC_DATA_NPZ_H

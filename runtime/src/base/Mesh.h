@@ -1,7 +1,7 @@
 //===- Mesh.h - The device mesh and shardings over it -----------*- C++ -*-===//
 
-#ifndef SHARDC_RT_MESH_H
-#define SHARDC_RT_MESH_H
+#ifndef SHARDC_RT_SRC_BASE_MESH_H
+#define SHARDC_RT_SRC_BASE_MESH_H
 
 #include "absl/types/span.h"
 
@@ -77,4 +77,4 @@ std::vector<int64_t> localShape(const Mesh &mesh, const Sharding &sharding,
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_MESH_H
+#endif // SHARDC_RT_SRC_BASE_MESH_H

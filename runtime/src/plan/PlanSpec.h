@@ -1,0 +1,278 @@
+//===- PlanSpec.h - The content of a plan -----------------------*- C++ -*-===//
+//
+// All that a plan file says, as the runtime itself sees it behind the public
+// class Plan. docs/PlanFormat.md describes the format. Structures are plain
+// data without locks: those of a Plan are constant.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_PLAN_PLANSPEC_H
+#define SHARDC_RT_SRC_PLAN_PLANSPEC_H
+
+#include "base/Mesh.h"
+#include "init/Initialize.h"
+#include "shardc-rt/DType.h"
+#include "shardc-rt/Plan.h"
+
+#include "absl/status/statusor.h"
+#include "absl/strings/string_view.h"
+
+#include <memory>
+#include <string>
+#include <variant>
+#include <vector>
+
+namespace shardc::rt {
+
+enum class Part : int8_t { Forward, Backward, Update };
+enum class CollectiveKind : int8_t {
+  AllReduce,
+  AllGather,
+  ReduceScatter,
+  AllToAll,
+  CollectivePermute
+};
+enum class Reduction : int8_t { Sum, Max };
+enum class Activation : int8_t { None, Relu, ReluGradient };
+enum class Summed : int8_t { B, A, C };
+enum class Precision : int8_t { Highest, TF32, BF16 };
+enum class Stream : int8_t { Compute, Communication, Copies };
+enum class MemoryKind : int8_t {
+  Parameters,
+  Gradients,
+  OptimizerStates,
+  Activations,
+  Inputs,
+  Workspace
+};
+
+absl::string_view toString(Part part);
+/// "all_reduce", "all_gather", ...
+absl::string_view toString(CollectiveKind kind);
+absl::string_view toString(MemoryKind kind);
+/// "compute", "communication", "copies".
+absl::string_view toString(Stream stream);
+
+/// A tensor that outlives a step.
+struct TensorSpec : TensorInfo {
+  Sharding sharding;
+  InitializerSpec initializer; ///< Parameters and states.
+  /// States: whose they are; may be empty. Copies: what they are rounded from.
+  std::string parameter;
+  uint64_t offset = 0; ///< Bytes into the arena.
+  uint64_t bytes = 0;  ///< Of the local shard, padding included.
+};
+
+/// A region of each device's arena.
+struct BufferSpec {
+  uint64_t offset;
+  uint64_t bytes;
+  DType dtype;
+  std::vector<int64_t> shape; ///< Local, padding included.
+  uint64_t stride = 0;        ///< Bytes that each run of a loop moves it on.
+};
+
+/// Iterations of a launch that have nothing to do with the others.
+struct LaunchPart {
+  int64_t extent;
+  std::vector<uint32_t> buffers; ///< Positions in the launch's list.
+  /// Mesh axes whose coordinates it may read.
+  std::vector<int> coordinateAxes;
+};
+
+struct LaunchCommand {
+  uint32_t kernel;
+  std::vector<uint32_t> buffers;
+  int64_t extent;
+  int64_t grain;
+  uint32_t writes;  ///< The last so many of `buffers` are written.
+  uint32_t threads; ///< Of each of `extent` blocks on a GPU; 0: for a CPU.
+  /// All iterations, in order: one part or more, none for a GPU.
+  std::vector<LaunchPart> parts;
+};
+
+struct GemmCommand {
+  uint32_t a, b, c;
+  int32_t bias; ///< Negative: none.
+  int64_t batch, m, n, k;
+  bool transposeA, transposeB, accumulate;
+  Activation activation;
+  /// What factors of f32 may be rounded to: fractions of 23, 10 or 7 bits.
+  Precision precision = Precision::Highest;
+  /// Negative: none; otherwise the sums over k of b, or of a, or those over m
+  /// of c.
+  int32_t columnSums = -1;
+  Summed columnSumsOf = Summed::B;
+  /// Negative: none; otherwise a bit for each element of c: whether it is
+  /// positive, which Relu writes, or that of the relu before, which
+  /// ReluGradient reads.
+  int32_t mask = -1;
+
+  /// How many sums of columns there are.
+  int64_t numColumnSums() const { return columnSumsOf == Summed::A ? m : n; }
+  /// Words of 32 bits in a row of the mask.
+  int64_t maskWords() const { return (n + 127) / 128 * 4; }
+};
+
+/// The element types of a product: those of a and b, and of c and the bias.
+struct GemmTypes {
+  DType factors, result; ///< Equal, or bf16 and f32.
+};
+
+struct CollectiveItem {
+  uint32_t in, out;
+  int32_t dim;
+  int32_t splitDim;
+};
+
+/// Begins a collective, which on a CPU runs beside the commands that follow
+/// until its wait. On a GPU it is a command as any other and has no wait.
+struct CollectiveStartCommand {
+  CollectiveKind kind;
+  Reduction reduction;
+  std::vector<int> axes;
+  std::vector<int> targetAxes;
+  std::vector<CollectiveItem> items;
+  uint32_t report;
+};
+
+/// Ends the collective that command `start` began; on a CPU every start has
+/// one.
+struct CollectiveWaitCommand {
+  uint32_t start;
+};
+
+struct CopyCommand {
+  uint32_t in, out;
+};
+
+struct ClearCommand {
+  uint32_t buffer;
+};
+
+/// The next `commands` commands, `runs` times.
+struct LoopCommand {
+  int64_t runs;
+  uint32_t commands;
+};
+
+/// On a GPU: an input or label gets its part of the batch from the host.
+struct UploadCommand {
+  uint32_t tensor; ///< Of Plan::tensors.
+};
+
+/// On a GPU: the host gets a result.
+struct DownloadCommand {
+  uint32_t result; ///< Of ProgramSpec::results.
+};
+
+struct Command {
+  std::variant<LaunchCommand, GemmCommand, CollectiveStartCommand,
+               CollectiveWaitCommand, CopyCommand, ClearCommand, LoopCommand,
+               UploadCommand, DownloadCommand>
+      operation;
+  Part part;
+  std::string source; ///< "file:line:col" in the model.
+  /// Commands of a stream run in order, those of different streams at any time
+  /// (plan/HappensBefore.h). For a CPU all are on Compute.
+  Stream stream = Stream::Compute;
+  /// What has to be complete, as often as it has been issued so far, before
+  /// this one runs. Ascending.
+  std::vector<uint32_t> after;
+};
+
+/// One line of the communication report; bytes per device.
+struct CollectiveReport {
+  CollectiveKind kind;
+  std::vector<std::string> axes;
+  int64_t groupSize;
+  uint64_t bytes;
+  uint64_t wireBytes; ///< In all runs of a step.
+  Part part;
+  std::string source;
+  std::string cause;
+  int64_t runs = 1; ///< Of the loop it is in.
+};
+
+struct ResultSpec {
+  std::string name;
+  uint32_t buffer;
+  std::vector<int64_t> shape; ///< Global.
+  Sharding sharding;
+};
+
+/// One entry point: "train_step", "evaluate" or "round_parameters".
+struct ProgramSpec {
+  GemmTypes typesOf(const GemmCommand &gemm) const {
+    return {buffers[gemm.a].dtype, buffers[gemm.c].dtype};
+  }
+
+  std::string name;
+  std::vector<BufferSpec> buffers;
+  std::vector<Command> commands;
+  std::vector<ResultSpec> results;
+  std::vector<CollectiveReport> collectives;
+  uint64_t wireBytes;
+  uint64_t matmulFlops;
+  uint64_t peakBytes;
+};
+
+struct MemoryReport {
+  struct Entry {
+    MemoryKind kind;
+    uint64_t bytes;
+  };
+  struct Largest {
+    std::string name;
+    uint64_t bytes;
+    MemoryKind kind;
+    std::string source;
+  };
+  std::vector<Entry> entries;
+  std::vector<Largest> largest;
+};
+
+/// The program that makes the copies of parameters; a plan with copies has it.
+/// Executors run it where it is needed.
+inline constexpr absl::string_view roundingProgram = "round_parameters";
+
+/// Kernels of a plan again, for CPUs with more than every plan asks for.
+struct CpuCode {
+  std::string cpuTarget;
+  std::vector<std::string> features; ///< Named as in /proc/cpuinfo.
+  std::string code;                  ///< An ELF shared object.
+};
+
+/// The content of a plan. That of a Plan has been verified.
+struct PlanSpec {
+  /// The tensor `name`, or null.
+  const TensorSpec *findTensor(absl::string_view name) const;
+  /// The program `name`, or null.
+  const ProgramSpec *findProgram(absl::string_view name) const;
+
+  std::string producer;
+  std::string model;
+  uint64_t fingerprint = 0;
+  std::string cpuTarget;
+  std::string gpuTarget; ///< Of the kernels; empty: they are for a CPU.
+  Mesh mesh;
+  int64_t batchSize = 0;
+  std::vector<TensorSpec> tensors;
+  std::vector<ProgramSpec> programs;
+  std::vector<std::string> kernels;
+  /// For CPUs that have more than `cpuTarget`; the first that this one can run
+  /// is taken in place of `code`.
+  std::vector<CpuCode> widerCodes;
+  std::string code;  ///< An ELF shared object, or PTX for a GPU.
+  std::string cubin; ///< That PTX for `gpuTarget`, assembled; may be empty.
+  uint64_t arenaBytes = 0;
+  uint32_t alignment = 64;
+  MemoryReport memory;
+};
+
+/// A plan that has not been read from a file, nor verified: for tests.
+std::shared_ptr<const Plan> makeUnverifiedPlan(PlanSpec spec);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_PLAN_PLANSPEC_H

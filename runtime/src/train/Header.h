@@ -1,0 +1,23 @@
+//===- Header.h - What is known before the first step -----------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_TRAIN_HEADER_H
+#define SHARDC_RT_SRC_TRAIN_HEADER_H
+
+#include "shardc-rt/Executor.h"
+
+#include <ostream>
+#include <string>
+
+namespace shardc::rt {
+
+/// Writes the model, the mesh, its memory and its communication. `devices`
+/// describes the devices, as "8 virtual CPU devices on 2 threads".
+void printHeader(const Plan &plan, const std::string &devices,
+                 std::ostream &out);
+
+/// Writes how much memory the devices have together, where they share some.
+void printMemory(const Executor &executor, std::ostream &out);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_TRAIN_HEADER_H
