@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Plans for a GPU train as those for the emulated GPU do, whose kernels they
-# borrow: driver and cuBLASLt are the stand-in of runtime/test/standin, which
+# borrow: driver and cuBLASLt are the fake of runtime/test/fake, which
 # runs what a graph holds in an order drawn at random among those it allows.
 # Without library products losses and parameters are the same bits; with them
 # sums have another order, and losses differ by 1e-5 at most, parameters by 1e-4;
@@ -15,7 +15,7 @@ work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 cases=0 failed=0 equal=0 gpu=${SHARDC_LIBCUDA:-}
 if [ -z "$gpu" ]; then
-  export SHARDC_LIBCUDA=$bin/shardc-rt-standin.so
+  export SHARDC_LIBCUDA=$bin/shardc-rt-fake.so
   export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA
 fi
 
@@ -41,7 +41,7 @@ check() {
       shardc-compile "$model" --target=cuda:sm_90 "$@" -o "$work/cuda.shardc" &&
       extract-code "$work/emulated.shardc" "$work/kernels.so" &&
       train emulated --data="$data" &&
-      SHARDC_STANDIN_KERNELS=$work/kernels.so \
+      SHARDC_FAKE_KERNELS=$work/kernels.so \
         train cuda --data="$data" --device=cuda &&
       losses "$work/emulated.jsonl" >"$work/emulated.losses" &&
       losses "$work/cuda.jsonl" >"$work/cuda.losses" &&

@@ -1,10 +1,10 @@
 #!/usr/bin/env bash
 # scripts/gpu-check.sh packs a folder that is all it needs, runs to its end
-# against the stand-in and says that it was one; and it ends at a wrong number.
+# against the fake and says that it was one; and it ends at a wrong number.
 source "$(dirname "$0")/common.sh"
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-scripts/gpu-check.sh --pack-stand-in "$work/packed"
+scripts/gpu-check.sh --pack-fake "$work/packed"
 # Nothing of this tree.
 cd /
 # run [VARIABLE=VALUE]
@@ -24,7 +24,7 @@ done
 EOF
 chmod +x "$work"/with*
 run SHARDC_JAX_PYTHON="$work/without" | tee "$work/output"
-for text in '^STAND-IN: no GPU is involved' 'against the stand-in: nothing is known' \
+for text in '^FAKE: no GPU is involved' 'against the fake: nothing is known' \
   '^ok .*NCCL, ranks on one GPU: 4' '^ok .*wide, dp+tp' \
   '^not run .*4096-16384-4096, batch 8192, tf32: JAX.*no peer: JAX is not installed' \
   '^not run .*4096-16384-4096, batch 8192, bf16: JAX.*no peer: JAX is not installed' \
@@ -36,7 +36,7 @@ for text in '^STAND-IN: no GPU is involved' 'against the stand-in: nothing is kn
 done
 run SHARDC_JAX_PYTHON="$work/with" >"$work/output"
 for text in 'batch 8192, tf32' 'batch 8192, bf16' 'loop of jitted steps' 'jitted loop (lax.scan)'; do
-  grep -q -e "^figure .*$text: JAX's time over its own, 2e+06 us over .* us: [0-9.e+]* (goal \(1\|10\): of the stand-in)" \
+  grep -q -e "^figure .*$text: JAX's time over its own, 2e+06 us over .* us: [0-9.e+]* (goal \(1\|10\): of the fake)" \
     "$work/output" || { echo "no figure of JAX for \"$text\""; exit 1; }
 done
 sed -i 's/^\[[0-9.]*/[1.5/' "$work/packed/expected/notebook.json"

@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # Several processes with a device each train what one process trains on the
-# emulated GPU, to the same bits: driver, cuBLASLt and NCCL are the stand-in of
-# runtime/test/standin, whose collectives really happen between processes. And
+# emulated GPU, to the same bits: driver, cuBLASLt and NCCL are the fake of
+# runtime/test/fake, whose collectives really happen between processes. And
 # processes that are missing, killed or stopped are named by the others.
 #
 #   scripts/check-ranks.sh
@@ -13,7 +13,7 @@ work=$(mktemp -d)
 running=()
 trap 'jobs -p | xargs -r kill -9 2>/dev/null || true; rm -rf "$work"' EXIT
 export TMPDIR=$work MASTER_ADDR=127.0.0.1
-export SHARDC_LIBCUDA=$bin/shardc-rt-standin.so
+export SHARDC_LIBCUDA=$bin/shardc-rt-fake.so
 export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
 cases=0 failed=0
 port=
@@ -36,7 +36,7 @@ start() {
       SLURM_LOCALID="$rank")
     ;;
   esac
-  env MASTER_PORT=$port "${variables[@]}" SHARDC_STANDIN_KERNELS="$work/kernels.so" \
+  env MASTER_PORT=$port "${variables[@]}" SHARDC_FAKE_KERNELS="$work/kernels.so" \
     shardc-run "$work/cuda.shardc" --device=cuda --data=digits \
     --seed="${seed:-3}" "$@" &>"$work/said.$rank" &
   running+=($!)
@@ -72,7 +72,7 @@ train() {
   # Products of the library are summed in its own order.
   local -a reference=("$work/emulated.shardc")
   [ "${library:-0}" = 0 ] || reference=("$work/cuda.shardc" --device=cuda --gpus=1)
-  if ! compile "$model" || ! SHARDC_STANDIN_KERNELS="$work/kernels.so" \
+  if ! compile "$model" || ! SHARDC_FAKE_KERNELS="$work/kernels.so" \
     shardc-run "${reference[@]}" --data=digits --seed=3 --steps=8 \
     --metrics="$work/emulated.jsonl" --save-params="$work/emulated.npz" \
     >"$work/emulated.out" 2>&1; then
@@ -95,7 +95,7 @@ train() {
     fail "$what: other numbers"
   elif [ -s "$work/said.1" ]; then
     fail "$what: rank 1 speaks as well"
-  elif compgen -G "$work/shardc-standin-*" >/dev/null; then
+  elif compgen -G "$work/shardc-fake-*" >/dev/null; then
     fail "$what: messages of communicators are left over"
   fi
 }
@@ -136,20 +136,20 @@ shardc-gen --layers=64,384,256,10 --batch-size=128 --strategy=fsdp \
   --mesh=data=2 --activation=relu --loss=softmax_cross_entropy \
   --optimizer=sgd --learning-rate=0.05 -o "$work/model.mlir"
 library=1 train torchrun 2 "$work/model.mlir" 'products of the library'
-if ! grep -q '^Stand-in GPU; driver 13000; cuBLASLt 130000; m=' \
+if ! grep -q '^Fake GPU; driver 13000; cuBLASLt 130000; m=' \
   "$work/products.txt" 2>/dev/null; then
   fail 'no products were timed'
 fi
 
 # A process with several GPUs, and several of them.
-export SHARDC_STANDIN_GPUS=4
+export SHARDC_FAKE_GPUS=4
 for size in 1 2; do
   shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy=fsdp+tp \
     --mesh=data=2,model=2 --activation=gelu --loss=softmax_cross_entropy \
     --optimizer=adamw -o "$work/model.mlir"
   train torchrun $size "$work/model.mlir" "$((4 / size)) GPUs each"
 done
-unset SHARDC_STANDIN_GPUS
+unset SHARDC_FAKE_GPUS
 
 # expect WHAT RANK CODE TEXT: a process ends with a code and says why.
 expect() {
@@ -186,12 +186,12 @@ begin
 kill -9 "${running[0]}"
 expect 'rank 0 is killed' 1 6 'rank 0'
 # It is there and says nothing: what waits has a deadline.
-export SHARDC_STANDIN_PATIENCE_MS=500
+export SHARDC_FAKE_PATIENCE_MS=500
 begin --deadline=2
 kill -STOP "${running[1]}"
 expect 'a rank is stopped' 0 6 'rank 0 of 2: a run of "train_step"'
 kill -9 "${running[1]}"
-unset SHARDC_STANDIN_PATIENCE_MS
+unset SHARDC_FAKE_PATIENCE_MS
 
 port=$(freePort) running=()
 start torchrun 2 0 --deadline=1

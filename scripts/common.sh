@@ -4,7 +4,7 @@ set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."
 build=${SHARDC_BUILD_DIR:-build}
 
-# What scripts check is compiled anew, and for GPUs to PTX alone: no stand-in runs
+# What scripts check is compiled anew, and for GPUs to PTX alone: no fake runs
 # machine code.
 export SHARDC_PLAN_CACHE= SHARDC_PTXAS=${SHARDC_PTXAS-}
 

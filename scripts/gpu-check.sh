@@ -6,7 +6,7 @@
 #   scripts/gpu-check.sh --pack FOLDER   # here: binaries, plans, expected numbers
 #   FOLDER/gpu-check.sh                  # there; FOLDER is less than 60 MiB
 #
-# With --pack-stand-in the folder has the stand-in for the vendor's libraries and
+# With --pack-fake the folder has the fake of the vendor's libraries and
 # is run against it: that shows that the script works, and nothing of a GPU.
 # Driver, cuBLASLt and NCCL are found as by shardc-run (SHARDC_LIBCUDA, …), JAX by
 # the Python that SHARDC_JAX_PYTHON names, or else python3.
@@ -41,12 +41,12 @@ tolerancesOf() { [[ $1 == *-bf16 ]] && echo 1e-2 3e-2 || echo 1e-5 1e-4; }
 
 nameOf() { echo "$1-$2-${3//[=,]/}"; }
 
-if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-stand-in ]; then
+if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-fake ]; then
   [ $# -eq 2 ] || { echo "usage: gpu-check.sh $1 FOLDER" >&2; exit 1; }
-  isStandIn=0
-  [ "$1" = --pack ] || isStandIn=1
+  isFake=0
+  [ "$1" = --pack ] || isFake=1
   source "$here/gpu-pack.sh"
-  pack "$2" $isStandIn
+  pack "$2" $isFake
   exit
 fi
 [ -d "$here/plans" ] || {
@@ -66,18 +66,18 @@ for library in "$here"/lib/*.gz; do
   gzip -dc "$library" >"$work/$(basename "$library" .gz)"
 done
 export LD_LIBRARY_PATH=$here/lib:$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
-isStandIn=0
-if [ -d "$here/standin" ]; then
-  isStandIn=1
-  echo 'STAND-IN: no GPU is involved, and figures mean nothing'
-  export SHARDC_LIBCUDA=$here/standin/shardc-rt-standin.so
+isFake=0
+if [ -d "$here/fake" ]; then
+  isFake=1
+  echo 'FAKE: no GPU is involved, and figures mean nothing'
+  export SHARDC_LIBCUDA=$here/fake/shardc-rt-fake.so
   export SHARDC_LIBCUBLASLT=$SHARDC_LIBCUDA SHARDC_LIBNCCL=$SHARDC_LIBCUDA
 fi
 passed=0 notRun=0
 
-# The kernels of a plan, which the stand-in has no other way to know.
+# The kernels of a plan, which the fake has no other way to know.
 kernelsOf() {
-  [ $isStandIn = 0 ] || export SHARDC_STANDIN_KERNELS=$here/standin/$1.so
+  [ $isFake = 0 ] || export SHARDC_FAKE_KERNELS=$here/fake/$1.so
 }
 
 # check WHAT COMMAND...: a line; the end if the command fails.
@@ -207,7 +207,7 @@ figures() {
 goal() {
   local reached
   reached=$(awk -v a="$2" -v b="$3" 'BEGIN { print (a + 0 >= b + 0) ? "reached" : "MISSED" }')
-  [ $isStandIn = 0 ] || reached='of the stand-in'
+  [ $isFake = 0 ] || reached='of the fake'
   printf 'figure   %s: %s (goal %s: %s)\n' "$1" "$2" "$3" "$reached"
 }
 
@@ -215,7 +215,7 @@ echo
 source "$here/gpu-peer.sh"
 large=4096-16384-4096
 layers=4096,16384,4096 batch=8192
-[ $isStandIn = 0 ] || layers=256,384,256 batch=64
+[ $isFake = 0 ] || layers=256,384,256 batch=64
 for precision in tf32 bf16; do
   figures "large-$precision" 10
   goal "a step of $large, batch 8192, $precision: its products alone over it" \
@@ -244,4 +244,4 @@ goal 'all-reduce of 8 virtual devices: the time of copies over its own' \
   "${figure[all_reduce_ratio]}" 0.5
 echo
 printf '%d checks passed, %d not run, %d s' "$passed" "$notRun" $((SECONDS - begin))
-[ $isStandIn = 0 ] && echo || echo ', against the stand-in: nothing is known of a GPU'
+[ $isFake = 0 ] && echo || echo ', against the fake: nothing is known of a GPU'

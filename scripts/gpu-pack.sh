@@ -8,14 +8,14 @@ compile() {
   shift 2
   shardc-compile "$folder/model.mlir" --target=cuda:sm_80 "$@" \
     -o "$folder/plans/$name.shardc" 2>>"$folder/log"
-  [ -d "$folder/standin" ] || return 0
+  [ -d "$folder/fake" ] || return 0
   shardc-compile "$folder/model.mlir" --target=emulated-gpu "$@" \
     -o "$folder/emulated.shardc" 2>>"$folder/log"
-  extract-code "$folder/emulated.shardc" "$folder/standin/$name.so"
+  extract-code "$folder/emulated.shardc" "$folder/fake/$name.so"
 }
 
 pack() {
-  local folder=$1 standIn=$2 binary library model run
+  local folder=$1 fake=$2 binary library model run
   [ ! -e "$folder" ] || { echo "$folder is there already" >&2; exit 1; }
   cd "$here/.."
   local build=${SHARDC_BUILD_DIR:-build}
@@ -25,9 +25,9 @@ pack() {
   export SHARDC_PTXAS=
   mkdir -p "$folder"/{bin,lib,plans,expected,data}
   folder=$(cd "$folder" && pwd)
-  if [ "$standIn" = 1 ]; then
-    mkdir "$folder/standin"
-    cp "$build/bin/shardc-rt-standin.so" "$folder/standin"
+  if [ "$fake" = 1 ]; then
+    mkdir "$folder/fake"
+    cp "$build/bin/shardc-rt-fake.so" "$folder/fake"
   fi
   cp scripts/gpu-check.sh scripts/{run-ranks,free-port,gpu-peer}.sh \
     benchmarks/goals/jax_peer.py "$folder"
@@ -46,8 +46,8 @@ pack() {
   # What the GPU has no use for, and the largest of all.
   gzip "$folder"/lib/libdnnl.so.*
   make-data labels 512 784,1024,1024,10 "$folder/data/wide.npz"
-  # The stand-in multiplies an element after the other.
-  [ "$standIn" = 0 ] || models=("${models[@]//1024,1024/96,96}")
+  # The fake multiplies an element after the other.
+  [ "$fake" = 0 ] || models=("${models[@]//1024,1024/96,96}")
   for model in "${models[@]}"; do
     local name=${model%% *} flags=${model#* }
     local -a all=("${runs[@]}")
@@ -70,7 +70,7 @@ pack() {
   done
   # Figures; smaller where they mean nothing.
   local large=4096,16384,4096 batch=8192 middle=2048,4096,2048
-  [ "$standIn" = 0 ] || large=256,384,256 batch=64 middle=256,384,256
+  [ "$fake" = 0 ] || large=256,384,256 batch=64 middle=256,384,256
   for precision in tf32 bf16; do
     shardc-gen --layers=$large --batch-size=$batch --loss=mse --optimizer=sgd \
       --activation=relu --strategy=none --mesh=data=1 -o "$folder/model.mlir"

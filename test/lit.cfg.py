@@ -22,7 +22,7 @@ config.substitutions += [
     ("%golden", os.path.join(config.test_source_root, "golden")),
     ("%examples", os.path.join(config.shardc_source, "examples")),
     ("%source", config.shardc_source),
-    # Stands in for libcuda and libcublasLt (runtime/test/standin).
-    ("%standin", os.path.join(config.shardc_bin, "shardc-rt-standin.so")),
+    # A fake of libcuda and libcublasLt (runtime/test/fake).
+    ("%fake", os.path.join(config.shardc_bin, "shardc-rt-fake.so")),
     ("%python", config.python),
 ]

@@ -12,10 +12,10 @@
 
 namespace shardc::rt::test {
 
-/// The library that the variable of the environment names, or the stand-in.
+/// The library that the variable of the environment names, or the fake.
 inline std::string libraryOf(const char *variable) {
   const char *path = std::getenv(variable);
-  return path ? path : STAND_IN;
+  return path ? path : FAKE_LIBRARY;
 }
 
 /// Memory of a GPU and of the host for so many bytes.

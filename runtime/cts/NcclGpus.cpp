@@ -4,7 +4,7 @@
 
 #include "GpuBuffers.h"
 
-#include "../test/standin/StandIn.h"
+#include "../test/fake/Fake.h"
 
 #include "backends/cuda/Collectives.h"
 #include "shardc-rt/HostArray.h"
@@ -123,10 +123,10 @@ absl::StatusOr<bool> NcclGpus::open(const Mesh &mesh) {
   if (store && store->ranks().size != devices)
     return false;
   const std::string path = libraryOf("SHARDC_LIBCUDA");
-  if (path == STAND_IN && !store)
-    if (void *library = dlopen(STAND_IN, RTLD_NOW | RTLD_LOCAL)) {
+  if (path == FAKE_LIBRARY && !store)
+    if (void *library = dlopen(FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL)) {
       auto state =
-          reinterpret_cast<StandIn *(*)()>(dlsym(library, "shardcStandIn"));
+          reinterpret_cast<Fake *(*)()>(dlsym(library, "shardcFake"));
       state()->gpus = static_cast<int>(devices);
     }
   auto opened = cuda::Driver::open(path);

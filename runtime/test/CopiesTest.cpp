@@ -91,7 +91,7 @@ TEST_F(CopiesTest, AreMadeOnlyAfterParametersWereSet) {
   auto executor = create(makeGpuPlanWithCopy(2));
   ASSERT_TRUE(executor.ok()) << executor.status();
   auto countLaunches = [&] {
-    standIn->calls.clear();
+    fake->calls.clear();
     EXPECT_TRUE((*executor)->step(inputs()).ok());
     // Nobody waits for the copies.
     EXPECT_EQ(countCalls("cuEventQuery"), 1);

@@ -1,4 +1,4 @@
-//===- CudaExecutorTest.cpp - Plans for GPUs against the stand-in ---------===//
+//===- CudaExecutorTest.cpp - Plans for GPUs against the fake -------------===//
 
 #include "CudaFixture.h"
 
@@ -41,17 +41,17 @@ TEST_F(CudaExecutorTest, AllocatesThePlansArenas) {
   auto executor = create(plan);
   ASSERT_TRUE(executor.ok()) << executor.status();
   std::string call = "cuMemAlloc(" + std::to_string(plan->arenaBytes()) + ")";
-  EXPECT_EQ(std::count(standIn->details.begin(), standIn->details.end(), call),
+  EXPECT_EQ(std::count(fake->details.begin(), fake->details.end(), call),
             4);
   // A context of one axis, the seed and the run, and scratch memory.
-  EXPECT_EQ(standIn->bytesAllocated, 4 * (plan->arenaBytes() + 24 + 1024));
+  EXPECT_EQ(fake->bytesAllocated, 4 * (plan->arenaBytes() + 24 + 1024));
 }
 
 TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {
   auto executor = create(makeGpuPlan(4));
   ASSERT_TRUE(executor.ok()) << executor.status();
   ASSERT_TRUE((*executor)->initializeParameters().ok());
-  standIn->calls.clear();
+  fake->calls.clear();
   const int steps = 5;
   for (int step = 0; step < steps; ++step)
     ASSERT_TRUE((*executor)->step(inputs()).ok());
@@ -59,14 +59,14 @@ TEST_F(CudaExecutorTest, AStepIsOneGraphLaunch) {
   EXPECT_EQ(countCalls("cuEventRecord"), steps);
   EXPECT_EQ(countCalls("cuEventQuery"), steps);
   EXPECT_EQ(countCalls("cuCtxSetCurrent"), 2 * steps);
-  EXPECT_EQ(standIn->calls.size(), 5u * steps);
+  EXPECT_EQ(fake->calls.size(), 5u * steps);
 }
 
 TEST_F(CudaExecutorTest, IssuesCommandsBetweenTheirEvents) {
   auto executor = create(makeGpuPlan(1));
   ASSERT_TRUE(executor.ok()) << executor.status();
   // The capture of the first of two batches.
-  auto &details = standIn->details;
+  auto &details = fake->details;
   auto begin =
       std::find(details.begin(), details.end(), "cuStreamBeginCapture()");
   auto end = std::find(begin, details.end(), "cuStreamEndCapture()");
@@ -106,9 +106,9 @@ TEST_F(CudaExecutorTest, TwoRunsAreInFlight) {
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE(first->loss, second->loss);
   // One that nobody waits for ends before the memory it uses.
-  standIn->queriesNotReady = 3;
+  fake->queriesNotReady = 3;
   ASSERT_TRUE((*executor)->submit("train_step", inputs()).ok());
-  standIn->calls.clear();
+  fake->calls.clear();
   executor->reset();
   EXPECT_EQ(countCalls("cuEventQuery"), 4);
 }
@@ -143,28 +143,28 @@ TEST_F(CudaExecutorTest, TrainingKeepsTwoStepsInFlight) {
 TEST_F(CudaExecutorTest, EveryFailureIsCleanedUp) {
   auto plan = makeGpuPlan(2);
   int64_t failed = 0;
-  for (standIn->failAt = 1;; ++standIn->failAt) {
-    standIn->calls.clear();
-    standIn->details.clear();
+  for (fake->failAt = 1;; ++fake->failAt) {
+    fake->calls.clear();
+    fake->details.clear();
     absl::Status status = [&] {
       auto executor = create(plan);
       return executor.ok() ? train(**executor, 2).status() : executor.status();
     }();
-    EXPECT_EQ(standIn->handles(), 0) << "call " << standIn->failAt;
-    EXPECT_EQ(standIn->bytesAllocated, 0) << "call " << standIn->failAt;
-    if (static_cast<int64_t>(standIn->calls.size()) < standIn->failAt)
+    EXPECT_EQ(fake->handles(), 0) << "call " << fake->failAt;
+    EXPECT_EQ(fake->bytesAllocated, 0) << "call " << fake->failAt;
+    if (static_cast<int64_t>(fake->calls.size()) < fake->failAt)
       break;
-    const std::string &call = standIn->calls[standIn->failAt - 1];
+    const std::string &call = fake->calls[fake->failAt - 1];
     // Giving back reports errors of earlier work, which have been seen.
     bool isEnd = call.find("Destroy") != std::string::npos ||
                  call.find("Free") != std::string::npos ||
                  call == "cuModuleUnload" ||
                  call == "cuDevicePrimaryCtxRelease";
-    auto &after = standIn->calls;
+    auto &after = fake->calls;
     isEnd |= call == "cuCtxSetCurrent" && status.ok() &&
-             (after[standIn->failAt].find("Destroy") != std::string::npos ||
-              after[standIn->failAt].find("Free") != std::string::npos ||
-              after[standIn->failAt] == "cuModuleUnload");
+             (after[fake->failAt].find("Destroy") != std::string::npos ||
+              after[fake->failAt].find("Free") != std::string::npos ||
+              after[fake->failAt] == "cuModuleUnload");
     EXPECT_EQ(status.ok(), isEnd) << call << ": " << status;
     failed += !status.ok();
   }
@@ -178,7 +178,7 @@ TEST_F(CudaExecutorTest, SaysWhatItLookedFor) {
   EXPECT_NE(executor.status().message().find("/no/such/libcuda.so.1"),
             absl::string_view::npos)
       << executor.status();
-  options.driverPath = STAND_IN;
+  options.driverPath = FAKE_LIBRARY;
   options.cublasLtPath = "/no/such/libcublasLt.so.12";
   executor = create(makeGpuPlan(1));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
@@ -192,7 +192,7 @@ TEST_F(CudaExecutorTest, AWaitHasADeadline) {
   ASSERT_TRUE(executor.ok()) << executor.status();
   executor->reset();
   options.deadline = absl::Milliseconds(3);
-  standIn->queriesNotReady = 1 << 30;
+  fake->queriesNotReady = 1 << 30;
   executor = create(makeGpuPlan(1));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kDeadlineExceeded)
       << executor.status();
@@ -202,9 +202,9 @@ TEST_F(CudaExecutorTest, ProgramsRunOnceBeforeTheyAreCaptured) {
   auto plan = makeGpuPlan(2);
   auto executor = create(plan);
   ASSERT_TRUE(executor.ok()) << executor.status();
-  auto isCapture = std::find(standIn->calls.begin(), standIn->calls.end(),
+  auto isCapture = std::find(fake->calls.begin(), fake->calls.end(),
                              "cuStreamBeginCapture");
-  EXPECT_EQ(std::count(standIn->calls.begin(), isCapture, "cublasLtMatmul"), 2);
+  EXPECT_EQ(std::count(fake->calls.begin(), isCapture, "cublasLtMatmul"), 2);
   // What is in the arena at first is zero all the same.
   auto w = (*executor)->getTensor("w");
   ASSERT_TRUE(w.ok());
@@ -225,13 +225,13 @@ TEST_F(CudaExecutorTest, SerializedErrorsNameTheCommand) {
   EXPECT_EQ(*bits, trainOnCpu(2, 3, train));
   // Two streams a device and one for communication, after each command: the
   // wait after the second, which is the launch, fails.
-  standIn->calls.clear();
+  fake->calls.clear();
   ASSERT_TRUE((*executor)->step(inputs()).ok());
   int64_t queries = 0, at = 0;
   while (queries < 6)
-    queries += standIn->calls[at++] == "cuEventQuery";
-  standIn->calls.clear();
-  standIn->failAt = at;
+    queries += fake->calls[at++] == "cuEventQuery";
+  fake->calls.clear();
+  fake->failAt = at;
   absl::Status status = (*executor)->step(inputs()).status();
   EXPECT_NE(
       status.message().find("command 1 (launch of test_scale, model.mlir:3:7)"),
@@ -243,7 +243,7 @@ TEST_F(CudaExecutorTest, RangesAreNamedAsInThePlan) {
   options.nvtxPath = "/no/such/profiler.so";
   EXPECT_EQ(create(makeGpuPlan(1)).status().code(),
             absl::StatusCode::kUnavailable);
-  options.nvtxPath = STAND_IN;
+  options.nvtxPath = FAKE_LIBRARY;
   auto plan = makeGpuPlan(1, [](fb::PlanT &plan) {
     plan.programs[0]->commands[1]->source = "model.mlir:3:7";
   });
@@ -251,29 +251,29 @@ TEST_F(CudaExecutorTest, RangesAreNamedAsInThePlan) {
   ASSERT_TRUE(executor.ok()) << executor.status();
   ASSERT_TRUE((*executor)->initializeParameters().ok());
   auto contains = [&](const std::string &range) {
-    auto &all = standIn->ranges;
+    auto &all = fake->ranges;
     return std::find(all.begin(), all.end(), range) != all.end();
   };
   EXPECT_TRUE(contains("launch of test_scale, model.mlir:3:7"));
   EXPECT_TRUE(contains("all_reduce"));
   EXPECT_TRUE(contains("gemm"));
   // A step is one range: its commands are in the graph.
-  standIn->ranges.clear();
+  fake->ranges.clear();
   ASSERT_TRUE((*executor)->step(inputs()).ok());
-  EXPECT_EQ(standIn->ranges, (std::vector<std::string>{"train_step", ""}));
+  EXPECT_EQ(fake->ranges, (std::vector<std::string>{"train_step", ""}));
 }
 
 TEST_F(CudaExecutorTest, ProductsAreTimedOnce) {
   options.gemmCachePath = testing::TempDir() + "shardc-products-" +
                           std::to_string(getpid()) + ".txt";
   std::remove(options.gemmCachePath.c_str());
-  standIn->fastAlgorithm = 2;
+  fake->fastAlgorithm = 2;
   auto countProducts = [&](const std::string &what) {
-    return std::count(standIn->details.begin(), standIn->details.end(),
+    return std::count(fake->details.begin(), fake->details.end(),
                       "cublasLtMatmul(4 x 1" + what + ")");
   };
   for (bool isFirst : {true, false}) {
-    standIn->details.clear();
+    fake->details.clear();
     auto executor = create(makeGpuPlan(1));
     ASSERT_TRUE(executor.ok()) << executor.status();
     // Once before the graphs of two batches; six times to time one of four.
@@ -286,7 +286,7 @@ TEST_F(CudaExecutorTest, ProductsAreTimedOnce) {
   }
   // What is no line of the file is left out, and another one does not count.
   std::ofstream(options.gemmCachePath) << "nonsense\nother GPU\t12\t00\n";
-  standIn->details.clear();
+  fake->details.clear();
   EXPECT_TRUE(create(makeGpuPlan(1)).ok());
   EXPECT_EQ(countProducts(", algorithm 3"), 6);
   std::remove(options.gemmCachePath.c_str());

@@ -1,9 +1,9 @@
-//===- CudaFixture.h - Executors against the stand-in -----------*- C++ -*-===//
+//===- CudaFixture.h - Executors against the fake ---------------*- C++ -*-===//
 
 #ifndef SHARDC_RT_TEST_CUDAFIXTURE_H
 #define SHARDC_RT_TEST_CUDAFIXTURE_H
 
-#include "standin/StandIn.h"
+#include "fake/Fake.h"
 
 #include "TestPlan.h"
 
@@ -16,24 +16,24 @@
 
 namespace shardc::rt::test {
 
-/// Opens the stand-in, and checks at the end that nothing is left in it.
+/// Opens the fake, and checks at the end that nothing is left in it.
 class CudaExecutorTest : public ::testing::Test {
 protected:
   void SetUp() override {
     // Keeps the library, and so what it counts, while executors come and go.
-    library = dlopen(STAND_IN, RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     auto get =
-        reinterpret_cast<StandIn *(*)()>(dlsym(library, "shardcStandIn"));
-    standIn = get();
-    *standIn = StandIn();
-    standIn->kernelLibrary = TEST_KERNELS;
-    options.driverPath = options.cublasLtPath = options.ncclPath = STAND_IN;
+        reinterpret_cast<Fake *(*)()>(dlsym(library, "shardcFake"));
+    fake = get();
+    *fake = Fake();
+    fake->kernelLibrary = TEST_KERNELS;
+    options.driverPath = options.cublasLtPath = options.ncclPath = FAKE_LIBRARY;
   }
   void TearDown() override {
-    for (const auto &[kind, count] : standIn->live)
+    for (const auto &[kind, count] : fake->live)
       EXPECT_EQ(count, 0) << kind;
-    EXPECT_EQ(standIn->bytesAllocated, 0);
+    EXPECT_EQ(fake->bytesAllocated, 0);
     dlclose(library);
   }
 
@@ -134,11 +134,11 @@ protected:
   }
 
   int64_t countCalls(const std::string &name) const {
-    return std::count(standIn->calls.begin(), standIn->calls.end(), name);
+    return std::count(fake->calls.begin(), fake->calls.end(), name);
   }
 
   void *library = nullptr;
-  StandIn *standIn = nullptr;
+  Fake *fake = nullptr;
   CudaOptions options;
 };
 

@@ -1,6 +1,6 @@
-//===- CudaGemmFixture.h - Products given to cuBLASLt's stand-in *- C++ -*-===//
+//===- CudaGemmFixture.h - Products given to a fake cuBLASLt *- C++ -* ----===//
 //
-// The stand-in computes what it is asked for, column by column; here it is
+// The fake computes what it is asked for, column by column; here it is
 // compared with the definition of the plan's product, row by row.
 //
 //===----------------------------------------------------------------------===//
@@ -8,7 +8,7 @@
 #ifndef SHARDC_RT_TEST_CUDAGEMMFIXTURE_H
 #define SHARDC_RT_TEST_CUDAGEMMFIXTURE_H
 
-#include "standin/StandIn.h"
+#include "fake/Fake.h"
 
 #include "backends/cuda/DeviceMemory.h"
 #include "backends/cuda/Gemm.h"
@@ -30,20 +30,20 @@ inline float valueAt(int64_t i) { return (i * 7 + i / 5) % 9 - 4; }
 class CudaGemmTest : public testing::Test {
 protected:
   void SetUp() override {
-    library = dlopen(STAND_IN, RTLD_NOW | RTLD_LOCAL);
+    library = dlopen(FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
-    standIn = reinterpret_cast<test::StandIn *(*)()>(
-        dlsym(library, "shardcStandIn"))();
-    *standIn = test::StandIn();
-    driver = *cuda::Driver::open(STAND_IN);
-    api = *cuda::CublasLt::open(STAND_IN);
+    fake = reinterpret_cast<test::Fake *(*)()>(
+        dlsym(library, "shardcFake"))();
+    *fake = test::Fake();
+    driver = *cuda::Driver::open(FAKE_LIBRARY);
+    api = *cuda::CublasLt::open(FAKE_LIBRARY);
     context = *cuda::Context::create(*driver, 0);
     gemms = *cuda::GemmLibrary::create(*api, *context);
   }
   void TearDown() override {
     gemms.reset();
     context.reset();
-    EXPECT_EQ(standIn->handles(), 0);
+    EXPECT_EQ(fake->handles(), 0);
     dlclose(library);
   }
 
@@ -51,7 +51,7 @@ protected:
   cuda::DeviceMemory fill(DType dtype, int64_t elements, int64_t first) {
     auto memory =
         cuda::DeviceMemory::allocate(*context, elements * byteSize(dtype), "");
-    // The stand-in's memory is the host's.
+    // The fake's memory is the host's.
     void *data = reinterpret_cast<void *>(memory->address());
     for (int64_t i = 0; i < elements; ++i)
       if (dtype == DType::F32)
@@ -81,7 +81,7 @@ protected:
     auto prepared = cuda::Gemm::prepare(*gemms, {0, &gemm, types, 64}, operands,
                                         1 << 20, nullptr);
     ASSERT_TRUE(prepared.ok()) << prepared.status();
-    EXPECT_EQ((*prepared)->workspaceBytes(), standIn->workspaceBytes);
+    EXPECT_EQ((*prepared)->workspaceBytes(), fake->workspaceBytes);
     auto workspace = cuda::DeviceMemory::allocate(
         *context, (*prepared)->workspaceBytes(), "");
     auto stream = cuda::Stream::create(*context);
@@ -148,7 +148,7 @@ protected:
   }
 
   void *library = nullptr;
-  test::StandIn *standIn = nullptr;
+  test::Fake *fake = nullptr;
   std::unique_ptr<cuda::Driver> driver;
   std::unique_ptr<cuda::CublasLt> api;
   std::unique_ptr<cuda::Context> context;

@@ -1,4 +1,4 @@
-//===- CudaGemmTest.cpp - Products given to cuBLASLt's stand-in -----------===//
+//===- CudaGemmTest.cpp - Products given to a fake cuBLASLt ---------------===//
 
 #include "CudaGemmFixture.h"
 
@@ -110,11 +110,11 @@ TEST_F(CudaGemmTest, AsksForThePrecision) {
   gemm.batch = gemm.m = gemm.n = gemm.k = 1;
   auto computeType = [&](Precision precision, DType dtype) {
     gemm.precision = precision;
-    standIn->details.clear();
+    fake->details.clear();
     EXPECT_TRUE(cuda::Gemm::prepare(*gemms, {0, &gemm, {dtype, dtype}, 64}, {},
                                     0, nullptr)
                     .ok());
-    for (const std::string &call : standIn->details)
+    for (const std::string &call : fake->details)
       if (call.rfind("cublasLtMatmulDescCreate", 0) == 0)
         return call;
     return std::string();
@@ -139,20 +139,20 @@ TEST_F(CudaGemmTest, EveryFailureIsCleanedUp) {
   masked.batch = 1;
   masked.activation = Activation::Relu;
   masked.mask = 4;
-  int64_t before = standIn->handles();
+  int64_t before = fake->handles();
   for (const GemmCommand &gemm : {batched, masked})
     for (int64_t call = 1;; ++call) {
-      standIn->calls.clear();
-      standIn->failAt = call;
+      fake->calls.clear();
+      fake->failAt = call;
       bool ok =
           cuda::Gemm::prepare(*gemms, {0, &gemm, {DType::F32, DType::F32}, 64},
                               {256, 256, 256, 256, 256}, 64, nullptr)
               .ok();
-      EXPECT_EQ(standIn->handles(), before) << call;
-      if (static_cast<int64_t>(standIn->calls.size()) < call)
+      EXPECT_EQ(fake->handles(), before) << call;
+      if (static_cast<int64_t>(fake->calls.size()) < call)
         break;
-      const std::string &failed = standIn->calls[call - 1];
+      const std::string &failed = fake->calls[call - 1];
       EXPECT_EQ(ok, failed.find("Destroy") != std::string::npos) << failed;
     }
-  standIn->failAt = 0;
+  fake->failAt = 0;
 }

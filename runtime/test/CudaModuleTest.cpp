@@ -22,7 +22,7 @@ protected:
   std::vector<std::string> loaded() const {
     std::vector<std::string> images;
     const std::string begin = "cuModuleLoadDataEx(";
-    for (const std::string &call : standIn->details)
+    for (const std::string &call : fake->details)
       if (call.rfind(begin, 0) == 0)
         images.push_back(
             call.substr(begin.size(), call.size() - begin.size() - 1));
@@ -33,16 +33,16 @@ protected:
 } // namespace
 
 TEST_F(CudaModuleTest, ShowsTheCompilersLog) {
-  standIn->jitError = "line 3: unknown instruction 'frobnicate'";
+  fake->jitError = "line 3: unknown instruction 'frobnicate'";
   auto executor = create(makeGpuPlan(1));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kDataLoss);
-  EXPECT_NE(executor.status().message().find(standIn->jitError),
+  EXPECT_NE(executor.status().message().find(fake->jitError),
             absl::string_view::npos)
       << executor.status();
 }
 
 TEST_F(CudaModuleTest, RefusesOlderGpusAndPlansForCpus) {
-  standIn->architecture = 80;
+  fake->architecture = 80;
   auto executor = create(makeGpuPlan(1));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(executor.status().message().find("is sm_80"),
@@ -57,7 +57,7 @@ TEST_F(CudaModuleTest, LoadsMachineCodeForTheGpuAndComputesWithIt) {
   ASSERT_TRUE(compiled.ok()) << compiled.status();
   auto expected = train(**compiled, 3);
   ASSERT_TRUE(expected.ok()) << expected.status();
-  standIn->details.clear();
+  fake->details.clear();
   auto executor = create(makeAssembledPlan());
   ASSERT_TRUE(executor.ok()) << executor.status();
   EXPECT_EQ(loaded().back(), "cubin");
@@ -70,8 +70,8 @@ TEST_F(CudaModuleTest, CompilesForOtherGpus) {
   // One of the same generation may run it, one of a later generation may not.
   for (auto [architecture, image] :
        {std::pair(91, "cubin"), {100, "PTX"}, {120, "PTX"}}) {
-    standIn->architecture = architecture;
-    standIn->details.clear();
+    fake->architecture = architecture;
+    fake->details.clear();
     auto executor = create(makeAssembledPlan());
     ASSERT_TRUE(executor.ok()) << executor.status();
     EXPECT_EQ(loaded().back(), image) << architecture;
@@ -80,8 +80,8 @@ TEST_F(CudaModuleTest, CompilesForOtherGpus) {
 
 TEST_F(CudaModuleTest, CompilesWhereTheDriverDoesNotKnowTheMachineCode) {
   for (int error : {200, 209}) { // An invalid image, none for this GPU.
-    standIn->cubinError = error;
-    standIn->details.clear();
+    fake->cubinError = error;
+    fake->details.clear();
     auto executor = create(makeAssembledPlan());
     ASSERT_TRUE(executor.ok()) << executor.status();
     auto images = loaded();
@@ -89,8 +89,8 @@ TEST_F(CudaModuleTest, CompilesWhereTheDriverDoesNotKnowTheMachineCode) {
     EXPECT_EQ(images[images.size() - 2], "cubin");
     EXPECT_EQ(images.back(), "PTX");
   }
-  standIn->cubinError = 2; // Out of memory: compiling will not help.
-  standIn->details.clear();
+  fake->cubinError = 2; // Out of memory: compiling will not help.
+  fake->details.clear();
   auto executor = create(makeAssembledPlan());
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kResourceExhausted);
   EXPECT_EQ(loaded().back(), "cubin");

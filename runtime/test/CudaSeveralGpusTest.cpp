@@ -13,7 +13,7 @@ class CudaSeveralGpusTest : public CudaExecutorTest {
 protected:
   absl::StatusOr<std::unique_ptr<Executor>>
   createOn(int gpus, std::shared_ptr<const Plan> plan) {
-    standIn->gpus = options.gpus = gpus;
+    fake->gpus = options.gpus = gpus;
     return create(std::move(plan));
   }
   static bool has(const absl::Status &status, absl::string_view text) {
@@ -40,7 +40,7 @@ TEST_F(CudaSeveralGpusTest, AStepIsAGraphLaunchForEachGpu) {
   auto executor = createOn(3, makeGpuPlan(3));
   ASSERT_TRUE(executor.ok()) << executor.status();
   ASSERT_TRUE((*executor)->initializeParameters().ok());
-  standIn->calls.clear();
+  fake->calls.clear();
   const int steps = 5;
   for (int step = 0; step < steps; ++step)
     ASSERT_TRUE((*executor)->step(inputs()).ok());
@@ -48,13 +48,13 @@ TEST_F(CudaSeveralGpusTest, AStepIsAGraphLaunchForEachGpu) {
   EXPECT_EQ(countCalls("cuEventRecord"), 3 * steps);
   EXPECT_EQ(countCalls("cuEventQuery"), 3 * steps);
   EXPECT_EQ(countCalls("cuCtxSetCurrent"), 6 * steps);
-  EXPECT_EQ(standIn->calls.size(), 15u * steps);
+  EXPECT_EQ(fake->calls.size(), 15u * steps);
 }
 
 TEST_F(CudaSeveralGpusTest, CallsOfAllGpusAreOneGroup) {
   auto executor = createOn(2, makeGpuPlan(2));
   ASSERT_TRUE(executor.ok()) << executor.status();
-  auto &details = standIn->details;
+  auto &details = fake->details;
   auto contains = [&](const std::string &call) {
     return std::find(details.begin(), details.end(), call) != details.end();
   };
@@ -83,28 +83,28 @@ TEST_F(CudaSeveralGpusTest, CallsOfAllGpusAreOneGroup) {
 
 TEST_F(CudaSeveralGpusTest, EveryFailureIsCleanedUp) {
   auto plan = makeGpuPlan(2);
-  standIn->gpus = options.gpus = 2;
+  fake->gpus = options.gpus = 2;
   int64_t failed = 0;
-  for (standIn->failAt = 1;; ++standIn->failAt) {
-    standIn->calls.clear();
-    standIn->details.clear();
+  for (fake->failAt = 1;; ++fake->failAt) {
+    fake->calls.clear();
+    fake->details.clear();
     absl::Status status = [&] {
       auto executor = create(plan);
       return executor.ok() ? train(**executor, 2).status() : executor.status();
     }();
-    for (const auto &[kind, count] : standIn->live)
-      ASSERT_EQ(count, 0) << kind << ", call " << standIn->failAt;
-    ASSERT_EQ(standIn->bytesAllocated, 0) << "call " << standIn->failAt;
-    if (static_cast<int64_t>(standIn->calls.size()) < standIn->failAt)
+    for (const auto &[kind, count] : fake->live)
+      ASSERT_EQ(count, 0) << kind << ", call " << fake->failAt;
+    ASSERT_EQ(fake->bytesAllocated, 0) << "call " << fake->failAt;
+    if (static_cast<int64_t>(fake->calls.size()) < fake->failAt)
       break;
-    const std::string &call = standIn->calls[standIn->failAt - 1];
+    const std::string &call = fake->calls[fake->failAt - 1];
     // What gives back has nobody to tell, and what surrounds it.
     bool isEnd = call.find("Destroy") != std::string::npos ||
                  call.find("Free") != std::string::npos ||
                  call == "ncclCommFinalize" || call == "cuModuleUnload" ||
                  call == "cuDevicePrimaryCtxRelease" ||
                  call == "cuCtxSetCurrent" || call == "ncclCommGetAsyncError";
-    EXPECT_TRUE(isEnd || !status.ok()) << call << " " << standIn->failAt;
+    EXPECT_TRUE(isEnd || !status.ok()) << call << " " << fake->failAt;
     failed += !status.ok();
   }
   EXPECT_GT(failed, 200);
@@ -114,8 +114,8 @@ TEST_F(CudaSeveralGpusTest, ErrorsOfCommunicatorsEndARun) {
   auto executor = createOn(2, makeGpuPlan(2));
   ASSERT_TRUE(executor.ok()) << executor.status();
   ASSERT_TRUE((*executor)->initializeParameters().ok());
-  standIn->queriesNotReady = 1 << 30;
-  standIn->ncclError = 6; // ncclRemoteError
+  fake->queriesNotReady = 1 << 30;
+  fake->ncclError = 6; // ncclRemoteError
   ASSERT_TRUE((*executor)->submit("train_step", inputs()).ok());
   absl::Status status = (*executor)->await().status();
   EXPECT_EQ(status.code(), absl::StatusCode::kAborted);
@@ -125,12 +125,12 @@ TEST_F(CudaSeveralGpusTest, ErrorsOfCommunicatorsEndARun) {
   EXPECT_GE(countCalls("ncclCommAbort"), 4);
   // Nothing goes on after that.
   EXPECT_EQ((*executor)->submit("train_step", inputs()), status);
-  standIn->queriesNotReady = 0;
-  standIn->ncclError = 0;
+  fake->queriesNotReady = 0;
+  fake->ncclError = 0;
 }
 
 TEST_F(CudaSeveralGpusTest, JoiningHasADeadline) {
-  standIn->ncclBusy = int64_t(1) << 40;
+  fake->ncclBusy = int64_t(1) << 40;
   options.deadline = absl::Milliseconds(20);
   auto executor = createOn(2, makeGpuPlan(2));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kDeadlineExceeded);
@@ -147,8 +147,8 @@ TEST_F(CudaSeveralGpusTest, SaysWhatItLookedFor) {
       << executor.status();
   // One GPU does without.
   EXPECT_TRUE(createOn(1, makeGpuPlan(2)).ok());
-  options.ncclPath = STAND_IN;
-  standIn->ncclVersion = 21705;
+  options.ncclPath = FAKE_LIBRARY;
+  fake->ncclVersion = 21705;
   executor = createOn(2, makeGpuPlan(2));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(has(executor.status(), "at least 21800")) << executor.status();

@@ -1,4 +1,4 @@
-//===- CheckDeclarations.cpp - Ours against the vendor's ---------------===//
+//===- CheckDeclarations.cpp - Ours against the vendor's ------------------===//
 //
 // What we declare of the CUDA driver API and of cuBLASLt is what the headers of
 // the toolkit say, and of NCCL what its header says if it is there as well.

@@ -1,4 +1,4 @@
-//===- Memory.cpp - The stand-in's memory and copies ---------------------===//
+//===- Memory.cpp - The fake's memory and copies --------------------------===//
 
 #include "State.h"
 

@@ -1,4 +1,4 @@
-//===- Communication.cpp - Collectives of the stand-in --------------------===//
+//===- Communication.cpp - Collectives of the fake ------------------------===//
 
 #include "Communication.h"
 

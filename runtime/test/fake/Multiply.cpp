@@ -1,4 +1,4 @@
-//===- Multiply.cpp - What the stand-in's libcublasLt computes ------------===//
+//===- Multiply.cpp - What the fake's libcublasLt computes ----------------===//
 
 #include "Multiply.h"
 

@@ -1,4 +1,4 @@
-//===- Driver.cpp - The stand-in's devices and kernels -------------------===//
+//===- Driver.cpp - The fake's devices and kernels ------------------------===//
 
 #include "State.h"
 
@@ -30,26 +30,26 @@ CUcontext shardc::rt::test::contextOf(CUdevice device) {
   return &contexts[device];
 }
 
-StandIn &shardc::rt::test::state() {
-  static StandIn standIn = [] {
-    StandIn initial;
-    if (const char *path = std::getenv("SHARDC_STANDIN_KERNELS"))
+Fake &shardc::rt::test::state() {
+  static Fake fake = [] {
+    Fake initial;
+    if (const char *path = std::getenv("SHARDC_FAKE_KERNELS"))
       initial.kernelLibrary = path;
-    if (const char *gpus = std::getenv("SHARDC_STANDIN_GPUS"))
+    if (const char *gpus = std::getenv("SHARDC_FAKE_GPUS"))
       initial.gpus = std::atoi(gpus);
     return initial;
   }();
-  return standIn;
+  return fake;
 }
 
-extern "C" StandIn *shardcStandIn() { return &state(); }
+extern "C" Fake *shardcFake() { return &state(); }
 
 bool shardc::rt::test::enter(const std::string &name,
                              const std::string &arguments) {
-  StandIn &standIn = state();
-  standIn.calls.push_back(name);
-  standIn.details.push_back(name + "(" + arguments + ")");
-  return static_cast<int64_t>(standIn.calls.size()) == standIn.failAt;
+  Fake &fake = state();
+  fake.calls.push_back(name);
+  fake.details.push_back(name + "(" + arguments + ")");
+  return static_cast<int64_t>(fake.calls.size()) == fake.failAt;
 }
 
 /// The library of plan `number`.
@@ -74,12 +74,12 @@ CUresult cuGetErrorName(CUresult error, const char **name) {
   *name = error == CUDA_ERROR_OUT_OF_MEMORY ? "CUDA_ERROR_OUT_OF_MEMORY"
           : error == injected               ? "CUDA_ERROR_UNKNOWN"
           : error == CUDA_ERROR_INVALID_PTX ? "CUDA_ERROR_INVALID_PTX"
-                                            : "CUDA_ERROR_OF_THE_STAND_IN";
+                                            : "CUDA_ERROR_OF_THE_FAKE";
   return 0;
 }
 
 CUresult cuGetErrorString(CUresult, const char **text) {
-  *text = "said by the stand-in";
+  *text = "said by the fake";
   return 0;
 }
 
@@ -96,7 +96,7 @@ CUresult cuDeviceGet(CUdevice *device, int ordinal) {
 CUresult cuDeviceGetName(char *name, int length, CUdevice) {
   if (enter("cuDeviceGetName"))
     return injected;
-  std::strncpy(name, "Stand-in GPU", length);
+  std::strncpy(name, "Fake GPU", length);
   return 0;
 }
 
@@ -133,7 +133,7 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                             unsigned options, int *names, void **values) {
   std::string code = static_cast<const char *>(image);
-  // A real one is nothing for the stand-in; those of tests have their PTX
+  // A real one is nothing for the fake; those of tests have their PTX
   // behind the first line.
   const bool isReal = code.rfind("\177ELF", 0) == 0;
   const bool isCubin = isReal || code.rfind("cubin\n", 0) == 0;
@@ -154,7 +154,7 @@ CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
   auto made = std::make_unique<CUmod_st>();
   made->context = current;
   made->ptx = std::move(code);
-  // The runtime's own are those of the stand-in.
+  // The runtime's own are those of the fake.
   if (made->ptx.find("shardc_reduce_sum_f32") == std::string::npos)
     made->library = kernelLibrary(state().plansLoaded++);
   return give(module, "module", std::move(made));

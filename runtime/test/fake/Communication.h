@@ -1,7 +1,7 @@
-//===- Communication.h - Collectives of the stand-in ------------*- C++ -*-===//
+//===- Communication.h - Collectives of the fake ----------------*- C++ -*-===//
 
-#ifndef SHARDC_RT_TEST_STANDIN_COMMUNICATION_H
-#define SHARDC_RT_TEST_STANDIN_COMMUNICATION_H
+#ifndef SHARDC_RT_TEST_FAKE_COMMUNICATION_H
+#define SHARDC_RT_TEST_FAKE_COMMUNICATION_H
 
 #include "Exchange.h"
 #include "State.h"
@@ -46,4 +46,4 @@ private:
 
 } // namespace shardc::rt::test
 
-#endif // SHARDC_RT_TEST_STANDIN_COMMUNICATION_H
+#endif // SHARDC_RT_TEST_FAKE_COMMUNICATION_H

@@ -1,4 +1,4 @@
-//===- Nccl.cpp - The stand-in's libnccl ----------------------------------===//
+//===- Nccl.cpp - The fake's libnccl --------------------------------------===//
 //
 // Collectives really happen, between GPUs of this process and of others, in the
 // order of ranks.
@@ -90,10 +90,10 @@ ncclResult_t ncclGetVersion(int *version) {
 
 const char *ncclGetErrorString(ncclResult_t result) {
   return result == ncclRemoteError ? "remote process exited"
-                                   : "an error of the stand-in";
+                                   : "an error of the fake";
 }
 
-const char *ncclGetLastError(ncclComm_t) { return "said by the stand-in"; }
+const char *ncclGetLastError(ncclComm_t) { return "said by the fake"; }
 
 ncclResult_t ncclGroupStart() {
   if (enter("ncclGroupStart"))

@@ -1,7 +1,7 @@
 //===- NcclCommunicator.h - Who takes part in a collective ------*- C++ -*-===//
 
-#ifndef SHARDC_RT_TEST_STANDIN_NCCLCOMMUNICATOR_H
-#define SHARDC_RT_TEST_STANDIN_NCCLCOMMUNICATOR_H
+#ifndef SHARDC_RT_TEST_FAKE_NCCLCOMMUNICATOR_H
+#define SHARDC_RT_TEST_FAKE_NCCLCOMMUNICATOR_H
 
 #include "Communication.h"
 
@@ -31,4 +31,4 @@ private:
 
 } // namespace shardc::rt::cuda
 
-#endif // SHARDC_RT_TEST_STANDIN_NCCLCOMMUNICATOR_H
+#endif // SHARDC_RT_TEST_FAKE_NCCLCOMMUNICATOR_H

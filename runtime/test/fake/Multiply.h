@@ -1,7 +1,7 @@
-//===- Multiply.h - What the stand-in's libcublasLt computes ----*- C++ -*-===//
+//===- Multiply.h - What the fake's libcublasLt computes --------*- C++ -*-===//
 
-#ifndef SHARDC_RT_TEST_STANDIN_MULTIPLY_H
-#define SHARDC_RT_TEST_STANDIN_MULTIPLY_H
+#ifndef SHARDC_RT_TEST_FAKE_MULTIPLY_H
+#define SHARDC_RT_TEST_FAKE_MULTIPLY_H
 
 #include "backends/cuda/CublasLt.h"
 
@@ -54,4 +54,4 @@ void multiply(const cublasLtMatmulDescOpaque_t &desc, const void *a,
 
 } // namespace shardc::rt::test
 
-#endif // SHARDC_RT_TEST_STANDIN_MULTIPLY_H
+#endif // SHARDC_RT_TEST_FAKE_MULTIPLY_H

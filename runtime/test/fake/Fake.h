@@ -1,5 +1,4 @@
-//===- StandIn.h - A recording stand-in for the vendor's libraries -*- C++
-//-*-===//
+//===- Fake.h - A recording fake of the vendor's libraries ------*- C++ -*-===//
 //
 // A shared library for tests that exports the functions of libcuda, libcublasLt
 // and libnccl which the runtime uses. Memory of the GPU is memory of the host,
@@ -13,8 +12,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_RT_TEST_STANDIN_STANDIN_H
-#define SHARDC_RT_TEST_STANDIN_STANDIN_H
+#ifndef SHARDC_RT_TEST_FAKE_FAKE_H
+#define SHARDC_RT_TEST_FAKE_FAKE_H
 
 #include <cstdint>
 #include <map>
@@ -23,7 +22,7 @@
 
 namespace shardc::rt::test {
 
-struct StandIn {
+struct Fake {
   /// What it is told.
   int64_t failAt = 0; ///< Call number that fails, from 1; 0: none.
   int gpus = 1;
@@ -32,7 +31,7 @@ struct StandIn {
   /// Has the plan's kernels, in the CPU's ABI; a plan for emulated-gpu carries
   /// such a library. With colons between them those of several plans, in the
   /// order in which they are loaded; the last is that of all further ones. At
-  /// first what SHARDC_STANDIN_KERNELS names.
+  /// first what SHARDC_FAKE_KERNELS names.
   std::string kernelLibrary;
   int64_t plansLoaded = 0;
   std::string jitError; ///< The compiler's log of modules that do not load.
@@ -63,7 +62,7 @@ struct StandIn {
 
 } // namespace shardc::rt::test
 
-/// The state of the stand-in.
-extern "C" shardc::rt::test::StandIn *shardcStandIn();
+/// The state of the fake.
+extern "C" shardc::rt::test::Fake *shardcFake();
 
-#endif // SHARDC_RT_TEST_STANDIN_STANDIN_H
+#endif // SHARDC_RT_TEST_FAKE_FAKE_H

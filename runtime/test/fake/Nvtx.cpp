@@ -1,4 +1,4 @@
-//===- Nvtx.cpp - The stand-in as a profiler ------------------------------===//
+//===- Nvtx.cpp - The fake as a profiler ----------------------------------===//
 //
 // What a profiler does with NVTX: it asks for tables and puts its functions
 // there. The types are those of the vendor's interface.

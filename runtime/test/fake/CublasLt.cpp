@@ -1,4 +1,4 @@
-//===- CublasLt.cpp - The stand-in's libcublasLt --------------------------===//
+//===- CublasLt.cpp - The fake's libcublasLt ------------------------------===//
 
 #include "Multiply.h"
 #include "State.h"

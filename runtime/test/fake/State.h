@@ -1,9 +1,9 @@
-//===- State.h - What the parts of the stand-in share -----------*- C++ -*-===//
+//===- State.h - What the parts of the fake share ---------------*- C++ -*-===//
 
-#ifndef SHARDC_RT_TEST_STANDIN_STATE_H
-#define SHARDC_RT_TEST_STANDIN_STATE_H
+#ifndef SHARDC_RT_TEST_FAKE_STATE_H
+#define SHARDC_RT_TEST_FAKE_STATE_H
 
-#include "StandIn.h"
+#include "Fake.h"
 
 #include "backends/cuda/CublasLt.h"
 #include "backends/cuda/Driver.h"
@@ -19,7 +19,7 @@ namespace shardc::rt::test {
 
 using namespace shardc::rt::cuda;
 
-StandIn &state();
+Fake &state();
 
 /// The context that is current; null at first.
 extern CUcontext current;
@@ -109,4 +109,4 @@ struct CUctx_st {
 };
 } // namespace shardc::rt::cuda
 
-#endif // SHARDC_RT_TEST_STANDIN_STATE_H
+#endif // SHARDC_RT_TEST_FAKE_STATE_H

@@ -1,4 +1,4 @@
-//===- Exchange.h - Messages of the stand-in's ranks ------------*- C++ -*-===//
+//===- Exchange.h - Messages of the fake's ranks ----------------*- C++ -*-===//
 //
 // The ranks of a communicator, in one process or in several, leave messages for
 // each other as files in a directory. A rank holds a lock on a file of its own
@@ -6,8 +6,8 @@
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_RT_TEST_STANDIN_EXCHANGE_H
-#define SHARDC_RT_TEST_STANDIN_EXCHANGE_H
+#ifndef SHARDC_RT_TEST_FAKE_EXCHANGE_H
+#define SHARDC_RT_TEST_FAKE_EXCHANGE_H
 
 #include <string>
 #include <vector>
@@ -32,7 +32,7 @@ public:
 
   /// Leaves a message, whole or not at all.
   void leave(const std::string &name, const std::string &bytes);
-  /// Waits for a message of `rank`; how long, SHARDC_STANDIN_PATIENCE_MS says.
+  /// Waits for a message of `rank`; how long, SHARDC_FAKE_PATIENCE_MS says.
   Arrival read(const std::string &name, int rank, std::string &bytes) const;
   void remove(const std::string &name);
   bool has(const std::string &name) const;
@@ -51,4 +51,4 @@ private:
 
 } // namespace shardc::rt::test
 
-#endif // SHARDC_RT_TEST_STANDIN_EXCHANGE_H
+#endif // SHARDC_RT_TEST_FAKE_EXCHANGE_H

@@ -1,4 +1,4 @@
-//===- Streams.cpp - The stand-in's streams, events and graphs -----------===//
+//===- Streams.cpp - The fake's streams, events and graphs ----------------===//
 
 #include "State.h"
 

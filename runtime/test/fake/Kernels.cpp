@@ -1,4 +1,4 @@
-//===- Kernels.cpp - What the stand-in runs for kernels -------------------===//
+//===- Kernels.cpp - What the fake runs for kernels -----------------------===//
 
 #include "State.h"
 

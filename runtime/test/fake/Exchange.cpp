@@ -1,4 +1,4 @@
-//===- Exchange.cpp - Messages of the stand-in's ranks --------------------===//
+//===- Exchange.cpp - Messages of the fake's ranks ------------------------===//
 
 #include "Exchange.h"
 
@@ -18,7 +18,7 @@ using namespace shardc::rt::test;
 std::string Exchange::makeDirectory() {
   const char *folder = std::getenv("TMPDIR");
   std::string path =
-      std::string(folder ? folder : "/tmp") + "/shardc-standin-XXXXXX";
+      std::string(folder ? folder : "/tmp") + "/shardc-fake-XXXXXX";
   return mkdtemp(path.data()) ? path : "";
 }
 
@@ -76,7 +76,7 @@ bool Exchange::isGone(int other) const {
 Arrival Exchange::read(const std::string &name, int from,
                        std::string &bytes) const {
   using Clock = std::chrono::steady_clock;
-  const char *told = std::getenv("SHARDC_STANDIN_PATIENCE_MS");
+  const char *told = std::getenv("SHARDC_FAKE_PATIENCE_MS");
   auto patience = std::chrono::milliseconds(told ? std::atoi(told) : 60000);
   Clock::time_point start = Clock::now();
   for (int64_t polls = 1; !has(name); ++polls) {

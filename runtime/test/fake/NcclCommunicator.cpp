@@ -1,4 +1,4 @@
-//===- NcclCommunicator.cpp - The stand-in's communicators ----------------===//
+//===- NcclCommunicator.cpp - The fake's communicators --------------------===//
 //
 // Communicators do not block: what they are asked for is done when they are
 // asked about it for the second time or later. Where a rank has died a
@@ -66,7 +66,7 @@ ncclResult_t ncclComm::state() {
   if (polls-- > 0)
     return ncclInProgress;
   // The name is taken by this function.
-  StandIn &told = shardc::rt::test::state();
+  Fake &told = shardc::rt::test::state();
   return told.ncclBusy > 0 ? (--told.ncclBusy, ncclInProgress) : told.ncclError;
 }
 
