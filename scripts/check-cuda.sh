@@ -2,7 +2,7 @@
 # Plans for a GPU train as those for the emulated GPU do, whose kernels they
 # borrow: driver and cuBLASLt are the fake of runtime/test/fake, which
 # runs what a graph holds in an order drawn at random among those it allows.
-# Without library products losses and parameters are the same bits; with them
+# Without library GEMMs losses and parameters are the same bits; with them
 # sums have another order, and losses differ by 1e-5 at most, parameters by 1e-4;
 # in bf16, where another order may round to another number, by 1e-2.
 #
@@ -75,7 +75,7 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
   hsdp*) mesh=replica=2,shard=2,model=2 ;;
   *) mesh=data=4,model=2 ;;
   esac
-  # Uneven dimensions and many kinds of kernels, with small products.
+  # Uneven dimensions and many kinds of kernels, with small GEMMs.
   shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy=$strategy \
     --mesh=$mesh --activation=gelu --loss=softmax_cross_entropy \
     --optimizer=adamw --clip-norm=0.5 --layer-norm --dropout=0.1 \

@@ -82,7 +82,7 @@ train() {
   rm -f "$work"/{cuda.jsonl,cuda.npz,said.*}
   for ((rank = 0; rank < size; ++rank)); do
     start "$launcher" "$size" "$rank" --steps=8 --deadline=60 \
-      --tune-products="$work/products.txt" \
+      --tune-products="$work/gemms.txt" \
       --metrics="$work/cuda.jsonl" --save-params="$work/cuda.npz"
   done
   ended $(seq 0 $((size - 1)))
@@ -135,10 +135,10 @@ flags=()
 shardc-gen --layers=64,384,256,10 --batch-size=128 --strategy=fsdp \
   --mesh=data=2 --activation=relu --loss=softmax_cross_entropy \
   --optimizer=sgd --learning-rate=0.05 -o "$work/model.mlir"
-library=1 train torchrun 2 "$work/model.mlir" 'products of the library'
+library=1 train torchrun 2 "$work/model.mlir" 'GEMMs of the library'
 if ! grep -q '^Fake GPU; driver 13000; cuBLASLt 130000; m=' \
-  "$work/products.txt" 2>/dev/null; then
-  fail 'no products were timed'
+  "$work/gemms.txt" 2>/dev/null; then
+  fail 'no GEMMs were timed'
 fi
 
 # A process with several GPUs, and several of them.

@@ -218,8 +218,8 @@ layers=4096,16384,4096 batch=8192
 [ $isFake = 0 ] || layers=256,384,256 batch=64
 for precision in tf32 bf16; do
   figures "large-$precision" 10
-  goal "a step of $large, batch 8192, $precision: its products alone over it" \
-    "${figure[products_ratio]}" 0.95
+  goal "a step of $large, batch 8192, $precision: its GEMMs alone over it" \
+    "${figure[gemms_ratio]}" 0.95
   against "a step of $large, batch 8192, $precision" \
     "$(peerModel "$layers" sgd $batch $precision)" run 10 1
   printf '         step %s us\n' "${figure[step_us]}"

@@ -1,4 +1,4 @@
-//===- GemmSum.cpp - The matrix products of a step, by oneDNN -------------===//
+//===- GemmSum.cpp - The GEMMs of a step, by oneDNN -----------------------===//
 
 #include "GemmSum.h"
 
@@ -21,7 +21,7 @@ static absl::Status check(dnnl_status_t status) {
 
 /// c = op(a)·op(b), row-major. oneDNN has two ways to compute it; the faster
 /// one here is taken.
-struct GemmSum::Product {
+struct GemmSum::Gemm {
   int64_t m, n, k;
   bool transposeA, transposeB;
   Matrix a, b, c;
@@ -32,11 +32,11 @@ struct GemmSum::Product {
   dnnl_primitive_t primitive = nullptr;
   dnnl_exec_arg_t arguments[3] = {};
 
-  Product(int64_t m, int64_t n, int64_t k, bool transposeA, bool transposeB)
+  Gemm(int64_t m, int64_t n, int64_t k, bool transposeA, bool transposeB)
       : m(m), n(n), k(k), transposeA(transposeA), transposeB(transposeB),
         a(m * k, 0.5f), b(k * n, 0.25f), c(m * n) {}
 
-  ~Product() {
+  ~Gemm() {
     for (dnnl_exec_arg_t &argument : arguments)
       if (argument.memory)
         dnnl_memory_destroy(argument.memory);
@@ -124,9 +124,9 @@ GemmSum::create(int64_t batch, const std::vector<int64_t> &layers) {
   std::unique_ptr<GemmSum> sum(new GemmSum);
   auto add = [&](int64_t m, int64_t n, int64_t k, bool transposeA,
                  bool transposeB) {
-    sum->products.push_back(
-        std::make_unique<Product>(m, n, k, transposeA, transposeB));
-    return sum->products.back()->prepare();
+    sum->gemms.push_back(
+        std::make_unique<Gemm>(m, n, k, transposeA, transposeB));
+    return sum->gemms.back()->prepare();
   };
   absl::Status status;
   for (size_t i = 0; i + 1 < layers.size(); ++i)
@@ -142,8 +142,8 @@ GemmSum::create(int64_t batch, const std::vector<int64_t> &layers) {
 }
 
 absl::Status GemmSum::run() {
-  for (std::unique_ptr<Product> &product : products)
-    if (absl::Status status = product->run(); !status.ok())
+  for (std::unique_ptr<Gemm> &gemm : gemms)
+    if (absl::Status status = gemm->run(); !status.ok())
       return status;
   return absl::OkStatus();
 }

@@ -1,6 +1,6 @@
-//===- GemmSum.h - The matrix products of a step, by oneDNN -----*- C++ -*-===//
+//===- GemmSum.h - The GEMMs of a step, by oneDNN ---------------*- C++ -*-===//
 //
-// A peer of train steps: all products of an MLP's forward and backward pass and
+// A peer of train steps: all GEMMs of an MLP's forward and backward pass and
 // nothing else, one after the other, each by oneDNN on all cores.
 //
 //===----------------------------------------------------------------------===//
@@ -18,20 +18,20 @@ namespace shardc::rt::bench {
 
 class GemmSum {
 public:
-  /// The products of one step of layers of these sizes: forward, and the
+  /// The GEMMs of one step of layers of these sizes: forward, and the
   /// gradients of all weights and of all activations but the input.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<GemmSum>>
   create(int64_t batch, const std::vector<int64_t> &layers);
   ~GemmSum();
 
-  /// Runs all products once.
+  /// Runs all GEMMs once.
   [[nodiscard]] absl::Status run();
 
 private:
-  struct Product;
+  struct Gemm;
   GemmSum();
 
-  std::vector<std::unique_ptr<Product>> products;
+  std::vector<std::unique_ptr<Gemm>> gemms;
 };
 
 } // namespace shardc::rt::bench

@@ -1,6 +1,6 @@
 //===- MeasureMachine.cpp - This computer as a machine file ---------------===//
 //
-// Measures what the runtime attains here on all cores: library products,
+// Measures what the runtime attains here on all cores: library GEMMs,
 // copies in memory, collectives between eight virtual devices. Prints a machine
 // file for --machine (docs/Machines.md). Figures are the best of several runs.
 //
@@ -55,7 +55,7 @@ static double measure(WorkerPool &pool, int rounds, Job job) {
   return best;
 }
 
-/// FLOP/s of a product of squares of 1024.
+/// FLOP/s of a GEMM of squares of 1024.
 static double measureGemm(WorkerPool &pool, DType dtype) {
   constexpr int64_t size = 1024;
   GemmCommand command{};

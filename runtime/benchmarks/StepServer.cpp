@@ -5,8 +5,8 @@
 // everything stays loaded and runs when asked. One request per line:
 //
 //   plan NAME FILE           loads a plan
-//   gemms NAME BATCH SIZES   prepares the products of layers SIZES (a,b,c)
-//   run NAME STEPS           runs so many steps (or sums of products)
+//   gemms NAME BATCH SIZES   prepares the GEMMs of layers SIZES (a,b,c)
+//   run NAME STEPS           runs so many steps (or sums of GEMMs)
 //   epoch NAME DATADIR       reads them, runs one epoch of them and evaluates
 //   epoch NAME               the same without reading them again
 //   memory NAME              states bytes

@@ -125,8 +125,7 @@ absl::StatusOr<bool> NcclGpus::open(const Mesh &mesh) {
   const std::string path = libraryOf("SHARDC_LIBCUDA");
   if (path == FAKE_LIBRARY && !store)
     if (void *library = dlopen(FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL)) {
-      auto state =
-          reinterpret_cast<Fake *(*)()>(dlsym(library, "shardcFake"));
+      auto state = reinterpret_cast<Fake *(*)()>(dlsym(library, "shardcFake"));
       state()->gpus = static_cast<int>(devices);
     }
   auto opened = cuda::Driver::open(path);

@@ -41,8 +41,7 @@ TEST_F(CudaExecutorTest, AllocatesThePlansArenas) {
   auto executor = create(plan);
   ASSERT_TRUE(executor.ok()) << executor.status();
   std::string call = "cuMemAlloc(" + std::to_string(plan->arenaBytes()) + ")";
-  EXPECT_EQ(std::count(fake->details.begin(), fake->details.end(), call),
-            4);
+  EXPECT_EQ(std::count(fake->details.begin(), fake->details.end(), call), 4);
   // A context of one axis, the seed and the run, and scratch memory.
   EXPECT_EQ(fake->bytesAllocated, 4 * (plan->arenaBytes() + 24 + 1024));
 }
@@ -202,8 +201,8 @@ TEST_F(CudaExecutorTest, ProgramsRunOnceBeforeTheyAreCaptured) {
   auto plan = makeGpuPlan(2);
   auto executor = create(plan);
   ASSERT_TRUE(executor.ok()) << executor.status();
-  auto isCapture = std::find(fake->calls.begin(), fake->calls.end(),
-                             "cuStreamBeginCapture");
+  auto isCapture =
+      std::find(fake->calls.begin(), fake->calls.end(), "cuStreamBeginCapture");
   EXPECT_EQ(std::count(fake->calls.begin(), isCapture, "cublasLtMatmul"), 2);
   // What is in the arena at first is zero all the same.
   auto w = (*executor)->getTensor("w");
@@ -263,12 +262,12 @@ TEST_F(CudaExecutorTest, RangesAreNamedAsInThePlan) {
   EXPECT_EQ(fake->ranges, (std::vector<std::string>{"train_step", ""}));
 }
 
-TEST_F(CudaExecutorTest, ProductsAreTimedOnce) {
-  options.gemmCachePath = testing::TempDir() + "shardc-products-" +
-                          std::to_string(getpid()) + ".txt";
+TEST_F(CudaExecutorTest, GemmsAreTimedOnce) {
+  options.gemmCachePath =
+      testing::TempDir() + "shardc-gemms-" + std::to_string(getpid()) + ".txt";
   std::remove(options.gemmCachePath.c_str());
   fake->fastAlgorithm = 2;
-  auto countProducts = [&](const std::string &what) {
+  auto countGemms = [&](const std::string &what) {
     return std::count(fake->details.begin(), fake->details.end(),
                       "cublasLtMatmul(4 x 1" + what + ")");
   };
@@ -277,9 +276,9 @@ TEST_F(CudaExecutorTest, ProductsAreTimedOnce) {
     auto executor = create(makeGpuPlan(1));
     ASSERT_TRUE(executor.ok()) << executor.status();
     // Once before the graphs of two batches; six times to time one of four.
-    EXPECT_EQ(countProducts(", algorithm 2"), 3 + (isFirst ? 6 : 0));
-    EXPECT_EQ(countProducts(", algorithm 3"), isFirst ? 6 : 0);
-    EXPECT_EQ(countProducts(""), isFirst ? 6 : 0);
+    EXPECT_EQ(countGemms(", algorithm 2"), 3 + (isFirst ? 6 : 0));
+    EXPECT_EQ(countGemms(", algorithm 3"), isFirst ? 6 : 0);
+    EXPECT_EQ(countGemms(""), isFirst ? 6 : 0);
     auto bits = train(**executor, 3);
     ASSERT_TRUE(bits.ok()) << bits.status();
     EXPECT_EQ(*bits, trainOnCpu(1, 3, train));
@@ -288,9 +287,9 @@ TEST_F(CudaExecutorTest, ProductsAreTimedOnce) {
   std::ofstream(options.gemmCachePath) << "nonsense\nother GPU\t12\t00\n";
   fake->details.clear();
   EXPECT_TRUE(create(makeGpuPlan(1)).ok());
-  EXPECT_EQ(countProducts(", algorithm 3"), 6);
+  EXPECT_EQ(countGemms(", algorithm 3"), 6);
   std::remove(options.gemmCachePath.c_str());
-  options.gemmCachePath = "/no/such/folder/products.txt";
+  options.gemmCachePath = "/no/such/folder/gemms.txt";
   absl::Status status = create(makeGpuPlan(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
 }
@@ -313,7 +312,7 @@ TEST_F(CudaExecutorTest, RunsLoops) {
 }
 
 /// No library makes them. Without columns there is nothing to make.
-TEST_F(CudaExecutorTest, RefusesProductsWithoutElements) {
+TEST_F(CudaExecutorTest, RefusesGemmsWithoutElements) {
   auto sumsOf = [](int64_t m, int64_t k, int64_t n) {
     return [=](fb::PlanT &plan) {
       fb::GemmT *gemm = nullptr;
@@ -335,8 +334,8 @@ TEST_F(CudaExecutorTest, RefusesProductsWithoutElements) {
   };
   EXPECT_EQ(check(2, 3, 0), "");
   EXPECT_EQ(check(0, 3, 4), "program \"train_step\", command 4 (gemm): sums of "
-                            "columns by a product without elements on a GPU");
+                            "columns by a GEMM without elements on a GPU");
   EXPECT_EQ(check(2, 0, 4),
-            "program \"train_step\", command 4 (gemm): a product of "
+            "program \"train_step\", command 4 (gemm): a GEMM of "
             "empty factors on a GPU");
 }

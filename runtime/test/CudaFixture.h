@@ -23,8 +23,7 @@ protected:
     // Keeps the library, and so what it counts, while executors come and go.
     library = dlopen(FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
-    auto get =
-        reinterpret_cast<Fake *(*)()>(dlsym(library, "shardcFake"));
+    auto get = reinterpret_cast<Fake *(*)()>(dlsym(library, "shardcFake"));
     fake = get();
     *fake = Fake();
     fake->kernelLibrary = TEST_KERNELS;
@@ -111,7 +110,7 @@ protected:
     };
     if (absl::Status s = executor.initializeParameters(); !s.ok())
       return s;
-    // Products whose sums are exact in any order.
+    // GEMMs whose sums are exact in any order.
     HostArray m(DType::F32, {12, 4});
     for (int i = 0; i < 48; ++i)
       m.values<float>()[i] = i % 7 - 3;

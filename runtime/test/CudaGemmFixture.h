@@ -1,7 +1,7 @@
-//===- CudaGemmFixture.h - Products given to a fake cuBLASLt *- C++ -* ----===//
+//===- CudaGemmFixture.h - GEMMs given to a fake cuBLASLt -------*- C++ -*-===//
 //
 // The fake computes what it is asked for, column by column; here it is
-// compared with the definition of the plan's product, row by row.
+// compared with the definition of the plan's GEMM, row by row.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,8 +32,7 @@ protected:
   void SetUp() override {
     library = dlopen(FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
-    fake = reinterpret_cast<test::Fake *(*)()>(
-        dlsym(library, "shardcFake"))();
+    fake = reinterpret_cast<test::Fake *(*)()>(dlsym(library, "shardcFake"))();
     *fake = test::Fake();
     driver = *cuda::Driver::open(FAKE_LIBRARY);
     api = *cuda::CublasLt::open(FAKE_LIBRARY);
@@ -61,7 +60,7 @@ protected:
     return *std::move(memory);
   }
 
-  /// Runs the product and compares all that it writes.
+  /// Runs the GEMM and compares all that it writes.
   void check(const GemmCommand &gemm, GemmTypes types) {
     cuda::DeviceMemory a = fill(types.factors, gemm.batch * gemm.m * gemm.k, 0);
     cuda::DeviceMemory b =

@@ -1,4 +1,4 @@
-//===- CudaGemmTest.cpp - Products given to a fake cuBLASLt ---------------===//
+//===- CudaGemmTest.cpp - GEMMs given to a fake cuBLASLt ------------------===//
 
 #include "CudaGemmFixture.h"
 
@@ -7,7 +7,7 @@
 using namespace shardc::rt;
 using test::CudaGemmTest;
 
-TEST_F(CudaGemmTest, ComputesEveryKindOfProduct) {
+TEST_F(CudaGemmTest, ComputesEveryKindOfGemm) {
   for (GemmTypes types :
        {GemmTypes{DType::F32, DType::F32}, GemmTypes{DType::BF16, DType::BF16},
         GemmTypes{DType::BF16, DType::F32}})
@@ -80,8 +80,8 @@ TEST_F(CudaGemmTest, WritesAndReadsMasks) {
       }
 }
 
-/// Names tell products apart whose algorithms may differ.
-TEST_F(CudaGemmTest, NamesSayWhatComesWithAProduct) {
+/// Names tell GEMMs apart whose algorithms may differ.
+TEST_F(CudaGemmTest, NamesSayWhatComesWithAGemm) {
   GemmCommand gemm = {};
   gemm.bias = -1;
   std::set<std::string> names;

@@ -1,4 +1,4 @@
-//===- GemmTest.cpp - Matrix products against plain loops -----------------===//
+//===- GemmTest.cpp - GEMMs against plain loops ---------------------------===//
 
 #include "backends/cpu/Gemm.h"
 #include "backends/cpu/ColumnSums.h"
@@ -78,7 +78,7 @@ TEST_P(GemmTest, IsExactOnIntegers) {
 }
 
 /// The same of bf16: the sum in f32, or that sum rounded once.
-TEST_P(GemmTest, AddsUpProductsOfBF16InF32) {
+TEST_P(GemmTest, AddsUpGemmsOfBF16InF32) {
   omp_set_num_threads(1);
   GemmCommand command = commandOf(GetParam());
   auto [sizes, transposeA, transposeB, epilogue] = GetParam();
@@ -154,7 +154,7 @@ TEST(GemmTest, RoundsToFractionsToNearestEven) {
   EXPECT_EQ(roundTo(Precision::Highest, 1 + 0x1p-23f), 1 + 0x1p-23f);
 }
 
-/// Factors of 20 bits: the product of the rounded ones, and not of others.
+/// Factors of 20 bits: the GEMM of the rounded ones, and not of others.
 TEST(GemmTest, RoundsFactorsOfLesserPrecision) {
   omp_set_num_threads(1);
   for (Precision precision : {Precision::TF32, Precision::BF16})
@@ -242,7 +242,7 @@ TEST(GemmTest, RoundsOnceToBF16) {
   EXPECT_TRUE(std::isnan(fromBF16(c[2])));
 }
 
-TEST(GemmTest, EmptyProducts) {
+TEST(GemmTest, EmptyGemms) {
   GemmCommand none{0, 1, 2,     -1,    1,     0,
                    4, 3, false, false, false, Activation::None};
   EXPECT_EQ(

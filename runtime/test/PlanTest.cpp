@@ -248,7 +248,7 @@ INSTANTIATE_TEST_SUITE_P(
                  move(p, 2, 3);
                  wait(p, 4)->start = 2;
                }},
-        // The product reads the sum before the wait.
+        // The GEMM reads the sum before the wait.
         Misuse{"nothing orders command 4 (gemm), which reads bytes",
                [](fb::PlanT &p) { move(p, 4, 5); }},
         // The kernel writes its result into the operand of the gather.
@@ -340,7 +340,7 @@ Edit loopEdits[] = {
       p.programs[0]->buffers.back()->stride = p.arena_bytes / 2;
     },
     +[](fb::PlanT &p) { p.programs[0]->buffers.back()->stride = ~uint64_t(0); },
-    // The product's operand moves on into its result.
+    // The GEMM's operand moves on into its result.
     +[](fb::PlanT &p) {
       std::vector<std::unique_ptr<fb::BufferT>> &buffers =
           p.programs[0]->buffers;

@@ -14,15 +14,15 @@ namespace shardc::rt::test {
 /// A plan over `devices` devices of one axis "d": x [12] sharded on d and a
 /// replicated parameter w [4], padded shards and all. A step computes
 /// y = 2x + coordinate, gathers y, reduces it over d into g [12], multiplies
-/// a [1,12] by [12,4] product into h, and updates w by a kernel; the commands
+/// a [1,12] by [12,4] GEMM into h, and updates w by a kernel; the commands
 /// are a launch, a start and a wait for each of the two collectives, the
-/// product and a launch. `edit` changes the plan's tables before it is written.
+/// GEMM and a launch. `edit` changes the plan's tables before it is written.
 std::string makePlan(int devices,
                      const std::function<void(fb::PlanT &)> &edit = {});
 
 /// An edit for 1, 2 or 4 devices that makes two loops of the step: y comes in
 /// three parts, each with 100 times the run added (commands 0 and 1), and h is
-/// the sum of two equal products (6 to 8).
+/// the sum of two equal GEMMs (6 to 8).
 void addLoops(fb::PlanT &plan);
 
 /// An edit, of plans for CPUs or GPUs, that adds a copy "w.bf16" of w. The
@@ -31,7 +31,7 @@ void addLoops(fb::PlanT &plan);
 void addCopy(fb::PlanT &plan);
 
 /// An edit that makes it a plan for a GPU, as far as reading goes: the commands
-/// are the upload of x, the launch, the two collectives, the product, the
+/// are the upload of x, the launch, the two collectives, the GEMM, the
 /// launch and the downloads of the results, on their streams and with their
 /// events.
 void onGpu(fb::PlanT &plan);

@@ -31,9 +31,9 @@ struct CudaOptions {
   /// To the other processes that run the plan; null: there are none. Borrowed
   /// for as long as the executor.
   Store *store = nullptr;
-  /// Most bytes of scratch memory for the algorithm of a matrix product.
+  /// Most bytes of scratch memory for the algorithm of a GEMM.
   uint64_t gemmWorkspaceBytes = uint64_t(32) << 20;
-  /// Where the fastest algorithms of products are kept: those that the file
+  /// Where the fastest algorithms of GEMMs are kept: those that the file
   /// does not have for this GPU, driver and library are timed when a plan is
   /// loaded. Empty: the first of the library's heuristics, without timing.
   std::string gemmCachePath;
@@ -64,7 +64,7 @@ listGpus(const CudaOptions &options = {});
 /// of the plan. A program is captured once as a graph for each GPU that is
 /// launched for every run, so that a run allocates nothing; two can be in
 /// flight, and the host reads the results of one while the GPU works on the
-/// next. Beside the arenas a GPU holds the scratch memory of matrix products
+/// next. Beside the arenas a GPU holds the scratch memory of GEMMs
 /// and of collectives, one piece per device.
 ///
 /// Unavailable says what was looked for and not found, or that the GPU is older

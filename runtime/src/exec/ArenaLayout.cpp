@@ -27,7 +27,7 @@ absl::StatusOr<ArenaLayout> ArenaLayout::create(const PlanSpec &plan,
 int64_t ArenaLayout::copies(AxisSet axes) const {
   int64_t count = 1;
   for (size_t axis = 0; axis < plan->mesh.axes().size(); ++axis)
-    if (axes & Replicas::setOf(plan->mesh, {static_cast<int>(axis)}))
+    if (axes & ReplicationAnalysis::setOf(plan->mesh, {static_cast<int>(axis)}))
       count *= plan->mesh.axes()[axis].size;
   return count;
 }
@@ -49,13 +49,13 @@ std::vector<int> ArenaLayout::orderAxes() const {
   return order;
 }
 
-/// The axes along which each region has room. An all-reduce in its operand's
+/// The axes along which each alias set has room. An all-reduce in its operand's
 /// place has its results in the places of some of the operands, so that both
 /// need the same room, unless the only result is in the first place.
 std::vector<AxisSet> ArenaLayout::findSpreads() const {
   std::vector<AxisSet> spreads;
-  for (uint32_t region = 0; region < regions.size(); ++region)
-    spreads.push_back(replicas.varies(region));
+  for (uint32_t set = 0; set < aliasSets.size(); ++set)
+    spreads.push_back(replication.varies(set));
   for (bool changed = true; changed;) {
     changed = false;
     for (size_t program = 0; program < plan->programs.size(); ++program) {
@@ -64,9 +64,9 @@ std::vector<AxisSet> ArenaLayout::findSpreads() const {
         auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
         for (size_t i = 0; start && i < start->items.size(); ++i) {
           const CollectiveItem &item = start->items[i];
-          uint32_t in = regions.ofBuffer(program, item.in);
-          uint32_t out = regions.ofBuffer(program, item.out);
-          if (!isInPlace(spec, item) || replicas.varies(out) == 0 ||
+          uint32_t in = aliasSets.ofBuffer(program, item.in);
+          uint32_t out = aliasSets.ofBuffer(program, item.out);
+          if (!isInPlace(spec, item) || replication.varies(out) == 0 ||
               spreads[in] == spreads[out])
             continue;
           spreads[in] = spreads[out] = spreads[in] | spreads[out];
@@ -84,13 +84,13 @@ void ArenaLayout::place() {
   auto align = [&](uint64_t bytes) {
     return (bytes + plan->alignment - 1) / plan->alignment * plan->alignment;
   };
-  // Where regions begin and end, and how many copies they have.
+  // Where alias sets begin and end, and how many copies they have.
   std::vector<std::pair<uint64_t, std::pair<bool, int64_t>>> edges;
-  for (uint32_t region = 0; region < regions.size(); ++region) {
-    auto [begin, end] = regions.bytes(region);
+  for (uint32_t set = 0; set < aliasSets.size(); ++set) {
+    auto [begin, end] = aliasSets.bytes(set);
     if (begin == end)
       continue;
-    int64_t count = copies(spreads[region]);
+    int64_t count = copies(spreads[set]);
     edges.push_back({begin, {true, count}});
     edges.push_back({align(end), {false, count}});
   }
@@ -109,26 +109,26 @@ void ArenaLayout::place() {
       open.erase(open.find(edge.second));
   }
   std::vector<int> order = orderAxes();
-  for (uint32_t region = 0; region < regions.size(); ++region) {
-    auto [begin, end] = regions.bytes(region);
+  for (uint32_t set = 0; set < aliasSets.size(); ++set) {
+    auto [begin, end] = aliasSets.bytes(set);
     Place &place = places.emplace_back();
     place.strides.resize(order.size());
     place.base = begin == end ? 0 : bases[begin];
     uint64_t stride = align(end - begin);
     for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-      AxisSet set = Replicas::setOf(plan->mesh, {*axis});
-      if (set & replicas.varies(region))
+      AxisSet bit = ReplicationAnalysis::setOf(plan->mesh, {*axis});
+      if (bit & replication.varies(set))
         place.strides[*axis] = stride;
-      if (set & spreads[region])
+      if (bit & spreads[set])
         stride *= plan->mesh.axes()[*axis].size;
     }
   }
 }
 
-uint64_t ArenaLayout::offsetIn(uint32_t region, int64_t device,
+uint64_t ArenaLayout::offsetIn(uint32_t set, int64_t device,
                                uint64_t arenaOffset) const {
-  const Place &place = places[region];
-  uint64_t offset = place.base + (arenaOffset - regions.bytes(region).begin);
+  const Place &place = places[set];
+  uint64_t offset = place.base + (arenaOffset - aliasSets.bytes(set).begin);
   for (size_t axis = 0; axis < place.strides.size(); ++axis)
     if (place.strides[axis] > 0)
       offset += plan->mesh.coordinate(device, axis) * place.strides[axis];
@@ -141,8 +141,9 @@ std::vector<int64_t> ArenaLayout::firstDevices(AxisSet axes) const {
   for (int64_t device = 0; device < mesh.numDevices(); ++device) {
     bool isFirst = true;
     for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
-      isFirst &= mesh.coordinate(device, axis) == 0 ||
-                 (axes & Replicas::setOf(mesh, {static_cast<int>(axis)}));
+      isFirst &=
+          mesh.coordinate(device, axis) == 0 ||
+          (axes & ReplicationAnalysis::setOf(mesh, {static_cast<int>(axis)}));
     if (isFirst)
       devices.push_back(device);
   }
@@ -155,18 +156,18 @@ ArenaLayout::devicesFor(size_t program,
   AxisSet axes = 0;
   for (const Operand &operand : operands)
     if (operand.isWrite)
-      axes |= replicas.varies(regions.ofBuffer(program, operand.buffer));
+      axes |= replication.varies(aliasSets.ofBuffer(program, operand.buffer));
   return firstDevices(axes);
 }
 
 std::vector<std::vector<int64_t>>
 ArenaLayout::termsOf(size_t program, uint32_t command,
                      absl::Span<const int64_t> devices) const {
-  AxisSet over = replicas.sumsOver(program, command);
+  AxisSet over = replication.sumsOver(program, command);
   std::vector<int> axes;
   const Mesh &mesh = plan->mesh;
   for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
-    if (over & Replicas::setOf(mesh, {static_cast<int>(axis)}))
+    if (over & ReplicationAnalysis::setOf(mesh, {static_cast<int>(axis)}))
       axes.push_back(axis);
   std::vector<std::vector<int64_t>> terms;
   if (axes.empty()) {

@@ -1,20 +1,19 @@
 //===- ArenaLayout.h - Where the devices' buffers are -----------*- C++ -*-===//
 //
-// One allocation holds the arenas of all virtual devices, region by region: the
-// copies of a region lie one behind the other, so that what devices hold side
-// by side, rows of the batch above all, is one matrix if its bytes are a
-// multiple of the plan's alignment. A region needs as many copies as there are
-// devices that hold other bits. Regions whose bytes of the plan's arena are
-// disjoint stay disjoint: each byte of the plan's arena gets as many bytes here
-// as the largest number of copies among the regions that it serves one after
-// the other.
+// One allocation holds the arenas of all virtual devices, alias set by alias
+// set. The copies of a set lie one behind the other, so that neighbouring
+// devices' rows of the batch form one matrix where their bytes are a multiple
+// of the plan's alignment. A set has as many copies as there are devices with
+// different bits. Sets whose bytes of the plan's arena are disjoint stay
+// disjoint: each byte of the plan's arena gets as many bytes here as the
+// largest number of copies among the sets that it serves one after the other.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_SRC_EXEC_ARENALAYOUT_H
 #define SHARDC_RT_SRC_EXEC_ARENALAYOUT_H
 
-#include "exec/Replicas.h"
+#include "exec/ReplicationAnalysis.h"
 
 #include "absl/status/statusor.h"
 
@@ -31,40 +30,41 @@ public:
   uint64_t bytes() const { return numBytes; }
 
   uint64_t offsetOfTensor(size_t tensor, int64_t device) const {
-    return offsetIn(regions.ofTensor(tensor), device,
+    return offsetIn(aliasSets.ofTensor(tensor), device,
                     plan->tensors[tensor].offset);
   }
   /// In run `run` of the loop that the buffer is used in.
   uint64_t offsetOf(size_t program, uint32_t buffer, int64_t device,
                     int64_t run = 0) const {
     const BufferSpec &spec = plan->programs[program].buffers[buffer];
-    return offsetIn(regions.ofBuffer(program, buffer), device, spec.offset) +
+    return offsetIn(aliasSets.ofBuffer(program, buffer), device, spec.offset) +
            run * spec.stride;
   }
 
   /// One device for every copy of a tensor or a buffer: the first.
   std::vector<int64_t> holdersOfTensor(size_t tensor) const {
-    return firstDevices(replicas.varies(regions.ofTensor(tensor)));
+    return firstDevices(replication.varies(aliasSets.ofTensor(tensor)));
   }
   std::vector<int64_t> holdersOf(size_t program, uint32_t buffer) const {
-    return firstDevices(replicas.varies(regions.ofBuffer(program, buffer)));
+    return firstDevices(
+        replication.varies(aliasSets.ofBuffer(program, buffer)));
   }
   /// The devices that a local command, or a part of a launch, has to run for:
-  /// one for every copy of what it writes of `operands`.
+  /// one for every copy of the results among `operands`.
   std::vector<int64_t> devicesFor(size_t program,
                                   const std::vector<Operand> &operands) const;
 
-  /// For each of `devices` those whose products product `command` adds up, in
-  /// order: itself alone unless it is a sum.
+  /// For each of `devices`, in order, the devices whose GEMMs command `command`
+  /// adds up: itself alone unless the command computes a sum over devices.
   std::vector<std::vector<int64_t>>
   termsOf(size_t program, uint32_t command,
           absl::Span<const int64_t> devices) const;
   bool isSummed(size_t program, uint32_t buffer) const {
-    return replicas.isSummed(program, buffer);
+    return replication.isSummed(program, buffer);
   }
 
 private:
-  /// Of a region: where its first copy is, and how far apart copies are along
+  /// Of an alias set: where its first copy is, and the distance of copies along
   /// each mesh axis, in bytes; 0 where devices share a copy.
   struct Place {
     uint64_t base;
@@ -72,20 +72,20 @@ private:
   };
 
   ArenaLayout(const PlanSpec &plan, bool share)
-      : plan(&plan), regions(plan), replicas(plan, regions, share) {}
+      : plan(&plan), aliasSets(plan), replication(plan, aliasSets, share) {}
 
   void place();
   std::vector<AxisSet> findSpreads() const;
   std::vector<int> orderAxes() const;
   int64_t copies(AxisSet axes) const;
   std::vector<int64_t> firstDevices(AxisSet axes) const;
-  uint64_t offsetIn(uint32_t region, int64_t device,
+  uint64_t offsetIn(uint32_t aliasSet, int64_t device,
                     uint64_t arenaOffset) const;
 
   const PlanSpec *plan;
-  Regions regions;
-  Replicas replicas;
-  std::vector<Place> places;
+  AliasSets aliasSets;
+  ReplicationAnalysis replication;
+  std::vector<Place> places; ///< By alias set.
   uint64_t numBytes = 0;
 };
 

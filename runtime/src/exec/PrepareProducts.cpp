@@ -1,6 +1,6 @@
-//===- PrepareProducts.cpp - Matrix products bound to their arenas --------===//
+//===- PrepareProducts.cpp - GEMMs bound to their arenas ------------------===//
 //
-// A product is one step, and one each for what a GPU's library does with it at
+// A GEMM is one step, and one each for what a GPU's library does with it at
 // once: a mask that is written or applied, sums of columns.
 //
 //===----------------------------------------------------------------------===//
@@ -9,7 +9,7 @@
 
 using namespace shardc::rt;
 
-/// The product, with a bias and a relu, but without anything behind it.
+/// The GEMM, with a bias and a relu, but without anything behind it.
 absl::Status PreparedProgram::addProduct(Step &step, uint32_t command,
                                          const GemmCommand &gemm) {
   step.kind = Step::Kind::Gemm;
@@ -17,20 +17,19 @@ absl::Status PreparedProgram::addProduct(Step &step, uint32_t command,
       devices.layout.devicesFor(number, operandsOf(program->commands[command]));
   std::vector<std::vector<int64_t>> terms =
       devices.layout.termsOf(number, command, of);
-  std::vector<ProductPlaces> products;
+  std::vector<GemmPointers> gemms;
   for (size_t i = 0; i < of.size(); ++i) {
-    ProductPlaces &product = products.emplace_back();
+    GemmPointers &one = gemms.emplace_back();
     for (int64_t device : terms[i])
-      product.terms.push_back(
-          {address(device, gemm.a), address(device, gemm.b)});
-    product.c = address(of[i], gemm.c);
-    product.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
+      one.terms.push_back({address(device, gemm.a), address(device, gemm.b)});
+    one.c = address(of[i], gemm.c);
+    one.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
   }
   GemmTypes types = program->typesOf(gemm);
   GemmCommand merged = gemm;
   if (gemm.activation == Activation::ReluGradient)
     merged.activation = Activation::None;
-  mergeProducts(merged, types, products);
+  mergeGemms(merged, types, gemms);
 
   absl::StatusOr<std::unique_ptr<PreparedGemm>> prepared =
       PreparedGemm::prepare(merged, types);
@@ -40,9 +39,9 @@ absl::Status PreparedProgram::addProduct(Step &step, uint32_t command,
   step.tiles = step.gemm->numTiles();
   step.hasBias = gemm.bias >= 0;
   std::vector<uint32_t> buffers;
-  for (size_t i = 0; i < products[0].terms.size(); ++i)
+  for (size_t i = 0; i < gemms[0].terms.size(); ++i)
     buffers.insert(buffers.end(), {gemm.a, gemm.b});
-  if (products[0].terms.size() > 1) {
+  if (gemms[0].terms.size() > 1) {
     GemmCommand added = merged;
     added.accumulate = true;
     if (prepared = PreparedGemm::prepare(added, types); !prepared.ok())
@@ -56,7 +55,7 @@ absl::Status PreparedProgram::addProduct(Step &step, uint32_t command,
   setStrides(step, buffers);
 
   uint64_t factor = merged.batch * byteSize(types.factors);
-  for (size_t i = 0; i < products[0].terms.size(); ++i) {
+  for (size_t i = 0; i < gemms[0].terms.size(); ++i) {
     step.touched.push_back({merged.m * merged.k * factor, false});
     step.touched.push_back({merged.k * merged.n * factor, false});
   }
@@ -64,18 +63,18 @@ absl::Status PreparedProgram::addProduct(Step &step, uint32_t command,
   step.touched.push_back({merged.m * merged.n * result, true});
   if (step.hasBias)
     step.touched.push_back({program->buffers[gemm.bias].bytes, false});
-  for (const ProductPlaces &product : products) {
+  for (const GemmPointers &one : gemms) {
     step.calls.push_back({nullptr, step.table.size()});
-    for (const ProductPlaces::Factors &term : product.terms)
+    for (const GemmPointers::Factors &term : one.terms)
       step.table.insert(step.table.end(), {term.a, term.b});
-    step.table.push_back(product.c);
+    step.table.push_back(one.c);
     if (step.hasBias)
-      step.table.push_back(product.bias);
+      step.table.push_back(one.bias);
   }
   return absl::OkStatus();
 }
 
-/// The step behind a product with a relu, which notes where it is positive, or
+/// The step behind a GEMM with a relu, which notes where it is positive, or
 /// with the gradient of one, which keeps it where that was.
 void PreparedProgram::addMask(const GemmCommand &gemm) {
   Step &step = steps.emplace_back();
@@ -90,7 +89,7 @@ void PreparedProgram::addMask(const GemmCommand &gemm) {
     bind(step, {{mask, false}, {gemm.c, true}}, {mask, gemm.c});
 }
 
-/// The step behind a product that adds up the columns of one of its matrices.
+/// The step behind a GEMM that adds up the columns of one of its matrices.
 void PreparedProgram::addColumnSums(const GemmCommand &gemm) {
   Step &step = steps.emplace_back();
   step.kind = Step::Kind::ColumnSums;

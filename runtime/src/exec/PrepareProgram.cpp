@@ -175,32 +175,32 @@ absl::Status PreparedProgram::addSteps(Collectives &backend) {
   return absl::OkStatus();
 }
 
-void PreparedProgram::findMeetingPoints() {
-  MeetingPoints points(workers);
+void PreparedProgram::placeBarriers() {
+  Barriers barriers(workers);
   size_t loopEnd = steps.size();
   int64_t runs = 1;
   for (size_t i = 0; i < steps.size(); ++i) {
     Step &step = steps[i];
     if (i == loopEnd) {
-      points.touchesAll();
+      barriers.accessAll();
       runs = 1;
     }
     switch (step.kind) {
     case Step::Kind::Loop:
       // The last step of a run comes before the first of the next.
-      points.touchesAll();
+      barriers.accessAll();
       loopEnd = i + 1 + step.length;
       runs = step.runs;
       continue;
     case Step::Kind::Start:
       // What follows leaves alone what the collective touches, up to the wait.
-      step.meets = true;
-      points.met();
+      step.needsBarrier = true;
+      barriers.accessAll();
       continue;
     case Step::Kind::Wait:
-      step.meets = (*step.collectives)[0]->numTasks() > 0;
-      if (step.meets)
-        points.touchesAll();
+      step.needsBarrier = (*step.collectives)[0]->numTasks() > 0;
+      if (step.needsBarrier)
+        barriers.accessAll();
       continue;
     default:
       break;
@@ -216,11 +216,12 @@ void PreparedProgram::findMeetingPoints() {
           uint64_t bytes = step.touched[operand].bytes;
           if (!step.strides.empty())
             bytes += (runs - 1) * step.strides[operand];
-          points.touches(worker, step.table[step.calls[call].buffers + operand],
-                         bytes, step.touched[operand].isWrite);
+          barriers.access(worker,
+                          step.table[step.calls[call].buffers + operand], bytes,
+                          step.touched[operand].isWrite);
         }
     }
-    step.meets = points.endStep();
+    step.needsBarrier = barriers.endStep();
   }
 }
 
@@ -231,6 +232,6 @@ PreparedProgram::prepare(const DeviceSet &devices, size_t program,
       new PreparedProgram(devices, program, workers));
   if (absl::Status status = prepared->addSteps(collectives); !status.ok())
     return status;
-  prepared->findMeetingPoints();
+  prepared->placeBarriers();
   return prepared;
 }

@@ -17,8 +17,8 @@ void PreparedProgram::note(const absl::Status &status) {
   error.Update(status);
 }
 
-void PreparedProgram::runProduct(const Step &step, void *const *table,
-                                 int64_t tile) {
+void PreparedProgram::runGemm(const Step &step, void *const *table,
+                              int64_t tile) {
   // Factors of every term, the result, the bias.
   int64_t factors = step.operands - 1 - step.hasBias;
   void *c = table[factors];
@@ -52,7 +52,7 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
   }
   case Step::Kind::Gemm:
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
-      runProduct(step, table, tile);
+      runGemm(step, table, tile);
     break;
   case Step::Kind::WriteMask:
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
@@ -118,7 +118,7 @@ void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
                                Counters &counters) {
   for (size_t index = range.begin; index < range.end; ++index) {
     const Step &step = steps[index];
-    if (step.meets)
+    if (step.needsBarrier)
       pool.barrier();
     if (step.kind == Step::Kind::Loop) {
       size_t end = index + 1 + step.length;

@@ -1,7 +1,7 @@
 //===- PreparedProgram.h - A program bound to its arenas --------*- C++ -*-===//
 //
 // All that can be known before a step is: addresses of every buffer, kernels,
-// matrix products, collectives, who of the workers does what and where they
+// GEMMs, collectives, who of the workers does what and where they
 // have to wait for one another. Running a step neither allocates nor looks
 // anything up.
 //
@@ -15,9 +15,9 @@
 #include "backends/cpu/ReluMask.h"
 #include "collectives/Collectives.h"
 #include "exec/ArenaLayout.h"
+#include "exec/Barriers.h"
 #include "exec/KernelLibrary.h"
-#include "exec/MeetingPoints.h"
-#include "exec/MergeProducts.h"
+#include "exec/MergeGemms.h"
 #include "exec/WorkerPool.h"
 #include "plan/PlanSpec.h"
 
@@ -73,7 +73,7 @@ private:
   /// One for all runs of a loop, or one for each where operands move.
   using PreparedCollectives = std::vector<std::unique_ptr<PreparedCollective>>;
 
-  /// What one copy of the results needs of a kernel, copy or clear; a product
+  /// What one copy of the results needs of a kernel, copy or clear; a GEMM
   /// may serve many copies.
   struct Call {
     const int64_t *context; ///< Of a kernel.
@@ -104,13 +104,13 @@ private:
       Wait,
       Loop
     } kind;
-    /// Whether all workers have to meet before it.
-    bool meets = false;
+    /// Whether all workers wait for one another before it.
+    bool needsBarrier = false;
     std::vector<Call> calls;
     /// Each call is this many tasks.
     int64_t tiles = 1;
     /// Buffer addresses, `operands` for every call: those of the command; of a
-    /// product the factors of all its terms, the result and the bias.
+    /// GEMM the factors of all its terms, the result and the bias.
     std::vector<void *> table;
     int64_t operands = 0;
     /// By operand.
@@ -168,13 +168,13 @@ private:
   void bind(Step &step, const std::vector<Operand> &operands,
             const std::vector<uint32_t> &buffers) const;
   void setStrides(Step &step, const std::vector<uint32_t> &buffers) const;
-  void findMeetingPoints();
+  void placeBarriers();
 
   void runRange(Range range, int worker, WorkerPool &pool, Counters &counters);
   void runLocal(const Step &step, int64_t run, int worker);
   void runCall(const Step &step, const Call &call, int64_t run,
                TileRange tiles);
-  void runProduct(const Step &step, void *const *table, int64_t tile);
+  void runGemm(const Step &step, void *const *table, int64_t tile);
   void runCollective(const Step &step, int64_t run, int worker,
                      Counters &counters);
   void note(const absl::Status &status);

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t numStreams = 3;
 
 /// Of each lane, how many of its issues come before. Lanes are the streams and,
-/// on a CPU, one for each collective that is under way.
+/// on a CPU, one for each collective in flight.
 using Clock = std::vector<size_t>;
 
 class OrderChecker {

@@ -1,4 +1,4 @@
-//===- HappensBefore.h - Whether a program's accesses are ordered -*- C++ -*-===//
+//===- HappensBefore.h - Whether accesses are ordered -----------*- C++ -*-===//
 //
 // Commands that run at the same time must not touch the same bytes of the arena
 // unless both only read them. What a plan orders:

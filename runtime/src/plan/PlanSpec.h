@@ -114,7 +114,7 @@ struct GemmCommand {
   int64_t maskWords() const { return (n + 127) / 128 * 4; }
 };
 
-/// The element types of a product: those of a and b, and of c and the bias.
+/// The element types of a GEMM: those of a and b, and of c and the bias.
 struct GemmTypes {
   DType factors, result; ///< Equal, or bf16 and f32.
 };

@@ -104,7 +104,7 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
   constexpr int64_t limit = int64_t(1) << 31;
   for (int64_t size : {gemm.batch, gemm.m, gemm.n, gemm.k})
     if (size < 0 || size >= limit)
-      return bad("matrix product of size ", size);
+      return bad("GEMM of size ", size);
   for (uint32_t buffer : {gemm.a, gemm.b, gemm.c})
     if (absl::Status s = checkBuffer(buffer); !s.ok())
       return s;
@@ -121,14 +121,14 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
   if (!is(gemm.a, gemm.batch, gemm.m, gemm.k) ||
       !is(gemm.b, gemm.batch, gemm.k, gemm.n) ||
       !is(gemm.c, gemm.batch, gemm.m, gemm.n))
-    return bad("the buffers of a matrix product of m=", gemm.m, " n=", gemm.n,
+    return bad("the buffers of a GEMM of m=", gemm.m, " n=", gemm.n,
                " k=", gemm.k, " batch=", gemm.batch, " have other sizes");
   auto [factors, result] = program.typesOf(gemm);
   bool isHalf = factors == DType::BF16;
   if ((factors != DType::F32 && !isHalf) ||
       program.buffers[gemm.b].dtype != factors ||
       (result != factors && !(isHalf && result == DType::F32)))
-    return bad("a matrix product needs factors of one type, f32 or bf16, and a "
+    return bad("a GEMM needs factors of one type, f32 or bf16, and a "
                "result of that type or of f32");
   if (gemm.bias >= 0) {
     if (absl::Status s = checkBuffer(gemm.bias); !s.ok())
@@ -144,7 +144,7 @@ absl::Status CommandReader::readGemm(const fb::Gemm &file,
     return s;
   if ((overlap(gemm.a, gemm.c) || overlap(gemm.b, gemm.c)) &&
       elements(gemm.c) != 0)
-    return bad("the result of a matrix product overlaps an operand");
+    return bad("the result of a GEMM overlaps an operand");
   return absl::OkStatus();
 }
 
@@ -157,7 +157,7 @@ absl::Status CommandReader::checkColumnSums(const GemmCommand &gemm) const {
   bool ofC = gemm.columnSumsOf == Summed::C;
   Activation expected = ofC ? Activation::ReluGradient : Activation::None;
   if (gemm.batch != 1 || gemm.bias >= 0 || gemm.activation != expected)
-    return bad("sums of columns need one matrix product without bias and ",
+    return bad("sums of columns need one GEMM without bias and ",
                ofC ? "with the gradient of a relu" : "activation");
   if (!ofC &&
       (gemm.columnSumsOf == Summed::A ? !gemm.transposeA : gemm.transposeB))
@@ -173,7 +173,7 @@ absl::Status CommandReader::checkColumnSums(const GemmCommand &gemm) const {
     return absl::OkStatus();
   for (uint32_t other : {gemm.a, gemm.b, gemm.c})
     if (overlap(buffer, other))
-      return bad("the sums of columns overlap a matrix of the product");
+      return bad("the sums of columns overlap a matrix of the GEMM");
   return absl::OkStatus();
 }
 
@@ -187,7 +187,7 @@ absl::Status CommandReader::checkMask(const GemmCommand &gemm) const {
     return s;
   if (gemm.activation == Activation::None || gemm.batch != 1 ||
       gemm.accumulate || (isGradient && gemm.bias >= 0))
-    return bad("a mask needs one matrix product that does not accumulate, with "
+    return bad("a mask needs one GEMM that does not accumulate, with "
                "a relu or, without bias, with the gradient of one");
   const BufferSpec &mask = program.buffers[buffer];
   std::vector<int64_t> expected = {gemm.m, gemm.maskWords()};
@@ -203,6 +203,6 @@ absl::Status CommandReader::checkMask(const GemmCommand &gemm) const {
   for (int64_t other : {int64_t(gemm.a), int64_t(gemm.b), int64_t(gemm.c),
                         int64_t(gemm.bias), int64_t(gemm.columnSums)})
     if (other >= 0 && overlap(buffer, other))
-      return bad("the mask overlaps another operand of the product");
+      return bad("the mask overlaps another operand of the GEMM");
   return absl::OkStatus();
 }

@@ -31,7 +31,7 @@ static cublasStatus_t destroy(T *object, const char *call, const char *kind) {
 }
 
 /// What the library has no algorithm for: gradients of a bias along rows that
-/// are not contiguous, or of several products; masks of those, or whose columns
+/// are not contiguous, or of several GEMMs; masks of those, or whose columns
 /// are too short or not of whole units.
 static bool isSupported(const cublasLtMatmulDescOpaque_t &desc,
                         const cublasLtMatrixLayoutOpaque_t &ld) {

@@ -2,7 +2,7 @@
 //
 // A shared library for tests that exports the functions of libcuda, libcublasLt
 // and libnccl which the runtime uses. Memory of the GPU is memory of the host,
-// so that copies, products and reductions really happen; kernels of plans are
+// so that copies, GEMMs and reductions really happen; kernels of plans are
 // taken from a library for CPUs. What a stream is given runs at once, what is
 // captured when its graph is launched, in an order drawn at random among those
 // that the graph allows. Every call is recorded, misuse that a driver would
@@ -38,9 +38,9 @@ struct Fake {
   int cubinError = 0;   ///< What loading a cubin says; 0: it loads.
   uint32_t seed = 1;    ///< Of the order in graphs.
   int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.
-  int algorithms = 4;          ///< Of a matrix product.
+  int algorithms = 4;          ///< Of a GEMM.
   int fastAlgorithm = 0;       ///< The others take longer.
-  uint64_t workspaceBytes = 1024; ///< That matrix products ask for.
+  uint64_t workspaceBytes = 1024; ///< That GEMMs ask for.
   /// What communicators report once they are complete; 0: nothing.
   int ncclError = 0;
   int64_t ncclBusy = 0; ///< Further answers that a communicator is busy.

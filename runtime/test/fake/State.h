@@ -25,7 +25,7 @@ Fake &state();
 extern CUcontext current;
 /// That of GPU `device`.
 CUcontext contextOf(CUdevice device);
-/// Captures under way: no allocation, compilation or wait is permitted
+/// Captures in progress: no allocation, compilation or wait is permitted
 /// meanwhile.
 extern int captures;
 

@@ -5,8 +5,8 @@
 // Runs steps on zeros, and every command of a step alone, with all devices of
 // the mesh on one GPU. Prints, as "name value":
 //   step_us             a step, of many that are in flight two at a time
-//   products_us         its matrix products alone, one after the other
-//   products_ratio      products_us / step_us
+//   gemms_us            its GEMMs alone, one after the other
+//   gemms_ratio         gemms_us / step_us
 //   copy_GBs            what a copy within the GPU reads and writes
 //   update_GBs          what the longest kernel of the update reads and writes
 //   update_ratio        update_GBs / copy_GBs
@@ -14,7 +14,7 @@
 //                       operands could be copied, over its own
 //   planned, arenas     bytes of the arenas of all devices: by the plan, and as
 //                       they were allocated
-//   scratch             bytes of products, collectives and contexts, of all
+//   scratch             bytes of GEMMs, collectives and contexts, of all
 //                       devices
 //   used                bytes of the first GPU that are in use, by anybody,
 //                       after some steps
@@ -112,12 +112,12 @@ int main(int argc, char **argv) {
         alone.status(), copies.status()})
     if (!status.ok())
       return fail(status);
-  double products = 0, update = 0, updateBytes = 0, reduce = 0, reduceBytes = 0;
+  double gemms = 0, update = 0, updateBytes = 0, reduce = 0, reduceBytes = 0;
   for (size_t i = 0; i < program.commands.size(); ++i) {
     const Command &command = program.commands[i];
     double seconds = (*alone)[i];
     if (std::holds_alternative<GemmCommand>(command.operation))
-      products += seconds;
+      gemms += seconds;
     auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
     if (start && start->kind == CollectiveKind::AllReduce && seconds > reduce) {
       reduce = seconds;
@@ -134,8 +134,8 @@ int main(int argc, char **argv) {
   };
   std::printf("gpu %s\n", executor.gpuName().c_str());
   print("step_us", *step * 1e6);
-  print("products_us", products * 1e6);
-  print("products_ratio", products / *step);
+  print("gemms_us", gemms * 1e6);
+  print("gemms_ratio", gemms / *step);
   print("copy_GBs", *copies * 1e-9);
   if (update > 0) {
     print("update_GBs", updateBytes / update * 1e-9);

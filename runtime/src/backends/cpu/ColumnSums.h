@@ -7,7 +7,7 @@
 
 namespace shardc::rt {
 
-/// What a product with sums of columns leaves to be done after it: GPUs have
+/// What a GEMM with sums of columns leaves to be done after it: GPUs have
 /// them from their library, a CPU reads the matrix once more. Cut by shape
 /// alone, and rows are added in order: any number of workers gives the same
 /// bits. Thread-safe.
@@ -22,7 +22,7 @@ public:
 
   int64_t numTiles() const { return (columns + block - 1) / block; }
   /// Sums tile `tile` of the columns of `matrix` in f32 and stores them in
-  /// `sums`, as the product's result is stored.
+  /// `sums`, as the GEMM's result is stored.
   void run(const void *matrix, void *sums, int64_t tile) const;
 
 private:

@@ -1,9 +1,9 @@
-//===- Gemm.cpp - Matrix products through oneDNN --------------------------===//
+//===- Gemm.cpp - GEMMs through oneDNN ------------------------------------===//
 
 #include "backends/cpu/Gemm.h"
 
 #include "backends/cpu/HalfGemm.h"
-#include "backends/cpu/NarrowProduct.h"
+#include "backends/cpu/SkinnyGemm.h"
 #include "backends/cpu/TiledGemm.h"
 
 #include <algorithm>
@@ -16,7 +16,7 @@ using namespace shardc::rt;
 
 namespace {
 
-/// Products of f32. What follows the product is done to a tile when it is
+/// GEMMs of f32. What follows the GEMM is done to a tile when it is
 /// complete, and still in the cache.
 class Sgemm : public TiledGemm {
 public:
@@ -47,7 +47,7 @@ public:
   }
 };
 
-/// Products of f32 with a short side.
+/// GEMMs of f32 with a short side.
 class NarrowGemm : public TiledGemm {
 public:
   explicit NarrowGemm(const GemmCommand &gemm)
@@ -57,43 +57,43 @@ public:
   absl::Status run(const void *a, const void *b, const void *bias, void *c,
                    int64_t index) const override {
     Tile tile = tileOf(gemm, tiling, index);
-    NarrowProduct product{tile.m,
-                          tile.n,
-                          gemm.k,
-                          gemm.transposeA ? 1 : gemm.k,
-                          gemm.transposeA ? gemm.m : 1,
-                          gemm.transposeB ? 1 : gemm.n,
-                          gemm.transposeB ? gemm.k : 1,
-                          gemm.n,
-                          gemm.accumulate,
-                          gemm.activation == Activation::Relu};
+    SkinnyGemm skinny{tile.m,
+                      tile.n,
+                      gemm.k,
+                      gemm.transposeA ? 1 : gemm.k,
+                      gemm.transposeA ? gemm.m : 1,
+                      gemm.transposeB ? 1 : gemm.n,
+                      gemm.transposeB ? gemm.k : 1,
+                      gemm.n,
+                      gemm.accumulate,
+                      gemm.activation == Activation::Relu};
     const float *addend = static_cast<const float *>(bias);
-    product.run(static_cast<const float *>(a) + tile.a,
-                static_cast<const float *>(b) + tile.b,
-                addend ? addend + tile.bias : nullptr,
-                static_cast<float *>(c) + tile.c);
+    skinny.run(static_cast<const float *>(a) + tile.a,
+               static_cast<const float *>(b) + tile.b,
+               addend ? addend + tile.bias : nullptr,
+               static_cast<float *>(c) + tile.c);
     return absl::OkStatus();
   }
 };
 
-/// Rounds the factors of a tile's product, which is of f32, before it is
+/// Rounds the factors of a tile's GEMM, which is of f32, before it is
 /// computed. Meant for comparisons with a GPU: it copies them for every tile.
 class RoundedGemm : public PreparedGemm {
 public:
-  /// `product` computes one matrix of `gemm` with the factors as they are.
-  RoundedGemm(const GemmCommand &gemm, std::unique_ptr<PreparedGemm> product)
-      : gemm(gemm), product(std::move(product)) {}
+  /// `inner` computes one matrix of `gemm` with the factors as they are.
+  RoundedGemm(const GemmCommand &gemm, std::unique_ptr<PreparedGemm> inner)
+      : gemm(gemm), inner(std::move(inner)) {}
 
-  int64_t numTiles() const override { return gemm.batch * product->numTiles(); }
+  int64_t numTiles() const override { return gemm.batch * inner->numTiles(); }
 
   absl::Status run(const void *a, const void *b, const void *bias, void *c,
                    int64_t index) const override {
-    int64_t matrix = index / product->numTiles();
+    int64_t matrix = index / inner->numTiles();
     std::vector<float> roundedA = round(a, matrix, gemm.m * gemm.k);
     std::vector<float> roundedB = round(b, matrix, gemm.k * gemm.n);
-    return product->run(roundedA.data(), roundedB.data(), bias,
-                        static_cast<float *>(c) + matrix * gemm.m * gemm.n,
-                        index % product->numTiles());
+    return inner->run(roundedA.data(), roundedB.data(), bias,
+                      static_cast<float *>(c) + matrix * gemm.m * gemm.n,
+                      index % inner->numTiles());
   }
 
 private:
@@ -107,7 +107,7 @@ private:
   }
 
   GemmCommand gemm;
-  std::unique_ptr<PreparedGemm> product;
+  std::unique_ptr<PreparedGemm> inner;
 };
 
 } // namespace
@@ -134,14 +134,14 @@ PreparedGemm::prepare(const GemmCommand &command, GemmTypes types) {
     GemmCommand matrix = command;
     matrix.precision = Precision::Highest;
     matrix.batch = 1;
-    absl::StatusOr<std::unique_ptr<PreparedGemm>> product =
+    absl::StatusOr<std::unique_ptr<PreparedGemm>> inner =
         prepare(matrix, types);
-    if (!product.ok())
-      return product;
-    return std::make_unique<RoundedGemm>(command, *std::move(product));
+    if (!inner.ok())
+      return inner;
+    return std::make_unique<RoundedGemm>(command, *std::move(inner));
   }
-  bool isNarrow = std::min(command.n, command.k) <= narrowSide;
-  if (isNarrow && !isEmpty && command.k > 0)
+  bool isSkinny = std::min(command.n, command.k) <= skinnySide;
+  if (isSkinny && !isEmpty && command.k > 0)
     return std::make_unique<NarrowGemm>(command);
   return std::make_unique<Sgemm>(command);
 }

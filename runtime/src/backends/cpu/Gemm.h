@@ -1,6 +1,6 @@
-//===- Gemm.h - Matrix products through oneDNN ------------------*- C++ -*-===//
+//===- Gemm.h - GEMMs through oneDNN ----------------------------*- C++ -*-===//
 //
-// A product is cut into tiles by its shape alone, so that any number of workers
+// A GEMM is cut into tiles by its shape alone, so that any number of workers
 // gives the same bits; a tile is one call of oneDNN, which runs on the calling
 // thread (the workers set OpenMP to one thread).
 //
@@ -22,9 +22,9 @@ namespace shardc::rt {
 /// NaN and infinities are kept.
 float roundTo(Precision precision, float value);
 
-/// A matrix product, ready to run on any device. Where less than the highest
+/// A GEMM, ready to run on any device. Where less than the highest
 /// precision is asked for, factors of f32 are rounded to it first; those of
-/// bf16 are taken as they are. Either way the product is that of f32.
+/// bf16 are taken as they are. Either way the GEMM is that of f32.
 /// Thread-safe.
 class PreparedGemm {
 public:

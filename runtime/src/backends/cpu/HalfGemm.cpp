@@ -1,8 +1,8 @@
-//===- HalfGemm.cpp - Matrix products of bf16 -----------------------------===//
+//===- HalfGemm.cpp - GEMMs of bf16 ---------------------------------------===//
 
 #include "backends/cpu/HalfGemm.h"
 
-#include "backends/cpu/NarrowProduct.h"
+#include "backends/cpu/SkinnyGemm.h"
 #include "base/VectorClones.h"
 
 #include "base/Convert.h"
@@ -66,17 +66,17 @@ absl::Status multiply(int64_t m, int64_t n, int64_t k, const float *a,
                       int64_t aStride, bool transposeA, const float *b,
                       int64_t bStride, bool transposeB, bool accumulate,
                       float *c) {
-  if (std::min(n, k) <= narrowSide) {
-    NarrowProduct{m,
-                  n,
-                  k,
-                  transposeA ? 1 : aStride,
-                  transposeA ? aStride : 1,
-                  transposeB ? 1 : bStride,
-                  transposeB ? bStride : 1,
-                  n,
-                  accumulate,
-                  false}
+  if (std::min(n, k) <= skinnySide) {
+    SkinnyGemm{m,
+               n,
+               k,
+               transposeA ? 1 : aStride,
+               transposeA ? aStride : 1,
+               transposeB ? 1 : bStride,
+               transposeB ? bStride : 1,
+               n,
+               accumulate,
+               false}
         .run(a, b, nullptr, c);
     return absl::OkStatus();
   }

@@ -1,4 +1,4 @@
-//===- HalfGemm.h - Matrix products of bf16 ---------------------*- C++ -*-===//
+//===- HalfGemm.h - GEMMs of bf16 -------------------------------*- C++ -*-===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_HALFGEMM_H
 #define SHARDC_RT_SRC_BACKENDS_CPU_HALFGEMM_H
@@ -7,7 +7,7 @@
 
 namespace shardc::rt {
 
-/// Products of bf16 on CPUs without arithmetic for it: blocks of both factors
+/// GEMMs of bf16 on CPUs without arithmetic for it: blocks of both factors
 /// are converted to f32 while they are in the cache, and their products added
 /// up in f32. Bias, ReLU and the addition to what is there come before the one
 /// rounding to a result of bf16; one of f32 is not rounded. The bits depend on

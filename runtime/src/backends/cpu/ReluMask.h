@@ -7,7 +7,7 @@
 
 namespace shardc::rt {
 
-/// What a product with a mask leaves to be done after it: GPUs have it from
+/// What a GEMM with a mask leaves to be done after it: GPUs have it from
 /// their library, a CPU goes over the result once more. Bit j%32 of word j/32
 /// of a row is that of column j; bits behind the last column are 0. Tiles are
 /// whole rows, so that no two of them touch the same word. Thread-safe.

@@ -1,4 +1,4 @@
-//===- TiledGemm.cpp - What follows a product -----------------------------===//
+//===- TiledGemm.cpp - What follows a GEMM --------------------------------===//
 
 #include "backends/cpu/TiledGemm.h"
 

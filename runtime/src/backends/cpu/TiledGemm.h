@@ -1,4 +1,4 @@
-//===- TiledGemm.h - How products are cut -----------------------*- C++ -*-===//
+//===- TiledGemm.h - How GEMMs are cut --------------------------*- C++ -*-===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CPU_TILEDGEMM_H
 #define SHARDC_RT_SRC_BACKENDS_CPU_TILEDGEMM_H
@@ -9,7 +9,7 @@
 
 namespace shardc::rt {
 
-/// The tiles of one product: row blocks, or column blocks where there are more
+/// The tiles of one GEMM: row blocks, or column blocks where there are more
 /// columns than rows.
 struct Tiling {
   bool byRows;
@@ -32,8 +32,8 @@ struct Tiling {
     tilesPerMatrix = std::max<int64_t>(1, (extent + block - 1) / block);
   }
 
-  /// For products of a library: beside some microseconds a call costs little.
-  /// Blocks from 128 on come close to the peak; where a product takes less than
+  /// For GEMMs of a library: beside some microseconds a call costs little.
+  /// Blocks from 128 on come close to the peak; where a GEMM takes less than
   /// 100 microseconds it counts for more that workers share it.
   explicit Tiling(const GemmCommand &gemm)
       : Tiling(gemm, /*tileFlops=*/int64_t(1) << 20,
@@ -72,7 +72,7 @@ inline Tile tileOf(const GemmCommand &gemm, const Tiling &tiling,
 /// row = relu?(row + bias?); NaN stays. `bias` may be null.
 void finishRow(float *row, const float *bias, bool relu, int64_t elements);
 
-/// What all ways of computing a product share.
+/// What all ways of computing a GEMM share.
 class TiledGemm : public PreparedGemm {
 public:
   explicit TiledGemm(const GemmCommand &gemm) : TiledGemm(gemm, Tiling(gemm)) {}

@@ -80,8 +80,8 @@ private:
   absl::Status allocateDevices();
   absl::Status addDevice(int64_t number, const Gpu &gpu);
   absl::Status fillKernelContexts();
-  absl::Status tuneProducts();
-  absl::Status timeProducts(const Gpu &gpu);
+  absl::Status tuneGemms();
+  absl::Status timeGemms(const Gpu &gpu);
   absl::Status preparePrograms();
   absl::Status allocateBatches();
   absl::Status warmUp();

@@ -22,7 +22,7 @@ struct Device {
   /// Kernel contexts (docs/PlanFormat.md), one for each run of a loop.
   DeviceMemory kernelContexts;
   uint64_t kernelContextBytes = 0;
-  /// Of matrix products.
+  /// Of GEMMs.
   DeviceMemory workspace;
   /// By rt::Stream. Devices of one GPU share the stream of communication.
   std::array<std::shared_ptr<Stream>, 3> streams;

@@ -1,4 +1,4 @@
-//===- Gemm.cpp - Matrix products by cuBLASLt -----------------------------===//
+//===- Gemm.cpp - GEMMs by cuBLASLt ---------------------------------------===//
 
 #include "backends/cuda/Gemm.h"
 
@@ -59,12 +59,12 @@ Gemm::~Gemm() {
   for (cublasLtMatrixLayout_t layout : {first, second, result})
     if (layout)
       (void)api.matrixLayoutDestroy(layout);
-  if (product)
-    (void)api.matmulDescDestroy(product);
+  if (descriptor)
+    (void)api.matmulDescDestroy(descriptor);
 }
 
 absl::Status Gemm::check(cublasStatus_t status, absl::string_view call) const {
-  return toStatus(status, absl::StrCat(call, " of a product m=", command.m,
+  return toStatus(status, absl::StrCat(call, " of a GEMM m=", command.m,
                                        " n=", command.n, " k=", command.k,
                                        " batch=", command.batch));
 }
@@ -130,20 +130,20 @@ static uint32_t epilogueOf(const GemmCommand &command) {
 
 absl::Status Gemm::setAttribute(int attribute, const void *value,
                                 size_t bytes) const {
-  return check(
-      library->api().matmulDescSetAttribute(product, attribute, value, bytes),
-      "cublasLtMatmulDescSetAttribute");
+  return check(library->api().matmulDescSetAttribute(descriptor, attribute,
+                                                     value, bytes),
+               "cublasLtMatmulDescSetAttribute");
 }
 
 absl::Status Gemm::describe() {
   const CublasLt &api = library->api();
   if (absl::Status s =
           check(api.matmulDescCreate(
-                    &product, computeType(types.factors, command.precision),
+                    &descriptor, computeType(types.factors, command.precision),
                     CUDA_R_32F),
                 "cublasLtMatmulDescCreate");
       !s.ok()) {
-    product = nullptr;
+    descriptor = nullptr;
     return s;
   }
   int32_t transposeFirst = command.transposeB ? CUBLAS_OP_T : CUBLAS_OP_N;
@@ -203,8 +203,8 @@ Gemm::candidates(int number, uint64_t maxWorkspace) const {
   int found = 0;
   if (status.ok())
     status = check(api.matmulAlgoGetHeuristic(
-                       library->get(), product, first, second, result, result,
-                       preference, number, results.data(), &found),
+                       library->get(), descriptor, first, second, result,
+                       result, preference, number, results.data(), &found),
                    "cublasLtMatmulAlgoGetHeuristic");
   (void)api.matmulPreferenceDestroy(preference);
   if (status.ok() && found == 0)
@@ -281,9 +281,9 @@ absl::Status Gemm::issue(const GemmOperands &operands, CUdeviceptr workspace,
   float alpha = 1, beta = command.accumulate ? 1 : 0;
   void *c = pointer(operands.c);
   return check(library->api().matmul(
-                   library->get(), product, &alpha, pointer(operands.b), first,
-                   pointer(operands.a), second, &beta, c, result, c, result,
-                   &choice.algorithm, pointer(workspace), choice.workspaceBytes,
-                   stream.get()),
+                   library->get(), descriptor, &alpha, pointer(operands.b),
+                   first, pointer(operands.a), second, &beta, c, result, c,
+                   result, &choice.algorithm, pointer(workspace),
+                   choice.workspaceBytes, stream.get()),
                "cublasLtMatmul");
 }

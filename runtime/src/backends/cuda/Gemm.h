@@ -1,4 +1,4 @@
-//===- Gemm.h - Matrix products by cuBLASLt ---------------------*- C++ -*-===//
+//===- Gemm.h - GEMMs by cuBLASLt -------------------------------*- C++ -*-===//
 //
 // The library takes matrices column by column, plans row by row. A row-major
 // matrix is the column-major one of its transpose, so that c = op(a)·op(b) is
@@ -22,7 +22,7 @@
 
 namespace shardc::rt::cuda {
 
-/// A handle of the library for one GPU. Outlives the products made with it.
+/// A handle of the library for one GPU. Outlives the GEMMs made with it.
 class GemmLibrary {
 public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<GemmLibrary>>
@@ -44,7 +44,7 @@ private:
   cublasLtHandle_t handle = nullptr;
 };
 
-/// A product of a program, and what is known of where its operands are.
+/// A GEMM of a program, and what is known of where its operands are.
 struct GemmRequest {
   uint32_t number; ///< Of the command.
   const GemmCommand *command;
@@ -56,17 +56,17 @@ struct GemmRequest {
   std::string name() const;
 };
 
-/// The products of a program that the library computes. Those of nothing are
+/// The GEMMs of a program that the library computes. Those of nothing are
 /// left out.
 std::vector<GemmRequest> gemmRequests(const ProgramSpec &program);
 
-/// The buffer of the bias or of the sums of columns, of which a product has one
+/// The buffer of the bias or of the sums of columns, of which a GEMM has one
 /// at most; negative: neither.
 inline int64_t vectorOf(const GemmCommand &gemm) {
   return gemm.bias >= 0 ? gemm.bias : gemm.columnSums;
 }
 
-/// Where the operands of a product are, `vector` as `vectorOf`; 0: none.
+/// Where the operands of a GEMM are, `vector` as `vectorOf`; 0: none.
 struct GemmOperands {
   CUdeviceptr a, b, c, vector = 0, mask = 0;
 };
@@ -75,12 +75,12 @@ struct GemmOperands {
 GemmOperands placesOf(const GemmCommand &gemm,
                       absl::FunctionRef<CUdeviceptr(uint32_t buffer)> address);
 
-/// A product with an algorithm: one that was timed, or else the first of the
+/// A GEMM with an algorithm: one that was timed, or else the first of the
 /// library's heuristics. Not thread-safe: `issue` sets where vector and
 /// mask are.
 class Gemm {
 public:
-  /// A product of f32 or bf16, summed in f32, with m, n, k and batch at
+  /// A GEMM of f32 or bf16, summed in f32, with m, n, k and batch at
   /// least 1. The algorithm is that of `choices`, which may be null, or takes
   /// at most `maxWorkspace` bytes. Vector and mask have to be aligned as those
   /// of `operands` are. Unavailable: the library has none for it.
@@ -126,7 +126,7 @@ private:
   const GemmCommand command;
   const GemmTypes types;
   const uint32_t alignment;
-  cublasLtMatmulDesc_t product = nullptr;
+  cublasLtMatmulDesc_t descriptor = nullptr;
   /// Of b, a and c as they are given to the library.
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   GemmChoices::Choice choice;

@@ -1,4 +1,4 @@
-//===- GemmChoices.cpp - Algorithms of products that were timed -----------===//
+//===- GemmChoices.cpp - Algorithms of GEMMs that were timed --------------===//
 
 #include "backends/cuda/GemmChoices.h"
 
@@ -16,18 +16,18 @@
 
 using namespace shardc::rt::cuda;
 
-/// What separates the fields of a line: machine and product, scratch memory,
+/// What separates the fields of a line: machine and GEMM, scratch memory,
 /// algorithm.
 static constexpr char separator = '\t';
 
 std::optional<GemmChoices::Choice>
-GemmChoices::find(const std::string &product) const {
-  auto found = choices.find(absl::StrCat(machine, "; ", product));
+GemmChoices::find(const std::string &gemm) const {
+  auto found = choices.find(absl::StrCat(machine, "; ", gemm));
   return found == choices.end() ? std::nullopt : std::optional(found->second);
 }
 
-void GemmChoices::add(const std::string &product, const Choice &choice) {
-  choices[absl::StrCat(machine, "; ", product)] = choice;
+void GemmChoices::add(const std::string &gemm, const Choice &choice) {
+  choices[absl::StrCat(machine, "; ", gemm)] = choice;
 }
 
 std::string GemmChoices::text() const {

@@ -1,4 +1,4 @@
-//===- GemmChoices.h - Algorithms of products that were timed ---*- C++ -*-===//
+//===- GemmChoices.h - Algorithms of GEMMs that were timed ------*- C++ -*-===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_GEMMCHOICES_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_GEMMCHOICES_H
@@ -11,8 +11,8 @@
 
 namespace shardc::rt::cuda {
 
-/// The fastest algorithm of each product that was timed, by a name of the
-/// product. They are kept in a file as lines of text, each for one kind of GPU,
+/// The fastest algorithm of each GEMM that was timed, by a name of the
+/// GEMM. They are kept in a file as lines of text, each for one kind of GPU,
 /// version of the driver and of the library: an algorithm is a number of bytes
 /// that only the version that gave it understands.
 class GemmChoices {
@@ -25,8 +25,8 @@ public:
   /// `machine` names GPU and versions.
   explicit GemmChoices(std::string machine) : machine(std::move(machine)) {}
 
-  std::optional<Choice> find(const std::string &product) const;
-  void add(const std::string &product, const Choice &choice);
+  std::optional<Choice> find(const std::string &gemm) const;
+  void add(const std::string &gemm, const Choice &choice);
 
   /// All lines, those for other machines too.
   std::string text() const;
@@ -40,7 +40,7 @@ public:
 
 private:
   std::string machine;
-  /// By machine and product.
+  /// By machine and GEMM.
   std::map<std::string, Choice> choices;
 };
 

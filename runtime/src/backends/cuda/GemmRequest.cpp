@@ -1,4 +1,4 @@
-//===- GemmRequest.cpp - What is asked of the library's products ----------===//
+//===- GemmRequest.cpp - What is asked of the library's GEMMs -------------===//
 
 #include "backends/cuda/Gemm.h"
 

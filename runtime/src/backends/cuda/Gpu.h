@@ -16,7 +16,7 @@ struct Gpu {
   std::unique_ptr<Stream> main;
   std::unique_ptr<Event> copied;
   Module kernels;
-  /// Null if the plan has no matrix products.
+  /// Null if the plan has no GEMMs.
   std::unique_ptr<GemmLibrary> gemms;
 };
 

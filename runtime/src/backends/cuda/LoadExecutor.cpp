@@ -22,7 +22,7 @@ absl::Status CudaExecutor::loadAll() {
     return s;
   if (absl::Status s = fillKernelContexts(); !s.ok())
     return s;
-  if (absl::Status s = tuneProducts(); !s.ok())
+  if (absl::Status s = tuneGemms(); !s.ok())
     return s;
   if (absl::Status s = preparePrograms(); !s.ok())
     return s;
@@ -178,7 +178,7 @@ absl::Status CudaExecutor::preparePrograms() {
     if (absl::Status s =
             keep(DeviceMemory::allocate(
                      *device.gpu->context, workspace,
-                     absl::StrCat("matrix products of device ", device.number)),
+                     absl::StrCat("GEMMs of device ", device.number)),
                  device.workspace);
         !s.ok())
       return s;

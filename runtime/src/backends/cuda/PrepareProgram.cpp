@@ -53,10 +53,10 @@ absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
   if (gemm->m == 0 || gemm->n == 0 || gemm->batch == 0)
     return gemm->columnSums < 0 || spec.buffers[gemm->columnSums].bytes == 0
                ? absl::OkStatus()
-               : absl::UnimplementedError("sums of columns by a product "
+               : absl::UnimplementedError("sums of columns by a GEMM "
                                           "without elements on a GPU");
   if (gemm->k == 0)
-    return absl::UnimplementedError("a product of empty factors on a GPU");
+    return absl::UnimplementedError("a GEMM of empty factors on a GPU");
   std::vector<GemmRequest> requests = gemmRequests(spec);
   auto request =
       std::find_if(requests.begin(), requests.end(),

@@ -40,12 +40,12 @@ struct DeviceSet {
 
 class Program {
 public:
-  /// Prepares matrix products and collectives and creates events. Program
+  /// Prepares GEMMs and collectives and creates events. Program
   /// `number` of the plan.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Program>>
   prepare(const DeviceSet &set, size_t number);
 
-  /// Scratch memory that matrix products of a device need.
+  /// Scratch memory that GEMMs of a device need.
   uint64_t workspaceBytes() const { return workspaceSize; }
   /// Bytes that the collectives of a run send (RunResult::wireBytes).
   uint64_t wireBytes() const { return wireSize; }
@@ -98,7 +98,7 @@ private:
       collectives;
   /// By command that others wait for, then device.
   std::map<uint32_t, std::vector<Event>> events;
-  /// Commands whose events have been recorded in the capture under way.
+  /// Commands whose events have been recorded in the present capture.
   std::vector<bool> isRecorded;
   /// The streams of a GPU's devices, each once, an event for the end of each,
   /// and one for the beginning.

@@ -1,16 +1,17 @@
-//===- Regions.h - Buffers that are names for the same memory ---*- C++ -*-===//
+//===- AliasSets.h - Buffers that name the same memory ----------*- C++ -*-===//
 //
-// A plan's programs name bytes of the arena by buffers, and the same bytes by
-// different buffers at different times. Where a value passes from one name to
-// another in memory (a tensor, the buffer of its new value; rows of the batch
-// and the slices that a loop takes of them; operand and result of a kernel that
-// works in place), they have to keep their distance wherever they are put: they
-// form a region. Buffers that merely follow one another do not.
+// The programs of a plan name bytes of the arena by buffers, and the same bytes
+// by different buffers at different times. Two buffers alias if a value passes
+// from one to the other in memory: a tensor and the buffer of its new value,
+// rows of the batch and the slices that a loop takes of them, operand and
+// result of a kernel that works in place. Buffers that alias keep their
+// distance wherever they are placed. Buffers that only follow one another in
+// the same bytes do not alias.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_RT_SRC_EXEC_REGIONS_H
-#define SHARDC_RT_SRC_EXEC_REGIONS_H
+#ifndef SHARDC_RT_SRC_EXEC_ALIASSETS_H
+#define SHARDC_RT_SRC_EXEC_ALIASSETS_H
 
 #include "plan/Accesses.h"
 #include "plan/PlanSpec.h"
@@ -25,7 +26,7 @@ struct Operand {
   bool isWrite;
 };
 
-/// What a command reads and writes, sums that it adds to included.
+/// The buffers that a command reads and writes. It reads the sums it adds to.
 std::vector<Operand> operandsOf(const Command &command);
 /// The same of a part of a launch.
 std::vector<Operand> operandsOf(const LaunchCommand &launch,
@@ -45,8 +46,8 @@ struct BufferUse {
   ByteRange bytes{0, 0};
 
   bool isUsed() const { return numReads + numWrites > 0; }
-  /// Whether it has a value before the program writes it. What a product adds
-  /// to is read by the command that writes it first.
+  /// Whether it has a value before the program writes it. The command that
+  /// first writes an accumulator also reads it.
   bool isIncoming() const {
     return numReads > 0 && (firstWrite == never || firstRead <= firstWrite);
   }
@@ -54,21 +55,21 @@ struct BufferUse {
 
 std::vector<BufferUse> usesOf(const ProgramSpec &program);
 
-/// The regions of a plan, numbered in the order of their first names: tensors,
-/// then the buffers of program after program. Immutable.
-class Regions {
+/// The equivalence classes of "aliases", found by union-find. They are numbered
+/// by their first members: tensors, then the buffers of program after program.
+/// Immutable, and so safe to share between threads.
+class AliasSets {
 public:
-  explicit Regions(const PlanSpec &plan);
+  explicit AliasSets(const PlanSpec &plan);
 
   size_t size() const { return ranges.size(); }
-  /// The bytes of the arena that its names cover together.
-  ByteRange bytes(uint32_t region) const { return ranges[region]; }
-  uint32_t ofTensor(size_t tensor) const { return regionOf[tensor]; }
+  /// The bytes of the arena that its members cover together.
+  ByteRange bytes(uint32_t set) const { return ranges[set]; }
+  uint32_t ofTensor(size_t tensor) const { return setOf[tensor]; }
   uint32_t ofBuffer(size_t program, uint32_t buffer) const {
-    return regionOf[firstNode[program] + buffer];
+    return setOf[firstNode[program] + buffer];
   }
-  /// How many names it has.
-  size_t numNames(uint32_t region) const { return names[region]; }
+  size_t numMembers(uint32_t set) const { return members[set]; }
 
 private:
   uint32_t find(uint32_t node);
@@ -78,17 +79,18 @@ private:
   void linkInPlace(const ProgramSpec &spec, size_t program);
   void number();
 
-  /// Of each program the node of its buffer 0; tensors come first.
+  /// Nodes are tensors, then buffers: by program, the node of its buffer 0.
   std::vector<uint32_t> firstNode;
   std::vector<std::vector<BufferUse>> uses;
-  /// Of each node the bytes and another of its region, itself for one of them.
+  /// By node, its bytes, its parent in the union-find forest, and its set.
   std::vector<ByteRange> nodeBytes;
   std::vector<uint32_t> parent;
-  std::vector<uint32_t> regionOf;
+  std::vector<uint32_t> setOf;
+  /// By set.
   std::vector<ByteRange> ranges;
-  std::vector<size_t> names;
+  std::vector<size_t> members;
 };
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_SRC_EXEC_REGIONS_H
+#endif // SHARDC_RT_SRC_EXEC_ALIASSETS_H

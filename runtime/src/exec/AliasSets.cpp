@@ -1,6 +1,6 @@
-//===- Regions.cpp - Buffers that are names for the same memory -----------===//
+//===- AliasSets.cpp - Buffers that name the same memory ------------------===//
 
-#include "exec/Regions.h"
+#include "exec/AliasSets.h"
 
 #include <algorithm>
 #include <numeric>
@@ -118,19 +118,19 @@ std::vector<BufferUse> shardc::rt::usesOf(const ProgramSpec &program) {
   return uses;
 }
 
-uint32_t Regions::find(uint32_t node) {
+uint32_t AliasSets::find(uint32_t node) {
   while (parent[node] != node)
     node = parent[node] = parent[parent[node]];
   return node;
 }
 
-void Regions::link(uint32_t a, uint32_t b) {
+void AliasSets::link(uint32_t a, uint32_t b) {
   a = find(a), b = find(b);
   parent[std::max(a, b)] = std::min(a, b);
 }
 
 /// Parameters, copies and states stay from run to run, in all programs.
-void Regions::linkTensors(const PlanSpec &plan) {
+void AliasSets::linkTensors(const PlanSpec &plan) {
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
     Role role = plan.tensors[tensor].role;
     if (role == Role::Input || role == Role::Label)
@@ -145,7 +145,7 @@ void Regions::linkTensors(const PlanSpec &plan) {
 
 /// What is read before it is written under its own name has been written under
 /// another one: that of a tensor, or one written before in the program.
-void Regions::linkIncoming(const PlanSpec &plan, size_t program) {
+void AliasSets::linkIncoming(const PlanSpec &plan, size_t program) {
   const std::vector<BufferUse> &ofProgram = uses[program];
   for (size_t i = 0; i < ofProgram.size(); ++i) {
     const BufferUse &use = ofProgram[i];
@@ -171,7 +171,7 @@ void Regions::linkIncoming(const PlanSpec &plan, size_t program) {
   }
 }
 
-void Regions::linkInPlace(const ProgramSpec &spec, size_t program) {
+void AliasSets::linkInPlace(const ProgramSpec &spec, size_t program) {
   for (const Command &command : spec.commands) {
     // An all-reduce in its operand's place reads all copies of a block before
     // it writes the results of that block.
@@ -196,21 +196,21 @@ void Regions::linkInPlace(const ProgramSpec &spec, size_t program) {
   }
 }
 
-void Regions::number() {
-  regionOf.resize(parent.size());
+void AliasSets::number() {
+  setOf.resize(parent.size());
   for (uint32_t node = 0; node < parent.size(); ++node) {
     uint32_t root = find(node);
     if (root == node) {
-      regionOf[node] = ranges.size();
+      setOf[node] = ranges.size();
       ranges.push_back(nodeBytes[node]);
-      names.push_back(1);
+      members.push_back(1);
       continue;
     }
-    uint32_t region = regionOf[node] = regionOf[root];
-    ++names[region];
+    uint32_t set = setOf[node] = setOf[root];
+    ++members[set];
     if (nodeBytes[node].begin == nodeBytes[node].end)
       continue;
-    ByteRange &range = ranges[region];
+    ByteRange &range = ranges[set];
     if (range.begin == range.end)
       range = nodeBytes[node];
     range = {std::min(range.begin, nodeBytes[node].begin),
@@ -218,7 +218,7 @@ void Regions::number() {
   }
 }
 
-Regions::Regions(const PlanSpec &plan) {
+AliasSets::AliasSets(const PlanSpec &plan) {
   for (const TensorSpec &tensor : plan.tensors)
     nodeBytes.push_back({tensor.offset, tensor.offset + tensor.bytes});
   for (const ProgramSpec &program : plan.programs) {

@@ -1,12 +1,13 @@
-//===- Replicas.cpp - Which devices hold the same bits --------------------===//
+//===- ReplicationAnalysis.cpp - Which devices hold the same bits ---------===//
 
-#include "exec/Replicas.h"
+#include "exec/ReplicationAnalysis.h"
 
 #include <optional>
 
 using namespace shardc::rt;
 
-AxisSet Replicas::setOf(const Mesh &mesh, absl::Span<const int> axes) {
+AxisSet ReplicationAnalysis::setOf(const Mesh &mesh,
+                                   absl::Span<const int> axes) {
   // Sizes multiply to less than 2^31, so that at most 30 axes have a bit.
   AxisSet set = 0;
   for (int axis : axes) {
@@ -20,21 +21,22 @@ AxisSet Replicas::setOf(const Mesh &mesh, absl::Span<const int> axes) {
   return set;
 }
 
-AxisSet Replicas::allOf(const Mesh &mesh) {
+AxisSet ReplicationAnalysis::allOf(const Mesh &mesh) {
   AxisSet set = 0;
   for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
     set |= setOf(mesh, {static_cast<int>(axis)});
   return set;
 }
 
-bool Replicas::widen(uint32_t region, AxisSet axes) {
-  AxisSet before = variesOver[region];
-  variesOver[region] |= axes;
-  return variesOver[region] != before;
+bool ReplicationAnalysis::widen(uint32_t aliasSet, AxisSet axes) {
+  AxisSet before = variesOver[aliasSet];
+  variesOver[aliasSet] |= axes;
+  return variesOver[aliasSet] != before;
 }
 
-/// Finds products whose results only a reduction reads.
-void Replicas::findSums(const PlanSpec &plan, const Regions &regions) {
+/// Finds the GEMMs whose results only a reduction reads.
+void ReplicationAnalysis::findSums(const PlanSpec &plan,
+                                   const AliasSets &aliasSets) {
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     const ProgramSpec &spec = plan.programs[program];
     std::vector<BufferUse> uses = usesOf(spec);
@@ -68,7 +70,7 @@ void Replicas::findSums(const PlanSpec &plan, const Regions &regions) {
       auto found = reduced.find(gemm->c);
       if (found == reduced.end() || found->second == 0 || use.numReads != 1 ||
           use.numWrites != 1 ||
-          regions.numNames(regions.ofBuffer(program, gemm->c)) != 1)
+          aliasSets.numMembers(aliasSets.ofBuffer(program, gemm->c)) != 1)
         return;
       sums[program][number] = found->second;
       summed[program][gemm->c] = found->second;
@@ -76,13 +78,13 @@ void Replicas::findSums(const PlanSpec &plan, const Regions &regions) {
   }
 }
 
-bool Replicas::propagateCollective(const PlanSpec &plan, const Regions &regions,
-                                   size_t program,
-                                   const CollectiveStartCommand &start) {
+bool ReplicationAnalysis::propagateCollective(
+    const PlanSpec &plan, const AliasSets &aliasSets, size_t program,
+    const CollectiveStartCommand &start) {
   AxisSet over = setOf(plan.mesh, start.axes);
   bool changed = false;
   for (const CollectiveItem &item : start.items) {
-    AxisSet out = variesOver[regions.ofBuffer(program, item.in)];
+    AxisSet out = variesOver[aliasSets.ofBuffer(program, item.in)];
     switch (start.kind) {
     case CollectiveKind::AllReduce:
     case CollectiveKind::AllGather:
@@ -97,74 +99,78 @@ bool Replicas::propagateCollective(const PlanSpec &plan, const Regions &regions,
       out |= out & over ? over : 0;
       break;
     }
-    uint32_t result = regions.ofBuffer(program, item.out);
+    uint32_t result = aliasSets.ofBuffer(program, item.out);
     changed |= widen(result, out);
-    // A result in its operand's place takes the place of an operand that is its
-    // own.
+    // The result overwrites its operand, which must not be shared more widely.
     if (isInPlace(plan.programs[program], item))
-      changed |= widen(regions.ofBuffer(program, item.in), variesOver[result]);
+      changed |=
+          widen(aliasSets.ofBuffer(program, item.in), variesOver[result]);
   }
   return changed;
 }
 
-bool Replicas::propagateCommand(const PlanSpec &plan, const Regions &regions,
-                                size_t program, uint32_t number) {
+bool ReplicationAnalysis::propagateCommand(const PlanSpec &plan,
+                                           const AliasSets &aliasSets,
+                                           size_t program, uint32_t number) {
   const Command &command = plan.programs[program].commands[number];
   if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
-    return propagateCollective(plan, regions, program, *start);
+    return propagateCollective(plan, aliasSets, program, *start);
   auto *launch = std::get_if<LaunchCommand>(&command.operation);
   if (!launch)
-    return propagateLocal(regions, program, operandsOf(command), /*axes=*/0,
+    return propagateLocal(aliasSets, program, operandsOf(command), /*axes=*/0,
                           sumsOver(program, number));
   bool changed = false;
   for (const LaunchPart &part : launch->parts)
     changed |=
-        propagateLocal(regions, program, operandsOf(*launch, part),
+        propagateLocal(aliasSets, program, operandsOf(*launch, part),
                        setOf(plan.mesh, part.coordinateAxes), /*summed=*/0);
   return changed;
 }
 
 /// Results differ along `axes`, and along those of the operands but for
 /// `summedOver`.
-bool Replicas::propagateLocal(const Regions &regions, size_t program,
-                              const std::vector<Operand> &operands,
-                              AxisSet axes, AxisSet summedOver) {
+bool ReplicationAnalysis::propagateLocal(const AliasSets &aliasSets,
+                                         size_t program,
+                                         const std::vector<Operand> &operands,
+                                         AxisSet axes, AxisSet summedOver) {
   for (const Operand &operand : operands)
     if (!operand.isWrite)
-      axes |= variesOver[regions.ofBuffer(program, operand.buffer)];
+      axes |= variesOver[aliasSets.ofBuffer(program, operand.buffer)];
   axes &= ~summedOver;
-  // All results differ alike: who computes one copy of one computes one copy of
-  // each.
+  // All results differ along the same axes: a device that computes its copy of
+  // one result computes its copy of each.
   for (const Operand &operand : operands)
     if (operand.isWrite)
-      axes |= variesOver[regions.ofBuffer(program, operand.buffer)];
+      axes |= variesOver[aliasSets.ofBuffer(program, operand.buffer)];
   bool changed = false;
   for (const Operand &operand : operands)
     if (operand.isWrite)
-      changed |= widen(regions.ofBuffer(program, operand.buffer), axes);
+      changed |= widen(aliasSets.ofBuffer(program, operand.buffer), axes);
   return changed;
 }
 
-bool Replicas::propagate(const PlanSpec &plan, const Regions &regions) {
+bool ReplicationAnalysis::propagate(const PlanSpec &plan,
+                                    const AliasSets &aliasSets) {
   bool changed = false;
   for (size_t program = 0; program < plan.programs.size(); ++program)
     for (uint32_t i = 0; i < plan.programs[program].commands.size(); ++i)
-      changed |= propagateCommand(plan, regions, program, i);
+      changed |= propagateCommand(plan, aliasSets, program, i);
   return changed;
 }
 
-Replicas::Replicas(const PlanSpec &plan, const Regions &regions, bool share)
-    : variesOver(regions.size()), sums(plan.programs.size()),
+ReplicationAnalysis::ReplicationAnalysis(const PlanSpec &plan,
+                                         const AliasSets &aliasSets, bool share)
+    : variesOver(aliasSets.size()), sums(plan.programs.size()),
       summed(plan.programs.size()) {
   if (!share) {
-    variesOver.assign(regions.size(), allOf(plan.mesh));
+    variesOver.assign(aliasSets.size(), allOf(plan.mesh));
     return;
   }
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor)
     for (const std::vector<int> &axes : plan.tensors[tensor].sharding.dims)
-      widen(regions.ofTensor(tensor), setOf(plan.mesh, axes));
-  findSums(plan, regions);
+      widen(aliasSets.ofTensor(tensor), setOf(plan.mesh, axes));
+  findSums(plan, aliasSets);
   // Sets only grow.
-  while (propagate(plan, regions)) {
+  while (propagate(plan, aliasSets)) {
   }
 }

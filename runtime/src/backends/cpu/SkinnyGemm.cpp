@@ -1,11 +1,11 @@
-//===- NarrowProduct.cpp - Products with a short side ---------------------===//
+//===- SkinnyGemm.cpp - GEMMs with a short side ---------------------------===//
 //
 // Columns of b are packed sixteen at a time into a panel on the stack, and rows
 // of a run over it six at a time: sums stay in registers.
 //
 //===----------------------------------------------------------------------===//
 
-#include "backends/cpu/NarrowProduct.h"
+#include "backends/cpu/SkinnyGemm.h"
 
 #include "base/VectorClones.h"
 
@@ -50,7 +50,7 @@ addTerms(const float *a, int64_t aRow, int64_t aColumn, const Vector *panel,
 } // namespace
 
 SHARDC_VECTOR_CLONES
-static void runPanels(const NarrowProduct &of, const float *a, const float *b,
+static void runPanels(const SkinnyGemm &of, const float *a, const float *b,
                       const float *bias, float *c) {
   Vector panel[panelTerms], sums[rowsAtOnce];
   for (int64_t column = 0; column < of.n; column += lanes) {
@@ -88,7 +88,7 @@ static void runPanels(const NarrowProduct &of, const float *a, const float *b,
   }
 }
 
-void NarrowProduct::run(const float *a, const float *b, const float *bias,
-                        float *c) const {
+void SkinnyGemm::run(const float *a, const float *b, const float *bias,
+                     float *c) const {
   runPanels(*this, a, b, bias, c);
 }

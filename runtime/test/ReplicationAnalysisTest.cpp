@@ -1,10 +1,10 @@
-//===- ReplicasTest.cpp - What virtual devices share ----------------------===//
+//===- ReplicationAnalysisTest.cpp - What virtual devices share -----------===//
 
 #include "TestPlan.h"
 
 #include "exec/ArenaLayout.h"
-#include "exec/MeetingPoints.h"
-#include "exec/MergeProducts.h"
+#include "exec/Barriers.h"
+#include "exec/MergeGemms.h"
 #include "shardc-rt/Executor.h"
 
 #include <cstring>
@@ -34,7 +34,7 @@ std::shared_ptr<const Plan> withoutCoordinates(const Plan &plan,
 /// Buffers of the test plan.
 enum Buffers : uint32_t { X, W, M, Y, All, G, H, Loss };
 
-TEST(ReplicasTest, FollowsValuesThroughTheProgram) {
+TEST(ReplicationAnalysisTest, FollowsValuesThroughTheProgram) {
   auto plan = withoutCoordinates(*parse(makePlan(4)), 6);
   auto layout = ArenaLayout::create(plan->spec(), /*share=*/true);
   ASSERT_TRUE(layout.ok());
@@ -56,7 +56,8 @@ TEST(ReplicasTest, FollowsValuesThroughTheProgram) {
   EXPECT_EQ(apart->bytes(), 4 * plan->arenaBytes());
 }
 
-TEST(ReplicasTest, NeverPutsTwoValuesThatLiveTogetherOnTheSameBytes) {
+TEST(ReplicationAnalysisTest,
+     NeverPutsTwoValuesThatLiveTogetherOnTheSameBytes) {
   for (int devices : {1, 2, 3, 5, 8})
     for (bool share : {false, true}) {
       auto plan = parse(makePlan(devices));
@@ -77,7 +78,7 @@ TEST(ReplicasTest, NeverPutsTwoValuesThatLiveTogetherOnTheSameBytes) {
     }
 }
 
-TEST(ReplicasTest, AKernelThatReadsNoCoordinatesMakesNoDifference) {
+TEST(ReplicationAnalysisTest, AKernelThatReadsNoCoordinatesMakesNoDifference) {
   auto edit = [](fb::PlanT &plan) {
     fb::LaunchT *scale = plan.programs[0]->commands[0]->operation.AsLaunch();
     scale->buffers[0] = G;
@@ -94,7 +95,7 @@ TEST(ReplicasTest, AKernelThatReadsNoCoordinatesMakesNoDifference) {
       ArenaLayout::create(without->spec(), true)->holdersOf(0, All).size(), 1u);
 }
 
-/// Adds to the step the product of y and x, seen as matrices of `columns`
+/// Adds to the step the GEMM of y and x, seen as matrices of `columns`
 /// columns and rows, whose sum over devices is the result "sum".
 std::function<void(fb::PlanT &)> withSum(int64_t columns,
                                          fb::CollectiveKind kind) {
@@ -215,9 +216,9 @@ INSTANTIATE_TEST_SUITE_P(
                                      fb::CollectiveKind::ReduceScatter),
                      testing::Values(1, 2, 3)));
 
-/// The compiler names what a product of a loop adds to after its result, and
-/// what is cleared and read afterwards after the loop's.
-TEST(RegionsTest, WhatAProductAddsToIsOneRegion) {
+/// The compiler has several buffers for one accumulator: that of a GEMM in a
+/// loop, and those that are cleared before the loop and read after it.
+TEST(AliasSetsTest, AnAccumulatorIsOneSet) {
   uint32_t cleared = 0, added = 0;
   auto plan = parse(makePlan(2, [&](fb::PlanT &p) {
     test::addLoops(p);
@@ -228,33 +229,33 @@ TEST(RegionsTest, WhatAProductAddsToIsOneRegion) {
     program.buffers.push_back(
         std::make_unique<fb::BufferT>(*program.buffers[cleared]));
   }));
-  Regions regions(plan->spec());
-  EXPECT_EQ(regions.ofBuffer(0, added), regions.ofBuffer(0, cleared));
+  AliasSets aliasSets(plan->spec());
+  EXPECT_EQ(aliasSets.ofBuffer(0, added), aliasSets.ofBuffer(0, cleared));
 }
 
-TEST(MergeProductsTest, RowsThatFollowOneAnother) {
+TEST(MergeGemmsTest, RowsThatFollowOneAnother) {
   std::vector<char> memory(4096);
   char *a = memory.data(), *b = a + 1024, *c = b + 1024;
   GemmCommand gemm{};
   gemm.batch = 1;
   gemm.m = 2, gemm.n = 3, gemm.k = 4;
   // The last comes first; two pairs have different b.
-  std::vector<ProductPlaces> products;
+  std::vector<GemmPointers> gemms;
   for (int i : {3, 0, 1, 2})
-    products.push_back({{{a + i * 32, b + i / 2 * 48}}, nullptr, c + i * 24});
+    gemms.push_back({{{a + i * 32, b + i / 2 * 48}}, nullptr, c + i * 24});
   GemmCommand merged = gemm;
-  std::vector<ProductPlaces> pairs = products;
-  mergeProducts(merged, {DType::F32, DType::F32}, pairs);
+  std::vector<GemmPointers> pairs = gemms;
+  mergeGemms(merged, {DType::F32, DType::F32}, pairs);
   ASSERT_EQ(pairs.size(), 2u);
   EXPECT_EQ(merged.m, 4);
   EXPECT_EQ(pairs[1].c, c + 48);
   EXPECT_EQ(pairs[1].terms[0].a, a + 64);
 
-  for (ProductPlaces &product : products)
-    product.terms[0].b = b;
+  for (GemmPointers &one : gemms)
+    one.terms[0].b = b;
   merged = gemm;
-  std::vector<ProductPlaces> all = products;
-  mergeProducts(merged, {DType::F32, DType::F32}, all);
+  std::vector<GemmPointers> all = gemms;
+  mergeGemms(merged, {DType::F32, DType::F32}, all);
   ASSERT_EQ(all.size(), 1u);
   EXPECT_EQ(merged.m, 8);
   EXPECT_EQ(all[0].c, c);
@@ -262,51 +263,51 @@ TEST(MergeProductsTest, RowsThatFollowOneAnother) {
   // Columns of a transposed factor do not follow one another.
   merged = gemm;
   merged.transposeA = true;
-  all = products;
-  mergeProducts(merged, {DType::F32, DType::F32}, all);
+  all = gemms;
+  mergeGemms(merged, {DType::F32, DType::F32}, all);
   EXPECT_EQ(all.size(), 4u);
   EXPECT_EQ(merged.m, 2);
 }
 
-TEST(MergeProductsTest, TermsThatFollowOneAnother) {
+TEST(MergeGemmsTest, TermsThatFollowOneAnother) {
   std::vector<char> memory(4096);
   char *a = memory.data(), *b = a + 1024, *c = b + 1024;
   GemmCommand gemm{};
   gemm.batch = 1;
   gemm.m = 2, gemm.n = 3, gemm.k = 4;
-  std::vector<ProductPlaces> sum(1);
+  std::vector<GemmPointers> sum(1);
   for (int i = 0; i < 3; ++i)
     sum[0].terms.push_back({a + i * 32, b + i * 48});
   sum[0].c = c;
   for (bool transposed : {false, true}) {
     GemmCommand merged = gemm;
     merged.transposeA = transposed;
-    std::vector<ProductPlaces> result = sum;
-    mergeProducts(merged, {DType::F32, DType::F32}, result);
+    std::vector<GemmPointers> result = sum;
+    mergeGemms(merged, {DType::F32, DType::F32}, result);
     EXPECT_EQ(merged.k, transposed ? 12 : 4);
     EXPECT_EQ(result[0].terms.size(), transposed ? 1u : 3u);
   }
 }
 
-TEST(MeetingPointsTest, WorkersMeetWhereTheyTouchTheSame) {
+TEST(BarriersTest, WorkersWaitWhereTheyAccessTheSameBytes) {
   char bytes[64];
-  MeetingPoints points(2);
-  auto step = [&](std::vector<std::tuple<int, int, bool>> touches) {
-    for (auto [worker, at, isWrite] : touches)
-      points.touches(worker, bytes + at, 8, isWrite);
-    return points.endStep();
+  Barriers barriers(2);
+  auto step = [&](std::vector<std::tuple<int, int, bool>> accesses) {
+    for (auto [worker, at, isWrite] : accesses)
+      barriers.access(worker, bytes + at, 8, isWrite);
+    return barriers.endStep();
   };
   EXPECT_FALSE(step({{0, 0, true}, {1, 8, true}}));
   EXPECT_FALSE(step({{0, 0, false}, {1, 8, false}})); // each its own
   EXPECT_TRUE(step({{0, 8, false}}));                 // worker 1 wrote it
   EXPECT_FALSE(step({{1, 8, false}}));                // both only read
   EXPECT_TRUE(step({{1, 4, true}}));                  // worker 0 read it
-  points.touchesAll();
+  barriers.accessAll();
   EXPECT_TRUE(step({{1, 32, false}}));
   EXPECT_FALSE(step({{1, 32, false}}));
 }
 
-TEST(MeetingPointsTest, TasksAreSharedOutOnceInOrder) {
+TEST(BarriersTest, TasksAreSharedOutOnceInOrder) {
   for (int64_t tasks : {0, 1, 2, 3, 7, 16, 100})
     for (int workers : {1, 2, 3, 5, 8}) {
       int64_t next = 0;

@@ -1,4 +1,4 @@
-//===- PlanProductTest.cpp - Matrix products of plans are verified --------===//
+//===- PlanGemmTest.cpp - GEMMs of plans are verified ---------------------===//
 
 #include "TestPlan.h"
 
@@ -14,19 +14,19 @@ namespace {
 
 using Edit = void (*)(fb::PlanT &);
 
-/// The product of a [1, 12] by b [12, 4].
+/// The GEMM of a [1, 12] by b [12, 4].
 fb::GemmT *gemm(fb::PlanT &p) {
   return p.programs[0]->commands[5]->operation.AsGemm();
 }
 
-/// Lets the product also write the sums of the columns of b, of which there are
+/// Lets the GEMM also write the sums of the columns of b, of which there are
 /// 4, to a new buffer of `elements` elements.
 fb::GemmT *sumColumns(fb::PlanT &p, int64_t elements) {
   gemm(p)->column_sums = addOwnBuffer(p, fb::DType::F32, {elements});
   return gemm(p);
 }
 
-/// Gives the product a relu, or the gradient of one, and a mask.
+/// Gives the GEMM a relu, or the gradient of one, and a mask.
 fb::GemmT *addMask(fb::PlanT &p,
                    fb::Activation activation = fb::Activation::Relu,
                    std::vector<int64_t> shape = {1, 4},
@@ -47,39 +47,39 @@ void halve(fb::PlanT &p, uint32_t buffer) {
   bufferOf(p, buffer).bytes /= 2;
 }
 
-const GemmCommand &productOf(const PlanSpec &plan) {
+const GemmCommand &gemmOf(const PlanSpec &plan) {
   return std::get<GemmCommand>(plan.programs[0].commands[5].operation);
 }
 
-TEST(PlanProductTest, SumsOfColumns) {
+TEST(PlanGemmTest, SumsOfColumns) {
   auto plan = Plan::parse(makePlan(2, [](fb::PlanT &p) { sumColumns(p, 4); }));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_GE(productOf((*plan)->spec()).columnSums, 0);
-  EXPECT_EQ(productOf((*plan)->spec()).columnSumsOf, Summed::B);
+  EXPECT_GE(gemmOf((*plan)->spec()).columnSums, 0);
+  EXPECT_EQ(gemmOf((*plan)->spec()).columnSumsOf, Summed::B);
 }
 
-TEST(PlanProductTest, Masks) {
+TEST(PlanGemmTest, Masks) {
   auto plan = Plan::parse(makePlan(2, [](fb::PlanT &p) { addMask(p); }));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(productOf((*plan)->spec()).activation, Activation::Relu);
-  EXPECT_GE(productOf((*plan)->spec()).mask, 0);
+  EXPECT_EQ(gemmOf((*plan)->spec()).activation, Activation::Relu);
+  EXPECT_GE(gemmOf((*plan)->spec()).mask, 0);
   plan = Plan::parse(makePlan(2, [](fb::PlanT &p) {
     addMask(p, gradient);
     sumColumns(p, 4)->column_sums_of = fb::Summed::C;
   }));
   ASSERT_TRUE(plan.ok()) << plan.status();
-  EXPECT_EQ(productOf((*plan)->spec()).activation, Activation::ReluGradient);
-  EXPECT_EQ(productOf((*plan)->spec()).columnSumsOf, Summed::C);
+  EXPECT_EQ(gemmOf((*plan)->spec()).activation, Activation::ReluGradient);
+  EXPECT_EQ(gemmOf((*plan)->spec()).columnSumsOf, Summed::C);
 }
 
-/// What is wrong with a product, and what the error says of it.
+/// What is wrong with a GEMM, and what the error says of it.
 struct Misuse {
   const char *message;
   Edit edit;
 };
-class ProductMisuseTest : public testing::TestWithParam<Misuse> {};
+class GemmMisuseTest : public testing::TestWithParam<Misuse> {};
 
-TEST_P(ProductMisuseTest, IsAnError) {
+TEST_P(GemmMisuseTest, IsAnError) {
   absl::Status status = Plan::parse(makePlan(2, GetParam().edit)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss) << status;
   EXPECT_NE(status.message().find(GetParam().message), absl::string_view::npos)
@@ -87,7 +87,7 @@ TEST_P(ProductMisuseTest, IsAnError) {
 }
 
 INSTANTIATE_TEST_SUITE_P(
-    Products, ProductMisuseTest,
+    Gemms, GemmMisuseTest,
     testing::Values(
         Misuse{"", [](fb::PlanT &p) { gemm(p)->m = -1; }},
         Misuse{"k=13 batch=1 have other sizes",
@@ -104,7 +104,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) { halve(p, gemm(p)->c); }}));
 
 INSTANTIATE_TEST_SUITE_P(
-    SumsOfColumns, ProductMisuseTest,
+    SumsOfColumns, GemmMisuseTest,
     testing::Values(
         Misuse{"buffer 1000 of",
                [](fb::PlanT &p) { sumColumns(p, 4)->column_sums = 1000; }},
@@ -134,7 +134,7 @@ INSTANTIATE_TEST_SUITE_P(
                  addMask(p);
                  sumColumns(p, 4)->column_sums_of = fb::Summed::C;
                }},
-        Misuse{"overlap a matrix of the product",
+        Misuse{"overlap a matrix of the GEMM",
                [](fb::PlanT &p) { gemm(p)->column_sums = gemm(p)->c; }},
         Misuse{"the sums of columns are i32[4], expected f32[4]",
                [](fb::PlanT &p) {
@@ -143,7 +143,7 @@ INSTANTIATE_TEST_SUITE_P(
                }}));
 
 INSTANTIATE_TEST_SUITE_P(
-    Masks, ProductMisuseTest,
+    Masks, GemmMisuseTest,
     testing::Values(
         Misuse{"the gradient of a relu needs its mask",
                [](fb::PlanT &p) { gemm(p)->activation = gradient; }},
@@ -158,11 +158,11 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) {
                  addMask(p, gradient, {1, 4}, fb::DType::F32);
                }},
-        Misuse{"a mask needs one matrix product that does not accumulate",
+        Misuse{"a mask needs one GEMM that does not accumulate",
                [](fb::PlanT &p) { addMask(p, fb::Activation::None); }},
-        Misuse{"a mask needs one matrix product that does not accumulate",
+        Misuse{"a mask needs one GEMM that does not accumulate",
                [](fb::PlanT &p) { addMask(p)->accumulate = true; }},
-        Misuse{"a mask needs one matrix product that does not accumulate",
+        Misuse{"a mask needs one GEMM that does not accumulate",
                [](fb::PlanT &p) {
                  int32_t bias = addOwnBuffer(p, fb::DType::F32, {4});
                  addMask(p, gradient)->bias = bias;
@@ -178,12 +178,12 @@ INSTANTIATE_TEST_SUITE_P(
                  uint32_t mask = addMask(p)->mask;
                  bufferOf(p, mask).stride = 8;
                }},
-        Misuse{"the mask overlaps another operand of the product",
+        Misuse{"the mask overlaps another operand of the GEMM",
                [](fb::PlanT &p) {
                  uint32_t mask = addMask(p)->mask;
                  bufferOf(p, mask).offset = bufferOf(p, gemm(p)->c).offset;
                }},
-        Misuse{"the mask overlaps another operand of the product",
+        Misuse{"the mask overlaps another operand of the GEMM",
                [](fb::PlanT &p) {
                  uint32_t mask = addMask(p, gradient)->mask;
                  uint32_t sums = sumColumns(p, 4)->column_sums;

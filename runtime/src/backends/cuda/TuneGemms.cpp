@@ -1,6 +1,6 @@
-//===- TuneProducts.cpp - The fastest algorithms of products --------------===//
+//===- TuneGemms.cpp - The fastest algorithms of GEMMs --------------------===//
 //
-// Before programs are prepared, every product is timed with the first
+// Before programs are prepared, every GEMM is timed with the first
 // algorithms of the library's heuristics, on the arena of the first device,
 // which holds nothing yet. Ranks do not time on their own: where several
 // compute the same values, they have to compute the same bits.
@@ -12,7 +12,7 @@
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-absl::Status CudaExecutor::tuneProducts() {
+absl::Status CudaExecutor::tuneGemms() {
   if (cudaOptions.gemmCachePath.empty() || !cublasLt)
     return absl::OkStatus();
   const Gpu &gpu = *gpus[0];
@@ -27,24 +27,24 @@ absl::Status CudaExecutor::tuneProducts() {
   Store *store = cudaOptions.store;
   if (!store || store->ranks().rank == 0) {
     choices->readFile(cudaOptions.gemmCachePath);
-    if (absl::Status s = timeProducts(gpu); !s.ok())
+    if (absl::Status s = timeGemms(gpu); !s.ok())
       return s;
     if (absl::Status s = choices->writeFile(cudaOptions.gemmCachePath); !s.ok())
       return s;
   }
   if (!store)
     return absl::OkStatus();
-  absl::StatusOr<std::string> text = store->broadcast(
-      "timing products", choices->text(), cudaOptions.deadline);
+  absl::StatusOr<std::string> text =
+      store->broadcast("timing GEMMs", choices->text(), cudaOptions.deadline);
   if (text.ok())
     choices->read(*text);
   return text.status();
 }
 
-absl::Status CudaExecutor::timeProducts(const Gpu &gpu) {
+absl::Status CudaExecutor::timeGemms(const Gpu &gpu) {
   absl::StatusOr<DeviceMemory> workspace =
       DeviceMemory::allocate(*gpu.context, cudaOptions.gemmWorkspaceBytes,
-                             "the scratch memory of products to be timed");
+                             "the scratch memory of GEMMs to be timed");
   if (!workspace.ok())
     return workspace.status();
   CUdeviceptr arena = devices[0].arena.address();
@@ -62,7 +62,7 @@ absl::Status CudaExecutor::timeProducts(const Gpu &gpu) {
         return gemm.status();
       absl::StatusOr<GemmChoices::Choice> best = (*gemm)->fastest(
           operands, workspace->address(), cudaOptions.gemmWorkspaceBytes,
-          *gpu.main, [&] { return waitForCopies(gpu, "timing a product"); });
+          *gpu.main, [&] { return waitForCopies(gpu, "timing a GEMM"); });
       if (!best.ok())
         return best.status();
       choices->add(request.name(), *best);

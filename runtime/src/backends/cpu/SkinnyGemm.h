@@ -1,20 +1,20 @@
-//===- NarrowProduct.h - Products with a short side -------------*- C++ -*-===//
+//===- SkinnyGemm.h - GEMMs with a short side -------------------*- C++ -*-===//
 
-#ifndef SHARDC_RT_SRC_BACKENDS_CPU_NARROWPRODUCT_H
-#define SHARDC_RT_SRC_BACKENDS_CPU_NARROWPRODUCT_H
+#ifndef SHARDC_RT_SRC_BACKENDS_CPU_SKINNYGEMM_H
+#define SHARDC_RT_SRC_BACKENDS_CPU_SKINNYGEMM_H
 
 #include <cstdint>
 
 namespace shardc::rt {
 
 /// Longest short side, of the result's rows or of the sums.
-inline constexpr int64_t narrowSide = 16;
+inline constexpr int64_t skinnySide = 16;
 
 /// c = relu?(a·b + bias? + c?) of f32, where element (i, l) of a is at
 /// i·aRow + l·aColumn, and so for b; rows of c are `cRow` apart. Fast where n
-/// or k is at most `narrowSide`, where a library that packs both factors for a
+/// or k is at most `skinnySide`, where a library that packs both factors for a
 /// cache spends its time packing; right for any sizes from 1 on.
-struct NarrowProduct {
+struct SkinnyGemm {
   int64_t m, n, k;
   int64_t aRow, aColumn, bRow, bColumn, cRow;
   bool accumulate, relu;
@@ -25,4 +25,4 @@ struct NarrowProduct {
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_SRC_BACKENDS_CPU_NARROWPRODUCT_H
+#endif // SHARDC_RT_SRC_BACKENDS_CPU_SKINNYGEMM_H

@@ -1,0 +1,55 @@
+//===- Barriers.h - Where workers wait for one another ----------*- C++ -*-===//
+//
+// Workers go through the steps of a program side by side, each with its own
+// share of every step. A barrier is needed before a step in which a worker
+// accesses bytes that another worker has accessed since the last barrier,
+// unless both only read them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_EXEC_BARRIERS_H
+#define SHARDC_RT_SRC_EXEC_BARRIERS_H
+
+#include <cstdint>
+#include <vector>
+
+namespace shardc::rt {
+
+/// The tasks [begin, end) of `worker` out of `tasks`: consecutive tasks, in the
+/// order of workers; the first workers take the remainder.
+struct TaskRange {
+  int64_t begin, end;
+  TaskRange(int64_t tasks, int worker, int workers)
+      : begin((tasks * worker + workers - 1) / workers),
+        end((tasks * (worker + 1) + workers - 1) / workers) {}
+};
+
+/// Places barriers while it follows the workers through the steps of a program,
+/// in order. Not thread-safe.
+class Barriers {
+public:
+  explicit Barriers(int workers) : workers(workers) {}
+
+  /// A worker accesses these bytes in the next step.
+  void access(int worker, const void *bytes, uint64_t count, bool isWrite);
+  /// Ends the step and returns whether it needs a barrier before it.
+  bool endStep();
+
+  /// The step has a barrier before it in any case and may access any bytes.
+  void accessAll() { sinceBarrier.clear(), mustWait = true; }
+
+private:
+  struct Access {
+    uintptr_t begin, end;
+    int worker;
+    bool isWrite;
+  };
+
+  const int workers;
+  std::vector<Access> step, sinceBarrier;
+  bool mustWait = false;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_BARRIERS_H

@@ -1,0 +1,32 @@
+//===- MergeGemms.h - One GEMM instead of many ------------------*- C++ -*-===//
+
+#ifndef SHARDC_RT_SRC_EXEC_MERGEGEMMS_H
+#define SHARDC_RT_SRC_EXEC_MERGEGEMMS_H
+
+#include "plan/PlanSpec.h"
+
+#include <vector>
+
+namespace shardc::rt {
+
+/// The operands of the GEMM of one device, or of a sum of several GEMMs.
+struct GemmPointers {
+  struct Factors {
+    char *a, *b;
+  };
+  /// Of the GEMMs to add up, in this order: one or more.
+  std::vector<Factors> terms;
+  char *bias; ///< Null if there is none.
+  char *c;
+};
+
+/// Makes few large GEMMs of many small ones where operands lie side by side in
+/// memory. Terms of a sum whose rows of a (transposed) and b follow one another
+/// become one GEMM with a longer k. GEMMs with the same b whose rows of a and c
+/// follow one another become one with a larger m. Changes `gemm` accordingly.
+void mergeGemms(GemmCommand &gemm, GemmTypes types,
+                std::vector<GemmPointers> &gemms);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_MERGEGEMMS_H

@@ -1,0 +1,76 @@
+//===- ReplicationAnalysis.h - Which devices hold the same bits -*- C++ -*-===//
+//
+// A forward dataflow analysis of the programs of a plan. For each alias set it
+// finds the mesh axes along which the contents may differ:
+//
+//   - a tensor differs along the axes that shard it;
+//   - the results of a kernel differ along the axes of its operands, and along
+//     those whose coordinates it reads;
+//   - an all-reduce or all-gather makes devices equal along its axes.
+//
+// Devices that differ in none of these axes hold the same bits, and one copy
+// serves them all.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_EXEC_REPLICATIONANALYSIS_H
+#define SHARDC_RT_SRC_EXEC_REPLICATIONANALYSIS_H
+
+#include "exec/AliasSets.h"
+
+#include "absl/container/flat_hash_map.h"
+
+namespace shardc::rt {
+
+/// Axes of a mesh, bit by bit; those of size 1 never.
+using AxisSet = uint64_t;
+
+/// The result of the analysis. Immutable, and so safe to share between threads.
+class ReplicationAnalysis {
+public:
+  /// With `share` false every device has memory of its own for everything, and
+  /// sums are left to collectives.
+  ReplicationAnalysis(const PlanSpec &plan, const AliasSets &aliasSets,
+                      bool share);
+
+  /// Axes along which the contents of an alias set may differ.
+  AxisSet varies(uint32_t aliasSet) const { return variesOver[aliasSet]; }
+
+  /// Axes over which GEMM `command` adds up the GEMMs of all devices. Only one
+  /// reduction over these axes reads its result, so that the result may hold
+  /// the sum from the start. 0: none.
+  AxisSet sumsOver(size_t program, uint32_t command) const {
+    auto found = sums[program].find(command);
+    return found == sums[program].end() ? 0 : found->second;
+  }
+  /// Whether the operand of a reduction is the sum already.
+  bool isSummed(size_t program, uint32_t buffer) const {
+    return summed[program].contains(buffer);
+  }
+
+  /// The set of `axes`, of all axes.
+  static AxisSet setOf(const Mesh &mesh, absl::Span<const int> axes);
+  static AxisSet allOf(const Mesh &mesh);
+
+private:
+  void findSums(const PlanSpec &plan, const AliasSets &aliasSets);
+  bool propagate(const PlanSpec &plan, const AliasSets &aliasSets);
+  bool propagateCommand(const PlanSpec &plan, const AliasSets &aliasSets,
+                        size_t program, uint32_t command);
+  bool propagateLocal(const AliasSets &aliasSets, size_t program,
+                      const std::vector<Operand> &operands, AxisSet axes,
+                      AxisSet summedOver);
+  bool propagateCollective(const PlanSpec &plan, const AliasSets &aliasSets,
+                           size_t program, const CollectiveStartCommand &start);
+  bool widen(uint32_t aliasSet, AxisSet axes);
+
+  std::vector<AxisSet> variesOver; ///< By alias set.
+  /// By program: axes by the command of a GEMM, and by the buffer of its
+  /// result.
+  std::vector<absl::flat_hash_map<uint32_t, AxisSet>> sums;
+  std::vector<absl::flat_hash_map<uint32_t, AxisSet>> summed;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_REPLICATIONANALYSIS_H
