@@ -5,6 +5,7 @@
 
 #include "fake/Fake.h"
 
+#include "TemporaryFolder.h"
 #include "TestPlan.h"
 
 #include "plan/PlanSpec.h"
@@ -137,6 +138,8 @@ protected:
   }
 
   void *library = nullptr;
+  /// For paths where nothing is.
+  TemporaryFolder empty;
   Fake *fake = nullptr;
   CudaOptions options;
 };

@@ -1,11 +1,14 @@
 //===- DataTest.cpp - Arrays from files, data sets, batches ---------------===//
 
+#include "TemporaryFolder.h"
 #include "TestPlan.h"
 
+#include "base/Convert.h"
 #include "data/Batches.h"
 #include "data/Npz.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstdio>
 #include <cstring>
 #include <fstream>
@@ -18,10 +21,6 @@
 using namespace shardc::rt;
 
 namespace {
-
-std::string temporary(const std::string &name) {
-  return testing::TempDir() + "/shardc-" + name;
-}
 
 std::string readAll(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
@@ -114,7 +113,8 @@ TEST(NpyTest, TruncationIsAnErrorAndNoFlipCrashes) {
 }
 
 TEST(NpzTest, RoundTripsAndIsDeterministic) {
-  std::string path = temporary("a.npz"), again = temporary("b.npz");
+  test::TemporaryFolder folder;
+  std::string path = folder / "a.npz", again = folder / "b.npz";
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {3, 4});
   arrays["y"] = iota(DType::I64, {3});
@@ -129,7 +129,8 @@ TEST(NpzTest, RoundTripsAndIsDeterministic) {
 }
 
 TEST(NpzTest, DamageIsAnErrorOrHarmless) {
-  std::string path = temporary("damaged.npz");
+  test::TemporaryFolder folder;
+  std::string path = folder / "damaged.npz";
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {30, 4});
   ASSERT_TRUE(writeNpz(path, arrays).ok());
@@ -149,9 +150,9 @@ TEST(NpzTest, DamageIsAnErrorOrHarmless) {
       ASSERT_EQ((*read)["x"].data, arrays["x"].data);
     }
   }
-  EXPECT_EQ(readNpz("/nonexistent.npz").status().code(),
+  EXPECT_EQ(readNpz(folder / "missing.npz").status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_FALSE(writeNpz("/nonexistent/x.npz", arrays).ok());
+  EXPECT_FALSE(writeNpz(folder / "missing/x.npz", arrays).ok());
 }
 
 TEST(BatchesTest, ShufflesDeterministically) {
@@ -177,20 +178,32 @@ Dataset numbered(int64_t rows) {
 
 TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
   Dataset dataset = numbered(10);
-  BatchStream stream(dataset, 3, /*seed=*/1, /*shuffle=*/true);
-  EXPECT_EQ(stream.batchesPerEpoch(), 3);
+  auto stream = BatchStream::create(dataset, 3, /*seed=*/1, /*shuffle=*/true);
+  ASSERT_TRUE(stream.ok()) << stream.status();
+  EXPECT_EQ((*stream)->batchesPerEpoch(), 3);
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::vector<float> seen;
     for (int batch = 0; batch < 3; ++batch) {
-      const Batch &next = stream.next();
+      const Batch &next = (*stream)->next();
       auto values = next.arrays.at("x").values<float>();
       seen.insert(seen.end(), values.begin(), values.end());
     }
     std::vector<int64_t> order = shuffledRows(10, 1, epoch);
     EXPECT_TRUE(std::equal(seen.begin(), seen.end(), order.begin()));
   }
-  BatchStream inOrder(dataset, 4, 1, /*shuffle=*/false);
-  EXPECT_EQ(inOrder.next().arrays.at("x").values<float>()[3], 3.0f);
+  auto inOrder = BatchStream::create(dataset, 4, 1, /*shuffle=*/false);
+  ASSERT_TRUE(inOrder.ok()) << inOrder.status();
+  EXPECT_EQ((*inOrder)->next().arrays.at("x").values<float>()[3], 3.0f);
+}
+
+TEST(BatchesTest, TooFewRowsForABatchAreAnError) {
+  Dataset dataset = numbered(10);
+  EXPECT_TRUE(BatchStream::create(dataset, 10, 1, true).ok());
+  EXPECT_EQ(BatchStream::create(dataset, 11, 1, true).status(),
+            absl::InvalidArgumentError(
+                "test.npz has 10 rows, fewer than the batch size 11"));
+  EXPECT_EQ(BatchStream::create(dataset, 0, 1, true).status().code(),
+            absl::StatusCode::kInvalidArgument);
 }
 
 TEST(BatchesTest, PadsTheLastBatchWithItsLastRow) {
@@ -230,6 +243,29 @@ TEST(DatasetTest, Quadratic) {
             absl::StatusCode::kNotFound);
 }
 
+TEST(ConvertTest, ValuesOutOfRangeAreErrors) {
+  HostArray wide(DType::F64, {3});
+  wide.values<double>()[1] = 3.4e38;
+  EXPECT_TRUE(convert(wide, DType::F32).ok());
+  wide.values<double>()[2] = -1e300;
+  EXPECT_EQ(convert(wide, DType::F32).status(),
+            absl::InvalidArgumentError(
+                "element 2 is -1e+300, which f32 cannot hold"));
+  HostArray single(DType::F32, {1});
+  single.values<float>()[0] = std::numeric_limits<float>::max();
+  EXPECT_EQ(convert(single, DType::BF16).status(),
+            absl::InvalidArgumentError(
+                "element 0 is 3.40282e+38, which bf16 cannot hold"));
+  // Infinities and NaN stay.
+  wide.values<double>()[2] = -std::numeric_limits<double>::infinity();
+  wide.values<double>()[1] = std::numeric_limits<double>::quiet_NaN();
+  auto converted = convert(wide, DType::F32);
+  ASSERT_TRUE(converted.ok());
+  EXPECT_EQ(converted->values<float>()[2],
+            -std::numeric_limits<float>::infinity());
+  EXPECT_TRUE(std::isnan(converted->values<float>()[1]));
+}
+
 /// The error of fitting `dataset` to the test plan, or "".
 std::string fit(Dataset dataset, int64_t labelClasses = 0,
                 shardc::rt::fb::DType dtype = fb::DType::F32) {
@@ -262,6 +298,11 @@ TEST(DatasetTest, FitsOrSaysWhyNot) {
       std::numeric_limits<float>::infinity();
   EXPECT_EQ(fit(infinite), "test.npz, array \"x\": row 17 holds inf, expected "
                            "finite numbers");
+  Dataset wide = numbered(20);
+  wide.arrays["x"] = HostArray(DType::F64, {20});
+  wide.arrays["x"].values<double>()[5] = 1e300;
+  EXPECT_EQ(fit(wide), "test.npz, array \"x\": element 5 is 1e+300, which f32 "
+                       "cannot hold");
 }
 
 TEST(DatasetTest, ChecksAndConvertsLabels) {

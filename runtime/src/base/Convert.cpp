@@ -4,6 +4,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <cmath>
 #include <cstring>
 #include <limits>
 
@@ -56,8 +57,14 @@ absl::StatusOr<HostArray> shardc::rt::convert(const HostArray &array,
   HostArray result(to, array.shape);
   int64_t count = numElements(array.shape);
   if (isFloat(array.dtype) && isFloat(to)) {
-    for (int64_t i = 0; i < count; ++i)
-      storeFloat(result, i, loadFloat(array, i));
+    for (int64_t i = 0; i < count; ++i) {
+      double value = loadFloat(array, i);
+      storeFloat(result, i, value);
+      if (std::isfinite(value) && !std::isfinite(loadFloat(result, i)))
+        return absl::InvalidArgumentError(
+            absl::StrCat("element ", i, " is ", value, ", which ", toString(to),
+                         " cannot hold"));
+    }
     return result;
   }
   if (array.dtype == DType::I32 && to == DType::I64) {

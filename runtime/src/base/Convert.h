@@ -17,7 +17,8 @@ uint16_t toBF16(float value);
 
 /// `array` with elements of type `to`: between floating-point types (rounded to
 /// nearest even) and between i32 and i64. InvalidArgument: another pair of
-/// types, or a value that i32 cannot hold, with its index.
+/// types, or a value out of the range of `to`, with its index; infinities and
+/// NaN stay.
 [[nodiscard]] absl::StatusOr<HostArray> convert(const HostArray &array,
                                                 DType to);
 

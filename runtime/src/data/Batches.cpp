@@ -4,6 +4,8 @@
 
 #include "data/Random.h"
 
+#include "absl/strings/str_cat.h"
+
 #include <condition_variable>
 #include <cstring>
 #include <deque>
@@ -93,6 +95,17 @@ void BatchStream::Implementation::prepare() {
       changed.notify_all();
     }
   }
+}
+
+absl::StatusOr<std::unique_ptr<BatchStream>>
+BatchStream::create(const Dataset &dataset, int64_t batchSize, uint64_t seed,
+                    bool shuffle) {
+  if (batchSize < 1 || dataset.rows < batchSize)
+    return absl::InvalidArgumentError(
+        absl::StrCat(dataset.name, " has ", dataset.rows,
+                     " rows, fewer than the batch size ", batchSize));
+  return std::unique_ptr<BatchStream>(
+      new BatchStream(dataset, batchSize, seed, shuffle));
 }
 
 BatchStream::BatchStream(const Dataset &dataset, int64_t batchSize,

@@ -19,12 +19,14 @@ Batch gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,
                   int64_t begin, int64_t size);
 
 /// Training batches, epoch after epoch, prepared ahead by a thread. The last
-/// partial batch of an epoch is dropped.
+/// partial batch of an epoch is dropped. One thread at a time.
 class BatchStream {
 public:
-  /// `dataset` must outlive the stream and have at least `batchSize` rows.
-  BatchStream(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-              bool shuffle);
+  /// InvalidArgument: `dataset`, which must outlive the stream, has fewer than
+  /// `batchSize` rows, or that is below 1.
+  [[nodiscard]] static absl::StatusOr<std::unique_ptr<BatchStream>>
+  create(const Dataset &dataset, int64_t batchSize, uint64_t seed,
+         bool shuffle);
   ~BatchStream();
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
@@ -34,6 +36,9 @@ public:
   const Batch &next();
 
 private:
+  BatchStream(const Dataset &dataset, int64_t batchSize, uint64_t seed,
+              bool shuffle);
+
   struct Implementation;
   std::unique_ptr<Implementation> implementation;
 };

@@ -35,12 +35,11 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
                                                const TrainOptions &options,
                                                std::ostream &out) {
   int64_t batchSize = executor.plan().batchSize();
-  if (batchSize < 1 || dataset.rows < batchSize)
-    return absl::InvalidArgumentError(
-        absl::StrCat(dataset.name, " has ", dataset.rows,
-                     " rows, fewer than the batch size ", batchSize));
-  BatchStream batches(dataset, batchSize, options.seed, options.shuffle);
-  int64_t stepsPerEpoch = batches.batchesPerEpoch();
+  absl::StatusOr<std::unique_ptr<BatchStream>> batches =
+      BatchStream::create(dataset, batchSize, options.seed, options.shuffle);
+  if (!batches.ok())
+    return batches.status();
+  int64_t stepsPerEpoch = (*batches)->batchesPerEpoch();
   if (dataset.rows % batchSize != 0)
     out << "data           " << dataset.name << ": " << dataset.rows
         << " rows; the last " << dataset.rows % batchSize
@@ -65,7 +64,7 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
   for (int64_t step = 0; step < steps; ++step) {
     for (; submitted < steps && executor.inFlight() < executor.maxInFlight();
          ++submitted)
-      if (absl::Status status = submit(executor, batches.next(), options);
+      if (absl::Status status = submit(executor, (*batches)->next(), options);
           !status.ok())
         return status;
     absl::StatusOr<RunResult> result = executor.await();
@@ -194,6 +193,10 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
     absl::StatusOr<HostArray> array = found->second;
     if (isFloat(array->dtype) && isFloat(tensor.dtype))
       array = convert(found->second, tensor.dtype);
+    if (!array.ok())
+      return absl::InvalidArgumentError(absl::StrCat(path, ": parameter \"",
+                                                     tensor.name, "\", ",
+                                                     array.status().message()));
     if (absl::Status status = executor.setTensor(tensor.name, array->view());
         !status.ok())
       return absl::Status(status.code(),
