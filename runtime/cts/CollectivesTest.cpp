@@ -132,7 +132,7 @@ protected:
     return (size + shards - 1) / shards;
   }
 
-  /// Fills operands, starts, runs every task (last first: they are
+  /// Fills operands, runs every task (last first: they are
   /// independent), and leaves results in `results`.
   void run(CollectiveSpec spec, DType dtype, std::vector<int64_t> inShape,
            std::vector<int64_t> outShape, int dim, int splitDim = -1) {
@@ -158,7 +158,6 @@ protected:
     spec.tensors.push_back(std::move(tensor));
     auto prepared = backend->prepare(mesh, std::move(spec));
     ASSERT_TRUE(prepared.ok()) << prepared.status();
-    ASSERT_TRUE((*prepared)->start().ok());
     for (int64_t task = (*prepared)->numTasks(); task-- > 0;)
       ASSERT_TRUE((*prepared)->runTask(task).ok());
   }

@@ -171,14 +171,14 @@ TEST_F(CudaExecutorTest, EveryFailureIsCleanedUp) {
 }
 
 TEST_F(CudaExecutorTest, SaysWhatItLookedFor) {
-  options.driverPath = "/no/such/libcuda.so.1";
+  options.driverPath = empty / "libcuda.so.1";
   auto executor = create(makeGpuPlan(1));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
-  EXPECT_NE(executor.status().message().find("/no/such/libcuda.so.1"),
+  EXPECT_NE(executor.status().message().find(empty / "libcuda.so.1"),
             absl::string_view::npos)
       << executor.status();
   options.driverPath = FAKE_LIBRARY;
-  options.cublasLtPath = "/no/such/libcublasLt.so.12";
+  options.cublasLtPath = empty / "libcublasLt.so.12";
   executor = create(makeGpuPlan(1));
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_NE(executor.status().message().find("cuBLASLt"),
@@ -199,16 +199,18 @@ TEST_F(CudaExecutorTest, AWaitHasADeadline) {
 
 TEST_F(CudaExecutorTest, ProgramsRunOnceBeforeTheyAreCaptured) {
   auto plan = makeGpuPlan(2);
-  auto executor = create(plan);
+  ExecutorOptions executorOptions;
+  executorOptions.poisonPadding = true;
+  auto executor = createCudaExecutor(plan, executorOptions, options);
   ASSERT_TRUE(executor.ok()) << executor.status();
   auto isCapture =
       std::find(fake->calls.begin(), fake->calls.end(), "cuStreamBeginCapture");
   EXPECT_EQ(std::count(fake->calls.begin(), isCapture, "cublasLtMatmul"), 2);
-  // What is in the arena at first is zero all the same.
-  auto w = (*executor)->getTensor("w");
-  ASSERT_TRUE(w.ok());
-  for (float value : w->values<float>())
-    EXPECT_EQ(value, 0);
+  // It leaves nothing in the arena, in which every bit is set at first.
+  auto x = (*executor)->getTensor("x");
+  ASSERT_TRUE(x.ok());
+  for (std::byte value : x->data)
+    EXPECT_EQ(value, std::byte(0xff));
 }
 
 TEST_F(CudaExecutorTest, SerializedErrorsNameTheCommand) {
@@ -236,10 +238,26 @@ TEST_F(CudaExecutorTest, SerializedErrorsNameTheCommand) {
       status.message().find("command 1 (launch of test_scale, model.mlir:3:7)"),
       absl::string_view::npos)
       << status;
+  // After that nothing can be run, set or read any more.
+  EXPECT_EQ((*executor)->step(inputs()).status(), status);
+  EXPECT_EQ((*executor)->initializeParameters(), status);
+  EXPECT_EQ((*executor)->getTensor("w").status(), status);
+  HostArray w(DType::F32, {4});
+  EXPECT_EQ((*executor)->setTensor("w", w.view()), status);
+}
+
+TEST_F(CudaExecutorTest, NothingRunsWithoutValues) {
+  auto executor = create(makeGpuPlan(1));
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  absl::Status status = (*executor)->step(inputs()).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition) << status;
+  EXPECT_EQ((*executor)->getTensor("w").status(), status);
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  EXPECT_TRUE((*executor)->step(inputs()).ok());
 }
 
 TEST_F(CudaExecutorTest, RangesAreNamedAsInThePlan) {
-  options.nvtxPath = "/no/such/profiler.so";
+  options.nvtxPath = empty / "profiler.so";
   EXPECT_EQ(create(makeGpuPlan(1)).status().code(),
             absl::StatusCode::kUnavailable);
   options.nvtxPath = FAKE_LIBRARY;
@@ -289,7 +307,7 @@ TEST_F(CudaExecutorTest, GemmsAreTimedOnce) {
   EXPECT_TRUE(create(makeGpuPlan(1)).ok());
   EXPECT_EQ(countGemms(", algorithm 3"), 6);
   std::remove(options.gemmCachePath.c_str());
-  options.gemmCachePath = "/no/such/folder/gemms.txt";
+  options.gemmCachePath = empty / "folder/gemms.txt";
   absl::Status status = create(makeGpuPlan(1)).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kNotFound) << status;
 }

@@ -2,13 +2,12 @@
 
 #include "TestPlan.h"
 
-#include "exec/PreparedProgram.h"
-#include "exec/WorkerPool.h"
-#include "shardc-rt/Executor.h"
+#include "exec/CpuExecutor.h"
 
 #include <atomic>
 #include <cmath>
 #include <gtest/gtest.h>
+#include <mutex>
 
 using namespace shardc::rt;
 using test::makePlan;
@@ -79,83 +78,167 @@ INSTANTIATE_TEST_SUITE_P(Meshes, ExecutorTest,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 8),
                                           testing::Values(1, 2, 3)));
 
-/// In-process collectives that move everything at the start, so that the wait
-/// has nothing to do: what happens if one is not waited for, or not started,
-/// shows.
-class EagerCollectives : public Collectives {
+/// In-process collectives that count the runs of each task, and fail if told.
+class WatchedCollectives : public Collectives {
 public:
+  struct Watch {
+    std::atomic<bool> fails{false};
+    std::mutex mutex;
+    std::map<std::pair<PreparedCollective *, int64_t>, int64_t> runs;
+  };
+
   class Prepared : public PreparedCollective {
   public:
-    explicit Prepared(std::unique_ptr<PreparedCollective> inner)
-        : inner(std::move(inner)) {}
-    bool startsEarly() const override { return true; }
-    absl::Status start() override {
-      EXPECT_FALSE(isUnderWay.exchange(true));
-      for (int64_t task = 0; task < inner->numTasks(); ++task)
-        inner->runTask(task).IgnoreError();
-      return absl::OkStatus();
-    }
-    int64_t numTasks() const override { return 1; }
-    absl::Status runTask(int64_t) override {
-      return isUnderWay.exchange(false)
-                 ? absl::OkStatus()
-                 : absl::InternalError("waited for before it was started");
+    Prepared(std::unique_ptr<PreparedCollective> inner, Watch &watch)
+        : inner(std::move(inner)), watch(watch) {}
+    int64_t numTasks() const override { return inner->numTasks(); }
+    absl::Status runTask(int64_t task) override {
+      {
+        std::lock_guard<std::mutex> lock(watch.mutex);
+        ++watch.runs[{this, task}];
+      }
+      return watch.fails ? absl::InternalError("the link is down")
+                         : inner->runTask(task);
     }
 
   private:
     std::unique_ptr<PreparedCollective> inner;
-    std::atomic<bool> isUnderWay{false};
+    Watch &watch;
   };
+
+  explicit WatchedCollectives(Watch &watch) : watch(watch) {}
 
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
     auto prepared = inner->prepare(mesh, std::move(spec));
     if (!prepared.ok())
       return prepared.status();
-    return std::make_unique<Prepared>(*std::move(prepared));
+    return std::make_unique<Prepared>(*std::move(prepared), watch);
   }
 
 private:
   std::unique_ptr<Collectives> inner = createInProcessCollectives();
+  Watch &watch;
 };
 
-/// All memory after runs of the train step over memory of small numbers.
-std::vector<float> runOnArenas(const PlanSpec &plan, Collectives &collectives,
-                               int threads, bool share) {
-  auto kernels = KernelLibrary::load(plan);
-  EXPECT_TRUE(kernels.ok()) << kernels.status();
-  auto layout = ArenaLayout::create(plan, share);
-  EXPECT_TRUE(layout.ok()) << layout.status();
-  std::vector<float> memory(layout->bytes() / 4);
-  for (size_t i = 0; i < memory.size(); ++i)
-    memory[i] = float(i % 13);
-  DeviceSet devices{
-      plan, **kernels, *layout, reinterpret_cast<char *>(memory.data()), {}, 3};
-  for (int64_t device = 0; device < plan.mesh.numDevices(); ++device)
-    for (int64_t value : {device, /*seed=*/int64_t(0), /*run=*/int64_t(0)})
-      devices.contexts.push_back(value);
-  auto program = PreparedProgram::prepare(devices, 0, collectives, threads);
-  EXPECT_TRUE(program.ok()) << program.status();
-  WorkerPool pool(threads);
-  PreparedProgram::Counters counters;
-  for (int run = 0; run < 3; ++run)
-    pool.run([&](int worker) { (*program)->run(worker, pool, counters); });
-  EXPECT_TRUE((*program)->takeError().ok());
-  return memory;
+/// An executor whose parameters have no values yet.
+std::unique_ptr<Executor> makeWatched(Context &context,
+                                      const std::string &bytes,
+                                      WatchedCollectives::Watch &watch) {
+  auto plan = Plan::parse(bytes);
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  auto executor =
+      createCpuExecutor(context, *plan, ExecutorOptions(),
+                        std::make_unique<WatchedCollectives>(watch));
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  return *std::move(executor);
 }
 
-TEST(ExecutorTest, ABackendMayMoveDataFromTheStartOn) {
+TEST(ExecutorTest, RunsEveryTaskOfACollectiveOncePerStep) {
+  HostArray x = makeInput();
   for (int devices : {1, 3, 4})
     for (int threads : {1, 2, 3}) {
-      auto plan = Plan::parse(makePlan(devices));
-      ASSERT_TRUE(plan.ok()) << plan.status();
-      auto inProcess = createInProcessCollectives();
-      EagerCollectives eager;
-      for (bool share : {false, true})
-        EXPECT_EQ(runOnArenas((*plan)->spec(), *inProcess, threads, share),
-                  runOnArenas((*plan)->spec(), eager, threads, share));
+      auto context = Context::create({threads});
+      WatchedCollectives::Watch watch;
+      auto executor = makeWatched(**context, makePlan(devices), watch);
+      ASSERT_TRUE(executor->initializeParameters().ok());
+      for (int step = 0; step < 2; ++step)
+        ASSERT_TRUE(executor->step({{"x", x.view()}}).ok());
+      EXPECT_FALSE(watch.runs.empty());
+      for (const auto &[task, runs] : watch.runs)
+        EXPECT_EQ(runs, 2) << "task " << task.second;
     }
 }
+
+TEST(ParameterStateTest, NothingRunsWithoutValues) {
+  auto context = Context::create({2});
+  WatchedCollectives::Watch watch;
+  auto executor = makeWatched(**context, makePlan(2), watch);
+  HostArray x = makeInput();
+  absl::Status status = executor->step({{"x", x.view()}}).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "parameter \"w\" has no value: initialize the parameters, or set "
+            "all parameters and states");
+  EXPECT_EQ(executor->getTensor("w").status(), status);
+  EXPECT_TRUE(watch.runs.empty());
+  // Setting all of them, one by one, is as good as initializing.
+  for (const TensorInfo &tensor : executor->plan().tensors())
+    if (tensor.role == Role::Parameter || tensor.role == Role::State) {
+      EXPECT_FALSE(executor->step({{"x", x.view()}}).ok());
+      HostArray values(tensor.dtype, tensor.shape);
+      ASSERT_TRUE(executor->setTensor(tensor.name, values.view()).ok());
+    }
+  EXPECT_TRUE(executor->step({{"x", x.view()}}).ok());
+}
+
+TEST(ParameterStateTest, AStepThatFailsMidwayLosesTheValues) {
+  auto context = Context::create({2});
+  WatchedCollectives::Watch watch;
+  auto executor = makeWatched(**context, makePlan(2), watch);
+  HostArray x = makeInput();
+  NamedArrays inputs = {{"x", x.view()}};
+  ASSERT_TRUE(executor->initializeParameters().ok());
+  auto first = executor->step(inputs);
+  ASSERT_TRUE(first.ok());
+  HostArray after = *executor->getTensor("w");
+
+  watch.fails = true;
+  absl::Status failed = executor->step(inputs).status();
+  EXPECT_EQ(failed.code(), absl::StatusCode::kInternal);
+  EXPECT_EQ(failed.message(), "the link is down");
+  watch.fails = false;
+  EXPECT_EQ(executor->inFlight(), 0);
+  absl::Status status = executor->step(inputs).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ(status.message(),
+            "parameter \"w\" has no value, since \"train_step\" failed midway "
+            "(the link is down): initialize the parameters, or set all "
+            "parameters and states");
+  EXPECT_EQ(executor->getTensor("w").status(), status);
+  ASSERT_TRUE(executor->setTensor("w", after.view()).ok());
+  EXPECT_EQ(executor->getTensor("w")->data, after.data);
+  EXPECT_EQ(executor->step(inputs).status().code(),
+            absl::StatusCode::kFailedPrecondition);
+
+  // From new values on, steps are those of a new executor.
+  ASSERT_TRUE(executor->initializeParameters().ok());
+  auto again = executor->step(inputs);
+  ASSERT_TRUE(again.ok()) << again.status();
+  EXPECT_EQ(again->loss, first->loss);
+  EXPECT_EQ(executor->getTensor("w")->data, after.data);
+}
+
+TEST(ParameterStateTest, AProgramThatOnlyReadsKeepsTheValues) {
+  auto context = Context::create({2});
+  WatchedCollectives::Watch watch;
+  auto executor =
+      makeWatched(**context,
+                  makePlan(2,
+                           [](fb::PlanT &p) {
+                             // A second program, without the launch that
+                             // updates.
+                             fb::ProgramT &step = *p.programs[0];
+                             auto program =
+                                 std::make_unique<fb::ProgramT>(step);
+                             program->name = "evaluate";
+                             program->commands.pop_back();
+                             p.programs.push_back(std::move(program));
+                           }),
+                  watch);
+  HostArray x = makeInput();
+  NamedArrays inputs = {{"x", x.view()}};
+  ASSERT_TRUE(executor->initializeParameters().ok());
+  HostArray before = *executor->getTensor("w");
+  watch.fails = true;
+  EXPECT_EQ(executor->run("evaluate", inputs).status().code(),
+            absl::StatusCode::kInternal);
+  watch.fails = false;
+  EXPECT_EQ(executor->getTensor("w")->data, before.data);
+  EXPECT_TRUE(executor->run("evaluate", inputs).ok());
+  EXPECT_TRUE(executor->step(inputs).ok());
+}
+
 class LoopTest : public testing::TestWithParam<std::tuple<int, int>> {};
 
 TEST_P(LoopTest, MovesBuffersAndAccumulates) {
@@ -212,6 +295,58 @@ TEST(ExecutorTest, RefusesWrongInputs) {
             absl::StatusCode::kInvalidArgument);
   EXPECT_EQ(executor->getTensor("nothing").status().code(),
             absl::StatusCode::kNotFound);
+}
+
+TEST(ExecutorTest, RefusesNullPointers) {
+  auto context = Context::create({1});
+  EXPECT_EQ(Executor::create(**context, nullptr).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  auto executor = makeExecutor(**context, makePlan(2));
+  std::vector<int64_t> shape = {12};
+  ArrayView null{DType::F32, shape, nullptr};
+  for (const absl::Status &status :
+       {executor->step({{"x", null}}).status(), executor->setTensor("x", null)})
+    EXPECT_EQ(status, absl::InvalidArgumentError(
+                          "input \"x\" is f32[12], got a null pointer"));
+}
+
+TEST(ExecutorTest, RefusesLabelsThatAreNoClass) {
+  auto context = Context::create({1});
+  for (bool isWide : {false, true}) {
+    auto executor = makeExecutor(**context, makePlan(2, [&](fb::PlanT &p) {
+      // Labels that no command reads, behind all else.
+      auto labels = std::make_unique<fb::TensorT>(*p.tensors[0]);
+      labels->name = "y";
+      labels->role = fb::Role::Label;
+      labels->dtype = isWide ? fb::DType::I64 : fb::DType::I32;
+      labels->shape = {6, 2};
+      labels->sharding = std::make_unique<fb::ShardingT>();
+      for (int dim = 0; dim < 2; ++dim)
+        labels->sharding->dims.push_back(std::make_unique<fb::DimShardingT>());
+      labels->label_classes = 10;
+      labels->offset = p.arena_bytes;
+      labels->bytes = isWide ? 96 : 48;
+      p.arena_bytes += 128;
+      p.tensors.push_back(std::move(labels));
+    }));
+    HostArray x = makeInput();
+    HostArray y(isWide ? DType::I64 : DType::I32, {6, 2});
+    auto step = [&](int64_t value) {
+      if (isWide)
+        y.values<int64_t>()[7] = value;
+      else
+        y.values<int32_t>()[7] = static_cast<int32_t>(value);
+      return executor->step({{"x", x.view()}, {"y", y.view()}}).status();
+    };
+    EXPECT_TRUE(step(9).ok());
+    EXPECT_EQ(step(10), absl::InvalidArgumentError(
+                            "label \"y\" has the value 10 in row 3, expected "
+                            "0 to 9"));
+    EXPECT_EQ(step(-5), absl::InvalidArgumentError(
+                            "label \"y\" has the value -5 in row 3, expected "
+                            "0 to 9"));
+    EXPECT_TRUE(step(0).ok());
+  }
 }
 
 TEST(ExecutorTest, TensorsComeBackAsSet) {

@@ -1,7 +1,26 @@
 //===- Executor.h - Runs a plan on devices ----------------------*- C++ -*-===//
 //
-// One arena per device, of exactly the bytes that the plan states, and the
-// plan's programs made ready to run. Not thread-safe: one call at a time.
+// An executor has one arena per device, of exactly the bytes that the plan
+// states, and the plan's programs made ready to run.
+//
+// Thread-safety: one call of an executor at a time, from any thread. Different
+// executors may be used at the same time; those that share a Context take
+// turns.
+//
+// Parameters and optimizer states have no value until `initializeParameters` or
+// `setTensor` gives them one. As long as one of them has none, nothing runs,
+// and reading it is an error. An error of a run leaves them as follows:
+//
+//   - A run that is refused changes nothing: InvalidArgument, NotFound or
+//     FailedPrecondition from `submit`.
+//   - A run that fails midway may have updated some of them and not others. If
+//     its program writes any ("train_step" does, "evaluate" does not), all lose
+//     their values, and FailedPrecondition names the error that they were lost
+//     by. On CPUs training goes on after `initializeParameters`, or after all
+//     parameters and states have been set.
+//   - On GPUs an executor that has failed midway stays so: each further call
+//     that runs, sets or reads something returns the first error. Make a new
+//     executor and set its parameters and states.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,20 +43,21 @@ namespace shardc::rt {
 struct ExecutorOptions {
   /// Of initial values and dropout.
   uint64_t seed = 0;
-  /// Fill arenas and padding with NaN (all bits set), so that a computation
-  /// that reads padding shows.
+  /// Fill arenas and padding with NaN (all bits set), so that results show
+  /// whether a computation read padding.
   bool poisonPadding = false;
-  /// Virtual CPU devices that hold the same bits share one copy of them, and
-  /// compute it once; a sum over devices is computed where it is wanted. With
-  /// false each device has memory of its own and does all of its work. Bits may
-  /// differ by the order of additions.
+  /// Virtual CPU devices that hold the same bits share one copy and compute it
+  /// once, and a sum over devices is computed by its reader. With false each
+  /// device has memory of its own and does all of its work. Bits may differ by
+  /// the order of additions.
   bool shareReplicas = true;
-  /// Whose code of a plan for CPUs is run: "x86-64-v3", for example. Empty: the
-  /// one for the most that this CPU has. All compute the same bits.
+  /// Which code of a plan for CPUs runs: "x86-64-v3", for example. Empty: the
+  /// newest that this CPU can run. All compute the same bits.
   std::string cpuTarget;
 };
 
-/// What one run of a program gave.
+/// The results of one run of a program. A value: threads may share a constant
+/// one.
 struct RunResult {
   /// Global arrays by the name of the result.
   std::vector<std::pair<std::string, HostArray>> results;
@@ -59,12 +79,14 @@ struct RunResult {
 /// Inputs and labels by name: global arrays, borrowed for the call.
 using NamedArrays = std::map<std::string, ArrayView>;
 
-/// What runs a plan. `create` makes one of virtual CPU devices;
-/// shardc-rt/Cuda.h has the one of GPUs.
+/// Runs a plan. `create` makes an executor of virtual CPU devices,
+/// `createCudaExecutor` (shardc-rt/Cuda.h) one of GPUs.
 class Executor {
 public:
-  /// ResourceExhausted if an arena cannot be allocated, DataLoss if the plan's
-  /// machine code does not load. The context must outlive the executor.
+  /// ResourceExhausted: an arena cannot be allocated. DataLoss: the plan's
+  /// machine code does not load. Unavailable: the plan is for GPUs, or this CPU
+  /// cannot run the code that `options` ask for. InvalidArgument: the plan is
+  /// null or has no such code. The context must outlive the executor.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Executor>>
   create(Context &context, std::shared_ptr<const Plan> plan,
          ExecutorOptions options = {});
@@ -83,34 +105,39 @@ public:
     return plan().numDevices() * allocatedBytesPerDevice();
   }
 
-  /// Bytes that a device has beside its arena, which the plan does not know of:
-  /// scratch memory of libraries. 0 on CPUs.
+  /// Bytes of a device beside its arena, for scratch memory of libraries, which
+  /// the plan does not count. 0 on CPUs.
   virtual uint64_t scratchBytesPerDevice() const { return 0; }
 
-  /// Gives parameters and states their initial values.
+  /// Gives parameters and states their initial values, which depend on the
+  /// seed, the tensor's name and the element's global index alone.
   [[nodiscard]] virtual absl::Status initializeParameters() = 0;
 
-  /// Replaces a tensor on all devices by its shards of a global array.
-  /// NotFound: no such tensor. InvalidArgument: another type or shape, or a
-  /// copy of a parameter, which follows that by itself.
+  /// Replaces a tensor on all devices by its shards of a global array, which is
+  /// borrowed for the call. NotFound: no such tensor. InvalidArgument: another
+  /// type or shape, no data, a label outside of its classes, or a copy of a
+  /// parameter, which follows the parameter by itself.
   [[nodiscard]] virtual absl::Status setTensor(absl::string_view name,
                                                ArrayView array) = 0;
 
-  /// The global array of a tensor, put together from its shards. Errors as of
-  /// `setTensor`.
+  /// The global array of a tensor, put together from its shards. NotFound: no
+  /// such tensor. InvalidArgument: a copy of a parameter. FailedPrecondition: a
+  /// parameter or state without a value.
   [[nodiscard]] virtual absl::StatusOr<HostArray>
   getTensor(absl::string_view name) const = 0;
 
   /// Begins a run of a program on one batch, of which it keeps no reference.
-  /// Runs begin and end in order. InvalidArgument names the input that is
-  /// missing, unknown, or of another type or shape, or says that the program is
-  /// not for users to run. FailedPrecondition: `maxInFlight` runs have not been
-  /// awaited.
+  /// Runs begin and end in order. NotFound: no such program. InvalidArgument
+  /// names the input that is missing, unknown, of another type or shape,
+  /// without data, or a label outside of its classes with its row; or says that
+  /// the program is not for users to run. FailedPrecondition: `maxInFlight`
+  /// runs have not been awaited, or a parameter or state has no value. All
+  /// other errors: the run failed midway.
   [[nodiscard]] virtual absl::Status submit(absl::string_view program,
                                             const NamedArrays &inputs) = 0;
 
   /// Waits for the oldest run that has not been awaited. FailedPrecondition:
-  /// there is none.
+  /// there is none. All other errors: the run failed midway.
   [[nodiscard]] virtual absl::StatusOr<RunResult> await() = 0;
 
   /// Runs submitted and not awaited, and how many there may be. On CPUs a run

@@ -76,8 +76,9 @@ struct TrainSummary {
 [[nodiscard]] absl::StatusOr<Evaluation> evaluate(Executor &executor,
                                                   const Dataset &dataset);
 
-/// Sets every parameter from the archive. InvalidArgument names a parameter
-/// that is missing, unknown or of another shape.
+/// Sets every parameter from the archive; optimizer states stay as they are.
+/// InvalidArgument names a parameter that is missing, unknown, of another
+/// shape, or has a value out of the range of its type.
 [[nodiscard]] absl::Status loadParameters(Executor &executor,
                                           const std::string &path);
 

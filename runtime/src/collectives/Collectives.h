@@ -45,22 +45,17 @@ struct CollectiveSpec {
   std::vector<CollectiveTensor> tensors;
 };
 
-/// A collective that is ready to run, many times but once at a time: a start,
-/// then all of its tasks, which are the wait. When all have run, all results
-/// are complete. Tasks are independent and may run on any threads; their number
-/// and results do not depend on how many there are. From the start until the
-/// last task has run nobody writes the operands or touches the results.
+/// A collective that is ready to run, many times but once at a time. A run is
+/// all of its tasks; when all have returned, all results are complete. Tasks
+/// are independent and may run on any threads; their number and results do not
+/// depend on how many there are. During a run nobody else writes the operands
+/// or accesses the results.
 class PreparedCollective {
 public:
   virtual ~PreparedCollective() = default;
-  /// Whether `start` does something. If not, the executor does not gather its
-  /// workers for it, and the operands need only be complete before the tasks.
-  virtual bool startsEarly() const { return false; }
-  /// Begins to move data and returns without waiting for it. One thread calls
-  /// it, once every device has finished writing its operands.
-  virtual absl::Status start() { return absl::OkStatus(); }
   virtual int64_t numTasks() const = 0;
-  /// Runs task `task` in [0, numTasks()), after the start.
+  /// Runs task `task` in [0, numTasks()). After an error the results are
+  /// undefined.
   virtual absl::Status runTask(int64_t task) = 0;
 };
 
@@ -74,9 +69,7 @@ public:
 };
 
 /// Collectives between virtual devices of one process: peers' buffers are read
-/// directly. Reductions add in the order of the group, in f32 for bf16. The
-/// wait does all the work: the processors that would do it earlier are those
-/// that compute meanwhile.
+/// directly. Reductions add in the order of the group, in f32 for bf16.
 std::unique_ptr<Collectives> createInProcessCollectives();
 
 /// Makes one tensor of those of an all-reduce that lie one behind the other on

@@ -34,6 +34,20 @@ absl::StatusOr<size_t> shardc::rt::findProgram(const PlanSpec &plan,
       absl::StrCat("the plan has no program \"", name, "\""));
 }
 
+template <typename T>
+static absl::Status checkLabels(const TensorSpec &tensor, ArrayView array) {
+  const T *values = static_cast<const T *>(array.data);
+  int64_t count = numElements(array.shape);
+  int64_t rows = array.shape.empty() ? 1 : array.shape[0];
+  for (int64_t i = 0; i < count; ++i)
+    if (values[i] < 0 || values[i] >= tensor.labelClasses)
+      return absl::InvalidArgumentError(absl::StrCat(
+          toString(tensor.role), " \"", tensor.name, "\" has the value ",
+          values[i], " in row ", i / (count / rows), ", expected 0 to ",
+          tensor.labelClasses - 1));
+  return absl::OkStatus();
+}
+
 absl::Status shardc::rt::checkArray(const TensorSpec &tensor, ArrayView array) {
   if (array.dtype != tensor.dtype ||
       array.shape != absl::MakeSpan(tensor.shape))
@@ -41,6 +55,14 @@ absl::Status shardc::rt::checkArray(const TensorSpec &tensor, ArrayView array) {
         absl::StrCat(toString(tensor.role), " \"", tensor.name, "\" is ",
                      describe(tensor.dtype, tensor.shape), ", got ",
                      describe(array.dtype, array.shape)));
+  if (!array.data && numElements(array.shape) > 0)
+    return absl::InvalidArgumentError(absl::StrCat(
+        toString(tensor.role), " \"", tensor.name, "\" is ",
+        describe(tensor.dtype, tensor.shape), ", got a null pointer"));
+  if (tensor.labelClasses > 0 && array.dtype == DType::I32)
+    return checkLabels<int32_t>(tensor, array);
+  if (tensor.labelClasses > 0 && array.dtype == DType::I64)
+    return checkLabels<int64_t>(tensor, array);
   return absl::OkStatus();
 }
 

@@ -21,11 +21,12 @@ absl::StatusOr<size_t> findTensor(const PlanSpec &plan, absl::string_view name);
 absl::StatusOr<size_t> findProgram(const PlanSpec &plan,
                                    absl::string_view name);
 
-/// InvalidArgument: `array` is not of the type or shape of `tensor`.
+/// InvalidArgument: `array` is not of the type or shape of `tensor`, has no
+/// data, or holds a label outside of the classes, with its row.
 absl::Status checkArray(const TensorSpec &tensor, ArrayView array);
 
-/// InvalidArgument names the input or label that is missing, unknown, or of
-/// another type or shape.
+/// InvalidArgument names the input or label that is missing or unknown, or is
+/// refused by `checkArray`.
 absl::Status checkInputs(const PlanSpec &plan, const NamedArrays &inputs);
 
 /// Of devices that hold the same shard the first, ascending.

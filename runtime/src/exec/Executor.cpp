@@ -1,234 +1,19 @@
-//===- Executor.cpp - Runs a plan on virtual devices ----------------------===//
+//===- Executor.cpp - What executors on all devices share -----------------===//
 
 #include "shardc-rt/Executor.h"
 
-#include "exec/Arrays.h"
-#include "exec/ParameterCopies.h"
-#include "exec/PreparedProgram.h"
-#include "exec/Shards.h"
+#include "base/Convert.h"
+#include "exec/CpuExecutor.h"
 
 #include "absl/strings/str_cat.h"
 
-#include <chrono>
-#include <cstring>
-#include <optional>
-#include <sys/mman.h>
-
 using namespace shardc::rt;
-
-namespace {
-
-/// Memory of zeros, in large pages where the system has them.
-class Memory {
-public:
-  ~Memory() {
-    if (bytes > 0)
-      munmap(data, bytes);
-  }
-
-  /// Whether there is so much. Pages are made as they are touched, by whom
-  /// touches them.
-  bool allocate(uint64_t count) {
-    constexpr uint64_t unit = uint64_t(2) << 20;
-    // A large page begins at a multiple of its size.
-    uint64_t wanted = (std::max<uint64_t>(count, 1) + unit - 1) / unit * unit;
-    void *mapped = mmap(nullptr, wanted + unit, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED)
-      return false;
-    data = static_cast<char *>(mapped);
-    bytes = wanted + unit;
-    first = data + (unit - reinterpret_cast<uintptr_t>(data) % unit) % unit;
-    madvise(first, wanted, MADV_HUGEPAGE);
-    return true;
-  }
-
-  char *get() const { return first; }
-
-private:
-  char *data = nullptr, *first = nullptr;
-  uint64_t bytes = 0;
-};
-
-/// Runs a plan on virtual CPU devices.
-class CpuExecutor : public Executor {
-public:
-  CpuExecutor(Context &context, std::shared_ptr<const Plan> plan,
-              ExecutorOptions options)
-      : context(context), ownPlan(std::move(plan)), spec(ownPlan->spec()),
-        options(options), copies(spec) {}
-
-  absl::Status allocate();
-  absl::Status prepare();
-
-  const Plan &plan() const override { return *ownPlan; }
-  uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
-  uint64_t allocatedBytes() const override { return layout->bytes(); }
-  absl::Status initializeParameters() override;
-  absl::Status setTensor(absl::string_view name, ArrayView array) override;
-  absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
-  absl::Status submit(absl::string_view program,
-                      const NamedArrays &inputs) override;
-  absl::StatusOr<RunResult> await() override;
-  int inFlight() const override { return result.has_value(); }
-  int maxInFlight() const override { return 1; }
-
-private:
-  /// A shard, and where it is.
-  struct LocalShard {
-    Shard shard;
-    char *data;
-  };
-
-  template <typename OffsetOn>
-  HostArray gather(DType dtype, const Sharding &sharding,
-                   const std::vector<int64_t> &shape, OffsetOn offsetOn) const;
-
-  Context &context;
-  std::shared_ptr<const Plan> ownPlan;
-  const PlanSpec &spec;
-  ExecutorOptions options;
-  std::optional<ArenaLayout> layout;
-  Memory memory;
-  std::unique_ptr<KernelLibrary> kernels;
-  std::unique_ptr<Collectives> collectives = createInProcessCollectives();
-  std::unique_ptr<DeviceSet> devices;
-  std::vector<std::unique_ptr<PreparedProgram>> programs;
-  /// By tensor, every copy of every shard.
-  std::vector<std::vector<LocalShard>> shards;
-  ParameterCopies copies;
-  /// Of the run that has been submitted and not awaited.
-  std::optional<RunResult> result;
-};
-
-} // namespace
-
-absl::Status CpuExecutor::allocate() {
-  absl::StatusOr<ArenaLayout> made =
-      ArenaLayout::create(spec, options.shareReplicas);
-  if (!made.ok())
-    return made.status();
-  layout = *std::move(made);
-  if (!memory.allocate(layout->bytes()))
-    return absl::ResourceExhaustedError(
-        absl::StrCat("out of memory: cannot allocate ", layout->bytes(),
-                     " bytes for ", spec.mesh.numDevices(), " devices of ",
-                     spec.arenaBytes, " bytes each"));
-  if (options.poisonPadding)
-    std::memset(memory.get(), 0xff, layout->bytes());
-  return absl::OkStatus();
-}
-
-absl::Status CpuExecutor::prepare() {
-  absl::StatusOr<std::unique_ptr<KernelLibrary>> loaded =
-      KernelLibrary::load(spec, options.cpuTarget);
-  if (!loaded.ok())
-    return loaded.status();
-  kernels = *std::move(loaded);
-
-  const Mesh &mesh = spec.mesh;
-  int axes = mesh.axes().size();
-  devices.reset(
-      new DeviceSet{spec, *kernels, *layout, memory.get(), {}, axes + 2});
-  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
-    for (int axis = 0; axis < axes; ++axis)
-      devices->contexts.push_back(mesh.coordinate(device, axis));
-    devices->contexts.push_back(static_cast<int64_t>(options.seed));
-    devices->contexts.push_back(0);
-  }
-  for (size_t program = 0; program < spec.programs.size(); ++program) {
-    absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
-        PreparedProgram::prepare(*devices, program, *collectives,
-                                 context.numThreads());
-    if (!prepared.ok())
-      return prepared.status();
-    programs.push_back(*std::move(prepared));
-  }
-  for (size_t i = 0; i < spec.tensors.size(); ++i) {
-    const TensorSpec &tensor = spec.tensors[i];
-    std::vector<LocalShard> &ofTensor = shards.emplace_back();
-    for (int64_t device : layout->holdersOfTensor(i))
-      ofTensor.push_back({shardOf(mesh, tensor.sharding, tensor.shape, device),
-                          memory.get() + layout->offsetOfTensor(i, device)});
-  }
-  return absl::OkStatus();
-}
 
 absl::StatusOr<std::unique_ptr<Executor>>
 Executor::create(Context &context, std::shared_ptr<const Plan> plan,
                  ExecutorOptions options) {
-  auto executor =
-      std::make_unique<CpuExecutor>(context, std::move(plan), options);
-  if (absl::Status status = executor->allocate(); !status.ok())
-    return status;
-  if (absl::Status status = executor->prepare(); !status.ok())
-    return status;
-  return executor;
-}
-
-absl::Status CpuExecutor::initializeParameters() {
-  for (size_t i = 0; i < spec.tensors.size(); ++i) {
-    const TensorSpec &tensor = spec.tensors[i];
-    if (tensor.role != Role::Parameter && tensor.role != Role::State)
-      continue;
-    copies.noteWrite(tensor);
-    for (const LocalShard &local : shards[i]) {
-      // Devices that hold the same shard copy the first one's.
-      const LocalShard *same = shards[i].data();
-      while (same->shard.start != local.shard.start)
-        ++same;
-      if (same != &local) {
-        std::memcpy(local.data, same->data, tensor.bytes);
-        continue;
-      }
-      if (options.poisonPadding)
-        std::memset(local.data, 0xff, tensor.bytes);
-      if (absl::Status status =
-              initializeShard(tensor.initializer, options.seed, tensor.name,
-                              tensor.dtype, tensor.shape, local.shard.start,
-                              local.shard.valid, local.shard.local, local.data);
-          !status.ok())
-        return status;
-    }
-  }
-  return absl::OkStatus();
-}
-
-absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
-  absl::StatusOr<size_t> index = findTensor(spec, name);
-  if (!index.ok())
-    return index.status();
-  const TensorSpec &tensor = spec.tensors[*index];
-  if (absl::Status status = checkArray(tensor, array); !status.ok())
-    return status;
-  copies.noteWrite(tensor);
-  for (const LocalShard &local : shards[*index])
-    scatterShard(local.shard, tensor.dtype, tensor.shape, array.data,
-                 local.data);
-  return absl::OkStatus();
-}
-
-/// Puts an array together; `offsetOn` says where a device has its shard.
-template <typename OffsetOn>
-HostArray CpuExecutor::gather(DType dtype, const Sharding &sharding,
-                              const std::vector<int64_t> &shape,
-                              OffsetOn offsetOn) const {
-  HostArray array(dtype, shape);
-  const Mesh &mesh = spec.mesh;
-  for (int64_t device : holdersOf(mesh, sharding))
-    gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
-                memory.get() + offsetOn(device), array.data.data());
-  return array;
-}
-
-absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
-  absl::StatusOr<size_t> index = findTensor(spec, name);
-  if (!index.ok())
-    return index.status();
-  const TensorSpec &tensor = spec.tensors[*index];
-  return gather(
-      tensor.dtype, tensor.sharding, tensor.shape,
-      [&](int64_t device) { return layout->offsetOfTensor(*index, device); });
+  return createCpuExecutor(context, std::move(plan), std::move(options),
+                           createInProcessCollectives());
 }
 
 absl::StatusOr<RunResult> Executor::run(absl::string_view program,
@@ -241,58 +26,17 @@ absl::StatusOr<RunResult> Executor::run(absl::string_view program,
   return await();
 }
 
-absl::StatusOr<RunResult> CpuExecutor::await() {
-  if (!result)
-    return absl::FailedPreconditionError("no run has been submitted");
-  RunResult oldest = *std::move(result);
-  result.reset();
-  return oldest;
+const HostArray *RunResult::find(absl::string_view name) const {
+  for (const auto &[key, array] : results)
+    if (key == name)
+      return &array;
+  return nullptr;
 }
 
-absl::Status CpuExecutor::submit(absl::string_view name,
-                                 const NamedArrays &inputs) {
-  using Clock = std::chrono::steady_clock;
-  if (result)
-    return absl::FailedPreconditionError("the run before was not awaited");
-  absl::StatusOr<size_t> number = findProgram(spec, name);
-  if (!number.ok())
-    return number.status();
-  PreparedProgram &program = *programs[*number];
-  if (absl::Status status = checkInputs(spec, inputs); !status.ok())
-    return status;
-
-  Clock::time_point start = Clock::now();
-  PreparedProgram::Counters counters;
-  WorkerPool &pool = context.workers();
-  std::optional<size_t> rounding = copies.takeRounding();
-  pool.run([&](int worker) {
-    if (rounding)
-      programs[*rounding]->run(worker, pool, counters);
-    for (size_t i = 0; i < spec.tensors.size(); ++i) {
-      const TensorSpec &tensor = spec.tensors[i];
-      if (tensor.role != Role::Input && tensor.role != Role::Label)
-        continue;
-      const ArrayView &array = inputs.find(tensor.name)->second;
-      TaskRange range(shards[i].size(), worker, pool.size());
-      for (int64_t local = range.begin; local < range.end; ++local)
-        scatterShard(shards[i][local].shard, tensor.dtype, tensor.shape,
-                     array.data, shards[i][local].data);
-    }
-    pool.barrier();
-    program.run(worker, pool, counters);
-  });
-  if (absl::Status status = program.takeError(); !status.ok())
-    return status;
-
-  RunResult &result = this->result.emplace();
-  result.wireBytes = counters.wireBytes;
-  result.communicationSeconds = counters.communicationSeconds;
-  for (const ResultSpec &global : program.spec().results)
-    result.add(global.name,
-               gather(program.spec().buffers[global.buffer].dtype,
-                      global.sharding, global.shape, [&](int64_t device) {
-                        return layout->offsetOf(*number, global.buffer, device);
-                      }));
-  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
-  return absl::OkStatus();
+void RunResult::add(const std::string &name, HostArray array) {
+  if (name == "loss" && array.shape.empty())
+    if (absl::StatusOr<HostArray> value = convert(array, DType::F64);
+        value.ok())
+      loss = value->values<double>()[0];
+  results.emplace_back(name, std::move(array));
 }

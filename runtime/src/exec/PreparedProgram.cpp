@@ -1,14 +1,361 @@
-//===- PreparedProgram.cpp - Runs a program's steps -----------------------===//
+//===- PreparedProgram.cpp - A program bound to its arenas ----------------===//
+//
+// Preparing a program: every command becomes one step or several, addresses are
+// looked up, and barriers are placed. Running it: the workers go through the
+// steps side by side.
+//
+//===----------------------------------------------------------------------===//
 
 #include "exec/PreparedProgram.h"
 
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstring>
 
 using namespace shardc::rt;
+
+//===----------------------------------------------------------------------===//
+// Preparing
+//===----------------------------------------------------------------------===//
+
+char *PreparedProgram::address(int64_t device, uint32_t buffer,
+                               int64_t run) const {
+  return devices.memory + devices.layout.offsetOf(number, buffer, device, run);
+}
+
+void PreparedProgram::setStrides(Step &step,
+                                 const std::vector<uint32_t> &buffers) const {
+  bool moves = false;
+  for (uint32_t buffer : buffers) {
+    step.strides.push_back(program->buffers[buffer].stride);
+    moves |= step.strides.back() > 0;
+  }
+  if (!moves)
+    step.strides.clear();
+}
+
+void PreparedProgram::bind(Step &step, const std::vector<Operand> &operands,
+                           const std::vector<uint32_t> &buffers) const {
+  step.operands = buffers.size();
+  setStrides(step, buffers);
+  for (uint32_t buffer : buffers) {
+    Access &access = step.accesses.emplace_back();
+    for (const Operand &operand : operands)
+      if (operand.buffer == buffer) {
+        access.bytes = program->buffers[buffer].bytes;
+        access.isWrite |= operand.isWrite;
+      }
+  }
+  for (int64_t device : devices.layout.devicesFor(number, operands)) {
+    step.calls.push_back(
+        {devices.contexts.data() + device * devices.contextStride,
+         step.table.size()});
+    for (uint32_t buffer : buffers)
+      step.table.push_back(address(device, buffer));
+  }
+}
+
+/// One step for neighbouring parts that run for the same devices.
+void PreparedProgram::addLaunch(const LaunchCommand &launch) {
+  int64_t next = 0;
+  for (size_t i = 0; i < launch.parts.size();) {
+    Step &step = steps.emplace_back();
+    step.kind = Step::Kind::Launch;
+    step.kernel = devices.kernels.kernel(launch.kernel);
+    step.grain = launch.grain;
+    step.first = next;
+    std::vector<Operand> operands = operandsOf(launch, launch.parts[i]);
+    std::vector<int64_t> of = devices.layout.devicesFor(number, operands);
+    for (; i < launch.parts.size(); ++i) {
+      std::vector<Operand> more = operandsOf(launch, launch.parts[i]);
+      if (devices.layout.devicesFor(number, more) != of)
+        break;
+      operands.insert(operands.end(), more.begin(), more.end());
+      next += launch.parts[i].extent;
+    }
+    step.last = next;
+    step.tiles = (step.last - step.first + launch.grain - 1) / launch.grain;
+    bind(step, operands, launch.buffers);
+  }
+}
+
+/// The GEMM itself, with a bias and a relu, for all devices.
+absl::Status PreparedProgram::bindGemm(Step &step, uint32_t command,
+                                       const GemmCommand &gemm) {
+  step.kind = Step::Kind::Gemm;
+  std::vector<int64_t> of =
+      devices.layout.devicesFor(number, operandsOf(program->commands[command]));
+  std::vector<std::vector<int64_t>> terms =
+      devices.layout.termsOf(number, command, of);
+  std::vector<GemmPointers> gemms;
+  for (size_t i = 0; i < of.size(); ++i) {
+    GemmPointers &one = gemms.emplace_back();
+    for (int64_t device : terms[i])
+      one.terms.push_back({address(device, gemm.a), address(device, gemm.b)});
+    one.c = address(of[i], gemm.c);
+    one.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
+  }
+  GemmTypes types = program->typesOf(gemm);
+  GemmCommand merged = gemm;
+  if (gemm.activation == Activation::ReluGradient)
+    merged.activation = Activation::None;
+  mergeGemms(merged, types, gemms);
+
+  absl::StatusOr<std::unique_ptr<PreparedGemm>> prepared =
+      PreparedGemm::prepare(merged, types);
+  if (!prepared.ok())
+    return prepared.status();
+  step.gemm = *std::move(prepared);
+  step.tiles = step.gemm->numTiles();
+  step.hasBias = gemm.bias >= 0;
+  std::vector<uint32_t> buffers;
+  for (size_t i = 0; i < gemms[0].terms.size(); ++i)
+    buffers.insert(buffers.end(), {gemm.a, gemm.b});
+  if (gemms[0].terms.size() > 1) {
+    GemmCommand added = merged;
+    added.accumulate = true;
+    if (prepared = PreparedGemm::prepare(added, types); !prepared.ok())
+      return prepared.status();
+    step.addTerm = *std::move(prepared);
+  }
+  buffers.push_back(gemm.c);
+  if (step.hasBias)
+    buffers.push_back(gemm.bias);
+  step.operands = buffers.size();
+  setStrides(step, buffers);
+
+  uint64_t factor = merged.batch * byteSize(types.factors);
+  for (size_t i = 0; i < gemms[0].terms.size(); ++i) {
+    step.accesses.push_back({merged.m * merged.k * factor, false});
+    step.accesses.push_back({merged.k * merged.n * factor, false});
+  }
+  uint64_t result = merged.batch * byteSize(types.result);
+  step.accesses.push_back({merged.m * merged.n * result, true});
+  if (step.hasBias)
+    step.accesses.push_back({program->buffers[gemm.bias].bytes, false});
+  for (const GemmPointers &one : gemms) {
+    step.calls.push_back({nullptr, step.table.size()});
+    for (const GemmPointers::Factors &term : one.terms)
+      step.table.insert(step.table.end(), {term.a, term.b});
+    step.table.push_back(one.c);
+    if (step.hasBias)
+      step.table.push_back(one.bias);
+  }
+  return absl::OkStatus();
+}
+
+/// The step behind a GEMM with a mask. A relu writes the mask, a bit for each
+/// positive result; the gradient of a relu sets results to zero by it.
+void PreparedProgram::addMask(const GemmCommand &gemm) {
+  Step &step = steps.emplace_back();
+  bool isWritten = gemm.activation == Activation::Relu;
+  step.kind = isWritten ? Step::Kind::WriteMask : Step::Kind::ApplyMask;
+  step.mask.emplace(gemm, program->typesOf(gemm).result);
+  step.tiles = step.mask->numTiles();
+  uint32_t mask = gemm.mask;
+  if (isWritten)
+    bind(step, {{gemm.c, false}, {mask, true}}, {gemm.c, mask});
+  else
+    bind(step, {{mask, false}, {gemm.c, true}}, {mask, gemm.c});
+}
+
+/// The step behind a GEMM with sums over the columns of one of its matrices.
+void PreparedProgram::addColumnSums(const GemmCommand &gemm) {
+  Step &step = steps.emplace_back();
+  step.kind = Step::Kind::ColumnSums;
+  step.columnSums.emplace(gemm, program->typesOf(gemm));
+  step.tiles = step.columnSums->numTiles();
+  uint32_t matrix = gemm.columnSumsOf == Summed::A   ? gemm.a
+                    : gemm.columnSumsOf == Summed::B ? gemm.b
+                                                     : gemm.c;
+  uint32_t sums = gemm.columnSums;
+  bind(step, {{matrix, false}, {sums, true}}, {matrix, sums});
+}
+
+absl::Status PreparedProgram::addGemm(uint32_t command,
+                                      const GemmCommand &gemm) {
+  if (absl::Status status = bindGemm(steps.emplace_back(), command, gemm);
+      !status.ok())
+    return status;
+  if (gemm.mask >= 0)
+    addMask(gemm);
+  if (gemm.columnSums >= 0)
+    addColumnSums(gemm);
+  return absl::OkStatus();
+}
+
+/// The collective without the addresses of its tensors.
+CollectiveSpec PreparedProgram::describeCollective(
+    const CollectiveStartCommand &command) const {
+  CollectiveSpec spec;
+  spec.kind = command.kind;
+  spec.reduction = command.reduction;
+  spec.axes = command.axes;
+  spec.targetAxes = command.targetAxes;
+  for (const CollectiveItem &item : command.items) {
+    CollectiveTensor &tensor = spec.tensors.emplace_back();
+    tensor.dtype = program->buffers[item.in].dtype;
+    tensor.inShape = program->buffers[item.in].shape;
+    tensor.outShape = program->buffers[item.out].shape;
+    tensor.dim = item.dim;
+    tensor.splitDim = item.splitDim;
+    tensor.isReduced = devices.layout.isSummed(number, item.in);
+  }
+  return spec;
+}
+
+CollectiveSpec
+PreparedProgram::bindCollective(const CollectiveStartCommand &command,
+                                int64_t run) const {
+  CollectiveSpec spec = describeCollective(command);
+  for (size_t i = 0; i < command.items.size(); ++i)
+    for (int64_t device = 0; device < devices.size(); ++device) {
+      const CollectiveItem &item = command.items[i];
+      spec.tensors[i].in.push_back(address(device, item.in, run));
+      spec.tensors[i].out.push_back(address(device, item.out, run));
+    }
+  return spec;
+}
+
+absl::Status PreparedProgram::prepareCollective(uint32_t command, int64_t runs,
+                                                Collectives &backend) {
+  auto &start =
+      std::get<CollectiveStartCommand>(program->commands[command].operation);
+  bool moves = false;
+  for (const CollectiveItem &item : start.items)
+    moves |= program->buffers[item.in].stride > 0 ||
+             program->buffers[item.out].stride > 0;
+  PreparedCollectives &ofRuns = collectives[command];
+  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
+    absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
+        backend.prepare(devices.plan.mesh, bindCollective(start, run));
+    if (!prepared.ok())
+      return prepared.status();
+    ofRuns.push_back(*std::move(prepared));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
+                                      Collectives &backend) {
+  const Command &command = program->commands[number];
+  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    return prepareCollective(number, runs, backend);
+  if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
+    addLaunch(*launch);
+    return absl::OkStatus();
+  }
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation))
+    return addGemm(number, *gemm);
+  Step step;
+  if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
+    step.kind = Step::Kind::Copy;
+    step.bytes = program->buffers[copy->in].bytes;
+    bind(step, operandsOf(command), {copy->in, copy->out});
+  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
+    step.kind = Step::Kind::Clear;
+    step.bytes = program->buffers[clear->buffer].bytes;
+    bind(step, operandsOf(command), {clear->buffer});
+  } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
+    step.kind = Step::Kind::Loop;
+    step.runs = loop->runs;
+  } else {
+    // A sound plan waits once for each collective (checkCollectives).
+    uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
+    step.kind = Step::Kind::Collective;
+    step.collectives = &collectives[start];
+    step.wireBytes = wireBytes(
+        devices.plan.mesh, describeCollective(std::get<CollectiveStartCommand>(
+                               program->commands[start].operation)));
+  }
+  steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::addSteps(Collectives &backend) {
+  // The step of the loop around the next command, and its commands left.
+  size_t loop = 0;
+  uint32_t left = 0;
+  for (size_t i = 0; i < program->commands.size(); ++i) {
+    int64_t runs = left > 0 ? steps[loop].runs : 1;
+    if (absl::Status status = addStep(i, runs, backend); !status.ok())
+      return absl::Status(status.code(),
+                          absl::StrCat("program \"", program->name,
+                                       "\", command ", i, ": ",
+                                       status.message()));
+    if (auto *command =
+            std::get_if<LoopCommand>(&program->commands[i].operation)) {
+      loop = steps.size() - 1;
+      left = command->commands;
+    } else if (left > 0 && --left == 0) {
+      steps[loop].length = steps.size() - loop - 1;
+    }
+  }
+  return absl::OkStatus();
+}
+
+void PreparedProgram::placeBarriers() {
+  Barriers barriers(workers);
+  size_t loopEnd = steps.size();
+  int64_t runs = 1;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    Step &step = steps[i];
+    if (i == loopEnd) {
+      barriers.accessAll();
+      runs = 1;
+    }
+    switch (step.kind) {
+    case Step::Kind::Loop:
+      // The last step of a run comes before the first of the next.
+      barriers.accessAll();
+      loopEnd = i + 1 + step.length;
+      runs = step.runs;
+      continue;
+    case Step::Kind::Collective:
+      step.needsBarrier = (*step.collectives)[0]->numTasks() > 0;
+      if (step.needsBarrier)
+        barriers.accessAll();
+      continue;
+    default:
+      break;
+    }
+    for (int worker = 0; worker < workers; ++worker) {
+      TaskRange range(step.numTasks(), worker, workers);
+      if (range.begin == range.end)
+        continue;
+      size_t first = range.begin / step.tiles;
+      size_t last = (range.end - 1) / step.tiles;
+      for (int64_t operand = 0; operand < step.operands; ++operand)
+        for (size_t call = first; call <= last; ++call) {
+          uint64_t bytes = step.accesses[operand].bytes;
+          if (!step.strides.empty())
+            bytes += (runs - 1) * step.strides[operand];
+          barriers.access(worker,
+                          step.table[step.calls[call].buffers + operand], bytes,
+                          step.accesses[operand].isWrite);
+        }
+    }
+    step.needsBarrier = barriers.endStep();
+  }
+}
+
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+PreparedProgram::prepare(const DeviceSet &devices, size_t program,
+                         Collectives &collectives, int workers) {
+  std::unique_ptr<PreparedProgram> prepared(
+      new PreparedProgram(devices, program, workers));
+  if (absl::Status status = prepared->addSteps(collectives); !status.ok())
+    return status;
+  prepared->placeBarriers();
+  return prepared;
+}
+
+//===----------------------------------------------------------------------===//
+// Running
+//===----------------------------------------------------------------------===//
 
 void PreparedProgram::note(const absl::Status &status) {
   if (status.ok())
@@ -72,8 +419,7 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
   case Step::Kind::Clear:
     std::memset(table[0], 0, step.bytes);
     break;
-  case Step::Kind::Start:
-  case Step::Kind::Wait:
+  case Step::Kind::Collective:
   case Step::Kind::Loop:
     break;
   }
@@ -94,11 +440,6 @@ void PreparedProgram::runCollective(const Step &step, int64_t run, int worker,
   using Clock = std::chrono::steady_clock;
   PreparedCollective &collective =
       *(*step.collectives)[step.collectives->size() == 1 ? 0 : run];
-  if (step.kind == Step::Kind::Start) {
-    if (worker == 0)
-      note(collective.start());
-    return;
-  }
   Clock::time_point start = Clock::now();
   TaskRange tasks(collective.numTasks(), worker, workers);
   for (int64_t task = tasks.begin; task < tasks.end; ++task)

@@ -1,9 +1,9 @@
 //===- PreparedProgram.h - A program bound to its arenas --------*- C++ -*-===//
 //
-// All that can be known before a step is: addresses of every buffer, kernels,
-// GEMMs, collectives, who of the workers does what and where they
-// have to wait for one another. Running a step neither allocates nor looks
-// anything up.
+// A program is prepared once, when its plan is loaded: addresses of all
+// buffers, kernels, GEMMs, collectives, the share of every worker, and the
+// barriers between them. Running a step neither allocates nor looks anything
+// up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,12 +31,12 @@
 
 namespace shardc::rt {
 
-/// What the devices of an executor share.
+/// The virtual devices of an executor.
 struct DeviceSet {
   const PlanSpec &plan;
   const KernelLibrary &kernels;
   const ArenaLayout &layout;
-  /// Memory laid out so.
+  /// The memory of all devices, in the order of `layout`.
   char *memory;
   /// Kernel contexts: one row per device of coordinates, the seed, then the run
   /// of a loop (0).
@@ -48,9 +48,9 @@ struct DeviceSet {
 
 class PreparedProgram {
 public:
-  /// Program number `program` of the plan. A collective is run at its wait, and
-  /// begun at its start where the backend can
-  /// (`PreparedCollective::startsEarly`).
+  /// Prepares program number `program` of the plan for so many workers. A
+  /// collective runs at its wait. `devices` must outlive the program. Errors
+  /// are those of the backend, with the number of the command.
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(const DeviceSet &devices, size_t program, Collectives &collectives,
           int workers);
@@ -62,26 +62,27 @@ public:
     double communicationSeconds = 0;
   };
 
-  /// The part of worker `worker`; every worker of the pool calls it in one job.
-  /// `counters` is written by worker 0 only.
+  /// Runs the share of worker `worker`; every worker of the pool calls it in
+  /// one job. Worker 0 alone writes `counters`. Errors: `takeError`.
   void run(int worker, WorkerPool &pool, Counters &counters);
 
-  /// The first error of a step in the last run.
+  /// Returns and clears the first error since the last call. After an error the
+  /// run went on with undefined values.
   absl::Status takeError();
 
 private:
   /// One for all runs of a loop, or one for each where operands move.
   using PreparedCollectives = std::vector<std::unique_ptr<PreparedCollective>>;
 
-  /// What one copy of the results needs of a kernel, copy or clear; a GEMM
-  /// may serve many copies.
+  /// One call of a kernel, copy, clear or GEMM: it computes one copy of the
+  /// results, or many where GEMMs have been merged.
   struct Call {
     const int64_t *context; ///< Of a kernel.
     size_t buffers;         ///< Where its addresses start in the step's table.
   };
 
-  /// Bytes of an operand that a call touches in one run.
-  struct Touched {
+  /// The bytes of an operand that a call accesses in one run.
+  struct Access {
     uint64_t bytes = 0;
     bool isWrite = false;
   };
@@ -100,8 +101,7 @@ private:
       ColumnSums,
       Copy,
       Clear,
-      Start,
-      Wait,
+      Collective,
       Loop
     } kind;
     /// Whether all workers wait for one another before it.
@@ -114,7 +114,7 @@ private:
     std::vector<void *> table;
     int64_t operands = 0;
     /// By operand.
-    std::vector<Touched> touched;
+    std::vector<Access> accesses;
     /// By operand the bytes that each run moves it on; empty if none moves.
     std::vector<uint64_t> strides;
 
@@ -136,7 +136,7 @@ private:
 
     /// Whether it is made of calls.
     bool isLocal() const {
-      return kind != Kind::Start && kind != Kind::Wait && kind != Kind::Loop;
+      return kind != Kind::Collective && kind != Kind::Loop;
     }
     int64_t numTasks() const { return calls.size() * tiles; }
   };
@@ -153,18 +153,20 @@ private:
 
   absl::Status addSteps(Collectives &backend);
   absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
-  absl::Status addStart(uint32_t command, int64_t runs, Collectives &backend);
+  absl::Status prepareCollective(uint32_t command, int64_t runs,
+                                 Collectives &backend);
   absl::Status addGemm(uint32_t command, const GemmCommand &gemm);
-  absl::Status addProduct(Step &step, uint32_t command,
-                          const GemmCommand &gemm);
+  absl::Status bindGemm(Step &step, uint32_t command, const GemmCommand &gemm);
   void addMask(const GemmCommand &gemm);
   void addColumnSums(const GemmCommand &gemm);
   void addLaunch(const LaunchCommand &launch);
+  CollectiveSpec
+  describeCollective(const CollectiveStartCommand &command) const;
   CollectiveSpec bindCollective(const CollectiveStartCommand &command,
                                 int64_t run) const;
   char *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
-  /// Calls on `buffers` for every device that what touches `operands` of them
-  /// has to run for.
+  /// Adds a call on `buffers` for every device that computes a copy of the
+  /// results among `operands`.
   void bind(Step &step, const std::vector<Operand> &operands,
             const std::vector<uint32_t> &buffers) const;
   void setStrides(Step &step, const std::vector<uint32_t> &buffers) const;
@@ -184,7 +186,7 @@ private:
   const ProgramSpec *program;
   int workers;
   std::vector<Step> steps;
-  /// By the number of the command that starts them.
+  /// By the number of the command that starts the collective.
   std::map<uint32_t, PreparedCollectives> collectives;
 
   std::mutex errorMutex;

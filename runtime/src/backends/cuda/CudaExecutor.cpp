@@ -2,12 +2,14 @@
 
 #include "backends/cuda/CudaExecutor.h"
 
+#include "backends/cuda/TuneGemms.h"
 #include "exec/Arrays.h"
 #include "exec/Shards.h"
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
 
+#include <algorithm>
 #include <set>
 
 using namespace shardc::rt;
@@ -42,7 +44,313 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
                             absl::StrCat(prefix, ": ", status.message()));
 }
 
+//===----------------------------------------------------------------------===//
+// Loading: all allocation and compilation is here, runs do neither
+//===----------------------------------------------------------------------===//
+
+/// Puts what `made` has, if it has something, on the heap.
+template <typename T>
+static absl::Status keep(absl::StatusOr<T> made, std::unique_ptr<T> &place) {
+  if (made.ok())
+    place = std::make_unique<T>(*std::move(made));
+  return made.status();
+}
+
+template <typename T>
+static absl::Status keep(absl::StatusOr<T> made, T &place) {
+  if (made.ok())
+    place = *std::move(made);
+  return made.status();
+}
+
+absl::Status CudaExecutor::load() { return fail(loadAll()); }
+
+absl::Status CudaExecutor::loadAll() {
+  if (absl::Status s = keep(LocalGpus::open(spec, cudaOptions), hardware);
+      !s.ok())
+    return s;
+  if (absl::Status s =
+          keep(hardware->connect(spec, options.seed, local, cudaOptions),
+               collectives);
+      !s.ok())
+    return s;
+  if (absl::Status s = allocateDevices(); !s.ok())
+    return s;
+  if (absl::Status s = fillKernelContexts(); !s.ok())
+    return s;
+  if (absl::Status s = keep(
+          tuneGemms(*hardware, spec, devices[0].arena.address(), cudaOptions),
+          choices);
+      !s.ok())
+    return s;
+  if (absl::Status s = preparePrograms(); !s.ok())
+    return s;
+  if (absl::Status s = allocateBatches(); !s.ok())
+    return s;
+  if (absl::Status s = warmUp(); !s.ok())
+    return s;
+  return captureBatches();
+}
+
+absl::Status CudaExecutor::allocateDevices() {
+  for (size_t i = 0; i < local.size(); ++i)
+    if (absl::Status s = addDevice(
+            local[i], *hardware->gpus[std::min(i, hardware->gpus.size() - 1)]);
+        !s.ok())
+      return s;
+  uint64_t largest = 0;
+  for (const TensorSpec &tensor : spec.tensors) {
+    largest = std::max(largest, tensor.bytes);
+    std::vector<Shard> &ofTensor = shards.emplace_back();
+    for (int64_t device : local)
+      ofTensor.push_back(
+          shardOf(spec.mesh, tensor.sharding, tensor.shape, device));
+  }
+  return keep(PinnedMemory::allocate(*hardware->gpus[0]->context, largest,
+                                     "tensors set and read"),
+              transfer);
+}
+
+absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
+  std::shared_ptr<Stream> communication;
+  for (const Device &other : devices)
+    if (other.gpu == &gpu)
+      communication =
+          other.streams[static_cast<size_t>(rt::Stream::Communication)];
+  Device &device = devices.emplace_back();
+  device.number = number;
+  device.gpu = &gpu;
+  if (absl::Status s = keep(
+          DeviceMemory::allocate(*gpu.context, spec.arenaBytes,
+                                 absl::StrCat("the arena of device ", number,
+                                              " of ", spec.mesh.numDevices())),
+          device.arena);
+      !s.ok())
+    return s;
+  for (rt::Stream which :
+       {rt::Stream::Compute, rt::Stream::Communication, rt::Stream::Copies}) {
+    std::shared_ptr<Stream> &place = device.streams[static_cast<size_t>(which)];
+    if (which == rt::Stream::Communication && communication) {
+      place = communication;
+      continue;
+    }
+    absl::StatusOr<Stream> stream = Stream::create(*gpu.context);
+    if (!stream.ok())
+      return stream.status();
+    place = std::make_shared<Stream>(*std::move(stream));
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::fillKernelContexts() {
+  int64_t &runs = kernelContexts;
+  for (const ProgramSpec &program : spec.programs)
+    for (const Command &command : program.commands)
+      if (auto *loop = std::get_if<LoopCommand>(&command.operation))
+        runs = std::max(runs, loop->runs);
+  const Mesh &mesh = spec.mesh;
+  size_t axes = mesh.axes().size(), width = axes + 2;
+  uint64_t bytes = runs * width * sizeof(int64_t);
+  PinnedMemory staged;
+  if (absl::Status s = keep(PinnedMemory::allocate(*hardware->gpus[0]->context,
+                                                   bytes * devices.size(),
+                                                   "contexts of kernels"),
+                            staged);
+      !s.ok())
+    return s;
+  for (size_t i = 0; i < devices.size(); ++i) {
+    char *at = staged.data() + i * bytes;
+    int64_t *values = reinterpret_cast<int64_t *>(at);
+    for (int64_t run = 0; run < runs; ++run) {
+      for (size_t axis = 0; axis < axes; ++axis)
+        *values++ = mesh.coordinate(devices[i].number, axis);
+      *values++ = static_cast<int64_t>(options.seed);
+      *values++ = run;
+    }
+    Device &device = devices[i];
+    device.kernelContextBytes = width * sizeof(int64_t);
+    const cuda::Context &context = *device.gpu->context;
+    if (absl::Status s =
+            keep(DeviceMemory::allocate(context, bytes, "contexts of kernels"),
+                 device.kernelContexts);
+        !s.ok())
+      return s;
+    if (absl::Status s = context.check(hardware->driver->memcpyHtoDAsync(
+                                           device.kernelContexts.address(), at,
+                                           bytes, device.gpu->main->get()),
+                                       "copying the contexts of kernels");
+        !s.ok())
+      return s;
+  }
+  for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
+    if (absl::Status s = hardware->wait(*gpu, cudaOptions.deadline,
+                                        "copying the contexts of kernels");
+        !s.ok())
+      return s;
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::preparePrograms() {
+  for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
+    if (absl::Status s =
+            keep(Module::load(
+                     *gpu->context, {spec.code, spec.cubin, spec.gpuTarget},
+                     spec.kernels, absl::StrCat("the kernels of ", spec.model)),
+                 gpu->kernels);
+        !s.ok())
+      return s;
+  set.reset(new DeviceSet{spec, hardware->gpus, host, devices, *collectives,
+                          cudaOptions.gemmWorkspaceBytes, choices.get(),
+                          hardware->nvtx.get()});
+  uint64_t &workspace = gemmScratchBytes;
+  for (size_t number = 0; number < spec.programs.size(); ++number) {
+    absl::StatusOr<std::unique_ptr<Program>> program =
+        Program::prepare(*set, number);
+    if (!program.ok())
+      return program.status();
+    workspace = std::max(workspace, (*program)->workspaceBytes());
+    programs.push_back(*std::move(program));
+  }
+  for (Device &device : devices)
+    if (absl::Status s =
+            keep(DeviceMemory::allocate(
+                     *device.gpu->context, workspace,
+                     absl::StrCat("GEMMs of device ", device.number)),
+                 device.workspace);
+        !s.ok())
+      return s;
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::allocateBatches() {
+  batches.resize(numBatches);
+  for (Batch &batch : batches) {
+    if (absl::Status s =
+            keep(PinnedMemory::allocate(*hardware->gpus[0]->context,
+                                        host.bytes(), "batches"),
+                 batch.memory);
+        !s.ok())
+      return s;
+    for (const std::unique_ptr<Gpu> &gpu : hardware->gpus) {
+      absl::StatusOr<Event> event = Event::create(*gpu->context);
+      if (!event.ok())
+        return event.status();
+      batch.done.push_back(*std::move(event));
+    }
+  }
+  return absl::OkStatus();
+}
+
+/// Runs every program on zeros, a command after the other. Drivers and
+/// libraries load kernels when they are first used, which they may not while a
+/// graph is captured; and a kernel that fails is named. Leaves arenas and
+/// batches as they are to be found.
+absl::Status CudaExecutor::warmUp() {
+  auto fillArenas = [&](unsigned char value) {
+    if (spec.arenaBytes > 0)
+      for (const Device &device : devices) {
+        if (hardware->gpus.size() > 1)
+          if (absl::Status s = device.gpu->context->makeCurrent(); !s.ok())
+            return s;
+        if (absl::Status s = device.gpu->context->check(
+                hardware->driver->memsetD8Async(device.arena.address(), value,
+                                                spec.arenaBytes,
+                                                device.gpu->main->get()),
+                "clearing an arena");
+            !s.ok())
+          return s;
+      }
+    return absl::OkStatus();
+  };
+  if (absl::Status s = fillArenas(0); !s.ok())
+    return s;
+  for (const std::unique_ptr<Program> &program : programs)
+    if (absl::Status s = program->runSerialized(batches[0].memory.data(),
+                                                cudaOptions.deadline);
+        !s.ok())
+      return s;
+  unsigned char initial = options.poisonPadding ? 0xff : 0;
+  if (absl::Status s = fillArenas(initial); !s.ok())
+    return s;
+  for (const Batch &batch : batches)
+    if (host.bytes() > 0)
+      std::memset(batch.memory.data(), initial, host.bytes());
+  for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
+    if (absl::Status s =
+            hardware->wait(*gpu, cudaOptions.deadline, "clearing the arenas");
+        !s.ok())
+      return s;
+  return absl::OkStatus();
+}
+
+absl::Status CudaExecutor::captureBatches() {
+  if (cudaOptions.serialize)
+    return absl::OkStatus();
+  for (Batch &batch : batches)
+    for (const std::unique_ptr<Program> &program : programs) {
+      absl::StatusOr<std::vector<Graph>> graphs =
+          program->capture(batch.memory.data());
+      if (!graphs.ok())
+        return graphs.status();
+      batch.graphs.push_back(*std::move(graphs));
+    }
+  return absl::OkStatus();
+}
+
+/// The devices of the mesh that this process holds: as many as each other, in
+/// the order of ranks.
+static absl::StatusOr<std::vector<int64_t>>
+devicesOf(const PlanSpec &plan, const CudaOptions &options) {
+  int64_t all = plan.mesh.numDevices();
+  int64_t ranks = options.store ? options.store->ranks().size : 1;
+  int64_t rank = options.store ? options.store->ranks().rank : 0;
+  if (all % ranks != 0)
+    return absl::InvalidArgumentError(
+        absl::StrCat("the mesh ", plan.mesh.toString(), " has ", all,
+                     all == 1 ? " device" : " devices", ", of which ", ranks,
+                     " processes cannot hold as many each"));
+  int64_t held = all / ranks;
+  bool isVirtual = !options.store && options.gpus == 1;
+  if (options.gpus != held && !isVirtual)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "this process holds ", held, " of the ", all, " devices of the mesh ",
+        plan.mesh.toString(), ", and ", options.gpus, " GPUs: one each",
+        options.store ? "" : ", or one for all,", " expected"));
+  std::vector<int64_t> devices;
+  for (int64_t device = rank * held; device < (rank + 1) * held; ++device)
+    devices.push_back(device);
+  return devices;
+}
+
+absl::StatusOr<std::unique_ptr<Executor>>
+shardc::rt::createCudaExecutor(std::shared_ptr<const Plan> plan,
+                               ExecutorOptions options,
+                               CudaOptions cudaOptions) {
+  if (!plan)
+    return absl::InvalidArgumentError("no plan: the pointer is null");
+  if (!plan->isForGpu())
+    return absl::UnavailableError(
+        absl::StrCat("the plan is for CPUs (", plan->target(),
+                     "), and these devices are GPUs: compile the model with "
+                     "--target=cuda:sm_90, or what they are"));
+  absl::StatusOr<std::vector<int64_t>> local =
+      devicesOf(plan->spec(), cudaOptions);
+  if (!local.ok())
+    return local.status();
+  auto executor = std::make_unique<CudaExecutor>(
+      std::move(plan), options, std::move(cudaOptions), *std::move(local));
+  if (absl::Status s = executor->load(); !s.ok())
+    return s;
+  return executor;
+}
+
+//===----------------------------------------------------------------------===//
+// Tensors
+//===----------------------------------------------------------------------===//
+
 absl::Status CudaExecutor::initializeParameters() {
+  if (!failure.ok())
+    return failure;
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
@@ -56,7 +364,7 @@ absl::Status CudaExecutor::initializeParameters() {
                                            shard.valid, shard.local, local);
                   });
         !s.ok())
-      return s;
+      return fail(s);
   }
   return absl::OkStatus();
 }
@@ -68,19 +376,21 @@ absl::Status CudaExecutor::setTensor(absl::string_view name, ArrayView array) {
   const TensorSpec &tensor = spec.tensors[*index];
   if (absl::Status s = checkArray(tensor, array); !s.ok())
     return s;
-  return write(*index, [&](const Shard &shard, char *local) {
+  if (!failure.ok())
+    return failure;
+  return fail(write(*index, [&](const Shard &shard, char *local) {
     scatterShard(shard, tensor.dtype, tensor.shape, array.data, local);
     return absl::OkStatus();
-  });
+  }));
 }
 
 absl::Status CudaExecutor::write(
     size_t tensor,
     absl::FunctionRef<absl::Status(const Shard &, char *)> fill) {
   const TensorSpec &written = spec.tensors[tensor];
+  parameters.noteWrite(tensor);
   if (written.bytes == 0)
     return absl::OkStatus();
-  copies.noteWrite(written);
   std::vector<bool> isWritten(devices.size());
   for (size_t first = 0; first < devices.size(); ++first) {
     if (isWritten[first])
@@ -98,7 +408,7 @@ absl::Status CudaExecutor::write(
       if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
         return s;
       if (absl::Status s = gpu.context->check(
-              driver->memcpyHtoDAsync(
+              hardware->driver->memcpyHtoDAsync(
                   devices[device].arena.address() + written.offset,
                   transfer.data(), written.bytes, gpu.main->get()),
               absl::StrCat("setting ", written.name));
@@ -106,23 +416,14 @@ absl::Status CudaExecutor::write(
         return s;
     }
     // The next shard goes through the same memory of the host.
-    for (const std::unique_ptr<Gpu> &gpu : gpus)
+    for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
       if (absl::Status s =
-              waitForCopies(*gpu, absl::StrCat("setting ", written.name));
+              hardware->wait(*gpu, cudaOptions.deadline,
+                             absl::StrCat("setting ", written.name));
           !s.ok())
         return s;
   }
   return absl::OkStatus();
-}
-
-absl::Status CudaExecutor::waitForCopies(const Gpu &gpu,
-                                         absl::string_view what) const {
-  if (gpus.size() > 1)
-    if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
-      return s;
-  if (absl::Status s = gpu.copied->record(*gpu.main); !s.ok())
-    return s;
-  return gpu.copied->wait(cudaOptions.deadline, what);
 }
 
 absl::StatusOr<HostArray>
@@ -130,6 +431,10 @@ CudaExecutor::getTensor(absl::string_view name) const {
   absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
+  if (!failure.ok())
+    return failure;
+  if (absl::Status s = parameters.check(*index); !s.ok())
+    return s;
   const TensorSpec &tensor = spec.tensors[*index];
   HostArray array(tensor.dtype, tensor.shape);
   if (tensor.bytes == 0)
@@ -144,14 +449,15 @@ CudaExecutor::getTensor(absl::string_view name) const {
       return s;
     std::string what = absl::StrCat("reading ", tensor.name);
     if (absl::Status s = gpu.context->check(
-            driver->memcpyDtoHAsync(transfer.data(),
-                                    devices[device].arena.address() +
-                                        tensor.offset,
-                                    tensor.bytes, gpu.main->get()),
+            hardware->driver->memcpyDtoHAsync(transfer.data(),
+                                              devices[device].arena.address() +
+                                                  tensor.offset,
+                                              tensor.bytes, gpu.main->get()),
             what);
         !s.ok())
       return s;
-    if (absl::Status s = waitForCopies(gpu, what); !s.ok())
+    if (absl::Status s = hardware->wait(gpu, cudaOptions.deadline, what);
+        !s.ok())
       return s;
     gatherShard(shard, tensor.dtype, tensor.shape, transfer.data(),
                 array.data.data());
@@ -162,6 +468,10 @@ CudaExecutor::getTensor(absl::string_view name) const {
     return s;
   return array;
 }
+
+//===----------------------------------------------------------------------===//
+// Runs
+//===----------------------------------------------------------------------===//
 
 absl::Status CudaExecutor::submit(absl::string_view name,
                                   const NamedArrays &inputs) {
@@ -175,6 +485,8 @@ absl::Status CudaExecutor::submit(absl::string_view name,
     return s;
   if (!failure.ok())
     return failure;
+  if (absl::Status s = parameters.checkAll(); !s.ok())
+    return s;
   Clock::time_point start = Clock::now();
   // Its last run has been awaited: the batch is the host's.
   Batch &batch = batches[nextBatch];
@@ -187,11 +499,11 @@ absl::Status CudaExecutor::submit(absl::string_view name,
 }
 
 absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
-  NvtxRange range(nvtx.get(), spec.programs[number].name);
+  NvtxRange range(hardware->nvtx.get(), spec.programs[number].name);
   std::vector<size_t> order = {number};
-  if (std::optional<size_t> rounding = copies.takeRounding())
+  if (std::optional<size_t> rounding = parameters.takeRounding())
     order.insert(order.begin(), *rounding);
-  if (absl::Status s = gpus[0]->context->makeCurrent(); !s.ok())
+  if (absl::Status s = hardware->gpus[0]->context->makeCurrent(); !s.ok())
     return s;
   if (cudaOptions.serialize)
     for (size_t program : order)
@@ -199,16 +511,18 @@ absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
               batch.memory.data(), cudaOptions.deadline);
           !s.ok())
         return s;
-  for (size_t i = 0; i < gpus.size(); ++i) {
+  for (size_t i = 0; i < hardware->gpus.size(); ++i) {
     if (i > 0 || cudaOptions.serialize)
-      if (absl::Status s = gpus[i]->context->makeCurrent(); !s.ok())
+      if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
         return s;
     if (!cudaOptions.serialize)
       for (size_t program : order)
-        if (absl::Status s = batch.graphs[program][i].launch(*gpus[i]->main);
+        if (absl::Status s =
+                batch.graphs[program][i].launch(*hardware->gpus[i]->main);
             !s.ok())
           return s;
-    if (absl::Status s = batch.done[i].record(*gpus[i]->main); !s.ok())
+    if (absl::Status s = batch.done[i].record(*hardware->gpus[i]->main);
+        !s.ok())
       return s;
   }
   return absl::OkStatus();
@@ -229,13 +543,13 @@ absl::StatusOr<RunResult> CudaExecutor::await() {
 absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   const Batch &batch = batches[run.batch];
   const ProgramSpec &program = spec.programs[run.program];
-  for (size_t i = 0; i < gpus.size(); ++i) {
-    if (absl::Status s = gpus[i]->context->makeCurrent(); !s.ok())
+  for (size_t i = 0; i < hardware->gpus.size(); ++i) {
+    if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
       return s;
     if (absl::Status s = batch.done[i].wait(
             cudaOptions.deadline,
             absl::StrCat("a run of \"", program.name, "\" on ",
-                         gpus[i]->context->name(),
+                         hardware->gpus[i]->context->name(),
                          " (run it with --serialize to learn where)"),
             [&] { return collectives->check(); });
         !s.ok())
@@ -256,4 +570,84 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   result.seconds =
       std::chrono::duration<double>(Clock::now() - run.start).count();
   return result;
+}
+
+//===----------------------------------------------------------------------===//
+// Measurements
+//===----------------------------------------------------------------------===//
+
+absl::StatusOr<std::vector<double>> CudaExecutor::timeCommands(size_t program,
+                                                               int repeats) {
+  if (!failure.ok())
+    return failure;
+  if (inFlight() > 0)
+    return absl::FailedPreconditionError("runs are in flight");
+  parameters.noteFailure(program, "has been timed command by command");
+  std::vector<double> seconds;
+  for (size_t i = 0; i < spec.programs[program].commands.size(); ++i) {
+    const Command &command = spec.programs[program].commands[i];
+    if (std::holds_alternative<LoopCommand>(command.operation)) {
+      seconds.push_back(0);
+      continue;
+    }
+    absl::StatusOr<double> alone = programs[program]->timeAlone(
+        i, repeats, batches[0].memory.data(), cudaOptions.deadline);
+    if (!alone.ok())
+      return fail(alone.status());
+    seconds.push_back(*alone);
+  }
+  return seconds;
+}
+
+absl::StatusOr<double> CudaExecutor::measureCopies(uint64_t bytes,
+                                                   int repeats) {
+  const Gpu &gpu = *hardware->gpus[0];
+  absl::StatusOr<DeviceMemory> from =
+      DeviceMemory::allocate(*gpu.context, bytes, "a copy");
+  if (!from.ok())
+    return from.status();
+  absl::StatusOr<DeviceMemory> to =
+      DeviceMemory::allocate(*gpu.context, bytes, "a copy");
+  if (!to.ok())
+    return to.status();
+  Clock::time_point start;
+  for (int i = -1; i < repeats; ++i) {
+    if (absl::Status s = gpu.context->check(
+            hardware->driver->memcpyDtoDAsync(to->address(), from->address(),
+                                              bytes, gpu.main->get()),
+            "cuMemcpyDtoDAsync");
+        !s.ok())
+      return s;
+    if (i >= 0)
+      continue;
+    if (absl::Status s = hardware->wait(gpu, cudaOptions.deadline, "copying");
+        !s.ok())
+      return s;
+    start = Clock::now();
+  }
+  if (absl::Status s = hardware->wait(gpu, cudaOptions.deadline, "copying");
+      !s.ok())
+    return s;
+  double seconds =
+      std::chrono::duration<double>(Clock::now() - start).count() / repeats;
+  return 2 * static_cast<double>(bytes) / seconds;
+}
+
+uint64_t CudaExecutor::allocatedArenaBytes() const {
+  uint64_t bytes = 0;
+  for (const Device &device : devices)
+    bytes += device.arena.bytes();
+  return bytes;
+}
+
+absl::StatusOr<uint64_t> CudaExecutor::usedGpuBytes() const {
+  const cuda::Context &context = *hardware->gpus[0]->context;
+  if (absl::Status s = context.makeCurrent(); !s.ok())
+    return s;
+  size_t available = 0, total = 0;
+  if (absl::Status s = context.check(
+          hardware->driver->memGetInfo(&available, &total), "cuMemGetInfo");
+      !s.ok())
+    return s;
+  return total - available;
 }

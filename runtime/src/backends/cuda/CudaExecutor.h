@@ -3,10 +3,11 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_CUDAEXECUTOR_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_CUDAEXECUTOR_H
 
+#include "backends/cuda/LocalGpus.h"
 #include "backends/cuda/PinnedMemory.h"
 #include "backends/cuda/Program.h"
 #include "backends/cuda/ShardExchange.h"
-#include "exec/ParameterCopies.h"
+#include "exec/ParameterState.h"
 #include "shardc-rt/Cuda.h"
 
 #include <chrono>
@@ -15,8 +16,8 @@
 namespace shardc::rt::cuda {
 
 /// The devices of the mesh that this process holds: all on one GPU, or one on
-/// each of several. Members are destroyed from the last to the first: what
-/// needs something stands behind it.
+/// each of several. Members are destroyed from the last to the first: each may
+/// use those before it.
 class CudaExecutor : public Executor {
 public:
   /// `local` are the numbers of this process's devices.
@@ -25,7 +26,7 @@ public:
       : ownPlan(std::move(plan)), spec(ownPlan->spec()), options(options),
         cudaOptions(std::move(cudaOptions)), local(local),
         host(spec, std::move(local)),
-        exchange(spec.mesh, this->cudaOptions.store), copies(spec) {}
+        exchange(spec.mesh, this->cudaOptions.store), parameters(spec) {}
   ~CudaExecutor() override;
 
   /// Opens libraries, allocates, compiles and captures.
@@ -47,8 +48,8 @@ public:
   int maxInFlight() const override { return numBatches; }
 
   /// Seconds of each command of a program alone (Program::timeAlone); 0 for
-  /// those that begin a loop. Nothing may be in flight. Leaves parameters and
-  /// states as they happen to be.
+  /// those that begin a loop. Nothing may be in flight. Parameters and states
+  /// have no value afterwards if the program writes them.
   absl::StatusOr<std::vector<double>> timeCommands(size_t program, int repeats);
   /// Bytes per second that a copy within the first GPU reads and writes.
   absl::StatusOr<double> measureCopies(uint64_t bytes, int repeats);
@@ -56,7 +57,9 @@ public:
   uint64_t allocatedArenaBytes() const;
   /// What the first GPU has of memory that is in use, by anybody.
   absl::StatusOr<uint64_t> usedGpuBytes() const;
-  const std::string &gpuName() const { return gpus[0]->context->name(); }
+  const std::string &gpuName() const {
+    return hardware->gpus[0]->context->name();
+  }
 
 private:
   static constexpr int numBatches = 2;
@@ -74,31 +77,24 @@ private:
     Clock::time_point start;
   };
 
-  absl::Status openLibraries();
-  absl::Status openGpu(int ordinal);
-  absl::Status connectDevices();
+  absl::Status loadAll();
   absl::Status allocateDevices();
   absl::Status addDevice(int64_t number, const Gpu &gpu);
   absl::Status fillKernelContexts();
-  absl::Status tuneGemms();
-  absl::Status timeGemms(const Gpu &gpu);
   absl::Status preparePrograms();
   absl::Status allocateBatches();
   absl::Status warmUp();
   absl::Status captureBatches();
-  absl::Status loadAll();
   absl::Status begin(size_t program, Batch &batch);
   absl::StatusOr<RunResult> finish(const Running &run);
-  /// What no peer can go on after: makes an end of everything, and tells the
-  /// others.
+  /// Ends everything after an error, since no peer can go on, and tells the
+  /// other processes. Returns `status`, with the rank in front of it.
   absl::Status fail(const absl::Status &status);
-  /// Copies what `fill` writes for each different shard of a tensor to all
-  /// devices that hold it.
+  /// Calls `fill` for each different shard of a tensor and copies the result to
+  /// all devices that hold the shard.
   absl::Status
   write(size_t tensor,
         absl::FunctionRef<absl::Status(const Shard &, char *)> fill);
-  /// Until what the main stream of `gpu` has been given is done.
-  absl::Status waitForCopies(const Gpu &gpu, absl::string_view what) const;
 
   std::shared_ptr<const Plan> ownPlan;
   const PlanSpec &spec;
@@ -107,12 +103,8 @@ private:
   const std::vector<int64_t> local;
   const HostLayout host;
   const ShardExchange exchange;
-  ParameterCopies copies;
-  std::unique_ptr<Driver> driver;
-  std::unique_ptr<CublasLt> cublasLt;
-  std::unique_ptr<Nccl> nccl;
-  std::unique_ptr<Nvtx> nvtx; ///< Null: no profiler listens.
-  std::vector<std::unique_ptr<Gpu>> gpus;
+  ParameterState parameters;
+  std::unique_ptr<LocalGpus> hardware;
   std::vector<Device> devices;
   /// For tensors set and read between runs.
   PinnedMemory transfer;

@@ -1,4 +1,5 @@
-//===- Gpu.h - A GPU and what is loaded on it -------------------*- C++ -*-===//
+//===- Gpu.h - A GPU, its stream and its kernels -------------------*- C++
+//-*-===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_GPU_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_GPU_H
@@ -8,13 +9,14 @@
 
 namespace shardc::rt::cuda {
 
-/// What the devices of the mesh on one GPU share. Members are destroyed from
-/// the last to the first: what needs something stands behind it.
+/// A GPU, shared by the devices of the mesh on it. Members are destroyed from
+/// the last to the first: each may use those before it.
 struct Gpu {
   std::unique_ptr<Context> context;
-  /// Where runs begin and end.
+  /// Runs begin and end on this stream.
   std::unique_ptr<Stream> main;
-  std::unique_ptr<Event> copied;
+  /// For waits until `main` has done all of its work.
+  std::unique_ptr<Event> done;
   Module kernels;
   /// Null if the plan has no GEMMs.
   std::unique_ptr<GemmLibrary> gemms;

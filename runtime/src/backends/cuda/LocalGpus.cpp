@@ -1,0 +1,156 @@
+//===- LocalGpus.cpp - The GPUs of this process ---------------------------===//
+
+#include "backends/cuda/LocalGpus.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/strip.h"
+
+using namespace shardc::rt;
+using namespace shardc::rt::cuda;
+
+absl::StatusOr<std::vector<GpuInfo>>
+shardc::rt::listGpus(const CudaOptions &options) {
+  absl::StatusOr<std::unique_ptr<Driver>> driver =
+      Driver::open(options.driverPath);
+  if (!driver.ok())
+    return driver.status();
+  absl::StatusOr<int> count = countGpus(**driver);
+  if (!count.ok())
+    return count.status();
+  std::vector<GpuInfo> gpus;
+  for (int i = 0; i < *count; ++i) {
+    absl::StatusOr<GpuDescription> gpu = describeGpu(**driver, i);
+    if (!gpu.ok())
+      return gpu.status();
+    gpus.push_back({gpu->name, gpu->architecture});
+  }
+  return gpus;
+}
+
+/// Whether code for `target` runs on a GPU of `architecture`.
+static absl::Status checkArchitecture(const std::string &target,
+                                      const cuda::Context &context) {
+  int needed = 0;
+  if (!absl::SimpleAtoi(absl::StripPrefix(target, "sm_"), &needed))
+    return absl::UnavailableError(
+        absl::StrCat("the plan is for ", target, ", which is no GPU we know"));
+  if (needed > context.architecture())
+    return absl::UnavailableError(absl::StrCat(
+        "the plan is for ", target, " and later, and ", context.name(),
+        " is sm_", context.architecture(), ": compile the model for it"));
+  return absl::OkStatus();
+}
+
+/// Opens GPU `ordinal` for a plan.
+static absl::StatusOr<std::unique_ptr<Gpu>>
+openGpu(const LocalGpus &libraries, const PlanSpec &plan, int ordinal) {
+  auto gpu = std::make_unique<Gpu>();
+  absl::StatusOr<std::unique_ptr<cuda::Context>> context =
+      cuda::Context::create(*libraries.driver, ordinal);
+  if (!context.ok())
+    return context.status();
+  gpu->context = *std::move(context);
+  if (absl::Status s = checkArchitecture(plan.gpuTarget, *gpu->context);
+      !s.ok())
+    return s;
+  absl::StatusOr<cuda::Stream> main = cuda::Stream::create(*gpu->context);
+  if (!main.ok())
+    return main.status();
+  gpu->main = std::make_unique<cuda::Stream>(*std::move(main));
+  absl::StatusOr<Event> done = Event::create(*gpu->context);
+  if (!done.ok())
+    return done.status();
+  gpu->done = std::make_unique<Event>(*std::move(done));
+  if (libraries.cublasLt) {
+    absl::StatusOr<std::unique_ptr<GemmLibrary>> library =
+        GemmLibrary::create(*libraries.cublasLt, *gpu->context);
+    if (!library.ok())
+      return library.status();
+    gpu->gemms = *std::move(library);
+  }
+  return gpu;
+}
+
+static bool hasGemms(const PlanSpec &plan) {
+  for (const ProgramSpec &program : plan.programs)
+    for (const Command &command : program.commands)
+      if (std::holds_alternative<GemmCommand>(command.operation))
+        return true;
+  return false;
+}
+
+absl::StatusOr<std::unique_ptr<LocalGpus>>
+LocalGpus::open(const PlanSpec &plan, const CudaOptions &options) {
+  auto opened = std::make_unique<LocalGpus>();
+  absl::StatusOr<std::unique_ptr<Driver>> driver =
+      Driver::open(options.driverPath);
+  if (!driver.ok())
+    return driver.status();
+  opened->driver = *std::move(driver);
+  if (hasGemms(plan)) {
+    absl::StatusOr<std::unique_ptr<CublasLt>> library =
+        CublasLt::open(options.cublasLtPath);
+    if (!library.ok())
+      return library.status();
+    opened->cublasLt = *std::move(library);
+  }
+  if (!options.nvtxPath.empty()) {
+    absl::StatusOr<std::unique_ptr<Nvtx>> library =
+        Nvtx::open(options.nvtxPath);
+    if (!library.ok())
+      return library.status();
+    opened->nvtx = *std::move(library);
+  }
+  for (int i = 0; i < options.gpus; ++i) {
+    absl::StatusOr<std::unique_ptr<Gpu>> gpu =
+        openGpu(*opened, plan, options.gpu + i);
+    if (!gpu.ok())
+      return gpu.status();
+    opened->gpus.push_back(*std::move(gpu));
+  }
+  return opened;
+}
+
+absl::StatusOr<std::unique_ptr<DeviceCollectives>>
+LocalGpus::connect(const PlanSpec &plan, uint64_t seed,
+                   const std::vector<int64_t> &local,
+                   const CudaOptions &options) {
+  if (!options.store && gpus.size() == 1)
+    return createVirtualCollectives(*gpus[0]->context);
+  absl::StatusOr<std::unique_ptr<Nccl>> library = Nccl::open(options.ncclPath);
+  if (!library.ok())
+    return library.status();
+  nccl = *std::move(library);
+  if (Store *store = options.store) {
+    const std::string mine =
+        absl::StrCat("plan ", absl::Hex(plan.fingerprint, absl::kZeroPad16),
+                     ", seed ", seed);
+    absl::StatusOr<std::vector<std::string>> all =
+        store->gatherAll("comparing plans", mine, options.deadline);
+    if (!all.ok())
+      return all.status();
+    for (size_t rank = 0; rank < all->size(); ++rank)
+      if ((*all)[rank] != mine)
+        return absl::InvalidArgumentError(absl::StrCat(
+            "rank ", rank, " has ", (*all)[rank], ", and this one has ", mine));
+  }
+  std::vector<LocalDevice> ours;
+  for (size_t i = 0; i < local.size(); ++i)
+    ours.push_back({local[i], gpus[i]->context.get()});
+  absl::StatusOr<std::unique_ptr<Communicators>> communicators =
+      Communicators::create(*nccl, plan.mesh, std::move(ours), options.store,
+                            options.deadline);
+  if (!communicators.ok())
+    return communicators.status();
+  return createNcclCollectives(*std::move(communicators));
+}
+
+absl::Status LocalGpus::wait(const Gpu &gpu, absl::Duration deadline,
+                             absl::string_view what) const {
+  if (gpus.size() > 1)
+    if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
+      return s;
+  if (absl::Status s = gpu.done->record(*gpu.main); !s.ok())
+    return s;
+  return gpu.done->wait(deadline, what);
+}

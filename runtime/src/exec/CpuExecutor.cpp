@@ -1,0 +1,301 @@
+//===- CpuExecutor.cpp - Runs a plan on virtual CPU devices ---------------===//
+
+#include "exec/CpuExecutor.h"
+
+#include "exec/Arrays.h"
+#include "exec/ParameterState.h"
+#include "exec/PreparedProgram.h"
+#include "exec/Shards.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <chrono>
+#include <cstring>
+#include <optional>
+#include <sys/mman.h>
+
+using namespace shardc::rt;
+
+namespace {
+
+/// Memory of zeros, in large pages where the system has them.
+class Memory {
+public:
+  ~Memory() {
+    if (bytes > 0)
+      munmap(data, bytes);
+  }
+
+  /// Returns whether there is so much. A page is made when a thread first
+  /// accesses it, near that thread.
+  bool allocate(uint64_t count) {
+    constexpr uint64_t unit = uint64_t(2) << 20;
+    // A large page begins at a multiple of its size.
+    uint64_t wanted = (std::max<uint64_t>(count, 1) + unit - 1) / unit * unit;
+    void *mapped = mmap(nullptr, wanted + unit, PROT_READ | PROT_WRITE,
+                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+    if (mapped == MAP_FAILED)
+      return false;
+    data = static_cast<char *>(mapped);
+    bytes = wanted + unit;
+    first = data + (unit - reinterpret_cast<uintptr_t>(data) % unit) % unit;
+    madvise(first, wanted, MADV_HUGEPAGE);
+    return true;
+  }
+
+  char *get() const { return first; }
+
+private:
+  char *data = nullptr, *first = nullptr;
+  uint64_t bytes = 0;
+};
+
+/// Runs a plan on virtual CPU devices.
+class CpuExecutor : public Executor {
+public:
+  CpuExecutor(Context &context, std::shared_ptr<const Plan> plan,
+              ExecutorOptions options, std::unique_ptr<Collectives> collectives)
+      : context(context), ownPlan(std::move(plan)), spec(ownPlan->spec()),
+        options(options), collectives(std::move(collectives)),
+        parameters(spec) {}
+
+  absl::Status allocate();
+  absl::Status prepare();
+
+  const Plan &plan() const override { return *ownPlan; }
+  uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
+  uint64_t allocatedBytes() const override { return layout->bytes(); }
+  absl::Status initializeParameters() override;
+  absl::Status setTensor(absl::string_view name, ArrayView array) override;
+  absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
+  absl::Status submit(absl::string_view program,
+                      const NamedArrays &inputs) override;
+  absl::StatusOr<RunResult> await() override;
+  int inFlight() const override { return result.has_value(); }
+  int maxInFlight() const override { return 1; }
+
+private:
+  /// A shard, and where it is.
+  struct LocalShard {
+    Shard shard;
+    char *data;
+  };
+
+  template <typename OffsetOn>
+  HostArray gather(DType dtype, const Sharding &sharding,
+                   const std::vector<int64_t> &shape, OffsetOn offsetOn) const;
+
+  Context &context;
+  std::shared_ptr<const Plan> ownPlan;
+  const PlanSpec &spec;
+  ExecutorOptions options;
+  std::optional<ArenaLayout> layout;
+  Memory memory;
+  std::unique_ptr<KernelLibrary> kernels;
+  std::unique_ptr<Collectives> collectives;
+  std::unique_ptr<DeviceSet> devices;
+  std::vector<std::unique_ptr<PreparedProgram>> programs;
+  /// By tensor, every copy of every shard.
+  std::vector<std::vector<LocalShard>> shards;
+  ParameterState parameters;
+  /// Of the run that has been submitted and not awaited.
+  std::optional<RunResult> result;
+};
+
+} // namespace
+
+absl::Status CpuExecutor::allocate() {
+  absl::StatusOr<ArenaLayout> made =
+      ArenaLayout::create(spec, options.shareReplicas);
+  if (!made.ok())
+    return made.status();
+  layout = *std::move(made);
+  if (!memory.allocate(layout->bytes()))
+    return absl::ResourceExhaustedError(
+        absl::StrCat("out of memory: cannot allocate ", layout->bytes(),
+                     " bytes for ", spec.mesh.numDevices(), " devices of ",
+                     spec.arenaBytes, " bytes each"));
+  if (options.poisonPadding)
+    std::memset(memory.get(), 0xff, layout->bytes());
+  return absl::OkStatus();
+}
+
+absl::Status CpuExecutor::prepare() {
+  absl::StatusOr<std::unique_ptr<KernelLibrary>> loaded =
+      KernelLibrary::load(spec, options.cpuTarget);
+  if (!loaded.ok())
+    return loaded.status();
+  kernels = *std::move(loaded);
+
+  const Mesh &mesh = spec.mesh;
+  int axes = mesh.axes().size();
+  devices.reset(
+      new DeviceSet{spec, *kernels, *layout, memory.get(), {}, axes + 2});
+  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+    for (int axis = 0; axis < axes; ++axis)
+      devices->contexts.push_back(mesh.coordinate(device, axis));
+    devices->contexts.push_back(static_cast<int64_t>(options.seed));
+    devices->contexts.push_back(0);
+  }
+  for (size_t program = 0; program < spec.programs.size(); ++program) {
+    absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
+        PreparedProgram::prepare(*devices, program, *collectives,
+                                 context.numThreads());
+    if (!prepared.ok())
+      return prepared.status();
+    programs.push_back(*std::move(prepared));
+  }
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorSpec &tensor = spec.tensors[i];
+    std::vector<LocalShard> &ofTensor = shards.emplace_back();
+    for (int64_t device : layout->holdersOfTensor(i))
+      ofTensor.push_back({shardOf(mesh, tensor.sharding, tensor.shape, device),
+                          memory.get() + layout->offsetOfTensor(i, device)});
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<Executor>> shardc::rt::createCpuExecutor(
+    Context &context, std::shared_ptr<const Plan> plan, ExecutorOptions options,
+    std::unique_ptr<Collectives> collectives) {
+  if (!plan)
+    return absl::InvalidArgumentError("no plan: the pointer is null");
+  auto executor = std::make_unique<CpuExecutor>(
+      context, std::move(plan), options, std::move(collectives));
+  if (absl::Status status = executor->allocate(); !status.ok())
+    return status;
+  if (absl::Status status = executor->prepare(); !status.ok())
+    return status;
+  return executor;
+}
+
+absl::Status CpuExecutor::initializeParameters() {
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    const TensorSpec &tensor = spec.tensors[i];
+    if (tensor.role != Role::Parameter && tensor.role != Role::State)
+      continue;
+    for (const LocalShard &local : shards[i]) {
+      // Devices that hold the same shard copy the first one's.
+      const LocalShard *same = shards[i].data();
+      while (same->shard.start != local.shard.start)
+        ++same;
+      if (same != &local) {
+        std::memcpy(local.data, same->data, tensor.bytes);
+        continue;
+      }
+      if (options.poisonPadding)
+        std::memset(local.data, 0xff, tensor.bytes);
+      if (absl::Status status =
+              initializeShard(tensor.initializer, options.seed, tensor.name,
+                              tensor.dtype, tensor.shape, local.shard.start,
+                              local.shard.valid, local.shard.local, local.data);
+          !status.ok())
+        return status;
+    }
+    parameters.noteWrite(i);
+  }
+  return absl::OkStatus();
+}
+
+absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
+  absl::StatusOr<size_t> index = findTensor(spec, name);
+  if (!index.ok())
+    return index.status();
+  const TensorSpec &tensor = spec.tensors[*index];
+  if (absl::Status status = checkArray(tensor, array); !status.ok())
+    return status;
+  for (const LocalShard &local : shards[*index])
+    scatterShard(local.shard, tensor.dtype, tensor.shape, array.data,
+                 local.data);
+  parameters.noteWrite(*index);
+  return absl::OkStatus();
+}
+
+/// Gathers an array; `offsetOn(device)` is the offset of a device's shard.
+template <typename OffsetOn>
+HostArray CpuExecutor::gather(DType dtype, const Sharding &sharding,
+                              const std::vector<int64_t> &shape,
+                              OffsetOn offsetOn) const {
+  HostArray array(dtype, shape);
+  const Mesh &mesh = spec.mesh;
+  for (int64_t device : holdersOf(mesh, sharding))
+    gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
+                memory.get() + offsetOn(device), array.data.data());
+  return array;
+}
+
+absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
+  absl::StatusOr<size_t> index = findTensor(spec, name);
+  if (!index.ok())
+    return index.status();
+  if (absl::Status status = parameters.check(*index); !status.ok())
+    return status;
+  const TensorSpec &tensor = spec.tensors[*index];
+  return gather(
+      tensor.dtype, tensor.sharding, tensor.shape,
+      [&](int64_t device) { return layout->offsetOfTensor(*index, device); });
+}
+
+absl::StatusOr<RunResult> CpuExecutor::await() {
+  if (!result)
+    return absl::FailedPreconditionError("no run has been submitted");
+  RunResult oldest = *std::move(result);
+  result.reset();
+  return oldest;
+}
+
+absl::Status CpuExecutor::submit(absl::string_view name,
+                                 const NamedArrays &inputs) {
+  using Clock = std::chrono::steady_clock;
+  if (result)
+    return absl::FailedPreconditionError("the run before was not awaited");
+  absl::StatusOr<size_t> number = findProgram(spec, name);
+  if (!number.ok())
+    return number.status();
+  PreparedProgram &program = *programs[*number];
+  if (absl::Status status = checkInputs(spec, inputs); !status.ok())
+    return status;
+  if (absl::Status status = parameters.checkAll(); !status.ok())
+    return status;
+
+  Clock::time_point start = Clock::now();
+  PreparedProgram::Counters counters;
+  WorkerPool &pool = context.workers();
+  std::optional<size_t> rounding = parameters.takeRounding();
+  pool.run([&](int worker) {
+    if (rounding)
+      programs[*rounding]->run(worker, pool, counters);
+    for (size_t i = 0; i < spec.tensors.size(); ++i) {
+      const TensorSpec &tensor = spec.tensors[i];
+      if (tensor.role != Role::Input && tensor.role != Role::Label)
+        continue;
+      const ArrayView &array = inputs.find(tensor.name)->second;
+      TaskRange range(shards[i].size(), worker, pool.size());
+      for (int64_t local = range.begin; local < range.end; ++local)
+        scatterShard(shards[i][local].shard, tensor.dtype, tensor.shape,
+                     array.data, shards[i][local].data);
+    }
+    pool.barrier();
+    program.run(worker, pool, counters);
+  });
+  absl::Status error =
+      rounding ? programs[*rounding]->takeError() : absl::OkStatus();
+  error.Update(program.takeError());
+  if (!error.ok()) {
+    parameters.noteFailure(
+        *number, absl::StrCat("failed midway (", error.message(), ")"));
+    return error;
+  }
+
+  RunResult &result = this->result.emplace();
+  result.wireBytes = counters.wireBytes;
+  result.communicationSeconds = counters.communicationSeconds;
+  for (const ResultSpec &global : program.spec().results)
+    result.add(global.name,
+               gather(program.spec().buffers[global.buffer].dtype,
+                      global.sharding, global.shape, [&](int64_t device) {
+                        return layout->offsetOf(*number, global.buffer, device);
+                      }));
+  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  return absl::OkStatus();
+}
