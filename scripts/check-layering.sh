@@ -1,39 +1,74 @@
 #!/usr/bin/env bash
-# Succeeds if includes follow the arrows of docs/Architecture.md:
-#   Support -> Dialect/IR -> Analysis
-#           -> {Transforms, Conversion, Interpreter, Target} -> Pipelines -> tools
-# and the runtime knows nothing of the compiler.
+# Succeeds if includes follow the arrows of docs/Architecture.md: a room includes
+# itself and the rooms named beside it here, and the runtime knows nothing of the
+# compiler.
 source "$(dirname "$0")/common.sh"
 failed=0
+
+# Room: the rooms that it may include besides. Dialect/Shardc/IR is called IR.
+rooms='
+Support:
+Sharding: Support IR/Enums.h
+CostModel: Support Sharding IR/Enums.h
+Reshard: Support Sharding CostModel IR/Enums.h
+AutoSharding: Support Sharding CostModel Reshard IR/Enums.h
+IR: Sharding
+Models: Support
+Analysis: Support IR Sharding CostModel Reshard
+Report: Support IR Sharding CostModel Reshard Analysis
+Transforms: Support IR Sharding CostModel Reshard AutoSharding Analysis Report
+Interpreter: Support IR Sharding CostModel Reshard Analysis Report
+Conversion: Support IR Analysis
+Conversion/KernelEmitter: Support IR Analysis
+Target: Support IR Sharding CostModel Analysis Report Conversion
+Pipelines: Support IR Sharding CostModel Reshard AutoSharding Analysis Report Transforms Interpreter Conversion Target
+WhatIf: Support IR Sharding CostModel Reshard AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines
+Driver: Support IR Sharding CostModel Reshard AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf
+'
+
+# say WHAT FOUND: reports the lines found, if any.
+say_broken() {
+  if [ -n "$2" ]; then
+    printf '%s:\n%s\n' "$1" "$2"
+    failed=1
+  fi
+}
 
 # forbid WHAT PATTERN FOLDER...: no file of the folders includes PATTERN.
 forbid() {
   local what=$1 pattern=$2
   shift 2
-  local found
-  found=$(grep -rnE "#include [\"<]($pattern)" "$@" \
-    --include='*.h' --include='*.cpp' || true)
-  if [ -n "$found" ]; then
-    printf '%s:\n%s\n' "$what" "$found"
-    failed=1
-  fi
+  say_broken "$what" "$(grep -rnE "#include [\"<]($pattern)" "$@" \
+    --include='*.h' --include='*.cpp' || true)"
 }
 
-# layer FOLDER FORBIDDEN: both the headers and the sources of a layer.
-layer() {
-  forbid "$1 includes a layer above it" "$2" "include/shardc/$1" "lib/$1"
-}
+known=' '
+while IFS=: read -r room allowed; do
+  [ -n "$room" ] || continue
+  folder=${room/#IR/Dialect/Shardc/IR}
+  known+="${folder%%/*} "
+  pattern=$folder/
+  for other in $allowed; do
+    other=${other/#IR/Dialect/Shardc/IR}
+    case "$other" in *.h) ;; *) other+=/ ;; esac
+    pattern+="|$other"
+  done
+  say_broken "$room includes a room that it must not" \
+    "$(grep -rnE '#include "shardc/' "include/shardc/$folder" "lib/$folder" \
+      --include='*.h' --include='*.cpp' 2>/dev/null |
+      grep -vE "#include \"shardc/($pattern)" || true)"
+done <<<"$rooms"
+for folder in include/shardc/*/ lib/*/; do
+  folder=$(basename "$folder")
+  case "$known" in *" $folder "*) ;; *)
+    say_broken 'a folder that scripts/check-layering.sh does not know' "$folder" ;;
+  esac
+done
 
-layer Support 'mlir/|shardc/(Dialect|Analysis|Conversion|Interpreter|Target|Pipelines)'
-layer Dialect/Shardc/IR \
-  'shardc/(Dialect/Shardc/Transforms|Analysis|Conversion|Interpreter|Target|Pipelines)'
-layer Analysis \
-  'shardc/(Dialect/Shardc/Transforms|Conversion|Interpreter|Target|Pipelines)'
-layer Dialect/Shardc/Transforms 'shardc/(Conversion|Interpreter|Target|Pipelines)'
-layer Conversion 'shardc/(Dialect/Shardc/Transforms|Interpreter|Target|Pipelines)'
-layer Interpreter 'shardc/(Dialect/Shardc/Transforms|Conversion|Target|Pipelines)'
-layer Models 'shardc/(Dialect/Shardc/Transforms|Analysis|Conversion|Interpreter|Target|Pipelines)'
-layer Target 'shardc/(Dialect/Shardc/Transforms|Interpreter|Pipelines)'
+# What partitioners compute with is plain C++: it can be read, tested and used
+# without MLIR.
+forbid 'a room without MLIR includes it' 'mlir/' lib/Support include/shardc/Support \
+  {lib,include/shardc}/{Sharding,CostModel,Reshard,AutoSharding}
 forbid 'the compiler includes the runtime' 'shardc-rt/' include lib
 forbid 'the runtime includes the compiler' 'mlir/|llvm/|shardc/' runtime
 forbid 'the runtime core includes a vendor' 'cuda|nccl|mpi\.h' \

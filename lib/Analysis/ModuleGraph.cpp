@@ -2,9 +2,10 @@
 
 #include "shardc/Analysis/ModuleGraph.h"
 
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
-#include "shardc/Analysis/WireBytes.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -16,7 +17,7 @@ FailureOr<ModuleGraph> ModuleGraph::build(ModuleOp module, bool regathers) {
   if (failed(mesh))
     return failure();
   result.mesh = *mesh;
-  result.graph.mesh = MeshAxes(*mesh);
+  result.graph.mesh = getMeshAxes(*mesh);
   for (auto function : module.getOps<func::FuncOp>())
     if (!function.isExternal() && failed(result.addFunction(function)))
       return failure();

@@ -51,7 +51,7 @@ bool shardc::usesAllAxes(ModuleOp module) {
 }
 
 PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
-  CollectivePrices prices;
+  CollectiveCosts prices;
   auto module = function->getParentOfType<ModuleOp>();
   if (auto rates =
           module->getAttrOfType<DictionaryAttr>("shardc.seconds_per_byte")) {
@@ -60,7 +60,7 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
       if (int axis = mesh.find(rate.getName().getValue()); axis >= 0)
         secondsPerByte[axis] =
             cast<FloatAttr>(rate.getValue()).getValueAsDouble();
-    prices = CollectivePrices(secondsPerByte);
+    prices = CollectiveCosts(secondsPerByte);
   }
   auto attrs = function->getAttrOfType<ArrayAttr>("shardc.starts");
   if (!attrs)

@@ -1,7 +1,7 @@
 //===- CutPattern.cpp - How a mesh cuts a dimension -----------------------===//
 
-#include "shardc/Analysis/Layout.h"
 #include "shardc/Interpreter/ShrinkSizes.h"
+#include "shardc/Sharding/Layout.h"
 
 using namespace mlir;
 using namespace shardc;

@@ -2,6 +2,7 @@
 
 #include "FunctionCheck.h"
 
+#include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Interpreter/Alignment.h"
 #include "shardc/Interpreter/EvaluateOp.h"

@@ -1,5 +1,4 @@
-//===- FunctionCheck.h - One function against its global program -*- C++
-//-*-===//
+//===- FunctionCheck.h - One function, checked ------------------*- C++ -*-===//
 
 #ifndef SHARDC_LIB_INTERPRETER_FUNCTIONCHECK_H
 #define SHARDC_LIB_INTERPRETER_FUNCTIONCHECK_H

@@ -4,6 +4,7 @@
 
 #include "FunctionCheck.h"
 
+#include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 
 using namespace mlir;
@@ -24,7 +25,7 @@ FailureOr<PartitionSummary> shardc::checkPartition(ModuleOp global,
   FailureOr<MeshOp> mesh = getMesh(partitioned);
   if (failed(mesh))
     return failure();
-  Devices devices{MeshAxes(*mesh)};
+  Devices devices{getMeshAxes(*mesh)};
   PartitionSummary summary, unused;
   summary.devices = devices.getNumDevices();
   for (auto function : partitioned.getOps<func::FuncOp>()) {

@@ -4,6 +4,7 @@
 
 #include "SmallMeshes.h"
 
+#include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
 
 #include "mlir/IR/Verifier.h"
@@ -32,7 +33,7 @@ namespace {
 class Shrinker {
 public:
   Shrinker(ModuleOp module, MeshOp mesh)
-      : module(module), mesh(mesh), axes(mesh), newAxes(axes),
+      : module(module), mesh(mesh), axes(getMeshAxes(mesh)), newAxes(axes),
         gaps(module, axes) {}
 
   FailureOr<std::vector<ShrunkSize>> run() {

@@ -2,7 +2,7 @@
 
 #include "StridedGaps.h"
 
-#include "shardc/Analysis/ReshardSteps.h"
+#include "shardc/Reshard/ReshardSteps.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
 

@@ -12,7 +12,7 @@
 #ifndef SHARDC_LIB_INTERPRETER_STRIDEDGAPS_H
 #define SHARDC_LIB_INTERPRETER_STRIDEDGAPS_H
 
-#include "shardc/Analysis/Layout.h"
+#include "shardc/Sharding/Layout.h"
 
 #include "mlir/IR/BuiltinOps.h"
 

@@ -6,19 +6,18 @@
 
 #include "shardc/Pipelines/Phases.h"
 
-#include "Contracts.h"
+#include "PhaseContracts.h"
 #include "PhaseEnd.h"
-#include "RunAside.h"
 #include "VerifyPartition.h"
 #include "WritePlanPass.h"
 
-#include "shardc/Conversion/EmulateGrid.h"
-#include "shardc/Conversion/LowerKernels.h"
-#include "shardc/Conversion/LowerKernelsToGpu.h"
+#include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
+#include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
+#include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
-#include "shardc/Dialect/Shardc/Transforms/Passes.h"
 #include "shardc/Support/TargetSpec.h"
 #include "shardc/Target/CUDA/EmitPtx.h"
+#include "shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -61,7 +60,7 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
 }
 
 static void buildPropagate(OpPassManager &manager,
-                           const CompileOptions &options, CompileState &) {
+                           const CompileOptions &options, CompileState &state) {
   PropagatePassOptions propagate;
   propagate.partition = options.partition;
   propagate.objective = options.objective;
@@ -71,11 +70,12 @@ static void buildPropagate(OpPassManager &manager,
   propagate.maxAssignments = options.maxAssignments;
   propagate.maxBranchOptions = options.maxBranchOptions;
   manager.addPass(createPropagatePass(
-      propagate, {options.deviceMemory, [options](ModuleOp module, bool again) {
-                    CompileOptions aside = options;
-                    aside.regather = again;
-                    return getPeaksAside(module, aside);
-                  }}));
+      propagate,
+      {options.deviceMemory, [options, &state](ModuleOp module, bool again) {
+         CompileOptions trial = options;
+         trial.regather = again;
+         return state.getPeaks(module, trial);
+       }}));
   checkExpectations(manager, options, "propagate");
 }
 

@@ -10,9 +10,10 @@
 #include "PlantFault.h"
 #include "RandomProgram.h"
 
+#include "shardc/Driver/CommandLine.h"
 #include "shardc/Interpreter/PartitionCheck.h"
-#include "shardc/Pipelines/CommandLine.h"
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/WhatIf/TrialCompilation.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -41,6 +42,7 @@ static uint64_t numFaults = 0;
 static bool findFault(ModuleOp module, uint64_t seed,
                       const CompileOptions &options, std::string &output) {
   CompileState state;
+  state.getPeaks = getPeaksOnTrial;
   PassManager planner(module.getContext()), partitioner(module.getContext());
   int partition = getPhaseIndex("partition");
   buildPhases(planner, 0, partition - 1, options, state);
@@ -76,6 +78,7 @@ static bool checkProgram(const std::string &text, uint64_t seed,
   if (plant)
     return findFault(*module, seed, options, output);
   CompileState state;
+  state.getPeaks = getPeaksOnTrial;
   PassManager manager(&context);
   buildPhases(manager, 0, getPhaseIndex("collectives"), options, state);
   return succeeded(manager.run(*module)) &&

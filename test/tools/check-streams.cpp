@@ -12,7 +12,7 @@
 
 #include "plan/HappensBefore.h"
 
-#include "shardc/Pipelines/CommandLine.h"
+#include "shardc/Driver/CommandLine.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"

@@ -16,7 +16,7 @@
 #include "shardc-rt/Context.h"
 #include "shardc-rt/Executor.h"
 
-#include "shardc/Pipelines/CommandLine.h"
+#include "shardc/Driver/CommandLine.h"
 
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"

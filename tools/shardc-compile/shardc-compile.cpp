@@ -5,9 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Analysis/ExplanationDiff.h"
-#include "shardc/Pipelines/CommandLine.h"
-#include "shardc/Pipelines/Compile.h"
+#include "shardc/Driver/CommandLine.h"
+#include "shardc/Driver/Compile.h"
+#include "shardc/Report/ExplanationDiff.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Target/CUDA/AssemblePtx.h"
 #include "shardc/Target/Plan/Report.h"

@@ -5,9 +5,10 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Pipelines/CommandLine.h"
+#include "shardc/Driver/CommandLine.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/Suggest.h"
+#include "shardc/WhatIf/TrialCompilation.h"
 
 #include "mlir/Support/FileUtilities.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
@@ -85,6 +86,7 @@ int main(int argc, char **argv) {
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   MlirOptMainConfig passes = config;
   CompileState state;
+  state.getPeaks = getPeaksOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
     if (to >= 0)
       buildPhases(manager, from + 1, to, options, state);

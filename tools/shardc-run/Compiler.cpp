@@ -7,7 +7,7 @@
 
 #include "CompileInput.h"
 
-#include "shardc/Pipelines/Compile.h"
+#include "shardc/Driver/Compile.h"
 
 using namespace shardc;
 using namespace shardc::run;

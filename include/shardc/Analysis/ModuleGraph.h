@@ -1,4 +1,4 @@
-//===- ModuleGraph.h - The sharding graph of a module ----------*- C++ -*-===//
+//===- ModuleGraph.h - The sharding graph of a module -----------*- C++ -*-===//
 //
 // Builds a ShardingGraph from the functions of a module and remembers which
 // value and op is which. Reads the module only.
@@ -9,7 +9,7 @@
 #define SHARDC_ANALYSIS_MODULEGRAPH_H
 
 #include "shardc/Analysis/ModuleQueries.h"
-#include "shardc/Analysis/ShardingGraph.h"
+#include "shardc/Sharding/ShardingGraph.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"

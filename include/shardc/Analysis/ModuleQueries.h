@@ -1,4 +1,4 @@
-//===- ModuleQueries.h - What a module says of itself ----------*- C++ -*-===//
+//===- ModuleQueries.h - What a module says of itself -----------*- C++ -*-===//
 //
 // What attributes and locations of a module, its functions and its values say
 // to more than one pass. Plain functions that read the IR; thread-safe on
@@ -9,7 +9,7 @@
 #ifndef SHARDC_ANALYSIS_MODULEQUERIES_H
 #define SHARDC_ANALYSIS_MODULEQUERIES_H
 
-#include "shardc/Analysis/CollectivePrices.h"
+#include "shardc/CostModel/CollectiveCosts.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"

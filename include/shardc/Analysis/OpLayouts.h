@@ -1,4 +1,4 @@
-//===- OpLayouts.h - What an op wants and what it makes --------*- C++ -*-===//
+//===- OpLayouts.h - What an op wants and what it makes ---------*- C++ -*-===//
 //
 // Derives from an op's sharding rule and its `shardc.assignment` the layouts of
 // its operands and results: the form in which every planner hands its decisions
@@ -9,7 +9,7 @@
 #ifndef SHARDC_ANALYSIS_OPLAYOUTS_H
 #define SHARDC_ANALYSIS_OPLAYOUTS_H
 
-#include "shardc/Analysis/ShardingGraph.h"
+#include "shardc/Sharding/ShardingGraph.h"
 
 #include "mlir/IR/Operation.h"
 

@@ -1,4 +1,4 @@
-//===- Alignment.h - Do the operands hold the right elements? --*- C++ -*-===//
+//===- Alignment.h - Do the operands hold the right elements? ---*- C++ -*-===//
 //
 // Values can be right by chance: zeros and ones in the wrong place are still
 // zeros and ones. Where the elements lie cannot: by its sharding rule an op
@@ -9,8 +9,8 @@
 #ifndef SHARDC_INTERPRETER_ALIGNMENT_H
 #define SHARDC_INTERPRETER_ALIGNMENT_H
 
-#include "shardc/Dialect/Shardc/IR/ShardingRule.h"
 #include "shardc/Interpreter/Placement.h"
+#include "shardc/Sharding/ShardingRule.h"
 
 namespace shardc {
 

@@ -1,4 +1,4 @@
-//===- Devices.h - The devices of a mesh -----------------------*- C++ -*-===//
+//===- Devices.h - The devices of a mesh ------------------------*- C++ -*-===//
 //
 // Devices are numbered row-major over the mesh, the last axis fastest. Plain
 // values; thread-safe.
@@ -8,7 +8,7 @@
 #ifndef SHARDC_INTERPRETER_DEVICES_H
 #define SHARDC_INTERPRETER_DEVICES_H
 
-#include "shardc/Analysis/Layout.h"
+#include "shardc/Sharding/Layout.h"
 
 namespace shardc {
 

@@ -1,4 +1,4 @@
-//===- EvaluateCollective.h - Collectives by definition --------*- C++ -*-===//
+//===- EvaluateCollective.h - Collectives by definition ---------*- C++ -*-===//
 //
 // All devices of a mesh at once. Stateless; thread-safe.
 //

@@ -1,4 +1,4 @@
-//===- EvaluateOp.h - Core ops by their definitions ------------*- C++ -*-===//
+//===- EvaluateOp.h - Core ops by their definitions -------------*- C++ -*-===//
 //
 // Naive on purpose, and independent of the code generator: each op is the loop
 // that its description in docs/Dialect.md says it is. Stateless; thread-safe.

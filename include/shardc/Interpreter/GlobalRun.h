@@ -1,4 +1,4 @@
-//===- GlobalRun.h - The global program, evaluated -------------*- C++ -*-===//
+//===- GlobalRun.h - The global program, evaluated --------------*- C++ -*-===//
 
 #ifndef SHARDC_INTERPRETER_GLOBALRUN_H
 #define SHARDC_INTERPRETER_GLOBALRUN_H

@@ -1,4 +1,4 @@
-//===- Inputs.h - What programs are interpreted on -------------*- C++ -*-===//
+//===- Inputs.h - What programs are interpreted on --------------*- C++ -*-===//
 
 #ifndef SHARDC_INTERPRETER_INPUTS_H
 #define SHARDC_INTERPRETER_INPUTS_H

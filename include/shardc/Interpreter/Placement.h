@@ -1,4 +1,4 @@
-//===- Placement.h - Which elements a device holds -------------*- C++ -*-===//
+//===- Placement.h - Which elements a device holds --------------*- C++ -*-===//
 //
 // A placement says of every element of every device's tensor which element of
 // the global tensor it is. It is kept element by element, as index tensors that

@@ -1,4 +1,4 @@
-//===- RoundingBound.h - How far orders of sums may differ -----*- C++ -*-===//
+//===- RoundingBound.h - How far orders of sums may differ ------*- C++ -*-===//
 //
 // The global and the partitioned program do the same arithmetic but for the
 // order of sums. A sum of n terms in floating point is off by at most

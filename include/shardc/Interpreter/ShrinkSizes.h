@@ -1,4 +1,4 @@
-//===- ShrinkSizes.h - The same program, small -----------------*- C++ -*-===//
+//===- ShrinkSizes.h - The same program, small ------------------*- C++ -*-===//
 //
 // What the partitioner does depends on sizes only by how they divide: which
 // groups of devices divide a dimension, are more than its elements, leave some

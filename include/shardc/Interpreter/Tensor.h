@@ -1,4 +1,4 @@
-//===- Tensor.h - What the reference interpreter computes with -*- C++ -*-===//
+//===- Tensor.h - What the reference interpreter computes with --*- C++ -*-===//
 //
 // Whatever the element type, elements are doubles: integers are exact up to
 // 2^53 and sums of them do not depend on their order, conversions to narrower

@@ -8,16 +8,28 @@
 #ifndef SHARDC_PIPELINES_PHASES_H
 #define SHARDC_PIPELINES_PHASES_H
 
-#include "shardc/Pipelines/Compile.h"
+#include "shardc/Pipelines/CompileOptions.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
 #include "mlir/Pass/PassManager.h"
+#include "llvm/Support/Error.h"
+
+#include <functional>
 
 namespace shardc {
 
-/// What phases leave outside of the IR.
+/// What a compilation has besides the IR. One per run of the phases.
 struct CompileState {
+  /// Measures a plan before it is chosen: compiles `propagated`, a module after
+  /// `propagate`, up to `memory`, and returns the bytes that each of its
+  /// functions needs on a device. `--device-memory` asks for it. It runs phases
+  /// itself, so that the caller of the phases brings it (WhatIf has one).
+  std::function<llvm::Expected<std::vector<int64_t>>(
+      mlir::ModuleOp propagated, const CompileOptions &options)>
+      getPeaks = [](mlir::ModuleOp, const CompileOptions &) {
+        return llvm::createStringError("nobody here compiles plans on trial");
+      };
   /// The plan file's bytes, set by the phase `plan`.
   std::string plan;
   /// Why the programs communicate, as JSON, for the plan; may be empty.

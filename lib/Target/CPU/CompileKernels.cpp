@@ -2,7 +2,7 @@
 
 #include "shardc/Target/CPU/CompileKernels.h"
 
-#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Target/LLVM/TranslateKernels.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"

@@ -2,8 +2,8 @@
 
 #include "shardc/Target/CUDA/EmitPtx.h"
 
-#include "shardc/Conversion/LowerKernels.h"
-#include "shardc/Conversion/LowerKernelsToGpu.h"
+#include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
+#include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 #include "shardc/Target/LLVM/TranslateKernels.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"

@@ -2,7 +2,7 @@
 
 #include "CommandList.h"
 
-#include "shardc/Analysis/MemoryReport.h"
+#include "shardc/Report/MemoryReport.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -2,7 +2,7 @@
 
 #include "PlanText.h"
 
-#include "shardc/Analysis/ShardingsReport.h"
+#include "shardc/Report/ShardingsReport.h"
 
 #include "llvm/ADT/STLExtras.h"
 

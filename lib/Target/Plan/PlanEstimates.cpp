@@ -2,10 +2,10 @@
 
 #include "PlanTables.h"
 
-#include "shardc/Analysis/CommunicationReport.h"
-#include "shardc/Analysis/MemoryReport.h"
 #include "shardc/Analysis/Nesting.h"
-#include "shardc/Analysis/TimeEstimate.h"
+#include "shardc/Report/CommunicationReport.h"
+#include "shardc/Report/MemoryReport.h"
+#include "shardc/Report/TimeEstimate.h"
 
 using namespace mlir;
 

@@ -3,11 +3,11 @@
 #include "CommandList.h"
 #include "PlanTables.h"
 
-#include "shardc/Analysis/CommunicationReport.h"
+#include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/Nesting.h"
-#include "shardc/Analysis/WireBytes.h"
+#include "shardc/Report/CommunicationReport.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 

@@ -8,7 +8,7 @@
 #ifndef SHARDC_LIB_TARGET_PLAN_PLANTABLES_H
 #define SHARDC_LIB_TARGET_PLAN_PLANTABLES_H
 
-#include "shardc/Analysis/MachineModel.h"
+#include "shardc/CostModel/MachineModel.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

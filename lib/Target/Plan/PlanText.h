@@ -7,7 +7,7 @@
 #ifndef SHARDC_LIB_TARGET_PLAN_PLANTEXT_H
 #define SHARDC_LIB_TARGET_PLAN_PLANTEXT_H
 
-#include "shardc/Analysis/CommunicationReport.h"
+#include "shardc/Report/CommunicationReport.h"
 
 #include "plan_generated.h"
 

@@ -3,8 +3,8 @@
 #include "KernelHarness.h"
 
 #include "shardc/Analysis/KernelNest.h"
-#include "shardc/Conversion/EmulateGrid.h"
-#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
+#include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
 #include "shardc/Interpreter/EvaluateCollective.h"
 #include "shardc/Interpreter/EvaluateOp.h"
 #include "shardc/Target/CPU/CompileKernels.h"

@@ -1,4 +1,4 @@
-//===- KernelHarness.h - One kernel, natively and by the book --*- C++ -*-===//
+//===- KernelHarness.h - One kernel, natively and by the book ---*- C++ -*-===//
 //
 // Compiles a module with one shardc.kernel to a shared object and calls it, and
 // computes the same by the reference interpreter. The loops are those for the

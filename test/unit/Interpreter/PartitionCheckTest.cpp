@@ -2,8 +2,8 @@
 
 #include "InterpreterTest.h"
 
-#include "shardc/Dialect/Shardc/Transforms/Passes.h"
 #include "shardc/Interpreter/PartitionCheck.h"
+#include "shardc/Transforms/Passes.h"
 
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"

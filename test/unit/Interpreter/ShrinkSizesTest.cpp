@@ -2,8 +2,8 @@
 
 #include "InterpreterTest.h"
 
-#include "shardc/Analysis/Layout.h"
 #include "shardc/Interpreter/ShrinkSizes.h"
+#include "shardc/Sharding/Layout.h"
 
 using namespace mlir;
 using namespace shardc;

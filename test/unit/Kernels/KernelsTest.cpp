@@ -6,7 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Conversion/LowerKernels.h"
+#include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Target/CPU/CompileKernels.h"

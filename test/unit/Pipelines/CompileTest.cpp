@@ -1,6 +1,6 @@
 //===- CompileTest.cpp - The compiler behind one function -----------------===//
 
-#include "shardc/Pipelines/Compile.h"
+#include "shardc/Driver/Compile.h"
 #include "shardc/Models/Mlp.h"
 #include "shardc/Pipelines/Phases.h"
 

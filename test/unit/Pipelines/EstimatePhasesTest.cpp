@@ -1,8 +1,8 @@
 //===- EstimatePhasesTest.cpp - One estimate in every phase ---------------===//
 
-#include "shardc/Analysis/TimeEstimate.h"
 #include "shardc/Models/Mlp.h"
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/Report/TimeEstimate.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "gtest/gtest.h"

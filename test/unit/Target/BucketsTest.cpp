@@ -6,8 +6,8 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Driver/Compile.h"
 #include "shardc/Models/Mlp.h"
-#include "shardc/Pipelines/Compile.h"
 
 #include "plan_generated.h"
 #include "gtest/gtest.h"

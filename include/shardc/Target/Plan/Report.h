@@ -8,7 +8,7 @@
 #ifndef SHARDC_TARGET_PLAN_REPORT_H
 #define SHARDC_TARGET_PLAN_REPORT_H
 
-#include "shardc/Analysis/Explanation.h"
+#include "shardc/Report/Explanation.h"
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"

@@ -1,5 +1,4 @@
-//===- StreamEvents.h - What commands of other streams come first -*- C++
-//-*-===//
+//===- StreamEvents.h - Waits between streams -------------------*- C++ -*-===//
 //
 // Streams of a GPU run at the same time. The memory plan gives the same bytes
 // to buffers whose lifetimes, in the order of the commands, do not meet: so a

@@ -19,7 +19,6 @@ using namespace mlir;
 using namespace shardc;
 
 #include "shardc/Dialect/Shardc/IR/ShardcDialect.cpp.inc"
-#include "shardc/Dialect/Shardc/IR/ShardcEnums.cpp.inc"
 #include "shardc/Dialect/Shardc/IR/ShardcInterfaces.cpp.inc"
 
 #define GET_ATTRDEF_CLASSES

@@ -1,5 +1,4 @@
-//===- Shardc.h - The shardc dialect: attributes, interfaces, ops -*- C++
-//-*-===//
+//===- Shardc.h - The shardc dialect ----------------------------*- C++ -*-===//
 //
 // One include for code that works with the dialect. Enums, attributes, types
 // and ops are generated from the .td files beside this header; docs/Dialect.md
@@ -10,7 +9,8 @@
 #ifndef SHARDC_DIALECT_SHARDC_IR_SHARDC_H
 #define SHARDC_DIALECT_SHARDC_IR_SHARDC_H
 
-#include "shardc/Dialect/Shardc/IR/ShardingRule.h"
+#include "shardc/Dialect/Shardc/IR/Enums.h"
+#include "shardc/Sharding/ShardingRule.h"
 
 #include "mlir/Bytecode/BytecodeOpInterface.h"
 #include "mlir/IR/Builders.h"
@@ -27,7 +27,6 @@
 #include <optional>
 
 #include "shardc/Dialect/Shardc/IR/ShardcDialect.h.inc"
-#include "shardc/Dialect/Shardc/IR/ShardcEnums.h.inc"
 
 #define GET_ATTRDEF_CLASSES
 #include "shardc/Dialect/Shardc/IR/ShardcAttrs.h.inc"

@@ -1,0 +1,16 @@
+//===- ConvertToLLVM.h - Functions of kernels in one dialect ----*- C++ -*-===//
+
+#ifndef SHARDC_CONVERSION_KERNELEMITTER_CONVERTTOLLVM_H
+#define SHARDC_CONVERSION_KERNELEMITTER_CONVERTTOLLVM_H
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc {
+
+/// Converts functions of kernels, which are in the LLVM, scf, arith, math and
+/// vector dialects, to the LLVM dialect alone.
+mlir::LogicalResult convertToLLVMDialect(mlir::ModuleOp functions);
+
+} // namespace shardc
+
+#endif // SHARDC_CONVERSION_KERNELEMITTER_CONVERTTOLLVM_H

@@ -1,0 +1,102 @@
+//===- VectorMath.h - Arithmetic on scalars and lanes -----------*- C++ -*-===//
+//
+// Builds arith and vector ops for values that are scalars or vectors of
+// `numLanes` lanes, and the transcendental functions as polynomials over them.
+// Nothing here calls a library function, and no result depends on the lane.
+// Errors of the f32 functions are a few units in the last place; NaN and
+// infinities behave as in libm. Not thread-safe, as the builder it borrows.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_CONVERSION_KERNELEMITTER_VECTORMATH_H
+#define SHARDC_CONVERSION_KERNELEMITTER_VECTORMATH_H
+
+#include "mlir/Dialect/Arith/IR/Arith.h"
+#include "mlir/IR/Builders.h"
+#include "mlir/IR/Matchers.h"
+#include "mlir/IR/TypeUtilities.h"
+
+namespace shardc {
+
+/// Arithmetic over one builder, at whose insertion point everything is built.
+class VectorMath {
+public:
+  VectorMath(mlir::OpBuilder &builder, mlir::Location loc, int64_t numLanes)
+      : numLanes(numLanes), builder(builder), loc(loc) {}
+
+  /// Lanes of a vector value, whatever its element type.
+  int64_t numLanes;
+
+  /// The element type of a scalar or vector value.
+  static mlir::Type getElement(mlir::Value value);
+  /// Whether the value has lanes.
+  static bool isVector(mlir::Value value);
+  /// `element` with the lanes of `like`, if it has any.
+  static mlir::Type getTypeLike(mlir::Type element, mlir::Value like);
+
+  /// A scalar constant of float or integer type; integers are truncated.
+  mlir::Value constant(mlir::Type element, double value);
+  mlir::Value constantInt(mlir::Type element, int64_t value);
+  /// A constant of the type of `like`, splat over its lanes.
+  mlir::Value constantLike(mlir::Value like, double value);
+  /// The scalar in every lane; vectors are returned as they are.
+  mlir::Value splat(mlir::Value value);
+  /// Splats a scalar among the two if the other has lanes.
+  void unify(mlir::Value &lhs, mlir::Value &rhs);
+
+  mlir::Value add(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value sub(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value mul(mlir::Value lhs, mlir::Value rhs);
+  /// Integer quotients are truncated; x/0 is -1 and never traps.
+  mlir::Value div(mlir::Value lhs, mlir::Value rhs);
+  /// lhs·rhs + acc; rounded once for floats.
+  mlir::Value fma(mlir::Value lhs, mlir::Value rhs, mlir::Value acc);
+  /// The larger (smaller); NaN if either is.
+  mlir::Value max(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value min(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value select(mlir::Value predicate, mlir::Value onTrue,
+                     mlir::Value onFalse);
+  mlir::Value compareFloat(mlir::arith::CmpFPredicate predicate,
+                           mlir::Value lhs, mlir::Value rhs);
+  mlir::Value compareInt(mlir::arith::CmpIPredicate predicate, mlir::Value lhs,
+                         mlir::Value rhs);
+  /// The value as `element`, with the rules of `shardc.convert`; floats beyond
+  /// the range of an integer saturate and NaN becomes 0.
+  mlir::Value convert(mlir::Value value, mlir::Type element);
+
+  mlir::Value neg(mlir::Value x);
+  mlir::Value abs(mlir::Value x);
+  mlir::Value sign(mlir::Value x);
+  mlir::Value sqrt(mlir::Value x);
+  mlir::Value rsqrt(mlir::Value x);
+  mlir::Value exp(mlir::Value x);
+  mlir::Value expm1(mlir::Value x);
+  mlir::Value log(mlir::Value x);
+  mlir::Value log1p(mlir::Value x);
+  mlir::Value tanh(mlir::Value x);
+  mlir::Value erf(mlir::Value x);
+  mlir::Value sin(mlir::Value x) { return sinCos(x, 0); }
+  mlir::Value cos(mlir::Value x) { return sinCos(x, 1); }
+
+private:
+  mlir::OpBuilder &builder;
+  mlir::Location loc;
+
+  bool isDouble(mlir::Value value) { return getElement(value).isF64(); }
+  /// The integer type as wide as the float elements of `like`.
+  mlir::Type getBitsLike(mlir::Value like);
+  /// c[0]·x^(n-1) + … + c[n-1].
+  mlir::Value horner(mlir::Value x, llvm::ArrayRef<double> coefficients);
+  /// 2^n for an integer n within the normal exponents.
+  mlir::Value powerOfTwo(mlir::Value n, mlir::Value like);
+  /// x = n·ln2 + r, |r| <= ln2/2; n also as an integer of the width of x.
+  void reduceByLn2(mlir::Value x, mlir::Value &n, mlir::Value &r);
+  /// e^r - 1 for |r| <= ln2/2.
+  mlir::Value expm1Core(mlir::Value r);
+  mlir::Value sinCos(mlir::Value x, int64_t quadrant);
+  mlir::Value copySign(mlir::Value magnitude, mlir::Value sign);
+};
+
+} // namespace shardc
+
+#endif // SHARDC_CONVERSION_KERNELEMITTER_VECTORMATH_H

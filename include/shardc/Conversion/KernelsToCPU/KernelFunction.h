@@ -1,0 +1,40 @@
+//===- KernelFunction.h - One kernel as a function --------------*- C++ -*-===//
+
+#ifndef SHARDC_CONVERSION_KERNELSTOCPU_KERNELFUNCTION_H
+#define SHARDC_CONVERSION_KERNELSTOCPU_KERNELFUNCTION_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc {
+
+/// Creates function `name` of the interface that the runtime calls (see
+/// `lowerKernels`) at the builder's place, with an empty block.
+mlir::LLVM::LLVMFuncOp createKernelFunction(mlir::OpBuilder &builder,
+                                            mlir::Location loc,
+                                            llvm::StringRef name);
+
+/// Iterations of a kernel that have nothing to do with the others. Devices that
+/// differ in none of `coordinateAxes` compute the same from the same operands.
+struct KernelPart {
+  int64_t extent;
+  /// What it reads and writes: positions among operands, then results.
+  llvm::SmallVector<int64_t> buffers;
+  /// Mesh axes whose coordinates it reads, by number and ascending.
+  llvm::SmallVector<int64_t> coordinateAxes;
+};
+
+/// Builds function `name` at the end of `functions` for `kernel`, in the LLVM,
+/// scf, arith, math and vector dialects, with vectors of at most so many lanes.
+/// Returns its parts in the order of their iterations, which the lanes do not
+/// change.
+llvm::SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
+                                                  mlir::ModuleOp functions,
+                                                  llvm::StringRef name,
+                                                  int64_t mostLanes);
+
+} // namespace shardc
+
+#endif // SHARDC_CONVERSION_KERNELSTOCPU_KERNELFUNCTION_H

@@ -1,0 +1,45 @@
+//===- LowerKernels.h - Kernels to LLVM dialect functions -------*- C++ -*-===//
+//
+// Stateless; one module at a time, any number of contexts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_CONVERSION_KERNELSTOCPU_LOWERKERNELS_H
+#define SHARDC_CONVERSION_KERNELSTOCPU_LOWERKERNELS_H
+
+#include "shardc/Conversion/KernelEmitter/KernelModule.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+
+namespace shardc {
+
+/// Turns every `shardc.kernel` of the module's functions into a function
+/// `void(ptr buffers, ptr context, i64 begin, i64 end)` of the LLVM dialect in
+/// the nested module @kernels: `buffers` has the addresses of the operands,
+/// then of the results; `context` the device's coordinate on each mesh axis,
+/// then the seed. Kernels that are equal share one function. Each kernel op
+/// gets `shardc.symbol`, the function's name, `shardc.extent`, the number of
+/// its independent iterations, and `shardc.parts`, which of them touch which
+/// buffers and read the coordinates of which mesh axes, by number. Emits an
+/// error for element types that an op does not support.
+mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
+
+/// The same functions as a module of their own, with vectors of up to 16 lanes,
+/// as AVX-512 has them, in place of 8; for a module after `lowerKernels`, which
+/// it leaves as it is. They take the same iterations and compute the same bits.
+/// Null after an error.
+mlir::OwningOpRef<mlir::ModuleOp> lowerWideKernels(mlir::ModuleOp module);
+
+/// The pass `--shardc-lower-kernels` around `lowerKernels`.
+std::unique_ptr<mlir::Pass> createLowerKernelsPass();
+
+/// Registers the passes of this library for textual pipelines.
+void registerShardcConversionPasses();
+
+} // namespace shardc
+
+#endif // SHARDC_CONVERSION_KERNELSTOCPU_LOWERKERNELS_H

@@ -1,0 +1,47 @@
+//===- LowerKernelsToGpu.h - Kernels to functions of a grid -----*- C++ -*-===//
+//
+// Stateless; one module at a time, any number of contexts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_CONVERSION_KERNELSTOGPU_LOWERKERNELSTOGPU_H
+#define SHARDC_CONVERSION_KERNELSTOGPU_LOWERKERNELSTOGPU_H
+
+#include "mlir/Dialect/GPU/IR/GPUDialect.h"
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/Pass/Pass.h"
+
+#include <memory>
+
+namespace shardc {
+
+/// Name of the attribute that says for which GPU a gpu.module is: "sm_80".
+constexpr llvm::StringLiteral chipAttrName = "shardc.chip";
+
+/// Turns every `shardc.kernel` of the module's functions into a kernel of the
+/// nested gpu.module @kernels for `chip`. Its parameters are the addresses, in
+/// global memory and multiples of 16, of the operands, then of the results,
+/// then of the context: the device's coordinate on each mesh axis, the seed,
+/// and where there are microbatches the run. Kernels that are equal share one
+/// function. Each kernel op gets `shardc.symbol`, the function's name,
+/// `shardc.extent`, the blocks of its grid, and `shardc.threads`, the threads
+/// of a block: both have one dimension, of exactly these sizes. Results do not
+/// depend on the order in which threads run. Emits an error at a kernel with
+/// more operands and results than a launch can pass.
+mlir::FailureOr<mlir::gpu::GPUModuleOp> lowerKernelsToGpu(mlir::ModuleOp module,
+                                                          llvm::StringRef chip);
+
+/// The pass `--shardc-lower-kernels-to-gpu` around `lowerKernelsToGpu`; an
+/// empty `chip` leaves the choice to its option.
+std::unique_ptr<mlir::Pass> createLowerKernelsToGpuPass(std::string chip = "");
+
+/// `--shardc-convert-to-nvvm`: the functions of a gpu.module as functions of
+/// the LLVM and NVVM dialects. They call no others.
+std::unique_ptr<mlir::Pass> createConvertToNVVMPass();
+
+/// Registers these passes for textual pipelines.
+void registerShardcGpuConversionPasses();
+
+} // namespace shardc
+
+#endif // SHARDC_CONVERSION_KERNELSTOGPU_LOWERKERNELSTOGPU_H

@@ -1,0 +1,122 @@
+//===- MachineModel.h - Machines as numbers ---------------------*- C++ -*-===//
+//
+// What a device computes and remembers per second and what the links between
+// devices carry: the numbers behind every estimate of time. Plain values, no
+// IR; thread-safe to read. docs/Machines.md has the file format and the sources
+// of the built-in numbers.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_COSTMODEL_MACHINEMODEL_H
+#define SHARDC_COSTMODEL_MACHINEMODEL_H
+
+#include "shardc/CostModel/WireBytes.h"
+
+#include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/StringRef.h"
+#include "llvm/Support/Error.h"
+
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardc {
+
+/// How the devices along a mesh axis are connected.
+struct Link {
+  /// What one device sends, in one direction, while it also receives as much.
+  double bytesPerSecond = 0;
+  /// Of one step of a collective, in which every device sends one message.
+  double latencySeconds = 0;
+};
+
+/// Arithmetic that has a rate of its own. TF32 is how NVIDIA's tensor cores
+/// multiply f32.
+enum class Arithmetic { F64, F32, TF32, BF16 };
+constexpr unsigned numArithmetics = 4;
+
+/// A mesh axis as links see it.
+struct LinkAxis {
+  llvm::StringRef name;
+  /// Devices along it.
+  int64_t size;
+};
+
+/// A device and the links to its peers. All rates are of one device.
+struct Machine {
+  std::string name;
+  /// Where the numbers come from.
+  std::string source;
+  /// Floating-point operations per second, by Arithmetic; a fused multiply-add
+  /// is two. 0: the device has no such arithmetic.
+  double flopsPerSecond[numArithmetics] = {};
+  /// What products of f32 run in: F32, or TF32 where the machine says so.
+  Arithmetic f32Products = Arithmetic::F32;
+  double memoryBytes = 0;
+  double memoryBytesPerSecond = 0;
+  /// Whether all devices of the mesh are virtual ones on one such device and
+  /// divide its rates; see shareAmong.
+  bool isShared = false;
+  /// Of axes that `axisLinks` does not name.
+  Link defaultLink;
+  std::vector<std::pair<std::string, Link>> axisLinks;
+
+  double getFlopsPerSecond(Arithmetic arithmetic) const {
+    return flopsPerSecond[static_cast<unsigned>(arithmetic)];
+  }
+  /// The rate of matrix products of elements of type `arithmetic`.
+  double getProductFlopsPerSecond(Arithmetic arithmetic) const {
+    return getFlopsPerSecond(arithmetic == Arithmetic::F32 ? f32Products
+                                                           : arithmetic);
+  }
+  const Link &getLink(llvm::StringRef axis) const;
+
+  /// Where devices share (`isShared`), divides rates, memory and bandwidths,
+  /// those of links included, by `devices`; latencies stay. Else does nothing.
+  void shareAmong(int64_t devices);
+};
+
+/// The built-in machine `nameOrFile` if there is one of that name, else the
+/// machine that the JSON file of that name describes. Errors name the file, the
+/// line or the key, and what was expected and found.
+llvm::Expected<Machine> loadMachine(llvm::StringRef nameOrFile);
+
+/// The machine that the JSON `text` describes (docs/Machines.md); `file` names
+/// it in errors.
+llvm::Expected<Machine> parseMachine(llvm::StringRef text,
+                                     llvm::StringRef file);
+
+/// The built-in machines, in the order of docs/Machines.md.
+llvm::ArrayRef<Machine> getBuiltInMachines();
+
+/// A link of the built-in list.
+struct NamedLink {
+  llvm::StringLiteral name;
+  Link link;
+  llvm::StringLiteral source;
+};
+/// The built-in links, in the order of docs/Machines.md.
+llvm::ArrayRef<NamedLink> getBuiltInLinks();
+
+/// Seconds in which one device sends `wireBytes` (getWireBytes) of a collective
+/// over `axes`: all of them over the slowest link of the axes of more than one
+/// device. Proportional to the bytes, so sums of bytes have sums of seconds.
+double getWireSeconds(const Machine &machine, int64_t wireBytes,
+                      llvm::ArrayRef<LinkAxis> axes);
+
+/// Seconds of a collective of no bytes over `axes`: its steps along each axis
+/// times the axis's latency. Steps along an axis of n devices are those of the
+/// algorithms that send no more than getWireBytes (Thakur, Rabenseifner, Gropp:
+/// Optimization of Collective Communication Operations in MPICH, 2005):
+/// ceil(log2 n) for all-gather and reduce-scatter, twice that for all-reduce,
+/// n - 1 for all-to-all, 1 for a permute; none if n is 1.
+double getLatencySeconds(const Machine &machine, CollectiveKind kind,
+                         llvm::ArrayRef<LinkAxis> axes);
+
+/// The sum of getLatencySeconds and getWireSeconds.
+double getCollectiveSeconds(const Machine &machine, CollectiveKind kind,
+                            int64_t wireBytes, llvm::ArrayRef<LinkAxis> axes);
+
+} // namespace shardc
+
+#endif // SHARDC_COSTMODEL_MACHINEMODEL_H

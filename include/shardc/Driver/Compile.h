@@ -1,0 +1,45 @@
+//===- Compile.h - From a source file to a plan -----------------*- C++ -*-===//
+//
+// The whole compiler behind one function, in terms of the standard library
+// alone, so that programs without LLVM's headers can call it. Every call has a
+// context of its own: thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_DRIVER_COMPILE_H
+#define SHARDC_DRIVER_COMPILE_H
+
+#include "shardc/Pipelines/CompileOptions.h"
+#include "shardc/Support/ExitCodes.h"
+
+#include <string>
+
+namespace shardc {
+
+/// What came of a compilation.
+struct CompileResult {
+  ExitCode code = ExitCode::Ok;
+  /// The bytes of the plan file (docs/PlanFormat.md) if `code` is Ok.
+  std::string plan;
+  /// Errors and remarks, as the command line prints them.
+  std::string diagnostics;
+};
+
+/// Compiles the source module in the file `path` ("-": standard input) through
+/// all phases.
+CompileResult compileFile(const std::string &path,
+                          const CompileOptions &options);
+
+/// The same for the text of a module; `name` stands for the file in locations.
+CompileResult compileSource(const std::string &source, const std::string &name,
+                            const CompileOptions &options);
+
+/// Runs the phases up to and including `phase` and leaves the text of the IR in
+/// `plan` of the result (the plan itself for "plan"). Code Usage, with a
+/// message that names the nearest one, for an unknown phase.
+CompileResult compileFileTo(const std::string &path, const std::string &phase,
+                            const CompileOptions &options);
+
+} // namespace shardc
+
+#endif // SHARDC_DRIVER_COMPILE_H

@@ -1,0 +1,93 @@
+//===- MemoryReport.h - What takes the memory of a device -------*- C++ -*-===//
+//
+// Reads a module after `memory`. A value class; thread-safe to read.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_REPORT_MEMORYREPORT_H
+#define SHARDC_REPORT_MEMORYREPORT_H
+
+#include "mlir/IR/BuiltinOps.h"
+#include "llvm/Support/JSON.h"
+
+#include <array>
+#include <string>
+#include <vector>
+
+namespace shardc {
+
+/// What a buffer is for.
+enum class MemoryKind {
+  Parameters,
+  Gradients,
+  OptimizerStates,
+  Activations,
+  Inputs,
+  /// Everything else, gaps of the arena included.
+  Workspace,
+};
+constexpr size_t numMemoryKinds = 6;
+
+/// "parameters", "gradients", "optimizer", "activations", "inputs",
+/// "workspace".
+llvm::StringRef toString(MemoryKind kind);
+
+/// One buffer that is alive at the peak.
+struct MemoryBuffer {
+  /// The argument's name, or the op that computes it.
+  std::string name;
+  int64_t bytes = 0;
+  MemoryKind kind = MemoryKind::Workspace;
+  /// "file:line:col" of what computes it; empty for arguments.
+  std::string source;
+};
+
+/// Where the tensors of one collective lie. One region: it moves as one piece.
+struct MemoryBucket {
+  /// Number of the collective among those of the program, in order.
+  unsigned collective;
+  unsigned tensors;
+  /// Regions in which operands and results lie, padding of the alignment aside.
+  unsigned operandRegions, resultRegions;
+};
+
+/// The memory of one device at the point of the step where most is in use.
+class MemoryReport {
+public:
+  /// Reads the train step of `module`, or its only function; offsets must be
+  /// there.
+  explicit MemoryReport(mlir::ModuleOp module);
+
+  /// Bytes of the arena: what the runtime allocates per device.
+  int64_t getArenaBytes() const { return arenaBytes; }
+  /// Bytes of one kind at the peak; the kinds sum to the arena.
+  int64_t getBytes(MemoryKind kind) const { return bytes[size_t(kind)]; }
+  /// The largest buffers alive at the peak, largest first, at most ten.
+  llvm::ArrayRef<MemoryBuffer> getLargest() const { return largest; }
+  /// The collectives of several tensors, in order.
+  llvm::ArrayRef<MemoryBucket> getBuckets() const { return buckets; }
+
+  /// A table for people.
+  void print(llvm::raw_ostream &os) const;
+  /// {peak_bytes_per_device, parameters, ..., largest: [{name, bytes, kind,
+  /// source}], buckets: [{collective, tensors, operand_regions,
+  /// result_regions}]}.
+  llvm::json::Object toJson() const;
+
+private:
+  int64_t arenaBytes = 0;
+  std::array<int64_t, numMemoryKinds> bytes{};
+  std::vector<MemoryBuffer> largest;
+  std::vector<MemoryBucket> buckets;
+};
+
+/// "file:line:col" of a location, looking through names and fusions; empty if
+/// it is unknown.
+std::string getSourceString(mlir::Location loc);
+
+/// A note for each of the largest buffers.
+void attachLargest(mlir::InFlightDiagnostic &error, const MemoryReport &report);
+
+} // namespace shardc
+
+#endif // SHARDC_REPORT_MEMORYREPORT_H

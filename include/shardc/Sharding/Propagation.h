@@ -1,0 +1,83 @@
+//===- Propagation.h - Annotations flow through the rules -------*- C++ -*-===//
+//
+// `--partition=follow`. Each axis on a value has a rank: the user priority,
+// then the class of the annotation it came from (constraints, inputs,
+// parameters, states). From the strongest rank to the weakest the annotations
+// of that rank are put on their values and flow forward and backward in SSA
+// order to a fix-point; nothing that a stronger rank decided is touched, closed
+// dimensions do not grow, open ones grow on the minor side, and an axis is used
+// once per value. Where two factors of an op claim the same axis the stronger
+// rank has it, then the earlier tensor, then the lower factor; the other tensor
+// is resharded there; of what it loses before a minor axis a gap stays, so that
+// only the lost axis has to be gathered. The result depends on nothing but the
+// graph.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_SHARDING_PROPAGATION_H
+#define SHARDC_SHARDING_PROPAGATION_H
+
+#include "shardc/Sharding/ShardingGraph.h"
+
+namespace shardc {
+
+/// An axis, or a gap, and where it came from.
+struct AxisUse {
+  int axis;
+  /// Smaller is stronger.
+  int64_t rank;
+  /// The annotated value.
+  int source;
+};
+
+class Propagation {
+public:
+  /// Borrows `graph` for the lifetime of the object.
+  explicit Propagation(const ShardingGraph &graph);
+
+  /// Runs to the fix-point.
+  void run();
+
+  /// The layout of a value; at rest if it is an argument.
+  Layout getLayout(int value) const;
+
+  /// The axes of each factor of op `op`: every axis that an operand or result
+  /// holds is given to one factor that it makes smaller, if there is one.
+  FactorAxes getFactors(int op) const;
+
+  /// The annotated values where the axes of op `op` came from, by axis.
+  llvm::SmallVector<AxisUse> getOrigins(int op) const;
+
+private:
+  using DimUses = llvm::SmallVector<AxisUse, 2>;
+  struct ValueState {
+    llvm::SmallVector<DimUses, 2> dims;
+    /// Axes on some dimension.
+    AxisSet used = 0;
+    /// Axes that an annotation will put on some dimension.
+    AxisSet reserved = 0;
+  };
+
+  int64_t getRank(const GraphValue &value, const GraphDim &dim) const;
+  void activate(int64_t rank);
+  /// Gives every axis that a tensor of the op holds to a factor.
+  void resolve(const GraphOp &op,
+               llvm::SmallVectorImpl<DimUses> &factors) const;
+  /// Lets the axes of the op's factors flow to its tensors; true if any grew.
+  bool propagate(const GraphOp &op, int64_t rank);
+  /// The parts that an axis or a gap tells apart, and the product over a list.
+  int64_t getParts(int entry) const;
+  int64_t getParts(llvm::ArrayRef<AxisUse> uses) const;
+  /// Whether the list leaves strided shards, so that its parts must divide.
+  static bool hasGap(llvm::ArrayRef<AxisUse> uses);
+  bool grow(int value, int64_t dim, const DimUses &goal, int64_t rank);
+
+  const ShardingGraph &graph;
+  /// Whether lost axes leave gaps.
+  bool allowsStrided;
+  std::vector<ValueState> states;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_SHARDING_PROPAGATION_H

@@ -1,0 +1,302 @@
+//===- Passes.td - The passes between shardc's phases ------------------===//
+//
+// In the order of the phases (lib/Pipelines/Phases.cpp). Each description
+// states what a pass expects and what it guarantees.
+
+#ifndef SHARDC_DIALECT_SHARDC_TRANSFORMS_PASSES_TD
+#define SHARDC_DIALECT_SHARDC_TRANSFORMS_PASSES_TD
+
+include "mlir/Pass/PassBase.td"
+
+class Shardc_Pass<string argument> : Pass<"shardc-" # argument, "::mlir::ModuleOp"> {
+  let dependentDialects = ["::shardc::ShardcDialect", "::mlir::func::FuncDialect"];
+}
+
+//===----------------------------------------------------------------------===//
+// after several phases
+//===----------------------------------------------------------------------===//
+
+def CheckExpectationsPass : Shardc_Pass<"check-expectations"> {
+  let summary = "Refuse programs that break a contract";
+  let description = [{
+    Input: a module after the phase `after`. The IR stays as it is; every
+    contract of a `shardc.expect` that can be checked there and is broken is an
+    error, with a note for each op that breaks it: `no_redundant_flops` after
+    `propagate`, `max_collectives` and `max_bytes` after `collectives`,
+    `max_memory` after `memory`.
+  }];
+  let options = [Option<"after", "after", "std::string", "\"collectives\"",
+      "The phase that has run: propagate, collectives or memory">];
+}
+
+//===----------------------------------------------------------------------===//
+// import
+//===----------------------------------------------------------------------===//
+
+def ImportPass : Shardc_Pass<"import"> {
+  let summary = "Check a source module and resolve what it names";
+  let description = [{
+    Input: a module with a loss function over global tensors and
+    `shardc.training`. Output: the same with the mesh overridden (one device if
+    it had none), every logical axis resolved to a `shardc.sharding`, the batch
+    size and the number of microbatches overridden, and all annotations
+    verified.
+
+    With `dtype=bf16` a loss function of f32 has the conversions of mixed
+    precision: parameters and inputs are converted to bf16 before their first
+    use, all ops work on bf16 but those of the loss (what depends on labels,
+    `mse`, `softmax_cross_entropy`, what makes a scalar), which stay in f32.
+
+    ```mlir
+    %z = shardc.linear %x, %w : tensor<32x16xf32>, tensor<16x8xf32> -> tensor<32x8xf32>
+    %loss = shardc.mse %z, %y : tensor<32x8xf32> -> tensor<f32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.convert %x : tensor<32x16xf32> -> tensor<32x16xbf16>
+    %1 = shardc.convert %w : tensor<16x8xf32> -> tensor<16x8xbf16>
+    %z = shardc.linear %0, %1 : tensor<32x16xbf16>, tensor<16x8xbf16> -> tensor<32x8xbf16>
+    %2 = shardc.convert %z : tensor<32x8xbf16> -> tensor<32x8xf32>
+    %loss = shardc.mse %2, %y : tensor<32x8xf32> -> tensor<f32>
+    ```
+  }];
+  let options = [
+    Option<"mesh", "mesh", "std::string", "\"\"",
+           "Replace the sizes of the mesh: data=4,model=2">,
+    Option<"rules", "rules", "std::string", "\"\"",
+           "Mesh axes of logical names: batch=data,hidden=model,embed=">,
+    Option<"batch", "batch", "int64_t", "0",
+           "Replace the leading dimension of inputs and labels (0: keep)">,
+    Option<"microbatches", "microbatches", "int64_t", "0",
+           "Replace the number of microbatches (0: keep)">,
+    Option<"dtype", "dtype", "std::string", "\"\"",
+           "What a model of f32 computes in: f32 or bf16 (empty: whatever types it has)">];
+}
+
+//===----------------------------------------------------------------------===//
+// differentiate
+//===----------------------------------------------------------------------===//
+
+def DecomposeCompositesPass : Shardc_Pass<"decompose-composites"> {
+  let summary = "Expand composites into the tensor core";
+  let description = [{
+    Input: functions with composite ops. Output: the tensor core, sharding
+    constraints, and those composites that have a gradient of their own, unless
+    `all`. A dropout also stays in a function without a step counter; with `all`
+    it passes its operand through there. Not needed before `differentiate`.
+  }];
+  let options = [Option<"all", "all", "bool", "false",
+      "Decompose also composites that have a gradient of their own">];
+}
+
+def DifferentiatePass : Shardc_Pass<"differentiate"> {
+  let summary = "Turn the loss into a train step and an evaluation";
+  let description = [{
+    Input: the output of `import`. Output: `@train_step(params, states, inputs,
+    labels) -> (new params, new states, loss)` and `@evaluate(params, inputs,
+    labels) -> results` in place of the loss function, over the tensor core.
+    Every op carries `shardc.part` and the location of the op it came from.
+    `shardc.result` names results: a parameter or state updated, "loss", and in
+    the evaluation "per_example_loss" and, for classifiers, "correct".
+  }];
+}
+
+def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
+  let summary = "Take the batch in parts, one after the other";
+  let description = [{
+    Input: the output of `shardc-differentiate`. Output: where the training
+    description asks for microbatches, what `@train_step` does with rows of the
+    batch is the body of one `shardc.accumulate`; gradients and the loss are its
+    results, and what does not depend on rows stays outside. The values are
+    those of the whole batch, dropout included. A step in which rows depend on
+    each other, or that needs a sum over all rows before all are there, is an
+    error.
+
+    ```mlir
+    %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {
+    ^bb0(%x_part: tensor<8x16xf32>, %y_part: tensor<8x8xf32>):
+      %z = shardc.dot_general %x_part, %w contracting = [1] x [0] : ...
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// propagate
+//===----------------------------------------------------------------------===//
+
+def PropagatePass : Shardc_Pass<"propagate"> {
+  let summary = "Decide how every op is sharded";
+  let description = [{
+    Input: functions over the tensor core whose arguments, results and
+    constraints may carry shardings. Output: every op that has a sharding rule
+    carries `shardc.assignment`, one closed axis list per factor; every argument
+    and result of a function has a closed `shardc.sharding`; `shardc.origin`
+    names where the axes of an op came from. Nothing else changes: what each
+    operand wants and each result is follows from rule and assignment.
+
+    With `partition=follow` the annotations flow through the sharding rules.
+    With `partition=cheapest` what is annotated stays, and all else is chosen by
+    an exact search for the least cost of the first function, and then of each
+    other one with its arguments where they rest: the least time by the model of
+    `machine` (`objective=time`) or the fewest bytes on the wire
+    (`objective=bytes`). The module is marked with `shardc.partition`, because
+    reshards may then use any axis, and each function with its `shardc.cost`. By
+    time, `shardc.seconds_per_byte` on the module prices the reshards to come, and
+    `shardc.starts` on each function lists the collectives that they may use.
+
+    ```mlir
+    %0 = shardc.dot_general %x, %w contracting = [1] x [0]
+        {shardc.assignment = #shardc.assignment<[{"data"}, {}, {} ]>}
+        : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
+    ```
+  }];
+  let options = [
+    Option<"partition", "partition", "std::string", "\"follow\"",
+           "follow or cheapest">,
+    Option<"objective", "objective", "std::string", "\"time\"",
+           "What cheapest minimises: time or bytes">,
+    Option<"machine", "machine", "std::string", "\"cpu\"",
+           "What times are estimated for: a built-in name or a JSON file">,
+    Option<"regather", "regather", "bool", "false",
+           "Prices plans whose passes gather weights each for itself, as "
+           "shardc-insert-reshards then makes them">,
+    Option<"gap", "gap", "double", "1e-4",
+           "By time, the part of the least that cheapest may cost more; a "
+           "millionth at least">,
+    Option<"maxAssignments", "max-assignments", "int64_t", "0",
+           "Most ways to shard single ops that cheapest searches, and most "
+           "combinations of them (0: the defaults)">,
+    Option<"maxBranchOptions", "max-branch-options", "int64_t", "0",
+           "Ways to shard single ops at which the branches of the search for "
+           "the least time may look together, before cheapest takes the best "
+           "plan so far (0: 1000000)">
+  ];
+}
+
+//===----------------------------------------------------------------------===//
+// partition
+//===----------------------------------------------------------------------===//
+
+def InsertReshardsPass : Shardc_Pass<"insert-reshards"> {
+  let summary = "Make every change of sharding explicit";
+  let description = [{
+    Input: the output of `shardc-propagate` (or of any other planner in the same
+    form). Output: the same global program with a `shardc.reshard` wherever the
+    sharding in which a value is produced differs from one in which it is used,
+    one per value and wanted sharding, and sharding constraints gone. Partial
+    sums are reduced where the first op that cannot work on them needs them.
+
+    ```mlir
+    %1 = shardc.reshard %w from <@mesh, [{"data"}, {} ]> to <@mesh, [{}, {} ]>
+        {cause = "w0 is sharded over \"data\" at rest and gathered at its use in linear at mlp.mlir:12"}
+        : tensor<16x64xf32>
+    ```
+
+    A weight that is gathered for the forward pass is held until the backward
+    pass has used it. With `regather` each pass gathers it for itself, in the
+    loop over microbatches if there is one. `shardc.gathered_for` on all reshards
+    that gather weights, and on the collectives that they become, then names the
+    pass and keeps those of one weight apart. Either way `shardc.regather` on the
+    function has the price of the choice.
+  }];
+  let options = [Option<"regather", "regather", "bool", "false",
+      "Gather weights again in the backward pass">];
+}
+
+def PartitionPass : Shardc_Pass<"partition"> {
+  let summary = "Rewrite the global program for one device";
+  let description = [{
+    Input: the output of `shardc-insert-reshards`. Output: functions over local
+    tensors with explicit collectives (`shardc.cause` on each), masks where
+    padding would be summed or maximised over, and `shard` on ops that need the
+    global index. Arguments and results keep `shardc.sharding` and gain
+    `shardc.global_shape`. No `shardc.reshard` and no assignment is left.
+
+    ```mlir
+    %1 = shardc.all_gather %w over @mesh["data"] dims = [0] {shardc.cause = "..."}
+        : (tensor<4x64xf32>) -> tensor<16x64xf32>
+    ```
+  }];
+}
+
+//===----------------------------------------------------------------------===//
+// collectives
+//===----------------------------------------------------------------------===//
+
+def SimplifyCollectivesPass : Shardc_Pass<"simplify-collectives"> {
+  let summary = "Share equal collectives and scatter what is only sliced";
+  let description = [{
+    Input: local programs whose collectives have one operand each. Output: the
+    same with
+
+    - one op for collectives of equal operands and attributes, whose causes are
+      joined,
+    - an all_reduce of an all_reduce turned into one over the axes of both,
+    - an all_reduce of which only one slice is used, over some of its axes,
+      turned into a reduce_scatter over those and, if there are others, an
+      all_reduce of the shard over them.
+
+    ```mlir
+    %0 = shardc.all_reduce sum %g over @mesh["r", "d"] : (tensor<16x64xf32>) -> tensor<16x64xf32>
+    %1 = shardc.slice %0 over @mesh["d"] dim = 0 : tensor<16x64xf32> -> tensor<4x64xf32>
+    ```
+
+    becomes
+
+    ```mlir
+    %0 = shardc.reduce_scatter sum %g over @mesh["d"] dims = [0] : (tensor<16x64xf32>) -> tensor<4x64xf32>
+    %1 = shardc.all_reduce sum %0 over @mesh["r"] : (tensor<4x64xf32>) -> tensor<4x64xf32>
+    ```
+  }];
+}
+
+def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
+  let summary = "Merge collectives of the same kind and axes";
+  let description = [{
+    Input: local programs. Output: the same with independent all_reduces
+    (all_gathers, reduce_scatters) over the same axes in one op each, placed
+    after the last operand and before the first use. Weights that are
+    gathered for one pass only would all be held at once in one op, and so would
+    the gradients next to them: these are put together up to the average size of
+    such a weight.
+
+    ```mlir
+    %0:2 = shardc.all_reduce sum %dw, %db over @mesh["data"] {shardc.cause = "..."}
+        : (tensor<16x64xf32>, tensor<64xf32>) -> (tensor<16x64xf32>, tensor<64xf32>)
+    ```
+  }];
+  let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "0",
+      "Most bytes of a collective with several tensors, as the communication "
+      "report counts them (0: no limit)">];
+}
+
+//===----------------------------------------------------------------------===//
+// reports
+//===----------------------------------------------------------------------===//
+
+def ReportCommunicationPass : Shardc_Pass<"report-communication"> {
+  let summary = "Print what each program sends";
+  let description = [{
+    Input: local programs, at any phase from `partition` on. Prints for each
+    function its collectives with their bytes and causes, and totals. The IR
+    stays as it is.
+  }];
+  let options = [Option<"json", "json", "bool", "false",
+      "One JSON object, from function name to report">];
+}
+
+def ReportShardingsPass : Shardc_Pass<"report-shardings"> {
+  let summary = "Print where every tensor rests";
+  let description = [{
+    Input: a module at any phase from `propagate` on. Prints for each function
+    the shardings of its arguments, and pictures of them. The IR stays as it is.
+  }];
+  let options = [Option<"json", "json", "bool", "false",
+      "One JSON object, from function name to report">];
+}
+
+include "shardc/Transforms/KernelPasses.td"
+
+#endif

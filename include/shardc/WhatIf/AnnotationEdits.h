@@ -1,0 +1,58 @@
+//===- AnnotationEdits.h - Changes of annotations ---------------*- C++ -*-===//
+//
+// What a remedy changes in an imported module. Plain values over attributes of
+// the module's context.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_WHATIF_ANNOTATIONEDITS_H
+#define SHARDC_WHATIF_ANNOTATIONEDITS_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Report/Explanation.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace shardc {
+
+/// An annotation of an imported module: an attribute of an argument of the loss
+/// function, or the sharding of a constraint.
+struct Annotation {
+  /// Index of the argument, or -1 for a constraint.
+  int argument = -1;
+  /// Index of the constraint in the loss function, or -1 for an argument.
+  int constraint = -1;
+  /// "shardc.sharding", "shardc.state_sharding" or "shardc.grad_sharding".
+  llvm::StringRef attribute = "shardc.sharding";
+
+  bool operator==(const Annotation &other) const {
+    return argument == other.argument && constraint == other.constraint &&
+           attribute == other.attribute;
+  }
+};
+
+/// Constraint `index` of a loss function, in its order.
+ShardingConstraintOp getConstraint(mlir::func::FuncOp loss, int index);
+
+/// New values of some annotations, each at most once.
+class Edits {
+public:
+  /// Adds a change unless the annotation has one already.
+  void add(const Annotation &annotation, ShardingAttr sharding);
+  bool empty() const { return list.empty(); }
+
+  /// Makes the changes in `loss`, a loss function that is like the one for
+  /// which they were proposed.
+  void apply(mlir::func::FuncOp loss) const;
+  /// For people, with places in `loss`.
+  std::vector<AnnotationEdit> describe(mlir::func::FuncOp loss) const;
+  /// Equal for equal changes.
+  std::string getKey() const;
+
+private:
+  std::vector<std::pair<Annotation, ShardingAttr>> list;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_WHATIF_ANNOTATIONEDITS_H

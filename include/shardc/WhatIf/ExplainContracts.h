@@ -1,0 +1,22 @@
+//===- ExplainContracts.h - Contracts with what would keep them -*- C++ -*-===//
+
+#ifndef SHARDC_WHATIF_EXPLAINCONTRACTS_H
+#define SHARDC_WHATIF_EXPLAINCONTRACTS_H
+
+#include "shardc/Pipelines/CompileOptions.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc {
+
+/// Checks the contracts on collectives of `module`, after `collectives`. A
+/// broken one is an error with the explanation of every collective that breaks
+/// it, remedies included, found by compiling `imported`, the module after
+/// `import`, which is left as it is.
+mlir::LogicalResult checkContracts(mlir::ModuleOp module,
+                                   mlir::ModuleOp imported,
+                                   const CompileOptions &options);
+
+} // namespace shardc
+
+#endif // SHARDC_WHATIF_EXPLAINCONTRACTS_H

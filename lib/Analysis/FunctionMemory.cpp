@@ -1,0 +1,278 @@
+//===- FunctionMemory.cpp - Places for the values of a function -----------===//
+
+#include "shardc/Analysis/FunctionMemory.h"
+
+#include "shardc/Analysis/KernelNest.h"
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "llvm/ADT/MapVector.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// The op that writes `value`: the start of a collective for its results.
+static Operation *getWriter(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (auto wait = dyn_cast_or_null<CollectiveWaitOp>(op))
+    return wait.getStart();
+  return op;
+}
+
+/// The results that have a place in memory.
+static ResultRange getTensors(Operation *op) {
+  return isa<CollectiveStartOp>(op) ? op->getResults().drop_front()
+                                    : op->getResults();
+}
+
+static IntegerAttr getI64(Operation *op, int64_t value) {
+  return Builder(op->getContext()).getI64IntegerAttr(value);
+}
+
+int64_t FunctionMemory::plan(int64_t enough) {
+  donateArguments();
+  function.walk([&](AccumulateOp loop) { placeSums(loop); });
+  Liveness liveness(function);
+  findPlaces(liveness);
+  // One buffer per place, over the life of all values in it.
+  llvm::MapVector<Value, std::pair<int64_t, int64_t>> ranges;
+  int64_t end = liveness.getNumSteps();
+  forEachOp([&](Operation &op) {
+    for (Value value : getTensors(&op)) {
+      Value place = getPlace(value);
+      if (isa<BlockArgument>(place))
+        continue;
+      auto [it, isNew] = ranges.insert({place, {end, 0}});
+      auto &range = it->second;
+      range.first = std::min(range.first, liveness.getFirst(value));
+      range.second = std::max(range.second, liveness.getLast(value));
+    }
+  });
+  for (auto &[value, range] : ranges)
+    buffers[value] = memory.addBuffer(getNumBytes(value.getType()), range.first,
+                                      range.second);
+  if (int64_t least = memory.getLowerBound(); least > enough)
+    return least;
+  findRuns();
+  memory.place();
+  return memory.getEnd();
+}
+
+int64_t shardc::getPlannedBytes(func::FuncOp function, int64_t enough) {
+  // Planning adds copies.
+  func::FuncOp copy = function.clone();
+  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).plan(enough);
+  copy.erase();
+  return bytes;
+}
+
+int64_t FunctionMemory::getArgumentOffset(BlockArgument argument) {
+  return argumentOffsets.lookup(getRoleName(function, argument.getArgNumber()));
+}
+
+int64_t FunctionMemory::getOffset(Value value) {
+  Value place = getPlace(value);
+  if (auto argument = dyn_cast<BlockArgument>(place))
+    return getArgumentOffset(argument);
+  return memory.getOffset(buffers.lookup(place));
+}
+
+void FunctionMemory::forEachOp(llvm::function_ref<void(Operation &)> callback) {
+  for (Block *block : getBlocks(function))
+    for (Operation &op : *block)
+      callback(op);
+}
+
+Value FunctionMemory::getPlace(Value value) const {
+  while (Value next = places.lookup(value))
+    value = next;
+  return value;
+}
+
+std::vector<BlockArgument> shardc::getDonors(func::FuncOp function) {
+  llvm::StringMap<BlockArgument> arguments = getArgumentsByName(function);
+  std::vector<BlockArgument> donors;
+  for (unsigned index = 0; index < function.getNumResults(); ++index) {
+    BlockArgument donor;
+    if (auto name =
+            function.getResultAttrOfType<StringAttr>(index, "shardc.result"))
+      donor = arguments.lookup(name.getValue());
+    if (donor && !isa<ParameterAttr, StateAttr, CopyAttr>(
+                     function.getArgAttr(donor.getArgNumber(), "shardc.role")))
+      donor = nullptr;
+    donors.push_back(donor);
+  }
+  return donors;
+}
+
+/// Whether result `result` of `op` may be written over operand `operand`.
+bool FunctionMemory::mayReplace(Operation *op, unsigned operand,
+                                unsigned result) {
+  if (auto kernel = dyn_cast<KernelOp>(op)) {
+    auto [it, isNew] = nests.try_emplace(op);
+    if (isNew)
+      it->second = getKernelNests(kernel);
+    return mayUpdateInPlace(kernel, it->second, operand, result);
+  }
+  if (auto gemm = dyn_cast<GemmOp>(op))
+    return result == 0 && gemm.getSum() == op->getOperand(operand);
+  auto start = dyn_cast<CollectiveStartOp>(op);
+  return start && isa<AllReduceOp>(start.getCollective()) && operand == result;
+}
+
+/// Whether `value`, the next value of `argument`, may be written over it.
+bool FunctionMemory::mayDonate(BlockArgument argument, Value value) {
+  Operation *writer = getWriter(value);
+  if (!writer || places.count(value))
+    return false;
+  unsigned result = cast<OpResult>(value).getResultNumber();
+  return llvm::all_of(argument.getUses(), [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (user == writer)
+      return mayReplace(writer, use.getOperandNumber(), result);
+    if (auto start = dyn_cast<CollectiveStartOp>(user))
+      user = start.getWait();
+    return getUserInBlock(argument, user)->isBeforeInBlock(writer);
+  });
+}
+
+/// A kernel that copies `value`, before `terminator`.
+static Value buildCopy(Value value, Operation *terminator) {
+  OpBuilder builder(terminator);
+  Location loc = value.getLoc();
+  auto kernel = builder.create<KernelOp>(loc, TypeRange{value.getType()},
+                                         ValueRange{value});
+  kernel->setAttr("shardc.part",
+                  PartAttr::get(builder.getContext(), Part::Update));
+  Block *body = builder.createBlock(&kernel.getBody());
+  Value argument = body->addArgument(value.getType(), loc);
+  builder.create<YieldOp>(loc, ValueRange{argument});
+  return kernel.getResult(0);
+}
+
+/// Gives the sums of a loop one place each: that of the result.
+void FunctionMemory::placeSums(AccumulateOp loop) {
+  for (auto [result, sum, operand] :
+       llvm::zip_equal(loop.getResults(), loop.getSums(),
+                       loop.getYield()->getOpOperands())) {
+    places[sum] = result;
+    if (!mayDonate(sum, operand.get()))
+      operand.set(buildCopy(operand.get(), loop.getYield()));
+    places[operand.get()] = sum;
+  }
+}
+
+/// Makes every new parameter and state a value that takes its argument's
+/// place, by a copy at the end where the data flow does not allow it.
+void FunctionMemory::donateArguments() {
+  Operation *terminator = function.getBody().front().getTerminator();
+  SmallVector<std::pair<OpOperand *, BlockArgument>> left;
+  std::vector<BlockArgument> donors = getDonors(function);
+  for (OpOperand &operand : terminator->getOpOperands()) {
+    BlockArgument donor = donors[operand.getOperandNumber()];
+    if (!donor) {
+      // A result has a buffer of its own, which no argument shares.
+      if (isa<BlockArgument>(operand.get()))
+        operand.set(buildCopy(operand.get(), terminator));
+      continue;
+    }
+    Value value = operand.get();
+    if (value == donor)
+      continue;
+    if (mayDonate(donor, value))
+      places[value] = donor;
+    else
+      left.push_back({&operand, donor});
+  }
+  // Arguments that move to other places are saved first.
+  for (auto &[operand, donor] : left)
+    if (isa<BlockArgument>(getPlace(operand->get())))
+      operand->set(buildCopy(operand->get(), terminator));
+  for (auto &[operand, donor] : left) {
+    operand->set(buildCopy(operand->get(), terminator));
+    places[operand->get()] = donor;
+  }
+}
+
+/// Whether `op` reads `value` once, after everything else that does.
+static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
+  return llvm::count(op->getOperands(), value) == 1 &&
+         llvm::all_of(value.getUsers(), [&](Operation *user) {
+           return user == op || liveness.getEnd(getUserInBlock(value, user)) <
+                                    liveness.getStep(op);
+         });
+}
+
+/// Lets results take the places of operands that end with their op.
+void FunctionMemory::findPlaces(const Liveness &liveness) {
+  // The last step at which anything so far put into a place is needed.
+  llvm::DenseMap<Value, int64_t> ends;
+  forEachOp([&](Operation &op) {
+    llvm::SmallDenseSet<Value> taken;
+    for (OpResult result : getTensors(&op)) {
+      Operation *writer = getWriter(result);
+      if (isa<KernelOp, CollectiveStartOp>(writer) && !places.count(result))
+        for (OpOperand &operand : writer->getOpOperands()) {
+          Value place = getPlace(operand.get());
+          if (!isa<BlockArgument>(place) && !taken.contains(place) &&
+              ends.lookup(place) <= liveness.getEnd(writer) &&
+              isLastReader(writer, operand.get(), liveness) &&
+              getNumBytes(place.getType()) == getNumBytes(result.getType()) &&
+              mayReplace(writer, operand.getOperandNumber(),
+                         result.getResultNumber())) {
+            taken.insert(place);
+            places[result] = operand.get();
+            break;
+          }
+        }
+      int64_t &end = ends[getPlace(result)];
+      end = std::max(end, liveness.getLast(result));
+    }
+  });
+}
+
+/// Puts what one collective reduces side by side, and what comes of it.
+void FunctionMemory::findRuns() {
+  llvm::DenseSet<Value> inRun;
+  auto addRuns = [&](ValueRange values) {
+    SmallVector<unsigned> run;
+    auto finish = [&] {
+      if (run.size() > 1)
+        memory.addRun(run);
+      run.clear();
+    };
+    for (Value value : values) {
+      Value place = getPlace(value);
+      if (isa<BlockArgument>(place) || !inRun.insert(place).second)
+        finish();
+      else
+        run.push_back(buffers.lookup(place));
+    }
+    finish();
+  };
+  forEachOp([&](Operation &op) {
+    auto start = dyn_cast<CollectiveStartOp>(op);
+    if (!start || isa<AllGatherOp>(start.getCollective()))
+      return;
+    addRuns(start.getOperands());
+    addRuns(start.getWait().getResults());
+  });
+}
+
+void FunctionMemory::annotate() {
+  for (BlockArgument argument : function.getArguments())
+    function.setArgAttr(argument.getArgNumber(), "shardc.offset",
+                        getI64(function, getArgumentOffset(argument)));
+  forEachOp([&](Operation &op) {
+    SmallVector<int64_t> offsets;
+    for (Value result : getTensors(&op))
+      offsets.push_back(getOffset(result));
+    if (offsets.empty())
+      return;
+    op.setAttr("shardc.offsets",
+               DenseI64ArrayAttr::get(op.getContext(), offsets));
+  });
+  function->setAttr("shardc.peak_bytes", getI64(function, memory.getEnd()));
+}

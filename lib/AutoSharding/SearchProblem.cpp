@@ -1,0 +1,307 @@
+//===- SearchProblem.cpp - What an exact search decides -------------------===//
+
+#include "shardc/AutoSharding/SearchProblem.h"
+
+#include "shardc/AutoSharding/StrategySpace.h"
+
+#include <set>
+
+using namespace llvm;
+using namespace shardc;
+
+/// The value that decides where `value` rests.
+static int getRoot(const ShardingGraph &graph, int value) {
+  int root = graph.values[value].restsAs;
+  return root < 0 ? value : root;
+}
+
+SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
+                             const CollectiveCosts &prices, const AtRest &known,
+                             std::shared_ptr<LayoutGraphs> layouts,
+                             double memoryPrice)
+    : graph(graph), first(first), end(end), memoryPrice(memoryPrice),
+      prices(prices), known(known),
+      graphs(layouts ? layouts : std::make_shared<LayoutGraphs>(graph.mesh)),
+      madeIn(getPartsMadeIn(graph)), isFree(graph.values.size()),
+      isMaximum(graph.values.size()) {
+  for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
+    if (graph.mesh.getSize(axis) > 1)
+      scope.axes |= axisBit(axis);
+  scope.allowsStrided = llvm::popcount(scope.axes) <= maxStridedAxes;
+
+  std::map<int, RestingTensors> rests;
+  for (int index = first; index < end; ++index) {
+    const GraphOp &op = graph.ops[index];
+    for (int tensor : op.getTensors())
+      if (graph.values[tensor].isAtRest)
+        rests[getRoot(graph, tensor)].arguments.insert(tensor);
+    if (op.kind == GraphOp::Return) {
+      rests[op.results[0]].returned.push_back(op.getTensors()[0]);
+      continue;
+    }
+    bool hasMaxima = llvm::any_of(op.rule.factors, [](const Factor &factor) {
+      return factor.kind == FactorKind::Max;
+    });
+    for (int result : op.results) {
+      isFree[result] = op.operands.empty();
+      isMaximum[result] = hasMaxima;
+    }
+  }
+  ops.reserve(rests.size() + end - first);
+  for (const auto &[root, tensors] : rests)
+    addRest(root, tensors);
+  for (int index = first; index < end; ++index)
+    if (graph.ops[index].kind != GraphOp::Return)
+      addCompute(index);
+  forbid({});
+
+  for (auto [index, op] : llvm::enumerate(ops)) {
+    std::set<int> seen;
+    for (auto [port, value] : llvm::enumerate(op.ports)) {
+      if (static_cast<int>(port) >= op.numOperands)
+        values[value].producer = index;
+      if (seen.insert(value).second)
+        ++values[value].numOps;
+    }
+  }
+}
+
+LayoutGraph &SearchProblem::getGraph(int rank) {
+  LayoutGraph &layouts = graphs->get(scope, rank);
+  layouts.enumerate();
+  return layouts;
+}
+
+int SearchProblem::getValue(int graphValue) {
+  auto [it, isNew] = valueOf.try_emplace(graphValue, values.size());
+  if (isNew) {
+    const GraphValue &info = graph.values[graphValue];
+    // What is moved in every run of a loop costs that much more.
+    tensors.push_back({graphValue, info.elementBytes * info.repeats});
+    values.emplace_back();
+  }
+  return it->second;
+}
+
+void SearchProblem::forbid(const std::set<CollectiveStart> &starts,
+                           bool paysEachStart) {
+  forbidden = starts;
+  SmallVector<const CollectiveCosts *, 3> byPart;
+  for (CollectiveCosts &part : shardc::forbid(starts, prices)) {
+    part.paysEachStart = paysEachStart;
+    byPart.push_back(
+        &variants.try_emplace({paysEachStart, part.forbidden}, part)
+             .first->second);
+  }
+  for (auto [value, tensor] : llvm::zip_equal(values, tensors)) {
+    ArrayRef<int64_t> shape = graph.values[tensor.graphValue].shape;
+    const CollectiveCosts *variant =
+        byPart[static_cast<size_t>(madeIn[tensor.graphValue])];
+    value.table = &tables
+                       .try_emplace({variant, shape.vec(), tensor.elementBytes},
+                                    getGraph(shape.size()), *variant, shape,
+                                    tensor.elementBytes)
+                       .first->second;
+  }
+}
+
+int SearchProblem::addPort(SearchOp &op, int graphValue) {
+  op.ports.push_back(getValue(graphValue));
+  return op.ports.back();
+}
+
+/// All that the options of an op depend on.
+std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
+  const ShardingRule &rule = node.rule;
+  std::vector<double> key = {double(rule.partial), double(rule.needsBlocks)};
+  auto addTensor = [&](const ShardingRule::TensorFactors &dims) {
+    key.push_back(dims.size());
+    for (const ShardingRule::DimFactors &factors : dims) {
+      key.push_back(factors.size());
+      key.insert(key.end(), factors.begin(), factors.end());
+    }
+  };
+  key.push_back(rule.factors.size());
+  for (const Factor &factor : rule.factors)
+    key.insert(key.end(), {double(factor.size), double(factor.kind),
+                           double(factor.mustDivide)});
+  key.push_back(rule.operands.size());
+  llvm::for_each(rule.operands, addTensor);
+  llvm::for_each(rule.results, addTensor);
+  for (int value : node.getTensors())
+    key.insert(key.end(), {double(isFree[value]), double(isMaximum[value])});
+  // What it costs by itself.
+  key.push_back(node.seconds.perPoint);
+  llvm::append_range(key, node.seconds.perElement);
+  if (!node.seconds.perElement.empty() || memoryPrice > 0)
+    for (ArrayRef<int> values :
+         {ArrayRef(node.operands), ArrayRef(node.results)})
+      for (int value : values) {
+        llvm::append_range(key, graph.values[value].shape);
+        key.push_back(graph.values[value].elementBytes);
+      }
+  return key;
+}
+
+double SearchProblem::getMemoryPrice(const GraphOp &node,
+                                     const Assignment &assignment) const {
+  return memoryPrice > 0 ? memoryPrice * getMemory(graph, node, assignment) : 0;
+}
+
+void SearchProblem::addCompute(int index) {
+  const GraphOp &node = graph.ops[index];
+  Origin origin;
+  origin.graphOp = index;
+  SearchOp op;
+  const ShardingRule &rule = node.rule;
+  // Layers repeat: what is alike is worked out once.
+  int alike = -1;
+  if (node.kind == GraphOp::Compute && !node.operands.empty())
+    alike = likeOps.try_emplace(getLikeness(node), ops.size()).first->second;
+  bool isKnown = alike >= 0 && alike < static_cast<int>(ops.size());
+  std::vector<Assignment> assignments;
+  if (node.kind == GraphOp::Constraint) {
+    // Exactly the annotated layout, reduced unless it may be partial.
+    const GraphValue &value = graph.values[node.results[0]];
+    for (const Layout &layout : getAnnotatedLayouts(value, scope, graph.mesh)) {
+      Assignment assignment;
+      assignment.factors.assign(layout.dims.begin(), layout.dims.end());
+      AxisSet all = value.unreduced & ~layout.getAxes();
+      for (AxisSet partial = 0;; partial = (partial - all) & all) {
+        assignment.partial.operands = partial;
+        assignments.push_back(assignment);
+        if (partial == all)
+          break;
+      }
+    }
+  } else if (!node.operands.empty() && !isKnown) {
+    assignments = getAssignments(rule, scope, graph.mesh);
+  }
+
+  ArrayRef<int> operands = node.getTensors();
+  SmallVector<int> used;
+  for (auto [number, value] : llvm::enumerate(operands))
+    if (!isFree[value]) {
+      addPort(op, value);
+      used.push_back(number);
+    }
+  op.numOperands = op.ports.size();
+  if (!node.operands.empty())
+    for (int result : node.results)
+      addPort(op, result);
+  std::vector<SearchOption> options;
+  for (auto [choice, assignment] : llvm::enumerate(assignments)) {
+    SearchOption option;
+    option.choice = choice;
+    bool isPossible = true;
+    for (auto [number, value] : llvm::enumerate(operands)) {
+      Layout layout = getOperandLayout(rule, assignment, number);
+      // Nothing is made from nothing as partial sums, and maxima are reduced
+      // at once.
+      if (layout.unreduced && (isFree[value] || isMaximum[value]))
+        isPossible = false;
+      if (!isFree[value])
+        option.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
+    }
+    if (!isPossible)
+      continue;
+    for (size_t number = 0; number < node.results.size(); ++number) {
+      Layout layout = getResultLayout(rule, assignment, number);
+      option.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
+    }
+    option.cost =
+        getSeconds(graph, node, assignment) + getMemoryPrice(node, assignment);
+    options.push_back(std::move(option));
+  }
+  if (node.operands.empty())
+    return;
+  op.options = isKnown ? ops[alike].options
+                       : std::make_shared<const std::vector<SearchOption>>(
+                             std::move(options));
+  origin.assignments = isKnown
+                           ? origins[alike].assignments
+                           : std::make_shared<const std::vector<Assignment>>(
+                                 std::move(assignments));
+  ops.push_back(std::move(op));
+  origins.push_back(std::move(origin));
+}
+
+void SearchProblem::addRest(int root, const RestingTensors &tensors) {
+  Origin origin;
+  origin.restValue = root;
+  SearchOp op;
+  for (int value : tensors.returned)
+    if (!isFree[value])
+      addPort(op, value);
+  op.numOperands = op.ports.size();
+  for (int argument : tensors.arguments)
+    addPort(op, argument);
+
+  if (auto it = known.find(root); it != known.end())
+    origin.layouts = {it->second};
+  else
+    origin.layouts = getAnnotatedLayouts(graph.values[root], scope, graph.mesh);
+  std::vector<SearchOption> options;
+  for (auto [choice, layout] : llvm::enumerate(origin.layouts)) {
+    SearchOption option;
+    option.choice = choice;
+    option.layouts.assign(op.ports.size(),
+                          getGraph(layout.dims.size()).getId(layout));
+    options.push_back(std::move(option));
+  }
+  op.options =
+      std::make_shared<const std::vector<SearchOption>>(std::move(options));
+  ops.push_back(std::move(op));
+  origins.push_back(std::move(origin));
+}
+
+int64_t SearchProblem::getNumOptions() const {
+  int64_t sum = 0;
+  for (const SearchOp &op : ops)
+    sum += op.options->size();
+  return sum;
+}
+
+void SearchProblem::apply(ArrayRef<int> options,
+                          std::vector<Assignment> &assignments,
+                          AtRest &atRest) const {
+  for (auto [op, origin, option] : llvm::zip_equal(ops, origins, options)) {
+    int choice = (*op.options)[option].choice;
+    if (origin.graphOp >= 0)
+      assignments[origin.graphOp] = (*origin.assignments)[choice];
+    else
+      atRest[origin.restValue] = origin.layouts[choice];
+  }
+}
+
+CostTerms SearchProblem::price(ArrayRef<int> options) const {
+  PlanDecisions decisions;
+  for (const GraphOp &op : graph.ops)
+    decisions.assignments.emplace_back().factors.resize(op.rule.factors.size());
+  AtRest atRest = known;
+  apply(options, decisions.assignments, atRest);
+  decisions.layouts = getLayoutsAtRest(graph, atRest);
+  ReshardPlanner planner(graph.mesh, /*usesAllAxes=*/true,
+                         shardc::forbid(forbidden, prices), graphs);
+  CostTerms price = getCostTerms(graph, first, end, decisions, planner, prices);
+  for (int index = first; index < end; ++index)
+    if (const GraphOp &op = graph.ops[index];
+        op.kind != GraphOp::Return && !op.operands.empty())
+      price.memory += getMemoryPrice(op, decisions.assignments[index]);
+  return price;
+}
+
+std::vector<Layout>
+shardc::getLayoutsAtRest(const ShardingGraph &graph,
+                         const SearchProblem::AtRest &atRest) {
+  std::vector<Layout> layouts;
+  for (size_t value = 0; value < graph.values.size(); ++value) {
+    int root = getRoot(graph, value);
+    auto it = atRest.find(root);
+    layouts.push_back(
+        it != atRest.end()
+            ? it->second
+            : getAnnotatedLayouts(graph.values[root], {0}, graph.mesh)[0]);
+  }
+  return layouts;
+}

@@ -1,0 +1,244 @@
+//===- VectorMath.cpp - Basic arithmetic and conversions ------------------===//
+
+#include "shardc/Conversion/KernelEmitter/VectorMath.h"
+
+#include "mlir/Dialect/Math/IR/Math.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "mlir/IR/BuiltinTypes.h"
+
+#include <limits>
+
+using namespace mlir;
+
+namespace shardc {
+
+Type VectorMath::getElement(Value value) {
+  return getElementTypeOrSelf(value.getType());
+}
+
+bool VectorMath::isVector(Value value) {
+  return isa<VectorType>(value.getType());
+}
+
+Type VectorMath::getTypeLike(Type element, Value like) {
+  auto vector = dyn_cast<VectorType>(like.getType());
+  return vector ? Type(vector.clone(element)) : element;
+}
+
+Value VectorMath::constant(Type element, double value) {
+  if (auto floatType = dyn_cast<FloatType>(element))
+    return builder.create<arith::ConstantOp>(
+        loc, builder.getFloatAttr(floatType, value));
+  return constantInt(element, static_cast<int64_t>(value));
+}
+
+Value VectorMath::constantInt(Type element, int64_t value) {
+  return builder.create<arith::ConstantOp>(
+      loc, builder.getIntegerAttr(element, value));
+}
+
+Value VectorMath::constantLike(Value like, double value) {
+  Type element = getElement(like);
+  Attribute attr;
+  if (isa<FloatType>(element))
+    attr = builder.getFloatAttr(element, value);
+  else
+    attr = builder.getIntegerAttr(element, static_cast<int64_t>(value));
+  if (isVector(like))
+    attr = DenseElementsAttr::get(cast<VectorType>(like.getType()), attr);
+  return builder.create<arith::ConstantOp>(loc, cast<TypedAttr>(attr));
+}
+
+Value VectorMath::splat(Value value) {
+  if (isVector(value))
+    return value;
+  auto type = VectorType::get({numLanes}, value.getType());
+  Attribute constant;
+  if (matchPattern(value, m_Constant(&constant)))
+    return builder.create<arith::ConstantOp>(
+        loc, DenseElementsAttr::get(type, constant));
+  return builder.create<vector::SplatOp>(loc, type, value);
+}
+
+void VectorMath::unify(Value &lhs, Value &rhs) {
+  if (isVector(lhs) == isVector(rhs))
+    return;
+  lhs = splat(lhs);
+  rhs = splat(rhs);
+}
+
+Value VectorMath::add(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  if (isa<FloatType>(getElement(lhs)))
+    return builder.create<arith::AddFOp>(loc, lhs, rhs);
+  if (getElement(lhs).isInteger(1))
+    return builder.create<arith::OrIOp>(loc, lhs, rhs);
+  return builder.create<arith::AddIOp>(loc, lhs, rhs);
+}
+
+Value VectorMath::sub(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  if (isa<FloatType>(getElement(lhs)))
+    return builder.create<arith::SubFOp>(loc, lhs, rhs);
+  return builder.create<arith::SubIOp>(loc, lhs, rhs);
+}
+
+Value VectorMath::mul(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  if (isa<FloatType>(getElement(lhs)))
+    return builder.create<arith::MulFOp>(loc, lhs, rhs);
+  return builder.create<arith::MulIOp>(loc, lhs, rhs);
+}
+
+Value VectorMath::div(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  if (isa<FloatType>(getElement(lhs)))
+    return builder.create<arith::DivFOp>(loc, lhs, rhs);
+  // Division by 0, and of the lowest number by -1, would trap.
+  Value zero = constantLike(rhs, 0), minusOne = constantLike(rhs, -1);
+  Value one = constantLike(rhs, 1);
+  Value isZero = compareInt(arith::CmpIPredicate::eq, rhs, zero);
+  Value isMinusOne = compareInt(arith::CmpIPredicate::eq, rhs, minusOne);
+  Value safe = select(isZero, one, select(isMinusOne, one, rhs));
+  Value quotient = builder.create<arith::DivSIOp>(loc, lhs, safe);
+  quotient = select(isMinusOne, sub(zero, lhs), quotient);
+  return select(isZero, minusOne, quotient);
+}
+
+Value VectorMath::fma(Value lhs, Value rhs, Value acc) {
+  unify(lhs, rhs);
+  unify(lhs, acc);
+  unify(rhs, acc);
+  if (isa<FloatType>(getElement(lhs)))
+    return builder.create<math::FmaOp>(loc, lhs, rhs, acc);
+  return add(mul(lhs, rhs), acc);
+}
+
+Value VectorMath::max(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  if (getElement(lhs).isInteger(1))
+    return builder.create<arith::OrIOp>(loc, lhs, rhs);
+  if (!isa<FloatType>(getElement(lhs)))
+    return builder.create<arith::MaxSIOp>(loc, lhs, rhs);
+  // Unordered or greater: a NaN on the left stays; with a constant on the
+  // right, which is never NaN here, one compare is enough.
+  Value greater = compareFloat(arith::CmpFPredicate::UGT, lhs, rhs);
+  Value result = select(greater, lhs, rhs);
+  if (matchPattern(rhs, m_Constant()))
+    return result;
+  Value rhsIsNaN = compareFloat(arith::CmpFPredicate::UNO, rhs, rhs);
+  return select(rhsIsNaN, rhs, result);
+}
+
+Value VectorMath::min(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  if (getElement(lhs).isInteger(1))
+    return builder.create<arith::AndIOp>(loc, lhs, rhs);
+  if (!isa<FloatType>(getElement(lhs)))
+    return builder.create<arith::MinSIOp>(loc, lhs, rhs);
+  Value less = compareFloat(arith::CmpFPredicate::ULT, lhs, rhs);
+  Value result = select(less, lhs, rhs);
+  if (matchPattern(rhs, m_Constant()))
+    return result;
+  Value rhsIsNaN = compareFloat(arith::CmpFPredicate::UNO, rhs, rhs);
+  return select(rhsIsNaN, rhs, result);
+}
+
+Value VectorMath::select(Value predicate, Value onTrue, Value onFalse) {
+  unify(onTrue, onFalse);
+  if (isVector(predicate)) {
+    onTrue = splat(onTrue);
+    onFalse = splat(onFalse);
+  }
+  return builder.create<arith::SelectOp>(loc, predicate, onTrue, onFalse);
+}
+
+Value VectorMath::compareFloat(arith::CmpFPredicate predicate, Value lhs,
+                               Value rhs) {
+  unify(lhs, rhs);
+  return builder.create<arith::CmpFOp>(loc, predicate, lhs, rhs);
+}
+
+Value VectorMath::compareInt(arith::CmpIPredicate predicate, Value lhs,
+                             Value rhs) {
+  unify(lhs, rhs);
+  return builder.create<arith::CmpIOp>(loc, predicate, lhs, rhs);
+}
+
+Value VectorMath::convert(Value value, Type element) {
+  Type from = getElement(value);
+  if (from == element)
+    return value;
+  Type type = getTypeLike(element, value);
+  auto toFloat = dyn_cast<FloatType>(element);
+  if (auto fromFloat = dyn_cast<FloatType>(from)) {
+    if (toFloat && toFloat.getWidth() > fromFloat.getWidth())
+      return builder.create<arith::ExtFOp>(loc, type, value);
+    if (toFloat)
+      return builder.create<arith::TruncFOp>(loc, type, value);
+    if (element.isInteger(1))
+      return compareFloat(arith::CmpFPredicate::UNE, value,
+                          constantLike(value, 0.0));
+    // The conversion itself is undefined out of range: clamp first. The upper
+    // bound is the largest float below 2^(bits-1).
+    int bits = element.getIntOrFloatBitWidth();
+    int precision = fromFloat.getFPMantissaWidth();
+    double low = -std::ldexp(1.0, bits - 1);
+    double high = bits - 1 <= precision
+                      ? std::ldexp(1.0, bits - 1) - 1
+                      : -low - std::ldexp(1.0, bits - 1 - precision);
+    Value x = value;
+    Value isNaN = compareFloat(arith::CmpFPredicate::UNO, x, x);
+    x = select(isNaN, constantLike(x, 0.0), x);
+    Value tooLow =
+        compareFloat(arith::CmpFPredicate::OLT, x, constantLike(x, low));
+    Value tooHigh =
+        compareFloat(arith::CmpFPredicate::OGT, x, constantLike(x, high));
+    Value inRange = select(tooLow, constantLike(x, low),
+                           select(tooHigh, constantLike(x, high), x));
+    Value result = builder.create<arith::FPToSIOp>(loc, type, inRange);
+    int64_t highest = bits == 64 ? std::numeric_limits<int64_t>::max()
+                                 : (int64_t(1) << (bits - 1)) - 1;
+    Value saturated = constantInt(element, highest);
+    return select(tooHigh, saturated, result);
+  }
+  if (toFloat) {
+    if (from.isInteger(1))
+      return builder.create<arith::UIToFPOp>(loc, type, value);
+    return builder.create<arith::SIToFPOp>(loc, type, value);
+  }
+  if (element.isInteger(1))
+    return compareInt(arith::CmpIPredicate::ne, value, constantLike(value, 0));
+  if (from.isInteger(1))
+    return builder.create<arith::ExtUIOp>(loc, type, value);
+  if (element.getIntOrFloatBitWidth() > from.getIntOrFloatBitWidth())
+    return builder.create<arith::ExtSIOp>(loc, type, value);
+  return builder.create<arith::TruncIOp>(loc, type, value);
+}
+
+Value VectorMath::neg(Value x) {
+  if (isa<FloatType>(getElement(x)))
+    return builder.create<arith::NegFOp>(loc, x);
+  return sub(constantLike(x, 0), x);
+}
+
+Value VectorMath::abs(Value x) {
+  if (isa<FloatType>(getElement(x)))
+    return builder.create<math::AbsFOp>(loc, x);
+  return max(x, neg(x));
+}
+
+Value VectorMath::sqrt(Value x) { return builder.create<math::SqrtOp>(loc, x); }
+
+Value VectorMath::rsqrt(Value x) { return div(constantLike(x, 1.0), sqrt(x)); }
+
+Value VectorMath::sign(Value x) {
+  Value zero = constantLike(x, 0.0);
+  Value one = constantLike(x, 1.0), minusOne = constantLike(x, -1.0);
+  // Zeros and NaN are returned as they are.
+  Value positive = compareFloat(arith::CmpFPredicate::OGT, x, zero);
+  Value negative = compareFloat(arith::CmpFPredicate::OLT, x, zero);
+  return select(positive, one, select(negative, minusOne, x));
+}
+
+} // namespace shardc

@@ -1,0 +1,60 @@
+//===- GpuNestPlan.h - How a grid shares a nest -----------------*- C++ -*-===//
+//
+// Decides which threads do what, by shapes alone: equal kernels have equal
+// grids and add up in equal order on every GPU. Pure functions; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_CONVERSION_KERNELSTOGPU_GPUNESTPLAN_H
+#define SHARDC_LIB_CONVERSION_KERNELSTOGPU_GPUNESTPLAN_H
+
+#include "shardc/Conversion/KernelEmitter/NestShape.h"
+
+namespace shardc {
+
+/// Lanes of a vector: four floats are the 128 bits that one access moves.
+constexpr int64_t gpuLanes = 4;
+
+/// Threads of a warp.
+constexpr int64_t warpSize = 32;
+
+/// Columns that a block reduces side by side: 128 bytes of floats, the unit of
+/// memory traffic.
+constexpr int64_t columnsPerBlock = 32;
+
+/// A nest with its place in the grid.
+struct GpuNestPlan {
+  KernelNest nest;
+  /// Elements are at linear places of all tensors alike.
+  bool isFlat = false;
+  /// Lanes of the vectors that a thread computes; 1: single elements.
+  int64_t lanes = 1;
+  /// What is shared out, in order. Map: vectors, one per thread. Rows: rows,
+  /// one per group of threads. Columns: blocks of `columnsPerBlock` columns,
+  /// one per block of threads.
+  int64_t units = 1;
+  /// Vectors of a unit, which its threads share.
+  int64_t steps = 1;
+  /// Threads that reduce a row together (Rows): a power of two up to a warp, or
+  /// a whole block.
+  int64_t groupThreads = 1;
+  /// Whether threads keep what they have of a row between passes (Rows).
+  bool keepsRows = false;
+  /// Blocks of the grid that are this nest's; they stride over the units.
+  int64_t blocks = 1;
+};
+
+/// The nests of a kernel with the grid that runs them, the blocks of the first
+/// nest first.
+struct GpuKernelPlan {
+  std::vector<GpuNestPlan> nests;
+  int64_t blocks = 0;
+  /// Threads per block, in one dimension: a multiple of `warpSize`.
+  int64_t threads = 0;
+};
+
+GpuKernelPlan planGpuKernel(KernelOp kernel);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_CONVERSION_KERNELSTOGPU_GPUNESTPLAN_H

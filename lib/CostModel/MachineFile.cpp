@@ -1,0 +1,208 @@
+//===- MachineFile.cpp - Machines from JSON -------------------------------===//
+
+#include "shardc/CostModel/MachineModel.h"
+#include "shardc/Support/JsonReader.h"
+#include "shardc/Support/Suggest.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/MemoryBuffer.h"
+
+using namespace llvm;
+using namespace shardc;
+
+static std::vector<std::string> getLinkNames() {
+  std::vector<std::string> names;
+  for (const NamedLink &link : getBuiltInLinks())
+    names.push_back(link.name.str());
+  return names;
+}
+
+static std::vector<std::string> getMachineNames() {
+  std::vector<std::string> names;
+  for (const Machine &machine : getBuiltInMachines())
+    names.push_back(machine.name);
+  return names;
+}
+
+/// The entry called `name`, or null.
+template <typename T>
+static const T *findByName(ArrayRef<T> entries, StringRef name) {
+  const T *entry =
+      find_if(entries, [&](const T &entry) { return entry.name == name; });
+  return entry == entries.end() ? nullptr : entry;
+}
+
+namespace {
+
+/// Reads the parts of a machine; false after the first error.
+class MachineReader {
+public:
+  explicit MachineReader(StringRef file) : file(file), fields(file) {}
+
+  bool read(const json::Value &value, Machine &machine) {
+    const json::Object *root = fields.asObject(value, "");
+    if (!root || !fields.checkKeys(*root, "",
+                                   {"name", "source", "device", "shared",
+                                    "f32_products", "default_link", "axes"}))
+      return false;
+    const json::Value *device = fields.getRequired(*root, "", "device");
+    if (!device || !readDevice(*device, machine))
+      return false;
+    machine.source = file.str();
+    return fields.readString(*root, "name", machine.name) &&
+           fields.readString(*root, "source", machine.source) &&
+           fields.readBool(*root, "shared", machine.isShared) &&
+           readProducts(*root, machine) &&
+           readDefaultLink(*root, !device->getAsString(), machine) &&
+           readAxes(*root, machine);
+  }
+
+  Error takeError() const { return fields.takeError(); }
+
+private:
+  bool readDevice(const json::Value &value, Machine &machine) {
+    if (std::optional<StringRef> name = value.getAsString()) {
+      const Machine *known = findByName(getBuiltInMachines(), *name);
+      if (!known)
+        return fields.fail("device",
+                           "unknown device '" + *name + "'" +
+                               suggest(name->str(), getMachineNames()));
+      machine = *known;
+    }
+    machine.name = file.str();
+    return value.getAsString() || readNumbers(value, machine);
+  }
+
+  bool readNumbers(const json::Value &value, Machine &machine) {
+    const json::Object *device = fields.asObject(value, "device");
+    if (!device || !fields.checkKeys(*device, "device",
+                                     {"flops_per_second", "memory_bytes",
+                                      "memory_bytes_per_second"}))
+      return false;
+    const json::Value *flops =
+        fields.getRequired(*device, "device", "flops_per_second");
+    return flops && readFlops(*flops, machine) &&
+           fields.readNumber(*device, "device", "memory_bytes",
+                             /*zeroToo=*/false, machine.memoryBytes) &&
+           fields.readNumber(*device, "device", "memory_bytes_per_second",
+                             /*zeroToo=*/false, machine.memoryBytesPerSecond);
+  }
+
+  bool readFlops(const json::Value &value, Machine &machine) {
+    static constexpr StringLiteral path = "device.flops_per_second";
+    // In the order of Arithmetic.
+    static const std::vector<std::string> names = {"f64", "f32", "tf32",
+                                                   "bf16"};
+    const json::Object *flops = fields.asObject(value, path);
+    if (!flops || !fields.checkKeys(*flops, path, names))
+      return false;
+    for (unsigned i = 0; i < numArithmetics; ++i) {
+      // Only NVIDIA's tensor cores have it.
+      if (names[i] == "tf32" && !flops->get("tf32"))
+        continue;
+      if (!fields.readNumber(*flops, path, names[i], /*zeroToo=*/false,
+                             machine.flopsPerSecond[i]))
+        return false;
+    }
+    return true;
+  }
+
+  bool readProducts(const json::Object &root, Machine &machine) {
+    std::string name = "f32";
+    if (!fields.readString(root, "f32_products", name))
+      return false;
+    if (name != "f32" && name != "tf32")
+      return fields.fail("f32_products",
+                         "expected \"f32\" or \"tf32\", found \"" + name +
+                             "\"");
+    if (name == "tf32" && machine.getFlopsPerSecond(Arithmetic::TF32) == 0)
+      return fields.fail("f32_products",
+                         "expected \"f32\", found \"tf32\", of which the "
+                         "device has no FLOP/s");
+    machine.f32Products = name == "tf32" ? Arithmetic::TF32 : Arithmetic::F32;
+    return true;
+  }
+
+  bool readDefaultLink(const json::Object &root, bool isRequired,
+                       Machine &machine) {
+    const json::Value *link = root.get("default_link");
+    if (!link && isRequired)
+      fields.getRequired(root, "", "default_link");
+    return link ? readLink(*link, "default_link", machine.defaultLink)
+                : !isRequired;
+  }
+
+  bool readLink(const json::Value &value, StringRef path, Link &link) {
+    if (std::optional<StringRef> name = value.getAsString()) {
+      const NamedLink *known = findByName(getBuiltInLinks(), *name);
+      if (!known)
+        return fields.fail(path, "unknown link '" + *name + "'" +
+                                     suggest(name->str(), getLinkNames()));
+      link = known->link;
+      return true;
+    }
+    const json::Object *object = fields.asObject(value, path);
+    return object &&
+           fields.checkKeys(*object, path,
+                            {"bytes_per_second", "latency_seconds"}) &&
+           fields.readNumber(*object, path, "bytes_per_second",
+                             /*zeroToo=*/false, link.bytesPerSecond) &&
+           fields.readNumber(*object, path, "latency_seconds",
+                             /*zeroToo=*/true, link.latencySeconds);
+  }
+
+  bool readAxes(const json::Object &root, Machine &machine) {
+    const json::Value *value = root.get("axes");
+    if (!value)
+      return true;
+    const json::Object *axes = fields.asObject(*value, "axes");
+    if (!axes)
+      return false;
+    for (const std::string &name : JsonReader::getKeys(*axes)) {
+      Link link;
+      if (!readLink(*axes->get(name), "axes." + name, link))
+        return false;
+      machine.axisLinks.emplace_back(name, link);
+    }
+    return true;
+  }
+
+  StringRef file;
+  JsonReader fields;
+};
+
+} // namespace
+
+Expected<Machine> shardc::parseMachine(StringRef text, StringRef file) {
+  Expected<json::Value> root = parseJson(text, file);
+  if (!root)
+    return root.takeError();
+  Machine machine;
+  MachineReader reader(file);
+  if (!reader.read(*root, machine))
+    return reader.takeError();
+  return machine;
+}
+
+Expected<Machine> shardc::loadMachine(StringRef nameOrFile) {
+  if (const Machine *machine = findByName(getBuiltInMachines(), nameOrFile))
+    return *machine;
+  std::string name = nameOrFile.str();
+  auto buffer = MemoryBuffer::getFile(name, /*IsText=*/true);
+  if (buffer)
+    return parseMachine((*buffer)->getBuffer(), name);
+  auto error = [](const Twine &message) {
+    return createStringError(inconvertibleErrorCode(), message);
+  };
+  if (findByName(getBuiltInLinks(), nameOrFile))
+    return error("'" + name +
+                 "' is a link between devices; expected a machine: a file or "
+                 "one of " +
+                 join(getMachineNames(), ", "));
+  // What looks like a path was meant as one.
+  if (nameOrFile.find_first_of("./") != StringRef::npos)
+    return error("cannot read '" + name + "': " + buffer.getError().message());
+  return error("unknown machine '" + name + "'" +
+               suggest(name, getMachineNames()));
+}

@@ -1,0 +1,197 @@
+//===- Compile.cpp - From a source file to a plan -------------------------===//
+
+#include "shardc/Driver/Compile.h"
+
+#include "shardc/WhatIf/CompareCheapest.h"
+#include "shardc/WhatIf/CompareRegather.h"
+#include "shardc/WhatIf/ExplainContracts.h"
+#include "shardc/WhatIf/FixIts.h"
+#include "shardc/WhatIf/TrialCompilation.h"
+
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Pipelines/Phases.h"
+#include "shardc/Report/Explain.h"
+#include "shardc/Report/TimeEstimate.h"
+#include "shardc/Support/MeshSpec.h"
+#include "shardc/Support/Suggest.h"
+#include "shardc/Support/TargetSpec.h"
+
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/FormatVariadic.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+#include "llvm/Support/raw_ostream.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// The mesh that the options ask for, or else the module's, with every axis of
+/// size 1. Empty if there is none.
+static std::string getSingleDeviceMesh(ModuleOp module,
+                                       const std::string &asked) {
+  MeshSpec mesh;
+  std::string error;
+  if (!asked.empty())
+    mesh = parseMeshSpec(asked, error).value_or(MeshSpec());
+  else
+    for (auto op : module.getOps<MeshOp>())
+      for (Attribute axis : op.getAxes())
+        mesh.emplace_back(cast<MeshAxisAttr>(axis).getName().str(), 1);
+  for (auto &axis : mesh)
+    axis.second = 1;
+  return toString(mesh);
+}
+
+/// Leaves the explanation of `module`, after `collectives`, in `state`.
+static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
+                                   const CompileOptions &options,
+                                   CompileState &state) {
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh))
+    return failure();
+  llvm::Expected<Machine> machine = loadMachineFor(*mesh, options.machine);
+  if (!machine)
+    return module.emitError() << llvm::toString(machine.takeError());
+  FailureOr<Explanation> explanation = explain(module, *machine);
+  if (failed(explanation))
+    return failure();
+  if (options.findRemedies)
+    findRemedies(imported, options, *machine, *explanation);
+  llvm::raw_string_ostream(state.explanation) << toJSON(*explanation);
+  return success();
+}
+
+/// Runs the phases up to `last`. If a plan comes of it, it halts on the way to
+/// find out what its reports say beyond the program itself.
+static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
+                               int last, CompileState &state) {
+  auto runWith = [&](int first, int last, const CompileOptions &options) {
+    PassManager manager(module.getContext());
+    // Every phase ends with that; after every pass it takes longer than most.
+    manager.enableVerifier(false);
+    buildPhases(manager, first, last, options, state);
+    return manager.run(module);
+  };
+  auto run = [&](int first, int last) { return runWith(first, last, options); };
+  if (last + 1 < static_cast<int>(getPhases().size()))
+    return run(0, last);
+  int import = getPhaseIndex("import");
+  int collectives = getPhaseIndex("collectives");
+  if (failed(run(0, import)))
+    return failure();
+  OwningOpRef<ModuleOp> imported = module.clone();
+  int propagate = getPhaseIndex("propagate");
+  if (failed(run(import + 1, propagate - 1)))
+    return failure();
+  OwningOpRef<ModuleOp> differentiated;
+  if (options.priceCheapest)
+    differentiated = module.clone();
+  if (failed(run(propagate, propagate)))
+    return failure();
+  OwningOpRef<ModuleOp> propagated = module.clone();
+  // Contracts on collectives are checked below, with remedies.
+  CompileOptions unchecked = options;
+  unchecked.ignoreExpectations = true;
+  if (failed(runWith(propagate + 1, collectives, unchecked)))
+    return failure();
+  if (!options.ignoreExpectations && !options.singleDevice &&
+      failed(checkContracts(module, *imported, options)))
+    return failure();
+  std::optional<CheapestPrice> price;
+  if (options.priceCheapest)
+    price = priceCheapest(module, *propagated, *differentiated, options);
+  priceRegather(module, *propagated, options);
+  if (failed(explainModule(module, imported.get(), options, state)))
+    return failure();
+  if (failed(run(collectives + 1, last)))
+    return failure();
+  if (price)
+    remarkOn(*price, options);
+  return success();
+}
+
+/// Runs phases up to `last` and leaves in `output` the plan, or the IR's text.
+static ExitCode compile(ModuleOp module, CompileOptions options, int last,
+                        std::string &output) {
+  if (options.singleDevice) {
+    options.mesh = getSingleDeviceMesh(module, options.mesh);
+    options.microbatches = 1;
+    options.deviceMemory = 0;
+  }
+  CompileState state;
+  state.getPeaks = getPeaksOnTrial;
+  if (failed(runPhases(module, options, last, state)))
+    return state.hasBrokenContract ? ExitCode::Internal
+                                   : ExitCode::InvalidInput;
+  if (last + 1 == static_cast<int>(getPhases().size()))
+    output = std::move(state.plan);
+  else
+    llvm::raw_string_ostream(output) << module << '\n';
+  return ExitCode::Ok;
+}
+
+static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
+                                   const CompileOptions &options, int last) {
+  CompileResult result;
+  llvm::raw_string_ostream os(result.diagnostics);
+  if (std::string error = checkOptions(options); !error.empty()) {
+    os << "error: " << error << '\n';
+    result.code = ExitCode::Usage;
+    return result;
+  }
+  DialectRegistry registry;
+  registerShardcDialects(registry);
+  // One thread: modules are small, and starting a pool takes longer.
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context, os);
+  OwningOpRef<ModuleOp> module =
+      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  result.code = module ? compile(*module, options, last, result.plan)
+                       : ExitCode::InvalidInput;
+  return result;
+}
+
+static CompileResult compilePath(const std::string &path,
+                                 const CompileOptions &options, int last) {
+  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
+  if (std::error_code error = buffer.getError()) {
+    CompileResult result;
+    result.code = ExitCode::InvalidInput;
+    result.diagnostics =
+        "error: cannot read '" + path + "': " + error.message() + "\n";
+    return result;
+  }
+  return compileBuffer(std::move(*buffer), options, last);
+}
+
+CompileResult shardc::compileFile(const std::string &path,
+                                  const CompileOptions &options) {
+  return compilePath(path, options, getPhases().size() - 1);
+}
+
+CompileResult shardc::compileSource(const std::string &source,
+                                    const std::string &name,
+                                    const CompileOptions &options) {
+  return compileBuffer(llvm::MemoryBuffer::getMemBufferCopy(source, name),
+                       options, getPhases().size() - 1);
+}
+
+CompileResult shardc::compileFileTo(const std::string &path,
+                                    const std::string &phase,
+                                    const CompileOptions &options) {
+  int last = getPhaseIndex(phase);
+  std::string error = last < 0 ? "unknown phase '" + phase + "'" +
+                                     suggest(phase, getPhaseNames())
+                               : checkPhases(0, last, options);
+  if (error.empty())
+    return compilePath(path, options, last);
+  CompileResult result;
+  result.code = ExitCode::Usage;
+  result.diagnostics = "error: " + error + "\n";
+  return result;
+}

@@ -1,0 +1,156 @@
+//===- PhaseContracts.cpp - What holds after each phase -------------------===//
+
+#include "PhaseContracts.h"
+
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// Calls `check` on every op of the module's functions; bodies of kernels and
+/// starts only with `inKernels`.
+static LogicalResult checkOps(ModuleOp module, bool inKernels,
+                              function_ref<LogicalResult(Operation *)> check) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    WalkResult result = function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+      if (op == function)
+        return WalkResult::advance();
+      if (failed(check(op)))
+        return WalkResult::interrupt();
+      return !inKernels && isa<KernelOp, CollectiveStartOp>(op)
+                 ? WalkResult::skip()
+                 : WalkResult::advance();
+    });
+    if (result.wasInterrupted())
+      return failure();
+  }
+  return success();
+}
+
+static bool isClosed(ShardingAttr sharding) {
+  return sharding && llvm::all_of(sharding.getDims(), [](DimShardingAttr dim) {
+           return dim.getIsClosed();
+         });
+}
+
+static LogicalResult checkProgramsExist(ModuleOp module) {
+  for (StringRef name : {"train_step", "evaluate"})
+    if (!module.lookupSymbol<func::FuncOp>(name))
+      return module.emitError("the module has no function @") << name;
+  return success();
+}
+
+LogicalResult shardc::verifyImported(ModuleOp module) {
+  if (!llvm::hasSingleElement(module.getOps<MeshOp>()))
+    return module.emitError("expected one shardc.mesh");
+  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  if (!training)
+    return module.emitError("expected shardc.training on the module");
+  if (!module.lookupSymbol<func::FuncOp>(training.getLoss()))
+    return module.emitError("there is no loss function ") << training.getLoss();
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (function.getArgAttr(i, "shardc.logical_axes"))
+        return function.emitError("argument ")
+               << i << ": logical axes are not resolved";
+  return checkOps(module, /*inKernels=*/true, [](Operation *op) {
+    auto constraint = dyn_cast<ShardingConstraintOp>(op);
+    if (constraint && constraint.getLogicalAxes())
+      return LogicalResult(op->emitOpError("logical axes are not resolved"));
+    return success();
+  });
+}
+
+LogicalResult shardc::verifyDifferentiated(ModuleOp module) {
+  if (failed(checkProgramsExist(module)))
+    return failure();
+  return checkOps(module, /*inKernels=*/true, [](Operation *op) {
+    if (isa<CompositeOpInterface>(op))
+      return LogicalResult(op->emitOpError("a composite is left"));
+    if (isa<ShardingRuleOpInterface>(op) &&
+        !op->getAttrOfType<PartAttr>("shardc.part"))
+      return LogicalResult(op->emitOpError("expected shardc.part"));
+    return success();
+  });
+}
+
+LogicalResult shardc::verifyPropagated(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>()) {
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (!isClosed(
+              function.getArgAttrOfType<ShardingAttr>(i, "shardc.sharding")))
+        return function.emitError("argument ")
+               << i << " has no closed shardc.sharding";
+    for (unsigned i = 0; i < function.getNumResults(); ++i)
+      if (!isClosed(
+              function.getResultAttrOfType<ShardingAttr>(i, "shardc.sharding")))
+        return function.emitError("result ")
+               << i << " has no closed shardc.sharding";
+  }
+  return checkOps(module, /*inKernels=*/true, [](Operation *op) {
+    if (isa<ShardingRuleOpInterface>(op) &&
+        !op->getAttrOfType<AssignmentAttr>("shardc.assignment"))
+      return LogicalResult(op->emitOpError("expected shardc.assignment"));
+    return success();
+  });
+}
+
+LogicalResult shardc::verifyPartitioned(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      if (!function.getArgAttr(i, "shardc.global_shape"))
+        return function.emitError("argument ")
+               << i << " has no shardc.global_shape";
+  return checkOps(module, /*inKernels=*/true, [](Operation *op) {
+    if (isa<ReshardOp, ShardingConstraintOp>(op) ||
+        op->hasAttr("shardc.assignment"))
+      return LogicalResult(op->emitOpError("is still over global tensors"));
+    if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
+            CollectivePermuteOp>(op) &&
+        !op->hasAttr("shardc.cause"))
+      return LogicalResult(op->emitOpError("expected shardc.cause"));
+    return success();
+  });
+}
+
+LogicalResult shardc::verifyOutlined(ModuleOp module) {
+  return checkOps(module, /*inKernels=*/false, [](Operation *op) {
+    if (isa<ShardingRuleOpInterface, MaskOp>(op) && !isa<AccumulateOp>(op))
+      return LogicalResult(op->emitOpError("is outside of a kernel"));
+    return success();
+  });
+}
+
+LogicalResult shardc::verifyScheduled(ModuleOp module) {
+  if (failed(verifyOutlined(module)))
+    return failure();
+  return checkOps(module, /*inKernels=*/false, [](Operation *op) {
+    if (getCollectiveCost(op))
+      return LogicalResult(
+          op->emitOpError("is not split into a start and a wait"));
+    return success();
+  });
+}
+
+LogicalResult shardc::verifyPlanned(ModuleOp module) {
+  auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes");
+  if (!arena)
+    return module.emitError("expected shardc.arena_bytes on the module");
+  return checkOps(module, /*inKernels=*/false, [&](Operation *op) {
+    if (op->getNumResults() == 0 || isa<CollectiveStartOp>(op))
+      return success();
+    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    if (!offsets || offsets.size() != op->getNumResults())
+      return LogicalResult(
+          op->emitOpError("expected shardc.offsets with one per result"));
+    for (int64_t offset : offsets.asArrayRef())
+      if (offset < 0 || offset > arena.getInt())
+        return LogicalResult(op->emitOpError("offset ")
+                             << offset << " is outside of the arena of "
+                             << arena.getInt() << " bytes");
+    return success();
+  });
+}

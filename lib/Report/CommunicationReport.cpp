@@ -1,0 +1,232 @@
+//===- CommunicationReport.cpp - What a program sends ---------------------===//
+
+#include "shardc/Report/CommunicationReport.h"
+
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Analysis/Nesting.h"
+
+#include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+
+std::optional<CollectiveEntry> shardc::getCollectiveEntry(Operation *op) {
+  std::optional<CollectiveCost> cost = getCollectiveCost(op);
+  if (!cost)
+    return std::nullopt;
+  int64_t runs = getNumRuns(op);
+  CollectiveEntry entry{cost->kind,
+                        {},
+                        cost->groupSize,
+                        cost->bytes,
+                        runs,
+                        runs * cost->wireBytes,
+                        Part::Forward,
+                        getSourceText(op->getLoc()),
+                        ""};
+  for (auto axis :
+       op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+    entry.axes.push_back(axis.str());
+  if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
+    entry.part = part.getValue();
+  if (auto cause = op->getAttrOfType<StringAttr>("shardc.cause"))
+    entry.cause = cause.str();
+  return entry;
+}
+
+int64_t shardc::getMatmulFlops(Operation *op) {
+  auto elements = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getNumElements();
+  };
+  if (auto dot = dyn_cast<DotGeneralOp>(op)) {
+    auto lhs = cast<RankedTensorType>(dot.getLhs().getType());
+    int64_t flops = 2 * elements(dot.getResult());
+    for (int64_t dim : dot.getLhsContracting())
+      flops *= lhs.getDimSize(dim);
+    return flops;
+  }
+  if (auto gemm = dyn_cast<GemmOp>(op)) {
+    auto lhs = cast<RankedTensorType>(gemm.getLhs().getType());
+    int64_t last = lhs.getRank() - 1;
+    int64_t contracted =
+        lhs.getDimSize(gemm.getTransposeLhs() ? last - 1 : last);
+    return 2 * elements(gemm.getResult()) * contracted;
+  }
+  return 0;
+}
+
+CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
+  CommunicationReport report;
+  report.regather = getRegatherPrice(function);
+  report.cost = getPlanCost(function);
+  function.walk([&](Operation *op) {
+    report.matmulFlopsPerDevice += getNumRuns(op) * getMatmulFlops(op);
+    if (std::optional<CollectiveEntry> entry = getCollectiveEntry(op)) {
+      report.wireBytesPerDevice += entry->wireBytes;
+      report.collectives.push_back(std::move(*entry));
+    }
+  });
+  return report;
+}
+
+std::optional<PlanCost> shardc::getPlanCost(func::FuncOp function) {
+  auto attr = function->getAttrOfType<CostAttr>("shardc.cost");
+  if (!attr)
+    return std::nullopt;
+  PlanCost cost{attr.getObjective().str(), attr.getCost().getValueAsDouble(),
+                attr.getAtLeast().getValueAsDouble(), std::nullopt};
+  if (attr.getCheapest())
+    cost.cheapest = attr.getCheapest().getValueAsDouble();
+  if (attr.getWithin())
+    cost.within = attr.getWithin().getInt();
+  return cost;
+}
+
+/// Up, but not because of the last bits of a sum.
+static int64_t getWholeBytes(double bytes) {
+  return static_cast<int64_t>(std::ceil(bytes * (1 - 1e-12)));
+}
+
+bool PlanCost::isProved() const {
+  double found = cheapest.value_or(cost);
+  return objective == "bytes" ? getWholeBytes(atLeast) >= getWholeBytes(found)
+                              : atLeast >= found * (1 - 2e-6);
+}
+
+std::string shardc::getCostText(StringRef objective, double cost) {
+  if (objective == "time")
+    return llvm::formatv("{0:f2} us", cost * 1e6);
+  return llvm::formatv("{0} bytes on the wire", getWholeBytes(cost));
+}
+
+/// " that needs at most 1234 bytes" if that counts, for `verb` "that needs".
+static std::string getLimitText(const PlanCost &cost, StringRef verb) {
+  if (!cost.within)
+    return "";
+  return llvm::formatv(" {0} at most {1} bytes", verb, *cost.within);
+}
+
+std::string shardc::getComparedText(const PlanCost &cost) {
+  return "all plans that use every axis" + getLimitText(cost, "and need");
+}
+
+std::string shardc::toString(const PlanCost &cost) {
+  auto getText = [&](double value) {
+    return getCostText(cost.objective, value);
+  };
+  double found = cost.cheapest.value_or(cost.cost);
+  std::string bound;
+  if (!cost.isProved())
+    bound = "; not proved to be the cheapest" +
+            getLimitText(cost, "that needs") + ", which takes at least " +
+            getText(cost.atLeast);
+  std::string text =
+      "by objective " + cost.objective + ": " + getText(cost.cost);
+  if (cost.cheapest)
+    return text +
+           "; the cheapest plan that uses every axis: " + getText(found) +
+           " (--partition=cheapest)" + bound;
+  return text +
+         (bound.empty() ? ", the least of " + getComparedText(cost) : bound);
+}
+
+llvm::json::Object shardc::toJson(const PlanCost &cost) {
+  llvm::json::Object object{{"objective", cost.objective},
+                            {"cost", cost.cost},
+                            {"at_least", cost.atLeast}};
+  if (cost.cheapest)
+    object["cheapest"] = *cost.cheapest;
+  if (cost.within)
+    object["within"] = *cost.within;
+  return object;
+}
+
+std::optional<RegatherPrice> shardc::getRegatherPrice(func::FuncOp function) {
+  auto attr = function->getAttrOfType<RegatherAttr>("shardc.regather");
+  if (!attr)
+    return std::nullopt;
+  RegatherPrice price{attr.getTaken(), attr.getWireBytes(), attr.getHeldBytes(),
+                      std::nullopt, attr.getOtherPeakBytes()};
+  auto module = function->getParentOfType<ModuleOp>();
+  if (auto peak = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
+    price.peakBytes = peak.getInt();
+  return price;
+}
+
+std::string shardc::toString(const RegatherPrice &price) {
+  auto pick = [&](auto taken, auto held) {
+    return price.isTaken ? taken : held;
+  };
+  std::string text = llvm::formatv(
+      "{0}: {1}{2} bytes on the wire, {3}{4} bytes held between the passes",
+      pick("holding weights until the backward pass (without --regather)",
+           "gathering weights again for the backward pass (--regather)"),
+      pick('-', '+'), price.wireBytes, pick('+', '-'), price.heldBytes);
+  if (price.peakBytes && price.otherPeakBytes)
+    text += llvm::formatv(", a peak of {0} instead of {1} bytes",
+                          *price.otherPeakBytes, *price.peakBytes);
+  return text;
+}
+
+llvm::json::Object shardc::toJson(const RegatherPrice &price) {
+  llvm::json::Object object{{"taken", price.isTaken},
+                            {"wire_bytes", price.wireBytes},
+                            {"held_bytes", price.heldBytes}};
+  if (price.otherPeakBytes)
+    object["other_peak_bytes"] = *price.otherPeakBytes;
+  return object;
+}
+
+llvm::json::Object shardc::toJson(const CommunicationReport &report) {
+  llvm::json::Array collectives;
+  for (const CollectiveEntry &entry : report.collectives)
+    collectives.push_back(
+        llvm::json::Object{{"kind", toString(entry.kind)},
+                           {"axes", llvm::json::Array(entry.axes)},
+                           {"group_size", entry.groupSize},
+                           {"bytes", entry.bytes},
+                           {"runs", entry.runs},
+                           {"wire_bytes", entry.wireBytes},
+                           {"part", stringifyPart(entry.part)},
+                           {"source", entry.source},
+                           {"cause", entry.cause}});
+  llvm::json::Object object{
+      {"collectives", std::move(collectives)},
+      {"wire_bytes_per_device", report.wireBytesPerDevice},
+      {"matmul_flops_per_device", report.matmulFlopsPerDevice}};
+  if (report.cost)
+    object["cost"] = toJson(*report.cost);
+  if (report.regather)
+    object["regather"] = toJson(*report.regather);
+  return object;
+}
+
+void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
+  if (report.collectives.empty()) {
+    os << "no communication\n";
+  } else {
+    os << llvm::formatv("{0,-18} {1,-16} {2,6} {3,14} {4,14}  {5,-8}  {6}\n",
+                        "collective", "axes", "group", "bytes", "wire bytes",
+                        "part", "source: cause");
+    for (const CollectiveEntry &entry : report.collectives) {
+      os << llvm::formatv("{0,-18} {1,-16} {2,6} {3,14} {4,14}  {5,-8}  {6}: "
+                          "{7}",
+                          toString(entry.kind), llvm::join(entry.axes, ","),
+                          entry.groupSize, entry.bytes, entry.wireBytes,
+                          stringifyPart(entry.part), entry.source, entry.cause);
+      if (entry.runs > 1)
+        os << " (in each of " << entry.runs << " microbatches)";
+      os << '\n';
+    }
+  }
+  os << "wire bytes per device:   " << report.wireBytesPerDevice << '\n'
+     << "matmul FLOPs per device: " << report.matmulFlopsPerDevice << '\n';
+  if (report.cost)
+    os << toString(*report.cost) << '\n';
+  if (report.regather)
+    os << toString(*report.regather) << '\n';
+}

@@ -1,0 +1,116 @@
+//===- ExplanationChain.cpp - Why one tensor moves, in sentences ----------===//
+
+#include "shardc/Report/Explanation.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/ADT/StringExtras.h"
+
+using namespace llvm;
+using namespace shardc;
+
+std::string shardc::getShortSource(StringRef source) {
+  if (source.empty())
+    return "an unknown place";
+  StringRef withoutColumn = source.rsplit(':').first;
+  size_t slash = withoutColumn.rfind('/');
+  return withoutColumn.drop_front(slash == StringRef::npos ? 0 : slash + 1)
+      .str();
+}
+
+static std::string getOpText(const ChainEnd &end) {
+  return (end.part == "backward" ? "backward of " : "") + end.op + " at " +
+         getShortSource(end.source);
+}
+
+static bool isArgument(const ChainEnd &end) {
+  return is_contained({"parameter", "state", "input", "label", "argument"},
+                      end.op);
+}
+
+static std::string getOriginText(const AxisOrigin &origin) {
+  if (origin.source.empty())
+    return "chosen by the search";
+  std::string text = StringRef(origin.name).starts_with("constraint")
+                         ? "set by the " + origin.name
+                         : "annotated on " + origin.name + " at " +
+                               getShortSource(origin.source);
+  if (origin.through.empty())
+    return text;
+  return text + ", through " +
+         join(map_range(origin.through,
+                        [](const SourceOp &op) {
+                          return op.op + ":" +
+                                 StringRef(op.source)
+                                     .rsplit(':')
+                                     .first.rsplit(':')
+                                     .second.str();
+                        }),
+              ", ");
+}
+
+static std::string getProducerText(const MovedTensor &tensor) {
+  const ChainEnd &producer = tensor.producer;
+  if (!isArgument(producer))
+    return getOpText(producer) + " makes it " + tensor.from;
+  const std::string &name =
+      producer.arguments.empty() ? tensor.name : producer.arguments.front();
+  return producer.op + " " + name + " rests as " + tensor.from;
+}
+
+static std::string getConsumerText(const MovedTensor &tensor) {
+  const ChainEnd &producer = tensor.producer, &consumer = tensor.consumer;
+  if (consumer.op == "rest")
+    return (consumer.arguments.empty() ? "the result"
+                                       : consumer.arguments.front()) +
+           " rests as " + tensor.to;
+  // What the user wrote as one op is several: a product, then the bias.
+  bool isSame = consumer.op == producer.op && consumer.part == producer.part &&
+                consumer.source == producer.source;
+  return (isSame ? "the rest of that " + consumer.op : getOpText(consumer)) +
+         " wants it " + tensor.to;
+}
+
+/// The axes that cut the tensor and that nothing in its consumer holds.
+static std::vector<std::string> getUnusedAxes(const MovedTensor &tensor) {
+  std::vector<std::string> unused;
+  if (tensor.consumer.part.empty() ||
+      tensor.consumer.op == "sharding_constraint")
+    return unused;
+  StringRef dims = StringRef(tensor.from).split(" unreduced").first;
+  for (const AxisOrigin &lost : tensor.producer.origins) {
+    std::string quoted = '"' + lost.axis + '"';
+    if (dims.contains(quoted) && !StringRef(tensor.to).contains(quoted) &&
+        none_of(tensor.consumer.origins, [&](const AxisOrigin &origin) {
+          return origin.axis == lost.axis;
+        }))
+      unused.push_back(lost.axis);
+  }
+  return unused;
+}
+
+std::vector<std::string> shardc::getChainLines(const MovedTensor &tensor) {
+  std::vector<std::string> lines;
+  auto addOrigins = [&](const ChainEnd &end) {
+    for (const AxisOrigin &origin : end.origins)
+      lines.push_back("  \"" + origin.axis + "\": " + getOriginText(origin));
+  };
+  lines.push_back(getProducerText(tensor));
+  addOrigins(tensor.producer);
+  lines.push_back(getConsumerText(tensor));
+  addOrigins(tensor.consumer);
+  for (const std::string &axis : getUnusedAxes(tensor))
+    lines.push_back("  \"" + axis + "\": shards nothing there");
+  return lines;
+}
+
+std::string shardc::getGuiltySource(const MovedTensor &tensor) {
+  if (tensor.remedy)
+    return tensor.remedy->edits.front().source;
+  if (tensor.consumer.op == "sharding_constraint")
+    return tensor.consumer.source;
+  for (const ChainEnd *end : {&tensor.producer, &tensor.consumer})
+    for (const AxisOrigin &origin : end->origins)
+      if (!origin.source.empty())
+        return origin.source;
+  return tensor.consumer.source;
+}

@@ -1,0 +1,193 @@
+//===- ExplanationJson.cpp - Explanations for programs --------------------===//
+//
+// One pair of functions per struct of Explanation.h, in its order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Report/Explanation.h"
+
+using namespace llvm;
+using namespace llvm::json;
+
+namespace shardc {
+
+static bool mapMicroseconds(ObjectMapper &map, double &seconds) {
+  if (!map.map("microseconds", seconds))
+    return false;
+  seconds /= 1e6;
+  return true;
+}
+
+static Value toJSON(const SourceOp &op) {
+  return Object{{"op", op.op}, {"source", op.source}};
+}
+
+static bool fromJSON(const Value &value, SourceOp &op, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("op", op.op) && map.map("source", op.source);
+}
+
+static Value toJSON(const AxisOrigin &origin) {
+  return Object{{"axis", origin.axis},
+                {"name", origin.name},
+                {"source", origin.source},
+                {"through", Array(origin.through)}};
+}
+
+static bool fromJSON(const Value &value, AxisOrigin &origin, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("axis", origin.axis) && map.map("name", origin.name) &&
+         map.map("source", origin.source) && map.map("through", origin.through);
+}
+
+static Value toJSON(const ChainEnd &end) {
+  return Object{{"op", end.op},
+                {"part", end.part},
+                {"source", end.source},
+                {"arguments", Array(end.arguments)},
+                {"origins", Array(end.origins)}};
+}
+
+static bool fromJSON(const Value &value, ChainEnd &end, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("op", end.op) && map.map("part", end.part) &&
+         map.map("source", end.source) && map.map("arguments", end.arguments) &&
+         map.map("origins", end.origins);
+}
+
+static Value toJSON(const ProgramCost &cost) {
+  return Object{{"wire_bytes_per_device", cost.wireBytes},
+                {"matmul_flops_per_device", cost.matmulFlops},
+                {"state_bytes_per_device", cost.stateBytes},
+                {"microseconds", cost.seconds * 1e6},
+                {"may_be_less", cost.mayBeLess}};
+}
+
+static bool fromJSON(const Value &value, ProgramCost &cost, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("wire_bytes_per_device", cost.wireBytes) &&
+         map.map("matmul_flops_per_device", cost.matmulFlops) &&
+         map.map("state_bytes_per_device", cost.stateBytes) &&
+         mapMicroseconds(map, cost.seconds) &&
+         map.map("may_be_less", cost.mayBeLess);
+}
+
+static Value toJSON(const AnnotationEdit &edit) {
+  return Object{
+      {"source", edit.source}, {"name", edit.name}, {"text", edit.text}};
+}
+
+static bool fromJSON(const Value &value, AnnotationEdit &edit, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("source", edit.source) && map.map("name", edit.name) &&
+         map.map("text", edit.text);
+}
+
+static Value toJSON(const std::optional<Remedy> &remedy) {
+  if (!remedy)
+    return nullptr;
+  return Object{{"edits", Array(remedy->edits)},
+                {"cost", toJSON(remedy->cost)}};
+}
+
+static bool fromJSON(const Value &value, Remedy &remedy, Path path) {
+  ObjectMapper map(value, path);
+  if (!map || !map.map("edits", remedy.edits) || !map.map("cost", remedy.cost))
+    return false;
+  // Reports name the first one's line.
+  if (remedy.edits.empty())
+    path.field("edits").report("expected at least one change");
+  return !remedy.edits.empty();
+}
+
+static Value toJSON(const MovedTensor &tensor) {
+  return Object{{"name", tensor.name},
+                {"move", tensor.move},
+                {"shape", Array(tensor.shape)},
+                {"dtype", tensor.dtype},
+                {"from", tensor.from},
+                {"to", tensor.to},
+                {"wire_bytes", tensor.wireBytes},
+                {"producer", toJSON(tensor.producer)},
+                {"consumer", toJSON(tensor.consumer)},
+                {"remedy", toJSON(tensor.remedy)}};
+}
+
+static bool fromJSON(const Value &value, MovedTensor &tensor, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("name", tensor.name) && map.map("move", tensor.move) &&
+         map.map("shape", tensor.shape) && map.map("dtype", tensor.dtype) &&
+         map.map("from", tensor.from) && map.map("to", tensor.to) &&
+         map.map("wire_bytes", tensor.wireBytes) &&
+         map.map("producer", tensor.producer) &&
+         map.map("consumer", tensor.consumer) &&
+         map.map("remedy", tensor.remedy);
+}
+
+static Value toJSON(const ExplainedCollective &collective) {
+  return Object{{"kind", collective.kind},
+                {"axes", Array(collective.axes)},
+                {"group_size", collective.groupSize},
+                {"bytes", collective.bytes},
+                {"wire_bytes", collective.wireBytes},
+                {"runs", collective.runs},
+                {"microseconds", collective.seconds * 1e6},
+                {"part", collective.part},
+                {"cause", collective.cause},
+                {"gathered_again", collective.isGatheredAgain},
+                {"tensors", Array(collective.tensors)},
+                {"guilty", collective.guilty},
+                {"remedy", toJSON(collective.remedy)},
+                {"cost_without", collective.costWithout
+                                     ? toJSON(*collective.costWithout)
+                                     : Value(nullptr)},
+                {"changes_tried", collective.numTried}};
+}
+
+static bool fromJSON(const Value &value, ExplainedCollective &collective,
+                     Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("kind", collective.kind) &&
+         map.map("axes", collective.axes) &&
+         map.map("group_size", collective.groupSize) &&
+         map.map("bytes", collective.bytes) &&
+         map.map("wire_bytes", collective.wireBytes) &&
+         map.map("runs", collective.runs) &&
+         mapMicroseconds(map, collective.seconds) &&
+         map.map("part", collective.part) &&
+         map.map("cause", collective.cause) &&
+         map.map("gathered_again", collective.isGatheredAgain) &&
+         map.map("tensors", collective.tensors) &&
+         map.map("guilty", collective.guilty) &&
+         map.map("remedy", collective.remedy) &&
+         map.map("cost_without", collective.costWithout) &&
+         map.map("changes_tried", collective.numTried);
+}
+
+static Value toJSON(const ExplainedProgram &program) {
+  return Object{{"name", program.name},
+                {"cost", toJSON(program.cost)},
+                {"collectives", Array(program.collectives)}};
+}
+
+static bool fromJSON(const Value &value, ExplainedProgram &program, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("name", program.name) &&
+         map.map("cost", program.cost) &&
+         map.map("collectives", program.collectives);
+}
+
+Value toJSON(const Explanation &explanation) {
+  return Object{{"mesh", explanation.mesh},
+                {"machine", explanation.machine},
+                {"programs", Array(explanation.programs)}};
+}
+
+bool fromJSON(const Value &value, Explanation &explanation, Path path) {
+  ObjectMapper map(value, path);
+  return map && map.map("mesh", explanation.mesh) &&
+         map.map("machine", explanation.machine) &&
+         map.map("programs", explanation.programs);
+}
+
+} // namespace shardc

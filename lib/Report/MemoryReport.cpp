@@ -1,0 +1,288 @@
+//===- MemoryReport.cpp - What takes the memory of a device ---------------===//
+
+#include "shardc/Report/MemoryReport.h"
+
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "llvm/ADT/MapVector.h"
+#include "llvm/Support/Format.h"
+
+using namespace mlir;
+
+namespace shardc {
+
+StringRef toString(MemoryKind kind) {
+  static constexpr StringRef names[] = {"parameters", "gradients",
+                                        "optimizer",  "activations",
+                                        "inputs",     "workspace"};
+  return names[size_t(kind)];
+}
+
+std::string getSourceString(Location loc) {
+  std::string source;
+  loc->walk([&](Location part) {
+    auto file = dyn_cast<FileLineColLoc>(part);
+    if (!file)
+      return WalkResult::advance();
+    source = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
+              ":" + Twine(file.getColumn()))
+                 .str();
+    return WalkResult::interrupt();
+  });
+  return source;
+}
+
+static bool isPart(Operation *op, Part part) {
+  auto attr = op->getAttrOfType<PartAttr>("shardc.part");
+  return attr && attr.getValue() == part;
+}
+
+/// Whether an op of the update reads the value, collectives looked through.
+static bool feedsUpdate(Value value) {
+  SmallVector<Value> worklist{value};
+  for (size_t i = 0; i < worklist.size(); ++i) {
+    for (Operation *user : worklist[i].getUsers()) {
+      if (isPart(user, Part::Update))
+        return true;
+      auto start = dyn_cast<CollectiveStartOp>(user);
+      if (!start)
+        continue;
+      for (OpOperand &operand : start->getOpOperands())
+        if (operand.get() == worklist[i])
+          worklist.push_back(
+              start.getWait()->getResult(operand.getOperandNumber()));
+    }
+  }
+  return false;
+}
+
+/// Whether the value is the next sum of a loop, which has the place of the
+/// last.
+static bool isNextSum(Value value) {
+  return llvm::any_of(value.getUsers(), [](Operation *user) {
+    return isa<YieldOp>(user) && isa<AccumulateOp>(user->getParentOp());
+  });
+}
+
+static MemoryKind classify(Value value) {
+  Operation *op = value.getDefiningOp();
+  if (feedsUpdate(value) && !isPart(op, Part::Forward))
+    return MemoryKind::Gradients;
+  if (isPart(op, Part::Forward))
+    return MemoryKind::Activations;
+  return MemoryKind::Workspace;
+}
+
+/// A short name for what computes a value.
+static std::string getName(OpResult value) {
+  Operation *op = value.getOwner();
+  if (auto wait = dyn_cast<CollectiveWaitOp>(op))
+    op = wait.getStart().getCollective();
+  StringRef what = op->getName().stripDialect();
+  if (auto kernel = dyn_cast<KernelOp>(op)) {
+    Operation *def = kernel.getBody()
+                         .front()
+                         .getTerminator()
+                         ->getOperand(value.getResultNumber())
+                         .getDefiningOp();
+    if (def)
+      what = def->getName().stripDialect();
+  }
+  return what.str();
+}
+
+static MemoryBuffer describeArgument(func::FuncOp function,
+                                     BlockArgument argument) {
+  MemoryBuffer buffer;
+  buffer.bytes = alignBytes(getNumBytes(argument.getType()));
+  Attribute role = function.getArgAttr(argument.getArgNumber(), "shardc.role");
+  if (auto parameter = dyn_cast_or_null<ParameterAttr>(role)) {
+    buffer.name = parameter.getName().str();
+    buffer.kind = MemoryKind::Parameters;
+  } else if (auto state = dyn_cast_or_null<StateAttr>(role)) {
+    buffer.name = state.getName().str();
+    buffer.kind = MemoryKind::OptimizerStates;
+  } else if (auto copy = dyn_cast_or_null<CopyAttr>(role)) {
+    buffer.name = copy.getName().str();
+    buffer.kind = MemoryKind::Parameters;
+  } else if (auto input = dyn_cast_or_null<InputAttr>(role)) {
+    buffer.name = input.getName().str();
+    buffer.kind = MemoryKind::Inputs;
+  } else if (auto label = dyn_cast_or_null<LabelAttr>(role)) {
+    buffer.name = label.getName().str();
+    buffer.kind = MemoryKind::Inputs;
+  }
+  return buffer;
+}
+
+static int64_t getOffset(func::FuncOp function, Value value) {
+  if (auto argument = dyn_cast<BlockArgument>(value)) {
+    // In a loop the first rows of an operand, or the place of a result.
+    if (auto loop =
+            dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp())) {
+      size_t number = argument.getArgNumber(), slices = loop.getSlices().size();
+      return getOffset(function, number < slices
+                                     ? loop.getOperands()[number]
+                                     : Value(loop.getResult(number - slices)));
+    }
+    auto offset = function.getArgAttrOfType<IntegerAttr>(
+        argument.getArgNumber(), "shardc.offset");
+    return offset ? offset.getInt() : 0;
+  }
+  auto result = cast<OpResult>(value);
+  auto offsets =
+      result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+  return offsets ? offsets[result.getResultNumber()] : 0;
+}
+
+/// Regions that `values`, in order, make up.
+static unsigned countRegions(func::FuncOp function, ValueRange values) {
+  unsigned regions = 0;
+  int64_t end = -1;
+  for (Value value : values) {
+    int64_t offset = getOffset(function, value);
+    regions += offset != end;
+    end = offset + alignBytes(getNumBytes(value.getType()));
+  }
+  return regions;
+}
+
+static std::vector<MemoryBucket> findBuckets(func::FuncOp function) {
+  std::vector<MemoryBucket> buckets;
+  unsigned number = 0;
+  function.walk([&](CollectiveStartOp start) {
+    if (start.getNumOperands() > 1)
+      buckets.push_back({number, start.getNumOperands(),
+                         countRegions(function, start.getOperands()),
+                         countRegions(function, start.getWait().getResults())});
+    ++number;
+  });
+  return buckets;
+}
+
+MemoryReport::MemoryReport(ModuleOp module) {
+  if (auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
+    arenaBytes = arena.getInt();
+  auto function = module.lookupSymbol<func::FuncOp>("train_step");
+  if (!function) {
+    auto functions = module.getOps<func::FuncOp>();
+    if (functions.empty())
+      return;
+    function = *functions.begin();
+  }
+  buckets = findBuckets(function);
+  Liveness liveness(function);
+  // One entry per place in use, under the name of its first value.
+  struct Place {
+    int64_t offset, first, last;
+    MemoryBuffer buffer;
+  };
+  std::vector<Place> places;
+  llvm::DenseSet<int64_t> argumentOffsets;
+  for (BlockArgument argument : function.getArguments()) {
+    int64_t offset = getOffset(function, argument);
+    argumentOffsets.insert(offset);
+    places.push_back({offset, -1, liveness.getNumSteps(),
+                      describeArgument(function, argument)});
+  }
+  SmallVector<Value> results;
+  for (Block *block : getBlocks(function))
+    for (Operation &op : *block)
+      if (!isa<CollectiveStartOp>(op))
+        llvm::append_range(results, op.getResults());
+  llvm::stable_sort(results, [&](Value lhs, Value rhs) {
+    return liveness.getFirst(lhs) < liveness.getFirst(rhs);
+  });
+  for (Value value : results) {
+    auto result = cast<OpResult>(value);
+    int64_t offset = getOffset(function, result);
+    if (argumentOffsets.contains(offset) || isNextSum(result))
+      continue;
+    Place place{
+        offset, liveness.getFirst(result), liveness.getLast(result), {}};
+    place.buffer.name = getName(result);
+    place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
+    place.buffer.kind = classify(result);
+    place.buffer.source = getSourceString(getComputingOp(result)->getLoc());
+    // Written over an operand: both are one buffer from there on.
+    for (Place &other : places)
+      if (other.offset == offset && other.last >= place.first &&
+          other.buffer.bytes == place.buffer.bytes)
+        other.last = place.first - 1;
+    places.push_back(std::move(place));
+  }
+  int64_t peakStep = 0, peak = -1;
+  for (int64_t step = 0; step < liveness.getNumSteps(); ++step) {
+    int64_t alive = 0;
+    for (const Place &place : places)
+      if (place.first <= step && step <= place.last)
+        alive += place.buffer.bytes;
+    if (alive > peak) {
+      peak = alive;
+      peakStep = step;
+    }
+  }
+  for (Place &place : places) {
+    if (place.first > peakStep || peakStep > place.last)
+      continue;
+    bytes[size_t(place.buffer.kind)] += place.buffer.bytes;
+    largest.push_back(std::move(place.buffer));
+  }
+  bytes[size_t(MemoryKind::Workspace)] +=
+      std::max<int64_t>(0, arenaBytes - std::max<int64_t>(peak, 0));
+  llvm::stable_sort(largest, [](const MemoryBuffer &a, const MemoryBuffer &b) {
+    return a.bytes > b.bytes;
+  });
+  if (largest.size() > 10)
+    largest.resize(10);
+}
+
+void MemoryReport::print(llvm::raw_ostream &os) const {
+  os << "Memory per device: " << arenaBytes << " bytes\n";
+  for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+    os << llvm::format("  %-12s %14lld\n",
+                       toString(MemoryKind(kind)).str().c_str(),
+                       (long long)bytes[kind]);
+  os << "Largest buffers at the peak:\n";
+  for (const MemoryBuffer &buffer : largest)
+    os << llvm::format("  %14lld  %-12s %-16s ", (long long)buffer.bytes,
+                       toString(buffer.kind).str().c_str(), buffer.name.c_str())
+       << buffer.source << "\n";
+}
+
+llvm::json::Object MemoryReport::toJson() const {
+  llvm::json::Object object;
+  object["peak_bytes_per_device"] = arenaBytes;
+  for (size_t kind = 0; kind < numMemoryKinds; ++kind)
+    object[toString(MemoryKind(kind))] = bytes[kind];
+  llvm::json::Array list;
+  for (const MemoryBuffer &buffer : largest)
+    list.push_back(llvm::json::Object{{"name", buffer.name},
+                                      {"bytes", buffer.bytes},
+                                      {"kind", toString(buffer.kind)},
+                                      {"source", buffer.source}});
+  object["largest"] = std::move(list);
+  llvm::json::Array bucketList;
+  for (const MemoryBucket &bucket : buckets)
+    bucketList.push_back(
+        llvm::json::Object{{"collective", bucket.collective},
+                           {"tensors", bucket.tensors},
+                           {"operand_regions", bucket.operandRegions},
+                           {"result_regions", bucket.resultRegions}});
+  object["buckets"] = std::move(bucketList);
+  return object;
+}
+
+void attachLargest(mlir::InFlightDiagnostic &error,
+                   const MemoryReport &report) {
+  for (const MemoryBuffer &buffer : report.getLargest())
+    error.attachNote() << buffer.name << ": " << buffer.bytes << " bytes of "
+                       << toString(buffer.kind)
+                       << (buffer.source.empty() ? "" : " at ")
+                       << buffer.source;
+}
+
+} // namespace shardc

@@ -1,0 +1,225 @@
+//===- TimeEstimate.cpp - How long a partitioned program takes ------------===//
+
+#include "shardc/Report/TimeEstimate.h"
+
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/VerifySharding.h"
+#include "shardc/Report/CommunicationReport.h"
+#include "shardc/Support/Suggest.h"
+
+#include "llvm/ADT/TypeSwitch.h"
+
+using namespace mlir;
+using namespace shardc;
+
+llvm::Expected<Machine> shardc::loadMachineFor(MeshOp mesh,
+                                               StringRef nameOrFile) {
+  llvm::Expected<Machine> machine = loadMachine(nameOrFile);
+  if (machine)
+    machine->shareAmong(mesh.getNumDevices());
+  return machine;
+}
+
+void shardc::remarkUnknownAxes(const Machine &machine, MeshOp mesh) {
+  std::vector<std::string> names;
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    names.push_back(axis.getName().str());
+  for (const auto &entry : machine.axisLinks)
+    if (!llvm::is_contained(names, entry.first))
+      emitRemark(mesh.getLoc(), "machine '")
+          << machine.name << "' describes links along axis '" << entry.first
+          << "', which mesh @" << mesh.getSymName() << " lacks"
+          << suggest(entry.first, names);
+}
+
+static RankedTensorType getTensor(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+/// Of the result; a product is computed in the type of its factors.
+static Arithmetic getArithmetic(Operation *op) {
+  bool isProduct = isa<DotGeneralOp, GemmOp>(op);
+  Value value = isProduct ? op->getOperand(0) : op->getResult(0);
+  Type elementType = getTensor(value).getElementType();
+  if (elementType.isF64())
+    return Arithmetic::F64;
+  return elementType.isBF16() ? Arithmetic::BF16 : Arithmetic::F32;
+}
+
+/// What computes an element for each of its own, other than a product: a
+/// reduction's operand, else the result; null if `op` computes nothing.
+static Value getComputed(Operation *op) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<ConstantOp, IotaOp, BroadcastOp, TransposeOp, ReshapeOp,
+            StopGradientOp, MaskOp, ShardingConstraintOp>(
+          [](Operation *) { return Value(); })
+      .Case([](ReduceOp reduce) { return reduce.getOperand(); })
+      .Default([](Operation *op) { return op->getResult(0); });
+}
+
+/// Whether `op` computes by itself: a loop's ops do it for the loop.
+static bool isCompute(Operation *op) {
+  return isa<ShardingRuleOpInterface, GemmOp, MaskOp>(op) &&
+         op->getNumRegions() == 0;
+}
+
+OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
+  OpWork work;
+  if (!isCompute(op))
+    return work;
+  work.isProduct = isa<DotGeneralOp, GemmOp>(op);
+  if (work.isProduct)
+    work.flops = getMatmulFlops(op);
+  else if (Value computed = getComputed(op))
+    work.flops = getTensor(computed).getNumElements();
+  work.arithmetic = getArithmetic(op);
+  auto addBytes = [&](Value value) {
+    work.memoryBytes += getTensor(value).getNumElements() *
+                        getElementBytes(getTensor(value).getElementType());
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    if (traffic.isLoaded(operand))
+      addBytes(operand.get());
+  for (Value result : op->getResults())
+    if (traffic.isStored(result))
+      addBytes(result);
+  return work;
+}
+
+double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
+  if (work.isProduct)
+    return work.flops / machine.getProductFlopsPerSecond(work.arithmetic);
+  // Outside of products, bf16 is computed in f32.
+  Arithmetic arithmetic =
+      work.arithmetic == Arithmetic::BF16 ? Arithmetic::F32 : work.arithmetic;
+  return work.flops / machine.getFlopsPerSecond(arithmetic);
+}
+
+double shardc::getMemorySeconds(const Machine &machine, const OpWork &work) {
+  return work.memoryBytes / machine.memoryBytesPerSecond;
+}
+
+OpSeconds shardc::getOpSeconds(const Machine &machine, Operation *op,
+                               const MemoryTraffic &traffic) {
+  OpSeconds seconds;
+  if (!isCompute(op))
+    return seconds;
+  int64_t runs = getNumRuns(op);
+  // One element, or one multiplication and addition.
+  OpWork one;
+  one.isProduct = isa<DotGeneralOp>(op);
+  one.arithmetic = getArithmetic(op);
+  one.flops = one.isProduct ? 2 : 1;
+  double arithmetic = runs * getComputeSeconds(machine, one);
+  if (one.isProduct)
+    seconds.perPoint = arithmetic;
+  Value computed = one.isProduct ? Value() : getComputed(op);
+  auto add = [&](Value value, bool isComputed, bool isMoved) {
+    one.memoryBytes = getElementBytes(getTensor(value).getElementType());
+    seconds.perElement.push_back(
+        (isComputed ? arithmetic : 0) +
+        (isMoved ? runs * getMemorySeconds(machine, one) : 0));
+  };
+  for (OpOperand &operand : op->getOpOperands())
+    add(operand.get(), isa<ReduceOp>(op) && operand.get() == computed,
+        traffic.isLoaded(operand));
+  for (Value result : op->getResults())
+    add(result, result == computed, traffic.isStored(result));
+  return seconds;
+}
+
+void shardc::setSeconds(ModuleGraph &module, const Machine &machine) {
+  for (ModuleGraph::Function &function : module.functions) {
+    MemoryTraffic traffic(function.op);
+    for (int index = function.firstOp; index < function.endOp; ++index)
+      if (Operation *op = module.operations[index]) {
+        GraphOp &node = module.graph.ops[index];
+        node.seconds = getOpSeconds(machine, op, traffic);
+        // Results that are parts of one for moves alone take no time.
+        if (!node.seconds.perElement.empty())
+          node.seconds.perElement.resize(node.operands.size() +
+                                         node.results.size());
+      }
+  }
+}
+
+double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
+  std::optional<CollectiveCost> cost = getCollectiveCost(op);
+  if (!cost)
+    return 0;
+  MeshOp mesh = lookupMesh(op, op->getAttrOfType<FlatSymbolRefAttr>("mesh"));
+  SmallVector<LinkAxis> axes;
+  for (auto axis :
+       op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+    axes.push_back({axis.getValue(), mesh.getAxisSize(axis.getValue())});
+  return getCollectiveSeconds(machine, cost->kind, cost->wireBytes, axes);
+}
+
+namespace {
+
+/// Runs ops in program order on two queues, one of compute and one of links.
+class Timeline {
+public:
+  Timeline(func::FuncOp function, const Machine &machine)
+      : traffic(function), machine(machine) {
+    run(function.getBody().front(), 0);
+    estimate.overlappedSeconds = std::max(computeFree, linksFree);
+  }
+
+  TimeEstimate estimate;
+
+private:
+  /// Runs the ops of `block`, which start at `begin` at the earliest.
+  void run(Block &block, double begin) {
+    for (Operation &op : block) {
+      double start = begin;
+      for (Value operand : op.getOperands())
+        start = std::max(start, ready.lookup(operand));
+      // The body of a kernel, or of another op that only encloses ops.
+      for (Region &region : op.getRegions())
+        for (Block &body : region) {
+          run(body, start);
+          for (Value yielded : body.getTerminator()->getOperands())
+            start = std::max(start, ready.lookup(yielded));
+        }
+      double end = op.getNumRegions() ? start : runOp(&op, start);
+      for (Value result : op.getResults())
+        ready[result] = end;
+    }
+  }
+
+  /// Adds up `op` and returns when it ends.
+  double runOp(Operation *op, double start) {
+    OpWork work = getOpWork(op, traffic);
+    int64_t runs = getNumRuns(op);
+    double compute = runs * getComputeSeconds(machine, work);
+    double memory = runs * getMemorySeconds(machine, work);
+    double communication = runs * getCollectiveSeconds(machine, op);
+    estimate.computeSeconds += compute;
+    estimate.memorySeconds += memory;
+    estimate.communicationSeconds += communication;
+    double seconds = compute + memory + communication;
+    // What takes no time waits for no queue.
+    if (seconds == 0)
+      return start;
+    // Virtual devices that share one computer move data with its cores.
+    bool isOnLinks = communication > 0 && !machine.isShared;
+    double &free = isOnLinks ? linksFree : computeFree;
+    free = std::max(free, start) + seconds;
+    return free;
+  }
+
+  MemoryTraffic traffic;
+  const Machine &machine;
+  /// When each value is there, and when each queue is free again.
+  llvm::DenseMap<Value, double> ready;
+  double computeFree = 0, linksFree = 0;
+};
+
+} // namespace
+
+TimeEstimate shardc::estimateTime(func::FuncOp function,
+                                  const Machine &machine) {
+  return Timeline(function, machine).estimate;
+}

@@ -1,0 +1,135 @@
+//===- ShardingGraph.cpp - What a partitioner decides about ---------------===//
+
+#include "shardc/Sharding/ShardingGraph.h"
+
+using namespace shardc;
+
+int shardc::getShardedFactor(const ShardingRule &rule,
+                             const ShardingRule::DimFactors &factors) {
+  if (factors.empty() || rule.factors[factors[0]].kind == FactorKind::Whole)
+    return -1;
+  return factors[0];
+}
+
+AxisSet shardc::getAxesOf(const ShardingRule &rule, const FactorAxes &factors,
+                          FactorKind kind) {
+  AxisSet set = 0;
+  for (auto [factor, axes] : llvm::zip_equal(rule.factors, factors))
+    if (factor.kind == kind)
+      for (int axis : axes)
+        if (!isGap(axis))
+          set |= axisBit(axis);
+  return set;
+}
+
+Layout shardc::getTensorLayout(const ShardingRule &rule,
+                               const ShardingRule::TensorFactors &dims,
+                               const FactorAxes &factors) {
+  Layout layout(dims.size());
+  for (auto [dim, axes] : llvm::zip_equal(dims, layout.dims))
+    if (int factor = getShardedFactor(rule, dim); factor >= 0)
+      axes = factors[factor];
+  return layout;
+}
+
+Layout shardc::getOperandLayout(const ShardingRule &rule,
+                                const Assignment &assignment, int index) {
+  Layout layout =
+      getTensorLayout(rule, rule.operands[index], assignment.factors);
+  switch (rule.partial) {
+  case PartialRule::Never:
+    break;
+  case PartialRule::Additive:
+    layout.unreduced = assignment.partial.operands;
+    break;
+  case PartialRule::Multilinear:
+    layout.unreduced = index == 0   ? assignment.partial.operands
+                       : index == 1 ? assignment.partial.rhs
+                                    : 0;
+    break;
+  case PartialRule::FirstOperand:
+    layout.unreduced = index == 0 ? assignment.partial.operands : 0;
+    break;
+  }
+  return layout;
+}
+
+Layout shardc::getResultLayout(const ShardingRule &rule,
+                               const Assignment &assignment, int index) {
+  Layout layout =
+      getTensorLayout(rule, rule.results[index], assignment.factors);
+  AxisSet maxima = getAxesOf(rule, assignment.factors, FactorKind::Max);
+  layout.unreduced = assignment.partial.all() | maxima |
+                     getAxesOf(rule, assignment.factors, FactorKind::Sum);
+  if (maxima)
+    layout.reduction = ReductionKind::Max;
+  return layout;
+}
+
+double shardc::getSeconds(const ShardingGraph &graph, const GraphOp &op,
+                          const Assignment &assignment) {
+  double seconds = op.seconds.perPoint;
+  if (seconds > 0)
+    for (auto [factor, axes] :
+         llvm::zip_equal(op.rule.factors, assignment.factors))
+      seconds *= ceilDiv(factor.size, graph.mesh.getNumShards(axes));
+  if (op.seconds.perElement.empty())
+    return seconds;
+  auto add = [&](double perElement, int value, const Layout &layout) {
+    if (perElement > 0)
+      seconds += perElement *
+                 layout.getLocalElements(graph.values[value].shape, graph.mesh);
+  };
+  size_t number = 0;
+  for (auto [index, value] : llvm::enumerate(op.operands))
+    add(op.seconds.perElement[number++], value,
+        getOperandLayout(op.rule, assignment, index));
+  for (auto [index, value] : llvm::enumerate(op.results))
+    add(op.seconds.perElement[number++], value,
+        getResultLayout(op.rule, assignment, index));
+  return seconds;
+}
+
+int64_t shardc::getMemory(const ShardingGraph &graph, const GraphOp &op,
+                          const Assignment &assignment) {
+  int64_t bytes = 0;
+  auto add = [&](int value, const Layout &layout) {
+    const GraphValue &info = graph.values[value];
+    bytes +=
+        layout.getLocalElements(info.shape, graph.mesh) * info.elementBytes;
+  };
+  for (auto [index, value] : llvm::enumerate(op.operands))
+    add(value, getOperandLayout(op.rule, assignment, index));
+  for (auto [index, value] : llvm::enumerate(op.results))
+    add(value, getResultLayout(op.rule, assignment, index));
+  return bytes;
+}
+
+std::vector<Part> shardc::getPartsMadeIn(const ShardingGraph &graph) {
+  std::vector<std::optional<Part>> first(graph.values.size());
+  for (const GraphOp &op : graph.ops) {
+    for (int value : op.getTensors())
+      if (!first[value])
+        first[value] = op.part;
+    // What an op makes was nowhere before.
+    if (op.kind != GraphOp::Return)
+      for (int value : op.results)
+        first[value] = op.part;
+  }
+  std::vector<Part> parts;
+  for (std::optional<Part> part : first)
+    parts.push_back(part.value_or(Part::Update));
+  return parts;
+}
+
+ShardingRule shardc::getIdentityRule(llvm::ArrayRef<int64_t> shape) {
+  ShardingRule rule;
+  ShardingRule::TensorFactors dims;
+  for (auto [index, size] : llvm::enumerate(shape)) {
+    rule.factors.push_back({size});
+    dims.push_back({static_cast<int>(index)});
+  }
+  rule.operands = {dims};
+  rule.results = {dims};
+  return rule;
+}

@@ -1,0 +1,261 @@
+//===- CombineCollectives.cpp - Merge collectives of the same kind --------===//
+//
+// Walks each block of a program once and puts every all_reduce, all_gather and
+// reduce_scatter into the open bucket of its kind, axes and element type,
+// unless the bucket is full or the merge would make a cycle: buckets that a
+// member depends on must not depend on the bucket. Where weights are gathered
+// again to save memory, those of average size and more, and their gradients,
+// are on their own. The merged op stands after the last operand; what depends
+// on it moves below it, and everything else stays in order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "CollectiveCauses.h"
+
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/BitVector.h"
+
+#include <map>
+#include <queue>
+
+namespace shardc {
+#define GEN_PASS_DEF_COMBINECOLLECTIVESPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+static constexpr StringLiteral gatheredFor = "shardc.gathered_for";
+
+/// What a bucket of weights that are held briefly may hold: as much as they
+/// have on average. So those that matter are on their own.
+static int64_t getBriefBytes(func::FuncOp function) {
+  int64_t bytes = 0, count = 0;
+  function.walk([&](AllGatherOp gather) {
+    if (gather->hasAttr(gatheredFor)) {
+      bytes += getCollectiveCost(gather)->bytes;
+      ++count;
+    }
+  });
+  return count ? (bytes + count - 1) / count : 0;
+}
+
+namespace {
+
+bool canMerge(Operation *op) {
+  return isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op);
+}
+
+/// What collectives of one bucket have in common, as text: all but what speaks
+/// of one tensor.
+std::string getKey(Operation *op) {
+  NamedAttrList attributes(op->getAttrDictionary());
+  for (StringRef name : {"dims", "shardc.cause", "shardc.part"})
+    attributes.erase(name);
+  std::string key;
+  llvm::raw_string_ostream os(key);
+  os << op->getName() << ' ' << attributes.getDictionary(op->getContext())
+     << ' '
+     << cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
+  return key;
+}
+
+struct Bucket {
+  SmallVector<Operation *> members;
+  int64_t bytes = 0;
+};
+
+class Combiner {
+public:
+  Combiner(Block &block, int64_t bucketBytes, int64_t briefBytes)
+      : block(block), bucketBytes(bucketBytes), briefBytes(briefBytes) {}
+
+  void run() {
+    collect();
+    bool changed = false;
+    for (Bucket &bucket : buckets)
+      if (bucket.members.size() > 1) {
+        merge(bucket);
+        changed = true;
+      }
+    if (changed)
+      sort();
+  }
+
+private:
+  /// Fills the buckets in program order.
+  void collect() {
+    size_t numCollectives =
+        llvm::count_if(block, [](Operation &op) { return canMerge(&op); });
+    llvm::DenseMap<Operation *, int> memberOf;
+    llvm::DenseMap<Operation *, llvm::BitVector> dependences;
+    std::map<std::string, int> open;
+    for (Operation &op : block) {
+      llvm::BitVector needs(numCollectives);
+      for (Value operand : getUsedValues(&op))
+        if (Operation *producer = operand.getDefiningOp()) {
+          needs |= dependences[producer];
+          if (auto it = memberOf.find(producer); it != memberOf.end())
+            needs.set(it->second);
+        }
+      if (canMerge(&op)) {
+        std::string key = getKey(&op);
+        // Small ones are put together, whatever lies between.
+        if (isHeldBriefly(&op) && getCollectiveCost(&op)->bytes > briefBytes)
+          key += " alone";
+        auto [it, isNew] = open.try_emplace(key, -1);
+        if (isNew || !accepts(it->second, &op, needs)) {
+          it->second = buckets.size();
+          buckets.emplace_back();
+          bucketNeeds.emplace_back(numCollectives);
+        }
+        Bucket &bucket = buckets[it->second];
+        bucket.members.push_back(&op);
+        bucket.bytes += getCollectiveCost(&op)->bytes;
+        addNeeds(it->second, needs);
+        memberOf[&op] = it->second;
+      }
+      dependences[&op] = std::move(needs);
+    }
+  }
+
+  /// Whether `op` works on whole tensors that are not to wait for each other: a
+  /// weight that is held for one pass only or, next to such, a gradient.
+  bool isHeldBriefly(Operation *op) const {
+    return op->hasAttr(gatheredFor) ||
+           (briefBytes > 0 && isa<ReduceScatterOp>(op));
+  }
+
+  bool accepts(int index, Operation *op, const llvm::BitVector &needs) const {
+    int64_t bytes = buckets[index].bytes + getCollectiveCost(op)->bytes;
+    if ((bucketBytes > 0 && bytes > bucketBytes) ||
+        (isHeldBriefly(op) && bytes > briefBytes))
+      return false;
+    // Nor by way of other buckets.
+    return !needs.test(index) && llvm::none_of(needs.set_bits(), [&](int need) {
+      return bucketNeeds[need].test(index);
+    });
+  }
+
+  /// A member of bucket `index` needs `needs`: so do the bucket and all that
+  /// need it, and what these need.
+  void addNeeds(int index, const llvm::BitVector &needs) {
+    llvm::BitVector all = needs;
+    for (int need : needs.set_bits())
+      all |= bucketNeeds[need];
+    bucketNeeds[index] |= all;
+    for (llvm::BitVector &other : bucketNeeds)
+      if (other.test(index))
+        other |= all;
+  }
+
+  void merge(Bucket &bucket) {
+    Operation *first = bucket.members.front();
+    SmallVector<Value> operands;
+    SmallVector<Type> types;
+    SmallVector<Location> locs;
+    SmallVector<int64_t> dims;
+    auto part = Part::Forward;
+    Operation *position = first->getPrevNode();
+    for (Operation *op : bucket.members) {
+      operands.append(op->operand_begin(), op->operand_end());
+      types.append(op->result_type_begin(), op->result_type_end());
+      locs.push_back(op->getLoc());
+      if (auto attr = op->getAttrOfType<DenseI64ArrayAttr>("dims"))
+        dims.append(attr.asArrayRef().begin(), attr.asArrayRef().end());
+      if (auto attr = op->getAttrOfType<PartAttr>("shardc.part"))
+        part = std::max(part, attr.getValue());
+      for (Value operand : op->getOperands())
+        if (Operation *producer = operand.getDefiningOp();
+            producer && producer->getBlock() == &block &&
+            (!position || position->isBeforeInBlock(producer)))
+          position = producer;
+    }
+    OpBuilder builder(first->getContext());
+    if (position)
+      builder.setInsertionPointAfter(position);
+    else
+      builder.setInsertionPointToStart(&block);
+    OperationState state(builder.getFusedLoc(locs), first->getName(), operands,
+                         types, first->getAttrs());
+    Operation *merged = builder.create(state);
+    if (!dims.empty())
+      merged->setAttr("dims", builder.getDenseI64ArrayAttr(dims));
+    merged->setAttr("shardc.part", PartAttr::get(builder.getContext(), part));
+    setJoinedCause(merged, bucket.members);
+    unsigned result = 0;
+    for (Operation *op : bucket.members) {
+      for (Value old : op->getResults())
+        old.replaceAllUsesWith(merged->getResult(result++));
+      op->erase();
+    }
+  }
+
+  /// Restores the order of definitions before uses, otherwise keeping the ops
+  /// where they are.
+  void sort() {
+    SmallVector<Operation *> ops;
+    llvm::DenseMap<Operation *, int> index;
+    for (Operation &op : block) {
+      index[&op] = ops.size();
+      ops.push_back(&op);
+    }
+    SmallVector<int> missing(ops.size(), 0);
+    for (auto [position, op] : llvm::enumerate(ops))
+      for (Value operand : getUsedValues(op))
+        missing[position] += operand.getDefiningOp() != nullptr;
+    std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
+    Operation *terminator = block.getTerminator();
+    for (auto [position, count] : llvm::enumerate(missing))
+      if (count == 0 && ops[position] != terminator)
+        ready.push(position);
+    while (!ready.empty()) {
+      Operation *op = ops[ready.top()];
+      ready.pop();
+      op->moveBefore(terminator);
+      for (OpOperand &use : op->getUses()) {
+        Operation *user = getUserInBlock(use.get(), use.getOwner());
+        int position = index[user];
+        if (--missing[position] == 0 && user != terminator)
+          ready.push(position);
+      }
+    }
+  }
+
+  Block &block;
+  int64_t bucketBytes;
+  /// Most bytes of weights held briefly, and of gradients next to them; 0 if
+  /// there are no such weights.
+  int64_t briefBytes;
+  std::vector<Bucket> buckets;
+  /// Per bucket the buckets that its members need, directly or by way of
+  /// others.
+  std::vector<llvm::BitVector> bucketNeeds;
+};
+
+struct CombineCollectivesPass
+    : shardc::impl::CombineCollectivesPassBase<CombineCollectivesPass> {
+  using Base = shardc::impl::CombineCollectivesPassBase<CombineCollectivesPass>;
+  using Base::Base;
+
+  void runOnOperation() override {
+    if (bucketBytes < 0) {
+      getOperation().emitError("bucket-bytes: expected 0 (no limit) or more, "
+                               "found ")
+          << bucketBytes.getValue();
+      return signalPassFailure();
+    }
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal() && function.getBody().hasOneBlock())
+        for (Block *block : getBlocks(function))
+          Combiner(*block, bucketBytes, getBriefBytes(function)).run();
+  }
+};
+
+} // namespace

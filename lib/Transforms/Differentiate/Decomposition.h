@@ -1,0 +1,18 @@
+//===- Decomposition.h - Expanding composites -------------------*- C++ -*-===//
+
+#ifndef SHARDC_LIB_TRANSFORMS_DIFFERENTIATE_DECOMPOSITION_H
+#define SHARDC_LIB_TRANSFORMS_DIFFERENTIATE_DECOMPOSITION_H
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace shardc {
+
+/// Replaces the composites of `function` by their decompositions, which inherit
+/// locations and discardable attributes. Unless `all`, composites with a
+/// gradient of their own stay, as do dropouts in a function without a step
+/// counter (with `all` they pass their operand through there).
+void decomposeComposites(mlir::func::FuncOp function, bool all);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_TRANSFORMS_DIFFERENTIATE_DECOMPOSITION_H

@@ -1,0 +1,64 @@
+//===- Differentiate.cpp - Loss to train step and evaluation --------------===//
+
+#include "Evaluation.h"
+#include "TrainStep.h"
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Transforms/Passes.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_DIFFERENTIATEPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// Notes on label arguments how many classes their cross-entropies tell apart:
+/// what the runtime checks labels against. Afterwards the logits may be shards.
+void noteLabelClasses(func::FuncOp loss) {
+  loss.walk([&](SoftmaxCrossEntropyOp op) {
+    Value labels = op.getLabels();
+    while (auto constraint = labels.getDefiningOp<ShardingConstraintOp>())
+      labels = constraint.getOperand();
+    auto argument = dyn_cast<BlockArgument>(labels);
+    if (!argument)
+      return;
+    int64_t classes =
+        cast<RankedTensorType>(op.getLogits().getType()).getDimSize(1);
+    // A label of two cross-entropies must suit both.
+    if (auto noted = loss.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
+                                                        "shardc.label_classes"))
+      classes = std::min(classes, noted.getInt());
+    loss.setArgAttr(argument.getArgNumber(), "shardc.label_classes",
+                    Builder(op.getContext()).getI64IntegerAttr(classes));
+  });
+}
+
+struct DifferentiatePass
+    : shardc::impl::DifferentiatePassBase<DifferentiatePass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+    if (!training) {
+      module.emitError("has no `shardc.training`, which says what to "
+                       "differentiate");
+      return signalPassFailure();
+    }
+    auto loss = module.lookupSymbol<func::FuncOp>(training.getLoss());
+    if (!loss || loss.isExternal()) {
+      module.emitError("`shardc.training` names loss function ")
+          << training.getLoss() << ", but the module has none of that name";
+      return signalPassFailure();
+    }
+    noteLabelClasses(loss);
+    if (failed(buildTrainStep(loss, training)))
+      return signalPassFailure();
+    buildEvaluation(loss);
+    loss.erase();
+  }
+};
+
+} // namespace

@@ -1,0 +1,168 @@
+//===- SplitMicrobatches.cpp - A loop over parts of the batch -------------===//
+//
+// Takes the ops of the train step that work on rows of the batch (BatchRows)
+// into the body of a shardc.accumulate, on fewer rows. What they sum over all
+// rows is then summed over microbatches, from the very same summands as before:
+// nothing is scaled.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Analysis/BatchRows.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_SPLITMICROBATCHESPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+static RankedTensorType typeOf(Value value) {
+  return cast<RankedTensorType>(value.getType());
+}
+
+namespace {
+
+/// Builds the loop of one train step.
+class Splitter {
+public:
+  /// `rows` has ops.
+  Splitter(const BatchRows &rows, int64_t count)
+      : rows(rows), count(count), builder(rows.getOps().front()) {}
+
+  LogicalResult run() {
+    buildLoop();
+    for (Operation *op : rows.getOps())
+      if (failed(clone(op)))
+        return failure();
+    SmallVector<Value> summands;
+    for (Value sum : sums)
+      summands.push_back(mapping.lookup(sum));
+    builder.create<YieldOp>(loop.getLoc(), summands);
+    for (auto [sum, result] : llvm::zip_equal(sums, loop.getResults()))
+      sum.replaceAllUsesWith(result);
+    // Readers of the sums that stood among the ops follow the loop.
+    Operation *last = loop;
+    for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
+             loop->getBlock()->begin(), Block::iterator(loop))))
+      if (rows.needsSum(&op)) {
+        op.moveAfter(last);
+        last = &op;
+      }
+    for (Operation *op : llvm::reverse(rows.getOps()))
+      op->erase();
+    for (Operation *op : constants)
+      if (op->use_empty())
+        op->erase();
+    return success();
+  }
+
+private:
+  RankedTensorType getPartType(Value value) {
+    RankedTensorType type = typeOf(value);
+    int64_t dim = rows.getDim(value);
+    if (dim < 0)
+      return type;
+    SmallVector<int64_t> shape(type.getShape());
+    shape[dim] /= count;
+    return type.clone(shape);
+  }
+
+  /// Makes the loop, its body still empty, where the last of the ops stands.
+  void buildLoop() {
+    llvm::SetVector<Value> operands;
+    for (Operation *op : rows.getOps()) {
+      for (Value operand : op->getOperands())
+        if (isa<BlockArgument>(operand) && rows.getDim(operand) >= 0)
+          operands.insert(operand);
+      for (Value result : op->getResults())
+        if (rows.isSum(result) && !result.use_empty())
+          sums.push_back(result);
+    }
+    Operation *last = rows.getOps().back();
+    builder.setInsertionPoint(last);
+    SmallVector<Type> types;
+    for (Value sum : sums)
+      types.push_back(sum.getType());
+    loop = builder.create<AccumulateOp>(
+        last->getParentOfType<func::FuncOp>().getLoc(), types,
+        builder.getI64IntegerAttr(count), operands.getArrayRef());
+    loop->setAttr("shardc.part",
+                  PartAttr::get(builder.getContext(), Part::Backward));
+    Block *body = builder.createBlock(&loop.getBody());
+    for (Value operand : operands)
+      mapping.map(operand,
+                  body->addArgument(getPartType(operand), operand.getLoc()));
+  }
+
+  /// Copies `op` into the body, for the rows of a microbatch.
+  LogicalResult clone(Operation *op) {
+    // Constants are cheaper made in each run than kept for it.
+    for (Value operand : op->getOperands())
+      if (auto constant = operand.getDefiningOp<ConstantOp>();
+          constant && !mapping.contains(operand)) {
+        builder.clone(*constant, mapping);
+        constants.insert(constant);
+      }
+    Operation *copy = builder.clone(*op, mapping);
+    for (auto [result, part] :
+         llvm::zip_equal(op->getResults(), copy->getResults()))
+      part.setType(getPartType(result));
+    Value result = op->getResult(0);
+    int64_t dim = rows.getDim(result);
+    if (auto constant = dyn_cast<ConstantOp>(copy)) {
+      auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+      if (!elements || !elements.isSplat())
+        return op->emitOpError("has a value for each row of the batch, so the "
+                               "batch cannot be cut into microbatches");
+      constant.setValueAttr(elements.resizeSplat(getPartType(result)));
+    } else if (auto iota = dyn_cast<IotaOp>(copy)) {
+      if (dim == static_cast<int64_t>(iota.getDim()))
+        iota.setMicrobatch(getMicrobatch(result));
+    } else if (auto random = dyn_cast<RandomUniformOp>(copy)) {
+      if (dim != 0)
+        return op->emitOpError("has rows of the batch along dimension ")
+               << dim << "; microbatches need them along the first";
+      random.setMicrobatch(getMicrobatch(result));
+    }
+    return success();
+  }
+
+  /// On one device microbatch i is the i-th rows of the batch.
+  SmallVector<int64_t> getMicrobatch(Value whole) {
+    return {count, typeOf(whole).getDimSize(rows.getDim(whole)) / count};
+  }
+
+  const BatchRows &rows;
+  int64_t count;
+  OpBuilder builder;
+  AccumulateOp loop;
+  /// Sums over all rows that are needed, in program order.
+  SmallVector<Value> sums;
+  llvm::SetVector<Operation *> constants;
+  /// From values of the whole batch to those of a microbatch.
+  IRMapping mapping;
+};
+
+struct SplitMicrobatchesPass
+    : shardc::impl::SplitMicrobatchesPassBase<SplitMicrobatchesPass> {
+  void runOnOperation() override {
+    ModuleOp module = getOperation();
+    auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+    auto step = module.lookupSymbol<func::FuncOp>("train_step");
+    if (!training || !step || training.getMicrobatches() == 1)
+      return;
+    int64_t count = training.getMicrobatches();
+    FailureOr<BatchRows> rows = BatchRows::find(step, count);
+    if (failed(rows) ||
+        (!rows->getOps().empty() && failed(Splitter(*rows, count).run())))
+      signalPassFailure();
+  }
+};
+
+} // namespace

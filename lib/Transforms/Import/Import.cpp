@@ -1,0 +1,39 @@
+//===- Import.cpp - Check a source module and resolve its names -----------===//
+
+#include "ImportSteps.h"
+
+#include "shardc/Transforms/Passes.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_IMPORTPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
+  using ImportPassBase::ImportPassBase;
+
+  void runOnOperation() override {
+    if (failed(import(getOperation())))
+      signalPassFailure();
+  }
+
+  LogicalResult import(ModuleOp module) {
+    FailureOr<func::FuncOp> loss = verifySource(module);
+    if (failed(loss) || failed(overrideRules(module, rules)))
+      return failure();
+    FailureOr<MeshOp> resolved = overrideMesh(module, mesh);
+    if (failed(resolved) || failed(resolveLogicalAxes(*loss, *resolved)) ||
+        failed(overrideBatch(*loss, batch)) ||
+        failed(overrideMicrobatches(*loss, microbatches)) ||
+        failed(overrideDtype(*loss, dtype)))
+      return failure();
+    return verifyAnnotations(*loss);
+  }
+};
+
+} // namespace

@@ -1,0 +1,42 @@
+//===- ExpandAccumulations.cpp - The additions of a loop as ops -----------===//
+//
+// From here on the sum so far is an argument of the body and adding to it an
+// op, so that fusion finds it next to what computes the summand.
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Transforms/Passes.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_EXPANDACCUMULATIONSPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+struct ExpandAccumulationsPass
+    : shardc::impl::ExpandAccumulationsPassBase<ExpandAccumulationsPass> {
+  void runOnOperation() override { getOperation().walk(expand); }
+
+  static void expand(AccumulateOp loop) {
+    if (!loop.getSums().empty())
+      return;
+    YieldOp yield = loop.getYield();
+    OpBuilder builder(yield);
+    for (OpOperand &summand : yield->getOpOperands()) {
+      Location loc = summand.get().getLoc();
+      Value sum = loop.getBody().addArgument(summand.get().getType(), loc);
+      auto add = builder.create<AddOp>(loc, sum, summand.get());
+      add->setAttr("shardc.part", loop->getAttr("shardc.part"));
+      summand.set(add);
+    }
+  }
+};
+
+} // namespace

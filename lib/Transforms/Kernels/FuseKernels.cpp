@@ -1,0 +1,128 @@
+//===- FuseKernels.cpp - Outline compute into fused kernels ---------------===//
+//
+// Builds one shardc.kernel per group of KernelFusion.
+//
+//===----------------------------------------------------------------------===//
+
+#include "KernelFusion.h"
+
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Transforms/Passes.h"
+
+#include "mlir/IR/IRMapping.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_FUSEKERNELSPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+/// The op that a kernel is named after in reports: a product, else a
+/// reduction, else the last one.
+static Operation *getMainOp(ArrayRef<Operation *> ops) {
+  for (Operation *op : ops)
+    if (isa<DotGeneralOp>(op))
+      return op;
+  for (Operation *op : ops)
+    if (isa<ReduceOp>(op))
+      return op;
+  return ops.back();
+}
+
+namespace {
+
+/// Builds the kernel of one group.
+class KernelBuilder {
+public:
+  KernelBuilder(const KernelFusion &fusion, const KernelFusion::Node &node,
+                OpBuilder &builder, IRMapping &outer)
+      : fusion(fusion), node(node), builder(builder), outer(outer) {}
+
+  void build() {
+    llvm::SetVector<Value> operands = fusion.getOperands(node);
+    SmallVector<Value> results = fusion.getResults(node);
+    SmallVector<Value> inputs;
+    for (Value operand : operands)
+      inputs.push_back(outer.lookupOrDefault(operand));
+    SmallVector<Type> types;
+    for (Value result : results)
+      types.push_back(result.getType());
+    Operation *main = getMainOp(node.ops);
+    auto kernel = builder.create<KernelOp>(main->getLoc(), types, inputs);
+    if (Attribute part = main->getAttr("shardc.part"))
+      kernel->setAttr("shardc.part", part);
+    OpBuilder::InsertionGuard guard(builder);
+    Block *body = builder.createBlock(&kernel.getBody());
+    for (Value operand : operands)
+      mapping.map(operand,
+                  body->addArgument(operand.getType(), operand.getLoc()));
+    for (Operation *op : node.ops)
+      cloneWithOperands(op);
+    SmallVector<Value> yielded;
+    for (Value result : results)
+      yielded.push_back(mapping.lookup(result));
+    builder.create<YieldOp>(main->getLoc(), yielded);
+    for (auto [result, value] : llvm::zip_equal(results, kernel.getResults()))
+      outer.map(result, value);
+  }
+
+private:
+  const KernelFusion &fusion;
+  const KernelFusion::Node &node;
+  OpBuilder &builder;
+  /// From values of the function before fusion to those after.
+  IRMapping &outer;
+  IRMapping mapping;
+
+  void cloneWithOperands(Operation *op) {
+    if (op->getNumResults() && mapping.contains(op->getResult(0)))
+      return;
+    for (Value operand : op->getOperands())
+      if (Operation *def = operand.getDefiningOp())
+        if (fusion.isRepeated(def))
+          cloneWithOperands(def);
+    Operation *clone = builder.clone(*op, mapping);
+    // These speak about the program, not about the code.
+    for (StringRef name : {"shardc.part", "shardc.origin", "shardc.cause"})
+      clone->removeAttr(name);
+  }
+};
+
+struct FuseKernelsPass : shardc::impl::FuseKernelsPassBase<FuseKernelsPass> {
+  using FuseKernelsPassBase::FuseKernelsPassBase;
+
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      if (function.isExternal())
+        continue;
+      // Loops come before the block that is copied with them.
+      SmallVector<Block *> blocks = getBlocks(function);
+      for (Block *block : llvm::reverse(blocks))
+        fuse(*block);
+    }
+  }
+
+  void fuse(Block &block) {
+    KernelFusion fusion(block);
+    fusion.run(joinUpdates);
+    SmallVector<Operation *> originals;
+    for (Operation &op : block)
+      originals.push_back(&op);
+    OpBuilder builder = OpBuilder::atBlockEnd(&block);
+    IRMapping mapping;
+    for (const KernelFusion::Node *node : fusion.getOrder()) {
+      if (node->isKernel)
+        KernelBuilder(fusion, *node, builder, mapping).build();
+      else
+        builder.clone(*node->ops.front(), mapping);
+    }
+    for (Operation *op : llvm::reverse(originals)) {
+      op->dropAllUses();
+      op->erase();
+    }
+  }
+};
+
+} // namespace

@@ -1,0 +1,87 @@
+//===- PlanMemory.cpp - Give every buffer its place in the arena ----------===//
+//
+// Arguments come first, at the same offsets in all functions; what lives inside
+// a step is packed behind them, per function (FunctionMemory.h).
+//
+//===----------------------------------------------------------------------===//
+
+#include "shardc/Analysis/FunctionMemory.h"
+
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Report/MemoryReport.h"
+#include "shardc/Transforms/Passes.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_PLANMEMORYPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
+  using PlanMemoryPassBase::PlanMemoryPassBase;
+
+  void runOnOperation() override {
+    if (memoryLimit < 0) {
+      getOperation().emitError("memory-limit: expected 0 (no limit) or more, "
+                               "found ")
+          << memoryLimit.getValue();
+      return signalPassFailure();
+    }
+    // Offsets of arguments, by name: the same in every function.
+    llvm::StringMap<int64_t> offsets, sizes;
+    int64_t base = 0;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      for (BlockArgument argument : function.getArguments()) {
+        StringRef name = getRoleName(function, argument.getArgNumber());
+        int64_t bytes = getNumBytes(argument.getType());
+        if (name.empty()) {
+          function.emitError("argument ")
+              << argument.getArgNumber() << " has no shardc.role";
+          return signalPassFailure();
+        }
+        auto [it, isNew] = sizes.try_emplace(name, bytes);
+        if (!isNew && it->second != bytes) {
+          function.emitError("argument \"")
+              << name << "\" has " << bytes << " bytes here and " << it->second
+              << " in another program";
+          return signalPassFailure();
+        }
+        if (isNew) {
+          offsets[name] = base;
+          base += alignBytes(bytes);
+        }
+      }
+    }
+    int64_t arena = base;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      FunctionMemory memory(function, offsets, base);
+      arena = std::max(arena, memory.plan());
+      memory.annotate();
+    }
+    getOperation()->setAttr("shardc.arena_bytes",
+                            Builder(&getContext()).getI64IntegerAttr(arena));
+    if (memoryLimit > 0 && arena > memoryLimit)
+      refuse(arena);
+  }
+
+  /// Says what does not fit, the largest buffers first.
+  void refuse(int64_t arena) {
+    MemoryReport report(getOperation());
+    {
+      InFlightDiagnostic error = getOperation().emitError()
+                                 << "a device needs " << arena
+                                 << " bytes of memory and has "
+                                 << int64_t(memoryLimit);
+      attachLargest(error, report);
+    }
+    signalPassFailure();
+  }
+};
+
+} // namespace

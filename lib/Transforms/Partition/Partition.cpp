@@ -1,0 +1,300 @@
+//===- Partition.cpp - Rewrite the global program for one device ----------===//
+//
+// Types become local, reshards become collectives, padding is masked before it
+// would be summed or maximised over, and ops that need the global index are
+// told how their result is sharded. The padded tail of a shard is undefined
+// everywhere else.
+//
+//===----------------------------------------------------------------------===//
+
+#include "ExpandReshard.h"
+#include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/MeshSteps.h"
+
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/OpLayouts.h"
+#include "shardc/CostModel/WireBytes.h"
+#include "shardc/Report/CommunicationReport.h"
+#include "shardc/Transforms/Passes.h"
+
+#include <limits>
+#include <map>
+
+namespace shardc {
+#define GEN_PASS_DEF_PARTITIONPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+/// A global tensor behind a local value.
+struct GlobalTensor {
+  RankedTensorType type;
+  Layout layout;
+};
+
+class Partitioner {
+public:
+  Partitioner(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner)
+      : function(function), mesh(getMeshAxes(meshOp)), planner(planner),
+        meshName(FlatSymbolRefAttr::get(meshOp.getSymNameAttr())),
+        builder(function.getContext()) {}
+
+  LogicalResult run() {
+    Block &block = function.getBody().front();
+    // Reports compare what the devices do with what there is to do.
+    int64_t flops = 0;
+    function.walk(
+        [&](Operation *op) { flops += getNumRuns(op) * getMatmulFlops(op); });
+    function->setAttr("shardc.global_matmul_flops",
+                      builder.getI64IntegerAttr(flops));
+    if (failed(partitionArguments(block)) || failed(partitionBlock(block)))
+      return failure();
+    return partitionResults(block);
+  }
+
+private:
+  LogicalResult partitionBlock(Block &block) {
+    for (Operation &op : llvm::make_early_inc_range(block)) {
+      if (auto reshard = dyn_cast<ReshardOp>(op))
+        expand(reshard);
+      else if (!op.hasTrait<OpTrait::IsTerminator>() &&
+               failed(partitionOp(&op)))
+        return failure();
+    }
+    return success();
+  }
+
+  RankedTensorType getLocalType(const GlobalTensor &tensor) {
+    return tensor.type.clone(
+        tensor.layout.getLocalShape(tensor.type.getShape(), mesh));
+  }
+
+  LogicalResult partitionArguments(Block &block) {
+    for (BlockArgument argument : block.getArguments()) {
+      unsigned index = argument.getArgNumber();
+      auto sharding =
+          function.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      if (!sharding)
+        return emitError(argument.getLoc(), "argument ")
+               << index << " has no `shardc.sharding`";
+      GlobalTensor tensor{cast<RankedTensorType>(argument.getType()),
+                          getLayout(sharding, mesh)};
+      function.setArgAttr(index, "shardc.global_shape",
+                          builder.getDenseI64ArrayAttr(tensor.type.getShape()));
+      argument.setType(getLocalType(tensor));
+      tensors[argument] = tensor;
+    }
+    return success();
+  }
+
+  LogicalResult partitionResults(Block &block) {
+    Operation *terminator = block.getTerminator();
+    for (OpOperand &operand : terminator->getOpOperands()) {
+      unsigned index = operand.getOperandNumber();
+      GlobalTensor tensor = tensors[operand.get()];
+      auto sharding =
+          function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      if (!sharding || getLayout(sharding, mesh) != tensor.layout)
+        return terminator->emitOpError("operand ")
+               << index << " is " << toString(tensor.layout, mesh)
+               << ", which is not the sharding of the result; "
+                  "shardc-insert-reshards must run first";
+      function.setResultAttr(
+          index, "shardc.global_shape",
+          builder.getDenseI64ArrayAttr(tensor.type.getShape()));
+    }
+    function.setType(builder.getFunctionType(block.getArgumentTypes(),
+                                             terminator->getOperandTypes()));
+    return success();
+  }
+
+  LogicalResult partitionOp(Operation *op) {
+    // The rule is over global shapes, which the operands no longer have.
+    SmallVector<Type> local(op->getOperandTypes());
+    for (Value operand : op->getOperands())
+      operand.setType(tensors[operand].type);
+    FailureOr<OpLayouts> layouts = OpLayouts::get(op, mesh);
+    for (auto [operand, type] : llvm::zip_equal(op->getOperands(), local))
+      operand.setType(type);
+    if (failed(layouts))
+      return failure();
+
+    for (auto [index, operand] : llvm::enumerate(op->getOpOperands())) {
+      GlobalTensor tensor = tensors[operand.get()];
+      const Layout &wanted = layouts->operands[index];
+      if (tensor.layout != wanted)
+        return op->emitOpError("operand ")
+               << index << " is " << toString(tensor.layout, mesh)
+               << " but wanted as " << toString(wanted, mesh)
+               << "; shardc-insert-reshards must run first";
+    }
+    // What is numbered will be compared with the global program.
+    if (op->hasAttr("shardc.id"))
+      op->setAttr("shardc.layout",
+                  getSharding(layouts->results[0], mesh, meshName));
+    op->removeAttr("shardc.assignment");
+    op->removeAttr("shardc.origin");
+    auto loop = dyn_cast<AccumulateOp>(op);
+    SmallVector<Value> results(op->getResults());
+    if (loop)
+      results.assign(loop.getSlices().begin(), loop.getSlices().end());
+    else
+      maskOperands(op, *layouts);
+    for (auto [result, layout] : llvm::zip_equal(results, layouts->results)) {
+      GlobalTensor tensor{cast<RankedTensorType>(result.getType()), layout};
+      result.setType(getLocalType(tensor));
+      tensors[result] = tensor;
+    }
+    if (loop)
+      return partitionBody(loop, isStrided(layouts->results[0].dims[0]));
+    if (isInStridedRows && knowsMicrobatch(op))
+      return op->emitOpError(
+          "needs the rows of its microbatch, of which strided "
+          "shards are no block");
+    localizeAttributes(op);
+    return success();
+  }
+
+  static bool knowsMicrobatch(Operation *op) {
+    if (auto iota = dyn_cast<IotaOp>(op))
+      return iota.getMicrobatch().has_value();
+    auto random = dyn_cast<RandomUniformOp>(op);
+    return random && random.getMicrobatch();
+  }
+
+  LogicalResult partitionBody(AccumulateOp loop, bool hasStridedRows) {
+    isInStridedRows = hasStridedRows;
+    if (failed(partitionBlock(loop.getBody().front())))
+      return failure();
+    isInStridedRows = false;
+    for (auto [result, summand] :
+         llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
+      GlobalTensor tensor = tensors[summand];
+      result.setType(summand.getType());
+      tensors[result] = tensor;
+    }
+    return success();
+  }
+
+  /// Masks the padding of every dimension that `op` sums or maximises over.
+  void maskOperands(Operation *op, const OpLayouts &layouts) {
+    const ShardingRule &rule = layouts.rule;
+    SmallVector<bool> isPadded;
+    bool isMax = false;
+    for (auto [factor, axes] :
+         llvm::zip_equal(rule.factors, layouts.assignment.factors)) {
+      bool combines =
+          factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max;
+      isPadded.push_back(combines &&
+                         factor.size % mesh.getNumShards(axes) != 0);
+      isMax |= isPadded.back() && factor.kind == FactorKind::Max;
+    }
+    for (auto [operand, dims] :
+         llvm::zip_equal(op->getOpOperands(), rule.operands)) {
+      SmallVector<int64_t> masked;
+      for (auto [index, factors] : llvm::enumerate(dims))
+        if (int factor = getShardedFactor(rule, factors);
+            factor >= 0 && isPadded[factor])
+          masked.push_back(index);
+      if (!masked.empty())
+        operand.set(mask(operand.get(), masked, isMax, op));
+    }
+  }
+
+  static double getLowest(Type type) {
+    if (isa<FloatType>(type))
+      return -std::numeric_limits<double>::infinity();
+    return -std::exp2(type.getIntOrFloatBitWidth() - 1);
+  }
+
+  Value mask(Value value, ArrayRef<int64_t> dims, bool isMax, Operation *user) {
+    Value &known = masks[{value.getAsOpaquePointer(), isMax,
+                          std::vector<int64_t>(dims.begin(), dims.end())}];
+    if (known)
+      return known;
+    const GlobalTensor tensor = tensors[value];
+    double fill = isMax ? getLowest(tensor.type.getElementType()) : 0.0;
+    Layout shard = tensor.layout;
+    shard.unreduced = 0;
+    builder.setInsertionPoint(getUserInBlock(value, user));
+    auto op = builder.create<MaskOp>(user->getLoc(), value, dims, APFloat(fill),
+                                     getSharding(shard, mesh, meshName),
+                                     tensor.type.getShape());
+    if (Attribute part = user->getAttr("shardc.part"))
+      op->setAttr("shardc.part", part);
+    tensors[op] = tensor;
+    return known = op;
+  }
+
+  /// Attributes that speak of the result's shape or of global indices.
+  void localizeAttributes(Operation *op) {
+    GlobalTensor tensor = tensors[op->getResult(0)];
+    if (auto constant = dyn_cast<ConstantOp>(op)) {
+      auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());
+      if (elements && elements.isSplat())
+        constant.setValueAttr(elements.resizeSplat(getLocalType(tensor)));
+      return;
+    }
+    ShardingAttr sharding = getSharding(tensor.layout, mesh, meshName);
+    // Each run takes the next rows of every device.
+    auto localize = [&](std::optional<ArrayRef<int64_t>> microbatch) {
+      auto loop = op->getParentOfType<AccumulateOp>();
+      return microbatch ? builder.getDenseI64ArrayAttr(
+                              {microbatch->front(), loop.getRows()})
+                        : DenseI64ArrayAttr();
+    };
+    if (auto iota = dyn_cast<IotaOp>(op)) {
+      iota.setShardAttr(sharding);
+      iota.setMicrobatchAttr(localize(iota.getMicrobatch()));
+    } else if (auto random = dyn_cast<RandomUniformOp>(op)) {
+      random.setShardAttr(sharding);
+      random.setGlobalShape(tensor.type.getShape());
+      random.setMicrobatchAttr(localize(random.getMicrobatch()));
+    }
+  }
+
+  void expand(ReshardOp op) {
+    RankedTensorType type = tensors[op.getOperand()].type;
+    Value value = expandReshard(op, type, mesh, planner);
+    tensors[value] = {type, getLayout(op.getTo(), mesh)};
+    op.replaceAllUsesWith(value);
+    op.erase();
+  }
+
+  func::FuncOp function;
+  MeshAxes mesh;
+  ReshardPlanner &planner;
+  FlatSymbolRefAttr meshName;
+  OpBuilder builder;
+  llvm::DenseMap<Value, GlobalTensor> tensors;
+  /// Whether the loop that is being rewritten takes rows of strided shards.
+  bool isInStridedRows = false;
+  /// Masked values by (value, for maxima, dimensions); looked up only.
+  std::map<std::tuple<const void *, bool, std::vector<int64_t>>, Value> masks;
+};
+
+struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
+  void runOnOperation() override {
+    FailureOr<MeshOp> mesh = getMesh(getOperation());
+    if (failed(mesh))
+      return signalPassFailure();
+    MeshAxes axes = getMeshAxes(*mesh);
+    auto layouts =
+        std::make_shared<LayoutGraphs>(axes, getAnalysis<MeshSteps>().steps);
+    markAnalysesPreserved<MeshSteps>();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      ReshardPlanner planner(axes, usesAllAxes(getOperation()),
+                             getPartPrices(function, axes), layouts);
+      if (!function.isExternal() &&
+          failed(Partitioner(function, *mesh, planner).run()))
+        return signalPassFailure();
+    }
+  }
+};
+
+} // namespace

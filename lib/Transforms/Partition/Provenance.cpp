@@ -1,0 +1,249 @@
+//===- Provenance.cpp - Where an axis came from ---------------------------===//
+
+#include "Provenance.h"
+
+#include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// The ops named in `through` at most: those nearest to the move.
+constexpr size_t maxThrough = 4;
+
+/// The file location alone, which is all that an origin needs of it.
+static LocationAttr getPlace(Location loc) {
+  LocationAttr place = loc;
+  loc->walk([&](Location inner) {
+    if (!isa<FileLineColLoc>(inner))
+      return WalkResult::advance();
+    place = inner;
+    return WalkResult::interrupt();
+  });
+  return place;
+}
+
+static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
+  return llvm::any_of(dims, [&](DimShardingAttr dim) {
+    return llvm::any_of(dim.getAxes(),
+                        [&](StringAttr it) { return it == name; });
+  });
+}
+
+/// The axes that an op works on, in parts or on partial sums.
+static AxisSet getHeld(Operation *op, const MeshAxes &mesh) {
+  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  if (!assignment)
+    return 0;
+  AxisSet axes = 0;
+  auto add = [&](ArrayRef<StringAttr> names) {
+    for (StringAttr name : names)
+      if (int axis = mesh.find(name); axis >= 0)
+        axes |= axisBit(axis);
+  };
+  for (DimShardingAttr factor : assignment.getFactors())
+    add(factor.getAxes());
+  add(assignment.getUnreduced());
+  add(assignment.getUnreducedRhs());
+  return axes;
+}
+
+Value shardc::getWrittenValue(Value value) {
+  while (true) {
+    if (auto reshard = value.getDefiningOp<ReshardOp>()) {
+      value = reshard.getOperand();
+      continue;
+    }
+    if (auto loop = value.getDefiningOp<AccumulateOp>()) {
+      value =
+          loop.getYield().getOperand(cast<OpResult>(value).getResultNumber());
+      continue;
+    }
+    auto argument = dyn_cast<BlockArgument>(value);
+    auto loop = argument
+                    ? dyn_cast<AccumulateOp>(argument.getOwner()->getParentOp())
+                    : AccumulateOp();
+    if (!loop)
+      return value;
+    value = loop.getOperand(argument.getArgNumber());
+  }
+}
+
+/// Where an axis on the op may have come from: the ops above it.
+static SmallVector<Operation *> getProducers(Operation *op) {
+  SmallVector<Operation *> producers;
+  for (Value operand : op->getOperands())
+    if (Operation *producer = getWrittenValue(operand).getDefiningOp())
+      producers.push_back(producer);
+  return producers;
+}
+
+/// Appends the ops that use `value`, as if there were no loops and reshards.
+static void addUsers(Value value, SmallVectorImpl<Operation *> &users) {
+  for (OpOperand &use : value.getUses()) {
+    Operation *user = use.getOwner();
+    unsigned index = use.getOperandNumber();
+    if (auto loop = dyn_cast<AccumulateOp>(user))
+      addUsers(loop.getSlices()[index], users);
+    else if (isa<YieldOp>(user))
+      addUsers(user->getParentOp()->getResult(index), users);
+    else if (isa<ReshardOp>(user))
+      addUsers(user->getResult(0), users);
+    else if (!isa<func::ReturnOp>(user))
+      users.push_back(user);
+  }
+}
+
+/// Where an axis on the op may have gone.
+static SmallVector<Operation *> getUsers(Operation *op) {
+  SmallVector<Operation *> users;
+  for (Value result : op->getResults())
+    addUsers(result, users);
+  return users;
+}
+
+static bool isUpdate(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  return part && part.getValue() == Part::Update;
+}
+
+Provenance::Provenance(func::FuncOp function, const MeshAxes &mesh)
+    : function(function), mesh(mesh) {
+  for (BlockArgument argument : function.getArguments()) {
+    StringRef name = getRoleName(function, argument.getArgNumber());
+    Source source{argument.getLoc(), {}};
+    addUsers(argument, source.ops);
+    sources.try_emplace(
+        name.empty() ? "argument " + std::to_string(argument.getArgNumber())
+                     : name.str(),
+        std::move(source));
+  }
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    order[op] = order.size();
+    if (AxisSet axes = getHeld(op, mesh))
+      held[op] = axes;
+    if (isa<ShardingConstraintOp>(op))
+      sources.try_emplace("constraint at " + getSourceLine(op->getLoc()),
+                          Source{op->getLoc(), {op}});
+  });
+}
+
+StringRef Provenance::getSourceName(Operation *op, int axis) const {
+  auto origins = op->getAttrOfType<ArrayAttr>("shardc.origin");
+  if (!origins)
+    return {};
+  for (auto origin : origins.getAsRange<StringAttr>()) {
+    auto [name, source] = origin.getValue().split(": ");
+    if (name == mesh.getName(axis))
+      return source;
+  }
+  return {};
+}
+
+OriginAttr Provenance::find(Operation *op, int axis) {
+  if (isa<ShardingConstraintOp>(op))
+    return make(axis, "constraint at " + getSourceLine(op->getLoc()), op);
+  // Partial sums come from an op above that holds the axis.
+  Operation *end = op;
+  llvm::DenseSet<Operation *> seen;
+  llvm::DenseSet<Operation *> &nothingAbove = sourceless[axis];
+  SmallVector<Operation *> queue = {op};
+  for (size_t next = 0; next < queue.size(); ++next) {
+    if (StringRef name = getSourceName(queue[next], axis); !name.empty())
+      return make(axis, name, end);
+    for (Operation *producer : getProducers(queue[next]))
+      if (holds(producer, axis) && !nothingAbove.contains(producer) &&
+          seen.insert(producer).second)
+        queue.push_back(producer);
+  }
+  nothingAbove.insert(seen.begin(), seen.end());
+  return make(axis, "", op);
+}
+
+OriginAttr Provenance::find(BlockArgument argument, int axis) {
+  SourceAttr source = getSource(argument.getLoc());
+  StringRef name = getRoleName(function, argument.getArgNumber());
+  if (source && source.getSharding() &&
+      hasAxis(source.getSharding().getDims(), mesh.getName(axis)))
+    return OriginAttr::get(
+        function.getContext(),
+        StringAttr::get(function.getContext(), mesh.getName(axis)),
+        StringAttr::get(function.getContext(), name),
+        getPlace(argument.getLoc()), ArrayAttr());
+  // It flowed here from an op that uses the argument.
+  Operation *first = nullptr;
+  SmallVector<Operation *> users;
+  addUsers(argument, users);
+  for (Operation *user : users)
+    if (!getSourceName(user, axis).empty() &&
+        (!first || order.lookup(user) < order.lookup(first)))
+      first = user;
+  return make(axis, first ? getSourceName(first, axis) : "", first);
+}
+
+OriginAttr Provenance::make(int axis, StringRef name, Operation *end) {
+  MLIRContext *context = function.getContext();
+  auto axisName = StringAttr::get(context, mesh.getName(axis));
+  auto it = sources.find(name);
+  if (it == sources.end())
+    return OriginAttr::get(context, axisName, StringAttr::get(context, name),
+                           LocationAttr(), ArrayAttr());
+  return OriginAttr::get(context, axisName, StringAttr::get(context, name),
+                         getPlace(it->second.at),
+                         end ? getThrough(axis, name, end) : ArrayAttr());
+}
+
+const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
+                                                  Operation *end) {
+  auto [it, isNew] = ways.try_emplace({axis, name.str()});
+  Way &way = it->second;
+  auto visit = [&](Operation *op, Operation *parent) {
+    if (holds(op, axis) && way.parents.try_emplace(op, parent).second)
+      way.queue.push_back(op);
+  };
+  auto byOrder = [&](Operation *lhs, Operation *rhs) {
+    return order.lookup(lhs) < order.lookup(rhs);
+  };
+  if (isNew) {
+    SmallVector<Operation *> first = sources.find(name)->second.ops;
+    llvm::sort(first, byOrder);
+    for (Operation *op : first)
+      visit(op, nullptr);
+  }
+  // Breadth first over values, both up and down, along ops that hold the axis.
+  while (!way.parents.contains(end) && way.next < way.queue.size()) {
+    Operation *op = way.queue[way.next++];
+    SmallVector<Operation *> others = getProducers(op);
+    others.append(getUsers(op));
+    llvm::sort(others, byOrder);
+    // The update touches every parameter, and leads past the model.
+    for (Operation *other : others)
+      if (!isUpdate(op) || isUpdate(other))
+        visit(other, op);
+  }
+  return way.parents;
+}
+
+ArrayAttr Provenance::getThrough(int axis, StringRef name, Operation *end) {
+  // The update lies where its parameter does.
+  if (isUpdate(end))
+    return {};
+  const Parents &parents = getParents(axis, name, end);
+  std::string first = getSourceLine(sources.find(name)->second.at);
+  // From the end to the source: each line once, those of both ends not at all.
+  SmallVector<Attribute> through;
+  std::string last = getSourceLine(end->getLoc());
+  Operation *op = end;
+  while ((op = parents.lookup(op)) && through.size() < maxThrough) {
+    std::string line = getSourceLine(op->getLoc());
+    if (line == last || line == first)
+      continue;
+    last = line;
+    through.push_back(op->getLoc());
+  }
+  if (through.empty())
+    return {};
+  std::reverse(through.begin(), through.end());
+  return ArrayAttr::get(function.getContext(), through);
+}

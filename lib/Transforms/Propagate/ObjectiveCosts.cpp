@@ -1,0 +1,32 @@
+//===- ObjectiveCosts.cpp - What an objective prices ----------------------===//
+
+#include "ObjectiveCosts.h"
+
+#include "shardc/Report/TimeEstimate.h"
+
+using namespace mlir;
+using namespace shardc;
+
+FailureOr<CollectiveCosts> shardc::getObjectivePrices(ModuleGraph &module,
+                                                      StringRef objective,
+                                                      StringRef machine) {
+  if (objective != "time")
+    return CollectiveCosts();
+  auto root = module.mesh->getParentOfType<ModuleOp>();
+  llvm::Expected<Machine> loaded = loadMachineFor(module.mesh, machine);
+  if (!loaded) {
+    root.emitError("machine: ") << llvm::toString(loaded.takeError());
+    return failure();
+  }
+  setSeconds(module, *loaded);
+  const MeshAxes &mesh = module.graph.mesh;
+  CollectiveCosts prices(mesh, *loaded);
+  Builder builder(root.getContext());
+  NamedAttrList rates;
+  for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
+    rates.set(mesh.getName(axis),
+              builder.getF64FloatAttr(prices.getSecondsPerByte()[axis]));
+  root->setAttr("shardc.seconds_per_byte",
+                rates.getDictionary(root.getContext()));
+  return prices;
+}

@@ -1,0 +1,180 @@
+//===- WriteDecisions.cpp - Decisions of a planner in the IR --------------===//
+
+#include "WriteDecisions.h"
+
+#include "shardc/Analysis/LayoutAttributes.h"
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+class Writer {
+public:
+  Writer(ModuleGraph &module, const Decisions &decisions)
+      : module(module), graph(module.graph), decisions(decisions),
+        context(module.mesh.getContext()),
+        meshName(FlatSymbolRefAttr::get(module.mesh.getSymNameAttr())) {}
+
+  LogicalResult run() {
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      if (auto loop = dyn_cast_or_null<AccumulateOp>(module.operations[op]);
+          loop && failed(checkRows(loop, graph.ops[op])))
+        return failure();
+    for (size_t op = 0; op < graph.ops.size(); ++op)
+      if (module.operations[op])
+        writeOp(op);
+    for (ModuleGraph::Function &function : module.functions)
+      writeFunction(function);
+    remarkOnUnusedAxes();
+    for (ModuleGraph::Function &function : module.functions)
+      remarkOnParameters(function);
+    return success();
+  }
+
+private:
+  /// Every device must find a whole number of rows of its own for each run.
+  LogicalResult checkRows(AccumulateOp loop, const GraphOp &node) {
+    int64_t runs = loop.getCount();
+    for (auto [value, operand] :
+         llvm::zip_equal(node.operands, loop.getOperands())) {
+      const AxisList &axes = decisions.layouts[value].dims[0];
+      int64_t shards = graph.mesh.getNumShards(axes);
+      int64_t rows = graph.values[value].shape[0];
+      if (rows % (runs * shards) != 0)
+        return emitError(operand.getLoc())
+               << graph.values[value].name << " has " << rows << " rows over "
+               << graph.mesh.toString(axes) << ", which " << runs
+               << " microbatches do not divide evenly: expected a batch size "
+                  "that is a multiple of "
+               << runs << " microbatches x " << shards
+               << " shards = " << runs * shards;
+    }
+    return success();
+  }
+
+  void writeOp(int index) {
+    Operation *op = module.operations[index];
+    const Assignment &assignment = decisions.assignments[index];
+    SmallVector<DimShardingAttr> dims;
+    for (const AxisList &axes : assignment.factors) {
+      for (int axis : axes)
+        usedAxes |= isGap(axis) ? 0 : axisBit(axis);
+      dims.push_back(
+          DimShardingAttr::get(context, getAxisNames(axes, graph.mesh, context),
+                               /*isClosed=*/true, std::nullopt));
+    }
+    auto getNames = [&](AxisSet axes) {
+      return getAxisNames(graph.mesh.getList(axes), graph.mesh, context);
+    };
+    op->setAttr("shardc.assignment",
+                AssignmentAttr::get(context, dims,
+                                    getNames(assignment.partial.operands),
+                                    getNames(assignment.partial.rhs)));
+    SmallVector<Attribute> origins;
+    for (const AxisUse &use : decisions.origins[index]) {
+      const std::string &source = graph.values[use.source].name;
+      origins.push_back(StringAttr::get(context, graph.mesh.getName(use.axis) +
+                                                     ": " + source));
+    }
+    if (!origins.empty())
+      op->setAttr("shardc.origin", ArrayAttr::get(context, origins));
+  }
+
+  /// The closed sharding of a value at rest; axes of size 1 in its annotation
+  /// stay where the user put them.
+  ShardingAttr getSharding(int value, ShardingAttr annotation) {
+    const Layout &layout = decisions.layouts[value];
+    SmallVector<DimShardingAttr> dims;
+    Layout annotated =
+        annotation ? getLayout(annotation, graph.mesh) : Layout();
+    for (auto [index, axes] : llvm::enumerate(layout.dims)) {
+      for (int axis : axes)
+        usedAxes |= axisBit(axis);
+      SmallVector<StringAttr> names = getAxisNames(axes, graph.mesh, context);
+      if (annotation && annotated.dims[index] == axes)
+        names = SmallVector<StringAttr>(annotation.getAxes(index));
+      dims.push_back(DimShardingAttr::get(context, names, /*isClosed=*/true,
+                                          std::nullopt));
+    }
+    return ShardingAttr::get(context, meshName, dims, {}, {},
+                             annotation ? annotation.getUneven()
+                                        : std::nullopt);
+  }
+
+  void writeFunction(ModuleGraph::Function &function) {
+    func::FuncOp op = function.op;
+    llvm::DenseMap<int, ShardingAttr> atRest;
+    for (auto [index, value] : llvm::enumerate(function.arguments)) {
+      auto annotation =
+          op.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      ShardingAttr sharding = getSharding(value, annotation);
+      atRest.try_emplace(value, sharding);
+      op.setArgAttr(index, "shardc.sharding", sharding);
+    }
+    for (auto [index, value] : llvm::enumerate(function.results)) {
+      auto annotation =
+          op.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      ShardingAttr sharding = atRest.lookup(value);
+      op.setResultAttr(index, "shardc.sharding",
+                       sharding ? sharding : getSharding(value, annotation));
+    }
+  }
+
+  void remarkOnUnusedAxes() {
+    for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis)
+      if (graph.mesh.getSize(axis) > 1 && !(usedAxes & axisBit(axis)))
+        module.mesh.emitRemark("axis \"")
+            << graph.mesh.getName(axis)
+            << "\" shards nothing: all devices along it do the same work";
+  }
+
+  /// Parameters that rest replicated over an axis that cuts their use in the
+  /// forward or backward pass.
+  void remarkOnParameters(ModuleGraph::Function &function) {
+    llvm::DenseMap<int, AxisSet> cut;
+    for (size_t index = 0; index < graph.ops.size(); ++index) {
+      Operation *op = module.operations[index];
+      if (!op || op->getParentOfType<func::FuncOp>() != function.op)
+        continue;
+      auto part = op->getAttrOfType<PartAttr>("shardc.part");
+      if (part && part.getValue() == Part::Update)
+        continue;
+      const GraphOp &node = graph.ops[index];
+      for (auto [value, dims] :
+           llvm::zip_equal(node.operands, node.rule.operands))
+        cut[value] |= getTensorLayout(node.rule, dims,
+                                      decisions.assignments[index].factors)
+                          .getAxes() &
+                      ~decisions.layouts[value].getAxes();
+    }
+    for (auto [index, value] : llvm::enumerate(function.arguments)) {
+      AxisSet axes = cut.lookup(value);
+      if (axes == 0 || hasRemark[value] ||
+          !isa_and_nonnull<ParameterAttr>(
+              function.op.getArgAttr(index, "shardc.role")))
+        continue;
+      hasRemark[value] = true;
+      emitRemark(function.op.getArgument(index).getLoc())
+          << graph.values[value].name << " is replicated over "
+          << graph.mesh.toString(graph.mesh.getList(axes))
+          << " at rest but used sharded over it: each device computes with its "
+             "slice, and the new value is gathered";
+    }
+  }
+
+  ModuleGraph &module;
+  const ShardingGraph &graph;
+  const Decisions &decisions;
+  MLIRContext *context;
+  FlatSymbolRefAttr meshName;
+  AxisSet usedAxes = 0;
+  llvm::DenseMap<int, bool> hasRemark;
+};
+
+} // namespace
+
+LogicalResult shardc::writeDecisions(ModuleGraph &module,
+                                     const Decisions &decisions) {
+  return Writer(module, decisions).run();
+}

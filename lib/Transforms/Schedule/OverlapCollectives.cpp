@@ -1,0 +1,277 @@
+//===- OverlapCollectives.cpp - Start early, wait late --------------------===//
+//
+// Splits every collective into a start and a wait and schedules once more: a
+// collective starts as soon as its operands are complete, and while collectives
+// are under way the first op in the given order that needs none of them goes
+// next. What is gathered again for the backward pass does not start before that
+// pass. Each departure from the given order must keep the bytes alive below a
+// limit. The limit is lowered until the memory plan of the whole function is no
+// larger than that of the given order; where no limit does, the order stays.
+//
+//===----------------------------------------------------------------------===//
+
+#include "OverlapSteps.h"
+#include "SplitCollective.h"
+#include "shardc/Analysis/FunctionMemory.h"
+
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Transforms/Passes.h"
+
+#include "mlir/Pass/Pass.h"
+#include "llvm/ADT/SetVector.h"
+
+namespace shardc {
+#define GEN_PASS_DEF_OVERLAPCOLLECTIVESPASS
+#include "shardc/Transforms/Passes.h.inc"
+} // namespace shardc
+
+using namespace mlir;
+using namespace shardc;
+
+namespace {
+
+enum class State { Waiting, UnderWay, Done };
+
+/// Orders the ops of one block of a function.
+class Overlapper {
+public:
+  Overlapper(func::FuncOp function, Block &block);
+
+  void run();
+
+private:
+  void reset();
+  void scheduleAsGiven();
+  void scheduleBelow(int64_t limit);
+  void startCollectives(int64_t limit);
+  int pickStep(int64_t limit) const;
+  void begin(int index);
+  void waitFor(int index);
+  void apply();
+
+  /// Whether everything that the step needs has got as far as `state`.
+  bool isReady(int index, State state) const {
+    return states[index] == State::Waiting &&
+           (state == State::Done ? numNotDone : numNotBegun)[index] == 0;
+  }
+  void setState(int index, State state);
+  bool fits(int index, int64_t limit) const {
+    return alive + getAllocation(index) <= limit;
+  }
+  int64_t getBytes(Value value) const;
+  int64_t getAllocation(int index) const;
+  void release(Value value);
+
+  func::FuncOp function;
+  Block &block;
+  const std::vector<OverlapStep> steps;
+  std::vector<State> states;
+  /// By step those that need it, and how many of what it needs is not done, and
+  /// has not begun.
+  std::vector<SmallVector<int, 4>> neededBy;
+  std::vector<int> numNotDone, numNotBegun;
+  SmallVector<int> collectives;
+  /// How many steps read a value, and how many of them have yet to. The
+  /// terminator counts and never reads.
+  llvm::DenseMap<Value, int> allReaders, readers;
+  SmallVector<Operation *> order;
+  /// The first step of the given order that has not begun.
+  size_t next = 0;
+  /// Bytes of the values alive, and the most there were.
+  int64_t alive = 0, most = 0;
+};
+
+} // namespace
+
+Overlapper::Overlapper(func::FuncOp function, Block &block)
+    : function(function), block(block), steps(getOverlapSteps(block)),
+      neededBy(steps.size()) {
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    for (int need : step.needs)
+      neededBy[need].push_back(index);
+    if (step.wait)
+      collectives.push_back(index);
+    for (Value operand : step.operands)
+      ++allReaders[operand];
+  }
+  SmallVector<Value> atEnd = getUsedValues(block.getTerminator());
+  for (Value value : llvm::SmallSetVector<Value, 4>(atEnd.begin(), atEnd.end()))
+    ++allReaders[value];
+}
+
+void Overlapper::run() {
+  if (collectives.empty())
+    return;
+  int64_t allowed = getPlannedBytes(function);
+  scheduleAsGiven();
+  SmallVector<Operation *> given = order, tried;
+  int64_t mostAsGiven = most;
+  for (int64_t eighths : {8, 7, 6, 4, 0}) {
+    scheduleBelow(mostAsGiven * eighths / 8);
+    if (order == tried)
+      continue;
+    apply();
+    if (getPlannedBytes(function, allowed) <= allowed)
+      return;
+    tried = order;
+  }
+  order = given;
+  apply();
+}
+
+void Overlapper::reset() {
+  states.assign(steps.size(), State::Waiting);
+  numNotDone.clear();
+  for (const OverlapStep &step : steps)
+    numNotDone.push_back(step.needs.size());
+  numNotBegun = numNotDone;
+  readers = allReaders;
+  order.clear();
+  next = 0;
+  alive = most = 0;
+}
+
+void Overlapper::setState(int index, State state) {
+  for (int other : neededBy[index]) {
+    numNotBegun[other] -= states[index] == State::Waiting;
+    numNotDone[other] -= state == State::Done;
+  }
+  states[index] = state;
+}
+
+/// Begins every step in turn and waits for it at once.
+void Overlapper::scheduleAsGiven() {
+  reset();
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    begin(index);
+    if (step.wait)
+      waitFor(index);
+  }
+}
+
+void Overlapper::scheduleBelow(int64_t limit) {
+  reset();
+  while (next < steps.size()) {
+    startCollectives(limit);
+    if (next < steps.size())
+      begin(pickStep(limit));
+  }
+  for (int index : collectives)
+    if (states[index] == State::UnderWay)
+      waitFor(index);
+}
+
+void Overlapper::startCollectives(int64_t limit) {
+  for (int index : collectives) {
+    if (!isReady(index, State::Done) || !fits(index, limit))
+      continue;
+    // What needs only collectives that started earlier does not fall behind.
+    for (int other : collectives)
+      if (isReady(other, State::UnderWay) && !isReady(other, State::Done) &&
+          fits(other, limit))
+        begin(other);
+    if (fits(index, limit))
+      begin(index);
+  }
+}
+
+/// The first step that needs nothing under way, if it fits; else the first.
+int Overlapper::pickStep(int64_t limit) const {
+  if (isReady(next, State::Done))
+    return next;
+  for (size_t index = next + 1; index < steps.size(); ++index)
+    if (!steps[index].wait && isReady(index, State::Done) && fits(index, limit))
+      return index;
+  return next;
+}
+
+/// Runs or starts a step, once what it needs has been waited for.
+void Overlapper::begin(int index) {
+  const OverlapStep &step = steps[index];
+  for (int need : step.needs)
+    if (states[need] == State::UnderWay)
+      waitFor(need);
+  alive += getAllocation(index);
+  most = std::max(most, alive);
+  order.push_back(step.op);
+  setState(index, step.wait ? State::UnderWay : State::Done);
+  for (Value operand : step.operands) {
+    if (!step.wait)
+      release(operand);
+    else if (step.worksInPlace && readers.lookup(operand) == 1)
+      readers[operand] = 0; // its place is the result's now
+  }
+  while (next < steps.size() && states[next] != State::Waiting)
+    ++next;
+}
+
+void Overlapper::waitFor(int index) {
+  const OverlapStep &step = steps[index];
+  order.push_back(step.wait);
+  setState(index, State::Done);
+  for (Value operand : step.operands)
+    if (readers.lookup(operand) > 0)
+      release(operand);
+}
+
+/// Bytes that a value takes; none for what has a place outside of the step.
+int64_t Overlapper::getBytes(Value value) const {
+  bool isResult = llvm::any_of(value.getUsers(), [](Operation *user) {
+    return user->hasTrait<OpTrait::IsTerminator>();
+  });
+  return isa<BlockArgument>(value) || isResult ? 0
+                                               : getNumBytes(value.getType());
+}
+
+/// Bytes that a step takes when it begins.
+int64_t Overlapper::getAllocation(int index) const {
+  const OverlapStep &step = steps[index];
+  Operation *producer = step.wait ? step.wait : step.op;
+  int64_t bytes = 0;
+  for (OpResult result : producer->getResults()) {
+    bytes += getBytes(result);
+    if (!step.worksInPlace)
+      continue;
+    Value operand = step.op->getOperand(result.getResultNumber());
+    if (readers.lookup(operand) == 1)
+      bytes -= std::min(getBytes(operand), getBytes(result));
+  }
+  return bytes;
+}
+
+void Overlapper::release(Value value) {
+  if (--readers[value] == 0)
+    alive -= getBytes(value);
+}
+
+void Overlapper::apply() {
+  Operation *terminator = block.getTerminator();
+  for (Operation *op : order)
+    op->moveBefore(terminator);
+}
+
+/// Every block is bounded by what the function needs after those before it.
+static void overlap(func::FuncOp function) {
+  for (Block *block : getBlocks(function))
+    for (Operation &op : llvm::make_early_inc_range(*block))
+      if (getCollectiveCost(&op))
+        splitCollective(&op);
+  for (Block *block : getBlocks(function))
+    Overlapper(function, *block).run();
+}
+
+namespace {
+
+struct OverlapCollectivesPass
+    : shardc::impl::OverlapCollectivesPassBase<OverlapCollectivesPass> {
+  void runOnOperation() override {
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      if (!function.isExternal())
+        overlap(function);
+  }
+};
+
+} // namespace

@@ -1,0 +1,37 @@
+//===- CompareRegather.cpp - The memory of the other choice ---------------===//
+
+#include "shardc/WhatIf/CompareRegather.h"
+
+#include "shardc/WhatIf/TrialCompilation.h"
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Pipelines/Phases.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static RegatherAttr getPrice(func::FuncOp function) {
+  return function->getAttrOfType<RegatherAttr>("shardc.regather");
+}
+
+void shardc::priceRegather(ModuleOp module, ModuleOp propagated,
+                           const CompileOptions &options) {
+  if (llvm::none_of(module.getOps<func::FuncOp>(), getPrice))
+    return;
+  CompileOptions other = options;
+  other.regather = !options.regather;
+  if (!compileOnTrial(propagated, getPhaseIndex("partition"),
+                      getPhaseIndex("memory"), other)
+           .empty())
+    return;
+  int64_t peak =
+      propagated->getAttrOfType<IntegerAttr>("shardc.arena_bytes").getInt();
+  for (auto function : module.getOps<func::FuncOp>())
+    if (RegatherAttr price = getPrice(function))
+      function->setAttr("shardc.regather",
+                        RegatherAttr::get(module.getContext(), price.getTaken(),
+                                          price.getWireBytes(),
+                                          price.getHeldBytes(), peak));
+}

@@ -1,0 +1,258 @@
+//===- EditProposer.cpp - Changes that may remove a collective ------------===//
+
+#include "shardc/WhatIf/EditProposer.h"
+
+#include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/ModuleGraph.h"
+
+#include "mlir/AsmParser/AsmParser.h"
+#include "llvm/Support/Path.h"
+
+#include <set>
+
+using namespace mlir;
+using namespace shardc;
+
+static bool contains(ArrayRef<std::string> axes, StringAttr axis) {
+  return llvm::is_contained(axes, axis.getValue());
+}
+
+static ShardingAttr withDims(ShardingAttr sharding,
+                             ArrayRef<DimShardingAttr> dims) {
+  return ShardingAttr::get(sharding.getContext(), sharding.getMesh(), dims,
+                           sharding.getReplicated(), sharding.getUnreduced(),
+                           sharding.getUneven());
+}
+
+/// `sharding` without the axes on any dimension.
+static ShardingAttr withoutAxes(ShardingAttr sharding,
+                                ArrayRef<std::string> axes) {
+  SmallVector<DimShardingAttr> dims;
+  for (DimShardingAttr dim : sharding.getDims()) {
+    SmallVector<StringAttr> kept(dim.getAxes());
+    llvm::erase_if(kept, [&](StringAttr axis) { return contains(axes, axis); });
+    dims.push_back(DimShardingAttr::get(sharding.getContext(), kept,
+                                        dim.getIsClosed(), dim.getPriority()));
+  }
+  return withDims(sharding, dims);
+}
+
+std::optional<Annotation> EditProposer::find(StringRef name) {
+  if (StringRef place = name; place.consume_front("constraint at ")) {
+    int index = 0;
+    for (auto constraint : loss.getOps<ShardingConstraintOp>()) {
+      if (getSourceLine(constraint.getLoc()) == place)
+        return Annotation{-1, index, ""};
+      ++index;
+    }
+    // Gradients are constrained at their parameter.
+    for (BlockArgument argument : loss.getArguments())
+      if (getSourceLine(argument.getLoc()) == place &&
+          loss.getArgAttr(argument.getArgNumber(), "shardc.grad_sharding"))
+        return Annotation{static_cast<int>(argument.getArgNumber()), -1,
+                          "shardc.grad_sharding"};
+    return std::nullopt;
+  }
+  for (unsigned index = 0; index < loss.getNumArguments(); ++index) {
+    StringRef argument = getRoleName(loss, index);
+    if (argument == name)
+      return Annotation{static_cast<int>(index), -1, "shardc.sharding"};
+    // The states of w0 are w0.m and so on.
+    if (isa<ParameterAttr>(loss.getArgAttr(index, "shardc.role")) &&
+        name.starts_with(argument) &&
+        name.drop_front(argument.size()).starts_with("."))
+      return Annotation{static_cast<int>(index), -1, "shardc.state_sharding"};
+  }
+  return std::nullopt;
+}
+
+ShardingAttr EditProposer::getSharding(const Annotation &annotation) {
+  if (annotation.argument < 0)
+    return getConstraint(loss, annotation.constraint).getShardingAttr();
+  return loss.getArgAttrOfType<ShardingAttr>(annotation.argument,
+                                             annotation.attribute);
+}
+
+int64_t EditProposer::getRank(const Annotation &annotation) {
+  Type type = annotation.argument >= 0
+                  ? loss.getArgumentTypes()[annotation.argument]
+                  : getConstraint(loss, annotation.constraint).getType();
+  return cast<RankedTensorType>(type).getRank();
+}
+
+ShardingAttr EditProposer::parse(StringRef layout) {
+  auto meshes = loss->getParentOfType<ModuleOp>().getOps<MeshOp>();
+  if (layout.contains("unreduced") || meshes.empty())
+    return {};
+  std::string text = ("#shardc.sharding<@" + (*meshes.begin()).getSymName() +
+                      ", " + layout + ">")
+                         .str();
+  return dyn_cast_or_null<ShardingAttr>(
+      parseAttribute(text, loss.getContext()));
+}
+
+/// "constraint at file.mlir:12" for an end at "path/file.mlir:12:3".
+static std::string getConstraintName(const ChainEnd &end) {
+  return ("constraint at " +
+          llvm::sys::path::filename(StringRef(end.source).rsplit(':').first))
+      .str();
+}
+
+/// What is annotated at one end takes the sharding of the other: an argument
+/// rests as it is used, or as its new value is made; a constraint asks for what
+/// is there, or makes what is wanted.
+void EditProposer::meetOtherEnd(const MovedTensor &tensor, Edits &edits) {
+  std::optional<Annotation> annotation;
+  ShardingAttr sharding;
+  if (llvm::is_contained({"parameter", "state", "input", "label"},
+                         tensor.producer.op) &&
+      !tensor.producer.arguments.empty()) {
+    annotation = find(tensor.producer.arguments.front());
+    sharding = parse(tensor.to);
+  } else if (tensor.consumer.op == "sharding_constraint") {
+    annotation = find(getConstraintName(tensor.consumer));
+    sharding = parse(tensor.from);
+  } else if (tensor.producer.op == "sharding_constraint") {
+    annotation = find(getConstraintName(tensor.producer));
+    sharding = parse(tensor.to);
+  } else if (tensor.consumer.op == "rest" &&
+             !tensor.consumer.arguments.empty()) {
+    annotation = find(tensor.consumer.arguments.front());
+    sharding = parse(tensor.from);
+  }
+  if (annotation && sharding && sharding != getSharding(*annotation))
+    edits.add(*annotation, sharding);
+}
+
+/// The annotations where the axes came from do without them; all inputs and
+/// labels do if one does, because they share the batch.
+void EditProposer::dropAxes(const ChainEnd &end, ArrayRef<std::string> axes,
+                            Edits &edits) {
+  auto drop = [&](const Annotation &annotation) {
+    ShardingAttr sharding = getSharding(annotation);
+    if (!sharding)
+      return;
+    if (ShardingAttr without = withoutAxes(sharding, axes); without != sharding)
+      edits.add(annotation, without);
+  };
+  auto isData = [&](int argument) {
+    return argument >= 0 &&
+           isa<InputAttr, LabelAttr>(loss.getArgAttr(argument, "shardc.role"));
+  };
+  for (const AxisOrigin &origin : end.origins) {
+    std::optional<Annotation> annotation = find(origin.name);
+    if (!annotation || !llvm::is_contained(axes, origin.axis))
+      continue;
+    drop(*annotation);
+    if (isData(annotation->argument))
+      for (unsigned index = 0; index < loss.getNumArguments(); ++index)
+        if (isData(index))
+          drop({static_cast<int>(index), -1, "shardc.sharding"});
+  }
+}
+
+/// An argument of the op has the axes on one dimension or another.
+void EditProposer::proposePlaces(const ChainEnd &end,
+                                 ArrayRef<std::string> axes,
+                                 Proposals &proposals) {
+  MLIRContext *context = loss.getContext();
+  for (const std::string &name : end.arguments) {
+    std::optional<Annotation> annotation = find(name);
+    if (!annotation)
+      continue;
+    ShardingAttr sharding = getSharding(*annotation);
+    if (!sharding) {
+      SmallVector<DimShardingAttr> open(
+          getRank(*annotation),
+          DimShardingAttr::get(context, {}, /*isClosed=*/false, std::nullopt));
+      if (ShardingAttr any = parse("[]"))
+        sharding = withDims(any, open);
+    }
+    if (!sharding)
+      continue;
+    for (int64_t place = 0; place < sharding.getRank(); ++place) {
+      ShardingAttr without = withoutAxes(sharding, axes);
+      SmallVector<DimShardingAttr> dims(without.getDims());
+      SmallVector<StringAttr> placed(dims[place].getAxes());
+      for (const std::string &axis : axes)
+        placed.push_back(StringAttr::get(context, axis));
+      dims[place] =
+          DimShardingAttr::get(context, placed, dims[place].getIsClosed(),
+                               dims[place].getPriority());
+      ShardingAttr changed = withDims(without, dims);
+      if (changed == sharding)
+        continue;
+      Edits edits;
+      edits.add(*annotation, changed);
+      proposals.push_back(std::move(edits));
+    }
+  }
+}
+
+/// Where both ends have an axis, the consumer's annotation gives way.
+void EditProposer::proposeYielding(const MovedTensor &tensor,
+                                   ArrayRef<std::string> axes,
+                                   Proposals &proposals) {
+  for (const AxisOrigin &origin : tensor.consumer.origins) {
+    bool competes =
+        llvm::any_of(tensor.producer.origins, [&](const AxisOrigin &other) {
+          return other.axis == origin.axis && other.name != origin.name;
+        });
+    std::optional<Annotation> annotation = find(origin.name);
+    ShardingAttr sharding =
+        annotation ? getSharding(*annotation) : ShardingAttr();
+    if (!competes || !sharding || !llvm::is_contained(axes, origin.axis))
+      continue;
+    SmallVector<DimShardingAttr> dims;
+    for (DimShardingAttr dim : sharding.getDims()) {
+      bool yields = llvm::any_of(dim.getAxes(), [&](StringAttr axis) {
+        return axis.getValue() == origin.axis;
+      });
+      dims.push_back(
+          yields ? DimShardingAttr::get(loss.getContext(), dim.getAxes(),
+                                        dim.getIsClosed(),
+                                        dim.getPriority().value_or(0) + 1)
+                 : dim);
+    }
+    Edits edits;
+    edits.add(*annotation, withDims(sharding, dims));
+    proposals.push_back(std::move(edits));
+  }
+}
+
+std::vector<Edits> EditProposer::propose(const ExplainedCollective &collective,
+                                         size_t limit) {
+  Proposals proposals;
+  Edits meeting, producers, consumers;
+  for (const MovedTensor &tensor : collective.tensors) {
+    meetOtherEnd(tensor, meeting);
+    dropAxes(tensor.producer, collective.axes, producers);
+    dropAxes(tensor.consumer, collective.axes, consumers);
+  }
+  for (Edits *edits : {&meeting, &producers, &consumers})
+    proposals.push_back(*edits);
+  for (const MovedTensor &tensor : collective.tensors) {
+    Edits one;
+    meetOtherEnd(tensor, one);
+    proposals.push_back(std::move(one));
+    for (const ChainEnd *end : {&tensor.producer, &tensor.consumer}) {
+      Edits edits;
+      dropAxes(*end, collective.axes, edits);
+      proposals.push_back(std::move(edits));
+    }
+    proposePlaces(tensor.consumer, collective.axes, proposals);
+    proposePlaces(tensor.producer, collective.axes, proposals);
+    if (hasPriorities)
+      proposeYielding(tensor, collective.axes, proposals);
+    if (proposals.size() > 4 * limit)
+      break;
+  }
+
+  std::vector<Edits> distinct;
+  std::set<std::string> seen;
+  for (Edits &edits : proposals)
+    if (!edits.empty() && distinct.size() < limit &&
+        seen.insert(edits.getKey()).second)
+      distinct.push_back(std::move(edits));
+  return distinct;
+}

@@ -1,0 +1,192 @@
+//===- FixIts.cpp - Changes that remove collectives, priced ---------------===//
+
+#include "shardc/WhatIf/FixIts.h"
+
+#include "shardc/WhatIf/TrialCompilation.h"
+
+#include "shardc/Pipelines/Phases.h"
+#include "shardc/Report/CommunicationReport.h"
+#include "shardc/Report/Explain.h"
+
+using namespace mlir;
+using namespace shardc;
+
+/// Every trial is a search, of which this leaves the fewest branches.
+constexpr int64_t maxBranchOptions = 1;
+
+static func::FuncOp getLoss(ModuleOp module) {
+  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  return module.lookupSymbol<func::FuncOp>(training.getLoss());
+}
+
+static const ExplainedProgram *findProgram(const Explanation &explanation,
+                                           StringRef name) {
+  for (const ExplainedProgram &program : explanation.programs)
+    if (program.name == name)
+      return &program;
+  return nullptr;
+}
+
+/// What tensor `name` sends over any of `axes` in collectives of kind `kind`
+/// (empty: any), and in how many.
+static std::pair<int64_t, int> count(const ExplainedProgram &program,
+                                     StringRef name, StringRef kind,
+                                     ArrayRef<std::string> axes) {
+  int64_t bytes = 0;
+  int number = 0;
+  for (const ExplainedCollective &collective : program.collectives) {
+    if ((!kind.empty() && collective.kind != kind) ||
+        llvm::none_of(collective.axes, [&](const std::string &axis) {
+          return llvm::is_contained(axes, axis);
+        }))
+      continue;
+    for (const MovedTensor &tensor : collective.tensors)
+      if (tensor.name == name) {
+        bytes += tensor.wireBytes;
+        ++number;
+      }
+  }
+  return {bytes, number};
+}
+
+static bool removes(const ExplainedProgram &before,
+                    const ExplainedProgram &after,
+                    const ExplainedCollective &collective, StringRef name) {
+  return count(after, name, collective.kind, collective.axes).second == 0 &&
+         count(after, name, "", collective.axes).first <=
+             count(before, name, "", collective.axes).first;
+}
+
+RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
+                           const Machine &machine,
+                           const Explanation &explanation)
+    : imported(imported), options(options), machine(machine),
+      explanation(explanation),
+      proposer(getLoss(imported), options.partition == "follow") {
+  // What the options replace, `import` has replaced.
+  this->options.mesh.clear();
+  this->options.rules.clear();
+  this->options.dtype.clear();
+  this->options.batchSize = 0;
+  this->options.microbatches = 0;
+  this->options.maxBranchOptions = maxBranchOptions;
+}
+
+void RemedyFinder::find(const ExplainedProgram &program,
+                        ExplainedCollective &collective) {
+  for (const Edits &edits : proposer.propose(collective, maxTriedChanges)) {
+    const Explanation *trial = compile(edits);
+    if (!trial)
+      continue;
+    ++collective.numTried;
+    const ExplainedProgram *changed = findProgram(*trial, program.name);
+    if (!changed)
+      continue;
+    bool isWorthIt = pays(program, *trial);
+    bool isRemoved = !collective.tensors.empty();
+    for (MovedTensor &tensor : collective.tensors) {
+      bool isGone = removes(program, *changed, collective, tensor.name);
+      isRemoved &= isGone;
+      if (isGone && isWorthIt)
+        offer(tensor.remedy, edits, program.cost, changed->cost);
+    }
+    if (isRemoved && isWorthIt)
+      offer(collective.remedy, edits, program.cost, changed->cost);
+    else if (isRemoved &&
+             (!collective.costWithout ||
+              changed->cost.seconds < collective.costWithout->seconds))
+      collective.costWithout = changed->cost;
+  }
+  if (!collective.remedy)
+    return;
+  collective.guilty = collective.remedy->edits.front().source;
+  collective.costWithout.reset();
+}
+
+/// Whether `trial` pays in `program`, and not at the expense of the step.
+bool RemedyFinder::pays(const ExplainedProgram &program,
+                        const Explanation &trial) const {
+  const ExplainedProgram &step = explanation.programs.front();
+  const ExplainedProgram *after = findProgram(trial, program.name);
+  const ExplainedProgram *stepAfter = findProgram(trial, step.name);
+  if (!after || !stepAfter || !shardc::pays(program.cost, after->cost))
+    return false;
+  return stepAfter->cost.wireBytes <= step.cost.wireBytes ||
+         !isFaster(step.cost, stepAfter->cost) || after == stepAfter;
+}
+
+void RemedyFinder::offer(std::optional<Remedy> &best, const Edits &edits,
+                         const ProgramCost &before,
+                         const ProgramCost &after) const {
+  auto rank = [&](const ProgramCost &it) {
+    bool isSlower = isFaster(before, it);
+    bool isMore = it.wireBytes > before.wireBytes;
+    return std::make_tuple(isSlower || isMore, isSlower,
+                           isSlower ? 0 : it.seconds, it.wireBytes,
+                           it.stateBytes);
+  };
+  if (!best || rank(after) < rank(best->cost))
+    best = Remedy{edits.describe(getLoss(imported)), after};
+}
+
+/// The programs with the changes, none if they do not compile or do not fit;
+/// null if too many have been compiled already.
+const Explanation *RemedyFinder::compile(const Edits &edits) {
+  auto it = compiled.find(edits.getKey());
+  if (it == compiled.end()) {
+    size_t limit = options.partition == "cheapest" ? maxSearchedChanges
+                                                   : maxCompiledChanges;
+    if (compiled.size() >= limit)
+      return nullptr;
+    it = compiled.emplace(edits.getKey(), run(edits)).first;
+  }
+  return &it->second;
+}
+
+/// Whether `module`, after `collectives`, needs no more memory than a device
+/// may give.
+bool RemedyFinder::fits(ModuleOp module) const {
+  if (options.deviceMemory == 0)
+    return true;
+  OwningOpRef<ModuleOp> planned = module.clone();
+  return compileOnTrial(*planned, getPhaseIndex("collectives") + 1,
+                        getPhaseIndex("memory"), options)
+             .empty() &&
+         (*planned)
+                 ->getAttrOfType<IntegerAttr>("shardc.arena_bytes")
+                 .getInt() <= options.deviceMemory;
+}
+
+Explanation RemedyFinder::run(const Edits &edits) {
+  // What is said of a trial is of no interest.
+  ScopedDiagnosticHandler silence(imported.getContext(),
+                                  [](Diagnostic &) { return success(); });
+  OwningOpRef<ModuleOp> copy = imported.clone();
+  edits.apply(getLoss(*copy));
+  if (!compileOnTrial(*copy, 0, getPhaseIndex("collectives"), options)
+           .empty() ||
+      !fits(*copy))
+    return {};
+  FailureOr<Explanation> result = explain(*copy, machine);
+  if (failed(result))
+    return {};
+  for (ExplainedProgram &program : result->programs)
+    if (std::optional<PlanCost> cost =
+            getPlanCost(copy->lookupSymbol<func::FuncOp>(program.name)))
+      program.cost.mayBeLess = !cost->isProved();
+  return std::move(*result);
+}
+
+void shardc::findRemedies(ModuleOp imported, const CompileOptions &options,
+                          const Machine &machine, Explanation &explanation) {
+  RemedyFinder finder(imported, options, machine, explanation);
+  std::vector<std::pair<ExplainedProgram *, ExplainedCollective *>> all;
+  for (ExplainedProgram &program : explanation.programs)
+    for (ExplainedCollective &collective : program.collectives)
+      all.push_back({&program, &collective});
+  llvm::stable_sort(all, [](const auto &lhs, const auto &rhs) {
+    return lhs.second->wireBytes > rhs.second->wireBytes;
+  });
+  for (auto [program, collective] : all)
+    finder.find(*program, *collective);
+}

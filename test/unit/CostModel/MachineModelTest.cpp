@@ -1,0 +1,215 @@
+//===- MachineModelTest.cpp - Machines and what their links cost ----------===//
+
+#include "shardc/CostModel/MachineModel.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace shardc;
+using llvm::StringRef;
+using testing::HasSubstr;
+
+static constexpr const char *example = R"({
+  "name": "two nodes",
+  "source": "the manual",
+  "device": {
+    "flops_per_second": {"f64": 1e12, "f32": 2e12, "tf32": 8e12, "bf16": 16e12},
+    "memory_bytes": 80e9,
+    "memory_bytes_per_second": 2e12
+  },
+  "f32_products": "tf32",
+  "default_link": {"bytes_per_second": 100, "latency_seconds": 0.5},
+  "axes": {
+    "data": {"bytes_per_second": 10, "latency_seconds": 2},
+    "model": "nvlink4"
+  }
+})";
+
+static Machine parse(StringRef json) {
+  llvm::Expected<Machine> machine = parseMachine(json, "m.json");
+  EXPECT_TRUE(bool(machine)) << llvm::toString(machine.takeError());
+  return machine ? *machine : Machine();
+}
+
+static std::string getError(StringRef json) {
+  llvm::Expected<Machine> machine = parseMachine(json, "m.json");
+  return machine ? "" : llvm::toString(machine.takeError());
+}
+
+/// The example with `from` replaced by `to`.
+static std::string replaced(const std::string &from, const std::string &to) {
+  std::string text = example;
+  size_t at = text.find(from);
+  EXPECT_NE(at, std::string::npos) << from;
+  return text.replace(at, from.size(), to);
+}
+
+TEST(MachineFile, ReadsEveryField) {
+  Machine machine = parse(example);
+  EXPECT_EQ(machine.name, "two nodes");
+  EXPECT_EQ(machine.source, "the manual");
+  EXPECT_EQ(machine.getFlopsPerSecond(Arithmetic::F64), 1e12);
+  EXPECT_EQ(machine.getFlopsPerSecond(Arithmetic::F32), 2e12);
+  EXPECT_EQ(machine.getProductFlopsPerSecond(Arithmetic::F32), 8e12);
+  EXPECT_EQ(machine.getProductFlopsPerSecond(Arithmetic::BF16), 16e12);
+  EXPECT_EQ(machine.memoryBytes, 80e9);
+  EXPECT_EQ(machine.memoryBytesPerSecond, 2e12);
+  EXPECT_FALSE(machine.isShared);
+  EXPECT_EQ(machine.getLink("data").bytesPerSecond, 10);
+  EXPECT_EQ(machine.getLink("data").latencySeconds, 2);
+  EXPECT_EQ(machine.getLink("model").bytesPerSecond, 450e9);
+  EXPECT_EQ(machine.getLink("other").bytesPerSecond, 100);
+}
+
+TEST(MachineFile, ReferencesBuiltInMachines) {
+  Machine machine =
+      parse(R"({"device": "h100", "axes": {"data": "infiniband"}})");
+  EXPECT_EQ(machine.memoryBytes, 80e9);
+  EXPECT_EQ(machine.getLink("data").bytesPerSecond, 50e9);
+  EXPECT_EQ(machine.getLink("model").bytesPerSecond, 450e9);
+}
+
+TEST(MachineFile, SaysWhatIsWrongAndWhere) {
+  const std::pair<std::string, const char *> cases[] = {
+      {"", "m.json: [1:0"},
+      {"[]", "m.json: expected an object, found an array"},
+      {"{}", "m.json: expected the key \"device\", which is missing"},
+      {"{\"device\": \"h10\"}",
+       "m.json: device: unknown device 'h10'; did you mean 'h100'?"},
+      {"{\"device\": 7}", "m.json: device: expected an object, found 7"},
+      {replaced("\"model\"", "\"model\" x"), "m.json: [13:"},
+      {replaced("\"f32_products\"", "\"f32_product\""),
+       "m.json: f32_product: unknown key; did you mean 'f32_products'?"},
+      {replaced("\"tf32\",", "7,"),
+       "m.json: f32_products: expected a string, found 7"},
+      {replaced("\"tf32\",", "\"f16\","),
+       "m.json: f32_products: expected \"f32\" or \"tf32\", found \"f16\""},
+      {replaced("\"tf32\": 8e12, ", ""), "of which the device has no FLOP/s"},
+      {replaced("\"f64\": 1e12", "\"f64\": -1"),
+       "m.json: device.flops_per_second.f64: expected a number above 0, found "
+       "-1"},
+      {replaced("\"f64\": 1e12", "\"f64\": 1e999"),
+       "m.json: device.flops_per_second.f64: expected a number above 0"},
+      {replaced("\"f64\": 1e12", "\"f64\": NaN"), "m.json: [5:"},
+      {replaced("\"f64\": 1e12", "\"f64\": \"fast\""), "found \"fast\""},
+      {replaced("\"f64\": 1e12, ", ""),
+       "m.json: device.flops_per_second: expected the key \"f64\", which is "
+       "missing"},
+      {replaced("\"memory_bytes\": 80e9", "\"memory_bytes\": 0"),
+       "m.json: device.memory_bytes: expected a number above 0, found 0"},
+      {replaced("\"latency_seconds\": 2", "\"latency_seconds\": -2"),
+       "m.json: axes.data.latency_seconds: expected a number of at least 0, "
+       "found -2"},
+      {replaced("\"latency_seconds\": 2", "\"latency\": 2"),
+       "m.json: axes.data.latency: unknown key"},
+      {replaced("\"nvlink4\"", "\"nvlink\""),
+       "m.json: axes.model: unknown link 'nvlink'; did you mean 'nvlink2'?"},
+      {replaced("\"name\": \"two nodes\"", "\"name\": 2"),
+       "m.json: name: expected a string, found 2"},
+      {replaced("\"name\"", "\"shared\": \"yes\", \"name\""),
+       "m.json: shared: expected true or false, found \"yes\""},
+      {replaced("{\"bytes_per_second\": 100, \"latency_seconds\": 0.5}", "[]"),
+       "m.json: default_link: expected an object, found an array"},
+      {replaced("\"default_link\"", "\"name\""),
+       "m.json: name: expected a string"},
+      {"\n\n" + std::string(100000, '['), "m.json:3: expected at most 16"},
+      {"{\"name\": \"\xff\"}", "m.json: "},
+  };
+  for (const auto &[json, expected] : cases)
+    EXPECT_THAT(getError(json), HasSubstr(expected)) << json.substr(0, 1000);
+}
+
+TEST(MachineFile, NeedsALinkForEveryAxis) {
+  EXPECT_THAT(getError(R"({"device": {"flops_per_second": {"f64": 1, "f32": 1,
+                 "bf16": 1}, "memory_bytes": 1, "memory_bytes_per_second": 1}})"),
+              HasSubstr("expected the key \"default_link\", which is missing"));
+}
+
+TEST(MachineFile, EveryTruncationIsAnError) {
+  StringRef text = example;
+  for (size_t length = 0; length < text.size(); ++length)
+    EXPECT_NE(getError(text.take_front(length)), "") << length;
+}
+
+TEST(MachineFile, EveryChangedByteIsReadOrAnError) {
+  for (size_t at = 0; at < StringRef(example).size(); ++at)
+    for (char c : {'\0', '"', '{', '}', '-', '9', '\xff'}) {
+      std::string text = example;
+      text[at] = c;
+      if (llvm::Expected<Machine> machine = parseMachine(text, "m.json"))
+        EXPECT_GT(machine->memoryBytes, 0);
+      else
+        EXPECT_THAT(llvm::toString(machine.takeError()), HasSubstr("m.json"));
+    }
+}
+
+TEST(Machines, BuiltInOnesAreComplete) {
+  for (const Machine &machine : getBuiltInMachines()) {
+    EXPECT_FALSE(machine.source.empty()) << machine.name;
+    for (Arithmetic arithmetic :
+         {Arithmetic::F64, Arithmetic::F32, Arithmetic::BF16})
+      EXPECT_GT(machine.getFlopsPerSecond(arithmetic), 0) << machine.name;
+    EXPECT_GT(machine.memoryBytes, 0) << machine.name;
+    EXPECT_GT(machine.memoryBytesPerSecond, 0) << machine.name;
+    EXPECT_GT(machine.defaultLink.bytesPerSecond, 0) << machine.name;
+    EXPECT_GT(machine.defaultLink.latencySeconds, 0) << machine.name;
+    llvm::Expected<Machine> loaded = loadMachine(machine.name);
+    ASSERT_TRUE(bool(loaded));
+    EXPECT_EQ(loaded->name, machine.name);
+  }
+  for (const NamedLink &link : getBuiltInLinks())
+    EXPECT_GT(link.link.bytesPerSecond, 0) << link.name.str();
+}
+
+TEST(Machines, UnknownNamesAreErrors) {
+  auto load = [](StringRef name) {
+    llvm::Expected<Machine> machine = loadMachine(name);
+    return machine ? "" : llvm::toString(machine.takeError());
+  };
+  EXPECT_EQ(load("h10"), "unknown machine 'h10'; did you mean 'h100'?");
+  EXPECT_THAT(load("nvlink4"), HasSubstr("is a link between devices"));
+  EXPECT_THAT(load("no/such/file.json"),
+              HasSubstr("cannot read 'no/such/file.json': "));
+  EXPECT_NE(load(""), "");
+}
+
+TEST(Machines, SharedDevicesDivideRates) {
+  Machine machine = parse(example);
+  machine.shareAmong(4);
+  EXPECT_EQ(machine.getLink("data").bytesPerSecond, 10);
+  machine.isShared = true;
+  machine.shareAmong(4);
+  EXPECT_EQ(machine.getFlopsPerSecond(Arithmetic::F32), 5e11);
+  EXPECT_EQ(machine.memoryBytes, 20e9);
+  EXPECT_EQ(machine.memoryBytesPerSecond, 5e11);
+  EXPECT_EQ(machine.getLink("data").bytesPerSecond, 2.5);
+  EXPECT_EQ(machine.getLink("other").bytesPerSecond, 25);
+  EXPECT_EQ(machine.getLink("data").latencySeconds, 2);
+}
+
+TEST(CollectiveSeconds, WireTimeIsThatOfTheSlowestLink) {
+  Machine machine = parse(example);
+  EXPECT_EQ(getWireSeconds(machine, 50, {{"data", 4}}), 5);
+  EXPECT_EQ(getWireSeconds(machine, 50, {{"other", 4}}), 0.5);
+  EXPECT_EQ(getWireSeconds(machine, 50, {{"other", 4}, {"data", 2}}), 5);
+  // An axis of one device carries nothing.
+  EXPECT_EQ(getWireSeconds(machine, 50, {{"other", 4}, {"data", 1}}), 0.5);
+}
+
+TEST(CollectiveSeconds, LatencyCountsSteps) {
+  Machine machine = parse(example);
+  auto latency = [&](CollectiveKind kind, llvm::ArrayRef<LinkAxis> axes) {
+    return getLatencySeconds(machine, kind, axes);
+  };
+  EXPECT_EQ(latency(CollectiveKind::AllReduce, {{"data", 8}}), 2 * 3 * 2);
+  EXPECT_EQ(latency(CollectiveKind::AllGather, {{"data", 8}}), 3 * 2);
+  EXPECT_EQ(latency(CollectiveKind::ReduceScatter, {{"data", 5}}), 3 * 2);
+  EXPECT_EQ(latency(CollectiveKind::AllToAll, {{"data", 5}}), 4 * 2);
+  EXPECT_EQ(latency(CollectiveKind::CollectivePermute, {{"data", 5}}), 2);
+  EXPECT_EQ(latency(CollectiveKind::AllReduce, {{"data", 1}}), 0);
+  EXPECT_EQ(latency(CollectiveKind::AllGather, {{"data", 4}, {"other", 2}}),
+            2 * 2 + 0.5);
+  EXPECT_EQ(getCollectiveSeconds(machine, CollectiveKind::AllGather, 50,
+                                 {{"data", 8}}),
+            6 + 5);
+}
