@@ -2,7 +2,7 @@
 
 #include "TestPlan.h"
 
-#include "plan/PlanSpec.h"
+#include "shardc-rt/Plan.h"
 
 #include <cstring>
 #include <fstream>

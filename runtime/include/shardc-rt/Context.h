@@ -1,9 +1,16 @@
 //===- Context.h - Workers that run devices ---------------------*- C++ -*-===//
+//
+// Thread-safety: executors of one context may be used at the same time from
+// different threads; they take turns. A context is destroyed after its
+// executors.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_CONTEXT_H
 #define SHARDC_RT_CONTEXT_H
 
-#include "absl/status/statusor.h"
+#include "shardc-rt/Errors.h"
+#include "shardc-rt/Export.h"
 
 #include <memory>
 
@@ -16,9 +23,9 @@ struct ContextOptions {
   int threads = 0;
 };
 
-/// Owns the worker threads. Everything of the runtime hangs off a context;
-/// several can live in one process. Executors that share a context take turns.
-class Context {
+/// Owns the worker threads. Nothing is global; several contexts can live in one
+/// process.
+class SHARDC_RT_API Context {
 public:
   /// InvalidArgument if `threads` is negative or above 1024.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Context>>
@@ -27,11 +34,13 @@ public:
   Context(const Context &) = delete;
   Context &operator=(const Context &) = delete;
 
+  /// Worker threads, the calling one included.
   int numThreads() const;
+  /// For the runtime itself.
   WorkerPool &workers() { return *pool; }
 
 private:
-  explicit Context(std::unique_ptr<WorkerPool> pool);
+  SHARDC_RT_PRIVATE explicit Context(std::unique_ptr<WorkerPool> pool);
   std::unique_ptr<WorkerPool> pool;
 };
 

@@ -3,6 +3,9 @@
 // The driver and the vendor's libraries are opened at run time: a program that
 // uses this header also starts where there are none.
 //
+// Thread-safety: the functions may be called from any thread. An executor takes
+// one call at a time (Executor.h).
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_CUDA_H
@@ -51,7 +54,7 @@ struct GpuInfo {
 };
 
 /// The GPUs of this machine. Unavailable says what was looked for.
-[[nodiscard]] absl::StatusOr<std::vector<GpuInfo>>
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<std::vector<GpuInfo>>
 listGpus(const CudaOptions &options = {});
 
 /// Runs a plan for GPUs. The devices of the mesh are
@@ -72,8 +75,8 @@ listGpus(const CudaOptions &options = {});
 /// ResourceExhausted: out of memory. Aborted, DeadlineExceeded: another process
 /// failed, has gone or does not answer; then, and after any other error of a
 /// run, nothing can be run any more. Errors name the rank, the command and its
-/// place in the model. Not thread-safe.
-[[nodiscard]] absl::StatusOr<std::unique_ptr<Executor>>
+/// place in the model.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<std::unique_ptr<Executor>>
 createCudaExecutor(std::shared_ptr<const Plan> plan,
                    ExecutorOptions options = {}, CudaOptions cudaOptions = {});
 

@@ -1,7 +1,13 @@
 //===- DType.h - Element types ----------------------------------*- C++ -*-===//
+//
+// Thread-safety: the functions are pure and may be called from any thread.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_DTYPE_H
 #define SHARDC_RT_DTYPE_H
+
+#include "shardc-rt/Export.h"
 
 #include "absl/strings/string_view.h"
 
@@ -13,13 +19,13 @@ namespace shardc::rt {
 enum class DType : int8_t { F32, BF16, F64, I32, I64, Bool };
 
 /// Bytes of one element.
-int64_t byteSize(DType dtype);
+SHARDC_RT_API int64_t byteSize(DType dtype);
 
 /// Name as users write it: "f32", "bf16", "f64", "i32", "i64", "bool".
-absl::string_view toString(DType dtype);
+SHARDC_RT_API absl::string_view toString(DType dtype);
 
 /// Whether values are floating-point numbers.
-bool isFloat(DType dtype);
+SHARDC_RT_API bool isFloat(DType dtype);
 
 } // namespace shardc::rt
 

@@ -1,13 +1,19 @@
-//===- Dataset.h - What a model is trained on -------------------*- C++ -*-===//
+//===- Dataset.h - Rows to train and evaluate on ----------------*- C++ -*-===//
+//
+// Thread-safety: data sets and batches are values; threads may share a constant
+// one. The functions may be called from any thread, with arguments of their
+// own.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_DATASET_H
 #define SHARDC_RT_DATASET_H
 
+#include "shardc-rt/Errors.h"
 #include "shardc-rt/Executor.h"
+#include "shardc-rt/Export.h"
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Plan.h"
-
-#include "absl/status/statusor.h"
 
 #include <string>
 #include <vector>
@@ -22,7 +28,7 @@ struct Dataset {
 };
 
 /// Rows of a data set put together for a step.
-struct Batch {
+struct SHARDC_RT_API Batch {
   ArrayMap arrays;
   /// Rows that are data; the rest repeats the last one (evaluation only).
   int64_t validRows = 0;
@@ -44,14 +50,15 @@ struct DatasetOptions {
 ///   digits, digits:train   1437 handwritten 8x8 digits, x in [0, 1], y 0..9;
 ///   digits:test            the other 360.
 /// Errors: NotFound, InvalidArgument.
-[[nodiscard]] absl::StatusOr<Dataset>
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<Dataset>
 loadDataset(const std::string &spec, const DatasetOptions &options);
 
 /// Makes `dataset` fit the inputs and labels of `plan`: drops other arrays,
 /// converts between floating-point types and between i32 and i64.
 /// InvalidArgument names the array and row: missing, another type or shape, not
 /// finite, a label out of range.
-[[nodiscard]] absl::Status fitToPlan(const Plan &plan, Dataset &dataset);
+[[nodiscard]] SHARDC_RT_API absl::Status fitToPlan(const Plan &plan,
+                                                   Dataset &dataset);
 
 } // namespace shardc::rt
 

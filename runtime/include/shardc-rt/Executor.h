@@ -58,7 +58,7 @@ struct ExecutorOptions {
 
 /// The results of one run of a program. A value: threads may share a constant
 /// one.
-struct RunResult {
+struct SHARDC_RT_API RunResult {
   /// Global arrays by the name of the result.
   std::vector<std::pair<std::string, HostArray>> results;
   /// Of the result "loss"; NaN if the program has none.
@@ -81,7 +81,7 @@ using NamedArrays = std::map<std::string, ArrayView>;
 
 /// Runs a plan. `create` makes an executor of virtual CPU devices,
 /// `createCudaExecutor` (shardc-rt/Cuda.h) one of GPUs.
-class Executor {
+class SHARDC_RT_API Executor {
 public:
   /// ResourceExhausted: an arena cannot be allocated. DataLoss: the plan's
   /// machine code does not load. Unavailable: the plan is for GPUs, or this CPU

@@ -1,4 +1,8 @@
 //===- HostArray.h - Arrays in host memory ----------------------*- C++ -*-===//
+//
+// Thread-safety: arrays are values. Threads may share a constant one.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_HOSTARRAY_H
 #define SHARDC_RT_HOSTARRAY_H
@@ -15,12 +19,14 @@
 namespace shardc::rt {
 
 /// Product of `shape`; 1 for a scalar.
-int64_t numElements(absl::Span<const int64_t> shape);
+SHARDC_RT_API int64_t numElements(absl::Span<const int64_t> shape);
 
 /// A shape as "f32[32,16]", for messages.
-std::string describe(DType dtype, absl::Span<const int64_t> shape);
+SHARDC_RT_API std::string describe(DType dtype,
+                                   absl::Span<const int64_t> shape);
 
-/// A borrowed, dense, row-major array.
+/// A borrowed, dense, row-major array. `data` has as many elements as `shape`
+/// says; functions that take a view refuse null where there are elements.
 struct ArrayView {
   DType dtype = DType::F32;
   absl::Span<const int64_t> shape;
@@ -28,7 +34,7 @@ struct ArrayView {
 };
 
 /// An owned, dense, row-major array.
-struct HostArray {
+struct SHARDC_RT_API HostArray {
   DType dtype = DType::F32;
   std::vector<int64_t> shape;
   std::vector<std::byte> data;

@@ -13,8 +13,9 @@
 #define SHARDC_RT_PLAN_H
 
 #include "shardc-rt/DType.h"
+#include "shardc-rt/Errors.h"
+#include "shardc-rt/Export.h"
 
-#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
 
@@ -35,7 +36,7 @@ inline constexpr uint32_t planVersion = 5;
 enum class Role : int8_t { Parameter, State, Input, Label, Copy };
 
 /// "parameter", "state", "input", "label", "copy".
-absl::string_view toString(Role role);
+SHARDC_RT_API absl::string_view toString(Role role);
 
 /// A tensor that a host sets or reads, as a global array.
 struct TensorInfo {
@@ -67,7 +68,7 @@ struct ProgramInfo {
 
 /// A plan and the questions that a host may ask of it. The references and spans
 /// returned live as long as the plan.
-class Plan {
+class SHARDC_RT_API Plan {
 public:
   /// Reads and verifies a file. NotFound if it cannot be opened, otherwise as
   /// `parse`. Errors begin with the path.
@@ -115,7 +116,7 @@ public:
 
 private:
   struct View;
-  explicit Plan(std::unique_ptr<const PlanSpec> spec);
+  SHARDC_RT_PRIVATE explicit Plan(std::unique_ptr<const PlanSpec> spec);
   friend std::shared_ptr<const Plan> makeUnverifiedPlan(PlanSpec spec);
 
   std::unique_ptr<const PlanSpec> ownSpec;

@@ -3,13 +3,18 @@
 // torchrun, mpirun and srun start a program several times and tell each process
 // which one it is by variables of the environment.
 //
+// Thread-safety: `ranksFrom` may be called from any thread. So may
+// `ranksFromEnvironment`, as long as no thread changes the environment.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_RANKS_H
 #define SHARDC_RT_RANKS_H
 
+#include "shardc-rt/Errors.h"
+#include "shardc-rt/Export.h"
+
 #include "absl/functional/function_ref.h"
-#include "absl/status/statusor.h"
 
 #include <optional>
 #include <string>
@@ -43,10 +48,11 @@ using Environment =
 ///
 /// InvalidArgument names the variable that is missing, no number, or
 /// contradicts another.
-[[nodiscard]] absl::StatusOr<Ranks> ranksFrom(Environment environment);
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<Ranks>
+ranksFrom(Environment environment);
 
 /// `ranksFrom` the environment of this process.
-[[nodiscard]] absl::StatusOr<Ranks> ranksFromEnvironment();
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<Ranks> ranksFromEnvironment();
 
 } // namespace shardc::rt
 

@@ -1,4 +1,4 @@
-//===- Store.h - What several processes tell each other ---------*- C++ -*-===//
+//===- Store.h - Values shared by several processes -------------*- C++ -*-===//
 //
 // Before processes can communicate through a vendor's library they have to find
 // each other: rank 0 keeps values by key, the others set and get them over TCP.
@@ -7,6 +7,8 @@
 //
 // There is no authentication: whoever reaches the port can take part. It is
 // opened on the loopback interface if rank 0 is looked for there.
+//
+// Thread-safety: one call of a Store at a time, from any thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +27,11 @@ namespace shardc::rt {
 class Socket;
 class StoreServer;
 
-/// A process's connection to the store; rank 0 also keeps the store. One thread
-/// at a time. All errors begin with the rank they are of.
+/// A process's connection to the store; rank 0 also keeps the store. All errors
+/// begin with the rank they are of.
 ///
 /// Aborted: another rank has failed or gone, with its number and what it said.
-class Store {
+class SHARDC_RT_API Store {
 public:
   /// Waits until all ranks are there. DeadlineExceeded names those that are
   /// missing. InvalidArgument: two processes of the same rank, or which are
@@ -72,14 +74,13 @@ public:
   void fail(absl::string_view message);
 
 private:
-  explicit Store(const Ranks &ranks);
+  SHARDC_RT_PRIVATE explicit Store(const Ranks &ranks);
 
   enum class Operation : uint8_t;
-  absl::StatusOr<std::string> request(Operation operation,
-                                      const std::string &key,
-                                      const std::string &value, uint32_t number,
-                                      absl::Duration deadline);
-  absl::Status annotate(const absl::Status &status) const;
+  SHARDC_RT_PRIVATE absl::StatusOr<std::string>
+  request(Operation operation, const std::string &key, const std::string &value,
+          uint32_t number, absl::Duration deadline);
+  SHARDC_RT_PRIVATE absl::Status annotate(const absl::Status &status) const;
 
   const Ranks own;
   std::unique_ptr<StoreServer> server;

@@ -1,7 +1,11 @@
 //===- Trainer.h - The training loop ----------------------------*- C++ -*-===//
 //
-// Epochs over a data set, with what a person wants to see on the way. An
-// optional layer over Executor: a host application may as well call `step`.
+// Epochs over a data set, with progress for a person and metrics for a program.
+// An optional layer over Executor: a host may as well call `step`.
+//
+// Thread-safety: each function makes calls of the executor that it is given,
+// and so is one of the calls that an executor takes one at a time. `train`
+// calls `onBatch` and `onStep` on the calling thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -9,9 +13,9 @@
 #define SHARDC_RT_TRAINER_H
 
 #include "shardc-rt/Dataset.h"
+#include "shardc-rt/Errors.h"
 #include "shardc-rt/Executor.h"
-
-#include "absl/status/statusor.h"
+#include "shardc-rt/Export.h"
 
 #include <functional>
 #include <ostream>
@@ -67,27 +71,27 @@ struct TrainSummary {
 /// Trains on `dataset`, which fits the executor's plan, with as many steps in
 /// flight as the executor takes. OutOfRange: a loss that
 /// is not finite, with the step's number. InvalidArgument: too few rows.
-[[nodiscard]] absl::StatusOr<TrainSummary> train(Executor &executor,
-                                                 const Dataset &dataset,
-                                                 const TrainOptions &options,
-                                                 std::ostream &out);
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<TrainSummary>
+train(Executor &executor, const Dataset &dataset, const TrainOptions &options,
+      std::ostream &out);
 
 /// Runs the program "evaluate" over all rows of `dataset`.
-[[nodiscard]] absl::StatusOr<Evaluation> evaluate(Executor &executor,
-                                                  const Dataset &dataset);
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<Evaluation>
+evaluate(Executor &executor, const Dataset &dataset);
 
 /// Sets every parameter from the archive; optimizer states stay as they are.
 /// InvalidArgument names a parameter that is missing, unknown, of another
 /// shape, or has a value out of the range of its type.
-[[nodiscard]] absl::Status loadParameters(Executor &executor,
-                                          const std::string &path);
+[[nodiscard]] SHARDC_RT_API absl::Status
+loadParameters(Executor &executor, const std::string &path);
 
 /// Every parameter, as a global array, under its name; bf16 as f32.
-[[nodiscard]] absl::StatusOr<ArrayMap> readParameters(const Executor &executor);
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<ArrayMap>
+readParameters(const Executor &executor);
 
 /// Writes `readParameters` to an archive.
-[[nodiscard]] absl::Status saveParameters(const Executor &executor,
-                                          const std::string &path);
+[[nodiscard]] SHARDC_RT_API absl::Status
+saveParameters(const Executor &executor, const std::string &path);
 
 } // namespace shardc::rt
 

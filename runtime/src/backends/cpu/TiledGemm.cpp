@@ -6,13 +6,19 @@
 
 using namespace shardc::rt;
 
+// Static, since clones ignore the visibility of what is not.
 SHARDC_VECTOR_CLONES
-void shardc::rt::finishRow(float *__restrict row, const float *__restrict bias,
-                           bool relu, int64_t elements) {
+static void finish(float *__restrict row, const float *__restrict bias,
+                   bool relu, int64_t elements) {
   if (bias)
     for (int64_t i = 0; i < elements; ++i)
       row[i] += bias[i];
   if (relu)
     for (int64_t i = 0; i < elements; ++i)
       row[i] = row[i] < 0 ? 0 : row[i];
+}
+
+void shardc::rt::finishRow(float *row, const float *bias, bool relu,
+                           int64_t elements) {
+  finish(row, bias, relu, elements);
 }

@@ -1,0 +1,5 @@
+//===- Version.cpp - The version of the runtime ---------------------------===//
+
+#include "shardc-rt/Version.h"
+
+const char *shardc::rt::version() { return SHARDC_RT_VERSION_STRING; }

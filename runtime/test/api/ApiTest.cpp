@@ -1,0 +1,163 @@
+//===- ApiTest.cpp - The public API, out of the shared library ------------===//
+//
+// Includes the public headers alone and links the shared library, as a host
+// does: it uses every function and class that they declare.
+//
+//===----------------------------------------------------------------------===//
+
+#include "../TemporaryFolder.h"
+#include "../TestPlan.h"
+
+#include "shardc-rt/Context.h"
+#include "shardc-rt/Cuda.h"
+#include "shardc-rt/DType.h"
+#include "shardc-rt/Dataset.h"
+#include "shardc-rt/Errors.h"
+#include "shardc-rt/Executor.h"
+#include "shardc-rt/HostArray.h"
+#include "shardc-rt/Plan.h"
+#include "shardc-rt/Ranks.h"
+#include "shardc-rt/Store.h"
+#include "shardc-rt/Trainer.h"
+#include "shardc-rt/Version.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <sstream>
+
+using namespace shardc::rt;
+
+namespace {
+
+TEST(ApiTest, TheVersionIsThatOfTheHeaders) {
+  EXPECT_STREQ(version(), SHARDC_RT_VERSION_STRING);
+  std::ostringstream text;
+  text << SHARDC_RT_VERSION_MAJOR << "." << SHARDC_RT_VERSION_MINOR << "."
+       << SHARDC_RT_VERSION_PATCH;
+  EXPECT_EQ(text.str(), SHARDC_RT_VERSION_STRING);
+#if SHARDC_RT_VERSION >= SHARDC_RT_MAKE_VERSION(0, 1, 0) &&                    \
+    SHARDC_RT_VERSION < SHARDC_RT_MAKE_VERSION(1000, 0, 0)
+  SUCCEED();
+#else
+  FAIL() << SHARDC_RT_VERSION;
+#endif
+}
+
+TEST(ApiTest, Arrays) {
+  EXPECT_EQ(byteSize(DType::BF16), 2);
+  EXPECT_EQ(toString(DType::F32), "f32");
+  EXPECT_TRUE(isFloat(DType::F64));
+  HostArray array(DType::F32, {2, 3});
+  EXPECT_EQ(numElements(array.view().shape), 6);
+  EXPECT_EQ(describe(array.dtype, array.shape), "f32[2,3]");
+}
+
+/// A host that trains and evaluates by hand, from the plan on.
+TEST(ApiTest, TrainsAPlan) {
+  test::TemporaryFolder folder;
+  std::string bytes = test::makePlan(2);
+  std::ofstream(folder / "x.shardc", std::ios::binary) << bytes;
+  auto plan = Plan::loadFile(folder / "x.shardc");
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  EXPECT_EQ(Plan::parse(bytes.substr(0, 100)).status().code(),
+            absl::StatusCode::kDataLoss);
+  EXPECT_EQ((*plan)->model(), "test");
+  EXPECT_EQ((*plan)->producer(), "");
+  EXPECT_EQ((*plan)->target(), "");
+  EXPECT_FALSE((*plan)->isForGpu());
+  EXPECT_EQ((*plan)->mesh(), "d=2");
+  EXPECT_EQ((*plan)->numDevices(), 2);
+  EXPECT_EQ((*plan)->batchSize(), 12);
+  EXPECT_NE((*plan)->fingerprint(), 0u);
+  std::vector<std::string> names;
+  for (const TensorInfo &tensor : (*plan)->tensors())
+    names.push_back(tensor.name + " " + std::string(toString(tensor.role)));
+  EXPECT_EQ(names, (std::vector<std::string>{"w parameter", "m parameter",
+                                             "x input"}));
+  ASSERT_EQ((*plan)->programs().size(), 1u);
+  const ProgramInfo *program = (*plan)->findProgram("train_step");
+  ASSERT_EQ(program, &(*plan)->programs()[0]);
+  ASSERT_EQ(program->results.size(), 3u);
+  EXPECT_EQ(program->results[1].name, "y");
+  EXPECT_EQ(program->results[1].dtype, DType::F32);
+  EXPECT_EQ(program->results[1].shape, std::vector<int64_t>{12});
+  EXPECT_EQ((*plan)->findProgram("nothing"), nullptr);
+  const TensorInfo *input = (*plan)->findTensor("x");
+  ASSERT_NE(input, nullptr);
+
+  auto context = Context::create({2});
+  ASSERT_TRUE(context.ok()) << context.status();
+  EXPECT_EQ((*context)->numThreads(), 2);
+  auto executor = Executor::create(**context, *plan);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  EXPECT_EQ((*executor)->allocatedBytesPerDevice(), (*plan)->arenaBytes());
+  EXPECT_GT((*executor)->allocatedBytes(), 0u);
+  EXPECT_EQ((*executor)->scratchBytesPerDevice(), 0u);
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  HostArray x(input->dtype, input->shape);
+  auto result = (*executor)->step({{"x", x.view()}});
+  ASSERT_TRUE(result.ok()) << result.status();
+  ASSERT_NE(result->find("y"), nullptr);
+  RunResult other;
+  other.add("loss", HostArray(DType::F32, {}));
+  EXPECT_EQ(other.loss, 0);
+}
+
+TEST(ApiTest, TrainsOnADataset) {
+  auto plan = Plan::parse(test::makePlan(2));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  auto context = Context::create();
+  auto executor = Executor::create(**context, *plan);
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  Dataset dataset;
+  dataset.arrays.emplace("x", HostArray(DType::F32, {24}));
+  dataset.rows = 24;
+  ASSERT_TRUE(fitToPlan(**plan, dataset).ok());
+  TrainOptions options;
+  int64_t rows = 0;
+  options.onBatch = [&](const Batch &batch) {
+    rows += batch.views().at("x").shape[0];
+    return absl::OkStatus();
+  };
+  std::ostringstream out;
+  auto summary = train(**executor, dataset, options, out);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->steps, 2);
+  EXPECT_EQ(rows, 24);
+  EXPECT_EQ(evaluate(**executor, dataset).status().code(),
+            absl::StatusCode::kNotFound);
+  EXPECT_EQ(loadDataset("nothing", {}).status().code(),
+            absl::StatusCode::kInvalidArgument);
+  test::TemporaryFolder folder;
+  ASSERT_TRUE(saveParameters(**executor, folder / "w.npz").ok());
+  auto before = readParameters(**executor);
+  ASSERT_TRUE(before.ok());
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  EXPECT_NE((*executor)->getTensor("w")->data, before->at("w").data);
+  ASSERT_TRUE(loadParameters(**executor, folder / "w.npz").ok());
+  EXPECT_EQ((*executor)->getTensor("w")->data, before->at("w").data);
+}
+
+TEST(ApiTest, ProcessesAndGpus) {
+  auto none = [](const char *) { return std::optional<std::string>(); };
+  auto ranks = ranksFrom(none);
+  ASSERT_TRUE(ranks.ok()) << ranks.status();
+  EXPECT_EQ(ranks->size, 1);
+  EXPECT_TRUE(ranksFromEnvironment().ok());
+  Ranks two;
+  two.size = 2;
+  two.rank = 1;
+  two.address = "localhost";
+  two.port = 1;
+  EXPECT_EQ(Store::connect(two, absl::Milliseconds(20)).status().code(),
+            absl::StatusCode::kDeadlineExceeded);
+  CudaOptions options;
+  test::TemporaryFolder folder;
+  options.driverPath = folder / "libcuda.so.1";
+  EXPECT_EQ(listGpus(options).status().code(), absl::StatusCode::kUnavailable);
+  EXPECT_EQ(createCudaExecutor(nullptr, {}, options).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+} // namespace
