@@ -9,6 +9,7 @@
 #define SHARDC_ANALYSIS_MODULEGRAPH_H
 
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Sharding/ShardingGraph.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"

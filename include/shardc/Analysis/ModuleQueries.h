@@ -10,6 +10,7 @@
 #define SHARDC_ANALYSIS_MODULEQUERIES_H
 
 #include "shardc/CostModel/CollectiveCosts.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"

@@ -8,6 +8,7 @@
 #ifndef SHARDC_INTERPRETER_DEVICES_H
 #define SHARDC_INTERPRETER_DEVICES_H
 
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Sharding/Layout.h"
 
 namespace shardc {

@@ -2,8 +2,8 @@
 
 #include "InterpreterTest.h"
 
+#include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Interpreter/ShrinkSizes.h"
-#include "shardc/Sharding/Layout.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -158,7 +158,7 @@ func.func @f(%x: tensor<524288x16xf32>) {
 }
 )mlir");
   ASSERT_TRUE(succeeded(shrinkSizes(*module)));
-  MeshAxes mesh(*module->getOps<MeshOp>().begin());
+  MeshAxes mesh = getMeshAxes(*module->getOps<MeshOp>().begin());
   EXPECT_EQ(mesh.getSize(1), 1);
   EXPECT_LE(mesh.getNumShards(AxisSet(7)), 64);
   std::vector<int64_t> sizes = getSizes(*module);
@@ -189,7 +189,7 @@ Strided shrinkStrided(StringRef mesh, StringRef list, int64_t size,
   Strided result;
   if (!module || failed(shrinkSizes(*module)))
     return result;
-  MeshAxes axes(*module->getOps<MeshOp>().begin());
+  MeshAxes axes = getMeshAxes(*module->getOps<MeshOp>().begin());
   for (int axis = 0; axis < axes.getNumAxes(); ++axis)
     result.axes.push_back(axes.getSize(axis));
   result.size = getSizes(*module)[0];
