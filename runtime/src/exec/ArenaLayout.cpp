@@ -2,6 +2,8 @@
 
 #include "exec/ArenaLayout.h"
 
+#include "exec/Arrays.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -9,6 +11,15 @@
 #include <set>
 
 using namespace shardc::rt;
+
+/// By axis, whether it is in the set.
+static std::vector<bool> marked(const Mesh &mesh, AxisSet axes) {
+  std::vector<bool> over;
+  for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
+    over.push_back(axes &
+                   ReplicationAnalysis::setOf(mesh, {static_cast<int>(axis)}));
+  return over;
+}
 
 absl::StatusOr<ArenaLayout> ArenaLayout::create(const PlanSpec &plan,
                                                 bool share) {
@@ -136,18 +147,7 @@ uint64_t ArenaLayout::offsetIn(uint32_t set, int64_t device,
 }
 
 std::vector<int64_t> ArenaLayout::firstDevices(AxisSet axes) const {
-  std::vector<int64_t> devices;
-  const Mesh &mesh = plan->mesh;
-  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
-    bool isFirst = true;
-    for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
-      isFirst &=
-          mesh.coordinate(device, axis) == 0 ||
-          (axes & ReplicationAnalysis::setOf(mesh, {static_cast<int>(axis)}));
-    if (isFirst)
-      devices.push_back(device);
-  }
-  return devices;
+  return rt::firstDevices(plan->mesh, marked(plan->mesh, axes));
 }
 
 std::vector<int64_t>
@@ -163,24 +163,21 @@ ArenaLayout::devicesFor(size_t program,
 std::vector<std::vector<int64_t>>
 ArenaLayout::termsOf(size_t program, uint32_t command,
                      absl::Span<const int64_t> devices) const {
-  AxisSet over = replication.sumsOver(program, command);
-  std::vector<int> axes;
   const Mesh &mesh = plan->mesh;
-  for (size_t axis = 0; axis < mesh.axes().size(); ++axis)
-    if (over & ReplicationAnalysis::setOf(mesh, {static_cast<int>(axis)}))
-      axes.push_back(axis);
+  std::vector<bool> over = marked(mesh, replication.sumsOver(program, command));
+  const std::vector<int64_t> members = rt::firstDevices(mesh, over);
   std::vector<std::vector<int64_t>> terms;
-  if (axes.empty()) {
-    for (int64_t device : devices)
-      terms.push_back({device});
-    return terms;
+  for (int64_t device : devices) {
+    // The first of its group has position 0 on the axes of the sum.
+    int64_t first = device, stride = mesh.numDevices();
+    for (size_t axis = 0; axis < over.size(); ++axis) {
+      stride /= mesh.axes()[axis].size;
+      if (over[axis])
+        first -= mesh.coordinate(device, axis) * stride;
+    }
+    std::vector<int64_t> &group = terms.emplace_back();
+    for (int64_t member : members)
+      group.push_back(first + member);
   }
-  std::vector<std::vector<int64_t>> groups = mesh.groups(axes);
-  std::vector<size_t> groupOf(mesh.numDevices());
-  for (size_t group = 0; group < groups.size(); ++group)
-    for (int64_t device : groups[group])
-      groupOf[device] = group;
-  for (int64_t device : devices)
-    terms.push_back(groups[groupOf[device]]);
   return terms;
 }

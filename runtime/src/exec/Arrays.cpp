@@ -93,19 +93,29 @@ absl::Status shardc::rt::checkInputs(const PlanSpec &plan,
   return absl::OkStatus();
 }
 
+std::vector<int64_t> shardc::rt::firstDevices(const Mesh &mesh,
+                                              const std::vector<bool> &over) {
+  std::vector<int64_t> devices = {0};
+  int64_t stride = mesh.numDevices();
+  for (size_t axis = 0; axis < over.size(); ++axis) {
+    int64_t size = mesh.axes()[axis].size;
+    stride /= size;
+    if (!over[axis])
+      continue;
+    std::vector<int64_t> spread;
+    for (int64_t device : devices)
+      for (int64_t position = 0; position < size; ++position)
+        spread.push_back(device + position * stride);
+    devices = std::move(spread);
+  }
+  return devices;
+}
+
 std::vector<int64_t> shardc::rt::holdersOf(const Mesh &mesh,
                                            const Sharding &sharding) {
-  std::vector<bool> shardsOver(mesh.axes().size());
+  std::vector<bool> over(mesh.axes().size());
   for (const std::vector<int> &axes : sharding.dims)
     for (int axis : axes)
-      shardsOver[axis] = true;
-  std::vector<int64_t> holders;
-  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
-    bool first = true;
-    for (size_t axis = 0; axis < shardsOver.size(); ++axis)
-      first &= shardsOver[axis] || mesh.coordinate(device, axis) == 0;
-    if (first)
-      holders.push_back(device);
-  }
-  return holders;
+      over[axis] = true;
+  return firstDevices(mesh, over);
 }

@@ -29,6 +29,11 @@ absl::Status checkArray(const TensorSpec &tensor, ArrayView array);
 /// refused by `checkArray`.
 absl::Status checkInputs(const PlanSpec &plan, const NamedArrays &inputs);
 
+/// The devices at position 0 of all mesh axes but those that `over` marks,
+/// ascending.
+std::vector<int64_t> firstDevices(const Mesh &mesh,
+                                  const std::vector<bool> &over);
+
 /// Of devices that hold the same shard the first, ascending.
 std::vector<int64_t> holdersOf(const Mesh &mesh, const Sharding &sharding);
 
