@@ -7,6 +7,7 @@
 #include "absl/strings/str_join.h"
 #include "absl/time/clock.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace shardc::rt;
@@ -76,13 +77,13 @@ std::string Communicators::nameOf(absl::Span<const int> axes) const {
 
 absl::Status Communicators::split(absl::Span<const int> axes,
                                   CommunicatorList &parts) {
-  const std::vector<std::vector<int64_t>> groups = mesh.groups(axes);
+  // A group is known by its index over the other axes.
+  std::vector<int> others;
+  for (int axis = 0; axis < static_cast<int>(mesh.axes().size()); ++axis)
+    if (std::find(axes.begin(), axes.end(), axis) == axes.end())
+      others.push_back(axis);
   auto groupOf = [&](int64_t device) {
-    for (size_t group = 0; group < groups.size(); ++group)
-      for (int64_t member : groups[group])
-        if (member == device)
-          return static_cast<int>(group);
-    return -1;
+    return static_cast<int>(mesh.index(device, others));
   };
   std::string what = absl::StrCat("splitting off groups over ", nameOf(axes));
   parts.resize(local.size());
