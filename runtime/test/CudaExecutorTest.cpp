@@ -128,7 +128,7 @@ TEST_F(CudaExecutorTest, TrainingKeepsTwoStepsInFlight) {
     events += 'b';
     return absl::OkStatus();
   };
-  trainOptions.onStep = [&](const RunResult &) {
+  trainOptions.onStep = [&](const StepRecord &, const RunResult &) {
     events += 's';
     return absl::OkStatus();
   };

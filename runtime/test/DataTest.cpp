@@ -5,6 +5,7 @@
 
 #include "base/Convert.h"
 #include "data/Batches.h"
+#include "data/Csv.h"
 #include "data/Npz.h"
 
 #include <algorithm>
@@ -40,10 +41,25 @@ HostArray iota(DType dtype, std::vector<int64_t> shape) {
   return array;
 }
 
-/// What numpy.save writes for numpy.arange(6, dtype="<f4").reshape(2, 3).
-std::string numpyFile(const std::string &descr = "<f4",
-                      const std::string &order = "False",
-                      const std::string &shape = "(2, 3)") {
+/// The bytes of numbers of type T, or in the other order.
+template <typename T>
+std::string bytesOf(std::vector<T> values, bool isBigEndian = false) {
+  std::string bytes;
+  for (T value : values) {
+    std::string element(reinterpret_cast<const char *>(&value), sizeof(T));
+    if (isBigEndian)
+      std::reverse(element.begin(), element.end());
+    bytes += element;
+  }
+  return bytes;
+}
+
+/// What numpy.save writes; by default for
+/// numpy.arange(6, dtype="<f4").reshape(2, 3).
+std::string
+numpyFile(const std::string &descr = "<f4", const std::string &order = "False",
+          const std::string &shape = "(2, 3)",
+          const std::string &data = bytesOf<float>({0, 1, 2, 3, 4, 5})) {
   std::string header = "{'descr': '" + descr + "', 'fortran_order': " + order +
                        ", 'shape': " + shape + ", }";
   header.append(117 - header.size(), ' ');
@@ -51,18 +67,16 @@ std::string numpyFile(const std::string &descr = "<f4",
   std::string bytes = std::string("\x93NUMPY\x01\x00", 8);
   bytes += char(header.size());
   bytes += '\0';
-  bytes += header;
-  for (float value : {0.f, 1.f, 2.f, 3.f, 4.f, 5.f})
-    bytes.append(reinterpret_cast<const char *>(&value), 4);
-  return bytes;
+  return bytes + header + data;
 }
 
 TEST(NpyTest, ReadsWhatNumPyWrites) {
   auto array = parseNpy(numpyFile(), "a.npy");
   ASSERT_TRUE(array.ok()) << array.status();
-  EXPECT_EQ(array->dtype, DType::F32);
-  EXPECT_EQ(array->shape, (std::vector<int64_t>{2, 3}));
-  EXPECT_EQ(array->values<float>()[5], 5.0f);
+  EXPECT_EQ(array->array.dtype, DType::F32);
+  EXPECT_EQ(array->array.shape, (std::vector<int64_t>{2, 3}));
+  EXPECT_EQ(array->array.values<float>()[5], 5.0f);
+  EXPECT_EQ(array->storage, "");
 }
 
 TEST(NpyTest, RoundTrips) {
@@ -80,8 +94,8 @@ TEST(NpyTest, RoundTrips) {
       ASSERT_TRUE(bytes.ok());
       auto back = parseNpy(*bytes, "a");
       ASSERT_TRUE(back.ok()) << back.status();
-      EXPECT_EQ(back->shape, shape);
-      EXPECT_EQ(back->data, array.data);
+      EXPECT_EQ(back->array.shape, shape);
+      EXPECT_EQ(back->array.data, array.data);
     }
   EXPECT_FALSE(formatNpy(iota(DType::BF16, {2}).view()).ok());
 }
@@ -89,7 +103,8 @@ TEST(NpyTest, RoundTrips) {
 TEST(NpyTest, RefusesWhatItCannotRead) {
   EXPECT_TRUE(parseNpy(numpyFile("<f4", "False", "(6,)"), "a").ok());
   for (const std::string &bytes :
-       {numpyFile(">f4"), numpyFile("<f2"), numpyFile("<f4", "True"),
+       {numpyFile("<f2"), numpyFile("<U1"), numpyFile("|O"), numpyFile("<c8"),
+        numpyFile("<f1"), numpyFile("<i3"), numpyFile(""), numpyFile("f"),
         numpyFile("<f4", "Maybe"), numpyFile("<f4", "False", "(2, -3)"),
         numpyFile("<f4", "False", "(2, 4)"), numpyFile("<f4", "False", "6"),
         numpyFile("<f4", "False", "(99999999999, 99999999999)"),
@@ -98,6 +113,76 @@ TEST(NpyTest, RefusesWhatItCannotRead) {
     EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
     EXPECT_EQ(status.message().substr(0, 6), "a.npy:");
   }
+}
+
+/// What is read as `dtype` from `data` of type `descr`, with its storage.
+template <typename T>
+std::pair<std::vector<T>, std::string>
+readAs(DType dtype, const std::string &descr, const std::string &data,
+       int count) {
+  auto array = parseNpy(
+      numpyFile(descr, "False", "(" + std::to_string(count) + ",)", data), "a");
+  EXPECT_TRUE(array.ok()) << array.status();
+  if (!array.ok())
+    return {};
+  EXPECT_EQ(array->array.dtype, dtype);
+  auto values = array->array.values<T>();
+  return {{values.begin(), values.end()}, array->storage};
+}
+
+TEST(NpyTest, ReadsOtherTypesWithoutChangingValues) {
+  using Integers = std::vector<int32_t>;
+  EXPECT_EQ(
+      readAs<int32_t>(DType::I32, "|u1", bytesOf<uint8_t>({0, 200, 255}), 3),
+      std::pair(Integers({0, 200, 255}), std::string("u8")));
+  EXPECT_EQ(
+      readAs<int32_t>(DType::I32, "|i1", bytesOf<int8_t>({-128, -1, 5}), 3),
+      std::pair(Integers({-128, -1, 5}), std::string("i8")));
+  EXPECT_EQ(readAs<int32_t>(DType::I32, "<i2", bytesOf<int16_t>({-300, 7}), 2),
+            std::pair(Integers({-300, 7}), std::string("i16")));
+  EXPECT_EQ(readAs<int32_t>(DType::I32, ">u2",
+                            bytesOf<uint16_t>({65535, 1}, true), 2),
+            std::pair(Integers({65535, 1}), std::string("big-endian u16")));
+  EXPECT_EQ(
+      readAs<int32_t>(DType::I32, ">i4", bytesOf<int32_t>({-2, 9}, true), 2),
+      std::pair(Integers({-2, 9}), std::string("big-endian i32")));
+  EXPECT_EQ(readAs<int64_t>(DType::I64, "<u4", bytesOf<uint32_t>({~0u}), 1),
+            std::pair(std::vector<int64_t>({0xffffffff}), std::string("u32")));
+  EXPECT_EQ(readAs<int64_t>(DType::I64, "<u8", bytesOf<uint64_t>({5}), 1),
+            std::pair(std::vector<int64_t>({5}), std::string("u64")));
+  EXPECT_FALSE(parseNpy(numpyFile("<u8", "False", "(1,)",
+                                  bytesOf<uint64_t>({uint64_t(1) << 63})),
+                        "a")
+                   .ok());
+  EXPECT_EQ(
+      readAs<double>(DType::F64, ">f8", bytesOf<double>({1e300}, true), 1),
+      std::pair(std::vector<double>({1e300}), std::string("big-endian f64")));
+  // 1, -2, 65504 (the greatest), 2^-24 (the least), 2^-14, infinity.
+  auto [halves, storage] = readAs<float>(
+      DType::F32, "<f2",
+      bytesOf<uint16_t>({0x3c00, 0xc000, 0x7bff, 1, 0x0400, 0xfc00}), 6);
+  EXPECT_EQ(halves,
+            (std::vector<float>{1, -2, 65504, 0x1p-24f, 0x1p-14f, -INFINITY}));
+  EXPECT_EQ(storage, "f16");
+}
+
+TEST(NpyTest, ReadsFortranOrder) {
+  // [i][j][k] is 100·i + 10·j + k.
+  std::vector<float> fortran, wanted;
+  for (int k = 0; k < 4; ++k)
+    for (int j = 0; j < 3; ++j)
+      for (int i = 0; i < 2; ++i)
+        fortran.push_back(100 * i + 10 * j + k);
+  for (int i = 0; i < 2; ++i)
+    for (int j = 0; j < 3; ++j)
+      for (int k = 0; k < 4; ++k)
+        wanted.push_back(100 * i + 10 * j + k);
+  auto array = parseNpy(
+      numpyFile("<f4", "True", "(2, 3, 4)", bytesOf<float>(fortran)), "a");
+  ASSERT_TRUE(array.ok()) << array.status();
+  auto values = array->array.values<float>();
+  EXPECT_EQ(std::vector<float>(values.begin(), values.end()), wanted);
+  EXPECT_EQ(array->storage, "f32 in Fortran order");
 }
 
 TEST(NpyTest, TruncationIsAnErrorAndNoFlipCrashes) {
@@ -266,23 +351,31 @@ TEST(ConvertTest, ValuesOutOfRangeAreErrors) {
   EXPECT_TRUE(std::isnan(converted->values<float>()[1]));
 }
 
-/// The error of fitting `dataset` to the test plan, or "".
-std::string fit(Dataset dataset, int64_t labelClasses = 0,
-                shardc::rt::fb::DType dtype = fb::DType::F32) {
+/// The error of fitting `dataset` to the test plan, or what is noted. The
+/// plan's x may be of another type and shape.
+std::string fit(Dataset &dataset, int64_t labelClasses = 0,
+                fb::DType dtype = fb::DType::F32) {
   auto plan = Plan::parse(test::makePlan(1, [&](fb::PlanT &p) {
     p.tensors[2]->label_classes = labelClasses;
     p.tensors[2]->dtype = dtype;
   }));
   EXPECT_TRUE(plan.ok()) << plan.status();
   absl::Status status = fitToPlan(**plan, dataset);
-  return std::string(status.message());
+  if (!status.ok())
+    return std::string(status.message());
+  std::string notes;
+  for (const std::string &note : dataset.notes)
+    notes += note + "\n";
+  return notes;
+}
+
+std::string fit(Dataset &&dataset, int64_t labelClasses = 0,
+                fb::DType dtype = fb::DType::F32) {
+  return fit(dataset, labelClasses, dtype);
 }
 
 TEST(DatasetTest, FitsOrSaysWhyNot) {
   EXPECT_EQ(fit(numbered(20)), "");
-  Dataset other = numbered(20);
-  other.arrays["extra"] = iota(DType::F32, {3});
-  EXPECT_EQ(fit(other), "");
 
   Dataset missing;
   missing.name = "test.npz";
@@ -298,25 +391,177 @@ TEST(DatasetTest, FitsOrSaysWhyNot) {
       std::numeric_limits<float>::infinity();
   EXPECT_EQ(fit(infinite), "test.npz, array \"x\": row 17 holds inf, expected "
                            "finite numbers");
+}
+
+TEST(DatasetTest, IgnoresOtherArraysAndSaysSo) {
+  Dataset other = numbered(20);
+  other.arrays["extra"] = iota(DType::F32, {3});
+  other.unreadable["names"] = absl::InvalidArgumentError("text");
+  EXPECT_EQ(fit(other), "ignored, since the model has no such input: extra "
+                        "(f32[3]), names (not readable)\n");
+  EXPECT_EQ(other.rows, 20);
+  EXPECT_EQ(other.arrays.size(), 1u);
+  Dataset needed;
+  needed.unreadable["x"] = absl::InvalidArgumentError("x is text");
+  EXPECT_EQ(fit(needed), "x is text");
+}
+
+TEST(DatasetTest, ConvertsWhereNoValueChanges) {
+  Dataset integers = numbered(20);
+  integers.arrays["x"] = HostArray(DType::I64, {20});
+  integers.arrays["x"].values<int64_t>()[3] = 1 << 24;
+  integers.arrays["x"].values<int64_t>()[4] = -7;
+  integers.storage["x"] = "big-endian i64";
+  EXPECT_EQ(fit(integers),
+            "converted to the model's types: x from big-endian i64\n");
+  EXPECT_EQ(integers.arrays["x"].values<float>()[3], 16777216.0f);
+  EXPECT_EQ(integers.arrays["x"].values<float>()[4], -7.0f);
+
+  for (int64_t inexact : {int64_t(1 << 24) + 1, INT64_MAX, INT64_MIN + 1,
+                          -(int64_t(1 << 24) + 1)}) {
+    Dataset large = numbered(20);
+    large.arrays["x"] = HostArray(DType::I64, {20});
+    large.arrays["x"].values<int64_t>()[9] = inexact;
+    EXPECT_EQ(fit(large), "test.npz, array \"x\": row 9 holds " +
+                              std::to_string(inexact) +
+                              ", which f32 cannot hold exactly");
+  }
+  Dataset bools = numbered(20);
+  bools.arrays["x"] = HostArray(DType::Bool, {20});
+  bools.arrays["x"].values<uint8_t>()[2] = 1;
+  EXPECT_EQ(fit(bools), "converted to the model's types: x from bool\n");
+  EXPECT_EQ(bools.arrays["x"].values<float>()[2], 1.0f);
+}
+
+TEST(DatasetTest, RoundsFloatsWithinTheirRange) {
   Dataset wide = numbered(20);
   wide.arrays["x"] = HostArray(DType::F64, {20});
-  wide.arrays["x"].values<double>()[5] = 1e300;
-  EXPECT_EQ(fit(wide), "test.npz, array \"x\": element 5 is 1e+300, which f32 "
+  wide.arrays["x"].values<double>()[1] = 0.5;
+  EXPECT_EQ(fit(Dataset(wide)), "converted to the model's types: x from f64\n");
+  wide.arrays["x"].values<double>()[1] = 0.1;
+  EXPECT_EQ(fit(Dataset(wide)),
+            "converted to the model's types: x from f64, rounded\n");
+  wide.arrays["x"].values<double>()[1] = 1e39;
+  EXPECT_EQ(fit(wide), "test.npz, array \"x\": row 1 holds 1e+39, which f32 "
                        "cannot hold");
+}
+
+TEST(DatasetTest, DimensionsOfSizeOneMayBeMissing) {
+  Dataset column = numbered(20);
+  column.arrays["x"].shape = {20, 1};
+  EXPECT_EQ(fit(column), "");
+  EXPECT_EQ(column.arrays["x"].shape, (std::vector<int64_t>{20}));
 }
 
 TEST(DatasetTest, ChecksAndConvertsLabels) {
   Dataset labels = numbered(20);
   labels.arrays["x"] = HostArray(DType::I64, {20});
   labels.arrays["x"].values<int64_t>()[4] = 9;
-  EXPECT_EQ(fit(labels, 10, fb::DType::I32), "");
-  EXPECT_EQ(fit(labels, 9, fb::DType::I32),
+  EXPECT_EQ(fit(Dataset(labels), 10, fb::DType::I32),
+            "converted to the model's types: x from i64\n");
+  EXPECT_EQ(fit(Dataset(labels), 9, fb::DType::I32),
             "test.npz, array \"x\": row 4 has label 9, expected 0 to 8");
   labels.arrays["x"].values<int64_t>()[4] = -1;
-  EXPECT_NE(fit(labels, 10, fb::DType::I32), "");
+  EXPECT_EQ(fit(Dataset(labels), 10, fb::DType::I32),
+            "test.npz, array \"x\": row 4 has label -1, expected 0 to 9");
   labels.arrays["x"].values<int64_t>()[4] = int64_t(1) << 40;
   EXPECT_NE(fit(labels, 0, fb::DType::I32).find("i32 cannot hold"),
             std::string::npos);
+  EXPECT_NE(fit(numbered(20), 10, fb::DType::I32).find("is f32[20], but"),
+            std::string::npos);
+}
+
+TEST(CsvTest, ReadsColumns) {
+  auto table = parseCsv("\xef\xbb\xbfx0, \"a \"\"b\"\"\" ,y\r\n"
+                        "1,2.5,3\r\n"
+                        "\r\n"
+                        " -4 ,\"1e3\",5\n",
+                        "t.csv");
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->arrays.size(), 3u);
+  auto x = table->arrays.at("x0").values<int64_t>();
+  EXPECT_EQ(std::vector<int64_t>(x.begin(), x.end()),
+            (std::vector<int64_t>{1, -4}));
+  auto named = table->arrays.at("a \"b\"").values<double>();
+  EXPECT_EQ(std::vector<double>(named.begin(), named.end()),
+            (std::vector<double>{2.5, 1000}));
+}
+
+TEST(CsvTest, NamesTheLine) {
+  auto error = [](const std::string &text) {
+    return std::string(parseCsv(text, "t.csv").status().message());
+  };
+  EXPECT_EQ(error(""), "t.csv: empty, expected a line of column names");
+  EXPECT_EQ(error("1,2\n3,4\n"),
+            "t.csv:1: expected a line of column names, found \"1\"");
+  EXPECT_EQ(error("x,x\n"), "t.csv:1: two columns \"x\"");
+  EXPECT_EQ(error("x,,y\n"), "t.csv:1: column 2 has no name");
+  EXPECT_EQ(error("x,y\n1,2\n\n3\n"),
+            "t.csv:4: expected 2 numbers, one a column, found 1");
+  EXPECT_EQ(error("x,y\n1,\n"),
+            "t.csv:2: column \"y\": expected a number, found \"\"");
+  EXPECT_EQ(error("x,y\n1,two\n"),
+            "t.csv:2: column \"y\": expected a number, found \"two\"");
+  EXPECT_EQ(error("x\n\"1\n"), "t.csv:2: a quote is not closed on its line");
+  EXPECT_EQ(error("x\n\"1\"2\n"), "t.csv:2: expected a comma behind a quote");
+}
+
+TEST(CsvTest, ColumnsBecomeAnInput) {
+  test::TemporaryFolder folder;
+  std::string path = folder / "table.csv";
+  writeAll(path, "x,z\n0.1,7\n2,8\n");
+  auto dataset = loadDataset(path, {});
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(fit(*dataset),
+            "ignored, since the model has no such input: z (i64[2])\n");
+  EXPECT_EQ(dataset->arrays.at("x").values<float>()[0], 0.1f);
+
+  writeAll(path, "x1\n3\n4\n");
+  dataset = loadDataset(path, {});
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(fit(*dataset),
+            "converted to the model's types: x from columns x1 to x1\n");
+  EXPECT_EQ(dataset->arrays.at("x").values<float>()[1], 4.0f);
+
+  writeAll(path, "x0,x1\n3,4\n");
+  dataset = loadDataset(path, {});
+  EXPECT_NE(fit(*dataset).find("is i64[1,2], but the model's input is f32[12]"),
+            std::string::npos);
+}
+
+TEST(DatasetTest, ReadsNpyFiles) {
+  test::TemporaryFolder folder;
+  std::string x = folder / "x.npy", other = folder / "features.npy";
+  for (const std::string &path : {x, other})
+    writeAll(path, numpyFile("<f4", "False", "(6,)"));
+  for (const std::string &spec : {x, "x=" + other, x + ",y=" + other}) {
+    auto dataset = loadDataset(spec, {});
+    ASSERT_TRUE(dataset.ok()) << dataset.status();
+    EXPECT_EQ(dataset->arrays.at("x").values<float>()[5], 5.0f);
+  }
+  EXPECT_EQ(dataFiles(x + ",y=" + other, {}),
+            (std::vector<std::string>{x, other}));
+  EXPECT_FALSE(loadDataset(x + ",x=" + other, {}).ok());
+  EXPECT_EQ(loadDataset(folder / "none.npy", {}).status().code(),
+            absl::StatusCode::kNotFound);
+}
+
+TEST(DatasetTest, ArraysThatCannotBeReadAreNoErrorYet) {
+  test::TemporaryFolder folder;
+  std::string path = folder / "mixed.npz";
+  ArrayMap arrays;
+  arrays["x"] = iota(DType::F32, {20});
+  arrays["names"] = iota(DType::I32, {20});
+  ASSERT_TRUE(writeNpz(path, arrays).ok());
+  std::string bytes = readAll(path);
+  // The zip archive's checksum no longer fits, either.
+  bytes.replace(bytes.find("'<i4'"), 5, "'<U1'");
+  writeAll(path, bytes);
+  auto dataset = loadDataset(path, {});
+  ASSERT_TRUE(dataset.ok()) << dataset.status();
+  EXPECT_EQ(dataset->unreadable.size(), 1u);
+  EXPECT_EQ(dataset->arrays.count("x"), 1u);
+  EXPECT_FALSE(readNpz(path).ok());
 }
 
 } // namespace

@@ -8,6 +8,8 @@
 #include <algorithm>
 #include <cmath>
 #include <iostream>
+#include <limits>
+#include <set>
 
 using namespace shardc::run;
 
@@ -28,10 +30,11 @@ static size_t editDistance(const std::string &a, const std::string &b) {
   return row[b.size()];
 }
 
-/// The flag of `app` that is nearest to `name`, with its dashes.
-static std::string nearestFlag(const CLI::App &app, const std::string &name) {
+/// ", did you mean" the flag of `app` that `name` is at most two edits from;
+/// else where to find all of them.
+static std::string suggest(const CLI::App &app, const std::string &name) {
   std::string best;
-  size_t bestDistance = SIZE_MAX;
+  size_t bestDistance = 3;
   for (const CLI::Option *option : app.get_options())
     for (const std::string &candidate : option->get_lnames()) {
       size_t distance = editDistance(name, candidate);
@@ -40,29 +43,302 @@ static std::string nearestFlag(const CLI::App &app, const std::string &name) {
         best = candidate;
       }
     }
-  return "--" + best;
+  return best.empty() ? "; shardc-run --help lists all flags"
+                      : "; did you mean --" + best + "?";
 }
 
-/// What an unknown argument is called, without dashes and value.
-static std::string bareName(const std::string &argument) {
-  size_t begin = argument.find_first_not_of('-');
-  if (begin == std::string::npos)
-    return argument;
-  return argument.substr(begin, argument.find('=') - begin);
+/// Brings a command line into the form "--flag", "--flag=value" and at most one
+/// argument without dashes, each flag once and with a value where it takes one.
+/// So CLI11 finds nothing to say in its own words. Returns what is wrong, or
+/// "".
+static std::string normalise(const CLI::App &app,
+                             const std::vector<std::string> &given,
+                             std::vector<std::string> &normal) {
+  std::set<std::string> seen;
+  bool hasModel = false;
+  for (size_t i = 0; i < given.size(); ++i) {
+    const std::string &argument = given[i];
+    size_t dashes = argument.find_first_not_of('-');
+    if (argument == "-" || dashes == 0 || argument.empty()) {
+      if (hasModel || argument.empty())
+        return "one model or plan expected, also got '" + argument + "'";
+      hasModel = true;
+      normal.push_back(argument);
+      continue;
+    }
+    if (argument == "-h") {
+      normal.push_back(argument);
+      continue;
+    }
+    size_t equals = argument.find('=');
+    std::string flag = argument.substr(0, equals);
+    const CLI::Option *option =
+        dashes == 2 ? app.get_option_no_throw(flag) : nullptr;
+    if (!option)
+      return "unknown flag " + flag +
+             suggest(app, dashes < flag.size() ? flag.substr(dashes) : flag);
+    if (!seen.insert(flag).second)
+      return flag + " is given twice";
+    bool takesValue = option->get_expected_max() > 0;
+    if (!takesValue && equals != std::string::npos)
+      return flag + " takes no value, found '" + argument.substr(equals + 1) +
+             "'";
+    if (takesValue && equals == std::string::npos && i + 1 < given.size() &&
+        given[i + 1].rfind("--", 0) != 0)
+      normal.push_back(flag + "=" + given[++i]);
+    else
+      normal.push_back(argument);
+    if (takesValue && normal.back().size() <= flag.size() + 1)
+      return flag + ": expected a value, found none";
+  }
+  return "";
 }
 
-/// A finite number that `holds`. (CLI11's own checks take "nan", and write
-/// their bounds in 300 digits.)
-static CLI::Validator number(const std::string &name,
-                             const std::string &expected,
-                             bool (*holds)(double)) {
-  auto check = [=](const std::string &text) {
-    double value;
-    bool isGood =
-        absl::SimpleAtod(text, &value) && std::isfinite(value) && holds(value);
-    return isGood ? std::string() : "'" + text + "' is not " + expected;
+namespace {
+/// The flags of shardc-run. CLI11 keeps them and writes the help; values are
+/// read here, whole or not at all.
+class Flags {
+public:
+  explicit Flags(CLI::App &app) : app(app) {}
+
+  /// A text; `standard` is what the help says of its default.
+  void text(const std::string &flag, const std::string &type,
+            const std::string &standard, std::string &value,
+            const std::string &help) {
+    app.add_option("--" + flag, value, describe(help, standard))
+        ->type_name(type)
+        ->group(group);
+  }
+
+  /// An integer of at least `least` and at most `most`.
+  template <typename T>
+  void integer(const std::string &flag, const std::string &type,
+               const std::string &standard, T &value, const std::string &help,
+               T least, T most = std::numeric_limits<T>::max()) {
+    auto read = [=, &value](const std::string &text) {
+      T number;
+      if (absl::SimpleAtoi(text, &number) && number >= least &&
+          number <= most) {
+        value = number;
+        return;
+      }
+      bool isBounded = most < std::numeric_limits<T>::max();
+      // Too many digits for T, or not an integer.
+      bool isTooLarge = text.find_first_not_of("0123456789") == text.npos;
+      throw CLI::ValidationError(
+          "--" + flag, "'" + text + "' is not an integer " +
+                           (isBounded ? "from " + std::to_string(least) +
+                                            " to " + std::to_string(most)
+                            : isTooLarge && !absl::SimpleAtoi(text, &number)
+                                ? "of at most " + std::to_string(most)
+                                : "of at least " + std::to_string(least)));
+    };
+    app.add_option_function<std::string>("--" + flag, read,
+                                         describe(help, standard))
+        ->type_name(type)
+        ->group(group);
+  }
+
+  /// A finite number above 0.
+  void positive(const std::string &flag, const std::string &type,
+                const std::string &standard, double &value,
+                const std::string &help) {
+    auto read = [=, &value](const std::string &text) {
+      double number;
+      if (!absl::SimpleAtod(text, &number) || !std::isfinite(number) ||
+          number <= 0)
+        throw CLI::ValidationError("--" + flag,
+                                   "'" + text + "' is not a number above 0");
+      value = number;
+    };
+    app.add_option_function<std::string>("--" + flag, read,
+                                         describe(help, standard))
+        ->type_name(type)
+        ->group(group);
+  }
+
+  void flag(const std::string &flag, bool &value, const std::string &help) {
+    app.add_flag("--" + flag, value, help)->group(group);
+  }
+
+  /// Of the flags that follow.
+  std::string group;
+
+private:
+  static std::string describe(const std::string &help,
+                              const std::string &standard) {
+    return standard.empty() ? help : help + " (default: " + standard + ")";
+  }
+
+  CLI::App &app;
+};
+} // namespace
+
+// Groups of the help.
+static const char ofData[] = "Data and training";
+static const char ofOutputs[] = "What is written";
+static const char ofChecks[] = "Checks";
+static const char ofDevices[] = "Devices";
+static const char ofGpus[] = "Of --device=cuda alone";
+static const char ofModels[] = "Of models alone, which are compiled first";
+
+static void addRunFlags(Flags &flags, Arguments &arguments) {
+  flags.group = ofData;
+  flags.text("data", "DATA", "", arguments.data,
+             "FILE.npz, synthetic:quadratic, digits, digits:train or "
+             "digits:test");
+  flags.text("eval-data", "DATA", "digits:test with digits, else none",
+             arguments.evalData, "Data to evaluate on at the end");
+  flags.integer<int64_t>("eval-every", "EPOCHS", "only at the end",
+                         arguments.evalEvery,
+                         "Evaluate after each so many epochs, too", 1);
+  flags.flag("evaluate-only", arguments.evaluateOnly,
+             "Evaluate and stop: no training");
+  flags.integer<int64_t>("steps", "STEPS", "as --epochs says", arguments.steps,
+                         "Stop after this many steps", 1);
+  flags.integer<int64_t>("epochs", "EPOCHS", "1, or as --steps says",
+                         arguments.epochs, "Stop after this many epochs", 1);
+  flags.integer<uint64_t>("seed", "SEED", "0", arguments.seed,
+                          "Of initial values, dropout and the order of the "
+                          "data",
+                          0);
+  flags.flag("no-shuffle", arguments.noShuffle, "Keep the order of the data");
+  flags.text("load-params", "FILE.npz", "initial values", arguments.loadParams,
+             "Start from these parameters");
+
+  flags.group = ofOutputs;
+  flags.text("save-params", "FILE.npz", "", arguments.saveParams,
+             "Write the final parameters");
+  flags.text("metrics", "FILE", "", arguments.metrics,
+             "Write one JSON object per step");
+  flags.integer<int64_t>("log-every", "STEPS", "100", arguments.logEvery,
+                         "Steps between lines where there is no terminal; 0: "
+                         "none",
+                         0);
+  flags.flag("json", arguments.json,
+             "Print the summary, and nothing else, as one JSON object on "
+             "standard output");
+  flags.flag("dry-run", arguments.dryRun, "Print what the plan needs and stop");
+  flags.flag("list-devices", arguments.listDevices,
+             "Print the devices and stop");
+
+  flags.group = ofChecks;
+  flags.flag("check-reference", arguments.checkReference,
+             "Run the unpartitioned program beside it and compare");
+  flags.positive("tolerance", "NUMBER", "follows from the run",
+                 arguments.tolerance,
+                 "Relative difference that --check-reference allows");
+  flags.flag("check-plan", arguments.checkPlan,
+             "Print how the plan orders its commands and stop; also without "
+             "the devices it is for");
+
+  flags.group = ofDevices;
+  flags.text("device", "KIND", "cpu", arguments.device,
+             "Kind of device: cpu or cuda");
+  flags.integer<int64_t>("num-devices", "DEVICES", "as many as the mesh has",
+                         arguments.numDevices, "Virtual devices available", 1);
+  flags.integer<int>("threads", "THREADS", "as many as cores",
+                     arguments.threads, "Worker threads", 1, 1024);
+  flags.text("cpu-target", "NAME", "the most that this CPU has",
+             arguments.cpuTarget,
+             "Run the plan's code for this CPU, such as x86-64-v3");
+  flags.flag("no-alias-replicas", arguments.noAliasReplicas,
+             "Virtual CPU devices that hold the same bits do not share them");
+
+  flags.group = ofGpus;
+  flags.integer<int>(
+      "gpu", "NUMBER", "the first, or that of the local rank", arguments.gpu,
+      "The first GPU of this process, by the driver's numbers", 0);
+  flags.integer<int>("gpus", "GPUS", "one for each device if there are as many",
+                     arguments.gpus,
+                     "GPUs of one process: 1 for all devices of the mesh, or "
+                     "one for each",
+                     1);
+  flags.text("tune-products", "FILE", "", arguments.tuneProducts,
+             "Time the algorithms of library products that this file does not "
+             "know yet, and keep the fastest in it");
+  flags.positive("deadline", "SECONDS", "300", arguments.deadline,
+                 "Longest wait for a step, or for other processes");
+  flags.flag("serialize", arguments.serialize,
+             "Wait for every command, so that an error names the one it "
+             "happened in");
+}
+
+static void addModelFlags(Flags &flags, Arguments &arguments) {
+  flags.group = ofModels;
+  flags.text("mesh", "MESH", "the model's", arguments.mesh,
+             "Mesh axis sizes, such as data=4,model=2");
+  flags.text("rules", "RULES", "the model's", arguments.rules,
+             "Rules for logical axes, such as batch=data,hidden=model");
+  flags.integer<int64_t>("batch-size", "ROWS", "the model's",
+                         arguments.batchSize, "Global batch size", 1);
+  flags.integer<int64_t>("microbatches", "PARTS", "the model's",
+                         arguments.microbatches,
+                         "Take the batch in so many parts, one after the "
+                         "other",
+                         1);
+  flags.text("target", "TARGET", "what --device is", arguments.target,
+             "What to compile for: cpu, cuda:sm_90 or another GPU");
+  flags.text("dtype", "TYPE", "the model's types", arguments.dtype,
+             "What a model of f32 computes in: f32 or bf16");
+  flags.text("matmul-precision", "PRECISION", "highest",
+             arguments.matmulPrecision,
+             "What factors of large products of f32 may be rounded to: "
+             "highest, tf32 or bf16");
+  flags.text("machine", "MACHINE", "cpu", arguments.machine,
+             "What times are estimated for: a JSON file or a name");
+  flags.text("partition", "MODE", "follow", arguments.partition,
+             "How to shard what is not annotated: follow or cheapest");
+  flags.text("objective", "OBJECTIVE", "time", arguments.objective,
+             "What --partition=cheapest minimises: time or bytes");
+  flags.integer<int64_t>("device-memory", "BYTES", "0, no limit",
+                         arguments.deviceMemory,
+                         "Most bytes that the plan may need on a device", 0);
+  flags.integer<int64_t>("bucket-bytes", "BYTES", "67108864",
+                         arguments.bucketBytes,
+                         "Most bytes of collectives merged into one; 0: no "
+                         "limit",
+                         0);
+  flags.flag("regather", arguments.regather,
+             "Gather weights again for the backward pass instead of holding "
+             "them: less memory, more bytes");
+  flags.flag("ignore-expect", arguments.ignoreExpectations,
+             "Do not check the contracts of a model (shardc.expect)");
+  flags.flag("verify-partition", arguments.verifyPartition,
+             "Compare the partitioned program with the global one in a "
+             "reference interpreter");
+  flags.text("shardc-dump-dir", "DIR", "", arguments.dumpDir,
+             "Write the IR after each phase into this directory");
+  flags.text("plan-cache", "DIR", "shardc in the user's cache",
+             arguments.planCache, "Where plans are kept for the next run");
+  flags.flag("no-plan-cache", arguments.noPlanCache, "Keep no plan");
+}
+
+/// What is wrong with flags beside one another; empty: nothing.
+static std::string findContradiction(const CLI::App &app,
+                                     const Arguments &arguments) {
+  auto isGiven = [&](const std::string &flag) {
+    return app.get_option(flag)->count() > 0;
   };
-  return CLI::Validator(check, name);
+  if (arguments.input.empty() && !arguments.listDevices)
+    return "no model given: expected a plan (.shardc) or a model (.mlir)";
+  if (arguments.noPlanCache && !arguments.planCache.empty())
+    return "--plan-cache and --no-plan-cache contradict each other";
+  for (const CLI::Option *option : app.get_options())
+    if (arguments.device == "cpu" && option->count() &&
+        option->get_group() == ofGpus)
+      return option->get_name() +
+             " is for GPUs; expected --device=cuda beside it";
+  if (arguments.device == "cuda" && !arguments.cpuTarget.empty())
+    return "--cpu-target is for --device=cpu";
+  if (arguments.evaluateOnly)
+    for (const char *flag :
+         {"--steps", "--epochs", "--eval-every", "--no-shuffle",
+          "--save-params", "--metrics", "--log-every", "--check-reference"})
+      if (isGiven(flag))
+        return std::string(flag) +
+               " is for training; --evaluate-only does none";
+  return "";
 }
 
 std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
@@ -72,183 +348,32 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       "Trains a model: executes the train steps of a plan (.shardc) or "
       "of a model (.mlir), which it compiles first.",
       "shardc-run");
-  const CLI::Validator positive = number(
-      "POSITIVE", "a number above 0", [](double value) { return value > 0; });
-  const CLI::Validator nonNegative =
-      number("NONNEGATIVE", "a number from 0 on",
-             [](double value) { return value >= 0; });
-  // What means nothing on CPUs.
-  const std::string onGpus = "Of --device=cuda alone";
-  app.add_option("model", arguments.input, "A plan or a model file");
-  app.add_option("--mesh", arguments.mesh,
-                 "Mesh axis sizes, such as data=4,model=2");
-  app.add_option("--rules", arguments.rules,
-                 "Rules for logical axes, such as batch=data,hidden=model");
-  app.add_option("--target", arguments.target,
-                 "What to compile a model for: cpu, cuda:sm_90 or "
-                 "another GPU; default: what --device is");
-  app.add_option("--dtype", arguments.dtype,
-                 "What a model of f32 computes in: f32 or bf16");
-  app.add_option("--matmul-precision", arguments.matmulPrecision,
-                 "What factors of large products of a model's f32 may be "
-                 "rounded to: highest, tf32 or bf16");
-  app.add_option("--machine", arguments.machine,
-                 "Machine that times of a model are estimated for: a JSON file "
-                 "or a name");
-  app.add_option("--shardc-dump-dir", arguments.dumpDir,
-                 "Write a model's IR after each phase into this directory");
-  app.add_flag("--ignore-expect", arguments.ignoreExpectations,
-               "Do not check the contracts of a model (shardc.expect)");
-  app.add_option("--partition", arguments.partition,
-                 "How to shard what is not annotated: follow or cheapest")
-      ->type_name("MODE");
-  app.add_option("--objective", arguments.objective,
-                 "What --partition=cheapest minimises: time or bytes")
-      ->type_name("OBJECTIVE");
-  app.add_option("--device-memory", arguments.deviceMemory,
-                 "Most bytes that the plan of a model may need on a device "
-                 "(0: no limit)")
-      ->type_name("BYTES")
-      ->check(nonNegative);
-  app.add_flag(
-      "--regather", arguments.regather,
-      "Gather a model's weights again for the backward pass instead of "
-      "holding them: less memory, more bytes");
-  app.add_flag("--verify-partition", arguments.verifyPartition,
-               "Compare a model's partitioned program with the global one in a "
-               "reference interpreter");
-  CLI::Option *planCache =
-      app.add_option("--plan-cache", arguments.planCache,
-                     "Where plans of models are kept for the next run; "
-                     "default: shardc in the user's cache")
-          ->type_name("DIR");
-  app.add_flag("--no-plan-cache", arguments.noPlanCache,
-               "Compile a model and keep nothing")
-      ->excludes(planCache);
-  app.add_option("--device", arguments.device, "Kind of device: cpu or cuda")
-      ->capture_default_str();
-  app.add_option("--num-devices", arguments.numDevices,
-                 "Virtual devices available; default: as many as the mesh has")
-      ->check(positive);
-  app.add_option("--gpu", arguments.gpu,
-                 "The first GPU of this process, by the driver's numbers; "
-                 "default: the first, or that of its local rank")
-      ->check(nonNegative)
-      ->group(onGpus);
-  app.add_option("--gpus", arguments.gpus,
-                 "GPUs of one process: 1 for all devices of the mesh, or one "
-                 "for each; default: one for each if there are as many")
-      ->check(positive)
-      ->group(onGpus);
-  app.add_option("--tune-products", arguments.tuneProducts,
-                 "Time the algorithms of library products that this file does "
-                 "not know yet, and keep the fastest in it")
-      ->type_name("FILE")
-      ->group(onGpus);
-  app.add_option("--deadline", arguments.deadline,
-                 "Longest wait for a step, or for other processes, in seconds")
-      ->check(positive)
-      ->capture_default_str()
-      ->group(onGpus);
-  app.add_flag("--serialize", arguments.serialize,
-               "Wait for every command, so that an error names the one it "
-               "happened in")
-      ->group(onGpus);
-  app.add_option("--threads", arguments.threads,
-                 "Worker threads; default: as many as cores")
-      ->check(CLI::Range(1, 1024));
-  app.add_option("--data", arguments.data,
-                 "FILE.npz, synthetic:quadratic, digits, digits:train or "
-                 "digits:test");
-  app.add_option("--eval-data", arguments.evalData,
-                 "Data to evaluate on at the end");
-  app.add_option("--batch-size", arguments.batchSize, "Global batch size")
-      ->check(positive);
-  app.add_option("--microbatches", arguments.microbatches,
-                 "Take a model's batch in so many parts, one after the other")
-      ->check(positive);
-  app.add_option("--bucket-bytes", arguments.bucketBytes,
-                 "Most bytes of collectives merged into one when a model is "
-                 "compiled; 0: no limit")
-      ->check(nonNegative);
-  app.add_option("--steps", arguments.steps, "Stop after this many steps")
-      ->check(positive);
-  app.add_option("--epochs", arguments.epochs, "Stop after this many epochs")
-      ->check(positive);
-  app.add_option("--seed", arguments.seed,
-                 "Of initial values, dropout and the order of the data")
-      ->capture_default_str();
-  app.add_flag("--no-shuffle", arguments.noShuffle,
-               "Keep the order of the data");
-  app.add_option("--load-params", arguments.loadParams,
-                 "Start from the parameters in FILE.npz");
-  app.add_option("--save-params", arguments.saveParams,
-                 "Write the final parameters to FILE.npz");
-  app.add_option("--metrics", arguments.metrics,
-                 "Write one JSON object per step to this file");
-  app.add_option("--log-every", arguments.logEvery,
-                 "Steps between lines where there is no terminal; 0: none")
-      ->check(nonNegative)
-      ->capture_default_str();
-  app.add_flag("--check-reference", arguments.checkReference,
-               "Run the unpartitioned program beside it and compare");
-  app.add_option("--tolerance", arguments.tolerance,
-                 "Relative difference that --check-reference allows; default: "
-                 "derived from the reduction lengths")
-      ->check(positive);
-  app.add_flag("--check-plan", arguments.checkPlan,
-               "Print how the plan orders its commands and stop; also without "
-               "the devices it is for");
-  app.add_flag("--no-alias-replicas", arguments.noAliasReplicas,
-               "Virtual CPU devices that hold the same bits do not share them");
-  app.add_option(
-      "--cpu-target", arguments.cpuTarget,
-      "Run the plan's code for this CPU, such as x86-64-v3; default: "
-      "for the most that this one has");
-  app.add_flag("--dry-run", arguments.dryRun,
-               "Print what the plan needs and stop");
-  app.add_flag("--list-devices", arguments.listDevices,
-               "Print the devices and stop");
-  app.add_flag("--json", arguments.json,
-               "Print the summary as one JSON object on standard output");
-  try {
-    app.parse(argc, argv);
-  } catch (const CLI::CallForHelp &help) {
-    exitCode = app.exit(help);
-    return std::nullopt;
-  } catch (const CLI::ExtrasError &) {
-    for (const std::string &extra : app.remaining())
-      if (extra.rfind("-", 0) == 0)
-        std::cerr << "shardc-run: unknown flag " << extra << "; did you mean "
-                  << nearestFlag(app, bareName(extra)) << "?\n";
-      else
-        std::cerr << "shardc-run: one model or plan expected, also got '"
-                  << extra << "'\n";
-    exitCode = 1;
-    return std::nullopt;
-  } catch (const CLI::ParseError &error) {
-    std::cerr << "shardc-run: " << error.what() << "\n";
-    exitCode = 1;
-    return std::nullopt;
-  }
-  if (arguments.input.empty() && !arguments.listDevices) {
-    std::cerr << "shardc-run: no model given: expected a plan (.shardc) or a "
-                 "model (.mlir)\n";
-    exitCode = 1;
-    return std::nullopt;
-  }
-  for (const CLI::Option *option : app.get_options())
-    if (arguments.device == "cpu" && option->count() &&
-        option->get_group() == onGpus) {
-      std::cerr << "shardc-run: " << option->get_name()
-                << " is for GPUs; expected --device=cuda beside it\n";
-      exitCode = 1;
+  app.set_version_flag("--version", "shardc " SHARDC_VERSION,
+                       "Print the version and stop");
+  app.add_option("model", arguments.input, "A plan or a model file")
+      ->type_name("FILE");
+  Flags flags(app);
+  addRunFlags(flags, arguments);
+  addModelFlags(flags, arguments);
+
+  std::vector<std::string> normal;
+  std::string error =
+      normalise(app, std::vector<std::string>(argv + 1, argv + argc), normal);
+  if (error.empty())
+    try {
+      // CLI11 takes the last one first.
+      std::reverse(normal.begin(), normal.end());
+      app.parse(normal);
+      error = findContradiction(app, arguments);
+    } catch (const CLI::Success &help) {
+      exitCode = app.exit(help);
       return std::nullopt;
+    } catch (const CLI::ParseError &mistake) {
+      error = mistake.what();
     }
-  if (arguments.device == "cuda" && !arguments.cpuTarget.empty()) {
-    std::cerr << "shardc-run: --cpu-target is for --device=cpu\n";
-    exitCode = 1;
-    return std::nullopt;
-  }
-  return arguments;
+  if (error.empty())
+    return arguments;
+  std::cerr << "shardc-run: " << error << "\n";
+  exitCode = 1;
+  return std::nullopt;
 }

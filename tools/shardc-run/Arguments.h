@@ -37,6 +37,8 @@ struct Arguments {
   int threads = 0;
   std::string data;
   std::string evalData;
+  int64_t evalEvery = 0; ///< Epochs; 0: only at the end.
+  bool evaluateOnly = false;
   int64_t batchSize = 0;
   int64_t microbatches = 0;
   int64_t bucketBytes = -1; ///< Negative: not given.
@@ -60,7 +62,7 @@ struct Arguments {
 };
 
 /// Reads the command line. Empty if the process should end with `exitCode`:
-/// help was printed (0), or a mistake (1), named with the nearest flag.
+/// help or the version was printed (0), or a mistake (1).
 std::optional<Arguments> parseArguments(int argc, char **argv, int &exitCode);
 
 } // namespace shardc::run

@@ -1,29 +1,40 @@
 //===- CheckReference.cpp - Against the unpartitioned program -------------===//
 //
-// The tolerance: two orders of summing L terms in f32 differ relatively by
+// Two runs that round differently drift apart, some exponentially. So a run is
+// compared in segments, each of which both programs begin in the state of the
+// tested one: the first five steps one by one, then segments that end at the
+// powers of two.
+//
+// What may differ: two orders of summing L terms in f32 differ relatively by
 // about sqrt(L) times the unit roundoff u = 2^-24 (Higham, "Accuracy and
 // Stability of Numerical Algorithms", section 4.2, random rounding), L the
 // longest reduction of the model: the batch or the widest layer. A step adds
 // such an error to the parameters, and the next starts from it; forward,
 // backward and update are some 8 reductions deep. Hence 8·sqrt(L)·u·(1 +
-// steps), relative to the largest parameter and to the loss.
+// steps), relative to the largest parameter and to the loss; and, in a segment
+// of one step, relative to what it changes of each parameter and state.
 //
 // A program that stores values in bf16 rounds some of them on one mesh and not
 // on another: with u = 2^-9, one step's losses differ by some 8·u, of the
 // greatest loss so far, since gradients have errors of that part of what they
 // were when training began. So do gradients, and each step adds them up: by
-// 8·u·sqrt(1 + steps), in the root of the mean square over all parameters.
-// Adam divides a gradient by its own size, so that single parameters with small
-// gradients go their own ways.
+// 8·u·sqrt(1 + steps), in the root of the mean square over all parameters, and
+// by half of what the segment changed of them: what differs by as much as was
+// learnt was not learnt.
+//
+// Where gradients are small beside their errors, Adam makes those as large as
+// any update, and where training is unstable they grow. So a segment beyond
+// these limits is run again by the reference, several times, from parameters
+// and on inputs that are moved by as much as rounding moves what is made of
+// them. What that changes, times a factor, may differ.
 //
 //===----------------------------------------------------------------------===//
 
 #include "CheckReference.h"
 
-#include "base/Convert.h"
 #include "plan/PlanSpec.h"
+#include "train/Format.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
@@ -32,33 +43,20 @@
 using namespace shardc::run;
 using namespace shardc::rt;
 
-absl::StatusOr<std::unique_ptr<ReferenceCheck>>
-ReferenceCheck::create(Executor &tested, std::unique_ptr<Executor> reference,
-                       double tolerance) {
-  std::map<std::string, HostArray> initial;
-  for (const TensorInfo &tensor : tested.plan().tensors()) {
-    if (tensor.role != Role::Parameter && tensor.role != Role::State)
-      continue;
-    absl::StatusOr<HostArray> array = tested.getTensor(tensor.name);
-    if (!array.ok())
-      return array.status();
-    if (absl::Status status = reference->setTensor(tensor.name, array->view());
-        !status.ok())
-      return status;
-    if (tensor.role != Role::Parameter)
-      continue;
-    array = convert(*array, DType::F64);
-    if (!array.ok())
-      return array.status();
-    initial.emplace(tensor.name, *std::move(array));
-  }
-  return std::unique_ptr<ReferenceCheck>(new ReferenceCheck(
-      tested, std::move(reference), std::move(initial), tolerance));
-}
+/// Steps compared one by one.
+static constexpr int64_t singleSteps = 5;
+/// How often a segment runs from a moved start.
+static constexpr int movedRuns = 3;
 
-/// Of what training changes parameters by in bf16 they may differ by this part,
-/// both in the root of the mean square.
-static constexpr double mostOfChange = 0.5;
+/// The step at which the segment from `first` ends.
+static int64_t endOfSegment(int64_t first) {
+  if (first < singleSteps)
+    return first + 1;
+  int64_t end = 1;
+  while (end <= first)
+    end *= 2;
+  return end;
+}
 
 /// Whether a program has values of bf16.
 static bool usesBF16(const Plan &plan) {
@@ -69,108 +67,275 @@ static bool usesBF16(const Plan &plan) {
   return false;
 }
 
+static bool isKept(const TensorInfo &tensor) {
+  return tensor.role == Role::Parameter || tensor.role == Role::State;
+}
+
+/// Parameters and states.
+static absl::StatusOr<ArrayMap> readState(const Executor &executor) {
+  ArrayMap state;
+  for (const TensorInfo &tensor : executor.plan().tensors()) {
+    if (!isKept(tensor))
+      continue;
+    absl::StatusOr<HostArray> array = executor.getTensor(tensor.name);
+    if (!array.ok())
+      return array.status();
+    state.emplace(tensor.name, *std::move(array));
+  }
+  return state;
+}
+
+static absl::Status writeState(Executor &executor, const ArrayMap &state) {
+  for (const auto &[name, array] : state)
+    if (absl::Status status = executor.setTensor(name, array.view());
+        !status.ok())
+      return status;
+  return absl::OkStatus();
+}
+
 ReferenceCheck::ReferenceCheck(Executor &tested,
                                std::unique_ptr<Executor> reference,
-                               std::map<std::string, HostArray> initial,
-                               double tolerance)
-    : tested(tested), reference(std::move(reference)),
-      initial(std::move(initial)), tolerance(tolerance),
-      isHalf(usesBF16(tested.plan())) {}
+                               double tolerance, BatchOfStep batchOfStep)
+    : tested(tested), reference(std::move(reference)), tolerance(tolerance),
+      batchOfStep(std::move(batchOfStep)) {
+  int64_t most = std::max<int64_t>(1, tested.plan().batchSize());
+  for (const TensorInfo &tensor : tested.plan().tensors())
+    if (tensor.role == Role::Parameter)
+      for (int64_t size : tensor.shape)
+        most = std::max(most, size);
+  longest = static_cast<double>(most);
+  result.isHalf = usesBF16(tested.plan());
+  scales.byMeanSquare = result.isHalf;
+}
 
 absl::Status ReferenceCheck::step(const Batch &batch) {
-  absl::StatusOr<RunResult> expected = reference->step(batch.views());
-  if (expected.ok())
-    losses.push_back(expected->loss);
-  return expected.status();
-}
-
-void ReferenceCheck::compare(const RunResult &result) {
-  double expected = losses.front();
-  losses.pop_front();
-  ++steps;
-  greatestLoss = std::max(greatestLoss, std::fabs(expected));
-  double scale = isHalf ? greatestLoss : std::fabs(expected);
-  double difference =
-      std::fabs(result.loss - expected) / std::max(scale, 1e-30);
-  if (result.loss != expected)
-    bitEqual = false;
-  // Also true for NaN.
-  if (!(difference <= largestLossDifference)) {
-    largestLossDifference = difference;
-    stepOfLargest = steps;
+  int64_t step = static_cast<int64_t>(expected.size());
+  if (step > 0 && step == endOfSegment(firstStep))
+    if (absl::Status status = endSegment(); !status.ok())
+      return status;
+  if (step == firstStep) {
+    absl::StatusOr<ArrayMap> state = readState(tested);
+    if (!state.ok())
+      return state.status();
+    start = *std::move(state);
+    if (absl::Status status = writeState(*reference, start); !status.ok())
+      return status;
   }
+  absl::StatusOr<RunResult> ran = reference->step(batch.views());
+  if (ran.ok())
+    expected.push_back(ran->loss);
+  return ran.status();
 }
 
-absl::StatusOr<bool> ReferenceCheck::finish(std::ostream &out) {
-  int64_t longest = std::max<int64_t>(1, tested.plan().batchSize());
-  double scale = 0, largest = 0;
-  double squares = 0, squaredDifferences = 0, squaredChanges = 0;
-  std::string where = "none";
-  for (const TensorInfo &tensor : tested.plan().tensors()) {
-    if (tensor.role != Role::Parameter)
-      continue;
-    for (int64_t size : tensor.shape)
-      longest = std::max(longest, size);
-    absl::StatusOr<HostArray> actual = tested.getTensor(tensor.name);
-    absl::StatusOr<HostArray> expected = reference->getTensor(tensor.name);
-    if (!actual.ok() || !expected.ok())
-      return actual.ok() ? expected.status() : actual.status();
-    if (actual->data != expected->data)
-      bitEqual = false;
-    actual = convert(*actual, DType::F64);
-    expected = convert(*expected, DType::F64);
-    if (!actual.ok() || !expected.ok())
-      return actual.ok() ? expected.status() : actual.status();
-    const HostArray &before = initial.at(tensor.name);
-    for (int64_t i = 0; i < numElements(tensor.shape); ++i) {
-      double value = expected->values<double>()[i];
-      double difference = std::fabs(actual->values<double>()[i] - value);
-      scale = std::max(scale, std::fabs(value));
-      squares += value * value;
-      squaredDifferences += difference * difference;
-      double change = value - before.values<double>()[i];
-      squaredChanges += change * change;
-      if (!(difference <= largest)) {
-        largest = difference;
-        where = absl::StrCat(tensor.name, " element ", i);
-      }
+void ReferenceCheck::addLoss(double loss) { losses.push_back(loss); }
+
+/// All steps of the segment have begun.
+absl::Status ReferenceCheck::endSegment() {
+  Segment segment;
+  segment.firstStep = firstStep;
+  segment.start = std::move(start);
+  segment.expected.losses.assign(expected.begin() + firstStep, expected.end());
+  firstStep = static_cast<int64_t>(expected.size());
+  absl::StatusOr<ArrayMap> wanted = readState(*reference);
+  absl::StatusOr<ArrayMap> found = readState(tested);
+  if (!wanted.ok() || !found.ok())
+    return wanted.ok() ? found.status() : wanted.status();
+  segment.expected.state = *std::move(wanted);
+  segment.actual.state = *std::move(found);
+  ended.push_back(std::move(segment));
+  return compareEnded();
+}
+
+absl::Status ReferenceCheck::compareEnded() {
+  while (!ended.empty()) {
+    Segment &segment = ended.front();
+    size_t end = segment.firstStep + segment.expected.losses.size();
+    if (losses.size() < end)
+      return absl::OkStatus();
+    segment.actual.losses.assign(losses.begin() + segment.firstStep,
+                                 losses.begin() + end);
+    if (absl::Status status = compare(segment); !status.ok())
+      return status;
+    ended.pop_front();
+  }
+  return absl::OkStatus();
+}
+
+/// What may differ in a segment, as far as that is known beforehand.
+Distance ReferenceCheck::limitsOf(const Segment &segment) const {
+  double steps = static_cast<double>(segment.expected.losses.size());
+  Distance limits;
+  limits.ofChange = INFINITY;
+  if (tolerance > 0) {
+    limits.loss = limits.parameters = tolerance;
+    return limits;
+  }
+  if (result.isHalf) {
+    limits.loss = 8 * 0x1p-9;
+    limits.parameters = limits.loss * std::sqrt(1 + steps);
+    limits.ofChange = 0.5;
+    return limits;
+  }
+  constexpr double roundoff = 0x1p-24;
+  limits.loss = limits.parameters =
+      8 * std::sqrt(longest) * roundoff * (1 + steps);
+  if (steps == 1)
+    for (const auto &[name, after] : segment.expected.state)
+      limits.tensors[name] =
+          limits.parameters * rootMeanSquare(segment.start.at(name), after) +
+          (isFloat(after.dtype) ? 2 * roundoff * rootMeanSquare(after) : 0);
+  return limits;
+}
+
+/// How far the reference gets apart from itself when it begins a little beside
+/// `segment.start` and its inputs are moved a little.
+absl::StatusOr<Distance>
+ReferenceCheck::measureSensitivity(const Segment &segment) {
+  // What it is in the middle of.
+  absl::StatusOr<ArrayMap> now = readState(*reference);
+  if (!now.ok())
+    return now.status();
+  double amount = result.isHalf ? 0x1p-9 : std::sqrt(longest) * 0x1p-24;
+  Distance farthest;
+  for (const auto &[name, array] : segment.start)
+    farthest.tensors[name] = 0;
+  uint64_t seed = 0;
+  for (int run = 0; run < movedRuns; ++run) {
+    ArrayMap moved = segment.start;
+    for (auto &[name, array] : moved)
+      if (tested.plan().findTensor(name)->role == Role::Parameter)
+        array = moveByRounding(array, amount, ++seed);
+    if (absl::Status status = writeState(*reference, moved); !status.ok())
+      return status;
+    RunSegment actual;
+    for (size_t i = 0; i < segment.expected.losses.size(); ++i) {
+      Batch batch = batchOfStep(segment.firstStep + static_cast<int64_t>(i));
+      for (auto &[name, array] : batch.arrays)
+        if (tested.plan().findTensor(name)->role == Role::Input)
+          array = moveByRounding(array, amount, ++seed);
+      absl::StatusOr<RunResult> ran = reference->step(batch.views());
+      if (!ran.ok())
+        return ran.status();
+      actual.losses.push_back(ran->loss);
     }
+    absl::StatusOr<ArrayMap> after = readState(*reference);
+    if (!after.ok())
+      return after.status();
+    actual.state = *std::move(after);
+    // What the run changed counts, and not what it was moved by.
+    for (auto &[name, array] : actual.state)
+      if (isFloat(array.dtype))
+        array = takeBack(array, segment.start.at(name), moved.at(name));
+    farthest.extend(compareSegments(tested.plan(), segment.start,
+                                    segment.expected, actual, scales),
+                    1);
   }
-  double relative = scale > 0 ? largest / scale : largest;
-  double allowed =
-      8 * std::sqrt(double(longest)) * 0x1p-24 * (1 + double(steps));
-  double allowedLoss = allowed;
-  if (isHalf) {
-    relative = std::sqrt(squares > 0 ? squaredDifferences / squares
-                                     : squaredDifferences);
-    allowedLoss = 8 * 0x1p-9;
-    allowed = allowedLoss * std::sqrt(1 + double(steps));
+  if (absl::Status status = writeState(*reference, *now); !status.ok())
+    return status;
+  return farthest;
+}
+
+/// How near to its limits a distance is; 1: at one.
+static double nearness(const Distance &distance, const Distance &limits) {
+  double most = 0;
+  for (auto [part, whole] : {std::pair(distance.loss, limits.loss),
+                             std::pair(distance.parameters, limits.parameters),
+                             std::pair(distance.ofChange, limits.ofChange)})
+    if (part > 0 && std::isfinite(whole))
+      most = std::max(most, part / whole);
+  return most;
+}
+
+absl::Status ReferenceCheck::compare(const Segment &segment) {
+  for (double loss : segment.expected.losses)
+    scales.greatestLoss = std::max(scales.greatestLoss, std::fabs(loss));
+  Distance distance = compareSegments(tested.plan(), segment.start,
+                                      segment.expected, segment.actual, scales);
+  Distance limits = limitsOf(segment);
+  std::string excess = findExcess(distance, limits);
+  if (!excess.empty() && tolerance == 0) {
+    absl::StatusOr<Distance> moved = measureSensitivity(segment);
+    if (!moved.ok())
+      return moved.status();
+    // Rounding of bf16 is moved by whole; that of sums in f32 is estimated.
+    limits.extend(*moved, result.isHalf ? 2 : 8);
+    excess = findExcess(distance, limits);
+    ++result.sensitiveSegments;
   }
-  if (tolerance > 0)
-    allowed = allowedLoss = tolerance;
-  // What differs by as much as was learnt was not learnt.
-  bool isLearnt =
-      !isHalf || tolerance > 0 ||
-      squaredDifferences <= squaredChanges * (mostOfChange * mostOfChange);
-  bool ok =
-      largestLossDifference <= allowedLoss && relative <= allowed && isLearnt;
-  const char *verdict = bitEqual ? "bit-equal" : ok ? "agrees" : "MISMATCH";
-  if (isHalf)
-    out << absl::StrFormat(
-        "reference      %s over %d steps in bf16: losses differ by at most "
-        "%.3g of the greatest (step %d), allowed %.3g; parameters by %.3g of "
-        "their root mean square, allowed %.3g; by %.3g of what they changed, "
-        "allowed %.3g\n",
-        verdict, steps, largestLossDifference, stepOfLargest, allowedLoss,
-        relative, allowed,
-        squaredChanges > 0 ? std::sqrt(squaredDifferences / squaredChanges) : 0,
-        mostOfChange);
-  else
-    out << absl::StrFormat(
-        "reference      %s over %d steps: losses differ by at most %.3g "
-        "(relative, step %d), parameters by %.3g of the largest (%s); allowed "
-        "%.3g\n",
-        verdict, steps, largestLossDifference, stepOfLargest, relative, where,
-        allowed);
-  return ok;
+  ++result.segments;
+  using Verdict = ReferenceResult::Verdict;
+  if (!distance.isBitEqual && result.verdict == Verdict::BitEqual)
+    result.verdict = Verdict::Agrees;
+  // The first one that is beyond its limits, or the nearest.
+  double near = nearness(distance, limits);
+  bool isFirst = !excess.empty() && result.verdict != Verdict::Mismatch;
+  if (!isFirst && (result.verdict == Verdict::Mismatch || near <= nearest))
+    return absl::OkStatus();
+  nearest = near;
+  result.firstStep = segment.firstStep + 1;
+  result.lastStep =
+      segment.firstStep + static_cast<int64_t>(segment.expected.losses.size());
+  result.distance = std::move(distance);
+  result.limits = std::move(limits);
+  result.excess = excess;
+  if (isFirst)
+    result.verdict = Verdict::Mismatch;
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ReferenceResult> ReferenceCheck::finish() {
+  result.steps = static_cast<int64_t>(losses.size());
+  if (static_cast<int64_t>(expected.size()) > firstStep)
+    if (absl::Status status = endSegment(); !status.ok())
+      return status;
+  if (absl::Status status = compareEnded(); !status.ok())
+    return status;
+  return result;
+}
+
+const char *shardc::run::toString(ReferenceResult::Verdict verdict) {
+  switch (verdict) {
+  case ReferenceResult::Verdict::BitEqual:
+    return "bit-equal";
+  case ReferenceResult::Verdict::Agrees:
+    return "agrees";
+  case ReferenceResult::Verdict::Mismatch:
+    break;
+  }
+  return "MISMATCH";
+}
+
+void shardc::run::print(const ReferenceResult &result, std::ostream &out) {
+  const Distance &distance = result.distance, &limits = result.limits;
+  std::string text = absl::StrFormat(
+      "%s over %d steps%s, in %d segments that begin in one state",
+      toString(result.verdict), result.steps, result.isHalf ? " in bf16" : "",
+      result.segments);
+  if (result.verdict != ReferenceResult::Verdict::BitEqual) {
+    absl::StrAppendFormat(
+        &text,
+        "; steps %d to %d %s: losses differ by %.3g (relative, step %d), "
+        "allowed %.3g; parameters by %.3g of %s, allowed %.3g",
+        result.firstStep, result.lastStep,
+        result.excess.empty() ? "differ most" : "differ first", distance.loss,
+        result.firstStep + distance.lossStep, limits.loss, distance.parameters,
+        result.isHalf ? "their root mean square"
+                      : "the largest (" + distance.where + ")",
+        limits.parameters);
+    if (std::isfinite(limits.ofChange))
+      absl::StrAppendFormat(&text,
+                            "; by %.3g of what they changed, allowed %.3g",
+                            distance.ofChange, limits.ofChange);
+    if (auto tensor = limits.tensors.find(result.excess);
+        tensor != limits.tensors.end())
+      absl::StrAppendFormat(
+          &text, "; %s by %.3g in the root mean square, allowed %.3g",
+          result.excess, distance.tensors.at(result.excess), tensor->second);
+  }
+  if (result.sensitiveSegments > 0)
+    absl::StrAppendFormat(&text,
+                          "; of %d segments, what may differ was measured by "
+                          "runs whose starts are moved by rounding",
+                          result.sensitiveSegments);
+  printField("reference", text, out);
 }

@@ -3,53 +3,90 @@
 #ifndef SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H
 #define SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H
 
+#include "CompareRuns.h"
+
 #include "shardc-rt/Executor.h"
 #include "shardc-rt/Trainer.h"
 
 #include <deque>
-#include <map>
+#include <functional>
 #include <memory>
 #include <ostream>
 
 namespace shardc::run {
 
-/// Steps a one-device executor beside the one under test, from the same
-/// parameters and on the same batches, and compares.
+/// What a check came to.
+struct ReferenceResult {
+  enum class Verdict { BitEqual, Agrees, Mismatch };
+  Verdict verdict = Verdict::BitEqual;
+  int64_t steps = 0;
+  /// The segment nearest to its limits or, of a mismatch, the first beyond
+  /// them: its first and last step, from 1.
+  int64_t firstStep = 0, lastStep = 0;
+  Distance distance, limits;
+  /// "losses", "parameters", "changes" or a tensor that differs too much.
+  std::string excess;
+  int64_t segments = 0;
+  /// Segments whose limits are what moving their start by rounding changes.
+  int64_t sensitiveSegments = 0;
+  bool isHalf = false; ///< A program has values of bf16.
+};
+
+/// "bit-equal", "agrees", "MISMATCH".
+const char *toString(ReferenceResult::Verdict verdict);
+
+/// Prints the result for people.
+void print(const ReferenceResult &result, std::ostream &out);
+
+/// Steps a one-device executor beside the one under test, on the same batches
+/// and in segments that begin in the same state, and compares.
 class ReferenceCheck {
 public:
-  /// Starts `reference` from the parameters and states of `tested`. A
-  /// `tolerance` of 0 derives one at the end.
-  static absl::StatusOr<std::unique_ptr<ReferenceCheck>>
-  create(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
-         double tolerance);
+  /// The batch of a step, from 0.
+  using BatchOfStep = std::function<rt::Batch(int64_t)>;
 
-  /// Runs the reference on `batch`.
+  /// A `tolerance` of 0: what may differ follows from the run. `tested` is
+  /// borrowed.
+  ReferenceCheck(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
+                 double tolerance, BatchOfStep batchOfStep);
+
+  /// Runs the reference on `batch`, which the tested one is about to begin.
   absl::Status step(const rt::Batch &batch);
 
-  /// Compares the loss of the oldest step that has not been compared.
-  void compare(const rt::RunResult &result);
+  /// Takes the loss of the oldest step of the tested one that it has not yet.
+  void addLoss(double loss);
 
-  /// Compares parameters, reports, and returns whether all is within the
-  /// tolerance.
-  absl::StatusOr<bool> finish(std::ostream &out);
+  /// Compares what has not been compared, when all steps have ended.
+  absl::StatusOr<ReferenceResult> finish();
 
 private:
-  ReferenceCheck(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
-                 std::map<std::string, rt::HostArray> initial,
-                 double tolerance);
+  /// Steps that began in the same state and have ended.
+  struct Segment {
+    int64_t firstStep; ///< From 0.
+    rt::ArrayMap start;
+    RunSegment expected, actual;
+  };
+
+  absl::Status endSegment();
+  absl::Status compareEnded();
+  absl::Status compare(const Segment &segment);
+  Distance limitsOf(const Segment &segment) const;
+  absl::StatusOr<Distance> measureSensitivity(const Segment &segment);
 
   rt::Executor &tested;
   std::unique_ptr<rt::Executor> reference;
-  /// Parameters before the first step, as f64.
-  std::map<std::string, rt::HostArray> initial;
   double tolerance;
-  bool isHalf; ///< A program has values of bf16.
-  double greatestLoss = 0;
-  int64_t steps = 0;         ///< Compared.
-  std::deque<double> losses; ///< Of the reference, not compared.
-  double largestLossDifference = 0;
-  int64_t stepOfLargest = 0;
-  bool bitEqual = true;
+  BatchOfStep batchOfStep;
+  double longest; ///< Terms of the longest sum.
+  Scales scales;
+  std::vector<double> losses;   ///< Of the tested one, by step.
+  std::vector<double> expected; ///< Of the reference, by step.
+  int64_t firstStep = 0;        ///< Of the segment under way.
+  rt::ArrayMap start;           ///< The state it began in.
+  /// Not compared, since losses of theirs may be missing.
+  std::deque<Segment> ended;
+  ReferenceResult result;
+  double nearest = -1; ///< Of all segments, in parts of the limits.
 };
 
 } // namespace shardc::run

@@ -25,7 +25,8 @@ static std::string findFolder(const CacheChoice &choice) {
 }
 
 static std::string remark(const absl::Status &status) {
-  return absl::StrCat("remark: no plan cache: ", status.message(), "\n");
+  return absl::StrCat("shardc-run: remark: no plan cache: ", status.message(),
+                      "\n");
 }
 
 CompileOutcome shardc::run::compileOnce(const CompileRequest &request,
@@ -40,8 +41,8 @@ CompileOutcome shardc::run::compileOnce(const CompileRequest &request,
   if (!cache.ok()) {
     if (!choice.folder.empty())
       return {1, "",
-              absl::StrCat("error: --plan-cache: ", cache.status().message(),
-                           "\n")};
+              absl::StrCat("shardc-run: error: --plan-cache: ",
+                           cache.status().message(), "\n")};
     CompileOutcome outcome = compileInput(request);
     outcome.diagnostics += remark(cache.status());
     return outcome;
@@ -59,7 +60,7 @@ CompileOutcome shardc::run::compileOnce(const CompileRequest &request,
   if (outcome.exitCode == 0 && planKey(request) == key)
     stored = (*cache)->store(*key, {outcome.diagnostics, outcome.plan});
   if (!absl::IsNotFound(entry.status()))
-    absl::StrAppend(&outcome.diagnostics, "remark: ", file,
+    absl::StrAppend(&outcome.diagnostics, "shardc-run: remark: ", file,
                     ", a plan compiled before, is damaged: ",
                     std::string(entry.status().message()),
                     "; compiled again\n");

@@ -8,7 +8,12 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
+#include <sched.h>
+#include <sys/resource.h>
+#include <unistd.h>
 
 using namespace shardc::run;
 using namespace shardc::rt;
@@ -35,19 +40,30 @@ static CudaOptions cudaOptions(const Arguments &arguments) {
 }
 
 int shardc::run::listDevices(const Arguments &arguments) {
+  std::vector<std::pair<std::string, std::string>> devices;
   if (isCuda(arguments)) {
     absl::StatusOr<std::vector<GpuInfo>> gpus =
         listGpus(cudaOptions(arguments));
     if (!gpus.ok())
       return report(gpus.status());
     for (size_t gpu = 0; gpu < gpus->size(); ++gpu)
-      std::cout << "cuda:" << gpu << "  " << (*gpus)[gpu].name << ", sm_"
-                << (*gpus)[gpu].architecture << "\n";
-    return 0;
+      devices.emplace_back(
+          absl::StrCat("cuda:", gpu),
+          absl::StrCat((*gpus)[gpu].name, ", sm_", (*gpus)[gpu].architecture));
+  } else {
+    int64_t count = arguments.numDevices ? arguments.numDevices : 8;
+    for (int64_t device = 0; device < count; ++device)
+      devices.emplace_back(absl::StrCat("cpu:", device), "virtual CPU device");
   }
-  int64_t devices = arguments.numDevices ? arguments.numDevices : 8;
-  for (int64_t device = 0; device < devices; ++device)
-    std::cout << "cpu:" << device << "  virtual CPU device\n";
+  nlohmann::ordered_json json;
+  json["devices"] = nlohmann::json::array();
+  for (const auto &[name, kind] : devices) {
+    json["devices"].push_back({{"name", name}, {"kind", kind}});
+    if (!arguments.json)
+      std::cout << name << "  " << kind << "\n";
+  }
+  if (arguments.json)
+    std::cout << json.dump(2) << "\n";
   return 0;
 }
 
@@ -77,6 +93,27 @@ int shardc::run::joinRanks(const Arguments &arguments,
   return 0;
 }
 
+/// Cores that this process may use.
+static int numCores() {
+  cpu_set_t cores;
+  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores)
+                                                          : 1024;
+}
+
+/// Bytes of memory that this process may have.
+static uint64_t memoryBytes() {
+  uint64_t bytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
+  rlimit limit;
+  if (getrlimit(RLIMIT_AS, &limit) == 0)
+    bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
+  // Of a container, which sees its own group as the root.
+  for (const char *path : {"/sys/fs/cgroup/memory.max",
+                           "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
+    if (uint64_t most; std::ifstream(path) >> most)
+      bytes = std::min(bytes, most);
+  return bytes;
+}
+
 Devices::Devices(const Arguments &arguments, Store *store)
     : arguments(arguments), cuda(cudaOptions(arguments)) {
   cuda.store = store;
@@ -90,6 +127,11 @@ int Devices::find() {
     if (!created.ok())
       return report(created.status());
     context = *std::move(created);
+    if (int cores = numCores(); arguments.threads > cores)
+      report(0, absl::StrCat("warning: --threads=", arguments.threads, " on ",
+                             cores, cores == 1 ? " core" : " cores",
+                             " is slower than --threads=", cores,
+                             ": threads wait for those that have no core"));
     return 0;
   }
   absl::StatusOr<std::vector<GpuInfo>> found = listGpus(cuda);
@@ -153,6 +195,16 @@ Devices::createExecutor(std::shared_ptr<const Plan> plan,
                         const ExecutorOptions &options) const {
   return context ? Executor::create(*context, std::move(plan), options)
                  : createCudaExecutor(std::move(plan), options, cuda);
+}
+
+int Devices::checkMemory(uint64_t bytes, uint64_t referenceBytes) const {
+  uint64_t most = memoryBytes();
+  if (!context || bytes + referenceBytes <= most)
+    return 0;
+  return report(
+      4, absl::StrCat("out of memory: --check-reference needs ", referenceBytes,
+                      " bytes for the unpartitioned program beside ", bytes,
+                      " for the devices, and this computer has ", most));
 }
 
 absl::StatusOr<std::unique_ptr<Executor>>

@@ -13,7 +13,8 @@
 
 namespace shardc::run {
 
-/// Prints the devices there are (--list-devices); returns the exit code.
+/// Prints the devices there are (--list-devices), in lines or as one JSON
+/// object; returns the exit code.
 int listDevices(const Arguments &arguments);
 
 /// Meets the other processes that were started with this one, if any; exit code
@@ -46,6 +47,11 @@ public:
   absl::StatusOr<std::unique_ptr<rt::Executor>>
   createExecutor(std::shared_ptr<const rt::Plan> plan,
                  const rt::ExecutorOptions &options) const;
+
+  /// Checks that the memory of this computer holds virtual devices of `bytes`
+  /// and, beside them, a reference of `referenceBytes`: exit code 0, or 4 and
+  /// an error printed. Of GPUs that is found out otherwise.
+  int checkMemory(uint64_t bytes, uint64_t referenceBytes) const;
 
   /// `plan`, of one device, in this process alone.
   absl::StatusOr<std::unique_ptr<rt::Executor>>

@@ -27,6 +27,12 @@ static std::vector<std::string> dataDirs() {
   return dirs;
 }
 
+std::vector<std::string> shardc::run::dataFiles(const std::string &spec) {
+  DatasetOptions options;
+  options.dataDirs = dataDirs();
+  return rt::dataFiles(spec, options);
+}
+
 int shardc::run::loadData(const std::string &spec, const Arguments &arguments,
                           const Plan &plan, Dataset &dataset) {
   DatasetOptions options;

@@ -9,6 +9,9 @@
 
 namespace shardc::run {
 
+/// The files that the data `spec` names are in.
+std::vector<std::string> dataFiles(const std::string &spec);
+
 /// Loads the data that `spec` names and fits it to the inputs of `plan`: exit
 /// code 0, or the code and an error printed.
 int loadData(const std::string &spec, const Arguments &arguments,

@@ -12,7 +12,9 @@
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
+#include <fstream>
 #include <iostream>
+#include <nlohmann/json.hpp>
 #include <vector>
 
 using namespace shardc::run;
@@ -49,6 +51,23 @@ static CompileRequest requestFor(const Arguments &arguments,
   return request;
 }
 
+/// Whether a model file holds text, of which the compiler shows lines; exit
+/// code 0, or 2 and an error printed. What cannot be read is the compiler's to
+/// say.
+static int checkIsText(const std::string &path) {
+  std::ifstream file(path, std::ios::binary);
+  char bytes[4096];
+  file.read(bytes, sizeof(bytes));
+  absl::string_view start(bytes, file.gcount());
+  if (start.find('\0') == start.npos)
+    return 0;
+  return report(2, absl::StrCat(path, " is not a model, which is text",
+                                start.substr(4, 4) == "SHRD"
+                                    ? "; it is a plan, expected to be named "
+                                      "*.shardc"
+                                    : ""));
+}
+
 int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
                           std::shared_ptr<const Plan> &plan) {
   absl::StatusOr<std::shared_ptr<const Plan>> loaded;
@@ -57,11 +76,13 @@ int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
     if (!loaded.ok())
       return report(loaded.status());
   } else {
+    if (int code = checkIsText(arguments.input))
+      return code;
     CompileOutcome outcome =
         compileOnce(requestFor(arguments, singleDevice),
                     {arguments.noPlanCache, arguments.planCache});
     if (!singleDevice || outcome.exitCode != 0)
-      std::cerr << outcome.diagnostics;
+      std::cerr << printable(outcome.diagnostics);
     if (outcome.exitCode != 0)
       return outcome.exitCode;
     loaded = Plan::parse(std::move(outcome.plan));
@@ -140,20 +161,31 @@ int shardc::run::checkAgainstPlan(const Arguments &arguments,
   return 0;
 }
 
-int shardc::run::printOrder(const Plan &plan) {
+int shardc::run::printOrder(const Plan &plan, bool asJson) {
+  nlohmann::ordered_json json;
   for (const ProgramSpec &program : plan.spec().programs) {
     absl::StatusOr<OrderReport> order =
         checkHappensBefore(plan.spec(), program);
     if (!order.ok())
       return report(order.status());
-    std::cout << absl::StrFormat("%-16s ordered: ", program.name);
+    nlohmann::ordered_json of;
+    of["name"] = program.name;
+    std::string line = absl::StrFormat("%-16s ordered: ", program.name);
     for (Stream stream :
-         {Stream::Compute, Stream::Communication, Stream::Copies})
-      std::cout << toString(stream) << " "
-                << order->commands[static_cast<int>(stream)] << ", ";
-    std::cout << absl::StrFormat(
-        "%d events; of %d pairs that may run at the same time none conflicts\n",
-        order->events, order->concurrentPairs);
+         {Stream::Compute, Stream::Communication, Stream::Copies}) {
+      int64_t commands = order->commands[static_cast<int>(stream)];
+      of[std::string(toString(stream))] = commands;
+      absl::StrAppend(&line, toString(stream), " ", commands, ", ");
+    }
+    of["events"] = order->events;
+    of["concurrent_pairs"] = order->concurrentPairs;
+    json["programs"].push_back(of);
+    if (!asJson)
+      std::cout << line << order->events << " events; of "
+                << order->concurrentPairs
+                << " pairs that may run at the same time none conflicts\n";
   }
+  if (asJson)
+    std::cout << json.dump(2) << "\n";
   return 0;
 }

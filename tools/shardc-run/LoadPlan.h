@@ -25,9 +25,9 @@ int loadPlan(const Arguments &arguments, bool singleDevice,
 /// code and an error printed.
 int checkAgainstPlan(const Arguments &arguments, const rt::Plan &plan);
 
-/// Proves again what loading the plan did, and prints what there is to order.
-/// Returns the exit code.
-int printOrder(const rt::Plan &plan);
+/// Proves again what loading the plan did, and prints what there is to order,
+/// in lines or as one JSON object. Returns the exit code.
+int printOrder(const rt::Plan &plan, bool asJson);
 
 } // namespace shardc::run
 

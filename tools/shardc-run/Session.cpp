@@ -6,10 +6,13 @@
 #include "Devices.h"
 #include "LoadData.h"
 #include "LoadPlan.h"
+#include "Outputs.h"
 #include "Report.h"
+#include "Signals.h"
 #include "Summary.h"
 
-#include "data/Npz.h"
+#include "data/Batches.h"
+#include "train/Format.h"
 #include "train/Header.h"
 
 #include "absl/strings/match.h"
@@ -18,6 +21,7 @@
 #include <iostream>
 #include <unistd.h>
 
+using namespace shardc;
 using namespace shardc::run;
 using namespace shardc::rt;
 
@@ -29,21 +33,31 @@ public:
   /// `store` leads to the other processes; null: there are none.
   Session(const Arguments &arguments, Store *store)
       : arguments(arguments), isFirst(!store || store->ranks().rank == 0),
-        devices(this->arguments, store) {}
+        store(store), devices(this->arguments, store) {}
 
   int run();
 
 private:
   int openPlan();
   int loadDatasets();
+  int load(const std::string &spec, Dataset &dataset);
   int createExecutor();
+  int initialize();
   int createReference();
-  int trainAndEvaluate();
-  int saveParameters();
+  int checkEvaluation();
+  int train();
+  int save();
+  int evaluate();
   int compareWithReference();
+  void printResults();
+  int sayStopped() const;
 
-  /// With what is checked of each step.
+  /// With what happens at each step.
   TrainOptions trainOptions();
+  absl::Status evaluateAfter(const EpochSummary &epoch);
+  Batch batchOfStep(int64_t step);
+  /// Whether to end early, because of a signal to any process.
+  bool shouldStop();
   /// Where people read how the run goes on. With --json standard output holds
   /// the summary alone. Of several processes the first speaks.
   std::ostream &out() {
@@ -52,6 +66,7 @@ private:
 
   Arguments arguments;
   bool isFirst;
+  Store *store;
   std::ostream silence{nullptr};
   Devices devices;
   std::shared_ptr<const Plan> plan;
@@ -60,6 +75,12 @@ private:
   std::unique_ptr<ReferenceCheck> check; ///< Null: not asked for.
   Dataset trainingData;
   std::optional<Dataset> evaluationData;
+  /// The order of the rows in an epoch; the last one asked for.
+  std::pair<int64_t, std::vector<int64_t>> rowsOfEpoch{-1, {}};
+  std::optional<StopRequest> stopRequest; ///< While there is work to lose.
+  bool isSaved = false;                   ///< Parameters, where asked for.
+  Metrics metrics;
+  RunSummary summary;
 };
 } // namespace
 
@@ -67,29 +88,51 @@ int Session::run() {
   if (arguments.checkPlan) {
     if (int code = openPlan())
       return code;
-    return printOrder(*plan);
+    return printOrder(*plan, arguments.json);
   }
+  if (int code = isFirst ? checkOutputs(arguments) : 0)
+    return code;
   if (int code = devices.find())
     return code;
   if (int code = openPlan())
     return code;
+  if (int code = isFirst ? checkRoom(arguments, *plan) : 0)
+    return code;
   devices.place(*plan);
+  if (arguments.dryRun && arguments.json) {
+    printJsonPlan(*plan, devices.describe(*plan), std::cout);
+    return 0;
+  }
   printHeader(*plan, devices.describe(*plan), out());
   if (arguments.dryRun)
     return 0;
-  if (int code = loadDatasets())
-    return code;
-  if (int code = createExecutor())
-    return code;
-  if (arguments.checkReference)
-    if (int code = createReference())
+  for (auto step :
+       {&Session::loadDatasets, &Session::createExecutor, &Session::initialize,
+        &Session::checkEvaluation, &Session::createReference})
+    if (int code = (this->*step)())
       return code;
-  if (int code = trainAndEvaluate())
-    return code;
-  if (!arguments.saveParams.empty())
-    if (int code = saveParameters())
-      return code;
-  return check ? compareWithReference() : 0;
+
+  stopRequest.emplace(store, absl::Seconds(arguments.deadline));
+  int code = 0;
+  if (!arguments.evaluateOnly) {
+    if (int failed = train())
+      return failed;
+    // Before anything else can fail.
+    code = save();
+    if (code == 0)
+      code = metrics.exitCode();
+  }
+  if (int failed = evaluate())
+    return failed;
+  if (int failed = compareWithReference())
+    return failed;
+  printResults();
+  if (summary.stoppedBy)
+    return sayStopped();
+  if (summary.reference &&
+      summary.reference->verdict == ReferenceResult::Verdict::Mismatch)
+    return report(3, "the result differs from the unpartitioned program's");
+  return code;
 }
 
 int Session::openPlan() {
@@ -100,18 +143,41 @@ int Session::openPlan() {
   return checkAgainstPlan(arguments, *plan);
 }
 
-int Session::loadDatasets() {
-  if (arguments.data.empty())
-    return report(1, "no data given: expected --data=FILE.npz, "
-                     "synthetic:quadratic, digits, digits:train or "
-                     "digits:test");
-  if (int code = loadData(arguments.data, arguments, *plan, trainingData))
+int Session::load(const std::string &spec, Dataset &dataset) {
+  if (int code = loadData(spec, arguments, *plan, dataset))
     return code;
+  for (const std::string &note : dataset.notes)
+    printField("data", absl::StrCat(spec, ": ", note), out());
+  return 0;
+}
+
+int Session::loadDatasets() {
+  const char *forms = "FILE.npz, X.npy,Y.npy, FILE.csv, synthetic:quadratic, "
+                      "digits, digits:train or digits:test";
   if (arguments.evalData.empty() && absl::StartsWith(arguments.data, "digits"))
     arguments.evalData = "digits:test";
-  return arguments.evalData.empty() ? 0
-                                    : loadData(arguments.evalData, arguments,
-                                               *plan, evaluationData.emplace());
+  if (arguments.evaluateOnly) {
+    if (arguments.evalData.empty())
+      return report(1, absl::StrCat("no data to evaluate on: expected "
+                                    "--eval-data=",
+                                    forms));
+    return load(arguments.evalData, evaluationData.emplace());
+  }
+  if (arguments.data.empty())
+    return report(1, absl::StrCat("no data given: expected --data=", forms));
+  if (arguments.evalEvery > 0 && arguments.evalData.empty())
+    return report(1, absl::StrCat("--eval-every: no data to evaluate on: "
+                                  "expected --eval-data=",
+                                  forms));
+  if (int code = load(arguments.data, trainingData))
+    return code;
+  if (trainingData.rows < plan->batchSize())
+    return report(2, absl::StrCat(trainingData.name, " has ", trainingData.rows,
+                                  " rows, fewer than the batch size ",
+                                  plan->batchSize()));
+  return arguments.evalData.empty()
+             ? 0
+             : load(arguments.evalData, evaluationData.emplace());
 }
 
 int Session::createExecutor() {
@@ -119,6 +185,9 @@ int Session::createExecutor() {
   executorOptions.poisonPadding = arguments.checkReference;
   executorOptions.shareReplicas = !arguments.noAliasReplicas;
   executorOptions.cpuTarget = arguments.cpuTarget;
+  if (isFirst)
+    executorOptions.onInitialize =
+        InitializationProgress(out(), !arguments.json && isatty(STDOUT_FILENO));
   absl::StatusOr<std::unique_ptr<Executor>> created =
       devices.createExecutor(plan, executorOptions);
   if (!created.ok())
@@ -126,8 +195,14 @@ int Session::createExecutor() {
   executor = *std::move(created);
   printMemory(*executor, out());
   if (uint64_t bytes = executor->scratchBytesPerDevice())
-    out() << "scratch        " << bytes
-          << " B per device beside that, for libraries and kernels\n";
+    printField("scratch",
+               absl::StrCat(bytes, " B per device beside that, for libraries "
+                                   "and kernels"),
+               out());
+  return 0;
+}
+
+int Session::initialize() {
   absl::Status status = executor->initializeParameters();
   if (status.ok() && !arguments.loadParams.empty())
     status = loadParameters(*executor, arguments.loadParams);
@@ -135,20 +210,31 @@ int Session::createExecutor() {
 }
 
 int Session::createReference() {
+  if (!arguments.checkReference)
+    return 0;
   std::shared_ptr<const Plan> referencePlan;
   if (int code = loadPlan(arguments, /*singleDevice=*/true, referencePlan))
     return code;
+  if (int code = devices.checkMemory(executor->allocatedBytes(),
+                                     referencePlan->arenaBytes()))
+    return code;
+  ExecutorOptions options = executorOptions;
+  options.onInitialize = nullptr;
   absl::StatusOr<std::unique_ptr<Executor>> reference =
-      devices.createReference(referencePlan, executorOptions);
+      devices.createReference(referencePlan, options);
   if (!reference.ok())
     return report(reference.status());
-  absl::StatusOr<std::unique_ptr<ReferenceCheck>> created =
-      ReferenceCheck::create(*executor, *std::move(reference),
-                             arguments.tolerance);
-  if (!created.ok())
-    return report(created.status());
-  check = *std::move(created);
+  check = std::make_unique<ReferenceCheck>(
+      *executor, *std::move(reference), arguments.tolerance,
+      [this](int64_t step) { return batchOfStep(step); });
   return 0;
+}
+
+int Session::checkEvaluation() {
+  if (!evaluationData)
+    return 0;
+  absl::Status status = rt::checkEvaluation(*executor, *evaluationData);
+  return status.ok() ? 0 : report(status);
 }
 
 TrainOptions Session::trainOptions() {
@@ -158,62 +244,142 @@ TrainOptions Session::trainOptions() {
   options.seed = arguments.seed;
   options.shuffle = !arguments.noShuffle;
   options.logEvery = arguments.logEvery;
-  if (isFirst)
-    options.metricsPath = arguments.metrics;
   options.progressBar = isFirst && !arguments.json && isatty(STDOUT_FILENO);
+  options.shouldStop = [this] { return shouldStop(); };
+  if (arguments.evalEvery > 0)
+    options.onEpoch = [this](const EpochSummary &epoch) {
+      return evaluateAfter(epoch);
+    };
   const ProgramInfo *program = plan->findProgram("train_step");
   uint64_t reported = program ? program->wireBytes : 0;
   options.onBatch = [this](const Batch &batch) {
     return check ? check->step(batch) : absl::OkStatus();
   };
-  options.onStep = [this, reported](const RunResult &result) {
+  options.onStep = [this, reported](const StepRecord &record,
+                                    const RunResult &result) {
+    metrics.add(record, result);
     if (result.wireBytes != reported)
       return absl::InternalError(
           absl::StrCat("the collectives of a step sent ", result.wireBytes,
                        " bytes per device, the plan reports ", reported));
     if (check)
-      check->compare(result);
+      check->addLoss(result.loss);
     return absl::OkStatus();
   };
   return options;
 }
 
-int Session::trainAndEvaluate() {
-  absl::StatusOr<TrainSummary> summary =
-      train(*executor, trainingData, trainOptions(), out());
-  if (!summary.ok())
-    return report(summary.status());
-  std::optional<Evaluation> evaluation;
-  if (evaluationData) {
-    absl::StatusOr<Evaluation> evaluated = evaluate(*executor, *evaluationData);
-    if (!evaluated.ok())
-      return report(evaluated.status());
-    evaluation = *evaluated;
-  }
-  if (isFirst && arguments.json)
-    printJsonSummary(*executor, *summary, evaluation, std::cout);
-  else
-    printSummary(*summary, evaluation, out());
+/// The batch that training takes at a step, from 0.
+Batch Session::batchOfStep(int64_t step) {
+  int64_t batchSize = plan->batchSize();
+  int64_t stepsPerEpoch = trainingData.rows / batchSize;
+  if (rowsOfEpoch.first != step / stepsPerEpoch)
+    rowsOfEpoch = {step / stepsPerEpoch,
+                   orderOfRows(trainingData.rows, arguments.seed,
+                               !arguments.noShuffle, step / stepsPerEpoch)};
+  return gatherBatch(trainingData, rowsOfEpoch.second,
+                     step % stepsPerEpoch * batchSize, batchSize);
+}
+
+bool Session::shouldStop() {
+  summary.stoppedBy = stopRequest->ask();
+  return summary.stoppedBy != 0;
+}
+
+int Session::train() {
+  if (isFirst && !arguments.metrics.empty())
+    if (int code = metrics.open(arguments.metrics))
+      return code;
+  absl::StatusOr<TrainSummary> trained =
+      rt::train(*executor, trainingData, trainOptions(), out());
+  if (!trained.ok())
+    return report(trained.status());
+  summary.training = *std::move(trained);
   return 0;
 }
 
-int Session::saveParameters() {
+int Session::save() {
+  if (arguments.saveParams.empty())
+    return 0;
   // All processes give what they have; one writes.
   absl::StatusOr<ArrayMap> parameters = readParameters(*executor);
   if (!parameters.ok())
     return report(parameters.status());
-  absl::Status written =
-      isFirst ? writeNpz(arguments.saveParams, *parameters) : absl::OkStatus();
-  return written.ok() ? 0 : report(written);
+  int code = isFirst ? saveParameters(*parameters, arguments.saveParams) : 0;
+  isSaved = code == 0;
+  return code;
+}
+
+absl::Status Session::evaluateAfter(const EpochSummary &epoch) {
+  int64_t stepsPerEpoch = trainingData.rows / plan->batchSize();
+  if (epoch.epoch % arguments.evalEvery != 0 || epoch.steps < stepsPerEpoch ||
+      shouldStop())
+    return absl::OkStatus();
+  absl::StatusOr<Evaluation> evaluated =
+      rt::evaluate(*executor, *evaluationData, [this] { return shouldStop(); });
+  if (absl::IsCancelled(evaluated.status()))
+    return absl::OkStatus();
+  if (!evaluated.ok())
+    return evaluated.status();
+  summary.evaluations.push_back(
+      {epoch.epoch, epoch.epoch * stepsPerEpoch, *evaluated});
+  out() << "epoch " << epoch.epoch << "  evaluation: " << describe(*evaluated)
+        << "\n";
+  return absl::OkStatus();
+}
+
+int Session::evaluate() {
+  if (!evaluationData || shouldStop())
+    return 0;
+  int64_t steps = summary.training ? summary.training->steps : 0;
+  if (!summary.evaluations.empty() &&
+      summary.evaluations.back().step == steps) {
+    summary.evaluation = summary.evaluations.back().evaluation;
+    return 0;
+  }
+  absl::StatusOr<Evaluation> evaluated =
+      rt::evaluate(*executor, *evaluationData, [this] { return shouldStop(); });
+  if (absl::IsCancelled(evaluated.status()))
+    return 0;
+  if (!evaluated.ok())
+    return report(evaluated.status());
+  summary.evaluation = *evaluated;
+  return 0;
 }
 
 int Session::compareWithReference() {
-  absl::StatusOr<bool> agrees = check->finish(out());
-  if (!agrees.ok())
-    return report(agrees.status());
-  return *agrees ? 0
-                 : report(3, "the result differs from the unpartitioned "
-                             "program's");
+  if (!check || shouldStop())
+    return 0;
+  absl::StatusOr<ReferenceResult> result = check->finish();
+  if (!result.ok())
+    return report(result.status());
+  summary.reference = *std::move(result);
+  return 0;
+}
+
+void Session::printResults() {
+  if (!isFirst)
+    return;
+  if (arguments.json)
+    printJsonSummary(*executor, summary, std::cout);
+  else
+    printSummary(summary, out());
+}
+
+/// Says how a signal ended the run; returns its exit code.
+int Session::sayStopped() const {
+  int code = 128 + summary.stoppedBy;
+  if (!isFirst)
+    return code;
+  std::string how = absl::StrCat("ended by ", signalName(summary.stoppedBy));
+  if (summary.training)
+    absl::StrAppend(
+        &how, " after step ", summary.training->steps,
+        isSaved ? absl::StrCat("; the parameters are in ", arguments.saveParams)
+        : arguments.saveParams.empty()
+            ? "; the parameters are not kept, since there is no --save-params"
+            : "");
+  return report(code, how);
 }
 
 int shardc::run::runSession(const Arguments &arguments) {
@@ -227,8 +393,8 @@ int shardc::run::runSession(const Arguments &arguments) {
     if (int code = joinRanks(arguments, store))
       return code;
   int code = Session(arguments, store.get()).run();
-  // Nobody waits for a process that has given up.
-  if (code != 0 && store)
+  // Nobody waits for a process that has given up. To stop is agreed on.
+  if (code != 0 && code < 128 && store)
     store->fail(absl::StrCat("ended with exit code ", code));
   return code;
 }

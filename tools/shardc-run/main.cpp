@@ -1,11 +1,30 @@
 //===- main.cpp - Trains a plan or a model --------------------------------===//
 
 #include "Arguments.h"
+#include "Outputs.h"
 #include "Session.h"
 
+#include <cstdio>
+#include <fcntl.h>
+#include <unistd.h>
+
+/// Without a standard stream its number would go to the next file that is
+/// opened. Writing to what this opens is an error, as it is without it.
+static void holdStandardStreams() {
+  for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
+    if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+      return;
+}
+
 int main(int argc, char **argv) {
+  holdStandardStreams();
+  // Whole lines, also where they go through a pipe.
+  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   int exitCode = 0;
   std::optional<shardc::run::Arguments> arguments =
       shardc::run::parseArguments(argc, argv, exitCode);
-  return arguments ? shardc::run::runSession(*arguments) : exitCode;
+  if (arguments)
+    exitCode = shardc::run::runSession(*arguments);
+  int incomplete = shardc::run::flushStandardOutput();
+  return exitCode ? exitCode : incomplete;
 }

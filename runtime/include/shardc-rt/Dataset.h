@@ -15,16 +15,25 @@
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Plan.h"
 
+#include <map>
 #include <string>
 #include <vector>
 
 namespace shardc::rt {
 
-/// Arrays named after a plan's inputs, all with the same number of rows.
+/// Arrays to train or evaluate on. First `loadDataset`, then `fitToPlan`.
 struct Dataset {
   std::string name;
   ArrayMap arrays;
+  /// Of every array, once they fit a plan.
   int64_t rows = 0;
+  /// What arrays are stored as where that is not what they are here: "u8" or
+  /// "big-endian f64 in Fortran order", or "text", which has no type.
+  std::map<std::string, std::string> storage;
+  /// Arrays that cannot be read, and why: an error if a plan needs them.
+  std::map<std::string, absl::Status> unreadable;
+  /// What `fitToPlan` converted and ignored, for people.
+  std::vector<std::string> notes;
 };
 
 /// Rows of a data set put together for a step.
@@ -45,6 +54,9 @@ struct DatasetOptions {
 
 /// Loads what `spec` names:
 ///   FILE.npz               arrays by name;
+///   X.npy,Y.npy            arrays named after the files, or X=FILE.npy;
+///   FILE.csv               a line of column names, then a row of numbers a
+///                          line: every column is an array;
 ///   synthetic:quadratic    x 10000x10 standard normal, y = sum of x² plus
 ///                          0.1 times standard normal noise;
 ///   digits, digits:train   1437 handwritten 8x8 digits, x in [0, 1], y 0..9;
@@ -53,10 +65,17 @@ struct DatasetOptions {
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<Dataset>
 loadDataset(const std::string &spec, const DatasetOptions &options);
 
-/// Makes `dataset` fit the inputs and labels of `plan`: drops other arrays,
-/// converts between floating-point types and between i32 and i64.
-/// InvalidArgument names the array and row: missing, another type or shape, not
-/// finite, a label out of range.
+/// The files that `loadDataset` would read.
+SHARDC_RT_API std::vector<std::string> dataFiles(const std::string &spec,
+                                                 const DatasetOptions &options);
+
+/// Makes `dataset` fit the inputs and labels of `plan`, which all must have the
+/// same number of rows; other arrays are ignored. An input `x` that is missing
+/// is put together from columns x0, x1, … or x1, x2, …; dimensions of size 1
+/// may be missing. Floating-point numbers are rounded to the model's type,
+/// integers and bools are converted where that changes no value; `notes` say
+/// so. InvalidArgument names the array and row: missing, another type or shape,
+/// not finite, not exact, a label out of range.
 [[nodiscard]] SHARDC_RT_API absl::Status fitToPlan(const Plan &plan,
                                                    Dataset &dataset);
 

@@ -31,6 +31,7 @@
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Plan.h"
 
+#include <functional>
 #include <limits>
 #include <map>
 #include <memory>
@@ -54,6 +55,10 @@ struct ExecutorOptions {
   /// Which code of a plan for CPUs runs: "x86-64-v3", for example. Empty: the
   /// newest that this CPU can run. All compute the same bits.
   std::string cpuTarget;
+  /// Called now and then while parameters and states are given initial values:
+  /// of how many elements, `done` have theirs. Elements that other processes
+  /// initialize may not count as done.
+  std::function<void(int64_t done, int64_t elements)> onInitialize;
 };
 
 /// The results of one run of a program. A value: threads may share a constant

@@ -23,6 +23,25 @@
 
 namespace shardc::rt {
 
+/// Where training is when a step has ended.
+struct StepRecord {
+  int64_t step = 0; ///< From 1.
+  /// All that training takes, unless it is stopped.
+  int64_t steps = 0;
+  int64_t epoch = 0;       ///< From 1.
+  int64_t stepInEpoch = 0; ///< From 1.
+  int64_t stepsPerEpoch = 0;
+  double samplesPerSecond = 0;
+  double secondsLeft = 0; ///< At the speed so far.
+};
+
+struct EpochSummary {
+  int64_t epoch = 0; ///< From 1.
+  int64_t steps = 0; ///< Fewer than others if training ended in it.
+  double meanLoss = 0;
+  double seconds = 0;
+};
+
 struct TrainOptions {
   /// Stop after this many epochs or steps, whichever comes first; 0: no limit.
   /// Neither given: one epoch.
@@ -33,15 +52,21 @@ struct TrainOptions {
   bool shuffle = true;
   /// A line per so many steps where there is no progress bar; 0: none.
   int64_t logEvery = 0;
-  /// A file that receives one JSON object per step; empty: none.
-  std::string metricsPath;
   /// Draw a progress bar (the output is a terminal).
   bool progressBar = false;
   /// Called with the batch of every step before it begins, and with its result
   /// when it has ended. Where several runs can be in flight, the next ones have
-  /// begun by then. An error ends the training.
+  /// begun by then. An error ends the training; a loss that is not finite does
+  /// so after `onStep`.
   std::function<absl::Status(const Batch &)> onBatch;
-  std::function<absl::Status(const RunResult &)> onStep;
+  std::function<absl::Status(const StepRecord &, const RunResult &)> onStep;
+  /// Called after the line of an epoch, the last one included, when no run is
+  /// in flight. An error ends the training.
+  std::function<absl::Status(const EpochSummary &)> onEpoch;
+  /// Asked before each step begins. Once it says true no further step begins;
+  /// training ends in good order with those that have begun. Not a signal
+  /// handler: it is called from `train` alone.
+  std::function<bool()> shouldStop;
 };
 
 /// What `evaluate` found.
@@ -52,13 +77,11 @@ struct Evaluation {
   int64_t correct = -1;
 };
 
-struct EpochSummary {
-  double meanLoss = 0;
-  double seconds = 0;
-};
-
+/// What `train` came to. Without a step, losses and rates are 0.
 struct TrainSummary {
   int64_t steps = 0;
+  /// `shouldStop` ended the training before all steps had begun.
+  bool isStopped = false;
   double firstLoss = 0;
   double finalLoss = 0;
   std::vector<EpochSummary> epochs;
@@ -75,9 +98,18 @@ struct TrainSummary {
 train(Executor &executor, const Dataset &dataset, const TrainOptions &options,
       std::ostream &out);
 
-/// Runs the program "evaluate" over all rows of `dataset`.
+/// Runs the program "evaluate" over all rows of `dataset`, in batches; the loss
+/// is the mean over rows. InvalidArgument: no rows, or rows that do not fill a
+/// batch for a loss that is no mean over rows. Cancelled: `shouldStop`, asked
+/// before each batch, said so.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<Evaluation>
-evaluate(Executor &executor, const Dataset &dataset);
+evaluate(Executor &executor, const Dataset &dataset,
+         const std::function<bool()> &shouldStop = {});
+
+/// Whether `evaluate` can take all rows of `dataset`: its errors. Runs what is
+/// needed to know.
+[[nodiscard]] SHARDC_RT_API absl::Status
+checkEvaluation(Executor &executor, const Dataset &dataset);
 
 /// Sets every parameter from the archive; optimizer states stay as they are.
 /// InvalidArgument names a parameter that is missing, unknown, of another

@@ -6,7 +6,6 @@
 
 #include <cmath>
 #include <cstring>
-#include <limits>
 
 using namespace shardc::rt;
 
@@ -25,18 +24,31 @@ uint16_t shardc::rt::toBF16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
-static double loadFloat(const HostArray &array, int64_t i) {
+double shardc::rt::numberAt(const HostArray &array, int64_t i) {
   switch (array.dtype) {
   case DType::F32:
     return array.values<float>()[i];
   case DType::BF16:
     return fromBF16(array.values<uint16_t>()[i]);
-  default:
+  case DType::F64:
     return array.values<double>()[i];
+  default:
+    return static_cast<double>(integerAt(array, i));
   }
 }
 
-static void storeFloat(HostArray &array, int64_t i, double value) {
+int64_t shardc::rt::integerAt(const HostArray &array, int64_t i) {
+  switch (array.dtype) {
+  case DType::I32:
+    return array.values<int32_t>()[i];
+  case DType::I64:
+    return array.values<int64_t>()[i];
+  default:
+    return array.values<uint8_t>()[i] != 0;
+  }
+}
+
+void shardc::rt::storeNumber(HostArray &array, int64_t i, double value) {
   switch (array.dtype) {
   case DType::F32:
     array.values<float>()[i] = static_cast<float>(value);
@@ -50,40 +62,38 @@ static void storeFloat(HostArray &array, int64_t i, double value) {
   }
 }
 
+bool shardc::rt::storeInteger(HostArray &array, int64_t i, int64_t value) {
+  if (array.dtype == DType::I64) {
+    array.values<int64_t>()[i] = value;
+    return true;
+  }
+  if (array.dtype == DType::I32) {
+    array.values<int32_t>()[i] = static_cast<int32_t>(value);
+    return array.values<int32_t>()[i] == value;
+  }
+  storeNumber(array, i, static_cast<double>(value));
+  double stored = numberAt(array, i);
+  // 2^63 is no int64_t.
+  return std::fabs(stored) < 0x1p63 && static_cast<int64_t>(stored) == value;
+}
+
 absl::StatusOr<HostArray> shardc::rt::convert(const HostArray &array,
                                               DType to) {
+  if (!isFloat(array.dtype) || !isFloat(to))
+    return absl::InvalidArgumentError(
+        absl::StrCat(describe(array.dtype, array.shape),
+                     " cannot be converted to ", toString(to)));
   if (array.dtype == to)
     return array;
   HostArray result(to, array.shape);
   int64_t count = numElements(array.shape);
-  if (isFloat(array.dtype) && isFloat(to)) {
-    for (int64_t i = 0; i < count; ++i) {
-      double value = loadFloat(array, i);
-      storeFloat(result, i, value);
-      if (std::isfinite(value) && !std::isfinite(loadFloat(result, i)))
-        return absl::InvalidArgumentError(
-            absl::StrCat("element ", i, " is ", value, ", which ", toString(to),
-                         " cannot hold"));
-    }
-    return result;
+  for (int64_t i = 0; i < count; ++i) {
+    double value = numberAt(array, i);
+    storeNumber(result, i, value);
+    if (std::isfinite(value) && !std::isfinite(numberAt(result, i)))
+      return absl::InvalidArgumentError(
+          absl::StrCat("element ", i, " is ", value, ", which ", toString(to),
+                       " cannot hold"));
   }
-  if (array.dtype == DType::I32 && to == DType::I64) {
-    for (int64_t i = 0; i < count; ++i)
-      result.values<int64_t>()[i] = array.values<int32_t>()[i];
-    return result;
-  }
-  if (array.dtype == DType::I64 && to == DType::I32) {
-    for (int64_t i = 0; i < count; ++i) {
-      int64_t value = array.values<int64_t>()[i];
-      if (value < std::numeric_limits<int32_t>::min() ||
-          value > std::numeric_limits<int32_t>::max())
-        return absl::InvalidArgumentError(absl::StrCat(
-            "element ", i, " is ", value, ", which i32 cannot hold"));
-      result.values<int32_t>()[i] = static_cast<int32_t>(value);
-    }
-    return result;
-  }
-  return absl::InvalidArgumentError(
-      absl::StrCat(describe(array.dtype, array.shape),
-                   " cannot be converted to ", toString(to)));
+  return result;
 }

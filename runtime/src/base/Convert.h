@@ -15,10 +15,23 @@ float fromBF16(uint16_t bits);
 /// The bits of the bf16 number nearest to `value`, ties to even; NaN stays NaN.
 uint16_t toBF16(float value);
 
-/// `array` with elements of type `to`: between floating-point types (rounded to
-/// nearest even) and between i32 and i64. InvalidArgument: another pair of
-/// types, or a value out of the range of `to`, with its index; infinities and
-/// NaN stay.
+/// Element `i` of an array of any type, as the nearest f64.
+double numberAt(const HostArray &array, int64_t i);
+
+/// Element `i` of an array of integers or bools.
+int64_t integerAt(const HostArray &array, int64_t i);
+
+/// Sets element `i` of an array of a floating-point type to the nearest number,
+/// ties to even.
+void storeNumber(HostArray &array, int64_t i, double value);
+
+/// Sets element `i` of an array of any type but bool to `value`; false if that
+/// type does not have this number.
+[[nodiscard]] bool storeInteger(HostArray &array, int64_t i, int64_t value);
+
+/// `array` with elements of floating-point type `to`, rounded to nearest even.
+/// InvalidArgument: another type, or a value out of the range of `to`, with its
+/// index; infinities and NaN stay.
 [[nodiscard]] absl::StatusOr<HostArray> convert(const HostArray &array,
                                                 DType to);
 

@@ -31,6 +31,15 @@ std::vector<int64_t> shardc::rt::shuffledRows(int64_t rows, uint64_t seed,
   return order;
 }
 
+std::vector<int64_t> shardc::rt::orderOfRows(int64_t rows, uint64_t seed,
+                                             bool shuffle, int64_t epoch) {
+  if (shuffle)
+    return shuffledRows(rows, seed, epoch);
+  std::vector<int64_t> order(rows);
+  std::iota(order.begin(), order.end(), 0);
+  return order;
+}
+
 NamedArrays Batch::views() const {
   NamedArrays views;
   for (const auto &[name, array] : arrays)
@@ -77,13 +86,8 @@ struct BatchStream::Implementation {
 
 void BatchStream::Implementation::prepare() {
   for (int64_t epoch = 0;; ++epoch) {
-    std::vector<int64_t> order;
-    if (shuffle) {
-      order = shuffledRows(dataset.rows, seed, epoch);
-    } else {
-      order.resize(dataset.rows);
-      std::iota(order.begin(), order.end(), 0);
-    }
+    std::vector<int64_t> order =
+        orderOfRows(dataset.rows, seed, shuffle, epoch);
     for (int64_t begin = 0; begin + batchSize <= dataset.rows;
          begin += batchSize) {
       Batch batch = gatherBatch(dataset, order, begin, batchSize);

@@ -13,6 +13,10 @@ namespace shardc::rt {
 /// Philox4x32-10 keyed by the seed, the same on every machine.
 std::vector<int64_t> shuffledRows(int64_t rows, uint64_t seed, int64_t epoch);
 
+/// `shuffledRows` or, if not `shuffle`, the rows as they are.
+std::vector<int64_t> orderOfRows(int64_t rows, uint64_t seed, bool shuffle,
+                                 int64_t epoch);
+
 /// Copies rows `order[begin...]`, `size` of them, into a batch. Rows past the
 /// end of `order` repeat its last one.
 Batch gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,

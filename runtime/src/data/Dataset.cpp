@@ -2,16 +2,18 @@
 
 #include "shardc-rt/Dataset.h"
 
-#include "base/Convert.h"
+#include "base/ReadFile.h"
 #include "data/Batches.h"
+#include "data/Csv.h"
 #include "data/Npz.h"
 #include "data/Random.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
+#include "absl/strings/strip.h"
 
-#include <cmath>
 #include <fstream>
 
 using namespace shardc::rt;
@@ -64,146 +66,149 @@ static absl::Status countRows(const std::string &name, Dataset &dataset) {
   return absl::OkStatus();
 }
 
+/// The file of the digits; empty: there is none.
+static std::string findDigits(const DatasetOptions &options) {
+  for (const std::string &dir : options.dataDirs)
+    if (std::string path = absl::StrCat(dir, "/digits.npz");
+        std::ifstream(path))
+      return path;
+  return "";
+}
+
 static absl::StatusOr<Dataset> loadDigits(const std::string &part,
                                           const DatasetOptions &options) {
-  for (const std::string &dir : options.dataDirs) {
-    std::string path = absl::StrCat(dir, "/digits.npz");
-    if (!std::ifstream(path))
+  std::string path = findDigits(options);
+  if (path.empty())
+    return absl::NotFoundError(
+        absl::StrCat("the data set digits is not installed: no digits.npz in ",
+                     absl::StrJoin(options.dataDirs, ", ")));
+  absl::StatusOr<ArrayMap> arrays = readNpz(path);
+  if (!arrays.ok())
+    return arrays.status();
+  Dataset all;
+  all.arrays = *std::move(arrays);
+  if (absl::Status status = countRows(path, all); !status.ok())
+    return status;
+  if (all.rows <= digitsTrainRows)
+    return absl::InvalidArgumentError(absl::StrCat(
+        path, ": ", all.rows, " rows, expected more than ", digitsTrainRows));
+  std::vector<int64_t> order =
+      shuffledRows(all.rows, digitsSplitSeed, /*epoch=*/0);
+  bool train = part == "train";
+  int64_t begin = train ? 0 : digitsTrainRows;
+  int64_t rows = train ? digitsTrainRows : all.rows - digitsTrainRows;
+  Dataset dataset;
+  dataset.arrays = gatherBatch(all, order, begin, rows).arrays;
+  dataset.rows = rows;
+  return dataset;
+}
+
+namespace {
+/// An .npy file of a data set, and the array it is.
+struct NpyPart {
+  std::string name, path;
+};
+} // namespace
+
+/// The parts of "x.npy,y.npy" or "x=features.npy,y=labels.npy"; none if `spec`
+/// is not of this form.
+static std::vector<NpyPart> npyParts(const std::string &spec) {
+  std::vector<NpyPart> parts;
+  for (absl::string_view text : absl::StrSplit(spec, ',')) {
+    if (!absl::EndsWith(text, ".npy"))
+      return {};
+    size_t equals = text.find('='), slash = text.rfind('/');
+    // A folder may have the sign in its name.
+    if (equals != text.npos && text.find('/') > equals) {
+      parts.push_back({std::string(text.substr(0, equals)),
+                       std::string(text.substr(equals + 1))});
       continue;
-    absl::StatusOr<ArrayMap> arrays = readNpz(path);
-    if (!arrays.ok())
-      return arrays.status();
-    Dataset all;
-    all.arrays = *std::move(arrays);
-    if (absl::Status status = countRows(path, all); !status.ok())
-      return status;
-    if (all.rows <= digitsTrainRows)
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": ", all.rows, " rows, expected more than ", digitsTrainRows));
-    std::vector<int64_t> order =
-        shuffledRows(all.rows, digitsSplitSeed, /*epoch=*/0);
-    bool train = part == "train";
-    int64_t begin = train ? 0 : digitsTrainRows;
-    int64_t rows = train ? digitsTrainRows : all.rows - digitsTrainRows;
-    Dataset dataset;
-    dataset.arrays = gatherBatch(all, order, begin, rows).arrays;
-    dataset.rows = rows;
-    return dataset;
+    }
+    absl::string_view name = slash == text.npos ? text : text.substr(slash + 1);
+    parts.push_back(
+        {std::string(absl::StripSuffix(name, ".npy")), std::string(text)});
   }
-  return absl::NotFoundError(
-      absl::StrCat("the data set digits is not installed: no digits.npz in ",
-                   absl::StrJoin(options.dataDirs, ", ")));
+  return parts;
+}
+
+/// Adds an array, or why it cannot be read.
+static void add(Dataset &dataset, const std::string &name,
+                absl::StatusOr<StoredArray> array) {
+  if (!array.ok()) {
+    dataset.unreadable.emplace(name, array.status());
+    return;
+  }
+  dataset.arrays.emplace(name, std::move(array->array));
+  if (!array->storage.empty())
+    dataset.storage.emplace(name, std::move(array->storage));
+}
+
+static absl::StatusOr<Dataset> loadNpz(const std::string &path) {
+  auto entries = readNpzEntries(path);
+  if (!entries.ok())
+    return entries.status();
+  Dataset dataset;
+  for (auto &[name, array] : *entries)
+    add(dataset, name, std::move(array));
+  return dataset;
+}
+
+static absl::StatusOr<Dataset> loadNpy(const std::vector<NpyPart> &parts) {
+  Dataset dataset;
+  for (const NpyPart &part : parts) {
+    if (dataset.arrays.count(part.name))
+      return absl::InvalidArgumentError(
+          absl::StrCat(part.path, ": there is an array \"", part.name,
+                       "\" already; expected NAME=", part.path));
+    absl::StatusOr<StoredArray> array = readNpy(part.path);
+    if (!array.ok())
+      return array.status();
+    add(dataset, part.name, std::move(array));
+  }
+  return dataset;
+}
+
+static absl::StatusOr<Dataset> loadCsv(const std::string &path) {
+  absl::StatusOr<std::string> text = readFile(path);
+  if (!text.ok())
+    return text.status();
+  return parseCsv(*text, path);
+}
+
+std::vector<std::string> shardc::rt::dataFiles(const std::string &spec,
+                                               const DatasetOptions &options) {
+  if (absl::EndsWith(spec, ".npz") || absl::EndsWith(spec, ".csv"))
+    return {spec};
+  if (spec == "digits" || absl::StartsWith(spec, "digits:"))
+    return {findDigits(options)};
+  std::vector<std::string> files;
+  for (const NpyPart &part : npyParts(spec))
+    files.push_back(part.path);
+  return files;
 }
 
 absl::StatusOr<Dataset> shardc::rt::loadDataset(const std::string &spec,
                                                 const DatasetOptions &options) {
-  absl::StatusOr<Dataset> dataset = Dataset();
-  if (spec == "synthetic:quadratic") {
+  absl::StatusOr<Dataset> dataset;
+  if (spec == "synthetic:quadratic")
     dataset = makeQuadratic(options.seed);
-  } else if (spec == "digits" || spec == "digits:train") {
+  else if (spec == "digits" || spec == "digits:train")
     dataset = loadDigits("train", options);
-  } else if (spec == "digits:test") {
+  else if (spec == "digits:test")
     dataset = loadDigits("test", options);
-  } else if (absl::EndsWith(spec, ".npz")) {
-    absl::StatusOr<ArrayMap> arrays = readNpz(spec);
-    if (!arrays.ok())
-      return arrays.status();
-    dataset->arrays = *std::move(arrays);
-    if (absl::Status status = countRows(spec, *dataset); !status.ok())
-      return status;
-  } else {
+  else if (absl::EndsWith(spec, ".npz"))
+    dataset = loadNpz(spec);
+  else if (absl::EndsWith(spec, ".csv"))
+    dataset = loadCsv(spec);
+  else if (std::vector<NpyPart> parts = npyParts(spec); !parts.empty())
+    dataset = loadNpy(parts);
+  else
     return absl::InvalidArgumentError(
         absl::StrCat("unknown data \"", spec,
-                     "\": expected FILE.npz, synthetic:quadratic, digits, "
-                     "digits:train or digits:test"));
-  }
+                     "\": expected FILE.npz, X.npy,Y.npy, FILE.csv, "
+                     "synthetic:quadratic, digits, digits:train or "
+                     "digits:test"));
   if (dataset.ok())
     dataset->name = spec;
   return dataset;
-}
-
-template <typename T>
-static absl::Status checkFinite(const HostArray &array, int64_t rowSize,
-                                const std::string &what) {
-  absl::Span<const T> values = array.values<T>();
-  for (size_t i = 0; i < values.size(); ++i)
-    if (!std::isfinite(values[i]))
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": row ", i / rowSize, " holds ", values[i],
-                       ", expected finite numbers"));
-  return absl::OkStatus();
-}
-
-template <typename T>
-static absl::Status checkLabels(const HostArray &array, int64_t classes,
-                                int64_t rowSize, const std::string &what) {
-  absl::Span<const T> values = array.values<T>();
-  for (size_t i = 0; i < values.size(); ++i)
-    if (values[i] < 0 || values[i] >= classes)
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, ": row ", i / rowSize, " has label ", values[i],
-                       ", expected 0 to ", classes - 1));
-  return absl::OkStatus();
-}
-
-static absl::Status checkValues(const TensorInfo &tensor,
-                                const HostArray &array,
-                                const std::string &what) {
-  int64_t rowSize =
-      std::max<int64_t>(1, numElements(absl::MakeSpan(array.shape).subspan(1)));
-  if (array.dtype == DType::F32)
-    return checkFinite<float>(array, rowSize, what);
-  if (array.dtype == DType::F64)
-    return checkFinite<double>(array, rowSize, what);
-  if (tensor.labelClasses > 0 && array.dtype == DType::I32)
-    return checkLabels<int32_t>(array, tensor.labelClasses, rowSize, what);
-  if (tensor.labelClasses > 0 && array.dtype == DType::I64)
-    return checkLabels<int64_t>(array, tensor.labelClasses, rowSize, what);
-  return absl::OkStatus();
-}
-
-absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset) {
-  ArrayMap fitting;
-  for (const TensorInfo &tensor : plan.tensors()) {
-    if (tensor.role != Role::Input && tensor.role != Role::Label)
-      continue;
-    std::string what =
-        absl::StrCat(dataset.name, ", array \"", tensor.name, "\"");
-    auto found = dataset.arrays.find(tensor.name);
-    if (found == dataset.arrays.end()) {
-      std::vector<std::string> names;
-      for (const auto &[name, array] : dataset.arrays)
-        names.push_back(name);
-      return absl::InvalidArgumentError(absl::StrCat(
-          dataset.name, ": array \"", tensor.name,
-          "\" is missing; the model's ", toString(tensor.role), " is ",
-          describe(tensor.dtype, tensor.shape), ", the data has ",
-          names.empty() ? "no arrays" : absl::StrJoin(names, ", ")));
-    }
-    HostArray &array = found->second;
-    // Floats to floats, integers to integers; anything else is an error below.
-    if (isFloat(array.dtype) == isFloat(tensor.dtype) &&
-        array.dtype != DType::Bool && tensor.dtype != DType::Bool) {
-      if (absl::Status status = checkValues(tensor, array, what); !status.ok())
-        return status;
-      absl::StatusOr<HostArray> converted = convert(array, tensor.dtype);
-      if (!converted.ok())
-        return absl::InvalidArgumentError(
-            absl::StrCat(what, ": ", converted.status().message()));
-      array = *std::move(converted);
-    }
-    // All but the number of rows is the model's.
-    std::vector<int64_t> expected = tensor.shape;
-    if (!expected.empty() && !array.shape.empty())
-      expected[0] = array.shape[0];
-    if (array.dtype != tensor.dtype || array.shape != expected)
-      return absl::InvalidArgumentError(
-          absl::StrCat(what, " is ", describe(array.dtype, array.shape),
-                       ", but the model's ", toString(tensor.role), " is ",
-                       describe(tensor.dtype, tensor.shape),
-                       " (the rows of a batch first)"));
-    fitting.emplace(tensor.name, std::move(array));
-  }
-  dataset.arrays = std::move(fitting);
-  return absl::OkStatus();
 }

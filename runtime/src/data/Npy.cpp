@@ -2,6 +2,8 @@
 
 #include "data/Npz.h"
 
+#include "base/ReadFile.h"
+
 #include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -9,10 +11,9 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-#include <cerrno>
+#include <cmath>
 #include <cstring>
-#include <fstream>
-#include <sstream>
+#include <limits>
 
 using namespace shardc::rt;
 
@@ -84,7 +85,124 @@ static absl::StatusOr<Header> parseHeader(absl::string_view text) {
   return header;
 }
 
-static absl::StatusOr<HostArray> parse(absl::string_view bytes) {
+namespace {
+/// An element type of NumPy.
+struct ElementType {
+  std::string name; ///< "f16", "u8".
+  char kind = 0;    ///< f, i, u or b.
+  int bytes = 0;
+  bool isBigEndian = false;
+  DType dtype = DType::F32; ///< Holds all its values, but for those of u64.
+};
+} // namespace
+
+static absl::StatusOr<ElementType> parseType(const std::string &descr) {
+  ElementType type;
+  if (descr.size() == 3) {
+    type.kind = descr[1];
+    type.bytes = descr[2] - '0';
+    type.isBigEndian = descr[0] == '>' && type.bytes > 1;
+  }
+  switch (type.kind) {
+  case 'f':
+    type.dtype = type.bytes == 8 ? DType::F64 : DType::F32;
+    break;
+  case 'i':
+    type.dtype = type.bytes == 8 ? DType::I64 : DType::I32;
+    break;
+  case 'u':
+    type.dtype = type.bytes >= 4 ? DType::I64 : DType::I32;
+    break;
+  case 'b':
+    type.dtype = DType::Bool;
+    break;
+  }
+  bool isSized = type.kind == 'b'
+                     ? type.bytes == 1
+                     : type.bytes == 2 || type.bytes == 4 || type.bytes == 8 ||
+                           (type.bytes == 1 && type.kind != 'f');
+  if (!isSized || !absl::StrContains("<>|=", descr[0]) ||
+      !absl::StrContains("fiub", type.kind))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "its element type is '", descr,
+        "', expected f2, f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 or b1"));
+  type.name = type.kind == 'b'
+                  ? "bool"
+                  : absl::StrCat(std::string(1, type.kind), 8 * type.bytes);
+  return type;
+}
+
+/// A number of IEEE 754's binary16, given by its bits.
+static float fromF16(uint16_t bits) {
+  int exponent = bits >> 10 & 0x1f;
+  float fraction = static_cast<float>(bits & 0x3ff);
+  float value = exponent == 0 ? std::ldexp(fraction, -24)
+                : exponent < 31
+                    ? std::ldexp(fraction + 1024, exponent - 25)
+                    : (bits & 0x3ff ? std::numeric_limits<float>::quiet_NaN()
+                                    : std::numeric_limits<float>::infinity());
+  return bits & 0x8000 ? -value : value;
+}
+
+/// The bits of an element, as of an unsigned integer of its size.
+static uint64_t loadBits(const char *data, const ElementType &type) {
+  uint64_t bits = 0;
+  for (int i = 0; i < type.bytes; ++i) {
+    int at = type.isBigEndian ? i : type.bytes - 1 - i;
+    bits = bits << 8 | static_cast<uint8_t>(data[at]);
+  }
+  return bits;
+}
+
+/// Writes the element that `bits` are of as element `i`.
+static absl::Status storeElement(const ElementType &type, uint64_t bits,
+                                 HostArray &array, int64_t i) {
+  if (type.kind == 'u' && type.bytes == 8 && bits >> 63)
+    return absl::InvalidArgumentError(
+        absl::StrCat("element ", i, " is ", bits, ", which i64 cannot hold"));
+  if (type.kind == 'f' && type.bytes == 2) {
+    array.values<float>()[i] = fromF16(static_cast<uint16_t>(bits));
+    return absl::OkStatus();
+  }
+  // The sign goes on to the left.
+  if (type.kind == 'i' && type.bytes < 8 && bits >> (8 * type.bytes - 1))
+    bits |= ~uint64_t(0) << (8 * type.bytes);
+  // Little-endian, as all hosts are.
+  int64_t size = byteSize(array.dtype);
+  std::memcpy(array.data.data() + i * size, &bits, size);
+  return absl::OkStatus();
+}
+
+namespace {
+/// Goes through the elements of an array in the order of C and says where each
+/// is in that of Fortran.
+class FortranOrder {
+public:
+  explicit FortranOrder(const std::vector<int64_t> &shape)
+      : shape(shape), index(shape.size()) {}
+
+  int64_t place() const {
+    int64_t place = 0;
+    for (size_t dim = shape.size(); dim-- > 0;)
+      place = place * shape[dim] + index[dim];
+    return place;
+  }
+
+  void next() {
+    for (size_t dim = shape.size(); dim-- > 0;) {
+      if (++index[dim] < shape[dim])
+        return;
+      index[dim] = 0;
+    }
+  }
+
+private:
+  const std::vector<int64_t> &shape;
+  std::vector<int64_t> index;
+};
+} // namespace
+
+static absl::StatusOr<StoredArray> parse(absl::string_view bytes) {
   if (!absl::StartsWith(bytes, magic) || bytes.size() < 10)
     return absl::InvalidArgumentError("not an .npy file");
   int major = static_cast<uint8_t>(bytes[6]);
@@ -105,47 +223,41 @@ static absl::StatusOr<HostArray> parse(absl::string_view bytes) {
   if (!header.ok())
     return header.status();
 
-  DType dtype;
-  bool widen = false; // u1 becomes i32
-  if (header->descr == "<f4")
-    dtype = DType::F32;
-  else if (header->descr == "<f8")
-    dtype = DType::F64;
-  else if (header->descr == "<i4")
-    dtype = DType::I32;
-  else if (header->descr == "<i8")
-    dtype = DType::I64;
-  else if (header->descr == "|b1")
-    dtype = DType::Bool;
-  else if (header->descr == "|u1")
-    dtype = DType::I32, widen = true;
-  else
-    return absl::InvalidArgumentError(
-        absl::StrCat("its element type is '", header->descr,
-                     "', expected <f4, <f8, <i4, <i8, |u1 or |b1"));
-  if (header->fortranOrder && header->shape.size() > 1)
-    return absl::InvalidArgumentError(
-        "it is in Fortran order; save numpy.ascontiguousarray(array)");
-
+  absl::StatusOr<ElementType> type = parseType(header->descr);
+  if (!type.ok())
+    return type.status();
   absl::string_view data = bytes.substr(start + length);
-  uint64_t expected =
-      numElements(header->shape) * (widen ? 1 : byteSize(dtype));
-  if (data.size() != expected)
-    return absl::InvalidArgumentError(
-        absl::StrCat("it has ", data.size(), " bytes of data, but ",
-                     describe(dtype, header->shape), " takes ", expected));
-  HostArray array(dtype, header->shape);
-  if (widen)
-    for (size_t i = 0; i < data.size(); ++i)
-      array.values<int32_t>()[i] = static_cast<uint8_t>(data[i]);
-  else if (!data.empty())
-    std::memcpy(array.data.data(), data.data(), data.size());
-  return array;
+  int64_t count = numElements(header->shape);
+  if (data.size() != uint64_t(count) * type->bytes)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has ", data.size(), " bytes of data, but ", type->name, "[",
+        absl::StrJoin(header->shape, ","), "] takes ", count * type->bytes));
+  StoredArray stored;
+  stored.array = HostArray(type->dtype, header->shape);
+  bool isFortran = header->fortranOrder && header->shape.size() > 1;
+  if (isFortran || type->isBigEndian || type->name != toString(type->dtype))
+    stored.storage =
+        absl::StrCat(type->isBigEndian ? "big-endian " : "", type->name,
+                     isFortran ? " in Fortran order" : "");
+  if (stored.storage.empty()) {
+    if (!data.empty())
+      std::memcpy(stored.array.data.data(), data.data(), data.size());
+    return stored;
+  }
+  FortranOrder order(header->shape);
+  for (int64_t i = 0; i < count; ++i, order.next()) {
+    int64_t place = isFortran ? order.place() : i;
+    uint64_t bits = loadBits(data.data() + place * type->bytes, *type);
+    if (absl::Status status = storeElement(*type, bits, stored.array, i);
+        !status.ok())
+      return status;
+  }
+  return stored;
 }
 
-absl::StatusOr<HostArray> shardc::rt::parseNpy(absl::string_view bytes,
-                                               absl::string_view what) {
-  absl::StatusOr<HostArray> array = parse(bytes);
+absl::StatusOr<StoredArray> shardc::rt::parseNpy(absl::string_view bytes,
+                                                 absl::string_view what) {
+  absl::StatusOr<StoredArray> array = parse(bytes);
   if (!array.ok())
     return absl::InvalidArgumentError(
         absl::StrCat(what, ": ", array.status().message()));
@@ -191,14 +303,7 @@ absl::StatusOr<std::string> shardc::rt::formatNpy(ArrayView array) {
   return bytes;
 }
 
-absl::StatusOr<HostArray> shardc::rt::readNpy(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return absl::NotFoundError(
-        absl::StrCat(path, ": cannot open: ", std::strerror(errno)));
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (file.bad() || content.fail())
-    return absl::InvalidArgumentError(absl::StrCat(path, ": cannot read"));
-  return parseNpy(content.str(), path);
+absl::StatusOr<StoredArray> shardc::rt::readNpy(const std::string &path) {
+  absl::StatusOr<std::string> bytes = readFile(path);
+  return bytes.ok() ? parseNpy(*bytes, path) : bytes.status();
 }

@@ -59,28 +59,42 @@ static absl::StatusOr<std::string> readEntry(zip_t *archive, zip_uint64_t index,
   }
 }
 
-absl::StatusOr<ArrayMap> shardc::rt::readNpz(const std::string &path) {
+absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
+shardc::rt::readNpzEntries(const std::string &path) {
   absl::StatusOr<Archive> archive = open(path, ZIP_RDONLY | ZIP_CHECKCONS);
   if (!archive.ok())
     return archive.status();
-  ArrayMap arrays;
+  std::map<std::string, absl::StatusOr<StoredArray>> arrays;
   zip_int64_t entries = zip_get_num_entries(archive->get(), 0);
   for (zip_int64_t index = 0; index < entries; ++index) {
     const char *raw = zip_get_name(archive->get(), index, 0);
     std::string entry = raw ? raw : "";
     absl::string_view name = entry;
-    if (!absl::ConsumeSuffix(&name, ".npy") || name.empty())
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": entry \"", entry, "\" is not an array (NAME.npy)"));
+    bool isNamed = absl::ConsumeSuffix(&name, ".npy") && !name.empty();
     std::string what = absl::StrCat(path, ", array \"", name, "\"");
-    absl::StatusOr<std::string> bytes = readEntry(archive->get(), index, what);
-    if (!bytes.ok())
-      return bytes.status();
-    absl::StatusOr<HostArray> array = parseNpy(*bytes, what);
-    if (!array.ok())
-      return array.status();
-    if (!arrays.emplace(std::string(name), *std::move(array)).second)
+    absl::StatusOr<StoredArray> array = absl::InvalidArgumentError(absl::StrCat(
+        path, ": entry \"", entry, "\" is not an array (NAME.npy)"));
+    if (isNamed) {
+      absl::StatusOr<std::string> bytes =
+          readEntry(archive->get(), index, what);
+      array = bytes.ok() ? parseNpy(*bytes, what) : bytes.status();
+    }
+    if (!arrays.emplace(std::string(name), std::move(array)).second)
       return absl::InvalidArgumentError(absl::StrCat(what, " is there twice"));
+  }
+  return arrays;
+}
+
+absl::StatusOr<ArrayMap> shardc::rt::readNpz(const std::string &path) {
+  absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>> entries =
+      readNpzEntries(path);
+  if (!entries.ok())
+    return entries.status();
+  ArrayMap arrays;
+  for (auto &[name, entry] : *entries) {
+    if (!entry.ok())
+      return entry.status();
+    arrays.emplace(name, std::move(entry->array));
   }
   return arrays;
 }

@@ -12,25 +12,42 @@
 
 #include "absl/status/statusor.h"
 
+#include <map>
 #include <string>
 
 namespace shardc::rt {
 
-/// Parses the bytes of an .npy file; `what` names it in errors. Little-endian,
-/// C-ordered f4, f8, i4, i8, u1 (as i32), b1. InvalidArgument otherwise.
-[[nodiscard]] absl::StatusOr<HostArray> parseNpy(absl::string_view bytes,
-                                                 absl::string_view what);
+/// An array as read.
+struct StoredArray {
+  HostArray array;
+  /// What the file has where that is not what `array` has, as "u8" or
+  /// "big-endian f64 in Fortran order"; the values are the same.
+  std::string storage;
+};
+
+/// Parses the bytes of an .npy file; `what` names it in errors. f2, f4, f8, i1
+/// to i8, u1 to u8 and b1 in either byte order, ordered as in C or Fortran; f16
+/// becomes f32, smaller integers i32, u32 and u64 i64. InvalidArgument
+/// otherwise, and for a u64 that i64 cannot hold.
+[[nodiscard]] absl::StatusOr<StoredArray> parseNpy(absl::string_view bytes,
+                                                   absl::string_view what);
 
 /// The bytes of an .npy file of version 1.0. InvalidArgument for bf16, which
 /// NumPy lacks.
 [[nodiscard]] absl::StatusOr<std::string> formatNpy(ArrayView array);
 
-/// All arrays of an .npz archive by name (without ".npy"). NotFound if it
-/// cannot be opened; InvalidArgument names the entry that is damaged.
-[[nodiscard]] absl::StatusOr<ArrayMap> readNpz(const std::string &path);
-
 /// The array of an .npy file.
-[[nodiscard]] absl::StatusOr<HostArray> readNpy(const std::string &path);
+[[nodiscard]] absl::StatusOr<StoredArray> readNpy(const std::string &path);
+
+/// What an .npz archive has, by name (without ".npy"): arrays, or why an entry
+/// is none that can be read. NotFound or InvalidArgument if the archive itself
+/// cannot be opened.
+[[nodiscard]] absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
+readNpzEntries(const std::string &path);
+
+/// All arrays of an .npz archive by name. As `readNpzEntries`, but every entry
+/// must be an array.
+[[nodiscard]] absl::StatusOr<ArrayMap> readNpz(const std::string &path);
 
 /// Writes an archive, replacing the file in one step.
 [[nodiscard]] absl::Status writeNpz(const std::string &path,

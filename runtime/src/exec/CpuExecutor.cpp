@@ -6,6 +6,7 @@
 #include "exec/ParameterState.h"
 #include "exec/PreparedProgram.h"
 #include "exec/Shards.h"
+#include "init/Initialization.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -170,6 +171,7 @@ absl::StatusOr<std::unique_ptr<Executor>> shardc::rt::createCpuExecutor(
 }
 
 absl::Status CpuExecutor::initializeParameters() {
+  Initialization initialization(spec, options);
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
@@ -186,9 +188,8 @@ absl::Status CpuExecutor::initializeParameters() {
       if (options.poisonPadding)
         std::memset(local.data, 0xff, tensor.bytes);
       if (absl::Status status =
-              initializeShard(tensor.initializer, options.seed, tensor.name,
-                              tensor.dtype, tensor.shape, local.shard.start,
-                              local.shard.valid, local.shard.local, local.data);
+              initialization.fill(tensor, local.shard.start, local.shard.valid,
+                                  local.shard.local, local.data);
           !status.ok())
         return status;
     }

@@ -7,6 +7,7 @@
 
 #include "shardc-rt/Plan.h"
 
+#include "base/ReadFile.h"
 #include "plan/CpuFeatures.h"
 #include "plan/PlanSpec.h"
 #include "plan/ReadPlan.h"
@@ -15,8 +16,6 @@
 #include "absl/strings/str_cat.h"
 
 #include <cstring>
-#include <fstream>
-#include <sstream>
 
 using namespace shardc::rt;
 
@@ -109,16 +108,10 @@ absl::StatusOr<std::shared_ptr<const Plan>> Plan::parse(std::string bytes) {
 
 absl::StatusOr<std::shared_ptr<const Plan>>
 Plan::loadFile(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file)
-    return absl::NotFoundError(
-        absl::StrCat(path, ": cannot open: ", std::strerror(errno)));
-  std::ostringstream content;
-  content << file.rdbuf();
-  if (file.bad() || content.fail())
-    return absl::DataLossError(absl::StrCat(path, ": cannot read"));
-  absl::StatusOr<std::shared_ptr<const Plan>> plan =
-      parse(std::move(content).str());
+  absl::StatusOr<std::string> bytes = readFile(path);
+  if (!bytes.ok())
+    return bytes.status();
+  absl::StatusOr<std::shared_ptr<const Plan>> plan = parse(*std::move(bytes));
   if (!plan.ok())
     return absl::Status(plan.status().code(),
                         absl::StrCat(path, ": ", plan.status().message()));

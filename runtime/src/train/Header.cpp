@@ -5,6 +5,8 @@
 #include "plan/PlanSpec.h"
 #include "train/Format.h"
 
+#include "absl/strings/str_cat.h"
+
 using namespace shardc::rt;
 
 void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
@@ -15,31 +17,41 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
       parameters += numElements(tensor.shape);
       ++tensors;
     }
-  out << "model          " << plan.model() << ": " << formatCount(parameters)
-      << " parameters in " << tensors << " tensors, batch " << plan.batchSize()
-      << "\n";
-  out << "mesh           " << plan.mesh() << ": " << devices << "\n";
-  out << "memory         " << formatBytes(plan.arenaBytes()) << " per device";
+  printField("model",
+             absl::StrCat(plan.model(), ": ", formatCount(parameters),
+                          " parameters in ", tensors, " tensors, batch ",
+                          plan.batchSize()),
+             out);
+  printField("mesh", absl::StrCat(plan.mesh(), ": ", devices), out);
+  std::string memory =
+      absl::StrCat(formatBytes(plan.arenaBytes()), " per device");
   const char *separator = ": ";
   for (const MemoryReport::Entry &entry : plan.spec().memory.entries) {
     if (entry.bytes == 0)
       continue;
-    out << separator << toString(entry.kind) << " " << formatBytes(entry.bytes);
+    absl::StrAppend(&memory, separator, toString(entry.kind), " ",
+                    formatBytes(entry.bytes));
     separator = ", ";
   }
-  out << "\n";
+  printField("memory", memory, out);
   if (const ProgramSpec *program = plan.spec().findProgram("train_step"))
-    out << "communication  " << formatBytes(program->wireBytes)
-        << " per device and step in " << program->collectives.size()
-        << (program->collectives.size() == 1 ? " collective" : " collectives")
-        << "\n";
+    printField("communication",
+               absl::StrCat(formatBytes(program->wireBytes),
+                            " per device and step in ",
+                            program->collectives.size(),
+                            program->collectives.size() == 1 ? " collective"
+                                                             : " collectives"),
+               out);
 }
 
 void shardc::rt::printMemory(const Executor &executor, std::ostream &out) {
   int64_t devices = executor.plan().numDevices();
   uint64_t each = executor.allocatedBytesPerDevice();
   if (executor.allocatedBytes() < devices * each)
-    out << "replicas       devices that hold the same share it: all " << devices
-        << " need " << formatBytes(executor.allocatedBytes()) << " in place of "
-        << formatBytes(devices * each) << "\n";
+    printField("replicas",
+               absl::StrCat("devices that hold the same share it: all ",
+                            devices, " need ",
+                            formatBytes(executor.allocatedBytes()),
+                            " in place of ", formatBytes(devices * each)),
+               out);
 }

@@ -1,54 +1,24 @@
-//===- StepLog.cpp - Metrics, progress bar, lines -------------------------===//
+//===- StepLog.cpp - Progress of the training for people ------------------===//
 
 #include "train/StepLog.h"
 
 #include "train/Format.h"
 
-#include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
-
-#include <cerrno>
-#include <cmath>
-#include <cstring>
-#include <nlohmann/json.hpp>
 
 using namespace shardc::rt;
 
-absl::Status StepLog::open() {
-  if (options.metricsPath.empty())
-    return absl::OkStatus();
-  metrics.open(options.metricsPath, std::ios::trunc);
-  if (!metrics)
-    return absl::NotFoundError(absl::StrCat(
-        options.metricsPath, ": cannot write: ", std::strerror(errno)));
-  return absl::OkStatus();
-}
-
-absl::Status StepLog::add(const StepRecord &record) {
-  if (metrics.is_open()) {
-    nlohmann::ordered_json line;
-    line["step"] = record.step;
-    line["epoch"] = record.epoch;
-    line["loss"] = record.loss; // null if not finite
-    line["step_time_ms"] = record.seconds * 1e3;
-    line["samples_per_s"] = record.samplesPerSecond;
-    line["communication_share"] = record.communicationShare;
-    line["wire_bytes"] = record.wireBytes;
-    metrics << line.dump() << '\n';
-    if (!metrics)
-      return absl::DataLossError(absl::StrCat(
-          options.metricsPath, ": cannot write: ", std::strerror(errno)));
-  }
+void StepLog::add(const StepRecord &record, double loss) {
   if (options.progressBar)
-    draw(record);
+    draw(record, loss);
   else if (options.logEvery > 0 && record.step % options.logEvery == 0)
-    out << absl::StrFormat("step %d  epoch %d  loss %.6g  %.0f samples/s\n",
-                           record.step, record.epoch, record.loss,
-                           record.samplesPerSecond);
-  return absl::OkStatus();
+    out << absl::StrFormat(
+        "step %d of %d  epoch %d  loss %.6g  %.0f samples/s  %s left\n",
+        record.step, record.steps, record.epoch, loss, record.samplesPerSecond,
+        formatTimeLeft(record.secondsLeft));
 }
 
-void StepLog::draw(const StepRecord &record) {
+void StepLog::draw(const StepRecord &record, double loss) {
   auto now = std::chrono::steady_clock::now();
   bool last = record.stepInEpoch == record.stepsPerEpoch;
   if (drawn && !last && now - lastDrawn < std::chrono::milliseconds(100))
@@ -58,26 +28,17 @@ void StepLog::draw(const StepRecord &record) {
       width * record.stepInEpoch / std::max<int64_t>(1, record.stepsPerEpoch);
   out << "\r" << absl::StrFormat("epoch %d [", record.epoch)
       << std::string(filled, '#') << std::string(width - filled, '.')
-      << absl::StrFormat("] %d/%d  loss %.6g  %.0f samples/s\x1b[K",
-                         record.stepInEpoch, record.stepsPerEpoch, record.loss,
-                         record.samplesPerSecond)
+      << absl::StrFormat("] %d/%d  loss %.6g  %.0f samples/s  %s left\x1b[K",
+                         record.stepInEpoch, record.stepsPerEpoch, loss,
+                         record.samplesPerSecond,
+                         formatTimeLeft(record.secondsLeft))
       << std::flush;
   lastDrawn = now;
   drawn = true;
 }
 
-void StepLog::endEpoch() {
+void StepLog::clear() {
   if (drawn)
     out << "\r\x1b[K";
   drawn = false;
-}
-
-absl::Status StepLog::close() {
-  if (!metrics.is_open())
-    return absl::OkStatus();
-  metrics.close();
-  if (metrics.fail())
-    return absl::DataLossError(absl::StrCat(
-        options.metricsPath, ": cannot write: ", std::strerror(errno)));
-  return absl::OkStatus();
 }

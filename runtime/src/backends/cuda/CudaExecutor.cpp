@@ -5,6 +5,7 @@
 #include "backends/cuda/TuneGemms.h"
 #include "exec/Arrays.h"
 #include "exec/Shards.h"
+#include "init/Initialization.h"
 
 #include "absl/strings/match.h"
 #include "absl/time/clock.h"
@@ -351,18 +352,17 @@ shardc::rt::createCudaExecutor(std::shared_ptr<const Plan> plan,
 absl::Status CudaExecutor::initializeParameters() {
   if (!failure.ok())
     return failure;
+  Initialization initialization(spec, options);
   for (size_t i = 0; i < spec.tensors.size(); ++i) {
     const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
-    if (absl::Status s =
-            write(i,
-                  [&](const Shard &shard, char *local) {
-                    return initializeShard(tensor.initializer, options.seed,
-                                           tensor.name, tensor.dtype,
-                                           tensor.shape, shard.start,
-                                           shard.valid, shard.local, local);
-                  });
+    if (absl::Status s = write(i,
+                               [&](const Shard &shard, char *local) {
+                                 return initialization.fill(tensor, shard.start,
+                                                            shard.valid,
+                                                            shard.local, local);
+                               });
         !s.ok())
       return fail(s);
   }

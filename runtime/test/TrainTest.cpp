@@ -1,0 +1,219 @@
+//===- TrainTest.cpp - Training loop and evaluation -----------------------===//
+
+#include "TestPlan.h"
+
+#include "shardc-rt/Trainer.h"
+#include "train/Format.h"
+
+#include <cmath>
+#include <deque>
+#include <gtest/gtest.h>
+#include <sstream>
+
+using namespace shardc::rt;
+
+namespace {
+
+/// Runs no plan: the loss of a batch is `lossOf` its x. Two runs can be in
+/// flight.
+class FakeExecutor : public Executor {
+public:
+  using Loss = std::function<double(absl::Span<const float>)>;
+
+  explicit FakeExecutor(Loss lossOf) : lossOf(std::move(lossOf)) {
+    absl::StatusOr<std::shared_ptr<const Plan>> parsed =
+        Plan::parse(test::makePlan(1, test::addCopy));
+    EXPECT_TRUE(parsed.ok()) << parsed.status();
+    ownPlan = *parsed;
+  }
+
+  const Plan &plan() const override { return *ownPlan; }
+  uint64_t allocatedBytesPerDevice() const override { return 0; }
+  absl::Status initializeParameters() override { return absl::OkStatus(); }
+  absl::Status setTensor(absl::string_view, ArrayView) override {
+    return absl::OkStatus();
+  }
+  absl::StatusOr<HostArray> getTensor(absl::string_view) const override {
+    return HostArray();
+  }
+  absl::Status submit(absl::string_view, const NamedArrays &inputs) override {
+    const ArrayView &x = inputs.at("x");
+    RunResult result;
+    result.loss =
+        lossOf({static_cast<const float *>(x.data), size_t(x.shape[0])});
+    result.seconds = 1;
+    running.push_back(std::move(result));
+    ++runs;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<RunResult> await() override {
+    RunResult result = std::move(running.front());
+    running.pop_front();
+    return result;
+  }
+  int inFlight() const override { return running.size(); }
+  int maxInFlight() const override { return 2; }
+
+  int runs = 0;
+
+private:
+  Loss lossOf;
+  std::shared_ptr<const Plan> ownPlan;
+  std::deque<RunResult> running;
+};
+
+double meanSquarePlusOne(absl::Span<const float> x) {
+  double sum = 0;
+  for (float value : x)
+    sum += value * value;
+  return sum / x.size() + 1;
+}
+
+Dataset makeData(int64_t rows) {
+  Dataset dataset;
+  dataset.name = "test.npz";
+  dataset.rows = rows;
+  HostArray x(DType::F32, {rows});
+  for (int64_t row = 0; row < rows; ++row)
+    x.values<float>()[row] = std::sin(float(row)) + 2;
+  dataset.arrays.emplace("x", std::move(x));
+  return dataset;
+}
+
+TEST(TrainTest, StopsInGoodOrder) {
+  // In the middle of an epoch, at its end, and before anything.
+  for (int wanted : {5, 4, 0}) {
+    FakeExecutor executor(meanSquarePlusOne);
+    Dataset dataset = makeData(48); // four steps an epoch
+    TrainOptions options;
+    options.steps = 100;
+    int asked = 0, ended = 0;
+    options.shouldStop = [&] { return asked++ == wanted; };
+    options.onStep = [&](const StepRecord &record, const RunResult &) {
+      EXPECT_EQ(record.step, ++ended);
+      return absl::OkStatus();
+    };
+    std::ostringstream out;
+    auto summary = train(executor, dataset, options, out);
+    ASSERT_TRUE(summary.ok()) << summary.status();
+    EXPECT_TRUE(summary->isStopped);
+    EXPECT_EQ(summary->steps, wanted);
+    EXPECT_EQ(ended, wanted);
+    EXPECT_EQ(executor.runs, wanted);
+    EXPECT_EQ(executor.inFlight(), 0);
+    EXPECT_EQ(asked, wanted + 1);
+    EXPECT_EQ(summary->epochs.size(), (wanted + 3) / 4u);
+    EXPECT_TRUE(std::isfinite(summary->samplesPerSecond));
+  }
+}
+
+TEST(TrainTest, NothingIsInFlightBetweenEpochs) {
+  FakeExecutor executor(meanSquarePlusOne);
+  Dataset dataset = makeData(48);
+  TrainOptions options;
+  options.steps = 10;
+  std::vector<int64_t> steps;
+  options.onEpoch = [&](const EpochSummary &epoch) {
+    EXPECT_EQ(executor.inFlight(), 0);
+    EXPECT_EQ(epoch.epoch, int64_t(steps.size()) + 1);
+    steps.push_back(epoch.steps);
+    return absl::OkStatus();
+  };
+  std::ostringstream out;
+  auto summary = train(executor, dataset, options, out);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_FALSE(summary->isStopped);
+  EXPECT_EQ(steps, (std::vector<int64_t>{4, 4, 2}));
+}
+
+TEST(TrainTest, ManyEpochsAreNoFewSteps) {
+  FakeExecutor executor(meanSquarePlusOne);
+  Dataset dataset = makeData(48);
+  TrainOptions options;
+  options.epochs = INT64_MAX / 2;
+  int asked = 0;
+  options.shouldStop = [&] { return asked++ == 3; };
+  std::ostringstream out;
+  auto summary = train(executor, dataset, options, out);
+  ASSERT_TRUE(summary.ok()) << summary.status();
+  EXPECT_EQ(summary->steps, 3);
+}
+
+TEST(TrainTest, TellsTimeLeft) {
+  EXPECT_EQ(formatTimeLeft(0.4), "0 s");
+  EXPECT_EQ(formatTimeLeft(59.4), "59 s");
+  EXPECT_EQ(formatTimeLeft(59.6), "1 min 0 s");
+  EXPECT_EQ(formatTimeLeft(3725), "1 h 2 min");
+  EXPECT_EQ(formatTimeLeft(90000), "1 d 1 h");
+  EXPECT_EQ(formatTimeLeft(1e300), "1000 d 0 h");
+}
+
+TEST(TrainTest, FieldsAreWrapped) {
+  std::ostringstream out;
+  std::string text;
+  for (int i = 0; i < 40; ++i)
+    text += "word" + std::to_string(i) + ", ";
+  printField("memory", text, out);
+  printField("data", std::string(100, 'x'), out);
+  std::istringstream lines(out.str());
+  std::string line, words;
+  int count = 0;
+  for (; std::getline(lines, line) && line[0] != 'd'; ++count) {
+    EXPECT_LE(line.size(), 80u);
+    EXPECT_EQ(line.substr(0, 15),
+              count == 0 ? "memory         " : std::string(15, ' '));
+    words += line.substr(15) + " ";
+  }
+  EXPECT_EQ(words, text);
+  std::ostringstream numbers;
+  printField("memory", std::string(60, 'x') + " 12.8 KiB (13056 B) more",
+             numbers);
+  EXPECT_EQ(numbers.str(), "memory         " + std::string(60, 'x') + "\n" +
+                               std::string(15, ' ') +
+                               "12.8 KiB (13056 B) more\n");
+  EXPECT_EQ(count, 5);
+  EXPECT_EQ(line, "data           " + std::string(100, 'x'));
+}
+
+TEST(EvaluateTest, AllRowsCount) {
+  // Batches have twelve rows, and the loss is that of a batch.
+  for (int64_t rows = 1; rows <= 40; ++rows) {
+    FakeExecutor executor(meanSquarePlusOne);
+    Dataset dataset = makeData(rows);
+    auto evaluation = evaluate(executor, dataset);
+    ASSERT_TRUE(evaluation.ok()) << evaluation.status();
+    EXPECT_EQ(evaluation->rows, rows);
+    EXPECT_NEAR(evaluation->loss,
+                meanSquarePlusOne(dataset.arrays["x"].values<float>()), 1e-12)
+        << rows;
+    EXPECT_LE(executor.runs, 3 + 2 * 5);
+  }
+}
+
+TEST(EvaluateTest, RefusesRowsThatHaveNoLossOfTheirOwn) {
+  FakeExecutor executor([](absl::Span<const float> x) {
+    return std::sqrt(meanSquarePlusOne(x));
+  });
+  EXPECT_TRUE(evaluate(executor, makeData(24)).ok());
+  EXPECT_TRUE(checkEvaluation(executor, makeData(24)).ok());
+  EXPECT_EQ(checkEvaluation(executor, makeData(31)).code(),
+            absl::StatusCode::kInvalidArgument);
+  absl::Status status = evaluate(executor, makeData(31)).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_NE(status.message().find("expected a multiple of the batch size"),
+            std::string::npos)
+      << status;
+  EXPECT_EQ(evaluate(executor, makeData(0)).status().code(),
+            absl::StatusCode::kInvalidArgument);
+}
+
+TEST(EvaluateTest, CanBeStopped) {
+  FakeExecutor executor(meanSquarePlusOne);
+  int asked = 0;
+  auto stop = [&] { return asked++ == 2; };
+  EXPECT_TRUE(
+      absl::IsCancelled(evaluate(executor, makeData(48), stop).status()));
+  EXPECT_EQ(executor.runs, 2);
+}
+
+} // namespace

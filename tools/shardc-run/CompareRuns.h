@@ -1,0 +1,76 @@
+//===- CompareRuns.h - How far two runs are apart ---------------*- C++ -*-===//
+//
+// Pure functions on what runs of the same program came to.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_COMPARERUNS_H
+#define SHARDC_TOOLS_SHARDC_RUN_COMPARERUNS_H
+
+#include "shardc-rt/Plan.h"
+#include "shardc-rt/Trainer.h"
+
+#include <map>
+#include <string>
+#include <vector>
+
+namespace shardc::run {
+
+/// Some steps of a run: the losses, and parameters and states after the last.
+struct RunSegment {
+  std::vector<double> losses;
+  rt::ArrayMap state;
+};
+
+/// What makes differences relative.
+struct Scales {
+  /// The greatest loss of the run so far. A loss below a thousandth of it
+  /// counts as that thousandth.
+  double greatestLoss = 0;
+  /// Differences of parameters are of the root mean square of all, and not the
+  /// largest of the largest.
+  bool byMeanSquare = false;
+};
+
+/// How far two segments that began in one state are apart; also the limits of
+/// that.
+struct Distance {
+  double loss = 0;       ///< Largest, relative to the expected loss.
+  int64_t lossStep = 0;  ///< Of the segment, from 0.
+  double parameters = 0; ///< Relative, as `Scales` says.
+  std::string where;     ///< The parameter that differs most.
+  double ofChange = 0;   ///< Root mean square, by that of the change of all
+                         ///< parameters.
+  /// Root mean square of the difference of each parameter and state.
+  std::map<std::string, double> tensors;
+  bool isBitEqual = true;
+
+  /// The larger one of each number.
+  void extend(const Distance &other, double factor);
+};
+
+/// The name of the first number of `distance` that is above its limit, or is
+/// not a number; empty: all are within. Tensors without a limit may differ.
+std::string findExcess(const Distance &distance, const Distance &limits);
+
+/// How far `actual` is from `expected`, both begun in `start`.
+Distance compareSegments(const rt::Plan &plan, const rt::ArrayMap &start,
+                         const RunSegment &expected, const RunSegment &actual,
+                         const Scales &scales);
+
+/// The root mean square of a tensor, and that of a change of it.
+double rootMeanSquare(const rt::HostArray &array);
+double rootMeanSquare(const rt::HostArray &from, const rt::HostArray &to);
+
+/// `array` with each floating-point number moved by `amount` of itself, up or
+/// down at random.
+rt::HostArray moveByRounding(const rt::HostArray &array, double amount,
+                             uint64_t seed);
+
+/// `array` less what `moved` has more than `start`, as f64.
+rt::HostArray takeBack(const rt::HostArray &array, const rt::HostArray &start,
+                       const rt::HostArray &moved);
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_COMPARERUNS_H

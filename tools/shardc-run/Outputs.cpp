@@ -1,0 +1,277 @@
+//===- Outputs.cpp - Files that a run writes ------------------------------===//
+
+#include "Outputs.h"
+
+#include "LoadData.h"
+#include "Report.h"
+
+#include "data/Npz.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <sys/stat.h>
+#include <sys/statvfs.h>
+#include <tuple>
+#include <unistd.h>
+#include <vector>
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+namespace {
+/// A file that a run reads or writes.
+struct NamedFile {
+  std::string flag; ///< "--metrics", or what it is where there is no flag.
+  std::string path;
+};
+
+/// Which file a path leads to: its device and inode or, if it is not there yet,
+/// those of its folder and its name.
+using Identity = std::tuple<dev_t, ino_t, std::string>;
+} // namespace
+
+static std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == std::string::npos ? "." : path.substr(0, slash + 1);
+}
+
+/// None of what is no file with content of its own, such as a terminal.
+static std::optional<Identity> identityOf(const struct stat &status) {
+  if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
+    return std::nullopt;
+  return Identity(status.st_dev, status.st_ino, "");
+}
+
+static std::optional<Identity> identityOf(const std::string &path) {
+  struct stat status;
+  if (stat(path.c_str(), &status) == 0)
+    return identityOf(status);
+  if (stat(folderOf(path).c_str(), &status) != 0)
+    return std::nullopt;
+  return Identity(status.st_dev, status.st_ino,
+                  path.substr(path.rfind('/') + 1));
+}
+
+/// The files that the arguments have a run read.
+static std::vector<NamedFile> findInputs(const Arguments &arguments) {
+  std::vector<NamedFile> inputs = {{"the model", arguments.input},
+                                   {"--machine", arguments.machine},
+                                   {"--load-params", arguments.loadParams}};
+  for (const std::string &path : dataFiles(arguments.data))
+    inputs.push_back({"--data", path});
+  for (const std::string &path : dataFiles(arguments.evalData))
+    inputs.push_back({"--eval-data", path});
+  return inputs;
+}
+
+/// Why a file cannot be made in a folder; empty: it can.
+static std::string whyNotIn(const std::string &folder) {
+  std::string path = absl::StrCat(folder, "/.shardc-XXXXXX");
+  int file = mkstemp(&path[0]);
+  if (file < 0)
+    return std::strerror(errno);
+  close(file);
+  unlink(path.c_str());
+  return "";
+}
+
+/// Why `path` cannot be written; empty: nothing is known against it. With
+/// `isReplaced` a new file takes its place.
+static std::string whyNotWritable(const std::string &path, bool isReplaced) {
+  struct stat status;
+  bool exists = stat(path.c_str(), &status) == 0;
+  if (!exists && errno != ENOENT)
+    return std::strerror(errno);
+  if (exists && S_ISDIR(status.st_mode))
+    return "it is a folder";
+  if (exists && isReplaced && !S_ISREG(status.st_mode))
+    return "it is not a regular file";
+  if (exists && !isReplaced)
+    return access(path.c_str(), W_OK) == 0 ? "" : std::strerror(errno);
+  return whyNotIn(folderOf(path));
+}
+
+int shardc::run::checkOutputs(const Arguments &arguments) {
+  std::vector<NamedFile> inputs = findInputs(arguments);
+  auto findSame = [&](const std::optional<Identity> &identity,
+                      const std::vector<NamedFile> &files) {
+    auto same = files.begin();
+    while (same != files.end() && (!identity || same->path.empty() ||
+                                   identityOf(same->path) != identity))
+      ++same;
+    return same == files.end() ? nullptr : &*same;
+  };
+  std::vector<NamedFile> outputs;
+  for (auto [flag, path, isReplaced] :
+       {std::tuple("--save-params", &arguments.saveParams, true),
+        std::tuple("--metrics", &arguments.metrics, false),
+        std::tuple("--tune-products", &arguments.tuneProducts, true)}) {
+    if (path->empty())
+      continue;
+    std::string what = absl::StrCat(flag, "=", *path);
+    std::optional<Identity> identity = identityOf(*path);
+    if (const NamedFile *input = findSame(identity, inputs))
+      return report(1, absl::StrCat(what,
+                                    " would replace an input: it is the "
+                                    "same file as ",
+                                    input->path, " (", input->flag, ")"));
+    if (const NamedFile *output = findSame(identity, outputs))
+      return report(1, absl::StrCat(what, " is the same file as ", output->flag,
+                                    "=", output->path,
+                                    "; expected a file for each"));
+    if (std::string why = whyNotWritable(*path, isReplaced); !why.empty())
+      return report(1, absl::StrCat(what, ": cannot write: ", why));
+    outputs.push_back({flag, *path});
+  }
+  struct stat status;
+  if (fstat(STDOUT_FILENO, &status) != 0)
+    return 0;
+  if (const NamedFile *input = findSame(identityOf(status), inputs))
+    return report(1, absl::StrCat("standard output would change an input: it "
+                                  "is the same file as ",
+                                  input->path, " (", input->flag, ")"));
+  if (const NamedFile *output = findSame(identityOf(status), outputs))
+    return report(1, absl::StrCat(output->flag, "=", output->path,
+                                  " is the same file as standard output; "
+                                  "expected a file for each"));
+  return 0;
+}
+
+int shardc::run::checkRoom(const Arguments &arguments, const Plan &plan) {
+  if (arguments.saveParams.empty())
+    return 0;
+  uint64_t bytes = 0;
+  for (const TensorInfo &tensor : plan.tensors())
+    if (tensor.role == Role::Parameter)
+      bytes += numElements(tensor.shape) * byteSize(tensor.dtype);
+  struct statvfs status;
+  // Some file systems do not tell.
+  if (statvfs(folderOf(arguments.saveParams).c_str(), &status) != 0 ||
+      status.f_blocks == 0)
+    return 0;
+  uint64_t room = uint64_t(status.f_bavail) * status.f_frsize;
+  if (room >= bytes)
+    return 0;
+  return report(1, absl::StrCat("--save-params=", arguments.saveParams,
+                                ": the parameters take ", bytes,
+                                " bytes, and there is room for ", room));
+}
+
+/// New files for what was to be in `path`: beside it, then in $TMPDIR.
+static std::vector<std::string> otherPlaces(const std::string &path) {
+  std::string name = path.substr(path.rfind('/') + 1);
+  size_t dot = std::min(name.rfind('.'), name.size());
+  name.insert(dot, absl::StrCat(".", getpid()));
+  const char *chosen = std::getenv("TMPDIR");
+  std::vector<std::string> places;
+  for (const std::string &folder :
+       {folderOf(path), std::string(chosen && *chosen ? chosen : "/tmp")}) {
+    std::string place =
+        absl::StrCat(folder, folder.back() == '/' ? "" : "/", name);
+    if (place.substr(0, 2) == "./" && path.substr(0, 2) != "./")
+      place.erase(0, 2);
+    if (access(place.c_str(), F_OK) != 0)
+      places.push_back(place);
+  }
+  return places;
+}
+
+int shardc::run::saveParameters(const ArrayMap &parameters,
+                                const std::string &path) {
+  absl::Status first = writeNpz(path, parameters);
+  if (first.ok())
+    return 0;
+  for (const std::string &place : otherPlaces(path))
+    if (writeNpz(place, parameters).ok())
+      return report(
+          1, absl::StrCat(first.message(), "; the parameters are in ", place));
+  return report(1, absl::StrCat(first.message(),
+                                "; nor beside it, nor in $TMPDIR: the "
+                                "parameters are lost"));
+}
+
+Metrics::~Metrics() {
+  if (file >= 0)
+    close(file);
+}
+
+int Metrics::open(const std::string &newPath) {
+  path = newPath;
+  file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+  if (file < 0)
+    return report(1, absl::StrCat("--metrics=", path,
+                                  ": cannot write: ", std::strerror(errno)));
+  return 0;
+}
+
+/// Adds to the file that is open all of `line` or, where it is a regular file,
+/// nothing.
+bool Metrics::append(const std::string &line) {
+  for (size_t done = 0; done < line.size();) {
+    ssize_t count = write(file, &line[done], line.size() - done);
+    if (count < 0) {
+      int error = errno;
+      if (done > 0 && ftruncate(file, bytes) == 0)
+        lseek(file, bytes, SEEK_SET);
+      errno = error;
+      return false;
+    }
+    done += count;
+  }
+  bytes += line.size();
+  return true;
+}
+
+void Metrics::add(const StepRecord &record, const RunResult &result) {
+  if (file < 0)
+    return;
+  nlohmann::ordered_json json;
+  json["step"] = record.step;
+  json["epoch"] = record.epoch;
+  json["loss"] = result.loss; // null if not finite
+  json["step_time_ms"] = result.seconds * 1e3;
+  json["samples_per_s"] = record.samplesPerSecond;
+  json["communication_share"] = result.communicationSeconds / result.seconds;
+  json["wire_bytes"] = result.wireBytes;
+  std::string line = json.dump() + "\n";
+  if (append(line))
+    return;
+  code = 1;
+  std::string error =
+      absl::StrCat(path, ": cannot write: ", std::strerror(errno));
+  close(file);
+  bytes = 0;
+  for (const std::string &place : otherPlaces(path)) {
+    file = ::open(place.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0)
+      continue;
+    if (append(line)) {
+      path = place;
+      report(1, absl::StrCat(error, "; the metrics from step ", record.step,
+                             " on are in ", place));
+      return;
+    }
+    close(file);
+    unlink(place.c_str());
+  }
+  file = -1;
+  report(1, absl::StrCat(error,
+                         "; nor beside it, nor in $TMPDIR: the metrics "
+                         "from step ",
+                         record.step, " on are lost"));
+}
+
+int shardc::run::flushStandardOutput() {
+  bool isComplete = std::fflush(stdout) == 0;
+  std::string why = isComplete ? "" : absl::StrCat(": ", std::strerror(errno));
+  if (isComplete && !std::ferror(stdout))
+    return 0;
+  return report(1, absl::StrCat("cannot write to standard output", why));
+}

@@ -1,0 +1,64 @@
+//===- Outputs.h - Files that a run writes ----------------------*- C++ -*-===//
+//
+// What can be known about them is checked before the first step. What cannot
+// be written after all is written elsewhere: work is not lost.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_OUTPUTS_H
+#define SHARDC_TOOLS_SHARDC_RUN_OUTPUTS_H
+
+#include "Arguments.h"
+
+#include "shardc-rt/Trainer.h"
+
+#include <string>
+#include <sys/types.h>
+
+namespace shardc::run {
+
+/// Checks that each output of a run can be written, as far as that can be told,
+/// and that none is an input or another output, also by way of links. Changes
+/// no file. Exit code 0, or 1 and an error printed.
+int checkOutputs(const Arguments &arguments);
+
+/// Checks that there is room for the parameters of `plan` where --save-params
+/// says. Exit code 0, or 1 and an error printed.
+int checkRoom(const Arguments &arguments, const rt::Plan &plan);
+
+/// Writes `parameters` to `path` or, where that fails, elsewhere: to a new file
+/// beside it, then to one in $TMPDIR. Exit code 0; 1 if they are elsewhere or
+/// nowhere, and an error printed that says which.
+int saveParameters(const rt::ArrayMap &parameters, const std::string &path);
+
+/// The file of --metrics: a line for each step, whole as soon as it is added.
+class Metrics {
+public:
+  ~Metrics();
+
+  /// Makes the file, empty. Exit code 0, or the code and an error printed.
+  int open(const std::string &path);
+
+  /// Adds a line if a file is open. Where that fails this line and those that
+  /// follow go elsewhere, as parameters do, which is said.
+  void add(const rt::StepRecord &record, const rt::RunResult &result);
+
+  /// 0, or 1 if not all lines are in the file that was asked for.
+  int exitCode() const { return code; }
+
+private:
+  bool append(const std::string &line);
+
+  std::string path;
+  int file = -1;   ///< Its descriptor; negative: none.
+  off_t bytes = 0; ///< Written to it.
+  int code = 0;
+};
+
+/// Writes what standard output still holds; 0, or 1 and an error printed if it
+/// did not take everything.
+int flushStandardOutput();
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_OUTPUTS_H

@@ -1,0 +1,88 @@
+//===- Signals.cpp - Ending in good order when asked to -------------------===//
+
+#include "Signals.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include <algorithm>
+#include <atomic>
+#include <csignal>
+#include <cstdlib>
+#include <cstring>
+#include <iterator>
+#include <unistd.h>
+
+using namespace shardc::run;
+
+static constexpr int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
+static std::atomic<int> firstSignal{0};
+static struct sigaction before[std::size(handled)];
+
+/// Only calls what is safe in a signal handler.
+static void note(int signal) {
+  int none = 0;
+  if (firstSignal.compare_exchange_strong(none, signal)) {
+    constexpr char text[] =
+        "\nshardc-run: ending after this step; a second signal ends at once\n";
+    if (write(STDERR_FILENO, text, sizeof(text) - 1) < 0)
+      return;
+  } else if (signal != SIGPIPE) {
+    // Delivered when this returns.
+    std::signal(signal, SIG_DFL);
+    std::raise(signal);
+  }
+}
+
+Signals::Signals() {
+  firstSignal = 0;
+  for (size_t i = 0; i < std::size(handled); ++i) {
+    sigaction(handled[i], nullptr, &before[i]);
+    if (before[i].sa_handler == SIG_IGN)
+      continue;
+    struct sigaction action = {};
+    action.sa_handler = note;
+    // Reading and writing go on.
+    action.sa_flags = SA_RESTART;
+    sigemptyset(&action.sa_mask);
+    sigaction(handled[i], &action, nullptr);
+  }
+}
+
+Signals::~Signals() {
+  for (size_t i = 0; i < std::size(handled); ++i)
+    sigaction(handled[i], &before[i], nullptr);
+}
+
+int Signals::noted() const { return firstSignal; }
+
+int StopRequest::ask() {
+  if (agreed || !store)
+    return agreed = agreed ? agreed : signals.noted();
+  // No process may begin a step that another one does not.
+  if (++timesAsked < nextExchange)
+    return 0;
+  // About once a second.
+  absl::Time now = absl::Now();
+  double seconds = absl::ToDoubleSeconds(now - lastExchange);
+  int64_t perSecond = std::clamp<int64_t>(
+      static_cast<int64_t>(interval / std::max(seconds, 1e-3)), 1, 1000);
+  absl::StatusOr<std::vector<std::string>> all = store->gatherAll(
+      "signals", absl::StrCat(signals.noted(), ",", perSecond), deadline);
+  // The next step says which process is missing.
+  if (!all.ok())
+    return 0;
+  for (const std::string &told : *all)
+    if (int signal = std::atoi(told.c_str()); signal && !agreed)
+      agreed = signal;
+  const std::string &first = all->front();
+  interval = std::atoll(first.c_str() + first.find(',') + 1);
+  nextExchange = timesAsked + interval;
+  lastExchange = now;
+  return agreed;
+}
+
+std::string shardc::run::signalName(int signal) {
+  const char *name = sigabbrev_np(signal);
+  return name ? std::string("SIG") + name : std::to_string(signal);
+}
