@@ -10,9 +10,11 @@
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/Explain.h"
 #include "shardc/Report/TimeEstimate.h"
+#include "shardc/Support/InputBytes.h"
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/TargetSpec.h"
@@ -112,9 +114,34 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   return success();
 }
 
-/// Runs phases up to `last` and leaves in `output` the plan, or the IR's text.
-static ExitCode compile(ModuleOp module, CompileOptions options, int last,
-                        std::string &output) {
+/// Runs the phases from `first` to `last` on IR of the phase before `first`.
+/// Its reports say what the IR tells, without the price of alternatives.
+static LogicalResult resumePhases(ModuleOp module,
+                                  const CompileOptions &options, int first,
+                                  int last, CompileState &state) {
+  auto run = [&](int first, int last) {
+    PassManager manager(module.getContext());
+    manager.enableVerifier(false);
+    manager.addPass(createPhaseInputPass(first - 1));
+    buildPhases(manager, first, last, options, state);
+    return manager.run(module);
+  };
+  int collectives = getPhaseIndex("collectives");
+  if (first > collectives + 1 || last <= collectives)
+    return run(first, last);
+  if (first <= collectives && failed(run(first, collectives)))
+    return failure();
+  CompileOptions plain = options;
+  plain.findRemedies = false;
+  if (failed(explainModule(module, module, plain, state)))
+    return failure();
+  return run(collectives + 1, last);
+}
+
+/// Runs phases from `first` to `last` and leaves in `output` the plan, or the
+/// IR's text.
+static ExitCode compile(ModuleOp module, CompileOptions options, int first,
+                        int last, std::string &output) {
   if (options.singleDevice) {
     options.mesh = getSingleDeviceMesh(module, options.mesh);
     options.microbatches = 1;
@@ -122,7 +149,8 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int last,
   }
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
-  if (failed(runPhases(module, options, last, state)))
+  if (failed(first == 0 ? runPhases(module, options, last, state)
+                        : resumePhases(module, options, first, last, state)))
     return state.hasBrokenContract ? ExitCode::Internal
                                    : ExitCode::InvalidInput;
   if (last + 1 == static_cast<int>(getPhases().size()))
@@ -133,12 +161,18 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int last,
 }
 
 static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
-                                   const CompileOptions &options, int last) {
+                                   const CompileOptions &options, int first,
+                                   int last) {
   CompileResult result;
   llvm::raw_string_ostream os(result.diagnostics);
   if (std::string error = checkOptions(options); !error.empty()) {
     os << "error: " << error << '\n';
     result.code = ExitCode::Usage;
+    return result;
+  }
+  if (std::string error = checkIsSource(buffer->getBuffer()); !error.empty()) {
+    os << "error: " << buffer->getBufferIdentifier() << ": " << error << '\n';
+    result.code = ExitCode::InvalidInput;
     return result;
   }
   DialectRegistry registry;
@@ -151,13 +185,14 @@ static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
   SourceMgrDiagnosticHandler handler(sources, &context, os);
   OwningOpRef<ModuleOp> module =
       parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
-  result.code = module ? compile(*module, options, last, result.plan)
+  result.code = module ? compile(*module, options, first, last, result.plan)
                        : ExitCode::InvalidInput;
   return result;
 }
 
 static CompileResult compilePath(const std::string &path,
-                                 const CompileOptions &options, int last) {
+                                 const CompileOptions &options, int first,
+                                 int last) {
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
   if (std::error_code error = buffer.getError()) {
     CompileResult result;
@@ -166,32 +201,58 @@ static CompileResult compilePath(const std::string &path,
         "error: cannot read '" + path + "': " + error.message() + "\n";
     return result;
   }
-  return compileBuffer(std::move(*buffer), options, last);
+  return compileBuffer(std::move(*buffer), options, first, last);
 }
 
 CompileResult shardc::compileFile(const std::string &path,
                                   const CompileOptions &options) {
-  return compilePath(path, options, getPhases().size() - 1);
+  return compilePath(path, options, 0, getPhases().size() - 1);
 }
 
 CompileResult shardc::compileSource(const std::string &source,
                                     const std::string &name,
                                     const CompileOptions &options) {
   return compileBuffer(llvm::MemoryBuffer::getMemBufferCopy(source, name),
-                       options, getPhases().size() - 1);
+                       options, 0, getPhases().size() - 1);
+}
+
+/// The index of the phase `name`; -1 with an `error` that names the nearest.
+static int readPhase(const std::string &name, std::string &error) {
+  int index = getPhaseIndex(name);
+  if (index < 0)
+    error = "unknown phase '" + name + "'" + suggest(name, getPhaseNames());
+  return index;
+}
+
+/// Runs the phases from `first`; `error` says what is wrong with the phases.
+static CompileResult compileTo(const std::string &path, int first,
+                               const std::string &to, std::string error,
+                               const CompileOptions &options) {
+  int last = error.empty() ? readPhase(to, error) : -1;
+  if (error.empty() && first > last)
+    error = "the phase '" + getPhases()[first - 1].name.str() +
+            "' of the input does not come before '" + to + "'";
+  if (error.empty())
+    error = checkPhases(first, last, options);
+  if (error.empty())
+    return compilePath(path, options, first, last);
+  CompileResult result;
+  result.code = ExitCode::Usage;
+  result.diagnostics = "error: " + error + "\n";
+  return result;
 }
 
 CompileResult shardc::compileFileTo(const std::string &path,
                                     const std::string &phase,
                                     const CompileOptions &options) {
-  int last = getPhaseIndex(phase);
-  std::string error = last < 0 ? "unknown phase '" + phase + "'" +
-                                     suggest(phase, getPhaseNames())
-                               : checkPhases(0, last, options);
-  if (error.empty())
-    return compilePath(path, options, last);
-  CompileResult result;
-  result.code = ExitCode::Usage;
-  result.diagnostics = "error: " + error + "\n";
-  return result;
+  return compileTo(path, 0, phase, "", options);
+}
+
+CompileResult shardc::compileFileFromTo(const std::string &path,
+                                        const std::string &from,
+                                        const std::string &to,
+                                        const CompileOptions &options) {
+  std::string error;
+  int first = readPhase(from, error) + 1;
+  return compileTo(path, first, to, error, options);
 }

@@ -4,11 +4,10 @@
 
 #include "llvm/ADT/StringRef.h"
 
-#include <algorithm>
-
 std::string shardc::findNearest(const std::string &name,
                                 const std::vector<std::string> &names) {
-  unsigned best = std::max<unsigned>(2, name.size() / 3) + 1;
+  constexpr unsigned mostEdits = 2;
+  unsigned best = mostEdits + 1;
   std::string nearest;
   for (const std::string &candidate : names) {
     unsigned distance = llvm::StringRef(name).edit_distance(

@@ -8,7 +8,9 @@
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/Compile.h"
 #include "shardc/Report/ExplanationDiff.h"
+#include "shardc/Support/InputBytes.h"
 #include "shardc/Support/Suggest.h"
+#include "shardc/Support/WriteErrors.h"
 #include "shardc/Target/CUDA/AssemblePtx.h"
 #include "shardc/Target/Plan/Report.h"
 
@@ -21,6 +23,7 @@
 #include "llvm/Support/ToolOutputFile.h"
 
 #include <cstdlib>
+#include <fstream>
 #include <malloc.h>
 
 using namespace shardc;
@@ -53,6 +56,10 @@ static cl::opt<std::string>
     compileTo("compile-to", cl::cat(category), cl::value_desc("phase"),
               cl::desc("Stop after this phase and write the IR"));
 
+static cl::opt<std::string>
+    compileFrom("compile-from", cl::cat(category), cl::value_desc("phase"),
+                cl::desc("The input is IR of this phase, as --compile-to "
+                         "writes it"));
 static cl::opt<std::string>
     ptxas("ptxas", cl::cat(category), cl::value_desc("file"),
           cl::desc("NVIDIA's assembler, which adds machine code to plans for "
@@ -94,24 +101,30 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
     return fail(ExitCode::Usage,
                 "cannot write '" + path + "': " + error.message());
   file.os() << bytes;
-  file.os().close();
-  if (file.os().has_error()) {
-    std::string message = file.os().error().message();
-    file.os().clear_error();
-    return fail(ExitCode::Usage, "cannot write '" + path + "': " + message);
-  }
+  if (std::string message = finishOutput(file.os(), path); !message.empty())
+    return fail(ExitCode::Usage, message);
   file.keep();
   return 0;
 }
 
-static bool isPlan(llvm::StringRef path) { return path.ends_with(".shardc"); }
+/// Whether the file is a plan: by its name, or by its first bytes.
+static bool isPlan(const std::string &path) {
+  if (llvm::StringRef(path).ends_with(".shardc"))
+    return true;
+  char bytes[8] = {};
+  std::ifstream file(path, std::ios::binary);
+  return path != "-" && file.read(bytes, sizeof bytes) &&
+         beginsAsPlan(llvm::StringRef(bytes, sizeof bytes));
+}
 
 /// The bytes of the file if it is a plan, else compiles it.
 static CompileResult getPlan(const std::string &path,
                              const CompileOptions &options) {
   CompileResult result;
   if (!isPlan(path))
-    return compileFile(path, options);
+    return compileFrom.empty()
+               ? compileFile(path, options)
+               : compileFileFromTo(path, compileFrom, "plan", options);
   if (options.verifyPartition) {
     result.code = ExitCode::Usage;
     result.diagnostics =
@@ -148,6 +161,8 @@ static int printDiff(llvm::StringRef plan, const std::string &otherPath,
     llvm::outs() << llvm::formatv("{0:2}", toJSON(diff)) << '\n';
   else
     print(diff, otherPath, llvm::outs());
+  if (std::string message = finishOutput(llvm::outs(), "-"); !message.empty())
+    return fail(ExitCode::Usage, message);
   return 0;
 }
 
@@ -172,6 +187,9 @@ int main(int argc, char **argv) {
 
   ReportKinds kinds;
   std::string error = flags.check();
+  if (error.empty() && explain && !compileFrom.empty())
+    error = "--explain tries changes of the model: expected no --compile-from "
+            "beside it";
   if (error.empty())
     error = readReports(kinds);
   if (std::string target = flags.get().target;
@@ -180,14 +198,16 @@ int main(int argc, char **argv) {
     error = "--ptxas is for GPUs: expected --target=cuda:… beside it, found "
             "--target=" +
             target;
-  std::string given = ptxas.getNumOccurrences() ? "ptxas" : flags.getGiven();
+  std::string given = ptxas.getNumOccurrences()         ? "ptxas"
+                      : compileFrom.getNumOccurrences() ? "compile-from"
+                                                        : flags.getGiven();
   if (isPlan(input) && !given.empty())
     error = "--" + given + " is for models; '" + input + "' is compiled";
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
   options.findRemedies = explain;
-  options.priceCheapest = true;
+  options.priceCheapest = compileFrom.empty();
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
   // One that is merely there may be too old for the target.
   options.needsCubin = ptxas.getNumOccurrences() || std::getenv("SHARDC_PTXAS");
@@ -198,7 +218,10 @@ int main(int argc, char **argv) {
           ExitCode::Usage,
           "--compile-to stops before the plan that --report, --explain, "
           "--explain-diff and --json read");
-    CompileResult result = compileFileTo(input, compileTo, options);
+    CompileResult result =
+        compileFrom.empty()
+            ? compileFileTo(input, compileTo, options)
+            : compileFileFromTo(input, compileFrom, compileTo, options);
     llvm::errs() << result.diagnostics;
     if (result.code != ExitCode::Ok)
       return static_cast<int>(result.code);
@@ -230,5 +253,7 @@ int main(int argc, char **argv) {
   if (failure)
     return fail(ExitCode::InvalidInput,
                 inputPath + ": " + llvm::toString(std::move(failure)));
+  if (std::string message = finishOutput(llvm::outs(), "-"); !message.empty())
+    return fail(ExitCode::Usage, message);
   return 0;
 }

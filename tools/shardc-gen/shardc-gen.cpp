@@ -6,6 +6,7 @@
 
 #include "shardc/Models/Mlp.h"
 #include "shardc/Support/ExitCodes.h"
+#include "shardc/Support/WriteErrors.h"
 
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
@@ -124,6 +125,8 @@ int main(int argc, char **argv) {
   if (error)
     return fail("cannot write '" + output + "': " + error.message());
   file.os() << printMlp(spec);
+  if (std::string message = finishOutput(file.os(), output); !message.empty())
+    return fail(message);
   file.keep();
   return static_cast<int>(ExitCode::Ok);
 }

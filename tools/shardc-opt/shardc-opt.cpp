@@ -6,8 +6,11 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Driver/CommandLine.h"
+#include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/Support/InputBytes.h"
 #include "shardc/Support/Suggest.h"
+#include "shardc/Support/WriteErrors.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
 #include "mlir/Support/FileUtilities.h"
@@ -79,6 +82,10 @@ int main(int argc, char **argv) {
   if (to >= 0 && from > to)
     return fail(ExitCode::Usage, "--compile-from=" + compileFrom +
                                      " comes after --compile-to=" + compileTo);
+  if (to == getPhaseIndex("plan"))
+    return fail(ExitCode::Usage,
+                "--compile-to=plan: a plan is no IR; expected a phase up to "
+                "'codegen', or shardc-compile MODEL -o FILE.shardc");
   CompileOptions options = flags.get();
   if (std::string error = checkPhases(from + 1, to, options); !error.empty())
     return fail(ExitCode::Usage, error);
@@ -88,6 +95,8 @@ int main(int argc, char **argv) {
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
+    if (from >= 0)
+      manager.addPass(createPhaseInputPass(from));
     if (to >= 0)
       buildPhases(manager, from + 1, to, options, state);
     return passes.setupPassPipeline(manager);
@@ -97,11 +106,20 @@ int main(int argc, char **argv) {
   std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputFile, &error);
   if (!input)
     return fail(ExitCode::InvalidInput, error);
+  if (error = checkIsSource(input->getBuffer()); !error.empty())
+    return fail(ExitCode::InvalidInput, inputFile + ": " + error);
   std::unique_ptr<llvm::ToolOutputFile> output =
       openOutputFile(outputFile, &error);
   if (!output)
     return fail(ExitCode::Usage, error);
-  if (failed(MlirOptMain(output->os(), std::move(input), registry, config)))
+  LogicalResult result =
+      MlirOptMain(output->os(), std::move(input), registry, config);
+  error = finishOutput(output->os(), outputFile);
+  if (error.empty())
+    error = finishOutput(llvm::outs(), "-");
+  if (!error.empty())
+    return fail(ExitCode::Usage, error);
+  if (failed(result))
     return static_cast<int>(state.hasBrokenContract ? ExitCode::Internal
                                                     : ExitCode::InvalidInput);
   output->keep();

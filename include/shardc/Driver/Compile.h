@@ -40,6 +40,13 @@ CompileResult compileSource(const std::string &source, const std::string &name,
 CompileResult compileFileTo(const std::string &path, const std::string &phase,
                             const CompileOptions &options);
 
+/// The same for IR of the phase `from`, through the phases after it and up to
+/// `to`; code InvalidInput if the IR is of another phase. A plan from a phase
+/// after `collectives` has no explanation.
+CompileResult compileFileFromTo(const std::string &path,
+                                const std::string &from, const std::string &to,
+                                const CompileOptions &options);
+
 } // namespace shardc
 
 #endif // SHARDC_DRIVER_COMPILE_H

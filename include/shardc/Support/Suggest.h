@@ -13,8 +13,7 @@
 namespace shardc {
 
 /// The name of `names` with the smallest edit distance to `name` (the first
-/// such one), or "" if none is near: more than a third of its length, and more
-/// than two edits, away.
+/// such one), or "" if none is within two edits.
 std::string findNearest(const std::string &name,
                         const std::vector<std::string> &names);
 

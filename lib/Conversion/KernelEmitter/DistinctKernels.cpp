@@ -3,6 +3,7 @@
 #include "shardc/Conversion/KernelEmitter/DistinctKernels.h"
 
 #include "shardc/Conversion/KernelEmitter/KernelModule.h"
+#include "shardc/Conversion/KernelEmitter/NestValues.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -60,8 +61,11 @@ FailureOr<MeshOp> prepareKernelModule(ModuleOp module) {
   WalkResult result = module.walk([&](KernelOp kernel) {
     if (checkElements(kernel, kernel.getOperandTypes()).wasInterrupted())
       return WalkResult::interrupt();
-    return kernel.walk(
-        [&](Operation *op) { return checkElements(op, op->getResultTypes()); });
+    return kernel.getBody().walk([&](Operation *op) {
+      if (!isa<YieldOp>(op) && failed(checkHasValue(op)))
+        return WalkResult::interrupt();
+      return checkElements(op, op->getResultTypes());
+    });
   });
   if (result.wasInterrupted())
     return failure();

@@ -1,5 +1,7 @@
 //===- NestValues.cpp - What each core op computes at an index ------------===//
 
+#include "shardc/Conversion/KernelEmitter/NestValues.h"
+
 #include "shardc/Conversion/KernelEmitter/NestEmitter.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -58,6 +60,18 @@ Value NestEmitter::compute(Value tensor, ArrayRef<Index> index) {
       });
 }
 
+LogicalResult checkHasValue(Operation *op) {
+  bool isKnown =
+      isa<ConstantOp, BroadcastOp, TransposeOp, ReshapeOp, IotaOp,
+          RandomUniformOp, MaskOp, SliceOp, ReduceOp, DotGeneralOp, CompareOp,
+          SelectOp, ConvertOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, NegOp,
+          AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp,
+          TanhOp, ErfOp, CosOp, SinOp, StopGradientOp>(op);
+  if (!isKnown)
+    return op->emitOpError("cannot be computed in a kernel");
+  return success();
+}
+
 Value NestEmitter::computeUnary(Operation *op, Value x) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<NegOp>([&](auto) { return math.neg(x); })
@@ -73,7 +87,7 @@ Value NestEmitter::computeUnary(Operation *op, Value x) {
       .Case<ErfOp>([&](auto) { return math.erf(x); })
       .Case<CosOp>([&](auto) { return math.cos(x); })
       .Case<SinOp>([&](auto) { return math.sin(x); })
-      .Default([&](Operation *) { return x; });
+      .Case<StopGradientOp>([&](auto) { return x; });
 }
 
 Value NestEmitter::computeBinary(Operation *op, Value lhs, Value rhs) {

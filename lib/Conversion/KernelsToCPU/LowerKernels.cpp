@@ -8,6 +8,7 @@
 #include "shardc/Conversion/KernelEmitter/KernelDialects.h"
 #include "shardc/Conversion/KernelsToCPU/KernelFunction.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 using namespace mlir;
@@ -87,6 +88,9 @@ struct LowerKernelsPass
     insertKernelDialects(registry);
   }
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Kernels,
+                               ModulePhase::Codegen)))
+      return signalPassFailure();
     if (failed(lowerKernels(getOperation())))
       signalPassFailure();
   }

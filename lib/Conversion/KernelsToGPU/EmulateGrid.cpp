@@ -7,6 +7,7 @@
 #include "shardc/Conversion/KernelEmitter/KernelDialects.h"
 #include "shardc/Conversion/KernelsToCPU/KernelFunction.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 
@@ -145,6 +146,9 @@ struct EmulateGridPass : PassWrapper<EmulateGridPass, OperationPass<ModuleOp>> {
     registry.insert<gpu::GPUDialect>();
   }
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Kernels,
+                               ModulePhase::Codegen)))
+      return signalPassFailure();
     if (failed(lowerKernelsToEmulation(getOperation())))
       signalPassFailure();
   }

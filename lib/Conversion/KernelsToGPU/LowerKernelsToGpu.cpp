@@ -6,6 +6,7 @@
 #include "shardc/Conversion/KernelEmitter/DistinctKernels.h"
 #include "shardc/Conversion/KernelEmitter/KernelDialects.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
 
@@ -68,6 +69,9 @@ public:
     registry.insert<gpu::GPUDialect>();
   }
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Kernels,
+                               ModulePhase::Codegen)))
+      return signalPassFailure();
     if (failed(lowerKernelsToGpu(getOperation(), chip)))
       signalPassFailure();
   }

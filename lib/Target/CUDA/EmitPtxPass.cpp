@@ -1,5 +1,6 @@
 //===- EmitPtxPass.cpp - PTX for readers and assemblers -------------------===//
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Target/CUDA/EmitPtx.h"
 
 #include "mlir/Support/FileUtilities.h"
@@ -24,6 +25,9 @@ public:
   }
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Codegen,
+                               ModulePhase::Codegen)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     llvm::Expected<std::string> ptx = emitPtx(module);
     if (!ptx) {

@@ -13,6 +13,7 @@
 #include "CollectiveCauses.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
@@ -245,6 +246,9 @@ struct CombineCollectivesPass
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Partition)))
+      return signalPassFailure();
     if (bucketBytes < 0) {
       getOperation().emitError("bucket-bytes: expected 0 (no limit) or more, "
                                "found ")

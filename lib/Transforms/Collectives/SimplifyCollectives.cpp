@@ -10,6 +10,7 @@
 
 #include "CollectiveCauses.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Transforms/Passes.h"
@@ -151,6 +152,9 @@ private:
 struct SimplifyCollectivesPass
     : shardc::impl::SimplifyCollectivesPassBase<SimplifyCollectivesPass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Partition)))
+      return signalPassFailure();
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();

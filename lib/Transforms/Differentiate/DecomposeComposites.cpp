@@ -2,6 +2,7 @@
 
 #include "Decomposition.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
@@ -44,6 +45,9 @@ struct DecomposeCompositesPass
   using DecomposeCompositesPassBase::DecomposeCompositesPassBase;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,
+                               ModulePhase::Differentiate)))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       decomposeComposites(function, all);
   }

@@ -3,6 +3,7 @@
 #include "Evaluation.h"
 #include "TrainStep.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -40,6 +41,9 @@ void noteLabelClasses(func::FuncOp loss) {
 struct DifferentiatePass
     : shardc::impl::DifferentiatePassBase<DifferentiatePass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,
+                               ModulePhase::Import)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
     if (!training) {

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/BatchRows.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -152,11 +153,21 @@ private:
 struct SplitMicrobatchesPass
     : shardc::impl::SplitMicrobatchesPassBase<SplitMicrobatchesPass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(),
+                               ModulePhase::Differentiate,
+                               ModulePhase::Differentiate)))
+      return signalPassFailure();
     ModuleOp module = getOperation();
     auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
     auto step = module.lookupSymbol<func::FuncOp>("train_step");
     if (!training || !step || training.getMicrobatches() == 1)
       return;
+    if (auto loops = step.getOps<AccumulateOp>(); !loops.empty()) {
+      (*loops.begin())
+          .emitOpError("shows that the batch is cut into "
+                       "microbatches already");
+      return signalPassFailure();
+    }
     int64_t count = training.getMicrobatches();
     FailureOr<BatchRows> rows = BatchRows::find(step, count);
     if (failed(rows) ||

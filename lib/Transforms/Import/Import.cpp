@@ -2,6 +2,7 @@
 
 #include "ImportSteps.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Transforms/Passes.h"
 
 namespace shardc {
@@ -18,6 +19,9 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
   using ImportPassBase::ImportPassBase;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,
+                               ModulePhase::Import)))
+      return signalPassFailure();
     if (failed(import(getOperation())))
       signalPassFailure();
   }

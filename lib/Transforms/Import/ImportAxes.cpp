@@ -3,18 +3,45 @@
 #include "ImportSteps.h"
 
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
+#include "shardc/Support/Suggest.h"
 
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace shardc;
+
+/// The logical axes that the module names: by rules, and by annotations.
+static std::vector<std::string> getLogicalAxes(ModuleOp module) {
+  llvm::StringSet<> names;
+  if (auto rules = module->getAttrOfType<DictionaryAttr>("shardc.rules"))
+    for (NamedAttribute rule : rules)
+      names.insert(rule.getName().getValue());
+  auto add = [&](ArrayAttr axes) {
+    if (axes)
+      for (auto name : axes.getAsRange<StringAttr>())
+        if (!name.empty())
+          names.insert(name.getValue());
+  };
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i)
+      add(function.getArgAttrOfType<ArrayAttr>(i, "shardc.logical_axes"));
+  module.walk([&](ShardingConstraintOp op) { add(op.getLogicalAxesAttr()); });
+  std::vector<std::string> sorted;
+  for (const auto &name : names)
+    sorted.push_back(name.getKey().str());
+  llvm::sort(sorted);
+  return sorted;
+}
 
 LogicalResult shardc::overrideRules(ModuleOp module, StringRef text) {
   if (text.empty())
     return success();
   Builder builder(module.getContext());
   NamedAttrList rules(module->getAttrOfType<DictionaryAttr>("shardc.rules"));
-  llvm::SmallDenseSet<StringRef> seen;
+  llvm::SetVector<StringRef> given;
+  std::vector<std::string> known = getLogicalAxes(module);
   for (StringRef rule : llvm::split(text, ',')) {
     auto [name, axes] = rule.split('=');
     name = name.trim();
@@ -22,7 +49,7 @@ LogicalResult shardc::overrideRules(ModuleOp module, StringRef text) {
       return module.emitError("rules '")
              << text << "': expected NAME=AXIS, NAME=AXIS+AXIS or NAME= "
              << "between commas, got '" << rule << "'";
-    if (!seen.insert(name).second)
+    if (!given.insert(name))
       return module.emitError("rules '")
              << text << "': logical axis '" << name << "' has two rules";
     SmallVector<Attribute> list;
@@ -34,6 +61,16 @@ LogicalResult shardc::overrideRules(ModuleOp module, StringRef text) {
                                            << "' has an axis without a name";
     }
     rules.set(name, builder.getArrayAttr(list));
+  }
+  for (StringRef name : given) {
+    if (llvm::is_contained(known, name))
+      continue;
+    if (known.empty())
+      return module.emitError("rules '")
+             << text << "': the model names no logical axes";
+    return module.emitError("rules '")
+           << text << "': the model has no logical axis '" << name << "'"
+           << suggest(name.str(), known);
   }
   module->setAttr("shardc.rules", rules.getDictionary(module.getContext()));
   return success();

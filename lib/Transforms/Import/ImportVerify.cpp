@@ -3,7 +3,6 @@
 #include "ImportSteps.h"
 #include "shardc/Transforms/Differentiate/Optimizers.h"
 
-#include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -223,33 +222,6 @@ FailureOr<func::FuncOp> shardc::verifySource(ModuleOp module) {
   return loss;
 }
 
-/// Two closed constraints in a row cannot both be meant. Only what the user
-/// wrote is checked: in the programs made from it constraints meet where the op
-/// between them is the identity, as a dropout in the evaluation and the
-/// gradient of a sum are.
-static LogicalResult verifyNested(ShardingConstraintOp op) {
-  auto inner = op.getOperand().getDefiningOp<ShardingConstraintOp>();
-  if (!inner || !inner.getSharding() || !inner->hasOneUse())
-    return success();
-  MeshAxes mesh = getMeshAxes(lookupMesh(op, op.getSharding()->getMesh()));
-  Layout outerLayout = getLayout(*op.getSharding(), mesh);
-  Layout innerLayout = getLayout(*inner.getSharding(), mesh);
-  for (size_t dim = 0; dim < outerLayout.dims.size(); ++dim) {
-    if (!op.getSharding()->getDims()[dim].getIsClosed() ||
-        !inner.getSharding()->getDims()[dim].getIsClosed() ||
-        outerLayout.dims[dim] == innerLayout.dims[dim])
-      continue;
-    auto diagnostic =
-        op.emitOpError("closes dimension ")
-        << dim << " over {" << mesh.toString(outerLayout.dims[dim])
-        << "}, but its operand is closed over {"
-        << mesh.toString(innerLayout.dims[dim]) << "} and has no other use";
-    diagnostic.attachNote(inner.getLoc()) << "by this constraint";
-    return diagnostic;
-  }
-  return success();
-}
-
 LogicalResult shardc::verifyAnnotations(func::FuncOp loss) {
   for (BlockArgument argument : loss.getArguments()) {
     unsigned index = argument.getArgNumber();
@@ -272,9 +244,8 @@ LogicalResult shardc::verifyAnnotations(func::FuncOp loss) {
   }
   // Constraints verify themselves, but against the mesh that was.
   WalkResult walk = loss.walk([](ShardingConstraintOp op) {
-    return failed(op.verify()) || failed(verifyNested(op))
-               ? WalkResult::interrupt()
-               : WalkResult::advance();
+    return failed(op.verify()) ? WalkResult::interrupt()
+                               : WalkResult::advance();
   });
   return failure(walk.wasInterrupted());
 }

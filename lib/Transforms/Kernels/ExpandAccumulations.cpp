@@ -5,7 +5,9 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -22,7 +24,12 @@ namespace {
 
 struct ExpandAccumulationsPass
     : shardc::impl::ExpandAccumulationsPassBase<ExpandAccumulationsPass> {
-  void runOnOperation() override { getOperation().walk(expand); }
+  void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Partition)))
+      return signalPassFailure();
+    getOperation().walk(expand);
+  }
 
   static void expand(AccumulateOp loop) {
     if (!loop.getSums().empty())
@@ -31,7 +38,8 @@ struct ExpandAccumulationsPass
     OpBuilder builder(yield);
     for (OpOperand &summand : yield->getOpOperands()) {
       Location loc = summand.get().getLoc();
-      Value sum = loop.getBody().addArgument(summand.get().getType(), loc);
+      Value sum = loop.getBody().addArgument(summand.get().getType(),
+                                             getFileLocation(loc));
       auto add = builder.create<AddOp>(loc, sum, summand.get());
       add->setAttr("shardc.part", loop->getAttr("shardc.part"));
       summand.set(add);

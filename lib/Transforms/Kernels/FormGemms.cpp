@@ -11,6 +11,7 @@
 #include "Epilogues.h"
 
 #include "shardc/Analysis/GemmView.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -195,6 +196,9 @@ private:
 
 struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Kernels)))
+      return signalPassFailure();
     SmallVector<DotGeneralOp> dots;
     getOperation().walk([&](DotGeneralOp dot) { dots.push_back(dot); });
     for (DotGeneralOp dot : dots)

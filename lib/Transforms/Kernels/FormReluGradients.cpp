@@ -10,6 +10,7 @@
 
 #include "Epilogues.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -113,6 +114,9 @@ namespace {
 struct FormReluGradientsPass
     : shardc::impl::FormReluGradientsPassBase<FormReluGradientsPass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Kernels)))
+      return signalPassFailure();
     SmallVector<SelectOp> selects;
     getOperation().walk([&](SelectOp select) { selects.push_back(select); });
     llvm::for_each(selects, form);

@@ -6,7 +6,9 @@
 
 #include "KernelFusion.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
@@ -57,7 +59,8 @@ public:
     Block *body = builder.createBlock(&kernel.getBody());
     for (Value operand : operands)
       mapping.map(operand,
-                  body->addArgument(operand.getType(), operand.getLoc()));
+                  body->addArgument(operand.getType(),
+                                    getFileLocation(operand.getLoc())));
     for (Operation *op : node.ops)
       cloneWithOperands(op);
     SmallVector<Value> yielded;
@@ -94,6 +97,9 @@ struct FuseKernelsPass : shardc::impl::FuseKernelsPassBase<FuseKernelsPass> {
   using FuseKernelsPassBase::FuseKernelsPassBase;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Kernels)))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;

@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Transforms/Passes.h"
@@ -69,6 +70,9 @@ using Key = std::pair<StringAttr, Type>;
 struct RoundInUpdatePass
     : shardc::impl::RoundInUpdatePassBase<RoundInUpdatePass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Partition)))
+      return signalPassFailure();
     findCopies();
     if (copies.empty())
       return;

@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/KernelNest.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -113,6 +114,9 @@ namespace {
 struct SplitReductionsPass
     : shardc::impl::SplitReductionsPassBase<SplitReductionsPass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Partition)))
+      return signalPassFailure();
     SmallVector<ReduceOp> reductions;
     getOperation().walk([&](ReduceOp op) { reductions.push_back(op); });
     for (ReduceOp op : reductions)

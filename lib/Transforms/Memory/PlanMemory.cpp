@@ -9,6 +9,7 @@
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Transforms/Passes.h"
@@ -27,6 +28,9 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
   using PlanMemoryPassBase::PlanMemoryPassBase;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Kernels,
+                               ModulePhase::Memory)))
+      return signalPassFailure();
     if (memoryLimit < 0) {
       getOperation().emitError("memory-limit: expected 0 (no limit) or more, "
                                "found ")

@@ -17,6 +17,7 @@
 #include "shardc/Analysis/MeshSteps.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Reshard/ReshardPlanner.h"
@@ -215,6 +216,9 @@ struct InsertReshardsPass
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Propagate,
+                               ModulePhase::Propagate)))
+      return signalPassFailure();
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();

@@ -11,6 +11,7 @@
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MeshSteps.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
@@ -280,6 +281,9 @@ private:
 
 struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Propagate,
+                               ModulePhase::Propagate)))
+      return signalPassFailure();
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();

@@ -9,6 +9,7 @@
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MeshSteps.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Sharding/PartialSums.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -104,6 +105,9 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   }
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,
+                               ModulePhase::Propagate)))
+      return signalPassFailure();
     if (failed(checkOptions()))
       return signalPassFailure();
     FailureOr<ModuleGraph> module =

@@ -1,5 +1,6 @@
 //===- CheckExpectations.cpp - Refuse programs that break contracts -------===//
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Report/Expectations.h"
 #include "shardc/Transforms/Passes.h"
@@ -20,6 +21,10 @@ struct CheckExpectationsPass
   using CheckExpectationsPassBase::CheckExpectationsPassBase;
 
   void runOnOperation() override {
+    if (failed(shardc::checkInputPhase(*this, getOperation(),
+                                       shardc::ModulePhase::Propagate,
+                                       shardc::ModulePhase::Codegen)))
+      return signalPassFailure();
     if (failed(check(getOperation())))
       return signalPassFailure();
     markAllAnalysesPreserved();

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Report/ShardingsReport.h"
@@ -45,6 +46,9 @@ struct ReportCommunicationPass
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
+                               ModulePhase::Codegen)))
+      return signalPassFailure();
     report(getOperation(), json, getCommunicationReport);
     markAllAnalysesPreserved();
   }
@@ -56,6 +60,9 @@ struct ReportShardingsPass
   using Base::Base;
 
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Propagate,
+                               ModulePhase::Codegen)))
+      return signalPassFailure();
     FailureOr<MeshOp> mesh = getMesh(getOperation());
     if (failed(mesh))
       return signalPassFailure();

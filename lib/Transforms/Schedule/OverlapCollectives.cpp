@@ -16,6 +16,7 @@
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
@@ -268,6 +269,9 @@ namespace {
 struct OverlapCollectivesPass
     : shardc::impl::OverlapCollectivesPassBase<OverlapCollectivesPass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Kernels,
+                               ModulePhase::Kernels)))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
         overlap(function);

@@ -13,6 +13,7 @@
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
@@ -178,6 +179,9 @@ private:
 
 struct SchedulePass : shardc::impl::SchedulePassBase<SchedulePass> {
   void runOnOperation() override {
+    if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Kernels,
+                               ModulePhase::Kernels)))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
         for (Block *block : getBlocks(function))

@@ -2,6 +2,8 @@
 
 #include "SplitCollective.h"
 
+#include "shardc/Dialect/Shardc/IR/Sources.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -19,7 +21,7 @@ CollectiveStartOp shardc::splitCollective(Operation *collective) {
   collective->replaceAllUsesWith(wait);
   Block *body = builder.createBlock(&start.getBody());
   for (Value operand : start.getOperands())
-    body->addArgument(operand.getType(), operand.getLoc());
+    body->addArgument(operand.getType(), getFileLocation(operand.getLoc()));
   collective->moveBefore(body, body->end());
   collective->setOperands(body->getArguments());
   builder.create<YieldOp>(loc, collective->getResults());

@@ -40,7 +40,7 @@
 // CHECK: fma.rn.f32
 // CHECK: st.global.v4.f32
 
-// EARLY: the module has no gpu.module @kernels: run codegen for a GPU first
+// EARLY: error: shardc-emit-ptx: expected IR of the phase 'codegen', found IR of the phase 'kernels'
 shardc.mesh @mesh <["data" = 1]>
 func.func @f(%x: tensor<64x4096xf32>, %y: tensor<4096x8xf32>) {
   %0 = shardc.kernel(%x) : (tensor<64x4096xf32>) -> tensor<64x4096xf32> {

@@ -9,6 +9,17 @@ Location shardc::addMetadata(Location loc, Attribute metadata) {
   return FusedLoc::get(loc.getContext(), {loc}, metadata);
 }
 
+Location shardc::getFileLocation(Location loc) {
+  LocationAttr found = UnknownLoc::get(loc.getContext());
+  loc->walk([&](Location inner) {
+    if (!isa<FileLineColLoc>(inner))
+      return WalkResult::advance();
+    found = inner;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
 SourceAttr shardc::getSource(LocationAttr loc) {
   auto fused = dyn_cast_or_null<FusedLoc>(loc);
   if (!fused)

@@ -15,6 +15,11 @@ namespace shardc {
 /// `loc` with `metadata`.
 mlir::Location addMetadata(mlir::Location loc, mlir::Attribute metadata);
 
+/// Where `loc` is in a file, without metadata; unknown if it is in none. For
+/// arguments of blocks: MLIR prints their locations before the aliases that
+/// metadata needs, and cannot read that again.
+mlir::Location getFileLocation(mlir::Location loc);
+
 /// What the user wrote at `loc`; null if nothing is known.
 SourceAttr getSource(mlir::LocationAttr loc);
 

@@ -1,0 +1,74 @@
+//===- PhaseInput.cpp - What phases start from ----------------------------===//
+
+#include "shardc/Pipelines/PhaseInput.h"
+
+#include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Conversion/KernelEmitter/KernelDialects.h"
+#include "shardc/Pipelines/Phases.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static LogicalResult checkIsOfPhase(ModuleOp module, const Phase &phase) {
+  std::optional<ModulePhase> found = findPhase(module);
+  // Functions by themselves: the phases that follow see what they lack.
+  if (!found)
+    return success();
+  auto emitError = [&] {
+    return module.emitError("expected IR of the phase '")
+           << phase.name << "', found IR of the phase '" << getPhaseName(*found)
+           << "'";
+  };
+  // IR may show less than was done to it: without collectives, nothing is left
+  // to start and to wait for. It never shows more.
+  int index = getPhaseIndex(phase.name);
+  int last = getPhaseIndex(getPhaseName(*found));
+  bool isSource = *found == ModulePhase::Import;
+  if (last > index || (isSource && last < index) ||
+      (phase.name == "codegen" && last < index))
+    return emitError();
+  std::string why;
+  {
+    ScopedDiagnosticHandler handler(module.getContext(),
+                                    [&](Diagnostic &diagnostic) {
+                                      if (why.empty())
+                                        why = diagnostic.str();
+                                      return success();
+                                    });
+    if (succeeded(phase.verify(module)))
+      return success();
+  }
+  return emitError() << ": " << why;
+}
+
+namespace {
+
+class PhaseInputPass
+    : public PassWrapper<PhaseInputPass, OperationPass<ModuleOp>> {
+public:
+  MLIR_DEFINE_EXPLICIT_INTERNAL_INLINE_TYPE_ID(PhaseInputPass)
+
+  explicit PhaseInputPass(int index) : index(index) {}
+
+  StringRef getName() const override { return "PhaseInput"; }
+
+  /// What `plan` adds to kernels needs the dialects that `codegen` loads.
+  void getDependentDialects(DialectRegistry &registry) const override {
+    insertKernelDialects(registry);
+  }
+
+  void runOnOperation() override {
+    if (failed(checkIsOfPhase(getOperation(), getPhases()[index])))
+      return signalPassFailure();
+    markAllAnalysesPreserved();
+  }
+
+private:
+  int index;
+};
+
+} // namespace
+
+std::unique_ptr<Pass> shardc::createPhaseInputPass(int index) {
+  return std::make_unique<PhaseInputPass>(index);
+}
