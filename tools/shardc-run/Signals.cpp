@@ -6,6 +6,7 @@
 #include "absl/time/clock.h"
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <csignal>
 #include <cstdlib>
@@ -18,6 +19,19 @@ using namespace shardc::run;
 static constexpr int handled[] = {SIGINT, SIGTERM, SIGHUP, SIGPIPE};
 static std::atomic<int> firstSignal{0};
 static struct sigaction before[std::size(handled)];
+
+/// The signals that were ignored when the program began, by place in `handled`.
+/// Asked for before main: the compiler, once it is opened, sets handlers of its
+/// own whatever was there.
+static const std::array<bool, std::size(handled)> ignoredAtStart = [] {
+  std::array<bool, std::size(handled)> ignored = {};
+  for (size_t i = 0; i < std::size(handled); ++i) {
+    struct sigaction action;
+    ignored[i] = sigaction(handled[i], nullptr, &action) == 0 &&
+                 action.sa_handler == SIG_IGN;
+  }
+  return ignored;
+}();
 
 /// Only calls what is safe in a signal handler.
 static void note(int signal) {
@@ -37,15 +51,12 @@ static void note(int signal) {
 Signals::Signals() {
   firstSignal = 0;
   for (size_t i = 0; i < std::size(handled); ++i) {
-    sigaction(handled[i], nullptr, &before[i]);
-    if (before[i].sa_handler == SIG_IGN)
-      continue;
     struct sigaction action = {};
-    action.sa_handler = note;
+    action.sa_handler = ignoredAtStart[i] ? SIG_IGN : note;
     // Reading and writing go on.
     action.sa_flags = SA_RESTART;
     sigemptyset(&action.sa_mask);
-    sigaction(handled[i], &action, nullptr);
+    sigaction(handled[i], &action, &before[i]);
   }
 }
 
