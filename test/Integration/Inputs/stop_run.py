@@ -13,6 +13,14 @@ import subprocess
 import sys
 
 name, code, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
+
+def stop_at_signals():
+    """What a shell in the foreground gives a command: Python ignores SIGPIPE, and
+    whatever started this may ignore SIGINT, as shells do in the background."""
+    for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
+        signal.signal(each, signal.SIG_DFL)
+
+
 command = sys.argv[5:] + [f"--save-params={path}.npz", f"--metrics={path}.jsonl", "--log-every=100"]
 if os.path.exists(path + ".npz"):
     os.remove(path + ".npz")
@@ -22,8 +30,7 @@ run = subprocess.Popen(
     stdout=subprocess.PIPE,
     stderr=subprocess.STDOUT if as_json else subprocess.PIPE,
     text=True,
-    # Python ignores SIGPIPE, which a shell does not.
-    preexec_fn=lambda: signal.signal(signal.SIGPIPE, signal.SIG_DFL),
+    preexec_fn=stop_at_signals,
 )
 said = ""
 for line in run.stdout:
