@@ -14,6 +14,7 @@ import sys
 
 name, code, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
+
 def stop_at_signals():
     """What a shell in the foreground gives a command: Python ignores SIGPIPE, and
     whatever started this may ignore SIGINT, as shells do in the background."""
