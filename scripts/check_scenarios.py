@@ -168,12 +168,11 @@ class Case:
         write_arrays(arguments, parameters, "parameter", rng)
         done = execute("i", "shardc-run", path, f"--partition={self.mode}", "--objective=bytes", f"--data={data}", f"--load-params={parameters}",
                        "--steps=1", "--check-reference", "--json")  # fmt: skip
-        verdict = re.search(r"reference +(\S+)", done.stderr)
-        agreement = verdict[1] if verdict else "no verdict"
+        summary = json.loads(done.stdout)
+        agreement = summary["reference"]["verdict"]
         if agreement != "bit-equal" and (exact or agreement != "agrees"):
             raise Failed("i", f"the run {agreement}, expected bit-equal\n{done.stderr}" if exact else done.stderr)
-        counted = json.loads(done.stdout)["wire_bytes_per_step"]
-        expect("iv", "bytes counted", counted, report["wire_bytes_per_device"])
+        expect("iv", "bytes counted", summary["wire_bytes_per_step"], report["wire_bytes_per_device"])
         return agreement
 
     def run_as_written(self, source, folder, report):
