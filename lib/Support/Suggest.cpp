@@ -2,16 +2,32 @@
 
 #include "shardc/Support/Suggest.h"
 
-#include "llvm/ADT/StringRef.h"
+#include <algorithm>
+
+/// Levenshtein's distance.
+static size_t editDistance(const std::string &a, const std::string &b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j)
+    row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = row[0];
+    row[0] = i;
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
+    }
+  }
+  return row[b.size()];
+}
 
 std::string shardc::findNearest(const std::string &name,
                                 const std::vector<std::string> &names) {
-  constexpr unsigned mostEdits = 2;
-  unsigned best = mostEdits + 1;
+  constexpr size_t mostEdits = 2;
+  size_t best = mostEdits + 1;
   std::string nearest;
   for (const std::string &candidate : names) {
-    unsigned distance = llvm::StringRef(name).edit_distance(
-        candidate, /*AllowReplacements=*/true, best);
+    size_t distance = editDistance(name, candidate);
     if (distance < best) {
       best = distance;
       nearest = candidate;

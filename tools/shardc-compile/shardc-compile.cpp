@@ -166,6 +166,18 @@ static int printDiff(llvm::StringRef plan, const std::string &otherPath,
   return 0;
 }
 
+/// The options given, by the names of their flags.
+static llvm::json::Object
+toJson(const std::vector<const CompileOption *> &given,
+       const CompileOptions &options) {
+  llvm::json::Object json;
+  for (const CompileOption *option : given)
+    json[option->name] =
+        std::visit([](const auto &value) { return llvm::json::Value(value); },
+                   getValue(*option, options));
+  return json;
+}
+
 /// Asks for memory in large pieces and keeps what is freed, as it is needed
 /// again at once: that saves a twentieth of compiling four layers. (glibc)
 static void keepFreedMemory() {
@@ -198,11 +210,13 @@ int main(int argc, char **argv) {
     error = "--ptxas is for GPUs: expected --target=cuda:… beside it, found "
             "--target=" +
             target;
-  std::string given = ptxas.getNumOccurrences()         ? "ptxas"
-                      : compileFrom.getNumOccurrences() ? "compile-from"
-                                                        : flags.getGiven();
-  if (isPlan(input) && !given.empty())
-    error = "--" + given + " is for models; '" + input + "' is compiled";
+  std::string forModels = ptxas.getNumOccurrences()         ? "ptxas"
+                          : compileFrom.getNumOccurrences() ? "compile-from"
+                          : flags.getGiven().empty()
+                              ? ""
+                              : flags.getGiven().front()->name;
+  if (isPlan(input) && !forModels.empty())
+    error = "--" + forModels + " is for models; '" + input + "' is compiled";
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
@@ -238,6 +252,7 @@ int main(int argc, char **argv) {
   const std::string inputPath = input, outputPath = output,
                     otherPath = explainDiff;
   const bool asJson = json;
+  llvm::json::Object given = toJson(flags.getGiven(), options);
   CompileResult result = getPlan(inputPath, options);
   llvm::errs() << result.diagnostics;
   if (result.code != ExitCode::Ok)
@@ -247,9 +262,10 @@ int main(int argc, char **argv) {
       return code;
   if (!otherPath.empty())
     return printDiff(result.plan, otherPath, options, asJson);
-  llvm::Error failure = asJson
-                            ? printJsonReports(result.plan, kinds, llvm::outs())
-                            : printReports(result.plan, kinds, llvm::outs());
+  llvm::Error failure =
+      asJson
+          ? printJsonReports(result.plan, kinds, std::move(given), llvm::outs())
+          : printReports(result.plan, kinds, llvm::outs());
   if (failure)
     return fail(ExitCode::InvalidInput,
                 inputPath + ": " + llvm::toString(std::move(failure)));

@@ -2,10 +2,13 @@
 
 #include "Arguments.h"
 
+#include "shardc/Support/Suggest.h"
+
 #include "absl/strings/numbers.h"
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cctype>
 #include <cmath>
 #include <iostream>
 #include <limits>
@@ -13,38 +16,16 @@
 
 using namespace shardc::run;
 
-/// Levenshtein's distance.
-static size_t editDistance(const std::string &a, const std::string &b) {
-  std::vector<size_t> row(b.size() + 1);
-  for (size_t j = 0; j <= b.size(); ++j)
-    row[j] = j;
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = row[0];
-    row[0] = i;
-    for (size_t j = 1; j <= b.size(); ++j) {
-      size_t substitute = diagonal + (a[i - 1] != b[j - 1]);
-      diagonal = row[j];
-      row[j] = std::min({row[j] + 1, row[j - 1] + 1, substitute});
-    }
-  }
-  return row[b.size()];
-}
-
 /// ", did you mean" the flag of `app` that `name` is at most two edits from;
 /// else where to find all of them.
-static std::string suggest(const CLI::App &app, const std::string &name) {
-  std::string best;
-  size_t bestDistance = 3;
+static std::string suggestFlag(const CLI::App &app, const std::string &name) {
+  std::vector<std::string> names;
   for (const CLI::Option *option : app.get_options())
-    for (const std::string &candidate : option->get_lnames()) {
-      size_t distance = editDistance(name, candidate);
-      if (distance < bestDistance) {
-        bestDistance = distance;
-        best = candidate;
-      }
-    }
-  return best.empty() ? "; shardc-run --help lists all flags"
-                      : "; did you mean --" + best + "?";
+    for (const std::string &candidate : option->get_lnames())
+      names.push_back(candidate);
+  std::string nearest = shardc::findNearest(name, names);
+  return nearest.empty() ? "; shardc-run --help lists all flags"
+                         : "; did you mean --" + nearest + "?";
 }
 
 /// Brings a command line into the form "--flag", "--flag=value" and at most one
@@ -76,7 +57,8 @@ static std::string normalise(const CLI::App &app,
         dashes == 2 ? app.get_option_no_throw(flag) : nullptr;
     if (!option)
       return "unknown flag " + flag +
-             suggest(app, dashes < flag.size() ? flag.substr(dashes) : flag);
+             suggestFlag(app,
+                         dashes < flag.size() ? flag.substr(dashes) : flag);
     if (!seen.insert(flag).second)
       return flag + " is given twice";
     bool takesValue = option->get_expected_max() > 0;
@@ -161,10 +143,39 @@ public:
     app.add_flag("--" + flag, value, help)->group(group);
   }
 
+  /// The flag of a compile option, whose values its table reads.
+  void compileOption(const shardc::CompileOption &option,
+                     Arguments &arguments) {
+    std::string name = "--" + std::string(option.name);
+    std::string help = describe(option.help, describeDefault(option));
+    auto read = [=, &option, &arguments](const std::string &text) {
+      std::string error = setOption(option, text, arguments.compile);
+      if (!error.empty())
+        throw CLI::ValidationError(error);
+      arguments.given.push_back(&option);
+    };
+    if (std::holds_alternative<bool shardc::CompileOptions::*>(option.member))
+      app.add_flag_callback(
+             name, [=] { read("1"); }, help)
+          ->group(group);
+    else
+      app.add_option_function<std::string>(name, read, help)
+          ->type_name(toType(option.value))
+          ->group(group);
+  }
+
   /// Of the flags that follow.
   std::string group;
 
 private:
+  /// A word that stands for a value in capitals, an example as it is.
+  static std::string toType(std::string value) {
+    if (value.find_first_of("=|") == value.npos)
+      for (char &letter : value)
+        letter = std::toupper(static_cast<unsigned char>(letter));
+    return value;
+  }
+
   static std::string describe(const std::string &help,
                               const std::string &standard) {
     return standard.empty() ? help : help + " (default: " + standard + ")";
@@ -266,52 +277,16 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
 
 static void addModelFlags(Flags &flags, Arguments &arguments) {
   flags.group = ofModels;
-  flags.text("mesh", "MESH", "the model's", arguments.mesh,
-             "Mesh axis sizes, such as data=4,model=2");
-  flags.text("rules", "RULES", "the model's", arguments.rules,
-             "Rules for logical axes, such as batch=data,hidden=model");
-  flags.integer<int64_t>("batch-size", "ROWS", "the model's",
-                         arguments.batchSize, "Global batch size", 1);
-  flags.integer<int64_t>("microbatches", "PARTS", "the model's",
-                         arguments.microbatches,
-                         "Take the batch in so many parts, one after the "
-                         "other",
-                         1);
-  flags.text("target", "TARGET", "what --device is", arguments.target,
-             "What to compile for: cpu, cuda:sm_90 or another GPU");
-  flags.text("dtype", "TYPE", "the model's types", arguments.dtype,
-             "What a model of f32 computes in: f32 or bf16");
-  flags.text("matmul-precision", "PRECISION", "highest",
-             arguments.matmulPrecision,
-             "What factors of large products of f32 may be rounded to: "
-             "highest, tf32 or bf16");
-  flags.text("machine", "MACHINE", "cpu", arguments.machine,
-             "What times are estimated for: a JSON file or a name");
-  flags.text("partition", "MODE", "follow", arguments.partition,
-             "How to shard what is not annotated: follow or cheapest");
-  flags.text("objective", "OBJECTIVE", "time", arguments.objective,
-             "What --partition=cheapest minimises: time or bytes");
-  flags.integer<int64_t>("device-memory", "BYTES", "0, no limit",
-                         arguments.deviceMemory,
-                         "Most bytes that the plan may need on a device", 0);
-  flags.integer<int64_t>("bucket-bytes", "BYTES", "67108864",
-                         arguments.bucketBytes,
-                         "Most bytes of collectives merged into one; 0: no "
-                         "limit",
-                         0);
-  flags.flag("regather", arguments.regather,
-             "Gather weights again for the backward pass instead of holding "
-             "them: less memory, more bytes");
-  flags.flag("ignore-expect", arguments.ignoreExpectations,
-             "Do not check the contracts of a model (shardc.expect)");
-  flags.flag("verify-partition", arguments.verifyPartition,
-             "Compare the partitioned program with the global one in a "
-             "reference interpreter");
-  flags.text("shardc-dump-dir", "DIR", "", arguments.dumpDir,
-             "Write the IR after each phase into this directory");
+  for (const shardc::CompileOption &option : shardc::getCompileOptions())
+    flags.compileOption(option, arguments);
   flags.text("plan-cache", "DIR", "shardc in the user's cache",
              arguments.planCache, "Where plans are kept for the next run");
   flags.flag("no-plan-cache", arguments.noPlanCache, "Keep no plan");
+}
+
+bool Arguments::isGiven(const std::string &name) const {
+  return std::any_of(given.begin(), given.end(),
+                     [&](const auto *option) { return option->name == name; });
 }
 
 /// What is wrong with flags beside one another; empty: nothing.

@@ -3,29 +3,19 @@
 #ifndef SHARDC_TOOLS_SHARDC_RUN_ARGUMENTS_H
 #define SHARDC_TOOLS_SHARDC_RUN_ARGUMENTS_H
 
+#include "shardc/Pipelines/OptionTable.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <vector>
 
 namespace shardc::run {
 
 struct Arguments {
   std::string input;
-  std::string mesh;
-  std::string rules;
-  std::string target;
-  std::string machine;
-  std::string dtype;
-  std::string matmulPrecision;
-  std::string dumpDir;
-  bool ignoreExpectations = false;
-  bool regather = false;
-  bool verifyPartition = false;
-  /// follow or cheapest; empty: the default.
-  std::string partition;
-  std::string objective;
-  /// 0: no limit.
-  int64_t deviceMemory = 0;
+  CompileOptions compile;
+  std::vector<const CompileOption *> given; ///< Of the compile options.
   std::string planCache;
   bool noPlanCache = false;
   std::string device = "cpu";
@@ -39,9 +29,6 @@ struct Arguments {
   std::string evalData;
   int64_t evalEvery = 0; ///< Epochs; 0: only at the end.
   bool evaluateOnly = false;
-  int64_t batchSize = 0;
-  int64_t microbatches = 0;
-  int64_t bucketBytes = -1; ///< Negative: not given.
   int64_t steps = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;
@@ -59,6 +46,9 @@ struct Arguments {
   bool dryRun = false;
   bool listDevices = false;
   bool json = false;
+
+  /// Whether the compile option `name` is given.
+  bool isGiven(const std::string &name) const;
 };
 
 /// Reads the command line. Empty if the process should end with `exitCode`:

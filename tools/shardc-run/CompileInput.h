@@ -3,43 +3,15 @@
 #ifndef SHARDC_TOOLS_SHARDC_RUN_COMPILEINPUT_H
 #define SHARDC_TOOLS_SHARDC_RUN_COMPILEINPUT_H
 
-#include <cstdint>
+#include "shardc/Pipelines/CompileOptions.h"
+
 #include <string>
 
 namespace shardc::run {
 
 struct CompileRequest {
   std::string path;
-  std::string mesh;
-  std::string rules;
-  /// Empty: the default.
-  std::string target;
-  /// Of estimates; empty: the default.
-  std::string machine;
-  /// Receives the IR after each phase; empty: none.
-  std::string dumpDir;
-  int64_t batchSize = 0;
-  int64_t microbatches = 0;
-  /// Most bytes of collectives merged into one; 0: no limit, negative: the
-  /// default.
-  int64_t bucketBytes = -1;
-  /// Compile for one device: the unpartitioned program.
-  bool singleDevice = false;
-  /// Compare the partitioned program with the global one.
-  bool verifyPartition = false;
-  /// Empty: the default.
-  std::string partition = "";
-  std::string objective = "";
-  /// Most bytes that the plan may need on a device; 0: no limit.
-  int64_t deviceMemory = 0;
-  /// Do not check contracts.
-  bool ignoreExpectations = false;
-  /// Gather weights again for the backward pass.
-  bool regather = false;
-  /// Of factors of products; empty: the default.
-  std::string matmulPrecision = "";
-  /// What a model of f32 computes in; empty: the types that it has.
-  std::string dtype = "";
+  CompileOptions options;
 };
 
 struct CompileOutcome {

@@ -28,25 +28,12 @@ static CompileRequest requestFor(const Arguments &arguments,
                                  bool singleDevice) {
   CompileRequest request;
   request.path = arguments.input;
-  request.mesh = arguments.mesh;
-  request.rules = arguments.rules;
-  request.target = arguments.target;
-  request.machine = arguments.machine;
-  request.batchSize = arguments.batchSize;
-  request.microbatches = arguments.microbatches;
-  request.bucketBytes = arguments.bucketBytes;
-  request.partition = arguments.partition;
-  request.objective = arguments.objective;
-  request.deviceMemory = arguments.deviceMemory;
-  request.ignoreExpectations = arguments.ignoreExpectations;
-  request.regather = arguments.regather;
-  request.matmulPrecision = arguments.matmulPrecision;
-  request.dtype = arguments.dtype;
-  request.singleDevice = singleDevice;
+  request.options = arguments.compile;
+  request.options.singleDevice = singleDevice;
   // Of the partitioned program alone.
-  if (!singleDevice) {
-    request.dumpDir = arguments.dumpDir;
-    request.verifyPartition = arguments.verifyPartition;
+  if (singleDevice) {
+    request.options.dumpDir.clear();
+    request.options.verifyPartition = false;
   }
   return request;
 }
@@ -117,31 +104,20 @@ static std::string contradiction(const Arguments &arguments, const Plan &plan) {
                         ", which is compiled for ", value,
                         "; compile the model again");
   };
-  auto cannotChange = [&](absl::string_view flag) {
-    return absl::StrCat(flag, " cannot change ", arguments.input,
-                        ", which is compiled; compile the model again");
-  };
-  if (!arguments.mesh.empty() &&
-      sortedMesh(arguments.mesh) != sortedMesh(plan.mesh()))
-    return compiledFor("--mesh=" + arguments.mesh, plan.mesh());
-  if (!arguments.target.empty() || !arguments.machine.empty() ||
-      !arguments.dumpDir.empty() || !arguments.partition.empty() ||
-      !arguments.objective.empty() || arguments.deviceMemory ||
-      arguments.verifyPartition || arguments.bucketBytes >= 0 ||
-      arguments.regather || !arguments.matmulPrecision.empty() ||
-      !arguments.dtype.empty())
-    return absl::StrCat(
-        "--target, --dtype, --matmul-precision, --machine, --partition, "
-        "--objective, --device-memory, --regather, --bucket-bytes, "
-        "--shardc-dump-dir and --verify-partition are for models; ",
-        arguments.input, " is compiled");
-  if (!arguments.rules.empty())
-    return cannotChange("--rules");
-  if (arguments.batchSize && arguments.batchSize != plan.batchSize())
-    return compiledFor(absl::StrCat("--batch-size=", arguments.batchSize),
-                       plan.batchSize());
-  if (arguments.microbatches)
-    return cannotChange("--microbatches");
+  for (const shardc::CompileOption *option : arguments.given) {
+    std::string flag = "--" + std::string(option->name);
+    std::string given = shardc::toText(getValue(*option, arguments.compile));
+    if (flag == "--mesh") {
+      if (sortedMesh(given) != sortedMesh(plan.mesh()))
+        return compiledFor(flag + "=" + given, plan.mesh());
+    } else if (flag == "--batch-size") {
+      if (arguments.compile.batchSize != plan.batchSize())
+        return compiledFor(flag + "=" + given, plan.batchSize());
+    } else {
+      return absl::StrCat(flag, " is for models; ", arguments.input,
+                          " is compiled");
+    }
+  }
   if (arguments.checkReference)
     return "--check-reference needs the model (.mlir): a plan does not hold "
            "the unpartitioned program";

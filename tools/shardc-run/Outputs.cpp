@@ -62,7 +62,7 @@ static std::optional<Identity> identityOf(const std::string &path) {
 /// The files that the arguments have a run read.
 static std::vector<NamedFile> findInputs(const Arguments &arguments) {
   std::vector<NamedFile> inputs = {{"the model", arguments.input},
-                                   {"--machine", arguments.machine},
+                                   {"--machine", arguments.compile.machine},
                                    {"--load-params", arguments.loadParams}};
   for (const std::string &path : dataFiles(arguments.data))
     inputs.push_back({"--data", path});

@@ -3,6 +3,7 @@
 #include "PlanKey.h"
 
 #include "shardc-rt/Plan.h"
+#include "shardc/Pipelines/OptionTable.h"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include <fstream>
 #include <sstream>
 
+using namespace shardc;
 using namespace shardc::run;
 
 static std::optional<std::string> readFile(const std::string &path) {
@@ -75,16 +77,12 @@ static std::string describeCpu() {
 }
 
 std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
-  // All fields by name: a new one does not compile before it is in the key, or
-  // plans made with another value of it would be found.
-  const auto &[path, mesh, rules, target, machine, dumpDir, batchSize,
-               microbatches, bucketBytes, singleDevice, verifyPartition,
-               partition, objective, deviceMemory, ignoreExpectations, regather,
-               matmulPrecision, dtype] = request;
-  if (!dumpDir.empty() || verifyPartition || path == "-")
+  const CompileOptions &options = request.options;
+  if (!options.dumpDir.empty() || options.verifyPartition ||
+      request.path == "-")
     return std::nullopt;
   std::optional<std::string> compiler = readBuildId(compilerPath());
-  std::optional<std::string> model = readFile(path);
+  std::optional<std::string> model = readFile(request.path);
   if (!compiler || !model)
     return std::nullopt;
   std::string key;
@@ -96,23 +94,11 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   add("plan version", rt::planVersion);
   add("cpu", describeCpu());
   // Locations in plans name it.
-  add("path", path);
-  add("mesh", mesh);
-  add("rules", rules);
-  add("target", target);
-  add("machine", machine);
-  add("machine file", readFile(machine).value_or(""));
-  add("batch size", batchSize);
-  add("microbatches", microbatches);
-  add("bucket bytes", bucketBytes);
-  add("single device", singleDevice ? 1 : 0);
-  add("partition", partition);
-  add("objective", objective);
-  add("device memory", deviceMemory);
-  add("ignore expectations", ignoreExpectations ? 1 : 0);
-  add("regather", regather ? 1 : 0);
-  add("matmul precision", matmulPrecision);
-  add("dtype", dtype);
+  add("path", request.path);
+  for (const CompileOption &option : getCompileOptions())
+    add(option.name, toText(getValue(option, options)));
+  add("single device", options.singleDevice ? 1 : 0);
+  add("machine file", readFile(options.machine).value_or(""));
   add("model", *model);
   return key;
 }

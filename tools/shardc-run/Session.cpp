@@ -100,7 +100,7 @@ int Session::run() {
     return code;
   devices.place(*plan);
   if (arguments.dryRun && arguments.json) {
-    printJsonPlan(*plan, devices.describe(*plan), std::cout);
+    printJsonPlan(*plan, devices.describe(*plan), arguments, std::cout);
     return 0;
   }
   printHeader(*plan, devices.describe(*plan), out());
@@ -136,8 +136,8 @@ int Session::run() {
 }
 
 int Session::openPlan() {
-  if (arguments.target.empty() && !isPlanFile(arguments.input))
-    arguments.target = devices.target();
+  if (!arguments.isGiven("target") && !devices.target().empty())
+    arguments.compile.target = devices.target();
   if (int code = loadPlan(arguments, /*singleDevice=*/false, plan))
     return code;
   return checkAgainstPlan(arguments, *plan);
@@ -361,7 +361,7 @@ void Session::printResults() {
   if (!isFirst)
     return;
   if (arguments.json)
-    printJsonSummary(*executor, summary, std::cout);
+    printJsonSummary(*executor, summary, arguments, std::cout);
   else
     printSummary(summary, out());
 }

@@ -49,6 +49,17 @@ static Json toJson(const ReferenceResult &result) {
   return json;
 }
 
+/// The compile options that were given to a model.
+static void addOptions(const Arguments &arguments, Json &json) {
+  if (arguments.given.empty())
+    return;
+  Json options;
+  for (const shardc::CompileOption *option : arguments.given)
+    std::visit([&](const auto &value) { options[option->name] = value; },
+               getValue(*option, arguments.compile));
+  json["compile_options"] = options;
+}
+
 static void addTraining(const TrainSummary &training, Json &json) {
   json["steps"] = training.steps;
   json["first_loss"] = training.steps ? Json(training.firstLoss) : Json();
@@ -67,11 +78,13 @@ static void addTraining(const TrainSummary &training, Json &json) {
 
 void shardc::run::printJsonSummary(const Executor &executor,
                                    const RunSummary &summary,
+                                   const Arguments &arguments,
                                    std::ostream &out) {
   const Plan &plan = executor.plan();
   Json json;
   json["model"] = plan.model();
   json["mesh"] = plan.mesh();
+  addOptions(arguments, json);
   if (summary.training)
     addTraining(*summary.training, json);
   json["peak_bytes_per_device"] = plan.arenaBytes();
@@ -93,10 +106,11 @@ void shardc::run::printJsonSummary(const Executor &executor,
 }
 
 void shardc::run::printJsonPlan(const Plan &plan, const std::string &devices,
-                                std::ostream &out) {
+                                const Arguments &arguments, std::ostream &out) {
   Json json;
   json["model"] = plan.model();
   json["mesh"] = plan.mesh();
+  addOptions(arguments, json);
   json["devices"] = devices;
   json["batch_size"] = plan.batchSize();
   int64_t parameters = 0;

@@ -3,6 +3,7 @@
 #ifndef SHARDC_TOOLS_SHARDC_RUN_SUMMARY_H
 #define SHARDC_TOOLS_SHARDC_RUN_SUMMARY_H
 
+#include "Arguments.h"
 #include "CheckReference.h"
 
 #include "shardc-rt/Executor.h"
@@ -36,13 +37,15 @@ std::string describe(const rt::Evaluation &evaluation);
 /// Prints what a run came to, in lines for people.
 void printSummary(const RunSummary &summary, std::ostream &out);
 
-/// The same and what the plan needs, as one JSON object.
+/// The same, what the plan needs and the compile options that were given, as
+/// one JSON object.
 void printJsonSummary(const rt::Executor &executor, const RunSummary &summary,
-                      std::ostream &out);
+                      const Arguments &arguments, std::ostream &out);
 
-/// What the plan needs, as one JSON object. `devices` describes them.
+/// What the plan needs and the compile options that were given, as one JSON
+/// object. `devices` describes them.
 void printJsonPlan(const rt::Plan &plan, const std::string &devices,
-                   std::ostream &out);
+                   const Arguments &arguments, std::ostream &out);
 
 /// Prints how far the initial values are, if they take long. A function for
 /// ExecutorOptions::onInitialize.

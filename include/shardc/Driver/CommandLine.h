@@ -8,18 +8,25 @@
 #define SHARDC_DRIVER_COMMANDLINE_H
 
 #include "shardc/Driver/Compile.h"
+#include "shardc/Pipelines/OptionTable.h"
 
 #include "llvm/Support/CommandLine.h"
 
+#include <memory>
+#include <string>
+#include <vector>
+
 namespace shardc {
 
-/// The flags that set CompileOptions. Construct one before the command line is
-/// parsed, and at most one per process: LLVM's flags are global.
+/// The flags that set CompileOptions: one per row of the option table.
+/// Construct one before the command line is parsed, and at most one per
+/// process: LLVM's flags are global. Must outlive the printing of a help.
 class CompileOptionsFlags {
 public:
   explicit CompileOptionsFlags(llvm::cl::OptionCategory &category);
+  ~CompileOptionsFlags();
 
-  /// What the user chose.
+  /// What the user chose; values that `check` refuses are left at the default.
   CompileOptions get() const;
 
   /// Says what is wrong with the values: a mesh that cannot be read, an
@@ -27,23 +34,17 @@ public:
   /// well.
   std::string check() const;
 
-  /// The name of a flag that the user gave; empty if there is none.
-  std::string getGiven() const;
+  /// The options that the user gave, in the order of the table.
+  std::vector<const CompileOption *> getGiven() const;
 
 private:
-  llvm::cl::opt<std::string> mesh;
-  llvm::cl::opt<std::string> rules;
-  llvm::cl::opt<std::string> target;
-  llvm::cl::opt<std::string> dtype;
-  llvm::cl::opt<std::string> matmulPrecision;
-  llvm::cl::opt<std::string> machine;
-  llvm::cl::opt<std::string> dumpDir;
-  llvm::cl::opt<int64_t> batchSize, microbatches, bucketBytes;
-  llvm::cl::opt<std::string> partition;
-  llvm::cl::opt<std::string> objective;
-  llvm::cl::opt<double> gap;
-  llvm::cl::opt<int64_t> deviceMemory;
-  llvm::cl::opt<bool> regather, verifyPartition, ignoreExpectations;
+  struct Flag;
+
+  /// Reads the flags given into `options`; returns the first mistake, or "".
+  std::string read(CompileOptions &options) const;
+
+  /// In the order of the table.
+  std::vector<std::unique_ptr<Flag>> flags;
 };
 
 } // namespace shardc

@@ -13,8 +13,9 @@
 
 namespace shardc {
 
-/// What a user may choose about a compilation. shardc-opt, shardc-compile and
-/// shardc-run (on a .mlir) take the same ones.
+/// What a user may choose about a compilation. Those that are flags, the same
+/// in shardc-opt, shardc-compile and shardc-run (on a .mlir), have a row in
+/// OptionTable.cpp besides; programs alone choose the others.
 struct CompileOptions {
   /// Replaces the sizes of the module's mesh: "data=4,model=2"; empty keeps it.
   std::string mesh;

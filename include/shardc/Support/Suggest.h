@@ -1,6 +1,7 @@
 //===- Suggest.h - "did you mean" -------------------------------*- C++ -*-===//
 //
-// The nearest of a list of names, for error messages. Pure functions.
+// The nearest of a list of names, for error messages, in terms of the standard
+// library alone. Pure functions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -122,7 +122,7 @@ static json::Array getShardings(const fb::Plan &plan) {
 }
 
 Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
-                               raw_ostream &os) {
+                               json::Object options, raw_ostream &os) {
   Expected<const fb::Plan *> read = readPlan(bytes);
   if (!read)
     return read.takeError();
@@ -145,6 +145,8 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
       {"cubin_bytes",
        plan.cubin() ? static_cast<int64_t>(plan.cubin()->size()) : 0},
       {"peak_bytes_per_device", static_cast<int64_t>(plan.arena_bytes())}};
+  if (!options.empty())
+    report["compile_options"] = std::move(options);
   if (const fb::Program *step = findProgram(plan, "train_step")) {
     addTotals(plan, *step, report);
     if (kinds.communication)

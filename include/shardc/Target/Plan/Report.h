@@ -12,6 +12,7 @@
 
 #include "llvm/ADT/StringRef.h"
 #include "llvm/Support/Error.h"
+#include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
 namespace shardc {
@@ -35,9 +36,10 @@ llvm::Error printReports(llvm::StringRef bytes, ReportKinds kinds,
 
 /// Prints everything that the reports say as one JSON object; `kinds` chooses
 /// among `collectives`, `memory`, `shardings` and `explanation`, the totals
-/// are always there.
+/// are always there, and so are `options`, the compile options that were given,
+/// if there are any.
 llvm::Error printJsonReports(llvm::StringRef bytes, ReportKinds kinds,
-                             llvm::raw_ostream &os);
+                             llvm::json::Object options, llvm::raw_ostream &os);
 
 } // namespace shardc
 

@@ -1,0 +1,198 @@
+//===- OptionTable.cpp - The compile options, one row each ----------------===//
+
+#include "shardc/Pipelines/OptionTable.h"
+
+#include "shardc/Support/Suggest.h"
+
+#include <algorithm>
+#include <charconv>
+#include <limits>
+#include <sstream>
+
+using namespace shardc;
+
+using Accepts = CompileOption::Accepts;
+using Options = CompileOptions;
+
+const std::vector<CompileOption> &shardc::getCompileOptions() {
+  static const std::vector<CompileOption> options = {
+      {"mesh", &Options::mesh, "data=4,model=2", Accepts::Mesh, "the model's",
+       "Replace the sizes of the mesh's axes"},
+      {"rules", &Options::rules, "batch=data,hidden=model,embed=", Accepts::Any,
+       "the model's", "Mesh axes of the logical axis names"},
+      {"batch-size", &Options::batchSize, "rows", Accepts::Positive,
+       "the model's", "Replace the global batch size"},
+      {"microbatches", &Options::microbatches, "number", Accepts::Positive,
+       "the model's",
+       "Take the batch in so many parts, one after the other, and add up their "
+       "gradients"},
+      {"target", &Options::target, "cpu|cuda:sm_90", Accepts::Target,
+       "cpu, in shardc-run what --device is",
+       "What to generate code for; cpu is x86-64-v3, and v4 where it is"},
+      {"dtype", &Options::dtype, "f32|bf16", Accepts::OneOf,
+       "the model's types",
+       "What a model of f32 computes in; parameters, states and the loss are "
+       "f32 with either"},
+      {"matmul-precision", &Options::matmulPrecision, "highest|tf32|bf16",
+       Accepts::OneOf, "",
+       "What factors of large matrix products of f32 may be rounded to"},
+      {"machine", &Options::machine, "file or name", Accepts::Machine, "",
+       "What times are estimated for: a JSON file, cpu, a100-40, a100-80, h100 "
+       "or h200"},
+      {"partition", &Options::partition, "follow|cheapest", Accepts::OneOf, "",
+       "How to shard what is not annotated: as the annotations flow, or by "
+       "exact search"},
+      {"objective", &Options::objective, "time|bytes", Accepts::OneOf, "",
+       "What --partition=cheapest minimises: the time of a step on --machine, "
+       "or the bytes that it sends"},
+      {"gap", &Options::gap, "fraction", Accepts::Fraction, "",
+       "By objective time, the part of the least that the plan of "
+       "--partition=cheapest may cost more"},
+      {"device-memory", &Options::deviceMemory, "bytes", Accepts::NotNegative,
+       "0, no limit", "Most bytes that the plan may need on a device"},
+      {"bucket-bytes", &Options::bucketBytes, "bytes", Accepts::NotNegative, "",
+       "Most bytes of collectives merged into one; 0: no limit"},
+      {"regather", &Options::regather, "", Accepts::Any, "",
+       "Gather weights again for the backward pass instead of holding them: "
+       "less memory, more bytes"},
+      {"ignore-expect", &Options::ignoreExpectations, "", Accepts::Any, "",
+       "Do not check the contracts of the model (shardc.expect)"},
+      {"verify-partition", &Options::verifyPartition, "", Accepts::Any, "",
+       "Compare the partitioned program with the global one in a reference "
+       "interpreter"},
+      {"shardc-dump-dir", &Options::dumpDir, "directory", Accepts::Any, "",
+       "Write the IR after each phase into this directory"},
+  };
+  return options;
+}
+
+std::vector<std::string> shardc::getChoices(const CompileOption &option) {
+  std::vector<std::string> choices;
+  std::istringstream values(option.value);
+  for (std::string choice; std::getline(values, choice, '|');)
+    choices.push_back(choice);
+  return choices;
+}
+
+OptionValue shardc::getValue(const CompileOption &option,
+                             const CompileOptions &options) {
+  return std::visit([&](auto member) -> OptionValue { return options.*member; },
+                    option.member);
+}
+
+std::string shardc::toText(const OptionValue &value) {
+  if (const auto *text = std::get_if<std::string>(&value))
+    return *text;
+  char digits[32];
+  auto print = [&](auto number) {
+    return std::string(
+        digits, std::to_chars(digits, digits + sizeof digits, number).ptr);
+  };
+  if (const auto *flag = std::get_if<bool>(&value))
+    return *flag ? "1" : "0";
+  if (const auto *integer = std::get_if<int64_t>(&value))
+    return print(*integer);
+  return print(std::get<double>(value));
+}
+
+std::string shardc::describeDefault(const CompileOption &option) {
+  OptionValue value = getValue(option, CompileOptions());
+  if (*option.standard || std::holds_alternative<bool>(value))
+    return option.standard;
+  return toText(value);
+}
+
+/// Whether the option takes a value of its type, as far as that can be told
+/// here.
+static bool isAccepted(const CompileOption &option, const OptionValue &value) {
+  switch (option.accepts) {
+  case Accepts::Any:
+  case Accepts::Mesh:
+  case Accepts::Target:
+  case Accepts::Machine:
+    return true;
+  case Accepts::OneOf: {
+    std::vector<std::string> choices = getChoices(option);
+    return std::count(choices.begin(), choices.end(), toText(value)) > 0;
+  }
+  case Accepts::NotNegative:
+    return std::get<int64_t>(value) >= 0;
+  case Accepts::Positive:
+    return std::get<int64_t>(value) >= 1;
+  case Accepts::Fraction:
+    return std::get<double>(value) >= 0 && std::get<double>(value) < 1;
+  }
+  return false;
+}
+
+/// An error about `text`, which is no value of the option.
+static std::string refuse(const CompileOption &option,
+                          const std::string &text) {
+  std::string flag = "--" + std::string(option.name) + ": ";
+  std::string found = flag + "'" + text + "' is not ";
+  bool isInteger =
+      std::holds_alternative<int64_t CompileOptions::*>(option.member);
+  if (isInteger && text.find_first_not_of("0123456789") == text.npos &&
+      text != "0")
+    return found + "an integer of at most " +
+           std::to_string(std::numeric_limits<int64_t>::max());
+  switch (option.accepts) {
+  case Accepts::OneOf:
+    return flag + "unknown value '" + text + "'" +
+           suggest(text, getChoices(option));
+  case Accepts::NotNegative:
+    return found + "an integer of at least 0";
+  case Accepts::Positive:
+    return found + "an integer of at least 1";
+  case Accepts::Fraction:
+    return found + "a number of at least 0 and less than 1";
+  default:
+    return found + "0 or 1";
+  }
+}
+
+/// Reads the whole of `text`.
+template <typename T>
+static bool readNumber(const std::string &text, T &number) {
+  const char *end = text.data() + text.size();
+  auto [stop, error] = std::from_chars(text.data(), end, number);
+  return error == std::errc() && stop == end;
+}
+
+static bool read(const std::string &text, OptionValue &value) {
+  if (auto *integer = std::get_if<int64_t>(&value))
+    return readNumber(text, *integer);
+  if (auto *number = std::get_if<double>(&value))
+    return readNumber(text, *number);
+  if (auto *flag = std::get_if<bool>(&value)) {
+    *flag = text == "1";
+    return text == "0" || text == "1";
+  }
+  value = text;
+  return true;
+}
+
+std::string shardc::setOption(const CompileOption &option,
+                              const std::string &text,
+                              CompileOptions &options) {
+  if (text.empty())
+    return "--" + std::string(option.name) + ": expected a value, found none";
+  OptionValue value = getValue(option, options);
+  if (!read(text, value) || !isAccepted(option, value))
+    return refuse(option, text);
+  std::visit(
+      [&](auto member) {
+        auto &field = options.*member;
+        field = std::get<std::decay_t<decltype(field)>>(value);
+      },
+      option.member);
+  return "";
+}
+
+std::string shardc::checkValue(const CompileOption &option,
+                               const CompileOptions &options) {
+  OptionValue value = getValue(option, options);
+  if (value == getValue(option, CompileOptions()) || isAccepted(option, value))
+    return "";
+  return refuse(option, toText(value));
+}
