@@ -85,7 +85,7 @@ PlanOrError shardc::rt::bench::makeLaunchPlan(int devices, int64_t count,
 PlanOrError shardc::rt::bench::makeAllReducePlan(int devices, int64_t count,
                                                  int64_t elements) {
   fb::PlanT plan = makeEmptyPlan(devices, elements);
-  // What a kernel writes may be another value on each device.
+  // The result of a kernel may differ from device to device.
   addLaunch(plan, /*written=*/0, /*extent=*/1);
   for (int64_t i = 0; i < count; ++i) {
     fb::CollectiveStartT start;
@@ -129,7 +129,7 @@ PlanOrError shardc::rt::bench::makeUpdatePlan(const std::string &path) {
     return absl::NotFoundError(
         absl::StrCat(path, ": no commands update parameters alone"));
   plan->programs = std::move(programs);
-  // What the step was fed with is not used, and copies are written alone.
+  // The step's inputs are not used, and only copies are written.
   for (std::unique_ptr<fb::TensorT> &tensor : plan->tensors)
     if (tensor->role == fb::Role::Input || tensor->role == fb::Role::Label ||
         tensor->role == fb::Role::Copy) {

@@ -14,8 +14,8 @@ namespace shardc::rt::bench {
 
 using PlanOrError = absl::StatusOr<std::shared_ptr<const Plan>>;
 
-/// `count` launches of a kernel that does nothing, each of which reads what the
-/// one before wrote, with `extent` iterations that may be shared.
+/// `count` launches of a kernel that does nothing. Each reads the result of the
+/// one before, and has `extent` iterations that may be shared.
 [[nodiscard]] PlanOrError makeLaunchPlan(int devices, int64_t count,
                                          int64_t extent);
 

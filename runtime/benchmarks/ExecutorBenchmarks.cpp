@@ -9,8 +9,8 @@
 using namespace shardc::rt;
 using namespace shardc::rt::bench;
 
-/// How often an all-reduce of `bytes` runs in one step, so that what a step
-/// costs besides does not show.
+/// How often an all-reduce of `bytes` runs in one step, so that the step's
+/// other costs are negligible.
 static int64_t allReducesPerStep(int64_t bytes) {
   return std::clamp<int64_t>((int64_t(1) << 22) / bytes, 1, 1000);
 }

@@ -1,4 +1,4 @@
-//===- Limits.cpp - What this computer can do -----------------------------===//
+//===- Limits.cpp - The limits of this computer ---------------------------===//
 //
 // Limits that results are compared with: multiply-adds in registers, streams
 // through memory, the way of a cache line between two cores.
@@ -96,8 +96,7 @@ static void measureUpdate(benchmark::State &state) {
   setRate(state, "bytes", 7.0 * sizeof(float) * size);
 }
 
-/// A thread copies its part over and over: what it takes to meet the others is
-/// not part of the limit.
+/// A thread copies its part over and over: barriers are not part of the limit.
 static void measureCopy(benchmark::State &state) {
   int64_t size = state.range(0) / (2 * sizeof(float));
   int64_t rounds = std::max<int64_t>(1, (int64_t(64) << 20) / state.range(0));
@@ -187,8 +186,8 @@ void shardc::rt::bench::registerLimits() {
     add("limit/flops_avx512", [](benchmark::State &state) {
       measurePeak(state, multiplyAdd512, 16);
     });
-  // Far above every cache, and what a bucket of 16 MiB and its Adam states
-  // take.
+  // Far above every cache, and the size of a bucket of 16 MiB with its Adam
+  // states.
   add("limit/triad", measureTriad)->Arg(int64_t(384) << 20);
   add("limit/triad", measureTriad)->Arg(int64_t(64) << 20);
   add("limit/update", measureUpdate)->Arg(int64_t(64) << 20);

@@ -1,6 +1,6 @@
 //===- MeasureMachine.cpp - This computer as a machine file ---------------===//
 //
-// Measures what the runtime attains here on all cores: library GEMMs,
+// Measures the rates that the runtime attains here on all cores: library GEMMs,
 // copies in memory, collectives between eight virtual devices. Prints a machine
 // file for --machine (docs/Machines.md). Figures are the best of several runs.
 //

@@ -1,4 +1,4 @@
-//===- MicroBenchmarks.h - What the micro benchmarks share ------*- C++ -*-===//
+//===- MicroBenchmarks.h - Helpers of the micro benchmarks ------*- C++ -*-===//
 
 #ifndef SHARDC_RT_BENCHMARKS_MICROBENCHMARKS_H
 #define SHARDC_RT_BENCHMARKS_MICROBENCHMARKS_H
@@ -25,7 +25,7 @@ inline constexpr int64_t allReduceBytes[] = {
 void registerLimits();
 /// Of the runtime, and of threads that block for each other.
 void registerAllReduces();
-/// What the executor adds to kernels.
+/// The executor's overhead per kernel.
 void registerOverhead();
 /// The update of parameters in the plan at `path`.
 void registerUpdate(const std::string &path);
@@ -56,10 +56,10 @@ inline void setSeconds(benchmark::State &state, double count) {
                                     benchmark::Counter::kInvert);
 }
 
-/// Floats that one thread after the other touches first, each its part, as the
-/// static schedule of OpenMP deals them out. Streams with different numbers are
-/// not the same number of bytes away from a page's start, where processors
-/// would take a load for one of what was stored just before.
+/// Floats that the threads touch first, one after the other, each its part as
+/// the static schedule of OpenMP deals them out. Streams with different numbers
+/// start at different offsets within a page: at equal offsets processors take a
+/// load for one of the bytes stored just before.
 class Stream {
 public:
   explicit Stream(int64_t size, int number = 0)

@@ -31,7 +31,7 @@ public:
   [[nodiscard]] absl::StatusOr<int64_t> runEpoch();
 
   const Executor &get() const { return *executor; }
-  /// What the process grew by when the executor was made and ran a step.
+  /// The growth of the process while the executor was made and ran a step.
   uint64_t grownBytes() const { return grown; }
 
 private:

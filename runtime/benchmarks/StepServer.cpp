@@ -1,8 +1,8 @@
 //===- StepServer.cpp - Times train steps on request ----------------------===//
 //
-// What benchmarks/goals.py talks to. It takes turns between this process and
-// its peers, so that all see the same weather on a shared computer; therefore
-// everything stays loaded and runs when asked. One request per line:
+// The process that benchmarks/goals.py talks to. It takes turns between this
+// process and its peers, so that all see the same weather on a shared computer;
+// therefore everything stays loaded and runs when asked. One request per line:
 //
 //   plan NAME FILE           loads a plan
 //   gemms NAME BATCH SIZES   prepares the GEMMs of layers SIZES (a,b,c)

@@ -1,4 +1,4 @@
-//===- CollectivesTest.cpp - What every backend of collectives does -------===//
+//===- CollectivesTest.cpp - Conformance of every backend's collectives ---===//
 //
 // Written against the interface `Collectives`, parameterised over meshes; each
 // case runs over every subset and order of axes, every element type and sizes

@@ -76,7 +76,7 @@ public:
         static_cast<uintptr_t>(found->second.memory.address()));
   }
 
-  /// To the GPU, behind what its stream has been given.
+  /// To the GPU, behind the earlier work of its stream.
   absl::Status toGpu() {
     if (absl::Status s = context.makeCurrent(); !s.ok())
       return s;

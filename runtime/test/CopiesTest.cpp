@@ -14,7 +14,7 @@ float rounded(const HostArray &w) {
   return fromBF16(toBF16(w.values<float>()[0]));
 }
 
-/// The losses of the test plan with a copy are what the copy held at 0.
+/// The loss of the test plan with a copy is the copy's element 0.
 void checkThatTheCopyFollows(Executor &executor, const NamedArrays &inputs) {
   auto run = [&](const char *program) {
     HostArray before = *executor.getTensor("w");

@@ -13,7 +13,7 @@
 using namespace shardc::rt;
 using namespace shardc::rt::test;
 
-/// What the CPU makes of the same plan.
+/// The CPU's results of the same plan.
 std::vector<std::byte>
 trainOnCpu(int devices, int steps,
            absl::StatusOr<std::vector<std::byte>> (*train)(Executor &, int)) {
@@ -301,7 +301,7 @@ TEST_F(CudaExecutorTest, GemmsAreTimedOnce) {
     ASSERT_TRUE(bits.ok()) << bits.status();
     EXPECT_EQ(*bits, trainOnCpu(1, 3, train));
   }
-  // What is no line of the file is left out, and another one does not count.
+  // Lines of another format, or of another machine, are ignored.
   std::ofstream(options.gemmCachePath) << "nonsense\nother GPU\t12\t00\n";
   fake->details.clear();
   EXPECT_TRUE(create(makeGpuPlan(1)).ok());

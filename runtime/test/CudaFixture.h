@@ -21,7 +21,7 @@ namespace shardc::rt::test {
 class CudaExecutorTest : public ::testing::Test {
 protected:
   void SetUp() override {
-    // Keeps the library, and so what it counts, while executors come and go.
+    // Keeps the library, and so its counters, while executors come and go.
     library = dlopen(FAKE_LIBRARY, RTLD_NOW | RTLD_LOCAL);
     ASSERT_NE(library, nullptr) << dlerror();
     auto get = reinterpret_cast<Fake *(*)()>(dlsym(library, "shardcFake"));

@@ -1,7 +1,7 @@
 //===- CudaGemmFixture.h - GEMMs given to a fake cuBLASLt -------*- C++ -*-===//
 //
-// The fake computes what it is asked for, column by column; here it is
-// compared with the definition of the plan's GEMM, row by row.
+// The fake computes the requested GEMM, column by column; here it is compared
+// with the definition of the plan's GEMM, row by row.
 //
 //===----------------------------------------------------------------------===//
 

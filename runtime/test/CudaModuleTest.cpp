@@ -18,7 +18,7 @@ protected:
     });
   }
 
-  /// What drivers were given for plans.
+  /// The code that drivers were given for plans.
   std::vector<std::string> loaded() const {
     std::vector<std::string> images;
     const std::string begin = "cuModuleLoadDataEx(";

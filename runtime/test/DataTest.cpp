@@ -54,8 +54,8 @@ std::string bytesOf(std::vector<T> values, bool isBigEndian = false) {
   return bytes;
 }
 
-/// What numpy.save writes; by default for
-/// numpy.arange(6, dtype="<f4").reshape(2, 3).
+/// The bytes that numpy.save writes; by default for numpy.arange(6,
+/// dtype="<f4").reshape(2, 3).
 std::string
 numpyFile(const std::string &descr = "<f4", const std::string &order = "False",
           const std::string &shape = "(2, 3)",
@@ -115,7 +115,7 @@ TEST(NpyTest, RefusesWhatItCannotRead) {
   }
 }
 
-/// What is read as `dtype` from `data` of type `descr`, with its storage.
+/// The array read as `dtype` from `data` of type `descr`, with its storage.
 template <typename T>
 std::pair<std::vector<T>, std::string>
 readAs(DType dtype, const std::string &descr, const std::string &data,
@@ -351,8 +351,8 @@ TEST(ConvertTest, ValuesOutOfRangeAreErrors) {
   EXPECT_TRUE(std::isnan(converted->values<float>()[1]));
 }
 
-/// The error of fitting `dataset` to the test plan, or what is noted. The
-/// plan's x may be of another type and shape.
+/// The error of fitting `dataset` to the test plan, or the notes. The plan's x
+/// may be of another type and shape.
 std::string fit(Dataset &dataset, int64_t labelClasses = 0,
                 fb::DType dtype = fb::DType::F32) {
   auto plan = Plan::parse(test::makePlan(1, [&](fb::PlanT &p) {

@@ -22,8 +22,8 @@ struct Case {
   int64_t batch, m, n, k;
 };
 
-/// Sizes, which factors are transposed, and what follows: 1 a bias, 2 a ReLU, 4
-/// the result is added to.
+/// Sizes, transposed factors, and the epilogue: 1 a bias, 2 a ReLU, 4 an
+/// addition to the old result.
 using Param = std::tuple<Case, bool, bool, int>;
 
 class GemmTest : public testing::TestWithParam<Param> {};

@@ -121,7 +121,7 @@ TEST(HappensBeforeTest, MemoryThatIsUsedAgainCounts) {
   Commands commands;
   commands.copy(compute, 0, 1).copy(communication, 2, 3);
   EXPECT_EQ(commands.check(), "");
-  // Buffer 3 takes the last half of what buffer 1 left.
+  // Buffer 3 takes the last half of buffer 1's bytes.
   commands.program.buffers[3].offset = 96;
   EXPECT_EQ(commands.check(),
             "program \"p\": nothing orders command 1 (copy on stream "
@@ -142,7 +142,7 @@ TEST(HappensBeforeTest, OrderIsTransitive) {
   EXPECT_NE(commands.check(), "");
 }
 
-/// A command waits for another as a whole, not for what follows it.
+/// A command waits for another as a whole, not for its successors.
 TEST(HappensBeforeTest, AnEventSaysNothingOfLaterCommands) {
   EXPECT_NE(Commands()
                 .copy(compute, 0, 1)
@@ -173,7 +173,7 @@ TEST(HappensBeforeTest, BehindALoopTheLastRunIsMeant) {
   EXPECT_NE(commands.check(), "");
 }
 
-/// Runs write their own rows; what they touch together is taken.
+/// Runs write their own rows; the check takes the rows of all runs.
 TEST(HappensBeforeTest, MovingBuffersTouchAllTheirBytes) {
   Commands commands;
   commands.program.buffers[1].stride = 64;

@@ -32,7 +32,7 @@ const std::vector<uint8_t> broken(100, 'x');
 } // namespace
 
 TEST(KernelLibrary, TakesTheMostThatTheCpuHas) {
-  // What does not load says which code it took.
+  // An error of loading names the version of the code.
   EXPECT_EQ(KernelLibrary::load(makeWiderPlan({"popcnt"}, &broken)->spec())
                 .status()
                 .code(),

@@ -119,7 +119,7 @@ fb::CollectiveStartT *reduce(fb::PlanT &p) {
 fb::CollectiveWaitT *wait(fb::PlanT &p, int command) {
   return p.programs[0]->commands[command]->operation.AsCollectiveWait();
 }
-/// Says of the launch's iterations, 6 of them, what a part touches and reads.
+/// Sets the buffers and coordinates of each part of the launch's 6 iterations.
 void addPart(fb::PlanT &p, int64_t extent, std::vector<uint16_t> buffers,
              std::vector<uint16_t> axes) {
   auto part = std::make_unique<fb::LaunchPartT>();
@@ -206,7 +206,7 @@ TEST(PlanTest, OfAGpuSaysSo) {
   EXPECT_EQ((*plan)->target(), "sm_90");
 }
 
-/// What is wrong with the order of commands, and what the error says of it.
+/// A defect in the order of commands, and the text of its error.
 struct Misuse {
   const char *message;
   Edit edit;
@@ -244,7 +244,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) { wait(p, 2)->start = 3; }},
         Misuse{"command 3: starts a collective that is never waited for",
                [](fb::PlanT &p) { p.programs[0]->commands.resize(4); }},
-        // The second collective reads what the first one writes.
+        // The second collective reads the result of the first one.
         Misuse{"nothing orders command 2 (all_reduce), which reads bytes",
                [](fb::PlanT &p) {
                  move(p, 2, 3);

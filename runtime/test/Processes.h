@@ -28,8 +28,8 @@ inline int freePort() {
   return ntohs(address.sin_port);
 }
 
-/// What `body` returns in each of `size` processes that run at the same time,
-/// by rank.
+/// The results of `body` in `size` processes that run at the same time, by
+/// rank.
 inline std::vector<std::string>
 runRanks(int size, const std::function<std::string(const Ranks &)> &body) {
   int port = freePort();

@@ -170,7 +170,7 @@ uint64_t PtxInterpreter::value(const std::string &operand,
   if (operand[0] != '%')
     return std::stoull(operand);
   auto found = registers.find(operand);
-  // What nobody has written is no number that anything could come from.
+  // Memory that nobody has written holds no meaningful number.
   return found == registers.end() ? 0xdeadbeefdeadbeef : found->second;
 }
 

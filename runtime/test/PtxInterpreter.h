@@ -18,7 +18,8 @@ namespace shardc::rt::test {
 
 class PtxInterpreter {
 public:
-  /// Entry `name` of a module's text. `error` says what is not understood.
+  /// Entry `name` of a module's text. `error` names the text that is not
+  /// understood.
   PtxInterpreter(const std::string &ptx, const std::string &name);
 
   /// Runs a grid of `blocks` blocks of `threads` threads on parameters as

@@ -135,7 +135,7 @@ TEST(ReducePtxTest, GivesTheBitsOfTheCpu) {
             << kernel << ": " << interpreter.error;
         for (uint32_t i = 0; i < shape.results; ++i) {
           const std::vector<char> &actual = shape.isInPlace ? in[i] : out[i];
-          // With what is between the rows.
+          // With the bytes between the rows.
           for (size_t at = 0; at < expected.size(); at += width)
             ASSERT_TRUE(isSame(dtype, &actual[at], &expected[at]))
                 << kernel << " result " << i << " element " << at / width;

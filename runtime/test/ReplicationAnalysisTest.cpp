@@ -1,4 +1,4 @@
-//===- ReplicationAnalysisTest.cpp - What virtual devices share -----------===//
+//===- ReplicationAnalysisTest.cpp - Sharing between virtual devices ------===//
 
 #include "TestPlan.h"
 
@@ -85,8 +85,8 @@ TEST(ReplicationAnalysisTest, AKernelThatReadsNoCoordinatesMakesNoDifference) {
     scale->buffers[1] = All;
     scale->extent = 12;
   };
-  // `all` is written by the kernel as well: with coordinates it differs, and
-  // with it what is computed of it.
+  // `all` is written by the kernel as well: with coordinates it differs, and so
+  // do the values computed from it.
   auto plan = parse(makePlan(4, edit));
   EXPECT_EQ(ArenaLayout::create(plan->spec(), true)->holdersOf(0, All).size(),
             4u);

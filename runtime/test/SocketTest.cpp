@@ -35,8 +35,8 @@ public:
 
   int port() const { return ntohs(address.sin_port); }
 
-  /// Connects until the kernel drops what is sent to this port; false: it does
-  /// not do that here.
+  /// Connects until the kernel drops packets to this port; false: it does not
+  /// do that here.
   bool fill() {
     for (int i = 0; i < 16; ++i) {
       int next =

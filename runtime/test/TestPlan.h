@@ -26,7 +26,7 @@ std::string makePlan(int devices,
 void addLoops(fb::PlanT &plan);
 
 /// An edit, of plans for CPUs or GPUs, that adds a copy "w.bf16" of w. The
-/// update writes it, and the loss is what it held at 0 before. So is that of
+/// update writes it, and the loss is its element 0 before that. So is that of
 /// another program, "evaluate", the second; "round_parameters" is the last.
 void addCopy(fb::PlanT &plan);
 

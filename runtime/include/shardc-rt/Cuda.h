@@ -25,8 +25,8 @@ struct CudaOptions {
   std::string cublasLtPath;
   /// Empty: libnccl.so.2.
   std::string ncclPath;
-  /// A profiler's library that is told what is issued (NVTX), as profilers name
-  /// it in NVTX_INJECTION64_PATH; empty: none.
+  /// A profiler's library that is told of each command (NVTX), as profilers
+  /// name it in NVTX_INJECTION64_PATH; empty: none.
   std::string nvtxPath;
   /// Which GPU, by the driver's numbers, and how many from there on.
   int gpu = 0;
@@ -53,29 +53,30 @@ struct GpuInfo {
   int architecture; ///< 90 for sm_90.
 };
 
-/// The GPUs of this machine. Unavailable says what was looked for.
+/// The GPUs of this machine. Unavailable names the libraries that were looked
+/// for.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<std::vector<GpuInfo>>
 listGpus(const CudaOptions &options = {});
 
 /// Runs a plan for GPUs. The devices of the mesh are
 ///   - all on one GPU, in one process: the default;
 ///   - one on each of `gpus` GPUs of one process;
-///   - spread over processes, each of which holds as many, one on each of its
-///     GPUs, and makes the same calls of the executor in the same order. All
-///     pass the same global arrays and get the same results.
+///   - spread over processes. Each holds the same number of devices, one on
+///     each of its GPUs, and makes the same calls of the executor in the same
+///     order. All pass the same global arrays and get the same results.
 /// GPUs communicate through NCCL. Each device has an arena of exactly the bytes
-/// of the plan. A program is captured once as a graph for each GPU that is
-/// launched for every run, so that a run allocates nothing; two can be in
-/// flight, and the host reads the results of one while the GPU works on the
-/// next. Beside the arenas a GPU holds the scratch memory of GEMMs
-/// and of collectives, one piece per device.
+/// of the plan. Each GPU captures a program once as a graph and launches it for
+/// every run, so that a run allocates nothing. Two runs can be in flight: the
+/// host reads the results of one while the GPU works on the next. Beside the
+/// arenas a GPU holds the scratch memory of GEMMs and of collectives, one piece
+/// per device.
 ///
-/// Unavailable says what was looked for and not found, or that the GPU is older
-/// than the plan's code. DataLoss has the log of the driver's compiler.
-/// ResourceExhausted: out of memory. Aborted, DeadlineExceeded: another process
-/// failed, has gone or does not answer; then, and after any other error of a
-/// run, nothing can be run any more. Errors name the rank, the command and its
-/// place in the model.
+/// Unavailable: a library was not found, with the names looked for, or the GPU
+/// is older than the plan's code. DataLoss has the log of the driver's
+/// compiler. ResourceExhausted: out of memory. Aborted, DeadlineExceeded:
+/// another process failed, has gone or does not answer; then, and after any
+/// other error of a run, nothing can be run any more. Errors name the rank, the
+/// command and its place in the model.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<std::unique_ptr<Executor>>
 createCudaExecutor(std::shared_ptr<const Plan> plan,
                    ExecutorOptions options = {}, CudaOptions cudaOptions = {});

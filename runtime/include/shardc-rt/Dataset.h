@@ -27,12 +27,12 @@ struct Dataset {
   ArrayMap arrays;
   /// Of every array, once they fit a plan.
   int64_t rows = 0;
-  /// What arrays are stored as where that is not what they are here: "u8" or
-  /// "big-endian f64 in Fortran order", or "text", which has no type.
+  /// The stored types of arrays that were converted when they were read: "u8"
+  /// or "big-endian f64 in Fortran order", or "text", which has no type.
   std::map<std::string, std::string> storage;
   /// Arrays that cannot be read, and why: an error if a plan needs them.
   std::map<std::string, absl::Status> unreadable;
-  /// What `fitToPlan` converted and ignored, for people.
+  /// The conversions of `fitToPlan` and the arrays that it ignored, for people.
   std::vector<std::string> notes;
 };
 
@@ -52,7 +52,7 @@ struct DatasetOptions {
   std::vector<std::string> dataDirs;
 };
 
-/// Loads what `spec` names:
+/// Loads the data set that `spec` names:
 ///   FILE.npz               arrays by name;
 ///   X.npy,Y.npy            arrays named after the files, or X=FILE.npy;
 ///   FILE.csv               a line of column names, then a row of numbers a

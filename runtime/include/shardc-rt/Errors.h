@@ -1,11 +1,11 @@
 //===- Errors.h - How the runtime reports errors ----------------*- C++ -*-===//
 //
 // A function that can fail returns absl::Status or absl::StatusOr. Nothing
-// throws, exits or aborts on bad input. A message says where the error is, what
-// was found and what was expected. The codes mean the same everywhere:
+// throws, exits or aborts on bad input. A message names the place of the error,
+// the found and the expected value. The codes mean the same everywhere:
 //
 //   InvalidArgument     a value that the caller passes, or that an input file
-//                       holds, is not what the plan or the function takes
+//                       holds, does not fit the plan or the function
 //   NotFound            no file, tensor or program has this name
 //   FailedPrecondition  the call is right, but not at this time: runs are in
 //                       flight, or parameters have no values (Executor.h)

@@ -31,8 +31,9 @@ struct PlanSpec;
 /// The format version that this runtime reads.
 inline constexpr uint32_t planVersion = 5;
 
-/// What a tensor is to the model. Copies are parameters rounded to bf16; the
-/// executor keeps them up to date, and no query of a Plan shows them.
+/// The role of a tensor in the model. Copies are shadow weights, parameters
+/// rounded to bf16; the executor keeps them up to date, and no query of a Plan
+/// shows them.
 enum class Role : int8_t { Parameter, State, Input, Label, Copy };
 
 /// "parameter", "state", "input", "label", "copy".

@@ -1,4 +1,4 @@
-//===- Ranks.h - Which of several processes this one is ---------*- C++ -*-===//
+//===- Ranks.h - The ranks of several processes -----------------*- C++ -*-===//
 //
 // torchrun, mpirun and srun start a program several times and tell each process
 // which one it is by variables of the environment.
@@ -30,8 +30,8 @@ struct Ranks {
   /// Where rank 0 keeps the store (Store.h).
   std::string address;
   int port = 0;
-  /// What started the processes: "torchrun", "mpirun", "Slurm"; empty for one
-  /// that was started alone.
+  /// The launcher of the processes: "torchrun", "mpirun", "Slurm"; empty for a
+  /// process that was started alone.
   std::string launcher;
 };
 

@@ -30,7 +30,7 @@ class StoreServer;
 /// A process's connection to the store; rank 0 also keeps the store. All errors
 /// begin with the rank they are of.
 ///
-/// Aborted: another rank has failed or gone, with its number and what it said.
+/// Aborted: another rank has failed or gone, with its number and its message.
 class SHARDC_RT_API Store {
 public:
   /// Waits until all ranks are there. DeadlineExceeded names those that are
@@ -54,14 +54,14 @@ public:
   [[nodiscard]] absl::StatusOr<std::string> get(const std::string &key,
                                                 absl::Duration deadline);
 
-  /// What rank 0 gave, which alone is looked at. All ranks call it in the same
-  /// order.
+  /// The value that rank 0 passes; those of other ranks are ignored. All ranks
+  /// call it in the same order.
   [[nodiscard]] absl::StatusOr<std::string> broadcast(const std::string &what,
                                                       const std::string &value,
                                                       absl::Duration deadline);
 
-  /// What each rank gave, by rank. All ranks call it in the same order.
-  /// DeadlineExceeded names `what` and the ranks that did not.
+  /// The values that the ranks pass, by rank. All ranks call it in the same
+  /// order. DeadlineExceeded names `what` and the ranks that passed none.
   [[nodiscard]] absl::StatusOr<std::vector<std::string>>
   gatherAll(const std::string &what, const std::string &mine,
             absl::Duration deadline);

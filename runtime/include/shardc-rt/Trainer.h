@@ -69,7 +69,7 @@ struct TrainOptions {
   std::function<bool()> shouldStop;
 };
 
-/// What `evaluate` found.
+/// The result of `evaluate`.
 struct Evaluation {
   int64_t rows = 0;
   double loss = 0;
@@ -77,7 +77,7 @@ struct Evaluation {
   int64_t correct = -1;
 };
 
-/// What `train` came to. Without a step, losses and rates are 0.
+/// The result of `train`. Without a step, losses and rates are 0.
 struct TrainSummary {
   int64_t steps = 0;
   /// `shouldStop` ended the training before all steps had begun.
@@ -106,8 +106,8 @@ train(Executor &executor, const Dataset &dataset, const TrainOptions &options,
 evaluate(Executor &executor, const Dataset &dataset,
          const std::function<bool()> &shouldStop = {});
 
-/// Whether `evaluate` can take all rows of `dataset`: its errors. Runs what is
-/// needed to know.
+/// Whether `evaluate` can take all rows of `dataset`: its errors. May run
+/// programs to find out.
 [[nodiscard]] SHARDC_RT_API absl::Status
 checkEvaluation(Executor &executor, const Dataset &dataset);
 

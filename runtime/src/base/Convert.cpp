@@ -73,7 +73,7 @@ bool shardc::rt::storeInteger(HostArray &array, int64_t i, int64_t value) {
   }
   storeNumber(array, i, static_cast<double>(value));
   double stored = numberAt(array, i);
-  // 2^63 is no int64_t.
+  // 2^63 does not fit int64_t.
   return std::fabs(stored) < 0x1p63 && static_cast<int64_t>(stored) == value;
 }
 

@@ -41,7 +41,7 @@ Mesh::groups(absl::Span<const int> axes) const {
   std::vector<std::vector<int64_t>> result;
   std::vector<int64_t> groupOfRoot(devices, -1);
   for (int64_t device = 0; device < devices; ++device) {
-    // The member with coordinate 0 on every axis stands for the group.
+    // The member with coordinate 0 on every axis represents the group.
     int64_t root = device;
     for (int axis : axes)
       root -= coordinate(device, axis) * strides[axis];

@@ -3,9 +3,9 @@
 #ifndef SHARDC_RT_SRC_BASE_VECTORCLONES_H
 #define SHARDC_RT_SRC_BASE_VECTORCLONES_H
 
-/// Before a function: it is compiled for several vector widths, and the one
-/// that the CPU has is chosen at load. Sanitizers do not know the resolvers,
-/// hence the switch.
+/// Multiversioning of the function that follows: it is compiled for several
+/// vector widths, and the loader chooses the CPU's. Sanitizers do not know the
+/// resolvers, hence the switch.
 #if defined(__x86_64__) && !defined(__SANITIZE_ADDRESS__) &&                   \
     !defined(__SANITIZE_THREAD__)
 #define SHARDC_VECTOR_CLONES                                                   \

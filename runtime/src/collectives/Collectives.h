@@ -1,8 +1,8 @@
 //===- Collectives.h - The interface of collectives -------------*- C++ -*-===//
 //
-// One interface for every way of moving data between devices. A backend
-// prepares a collective once, when a plan is loaded, and then runs it every
-// step; cts/ holds the tests that every backend passes.
+// The interface of all ways to move data between devices. A backend prepares a
+// collective once, when a plan is loaded, and then runs it every step; cts/
+// holds the tests that every backend passes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,10 +19,10 @@
 
 namespace shardc::rt {
 
-/// One tensor of a collective: shapes as in `CollectiveItem`, and where it lies
-/// on each device that this process holds, by device number. Between virtual
-/// devices of one process, some may have the same operand, and those that get
-/// the same result may share its memory.
+/// One tensor of a collective: shapes as in `CollectiveItem`, and its address
+/// on each device of this process, by device number. Virtual devices of one
+/// process may have the same operand, and those that get the same result may
+/// share its memory.
 struct CollectiveTensor {
   DType dtype;
   std::vector<int64_t> inShape;
@@ -31,8 +31,8 @@ struct CollectiveTensor {
   int splitDim = -1;
   std::vector<const void *> in;
   std::vector<void *> out;
-  /// The operand, which a group shares, is the reduction over the group
-  /// already: it has only to get to the results. In one process.
+  /// The group shares the operand, which is the reduction over the group
+  /// already and is only copied to the results. In one process.
   bool isReduced = false;
 };
 
@@ -45,11 +45,11 @@ struct CollectiveSpec {
   std::vector<CollectiveTensor> tensors;
 };
 
-/// A collective that is ready to run, many times but once at a time. A run is
-/// all of its tasks; when all have returned, all results are complete. Tasks
-/// are independent and may run on any threads; their number and results do not
-/// depend on how many there are. During a run nobody else writes the operands
-/// or accesses the results.
+/// A collective that can be run many times, one run at a time. A run consists
+/// of all tasks; when all have returned, all results are complete. Tasks are
+/// independent and may run on any threads; their number and results do not
+/// depend on the number of threads. During a run nobody else writes the
+/// operands or accesses the results.
 class PreparedCollective {
 public:
   virtual ~PreparedCollective() = default;
@@ -72,9 +72,9 @@ public:
 /// directly. Reductions add in the order of the group, in f32 for bf16.
 std::unique_ptr<Collectives> createInProcessCollectives();
 
-/// Makes one tensor of those of an all-reduce that lie one behind the other on
-/// every device, operands as well as results, less than `alignment` bytes
-/// apart. What is between them is padding and is reduced along.
+/// Merges the tensors of an all-reduce that are contiguous on every device,
+/// operands as well as results, with less than `alignment` bytes between them.
+/// These bytes are padding and are reduced, too.
 void joinNeighbours(CollectiveSpec &spec, uint64_t alignment);
 
 /// Bytes that each device sends (design: ring algorithms): all-reduce

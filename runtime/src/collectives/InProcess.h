@@ -1,9 +1,9 @@
 //===- InProcess.h - Tasks of collectives between devices -------*- C++ -*-===//
 //
-// Peers' buffers are read where they are. Work is cut into tasks by shape
-// alone, and every element is reduced in the order of its group, so that the
-// bits do not depend on the number of workers. A result that devices share is
-// computed once. Tasks of one collective may run at the same time.
+// Peers' buffers are read in place. Work is cut into tasks by shape alone, and
+// every element is reduced in the order of its group, so that the bits do not
+// depend on the number of workers. A result that devices share is computed
+// once. Tasks of one collective may run at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ struct Around {
   }
 };
 
-/// What all kinds share: the spec and its groups, expanded.
+/// Shared by all kinds: the spec and its groups, expanded.
 class InProcessBase : public PreparedCollective {
 public:
   InProcessBase(const Mesh &mesh, CollectiveSpec spec)
@@ -47,8 +47,8 @@ public:
 protected:
   struct Task {
     int32_t tensor, group;
-    int32_t member;     ///< Whose result, where a task serves one member.
-    int64_t begin, end; ///< Elements, rows or bytes, as the kind has it.
+    int32_t member;     ///< The member whose result a task serves.
+    int64_t begin, end; ///< Elements, rows or bytes, by kind.
   };
 
   virtual void run(const Task &task) = 0;
@@ -76,7 +76,7 @@ protected:
     }
   }
 
-  /// What is reduced for the members of a group, in order.
+  /// The operands of the members of a group, in order.
   std::vector<const void *> operands(const CollectiveTensor &tensor,
                                      const std::vector<int64_t> &group) const {
     std::vector<const void *> result;

@@ -54,7 +54,7 @@ static void combine(Reduction reduction, T *result, const T *in,
 template <typename T>
 static void reduceTyped(Reduction reduction, absl::Span<const void *const> in,
                         int64_t offset, int64_t elements, void *out) {
-  // A block of our own: `out` may be the block of a later input.
+  // A separate block, since `out` may be the block of a later input.
   T result[maxReduceBlock];
   std::memcpy(result, static_cast<const T *>(in[0]) + offset,
               elements * sizeof(T));

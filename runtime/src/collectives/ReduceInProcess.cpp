@@ -22,7 +22,7 @@ public:
       for (size_t group = 0; group < groups.size(); ++group) {
         Places &ofGroup = places[i * groups.size() + group];
         ofGroup.sources = operands(tensor, groups[group]);
-        // What is in its place needs no moving.
+        // A value in its place needs no copy.
         if (ofGroup.sources.size() == 1)
           served.insert(const_cast<void *>(ofGroup.sources[0]));
         for (int64_t device : groups[group])

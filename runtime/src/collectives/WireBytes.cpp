@@ -1,4 +1,4 @@
-//===- WireBytes.cpp - What a collective sends ----------------------------===//
+//===- WireBytes.cpp - The bytes that a collective sends ------------------===//
 
 #include "collectives/Collectives.h"
 #include "shardc-rt/HostArray.h"
@@ -42,7 +42,7 @@ uint64_t shardc::rt::wireBytes(const Mesh &mesh, const CollectiveSpec &spec) {
   case CollectiveKind::AllReduce:
     return (2 * others * bytes + others) / shards;
   case CollectiveKind::CollectivePermute:
-    // Devices that send to themselves aside; one that does not counts.
+    // The maximum over devices: 0 only if all send to themselves.
     return spec.axes == spec.targetAxes ? 0 : bytes;
   default:
     return (others * bytes + others) / shards;

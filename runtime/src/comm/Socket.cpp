@@ -42,7 +42,7 @@ static absl::Status systemError(absl::string_view what) {
 
 using Addresses = std::unique_ptr<addrinfo, decltype(&freeaddrinfo)>;
 
-/// What `address` stands for. Unavailable: nothing.
+/// The addresses of the name `address`. Unavailable: it has none.
 static absl::StatusOr<Addresses> lookUp(const std::string &address, int port) {
   addrinfo hints = {}, *found = nullptr;
   hints.ai_socktype = SOCK_STREAM;
@@ -54,8 +54,8 @@ static absl::StatusOr<Addresses> lookUp(const std::string &address, int port) {
 }
 
 absl::Status Socket::connectTo(const addrinfo &place, absl::Time deadline) {
-  // A blocking attempt would last for as long as the kernel likes: minutes
-  // where packets are swallowed.
+  // The kernel decides how long a blocking attempt lasts: minutes if packets
+  // are dropped.
   Socket socket(::socket(place.ai_family,
                          place.ai_socktype | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (socket.descriptor < 0)
@@ -81,7 +81,7 @@ absl::Status Socket::connectTo(const addrinfo &place, absl::Time deadline) {
 
 absl::StatusOr<Socket> Socket::connect(const std::string &address, int port,
                                        absl::Time deadline) {
-  // So that each of several addresses has its turn.
+  // Gives each of several addresses its turn.
   constexpr absl::Duration longestAttempt = absl::Seconds(10);
   for (;;) {
     absl::StatusOr<Addresses> found = lookUp(address, port);

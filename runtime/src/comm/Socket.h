@@ -23,8 +23,8 @@ public:
   ~Socket();
 
   /// Tries until somebody listens, and no longer than until the deadline, also
-  /// where packets are swallowed; what the resolver takes for a name counts,
-  /// and cannot be cut short. DeadlineExceeded has the last error.
+  /// if packets are dropped. The time of the name resolver counts, and cannot
+  /// be cut short. DeadlineExceeded has the last error.
   [[nodiscard]] static absl::StatusOr<Socket>
   connect(const std::string &address, int port, absl::Time deadline);
 
@@ -39,18 +39,18 @@ public:
   /// All of `bytes`. Unavailable: the other side has gone.
   [[nodiscard]] absl::Status send(const std::string &bytes,
                                   absl::Time deadline);
-  /// Exactly so many bytes, into memory that grows as they come.
+  /// Receives exactly `bytes` bytes, into memory that grows as they arrive.
   [[nodiscard]] absl::StatusOr<std::string> receive(uint64_t bytes,
                                                     absl::Time deadline);
 
-  /// Ends what waits for it.
+  /// Ends the calls that wait for it.
   void shutDown();
 
 private:
-  /// Becomes a connection to `place`. Unavailable: it is refused.
+  /// Connects to `place`. Unavailable: it is refused.
   absl::Status connectTo(const addrinfo &place, absl::Time deadline);
 
-  /// Until something can be read, or written.
+  /// Waits until the socket can be read, or written.
   absl::Status wait(short events, absl::Time deadline) const;
 
   int descriptor = -1;

@@ -1,4 +1,4 @@
-//===- Store.cpp - What several processes tell each other -----------------===//
+//===- Store.cpp - Values shared by several processes ---------------------===//
 
 #include "shardc-rt/Store.h"
 
@@ -54,7 +54,7 @@ absl::StatusOr<std::string> Store::request(Operation operation,
     bytes = socket->receive(reply.bytes, end);
     status = bytes.status();
   }
-  // After half an answer the next one could not be told from its rest.
+  // After half an answer its rest could be taken for the next answer.
   if (!status.ok()) {
     socket.reset();
     return absl::AbortedError(absl::StrCat("rank 0, which keeps the store at ",

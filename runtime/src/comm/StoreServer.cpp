@@ -25,7 +25,7 @@ StoreServer::start(const Ranks &ranks) {
 }
 
 StoreServer::~StoreServer() {
-  // They may still have to read something, and learn of a failure soon.
+  // The others may still have to read a value, and learn of a failure soon.
   constexpr auto patience = std::chrono::seconds(10);
   {
     std::unique_lock<std::mutex> lock(mutex);
@@ -97,8 +97,8 @@ void StoreServer::serve(Socket &socket) {
     StoreReply reply{static_cast<uint32_t>(result.status().code()), 0,
                      bytes.size()};
     bool isSent = socket.send(toBytes(reply) + bytes, never).ok();
-    // Nobody needs to wait for ranks that will not come; but whoever does may
-    // end the server then, so they are told before.
+    // Nobody needs to wait for ranks that will not come. A waiting rank may end
+    // the server when it learns of this, so the others are told before.
     bool isHello = static_cast<Store::Operation>(request.operation) ==
                    Store::Operation::Hello;
     if (isHello && !result.ok())
@@ -145,7 +145,8 @@ StoreServer::get(const std::string &key, absl::Duration patience, int rank) {
   };
   changed.wait_for(lock, absl::ToChronoMilliseconds(patience), isOver);
   auto found = entries.find(key);
-  // What is there is worth more than that somebody has failed since.
+  // A value that is there takes precedence over a later failure of another
+  // rank.
   if (found == entries.end()) {
     if (absl::Status s = failureOf(rank); !s.ok())
       return s;

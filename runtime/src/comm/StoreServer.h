@@ -1,7 +1,7 @@
 //===- StoreServer.h - Values by key, kept by rank 0 ------------*- C++ -*-===//
 //
-// A thread takes connections, one more serves each. A request is a Request and
-// the bytes it announces, an answer a Reply and its bytes.
+// One thread accepts connections, and one more serves each connection. A
+// message is a fixed header and the bytes that it announces.
 //
 //===----------------------------------------------------------------------===//
 
@@ -28,7 +28,8 @@ enum class Store::Operation : uint8_t {
   Leave
 };
 
-/// First in each request. Connections that begin otherwise are not of a rank.
+/// First in each request. A connection that begins otherwise does not belong to
+/// a rank.
 inline constexpr uint32_t storeMagic = 0x53685264;
 
 struct StoreRequest {
@@ -51,7 +52,7 @@ public:
   /// Listens where `ranks` says. Unavailable: the port is taken.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<StoreServer>>
   start(const Ranks &ranks);
-  /// Waits for the others to leave, `patience` at most.
+  /// Waits at most `patience` for the others to leave.
   ~StoreServer();
 
 private:
@@ -76,9 +77,9 @@ private:
   absl::StatusOr<std::string> hello(const StoreRequest &request, int &rank);
   absl::StatusOr<std::string> get(const std::string &key,
                                   absl::Duration patience, int rank);
-  /// Notes the first failure, which `rank` told; negative: found here.
+  /// Records the first failure, as `rank` reported it; negative: found here.
   void noteFailure(int rank, const std::string &message);
-  /// What `rank` has to know of it.
+  /// The failure, if there is one that `rank` has not reported itself.
   absl::Status failureOf(int rank) const;
 
   const Ranks ranks;

@@ -13,7 +13,7 @@ namespace shardc::rt {
 /// Philox4x32-10 keyed by the seed, the same on every machine.
 std::vector<int64_t> shuffledRows(int64_t rows, uint64_t seed, int64_t epoch);
 
-/// `shuffledRows` or, if not `shuffle`, the rows as they are.
+/// `shuffledRows` or, if not `shuffle`, the rows in order.
 std::vector<int64_t> orderOfRows(int64_t rows, uint64_t seed, bool shuffle,
                                  int64_t epoch);
 

@@ -1,4 +1,4 @@
-//===- Dataset.cpp - What a model is trained on ---------------------------===//
+//===- Dataset.cpp - Rows to train and evaluate on ------------------------===//
 
 #include "shardc-rt/Dataset.h"
 
@@ -18,8 +18,8 @@
 
 using namespace shardc::rt;
 
-/// The digits' training part; the split has a seed of its own so that every
-/// run tests on the same writers' digits.
+/// The training part of the digits. The split has a seed of its own, so that
+/// every run tests on the same digits.
 static constexpr int64_t digitsTrainRows = 1437;
 static constexpr uint64_t digitsSplitSeed = 1797;
 
@@ -46,7 +46,7 @@ static Dataset makeQuadratic(uint64_t seed) {
   return dataset;
 }
 
-/// Rows [0, rows) of every array: the number they agree on, or an error.
+/// The number of rows that all arrays share, or an error.
 static absl::Status countRows(const std::string &name, Dataset &dataset) {
   const std::string *first = nullptr;
   for (const auto &[key, array] : dataset.arrays) {
@@ -104,7 +104,7 @@ static absl::StatusOr<Dataset> loadDigits(const std::string &part,
 }
 
 namespace {
-/// An .npy file of a data set, and the array it is.
+/// An .npy file of a data set, and the name of its array.
 struct NpyPart {
   std::string name, path;
 };
@@ -118,7 +118,7 @@ static std::vector<NpyPart> npyParts(const std::string &spec) {
     if (!absl::EndsWith(text, ".npy"))
       return {};
     size_t equals = text.find('='), slash = text.rfind('/');
-    // A folder may have the sign in its name.
+    // A folder may have `=` in its name.
     if (equals != text.npos && text.find('/') > equals) {
       parts.push_back({std::string(text.substr(0, equals)),
                        std::string(text.substr(equals + 1))});
@@ -131,7 +131,7 @@ static std::vector<NpyPart> npyParts(const std::string &spec) {
   return parts;
 }
 
-/// Adds an array, or why it cannot be read.
+/// Adds an array, or the reason why it cannot be read.
 static void add(Dataset &dataset, const std::string &name,
                 absl::StatusOr<StoredArray> array) {
   if (!array.ok()) {

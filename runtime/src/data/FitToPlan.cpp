@@ -13,14 +13,14 @@
 using namespace shardc::rt;
 
 namespace {
-/// One input or label, which an array of the data is to fit.
+/// One input or label that an array of the data has to fit.
 class Fitting {
 public:
   Fitting(const TensorInfo &tensor, Dataset &dataset)
       : tensor(tensor), dataset(dataset),
         what(absl::StrCat(dataset.name, ", array \"", tensor.name, "\"")) {}
 
-  /// Takes what it needs out of the data, and notes what was converted.
+  /// Takes the needed arrays out of the data, and notes conversions.
   absl::StatusOr<HostArray> fit(std::vector<std::string> &converted);
 
 private:
@@ -36,14 +36,13 @@ private:
   const TensorInfo &tensor;
   Dataset &dataset;
   std::string what;
-  std::string storage;    ///< Where the data has what fits.
+  std::string storage;    ///< The stored type.
   bool isText = false;    ///< As decimal numbers, which have no type.
   bool isRounded = false; ///< By the conversion to the model's type.
 };
 } // namespace
 
-/// Puts an array together from one for each column, the `first` of which is
-/// there.
+/// Assembles an array from one array per column, of which `first` exists.
 absl::StatusOr<HostArray> Fitting::takeColumns(int64_t first) {
   std::vector<HostArray> columns;
   bool isIntegral = true;
@@ -108,8 +107,8 @@ absl::StatusOr<HostArray> Fitting::take() {
                    names.empty() ? "no arrays" : absl::StrJoin(names, ", ")));
 }
 
-/// All but the number of rows is the model's, in type and shape; dimensions of
-/// size 1 are nothing.
+/// Type and shape are those of the model, except for the number of rows;
+/// dimensions of size 1 are ignored.
 absl::Status Fitting::fitShape(HostArray &array) const {
   std::vector<int64_t> expected = tensor.shape;
   if (!expected.empty() && !array.shape.empty())
@@ -191,7 +190,7 @@ absl::StatusOr<HostArray> Fitting::fit(std::vector<std::string> &converted) {
   return array;
 }
 
-/// What of the data a plan does not take.
+/// The arrays of the data that a plan does not take.
 static std::string describeIgnored(const Dataset &dataset) {
   constexpr size_t most = 8;
   std::vector<std::string> names;

@@ -36,8 +36,8 @@ static absl::StatusOr<Archive> open(const std::string &path, int flags) {
              : absl::InvalidArgumentError(text);
 }
 
-/// The content of entry `index`. Read in pieces, so that a size that the
-/// archive merely claims allocates nothing.
+/// The content of entry `index`. Read in pieces, so that a false size in the
+/// archive allocates nothing.
 static absl::StatusOr<std::string> readEntry(zip_t *archive, zip_uint64_t index,
                                              const std::string &what) {
   std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(archive, index, 0));

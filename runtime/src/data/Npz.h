@@ -20,8 +20,8 @@ namespace shardc::rt {
 /// An array as read.
 struct StoredArray {
   HostArray array;
-  /// What the file has where that is not what `array` has, as "u8" or
-  /// "big-endian f64 in Fortran order"; the values are the same.
+  /// The type and order in the file if they differ from those of `array`, as
+  /// "u8" or "big-endian f64 in Fortran order"; the values are the same.
   std::string storage;
 };
 
@@ -39,9 +39,9 @@ struct StoredArray {
 /// The array of an .npy file.
 [[nodiscard]] absl::StatusOr<StoredArray> readNpy(const std::string &path);
 
-/// What an .npz archive has, by name (without ".npy"): arrays, or why an entry
-/// is none that can be read. NotFound or InvalidArgument if the archive itself
-/// cannot be opened.
+/// The entries of an .npz archive, by name (without ".npy"): an array, or the
+/// reason why it cannot be read. NotFound or InvalidArgument if the archive
+/// itself cannot be opened.
 [[nodiscard]] absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
 readNpzEntries(const std::string &path);
 

@@ -143,8 +143,9 @@ void AliasSets::linkTensors(const PlanSpec &plan) {
   }
 }
 
-/// What is read before it is written under its own name has been written under
-/// another one: that of a tensor, or one written before in the program.
+/// A buffer that is read before it is written under its own name has been
+/// written under another one: that of a tensor, or of a buffer written before
+/// in the program.
 void AliasSets::linkIncoming(const PlanSpec &plan, size_t program) {
   const std::vector<BufferUse> &ofProgram = uses[program];
   for (size_t i = 0; i < ofProgram.size(); ++i) {
@@ -164,7 +165,7 @@ void AliasSets::linkIncoming(const PlanSpec &plan, size_t program) {
         link(firstNode[program] + j, firstNode[program] + i);
         isKnown = true;
       }
-    // Then whatever was there last, in any program.
+    // Then the last value there, of any program.
     for (size_t node = 0; !isKnown && node < nodeBytes.size(); ++node)
       if (overlap(nodeBytes[node], use.bytes))
         link(node, firstNode[program] + i);
@@ -173,8 +174,8 @@ void AliasSets::linkIncoming(const PlanSpec &plan, size_t program) {
 
 void AliasSets::linkInPlace(const ProgramSpec &spec, size_t program) {
   for (const Command &command : spec.commands) {
-    // An all-reduce in its operand's place reads all copies of a block before
-    // it writes the results of that block.
+    // An in-place all-reduce reads all copies of a block before it writes the
+    // results of that block.
     auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
     auto isExcepted = [&](uint32_t read, uint32_t written) {
       if (!start)

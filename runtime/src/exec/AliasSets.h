@@ -26,20 +26,21 @@ struct Operand {
   bool isWrite;
 };
 
-/// The buffers that a command reads and writes. It reads the sums it adds to.
+/// The buffers that a command reads and writes. It also reads the sums that it
+/// adds to.
 std::vector<Operand> operandsOf(const Command &command);
 /// The same of a part of a launch.
 std::vector<Operand> operandsOf(const LaunchCommand &launch,
                                 const LaunchPart &part);
 
-/// Whether the collective's result takes the place of its operand.
+/// Whether the collective works in place.
 bool isInPlace(const ProgramSpec &program, const CollectiveItem &item);
 
 /// How a program uses one of its buffers, by command numbers.
 struct BufferUse {
   static constexpr int64_t never = -1;
   int64_t firstRead = never, firstWrite = never;
-  /// With loops as one: when the last read may be, and the first write.
+  /// The last read and the first write, with a loop as one command.
   int64_t readUntil = never, writtenFrom = never;
   int64_t numReads = 0, numWrites = 0;
   /// The bytes in all runs of the loop it is used in.

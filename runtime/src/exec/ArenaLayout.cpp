@@ -43,8 +43,8 @@ int64_t ArenaLayout::copies(AxisSet axes) const {
   return count;
 }
 
-/// Major to minor: the axes that shard the batch last, so that its rows lie
-/// together.
+/// Major to minor: the axes that shard the batch come last, so that its rows
+/// are contiguous.
 std::vector<int> ArenaLayout::orderAxes() const {
   std::vector<int> minor, order;
   for (const TensorSpec &tensor : plan->tensors)
@@ -60,9 +60,9 @@ std::vector<int> ArenaLayout::orderAxes() const {
   return order;
 }
 
-/// The axes along which each alias set has room. An all-reduce in its operand's
-/// place has its results in the places of some of the operands, so that both
-/// need the same room, unless the only result is in the first place.
+/// The axes along which each alias set has several copies. An in-place
+/// all-reduce has its results in the places of some operands, so both need the
+/// same copies, unless the only result is in the first place.
 std::vector<AxisSet> ArenaLayout::findSpreads() const {
   std::vector<AxisSet> spreads;
   for (uint32_t set = 0; set < aliasSets.size(); ++set)
@@ -91,11 +91,11 @@ std::vector<AxisSet> ArenaLayout::findSpreads() const {
 
 void ArenaLayout::place() {
   std::vector<AxisSet> spreads = findSpreads();
-  // Whatever lies in the arena starts aligned, and so does every copy.
+  // Every buffer in the arena starts aligned, and so does every copy.
   auto align = [&](uint64_t bytes) {
     return (bytes + plan->alignment - 1) / plan->alignment * plan->alignment;
   };
-  // Where alias sets begin and end, and how many copies they have.
+  // Begin, end and number of copies of each alias set.
   std::vector<std::pair<uint64_t, std::pair<bool, int64_t>>> edges;
   for (uint32_t set = 0; set < aliasSets.size(); ++set) {
     auto [begin, end] = aliasSets.bytes(set);

@@ -1,12 +1,12 @@
 //===- ArenaLayout.h - Where the devices' buffers are -----------*- C++ -*-===//
 //
 // One allocation holds the arenas of all virtual devices, alias set by alias
-// set. The copies of a set lie one behind the other, so that neighbouring
-// devices' rows of the batch form one matrix where their bytes are a multiple
-// of the plan's alignment. A set has as many copies as there are devices with
-// different bits. Sets whose bytes of the plan's arena are disjoint stay
-// disjoint: each byte of the plan's arena gets as many bytes here as the
-// largest number of copies among the sets that it serves one after the other.
+// set. The copies of a set are contiguous, so that neighbouring devices' rows
+// of the batch form one matrix if their bytes are a multiple of the plan's
+// alignment. A set has as many copies as there are devices with different bits.
+// Sets whose bytes of the plan's arena are disjoint stay disjoint: each byte of
+// the plan's arena gets as many bytes here as the largest number of copies
+// among the sets that it serves one after the other.
 //
 //===----------------------------------------------------------------------===//
 
@@ -64,8 +64,8 @@ public:
   }
 
 private:
-  /// Of an alias set: where its first copy is, and the distance of copies along
-  /// each mesh axis, in bytes; 0 where devices share a copy.
+  /// Of an alias set: the offset of its first copy, and the distance of copies
+  /// along each mesh axis, in bytes; 0 where devices share a copy.
   struct Place {
     uint64_t base;
     std::vector<uint64_t> strides;

@@ -1,6 +1,6 @@
 //===- Arrays.h - Global arrays and a plan's tensors ------------*- C++ -*-===//
 //
-// What executors of all kinds of devices check and do alike.
+// Checks and conversions that executors on all devices share.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,7 +34,7 @@ absl::Status checkInputs(const PlanSpec &plan, const NamedArrays &inputs);
 std::vector<int64_t> firstDevices(const Mesh &mesh,
                                   const std::vector<bool> &over);
 
-/// Of devices that hold the same shard the first, ascending.
+/// The first of the devices that hold each shard, ascending.
 std::vector<int64_t> holdersOf(const Mesh &mesh, const Sharding &sharding);
 
 } // namespace shardc::rt

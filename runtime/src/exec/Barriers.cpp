@@ -6,7 +6,7 @@
 
 using namespace shardc::rt;
 
-/// With more accesses than this since the last barrier there is one anyway: it
+/// The most accesses since the last barrier; then there is one in any case. It
 /// costs little beside so many steps, and comparing accesses takes time.
 static constexpr size_t mostAccesses = 2048;
 

@@ -1,9 +1,9 @@
 //===- Barriers.h - Where workers wait for one another ----------*- C++ -*-===//
 //
-// Workers go through the steps of a program side by side, each with its own
-// share of every step. A barrier is needed before a step in which a worker
-// accesses bytes that another worker has accessed since the last barrier,
-// unless both only read them.
+// All workers go through the steps of a program, each with its own share of
+// every step. A barrier is needed before a step in which a worker accesses
+// bytes that another worker has accessed since the last barrier, unless both
+// only read them.
 //
 //===----------------------------------------------------------------------===//
 

@@ -27,8 +27,8 @@ public:
       munmap(data, bytes);
   }
 
-  /// Returns whether there is so much. A page is made when a thread first
-  /// accesses it, near that thread.
+  /// Returns whether there is enough. A page is allocated near the thread that
+  /// first accesses it.
   bool allocate(uint64_t count) {
     constexpr uint64_t unit = uint64_t(2) << 20;
     // A large page begins at a multiple of its size.
@@ -76,7 +76,7 @@ public:
   int maxInFlight() const override { return 1; }
 
 private:
-  /// A shard, and where it is.
+  /// A shard and its address.
   struct LocalShard {
     Shard shard;
     char *data;

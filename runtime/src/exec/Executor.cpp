@@ -1,4 +1,4 @@
-//===- Executor.cpp - What executors on all devices share -----------------===//
+//===- Executor.cpp - Code that executors on all devices share ------------===//
 
 #include "shardc-rt/Executor.h"
 

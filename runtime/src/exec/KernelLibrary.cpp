@@ -28,7 +28,7 @@ static std::string missingFeature(const CpuCode &code) {
   return "";
 }
 
-/// The code that is run; InvalidArgument, Unavailable.
+/// The version of the code that runs. Errors: InvalidArgument, Unavailable.
 static absl::StatusOr<const std::string *>
 chooseCode(const PlanSpec &plan, const std::string &cpuTarget) {
   std::string known = plan.cpuTarget;

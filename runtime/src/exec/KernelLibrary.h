@@ -20,10 +20,10 @@ using KernelFunction = void (*)(void *const *buffers, const int64_t *context,
 /// The shared object of a plan, loaded from memory; unloads with it.
 class KernelLibrary {
 public:
-  /// The code for `cpuTarget`; if that is empty, for the most that this CPU
-  /// has. DataLoss if it does not load or lacks a kernel. Unavailable: the plan
-  /// is for GPUs, or this CPU lacks what `cpuTarget` needs. InvalidArgument:
-  /// the plan has no code for `cpuTarget`.
+  /// The version for `cpuTarget`; if that is empty, the widest that this CPU
+  /// supports. DataLoss if it does not load or lacks a kernel. Unavailable: the
+  /// plan is for GPUs, or this CPU lacks a feature of `cpuTarget`.
+  /// InvalidArgument: the plan has no code for `cpuTarget`.
   static absl::StatusOr<std::unique_ptr<KernelLibrary>>
   load(const PlanSpec &plan, const std::string &cpuTarget = "");
   ~KernelLibrary();

@@ -6,7 +6,7 @@
 
 using namespace shardc::rt;
 
-/// All terms of every sum into one.
+/// Merges all terms of every sum into one.
 static void mergeTerms(GemmCommand &gemm, GemmTypes types,
                        std::vector<GemmPointers> &gemms) {
   int64_t count = gemms[0].terms.size();
@@ -41,7 +41,7 @@ static bool continues(const GemmCommand &gemm, GemmTypes types,
   return true;
 }
 
-/// Equal numbers of neighbours into one each, as many as possible.
+/// Merges neighbours in groups of equal size, as large as possible.
 static void mergeRows(GemmCommand &gemm, GemmTypes types,
                       std::vector<GemmPointers> &gemms) {
   if (gemm.transposeA && gemm.k != 1)

@@ -14,16 +14,16 @@ struct GemmPointers {
   struct Factors {
     char *a, *b;
   };
-  /// Of the GEMMs to add up, in this order: one or more.
+  /// The factors of the GEMMs to add up, in this order: one or more.
   std::vector<Factors> terms;
   char *bias; ///< Null if there is none.
   char *c;
 };
 
-/// Makes few large GEMMs of many small ones where operands lie side by side in
-/// memory. Terms of a sum whose rows of a (transposed) and b follow one another
-/// become one GEMM with a longer k. GEMMs with the same b whose rows of a and c
-/// follow one another become one with a larger m. Changes `gemm` accordingly.
+/// Merges small GEMMs into large ones where operands are contiguous in memory.
+/// Terms of a sum whose rows of a (transposed) and b follow one another become
+/// one GEMM with a longer k. GEMMs with the same b whose rows of a and c follow
+/// one another become one with a larger m. Changes `gemm` accordingly.
 void mergeGemms(GemmCommand &gemm, GemmTypes types,
                 std::vector<GemmPointers> &gemms);
 

@@ -31,8 +31,8 @@ public:
   /// The host has written tensor `tensor` of the plan.
   void noteWrite(size_t tensor);
 
-  /// Program `program` has not run to its end, or not as a whole. `why` ends a
-  /// sentence that begins with its name.
+  /// Program `program` has not run to its end, or not as a whole. `why` is the
+  /// predicate of a sentence with its name as subject.
   void noteFailure(size_t program, absl::string_view why);
 
   /// FailedPrecondition: tensor `tensor` has no value. Says why.

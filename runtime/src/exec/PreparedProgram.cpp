@@ -1,8 +1,8 @@
 //===- PreparedProgram.cpp - A program bound to its arenas ----------------===//
 //
 // Preparing a program: every command becomes one step or several, addresses are
-// looked up, and barriers are placed. Running it: the workers go through the
-// steps side by side.
+// looked up, and barriers are placed. Running it: all workers go through the
+// steps at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -263,7 +263,7 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
     step.kind = Step::Kind::Loop;
     step.runs = loop->runs;
   } else {
-    // A sound plan waits once for each collective (checkCollectives).
+    // A verified plan waits once for each collective (checkCollectives).
     uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
     step.kind = Step::Kind::Collective;
     step.collectives = &collectives[start];

@@ -48,7 +48,7 @@ struct DeviceSet {
 
 class PreparedProgram {
 public:
-  /// Prepares program number `program` of the plan for so many workers. A
+  /// Prepares program number `program` of the plan for `workers` workers. A
   /// collective runs at its wait. `devices` must outlive the program. Errors
   /// are those of the backend, with the number of the command.
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
@@ -104,7 +104,7 @@ private:
       Collective,
       Loop
     } kind;
-    /// Whether all workers wait for one another before it.
+    /// Whether there is a barrier before it.
     bool needsBarrier = false;
     std::vector<Call> calls;
     /// Each call is this many tasks.

@@ -28,8 +28,8 @@ using AxisSet = uint64_t;
 /// The result of the analysis. Immutable, and so safe to share between threads.
 class ReplicationAnalysis {
 public:
-  /// With `share` false every device has memory of its own for everything, and
-  /// sums are left to collectives.
+  /// With `share` false every device has its own memory for all values, and
+  /// collectives compute all sums.
   ReplicationAnalysis(const PlanSpec &plan, const AliasSets &aliasSets,
                       bool share);
 

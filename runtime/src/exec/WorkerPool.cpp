@@ -58,9 +58,9 @@ void WorkerPool::work(int worker) {
   }
 }
 
-/// A thread is mostly woken on the core of the one that wakes it. There the two
-/// would take turns, milliseconds each, until the system looks for a better
-/// place; a step takes microseconds.
+/// The system mostly wakes a thread on the core of its waker. There the two
+/// would take turns, milliseconds each, until the system finds a better core; a
+/// step takes microseconds.
 void WorkerPool::leaveCoreToCaller() {
   int core = sched_getcpu();
   if (core == callerCore)

@@ -1,9 +1,10 @@
 //===- WorkerPool.h - Threads that run one job together ---------*- C++ -*-===//
 //
-// The caller is worker 0; the others wait, first spinning (a small step is
-// over in the time that waking a thread takes), then asleep. Within a job the
-// workers meet at barriers. The others stay off the core that the caller is on
-// when a job begins, if the cores are enough; the caller's affinity is its own.
+// The caller is worker 0; the others wait, first spinning (waking a thread
+// takes as long as a small step), then asleep. Within a job the workers
+// synchronise at barriers. If there are enough cores, the others stay off the
+// core of the caller at the start of a job; the caller's affinity is not
+// changed.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,7 +32,7 @@ public:
   /// One job at a time: a second caller waits.
   void run(const std::function<void(int)> &job);
 
-  /// Waits until every worker has come here. Only within a job.
+  /// A barrier: waits for all workers. Only within a job.
   void barrier();
 
 private:
@@ -43,9 +44,10 @@ private:
   uint64_t waitForJob(uint64_t last);
 
   const int workers;
-  /// Where the thread that made the pool may run: its cores are the workers'.
+  /// The affinity of the thread that made the pool, whose cores the workers
+  /// use.
   cpu_set_t cores;
-  /// What `threads` were told last; -1: nothing.
+  /// The core that `threads` last stay off; -1: none.
   int callerCore = -1;
   std::vector<std::thread> threads;
   std::mutex runMutex;

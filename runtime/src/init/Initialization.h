@@ -8,8 +8,8 @@
 
 namespace shardc::rt {
 
-/// Gives tensors their initial values, one after the other, and says how far it
-/// is. Not thread-safe.
+/// Gives tensors their initial values, one after the other, and reports
+/// progress. Not thread-safe.
 class Initialization {
 public:
   /// `plan` and `options` must outlive it.

@@ -11,9 +11,9 @@
 
 namespace shardc::rt {
 
-/// How a parameter or state starts. Constant: `a`. Normal: mean a, standard
-/// deviation b. TruncatedNormal: a standard normal cut to [-2, 2], times b,
-/// plus a. Uniform: [a, b).
+/// The initial value of a parameter or state. Constant: `a`. Normal: mean a,
+/// standard deviation b. TruncatedNormal: a standard normal cut to [-2, 2],
+/// times b, plus a. Uniform: [a, b).
 struct InitializerSpec {
   enum class Kind { Constant, Normal, TruncatedNormal, Uniform };
   Kind kind = Kind::Constant;

@@ -18,7 +18,7 @@ inline bool overlap(ByteRange a, ByteRange b) {
   return a.begin < b.end && b.begin < a.end;
 }
 
-/// What is in both, if they overlap.
+/// The bytes in both, if they overlap.
 inline ByteRange intersection(ByteRange a, ByteRange b) {
   return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
@@ -29,12 +29,12 @@ struct Access {
   int64_t buffer; ///< Of the program; negative: the host's side of a tensor.
 };
 
-/// "buffer 3", with the tensor in whose place it is, if any.
+/// "buffer 3", with the tensor whose place it takes, if any.
 std::string describe(const PlanSpec &plan, const Access &access);
 
-/// What `command` of `program` touches in `runs` runs of the loop it is in,
-/// together. What a collective touches includes the padding up to the plan's
-/// alignment: neighbours are moved as one region.
+/// The bytes that `command` of `program` touches in `runs` runs of its loop,
+/// together. Those of a collective include the padding up to the plan's
+/// alignment, since neighbours are moved as one region.
 std::vector<Access> accessesOf(const PlanSpec &plan, const ProgramSpec &program,
                                const Command &command, int64_t runs);
 

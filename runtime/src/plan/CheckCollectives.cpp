@@ -32,9 +32,9 @@ private:
   const PlanSpec &plan;
   const ProgramSpec &program;
   uint32_t number = 0;
-  /// What started the collectives that have not been waited for.
+  /// The starts of the collectives in flight.
   std::vector<uint32_t> underWay;
-  /// The loop that the command is in: its first command, runs, and commands
+  /// The loop of the current command: its first command, runs, and commands
   /// left.
   uint32_t body = 0, left = 0;
   int64_t runs = 1;

@@ -1,7 +1,7 @@
 //===- CommandReader.h - Reads the commands of a program --------*- C++ -*-===//
 //
-// Nothing in the file is trusted: each command is checked against what it names
-// before it is kept. Not thread-safe.
+// Nothing in the file is trusted: each command is checked against the objects
+// that it names before it is kept. Not thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,7 +23,7 @@ public:
   CommandReader(const PlanSpec &plan, ProgramSpec &program)
       : plan(plan), program(program) {}
 
-  /// Adds the next command to the program, or says what is wrong with it.
+  /// Adds the next command to the program, or returns its error.
   absl::Status read(const fb::Command &file);
 
   /// After the last command: whether any is missing.
@@ -82,7 +82,7 @@ private:
 
   const PlanSpec &plan;
   ProgramSpec &program;
-  /// Of the loop that the next command is in, and its commands still to come.
+  /// The runs of the loop of the next command, and its commands left.
   int64_t runs = 1;
   uint32_t left = 0;
 };

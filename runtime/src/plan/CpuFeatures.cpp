@@ -1,4 +1,4 @@
-//===- CpuFeatures.cpp - What this CPU can run ----------------------------===//
+//===- CpuFeatures.cpp - The features of this CPU -------------------------===//
 
 #include "plan/CpuFeatures.h"
 
@@ -7,8 +7,8 @@
 using namespace shardc::rt;
 
 namespace {
-/// What the operating system must save: bits of XCR0, those of SSE's registers
-/// and of AVX's; of AVX-512 masks and the rest of 32 registers as well.
+/// The registers that the operating system must save, as bits of XCR0: SSE and
+/// AVX; for AVX-512 also masks and the rest of 32 registers.
 constexpr unsigned none = 0, avx = 0x6, avx512 = 0xe6;
 
 /// One bit of a CPUID leaf.
@@ -32,7 +32,7 @@ static constexpr Feature features[] = {
     {"abm", 0x80000001, 2, 5, none},
 };
 
-/// Whether the operating system saves all that these bits of XCR0 say.
+/// Whether the operating system saves all registers of these bits of XCR0.
 static bool osSaves(unsigned bits) {
   if (bits == none)
     return true;

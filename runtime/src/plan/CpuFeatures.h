@@ -1,4 +1,4 @@
-//===- CpuFeatures.h - What this CPU can run --------------------*- C++ -*-===//
+//===- CpuFeatures.h - The features of this CPU -----------------*- C++ -*-===//
 
 #ifndef SHARDC_RT_SRC_PLAN_CPUFEATURES_H
 #define SHARDC_RT_SRC_PLAN_CPUFEATURES_H

@@ -12,8 +12,8 @@ namespace {
 
 constexpr size_t numStreams = 3;
 
-/// Of each lane, how many of its issues come before. Lanes are the streams and,
-/// on a CPU, one for each collective in flight.
+/// A vector clock: by lane, the number of issues that come before. Lanes are
+/// the streams and, on a CPU, one for each collective in flight.
 using Clock = std::vector<size_t>;
 
 class OrderChecker {
@@ -127,7 +127,7 @@ absl::Status OrderChecker::issue(uint32_t number) {
   Clock clock = lanes[lane].clock;
   for (uint32_t other : command.after)
     join(clock, latest[other]);
-  // The host of a CPU has issued all that stands before.
+  // On a CPU all earlier commands have been issued.
   if (lane >= numStreams)
     join(clock, lanes[0].clock);
   if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation)) {
@@ -158,7 +158,7 @@ absl::StatusOr<OrderReport> OrderChecker::run() {
     auto *loop = std::get_if<LoopCommand>(&program.commands[number].operation);
     if (!loop || loop->runs < 2)
       continue;
-    // The first run here, the second with the commands that follow.
+    // Checks the first run here, the second with the commands that follow.
     for (uint32_t i = number + 1; i <= number + loop->commands; ++i)
       if (absl::Status s = issue(i); !s.ok())
         return s;

@@ -1,13 +1,13 @@
 //===- HappensBefore.h - Whether accesses are ordered -----------*- C++ -*-===//
 //
 // Commands that run at the same time must not touch the same bytes of the arena
-// unless both only read them. What a plan orders:
+// unless both only read them. A plan orders:
 //
 //  - commands of a stream, in the order of the list; those of a loop's body run
 //    after run;
 //  - a command after those that it names in `after`, by their latest issue;
-//  - on a CPU, where all commands are on one stream: a collective after what
-//    stands before its start, and what stands behind its wait after it;
+//  - on a CPU, where all commands are on one stream: a collective after the
+//    commands before its start, and the commands behind its wait after it;
 //  - runs of programs: one starts when all commands of the one before have
 //    ended. So a run may be captured as one graph.
 //
@@ -17,7 +17,7 @@
 // that its clock has not seen. It takes loops twice, which shows every pair of
 // consecutive runs, and the bytes of all runs together where buffers move on:
 // strict where runs touch different rows, and the same for any two runs.
-// It knows nothing of how the compiler found what to write into `after`.
+// It shares nothing with the compiler's computation of `after`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,7 +32,7 @@
 
 namespace shardc::rt {
 
-/// What was found to be ordered.
+/// The size of the order that was found.
 struct OrderReport {
   /// By stream; a collective counts as communication wherever it is, waits and
   /// loops not at all.
@@ -45,8 +45,8 @@ struct OrderReport {
 
 /// Checks that any two accesses of `program`, which belongs to `plan`, to the
 /// same bytes are ordered if one of them writes. DataLoss otherwise, naming
-/// both commands, the bytes and whose they are. Loading a plan checks all of
-/// its programs. Its indices must be sound. Thread-safe; the cost is that of
+/// both commands, the bytes and their buffers. Loading a plan checks all of its
+/// programs. Its indices must be sound. Thread-safe; the cost is that of
 /// comparing commands that may run at the same time.
 [[nodiscard]] absl::StatusOr<OrderReport>
 checkHappensBefore(const PlanSpec &plan, const ProgramSpec &program);

@@ -135,7 +135,7 @@ const ProgramSpec *PlanSpec::findProgram(absl::string_view name) const {
   return findIn<ProgramSpec>(programs, name);
 }
 
-/// Answers to the questions of hosts that the content does not hold as such.
+/// Answers to queries of hosts that the content does not hold directly.
 struct Plan::View {
   std::string mesh;
   std::vector<TensorInfo> tensors;

@@ -1,6 +1,6 @@
 //===- PlanSpec.h - The content of a plan -----------------------*- C++ -*-===//
 //
-// All that a plan file says, as the runtime itself sees it behind the public
+// The content of a plan file, as the runtime itself sees it behind the public
 // class Plan. docs/PlanFormat.md describes the format. Structures are plain
 // data without locks: those of a Plan are constant.
 //
@@ -57,7 +57,8 @@ absl::string_view toString(Stream stream);
 struct TensorSpec : TensorInfo {
   Sharding sharding;
   InitializerSpec initializer; ///< Parameters and states.
-  /// States: whose they are; may be empty. Copies: what they are rounded from.
+  /// States: the parameter that they belong to; may be empty. Copies: the
+  /// parameter that they are rounded from.
   std::string parameter;
   uint64_t offset = 0; ///< Bytes into the arena.
   uint64_t bytes = 0;  ///< Of the local shard, padding included.
@@ -72,7 +73,7 @@ struct BufferSpec {
   uint64_t stride = 0;        ///< Bytes that each run of a loop moves it on.
 };
 
-/// Iterations of a launch that have nothing to do with the others.
+/// A range of iterations of a launch that is independent of the others.
 struct LaunchPart {
   int64_t extent;
   std::vector<uint32_t> buffers; ///< Positions in the launch's list.
@@ -97,10 +98,10 @@ struct GemmCommand {
   int64_t batch, m, n, k;
   bool transposeA, transposeB, accumulate;
   Activation activation;
-  /// What factors of f32 may be rounded to: fractions of 23, 10 or 7 bits.
+  /// The precision that factors of f32 may be rounded to: fractions of 23, 10
+  /// or 7 bits.
   Precision precision = Precision::Highest;
-  /// Negative: none; otherwise the sums over k of b, or of a, or those over m
-  /// of c.
+  /// Negative: none; otherwise the sums over k of b, or of a, or over m of c.
   int32_t columnSums = -1;
   Summed columnSumsOf = Summed::B;
   /// Negative: none; otherwise a bit for each element of c: whether it is
@@ -108,7 +109,7 @@ struct GemmCommand {
   /// ReluGradient reads.
   int32_t mask = -1;
 
-  /// How many sums of columns there are.
+  /// The number of sums of columns.
   int64_t numColumnSums() const { return columnSumsOf == Summed::A ? m : n; }
   /// Words of 32 bits in a row of the mask.
   int64_t maskWords() const { return (n + 127) / 128 * 4; }
@@ -125,8 +126,8 @@ struct CollectiveItem {
   int32_t splitDim;
 };
 
-/// Begins a collective, which on a CPU runs beside the commands that follow
-/// until its wait. On a GPU it is a command as any other and has no wait.
+/// Begins a collective. On a CPU it is in flight until its wait; on a GPU it is
+/// an ordinary command without a wait.
 struct CollectiveStartCommand {
   CollectiveKind kind;
   Reduction reduction;
@@ -156,12 +157,12 @@ struct LoopCommand {
   uint32_t commands;
 };
 
-/// On a GPU: an input or label gets its part of the batch from the host.
+/// On a GPU: copies the part of an input or label from the host.
 struct UploadCommand {
   uint32_t tensor; ///< Of Plan::tensors.
 };
 
-/// On a GPU: the host gets a result.
+/// On a GPU: copies a result to the host.
 struct DownloadCommand {
   uint32_t result; ///< Of ProgramSpec::results.
 };
@@ -176,7 +177,7 @@ struct Command {
   /// Commands of a stream run in order, those of different streams at any time
   /// (plan/HappensBefore.h). For a CPU all are on Compute.
   Stream stream = Stream::Compute;
-  /// What has to be complete, as often as it has been issued so far, before
+  /// The commands that have to be complete, in all runs issued so far, before
   /// this one runs. Ascending.
   std::vector<uint32_t> after;
 };
@@ -232,11 +233,11 @@ struct MemoryReport {
   std::vector<Largest> largest;
 };
 
-/// The program that makes the copies of parameters; a plan with copies has it.
-/// Executors run it where it is needed.
+/// The program that rounds parameters to their copies; a plan with copies has
+/// it. Executors run it after a parameter has been written.
 inline constexpr absl::string_view roundingProgram = "round_parameters";
 
-/// Kernels of a plan again, for CPUs with more than every plan asks for.
+/// A further version of a plan's kernels, for CPUs with more features.
 struct CpuCode {
   std::string cpuTarget;
   std::vector<std::string> features; ///< Named as in /proc/cpuinfo.
@@ -260,8 +261,8 @@ struct PlanSpec {
   std::vector<TensorSpec> tensors;
   std::vector<ProgramSpec> programs;
   std::vector<std::string> kernels;
-  /// For CPUs that have more than `cpuTarget`; the first that this one can run
-  /// is taken in place of `code`.
+  /// Multiversioned kernels for CPUs with more features than `cpuTarget`; the
+  /// first that this CPU can run replaces `code`.
   std::vector<CpuCode> widerCodes;
   std::string code;  ///< An ELF shared object, or PTX for a GPU.
   std::string cubin; ///< That PTX for `gpuTarget`, assembled; may be empty.

@@ -41,7 +41,7 @@ absl::Status CommandReader::checkItem(const CollectiveStartCommand &collective,
   if (!inPlace && overlap(item.in, item.out))
     return bad("a collective's result overlaps its operand");
 
-  // What the result's shape has to be, dimension by dimension.
+  // The required shape of the result, dimension by dimension.
   int64_t shards = plan.mesh.numShards(collective.axes);
   auto ceilDiv = [&](int64_t size) { return (size + shards - 1) / shards; };
   auto inRange = [&](int64_t dim) { return dim >= 0 && dim < rank; };

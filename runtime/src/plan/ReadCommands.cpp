@@ -1,7 +1,7 @@
 //===- ReadCommands.cpp - Commands and the buffers they name --------------===//
 //
-// All commands but those that compute (ReadCompute.cpp) and those that
-// communicate (ReadCollective.cpp), and when each is issued.
+// Reads the streams and dependences of all commands, and all commands except
+// those that compute (ReadCompute.cpp) or communicate (ReadCollective.cpp).
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,7 +13,7 @@
 
 using namespace shardc::rt;
 
-/// More microbatches than this are not a model but damage.
+/// A larger number of microbatches means a damaged file.
 static constexpr int64_t maxRuns = int64_t(1) << 16;
 
 absl::Status CommandReader::readCopy(const fb::Copy &file,
@@ -65,7 +65,7 @@ absl::Status CommandReader::readDownload(const fb::Download &file,
   return checkBuffer(program.results[download.result].buffer);
 }
 
-/// The command's stream and what it comes after.
+/// The command's stream and dependences.
 absl::Status CommandReader::readOrder(const fb::Command &file,
                                       Command &command) const {
   if (file.stream() > fb::Stream::MAX || file.stream() < fb::Stream::MIN)

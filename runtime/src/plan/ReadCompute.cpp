@@ -19,7 +19,7 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
     return bad("kernel ", launch.kernel, " of ", plan.kernels.size());
   if (launch.extent < 0 || launch.grain < 1)
     return bad("extent ", launch.extent, " in grains of ", launch.grain);
-  // What a GPU launches: whole warps, within what a grid and a block may have.
+  // A launch of a GPU has whole warps, within the limits of a grid and a block.
   bool isGrid = launch.threads % 32 == 0 && launch.threads >= 32 &&
                 launch.threads <= 1024 && launch.extent >= 1 &&
                 launch.extent < int64_t(1) << 31;

@@ -15,7 +15,7 @@
 
 using namespace shardc::rt;
 
-/// More elements than this in one tensor is not a model but damage.
+/// A larger number of elements in a tensor means a damaged file.
 static constexpr int64_t maxElements = int64_t(1) << 46;
 static constexpr int64_t maxDevices = int64_t(1) << 20;
 
@@ -87,7 +87,7 @@ static absl::Status readSharding(const fb::Sharding *file, size_t rank,
 }
 
 /// Checks that [offset, offset + bytes) lies aligned in the arena and that
-/// `bytes` is what the local shape takes.
+/// `bytes` is the size of the local shape.
 static absl::Status checkRange(const PlanSpec &plan, uint64_t offset,
                                uint64_t bytes, DType dtype,
                                absl::Span<const int64_t> shape,

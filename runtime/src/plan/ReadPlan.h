@@ -11,16 +11,15 @@
 
 namespace shardc::rt {
 
-/// Fills `plan` from a structurally sound file. An error names the entry, what
-/// was expected and what was found.
+/// Fills `plan` from a structurally sound file. An error names the entry, the
+/// expected and the found value.
 absl::Status readPlan(const fb::Plan &file, PlanSpec &plan);
 
-/// Fills the kernels and the code that has them, of which nothing is checked
-/// but what it is for.
+/// Fills the kernels and their code, of which only the target is checked.
 absl::Status readCode(const fb::Plan &file, PlanSpec &plan);
 
-/// Fills the commands of `program`, whose buffers and results have been read,
-/// checking each against what it names, and then their order.
+/// Fills the commands of `program`, whose buffers and results have been read.
+/// Checks each command against the objects that it names, and then their order.
 absl::Status readCommands(const fb::Program &file, const PlanSpec &plan,
                           ProgramSpec &program);
 
@@ -29,7 +28,8 @@ absl::Status readCommands(const fb::Program &file, const PlanSpec &plan,
 /// GPU nothing waits.
 absl::Status checkCollectives(const PlanSpec &plan, const ProgramSpec &program);
 
-/// Checks that copies of parameters are like these and are written with them.
+/// Checks that copies have the shape and sharding of their parameters and are
+/// written with them.
 absl::Status checkCopies(const PlanSpec &plan);
 
 } // namespace shardc::rt

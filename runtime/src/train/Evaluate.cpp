@@ -5,10 +5,11 @@
 // the mean over the batch alone, t < b rows are taken q = b / t times each, and
 // the batch is filled up with r = b - q·t of them: then its mean is
 // (q·t·mean(t rows) + r·mean(r rows)) / b, and the mean of the r rows is found
-// the same way. Since r is less than half of b and less than t, a few runs do.
+// the same way. Since r is less than half of b and less than t, a few runs
+// suffice.
 //
-// This holds for a loss that is a mean over rows, plus what does not depend on
-// them. It is checked by finding the mean with other r rows.
+// This holds for a loss that is a mean over rows, plus terms that do not depend
+// on them. It is checked by finding the mean with other r rows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -68,8 +69,8 @@ absl::StatusOr<RunResult> Evaluating::runOn(const std::vector<int64_t> &rows) {
   return executor.run("evaluate", batch.views());
 }
 
-/// The mean loss of `rows`, at most as many as a batch has. What fills a batch
-/// up are the first of them, or the last.
+/// The mean loss of `rows`, at most as many as a batch has. The first of them,
+/// or the last, fill up a batch.
 absl::StatusOr<double> Evaluating::meanOf(const std::vector<int64_t> &rows,
                                           bool fillFromEnd) {
   int64_t count = rows.size(), times = batchSize / count,
@@ -99,7 +100,7 @@ Evaluating::checkedMeanOf(const std::vector<int64_t> &rows) {
   absl::StatusOr<double> other = meanOf(rows, /*fillFromEnd=*/true);
   if (!other.ok())
     return other;
-  // Of rounding, with room.
+  // A bound of rounding errors, with a margin.
   double tolerance = isHalf ? 0x1p-6 : 1e-4;
   double scale = std::max(std::fabs(*mean), std::fabs(*other));
   if (std::fabs(*mean - *other) > tolerance * scale)
@@ -112,7 +113,7 @@ Evaluating::checkedMeanOf(const std::vector<int64_t> &rows) {
   return mean;
 }
 
-/// Those that do not fill a batch.
+/// The rows that do not fill a batch.
 std::vector<int64_t> Evaluating::lastRows() const {
   std::vector<int64_t> rows(dataset.rows % batchSize);
   std::iota(rows.begin(), rows.end(), dataset.rows - rows.size());

@@ -42,7 +42,7 @@ std::string shardc::rt::formatSeconds(double seconds) {
 }
 
 std::string shardc::rt::formatTimeLeft(double seconds) {
-  // A thousand days are long enough, and fit.
+  // A thousand days are enough, and fit.
   int64_t whole = static_cast<int64_t>(std::min(seconds, 86400e3) + 0.5);
   if (whole < 60)
     return absl::StrCat(whole, " s");
@@ -61,7 +61,8 @@ void shardc::rt::printField(absl::string_view label, absl::string_view text,
   std::vector<absl::string_view> words =
       absl::StrSplit(text, ' ', absl::SkipEmpty());
   for (size_t i = 0; i < words.size();) {
-    // A number stays with its unit, and with the same number in parentheses.
+    // A number stays on a line with its unit, and with the same number in
+    // parentheses.
     std::string piece(words[i++]);
     for (; i < words.size() && (absl::ascii_isdigit(words[i - 1].back()) ||
                                 absl::StartsWith(words[i], "("));

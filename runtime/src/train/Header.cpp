@@ -1,4 +1,4 @@
-//===- Header.cpp - What is known before the first step -------------------===//
+//===- Header.cpp - The summary before the first step ---------------------===//
 
 #include "train/Header.h"
 

@@ -1,4 +1,4 @@
-//===- Header.h - What is known before the first step -----------*- C++ -*-===//
+//===- Header.h - The summary before the first step -------------*- C++ -*-===//
 
 #ifndef SHARDC_RT_SRC_TRAIN_HEADER_H
 #define SHARDC_RT_SRC_TRAIN_HEADER_H
@@ -15,7 +15,7 @@ namespace shardc::rt {
 void printHeader(const Plan &plan, const std::string &devices,
                  std::ostream &out);
 
-/// Writes how much memory the devices have together, where they share some.
+/// Writes the memory of all devices together, if they share some.
 void printMemory(const Executor &executor, std::ostream &out);
 
 } // namespace shardc::rt

@@ -33,7 +33,7 @@ public:
     steps = options.steps;
     if (options.epochs > 0 || steps == 0) {
       int64_t epochs = std::max<int64_t>(1, options.epochs);
-      // So many that the product has no number are no limit.
+      // If the product overflows there is no limit.
       int64_t byEpochs = epochs > INT64_MAX / stepsPerEpoch
                              ? INT64_MAX
                              : epochs * stepsPerEpoch;
@@ -58,7 +58,7 @@ private:
   int64_t steps; ///< Fewer once training is stopped.
   int64_t begun = 0;
   TrainSummary summary; ///< Its steps have ended.
-  EpochSummary epoch;   ///< The one under way; `meanLoss` is the sum so far.
+  EpochSummary epoch;   ///< The current one; `meanLoss` is the sum so far.
   double communication = 0, computing = 0;
   Clock::time_point start, epochStart, last;
 };
@@ -66,7 +66,7 @@ private:
 
 /// Begins as many steps as can be in flight.
 absl::Status Training::begin() {
-  // What follows an epoch runs programs, too.
+  // The work after an epoch runs programs, too.
   int64_t limit = steps;
   if (options.onEpoch)
     limit =

@@ -114,7 +114,7 @@ void Communication::combine(const Operation &operation,
   reduce(arguments, 1);
 }
 
-/// A group: whatever this rank gives comes before what it waits for.
+/// A group: all sends of this rank come before its receives.
 void Communication::run(const std::vector<Operation> &operations) {
   if (isAborted)
     return;

@@ -19,8 +19,8 @@ struct Operation {
   int type, reduction, peer;
 };
 
-/// Of an element of an ncclDataType_t: its bytes, and what the runtime's
-/// kernels call it.
+/// Of an element of an ncclDataType_t: its bytes, and its name in the runtime's
+/// kernels.
 uint64_t widthOf(int type);
 const char *nameOf(int type);
 

@@ -30,9 +30,9 @@ static cublasStatus_t destroy(T *object, const char *call, const char *kind) {
   return fails ? internalError : 0;
 }
 
-/// What the library has no algorithm for: gradients of a bias along rows that
-/// are not contiguous, or of several GEMMs; masks of those, or whose columns
-/// are too short or not of whole units.
+/// Requests without an algorithm in the library: gradients of a bias along rows
+/// that are not contiguous, or of several GEMMs; masks of such GEMMs, or masks
+/// whose columns are too short or not of whole units.
 static bool isSupported(const cublasLtMatmulDescOpaque_t &desc,
                         const cublasLtMatrixLayoutOpaque_t &ld) {
   uint64_t epilogue = desc.get(CUBLASLT_MATMUL_DESC_EPILOGUE);

@@ -80,7 +80,7 @@ Arrival Exchange::read(const std::string &name, int from,
   auto patience = std::chrono::milliseconds(told ? std::atoi(told) : 60000);
   Clock::time_point start = Clock::now();
   for (int64_t polls = 1; !has(name); ++polls) {
-    // What it left before it went is taken with it only if it ended in order.
+    // Its earlier messages count only if it ended in order.
     if (polls % 64 == 0 && isGone(from) && !has(name))
       return Arrival::Gone;
     if (Clock::now() - start > patience)

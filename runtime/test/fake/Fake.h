@@ -3,7 +3,7 @@
 // A shared library for tests that exports the functions of libcuda, libcublasLt
 // and libnccl which the runtime uses. Memory of the GPU is memory of the host,
 // so that copies, GEMMs and reductions really happen; kernels of plans are
-// taken from a library for CPUs. What a stream is given runs at once, what is
+// taken from a library for CPUs. The work of a stream runs at once, what is
 // captured when its graph is launched, in an order drawn at random among those
 // that the graph allows. Every call is recorded, misuse that a driver would
 // punish is an error, and any call can be made to fail.
@@ -23,29 +23,29 @@
 namespace shardc::rt::test {
 
 struct Fake {
-  /// What it is told.
+  /// Settings.
   int64_t failAt = 0; ///< Call number that fails, from 1; 0: none.
   int gpus = 1;
   int architecture = 90;
   int ncclVersion = 22800;
   /// Has the plan's kernels, in the CPU's ABI; a plan for emulated-gpu carries
   /// such a library. With colons between them those of several plans, in the
-  /// order in which they are loaded; the last is that of all further ones. At
-  /// first what SHARDC_FAKE_KERNELS names.
+  /// order in which they are loaded; the last is that of all further ones. The
+  /// default is the value of SHARDC_FAKE_KERNELS.
   std::string kernelLibrary;
   int64_t plansLoaded = 0;
   std::string jitError; ///< The compiler's log of modules that do not load.
-  int cubinError = 0;   ///< What loading a cubin says; 0: it loads.
+  int cubinError = 0;   ///< The result of loading a cubin; 0: success.
   uint32_t seed = 1;    ///< Of the order in graphs.
   int64_t queriesNotReady = 0; ///< Answers of cuEventQuery before it is done.
   int algorithms = 4;          ///< Of a GEMM.
   int fastAlgorithm = 0;       ///< The others take longer.
   uint64_t workspaceBytes = 1024; ///< That GEMMs ask for.
-  /// What communicators report once they are complete; 0: nothing.
+  /// The error that communicators report once they are complete; 0: none.
   int ncclError = 0;
   int64_t ncclBusy = 0; ///< Further answers that a communicator is busy.
 
-  /// What it has seen.
+  /// Observations.
   std::vector<std::string> calls;      ///< Names, in order.
   std::vector<std::string> details;    ///< The same with arguments.
   std::map<std::string, int64_t> live; ///< Handles by kind.

@@ -1,4 +1,4 @@
-//===- Kernels.cpp - What the fake runs for kernels -----------------------===//
+//===- Kernels.cpp - The fake's kernels -----------------------------------===//
 
 #include "State.h"
 
@@ -69,8 +69,8 @@ T add(T lhs, T rhs) {
   }
 }
 
-/// The interface of ReduceKernels.h, an element after the other. `Wide` is what
-/// is added in.
+/// The interface of ReduceKernels.h, an element after the other. `Wide` is the
+/// type of sums.
 template <typename T, typename Wide>
 void reduce(const std::vector<std::vector<char>> &arguments, bool isSum) {
   auto width = read<uint64_t>(arguments[0]),

@@ -1,4 +1,4 @@
-//===- Multiply.cpp - What the fake's libcublasLt computes ----------------===//
+//===- Multiply.cpp - The GEMMs of the fake's libcublasLt -----------------===//
 
 #include "Multiply.h"
 

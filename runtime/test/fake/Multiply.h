@@ -1,4 +1,4 @@
-//===- Multiply.h - What the fake's libcublasLt computes --------*- C++ -*-===//
+//===- Multiply.h - The GEMMs of the fake's libcublasLt ---------*- C++ -*-===//
 
 #ifndef SHARDC_RT_TEST_FAKE_MULTIPLY_H
 #define SHARDC_RT_TEST_FAKE_MULTIPLY_H

@@ -13,7 +13,7 @@ using namespace shardc::rt::test;
 
 namespace {
 
-/// What a group has been given, by communicator and stream.
+/// The calls of a group, by communicator and stream.
 struct Group {
   int depth = 0;
   struct Part {

@@ -1,9 +1,9 @@
 //===- NcclCommunicator.cpp - The fake's communicators --------------------===//
 //
-// Communicators do not block: what they are asked for is done when they are
-// asked about it for the second time or later. Where a rank has died a
-// communicator reports an error, and streams stop until it is aborted; where
-// one does not come they stop without an error.
+// Communicators do not block: a request is executed when the communicator is
+// polled for the second time or later. Where a rank has died a communicator
+// reports an error, and streams stop until it is aborted; where one does not
+// come they stop without an error.
 //
 //===----------------------------------------------------------------------===//
 

@@ -22,7 +22,7 @@ struct ncclComm {
   std::vector<Split> splits;
   int splitsSoFar = 0;
 
-  /// What it answers when it is asked, as far as others have come.
+  /// Its answer to a poll, which depends on the progress of the others.
   ncclResult_t state();
 
 private:

@@ -1,7 +1,7 @@
 //===- Nvtx.cpp - The fake as a profiler ----------------------------------===//
 //
-// What a profiler does with NVTX: it asks for tables and puts its functions
-// there. The types are those of the vendor's interface.
+// The behaviour of a profiler with NVTX: it asks for tables and puts its
+// functions there. The types are those of the vendor's interface.
 //
 //===----------------------------------------------------------------------===//
 

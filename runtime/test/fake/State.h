@@ -1,4 +1,4 @@
-//===- State.h - What the parts of the fake share ---------------*- C++ -*-===//
+//===- State.h - State that the parts of the fake share ---------*- C++ -*-===//
 
 #ifndef SHARDC_RT_TEST_FAKE_STATE_H
 #define SHARDC_RT_TEST_FAKE_STATE_H
@@ -29,8 +29,8 @@ CUcontext contextOf(CUdevice device);
 /// meanwhile.
 extern int captures;
 
-/// What is between the ranks of a communicator; lives as long as what has been
-/// given to a stream.
+/// State between the ranks of a communicator; lives as long as the work given
+/// to a stream.
 struct Communication;
 
 /// A collective that does not end: streams stand still until its communicator
@@ -55,15 +55,16 @@ bool enter(const std::string &name, const std::string &arguments = "");
 bool isDevice(CUdeviceptr address, uint64_t bytes);
 bool isPinned(const void *address, uint64_t bytes);
 
-/// Runs `work` on a stream of the current context: at once, or when what it is
-/// captured in is launched. Where there are several GPUs it runs when somebody
-/// waits (`drain`): one may wait for another that is given its part later.
+/// Runs `work` on a stream of the current context: at once, or when the graph
+/// that captures it is launched. Where there are several GPUs it runs when
+/// somebody waits (`drain`): one may wait for another that is given its part
+/// later.
 CUresult addWork(CUstream stream, std::function<void()> work);
 
-/// Runs what all GPUs have been given, those at the same time.
+/// Runs the work of all GPUs, at the same time.
 void drain();
 
-/// What a kernel of a module gets: its arguments, as its PTX declares them.
+/// The arguments of a kernel of a module, as its PTX declares them.
 using KernelBody = std::function<void(
     const std::vector<std::vector<char>> &arguments, unsigned blocks)>;
 

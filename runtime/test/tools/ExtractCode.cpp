@@ -2,7 +2,7 @@
 //
 //   extract-code PLAN FILE
 //
-// Writes what defines the kernels of a plan, a shared object or PTX, to a file.
+// Writes the code of a plan's kernels, a shared object or PTX, to a file.
 //
 //===----------------------------------------------------------------------===//
 

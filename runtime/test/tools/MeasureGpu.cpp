@@ -1,4 +1,4 @@
-//===- MeasureGpu.cpp - What a plan's step is worth on a GPU --------------===//
+//===- MeasureGpu.cpp - The speed of a plan's step on a GPU ---------------===//
 //
 //   measure-gpu PLAN.shardc [STEPS]
 //
@@ -7,8 +7,8 @@
 //   step_us             a step, of many that are in flight two at a time
 //   gemms_us            its GEMMs alone, one after the other
 //   gemms_ratio         gemms_us / step_us
-//   copy_GBs            what a copy within the GPU reads and writes
-//   update_GBs          what the longest kernel of the update reads and writes
+//   copy_GBs            rate at which a copy within the GPU reads and writes
+//   update_GBs          rate at which the longest kernel of the update does
 //   update_ratio        update_GBs / copy_GBs
 //   all_reduce_ratio    of the longest all-reduce: the time in which its
 //                       operands could be copied, over its own

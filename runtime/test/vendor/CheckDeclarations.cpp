@@ -1,7 +1,7 @@
 //===- CheckDeclarations.cpp - Ours against the vendor's ------------------===//
 //
-// What we declare of the CUDA driver API and of cuBLASLt is what the headers of
-// the toolkit say, and of NCCL what its header says if it is there as well.
+// Checks our declarations of the CUDA driver API and of cuBLASLt against the
+// headers of the toolkit, and those of NCCL against its header if it is there.
 // Compiled where they are; there is nothing to run.
 //
 //===----------------------------------------------------------------------===//

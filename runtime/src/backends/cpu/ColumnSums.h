@@ -7,10 +7,10 @@
 
 namespace shardc::rt {
 
-/// What a GEMM with sums of columns leaves to be done after it: GPUs have
-/// them from their library, a CPU reads the matrix once more. Cut by shape
-/// alone, and rows are added in order: any number of workers gives the same
-/// bits. Thread-safe.
+/// The sums of columns of a GEMM, computed after it: a GPU's library includes
+/// them, a CPU reads the matrix once more. The work is cut by shape alone, and
+/// rows are added in order: any number of workers gives the same bits.
+/// Thread-safe.
 class ColumnSums {
 public:
   ColumnSums(const GemmCommand &command, GemmTypes types)

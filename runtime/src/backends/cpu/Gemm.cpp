@@ -16,8 +16,8 @@ using namespace shardc::rt;
 
 namespace {
 
-/// GEMMs of f32. What follows the GEMM is done to a tile when it is
-/// complete, and still in the cache.
+/// GEMMs of f32. The epilogue runs on a tile when it is complete and still in
+/// the cache.
 class Sgemm : public TiledGemm {
 public:
   using TiledGemm::TiledGemm;

@@ -22,10 +22,9 @@ namespace shardc::rt {
 /// NaN and infinities are kept.
 float roundTo(Precision precision, float value);
 
-/// A GEMM, ready to run on any device. Where less than the highest
-/// precision is asked for, factors of f32 are rounded to it first; those of
-/// bf16 are taken as they are. Either way the GEMM is that of f32.
-/// Thread-safe.
+/// A GEMM, ready to run on any device. If its precision is below the highest,
+/// factors of f32 are rounded to it first; those of bf16 stay. The arithmetic
+/// is that of f32 in either case. Thread-safe.
 class PreparedGemm {
 public:
   static absl::StatusOr<std::unique_ptr<PreparedGemm>>

@@ -99,7 +99,7 @@ absl::Status HalfGemm::run(const void *a, const void *b, const void *bias,
   int64_t blockRows = std::min(tile.m, maxRows);
   int64_t blockColumns = std::min(tile.n, maxColumns);
   int64_t depth = std::min(gemm.k, maxDepth);
-  // Of the worker: it grows in the first step.
+  // Each worker has its own, which grows in the first step.
   static thread_local std::vector<float> scratch;
   size_t needed = depth * (blockRows + blockColumns) + blockColumns +
                   blockRows * blockColumns;

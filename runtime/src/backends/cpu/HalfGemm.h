@@ -7,11 +7,11 @@
 
 namespace shardc::rt {
 
-/// GEMMs of bf16 on CPUs without arithmetic for it: blocks of both factors
-/// are converted to f32 while they are in the cache, and their products added
-/// up in f32. Bias, ReLU and the addition to what is there come before the one
-/// rounding to a result of bf16; one of f32 is not rounded. The bits depend on
-/// the shape alone.
+/// GEMMs of bf16 on CPUs without arithmetic for it: blocks of both factors are
+/// converted to f32 while they are in the cache, and their products added up in
+/// f32. Bias, ReLU and the addition to the old result come before the one
+/// rounding to a result of bf16; a result of f32 is not rounded. The bits
+/// depend on the shape alone.
 class HalfGemm : public TiledGemm {
 public:
   /// `result`, of c and the bias, is f32 or bf16.

@@ -7,10 +7,10 @@
 
 namespace shardc::rt {
 
-/// What a GEMM with a mask leaves to be done after it: GPUs have it from
-/// their library, a CPU goes over the result once more. Bit j%32 of word j/32
-/// of a row is that of column j; bits behind the last column are 0. Tiles are
-/// whole rows, so that no two of them touch the same word. Thread-safe.
+/// The mask of a GEMM, written or applied after it: a GPU's library includes
+/// it, a CPU goes over the result once more. Bit j%32 of word j/32 of a row is
+/// that of column j; bits behind the last column are 0. Tiles are whole rows,
+/// so that no two of them touch the same word. Thread-safe.
 class ReluMask {
 public:
   ReluMask(const GemmCommand &command, DType result)
@@ -20,8 +20,7 @@ public:
   int64_t numTiles() const { return (rows + block - 1) / block; }
   /// Notes where the elements of `c` are positive: not at 0 nor at NaN.
   void write(const void *c, void *mask, int64_t tile) const;
-  /// Makes all elements of `c` zero that the mask has no bit for, whatever they
-  /// are.
+  /// Sets all elements of `c` without a bit in the mask to zero, NaN included.
   void apply(const void *mask, void *c, int64_t tile) const;
 
 private:

@@ -7,13 +7,13 @@
 
 namespace shardc::rt {
 
-/// Longest short side, of the result's rows or of the sums.
+/// The longest short side: the length of the result's rows or of the sums.
 inline constexpr int64_t skinnySide = 16;
 
 /// c = relu?(a·b + bias? + c?) of f32, where element (i, l) of a is at
 /// i·aRow + l·aColumn, and so for b; rows of c are `cRow` apart. Fast where n
-/// or k is at most `skinnySide`, where a library that packs both factors for a
-/// cache spends its time packing; right for any sizes from 1 on.
+/// or k is at most `skinnySide`: there a library spends its time on packing
+/// both factors for a cache. Correct for any sizes from 1 on.
 struct SkinnyGemm {
   int64_t m, n, k;
   int64_t aRow, aColumn, bRow, bColumn, cRow;

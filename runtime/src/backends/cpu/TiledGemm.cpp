@@ -1,4 +1,4 @@
-//===- TiledGemm.cpp - What follows a GEMM --------------------------------===//
+//===- TiledGemm.cpp - The epilogue of a GEMM -----------------------------===//
 
 #include "backends/cpu/TiledGemm.h"
 
@@ -6,7 +6,7 @@
 
 using namespace shardc::rt;
 
-// Static, since clones ignore the visibility of what is not.
+// Static, since clones of non-static functions ignore the visibility.
 SHARDC_VECTOR_CLONES
 static void finish(float *__restrict row, const float *__restrict bias,
                    bool relu, int64_t elements) {

@@ -16,9 +16,9 @@ struct Tiling {
   int64_t block;
   int64_t tilesPerMatrix;
 
-  /// Up to eight tiles of about `tileFlops` operations or more and `minBlock`
-  /// rows or columns or more; an even number, if there are several, for two
-  /// workers to share.
+  /// Up to eight tiles, each of at least about `tileFlops` operations and
+  /// `minBlock` rows or columns. Several tiles are an even number, so that two
+  /// workers can share them.
   Tiling(const GemmCommand &gemm, int64_t tileFlops, int64_t minBlock) {
     byRows = gemm.m >= gemm.n;
     int64_t extent = byRows ? gemm.m : gemm.n;
@@ -32,9 +32,9 @@ struct Tiling {
     tilesPerMatrix = std::max<int64_t>(1, (extent + block - 1) / block);
   }
 
-  /// For GEMMs of a library: beside some microseconds a call costs little.
-  /// Blocks from 128 on come close to the peak; where a GEMM takes less than
-  /// 100 microseconds it counts for more that workers share it.
+  /// For GEMMs of a library, whose calls cost little beside some microseconds.
+  /// Blocks from 128 on come close to the peak; below 100 microseconds sharing
+  /// among workers matters more.
   explicit Tiling(const GemmCommand &gemm)
       : Tiling(gemm, /*tileFlops=*/int64_t(1) << 20,
                /*minBlock=*/flopsOf(gemm) > (1 << 24) ? 128 : 32) {}
@@ -44,7 +44,7 @@ struct Tiling {
   }
 };
 
-/// What one tile computes, as offsets in elements.
+/// The operands of one tile, as offsets in elements.
 struct Tile {
   int64_t batch, m, n, a, b, c, bias;
 };
@@ -72,7 +72,7 @@ inline Tile tileOf(const GemmCommand &gemm, const Tiling &tiling,
 /// row = relu?(row + bias?); NaN stays. `bias` may be null.
 void finishRow(float *row, const float *bias, bool relu, int64_t elements);
 
-/// What all ways of computing a GEMM share.
+/// The arguments of all ways to compute a GEMM.
 class TiledGemm : public PreparedGemm {
 public:
   explicit TiledGemm(const GemmCommand &gemm) : TiledGemm(gemm, Tiling(gemm)) {}

@@ -35,7 +35,7 @@ std::vector<Copy2D> shardc::rt::cuda::copyBox(const BoxOf &in, const BoxOf &out,
   copy.height = first > 0 ? extent[first - 1] : 1;
   copy.inPitch = bytesFrom(in.shape, first);
   copy.outPitch = bytesFrom(out.shape, first);
-  // The dimensions before those two are counted through.
+  // Iterates over the dimensions before those two.
   std::vector<Copy2D> copies;
   std::vector<int64_t> index(rank);
   for (;;) {

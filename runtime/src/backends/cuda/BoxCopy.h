@@ -26,8 +26,8 @@ struct BoxOf {
   std::vector<int64_t> start;
 };
 
-/// Copies that move a box of `extent` elements from one tensor to another, as
-/// few as two dimensions a copy allow. None if it is empty.
+/// The fewest two-dimensional copies that move a box of `extent` elements from
+/// one tensor to another. None if it is empty.
 std::vector<Copy2D> copyBox(const BoxOf &in, const BoxOf &out,
                             absl::Span<const int64_t> extent,
                             int64_t elementBytes);

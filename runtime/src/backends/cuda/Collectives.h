@@ -1,6 +1,6 @@
 //===- Collectives.h - Collectives that are issued to streams ---*- C++ -*-===//
 //
-// The seam between the ways of moving data between devices that are GPUs, or
+// The interface of the ways to move data between devices that are GPUs, or
 // parts of one. A collective is prepared when a plan is loaded and issued to
 // the communication streams of the devices, where it may be captured.
 //
@@ -24,8 +24,8 @@ class DeviceCollective {
 public:
   virtual ~DeviceCollective() = default;
   /// Issues it; `streams` has the communication stream of each device of this
-  /// process, of which several may share one. Behind it on a device's stream
-  /// the results are there and no peer reads the operands any more.
+  /// process, and devices may share a stream. Work issued later to a device's
+  /// stream sees the results, and no peer reads the operands any more.
   [[nodiscard]] virtual absl::Status
   issue(absl::Span<const Stream *const> streams) const = 0;
 };
@@ -36,14 +36,16 @@ public:
   virtual ~DeviceCollectives() = default;
   /// Addresses in `spec` are those of the GPUs, one for each device of this
   /// process. InvalidArgument: element type or number of devices that the kind
-  /// does not support. All that is prepared is so before anything is captured.
+  /// does not support. All collectives are prepared before anything is
+  /// captured.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
   prepare(const Mesh &mesh, const CollectiveSpec &spec) = 0;
-  /// Bytes on each device beside its arena, for what has been prepared.
+  /// Bytes on each device beside its arena, for the prepared collectives.
   virtual uint64_t scratchBytes() const { return 0; }
-  /// What has failed between devices, without waiting for anything.
+  /// The error of a communication between devices, if there is one. Does not
+  /// wait.
   [[nodiscard]] virtual absl::Status check() { return absl::OkStatus(); }
-  /// Makes streams come to an end whose collectives will not. Nothing can be
+  /// Ends streams whose collectives cannot end by themselves. Nothing can be
   /// issued any more.
   virtual void abort() {}
 };
@@ -55,8 +57,8 @@ public:
 createVirtualCollectives(const Context &context);
 
 /// Between GPUs of this process and others, by NCCL, one device on each. It
-/// takes tensors whose parts lie one behind the other; others go through
-/// scratch memory. Sums are in the library's order.
+/// takes tensors whose parts are contiguous; others go through scratch memory.
+/// Sums are in the library's order.
 [[nodiscard]] std::unique_ptr<DeviceCollectives>
 createNcclCollectives(std::unique_ptr<Communicators> communicators);
 

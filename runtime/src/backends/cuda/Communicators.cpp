@@ -214,7 +214,7 @@ absl::Status Communicators::check() const {
   if (!store)
     return status;
   absl::Status told = store->checkPeers();
-  // The library says that somebody has gone, the store soon says who.
+  // The library reports that some rank has gone; soon the store names it.
   for (int i = 0; i < 10 && !status.ok() && told.ok(); ++i) {
     absl::SleepFor(absl::Milliseconds(100));
     told = store->checkPeers();
@@ -232,8 +232,8 @@ void Communicators::abort() {
   parts.clear();
 }
 
-/// All are asked to come to an end before any is waited for: those of a group
-/// end together.
+/// All are asked to end before any is waited for, since those of a group end
+/// together.
 Communicators::~Communicators() {
   constexpr absl::Duration patience = absl::Seconds(10);
   CommunicatorList list = all();

@@ -1,10 +1,10 @@
 //===- Communicators.h - NCCL between the devices of a mesh -----*- C++ -*-===//
 //
-// One communicator for all devices, and one for each list of axes over which
-// there is a collective, split off from it. The devices of this process are one
-// or more GPUs; the others are in other processes, which make the same calls in
-// the same order. Every wait has a deadline and looks at whether others are
-// still there.
+// One communicator for all devices, and one for each list of axes with a
+// collective, split off from it. The devices of this process are one or more
+// GPUs; the others are in other processes, which make the same calls in the
+// same order. Every wait has a deadline and checks that the others are still
+// there.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Communicators>>
   create(const Nccl &api, const Mesh &mesh, std::vector<LocalDevice> devices,
          Store *store, absl::Duration deadline);
-  /// Gives back the communicators, which have nothing to do any more.
+  /// Destroys the communicators, which must be idle.
   ~Communicators();
   Communicators(const Communicators &) = delete;
   Communicators &operator=(const Communicators &) = delete;
@@ -52,17 +52,17 @@ public:
   [[nodiscard]] absl::StatusOr<const CommunicatorList *>
   over(absl::Span<const int> axes);
 
-  /// Lets `calls` give something to `communicators`, as one group, and waits
-  /// until the library has taken it. `what` names it in errors.
+  /// Runs `calls` on `communicators` as one group, and waits until the library
+  /// has taken them. `what` names it in errors.
   [[nodiscard]] absl::Status
   inGroup(const CommunicatorList &communicators, absl::string_view what,
           absl::FunctionRef<absl::Status()> calls) const;
 
-  /// What has failed since, here or elsewhere: what the library says, and who
-  /// the store says it was.
+  /// A failure since, here or elsewhere: the library's message, and the rank
+  /// that the store names.
   [[nodiscard]] absl::Status check() const;
 
-  /// Ends what is running; nothing can be called any more.
+  /// Aborts the running collectives; nothing can be called any more.
   void abort();
 
 private:
@@ -78,7 +78,7 @@ private:
   absl::Status waitFor(const CommunicatorList &communicators,
                        absl::string_view what, absl::Duration patience) const;
   absl::Status checkCommunicators() const;
-  /// All there are, parts first.
+  /// All communicators, those split off first.
   CommunicatorList all() const;
   std::string nameOf(absl::Span<const int> axes) const;
 

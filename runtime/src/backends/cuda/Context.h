@@ -12,14 +12,14 @@
 
 namespace shardc::rt::cuda {
 
-/// What the driver says of a GPU.
+/// Properties of a GPU, from the driver.
 struct GpuDescription {
   CUdevice device;
   std::string name;
   int architecture; ///< 90 for sm_90.
 };
 
-/// Unavailable: no GPU of this number. Nothing is made on it.
+/// Unavailable: no GPU of this number. Creates nothing on the GPU.
 [[nodiscard]] absl::StatusOr<GpuDescription> describeGpu(const Driver &driver,
                                                          int ordinal);
 
@@ -36,7 +36,7 @@ public:
   Context &operator=(const Context &) = delete;
 
   const Driver &driver() const { return *api; }
-  /// As the vendor calls the GPU.
+  /// The vendor's name of the GPU.
   const std::string &name() const { return gpu.name; }
   /// 90 for sm_90.
   int architecture() const { return gpu.architecture; }

@@ -1,4 +1,4 @@
-//===- CublasLt.cpp - What we use of cuBLASLt -----------------------------===//
+//===- CublasLt.cpp - Our subset of cuBLASLt ------------------------------===//
 
 #include "backends/cuda/CublasLt.h"
 

@@ -1,4 +1,4 @@
-//===- CublasLt.h - What we use of cuBLASLt ---------------------*- C++ -*-===//
+//===- CublasLt.h - Our subset of cuBLASLt ----------------------*- C++ -*-===//
 //
 // Types, constants and signatures of libcublasLt as NVIDIA's "cuBLAS" reference
 // (section "Using the cuBLASLt API") documents them, so that no header of the

@@ -9,8 +9,8 @@
 
 namespace shardc::rt::cuda {
 
-/// `what` says what was tried. ResourceExhausted: no memory for the library.
-/// Unavailable: the GPU does not do it.
+/// `what` names the attempt. ResourceExhausted: no memory for the library.
+/// Unavailable: the GPU does not support it.
 inline absl::Status toStatus(cublasStatus_t status, absl::string_view what) {
   if (status == CUBLAS_STATUS_SUCCESS)
     return absl::OkStatus();

@@ -16,8 +16,8 @@
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-/// What is still running uses memory that goes away. After a failure it may
-/// never end.
+/// Running work uses memory that is freed here. After a failure it may never
+/// end.
 CudaExecutor::~CudaExecutor() {
   absl::Time end =
       absl::Now() + (failure.ok() ? cudaOptions.deadline : absl::Seconds(2));
@@ -35,7 +35,7 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
   if (!cudaOptions.store)
     return status;
   const Ranks &ranks = cudaOptions.store->ranks();
-  // The others learn the reason from where it is.
+  // The other processes learn the reason from the one that failed.
   if (status.code() != absl::StatusCode::kAborted)
     cudaOptions.store->fail(status.message());
   std::string prefix = absl::StrCat("rank ", ranks.rank, " of ", ranks.size);
@@ -46,10 +46,10 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
 }
 
 //===----------------------------------------------------------------------===//
-// Loading: all allocation and compilation is here, runs do neither
+// Loading: allocates and compiles; runs do neither
 //===----------------------------------------------------------------------===//
 
-/// Puts what `made` has, if it has something, on the heap.
+/// Moves the value of `made`, if it has one, to the heap.
 template <typename T>
 static absl::Status keep(absl::StatusOr<T> made, std::unique_ptr<T> &place) {
   if (made.ok())
@@ -242,10 +242,10 @@ absl::Status CudaExecutor::allocateBatches() {
   return absl::OkStatus();
 }
 
-/// Runs every program on zeros, a command after the other. Drivers and
-/// libraries load kernels when they are first used, which they may not while a
-/// graph is captured; and a kernel that fails is named. Leaves arenas and
-/// batches as they are to be found.
+/// Runs every program on zeros, one command after the other. Drivers and
+/// libraries load kernels on first use, which is not allowed while a graph is
+/// captured; and an error names the kernel that fails. Leaves arenas and
+/// batches as runs expect them.
 absl::Status CudaExecutor::warmUp() {
   auto fillArenas = [&](unsigned char value) {
     if (spec.arenaBytes > 0)
@@ -298,8 +298,8 @@ absl::Status CudaExecutor::captureBatches() {
   return absl::OkStatus();
 }
 
-/// The devices of the mesh that this process holds: as many as each other, in
-/// the order of ranks.
+/// The devices of the mesh that this process holds: each process has the same
+/// number, in the order of ranks.
 static absl::StatusOr<std::vector<int64_t>>
 devicesOf(const PlanSpec &plan, const CudaOptions &options) {
   int64_t all = plan.mesh.numDevices();
@@ -415,7 +415,7 @@ absl::Status CudaExecutor::write(
           !s.ok())
         return s;
     }
-    // The next shard goes through the same memory of the host.
+    // The next shard uses the same host memory.
     for (const std::unique_ptr<Gpu> &gpu : hardware->gpus)
       if (absl::Status s =
               hardware->wait(*gpu, cudaOptions.deadline,
@@ -488,7 +488,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   if (absl::Status s = parameters.checkAll(); !s.ok())
     return s;
   Clock::time_point start = Clock::now();
-  // Its last run has been awaited: the batch is the host's.
+  // Its last run has been awaited, so the host may write the batch.
   Batch &batch = batches[nextBatch];
   host.scatter(inputs, batch.memory.data());
   if (absl::Status s = fail(begin(*number, batch)); !s.ok())

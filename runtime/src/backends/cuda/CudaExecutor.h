@@ -55,7 +55,7 @@ public:
   absl::StatusOr<double> measureCopies(uint64_t bytes, int repeats);
   /// Of all arenas of this process, as allocated.
   uint64_t allocatedArenaBytes() const;
-  /// What the first GPU has of memory that is in use, by anybody.
+  /// Memory of the first GPU that is in use, by any process.
   absl::StatusOr<uint64_t> usedGpuBytes() const;
   const std::string &gpuName() const {
     return hardware->gpus[0]->context->name();
@@ -65,7 +65,7 @@ private:
   static constexpr int numBatches = 2;
   using Clock = std::chrono::steady_clock;
 
-  /// A batch on the host and what runs with it.
+  /// A batch on the host and its run.
   struct Batch {
     PinnedMemory memory;
     std::vector<Event> done;                ///< By GPU.
@@ -87,7 +87,7 @@ private:
   absl::Status captureBatches();
   absl::Status begin(size_t program, Batch &batch);
   absl::StatusOr<RunResult> finish(const Running &run);
-  /// Ends everything after an error, since no peer can go on, and tells the
+  /// Ends all work after an error, since no peer can continue, and tells the
   /// other processes. Returns `status`, with the rank in front of it.
   absl::Status fail(const absl::Status &status);
   /// Calls `fill` for each different shard of a tensor and copies the result to
@@ -117,7 +117,7 @@ private:
   uint64_t gemmScratchBytes = 0; ///< Of a device.
   int64_t kernelContexts = 1;    ///< Of a device: the runs of the longest loop.
   std::deque<Running> running;
-  /// Why nothing can be run any more.
+  /// The first error, after which nothing can be run.
   absl::Status failure;
   /// By tensor, then device of this process.
   std::vector<std::vector<Shard>> shards;

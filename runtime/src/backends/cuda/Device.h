@@ -13,7 +13,7 @@
 
 namespace shardc::rt::cuda {
 
-/// What one device of the mesh has of its GPU.
+/// The resources of one device of the mesh on its GPU.
 struct Device {
   /// In the mesh.
   int64_t number;

@@ -1,4 +1,4 @@
-//===- Driver.cpp - What we use of the CUDA driver API --------------------===//
+//===- Driver.cpp - Our subset of the CUDA driver API ---------------------===//
 
 #include "backends/cuda/Driver.h"
 

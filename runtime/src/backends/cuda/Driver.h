@@ -1,4 +1,4 @@
-//===- Driver.h - What we use of the CUDA driver API ------------*- C++ -*-===//
+//===- Driver.h - Our subset of the CUDA driver API -------------*- C++ -*-===//
 //
 // Types, constants and signatures of libcuda as NVIDIA's "CUDA Driver API"
 // reference documents them, so that no header of the toolkit is needed. Names

@@ -10,9 +10,9 @@
 
 namespace shardc::rt::cuda {
 
-/// `what` says what was tried; the message adds the driver's name of the code
-/// and its explanation. ResourceExhausted: out of memory. Unavailable: no
-/// device, or a driver too old. DataLoss: code that does not load.
+/// `what` names the attempt; the message adds the driver's name of the code and
+/// its explanation. ResourceExhausted: out of memory. Unavailable: no device,
+/// or a driver too old. DataLoss: code that does not load.
 inline absl::Status toStatus(const Driver &driver, CUresult result,
                              absl::string_view what) {
   if (result == CUDA_SUCCESS)

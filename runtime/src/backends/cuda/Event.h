@@ -12,13 +12,13 @@ namespace shardc::rt::cuda {
 
 class Stream;
 
-/// What was issued to a stream before it was recorded. Without timing.
+/// A point in a stream: all work issued before the record. Without timing.
 class Event {
 public:
   [[nodiscard]] static absl::StatusOr<Event> create(const Context &context);
 
-  /// Behind what `stream` has been given so far; what was recorded before is
-  /// forgotten.
+  /// Records the event behind all work of `stream` so far, in place of an
+  /// earlier record.
   [[nodiscard]] absl::Status record(const Stream &stream);
 
   /// Waits on the host until the latest record is reached; at once if there is

@@ -6,8 +6,8 @@
 // The bias, one value per column of c, is one per row of cᵀ, as the library
 // wants it. Sums of columns are the library's gradients of a bias: those of b,
 // its first operand, are BGRADA, and those of a are BGRADB. It has them of a
-// first operand that is not transposed and of a second one that is, which is
-// what rows along k are. The mask of a relu has a bit for each element of cᵀ,
+// first operand that is not transposed and of a second one that is: of operands
+// whose rows are along k. The mask of a ReLU has a bit for each element of cᵀ,
 // and columns, rows of c, in multiples of 128 bits.
 //
 //===----------------------------------------------------------------------===//
@@ -44,7 +44,7 @@ private:
   cublasLtHandle_t handle = nullptr;
 };
 
-/// A GEMM of a program, and what is known of where its operands are.
+/// A GEMM of a program, with the known alignment of its operands.
 struct GemmRequest {
   uint32_t number; ///< Of the command.
   const GemmCommand *command;
@@ -52,26 +52,26 @@ struct GemmRequest {
   /// Of all operands, in bytes.
   uint32_t alignment;
 
-  /// What an algorithm depends on, as text.
+  /// The key of an algorithm, as text.
   std::string name() const;
 };
 
-/// The GEMMs of a program that the library computes. Those of nothing are
-/// left out.
+/// The GEMMs of a program that the library computes, except those of no
+/// elements.
 std::vector<GemmRequest> gemmRequests(const ProgramSpec &program);
 
-/// The buffer of the bias or of the sums of columns, of which a GEMM has one
-/// at most; negative: neither.
+/// The buffer of the bias or of the sums of columns; a GEMM has at most one of
+/// them. Negative: neither.
 inline int64_t vectorOf(const GemmCommand &gemm) {
   return gemm.bias >= 0 ? gemm.bias : gemm.columnSums;
 }
 
-/// Where the operands of a GEMM are, `vector` as `vectorOf`; 0: none.
+/// The addresses of a GEMM's operands, `vector` as `vectorOf`; 0: none.
 struct GemmOperands {
   CUdeviceptr a, b, c, vector = 0, mask = 0;
 };
 
-/// The operands of `gemm` where `address` says that a buffer is.
+/// The operands of `gemm`, with `address` giving the place of each buffer.
 GemmOperands placesOf(const GemmCommand &gemm,
                       absl::FunctionRef<CUdeviceptr(uint32_t buffer)> address);
 
@@ -127,7 +127,7 @@ private:
   const GemmTypes types;
   const uint32_t alignment;
   cublasLtMatmulDesc_t descriptor = nullptr;
-  /// Of b, a and c as they are given to the library.
+  /// Layouts of b, a and c in the library's order.
   cublasLtMatrixLayout_t first = nullptr, second = nullptr, result = nullptr;
   GemmChoices::Choice choice;
 };

@@ -16,7 +16,7 @@
 
 using namespace shardc::rt::cuda;
 
-/// What separates the fields of a line: machine and GEMM, scratch memory,
+/// The separator of a line's fields: machine and GEMM, scratch memory,
 /// algorithm.
 static constexpr char separator = '\t';
 

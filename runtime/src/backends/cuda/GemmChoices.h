@@ -11,10 +11,10 @@
 
 namespace shardc::rt::cuda {
 
-/// The fastest algorithm of each GEMM that was timed, by a name of the
-/// GEMM. They are kept in a file as lines of text, each for one kind of GPU,
-/// version of the driver and of the library: an algorithm is a number of bytes
-/// that only the version that gave it understands.
+/// The fastest algorithm of each timed GEMM, by a name of the GEMM. A file
+/// stores them as lines of text, each for one kind of GPU, version of the
+/// driver and version of the library: only the version that made an algorithm
+/// understands its bytes.
 class GemmChoices {
 public:
   struct Choice {
@@ -28,12 +28,12 @@ public:
   std::optional<Choice> find(const std::string &gemm) const;
   void add(const std::string &gemm, const Choice &choice);
 
-  /// All lines, those for other machines too.
+  /// All lines, also those for other machines.
   std::string text() const;
-  /// Takes the lines of `text`; those that are none are left out.
+  /// Takes the lines of `text`; lines of another format are ignored.
   void read(const std::string &text);
 
-  /// Lines of a file that may not be there yet.
+  /// Reads the lines of a file, which may not exist yet.
   void readFile(const std::string &path);
   /// Replaces the file as a whole. NotFound: it cannot be written.
   [[nodiscard]] absl::Status writeFile(const std::string &path) const;

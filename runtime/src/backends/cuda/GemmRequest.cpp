@@ -1,4 +1,4 @@
-//===- GemmRequest.cpp - What is asked of the library's GEMMs -------------===//
+//===- GemmRequest.cpp - A request to the library for a GEMM --------------===//
 
 #include "backends/cuda/Gemm.h"
 
@@ -23,7 +23,7 @@ shardc::rt::cuda::gemmRequests(const ProgramSpec &program) {
     if (!gemm || gemm->m == 0 || gemm->n == 0 || gemm->k == 0 ||
         gemm->batch == 0)
       continue;
-    // Only those in loops have strides.
+    // Only buffers in loops have strides.
     std::vector<uint64_t> addresses;
     for (int64_t buffer : {int64_t(gemm->a), int64_t(gemm->b), int64_t(gemm->c),
                            vectorOf(*gemm), int64_t(gemm->mask)})

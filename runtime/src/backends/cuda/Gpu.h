@@ -15,7 +15,7 @@ struct Gpu {
   std::unique_ptr<Context> context;
   /// Runs begin and end on this stream.
   std::unique_ptr<Stream> main;
-  /// For waits until `main` has done all of its work.
+  /// For waits until `main` is idle.
   std::unique_ptr<Event> done;
   Module kernels;
   /// Null if the plan has no GEMMs.

@@ -15,15 +15,15 @@ namespace shardc::rt::cuda {
 /// An executable graph.
 class Graph {
 public:
-  /// What `issue` gives to each of `streams`, which are of different GPUs, and
-  /// to streams that wait for its events and that it waits for at the end, is
-  /// captured instead of run, into a graph for each. An error of `issue` ends
-  /// the captures and is returned.
+  /// Captures the work that `issue` gives to `streams`, into one graph for
+  /// each, instead of running it. The streams are of different GPUs. Streams
+  /// that wait for their events, and that they wait for at the end, are
+  /// captured, too. An error of `issue` ends the captures and is returned.
   [[nodiscard]] static absl::StatusOr<std::vector<Graph>>
   capture(absl::Span<const Stream *const> streams,
           absl::FunctionRef<absl::Status()> issue);
 
-  /// Runs all of it, behind what `stream` has been given.
+  /// Runs all of it, behind the earlier work of `stream`.
   [[nodiscard]] absl::Status launch(const Stream &stream) const;
 
 private:

@@ -1,4 +1,4 @@
-//===- HostLayout.cpp - What runs take from the host and give it ----------===//
+//===- HostLayout.cpp - Inputs and results of runs on the host ------------===//
 
 #include "backends/cuda/HostLayout.h"
 

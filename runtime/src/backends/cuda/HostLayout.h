@@ -1,6 +1,6 @@
-//===- HostLayout.h - What runs take from the host and give it --*- C++ -*-===//
+//===- HostLayout.h - Inputs and results of runs on the host ----*- C++ -*-===//
 //
-// A run reads inputs from pinned memory and leaves its results there. There are
+// A run reads inputs from pinned memory and writes its results there. There are
 // two such batches: the host fills one and reads its results while the GPU
 // works with the other.
 //
@@ -16,15 +16,15 @@
 
 namespace shardc::rt::cuda {
 
-/// A shard on the host: whose it is and where it lies in a batch, in bytes.
+/// A shard on the host: its device and its offset in a batch, in bytes.
 struct HostShard {
   int64_t device;
   uint64_t offset;
 };
 
-/// Where everything that the devices of this process take and give lies in a
-/// batch; the same for all batches of a plan, which must outlive it. Devices
-/// that hold the same shard share its place. Immutable.
+/// Offsets in a batch of all inputs and results of this process's devices; the
+/// same for all batches of a plan, which must outlive it. Devices that hold the
+/// same shard share its place. Immutable.
 class HostLayout {
 public:
   /// `devices` are those of this process, by their numbers in the mesh.
@@ -32,7 +32,7 @@ public:
 
   uint64_t bytes() const { return total; }
 
-  /// Where input or label `tensor` of the plan lies for `device`.
+  /// The offset of input or label `tensor` of the plan for `device`.
   uint64_t inputOffset(uint32_t tensor, int64_t device) const {
     return inputs.at(tensor).offsets.at(device);
   }
@@ -47,8 +47,8 @@ public:
   /// Copies the shards of all inputs, which have been checked, into `batch`.
   void scatter(const NamedArrays &arrays, char *batch) const;
 
-  /// The results of program `program`, as global arrays of which the shards of
-  /// this process are filled in.
+  /// The results of program `program`, as global arrays with the shards of this
+  /// process filled in.
   std::vector<HostArray> gather(size_t program, const char *batch) const;
 
 private:

@@ -27,9 +27,9 @@ struct LocalGpus {
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<LocalGpus>>
   open(const PlanSpec &plan, const CudaOptions &options);
 
-  /// Connects the devices `local` of the mesh, which are of this process, with
-  /// each other and with those of other processes. InvalidArgument: another
-  /// process has another plan or seed.
+  /// Connects the devices `local` of the mesh, which belong to this process,
+  /// with each other and with those of other processes. InvalidArgument:
+  /// another process has another plan or seed.
   [[nodiscard]] absl::StatusOr<std::unique_ptr<DeviceCollectives>>
   connect(const PlanSpec &plan, uint64_t seed,
           const std::vector<int64_t> &local, const CudaOptions &options);

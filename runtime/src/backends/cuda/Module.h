@@ -12,7 +12,7 @@
 
 namespace shardc::rt::cuda {
 
-/// What a driver can load.
+/// Code that a driver can load.
 struct Code {
   const std::string &ptx;
   /// Made of the PTX for the GPU `chip`, such as "sm_90"; may be empty.
@@ -28,11 +28,12 @@ struct Code {
 class Module {
 public:
   Module() = default;
-  /// Loads the cubin where the GPU can run it, else lets the driver compile the
-  /// PTX; also where the driver does not know the cubin, as one does that is
-  /// older than the toolkit that made it. DataLoss, with the compiler's log:
-  /// the driver does not take the code or lacks a kernel. Unavailable: the GPU
-  /// or the driver is too old for it. `what` names the code in errors.
+  /// Loads the cubin if the GPU can run it, else lets the driver compile the
+  /// PTX. The driver also compiles the PTX if it does not know the cubin
+  /// because it is older than the toolkit that made it. DataLoss, with the
+  /// compiler's log: the driver does not take the code or lacks a kernel.
+  /// Unavailable: the GPU or the driver is too old for it. `what` names the
+  /// code in errors.
   [[nodiscard]] static absl::StatusOr<Module>
   load(const Context &context, const Code &code,
        absl::Span<const std::string> kernels, absl::string_view what);

@@ -1,4 +1,4 @@
-//===- Nccl.cpp - What we use of NCCL -------------------------------------===//
+//===- Nccl.cpp - Our subset of NCCL --------------------------------------===//
 
 #include "backends/cuda/Nccl.h"
 

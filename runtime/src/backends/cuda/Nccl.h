@@ -1,8 +1,8 @@
-//===- Nccl.h - What we use of NCCL -----------------------------*- C++ -*-===//
+//===- Nccl.h - Our subset of NCCL ------------------------------*- C++ -*-===//
 //
 // Types, constants and signatures of libnccl as NVIDIA's "NCCL API" reference
 // documents them, so that no header of the vendor is needed. Communicators do
-// not block: calls return before they are done, and are asked about later.
+// not block: calls return before they are done and are polled later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -42,8 +42,8 @@ struct ncclUniqueId {
   char internal[128];
 };
 
-/// That of NCCL 2.18, which later versions read as well: they look at size and
-/// version. Nothing is set but that calls do not block.
+/// The layout of NCCL 2.18, which later versions read as well, by its size and
+/// version. Only the field for non-blocking calls is set.
 struct ncclConfig_t {
   size_t size = sizeof(ncclConfig_t);
   unsigned magic = 0xcafebeef;

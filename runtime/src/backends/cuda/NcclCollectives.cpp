@@ -1,8 +1,8 @@
 //===- NcclCollectives.cpp - Between GPUs, by NCCL ------------------------===//
 //
-// What is copied and called is planned in NcclPlanner.h. Addresses in scratch
-// memory are offsets until a collective is issued: the memory grows while
-// collectives are prepared.
+// NcclPlanner.h plans the copies and calls. Addresses in scratch memory are
+// offsets until a collective is issued: the memory grows while collectives are
+// prepared.
 //
 //===----------------------------------------------------------------------===//
 

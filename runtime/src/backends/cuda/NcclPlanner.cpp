@@ -1,4 +1,4 @@
-//===- NcclPlanner.cpp - What a collective makes a device do --------------===//
+//===- NcclPlanner.cpp - The copies and calls of a collective -------------===//
 
 #include "backends/cuda/NcclPlanner.h"
 
@@ -50,7 +50,7 @@ void NcclPlanner::allGather(const CollectiveTensor &tensor, Place in,
   }
 }
 
-/// Padding of the last parts is reduced with whatever is there.
+/// The padding of the last parts is reduced with its current content.
 void NcclPlanner::reduceScatter(const CollectiveTensor &tensor, Place in,
                                 Place out) {
   uint64_t count = numElements(tensor.outShape);

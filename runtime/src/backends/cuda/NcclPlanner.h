@@ -1,4 +1,4 @@
-//===- NcclPlanner.h - What a collective makes a device do ------*- C++ -*-===//
+//===- NcclPlanner.h - The copies and calls of a collective -----*- C++ -*-===//
 //
 // A collective is copies into scratch memory, calls of NCCL in one group, and
 // copies out of it. An all-reduce needs no copies; an all-gather or
@@ -40,7 +40,7 @@ struct Call {
   int peer = 0;
 };
 
-/// What one tensor makes a device do.
+/// The copies and calls of a device for one tensor.
 struct Work {
   std::vector<Move> before, after;
   std::vector<std::pair<Call, int>> calls; ///< With their type.
@@ -84,8 +84,8 @@ private:
                  extent, byteSize(dtype)))
       list.push_back({copy, in.isScratch, out.isScratch});
   }
-  /// Whether members' parts of `whole` along `dim` are `part`, one behind the
-  /// other.
+  /// Whether the members' parts of `whole` along `dim` have shape `part` and
+  /// are contiguous.
   bool areBehindEachOther(const Shape &whole, const Shape &part,
                           int dim) const {
     return numElements(absl::MakeSpan(whole).subspan(0, dim)) == 1 &&

@@ -9,9 +9,9 @@
 
 namespace shardc::rt::cuda {
 
-/// `what` says what was tried; the message adds the library's explanation and
-/// its last warning. That something is still in progress is no error. Aborted:
-/// another rank failed or has gone.
+/// `what` names the attempt; the message adds the library's explanation and its
+/// last warning. A call in progress is no error. Aborted: another rank failed
+/// or has gone.
 inline absl::Status toStatus(const Nccl &nccl, ncclResult_t result,
                              absl::string_view what) {
   if (result == ncclSuccess || result == ncclInProgress)

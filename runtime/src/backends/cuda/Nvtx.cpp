@@ -21,8 +21,8 @@ using PopFunction = int (*)();
 constexpr int coreModule = 1;
 constexpr unsigned coreFunctions = 16, pushFunction = 9, popFunction = 11;
 
-/// What the profiler fills in. It is told once in a process and knows no
-/// object of ours, so that this cannot belong to one.
+/// The table that the profiler fills in. It is told once in a process and knows
+/// no object of ours, so no object can own the table.
 Function functions[coreFunctions] = {};
 Function *places[coreFunctions] = {};
 

@@ -1,11 +1,11 @@
 //===- Nvtx.h - Names for a profiler ----------------------------*- C++ -*-===//
 //
-// NVTX, the interface by which NVIDIA's profilers learn what a program calls
-// its parts, has no library: headers of the vendor load the profiler's, whose
-// path is in the environment, and let it fill in a table of functions. This
-// does the same with declarations of our own. Ranges are of a thread of the
-// host: around what it issues, and around a run with --serialize around what a
-// command takes.
+// NVTX, the interface by which NVIDIA's profilers learn the names that a
+// program gives to its parts, has no library: headers of the vendor load the
+// profiler's, whose path is in the environment, and let it fill in a table of
+// functions. This does the same with declarations of our own. Ranges belong to
+// a thread of the host: they enclose the issue of a command and, with
+// --serialize, its execution.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,8 +23,8 @@ namespace shardc::rt::cuda {
 /// one that was opened first.
 class Nvtx {
 public:
-  /// Lets the profiler's library at `path` take part. Unavailable: it does not
-  /// load, or does not want to.
+  /// Connects the profiler's library at `path`. Unavailable: it does not load,
+  /// or it declines.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Nvtx>>
   open(const std::string &path);
 
@@ -38,7 +38,7 @@ private:
 /// A range from here to the end of the scope.
 class NvtxRange {
 public:
-  /// `nvtx` is null where nobody listens.
+  /// `nvtx` is null if no profiler listens.
   NvtxRange(const Nvtx *nvtx, const std::string &name) : nvtx(nvtx) {
     if (nvtx)
       nvtx->push(name);

@@ -10,9 +10,9 @@
 namespace shardc::rt::cuda {
 
 /// Owns `Raw`, which the driver's function `destroy` gives back, in the context
-/// it was made in. Movable; empty after a move. What giving back returns is of
-/// no use to anybody: errors of earlier work, which were seen where it was
-/// waited for.
+/// it was made in. Movable; empty after a move. The result of `destroy` is
+/// ignored: it has errors of earlier work, which were returned where that work
+/// was awaited.
 template <typename Raw, CUresult (*Driver::*destroy)(Raw)>
 class Owned {
 public:

@@ -10,8 +10,8 @@
 
 namespace shardc::rt::cuda {
 
-/// Page-locked bytes: copies from and to them run beside everything else.
-/// Zero at first.
+/// Page-locked bytes: copies from and to them overlap with other work. Zero at
+/// first.
 class PinnedMemory {
 public:
   PinnedMemory() = default;

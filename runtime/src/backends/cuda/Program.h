@@ -1,9 +1,9 @@
 //===- Program.h - A program issued to streams ------------------*- C++ -*-===//
 //
 // Commands are issued in the order of the list, for all devices, each to its
-// stream: it waits for the events of the commands in `after`, and an event is
-// recorded behind it if another command names it. All of it is captured, or
-// else run with a wait behind every command.
+// stream. A command waits for the events of the commands in `after`, and an
+// event is recorded behind it if another command names it. The whole program is
+// captured, or it runs with a wait behind every command.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,18 +23,18 @@
 
 namespace shardc::rt::cuda {
 
-/// What the programs of a plan share; outlives them.
+/// Shared by the programs of a plan; outlives them.
 struct DeviceSet {
   const PlanSpec &plan;
   const std::vector<std::unique_ptr<Gpu>> &gpus;
   const HostLayout &host;
-  /// Of this process, those of a GPU behind each other in the order of GPUs.
+  /// The devices of this process, grouped by GPU in the order of GPUs.
   const std::vector<Device> &devices;
   DeviceCollectives &collectives;
   uint64_t maxGemmWorkspace;
   /// Null: none were timed.
   const GemmChoices *choices;
-  /// Null: nobody listens.
+  /// Null: no profiler listens.
   const Nvtx *nvtx;
 };
 
@@ -60,8 +60,8 @@ public:
                                            absl::Duration deadline);
 
   /// Seconds of `command` alone, on all devices of this process: the mean of
-  /// `repeats` that are issued one behind the other. What it computes from is
-  /// whatever is there.
+  /// `repeats` that are issued one behind the other. It computes from the
+  /// current content of the arena.
   [[nodiscard]] absl::StatusOr<double> timeAlone(uint32_t command, int repeats,
                                                  char *batch,
                                                  absl::Duration deadline);
@@ -78,7 +78,7 @@ private:
   absl::Status waitForAll(absl::Duration deadline);
   absl::Status issueOn(const Device &device, uint32_t command, int64_t run,
                        char *batch);
-  /// Before something is issued to `gpu`.
+  /// Comes before any work is issued to `gpu`.
   absl::Status enter(const Gpu &gpu) const;
   absl::Status launch(const LaunchCommand &launch, const Device &device,
                       int64_t run, const Stream &stream) const;

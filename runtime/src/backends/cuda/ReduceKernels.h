@@ -1,9 +1,10 @@
 //===- ReduceKernels.h - Kernels that reduce between devices ----*- C++ -*-===//
 //
 // Between virtual devices of one GPU, collectives are copies and one kernel per
-// type and reduction, which the plan does not have: it stands here as PTX. An
-// element is reduced in the order of the group, with the CPU's rules (bf16 is
-// added up in f32, a maximum keeps NaN), so that the bits are the CPU's.
+// type and reduction. The plan does not have these kernels; they are here, as
+// PTX. An element is reduced in the order of the group, with the CPU's rules
+// (bf16 is added up in f32, a maximum keeps NaN), so that the bits are the
+// CPU's.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,13 +19,14 @@
 
 namespace shardc::rt::cuda {
 
-/// Operands and results of a reduction together, at most. They travel in the
-/// parameters of the launch, which hold 4 KiB.
+/// The most operands and results of a reduction together. Their addresses are
+/// in the parameters of the launch, which hold 4 KiB.
 inline constexpr size_t maxReducePointers = 256;
 
 /// The parameters of every kernel, in their order. Elements are numbered in
-/// `rows` rows of `width`; rows start every so many elements. The addresses are
-/// those of the operands, then of the results; each result gets all elements.
+/// `rows` rows of `width`; the pitches are the distances of rows in elements.
+/// The addresses are those of the operands, then of the results; each result
+/// gets all elements.
 struct ReduceParameters {
   uint64_t width;
   uint64_t rows;

@@ -12,9 +12,9 @@
 namespace shardc::rt::cuda {
 
 /// Completes global arrays on the host between processes that hold devices of
-/// the mesh, as many each, in the order of their ranks. It goes through the
-/// store and is for what is read now and then; what every process has a copy
-/// of, such as the loss, is not sent.
+/// the mesh, the same number each, in the order of their ranks. It goes through
+/// the store and is meant for rare reads. Replicated values, such as the loss,
+/// are not sent.
 class ShardExchange {
 public:
   /// `store` is null in a single process; it outlives the exchange.

@@ -1,7 +1,8 @@
 //===- SharedLibrary.h - A vendor's library, opened at run time -*- C++ -*-===//
 //
-// One binary runs on machines with and without GPUs: nothing of a vendor is
-// linked. Tables of function pointers are filled from what is opened here.
+// One binary runs on machines with and without GPUs: no vendor's library is
+// linked. Tables of function pointers are filled from the libraries opened
+// here.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +20,9 @@ namespace shardc::rt::cuda {
 /// An open library; closes with it. Movable.
 class SharedLibrary {
 public:
-  /// Opens the first of `names` that loads, each a path or what the loader
-  /// searches for. Unavailable names `what`, all that was looked for and why
-  /// each did not load.
+  /// Opens the first of `names` that loads, each a path or a name that the
+  /// loader searches for. Unavailable names `what`, all `names` and why each
+  /// did not load.
   [[nodiscard]] static absl::StatusOr<SharedLibrary>
   open(const std::string &what, absl::Span<const std::string> names);
 
@@ -29,7 +30,7 @@ public:
   SharedLibrary &operator=(SharedLibrary &&other) noexcept;
   ~SharedLibrary();
 
-  /// A function and where its address goes.
+  /// A function's name, and the pointer that receives its address.
   struct Symbol {
     const char *name;
     void *target; ///< Of a pointer to a function.

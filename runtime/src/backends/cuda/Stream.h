@@ -7,8 +7,8 @@
 
 namespace shardc::rt::cuda {
 
-/// Work runs in order; that of other streams at the same time. It does not wait
-/// for the default stream.
+/// Work runs in order, and at the same time as that of other streams. It does
+/// not wait for the default stream.
 class Stream {
 public:
   [[nodiscard]] static absl::StatusOr<Stream> create(const Context &context) {
@@ -25,7 +25,7 @@ public:
     return stream;
   }
 
-  /// What is issued from here on waits for the latest record of `event`.
+  /// Work issued from here on waits for the latest record of `event`.
   [[nodiscard]] absl::Status waitFor(const Event &event) const {
     return owner->check(owner->driver().streamWaitEvent(get(), event.get(), 0),
                         "cuStreamWaitEvent");

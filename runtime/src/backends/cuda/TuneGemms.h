@@ -1,8 +1,8 @@
 //===- TuneGemms.h - The fastest algorithms of GEMMs ------------*- C++ -*-===//
 //
 // Before programs are prepared, every GEMM is timed with the first algorithms
-// of the library's heuristics. Ranks do not time on their own: where several
-// compute the same values, they have to compute the same bits.
+// of the library's heuristics. Only one rank times: ranks that compute the same
+// values have to compute the same bits.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- VirtualCollectives.cpp - Between parts of one GPU ------------------===//
 //
-// All devices share a communication stream, so that a collective is what is
-// issued to it, one thing after the other: it starts when all devices are there
-// and ends for all of them at once.
+// All devices share a communication stream. A collective is a sequence of work
+// on it: it starts when all devices have reached it and ends for all of them at
+// once.
 //
 //===----------------------------------------------------------------------===//
 
