@@ -86,7 +86,7 @@ struct GemmSum::Gemm {
     dnnl_primitive_desc_destroy(description);
     if (!status.ok())
       return status;
-    // On a busy computer it takes some tries to see which.
+    // On a busy computer the choice takes several tries.
     double best[2] = {1e300, 1e300}, spent = 0;
     for (int round = 0; round < 3 || (round < 20 && spent < 0.5); ++round)
       for (bool sgemm : {false, true}) {

@@ -1,7 +1,7 @@
 //===- Limits.cpp - The limits of this computer ---------------------------===//
 //
 // Limits that results are compared with: multiply-adds in registers, streams
-// through memory, the way of a cache line between two cores.
+// through memory, the transfer of a cache line between two cores.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 using namespace shardc::rt::bench;
 
 static constexpr int64_t fmaRounds = 1 << 18;
-/// As many as hide the latency of two units.
+/// The number of sums that hides the latency of two units.
 static constexpr int accumulators = 12;
 
 __attribute__((target("avx2,fma"))) static float multiplyAdd256() {
@@ -150,7 +150,7 @@ static void pinTo(int core) {
   cpu_set_t set;
   CPU_ZERO(&set);
   CPU_SET(core, &set);
-  // Where that is not allowed the figure is one of two threads anywhere.
+  // If that is not allowed, the figure is that of two threads on any cores.
   pthread_setaffinity_np(pthread_self(), sizeof(set), &set);
 }
 
@@ -192,7 +192,7 @@ void shardc::rt::bench::registerLimits() {
   add("limit/triad", measureTriad)->Arg(int64_t(64) << 20);
   add("limit/update", measureUpdate)->Arg(int64_t(64) << 20);
   add("limit/core_to_core", measureLatency);
-  // As much as all-reduces over eight devices read and write.
+  // The bytes that all-reduces over eight devices read and write.
   for (int64_t bytes : allReduceBytes) {
     add("limit/copy", measureCopy)->Arg(2 * numDevices * bytes);
     add("limit/sum", measureSum)->Arg((numDevices + 1) * bytes);

@@ -21,8 +21,8 @@
 
 using namespace shardc::rt;
 
-/// How long each figure is tried for. Runs are short, so that on a busy
-/// computer the best one was not interrupted.
+/// The time spent on each figure. Runs are short, so that on a busy computer
+/// the best one was not interrupted.
 static constexpr double seconds = 0.5;
 
 [[noreturn]] static void fail(const absl::Status &status) {
@@ -42,7 +42,7 @@ static double measure(WorkerPool &pool, int rounds, Job job) {
          seconds) {
     auto start = Clock::now();
     pool.run([&](int worker) {
-      // Of this thread; oneDNN would start threads of its own.
+      // Limits this thread; oneDNN would start threads of its own.
       omp_set_num_threads(1);
       for (int round = 0; round < rounds; ++round) {
         job(worker);

@@ -34,7 +34,7 @@ inline int numCores() {
   return std::max(1u, std::thread::hardware_concurrency());
 }
 
-/// Adds a benchmark that is timed by the clock on the wall.
+/// Adds a benchmark that is timed in real time.
 template <typename Function>
 benchmark::internal::Benchmark *add(const std::string &name,
                                     Function function) {
@@ -43,13 +43,13 @@ benchmark::internal::Benchmark *add(const std::string &name,
       ->Unit(benchmark::kMicrosecond);
 }
 
-/// States how many of `unit` per second are done, `amount` in each iteration.
+/// Reports the rate in `unit` per second, with `amount` in each iteration.
 inline void setRate(benchmark::State &state, const char *unit, double amount) {
   state.counters[unit] =
       benchmark::Counter(amount, benchmark::Counter::kIsIterationInvariantRate);
 }
 
-/// States how many seconds each of `count` equal parts of an iteration takes.
+/// Reports the seconds of each of `count` equal parts of an iteration.
 inline void setSeconds(benchmark::State &state, double count) {
   state.counters["seconds"] =
       benchmark::Counter(count, benchmark::Counter::kIsIterationInvariantRate |

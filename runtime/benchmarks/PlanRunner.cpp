@@ -19,7 +19,7 @@ uint64_t shardc::rt::bench::residentBytes() {
   return resident * sysconf(_SC_PAGESIZE);
 }
 
-/// Values are of no consequence for the time, as long as they are ordinary.
+/// Values do not matter for the time as long as they are ordinary numbers.
 static HostArray makeArray(const TensorInfo &tensor) {
   HostArray array(tensor.dtype, tensor.shape);
   constexpr float pattern[] = {0.5f, -1.0f, 0.25f, 1.5f, -0.75f, 0.125f, -0.5f};

@@ -18,8 +18,8 @@ public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<PlanRunner>>
   create(Context &context, const std::string &path);
 
-  /// `steps` train steps on one batch: as an application that feeds arrays
-  /// does, so that giving devices their shards is part of it.
+  /// Runs `steps` train steps on one batch. As in an application, the time
+  /// includes giving devices their shards of the arrays.
   [[nodiscard]] absl::Status run(int64_t steps);
 
   /// Reads the shipped digits in `dataDir`.

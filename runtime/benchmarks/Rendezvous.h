@@ -1,9 +1,9 @@
 //===- Rendezvous.h - All-reduce by threads that block ----------*- C++ -*-===//
 //
-// A peer of the runtime's all-reduce: one thread per device, as runtimes have
-// it that treat virtual devices like real ones. All block until the last
-// operand is there, each reduces its part into all results, and all block until
-// the last part is done. The arithmetic is the runtime's: in the order of the
+// A peer of the runtime's all-reduce: one thread per device, as in runtimes
+// that treat virtual devices like real ones. All block until the last operand
+// is there, each reduces its part into all results, and all block until the
+// last part is done. The arithmetic is the runtime's: in the order of the
 // devices.
 //
 //===----------------------------------------------------------------------===//
@@ -25,7 +25,7 @@ public:
   Rendezvous(int devices, int64_t elements);
   ~Rendezvous();
 
-  /// All devices run `count` all-reduces; returns when they have.
+  /// All devices run `count` all-reduces; returns when all have finished.
   void run(int64_t count);
 
   /// The result of a device. All operands are ones.
@@ -34,7 +34,7 @@ public:
 private:
   void work(int device);
   void allReduce(int device);
-  /// Returns when all devices have come here.
+  /// A barrier: returns when all devices have reached it.
   void meet();
 
   const int devices;

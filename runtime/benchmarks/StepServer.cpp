@@ -1,7 +1,7 @@
 //===- StepServer.cpp - Times train steps on request ----------------------===//
 //
 // The process that benchmarks/goals.py talks to. It takes turns between this
-// process and its peers, so that all see the same weather on a shared computer;
+// process and its peers, so that all see the same load on a shared computer;
 // therefore everything stays loaded and runs when asked. One request per line:
 //
 //   plan NAME FILE           loads a plan

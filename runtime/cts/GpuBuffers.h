@@ -18,15 +18,15 @@ inline std::string libraryOf(const char *variable) {
   return path ? path : FAKE_LIBRARY;
 }
 
-/// Memory of a GPU and of the host for so many bytes.
+/// Memory of `bytes` bytes on a GPU and on the host.
 struct Buffer {
   cuda::DeviceMemory memory;
   cuda::PinnedMemory pinned;
   uint64_t bytes;
 };
 
-/// Buffers that cases have used and others can: allocating takes longer than a
-/// collective. Has to go before the context.
+/// A pool of buffers that cases reuse, since allocating takes longer than a
+/// collective. It must be destroyed before the context.
 class BufferPool {
 public:
   explicit BufferPool(const cuda::Context &context) : context(context) {}
@@ -63,7 +63,7 @@ public:
       pool.give(std::move(buffer));
   }
 
-  /// Where `host`, of so many bytes, is on the GPU.
+  /// The address on the GPU of `host`, which has `bytes` bytes.
   absl::StatusOr<void *> add(const void *host, uint64_t bytes) {
     auto found = buffers.find(host);
     if (found == buffers.end()) {

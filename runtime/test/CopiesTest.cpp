@@ -32,7 +32,7 @@ void checkThatTheCopyFollows(Executor &executor, const NamedArrays &inputs) {
   run("train_step");
   run("train_step");
   run("evaluate");
-  // Somebody else writes the parameter.
+  // Another caller writes the parameter.
   set(0.1f);
   run("train_step");
   set(0.2f);
@@ -93,7 +93,7 @@ TEST_F(CopiesTest, AreMadeOnlyAfterParametersWereSet) {
   auto countLaunches = [&] {
     fake->calls.clear();
     EXPECT_TRUE((*executor)->step(inputs()).ok());
-    // Nobody waits for the copies.
+    // The host does not wait for the copies.
     EXPECT_EQ(countCalls("cuEventQuery"), 1);
     return countCalls("cuGraphLaunch");
   };

@@ -104,7 +104,7 @@ TEST_F(CudaExecutorTest, TwoRunsAreInFlight) {
   auto first = (*executor)->await(), second = (*executor)->await();
   ASSERT_TRUE(first.ok() && second.ok());
   EXPECT_NE(first->loss, second->loss);
-  // One that nobody waits for ends before the memory it uses.
+  // A run that is not awaited ends before its memory is freed.
   fake->queriesNotReady = 3;
   ASSERT_TRUE((*executor)->submit("train_step", inputs()).ok());
   fake->calls.clear();
@@ -154,7 +154,8 @@ TEST_F(CudaExecutorTest, EveryFailureIsCleanedUp) {
     if (static_cast<int64_t>(fake->calls.size()) < fake->failAt)
       break;
     const std::string &call = fake->calls[fake->failAt - 1];
-    // Giving back reports errors of earlier work, which have been seen.
+    // Destroying handles reports errors of earlier work, which are known
+    // already.
     bool isEnd = call.find("Destroy") != std::string::npos ||
                  call.find("Free") != std::string::npos ||
                  call == "cuModuleUnload" ||
@@ -329,7 +330,7 @@ TEST_F(CudaExecutorTest, RunsLoops) {
   }
 }
 
-/// No library makes them. Without columns there is nothing to make.
+/// No library computes them. Without columns there is nothing to compute.
 TEST_F(CudaExecutorTest, RefusesGemmsWithoutElements) {
   auto sumsOf = [](int64_t m, int64_t k, int64_t n) {
     return [=](fb::PlanT &plan) {

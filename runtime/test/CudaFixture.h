@@ -138,7 +138,7 @@ protected:
   }
 
   void *library = nullptr;
-  /// For paths where nothing is.
+  /// A path without a file.
   TemporaryFolder empty;
   Fake *fake = nullptr;
   CudaOptions options;

@@ -24,7 +24,7 @@
 
 namespace shardc::rt::test {
 
-/// A value that sums and products keep exact.
+/// A value whose sums and GEMMs are exact.
 inline float valueAt(int64_t i) { return (i * 7 + i / 5) % 9 - 4; }
 
 class CudaGemmTest : public testing::Test {

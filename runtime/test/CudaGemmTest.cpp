@@ -29,7 +29,7 @@ TEST_F(CudaGemmTest, ComputesEveryKindOfGemm) {
       }
 }
 
-/// All for which the library has gradients of a bias.
+/// All GEMMs for which the library has gradients of a bias.
 TEST_F(CudaGemmTest, SumsColumnsOfEitherFactor) {
   for (GemmTypes types :
        {GemmTypes{DType::F32, DType::F32}, GemmTypes{DType::BF16, DType::BF16},

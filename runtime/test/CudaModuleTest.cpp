@@ -67,7 +67,7 @@ TEST_F(CudaModuleTest, LoadsMachineCodeForTheGpuAndComputesWithIt) {
 }
 
 TEST_F(CudaModuleTest, CompilesForOtherGpus) {
-  // One of the same generation may run it, one of a later generation may not.
+  // A GPU of the same generation may run it, one of a later generation may not.
   for (auto [architecture, image] :
        {std::pair(91, "cubin"), {100, "PTX"}, {120, "PTX"}}) {
     fake->architecture = architecture;

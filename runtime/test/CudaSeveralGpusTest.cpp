@@ -75,7 +75,7 @@ TEST_F(CudaSeveralGpusTest, CallsOfAllGpusAreOneGroup) {
   EXPECT_NE(calls[0].find("rank 0 of 2"), std::string::npos) << calls[0];
   EXPECT_NE(calls[1].find("rank 1 of 2"), std::string::npos) << calls[1];
   EXPECT_EQ(countCalls("cuGraphInstantiateWithFlags"), 4);
-  // Communicators end before they are given back, parts first.
+  // Communicators end before they are destroyed, those split off first.
   executor->reset();
   EXPECT_EQ(countCalls("ncclCommFinalize"), countCalls("ncclCommDestroy"));
   EXPECT_EQ(countCalls("ncclCommAbort"), 0);
@@ -98,7 +98,7 @@ TEST_F(CudaSeveralGpusTest, EveryFailureIsCleanedUp) {
     if (static_cast<int64_t>(fake->calls.size()) < fake->failAt)
       break;
     const std::string &call = fake->calls[fake->failAt - 1];
-    // What gives back has nobody to tell, and what surrounds it.
+    // Destroying calls, and those around them, cannot report an error.
     bool isEnd = call.find("Destroy") != std::string::npos ||
                  call.find("Free") != std::string::npos ||
                  call == "ncclCommFinalize" || call == "cuModuleUnload" ||
@@ -123,7 +123,7 @@ TEST_F(CudaSeveralGpusTest, ErrorsOfCommunicatorsEndARun) {
   EXPECT_TRUE(has(status, "a collective over d")) << status;
   EXPECT_TRUE(has(status, "remote process exited")) << status;
   EXPECT_GE(countCalls("ncclCommAbort"), 4);
-  // Nothing goes on after that.
+  // No call succeeds after that.
   EXPECT_EQ((*executor)->submit("train_step", inputs()), status);
   fake->queriesNotReady = 0;
   fake->ncclError = 0;
@@ -145,7 +145,7 @@ TEST_F(CudaSeveralGpusTest, SaysWhatItLookedFor) {
   EXPECT_EQ(executor.status().code(), absl::StatusCode::kUnavailable);
   EXPECT_TRUE(has(executor.status(), empty / "libnccl.so.2"))
       << executor.status();
-  // One GPU does without.
+  // One GPU needs no NCCL.
   EXPECT_TRUE(createOn(1, makeGpuPlan(2)).ok());
   options.ncclPath = FAKE_LIBRARY;
   fake->ncclVersion = 21705;

@@ -162,7 +162,7 @@ TEST(ParameterStateTest, NothingRunsWithoutValues) {
             "all parameters and states");
   EXPECT_EQ(executor->getTensor("w").status(), status);
   EXPECT_TRUE(watch.runs.empty());
-  // Setting all of them, one by one, is as good as initializing.
+  // Setting all of them, one by one, has the effect of initializing.
   for (const TensorInfo &tensor : executor->plan().tensors())
     if (tensor.role == Role::Parameter || tensor.role == Role::State) {
       EXPECT_FALSE(executor->step({{"x", x.view()}}).ok());

@@ -193,7 +193,7 @@ TEST(GemmTest, RoundsFactorsOfLesserPrecision) {
     }
 }
 
-/// Of more columns than one tile has.
+/// More columns than one tile has.
 TEST(GemmTest, SumsOfColumns) {
   GemmCommand command{};
   command.k = 7;

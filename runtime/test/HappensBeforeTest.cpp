@@ -20,7 +20,7 @@ constexpr Stream compute = Stream::Compute;
 constexpr Stream communication = Stream::Communication;
 constexpr Stream copies = Stream::Copies;
 
-/// A program of copies between buffers of 64 bytes, one behind the other.
+/// A program of copies between contiguous buffers of 64 bytes.
 class Commands {
 public:
   explicit Commands(uint32_t buffers = 8) {

@@ -10,8 +10,8 @@ namespace {
 
 constexpr uint64_t alignment = 64;
 
-/// An all-reduce over two devices whose arenas are `a` and `b`: tensors of so
-/// many floats at such places, in elements.
+/// An all-reduce over two devices whose arenas are `a` and `b`: tensors with
+/// sizes and places in elements.
 struct Arenas {
   std::vector<float> a = std::vector<float>(256), b = a;
 

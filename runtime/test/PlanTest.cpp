@@ -293,7 +293,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) { onGpu(p, 1).stream = fb::Stream(3); }},
         Misuse{"command 2: a collective on stream compute, expected",
                [](fb::PlanT &p) {
-                 // In order all the same.
+                 // They are ordered nevertheless.
                  onGpu(p, 2).stream = fb::Stream::Compute;
                  p.programs[0]->commands[2]->after.clear();
                  p.programs[0]->commands[3]->after = {2};

@@ -15,7 +15,7 @@
 
 namespace shardc::rt::test {
 
-/// A port of the loopback interface that nobody listens on now.
+/// A port of the loopback interface without a listener.
 inline int freePort() {
   int descriptor = socket(AF_INET, SOCK_STREAM, 0);
   sockaddr_in address = {};

@@ -1,8 +1,8 @@
 //===- PtxInterpreter.h - Runs a little of PTX ------------------*- C++ -*-===//
 //
-// The kernels that the runtime brings as PTX, run on the host a thread after
-// the other: as much of the language as they use, and no more. Addresses of
-// global memory are those of the host. Semantics after NVIDIA's "PTX ISA".
+// Runs the runtime's PTX kernels on the host, one thread after the other. It
+// has only the part of the language that they use. Addresses of global memory
+// are those of the host. Semantics after NVIDIA's "PTX ISA".
 //
 //===----------------------------------------------------------------------===//
 

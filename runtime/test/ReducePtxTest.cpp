@@ -22,8 +22,8 @@ using namespace shardc::rt::test;
 
 namespace {
 
-/// Values of every magnitude, with infinities and the other things that maxima
-/// stumble over.
+/// Values of every magnitude, with infinities, NaN and other special cases of
+/// maxima.
 std::vector<char> randomValues(DType dtype, int64_t elements,
                                std::mt19937 &random) {
   std::vector<char> bytes(elements * byteSize(dtype));

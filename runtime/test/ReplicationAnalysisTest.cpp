@@ -42,7 +42,7 @@ TEST(ReplicationAnalysisTest, FollowsValuesThroughTheProgram) {
     EXPECT_EQ(layout->holdersOf(0, sharded).size(), 4u) << sharded;
   for (uint32_t replicated : {W, M, All, G, H, Loss})
     EXPECT_EQ(layout->holdersOf(0, replicated).size(), 1u) << replicated;
-  // Copies of a value lie one behind the other, x and y of 3 floats each.
+  // Copies of a value are contiguous, x and y of 3 floats each.
   for (int64_t device = 0; device < 4; ++device)
     EXPECT_EQ(layout->offsetOf(0, Y, device),
               layout->offsetOf(0, Y, 0) + device * plan->spec().alignment);

@@ -14,7 +14,7 @@
 
 using namespace shardc::rt;
 
-/// Listens on a free port of the loopback interface, and accepts nobody.
+/// Listens on a free port of the loopback interface, and accepts no connection.
 class Listener {
 public:
   explicit Listener(int backlog)

@@ -151,7 +151,7 @@ TEST(StoreTest, ContradictionsEndTheStart) {
 TEST(StoreTest, OthersAreNoRanks) {
   auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
     if (ranks.rank == 1) {
-      // Something else that found the port.
+      // Another program that found the port.
       for (int attempt = 0; attempt < 100; ++attempt) {
         int descriptor = socket(AF_INET, SOCK_STREAM, 0);
         sockaddr_in address = {};

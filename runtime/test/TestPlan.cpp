@@ -65,7 +65,7 @@ std::string test::withFingerprint(std::string bytes) {
   return bytes;
 }
 
-/// Puts a command before command `at`, which waits may speak of.
+/// Puts a command before command `at`, to which waits may refer.
 static void insert(fb::ProgramT &program, size_t at,
                    fb::OperationUnion operation) {
   for (std::unique_ptr<fb::CommandT> &other : program.commands)

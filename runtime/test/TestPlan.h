@@ -39,12 +39,12 @@ void onGpu(fb::PlanT &plan);
 /// Makes command `at` of the step a loop of `runs` runs.
 void addLoop(fb::PlanT &plan, size_t at, int64_t runs);
 
-/// A new buffer of the step, of 4 bytes an element, in bytes of the arena that
-/// nobody else has.
+/// A new buffer of the step, of 4 bytes an element, in unused bytes of the
+/// arena.
 int32_t addOwnBuffer(fb::PlanT &plan, fb::DType dtype,
                      std::vector<int64_t> shape);
 
-/// `plan` with its fingerprint made right.
+/// `plan` with the correct fingerprint.
 std::string withFingerprint(std::string plan);
 
 } // namespace shardc::rt::test

@@ -17,7 +17,7 @@ TEST(WorkerPoolTest, EveryWorkerRunsEveryJobOnce) {
         ++counts[worker];
         sum.fetch_add(1);
         pool.barrier();
-        // All have added before any goes on.
+        // All have added before any continues.
         EXPECT_EQ(sum.load() % workers, 0);
         pool.barrier();
       });
@@ -28,7 +28,7 @@ TEST(WorkerPoolTest, EveryWorkerRunsEveryJobOnce) {
 
 namespace {
 
-/// Where this thread may run, and may again afterwards.
+/// The affinity of this thread, restored afterwards.
 class WorkerAffinityTest : public testing::Test {
 protected:
   WorkerAffinityTest() { sched_getaffinity(0, sizeof(before), &before); }
@@ -41,7 +41,7 @@ protected:
 
 } // namespace
 
-/// Where there are cores enough, the caller's is its own.
+/// If there are enough cores, only the caller uses its core.
 TEST_F(WorkerAffinityTest, LeavesItsCoreToTheCaller) {
   if (CPU_COUNT(&before) < 2)
     GTEST_SKIP() << "one core";
@@ -64,7 +64,7 @@ TEST_F(WorkerAffinityTest, LeavesItsCoreToTheCaller) {
   }
 }
 
-/// More workers than cores: the caller's is needed.
+/// More workers than cores: they need the caller's core.
 TEST_F(WorkerAffinityTest, TakesAllCoresWhereItNeedsThem) {
   WorkerPool pool(CPU_COUNT(&before) + 1);
   pool.run([&](int) {

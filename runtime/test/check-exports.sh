@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# check-exports.sh LIBRARY LIST: succeeds if the shared library exports what LIST
-# names, and nothing else. With --update in front it writes LIST.
+# check-exports.sh LIBRARY LIST: succeeds if the shared library exports the
+# symbols in LIST, and no others. With --update in front it writes LIST.
 set -euo pipefail
 update=
 if [ "${1:-}" = --update ]; then
@@ -8,7 +8,7 @@ if [ "${1:-}" = --update ]; then
   shift
 fi
 library=$1 list=$2
-# What the host may derive from or throw is part of its class.
+# Type information belongs to the class, which a host may derive from or throw.
 exported=$(nm --dynamic --defined-only --demangle "$library" | cut -d' ' -f3- |
   sed -E '/^(vtable|typeinfo|typeinfo name) for /d' | LC_ALL=C sort -u)
 if [ -n "$update" ]; then

@@ -28,17 +28,17 @@ struct CudaOptions {
   /// A profiler's library that is told of each command (NVTX), as profilers
   /// name it in NVTX_INJECTION64_PATH; empty: none.
   std::string nvtxPath;
-  /// Which GPU, by the driver's numbers, and how many from there on.
+  /// The first GPU, by the driver's numbers, and the number of GPUs.
   int gpu = 0;
   int gpus = 1;
-  /// To the other processes that run the plan; null: there are none. Borrowed
-  /// for as long as the executor.
+  /// The connection to the other processes that run the plan; null: there are
+  /// none. Borrowed for as long as the executor lives.
   Store *store = nullptr;
   /// Most bytes of scratch memory for the algorithm of a GEMM.
   uint64_t gemmWorkspaceBytes = uint64_t(32) << 20;
-  /// Where the fastest algorithms of GEMMs are kept: those that the file
-  /// does not have for this GPU, driver and library are timed when a plan is
-  /// loaded. Empty: the first of the library's heuristics, without timing.
+  /// The file of the fastest algorithms of GEMMs. GEMMs that it does not have
+  /// for this GPU, driver and library are timed when a plan is loaded. Empty:
+  /// the first algorithm of the library's heuristics, without timing.
   std::string gemmCachePath;
   /// Longest wait for a run, or for other processes.
   absl::Duration deadline = absl::Minutes(5);

@@ -36,10 +36,11 @@ struct Dataset {
   std::vector<std::string> notes;
 };
 
-/// Rows of a data set put together for a step.
+/// Rows of a data set, assembled for a step.
 struct SHARDC_RT_API Batch {
   ArrayMap arrays;
-  /// Rows that are data; the rest repeats the last one (evaluation only).
+  /// The number of rows of data; the others repeat the last one (evaluation
+  /// only).
   int64_t validRows = 0;
   /// The arrays, borrowed.
   NamedArrays views() const;
@@ -48,7 +49,7 @@ struct SHARDC_RT_API Batch {
 struct DatasetOptions {
   /// Of synthetic data.
   uint64_t seed = 0;
-  /// Where shipped data sets are looked for, in order.
+  /// Folders of the shipped data sets, searched in order.
   std::vector<std::string> dataDirs;
 };
 
@@ -71,11 +72,11 @@ SHARDC_RT_API std::vector<std::string> dataFiles(const std::string &spec,
 
 /// Makes `dataset` fit the inputs and labels of `plan`, which all must have the
 /// same number of rows; other arrays are ignored. An input `x` that is missing
-/// is put together from columns x0, x1, … or x1, x2, …; dimensions of size 1
-/// may be missing. Floating-point numbers are rounded to the model's type,
-/// integers and bools are converted where that changes no value; `notes` say
-/// so. InvalidArgument names the array and row: missing, another type or shape,
-/// not finite, not exact, a label out of range.
+/// is assembled from columns x0, x1, … or x1, x2, …; dimensions of size 1 may
+/// be missing. Floating-point numbers are rounded to the model's type; integers
+/// and bools are converted if that changes no value. `notes` record this.
+/// InvalidArgument names the array and row: missing, another type or shape, not
+/// finite, not exact, a label out of range.
 [[nodiscard]] SHARDC_RT_API absl::Status fitToPlan(const Plan &plan,
                                                    Dataset &dataset);
 

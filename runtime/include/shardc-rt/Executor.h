@@ -8,19 +8,19 @@
 // turns.
 //
 // Parameters and optimizer states have no value until `initializeParameters` or
-// `setTensor` gives them one. As long as one of them has none, nothing runs,
+// `setTensor` gives them one. As long as one of them has none, no program runs,
 // and reading it is an error. An error of a run leaves them as follows:
 //
 //   - A run that is refused changes nothing: InvalidArgument, NotFound or
 //     FailedPrecondition from `submit`.
 //   - A run that fails midway may have updated some of them and not others. If
 //     its program writes any ("train_step" does, "evaluate" does not), all lose
-//     their values, and FailedPrecondition names the error that they were lost
-//     by. On CPUs training goes on after `initializeParameters`, or after all
-//     parameters and states have been set.
-//   - On GPUs an executor that has failed midway stays so: each further call
-//     that runs, sets or reads something returns the first error. Make a new
-//     executor and set its parameters and states.
+//     their values, and FailedPrecondition names the error that caused the
+//     loss. On CPUs training continues after `initializeParameters`, or after
+//     all parameters and states have been set.
+//   - On GPUs an executor that has failed midway cannot recover: each further
+//     call that runs, sets or reads something returns the first error. Make a
+//     new executor and set its parameters and states.
 //
 //===----------------------------------------------------------------------===//
 
@@ -52,12 +52,12 @@ struct ExecutorOptions {
   /// device has memory of its own and does all of its work. Bits may differ by
   /// the order of additions.
   bool shareReplicas = true;
-  /// Which code of a plan for CPUs runs: "x86-64-v3", for example. Empty: the
-  /// newest that this CPU can run. All compute the same bits.
+  /// The version of the kernels to run: "x86-64-v3", for example. Empty: the
+  /// widest that this CPU supports. All compute the same bits.
   std::string cpuTarget;
-  /// Called now and then while parameters and states are given initial values:
-  /// of how many elements, `done` have theirs. Elements that other processes
-  /// initialize may not count as done.
+  /// Called now and then during the initialization of parameters and states,
+  /// with the number of elements that are done and of all. Elements that other
+  /// processes initialize may not count as done.
   std::function<void(int64_t done, int64_t elements)> onInitialize;
 };
 
@@ -104,14 +104,14 @@ public:
   /// Bytes of each device: the plan's `arenaBytes`.
   virtual uint64_t allocatedBytesPerDevice() const = 0;
 
-  /// Bytes allocated for all devices together; fewer than those of each added
-  /// up where replicas share memory.
+  /// Bytes allocated for all devices together; fewer than the sum over devices
+  /// if replicas share memory.
   virtual uint64_t allocatedBytes() const {
     return plan().numDevices() * allocatedBytesPerDevice();
   }
 
-  /// Bytes of a device beside its arena, for scratch memory of libraries, which
-  /// the plan does not count. 0 on CPUs.
+  /// Scratch memory of libraries on a device, in bytes, which the plan does not
+  /// count. 0 on CPUs.
   virtual uint64_t scratchBytesPerDevice() const { return 0; }
 
   /// Gives parameters and states their initial values, which depend on the
@@ -145,9 +145,9 @@ public:
   /// there is none. All other errors: the run failed midway.
   [[nodiscard]] virtual absl::StatusOr<RunResult> await() = 0;
 
-  /// Runs submitted and not awaited, and how many there may be. On CPUs a run
-  /// is over when it has been submitted, and there is one at most; GPUs work on
-  /// one batch while the host prepares the next.
+  /// The number of runs in flight, which have been submitted and not awaited,
+  /// and its maximum. On CPUs `submit` completes the run, and the maximum is 1;
+  /// GPUs work on one batch while the host prepares the next.
   virtual int inFlight() const = 0;
   virtual int maxInFlight() const = 0;
 

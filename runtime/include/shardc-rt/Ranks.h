@@ -1,7 +1,7 @@
 //===- Ranks.h - The ranks of several processes -----------------*- C++ -*-===//
 //
-// torchrun, mpirun and srun start a program several times and tell each process
-// which one it is by variables of the environment.
+// torchrun, mpirun and srun start a program several times and give each process
+// its rank in variables of the environment.
 //
 // Thread-safety: `ranksFrom` may be called from any thread. So may
 // `ranksFromEnvironment`, as long as no thread changes the environment.
@@ -27,7 +27,7 @@ struct Ranks {
   int size = 1;
   /// Rank among the processes of this machine.
   int localRank = 0;
-  /// Where rank 0 keeps the store (Store.h).
+  /// The address of the store that rank 0 keeps (Store.h).
   std::string address;
   int port = 0;
   /// The launcher of the processes: "torchrun", "mpirun", "Slurm"; empty for a
@@ -41,10 +41,11 @@ using Environment =
 
 /// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK), else of Open
 /// MPI (OMPI_COMM_WORLD_*), else of a Slurm step (SLURM_PROCID and others): a
-/// launcher may itself have been started by one that comes later. One process
-/// if there are none. MASTER_ADDR and MASTER_PORT say where rank 0 is; the
-/// address may be missing where all processes are on one machine, the port
-/// where there is no torchrun (default 29533). SHARDC_PORT replaces the port.
+/// launcher may itself have been started by one that comes later. Without any
+/// of them there is one process. MASTER_ADDR and MASTER_PORT are the address of
+/// rank 0; the address may be missing where all processes are on one machine,
+/// the port where there is no torchrun (default 29533). SHARDC_PORT replaces
+/// the port.
 ///
 /// InvalidArgument names the variable that is missing, no number, or
 /// contradicts another.

@@ -2,11 +2,11 @@
 //
 // Before processes can communicate through a vendor's library they have to find
 // each other: rank 0 keeps values by key, the others set and get them over TCP.
-// The store also knows who has failed or gone, and tells whoever asks. Nothing
-// of a training step goes through it.
+// The store also knows the ranks that have failed or gone, and answers
+// questions about them. No data of a training step goes through it.
 //
 // There is no authentication: whoever reaches the port can take part. It is
-// opened on the loopback interface if rank 0 is looked for there.
+// opened on the loopback interface if rank 0 has an address there.
 //
 // Thread-safety: one call of a Store at a time, from any thread.
 //
@@ -34,8 +34,8 @@ class StoreServer;
 class SHARDC_RT_API Store {
 public:
   /// Waits until all ranks are there. DeadlineExceeded names those that are
-  /// missing. InvalidArgument: two processes of the same rank, or which are
-  /// told different numbers of processes. Unavailable: the port is taken.
+  /// missing. InvalidArgument: two processes of the same rank, or with
+  /// different numbers of processes. Unavailable: the port is taken.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Store>>
   connect(const Ranks &ranks, absl::Duration deadline);
   /// Rank 0 waits for the others to leave, some seconds at most.

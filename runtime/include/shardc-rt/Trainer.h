@@ -1,7 +1,7 @@
 //===- Trainer.h - The training loop ----------------------------*- C++ -*-===//
 //
 // Epochs over a data set, with progress for a person and metrics for a program.
-// An optional layer over Executor: a host may as well call `step`.
+// An optional layer over Executor: a host may also call `step` itself.
 //
 // Thread-safety: each function makes calls of the executor that it is given,
 // and so is one of the calls that an executor takes one at a time. `train`
@@ -23,7 +23,7 @@
 
 namespace shardc::rt {
 
-/// Where training is when a step has ended.
+/// The progress of training when a step has ended.
 struct StepRecord {
   int64_t step = 0; ///< From 1.
   /// All that training takes, unless it is stopped.
@@ -37,7 +37,7 @@ struct StepRecord {
 
 struct EpochSummary {
   int64_t epoch = 0; ///< From 1.
-  int64_t steps = 0; ///< Fewer than others if training ended in it.
+  int64_t steps = 0; ///< Fewer if training ended in this epoch.
   double meanLoss = 0;
   double seconds = 0;
 };
@@ -50,7 +50,7 @@ struct TrainOptions {
   /// Of the order of the rows.
   uint64_t seed = 0;
   bool shuffle = true;
-  /// A line per so many steps where there is no progress bar; 0: none.
+  /// The number of steps per line if there is no progress bar; 0: no lines.
   int64_t logEvery = 0;
   /// Draw a progress bar (the output is a terminal).
   bool progressBar = false;
@@ -63,9 +63,9 @@ struct TrainOptions {
   /// Called after the line of an epoch, the last one included, when no run is
   /// in flight. An error ends the training.
   std::function<absl::Status(const EpochSummary &)> onEpoch;
-  /// Asked before each step begins. Once it says true no further step begins;
-  /// training ends in good order with those that have begun. Not a signal
-  /// handler: it is called from `train` alone.
+  /// Asked before each step begins. Once it returns true no further step
+  /// begins; training ends in good order with the steps that have begun. Not a
+  /// signal handler: it is called from `train` alone.
   std::function<bool()> shouldStop;
 };
 
@@ -101,7 +101,7 @@ train(Executor &executor, const Dataset &dataset, const TrainOptions &options,
 /// Runs the program "evaluate" over all rows of `dataset`, in batches; the loss
 /// is the mean over rows. InvalidArgument: no rows, or rows that do not fill a
 /// batch for a loss that is no mean over rows. Cancelled: `shouldStop`, asked
-/// before each batch, said so.
+/// before each batch, returned true.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<Evaluation>
 evaluate(Executor &executor, const Dataset &dataset,
          const std::function<bool()> &shouldStop = {});

@@ -151,7 +151,8 @@ void Communication::run(const std::vector<Operation> &operations) {
     combine(operation, all);
     ++collectives;
   }
-  // All have come to this group, so that nobody reads of those before.
+  // All ranks have reached this group, so that none reads messages of earlier
+  // groups.
   if (next > begin)
     for (; removed < begin; ++removed)
       exchange->remove(numbered("part", removed, rank));

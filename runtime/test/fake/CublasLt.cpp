@@ -219,7 +219,7 @@ cublasStatus_t cublasLtMatmul(cublasLtHandle_t, cublasLtMatmulDesc_t desc,
     return invalidValue;
   float scale = *static_cast<const float *>(beta);
   return addWork(stream, [=, desc = *desc, la = *la, lb = *lb, ld = *ld] {
-    // Whoever has something there learns of it.
+    // Overwritten, so that a test fails if other data is there.
     if (workspaceBytes > 0)
       std::memset(workspace, 0xab, workspaceBytes);
     multiply(desc, a, la, b, lb, scale, d, ld);

@@ -133,8 +133,8 @@ CUresult cuCtxSetCurrent(CUcontext context) {
 CUresult cuModuleLoadDataEx(CUmodule *module, const void *image,
                             unsigned options, int *names, void **values) {
   std::string code = static_cast<const char *>(image);
-  // A real one is nothing for the fake; those of tests have their PTX
-  // behind the first line.
+  // The fake cannot read a real one; those of tests have their PTX behind the
+  // first line.
   const bool isReal = code.rfind("\177ELF", 0) == 0;
   const bool isCubin = isReal || code.rfind("cubin\n", 0) == 0;
   if (enter("cuModuleLoadDataEx", isCubin ? "cubin" : "PTX"))

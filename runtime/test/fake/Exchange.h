@@ -20,7 +20,7 @@ enum class Arrival { Here, Gone, Late };
 class Exchange {
 public:
   Exchange(std::string directory, int rank);
-  /// Takes all that is this rank's with it.
+  /// Removes all messages of this rank.
   ~Exchange();
   Exchange(const Exchange &) = delete;
   Exchange &operator=(const Exchange &) = delete;
@@ -32,11 +32,11 @@ public:
 
   /// Leaves a message, whole or not at all.
   void leave(const std::string &name, const std::string &bytes);
-  /// Waits for a message of `rank`; how long, SHARDC_FAKE_PATIENCE_MS says.
+  /// Waits for a message of `rank`, at most SHARDC_FAKE_PATIENCE_MS.
   Arrival read(const std::string &name, int rank, std::string &bytes) const;
   void remove(const std::string &name);
   bool has(const std::string &name) const;
-  /// Whether `rank` has come, and whether it is there no more.
+  /// Whether `rank` has arrived, and whether it has gone.
   bool hasCome(int rank) const;
   bool isGone(int rank) const;
 

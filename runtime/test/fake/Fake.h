@@ -3,8 +3,8 @@
 // A shared library for tests that exports the functions of libcuda, libcublasLt
 // and libnccl which the runtime uses. Memory of the GPU is memory of the host,
 // so that copies, GEMMs and reductions really happen; kernels of plans are
-// taken from a library for CPUs. The work of a stream runs at once, what is
-// captured when its graph is launched, in an order drawn at random among those
+// taken from a library for CPUs. The work of a stream runs at once. Captured
+// work runs when its graph is launched, in an order drawn at random among those
 // that the graph allows. Every call is recorded, misuse that a driver would
 // punish is an error, and any call can be made to fail.
 //
@@ -29,8 +29,8 @@ struct Fake {
   int architecture = 90;
   int ncclVersion = 22800;
   /// Has the plan's kernels, in the CPU's ABI; a plan for emulated-gpu carries
-  /// such a library. With colons between them those of several plans, in the
-  /// order in which they are loaded; the last is that of all further ones. The
+  /// such a library. Libraries of several plans are separated by colons, in the
+  /// order in which they are loaded; the last one serves all further plans. The
   /// default is the value of SHARDC_FAKE_KERNELS.
   std::string kernelLibrary;
   int64_t plansLoaded = 0;

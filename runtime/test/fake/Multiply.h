@@ -44,9 +44,8 @@ bool hasVector(uint64_t epilogue);
 /// Whether it writes the mask of a relu, or reads it.
 bool hasMask(uint64_t epilogue);
 
-/// d = epilogue(a·b + beta·d) of column-major matrices. The bit of the mask for
-/// an element is the one that counting columns and rows comes to, the lowest of
-/// a byte first.
+/// d = epilogue(a·b + beta·d) of column-major matrices. Bits of the mask are
+/// numbered along columns of the result, the lowest of a byte first.
 void multiply(const cublasLtMatmulDescOpaque_t &desc, const void *a,
               const cublasLtMatrixLayoutOpaque_t &la, const void *b,
               const cublasLtMatrixLayoutOpaque_t &lb, float beta, void *d,

@@ -15,7 +15,7 @@
 
 using namespace shardc::rt::test;
 
-/// Whether all have said which part they belong to.
+/// Whether all ranks have named their part.
 bool ncclComm::resolve(const Split &split) {
   const Exchange &exchange = *communication->exchange;
   std::vector<std::pair<int, int>> members; // Key and rank.

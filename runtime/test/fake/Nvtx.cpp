@@ -36,6 +36,6 @@ extern "C" int InitializeInjectionNvtx2(const void *(*exported)(uint32_t)) {
     return 0;
   *table[9] = reinterpret_cast<void (*)()>(&push);
   *table[11] = reinterpret_cast<void (*)()>(&pop);
-  // Other modules may not be there.
+  // Other modules may be missing.
   return callbacks->getTable(2, &table, &size) == 0;
 }

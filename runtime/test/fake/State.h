@@ -33,8 +33,8 @@ extern int captures;
 /// to a stream.
 struct Communication;
 
-/// A collective that does not end: streams stand still until its communicator
-/// is aborted. Safe to call from any thread.
+/// A collective that does not end: streams stop until its communicator is
+/// aborted. Safe to call from any thread.
 void setStuck(const Communication *communication, bool isStuck);
 bool isStuck();
 
@@ -56,9 +56,8 @@ bool isDevice(CUdeviceptr address, uint64_t bytes);
 bool isPinned(const void *address, uint64_t bytes);
 
 /// Runs `work` on a stream of the current context: at once, or when the graph
-/// that captures it is launched. Where there are several GPUs it runs when
-/// somebody waits (`drain`): one may wait for another that is given its part
-/// later.
+/// that captures it is launched. With several GPUs it runs at a wait (`drain`):
+/// a GPU may wait for another whose part is issued later.
 CUresult addWork(CUstream stream, std::function<void()> work);
 
 /// Runs the work of all GPUs, at the same time.
@@ -105,7 +104,7 @@ inline void *pointer(CUdeviceptr address) {
 namespace shardc::rt::cuda {
 /// The primary context of a GPU.
 struct CUctx_st {
-  /// Given and not run yet.
+  /// Issued and not run yet.
   std::vector<std::function<void()>> works;
 };
 } // namespace shardc::rt::cuda

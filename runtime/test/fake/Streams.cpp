@@ -209,8 +209,8 @@ CUresult cuGraphLaunch(CUgraphExec executable, CUstream stream) {
       if (nodes[i].after.empty())
         ready.push_back(i);
     }
-    // Mostly as far as it goes from the last node, so that streams get far
-    // ahead of each other.
+    // Mostly continues from the last node, so that streams get far ahead of
+    // each other.
     while (!ready.empty() && !isStuck()) {
       if (random() % 4 == 0)
         std::swap(ready[random() % ready.size()], ready.back());

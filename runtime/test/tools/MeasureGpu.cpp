@@ -18,7 +18,7 @@
 //                       devices
 //   used                bytes of the first GPU that are in use, by anybody,
 //                       after some steps
-//   grown               how many more after the others
+//   grown               the growth during the other steps
 // The libraries are those of SHARDC_LIBCUDA and SHARDC_LIBCUBLASLT.
 //
 //===----------------------------------------------------------------------===//
