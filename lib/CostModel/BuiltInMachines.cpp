@@ -9,7 +9,7 @@
 
 using namespace shardc;
 
-// What NCCL's tuner assumes of one step of a ring with its Simple protocol
+// The latency of one step of a ring with the Simple protocol in NCCL's tuner
 // (hwLat in src/graph/tuning.cc, commit b647562).
 static constexpr double ncclNvlinkSeconds = 3.4e-6;
 static constexpr double ncclPciSeconds = 5.7e-6;

@@ -1,4 +1,4 @@
-//===- CollectiveCosts.cpp - What a planner minimises ---------------------===//
+//===- CollectiveCosts.cpp - Costs of collectives for planners ------------===//
 
 #include "shardc/CostModel/CollectiveCosts.h"
 

@@ -200,7 +200,7 @@ Expected<Machine> shardc::loadMachine(StringRef nameOrFile) {
                  "' is a link between devices; expected a machine: a file or "
                  "one of " +
                  join(getMachineNames(), ", "));
-  // What looks like a path was meant as one.
+  // A name that looks like a path means a file.
   if (nameOrFile.find_first_of("./") != StringRef::npos)
     return error("cannot read '" + name + "': " + buffer.getError().message());
   return error("unknown machine '" + name + "'" +

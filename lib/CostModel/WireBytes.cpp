@@ -1,4 +1,4 @@
-//===- WireBytes.cpp - What a collective costs on the wire ----------------===//
+//===- WireBytes.cpp - Wire bytes of collectives --------------------------===//
 
 #include "shardc/CostModel/WireBytes.h"
 

@@ -5,12 +5,12 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Global indices along a factor, by position on one device; -1 where nothing
-/// is known, as of padding.
+/// Global indices along a factor, by position on one device; -1: unknown, as in
+/// padding.
 using Indices = std::vector<int64_t>;
 
-/// On one device: enters where the elements of `tensor` are into `factors`, and
-/// stops at one that is elsewhere.
+/// On one device: records the positions of `tensor` in `factors`, and stops at
+/// an element that contradicts them.
 static std::optional<Misplacement>
 align(const PlacedTensor &tensor, const ShardingRule::TensorFactors &dims,
       unsigned operand, int64_t device, std::vector<Indices> &factors) {

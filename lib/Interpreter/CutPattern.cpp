@@ -14,7 +14,7 @@ static int64_t getProduct(ArrayRef<int64_t> axes, unsigned set) {
   return product;
 }
 
-/// What isCutAlike compares, for groups `major` and `minor`.
+/// The properties that isCutAlike compares, for groups `major` and `minor`.
 static unsigned getPattern(int64_t size, ArrayRef<int64_t> axes, unsigned major,
                            unsigned minor) {
   int64_t p = getProduct(axes, major), q = getProduct(axes, minor);

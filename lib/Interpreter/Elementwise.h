@@ -10,11 +10,12 @@ namespace shardc {
 using UnaryFunction = double (*)(double);
 using BinaryFunction = double (*)(double, double);
 
-/// What a unary op, a conversion or an identity does to an element; null if
-/// `op` is none of these.
+/// The function of a unary op, a conversion or an identity on an element; null
+/// if `op` is none of these.
 UnaryFunction getUnary(mlir::Operation *op);
 
-/// What a binary op or a comparison does to two elements; null if `op` is none.
+/// The function of a binary op or a comparison on two elements; null if `op` is
+/// none of these.
 BinaryFunction getBinary(mlir::Operation *op);
 
 /// The greater one; NaN if either is, so that padding is not lost.

@@ -29,8 +29,8 @@ static Tensor slice(const Tensor &whole, int64_t dim, int64_t index,
   return shard;
 }
 
-/// `shards` one after the other along `dim`, of which the first `size` elements
-/// there are kept.
+/// The concatenation of `shards` along `dim`, cut to the first `size` elements
+/// there.
 static Tensor concatenate(ArrayRef<Tensor> shards, int64_t dim, int64_t size,
                           double padding) {
   SmallVector<int64_t, 3> shape = shards.front().shape;

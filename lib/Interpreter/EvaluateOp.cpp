@@ -80,8 +80,8 @@ static std::vector<int64_t> getOffsets(ArrayRef<int64_t> sizes,
 static Tensor contract(DotGeneralOp op, const Tensor &lhs, const Tensor &rhs) {
   SmallVector<int64_t, 3> left = getStrides(lhs.shape),
                           right = getStrides(rhs.shape);
-  // Strides of both operands along the dimensions of the result, and along
-  // those contracted.
+  // Strides of both operands along the dimensions of the result, and along the
+  // contracted ones.
   SmallVector<int64_t> leftStrides, rightStrides, sizes, leftInner, rightInner;
   for (auto [l, r] :
        llvm::zip_equal(op.getLhsBatching(), op.getRhsBatching())) {
@@ -158,8 +158,8 @@ getElements(std::optional<ShardingAttr> shard, ArrayRef<int64_t> local,
   return elements;
 }
 
-/// The row of the batch that `row` of a microbatch is. `attribute` is that of
-/// the op: [number of microbatches, rows taken at once], if it is in one.
+/// The row of the batch for `row` of a microbatch. `attribute` is that of an op
+/// in a microbatch: [number of microbatches, rows taken at once].
 static int64_t getBatchRow(int64_t row,
                            std::optional<ArrayRef<int64_t>> attribute,
                            const MicrobatchRows &microbatch) {

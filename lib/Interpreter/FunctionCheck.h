@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// What a local value is in the global program.
+/// A local value's counterpart in the global program.
 struct Tracked {
   /// Of the global program.
   mlir::Value value;
@@ -19,7 +19,7 @@ struct Tracked {
 };
 
 /// Evaluates a function and its global program and compares, op by op; see
-/// checkPartition. Used once. Emits an error wherever it fails.
+/// checkPartition. Used once. Emits an error on every failure.
 class FunctionCheck {
 public:
   FunctionCheck(mlir::func::FuncOp global, mlir::func::FuncOp partitioned,
@@ -39,15 +39,15 @@ private:
   /// The ops of a block; `run` is that of the loop whose body it is.
   mlir::LogicalResult runBlock(mlir::Block &block, int64_t run);
   mlir::LogicalResult runCollective(mlir::Operation *op);
-  /// Sums of what is no partial sum count it several times.
+  /// A sum of reduced values over devices counts them several times.
   mlir::LogicalResult checkReduction(mlir::Operation *op,
                                      const Tracked &operand);
   mlir::LogicalResult runCore(mlir::Operation *op, int64_t run);
-  /// Ops that partitioning adds. A mask, and what only renames local elements,
-  /// make the same global value of their operand; others are not compared.
+  /// Ops that partitioning adds. Masks, and ops that only rename local
+  /// elements, keep the global value of their operand; others are not compared.
   mlir::LogicalResult follow(mlir::Operation *op);
   /// Checks that operands are partial sums only where the result is, and that
-  /// their elements are those that the result is made of.
+  /// their elements belong to those of the result.
   mlir::LogicalResult checkOperands(mlir::Operation *op, const Tracked &result);
   RoundingBound getBound(mlir::Operation *op, mlir::Value source);
 
@@ -59,7 +59,7 @@ private:
                                llvm::ArrayRef<int64_t> local,
                                llvm::ArrayRef<int64_t> rows);
 
-  /// Compares `result`, which `op` made, and lets the devices go on with the
+  /// Compares `result`, made by `op`, and lets the devices continue with the
   /// bits of the global value.
   mlir::LogicalResult check(mlir::Operation *op, mlir::Value result,
                             Tracked tracked);

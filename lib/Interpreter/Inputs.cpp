@@ -1,4 +1,4 @@
-//===- Inputs.cpp - What programs are interpreted on ----------------------===//
+//===- Inputs.cpp - Inputs of interpreted programs ------------------------===//
 
 #include "shardc/Interpreter/Inputs.h"
 

@@ -1,7 +1,7 @@
 //===- LoopCheck.cpp - Loops over microbatches ----------------------------===//
 //
-// Which rows of the batch a run takes is of no account to a sum, and devices
-// take their own next ones. The global program is run on the same rows here, so
+// A sum does not depend on the rows of the batch that a run takes, and devices
+// take their own next rows. The global program is run on the same rows here, so
 // that the values of each run can be compared.
 //
 //===----------------------------------------------------------------------===//
@@ -13,8 +13,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Of each local row in `local` on any device the row of the global tensor that
-/// it is, each once, ascending.
+/// The rows of the global tensor that the local rows in `local` are, on any
+/// device, each once, ascending.
 static SmallVector<int64_t> getGlobalRows(const Placement &placement,
                                           ArrayRef<int64_t> globalShape,
                                           ArrayRef<int64_t> local) {
@@ -106,7 +106,7 @@ LogicalResult FunctionCheck::feedRows(AccumulateOp loop, AccumulateOp source,
     for (int64_t device = 0; device < devices.getNumDevices(); ++device) {
       Tensor &indices = tracked.placement.indices[device];
       indices = takeRows(indices, local);
-      // What was a row of the batch is now one of the microbatch.
+      // Rows of the batch become rows of the microbatch.
       for (double &element : indices.data) {
         if (element < 0)
           continue;

@@ -44,7 +44,7 @@ Placement shardc::movePlacement(Operation *op, unsigned index,
                                 const Placement &operand,
                                 const Devices &devices) {
   Placement result;
-  // Members that hold different elements cannot be combined to anything.
+  // Members that hold different elements cannot be combined.
   result.indices = evaluateCollective(
       op, index, operand.indices, devices, padding, [](ArrayRef<double> terms) {
         return llvm::all_equal(terms) ? terms.front() : padding;
@@ -109,7 +109,7 @@ public:
     return true;
   }
 
-  /// What was not accepted, or else an element that no device holds.
+  /// An element that differs, or else one that no device holds.
   std::optional<Divergence> get() {
     if (divergence)
       return divergence;

@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The quantum of zero, and of nothing.
+/// The quantum of zero, and of an empty set.
 static constexpr int maxQuantum = 2000, noQuantum = -100000;
 
 static double getGreatest(const Tensor &tensor) {
@@ -116,7 +116,7 @@ RoundingBound shardc::deriveBound(Operation *op, const Tensor &result,
         return bound;
       })
       .Default([&](Operation *op) -> RoundingBound {
-        // The same function of the same bits.
+        // Both programs compute the same function of the same bits.
         if (isSame)
           return measure(result);
         if (isa<AddOp, SubOp>(op))

@@ -15,8 +15,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// On many devices all values have so many elements at most, as if nothing were
-/// sharded: a gibibyte, and half a minute.
+/// The most elements of all values on many devices, as if nothing were sharded:
+/// a gibibyte, and half a minute.
 static constexpr double maxElements = 1 << 27;
 
 /// Sizes above 1.
@@ -94,7 +94,7 @@ private:
     }
   }
 
-  /// Rows of the batch stay so many times those of a microbatch.
+  /// The ratio of the batch's rows to a microbatch's rows stays.
   void addBatch(int64_t batch, int64_t rows) {
     sizes[rows] = rows;
     auto [it, isNew] = microbatches.try_emplace(batch, rows);
@@ -120,8 +120,8 @@ private:
            });
   }
 
-  /// Whether size `from` may become `to`, and batches of microbatches of `from`
-  /// as many times that as before; if so, they do.
+  /// Replaces size `from` by `to`, and batches of microbatches of `from` by the
+  /// same multiple of `to`; returns false if that is not possible.
   bool trySize(int64_t from, int64_t to, ArrayRef<int64_t> parts,
                ArrayRef<int64_t> newParts) {
     if (from != to && (fixed.count(from) || from < 2))
@@ -140,7 +140,7 @@ private:
   bool chooseSizes(ArrayRef<int64_t> parts, ArrayRef<int64_t> newParts) {
     for (auto &entry : sizes) {
       int64_t from = entry.first;
-      // Their microbatches, which are smaller, have decided.
+      // Their microbatches, which are smaller, have been replaced before.
       if (microbatches.count(from))
         continue;
       int64_t to = fixed.count(from) ? from : std::min<int64_t>(from, 2);
@@ -172,10 +172,10 @@ private:
   /// with gaps must divide its dimension: by the product of its axes and gaps.
   /// Where an axis leaves a list a gap of its size stays, adjacent gaps become
   /// their product, and an axis that fills a part of a gap leaves the rest of
-  /// its size. So whatever list the partitioner makes of one with gaps, what it
-  /// asks is whether some product of axes and of factors of the gaps divides
-  /// the size. With the prime factors of gaps as further axes isCutAlike
-  /// answers that, and more, alike for both sizes.
+  /// its size. So for every list that the partitioner makes from one with gaps,
+  /// it asks whether some product of axes and of factors of the gaps divides
+  /// the size. With the prime factors of gaps as further axes, isCutAlike
+  /// ensures the same answer for both sizes.
   bool chooseSizesHere() {
     SmallVector<int64_t> parts = getSizes(axes);
     parts.append(gaps.getPrimes().begin(), gaps.getPrimes().end());
@@ -193,7 +193,7 @@ private:
     return chooseSizes(parts, newParts);
   }
 
-  /// Whether there is room and time for all values on all devices.
+  /// Whether memory and time suffice for all values on all devices.
   bool fits(const MeshAxes &smaller) {
     double elements = 0;
     module.walk([&](Operation *op) {
@@ -275,10 +275,10 @@ private:
   MeshOp mesh;
   MeshAxes axes, newAxes;
   StridedGaps gaps;
-  /// From old to new; ordered, so that changes are.
+  /// From old to new; ordered, so that the list of changes is.
   std::map<int64_t, int64_t> sizes;
   std::set<int64_t> fixed;
-  /// Rows of a microbatch by those of the batch, and the other way round.
+  /// Rows of a microbatch by those of the batch, and the inverse.
   std::map<int64_t, int64_t> microbatches;
   std::map<int64_t, std::set<int64_t>> batches;
   std::vector<ShrunkSize> changes;

@@ -5,9 +5,9 @@
 using namespace mlir;
 using namespace shardc;
 
-/// From more devices than this on meshes are replaced.
+/// Meshes of more devices than this are replaced.
 static constexpr int64_t manyDevices = 64;
-/// By at most so many, where fewer cannot stand for them.
+/// The most devices of a replacement, if fewer cannot represent the mesh.
 static constexpr int64_t maxDevices = 1024;
 
 int64_t shardc::getNumDevices(const MeshAxes &mesh) {

@@ -13,13 +13,14 @@ namespace shardc {
 
 int64_t getNumDevices(const MeshAxes &mesh);
 
-/// Whether `mesh` is replaced by a smaller one if any can stand for it.
+/// Whether `mesh` is replaced by a smaller one if there is one that represents
+/// it.
 bool hasManyDevices(const MeshAxes &mesh);
 
-/// The meshes that may stand for `mesh`, best first: on which the same axes
-/// shard, none of them by more, and `gaps` are products of axes as they were.
-/// Those without many devices come first, then those on which gaps compare
-/// alike, then the smaller ones.
+/// The meshes that may represent `mesh`, best first. On them the same axes
+/// shard, none of them by more, and `gaps` are the same products of axes. Those
+/// without many devices come first, then those on which gaps compare alike,
+/// then the smaller ones.
 std::vector<MeshAxes> getSmallMeshes(const MeshAxes &mesh,
                                      const StridedGaps &gaps);
 

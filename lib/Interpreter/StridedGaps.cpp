@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// So many axes shard at most on a mesh that may stand for a larger one.
+/// The most axes that shard on a mesh that may represent a larger one.
 static constexpr int maxAxes = 10;
 
 static AxisSet getShardingAxes(const MeshAxes &mesh) {
@@ -63,10 +63,10 @@ void StridedGaps::add(ArrayRef<int> list) {
       for (; gap % prime == 0; gap /= prime)
         factors.push_back(prime);
   }
-  // Dimensions are cut on their own: the most of any are enough.
+  // Dimensions are cut independently: the maximum over dimensions is enough.
   include(factors, primes);
-  // Where axes that are not in the list have left its gaps, it cuts the
-  // dimension as these axes would together.
+  // A list with gaps of axes that have left it cuts the dimension as these axes
+  // together would.
   if (!groups.empty() && !LayoutScope{getShardingAxes(mesh)}.allows(list, mesh))
     include(axes, repeated);
 }

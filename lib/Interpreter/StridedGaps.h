@@ -1,9 +1,9 @@
 //===- StridedGaps.h - Gaps of strided shards on a small mesh ---*- C++ -*-===//
 //
-// A gap is as many parts as axes told apart that have left a dimension
-// (Layout.h). On a mesh with other sizes it is what the same axes tell apart
-// there. The partitioner makes no list with a gap that is no product of axes,
-// so that on the other mesh it can make the same lists.
+// The size of a gap is the product of the axes that have left a dimension
+// (Layout.h). On a mesh with other sizes it is the product of the same axes
+// there. Every gap of the partitioner is a product of axes, so that it can make
+// the same lists on the other mesh.
 //
 // Plain values; thread-safe.
 //
@@ -22,19 +22,19 @@ namespace shardc {
 
 class StridedGaps {
 public:
-  /// Those of the assignments in `module`, whose mesh is `mesh`.
+  /// The gaps of the strategies in `module`, whose mesh is `mesh`.
   StridedGaps(mlir::ModuleOp module, const MeshAxes &mesh);
 
-  /// The prime factors of gaps, each as often as in any dimension: what they
-  /// can cut a dimension by, beside axes.
+  /// The prime factors of gaps, each with its maximum multiplicity over
+  /// dimensions. Beside axes, these can cut a dimension.
   llvm::ArrayRef<int64_t> getPrimes() const { return primes; }
 
-  /// Axes that can cut a dimension once more than they shard it, because a gap
-  /// of theirs stands beside them.
+  /// Axes that can cut a dimension once more than they shard it, because one of
+  /// their gaps stands beside them.
   llvm::ArrayRef<int> getRepeatedAxes() const { return repeated; }
 
-  /// Whether every gap is a product of axes, and on `other`, a mesh of the same
-  /// axes, is one number whichever axes it is a product of.
+  /// Whether every gap is a product of axes, and all groups of axes with this
+  /// product have one product on `other`, a mesh of the same axes.
   bool canMoveTo(const MeshAxes &other) const;
 
   /// Whether on `other` moreover every gap is less than, equal to or more than
@@ -50,7 +50,7 @@ private:
   MeshAxes mesh;
   /// All groups of axes that shard; none if they are too many.
   llvm::SmallVector<AxisSet> groups;
-  /// By size the first group that it is the product of; 0 if it is none.
+  /// By size the first group of axes with this product; 0 if there is none.
   std::map<int64_t, AxisSet> gaps;
   llvm::SmallVector<int64_t> primes;
   llvm::SmallVector<int> repeated;

@@ -1,4 +1,4 @@
-//===- Tensor.cpp - What the reference interpreter computes with ----------===//
+//===- Tensor.cpp - The values of the reference interpreter ---------------===//
 
 #include "shardc/Interpreter/Tensor.h"
 

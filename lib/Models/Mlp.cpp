@@ -1,7 +1,7 @@
 //===- Mlp.cpp - Source modules of multi-layer perceptrons ----------------===//
 //
-// The module is written as text, laid out for people, and parsed back where a
-// module is wanted: so what a user reads is what is compiled.
+// The module is written as text, laid out for people, and parsed back for a
+// caller that needs a module. So users read the text that is compiled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,7 +82,7 @@ std::string MlpPrinter::getTensor(std::vector<int64_t> shape,
   return text + element + ">";
 }
 
-/// A name for a sharding that says what it does: `rows`, `cols`, ...
+/// A descriptive name of a sharding: `rows`, `cols`, ...
 static std::string nameSharding(const DimAxes &axes) {
   bool first = !axes.empty() && !axes[0].empty();
   bool second = axes.size() > 1 && !axes[1].empty();
@@ -122,8 +122,8 @@ void MlpPrinter::addArgument(std::string name, std::vector<int64_t> shape,
 void MlpPrinter::addParameter(std::string name, int64_t layer,
                               std::vector<int64_t> shape, std::string init) {
   std::string annotations;
-  // Under none and dp, parameters are left to propagation: nothing reaches
-  // them. Elsewhere what is not sharded is replicated on purpose.
+  // Under none and dp, parameters are left to propagation, which leaves them
+  // replicated. Under other strategies dimensions without an axis are closed.
   if (spec.strategy != "none" && spec.strategy != "dp")
     annotations =
         ", shardc.sharding = " +

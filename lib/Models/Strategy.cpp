@@ -1,4 +1,4 @@
-//===- Strategy.cpp - What a sharding strategy annotates ------------------===//
+//===- Strategy.cpp - The annotations of sharding strategies --------------===//
 
 #include "Strategy.h"
 
@@ -39,8 +39,8 @@ DimAxes shardc::getParameterAxes(const Strategy &strategy, int64_t layer,
   DimAxes axes(shape.size());
   bool isColumn = layer % 2 == 0;
   bool isBias = shape.size() == 1;
-  // Columns of even layers meet the rows of the odd ones that follow; a bias
-  // is added where its layer's columns are.
+  // The columns of an even layer are contracted with the rows of the next one;
+  // a bias has the sharding of its layer's columns.
   size_t modelDim = isBias || !isColumn ? 0 : 1;
   bool onModel = !strategy.modelAxis.empty() && (!isBias || isColumn);
   if (onModel)

@@ -1,4 +1,4 @@
-//===- Strategy.h - What a sharding strategy annotates ----------*- C++ -*-===//
+//===- Strategy.h - The annotations of sharding strategies ------*- C++ -*-===//
 //
 // Maps the arguments of an MLP's loss function to shardings, as text.
 //
@@ -11,13 +11,13 @@
 
 namespace shardc {
 
-/// What a strategy consists of.
+/// The parts of a strategy.
 struct Strategy {
   explicit Strategy(const std::string &name);
 
   /// Axes of the rows of inputs and labels, major to minor.
   std::vector<std::string> rowAxes;
-  /// Axis of dimension 0 of parameters at rest; empty: none.
+  /// Axis of dimension 0 in the storage sharding of parameters; empty: none.
   std::string parameterAxis;
   /// Axis that alternates between columns and rows of weights; empty: none.
   std::string modelAxis;
@@ -32,7 +32,7 @@ struct Strategy {
 /// The axes of each dimension.
 using DimAxes = std::vector<std::vector<std::string>>;
 
-/// A sharding of a parameter at rest. `layer` counts from 0; `shape` has one
+/// The storage sharding of a parameter. `layer` counts from 0; `shape` has one
 /// (bias, scale) or two dimensions.
 DimAxes getParameterAxes(const Strategy &strategy, int64_t layer,
                          const std::vector<int64_t> &shape,

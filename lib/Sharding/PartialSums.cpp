@@ -1,9 +1,9 @@
 //===- PartialSums.cpp - Where ops may work on partial sums ---------------===//
 //
-// The greatest fix-point: first every op runs on whatever partial sums its
-// operands may be, then ops are taken out until every partial value has only
-// users that can have it. What is left is then cut back where an earlier
-// reduction moves no more bytes.
+// The greatest fix-point: first every op runs on all partial sums that its
+// operands may be; then ops are taken out until every partial value has only
+// users that can take it. The remaining partial sums are then cut back where an
+// earlier reduction moves no more bytes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -70,7 +70,8 @@ private:
     return set;
   }
 
-  /// Over what the op could run if all its operands stayed partial sums.
+  /// The axes over which the op could run if all its operands stayed partial
+  /// sums.
   AxisSet getUpperBound(int index) const {
     const GraphOp &op = graph.ops[index];
     if (op.operands.empty() || op.kind == GraphOp::Return)
@@ -86,14 +87,15 @@ private:
     case PartialRule::Additive:
       for (int operand : drop_begin(op.operands))
         first &= kept[operand];
-      // Repeating a partial sum over the axes of its shards undoes them.
+      // An op cannot work on partial sums over the axes of its shards, since
+      // that would undo the shards.
       return isElementwise ? first : first & ~sharded;
     case PartialRule::Multilinear: {
       AxisSet second = kept[op.operands[1]];
       AxisSet one = first ^ second;
       if (!isElementwise)
         return one & ~sharded;
-      // The other operand must not be at home in shards.
+      // The other operand must not be sharded over the axis.
       AxisSet conflict = (first & layouts[op.operands[1]].getAxes()) |
                          (second & layouts[op.operands[0]].getAxes());
       return one & ~conflict;
@@ -139,8 +141,8 @@ private:
     }
   }
 
-  /// As getUpperBound, for what is kept now; of two factors of a product the
-  /// one that is partial does not change.
+  /// As getUpperBound, for the ops kept so far; of two factors of a GEMM the
+  /// partial one does not change.
   AxisSet getBound(int index) const {
     const GraphOp &op = graph.ops[index];
     AxisSet first = kept[op.operands[0]];
@@ -167,8 +169,8 @@ private:
     return info.repeats * (scatters ? bytes : 2 * bytes);
   }
 
-  /// Moves reductions to operands where that costs no more. From the last
-  /// value to the first: `costs` has what is paid below a value that is kept.
+  /// Moves reductions to operands where that costs no more. Goes from the last
+  /// value to the first: `costs` has the cost below a value that stays partial.
   bool cutBack() {
     bool changed = false;
     for (int axis = 0; axis < graph.mesh.getNumAxes(); ++axis) {

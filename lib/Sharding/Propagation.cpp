@@ -101,8 +101,8 @@ void Propagation::resolve(const GraphOp &op,
            std::tie(rhs.use.rank, rhs.tensor, rhs.factor, rhs.position);
   });
   AxisSet taken = 0;
-  // By tensor and factor: parts that a tensor tells apart by axes which the
-  // factor has not got. Gathering these leaves strided shards.
+  // By tensor and factor: the parts of a tensor by axes that the factor lacks.
+  // Gathering these axes leaves strided shards.
   std::map<std::pair<int, int>, int64_t> missing;
   for (const Claim &claim : claims) {
     int axis = claim.use.axis;
@@ -116,7 +116,7 @@ void Propagation::resolve(const GraphOp &op,
         gap *= getParts(axis);
       continue;
     }
-    // What another tensor lost may be there in this one.
+    // This tensor may have an axis that another one lost.
     if (size_t position = claim.position;
         position < uses.size() &&
         uses[position].axis == -graph.mesh.getSize(axis)) {
@@ -166,7 +166,7 @@ bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
   const GraphDim &annotation = info.dims[dim];
   if (annotation.isClosed || (uses.empty() && !annotation.axes.empty()))
     return false;
-  // A weaker class does not decide where something rests.
+  // A weaker class does not decide a storage sharding.
   if (info.isAtRest &&
       rank % numClasses == static_cast<int64_t>(AnnotationClass::State) &&
       info.annotationClass != AnnotationClass::State)
@@ -174,7 +174,7 @@ bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
   auto isFree = [&](int axis) {
     return !((state.used | state.reserved | info.forbidden) & axisBit(axis));
   };
-  // The goal must begin with what is there, where axes may fill a gap.
+  // The goal must begin with the present axes, where axes may fill a gap.
   DimUses grown;
   const AxisUse *then = goal.begin();
   for (const AxisUse &now : uses) {
@@ -193,7 +193,8 @@ bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
   int64_t parts = getParts(grown);
   for (const AxisUse &use : make_range(then, goal.end())) {
     int64_t more = getParts(use.axis);
-    // What rests has blocks; a gap says nothing before an axis follows it.
+    // Storage shardings are blocks; a gap has no effect before an axis follows
+    // it.
     if (isGap(use.axis) && (info.isAtRest || info.isResult))
       break;
     if (!isGap(use.axis) &&

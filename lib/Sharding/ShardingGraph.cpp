@@ -1,4 +1,4 @@
-//===- ShardingGraph.cpp - What a partitioner decides about ---------------===//
+//===- ShardingGraph.cpp - The input of propagation and search ------------===//
 
 #include "shardc/Sharding/ShardingGraph.h"
 
@@ -111,7 +111,7 @@ std::vector<Part> shardc::getPartsMadeIn(const ShardingGraph &graph) {
     for (int value : op.getTensors())
       if (!first[value])
         first[value] = op.part;
-    // What an op makes was nowhere before.
+    // The part of a result is that of its op.
     if (op.kind != GraphOp::Return)
       for (int value : op.results)
         first[value] = op.part;

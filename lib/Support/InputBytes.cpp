@@ -1,4 +1,4 @@
-//===- InputBytes.cpp - What a file is, by its first bytes ----------------===//
+//===- InputBytes.cpp - Kinds of files by their first bytes ---------------===//
 
 #include "shardc/Support/InputBytes.h"
 

@@ -1,4 +1,4 @@
-//===- TargetSpec.cpp - What code is generated for, as text ---------------===//
+//===- TargetSpec.cpp - Names of targets ----------------------------------===//
 
 #include "shardc/Support/TargetSpec.h"
 

@@ -1,6 +1,6 @@
-//===- CollectiveCosts.h - What a planner minimises -------------*- C++ -*-===//
+//===- CollectiveCosts.h - Costs of collectives for planners ----*- C++ -*-===//
 //
-// The price of moving bytes, in the unit of the objective: bytes on the wire or
+// The cost of moving bytes, in the unit of the objective: bytes on the wire or
 // seconds (docs/Machines.md). Plain values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
@@ -18,24 +18,24 @@ namespace shardc {
 
 constexpr unsigned numCollectiveKinds = getMaxEnumValForCollectiveKind() + 1;
 
-/// Prices of collectives on one mesh.
+/// Costs of collectives on one mesh.
 class CollectiveCosts {
 public:
   /// A kind of collective over a set of axes.
   using Kind = std::pair<CollectiveKind, AxisSet>;
 
-  /// Wire bytes per device; nothing is paid for a start.
+  /// Wire bytes per device; latency costs nothing.
   CollectiveCosts() = default;
   /// Seconds on `machine`.
   CollectiveCosts(const MeshAxes &mesh, const Machine &machine);
-  /// Seconds where only what is on the wire counts, by axis, per byte.
+  /// Seconds per byte, by axis, without latency.
   explicit CollectiveCosts(llvm::ArrayRef<double> secondsPerByte)
       : secondsPerByte(secondsPerByte) {}
 
-  /// What `bytes` on the wire cost for a collective over `axes`.
+  /// The cost of `bytes` on the wire for a collective over `axes`.
   double getWire(AxisSet axes, double bytes) const;
-  /// What it costs to start a collective: paid once for all of one kind, over
-  /// the same axes, that merging may make one.
+  /// The latency (α) term of a collective: paid once for all collectives of one
+  /// kind and over the same axes that may be merged.
   double getStart(CollectiveKind kind, AxisSet axes) const;
   bool hasStarts() const { return !starts.empty(); }
   llvm::ArrayRef<double> getSecondsPerByte() const { return secondsPerByte; }
@@ -45,24 +45,24 @@ public:
            (!allowed || allowed->count({kind, axes}));
   }
 
-  /// Collectives that may not be used, and if given the only ones that may.
+  /// Forbidden collectives and, if given, the only permitted ones.
   std::set<Kind> forbidden;
   std::optional<std::set<Kind>> allowed;
-  /// Whether every use of a collective pays for a start, in estimates.
+  /// Whether estimates add the latency for every use of a collective.
   bool paysEachStart = false;
 
 private:
-  /// By axis; empty if bytes are what counts.
+  /// By axis; empty for the objective bytes.
   std::vector<double> secondsPerByte;
-  /// By axis, and by kind: seconds of a start.
+  /// By axis, and by kind: seconds of latency.
   std::vector<std::array<double, numCollectiveKinds>> starts;
 };
 
-/// What tensors cost to move, by the part of the step in which they are made.
-/// An argument counts as made in the part that uses it first.
+/// Costs of moving tensors, by the part of the step in which they are made. An
+/// argument counts as made in the part that uses it first.
 using PartPrices = std::array<CollectiveCosts, 3>;
 
-/// Collectives that merging may make one.
+/// Collectives that may be merged.
 struct CollectiveStart {
   Part part;
   CollectiveCosts::Kind kind;
@@ -72,15 +72,16 @@ struct CollectiveStart {
   }
 };
 
-/// What starting each of `starts` once costs.
+/// The sum of the latencies of `starts`, each paid once.
 double getStartCost(const std::set<CollectiveStart> &starts,
                     const CollectiveCosts &prices);
 
-/// `prices` for tensors of each part, where all may be started but `starts`.
+/// `prices` for tensors of each part, with all collectives permitted except
+/// `starts`.
 PartPrices forbid(const std::set<CollectiveStart> &starts,
                   const CollectiveCosts &prices);
 
-/// The same where none but `starts` may be.
+/// The same with no collectives permitted except `starts`.
 PartPrices allowOnly(const std::set<CollectiveStart> &starts,
                      const CollectiveCosts &prices);
 

@@ -1,9 +1,9 @@
 //===- MachineModel.h - Machines as numbers ---------------------*- C++ -*-===//
 //
-// What a device computes and remembers per second and what the links between
-// devices carry: the numbers behind every estimate of time. Plain values, no
-// IR; thread-safe to read. docs/Machines.md has the file format and the sources
-// of the built-in numbers.
+// The rates of a device's arithmetic and memory, and of the links between
+// devices: the numbers behind every estimate of time. Plain values, no IR;
+// thread-safe to read. docs/Machines.md has the file format and the sources of
+// the built-in numbers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,18 +24,20 @@ namespace shardc {
 
 /// How the devices along a mesh axis are connected.
 struct Link {
-  /// What one device sends, in one direction, while it also receives as much.
+  /// The rate at which one device sends, in one direction, while it receives at
+  /// the same rate.
   double bytesPerSecond = 0;
-  /// Of one step of a collective, in which every device sends one message.
+  /// The latency of one step of a collective, in which every device sends one
+  /// message.
   double latencySeconds = 0;
 };
 
-/// Arithmetic that has a rate of its own. TF32 is how NVIDIA's tensor cores
-/// multiply f32.
+/// Arithmetic with a rate of its own. NVIDIA's tensor cores multiply f32 in
+/// TF32.
 enum class Arithmetic { F64, F32, TF32, BF16 };
 constexpr unsigned numArithmetics = 4;
 
-/// A mesh axis as links see it.
+/// The links along a mesh axis.
 struct LinkAxis {
   llvm::StringRef name;
   /// Devices along it.
@@ -45,40 +47,41 @@ struct LinkAxis {
 /// A device and the links to its peers. All rates are of one device.
 struct Machine {
   std::string name;
-  /// Where the numbers come from.
+  /// The source of the numbers.
   std::string source;
   /// Floating-point operations per second, by Arithmetic; a fused multiply-add
   /// is two. 0: the device has no such arithmetic.
   double flopsPerSecond[numArithmetics] = {};
-  /// What products of f32 run in: F32, or TF32 where the machine says so.
+  /// The arithmetic of GEMMs of f32: F32, or TF32 if the machine file names it.
   Arithmetic f32Products = Arithmetic::F32;
   double memoryBytes = 0;
   double memoryBytesPerSecond = 0;
   /// Whether all devices of the mesh are virtual ones on one such device and
   /// divide its rates; see shareAmong.
   bool isShared = false;
-  /// Of axes that `axisLinks` does not name.
+  /// The link of axes that `axisLinks` does not name.
   Link defaultLink;
   std::vector<std::pair<std::string, Link>> axisLinks;
 
   double getFlopsPerSecond(Arithmetic arithmetic) const {
     return flopsPerSecond[static_cast<unsigned>(arithmetic)];
   }
-  /// The rate of matrix products of elements of type `arithmetic`.
+  /// The rate of GEMMs of elements of type `arithmetic`.
   double getProductFlopsPerSecond(Arithmetic arithmetic) const {
     return getFlopsPerSecond(arithmetic == Arithmetic::F32 ? f32Products
                                                            : arithmetic);
   }
   const Link &getLink(llvm::StringRef axis) const;
 
-  /// Where devices share (`isShared`), divides rates, memory and bandwidths,
-  /// those of links included, by `devices`; latencies stay. Else does nothing.
+  /// If devices share one device (`isShared`), divides rates, memory and
+  /// bandwidths, those of links included, by `devices`; latencies stay.
+  /// Otherwise does nothing.
   void shareAmong(int64_t devices);
 };
 
 /// The built-in machine `nameOrFile` if there is one of that name, else the
 /// machine that the JSON file of that name describes. Errors name the file, the
-/// line or the key, and what was expected and found.
+/// line or the key, the expected and the found value.
 llvm::Expected<Machine> loadMachine(llvm::StringRef nameOrFile);
 
 /// The machine that the JSON `text` describes (docs/Machines.md); `file` names

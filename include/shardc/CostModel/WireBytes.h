@@ -1,4 +1,4 @@
-//===- WireBytes.h - What a collective costs on the wire --------*- C++ -*-===//
+//===- WireBytes.h - Wire bytes of collectives ------------------*- C++ -*-===//
 //
 // The one place with the formulas: bytes that one device sends, for a group of
 // n devices, on padded sizes. Plain functions; thread-safe.

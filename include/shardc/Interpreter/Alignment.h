@@ -1,8 +1,8 @@
 //===- Alignment.h - Do the operands hold the right elements? ---*- C++ -*-===//
 //
 // Values can be right by chance: zeros and ones in the wrong place are still
-// zeros and ones. Where the elements lie cannot: by its sharding rule an op
-// combines positions of its tensors that are the same index of a factor.
+// zeros and ones. The positions of elements cannot: by its sharding rule an op
+// combines positions of its tensors with the same index of a factor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,26 +14,26 @@
 
 namespace shardc {
 
-/// A tensor of an op and where it is.
+/// A tensor of an op and its placement.
 struct PlacedTensor {
-  /// Null if nothing is known; then it fits everything.
+  /// Null: unknown, and compatible with every placement.
   const Placement *placement;
   llvm::ArrayRef<int64_t> globalShape;
 };
 
-/// An operand that does not lie where the op needs it.
+/// An operand with elements in the wrong position for its op.
 struct Misplacement {
   unsigned operand;
   int64_t dim;
   int64_t device;
   /// The position along `dim` of the device's tensor, the index of the global
-  /// tensor that is there, and the one that should be.
+  /// tensor there, and the expected one.
   int64_t position, found, expected;
 };
 
-/// The first operand, if there is one, that does not lie as the result does, or
-/// as an operand before it does where the result lacks the factor. Dimensions
-/// made of several factors are left out.
+/// The first operand, if there is one, whose positions differ from those of the
+/// result or, where the result lacks the factor, from those of an earlier
+/// operand. Dimensions made of several factors are left out.
 std::optional<Misplacement>
 findMisplacement(const ShardingRule &rule,
                  llvm::ArrayRef<PlacedTensor> operands,

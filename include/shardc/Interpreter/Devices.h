@@ -28,10 +28,9 @@ public:
   /// group in the order of `getIndex`.
   std::vector<std::vector<int64_t>> getGroups(llvm::ArrayRef<int> axes) const;
 
-  /// Of each of the `size` positions that `device` has along a dimension
-  /// sharded over `axes`, gaps among them, which index of the whole dimension
-  /// it is. Of blocks that do not fill the dimension the last ones are past its
-  /// end.
+  /// For each of the `size` positions of `device` along a dimension sharded
+  /// over `axes`, which may have gaps, its index in the whole dimension. If
+  /// blocks do not fill the dimension, the last indices are past its end.
   std::vector<int64_t> getElements(int64_t device, llvm::ArrayRef<int> axes,
                                    int64_t size) const;
 

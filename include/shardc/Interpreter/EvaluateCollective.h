@@ -15,7 +15,7 @@ namespace shardc {
 /// One tensor per device.
 using DeviceTensors = std::vector<Tensor>;
 
-/// How the elements of a group are combined; members come in group order.
+/// The combination of the elements of a group; members come in group order.
 using Combine = llvm::function_ref<double(llvm::ArrayRef<double>)>;
 
 /// Whether `op` moves data between devices, or is a slice.

@@ -1,7 +1,7 @@
 //===- EvaluateOp.h - Core ops by their definitions -------------*- C++ -*-===//
 //
 // Naive on purpose, and independent of the code generator: each op is the loop
-// that its description in docs/Dialect.md says it is. Stateless; thread-safe.
+// of its description in docs/Dialect.md. Stateless; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,20 +13,20 @@
 
 namespace shardc {
 
-/// Which rows of the batch a microbatch is.
+/// The rows of the batch that a microbatch has.
 struct MicrobatchRows {
   /// The run of the loop.
   int64_t run = 0;
-  /// By row of the microbatch the row of the batch; empty: as the op says.
+  /// The row of the batch for each row of the microbatch; empty: from the op's
+  /// attributes.
   llvm::ArrayRef<int64_t> rows = {};
 };
 
-/// The result of core op `op` on `device`; the global program is one for a
-/// single device. Only ops that speak of global indices (`iota`,
-/// `random_uniform`, `mask`) look at the device and the microbatch.
-/// `random_uniform` gives numbers of another generator than the runtime's,
-/// which depend on the same things: step, stream and global index. Emits an
-/// error and fails on an op that is not of the core.
+/// The result of core op `op` on `device`; the global program runs on a single
+/// device. Only ops with global indices (`iota`, `random_uniform`, `mask`)
+/// depend on the device and the microbatch. `random_uniform` has another
+/// generator than the runtime, with the same inputs: step, stream and global
+/// index. Emits an error and fails on an op outside the core.
 mlir::FailureOr<Tensor> evaluateOp(mlir::Operation *op,
                                    llvm::ArrayRef<const Tensor *> operands,
                                    const Devices &devices, int64_t device,

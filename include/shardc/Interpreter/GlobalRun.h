@@ -15,7 +15,7 @@ namespace shardc {
 class GlobalRun {
 public:
   /// Evaluates `function`, which has one block, on `makeInput` of `kind`. Emits
-  /// an error and fails on ops that are not of the core.
+  /// an error and fails on ops outside the core.
   static mlir::FailureOr<GlobalRun> run(mlir::func::FuncOp function,
                                         InputKind kind);
 

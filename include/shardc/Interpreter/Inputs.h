@@ -1,4 +1,4 @@
-//===- Inputs.h - What programs are interpreted on --------------*- C++ -*-===//
+//===- Inputs.h - Inputs of interpreted programs ----------------*- C++ -*-===//
 
 #ifndef SHARDC_INTERPRETER_INPUTS_H
 #define SHARDC_INTERPRETER_INPUTS_H
@@ -12,8 +12,8 @@ namespace shardc {
 enum class InputKind {
   /// On small integers arithmetic is exact.
   Integers,
-  /// Of fractions, multiples of 2^-12, hardly any two are equal: what lies in
-  /// the wrong place is not right by chance.
+  /// Fractions, multiples of 2^-12, of which hardly any two are equal: an
+  /// element in the wrong place is not right by chance.
   Fractions,
 };
 

@@ -1,16 +1,16 @@
 //===- PartitionCheck.h - A partition and its global program ----*- C++ -*-===//
 //
-// Evaluates a global program and what `partition` made of it side by side, the
-// partitioned one on all devices of the mesh in lockstep, and compares every
-// value as it is made. Ops of the partitioned program know their value in the
-// global one by `shardc.id`, and how it lies by `shardc.layout`, which
-// `shardc-partition` keeps and adds; where collectives leave a value is found
-// by moving indices as they move elements.
+// Evaluates a global program and its partitioned form together, the latter on
+// all devices of the mesh in lockstep, and compares every value as it is made.
+// An op of the partitioned program names its value in the global one by
+// `shardc.id`, and the layout of that value by `shardc.layout`, which
+// `shardc-partition` keeps and adds. The placement of a collective's result is
+// found by moving indices as the collective moves elements.
 //
 // After each comparison the devices continue with the bits of the global value
 // and with NaN in all padding. So every op is proved by itself, from operands
-// that are equal: rounding does not pile up, no comparison of rounded numbers
-// goes another way, and the first divergence reported is where it arises.
+// that are equal: rounding does not accumulate, no comparison of rounded
+// numbers goes another way, and the first divergence is reported at its origin.
 //
 // Stateless; one module at a time, any number of contexts.
 //
@@ -29,7 +29,7 @@ namespace shardc {
 /// `shardc.id`, that is unique in the module and the same on every run.
 void numberValues(mlir::ModuleOp global);
 
-/// What was compared.
+/// The extent of a comparison.
 struct PartitionSummary {
   /// Results of ops that were compared with the global program's, and how many
   /// of them had to be the same bits rather than within rounding; on integers.
@@ -38,7 +38,7 @@ struct PartitionSummary {
   int64_t ops = 0;
   int64_t devices = 0;
   /// Values that are not finite in the global program: padding that leaks into
-  /// them could pass for theirs.
+  /// them could go unnoticed.
   int64_t nonFinite = 0;
 };
 

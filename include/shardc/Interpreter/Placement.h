@@ -1,9 +1,9 @@
 //===- Placement.h - Which elements a device holds --------------*- C++ -*-===//
 //
-// A placement says of every element of every device's tensor which element of
-// the global tensor it is. It is kept element by element, as index tensors that
-// go through the collectives as the values do: nothing is assumed about how a
-// layout looks on the way. Plain values; thread-safe.
+// A placement maps every element of every device's tensor to an element of the
+// global tensor. It is kept element by element, as index tensors that go
+// through the collectives as the values do, without assumptions about
+// intermediate layouts. Plain values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,7 +19,7 @@ namespace shardc {
 struct Placement {
   /// Row-major indices into the global tensor; -1 is padding.
   DeviceTensors indices;
-  /// Axes over which the devices' elements are still to be combined.
+  /// Axes over which the devices' elements are partial.
   AxisSet unreduced = 0;
   ReductionKind reduction = ReductionKind::Sum;
   /// For messages.
@@ -31,19 +31,21 @@ struct Placement {
 Placement getPlacement(const Layout &layout, llvm::ArrayRef<int64_t> shape,
                        const Devices &devices);
 
-/// Where result `index` of collective `op` is if its operand is at `operand`.
+/// The placement of result `index` of collective `op` if its operand is at
+/// `operand`.
 Placement movePlacement(mlir::Operation *op, unsigned index,
                         const Placement &operand, const Devices &devices);
 
 /// The shards of `global`, which is reduced; padding is NaN.
 DeviceTensors scatter(const Tensor &global, const Placement &placement);
 
-/// What devices that hold `shards` of `global` go on with: its elements, unless
-/// they are still partial sums, and NaN as padding, unless `keepsPadding`.
+/// The tensors with which devices that hold `shards` of `global` continue: its
+/// elements, unless they are still partial sums, and NaN as padding, unless
+/// `keepsPadding`.
 void resume(DeviceTensors &shards, const Tensor &global,
             const Placement &placement, bool keepsPadding);
 
-/// An element that is not what the global tensor has.
+/// An element that differs from that of the global tensor.
 struct Divergence {
   /// Device that holds it; -1 if none holds the element.
   int64_t device;
@@ -52,18 +54,17 @@ struct Divergence {
   double expected, actual;
 };
 
-/// Puts `shards` together (partial sums added, padding ignored) and compares
-/// with `global`: nothing if every element differs by at most `tolerance`, is
-/// held by some device, and is the same bits on all that hold it. Two NaN are
-/// equal.
+/// Assembles `shards` (partial sums added, padding ignored) and compares with
+/// `global`: nothing if every element differs by at most `tolerance`, is held
+/// by some device, and is the same bits on all that hold it. Two NaN are equal.
 std::optional<Divergence> findDivergence(const Tensor &global,
                                          const DeviceTensors &shards,
                                          const Placement &placement,
                                          double tolerance,
                                          const Devices &devices);
 
-/// "has at index [2, 0] 5 on device 2 (data=2), expected 7", with what it has
-/// to be within and whether it is padding that shows.
+/// "has at index [2, 0] 5 on device 2 (data=2), expected 7", with the
+/// tolerance, and whether it is padding.
 std::string describe(const Divergence &divergence, const Tensor &global,
                      const Placement &placement, double tolerance,
                      const Devices &devices);

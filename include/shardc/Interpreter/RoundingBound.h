@@ -1,11 +1,11 @@
 //===- RoundingBound.h - How far orders of sums may differ ------*- C++ -*-===//
 //
-// The global and the partitioned program do the same arithmetic but for the
-// order of sums. A sum of n terms in floating point is off by at most
-// (n - 1) u Σ|terms|, u = 2^-53, in whatever order (Higham, Accuracy and
-// Stability of Numerical Algorithms, section 4.2). It is exact if all terms are
-// multiples of some 2^q and Σ|terms| <= 2^(53 + q): so it is on integers. Plain
-// values; thread-safe.
+// The global and the partitioned program do the same arithmetic except for the
+// order of sums. A sum of n terms in floating point is off by at most (n - 1) u
+// Σ|terms|, u = 2^-53, in whatever order (Higham, Accuracy and Stability of
+// Numerical Algorithms, section 4.2). It is exact if all terms are multiples of
+// some 2^q and Σ|terms| <= 2^(53 + q), as on integers. Plain values;
+// thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +18,7 @@
 
 namespace shardc {
 
-/// What is known of the elements of a value and of the terms they are sums of.
+/// Bounds of the elements of a value and of the terms that they are sums of.
 struct RoundingBound {
   /// Bound of Σ|terms|.
   double magnitude = 0;
@@ -27,11 +27,11 @@ struct RoundingBound {
   /// Roundings that depend on the order. At 0 both programs have the same bits.
   double roundings = 0;
   /// False after an op that is not linear on operands with roundings, or on
-  /// operands of which nothing is known.
+  /// unknown operands.
   bool isKnown = true;
 
-  /// By how much an element may differ between the programs; `global` is the
-  /// value in the global one. Of what is not known 1e-9 of the greatest
+  /// The most that an element may differ between the programs; `global` is the
+  /// value in the global one. For unknown values it is 1e-9 of the greatest
   /// element.
   double getTolerance(const Tensor &global) const;
 };

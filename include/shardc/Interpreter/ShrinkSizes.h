@@ -1,9 +1,9 @@
 //===- ShrinkSizes.h - The same program, small ------------------*- C++ -*-===//
 //
-// What the partitioner does depends on sizes only by how they divide: which
-// groups of devices divide a dimension, are more than its elements, leave some
-// devices without any, or cut it where other groups do. So a program may be
-// checked with small sizes instead.
+// The partitioner depends on a size only through its cuts: which groups of
+// devices divide a dimension, are more than its elements, leave some devices
+// without any, or cut it where other groups do. So a program may be checked
+// with small sizes instead.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,7 +17,7 @@
 
 namespace shardc {
 
-/// A size, of a dimension or of a mesh axis, and what it became.
+/// A size, of a dimension or of a mesh axis, and its replacement.
 struct ShrunkSize {
   /// The axis; empty for dimensions.
   std::string axis;
@@ -36,11 +36,11 @@ bool isCutAlike(int64_t size, llvm::ArrayRef<int64_t> axes, int64_t otherSize,
 /// over global tensors, by the smallest that is cut alike, the same everywhere;
 /// if the mesh has more than 64 devices its axes become smaller as well, and
 /// gaps of strided shards with the axes that they are products of. Sizes of
-/// reshapes that split or merge dimensions, of constants with different
-/// elements stay; batches stay as many times their microbatches; on the mesh as
-/// it is gaps count as axes. Returns what changed. Emits an error and fails if
-/// so many devices can be replaced by none of at most 64, nor by a few more
-/// that have room for all values.
+/// reshapes that split or merge dimensions, and of constants with different
+/// elements, stay. The ratio of a batch to its microbatches stays. If the mesh
+/// stays, gaps count as axes. Returns the changes. Emits an error and fails if
+/// no mesh of at most 64 devices can represent a larger one, nor one of a few
+/// more devices with room for all values.
 mlir::FailureOr<std::vector<ShrunkSize>> shrinkSizes(mlir::ModuleOp module);
 
 } // namespace shardc

@@ -1,8 +1,8 @@
-//===- Tensor.h - What the reference interpreter computes with --*- C++ -*-===//
+//===- Tensor.h - The values of the reference interpreter -------*- C++ -*-===//
 //
-// Whatever the element type, elements are doubles: integers are exact up to
-// 2^53 and sums of them do not depend on their order, conversions to narrower
-// floats do not round. Truth values are 0 and 1. Plain values; thread-safe.
+// Elements of every type are doubles: integers are exact up to 2^53, their sums
+// do not depend on the order, and conversions to narrower floats do not round.
+// Truth values are 0 and 1. Plain values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 

@@ -51,7 +51,7 @@ struct MlpSpec {
   MeshSpec mesh;
   /// Global batch, rows.
   int64_t batchSize = 128;
-  /// Parts in which a step takes the batch; they divide it.
+  /// The number of microbatches of a step; it divides the batch.
   int64_t microbatches = 1;
 };
 
@@ -61,7 +61,7 @@ const std::vector<std::string> &getActivations();
 const std::vector<std::string> &getLosses();
 const std::vector<std::string> &getOptimizers();
 
-/// Says what is wrong with `spec` and what was expected; empty if nothing.
+/// The error of `spec`, with the expected value; empty if there is none.
 std::string checkMlp(const MlpSpec &spec);
 
 /// The text of the module. `spec` has passed `checkMlp`.

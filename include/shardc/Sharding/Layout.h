@@ -1,15 +1,21 @@
 //===- Layout.h - Shardings as small integers -------------------*- C++ -*-===//
 //
-// What the analyses compute with instead of attributes: mesh axes are numbered,
+// Analyses compute with layouts instead of attributes. Mesh axes are numbered;
 // a layout is one list of axis numbers per tensor dimension and a set of axes
-// over which the tensor is still to be reduced. Axes of size 1 shard nothing
-// and never occur in a layout. Plain values; thread-safe.
+// over which the tensor is unreduced. Axes of size 1 shard nothing and never
+// occur in a layout. Plain values; thread-safe.
 //
-// Strided shards. When any but the minor-most axis leaves a dimension, what
-// stays is not a block: of {"a", "b"} without "a" a device holds its part of
-// each of the parts that "a" told apart. The list then keeps a gap, written
-// "*n" for n parts that are not sharded: {"*2", "b"}. The elements of a shard
-// keep their global order. A list with a gap divides its dimension evenly.
+// Strided sharding. When any but the minor-most axis leaves a dimension, the
+// remaining shards are not blocks. The list then keeps a gap in the place of
+// the axis, written "*n" for n parts that are not sharded. Example: eight
+// elements over {"a", "b"}, both of size 2, and after an all-gather over "a":
+//
+//   (a, b)         (0, 0)   (0, 1)   (1, 0)   (1, 1)
+//   {"a", "b"}     0 1      2 3      4 5      6 7
+//   {"*2", "b"}    0 1 4 5  2 3 6 7  0 1 4 5  2 3 6 7
+//
+// The elements of a shard keep their global order. A list with a gap divides
+// its dimension evenly.
 //
 //===----------------------------------------------------------------------===//
 
@@ -44,13 +50,13 @@ inline AxisSet axisBit(int axis) { return AxisSet(1) << axis; }
 inline bool isGap(int entry) { return entry < 0; }
 /// Whether `axes` has a gap: its shards are strided.
 bool isStrided(llvm::ArrayRef<int> axes);
-/// On meshes with more axes that shard than this there are no strided shards:
-/// the layouts would be too many to look at all of them.
+/// Meshes with more sharding axes than this have no strided shardings: their
+/// layouts would be too many to enumerate.
 constexpr int maxStridedAxes = 3;
 
 /// The axes of `axes`, without its gaps.
 AxisSet getAxisSet(llvm::ArrayRef<int> axes);
-/// Merges adjacent gaps and drops those at the end, which say nothing.
+/// Merges adjacent gaps and drops those at the end, which have no effect.
 void normalizeGaps(AxisList &axes);
 
 /// The axes of a mesh, numbered in declaration order; at most 64.
@@ -67,7 +73,7 @@ public:
   int find(llvm::StringRef name) const;
   /// Devices in a group over `group`, whose gaps are skipped.
   int64_t getNumShards(llvm::ArrayRef<int> group) const;
-  /// The parts that `axes` tells apart: shards times gaps.
+  /// The number of parts that `axes` cuts a dimension into: shards times gaps.
   int64_t getNumParts(llvm::ArrayRef<int> axes) const;
   int64_t getNumShards(AxisSet group) const;
   /// The members of `set` in declaration order.
@@ -83,7 +89,7 @@ private:
 struct Layout {
   /// One list per dimension.
   llvm::SmallVector<AxisList, 2> dims;
-  /// Axes over which shards are still to be combined by `reduction`.
+  /// Axes over which shards are unreduced; `reduction` combines them.
   AxisSet unreduced = 0;
   ReductionKind reduction = ReductionKind::Sum;
 

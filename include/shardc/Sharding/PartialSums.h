@@ -1,10 +1,10 @@
 //===- PartialSums.h - Where ops may work on partial sums -------*- C++ -*-===//
 //
 // A contraction over a sharded dimension leaves a partial sum on every device.
-// It may stay one as long as every user is linear in it and works on partial
-// sums over the same axes; otherwise it is reduced where it is produced. Of all
-// places that this allows the reductions are put where the fewest bytes are
-// reduced, and at equal bytes as early as possible.
+// It may stay partial as long as every user is linear in it and works on
+// partial sums over the same axes; otherwise it is reduced where it is
+// produced. Among the permitted places, reductions go where they reduce the
+// fewest bytes, and at equal bytes as early as possible.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,8 +15,8 @@
 
 namespace shardc {
 
-/// For every op of `graph`, sharded as `factors` says, the axes over which it
-/// works on partial sums; these axes then shard no factor of the op.
+/// For every op of `graph` with the factor shardings `factors`, the axes over
+/// which it works on partial sums; these axes then shard no factor of the op.
 /// `layouts` has the layout of every value when reduced.
 std::vector<PartialAxes> findPartialSums(const ShardingGraph &graph,
                                          llvm::ArrayRef<FactorAxes> factors,

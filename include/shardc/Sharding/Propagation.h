@@ -2,15 +2,20 @@
 //
 // `--partition=follow`. Each axis on a value has a rank: the user priority,
 // then the class of the annotation it came from (constraints, inputs,
-// parameters, states). From the strongest rank to the weakest the annotations
-// of that rank are put on their values and flow forward and backward in SSA
-// order to a fix-point; nothing that a stronger rank decided is touched, closed
-// dimensions do not grow, open ones grow on the minor side, and an axis is used
-// once per value. Where two factors of an op claim the same axis the stronger
-// rank has it, then the earlier tensor, then the lower factor; the other tensor
-// is resharded there; of what it loses before a minor axis a gap stays, so that
-// only the lost axis has to be gathered. The result depends on nothing but the
-// graph.
+// parameters, states). From the strongest rank to the weakest, the annotations
+// of a rank are put on their values and flow forward and backward in SSA order
+// to a fix-point. Decisions of stronger ranks stay, closed dimensions do not
+// grow, open ones grow on the minor side, and an axis is used once per value.
+// If two factors of an op claim the same axis, the stronger rank gets it, then
+// the earlier tensor, then the lower factor. The other tensor is resharded
+// there. If it loses an axis before a minor one, a gap stays, so that only the
+// lost axis has to be gathered. The result depends only on the graph.
+//
+// Example: z[b,n] = sum over k of x[b,k] w[k,n], with input x as [{"data"}, {}]
+// and parameter w as [{"data"}, {"model"}]. The input is stronger: "data" goes
+// to factor b and with it to z. The claim of w for k then fails, since "data"
+// is used by the op already; "model" goes to n. So z is [{"data"}, {"model"}],
+// and w is gathered over "data" at its use and stays sharded over "model".
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +26,7 @@
 
 namespace shardc {
 
-/// An axis, or a gap, and where it came from.
+/// An axis, or a gap, and its provenance.
 struct AxisUse {
   int axis;
   /// Smaller is stronger.
@@ -38,14 +43,14 @@ public:
   /// Runs to the fix-point.
   void run();
 
-  /// The layout of a value; at rest if it is an argument.
+  /// The layout of a value; of an argument the storage sharding.
   Layout getLayout(int value) const;
 
-  /// The axes of each factor of op `op`: every axis that an operand or result
-  /// holds is given to one factor that it makes smaller, if there is one.
+  /// The axes of each factor of op `op`: every axis of an operand or result
+  /// goes to one factor that it makes smaller, if there is one.
   FactorAxes getFactors(int op) const;
 
-  /// The annotated values where the axes of op `op` came from, by axis.
+  /// The annotated values that the axes of op `op` came from, by axis.
   llvm::SmallVector<AxisUse> getOrigins(int op) const;
 
 private:
@@ -65,7 +70,7 @@ private:
                llvm::SmallVectorImpl<DimUses> &factors) const;
   /// Lets the axes of the op's factors flow to its tensors; true if any grew.
   bool propagate(const GraphOp &op, int64_t rank);
-  /// The parts that an axis or a gap tells apart, and the product over a list.
+  /// The number of parts of an axis or a gap, and the product over a list.
   int64_t getParts(int entry) const;
   int64_t getParts(llvm::ArrayRef<AxisUse> uses) const;
   /// Whether the list leaves strided shards, so that its parts must divide.

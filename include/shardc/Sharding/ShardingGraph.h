@@ -1,4 +1,4 @@
-//===- ShardingGraph.h - What a partitioner decides about -------*- C++ -*-===//
+//===- ShardingGraph.h - The input of propagation and search ----*- C++ -*-===//
 //
 // A program as partitioners see it: values with shapes and annotations, ops
 // with sharding rules, in SSA order. It holds no IR, so that propagation, the
@@ -18,7 +18,8 @@
 
 namespace shardc {
 
-/// Whose annotation it is; earlier ones are stronger at equal user priority.
+/// The class of an annotation's value; earlier classes are stronger at equal
+/// user priority.
 enum class AnnotationClass { Constraint, Input, Parameter, State };
 
 /// The annotation of one dimension. Without one: open and no axes.
@@ -29,8 +30,9 @@ struct GraphDim {
   int64_t priority = 0;
 };
 
-/// A tensor. Arguments that are the same tensor at rest (a parameter in two
-/// programs, a state that inherits its parameter's sharding) are one value.
+/// A tensor. Arguments with one stored tensor or storage sharding (a parameter
+/// in two programs, a state that inherits its parameter's sharding) are one
+/// value.
 struct GraphValue {
   llvm::SmallVector<int64_t> shape;
   int64_t elementBytes = 4;
@@ -41,24 +43,24 @@ struct GraphValue {
   /// Of a constraint: axes over which it may be a partial sum.
   AxisSet unreduced = 0;
   AnnotationClass annotationClass = AnnotationClass::Constraint;
-  /// It is an argument: where it rests is decided by annotations of its own
-  /// class or stronger ones.
+  /// It is an argument: annotations of its own class or stronger ones decide
+  /// its storage sharding.
   bool isAtRest = false;
-  /// It is what a function returns and no argument.
+  /// It is a function's result and no argument.
   bool isResult = false;
   /// The value whose layout this one shares; -1: none. Such a value is an
   /// argument besides another one of that layout and only occurs among
   /// `tensors` of ops.
   int restsAs = -1;
-  /// How many times a step reshards it if it has to: once per run of the loop
-  /// that makes it, and once if it is what the loop sums up.
+  /// The number of times that a step reshards it, if it does: once per run of
+  /// the loop that makes it, and once if it is a sum over the loop.
   int64_t repeats = 1;
   /// For messages.
   std::string name;
 };
 
-/// What an op takes a device, by the sizes that it works on there. All zero
-/// where time does not count.
+/// The time of an op on a device, by its local sizes. All zero if time does not
+/// count.
 struct OpSeconds {
   /// Per element of its iteration space: the product of its factors' sizes.
   double perPoint = 0;
@@ -78,8 +80,9 @@ struct GraphOp {
   ShardingRule rule;
   llvm::SmallVector<int, 2> operands;
   llvm::SmallVector<int, 1> results;
-  /// The operands as tensors that are moved: of arguments that rest alike, and
-  /// are one operand, each is a tensor of its own. Empty: the operands.
+  /// The operands as tensors that are moved: arguments that share a storage
+  /// sharding, and are one operand, are tensors of their own. Empty: the
+  /// operands.
   llvm::SmallVector<int, 2> tensors = {};
   Part part = Part::Forward;
   /// In all of its runs.
@@ -102,16 +105,16 @@ using FactorAxes = llvm::SmallVector<AxisList, 3>;
 
 /// The axes over which an op works on partial sums.
 struct PartialAxes {
-  /// Of every operand that may be partial; of the first one of an op that is
-  /// multilinear.
+  /// For every operand that may be partial; for a multilinear op, for the first
+  /// operand.
   AxisSet operands = 0;
-  /// Of the second factor of a multilinear op.
+  /// For the second operand of a multilinear op.
   AxisSet rhs = 0;
   AxisSet all() const { return operands | rhs; }
 };
 
-/// How one op is sharded: the layouts of its operands and results follow from
-/// this and its rule.
+/// The sharding strategy of one op: the layouts of its operands and results
+/// follow from this and its rule.
 struct Assignment {
   FactorAxes factors;
   PartialAxes partial;
@@ -131,22 +134,22 @@ Layout getTensorLayout(const ShardingRule &rule,
                        const ShardingRule::TensorFactors &dims,
                        const FactorAxes &factors);
 
-/// The layout in which an op with `rule`, sharded as `assignment` says, wants
+/// The layout in which an op with `rule` and strategy `assignment` reads
 /// operand `index`.
 Layout getOperandLayout(const ShardingRule &rule, const Assignment &assignment,
                         int index);
 
-/// The layout in which it makes result `index`.
+/// The layout in which it produces result `index`.
 Layout getResultLayout(const ShardingRule &rule, const Assignment &assignment,
                        int index);
 
-/// Seconds that a device takes for `op` of `graph`, sharded as `assignment`
-/// says, padding included.
+/// Seconds of a device for `op` of `graph` with strategy `assignment`, padding
+/// included.
 double getSeconds(const ShardingGraph &graph, const GraphOp &op,
                   const Assignment &assignment);
 
-/// Bytes of the tensors that `op`, sharded as `assignment` says, works on on a
-/// device: its operands and results.
+/// Bytes of the operands and results of `op` on a device, with strategy
+/// `assignment`.
 int64_t getMemory(const ShardingGraph &graph, const GraphOp &op,
                   const Assignment &assignment);
 

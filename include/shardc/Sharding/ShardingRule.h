@@ -15,7 +15,7 @@
 
 namespace shardc {
 
-/// What sharding a factor means for the op.
+/// The effect of sharding a factor on the op.
 enum class FactorKind {
   /// Shards compute their own part of the result.
   Parallel,
@@ -38,8 +38,8 @@ struct Factor {
   bool mustDivide = false;
 };
 
-/// Which operands an op may receive as partial sums such that its results are
-/// partial sums over the same axes.
+/// The operands that an op may receive as partial sums such that its results
+/// are partial sums over the same axes.
 enum class PartialRule {
   /// None: the op is not linear.
   Never,

@@ -1,4 +1,4 @@
-//===- ExitCodes.h - What the tools return to the shell ---------*- C++ -*-===//
+//===- ExitCodes.h - Exit codes of the tools --------------------*- C++ -*-===//
 //
 // One list for all tools. Libraries never exit; their mains map errors here.
 //
@@ -23,7 +23,7 @@ enum class ExitCode : int {
   NonFiniteLoss = 5,
   /// A deadline passed or a peer was lost.
   Deadline = 6,
-  /// The backend asked for is not there.
+  /// The requested backend is missing.
   Unavailable = 9,
   /// A fault of shardc itself.
   Internal = 70,

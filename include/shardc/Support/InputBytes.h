@@ -1,6 +1,6 @@
-//===- InputBytes.h - What a file is, by its first bytes --------*- C++ -*-===//
+//===- InputBytes.h - Kinds of files by their first bytes -------*- C++ -*-===//
 //
-// Tells plans from IR whatever a file is called. Pure functions.
+// Tells plans from IR by content, not by name. Pure functions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,8 +1,8 @@
 //===- JsonReader.h - JSON with errors that say where -----------*- C++ -*-===//
 //
-// Reads the fields of a JSON file one by one and keeps the first thing that is
-// wrong: the file, the line (syntax) or the key (content), what was expected
-// and what was found. One per file; not thread-safe.
+// Reads the fields of a JSON file one by one and keeps the first error: the
+// file, the line (syntax) or the key (content), the expected and the found
+// value. One per file; not thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +19,21 @@
 
 namespace shardc {
 
-/// Parses `text`. Refuses what nests too deep for LLVM's recursive parser.
+/// Parses `text`. Refuses text that nests too deep for LLVM's recursive parser.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                             llvm::StringRef file);
 
 /// Reads fields. A `path` is the key of the object that a field is in, such as
-/// "axes.data", empty for the root. After a failure all that counts is
-/// takeError.
+/// "axes.data", empty for the root. After a failure only takeError is
+/// meaningful.
 class JsonReader {
 public:
   /// `file` names the text in errors.
   explicit JsonReader(llvm::StringRef file) : file(file) {}
 
-  /// Notes an error at the key; returns false.
+  /// Records an error at the key; returns false.
   bool fail(llvm::StringRef path, const llvm::Twine &what);
-  /// What was noted.
+  /// The recorded error.
   llvm::Error takeError() const;
 
   /// `value` as an object, or null and an error.

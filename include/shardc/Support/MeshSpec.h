@@ -20,8 +20,8 @@ namespace shardc {
 using MeshSpec = std::vector<std::pair<std::string, int64_t>>;
 
 /// Reads "data=4,model=2": distinct names that are identifiers, sizes of at
-/// least 1, at most 2^31 - 1 devices. On failure `error` says what was wrong
-/// and what was expected.
+/// least 1, at most 2^31 - 1 devices. On failure `error` names the fault and
+/// the expected form.
 std::optional<MeshSpec> parseMeshSpec(const std::string &text,
                                       std::string &error);
 

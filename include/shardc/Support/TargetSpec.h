@@ -1,4 +1,4 @@
-//===- TargetSpec.h - What code is generated for, as text -------*- C++ -*-===//
+//===- TargetSpec.h - Names of targets --------------------------*- C++ -*-===//
 //
 // The form in which command lines name targets: "cpu", "cuda:sm_90",
 // "emulated-gpu". Pure functions.
@@ -18,7 +18,7 @@ struct TargetSpec {
   enum class Kind {
     CPU,
     CUDA,
-    /// For tests: what a GPU does, on the CPU.
+    /// For tests: the kernels of a GPU, on the CPU.
     EmulatedGPU,
   };
   Kind kind = Kind::CPU;
@@ -27,7 +27,7 @@ struct TargetSpec {
 };
 
 /// Reads "cpu", "emulated-gpu" or "cuda:" with an architecture. On failure
-/// `error` says what was wrong and what was expected.
+/// `error` names the fault and the expected form.
 std::optional<TargetSpec> parseTargetSpec(const std::string &text,
                                           std::string &error);
 

@@ -1,4 +1,4 @@
-//===- WriteErrors.h - What did not reach an output -------------*- C++ -*-===//
+//===- WriteErrors.h - Errors of outputs ------------------------*- C++ -*-===//
 
 #ifndef SHARDC_SUPPORT_WRITEERRORS_H
 #define SHARDC_SUPPORT_WRITEERRORS_H
@@ -9,9 +9,9 @@
 
 namespace shardc {
 
-/// Writes out what `os` holds, the output `path` ("-": standard output). Says
-/// what went wrong with it since it was opened, or nothing; without this call
-/// LLVM ends the process then.
+/// Flushes `os`, the output `path` ("-": standard output). Returns its first
+/// error since it was opened, if there is one; without this call LLVM ends the
+/// process on an error.
 inline std::string finishOutput(llvm::raw_fd_ostream &os,
                                 const std::string &path) {
   os.flush();

@@ -35,7 +35,7 @@ static uint64_t hashBytes(const uint8_t *data, size_t size) {
   return hash;
 }
 
-/// What must be there for the tables to be written.
+/// Checks the preconditions of the tables.
 static llvm::Error checkModule(ModuleOp module) {
   if (module.getOps<MeshOp>().empty())
     return llvm::createStringError("expected a shardc.mesh in the module");

@@ -1,6 +1,6 @@
 //===- CommandList.h - The commands of a program ----------------*- C++ -*-===//
 //
-// Collects commands and what they touch, and orders streams at the end. Not
+// Collects commands and their accesses, and orders streams at the end. Not
 // thread-safe; one per program.
 //
 //===----------------------------------------------------------------------===//
@@ -21,8 +21,8 @@ public:
 
   uint32_t size() const { return commands.size(); }
 
-  /// Appends a command that was made from `op`. `order` says what it touches
-  /// and on which stream of a GPU it is.
+  /// Appends a command that was made from `op`. `order` has its accesses and
+  /// its stream on a GPU.
   template <typename T>
   void add(mlir::Operation *op, fb::Operation kind,
            flatbuffers::Offset<T> operation, StreamCommand order = {}) {

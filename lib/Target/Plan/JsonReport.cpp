@@ -41,7 +41,7 @@ static json::Array getCollectives(const fb::Program &program) {
   return lines;
 }
 
-/// What one run of `program` costs.
+/// The cost of one run of `program`.
 static void addTotals(const fb::Plan &plan, const fb::Program &program,
                       json::Object &report) {
   report["wire_bytes_per_device"] = static_cast<int64_t>(program.wire_bytes());

@@ -1,4 +1,4 @@
-//===- PlanEstimates.cpp - What a program is expected to take -------------===//
+//===- PlanEstimates.cpp - Estimates of a program's time and cost ---------===//
 
 #include "PlanTables.h"
 

@@ -39,7 +39,7 @@ private:
   std::vector<flatbuffers::Offset<fb::CollectiveReport>> reports;
   std::vector<flatbuffers::Offset<fb::Result>> results;
   std::vector<uint32_t> resultBuffers;
-  /// Of the collectives under way, by what started them.
+  /// The collectives in flight, by their starts.
   llvm::DenseMap<Operation *, uint32_t> startCommands;
   uint64_t wireBytes = 0, flops = 0;
 
@@ -199,7 +199,7 @@ void ProgramWriter::addWait(CollectiveWaitOp wait) {
       fb::CreateCollectiveWait(builder, startCommands.lookup(wait.getStart())));
 }
 
-/// What the host gives comes in the order of the arguments.
+/// Uploads come in the order of the arguments.
 void ProgramWriter::addUploads() {
   for (BlockArgument argument : function.getArguments()) {
     Attribute role =
@@ -230,7 +230,7 @@ void ProgramWriter::addResults() {
   }
 }
 
-/// Each as soon as it is there, by its events.
+/// Each starts as soon as its value is complete, by its events.
 void ProgramWriter::addDownloads() {
   for (auto [number, buffer] : llvm::enumerate(resultBuffers))
     commands.add(function, fb::Operation::Download,

@@ -23,17 +23,17 @@ namespace shardc {
 
 namespace fb = ::shardc::rt::fb;
 
-/// What all tables refer to.
+/// References that all tables share.
 struct PlanContext {
   flatbuffers::FlatBufferBuilder &builder;
   MeshOp mesh;
-  /// What times are estimated for.
+  /// The machine of the time estimates.
   Machine machine;
   /// Symbols of kernels by their number.
   llvm::MapVector<mlir::StringAttr, uint32_t> kernels;
   /// Whether commands are on streams, ordered by events: for a GPU.
   bool hasStreams;
-  /// Of products that the library computes.
+  /// The precision of GEMMs that the library computes.
   fb::Precision precision;
   /// Numbers of inputs and labels by their names, once they are written.
   llvm::StringMap<uint32_t> inputs;
@@ -49,7 +49,7 @@ std::vector<uint16_t> getAxisIndices(PlanContext &plan, mlir::ArrayAttr axes);
 /// The part of the step that `op` belongs to.
 fb::Part getPart(mlir::Operation *op);
 
-/// The product `gemm` on the buffers that `numbers` says its values are in.
+/// The GEMM `gemm` on the buffers of its values, by `numbers`.
 flatbuffers::Offset<fb::Gemm>
 writeGemm(PlanContext &plan, GemmOp gemm,
           const llvm::DenseMap<mlir::Value, uint32_t> &numbers);
@@ -73,10 +73,10 @@ std::optional<flatbuffers::Offset<fb::Result>>
 writeResult(PlanContext &plan, mlir::func::FuncOp function, unsigned index,
             uint32_t buffer);
 
-/// FLOPs of the products in kernels, in all runs.
+/// FLOPs of the GEMMs in kernels, in all runs.
 uint64_t countProductFlops(mlir::func::FuncOp function);
-/// What a step is expected to take on the plan's machine; what --regather
-/// changes and what the partition costs, each null if that is not known.
+/// The estimated time of a step on the plan's machine; the effect of --regather
+/// and the cost of the partition, each null if it is not known.
 flatbuffers::Offset<fb::TimeEstimate>
 writeTimeEstimate(PlanContext &plan, mlir::func::FuncOp function);
 flatbuffers::Offset<fb::Regather> writeRegather(PlanContext &plan,

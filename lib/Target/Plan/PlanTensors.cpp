@@ -166,7 +166,7 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
   return tensors;
 }
 
-/// Whether what is updated in place has that name.
+/// Whether the tensor that is updated in place has that name.
 static bool isTensor(func::FuncOp function, StringAttr name) {
   return llvm::any_of(
       llvm::seq<unsigned>(0, function.getNumArguments()), [&](unsigned index) {

@@ -50,14 +50,14 @@ llvm::SmallVector<int64_t> getShardCounts(const rt::fb::Plan &plan,
 int64_t getNumDevices(const rt::fb::Plan &plan);
 /// "data=4, model=2 (8 devices)".
 std::string getMeshText(const rt::fb::Plan &plan);
-/// Matrix products that each device computes beyond its share of those of the
-/// global program, padding included; 0 if the plan does not say.
+/// FLOPs of GEMMs of each device beyond its share of those of the global
+/// program, padding included; 0 if the plan does not have them.
 uint64_t getRedundantFlops(const rt::fb::Plan &plan,
                            const rt::fb::Program &program);
-/// What gathering weights again costs in `program`, if there is a choice.
+/// The cost of rematerialised all-gathers in `program`, if there is a choice.
 std::optional<RegatherPrice> getRegatherPrice(const rt::fb::Plan &plan,
                                               const rt::fb::Program &program);
-/// What `program` costs by an objective, if that is known.
+/// The cost of `program` by an objective, if that is known.
 std::optional<PlanCost> getPlanCost(const rt::fb::Program &program);
 /// Seconds of a run without overlap.
 double getSeconds(const rt::fb::TimeEstimate &time);
@@ -71,8 +71,8 @@ std::string getBytesText(uint64_t bytes);
 std::string getTableText(const std::vector<std::vector<std::string>> &rows,
                          llvm::ArrayRef<unsigned> rightAligned);
 
-/// A picture of which devices hold which block of a tensor (drawSharding), each
-/// line indented by four spaces.
+/// A picture of the devices that hold each block of a tensor (drawSharding),
+/// each line indented by four spaces.
 std::string getPictureText(const rt::fb::Plan &plan,
                            llvm::ArrayRef<int64_t> shape,
                            const rt::fb::Sharding &sharding);

@@ -23,7 +23,7 @@ static std::string getAxesText(const fb::CollectiveReport &line) {
 
 static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                raw_ostream &os) {
-  // Each device rounds what it has.
+  // Each device rounds its own shards.
   if (kRoundParametersName == program.name()->c_str())
     return;
   os << "Communication of " << program.name()->str()
@@ -133,7 +133,7 @@ static void printShardings(const fb::Plan &plan, raw_ostream &os) {
   }
   os << getTableText(rows, {5});
   os << "Devices that hold each slice\n";
-  // Tensors that lie alike share a picture.
+  // Tensors with the same sharding share a picture.
   std::vector<std::pair<std::string, std::string>> pictures;
   for (const fb::Tensor *tensor : *plan.tensors()) {
     SmallVector<int64_t> shape = toSizes(tensor->shape());

@@ -1,8 +1,8 @@
-//===- StreamEvents.cpp - What commands of other streams come first -------===//
+//===- StreamEvents.cpp - Dependences between streams as events -----------===//
 //
-// Issues the commands in order, those of a loop twice: what the second run has
-// to wait for, every later one has. Of each stream only the latest command that
-// conflicts matters; the ones before it have ended by then.
+// Issues the commands in order, those of a loop twice: later runs have the
+// dependences of the second one. Of each stream only the latest command that
+// conflicts matters; earlier ones have ended by then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,7 +39,7 @@ private:
   std::vector<std::vector<uint32_t>> events;
   /// By stream its issues so far.
   std::vector<std::vector<Issue>> streams;
-  /// By command how many issues of its stream there were with its latest.
+  /// By command the number of issues of its stream up to its latest.
   std::vector<size_t> latest;
 };
 
@@ -80,7 +80,7 @@ void EventFinder::issue(uint32_t number) {
         conflicts.push_back(&streams[stream][i - 1]);
         break;
       }
-  // One that has waited for another makes that one superfluous.
+  // A command that has waited for another one makes that one superfluous.
   for (const Issue *other : conflicts) {
     unsigned stream = commands[other->command].stream;
     bool isImplied = llvm::any_of(conflicts, [&](const Issue *third) {

@@ -20,13 +20,13 @@ namespace shardc {
 /// An instruction set that code is generated for.
 struct CpuTarget {
   llvm::StringRef name;
-  /// What the CPU must have for it, with the names of /proc/cpuinfo.
+  /// The features that the CPU must have, with the names of /proc/cpuinfo.
   std::vector<llvm::StringRef> features;
   /// Bits of the vectors that its loops are written for.
   int64_t vectorBits;
 };
 
-/// x86-64-v3, which has AVX2: what every plan for CPUs has.
+/// x86-64-v3, which has AVX2: the version in every plan for CPUs.
 const CpuTarget &getBaseTarget();
 /// x86-64-v4, which has AVX-512.
 const CpuTarget &getWideTarget();
@@ -41,14 +41,14 @@ compileToObject(mlir::ModuleOp kernels,
 /// anything else undefined is an error that names the symbol.
 llvm::Expected<std::string> linkSharedObject(llvm::StringRef object);
 
-/// Adds what translating kernels needs to the context's registry.
+/// Registers the translations of kernels in the context's registry.
 void registerKernelTranslation(mlir::MLIRContext &context);
 
 /// The shared object of a whole module after `codegen`; its kernels are in the
 /// nested module @kernels.
 llvm::Expected<std::string> compileKernels(mlir::ModuleOp module);
 
-/// The same for CPUs of `getWideTarget`, of functions built anew.
+/// The same for CPUs of `getWideTarget`, from functions that are built again.
 llvm::Expected<std::string> compileWideKernels(mlir::ModuleOp module);
 
 } // namespace shardc

@@ -15,14 +15,14 @@
 
 namespace shardc {
 
-/// Where the assembler is: what SHARDC_PTXAS names, which may be empty for
+/// The path of the assembler: the value of SHARDC_PTXAS, where empty means
 /// none, or else `ptxas` on PATH or of a toolkit in /usr/local/cuda; empty if
 /// there is none.
 std::string findPtxas();
 
 /// The machine code, a cubin, of `ptx` for the GPU `chip`, such as "sm_90".
-/// Equal texts give equal code with the same `ptxas`. An error has what it
-/// said.
+/// Equal texts give equal code with the same `ptxas`. An error has the
+/// assembler's message.
 llvm::Expected<std::string>
 assemblePtx(llvm::StringRef ptx, llvm::StringRef chip, llvm::StringRef ptxas);
 

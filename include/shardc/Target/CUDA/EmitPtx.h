@@ -19,8 +19,8 @@
 namespace shardc {
 
 /// The PTX of a whole module after `codegen` for a GPU, whose kernels are in
-/// the nested gpu.module @kernels. Calls no function that it does not define;
-/// an error names one if a kernel needs it.
+/// the nested gpu.module @kernels. It defines all functions that it calls; if a
+/// kernel needs another one, an error names it.
 llvm::Expected<std::string> emitPtx(mlir::ModuleOp module);
 
 /// `--shardc-emit-ptx`: writes the PTX of the module to a file and leaves the

@@ -1,8 +1,8 @@
 //===- TranslateKernels.h - Kernels as LLVM IR and back ends ----*- C++ -*-===//
 //
-// What generating code for CPUs and GPUs shares: how machines round,
-// translation to LLVM IR, the passes over it, the text or object that a back
-// end writes. Stateless; thread-safe on distinct contexts.
+// Code generation that CPUs and GPUs share: rounding, translation to LLVM IR,
+// the passes over it, the text or object of a back end. Stateless; thread-safe
+// on distinct contexts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,9 +19,10 @@
 
 namespace shardc {
 
-/// What generates position-independent code for `chip` with `features` of
+/// A target machine for position-independent code for `chip` with `features` of
 /// `triple`, whose back end the caller has initialised. Multiply-adds are fused
-/// where the program says so, nowhere else: CPUs and GPUs compute the same.
+/// where the program says so and nowhere else, so CPUs and GPUs compute the
+/// same.
 llvm::Expected<std::unique_ptr<llvm::TargetMachine>>
 createTargetMachine(llvm::StringRef triple, llvm::StringRef chip,
                     llvm::StringRef features = "");
@@ -32,12 +33,12 @@ llvm::Expected<std::unique_ptr<llvm::Module>>
 translateKernels(mlir::Operation *kernels, llvm::LLVMContext &context,
                  llvm::TargetMachine &machine);
 
-/// Cleans up what the emitter writes plainly: common subexpressions, invariant
+/// Cleans up the plain code of the emitter: common subexpressions, invariant
 /// code, dead code. Loops are vectorised and unrolled already, and no pass here
 /// replaces loops by library calls.
 void cleanUpKernels(llvm::Module &module, llvm::TargetMachine &machine);
 
-/// What the machine's back end writes for the module.
+/// The output of the machine's back end for the module.
 llvm::Expected<std::string> emitKernels(llvm::Module &module,
                                         llvm::TargetMachine &machine,
                                         llvm::CodeGenFileType type);

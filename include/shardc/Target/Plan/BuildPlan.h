@@ -17,7 +17,7 @@ namespace shardc {
 /// Version of the plan format that is written (docs/PlanFormat.md).
 constexpr uint32_t planVersion = 5;
 
-/// What else goes into a plan.
+/// The content of a plan beside the module.
 struct PlanOptions {
   /// Name of the model; empty: the module's, or "model".
   std::string model;
@@ -29,7 +29,7 @@ struct PlanOptions {
   std::string wideCode;
   /// Whether `compilePlan` makes it.
   bool makeWideCode = false;
-  /// What `ptxas` makes of that PTX; may be empty.
+  /// The machine code that `ptxas` makes of that PTX; may be empty.
   std::string cubin;
   /// The program that makes it; empty: none does.
   std::string ptxas;
@@ -39,10 +39,10 @@ struct PlanOptions {
   std::string gpuTarget;
   /// The explanation as JSON (docs/Explain.md); may be empty.
   std::string explanation;
-  /// What factors of products of f32 may be rounded to: "highest", "tf32" or
-  /// "bf16".
+  /// The precision that factors of GEMMs of f32 may be rounded to: "highest",
+  /// "tf32" or "bf16".
   std::string matmulPrecision = "highest";
-  /// The machine that times are estimated for (loadMachine).
+  /// The machine of the time estimates (loadMachine).
   std::string machine = "cpu";
 };
 

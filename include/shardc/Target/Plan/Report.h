@@ -1,7 +1,7 @@
-//===- Report.h - What a plan costs and where things are --------*- C++ -*-===//
+//===- Report.h - Reports of a plan -----------------------------*- C++ -*-===//
 //
-// Reports are read from the plan's bytes, so they say what the runtime will
-// do. Pure functions: thread-safe.
+// Reports are read from the plan's bytes, so they describe what the runtime
+// executes. Pure functions: thread-safe.
 //
 //===----------------------------------------------------------------------===//
 

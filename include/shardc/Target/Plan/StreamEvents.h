@@ -1,11 +1,11 @@
 //===- StreamEvents.h - Waits between streams -------------------*- C++ -*-===//
 //
 // Streams of a GPU run at the same time. The memory plan gives the same bytes
-// to buffers whose lifetimes, in the order of the commands, do not meet: so a
-// command waits for commands of other streams that read what it writes or wrote
-// what it reads, be it the same tensor or one that was there before. Where
-// another event and the order of a stream say so already there is none.
-// Pure functions: thread-safe.
+// to buffers whose lifetimes, in the order of the commands, do not overlap. A
+// command therefore depends on commands of other streams that read bytes that
+// it writes, or wrote bytes that it reads, for the same tensor or an earlier
+// one. A dependence that another event and the order of a stream imply gets no
+// event. Pure functions: thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,7 +25,7 @@ struct ByteRange {
   int64_t begin, end;
 };
 
-/// What the order of a command depends on.
+/// The inputs of a command's order.
 struct StreamCommand {
   unsigned stream = 0;
   /// In all runs of the loop it is in.
@@ -35,9 +35,9 @@ struct StreamCommand {
   uint32_t commands = 0;
 };
 
-/// For each command the commands of other streams that it waits for, ascending.
-/// Meant is their latest issue: a number that is greater than the command's own
-/// is that of the run before of the loop that both are in.
+/// For each command the commands of other streams that it depends on, in their
+/// latest issue, ascending. A number greater than the command's own means the
+/// previous run of the loop that both are in.
 std::vector<std::vector<uint32_t>>
 findStreamEvents(llvm::ArrayRef<StreamCommand> commands);
 
