@@ -4,13 +4,10 @@
 
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 FailureOr<BatchRows> BatchRows::find(func::FuncOp step, int64_t count) {
   BatchRows rows;
@@ -18,9 +15,10 @@ FailureOr<BatchRows> BatchRows::find(func::FuncOp step, int64_t count) {
   for (BlockArgument argument : step.getArguments())
     if (isa_and_nonnull<InputAttr, LabelAttr>(
             getRole(step, argument.getArgNumber())) &&
-        typeOf(argument).getRank() > 0) {
+        getTensorType(argument).getRank() > 0) {
       rows.dims[argument] = 0;
-      rows.batchSize = std::max(rows.batchSize, typeOf(argument).getDimSize(0));
+      rows.batchSize =
+          std::max(rows.batchSize, getTensorType(argument).getDimSize(0));
     }
   do {
     rows.changed = false;
@@ -120,16 +118,16 @@ LogicalResult BatchRows::classify(func::FuncOp step, int64_t count) {
       int64_t dim = getDim(result);
       if (dim < 0)
         sums.insert(result);
-      else if (typeOf(result).getDimSize(dim) % batchSize != 0)
+      else if (getTensorType(result).getDimSize(dim) % batchSize != 0)
         return op.emitOpError("cuts the ")
                << batchSize << " rows of the batch into "
-               << typeOf(result).getDimSize(dim)
+               << getTensorType(result).getDimSize(dim)
                << " groups, so what becomes of a row depends on its place in "
                   "the batch and there are no microbatches";
-      else if (typeOf(result).getDimSize(dim) % count != 0)
-        return op.emitOpError("has ")
-               << typeOf(result).getDimSize(dim) << " rows of the batch, which "
-               << count << " microbatches do not divide";
+      else if (getTensorType(result).getDimSize(dim) % count != 0)
+        return op.emitOpError("has ") << getTensorType(result).getDimSize(dim)
+                                      << " rows of the batch, which " << count
+                                      << " microbatches do not divide";
     }
   }
   return success();

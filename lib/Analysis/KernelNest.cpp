@@ -1,6 +1,7 @@
 //===- KernelNest.cpp - The loop nests that a kernel becomes --------------===//
 
 #include "shardc/Analysis/KernelNest.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/EquivalenceClasses.h"
@@ -12,10 +13,6 @@
 using namespace mlir;
 
 namespace shardc {
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 bool isElementwise(Operation *op) {
   return isa<NegOp, AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp,
@@ -38,8 +35,10 @@ bool isHardReshape(Operation *op) {
   if (!reshape || !reshape.getOperand().getDefiningOp())
     return false;
   auto isLong = [](int64_t size) { return size > 1; };
-  auto from = llvm::make_filter_range(getShape(reshape.getOperand()), isLong);
-  auto to = llvm::make_filter_range(getShape(reshape.getResult()), isLong);
+  auto from =
+      llvm::make_filter_range(getTensorShape(reshape.getOperand()), isLong);
+  auto to =
+      llvm::make_filter_range(getTensorShape(reshape.getResult()), isLong);
   return llvm::to_vector(from) != llvm::to_vector(to);
 }
 
@@ -84,7 +83,7 @@ std::vector<KernelNest> getKernelNests(KernelOp kernel) {
     // One general nest per shape: every result computed from the inputs alone.
     llvm::MapVector<ArrayRef<int64_t>, SmallVector<Value>> byShape;
     for (Value result : distinct)
-      byShape[getShape(result)].push_back(result);
+      byShape[getTensorShape(result)].push_back(result);
     for (auto &[shape, values] : byShape) {
       KernelNest nest;
       nest.kind = NestKind::Map;
@@ -102,7 +101,7 @@ std::vector<KernelNest> getKernelNests(KernelOp kernel) {
   for (Value argument : arguments) {
     KernelNest nest;
     nest.kind = NestKind::Map;
-    nest.shape = llvm::to_vector(getShape(argument));
+    nest.shape = llvm::to_vector(getTensorShape(argument));
     nest.fullResults = {argument};
     nests.push_back(std::move(nest));
   }
@@ -116,7 +115,8 @@ static bool isReadInPlace(const KernelNest &nest, BlockArgument argument,
   for (Operation *user : argument.getUsers()) {
     if (isa<YieldOp>(user))
       return false;
-    if (!isElementwise(user) || getShape(user->getResult(0)) != resultShape)
+    if (!isElementwise(user) ||
+        getTensorShape(user->getResult(0)) != resultShape)
       return false;
     // Forward through elementwise ops: the value must not be looked at from
     // another place (transposed, broadcast, reduced over other dimensions).

@@ -76,6 +76,11 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
   return allowOnly(starts, prices);
 }
 
+bool shardc::isPart(Operation *op, Part part) {
+  auto attr = op->getAttrOfType<PartAttr>("shardc.part");
+  return attr && attr.getValue() == part;
+}
+
 bool shardc::isInForwardPass(Operation *op) {
   auto part = op->getAttrOfType<PartAttr>("shardc.part");
   return part ? part.getValue() == Part::Forward

@@ -91,13 +91,13 @@ private:
 
   bool readFlops(const json::Value &value, Machine &machine) {
     static constexpr StringLiteral path = "device.flops_per_second";
-    // In the order of Arithmetic.
+    // In the order of ComputeType.
     static const std::vector<std::string> names = {"f64", "f32", "tf32",
                                                    "bf16"};
     const json::Object *flops = fields.asObject(value, path);
     if (!flops || !fields.checkKeys(*flops, path, names))
       return false;
-    for (unsigned i = 0; i < numArithmetics; ++i) {
+    for (unsigned i = 0; i < numComputeTypes; ++i) {
       // Only NVIDIA's tensor cores have it.
       if (names[i] == "tf32" && !flops->get("tf32"))
         continue;
@@ -116,11 +116,12 @@ private:
       return fields.fail("f32_products",
                          "expected \"f32\" or \"tf32\", found \"" + name +
                              "\"");
-    if (name == "tf32" && machine.getFlopsPerSecond(Arithmetic::TF32) == 0)
+    if (name == "tf32" && machine.getFlopsPerSecond(ComputeType::TF32) == 0)
       return fields.fail("f32_products",
                          "expected \"f32\", found \"tf32\", of which the "
                          "device has no FLOP/s");
-    machine.f32Products = name == "tf32" ? Arithmetic::TF32 : Arithmetic::F32;
+    machine.f32MatmulType =
+        name == "tf32" ? ComputeType::TF32 : ComputeType::F32;
     return true;
   }
 

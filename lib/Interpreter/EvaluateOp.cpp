@@ -1,6 +1,7 @@
 //===- EvaluateOp.cpp - Core ops by their definitions ---------------------===//
 
 #include "shardc/Interpreter/EvaluateOp.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "Elementwise.h"
 
@@ -11,10 +12,6 @@
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 //===----------------------------------------------------------------------===//
 // Shapes, contraction and reduction
@@ -33,11 +30,11 @@ static Tensor gather(const Tensor &source, ArrayRef<int64_t> shape,
 }
 
 static Tensor broadcast(BroadcastOp op, const Tensor &operand) {
-  SmallVector<int64_t> strides(typeOf(op.getResult()).getRank(), 0);
+  SmallVector<int64_t> strides(getTensorType(op.getResult()).getRank(), 0);
   for (auto [dim, stride] :
        llvm::zip_equal(op.getDims(), getStrides(operand.shape)))
     strides[dim] = stride;
-  return gather(operand, typeOf(op.getResult()).getShape(), strides);
+  return gather(operand, getTensorType(op.getResult()).getShape(), strides);
 }
 
 static Tensor transpose(TransposeOp op, const Tensor &operand) {
@@ -45,12 +42,12 @@ static Tensor transpose(TransposeOp op, const Tensor &operand) {
   SmallVector<int64_t> strides;
   for (int64_t dim : op.getPermutation())
     strides.push_back(from[dim]);
-  return gather(operand, typeOf(op.getResult()).getShape(), strides);
+  return gather(operand, getTensorType(op.getResult()).getShape(), strides);
 }
 
 static Tensor reduce(ReduceOp op, const Tensor &operand) {
   bool isSum = op.getKind() == ReductionKind::Sum;
-  Tensor result(typeOf(op.getResult()).getShape(),
+  Tensor result(getTensorType(op.getResult()).getShape(),
                 isSum ? 0 : -std::numeric_limits<double>::infinity());
   SmallVector<int64_t, 3> kept = getStrides(result.shape);
   SmallVector<int64_t> strides(operand.shape.size(), 0);
@@ -102,7 +99,7 @@ static Tensor contract(DotGeneralOp op, const Tensor &lhs, const Tensor &rhs) {
     leftInner.push_back(left[l]);
     rightInner.push_back(right[r]);
   }
-  Tensor result(typeOf(op.getResult()).getShape(), 0);
+  Tensor result(getTensorType(op.getResult()).getShape(), 0);
   std::vector<int64_t> leftOuter = getOffsets(result.shape, leftStrides),
                        rightOuter = getOffsets(result.shape, rightStrides),
                        leftTerms = getOffsets(sizes, leftInner),
@@ -173,7 +170,7 @@ static int64_t getBatchRow(int64_t row,
 
 static Tensor getIota(IotaOp op, const Devices &devices, int64_t device,
                       const MicrobatchRows &microbatch) {
-  Tensor result(typeOf(op.getResult()).getShape(), 0);
+  Tensor result(getTensorType(op.getResult()).getShape(), 0);
   std::vector<std::vector<int64_t>> elements =
       getElements(op.getShard(), result.shape, devices, device);
   int64_t dim = op.getDim();
@@ -188,7 +185,7 @@ static Tensor getIota(IotaOp op, const Devices &devices, int64_t device,
 
 static Tensor getRandom(RandomUniformOp op, double step, const Devices &devices,
                         int64_t device, const MicrobatchRows &microbatch) {
-  Tensor result(typeOf(op.getResult()).getShape(), 0);
+  Tensor result(getTensorType(op.getResult()).getShape(), 0);
   std::vector<std::vector<int64_t>> elements =
       getElements(op.getShard(), result.shape, devices, device);
   SmallVector<int64_t, 3> global = result.shape;
@@ -268,7 +265,7 @@ FailureOr<Tensor> shardc::evaluateOp(Operation *op,
           [&](TransposeOp op) { return transpose(op, *operands[0]); })
       .Case<ReshapeOp>([&](ReshapeOp op) {
         Tensor result = *operands[0];
-        ArrayRef<int64_t> shape = typeOf(op.getResult()).getShape();
+        ArrayRef<int64_t> shape = getTensorType(op.getResult()).getShape();
         result.shape.assign(shape.begin(), shape.end());
         return result;
       })

@@ -144,7 +144,7 @@ void shardc::print(const ExplanationDiff &diff, StringRef otherName,
   }
 }
 
-static json::Value toJson(const std::optional<DiffSide> &side) {
+static json::Value sideToJson(const std::optional<DiffSide> &side) {
   if (!side)
     return nullptr;
   return json::Object{{"wire_bytes", side->wireBytes},
@@ -160,8 +160,8 @@ json::Value shardc::toJSON(const ExplanationDiff &diff) {
       changes.push_back(json::Object{{"tensor", entry.tensor},
                                      {"kind", entry.kind},
                                      {"axes", json::Array(entry.axes)},
-                                     {"here", toJson(entry.here)},
-                                     {"other", toJson(entry.other)}});
+                                     {"here", sideToJson(entry.here)},
+                                     {"other", sideToJson(entry.other)}});
     programs.push_back(
         json::Object{{"name", program.name},
                      {"wire_bytes_here", program.here.wireBytes},

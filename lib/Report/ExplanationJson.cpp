@@ -7,64 +7,65 @@
 #include "shardc/Report/Explanation.h"
 
 using namespace llvm;
-using namespace llvm::json;
 
 namespace shardc {
 
-static bool mapMicroseconds(ObjectMapper &map, double &seconds) {
+static bool mapMicroseconds(json::ObjectMapper &map, double &seconds) {
   if (!map.map("microseconds", seconds))
     return false;
   seconds /= 1e6;
   return true;
 }
 
-static Value toJSON(const SourceOp &op) {
-  return Object{{"op", op.op}, {"source", op.source}};
+static json::Value toJSON(const SourceOp &op) {
+  return json::Object{{"op", op.op}, {"source", op.source}};
 }
 
-static bool fromJSON(const Value &value, SourceOp &op, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, SourceOp &op, json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("op", op.op) && map.map("source", op.source);
 }
 
-static Value toJSON(const AxisOrigin &origin) {
-  return Object{{"axis", origin.axis},
-                {"name", origin.name},
-                {"source", origin.source},
-                {"through", Array(origin.through)}};
+static json::Value toJSON(const AxisOrigin &origin) {
+  return json::Object{{"axis", origin.axis},
+                      {"name", origin.name},
+                      {"source", origin.source},
+                      {"through", json::Array(origin.through)}};
 }
 
-static bool fromJSON(const Value &value, AxisOrigin &origin, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, AxisOrigin &origin,
+                     json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("axis", origin.axis) && map.map("name", origin.name) &&
          map.map("source", origin.source) && map.map("through", origin.through);
 }
 
-static Value toJSON(const ChainEnd &end) {
-  return Object{{"op", end.op},
-                {"part", end.part},
-                {"source", end.source},
-                {"arguments", Array(end.arguments)},
-                {"origins", Array(end.origins)}};
+static json::Value toJSON(const ChainEnd &end) {
+  return json::Object{{"op", end.op},
+                      {"part", end.part},
+                      {"source", end.source},
+                      {"arguments", json::Array(end.arguments)},
+                      {"origins", json::Array(end.origins)}};
 }
 
-static bool fromJSON(const Value &value, ChainEnd &end, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, ChainEnd &end, json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("op", end.op) && map.map("part", end.part) &&
          map.map("source", end.source) && map.map("arguments", end.arguments) &&
          map.map("origins", end.origins);
 }
 
-static Value toJSON(const ProgramCost &cost) {
-  return Object{{"wire_bytes_per_device", cost.wireBytes},
-                {"matmul_flops_per_device", cost.matmulFlops},
-                {"state_bytes_per_device", cost.stateBytes},
-                {"microseconds", cost.seconds * 1e6},
-                {"may_be_less", cost.mayBeLess}};
+static json::Value toJSON(const ProgramCost &cost) {
+  return json::Object{{"wire_bytes_per_device", cost.wireBytes},
+                      {"matmul_flops_per_device", cost.matmulFlops},
+                      {"state_bytes_per_device", cost.stateBytes},
+                      {"microseconds", cost.seconds * 1e6},
+                      {"may_be_less", cost.mayBeLess}};
 }
 
-static bool fromJSON(const Value &value, ProgramCost &cost, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, ProgramCost &cost,
+                     json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("wire_bytes_per_device", cost.wireBytes) &&
          map.map("matmul_flops_per_device", cost.matmulFlops) &&
          map.map("state_bytes_per_device", cost.stateBytes) &&
@@ -72,26 +73,28 @@ static bool fromJSON(const Value &value, ProgramCost &cost, Path path) {
          map.map("may_be_less", cost.mayBeLess);
 }
 
-static Value toJSON(const AnnotationEdit &edit) {
-  return Object{
+static json::Value toJSON(const AnnotationEdit &edit) {
+  return json::Object{
       {"source", edit.source}, {"name", edit.name}, {"text", edit.text}};
 }
 
-static bool fromJSON(const Value &value, AnnotationEdit &edit, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, AnnotationEdit &edit,
+                     json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("source", edit.source) && map.map("name", edit.name) &&
          map.map("text", edit.text);
 }
 
-static Value toJSON(const std::optional<Remedy> &remedy) {
+static json::Value toJSON(const std::optional<Remedy> &remedy) {
   if (!remedy)
     return nullptr;
-  return Object{{"edits", Array(remedy->edits)},
-                {"cost", toJSON(remedy->cost)}};
+  return json::Object{{"edits", json::Array(remedy->edits)},
+                      {"cost", toJSON(remedy->cost)}};
 }
 
-static bool fromJSON(const Value &value, Remedy &remedy, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, Remedy &remedy,
+                     json::Path path) {
+  json::ObjectMapper map(value, path);
   if (!map || !map.map("edits", remedy.edits) || !map.map("cost", remedy.cost))
     return false;
   // Reports name the first one's line.
@@ -100,21 +103,22 @@ static bool fromJSON(const Value &value, Remedy &remedy, Path path) {
   return !remedy.edits.empty();
 }
 
-static Value toJSON(const MovedTensor &tensor) {
-  return Object{{"name", tensor.name},
-                {"move", tensor.move},
-                {"shape", Array(tensor.shape)},
-                {"dtype", tensor.dtype},
-                {"from", tensor.from},
-                {"to", tensor.to},
-                {"wire_bytes", tensor.wireBytes},
-                {"producer", toJSON(tensor.producer)},
-                {"consumer", toJSON(tensor.consumer)},
-                {"remedy", toJSON(tensor.remedy)}};
+static json::Value toJSON(const MovedTensor &tensor) {
+  return json::Object{{"name", tensor.name},
+                      {"move", tensor.move},
+                      {"shape", json::Array(tensor.shape)},
+                      {"dtype", tensor.dtype},
+                      {"from", tensor.from},
+                      {"to", tensor.to},
+                      {"wire_bytes", tensor.wireBytes},
+                      {"producer", toJSON(tensor.producer)},
+                      {"consumer", toJSON(tensor.consumer)},
+                      {"remedy", toJSON(tensor.remedy)}};
 }
 
-static bool fromJSON(const Value &value, MovedTensor &tensor, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, MovedTensor &tensor,
+                     json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("name", tensor.name) && map.map("move", tensor.move) &&
          map.map("shape", tensor.shape) && map.map("dtype", tensor.dtype) &&
          map.map("from", tensor.from) && map.map("to", tensor.to) &&
@@ -124,29 +128,29 @@ static bool fromJSON(const Value &value, MovedTensor &tensor, Path path) {
          map.map("remedy", tensor.remedy);
 }
 
-static Value toJSON(const ExplainedCollective &collective) {
-  return Object{{"kind", collective.kind},
-                {"axes", Array(collective.axes)},
-                {"group_size", collective.groupSize},
-                {"bytes", collective.bytes},
-                {"wire_bytes", collective.wireBytes},
-                {"runs", collective.runs},
-                {"microseconds", collective.seconds * 1e6},
-                {"part", collective.part},
-                {"cause", collective.cause},
-                {"gathered_again", collective.isGatheredAgain},
-                {"tensors", Array(collective.tensors)},
-                {"guilty", collective.guilty},
-                {"remedy", toJSON(collective.remedy)},
-                {"cost_without", collective.costWithout
-                                     ? toJSON(*collective.costWithout)
-                                     : Value(nullptr)},
-                {"changes_tried", collective.numTried}};
+static json::Value toJSON(const ExplainedCollective &collective) {
+  return json::Object{{"kind", collective.kind},
+                      {"axes", json::Array(collective.axes)},
+                      {"group_size", collective.groupSize},
+                      {"bytes", collective.bytes},
+                      {"wire_bytes", collective.wireBytes},
+                      {"runs", collective.runs},
+                      {"microseconds", collective.seconds * 1e6},
+                      {"part", collective.part},
+                      {"cause", collective.cause},
+                      {"gathered_again", collective.isGatheredAgain},
+                      {"tensors", json::Array(collective.tensors)},
+                      {"guilty", collective.guilty},
+                      {"remedy", toJSON(collective.remedy)},
+                      {"cost_without", collective.costWithout
+                                           ? toJSON(*collective.costWithout)
+                                           : json::Value(nullptr)},
+                      {"changes_tried", collective.numTried}};
 }
 
-static bool fromJSON(const Value &value, ExplainedCollective &collective,
-                     Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, ExplainedCollective &collective,
+                     json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("kind", collective.kind) &&
          map.map("axes", collective.axes) &&
          map.map("group_size", collective.groupSize) &&
@@ -164,27 +168,29 @@ static bool fromJSON(const Value &value, ExplainedCollective &collective,
          map.map("changes_tried", collective.numTried);
 }
 
-static Value toJSON(const ExplainedProgram &program) {
-  return Object{{"name", program.name},
-                {"cost", toJSON(program.cost)},
-                {"collectives", Array(program.collectives)}};
+static json::Value toJSON(const ExplainedProgram &program) {
+  return json::Object{{"name", program.name},
+                      {"cost", toJSON(program.cost)},
+                      {"collectives", json::Array(program.collectives)}};
 }
 
-static bool fromJSON(const Value &value, ExplainedProgram &program, Path path) {
-  ObjectMapper map(value, path);
+static bool fromJSON(const json::Value &value, ExplainedProgram &program,
+                     json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("name", program.name) &&
          map.map("cost", program.cost) &&
          map.map("collectives", program.collectives);
 }
 
-Value toJSON(const Explanation &explanation) {
-  return Object{{"mesh", explanation.mesh},
-                {"machine", explanation.machine},
-                {"programs", Array(explanation.programs)}};
+json::Value toJSON(const Explanation &explanation) {
+  return json::Object{{"mesh", explanation.mesh},
+                      {"machine", explanation.machine},
+                      {"programs", json::Array(explanation.programs)}};
 }
 
-bool fromJSON(const Value &value, Explanation &explanation, Path path) {
-  ObjectMapper map(value, path);
+bool fromJSON(const json::Value &value, Explanation &explanation,
+              json::Path path) {
+  json::ObjectMapper map(value, path);
   return map && map.map("mesh", explanation.mesh) &&
          map.map("machine", explanation.machine) &&
          map.map("programs", explanation.programs);

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -33,11 +34,6 @@ std::string getSourceString(Location loc) {
     return WalkResult::interrupt();
   });
   return source;
-}
-
-static bool isPart(Operation *op, Part part) {
-  auto attr = op->getAttrOfType<PartAttr>("shardc.part");
-  return attr && attr.getValue() == part;
 }
 
 /// Whether an op of the update reads the value, collectives looked through.

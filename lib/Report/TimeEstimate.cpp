@@ -38,13 +38,13 @@ static RankedTensorType getTensor(Value value) {
 }
 
 /// Of the result; a product is computed in the type of its factors.
-static Arithmetic getArithmetic(Operation *op) {
+static ComputeType getComputeType(Operation *op) {
   bool isProduct = isa<DotGeneralOp, GemmOp>(op);
   Value value = isProduct ? op->getOperand(0) : op->getResult(0);
   Type elementType = getTensor(value).getElementType();
   if (elementType.isF64())
-    return Arithmetic::F64;
-  return elementType.isBF16() ? Arithmetic::BF16 : Arithmetic::F32;
+    return ComputeType::F64;
+  return elementType.isBF16() ? ComputeType::BF16 : ComputeType::F32;
 }
 
 /// What computes an element for each of its own, other than a product: a
@@ -73,7 +73,7 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
     work.flops = getMatmulFlops(op);
   else if (Value computed = getComputed(op))
     work.flops = getTensor(computed).getNumElements();
-  work.arithmetic = getArithmetic(op);
+  work.computeType = getComputeType(op);
   auto addBytes = [&](Value value) {
     work.memoryBytes += getTensor(value).getNumElements() *
                         getElementBytes(getTensor(value).getElementType());
@@ -89,11 +89,12 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
 
 double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
   if (work.isProduct)
-    return work.flops / machine.getProductFlopsPerSecond(work.arithmetic);
+    return work.flops / machine.getMatmulFlopsPerSecond(work.computeType);
   // Outside of products, bf16 is computed in f32.
-  Arithmetic arithmetic =
-      work.arithmetic == Arithmetic::BF16 ? Arithmetic::F32 : work.arithmetic;
-  return work.flops / machine.getFlopsPerSecond(arithmetic);
+  ComputeType computeType = work.computeType == ComputeType::BF16
+                                ? ComputeType::F32
+                                : work.computeType;
+  return work.flops / machine.getFlopsPerSecond(computeType);
 }
 
 double shardc::getMemorySeconds(const Machine &machine, const OpWork &work) {
@@ -109,16 +110,16 @@ OpSeconds shardc::getOpSeconds(const Machine &machine, Operation *op,
   // One element, or one multiplication and addition.
   OpWork one;
   one.isProduct = isa<DotGeneralOp>(op);
-  one.arithmetic = getArithmetic(op);
+  one.computeType = getComputeType(op);
   one.flops = one.isProduct ? 2 : 1;
-  double arithmetic = runs * getComputeSeconds(machine, one);
+  double computeType = runs * getComputeSeconds(machine, one);
   if (one.isProduct)
-    seconds.perPoint = arithmetic;
+    seconds.perPoint = computeType;
   Value computed = one.isProduct ? Value() : getComputed(op);
   auto add = [&](Value value, bool isComputed, bool isMoved) {
     one.memoryBytes = getElementBytes(getTensor(value).getElementType());
     seconds.perElement.push_back(
-        (isComputed ? arithmetic : 0) +
+        (isComputed ? computeType : 0) +
         (isMoved ? runs * getMemorySeconds(machine, one) : 0));
   };
   for (OpOperand &operand : op->getOpOperands())

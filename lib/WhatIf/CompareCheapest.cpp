@@ -16,7 +16,7 @@ using namespace shardc;
 /// about a second.
 constexpr int64_t maxAssignments = 200'000;
 /// Ways to shard single ops that all branches of that search look at.
-constexpr int64_t maxBranchOptions = 40'000;
+constexpr int64_t maxComparedBranchOptions = 40'000;
 
 /// The train step of a module, or the first function of one without; null if it
 /// has none.
@@ -31,7 +31,7 @@ static func::FuncOp getStep(ModuleOp module) {
 static std::string partitionCheapest(ModuleOp module, CompileOptions options) {
   options.partition = "cheapest";
   options.maxAssignments = maxAssignments;
-  options.maxBranchOptions = maxBranchOptions;
+  options.maxBranchOptions = maxComparedBranchOptions;
   return compileOnTrial(module, getPhaseIndex("propagate"),
                         getPhaseIndex("collectives"), options);
 }

@@ -12,7 +12,7 @@ using namespace mlir;
 using namespace shardc;
 
 /// Every trial is a search, of which this leaves the fewest branches.
-constexpr int64_t maxBranchOptions = 1;
+constexpr int64_t maxTrialBranchOptions = 1;
 
 static func::FuncOp getLoss(ModuleOp module) {
   auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
@@ -69,7 +69,7 @@ RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
   this->options.dtype.clear();
   this->options.batchSize = 0;
   this->options.microbatches = 0;
-  this->options.maxBranchOptions = maxBranchOptions;
+  this->options.maxBranchOptions = maxTrialBranchOptions;
 }
 
 void RemedyFinder::find(const ExplainedProgram &program,

@@ -37,6 +37,9 @@ bool usesAllAxes(mlir::ModuleOp module);
 /// `shardc.starts` may be used, if it has that.
 PartPrices getPartPrices(mlir::func::FuncOp function, const MeshAxes &mesh);
 
+/// Whether `op` says that it belongs to `part` of the step.
+bool isPart(mlir::Operation *op, Part part);
+
 /// Whether `op` is part of the forward pass. Everything after it counts as the
 /// backward pass where weights are gathered for each of the two.
 bool isInForwardPass(mlir::Operation *op);

@@ -32,10 +32,10 @@ struct Link {
   double latencySeconds = 0;
 };
 
-/// Arithmetic with a rate of its own. NVIDIA's tensor cores multiply f32 in
-/// TF32.
-enum class Arithmetic { F64, F32, TF32, BF16 };
-constexpr unsigned numArithmetics = 4;
+/// Type of computation with a rate of its own. NVIDIA's tensor cores multiply
+/// f32 in TF32.
+enum class ComputeType { F64, F32, TF32, BF16 };
+constexpr unsigned numComputeTypes = 4;
 
 /// The links along a mesh axis.
 struct LinkAxis {
@@ -49,11 +49,11 @@ struct Machine {
   std::string name;
   /// The source of the numbers.
   std::string source;
-  /// Floating-point operations per second, by Arithmetic; a fused multiply-add
-  /// is two. 0: the device has no such arithmetic.
-  double flopsPerSecond[numArithmetics] = {};
-  /// The arithmetic of GEMMs of f32: F32, or TF32 if the machine file names it.
-  Arithmetic f32Products = Arithmetic::F32;
+  /// Floating-point operations per second, by ComputeType; a fused multiply-add
+  /// is two. 0: the device does not compute in it.
+  double flopsPerSecond[numComputeTypes] = {};
+  /// What GEMMs of f32 compute in: F32, or TF32 if the machine file names it.
+  ComputeType f32MatmulType = ComputeType::F32;
   double memoryBytes = 0;
   double memoryBytesPerSecond = 0;
   /// Whether all devices of the mesh are virtual ones on one such device and
@@ -63,13 +63,13 @@ struct Machine {
   Link defaultLink;
   std::vector<std::pair<std::string, Link>> axisLinks;
 
-  double getFlopsPerSecond(Arithmetic arithmetic) const {
-    return flopsPerSecond[static_cast<unsigned>(arithmetic)];
+  double getFlopsPerSecond(ComputeType computeType) const {
+    return flopsPerSecond[static_cast<unsigned>(computeType)];
   }
-  /// The rate of GEMMs of elements of type `arithmetic`.
-  double getProductFlopsPerSecond(Arithmetic arithmetic) const {
-    return getFlopsPerSecond(arithmetic == Arithmetic::F32 ? f32Products
-                                                           : arithmetic);
+  /// The rate of GEMMs of elements of type `computeType`.
+  double getMatmulFlopsPerSecond(ComputeType computeType) const {
+    return getFlopsPerSecond(computeType == ComputeType::F32 ? f32MatmulType
+                                                             : computeType);
   }
   const Link &getLink(llvm::StringRef axis) const;
 

@@ -68,7 +68,7 @@ struct OpWork {
   /// constants, and what only moves elements.
   double flops = 0;
   bool isProduct = false;
-  Arithmetic arithmetic = Arithmetic::F32;
+  ComputeType computeType = ComputeType::F32;
   /// Operands that it loads and results that it stores.
   double memoryBytes = 0;
 };

@@ -1,14 +1,11 @@
 //===- NestShape.cpp - What every mapping of a nest asks about it ---------===//
 
 #include "shardc/Conversion/KernelEmitter/NestShape.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 using namespace mlir;
 
 namespace shardc {
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 int64_t getNumElements(ArrayRef<int64_t> shape) {
   int64_t count = 1;
@@ -36,7 +33,7 @@ static bool isFlatValue(Value value, llvm::DenseMap<Value, bool> &memo) {
   if (auto constant = dyn_cast<ConstantOp>(op))
     result = true;
   else if (auto broadcast = dyn_cast<BroadcastOp>(op))
-    result = getNumElements(getShape(broadcast.getOperand())) == 1 &&
+    result = getNumElements(getTensorShape(broadcast.getOperand())) == 1 &&
              isFlatValue(broadcast.getOperand(), memo);
   else if (auto mask = dyn_cast<MaskOp>(op))
     result = false;

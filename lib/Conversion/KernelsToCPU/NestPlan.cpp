@@ -1,6 +1,7 @@
 //===- NestPlan.cpp - Vectorisation and division of nests -----------------===//
 
 #include "NestBuilder.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 using namespace mlir;
 
@@ -9,10 +10,6 @@ namespace shardc {
 /// Multiply-adds that one iteration of a kernel is worth at least: about a
 /// microsecond, some ten times what workers need to meet.
 static constexpr int64_t workPerIteration = 1 << 16;
-
-static ArrayRef<int64_t> getShape(Value value) {
-  return cast<RankedTensorType>(value.getType()).getShape();
-}
 
 /// What an op adds to the cost of an element, in multiply-adds.
 static int64_t getWork(Operation *op, NestKind kind) {
@@ -25,10 +22,10 @@ static int64_t getWork(Operation *op, NestKind kind) {
   int64_t work = 1;
   if (auto dot = dyn_cast<DotGeneralOp>(op))
     for (int64_t dim : dot.getLhsContracting())
-      work *= getShape(dot.getLhs())[dim];
+      work *= getTensorShape(dot.getLhs())[dim];
   if (auto reduce = dyn_cast<ReduceOp>(op))
     for (int64_t dim : reduce.getDims())
-      work *= getShape(reduce.getOperand())[dim];
+      work *= getTensorShape(reduce.getOperand())[dim];
   return work;
 }
 
@@ -60,7 +57,8 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
     return false;
   plan.gemm = *view;
   GemmView &gemm = plan.gemm;
-  auto lhsShape = getShape(dot.getLhs()), rhsShape = getShape(dot.getRhs());
+  auto lhsShape = getTensorShape(dot.getLhs()),
+       rhsShape = getTensorShape(dot.getRhs());
   auto countLong = [](ArrayRef<int64_t> shape, ArrayRef<int64_t> dims) {
     return llvm::count_if(dims, [&](int64_t dim) { return shape[dim] > 1; });
   };

@@ -65,7 +65,7 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
         {"overlapped_microseconds", time->overlapped() * 1e6}};
 }
 
-static json::Object getMemory(const fb::Plan &plan) {
+static json::Object memoryToJson(const fb::Plan &plan) {
   json::Object memory;
   json::Array largest;
   if (const fb::MemoryReport *report = plan.memory()) {
@@ -159,7 +159,7 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
     report["evaluate"] = std::move(totals);
   }
   if (kinds.memory)
-    report["memory"] = getMemory(plan);
+    report["memory"] = memoryToJson(plan);
   if (kinds.shardings)
     report["shardings"] = getShardings(plan);
   if (kinds.explanation) {

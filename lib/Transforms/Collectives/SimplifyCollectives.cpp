@@ -25,9 +25,9 @@ using namespace shardc;
 
 namespace {
 
-class Simplifier {
+class CollectiveSimplifier {
 public:
-  Simplifier(Block &block, MeshOp mesh) : block(block), mesh(mesh) {}
+  CollectiveSimplifier(Block &block, MeshOp mesh) : block(block), mesh(mesh) {}
 
   void run() {
     // Slices that become equal let a reduction be scattered.
@@ -161,7 +161,7 @@ struct SimplifyCollectivesPass
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
         for (Block *block : getBlocks(function))
-          Simplifier(*block, *mesh).run();
+          CollectiveSimplifier(*block, *mesh).run();
   }
 };
 

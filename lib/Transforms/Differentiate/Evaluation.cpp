@@ -4,17 +4,14 @@
 #include "Programs.h"
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 using namespace mlir;
 using namespace shardc;
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 /// The mean over all dimensions but the first of the squared error.
 static Value buildRowErrors(OpBuilder &builder, MseOp op) {
-  RankedTensorType type = typeOf(op.getPrediction());
+  RankedTensorType type = getTensorType(op.getPrediction());
   Arithmetic a(builder, op.getLoc(), type);
   Value difference = a.sub(op.getPrediction(), op.getTarget());
   auto others = llvm::to_vector(llvm::seq<int64_t>(1, type.getRank()));
@@ -38,7 +35,7 @@ static Value buildRowLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op,
 static Value buildCorrect(OpBuilder &builder, SoftmaxCrossEntropyOp op,
                           const CrossEntropyTerms &terms) {
   Location loc = op.getLoc();
-  RankedTensorType type = typeOf(op.getLogits());
+  RankedTensorType type = getTensorType(op.getLogits());
   int64_t last = type.getDimSize(1) - 1;
   Arithmetic a(builder, loc, type.clone(builder.getF32Type()));
   Value isHighest =
@@ -67,7 +64,7 @@ func::FuncOp shardc::buildEvaluation(func::FuncOp loss) {
 
   OpBuilder &builder = program.getBuilder();
   if (auto mse = value.getDefiningOp<MseOp>()) {
-    if (typeOf(mse.getPrediction()).getRank() > 0)
+    if (getTensorType(mse.getPrediction()).getRank() > 0)
       program.addResult(buildRowErrors(builder, mse), "per_example_loss");
   } else if (auto entropy = value.getDefiningOp<SoftmaxCrossEntropyOp>()) {
     CrossEntropyTerms terms = buildCrossEntropyTerms(

@@ -3,6 +3,7 @@
 #include "Simplify.h"
 
 #include "shardc/Dialect/Shardc/IR/Builders.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "mlir/IR/Dominance.h"
 #include "mlir/IR/PatternMatch.h"
@@ -14,12 +15,8 @@
 using namespace mlir;
 using namespace shardc;
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 static bool isFloat(Value value) {
-  return isa<FloatType>(typeOf(value).getElementType());
+  return isa<FloatType>(getTensorType(value).getElementType());
 }
 
 static bool isPowerOfTwo(double value) {
@@ -30,9 +27,9 @@ static bool isPowerOfTwo(double value) {
 namespace {
 
 /// Simplifies one op at a time, operands before users.
-class Simplifier {
+class AlgebraicSimplifier {
 public:
-  explicit Simplifier(func::FuncOp function) : function(function) {}
+  explicit AlgebraicSimplifier(func::FuncOp function) : function(function) {}
 
   void run() {
     for (Block &block : function.getBody())
@@ -141,8 +138,8 @@ private:
   /// A splat constant of the type and with the attributes of `op`.
   Value rebuild(Operation *op, double value) {
     OpBuilder builder(op);
-    Value constant =
-        constantSplat(builder, op->getLoc(), typeOf(op->getResult(0)), value);
+    Value constant = constantSplat(builder, op->getLoc(),
+                                   getTensorType(op->getResult(0)), value);
     constant.getDefiningOp()->setDiscardableAttrs(
         op->getDiscardableAttrDictionary());
     return constant;
@@ -171,10 +168,10 @@ static void splitConstants(func::FuncOp function) {
   auto isConstantLike = [](Operation &op) {
     if (op.getNumResults() != 1)
       return false;
-    if (typeOf(op.getResult(0)).getRank() == 0)
+    if (getTensorType(op.getResult(0)).getRank() == 0)
       return false;
     if (auto broadcast = dyn_cast<BroadcastOp>(op))
-      return typeOf(broadcast.getOperand()).getRank() == 0;
+      return getTensorType(broadcast.getOperand()).getRank() == 0;
     return isa<ConstantOp, IotaOp>(op);
   };
   SmallVector<Operation *> constants;
@@ -202,10 +199,10 @@ static void splitConstants(func::FuncOp function) {
 }
 
 void shardc::simplify(func::FuncOp function) {
-  Simplifier(function).run();
+  AlgebraicSimplifier(function).run();
   mergeEqualOps(function);
   // What became equal may be simpler still: x + y with y merged into x.
-  Simplifier(function).run();
+  AlgebraicSimplifier(function).run();
   mergeEqualOps(function);
   eliminateDeadOps(function);
   splitConstants(function);

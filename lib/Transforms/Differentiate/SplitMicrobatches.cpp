@@ -17,15 +17,12 @@
 
 namespace shardc {
 #define GEN_PASS_DEF_SPLITMICROBATCHESPASS
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Transforms/Passes.h.inc"
 } // namespace shardc
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 namespace {
 
@@ -65,7 +62,7 @@ public:
 
 private:
   RankedTensorType getPartType(Value value) {
-    RankedTensorType type = typeOf(value);
+    RankedTensorType type = getTensorType(value);
     int64_t dim = rows.getDim(value);
     if (dim < 0)
       return type;
@@ -136,7 +133,7 @@ private:
 
   /// On one device microbatch i is the i-th rows of the batch.
   SmallVector<int64_t> getMicrobatch(Value whole) {
-    return {count, typeOf(whole).getDimSize(rows.getDim(whole)) / count};
+    return {count, getTensorType(whole).getDimSize(rows.getDim(whole)) / count};
   }
 
   const BatchRows &rows;

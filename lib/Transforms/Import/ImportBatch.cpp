@@ -11,6 +11,7 @@
 
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
@@ -18,10 +19,6 @@
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 /// One factor per dimension, by number.
 static ShardingRule::TensorFactors factors(ArrayRef<int> numbers) {
@@ -38,7 +35,7 @@ static ShardingRule getCompositeRule(Operation *op) {
     return llvm::to_vector(llvm::seq<int>(0, static_cast<int>(rank)));
   };
   if (auto linear = dyn_cast<LinearOp>(op)) {
-    int last = static_cast<int>(typeOf(linear.getX()).getRank()) - 1;
+    int last = static_cast<int>(getTensorType(linear.getX()).getRank()) - 1;
     SmallVector<int> result = upTo(last);
     result.push_back(last + 1);
     rule.operands = {factors(upTo(last + 1)), factors({last, last + 1})};
@@ -46,7 +43,7 @@ static ShardingRule getCompositeRule(Operation *op) {
       rule.operands.push_back(factors({last + 1}));
     rule.results = {factors(result)};
   } else if (auto norm = dyn_cast<LayerNormOp>(op)) {
-    int rank = static_cast<int>(typeOf(norm.getX()).getRank());
+    int rank = static_cast<int>(getTensorType(norm.getX()).getRank());
     rule.operands = {factors(upTo(rank)), factors({rank - 1}),
                      factors({rank - 1})};
     rule.results = {factors(upTo(rank))};
@@ -56,9 +53,9 @@ static ShardingRule getCompositeRule(Operation *op) {
   } else {
     // Everything else is elementwise, or reduces elementwise products.
     for (Value operand : op->getOperands())
-      rule.operands.push_back(factors(upTo(typeOf(operand).getRank())));
+      rule.operands.push_back(factors(upTo(getTensorType(operand).getRank())));
     for (Value result : op->getResults())
-      rule.results.push_back(factors(upTo(typeOf(result).getRank())));
+      rule.results.push_back(factors(upTo(getTensorType(result).getRank())));
   }
   return rule;
 }
@@ -89,8 +86,8 @@ private:
   }
 
   void mark(Value value, int64_t dim) {
-    auto [entry, isNew] =
-        marks.try_emplace(value, llvm::SmallBitVector(typeOf(value).getRank()));
+    auto [entry, isNew] = marks.try_emplace(
+        value, llvm::SmallBitVector(getTensorType(value).getRank()));
     changed |= !entry->second.test(dim);
     entry->second.set(dim);
   }
@@ -145,7 +142,7 @@ private:
                  << "argument " << argument.getArgNumber()
                  << ": a dimension of this parameter follows from the batch "
                     "size, so the batch size cannot be changed";
-      RankedTensorType type = typeOf(value);
+      RankedTensorType type = getTensorType(value);
       SmallVector<int64_t> shape(type.getShape());
       for (int dim : dims.set_bits())
         shape[dim] = shape[dim] / from * to;
@@ -183,7 +180,7 @@ LogicalResult shardc::overrideBatch(func::FuncOp loss, int64_t batch) {
   for (BlockArgument argument : loss.getArguments()) {
     if (isa<ParameterAttr>(getRole(loss, argument.getArgNumber())))
       continue;
-    int64_t from = typeOf(argument).getDimSize(0);
+    int64_t from = getTensorType(argument).getDimSize(0);
     return from == batch ? success() : BatchResizer(loss, from, batch).run();
   }
   return loss.emitError("has no inputs, so the batch size cannot be changed");
@@ -200,7 +197,7 @@ LogicalResult shardc::overrideMicrobatches(func::FuncOp loss, int64_t count) {
   for (BlockArgument argument : loss.getArguments()) {
     if (isa<ParameterAttr>(getRole(loss, argument.getArgNumber())))
       continue;
-    RankedTensorType type = typeOf(argument);
+    RankedTensorType type = getTensorType(argument);
     int64_t rows = type.getRank() > 0 ? type.getDimSize(0) : 0;
     if (rows % count != 0)
       return emitError(argument.getLoc())

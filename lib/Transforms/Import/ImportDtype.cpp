@@ -20,7 +20,7 @@
 using namespace mlir;
 using namespace shardc;
 
-static bool isFloat(Value value) {
+static bool isFloatTensor(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value));
 }
 
@@ -28,7 +28,7 @@ static bool isFloat(Value value) {
 /// purpose.
 static LogicalResult verifyF32(func::FuncOp loss, StringRef dtype) {
   auto verify = [&](Value value) -> LogicalResult {
-    if (!isFloat(value) || getElementTypeOrSelf(value).isF32())
+    if (!isFloatTensor(value) || getElementTypeOrSelf(value).isF32())
       return success();
     return mlir::emitError(value.getLoc())
            << "cannot compute in " << dtype
@@ -74,7 +74,7 @@ private:
       ofLabels.insert(op->result_begin(), op->result_end());
     return readsLabels ||
            isa<func::ReturnOp, MseOp, SoftmaxCrossEntropyOp>(op) ||
-           (isa<ConvertOp>(op) && !isFloat(op->getResult(0))) ||
+           (isa<ConvertOp>(op) && !isFloatTensor(op->getResult(0))) ||
            llvm::any_of(op->getResultTypes(), [](Type type) {
              return cast<RankedTensorType>(type).getRank() == 0;
            });
@@ -82,14 +82,15 @@ private:
 
   void rewrite(Operation *op) {
     OpBuilder builder(op);
-    bool isNarrow = !isWide(op) && llvm::any_of(op->getOperands(), isFloat);
+    bool isNarrow =
+        !isWide(op) && llvm::any_of(op->getOperands(), isFloatTensor);
     Type element =
         isNarrow ? Type(builder.getBF16Type()) : Type(builder.getF32Type());
     for (OpOperand &operand : op->getOpOperands())
-      if (isFloat(operand.get()))
+      if (isFloatTensor(operand.get()))
         operand.set(getAs(builder, op->getLoc(), operand.get(), element));
     for (Value result : op->getResults())
-      if (isNarrow && isFloat(result))
+      if (isNarrow && isFloatTensor(result))
         result.setType(cast<RankedTensorType>(result.getType()).clone(element));
   }
 

@@ -103,11 +103,6 @@ static SmallVector<Operation *> getUsers(Operation *op) {
   return users;
 }
 
-static bool isUpdate(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
-  return part && part.getValue() == Part::Update;
-}
-
 Provenance::Provenance(func::FuncOp function, const MeshAxes &mesh)
     : function(function), mesh(mesh) {
   for (BlockArgument argument : function.getArguments()) {
@@ -219,7 +214,7 @@ const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
     llvm::sort(others, byOrder);
     // The update touches every parameter, and leads past the model.
     for (Operation *other : others)
-      if (!isUpdate(op) || isUpdate(other))
+      if (!isPart(op, Part::Update) || isPart(other, Part::Update))
         visit(other, op);
   }
   return way.parents;
@@ -227,7 +222,7 @@ const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
 
 ArrayAttr Provenance::getThrough(int axis, StringRef name, Operation *end) {
   // The update lies where its parameter does.
-  if (isUpdate(end))
+  if (isPart(end, Part::Update))
     return {};
   const Parents &parents = getParents(axis, name, end);
   std::string first = getSourceLine(sources.find(name)->second.at);

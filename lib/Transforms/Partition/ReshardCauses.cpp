@@ -11,11 +11,6 @@
 using namespace mlir;
 using namespace shardc;
 
-static bool isUpdate(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
-  return part && part.getValue() == Part::Update;
-}
-
 /// "linear" of shardc.linear.
 static StringRef getShortName(Operation *op) {
   return op->getName().stripDialect();
@@ -47,7 +42,7 @@ ReshardCauses::ReshardCauses(func::FuncOp function, const MeshAxes &mesh)
           getRoleName(function, index) == name.getValue() &&
           isa<ParameterAttr>(function.getArgAttr(index, "shardc.role"));
     Operation *producer = operand.get().getDefiningOp();
-    names.try_emplace(operand.get(), producer && isUpdate(producer)
+    names.try_emplace(operand.get(), producer && isPart(producer, Part::Update)
                                          ? "new " + name.str()
                                          : name.str());
     if (isParameter)
@@ -68,7 +63,7 @@ void ReshardCauses::nameGradients(Value result, StringRef parameter) {
     if (!op || value.getType() != result.getType() ||
         !seen.insert(value).second)
       continue;
-    if (!isUpdate(op) && !isa<ConstantOp, BroadcastOp>(op)) {
+    if (!isPart(op, Part::Update) && !isa<ConstantOp, BroadcastOp>(op)) {
       names.try_emplace(value, "gradient of " + parameter.str());
       return;
     }

@@ -48,10 +48,10 @@ TEST(MachineFile, ReadsEveryField) {
   Machine machine = parse(example);
   EXPECT_EQ(machine.name, "two nodes");
   EXPECT_EQ(machine.source, "the manual");
-  EXPECT_EQ(machine.getFlopsPerSecond(Arithmetic::F64), 1e12);
-  EXPECT_EQ(machine.getFlopsPerSecond(Arithmetic::F32), 2e12);
-  EXPECT_EQ(machine.getProductFlopsPerSecond(Arithmetic::F32), 8e12);
-  EXPECT_EQ(machine.getProductFlopsPerSecond(Arithmetic::BF16), 16e12);
+  EXPECT_EQ(machine.getFlopsPerSecond(ComputeType::F64), 1e12);
+  EXPECT_EQ(machine.getFlopsPerSecond(ComputeType::F32), 2e12);
+  EXPECT_EQ(machine.getMatmulFlopsPerSecond(ComputeType::F32), 8e12);
+  EXPECT_EQ(machine.getMatmulFlopsPerSecond(ComputeType::BF16), 16e12);
   EXPECT_EQ(machine.memoryBytes, 80e9);
   EXPECT_EQ(machine.memoryBytesPerSecond, 2e12);
   EXPECT_FALSE(machine.isShared);
@@ -146,9 +146,9 @@ TEST(MachineFile, EveryChangedByteIsReadOrAnError) {
 TEST(Machines, BuiltInOnesAreComplete) {
   for (const Machine &machine : getBuiltInMachines()) {
     EXPECT_FALSE(machine.source.empty()) << machine.name;
-    for (Arithmetic arithmetic :
-         {Arithmetic::F64, Arithmetic::F32, Arithmetic::BF16})
-      EXPECT_GT(machine.getFlopsPerSecond(arithmetic), 0) << machine.name;
+    for (ComputeType computeType :
+         {ComputeType::F64, ComputeType::F32, ComputeType::BF16})
+      EXPECT_GT(machine.getFlopsPerSecond(computeType), 0) << machine.name;
     EXPECT_GT(machine.memoryBytes, 0) << machine.name;
     EXPECT_GT(machine.memoryBytesPerSecond, 0) << machine.name;
     EXPECT_GT(machine.defaultLink.bytesPerSecond, 0) << machine.name;
@@ -179,7 +179,7 @@ TEST(Machines, SharedDevicesDivideRates) {
   EXPECT_EQ(machine.getLink("data").bytesPerSecond, 10);
   machine.isShared = true;
   machine.shareAmong(4);
-  EXPECT_EQ(machine.getFlopsPerSecond(Arithmetic::F32), 5e11);
+  EXPECT_EQ(machine.getFlopsPerSecond(ComputeType::F32), 5e11);
   EXPECT_EQ(machine.memoryBytes, 20e9);
   EXPECT_EQ(machine.memoryBytesPerSecond, 5e11);
   EXPECT_EQ(machine.getLink("data").bytesPerSecond, 2.5);

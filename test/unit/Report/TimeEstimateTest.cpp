@@ -16,11 +16,11 @@ class TimeEstimateTest : public testing::Test {
 protected:
   TimeEstimateTest() : context(getRegistry()) {
     machine.name = "slow";
-    machine.flopsPerSecond[unsigned(Arithmetic::F64)] = 1;
-    machine.flopsPerSecond[unsigned(Arithmetic::F32)] = 10;
-    machine.flopsPerSecond[unsigned(Arithmetic::TF32)] = 1000;
-    machine.flopsPerSecond[unsigned(Arithmetic::BF16)] = 4000;
-    machine.f32Products = Arithmetic::TF32;
+    machine.flopsPerSecond[unsigned(ComputeType::F64)] = 1;
+    machine.flopsPerSecond[unsigned(ComputeType::F32)] = 10;
+    machine.flopsPerSecond[unsigned(ComputeType::TF32)] = 1000;
+    machine.flopsPerSecond[unsigned(ComputeType::BF16)] = 4000;
+    machine.f32MatmulType = ComputeType::TF32;
     machine.memoryBytes = 1e6;
     machine.memoryBytesPerSecond = 100;
     machine.defaultLink = {8, 0.5};
@@ -158,7 +158,7 @@ TEST_F(TimeEstimateTest, RatesFollowTheElementType) {
   EXPECT_DOUBLE_EQ(product("f32", "f32"), 16 / 1000.0);
   EXPECT_DOUBLE_EQ(product("bf16", "bf16"), 16 / 4000.0);
   EXPECT_DOUBLE_EQ(product("bf16", "f32"), 16 / 4000.0);
-  // Other arithmetic on bf16 is that of f32.
+  // Other computeType on bf16 is that of f32.
   EXPECT_DOUBLE_EQ(estimate(R"(
 func.func @f(%x: tensor<20xbf16>) -> tensor<20xbf16> {
   %0 = shardc.neg %x : tensor<20xbf16>
@@ -174,6 +174,6 @@ TEST_F(TimeEstimateTest, MachinesAreSharedAmongTheDevices) {
   llvm::Expected<Machine> cpu = loadMachine("cpu");
   llvm::Expected<Machine> share = loadMachineFor(mesh, "cpu");
   ASSERT_TRUE(bool(cpu) && bool(share));
-  EXPECT_DOUBLE_EQ(share->getFlopsPerSecond(Arithmetic::F32) * 4,
-                   cpu->getFlopsPerSecond(Arithmetic::F32));
+  EXPECT_DOUBLE_EQ(share->getFlopsPerSecond(ComputeType::F32) * 4,
+                   cpu->getFlopsPerSecond(ComputeType::F32));
 }

@@ -1,20 +1,17 @@
 //===- AccumulateOp.cpp - Sums over the microbatches of a batch -----------===//
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 YieldOp AccumulateOp::getYield() {
   return cast<YieldOp>(getBody().front().getTerminator());
 }
 
 int64_t AccumulateOp::getRows() {
-  return typeOf(getSlices().front()).getDimSize(0);
+  return getTensorType(getSlices().front()).getDimSize(0);
 }
 
 LogicalResult AccumulateOp::verify() {
@@ -33,7 +30,7 @@ LogicalResult AccumulateOp::verify() {
            << numArguments << " for " << getNumOperands() << " operands and "
            << getNumResults() << " results";
   for (auto [operand, slice] : llvm::zip_equal(getOperands(), getSlices())) {
-    RankedTensorType whole = typeOf(operand);
+    RankedTensorType whole = getTensorType(operand);
     SmallVector<int64_t> shape(whole.getShape());
     bool divides = !shape.empty() && shape[0] % count == 0;
     if (divides)
@@ -66,7 +63,7 @@ ShardingRule AccumulateOp::getShardingRule() {
       {getRows(), FactorKind::Parallel, /*mustDivide=*/true});
   for (Value slice : getSlices()) {
     ShardingRule::TensorFactors dims = {{0}};
-    for (int64_t size : typeOf(slice).getShape().drop_front()) {
+    for (int64_t size : getTensorType(slice).getShape().drop_front()) {
       dims.push_back({static_cast<int>(rule.factors.size())});
       rule.factors.push_back({size});
     }

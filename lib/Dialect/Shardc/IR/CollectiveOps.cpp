@@ -7,16 +7,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
 #include "llvm/ADT/StringSet.h"
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 /// C1 of all collectives; returns the number of devices in a group.
 static FailureOr<int64_t> verifyAxes(Operation *op, FlatSymbolRefAttr meshName,
@@ -80,8 +77,9 @@ static LogicalResult verifyShards(Operation *op, ValueRange gathered,
     return op->emitOpError("dims must have one entry per operand, got ")
            << dims.size() << " for " << gathered.size();
   for (auto [full, shard, dim] : llvm::zip_equal(gathered, scattered, dims))
-    if (failed(verifyDim(op, "dims entry", dim, typeOf(full))) ||
-        failed(verifyShard(op, typeOf(full), typeOf(shard), dim, devices)))
+    if (failed(verifyDim(op, "dims entry", dim, getTensorType(full))) ||
+        failed(verifyShard(op, getTensorType(full), getTensorType(shard), dim,
+                           devices)))
       return failure();
   return success();
 }
@@ -115,7 +113,8 @@ LogicalResult AllToAllOp::verify() {
   FailureOr<int64_t> devices = verifyAxes(*this, getMeshAttr(), getAxes());
   if (failed(devices))
     return failure();
-  RankedTensorType operand = typeOf(getOperand()), result = typeOf(getResult());
+  RankedTensorType operand = getTensorType(getOperand()),
+                   result = getTensorType(getResult());
   int64_t split = getSplitDim(), concat = getConcatDim();
   if (failed(verifyDim(*this, "split_dim", split, operand)) ||
       failed(verifyDim(*this, "concat_dim", concat, operand)))
@@ -164,11 +163,11 @@ LogicalResult SliceOp::verify() {
   FailureOr<int64_t> devices = verifyAxes(*this, getMeshAttr(), getAxes());
   if (failed(devices))
     return failure();
-  RankedTensorType operand = typeOf(getOperand());
+  RankedTensorType operand = getTensorType(getOperand());
   int64_t dim = getDim();
   if (failed(verifyDim(*this, "dim", dim, operand)))
     return failure();
-  return verifyShard(*this, operand, typeOf(getResult()), dim, *devices);
+  return verifyShard(*this, operand, getTensorType(getResult()), dim, *devices);
 }
 
 LogicalResult CollectiveStartOp::verify() {

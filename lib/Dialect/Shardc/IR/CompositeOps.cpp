@@ -6,18 +6,15 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include <cmath>
 
 using namespace mlir;
 using namespace shardc;
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 LogicalResult LinearOp::verify() {
-  RankedTensorType x = typeOf(getX()), w = typeOf(getW());
+  RankedTensorType x = getTensorType(getX()), w = getTensorType(getW());
   if (w.getRank() != 2 || x.getRank() < 2)
     return emitOpError("needs w of rank 2 and x of rank 2 or more, got ")
            << w << " and " << x;
@@ -44,7 +41,7 @@ LogicalResult LinearOp::verify() {
 }
 
 LogicalResult LayerNormOp::verify() {
-  RankedTensorType x = typeOf(getX());
+  RankedTensorType x = getTensorType(getX());
   if (x.getRank() < 1)
     return emitOpError("needs x of rank 1 or more, got ") << x;
   auto expected =
@@ -66,7 +63,8 @@ LogicalResult DropoutOp::verify() {
 }
 
 LogicalResult SoftmaxCrossEntropyOp::verify() {
-  RankedTensorType logits = typeOf(getLogits()), labels = typeOf(getLabels());
+  RankedTensorType logits = getTensorType(getLogits()),
+                   labels = getTensorType(getLabels());
   if (logits.getRank() != 2 || labels.getRank() != 1 ||
       labels.getDimSize(0) != logits.getDimSize(0))
     return emitOpError("needs logits [rows, classes] and labels [rows], got ")
@@ -79,8 +77,8 @@ LogicalResult SoftmaxCrossEntropyOp::verify() {
 }
 
 LogicalResult MseOp::verify() {
-  auto expected =
-      RankedTensorType::get({}, typeOf(getPrediction()).getElementType());
+  auto expected = RankedTensorType::get(
+      {}, getTensorType(getPrediction()).getElementType());
   if (getLoss().getType() != expected)
     return emitOpError("result must be ")
            << expected << ", got " << getLoss().getType();

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -14,14 +15,10 @@
 using namespace mlir;
 using namespace shardc;
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 /// `result` must have the shape of `operand`.
 static LogicalResult verifySameShape(Operation *op, Value operand,
                                      Value result) {
-  if (typeOf(operand).getShape() == typeOf(result).getShape())
+  if (getTensorType(operand).getShape() == getTensorType(result).getShape())
     return success();
   return op->emitOpError("result must have the shape of the operand, got ")
          << result.getType() << " for " << operand.getType();
@@ -31,7 +28,7 @@ static LogicalResult verifySameShape(Operation *op, Value operand,
 static LogicalResult verifyResult(Operation *op, Value operand, Value result,
                                   ArrayRef<int64_t> shape) {
   auto expected =
-      RankedTensorType::get(shape, typeOf(operand).getElementType());
+      RankedTensorType::get(shape, getTensorType(operand).getElementType());
   if (result.getType() == expected)
     return success();
   return op->emitOpError("result must be ")
@@ -63,7 +60,8 @@ LogicalResult CompareOp::verify() {
 }
 
 LogicalResult SelectOp::verify() {
-  if (typeOf(getPredicate()).getShape() == typeOf(getResult()).getShape())
+  if (getTensorType(getPredicate()).getShape() ==
+      getTensorType(getResult()).getShape())
     return success();
   return emitOpError("predicate must have the shape of the result, got ")
          << getPredicate().getType() << " for " << getResult().getType();
@@ -88,12 +86,12 @@ static SmallVector<int64_t> getFree(int64_t rank, ArrayRef<int64_t> batching,
 }
 
 SmallVector<int64_t> DotGeneralOp::getLhsFree() {
-  return getFree(typeOf(getLhs()).getRank(), getLhsBatching(),
+  return getFree(getTensorType(getLhs()).getRank(), getLhsBatching(),
                  getLhsContracting());
 }
 
 SmallVector<int64_t> DotGeneralOp::getRhsFree() {
-  return getFree(typeOf(getRhs()).getRank(), getRhsBatching(),
+  return getFree(getTensorType(getRhs()).getRank(), getRhsBatching(),
                  getRhsContracting());
 }
 
@@ -133,7 +131,7 @@ static LogicalResult verifyPairs(Operation *op, StringRef what,
 }
 
 LogicalResult DotGeneralOp::verify() {
-  RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs());
+  RankedTensorType lhs = getTensorType(getLhs()), rhs = getTensorType(getRhs());
   if (failed(verifyDimensionNumbers(*this, "lhs", lhs.getRank(),
                                     getLhsBatching(), getLhsContracting())) ||
       failed(verifyDimensionNumbers(*this, "rhs", rhs.getRank(),
@@ -154,7 +152,7 @@ LogicalResult DotGeneralOp::verify() {
     shape.push_back(lhs.getDimSize(dim));
   for (int64_t dim : getRhsFree())
     shape.push_back(rhs.getDimSize(dim));
-  RankedTensorType result = typeOf(getResult());
+  RankedTensorType result = getTensorType(getResult());
   if (lhs.getElementType().isBF16() && result.getElementType().isF32())
     return verifyResult(*this, getResult(), getResult(), shape);
   return verifyResult(*this, getLhs(), getResult(), shape);
@@ -165,7 +163,8 @@ LogicalResult DotGeneralOp::verify() {
 //===----------------------------------------------------------------------===//
 
 LogicalResult BroadcastOp::verify() {
-  RankedTensorType operand = typeOf(getOperand()), result = typeOf(getResult());
+  RankedTensorType operand = getTensorType(getOperand()),
+                   result = getTensorType(getResult());
   ArrayRef<int64_t> dims = getDims();
   if (static_cast<int64_t>(dims.size()) != operand.getRank())
     return emitOpError("dims must have one entry per operand dimension, got ")
@@ -186,7 +185,7 @@ LogicalResult BroadcastOp::verify() {
 }
 
 LogicalResult ReduceOp::verify() {
-  RankedTensorType operand = typeOf(getOperand());
+  RankedTensorType operand = getTensorType(getOperand());
   if (failed(verifyAscending(*this, "dims", getDims(), operand.getRank())))
     return failure();
   SmallVector<int64_t> shape;
@@ -196,7 +195,7 @@ LogicalResult ReduceOp::verify() {
 }
 
 LogicalResult TransposeOp::verify() {
-  RankedTensorType operand = typeOf(getOperand());
+  RankedTensorType operand = getTensorType(getOperand());
   ArrayRef<int64_t> permutation = getPermutation();
   SmallVector<int64_t> sorted(permutation);
   llvm::sort(sorted);
@@ -211,7 +210,8 @@ LogicalResult TransposeOp::verify() {
 }
 
 LogicalResult ReshapeOp::verify() {
-  RankedTensorType operand = typeOf(getOperand()), result = typeOf(getResult());
+  RankedTensorType operand = getTensorType(getOperand()),
+                   result = getTensorType(getResult());
   if (operand.getElementType() != result.getElementType() ||
       operand.getNumElements() != result.getNumElements())
     return emitOpError("must keep the number and type of the elements, got ")
@@ -237,7 +237,7 @@ verifyMicrobatch(Operation *op, std::optional<ArrayRef<int64_t>> numbers) {
 }
 
 LogicalResult IotaOp::verify() {
-  RankedTensorType type = typeOf(getResult());
+  RankedTensorType type = getTensorType(getResult());
   int64_t dim = static_cast<int64_t>(getDim());
   if (dim < 0 || dim >= type.getRank())
     return emitOpError("dim ")
@@ -249,8 +249,8 @@ LogicalResult IotaOp::verify() {
 }
 
 LogicalResult RandomUniformOp::verify() {
-  RankedTensorType type = typeOf(getResult());
-  if (typeOf(getStep()).getRank() != 0)
+  RankedTensorType type = getTensorType(getResult());
+  if (getTensorType(getStep()).getRank() != 0)
     return emitOpError("step must be a scalar, got ") << getStep().getType();
   if (getShard().has_value() != getGlobalShape().has_value())
     return emitOpError("shard and global_shape must be given together");
@@ -271,7 +271,7 @@ LogicalResult RandomUniformOp::verify() {
 }
 
 LogicalResult MaskOp::verify() {
-  RankedTensorType type = typeOf(getResult());
+  RankedTensorType type = getTensorType(getResult());
   int64_t rank = type.getRank();
   int64_t shapeRank = getGlobalShape().size();
   if (getShard().getRank() != rank || shapeRank != rank)

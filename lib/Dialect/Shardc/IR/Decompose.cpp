@@ -8,6 +8,7 @@
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
@@ -17,12 +18,8 @@
 using namespace mlir;
 using namespace shardc;
 
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
-
 SmallVector<Value> LinearOp::decompose(OpBuilder &builder) {
-  RankedTensorType type = typeOf(getResult());
+  RankedTensorType type = getTensorType(getResult());
   int64_t last = type.getRank() - 1;
   Value product = dot(builder, getLoc(), getX(), getW(), {last}, {0});
   if (!getB())
@@ -36,13 +33,13 @@ SmallVector<Value> LinearOp::decompose(OpBuilder &builder) {
 //===----------------------------------------------------------------------===//
 
 SmallVector<Value> ReluOp::decompose(OpBuilder &builder) {
-  Value zero = constantSplat(builder, getLoc(), typeOf(getResult()), 0);
+  Value zero = constantSplat(builder, getLoc(), getTensorType(getResult()), 0);
   return {builder.create<MaxOp>(getLoc(), getOperand(), zero)};
 }
 
 SmallVector<Value> SigmoidOp::decompose(OpBuilder &builder) {
   // Right at both ends: e^-x overflows to infinity, whose reciprocal is 0.
-  Value one = constantSplat(builder, getLoc(), typeOf(getResult()), 1);
+  Value one = constantSplat(builder, getLoc(), getTensorType(getResult()), 1);
   Value negated = builder.create<NegOp>(getLoc(), getOperand());
   Value exp = builder.create<ExpOp>(getLoc(), negated);
   Value divisor = builder.create<AddOp>(getLoc(), exp, one);
@@ -56,7 +53,7 @@ SmallVector<Value> SiluOp::decompose(OpBuilder &builder) {
 
 SmallVector<Value> GeluOp::decompose(OpBuilder &builder) {
   Location loc = getLoc();
-  RankedTensorType type = typeOf(getResult());
+  RankedTensorType type = getTensorType(getResult());
   Value x = getOperand();
   auto constant = [&](double value) {
     return constantSplat(builder, loc, type, value);
@@ -83,7 +80,7 @@ SmallVector<Value> GeluOp::decompose(OpBuilder &builder) {
 
 SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
   Location loc = getLoc();
-  Type element = typeOf(getX()).getElementType();
+  Type element = getTensorType(getX()).getElementType();
   // Statistics of bf16 are computed in f32. What lives until the backward part
   // and has a value for each element is rounded.
   Type wide = element.isBF16() ? Type(builder.getF32Type()) : element;
@@ -93,7 +90,7 @@ SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
   auto widen = [&](Value value) {
     return convertTo(builder, loc, value, wide);
   };
-  RankedTensorType result = typeOf(getX());
+  RankedTensorType result = getTensorType(getX());
   RankedTensorType type = result.clone(wide);
   int64_t last = type.getRank() - 1;
   SmallVector<int64_t> leading = llvm::to_vector(llvm::seq<int64_t>(0, last));
@@ -129,7 +126,7 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
     return {getOperand()};
 
   Location loc = getLoc();
-  RankedTensorType type = typeOf(getResult());
+  RankedTensorType type = getTensorType(getResult());
   auto uniformType =
       RankedTensorType::get(type.getShape(), builder.getF32Type());
   Value uniform = builder.create<RandomUniformOp>(
@@ -150,14 +147,14 @@ SmallVector<Value> DropoutOp::decompose(OpBuilder &builder) {
 CrossEntropyTerms shardc::buildCrossEntropyTerms(OpBuilder &builder,
                                                  Location loc, Value logits,
                                                  Value labels) {
-  RankedTensorType type = typeOf(logits);
+  RankedTensorType type = getTensorType(logits);
   Value fixed = builder.create<StopGradientOp>(loc, logits);
   Value highest = reduce(builder, loc, ReductionKind::Max, fixed, {1});
   Arithmetic a(builder, loc, type);
   Value shifted = a.sub(logits, broadcastTo(builder, loc, highest, type, {0}));
   Value sum = reduce(builder, loc, ReductionKind::Sum, a.exp(shifted), {1});
 
-  RankedTensorType indices = type.clone(typeOf(labels).getElementType());
+  RankedTensorType indices = type.clone(getTensorType(labels).getElementType());
   Value classes = builder.create<IotaOp>(loc, indices, 1, ShardingAttr(),
                                          DenseI64ArrayAttr());
   Value isLabel = compare(builder, loc, CompareKind::EQ, classes,
@@ -167,7 +164,7 @@ CrossEntropyTerms shardc::buildCrossEntropyTerms(OpBuilder &builder,
 }
 
 SmallVector<Value> SoftmaxCrossEntropyOp::decompose(OpBuilder &builder) {
-  RankedTensorType type = typeOf(getLogits());
+  RankedTensorType type = getTensorType(getLogits());
   CrossEntropyTerms terms =
       buildCrossEntropyTerms(builder, getLoc(), getLogits(), getLabels());
   Value normaliser =
@@ -179,11 +176,11 @@ SmallVector<Value> SoftmaxCrossEntropyOp::decompose(OpBuilder &builder) {
 
 SmallVector<Value> MseOp::decompose(OpBuilder &builder) {
   Location loc = getLoc();
-  RankedTensorType type = typeOf(getPrediction());
+  RankedTensorType type = getTensorType(getPrediction());
   Value difference = builder.create<SubOp>(loc, getPrediction(), getTarget());
   Value square = builder.create<MulOp>(loc, difference, difference);
   Value total = reduceAll(builder, loc, ReductionKind::Sum, square);
-  Value count = constantSplat(builder, loc, typeOf(getLoss()),
+  Value count = constantSplat(builder, loc, getTensorType(getLoss()),
                               static_cast<double>(type.getNumElements()));
   return {builder.create<DivOp>(loc, total, count)};
 }

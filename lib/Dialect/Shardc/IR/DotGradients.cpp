@@ -6,16 +6,13 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/Sequence.h"
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 namespace {
 
@@ -85,7 +82,7 @@ static Value buildDotGradient(
   llvm::append_range(otherFirst.order, remaining);
   llvm::append_range(otherFirst.order, ownFree);
 
-  RankedTensorType type = typeOf(own);
+  RankedTensorType type = getTensorType(own);
   if (!llvm::is_sorted(gradFirst.order) && llvm::is_sorted(otherFirst.order))
     return otherFirst.build(builder, loc, type);
   return gradFirst.build(builder, loc, type);
@@ -93,8 +90,8 @@ static Value buildDotGradient(
 
 void DotGeneralOp::buildVjp(OpBuilder &builder, ValueRange grads,
                             SmallVectorImpl<Value> &out) {
-  Value grad =
-      convertTo(builder, getLoc(), grads[0], typeOf(getLhs()).getElementType());
+  Value grad = convertTo(builder, getLoc(), grads[0],
+                         getTensorType(getLhs()).getElementType());
   out[0] = buildDotGradient(builder, getLoc(), grad, getLhs(), getRhs(),
                             getLhsBatching(), getRhsBatching(),
                             getLhsContracting(), getRhsContracting(),

@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "llvm/ADT/STLExtras.h"
 
@@ -16,10 +17,6 @@
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 using Gradients = SmallVectorImpl<Value>;
 
@@ -94,7 +91,7 @@ void SinOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
 void StopGradientOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
 
 void ConvertOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
-  RankedTensorType type = typeOf(getOperand());
+  RankedTensorType type = getTensorType(getOperand());
   if (isa<FloatType>(type.getElementType()))
     out[0] = convertTo(builder, getLoc(), grads[0], type.getElementType());
 }
@@ -180,7 +177,7 @@ void SelectOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
 
 void ReduceOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
   Location loc = getLoc();
-  RankedTensorType type = typeOf(getOperand());
+  RankedTensorType type = getTensorType(getOperand());
   SmallVector<int64_t> kept;
   for (int64_t dim = 0; dim < type.getRank(); ++dim)
     if (!llvm::is_contained(getDims(), dim))
@@ -209,7 +206,7 @@ void ReduceOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
 void BroadcastOp::buildVjp(OpBuilder &builder, ValueRange grads,
                            Gradients &out) {
   SmallVector<int64_t> added;
-  for (int64_t dim = 0; dim < typeOf(getResult()).getRank(); ++dim)
+  for (int64_t dim = 0; dim < getTensorType(getResult()).getRank(); ++dim)
     if (!llvm::is_contained(getDims(), dim))
       added.push_back(dim);
   out[0] = reduce(builder, getLoc(), ReductionKind::Sum, grads[0], added);

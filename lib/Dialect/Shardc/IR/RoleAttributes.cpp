@@ -86,7 +86,7 @@ void InitAttr::print(AsmPrinter &printer) const {
 }
 
 /// A double-quoted, non-empty name.
-static ParseResult parseName(AsmParser &parser, StringAttr &name) {
+static ParseResult parseNonEmptyName(AsmParser &parser, StringAttr &name) {
   SMLoc loc = parser.getCurrentLocation();
   std::string text;
   if (parser.parseString(&text))
@@ -99,7 +99,8 @@ static ParseResult parseName(AsmParser &parser, StringAttr &name) {
 
 Attribute ParameterAttr::parse(AsmParser &parser, Type) {
   StringAttr name;
-  if (parser.parseLess() || parseName(parser, name) || parser.parseComma())
+  if (parser.parseLess() || parseNonEmptyName(parser, name) ||
+      parser.parseComma())
     return {};
   FailureOr<InitAttr> init = parseInit(parser);
   if (failed(init) || parser.parseGreater())
@@ -115,14 +116,15 @@ void ParameterAttr::print(AsmPrinter &printer) const {
 
 Attribute StateAttr::parse(AsmParser &parser, Type) {
   StringAttr name, parameter;
-  if (parser.parseLess() || parseName(parser, name) || parser.parseComma())
+  if (parser.parseLess() || parseNonEmptyName(parser, name) ||
+      parser.parseComma())
     return {};
   FailureOr<InitAttr> init = parseInit(parser);
   if (failed(init))
     return {};
   if (succeeded(parser.parseOptionalComma()) &&
       (parser.parseKeyword("of") || parser.parseEqual() ||
-       parseName(parser, parameter)))
+       parseNonEmptyName(parser, parameter)))
     return {};
   if (parser.parseGreater())
     return {};

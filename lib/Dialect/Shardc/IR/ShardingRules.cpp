@@ -8,15 +8,12 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "llvm/ADT/STLExtras.h"
 
 using namespace mlir;
 using namespace shardc;
-
-static RankedTensorType typeOf(Value value) {
-  return cast<RankedTensorType>(value.getType());
-}
 
 /// Factors 0, 1, ... for the dimensions of a tensor.
 static ShardingRule::TensorFactors consecutive(int64_t rank) {
@@ -29,7 +26,7 @@ static ShardingRule::TensorFactors consecutive(int64_t rank) {
 /// A parallel factor per dimension of the only result; every operand has the
 /// shape of the result.
 static ShardingRule elementwise(Operation *op, PartialRule partial) {
-  RankedTensorType type = typeOf(op->getResult(0));
+  RankedTensorType type = getTensorType(op->getResult(0));
   ShardingRule rule;
   for (int64_t size : type.getShape())
     rule.factors.push_back({size});
@@ -74,15 +71,15 @@ SHARDC_ELEMENTWISE(SelectOp, Never)
 
 ShardingRule DivOp::getShardingRule() {
   // Integer division is not linear.
-  bool isFloat = isa<FloatType>(typeOf(getResult()).getElementType());
+  bool isFloat = isa<FloatType>(getTensorType(getResult()).getElementType());
   return elementwise(*this,
                      isFloat ? PartialRule::FirstOperand : PartialRule::Never);
 }
 
 ShardingRule ConvertOp::getShardingRule() {
   // Only widening is exact, so only there do partial sums add up to the same.
-  auto from = dyn_cast<FloatType>(typeOf(getOperand()).getElementType());
-  auto to = dyn_cast<FloatType>(typeOf(getResult()).getElementType());
+  auto from = dyn_cast<FloatType>(getTensorType(getOperand()).getElementType());
+  auto to = dyn_cast<FloatType>(getTensorType(getResult()).getElementType());
   bool widens = from && to && from.getWidth() <= to.getWidth();
   return elementwise(*this,
                      widens ? PartialRule::Additive : PartialRule::Never);
@@ -100,7 +97,7 @@ ShardingRule ShardingConstraintOp::getShardingRule() {
 //===----------------------------------------------------------------------===//
 
 ShardingRule DotGeneralOp::getShardingRule() {
-  RankedTensorType lhs = typeOf(getLhs()), rhs = typeOf(getRhs());
+  RankedTensorType lhs = getTensorType(getLhs()), rhs = getTensorType(getRhs());
   ShardingRule rule;
   ShardingRule::TensorFactors lhsDims(lhs.getRank()), rhsDims(rhs.getRank()),
       resultDims;
@@ -134,7 +131,7 @@ ShardingRule DotGeneralOp::getShardingRule() {
 }
 
 ShardingRule ReduceOp::getShardingRule() {
-  RankedTensorType operand = typeOf(getOperand());
+  RankedTensorType operand = getTensorType(getOperand());
   bool isSum = getKind() == ReductionKind::Sum;
   ShardingRule rule;
   ShardingRule::TensorFactors operandDims(operand.getRank()), resultDims;
@@ -161,7 +158,7 @@ ShardingRule ReduceOp::getShardingRule() {
 //===----------------------------------------------------------------------===//
 
 ShardingRule BroadcastOp::getShardingRule() {
-  RankedTensorType result = typeOf(getResult());
+  RankedTensorType result = getTensorType(getResult());
   ShardingRule rule;
   for (int64_t size : result.getShape())
     rule.factors.push_back({size});
@@ -175,7 +172,7 @@ ShardingRule BroadcastOp::getShardingRule() {
 }
 
 ShardingRule TransposeOp::getShardingRule() {
-  RankedTensorType result = typeOf(getResult());
+  RankedTensorType result = getTensorType(getResult());
   ShardingRule rule;
   ShardingRule::TensorFactors operandDims(result.getRank());
   for (auto [dim, from] : llvm::enumerate(getPermutation())) {
