@@ -73,11 +73,11 @@ TEST(PlanGemmTest, Masks) {
 }
 
 /// What is wrong with a GEMM, and what the error says of it.
-struct Misuse {
+struct GemmMisuse {
   const char *message;
   Edit edit;
 };
-class GemmMisuseTest : public testing::TestWithParam<Misuse> {};
+class GemmMisuseTest : public testing::TestWithParam<GemmMisuse> {};
 
 TEST_P(GemmMisuseTest, IsAnError) {
   absl::Status status = Plan::parse(makePlan(2, GetParam().edit)).status();
@@ -89,106 +89,109 @@ TEST_P(GemmMisuseTest, IsAnError) {
 INSTANTIATE_TEST_SUITE_P(
     Gemms, GemmMisuseTest,
     testing::Values(
-        Misuse{"", [](fb::PlanT &p) { gemm(p)->m = -1; }},
-        Misuse{"k=13 batch=1 have other sizes",
-               [](fb::PlanT &p) { gemm(p)->k = 13; }},
-        Misuse{"buffer 1000 of", [](fb::PlanT &p) { gemm(p)->bias = 1000; }},
-        Misuse{"", [](fb::PlanT &p) { gemm(p)->c = gemm(p)->a; }},
-        Misuse{"unknown activation",
-               [](fb::PlanT &p) { gemm(p)->activation = fb::Activation(5); }},
-        Misuse{"unknown precision",
-               [](fb::PlanT &p) { gemm(p)->precision = fb::Precision(3); }},
-        Misuse{"needs factors of one type, f32 or bf16",
-               [](fb::PlanT &p) { halve(p, gemm(p)->b); }},
-        Misuse{"and a result of that type or of f32",
-               [](fb::PlanT &p) { halve(p, gemm(p)->c); }}));
+        GemmMisuse{"", [](fb::PlanT &p) { gemm(p)->m = -1; }},
+        GemmMisuse{"k=13 batch=1 have other sizes",
+                   [](fb::PlanT &p) { gemm(p)->k = 13; }},
+        GemmMisuse{"buffer 1000 of",
+                   [](fb::PlanT &p) { gemm(p)->bias = 1000; }},
+        GemmMisuse{"", [](fb::PlanT &p) { gemm(p)->c = gemm(p)->a; }},
+        GemmMisuse{
+            "unknown activation",
+            [](fb::PlanT &p) { gemm(p)->activation = fb::Activation(5); }},
+        GemmMisuse{"unknown precision",
+                   [](fb::PlanT &p) { gemm(p)->precision = fb::Precision(3); }},
+        GemmMisuse{"needs factors of one type, f32 or bf16",
+                   [](fb::PlanT &p) { halve(p, gemm(p)->b); }},
+        GemmMisuse{"and a result of that type or of f32",
+                   [](fb::PlanT &p) { halve(p, gemm(p)->c); }}));
 
 INSTANTIATE_TEST_SUITE_P(
     SumsOfColumns, GemmMisuseTest,
     testing::Values(
-        Misuse{"buffer 1000 of",
-               [](fb::PlanT &p) { sumColumns(p, 4)->column_sums = 1000; }},
-        Misuse{"the sums of columns are f32[3], expected f32[4]",
-               [](fb::PlanT &p) { sumColumns(p, 3); }},
-        Misuse{"unknown operand whose columns are summed",
-               [](fb::PlanT &p) {
-                 sumColumns(p, 4)->column_sums_of = fb::Summed(3);
-               }},
-        Misuse{"are not along k",
-               [](fb::PlanT &p) {
-                 sumColumns(p, 1)->column_sums_of = fb::Summed::A;
-               }},
-        Misuse{"are not along k",
-               [](fb::PlanT &p) { sumColumns(p, 4)->transpose_b = true; }},
-        Misuse{"without bias and activation",
-               [](fb::PlanT &p) {
-                 sumColumns(p, 4)->activation = fb::Activation::Relu;
-               }},
-        Misuse{"without bias and activation",
-               [](fb::PlanT &p) {
-                 addMask(p, gradient);
-                 sumColumns(p, 4);
-               }},
-        Misuse{"without bias and with the gradient of a relu",
-               [](fb::PlanT &p) {
-                 addMask(p);
-                 sumColumns(p, 4)->column_sums_of = fb::Summed::C;
-               }},
-        Misuse{"overlap a matrix of the GEMM",
-               [](fb::PlanT &p) { gemm(p)->column_sums = gemm(p)->c; }},
-        Misuse{"the sums of columns are i32[4], expected f32[4]",
-               [](fb::PlanT &p) {
-                 uint32_t sums = sumColumns(p, 4)->column_sums;
-                 bufferOf(p, sums).dtype = fb::DType::I32;
-               }}));
+        GemmMisuse{"buffer 1000 of",
+                   [](fb::PlanT &p) { sumColumns(p, 4)->column_sums = 1000; }},
+        GemmMisuse{"the sums of columns are f32[3], expected f32[4]",
+                   [](fb::PlanT &p) { sumColumns(p, 3); }},
+        GemmMisuse{"unknown operand whose columns are summed",
+                   [](fb::PlanT &p) {
+                     sumColumns(p, 4)->column_sums_of = fb::Summed(3);
+                   }},
+        GemmMisuse{"are not along k",
+                   [](fb::PlanT &p) {
+                     sumColumns(p, 1)->column_sums_of = fb::Summed::A;
+                   }},
+        GemmMisuse{"are not along k",
+                   [](fb::PlanT &p) { sumColumns(p, 4)->transpose_b = true; }},
+        GemmMisuse{"without bias and activation",
+                   [](fb::PlanT &p) {
+                     sumColumns(p, 4)->activation = fb::Activation::Relu;
+                   }},
+        GemmMisuse{"without bias and activation",
+                   [](fb::PlanT &p) {
+                     addMask(p, gradient);
+                     sumColumns(p, 4);
+                   }},
+        GemmMisuse{"without bias and with the gradient of a relu",
+                   [](fb::PlanT &p) {
+                     addMask(p);
+                     sumColumns(p, 4)->column_sums_of = fb::Summed::C;
+                   }},
+        GemmMisuse{"overlap a matrix of the GEMM",
+                   [](fb::PlanT &p) { gemm(p)->column_sums = gemm(p)->c; }},
+        GemmMisuse{"the sums of columns are i32[4], expected f32[4]",
+                   [](fb::PlanT &p) {
+                     uint32_t sums = sumColumns(p, 4)->column_sums;
+                     bufferOf(p, sums).dtype = fb::DType::I32;
+                   }}));
 
 INSTANTIATE_TEST_SUITE_P(
     Masks, GemmMisuseTest,
     testing::Values(
-        Misuse{"the gradient of a relu needs its mask",
-               [](fb::PlanT &p) { gemm(p)->activation = gradient; }},
-        Misuse{"buffer 1000 of", [](fb::PlanT &p) { addMask(p)->mask = 1000; }},
-        Misuse{"the mask is i32[1,3], expected i32[1,4]",
-               [](fb::PlanT &p) {
-                 addMask(p, gradient, {1, 3});
-               }},
-        Misuse{"the mask is i32[4], expected i32[1,4]",
-               [](fb::PlanT &p) { addMask(p, gradient, {4}); }},
-        Misuse{"the mask is f32[1,4], expected i32[1,4]",
-               [](fb::PlanT &p) {
-                 addMask(p, gradient, {1, 4}, fb::DType::F32);
-               }},
-        Misuse{"a mask needs one GEMM that does not accumulate",
-               [](fb::PlanT &p) { addMask(p, fb::Activation::None); }},
-        Misuse{"a mask needs one GEMM that does not accumulate",
-               [](fb::PlanT &p) { addMask(p)->accumulate = true; }},
-        Misuse{"a mask needs one GEMM that does not accumulate",
-               [](fb::PlanT &p) {
-                 int32_t bias = addOwnBuffer(p, fb::DType::F32, {4});
-                 addMask(p, gradient)->bias = bias;
-               }},
-        Misuse{"not at multiples of 16",
-               [](fb::PlanT &p) {
-                 p.alignment = 8;
-                 uint32_t mask = addMask(p)->mask;
-                 bufferOf(p, mask).offset += 8;
-               }},
-        Misuse{"not at multiples of 16",
-               [](fb::PlanT &p) {
-                 uint32_t mask = addMask(p)->mask;
-                 bufferOf(p, mask).stride = 8;
-               }},
-        Misuse{"the mask overlaps another operand of the GEMM",
-               [](fb::PlanT &p) {
-                 uint32_t mask = addMask(p)->mask;
-                 bufferOf(p, mask).offset = bufferOf(p, gemm(p)->c).offset;
-               }},
-        Misuse{"the mask overlaps another operand of the GEMM",
-               [](fb::PlanT &p) {
-                 uint32_t mask = addMask(p, gradient)->mask;
-                 uint32_t sums = sumColumns(p, 4)->column_sums;
-                 gemm(p)->column_sums_of = fb::Summed::C;
-                 bufferOf(p, sums).offset = bufferOf(p, mask).offset;
-               }}));
+        GemmMisuse{"the gradient of a relu needs its mask",
+                   [](fb::PlanT &p) { gemm(p)->activation = gradient; }},
+        GemmMisuse{"buffer 1000 of",
+                   [](fb::PlanT &p) { addMask(p)->mask = 1000; }},
+        GemmMisuse{"the mask is i32[1,3], expected i32[1,4]",
+                   [](fb::PlanT &p) {
+                     addMask(p, gradient, {1, 3});
+                   }},
+        GemmMisuse{"the mask is i32[4], expected i32[1,4]",
+                   [](fb::PlanT &p) { addMask(p, gradient, {4}); }},
+        GemmMisuse{"the mask is f32[1,4], expected i32[1,4]",
+                   [](fb::PlanT &p) {
+                     addMask(p, gradient, {1, 4}, fb::DType::F32);
+                   }},
+        GemmMisuse{"a mask needs one GEMM that does not accumulate",
+                   [](fb::PlanT &p) { addMask(p, fb::Activation::None); }},
+        GemmMisuse{"a mask needs one GEMM that does not accumulate",
+                   [](fb::PlanT &p) { addMask(p)->accumulate = true; }},
+        GemmMisuse{"a mask needs one GEMM that does not accumulate",
+                   [](fb::PlanT &p) {
+                     int32_t bias = addOwnBuffer(p, fb::DType::F32, {4});
+                     addMask(p, gradient)->bias = bias;
+                   }},
+        GemmMisuse{"not at multiples of 16",
+                   [](fb::PlanT &p) {
+                     p.alignment = 8;
+                     uint32_t mask = addMask(p)->mask;
+                     bufferOf(p, mask).offset += 8;
+                   }},
+        GemmMisuse{"not at multiples of 16",
+                   [](fb::PlanT &p) {
+                     uint32_t mask = addMask(p)->mask;
+                     bufferOf(p, mask).stride = 8;
+                   }},
+        GemmMisuse{"the mask overlaps another operand of the GEMM",
+                   [](fb::PlanT &p) {
+                     uint32_t mask = addMask(p)->mask;
+                     bufferOf(p, mask).offset = bufferOf(p, gemm(p)->c).offset;
+                   }},
+        GemmMisuse{"the mask overlaps another operand of the GEMM",
+                   [](fb::PlanT &p) {
+                     uint32_t mask = addMask(p, gradient)->mask;
+                     uint32_t sums = sumColumns(p, 4)->column_sums;
+                     gemm(p)->column_sums_of = fb::Summed::C;
+                     bufferOf(p, sums).offset = bufferOf(p, mask).offset;
+                   }}));
 
 } // namespace

@@ -18,7 +18,7 @@ namespace {
 constexpr int64_t rows = 37;
 
 /// Among others both zeros, NaN, infinities and a subnormal number.
-float valueAt(int64_t i) {
+float maskInputAt(int64_t i) {
   constexpr float values[] = {1,
                               -2,
                               0,
@@ -30,7 +30,7 @@ float valueAt(int64_t i) {
   return i % 11 < 8 ? values[i % 11] : i % 7 - 3;
 }
 
-GemmCommand commandOf(int64_t columns) {
+GemmCommand maskCommandOf(int64_t columns) {
   GemmCommand command{};
   command.m = rows;
   command.n = columns;
@@ -64,16 +64,16 @@ class ReluMaskTest : public testing::TestWithParam<std::tuple<DType, int64_t>> {
 
 TEST_P(ReluMaskTest, KeepsWhatWasPositive) {
   auto [dtype, columns] = GetParam();
-  GemmCommand command = commandOf(columns);
+  GemmCommand command = maskCommandOf(columns);
   int64_t words = command.maskWords();
   EXPECT_EQ(words % 4, 0);
   EXPECT_GE(words * 32, columns);
   EXPECT_LT(words * 32, columns + 128);
   std::vector<float> values, gradients;
   for (int64_t i = 0; i < rows * columns; ++i) {
-    values.push_back(valueAt(i));
+    values.push_back(maskInputAt(i));
     // NaN meets bits that are not set, too.
-    gradients.push_back(valueAt(i / 3 + 5));
+    gradients.push_back(maskInputAt(i / 3 + 5));
   }
   Result relu(dtype, values), gradient(dtype, gradients);
   const Result before = gradient;
@@ -105,7 +105,7 @@ INSTANTIATE_TEST_SUITE_P(
                      testing::Values(0, 1, 31, 32, 100, 128, 129, 300)));
 
 TEST(ReluMaskTest, SumsOfColumnsOfTheResult) {
-  GemmCommand command = commandOf(300);
+  GemmCommand command = maskCommandOf(300);
   command.columnSumsOf = Summed::C;
   std::vector<float> values, expected(command.n);
   for (int64_t i = 0; i < rows * command.n; ++i) {

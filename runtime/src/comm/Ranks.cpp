@@ -29,9 +29,9 @@ constexpr Launcher launchers[] = {
 
 constexpr int defaultPort = 29533;
 
-class Reader {
+class RanksReader {
 public:
-  Reader(Environment environment, const Launcher &launcher)
+  RanksReader(Environment environment, const Launcher &launcher)
       : environment(environment), launcher(launcher) {}
 
   absl::StatusOr<Ranks> read() const;
@@ -48,8 +48,8 @@ private:
 
 } // namespace
 
-absl::StatusOr<int> Reader::number(const char *name, int least,
-                                   int most) const {
+absl::StatusOr<int> RanksReader::number(const char *name, int least,
+                                        int most) const {
   std::optional<std::string> text = environment(name);
   if (!text)
     return absl::InvalidArgumentError(absl::StrCat(
@@ -62,7 +62,7 @@ absl::StatusOr<int> Reader::number(const char *name, int least,
   return value;
 }
 
-bool Reader::isOneMachine(const Ranks &ranks) const {
+bool RanksReader::isOneMachine(const Ranks &ranks) const {
   auto is = [&](const char *name, int value) {
     return environment(name) == std::to_string(value);
   };
@@ -71,7 +71,7 @@ bool Reader::isOneMachine(const Ranks &ranks) const {
              : is("SLURM_STEP_NUM_NODES", 1) || is("SLURM_NNODES", 1);
 }
 
-absl::Status Reader::findStore(Ranks &ranks) const {
+absl::Status RanksReader::findStore(Ranks &ranks) const {
   if (std::optional<std::string> address = environment("MASTER_ADDR"))
     ranks.address = *address;
   else if (isOneMachine(ranks))
@@ -97,7 +97,7 @@ absl::Status Reader::findStore(Ranks &ranks) const {
   return port.status();
 }
 
-absl::StatusOr<Ranks> Reader::read() const {
+absl::StatusOr<Ranks> RanksReader::read() const {
   Ranks ranks;
   ranks.launcher = launcher.name;
   constexpr int most = 1 << 20;
@@ -143,7 +143,7 @@ absl::StatusOr<Ranks> shardc::rt::ranksFrom(Environment environment) {
         !environment(launcher.size))
       continue;
     if (environment(launcher.rank) || environment(launcher.size))
-      return Reader(environment, launcher).read();
+      return RanksReader(environment, launcher).read();
   }
   return Ranks();
 }

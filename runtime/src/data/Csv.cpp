@@ -21,9 +21,9 @@ struct Column {
 };
 
 /// Reads one table.
-class Reader {
+class CsvReader {
 public:
-  Reader(absl::string_view text, absl::string_view what)
+  CsvReader(absl::string_view text, absl::string_view what)
       : rest(text), what(what) {}
 
   absl::StatusOr<Dataset> read();
@@ -45,7 +45,7 @@ private:
 } // namespace
 
 /// The next line that is not empty, without its end.
-bool Reader::nextLine(absl::string_view &text) {
+bool CsvReader::nextLine(absl::string_view &text) {
   while (!rest.empty()) {
     size_t end = rest.find('\n');
     text = rest.substr(0, end);
@@ -58,8 +58,8 @@ bool Reader::nextLine(absl::string_view &text) {
   return false;
 }
 
-absl::Status Reader::split(absl::string_view text,
-                           std::vector<std::string> &fields) {
+absl::Status CsvReader::split(absl::string_view text,
+                              std::vector<std::string> &fields) {
   fields.clear();
   for (;;) {
     text = absl::StripLeadingAsciiWhitespace(text);
@@ -91,7 +91,7 @@ absl::Status Reader::split(absl::string_view text,
   }
 }
 
-absl::Status Reader::readHeader() {
+absl::Status CsvReader::readHeader() {
   absl::ConsumePrefix(&rest, "\xef\xbb\xbf"); // A byte order mark.
   absl::string_view text;
   std::vector<std::string> names;
@@ -115,7 +115,7 @@ absl::Status Reader::readHeader() {
   return absl::OkStatus();
 }
 
-absl::Status Reader::addRow(const std::vector<std::string> &fields) {
+absl::Status CsvReader::addRow(const std::vector<std::string> &fields) {
   if (fields.size() != columns.size())
     return fail(absl::StrCat("expected ", columns.size(),
                              " numbers, one a column, found ", fields.size()));
@@ -135,7 +135,7 @@ absl::Status Reader::addRow(const std::vector<std::string> &fields) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<Dataset> Reader::read() {
+absl::StatusOr<Dataset> CsvReader::read() {
   if (absl::Status status = readHeader(); !status.ok())
     return status;
   absl::string_view text;
@@ -166,5 +166,5 @@ absl::StatusOr<Dataset> Reader::read() {
 
 absl::StatusOr<Dataset> shardc::rt::parseCsv(absl::string_view text,
                                              absl::string_view what) {
-  return Reader(text, what).read();
+  return CsvReader(text, what).read();
 }

@@ -87,7 +87,7 @@ static absl::StatusOr<Header> parseHeader(absl::string_view text) {
 
 namespace {
 /// An element type of NumPy.
-struct ElementType {
+struct NpyElementType {
   std::string name; ///< "f16", "u8".
   char kind = 0;    ///< f, i, u or b.
   int bytes = 0;
@@ -96,8 +96,8 @@ struct ElementType {
 };
 } // namespace
 
-static absl::StatusOr<ElementType> parseType(const std::string &descr) {
-  ElementType type;
+static absl::StatusOr<NpyElementType> parseType(const std::string &descr) {
+  NpyElementType type;
   if (descr.size() == 3) {
     type.kind = descr[1];
     type.bytes = descr[2] - '0';
@@ -145,7 +145,7 @@ static float fromF16(uint16_t bits) {
 }
 
 /// The bits of an element, as of an unsigned integer of its size.
-static uint64_t loadBits(const char *data, const ElementType &type) {
+static uint64_t loadBits(const char *data, const NpyElementType &type) {
   uint64_t bits = 0;
   for (int i = 0; i < type.bytes; ++i) {
     int at = type.isBigEndian ? i : type.bytes - 1 - i;
@@ -155,7 +155,7 @@ static uint64_t loadBits(const char *data, const ElementType &type) {
 }
 
 /// Writes the element that `bits` are of as element `i`.
-static absl::Status storeElement(const ElementType &type, uint64_t bits,
+static absl::Status storeElement(const NpyElementType &type, uint64_t bits,
                                  HostArray &array, int64_t i) {
   if (type.kind == 'u' && type.bytes == 8 && bits >> 63)
     return absl::InvalidArgumentError(
@@ -223,7 +223,7 @@ static absl::StatusOr<StoredArray> parse(absl::string_view bytes) {
   if (!header.ok())
     return header.status();
 
-  absl::StatusOr<ElementType> type = parseType(header->descr);
+  absl::StatusOr<NpyElementType> type = parseType(header->descr);
   if (!type.ok())
     return type.status();
   absl::string_view data = bytes.substr(start + length);

@@ -12,7 +12,7 @@ using namespace shardc::rt;
 static constexpr int spinsBeforeYield = 2000;
 static constexpr int yieldsBeforeSleep = 200;
 
-static void pause() {
+static void relaxCpu() {
 #if defined(__x86_64__)
   __builtin_ia32_pause();
 #endif
@@ -38,7 +38,7 @@ WorkerPool::~WorkerPool() {
 uint64_t WorkerPool::waitForJob(uint64_t last) {
   auto ready = [&] { return ending || jobNumber.load() != last; };
   for (int turn = 0; turn < spinsBeforeYield && !ready(); ++turn)
-    pause();
+    relaxCpu();
   for (int turn = 0; turn < yieldsBeforeSleep && !ready(); ++turn)
     std::this_thread::yield();
   if (!ready()) {
@@ -104,7 +104,7 @@ void WorkerPool::barrier() {
   }
   for (int turn = 0; phase.load(std::memory_order_acquire) == current; ++turn)
     if (turn < spinsBeforeYield)
-      pause();
+      relaxCpu();
     else
       std::this_thread::yield();
 }

@@ -19,7 +19,7 @@
 using namespace shardc::rt;
 
 template <typename... Args>
-static absl::Status bad(const Args &...args) {
+static absl::Status badCopy(const Args &...args) {
   return absl::DataLossError(absl::StrCat(args...));
 }
 
@@ -31,19 +31,19 @@ static absl::Status checkCopy(const PlanSpec &plan, const TensorSpec &copy) {
   std::string what = absl::StrCat("copy \"", copy.name, "\"");
   const TensorSpec *parameter = plan.findTensor(copy.parameter);
   if (!parameter || parameter->role != Role::Parameter)
-    return bad(what, " is of \"", copy.parameter,
-               "\", which is no parameter of the plan");
+    return badCopy(what, " is of \"", copy.parameter,
+                   "\", which is no parameter of the plan");
   if (copy.shape != parameter->shape ||
       copy.sharding.dims != parameter->sharding.dims)
-    return bad(what, " is ", describe(copy.dtype, copy.shape),
-               " and its parameter ",
-               describe(parameter->dtype, parameter->shape),
-               "; expected the same shape and sharding");
+    return badCopy(what, " is ", describe(copy.dtype, copy.shape),
+                   " and its parameter ",
+                   describe(parameter->dtype, parameter->shape),
+                   "; expected the same shape and sharding");
   if (!isFloat(copy.dtype) || !isFloat(parameter->dtype) ||
       byteSize(copy.dtype) >= byteSize(parameter->dtype))
-    return bad(what, " is ", toString(copy.dtype), " and its parameter ",
-               toString(parameter->dtype),
-               "; expected a narrower floating-point type");
+    return badCopy(what, " is ", toString(copy.dtype), " and its parameter ",
+                   toString(parameter->dtype),
+                   "; expected a narrower floating-point type");
   return absl::OkStatus();
 }
 
@@ -93,18 +93,18 @@ static absl::Status checkRounding(const PlanSpec &plan,
                                   const ProgramSpec &program,
                                   const Written &written) {
   if (!program.results.empty())
-    return bad("program \"", program.name, "\" has results");
+    return badCopy("program \"", program.name, "\" has results");
   for (size_t i = 0; i < program.commands.size(); ++i) {
     const Command &command = program.commands[i];
     if (!std::holds_alternative<LaunchCommand>(command.operation))
-      return bad("program \"", program.name, "\", command ", i, ": ",
-                 nameOf(command), " where launches alone are expected");
+      return badCopy("program \"", program.name, "\", command ", i, ": ",
+                     nameOf(command), " where launches alone are expected");
   }
   for (const TensorSpec &tensor : plan.tensors)
     if (tensor.role != Role::Copy && written.touches(tensor))
-      return bad("program \"", program.name, "\" writes ",
-                 toString(tensor.role), " \"", tensor.name,
-                 "\"; expected copies alone");
+      return badCopy("program \"", program.name, "\" writes ",
+                     toString(tensor.role), " \"", tensor.name,
+                     "\"; expected copies alone");
   return absl::OkStatus();
 }
 
@@ -122,21 +122,22 @@ absl::Status shardc::rt::checkCopies(const PlanSpec &plan) {
     if (absl::Status s = checkCopy(plan, copy); !s.ok())
       return s;
     if (!rounding)
-      return bad("copy \"", copy.name, "\" has no program \"", roundingProgram,
-                 "\" to make it");
+      return badCopy("copy \"", copy.name, "\" has no program \"",
+                     roundingProgram, "\" to make it");
     const TensorSpec &parameter = *plan.findTensor(copy.parameter);
     for (const ProgramSpec &program : plan.programs)
       if ((&program == rounding || writtenBy(program).touches(parameter)) &&
           !writtenBy(program).covers(copy))
-        return bad("program \"", program.name, "\" does not write copy \"",
-                   copy.name, "\"",
-                   &program == rounding
-                       ? ""
-                       : ", but its parameter \"" + parameter.name + "\"");
+        return badCopy("program \"", program.name, "\" does not write copy \"",
+                       copy.name, "\"",
+                       &program == rounding
+                           ? ""
+                           : ", but its parameter \"" + parameter.name + "\"");
   }
   if (!rounding)
     return absl::OkStatus();
   if (!hasCopies)
-    return bad("program \"", roundingProgram, "\" in a plan without copies");
+    return badCopy("program \"", roundingProgram,
+                   "\" in a plan without copies");
   return checkRounding(plan, *rounding, writtenBy(*rounding));
 }

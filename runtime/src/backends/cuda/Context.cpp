@@ -2,6 +2,7 @@
 
 #include "backends/cuda/Context.h"
 
+using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
 absl::StatusOr<int> shardc::rt::cuda::countGpus(const Driver &driver) {
@@ -49,12 +50,13 @@ shardc::rt::cuda::describeGpu(const Driver &driver, int ordinal) {
   return gpu;
 }
 
-absl::StatusOr<std::unique_ptr<Context>> Context::create(const Driver &driver,
-                                                         int ordinal) {
+absl::StatusOr<std::unique_ptr<cuda::Context>>
+cuda::Context::create(const Driver &driver, int ordinal) {
   absl::StatusOr<GpuDescription> gpu = describeGpu(driver, ordinal);
   if (!gpu.ok())
     return gpu.status();
-  std::unique_ptr<Context> context(new Context(driver, *std::move(gpu)));
+  std::unique_ptr<cuda::Context> context(
+      new cuda::Context(driver, *std::move(gpu)));
   if (absl::Status s = toStatus(
           driver,
           driver.devicePrimaryCtxRetain(&context->context, context->gpu.device),
@@ -68,11 +70,11 @@ absl::StatusOr<std::unique_ptr<Context>> Context::create(const Driver &driver,
   return context;
 }
 
-Context::~Context() {
+cuda::Context::~Context() {
   if (context)
     (void)api->devicePrimaryCtxRelease(gpu.device);
 }
 
-absl::Status Context::makeCurrent() const {
+absl::Status cuda::Context::makeCurrent() const {
   return check(api->ctxSetCurrent(context), "cuCtxSetCurrent");
 }

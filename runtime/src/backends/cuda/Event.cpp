@@ -7,9 +7,10 @@
 #include <chrono>
 #include <thread>
 
+using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-absl::StatusOr<Event> Event::create(const Context &context) {
+absl::StatusOr<Event> Event::create(const cuda::Context &context) {
   if (absl::Status s = context.makeCurrent(); !s.ok())
     return s;
   Event event(context);

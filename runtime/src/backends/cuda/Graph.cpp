@@ -2,6 +2,7 @@
 
 #include "backends/cuda/Graph.h"
 
+using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
 absl::StatusOr<std::vector<Graph>>
@@ -14,7 +15,7 @@ Graph::capture(absl::Span<const Stream *const> streams,
   absl::Status status;
   size_t begun = 0;
   for (; begun < streams.size() && status.ok(); ++begun) {
-    const Context &context = streams[begun]->context();
+    const cuda::Context &context = streams[begun]->context();
     status = enter(*streams[begun]);
     if (status.ok())
       status = context.check(
@@ -29,7 +30,7 @@ Graph::capture(absl::Span<const Stream *const> streams,
   // The first error is the reason for others; all captures end.
   std::vector<Owned<CUgraph, &Driver::graphDestroy>> graphs(begun);
   for (size_t i = 0; i < begun; ++i) {
-    const Context &context = streams[i]->context();
+    const cuda::Context &context = streams[i]->context();
     absl::Status ended = enter(*streams[i]);
     CUgraph raw = nullptr;
     ended.Update(context.check(
@@ -43,7 +44,7 @@ Graph::capture(absl::Span<const Stream *const> streams,
     return status;
   std::vector<Graph> results;
   for (size_t i = 0; i < graphs.size(); ++i) {
-    const Context &context = streams[i]->context();
+    const cuda::Context &context = streams[i]->context();
     if (absl::Status s = enter(*streams[i]); !s.ok())
       return s;
     CUgraphExec executable = nullptr;

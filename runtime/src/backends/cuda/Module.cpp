@@ -7,6 +7,7 @@
 
 #include <cstdint>
 
+using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
 bool Code::hasCubinFor(int architecture) const {
@@ -17,7 +18,7 @@ bool Code::hasCubinFor(int architecture) const {
 }
 
 /// Lets the driver compile PTX.
-static absl::StatusOr<CUmodule> compile(const Context &context,
+static absl::StatusOr<CUmodule> compile(const cuda::Context &context,
                                         const std::string &ptx,
                                         absl::string_view what) {
   constexpr size_t logBytes = 8192;
@@ -43,7 +44,8 @@ static absl::StatusOr<CUmodule> compile(const Context &context,
   return raw;
 }
 
-absl::StatusOr<Module> Module::load(const Context &context, const Code &code,
+absl::StatusOr<Module> Module::load(const cuda::Context &context,
+                                    const Code &code,
                                     absl::Span<const std::string> kernels,
                                     absl::string_view what) {
   Module module;

@@ -336,7 +336,7 @@ absl::Status Program::launch(const LaunchCommand &launch, const Device &device,
   std::vector<void *> pointers;
   for (CUdeviceptr &value : values)
     pointers.push_back(&value);
-  const Context &context = *device.gpu->context;
+  const cuda::Context &context = *device.gpu->context;
   return context.check(
       context.driver().launchKernel(device.gpu->kernels.kernel(launch.kernel),
                                     launch.extent, 1, 1, launch.threads, 1, 1,

@@ -12,7 +12,7 @@ using namespace shardc::rt::cuda;
 namespace {
 
 /// An element type as the kernels know it.
-struct ElementType {
+struct CudaElementType {
   DType dtype;
   const char *name;
   const char *type;   ///< Of values in registers.
@@ -21,7 +21,7 @@ struct ElementType {
   const char *sum;    ///< Instruction; null: cannot be summed.
 };
 
-constexpr ElementType types[] = {
+constexpr CudaElementType types[] = {
     {DType::F32, "f32", "f32", "f32", "2", "add.rn.f32"},
     {DType::BF16, "bf16", "f32", "b16", "1", "add.rn.f32"},
     {DType::F64, "f64", "f64", "f64", "3", "add.rn.f64"},
@@ -112,13 +112,15 @@ end:
 
 } // namespace
 
-static std::string kernelName(const ElementType &type, Reduction reduction) {
+static std::string kernelName(const CudaElementType &type,
+                              Reduction reduction) {
   return absl::StrCat("shardc_reduce_",
                       reduction == Reduction::Sum ? "sum_" : "max_", type.name);
 }
 
 /// The instructions that make %a of %a and %b.
-static std::string combine(const ElementType &type, Reduction reduction) {
+static std::string combineSource(const CudaElementType &type,
+                                 Reduction reduction) {
   if (reduction == Reduction::Sum)
     return absl::StrCat("\n  ", type.sum, " %a, %a, %b;");
   if (!isFloat(type.dtype))
@@ -133,7 +135,7 @@ static std::string combine(const ElementType &type, Reduction reduction) {
 
 /// The instructions that load `value` from %address. bf16 is the upper half of
 /// an f32.
-static std::string load(const ElementType &type, absl::string_view value) {
+static std::string load(const CudaElementType &type, absl::string_view value) {
   if (type.dtype == DType::BF16)
     return absl::StrCat("\n  ld.global.b16 %half, [%address];"
                         "\n  mov.b32 %bits, {%zero, %half};"
@@ -143,7 +145,7 @@ static std::string load(const ElementType &type, absl::string_view value) {
                       ", [%address];");
 }
 
-static std::string store(const ElementType &type) {
+static std::string storeSource(const CudaElementType &type) {
   if (type.dtype == DType::BF16)
     return "\n  cvt.rn.bf16.f32 %half, %a;\n  st.global.b16 [%address], %half;";
   return absl::StrCat("\n  st.global.", type.memory, " [%address], %a;");
@@ -152,7 +154,7 @@ static std::string store(const ElementType &type) {
 /// Numbers of the kernels in the module: every type, summed and maximised over.
 template <typename Visit>
 static void forEachKernel(Visit visit) {
-  for (const ElementType &type : types)
+  for (const CudaElementType &type : types)
     for (Reduction reduction : {Reduction::Sum, Reduction::Max})
       if (reduction == Reduction::Max || type.sum)
         visit(type, reduction);
@@ -161,16 +163,16 @@ static void forEachKernel(Visit visit) {
 std::string shardc::rt::cuda::reducePtx() {
   std::string text = ".version 7.8\n.target sm_80\n.address_size 64\n";
   std::string tableBytes = absl::StrCat(maxReducePointers * 8);
-  forEachKernel([&](const ElementType &type, Reduction reduction) {
-    text +=
-        absl::StrReplaceAll(kernelText, {{"$name", kernelName(type, reduction)},
-                                         {"$tableBytes", tableBytes},
-                                         {"$type", type.type},
-                                         {"$shift", type.shift},
-                                         {"$loadA", load(type, "%a")},
-                                         {"$loadB", load(type, "%b")},
-                                         {"$combine", combine(type, reduction)},
-                                         {"$store", store(type)}});
+  forEachKernel([&](const CudaElementType &type, Reduction reduction) {
+    text += absl::StrReplaceAll(kernelText,
+                                {{"$name", kernelName(type, reduction)},
+                                 {"$tableBytes", tableBytes},
+                                 {"$type", type.type},
+                                 {"$shift", type.shift},
+                                 {"$loadA", load(type, "%a")},
+                                 {"$loadB", load(type, "%b")},
+                                 {"$combine", combineSource(type, reduction)},
+                                 {"$store", storeSource(type)}});
   });
   return text;
 }
@@ -178,7 +180,7 @@ std::string shardc::rt::cuda::reducePtx() {
 absl::StatusOr<ReduceKernels>
 ReduceKernels::load(const cuda::Context &context) {
   std::vector<std::string> names;
-  forEachKernel([&](const ElementType &type, Reduction reduction) {
+  forEachKernel([&](const CudaElementType &type, Reduction reduction) {
     names.push_back(kernelName(type, reduction));
   });
   absl::StatusOr<Module> module =
@@ -194,7 +196,7 @@ absl::Status ReduceKernels::issue(DType dtype, Reduction reduction,
                                   const ReduceParameters &parameters,
                                   const Stream &stream) const {
   int number = -1, count = 0;
-  forEachKernel([&](const ElementType &type, Reduction of) {
+  forEachKernel([&](const CudaElementType &type, Reduction of) {
     if (type.dtype == dtype && of == reduction)
       number = count;
     ++count;
