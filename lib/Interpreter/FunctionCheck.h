@@ -54,6 +54,10 @@ private:
   /// A loop, run by run: in each the global program takes the rows that the
   /// devices take.
   mlir::LogicalResult runLoop(AccumulateOp loop);
+  /// By run the rows of the batch that the devices take, or an error if they do
+  /// not take each row once. `source` is the loop of the global program.
+  mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<int64_t>>>
+  findRows(AccumulateOp loop, AccumulateOp source);
   /// Gives every device the rows of run `run`, [first, last), of the operands.
   mlir::LogicalResult feedRows(AccumulateOp loop, AccumulateOp source,
                                llvm::ArrayRef<int64_t> local,

@@ -10,42 +10,45 @@ FailureOr<GlobalRun> GlobalRun::run(func::FuncOp function, InputKind kind) {
   for (BlockArgument argument : function.getArguments())
     result.values[argument] =
         makeInput(function, argument.getArgNumber(), kind);
-  if (failed(result.evaluate(function.getBody().front(), {})))
-    return failure();
+  for (Operation &op : function.getBody().front().without_terminator())
+    if (failed(result.evaluate(op, {})))
+      return failure();
   return result;
 }
 
-LogicalResult GlobalRun::evaluate(Block &block, MicrobatchRows microbatch) {
-  Devices one{MeshAxes()};
-  for (Operation &op : block.without_terminator()) {
-    if (auto id = op.getAttrOfType<IntegerAttr>("shardc.id"))
-      byId[id.getInt()] = op.getResult(0);
-    if (auto loop = dyn_cast<AccumulateOp>(op)) {
-      if (failed(evaluateLoop(loop)))
-        return failure();
-      continue;
-    }
-    SmallVector<const Tensor *> operands;
-    for (Value operand : op.getOperands())
-      operands.push_back(&get(operand));
-    FailureOr<Tensor> tensor = evaluateOp(&op, operands, one, 0, microbatch);
-    if (failed(tensor))
-      return failure();
-    values[op.getResult(0)] = std::move(*tensor);
-  }
+/// As many rows as a run takes, in the order of the batch.
+static SmallVector<SmallVector<int64_t>> getRowsInOrder(AccumulateOp loop) {
+  SmallVector<SmallVector<int64_t>> rows;
+  auto count = static_cast<int64_t>(loop.getCount());
+  for (int64_t run = 0; run < count; ++run)
+    rows.push_back(llvm::to_vector(
+        llvm::seq(run * loop.getRows(), (run + 1) * loop.getRows())));
+  return rows;
+}
+
+LogicalResult GlobalRun::evaluate(Operation &op, MicrobatchRows microbatch) {
+  if (auto id = op.getAttrOfType<IntegerAttr>("shardc.id"))
+    byId[id.getInt()] = op.getResult(0);
+  if (auto loop = dyn_cast<AccumulateOp>(op))
+    return evaluateLoop(loop, getRowsInOrder(loop));
+  SmallVector<const Tensor *> operands;
+  for (Value operand : op.getOperands())
+    operands.push_back(&get(operand));
+  FailureOr<Tensor> tensor =
+      evaluateOp(&op, operands, Devices{MeshAxes()}, 0, microbatch);
+  if (failed(tensor))
+    return failure();
+  values[op.getResult(0)] = std::move(*tensor);
   return success();
 }
 
-LogicalResult GlobalRun::evaluateLoop(AccumulateOp loop) {
+LogicalResult GlobalRun::evaluateLoop(AccumulateOp loop,
+                                      ArrayRef<SmallVector<int64_t>> rows) {
   for (Value result : loop.getResults())
     values[result] =
         Tensor(cast<RankedTensorType>(result.getType()).getShape(), 0);
-  auto count = static_cast<int64_t>(loop.getCount());
-  for (int64_t run = 0; run < count; ++run) {
-    SmallVector<int64_t> rows;
-    for (int64_t row = 0; row < loop.getRows(); ++row)
-      rows.push_back(run * loop.getRows() + row);
-    if (failed(runBody(loop, {run, rows})))
+  for (auto [run, rowsOfRun] : llvm::enumerate(rows)) {
+    if (failed(runBody(loop, {static_cast<int64_t>(run), rowsOfRun})))
       return failure();
     for (auto [result, summand] :
          llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
@@ -57,11 +60,25 @@ LogicalResult GlobalRun::evaluateLoop(AccumulateOp loop) {
   return success();
 }
 
+LogicalResult GlobalRun::regroup(AccumulateOp loop,
+                                 ArrayRef<SmallVector<int64_t>> rows) {
+  if (failed(evaluateLoop(loop, rows)))
+    return failure();
+  for (Operation *op = loop->getNextNode();
+       !op->hasTrait<OpTrait::IsTerminator>(); op = op->getNextNode())
+    if (failed(evaluate(*op, {})))
+      return failure();
+  return success();
+}
+
 LogicalResult GlobalRun::runBody(AccumulateOp loop, MicrobatchRows microbatch) {
   for (auto [operand, slice] :
        llvm::zip_equal(loop.getOperands(), loop.getSlices())) {
     Tensor rows = takeRows(get(operand), microbatch.rows);
     values[slice] = std::move(rows);
   }
-  return evaluate(loop.getBody().front(), microbatch);
+  for (Operation &op : loop.getBody().front().without_terminator())
+    if (failed(evaluate(op, microbatch)))
+      return failure();
+  return success();
 }

@@ -24,6 +24,13 @@ public:
   /// those of this run; the sums stay as they are.
   mlir::LogicalResult runBody(AccumulateOp loop, MicrobatchRows microbatch);
 
+  /// Evaluates `loop`, whose runs take these rows of its operands, and all that
+  /// comes after it once more: `rows` has an entry per run, and the entries
+  /// hold each row of the batch once. A step does not say which rows a run
+  /// takes.
+  mlir::LogicalResult regroup(AccumulateOp loop,
+                              llvm::ArrayRef<llvm::SmallVector<int64_t>> rows);
+
   const Tensor &get(mlir::Value value) const {
     return values.find(value)->second;
   }
@@ -31,8 +38,10 @@ public:
   mlir::Value find(int64_t id) const { return byId.lookup(id); }
 
 private:
-  mlir::LogicalResult evaluate(mlir::Block &block, MicrobatchRows microbatch);
-  mlir::LogicalResult evaluateLoop(AccumulateOp loop);
+  mlir::LogicalResult evaluate(mlir::Operation &op, MicrobatchRows microbatch);
+  mlir::LogicalResult
+  evaluateLoop(AccumulateOp loop,
+               llvm::ArrayRef<llvm::SmallVector<int64_t>> rows);
 
   llvm::DenseMap<mlir::Value, Tensor> values;
   llvm::DenseMap<int64_t, mlir::Value> byId;
