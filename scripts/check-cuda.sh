@@ -6,13 +6,17 @@
 # sums have another order, and losses differ by 1e-5 at most, parameters by 1e-4;
 # in bf16, where another order may round to another number, by 1e-2.
 #
-#   scripts/check-cuda.sh
+#   scripts/check-cuda.sh [MODULUS REMAINDER]
 #   SHARDC_LIBCUDA=libcuda.so.1 scripts/check-cuda.sh   # on a GPU, within 1e-5
+#
+# With a modulus m and a remainder r only every m-th case, starting with the
+# r-th, runs.
 source "$(dirname "$0")/common.sh"
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
+takeEvery "$@"
 cases=0 failed=0 equal=0 gpu=${SHARDC_LIBCUDA:-}
 if [ -z "$gpu" ]; then
   export SHARDC_LIBCUDA=$bin/shardc-rt-fake.so
@@ -32,6 +36,7 @@ losses() { sed 's/.*"loss":\([^,}]*\).*/\1/' "$1"; }
 # check equal|close|half MODEL DATA FLAG...: close where the library multiplies,
 # half where it multiplies bf16.
 check() {
+  if ! isTaken; then return; fi
   local how=$1 model=$2 data=$3 tolerances=(1e-5 1e-4)
   if [ "$how" = half ]; then tolerances=(1e-2 1e-2); fi
   shift 3

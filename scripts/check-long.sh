@@ -1,9 +1,10 @@
 #!/usr/bin/env bash
 # Random models and random annotations on random meshes against their
 # unpartitioned programs: scripts/check-long.sh [COUNT [SEED]], 2000 of each by
-# default, and ten times as many programs in the reference interpreter.
+# default, and ten times as many programs in the reference interpreter. Then all
+# cases of the scripts of which tests take a part.
 source "$(dirname "$0")/common.sh"
-build_shardc shardc-gen shardc-compile shardc-run check-partitions
+build_shardc
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 export PATH=$bin:$PATH
 seed=${2:-$RANDOM}
@@ -12,3 +13,10 @@ python3 scripts/check_random.py --count="${1:-2000}" --seed="$seed" \
   --jobs="$(nproc)"
 python3 scripts/check_annotations.py --count="${1:-2000}" --seed="$seed"
 check-partitions --count="${1:-2000}0" --seed="$seed"
+for mode in follow cheapest; do scripts/check-strategies.sh 1 0 $mode; done
+scripts/check-strategies.sh 1 0 follow emulated-gpu
+scripts/check-streams.sh
+scripts/check-cuda.sh
+status=0
+scripts/check-ptx.sh || status=$?
+[ $status -eq 0 ] || [ $status -eq 77 ]

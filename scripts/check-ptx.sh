@@ -3,7 +3,10 @@
 # and small assembles for sm_80 and sm_90, and no elementwise kernel spills registers.
 # Prints how many kernels there are and the most registers one takes.
 #
-#   scripts/check-ptx.sh
+#   scripts/check-ptx.sh [MODULUS REMAINDER]
+#
+# With a modulus m and a remainder r only every m-th model, starting with the
+# r-th, is assembled.
 #
 # The assembler is SHARDC_PTXAS, or the ptxas on PATH or of an installed CUDA
 # toolkit; without one the exit code is 77. It also comes with the Python package
@@ -19,6 +22,7 @@ PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 modules=0 failed=0
+takeEvery "$@"
 
 fail() {
   failed=$((failed + 1))
@@ -27,6 +31,7 @@ fail() {
 
 # check NAME MODEL FLAG...: assembles the PTX of a model.
 check() {
+  if ! isTaken; then return; fi
   local name=$1 model=$2 chip
   shift 2
   for chip in sm_80 sm_90; do

@@ -7,26 +7,24 @@
 #   scripts/check-strategies.sh [MODULUS REMAINDER [MODE [TARGET]]]
 #
 # With a modulus m and a remainder r only every m-th case, starting with the
-# r-th, runs: CI takes a part, all is the default. MODE is that of --partition,
+# r-th, runs. MODE is that of --partition,
 # follow by default, TARGET that of --target, cpu by default.
 source "$(dirname "$0")/common.sh"
-modulus=1 remainder=0
-if [ $# -ge 2 ]; then modulus=$1 remainder=$2; fi
+takeEvery ${1+"$1"} ${2+"$2"}
 mode=${3:-follow}
 target=${4:-cpu}
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-number=0 ran=0 failed=0
+ran=0 failed=0
 run=() # Further flags of shardc-run.
 
 # check NAME LAYERS BATCH STEPS KIND WANTED GEN-FLAG...: generates, runs, greps.
 check() {
   local name=$1 layers=$2 batch=$3 steps=$4 kind=$5 wanted=$6
   shift 6
-  number=$((number + 1))
-  if [ $((number % modulus)) -ne "$remainder" ]; then return; fi
+  if ! isTaken; then return; fi
   ran=$((ran + 1))
   local output params=()
   make-data "$kind" "$((batch * 2))" "$layers" "$work/data.npz" "$work/params.npz"

@@ -4,16 +4,21 @@
 # one of the events they are not. Then steps in many orders that the events allow,
 # with the kernels of an emulated GPU: the same bits.
 #
-#   scripts/check-streams.sh
+#   scripts/check-streams.sh [MODULUS REMAINDER]
+#
+# With a modulus m and a remainder r only every m-th case, starting with the
+# r-th, runs.
 source "$(dirname "$0")/common.sh"
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 failed=0 shuffled=0
+takeEvery "$@"
 
 # check FLAG-OR-MODEL...
 check() {
+  if ! isTaken; then return; fi
   if ! check-streams "$@" >"$work/log" 2>&1; then
     failed=$((failed + 1))
     printf 'FAILED: check-streams %s\n%s\n' "$*" "$(tail -n 5 "$work/log")"
@@ -23,6 +28,7 @@ check() {
 
 # shuffle FLAG-OR-MODEL...
 shuffle() {
+  if ! isTaken; then return; fi
   shuffled=$((shuffled + 1))
   if ! shuffle-streams "$@" --count=8 >"$work/log" 2>&1; then
     failed=$((failed + 1))
@@ -30,7 +36,9 @@ shuffle() {
   fi
 }
 
-check examples/*.mlir test/golden/*/model.mlir --ignore-expect
+for model in examples/*.mlir test/golden/*/model.mlir; do
+  check "$model" --ignore-expect
+done
 for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
   case $strategy in
   hsdp*) mesh=replica=2,shard=2,model=2 ;;

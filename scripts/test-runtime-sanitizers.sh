@@ -8,10 +8,10 @@ source "$(dirname "$0")/common.sh"
 check() {
   local tree=$build/runtime-$1
   say "Building the runtime's tests: preset $1, in $tree"
-  cmake -S runtime -B "$tree" --preset "$1" "${launcher[@]}" >/dev/null
+  cmake -S runtime -B "$tree" --preset "$1" "${unity[@]}" "${launcher[@]}" >/dev/null
   ninja -C "$tree" shardc-rt-tests shardc-rt-cts
   say "Running the runtime's tests: preset $1"
-  ctest --test-dir "$tree" --output-on-failure -R '^runtime-'
+  ctest --test-dir "$tree" --output-on-failure -j "$(nproc)" -R '^runtime-'
 }
 
 launcher=()

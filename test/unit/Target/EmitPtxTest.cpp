@@ -28,7 +28,7 @@ std::string emit(const std::string &attributes, const std::string &functions) {
   return ptx ? *ptx : llvm::toString(ptx.takeError());
 }
 
-constexpr const char *plain = R"(
+constexpr const char *plainProgram = R"(
   llvm.func @double(%buffer: !llvm.ptr<1>) attributes {nvvm.kernel} {
     %0 = llvm.load %buffer : !llvm.ptr<1> -> f32
     %1 = llvm.fadd %0, %0 : f32
@@ -37,15 +37,16 @@ constexpr const char *plain = R"(
   })";
 
 TEST(EmitPtx, GivesEqualTextForEqualModules) {
-  std::string ptx = emit("attributes {shardc.chip = \"sm_80\"}", plain);
+  std::string ptx = emit("attributes {shardc.chip = \"sm_80\"}", plainProgram);
   EXPECT_NE(ptx.find(".target sm_80"), std::string::npos) << ptx;
   EXPECT_NE(ptx.find(".visible .entry double("), std::string::npos) << ptx;
-  EXPECT_EQ(ptx, emit("attributes {shardc.chip = \"sm_80\"}", plain));
+  EXPECT_EQ(ptx, emit("attributes {shardc.chip = \"sm_80\"}", plainProgram));
 }
 
 TEST(EmitPtx, NeedsToKnowTheGpu) {
-  EXPECT_EQ(emit("", plain), "the kernels do not say for which GPU they are: "
-                             "expected 'shardc.chip'");
+  EXPECT_EQ(emit("", plainProgram),
+            "the kernels do not say for which GPU they are: "
+            "expected 'shardc.chip'");
 }
 
 TEST(EmitPtx, RefusesUnknownFunctionsByName) {
