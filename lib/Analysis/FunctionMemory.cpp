@@ -6,6 +6,7 @@
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -97,10 +98,10 @@ std::vector<BlockArgument> shardc::getDonors(func::FuncOp function) {
   for (unsigned index = 0; index < function.getNumResults(); ++index) {
     BlockArgument donor;
     if (auto name =
-            function.getResultAttrOfType<StringAttr>(index, "shardc.result"))
+            function.getResultAttrOfType<StringAttr>(index, resultAttrName))
       donor = arguments.lookup(name.getValue());
     if (donor && !isa<ParameterAttr, StateAttr, CopyAttr>(
-                     function.getArgAttr(donor.getArgNumber(), "shardc.role")))
+                     function.getArgAttr(donor.getArgNumber(), roleAttrName)))
       donor = nullptr;
     donors.push_back(donor);
   }
@@ -144,7 +145,7 @@ static Value buildCopy(Value value, Operation *terminator) {
   Location loc = value.getLoc();
   auto kernel = builder.create<KernelOp>(loc, TypeRange{value.getType()},
                                          ValueRange{value});
-  kernel->setAttr("shardc.part",
+  kernel->setAttr(partAttrName,
                   PartAttr::get(builder.getContext(), Part::Update));
   Block *body = builder.createBlock(&kernel.getBody());
   Value argument = body->addArgument(value.getType(), loc);
@@ -263,7 +264,7 @@ void FunctionMemory::findRuns() {
 
 void FunctionMemory::annotate() {
   for (BlockArgument argument : function.getArguments())
-    function.setArgAttr(argument.getArgNumber(), "shardc.offset",
+    function.setArgAttr(argument.getArgNumber(), offsetAttrName,
                         getI64(function, getArgumentOffset(argument)));
   forEachOp([&](Operation &op) {
     SmallVector<int64_t> offsets;
@@ -271,8 +272,8 @@ void FunctionMemory::annotate() {
       offsets.push_back(getOffset(result));
     if (offsets.empty())
       return;
-    op.setAttr("shardc.offsets",
+    op.setAttr(offsetsAttrName,
                DenseI64ArrayAttr::get(op.getContext(), offsets));
   });
-  function->setAttr("shardc.peak_bytes", getI64(function, memory.getEnd()));
+  function->setAttr(peakBytesAttrName, getI64(function, memory.getEnd()));
 }

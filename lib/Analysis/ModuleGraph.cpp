@@ -6,6 +6,7 @@
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -73,13 +74,13 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
     return emitError(argument.getLoc(), "argument ")
            << index << " must be a tensor, got " << argument.getType();
   auto annotation =
-      function.op.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      function.op.getArgAttrOfType<ShardingAttr>(index, shardingAttrName);
   if (annotation && !annotation.getUnreduced().empty())
     return emitError(argument.getLoc(), "argument ")
            << index << ": `shardc.sharding` is unreduced over "
            << annotation.getUnreduced().front()
            << ", but arguments are whole values";
-  Attribute role = function.op.getArgAttr(index, "shardc.role");
+  Attribute role = function.op.getArgAttr(index, roleAttrName);
   StringRef name = getRoleName(function.op, index);
   auto annotationClass = AnnotationClass::Input;
   if (isa_and_nonnull<ParameterAttr>(role))
@@ -93,7 +94,7 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
     auto [known, first] = it->second;
     auto owner = cast<func::FuncOp>(first.getOwner()->getParentOp());
     auto other = owner.getArgAttrOfType<ShardingAttr>(first.getArgNumber(),
-                                                      "shardc.sharding");
+                                                      shardingAttrName);
     if (first.getType() == type && (!annotation || annotation == other)) {
       id = known;
     } else {
@@ -150,7 +151,7 @@ static int64_t countMoves(Value value,
 }
 
 static bool isInBackwardPass(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  auto part = op->getAttrOfType<PartAttr>(partAttrName);
   return part && part.getValue() == Part::Backward;
 }
 
@@ -192,7 +193,7 @@ void ModuleGraph::addResult(Function &function,
   auto type = cast<RankedTensorType>(value.getType());
   int id = -1;
   auto name =
-      function.op.getResultAttrOfType<StringAttr>(index, "shardc.result");
+      function.op.getResultAttrOfType<StringAttr>(index, resultAttrName);
   if (name)
     if (BlockArgument argument = names.lookup(name.getValue());
         argument && argument.getType() == type)
@@ -200,7 +201,7 @@ void ModuleGraph::addResult(Function &function,
   if (id < 0)
     id = addValue(
         type,
-        function.op.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+        function.op.getResultAttrOfType<ShardingAttr>(index, shardingAttrName),
         AnnotationClass::Constraint,
         name ? name.str() : "result " + std::to_string(index));
   graph.values[id].isResult = !graph.values[id].isAtRest;
@@ -227,7 +228,7 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
     node.operands.push_back(ids[operand]);
     node.tensors.push_back(getTensor(op, operand));
   }
-  if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
+  if (auto part = op->getAttrOfType<PartAttr>(partAttrName))
     node.part = part.getValue();
   ShardingAttr annotation;
   auto annotationClass = AnnotationClass::Constraint;
@@ -237,7 +238,7 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
       return op->emitOpError("has logical axes that `import` has not resolved");
     annotation = *constraint.getSharding();
     // Constraints on gradients are where they end, not where they come from.
-    if (auto part = op->getAttrOfType<PartAttr>("shardc.part");
+    if (auto part = op->getAttrOfType<PartAttr>(partAttrName);
         part && part.getValue() != Part::Forward)
       annotationClass = AnnotationClass::State;
   }

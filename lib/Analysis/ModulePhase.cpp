@@ -2,6 +2,7 @@
 
 #include "shardc/Analysis/ModulePhase.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -25,9 +26,9 @@ static std::optional<ModulePhase> findPhase(Operation *op) {
   if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
           CollectivePermuteOp, SliceOp, MaskOp>(op))
     return ModulePhase::Partition;
-  if (isa<ReshardOp>(op) || op->hasAttr("shardc.assignment"))
+  if (isa<ReshardOp>(op) || op->hasAttr(assignmentAttrName))
     return ModulePhase::Propagate;
-  if (op->hasAttr("shardc.part"))
+  if (op->hasAttr(partAttrName))
     return ModulePhase::Differentiate;
   return std::nullopt;
 }
@@ -41,9 +42,9 @@ std::optional<ModulePhase> shardc::findPhase(ModuleOp module) {
   for (Operation &op : *module.getBody())
     if (isa<ModuleOp>(op) || op.getName().getStringRef() == "gpu.module")
       return ModulePhase::Codegen;
-  if (module->hasAttr("shardc.arena_bytes"))
+  if (module->hasAttr(arenaBytesAttrName))
     return ModulePhase::Memory;
-  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   if (training)
     add(ModulePhase::Import);
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -54,7 +55,7 @@ std::optional<ModulePhase> shardc::findPhase(ModuleOp module) {
     if (function.getName() == "train_step" && found)
       add(ModulePhase::Differentiate);
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (function.getArgAttr(i, "shardc.global_shape"))
+      if (function.getArgAttr(i, globalShapeAttrName))
         add(ModulePhase::Partition);
     // What is in the bodies of kernels and starts says nothing more.
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {

@@ -3,6 +3,7 @@
 #include "shardc/Analysis/ModuleQueries.h"
 
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Path.h"
@@ -11,7 +12,7 @@ using namespace mlir;
 using namespace shardc;
 
 StringRef shardc::getRoleName(func::FuncOp function, unsigned index) {
-  Attribute role = function.getArgAttr(index, "shardc.role");
+  Attribute role = function.getArgAttr(index, roleAttrName);
   if (!role)
     return {};
   return llvm::TypeSwitch<Attribute, StringRef>(role)
@@ -46,7 +47,7 @@ FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
 }
 
 bool shardc::usesAllAxes(ModuleOp module) {
-  auto mode = module->getAttrOfType<StringAttr>("shardc.partition");
+  auto mode = module->getAttrOfType<StringAttr>(partitionAttrName);
   return mode && mode.getValue() == "cheapest";
 }
 
@@ -54,7 +55,7 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
   CollectiveCosts prices;
   auto module = function->getParentOfType<ModuleOp>();
   if (auto rates =
-          module->getAttrOfType<DictionaryAttr>("shardc.seconds_per_byte")) {
+          module->getAttrOfType<DictionaryAttr>(secondsPerByteAttrName)) {
     std::vector<double> secondsPerByte(mesh.getNumAxes(), 0);
     for (NamedAttribute rate : rates)
       if (int axis = mesh.find(rate.getName().getValue()); axis >= 0)
@@ -62,7 +63,7 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
             cast<FloatAttr>(rate.getValue()).getValueAsDouble();
     prices = CollectiveCosts(secondsPerByte);
   }
-  auto attrs = function->getAttrOfType<ArrayAttr>("shardc.starts");
+  auto attrs = function->getAttrOfType<ArrayAttr>(startsAttrName);
   if (!attrs)
     return {prices, prices, prices};
   std::set<CollectiveStart> starts;
@@ -77,12 +78,12 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
 }
 
 bool shardc::isPart(Operation *op, Part part) {
-  auto attr = op->getAttrOfType<PartAttr>("shardc.part");
+  auto attr = op->getAttrOfType<PartAttr>(partAttrName);
   return attr && attr.getValue() == part;
 }
 
 bool shardc::isInForwardPass(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  auto part = op->getAttrOfType<PartAttr>(partAttrName);
   return part ? part.getValue() == Part::Forward
               : !op->hasTrait<OpTrait::IsTerminator>();
 }
@@ -94,7 +95,7 @@ bool shardc::isWeight(Value value) {
   auto function = dyn_cast<func::FuncOp>(value.getParentBlock()->getParentOp());
   return argument && function &&
          isa_and_nonnull<ParameterAttr>(
-             function.getArgAttr(argument.getArgNumber(), "shardc.role"));
+             function.getArgAttr(argument.getArgNumber(), roleAttrName));
 }
 
 Part shardc::getPartMadeIn(Value value) {
@@ -103,7 +104,7 @@ Part shardc::getPartMadeIn(Value value) {
     if (auto loop = dyn_cast<AccumulateOp>(slice.getOwner()->getParentOp()))
       op = loop;
   if (op) {
-    auto part = op->getAttrOfType<PartAttr>("shardc.part");
+    auto part = op->getAttrOfType<PartAttr>(partAttrName);
     return part ? part.getValue() : Part::Forward;
   }
   // An argument: of the ops of its block, and those inside of them, the first.
@@ -120,7 +121,7 @@ Part shardc::getPartMadeIn(Value value) {
   }
   if (!first || isa<func::ReturnOp>(first))
     return Part::Update;
-  auto part = first->getAttrOfType<PartAttr>("shardc.part");
+  auto part = first->getAttrOfType<PartAttr>(partAttrName);
   return part ? part.getValue() : Part::Forward;
 }
 

@@ -2,6 +2,8 @@
 
 #include "shardc/Analysis/OpLayouts.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -9,7 +11,7 @@ using namespace shardc;
 /// fails if it does not fit.
 static FailureOr<Assignment> readAssignment(Operation *op, const MeshAxes &mesh,
                                             const ShardingRule &rule) {
-  auto attr = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  auto attr = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
   if (!attr)
     return op->emitOpError("has no `shardc.assignment`; a planner such as "
                            "shardc-propagate must run first");

@@ -11,6 +11,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Interpreter/Alignment.h"
 #include "shardc/Interpreter/EvaluateOp.h"
@@ -76,7 +77,7 @@ LogicalResult FunctionCheck::checkSignature() {
 LogicalResult FunctionCheck::feed(BlockArgument argument) {
   unsigned index = argument.getArgNumber();
   auto sharding =
-      partitioned.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+      partitioned.getArgAttrOfType<ShardingAttr>(index, shardingAttrName);
   Value source = global.getArgument(index);
   if (!sharding)
     return mlir::emitError(argument.getLoc(), "argument ")
@@ -142,10 +143,10 @@ LogicalResult FunctionCheck::runCore(Operation *op, int64_t run) {
   }
   Value result = op->getResult(0);
   tensors[result] = std::move(results);
-  auto id = op->getAttrOfType<IntegerAttr>("shardc.id");
+  auto id = op->getAttrOfType<IntegerAttr>(idAttrName);
   if (!id)
     return follow(op);
-  auto layout = op->getAttrOfType<ShardingAttr>("shardc.layout");
+  auto layout = op->getAttrOfType<ShardingAttr>(layoutAttrName);
   Value source = layout ? reference.find(id.getInt()) : Value();
   if (!source)
     return success();
@@ -239,7 +240,7 @@ FunctionCheck::findRows(AccumulateOp loop, AccumulateOp source) {
 }
 
 LogicalResult FunctionCheck::runLoop(AccumulateOp loop) {
-  auto id = loop->getAttrOfType<IntegerAttr>("shardc.id");
+  auto id = loop->getAttrOfType<IntegerAttr>(idAttrName);
   Value known = id ? reference.find(id.getInt()) : Value();
   auto source = known ? known.getDefiningOp<AccumulateOp>() : AccumulateOp();
   if (!source)
@@ -395,7 +396,7 @@ LogicalResult FunctionCheck::checkResults() {
   Operation *source = global.getBody().front().getTerminator();
   for (auto [index, operand] : llvm::enumerate(terminator->getOperands())) {
     auto sharding =
-        partitioned.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding");
+        partitioned.getResultAttrOfType<ShardingAttr>(index, shardingAttrName);
     Value value = source->getOperand(index);
     if (!sharding)
       return partitioned.emitOpError("result ")

@@ -2,6 +2,8 @@
 
 #include "shardc/Interpreter/GlobalRun.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -27,7 +29,7 @@ static SmallVector<SmallVector<int64_t>> getRowsInOrder(AccumulateOp loop) {
 }
 
 LogicalResult GlobalRun::evaluate(Operation &op, MicrobatchRows microbatch) {
-  if (auto id = op.getAttrOfType<IntegerAttr>("shardc.id"))
+  if (auto id = op.getAttrOfType<IntegerAttr>(idAttrName))
     byId[id.getInt()] = op.getResult(0);
   if (auto loop = dyn_cast<AccumulateOp>(op))
     return evaluateLoop(loop, getRowsInOrder(loop));

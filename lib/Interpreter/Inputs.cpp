@@ -2,6 +2,7 @@
 
 #include "shardc/Interpreter/Inputs.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 
 using namespace mlir;
@@ -21,7 +22,7 @@ static Range getRange(func::FuncOp function, unsigned index) {
     return state.getParameter() ? Range{0, 3} : Range{3, 3};
   if (isa<IntegerType>(type.getElementType())) {
     auto classes =
-        function.getArgAttrOfType<IntegerAttr>(index, "shardc.label_classes");
+        function.getArgAttrOfType<IntegerAttr>(index, labelClassesAttrName);
     return {0, type.getElementType().isInteger(1) || !classes
                    ? 1
                    : std::max<int64_t>(classes.getInt(), 1) - 1};

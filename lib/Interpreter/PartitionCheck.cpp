@@ -6,6 +6,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -16,7 +17,7 @@ void shardc::numberValues(ModuleOp global) {
   for (auto function : global.getOps<func::FuncOp>())
     function.walk([&](Operation *op) {
       if (op != function && op->getNumResults() > 0)
-        op->setAttr("shardc.id", builder.getI64IntegerAttr(next++));
+        op->setAttr(idAttrName, builder.getI64IntegerAttr(next++));
     });
 }
 

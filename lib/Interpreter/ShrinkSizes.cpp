@@ -6,6 +6,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -244,10 +245,10 @@ private:
       argument.setType(getType(argument));
       unsigned index = argument.getArgNumber();
       if (auto classes = function.getArgAttrOfType<IntegerAttr>(
-              index, "shardc.label_classes");
+              index, labelClassesAttrName);
           classes && sizes.count(classes.getInt()))
         function.setArgAttr(
-            index, "shardc.label_classes",
+            index, labelClassesAttrName,
             IntegerAttr::get(classes.getType(), sizes[classes.getInt()]));
     }
     function.walk([&](Operation *op) {

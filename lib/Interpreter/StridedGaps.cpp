@@ -2,6 +2,7 @@
 
 #include "StridedGaps.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Reshard/ReshardSteps.h"
 
 #include "mlir/IR/AttrTypeSubElements.h"
@@ -25,7 +26,7 @@ StridedGaps::StridedGaps(ModuleOp module, const MeshAxes &mesh) : mesh(mesh) {
     for (AxisSet group = all; group != 0; group = (group - 1) & all)
       groups.push_back(group);
   module.walk([&](Operation *op) {
-    auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+    auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
     if (!assignment)
       return;
     for (DimShardingAttr factor : assignment.getFactors()) {
@@ -107,7 +108,7 @@ void StridedGaps::moveTo(const MeshAxes &other, ModuleOp module) const {
                                    entry.getContext());
   });
   module.walk([&](Operation *op) {
-    if (Attribute assignment = op->getAttr("shardc.assignment"))
-      op->setAttr("shardc.assignment", replacer.replace(assignment));
+    if (Attribute assignment = op->getAttr(assignmentAttrName))
+      op->setAttr(assignmentAttrName, replacer.replace(assignment));
   });
 }

@@ -3,6 +3,7 @@
 #include "PhaseContracts.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -46,14 +47,14 @@ static LogicalResult checkProgramsExist(ModuleOp module) {
 LogicalResult shardc::verifyImported(ModuleOp module) {
   if (!llvm::hasSingleElement(module.getOps<MeshOp>()))
     return module.emitError("expected one shardc.mesh");
-  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   if (!training)
     return module.emitError("expected shardc.training on the module");
   if (!module.lookupSymbol<func::FuncOp>(training.getLoss()))
     return module.emitError("there is no loss function ") << training.getLoss();
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (function.getArgAttr(i, "shardc.logical_axes"))
+      if (function.getArgAttr(i, logicalAxesAttrName))
         return function.emitError("argument ")
                << i << ": logical axes are not resolved";
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
@@ -71,7 +72,7 @@ LogicalResult shardc::verifyDifferentiated(ModuleOp module) {
     if (isa<CompositeOpInterface>(op))
       return LogicalResult(op->emitOpError("a composite is left"));
     if (isa<ShardingRuleOpInterface>(op) &&
-        !op->getAttrOfType<PartAttr>("shardc.part"))
+        !op->getAttrOfType<PartAttr>(partAttrName))
       return LogicalResult(op->emitOpError("expected shardc.part"));
     return success();
   });
@@ -81,18 +82,18 @@ LogicalResult shardc::verifyPropagated(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>()) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (!isClosed(
-              function.getArgAttrOfType<ShardingAttr>(i, "shardc.sharding")))
+              function.getArgAttrOfType<ShardingAttr>(i, shardingAttrName)))
         return function.emitError("argument ")
                << i << " has no closed shardc.sharding";
     for (unsigned i = 0; i < function.getNumResults(); ++i)
       if (!isClosed(
-              function.getResultAttrOfType<ShardingAttr>(i, "shardc.sharding")))
+              function.getResultAttrOfType<ShardingAttr>(i, shardingAttrName)))
         return function.emitError("result ")
                << i << " has no closed shardc.sharding";
   }
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
     if (isa<ShardingRuleOpInterface>(op) &&
-        !op->getAttrOfType<AssignmentAttr>("shardc.assignment"))
+        !op->getAttrOfType<AssignmentAttr>(assignmentAttrName))
       return LogicalResult(op->emitOpError("expected shardc.assignment"));
     return success();
   });
@@ -101,16 +102,16 @@ LogicalResult shardc::verifyPropagated(ModuleOp module) {
 LogicalResult shardc::verifyPartitioned(ModuleOp module) {
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (!function.getArgAttr(i, "shardc.global_shape"))
+      if (!function.getArgAttr(i, globalShapeAttrName))
         return function.emitError("argument ")
                << i << " has no shardc.global_shape";
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
     if (isa<ReshardOp, ShardingConstraintOp>(op) ||
-        op->hasAttr("shardc.assignment"))
+        op->hasAttr(assignmentAttrName))
       return LogicalResult(op->emitOpError("is still over global tensors"));
     if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
             CollectivePermuteOp>(op) &&
-        !op->hasAttr("shardc.cause"))
+        !op->hasAttr(causeAttrName))
       return LogicalResult(op->emitOpError("expected shardc.cause"));
     return success();
   });
@@ -136,13 +137,13 @@ LogicalResult shardc::verifyScheduled(ModuleOp module) {
 }
 
 LogicalResult shardc::verifyPlanned(ModuleOp module) {
-  auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes");
+  auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName);
   if (!arena)
     return module.emitError("expected shardc.arena_bytes on the module");
   return checkOps(module, /*inKernels=*/false, [&](Operation *op) {
     if (op->getNumResults() == 0 || isa<CollectiveStartOp>(op))
       return success();
-    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    auto offsets = op->getAttrOfType<DenseI64ArrayAttr>(offsetsAttrName);
     if (!offsets || offsets.size() != op->getNumResults())
       return LogicalResult(
           op->emitOpError("expected shardc.offsets with one per result"));

@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/FormatVariadic.h"
@@ -31,9 +32,9 @@ std::optional<CollectiveEntry> shardc::getCollectiveEntry(Operation *op) {
   for (auto axis :
        op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
     entry.axes.push_back(axis.str());
-  if (auto part = op->getAttrOfType<PartAttr>("shardc.part"))
+  if (auto part = op->getAttrOfType<PartAttr>(partAttrName))
     entry.part = part.getValue();
-  if (auto cause = op->getAttrOfType<StringAttr>("shardc.cause"))
+  if (auto cause = op->getAttrOfType<StringAttr>(causeAttrName))
     entry.cause = cause.str();
   return entry;
 }
@@ -74,7 +75,7 @@ CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
 }
 
 std::optional<PlanCost> shardc::getPlanCost(func::FuncOp function) {
-  auto attr = function->getAttrOfType<CostAttr>("shardc.cost");
+  auto attr = function->getAttrOfType<CostAttr>(costAttrName);
   if (!attr)
     return std::nullopt;
   PlanCost cost{attr.getObjective().str(), attr.getCost().getValueAsDouble(),
@@ -146,13 +147,13 @@ llvm::json::Object shardc::toJson(const PlanCost &cost) {
 }
 
 std::optional<RegatherPrice> shardc::getRegatherPrice(func::FuncOp function) {
-  auto attr = function->getAttrOfType<RegatherAttr>("shardc.regather");
+  auto attr = function->getAttrOfType<RegatherAttr>(regatherAttrName);
   if (!attr)
     return std::nullopt;
   RegatherPrice price{attr.getTaken(), attr.getWireBytes(), attr.getHeldBytes(),
                       std::nullopt, attr.getOtherPeakBytes()};
   auto module = function->getParentOfType<ModuleOp>();
-  if (auto peak = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
+  if (auto peak = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
     price.peakBytes = peak.getInt();
   return price;
 }

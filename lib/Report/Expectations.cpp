@@ -6,6 +6,7 @@
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Report/CommunicationReport.h"
@@ -39,7 +40,7 @@ struct Offender {
 static SmallVector<Contract> getProgramContracts(ModuleOp module) {
   SmallVector<Contract> contracts;
   auto add = [&](Operation *op, func::FuncOp program) {
-    if (auto list = op->getAttrOfType<ArrayAttr>("shardc.expect"))
+    if (auto list = op->getAttrOfType<ArrayAttr>(expectAttrName))
       for (Attribute attribute : list)
         contracts.push_back({attribute, op->getLoc(), program, SourceAttr()});
   };
@@ -180,7 +181,7 @@ LogicalResult shardc::checkExpectedCollectives(ModuleOp module,
 
 /// Axes of more than one device that shard no factor of `op`.
 static AxisSet getIdleAxes(Operation *op, const MeshAxes &mesh) {
-  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
   if (!assignment)
     return 0;
   AxisSet idle = 0;
@@ -233,7 +234,7 @@ LogicalResult shardc::checkExpectedFlops(ModuleOp module) {
     if (contract.value)
       error << " for this value";
     for (auto [dot, idle] : redundant) {
-      auto part = dot->getAttrOfType<PartAttr>("shardc.part");
+      auto part = dot->getAttrOfType<PartAttr>(partAttrName);
       error.attachNote(dot.getLoc())
           << "this product "
           << (part && part.getValue() == Part::Backward ? "(of its gradient) "
@@ -247,8 +248,8 @@ LogicalResult shardc::checkExpectedFlops(ModuleOp module) {
 }
 
 LogicalResult shardc::checkExpectedMemory(ModuleOp module) {
-  auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes");
-  auto contracts = module->getAttrOfType<ArrayAttr>("shardc.expect");
+  auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName);
+  auto contracts = module->getAttrOfType<ArrayAttr>(expectAttrName);
   if (!arena || !contracts)
     return success();
   LogicalResult result = success();

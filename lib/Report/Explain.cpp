@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Report/TimeEstimate.h"
@@ -75,7 +76,7 @@ int64_t shardc::getTensorWireBytes(Operation *collective, unsigned index) {
 }
 
 static bool isGatheredFor(Operation *op, Part pass) {
-  auto attr = op->getAttrOfType<PartAttr>("shardc.gathered_for");
+  auto attr = op->getAttrOfType<PartAttr>(gatheredForAttrName);
   return attr && attr.getValue() == pass;
 }
 
@@ -158,7 +159,7 @@ ProgramCost shardc::getProgramCost(func::FuncOp function,
                    estimateTime(function, machine).getSeconds()};
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
     if (isa_and_nonnull<ParameterAttr, StateAttr>(
-            function.getArgAttr(index, "shardc.role")))
+            function.getArgAttr(index, roleAttrName)))
       cost.stateBytes += getNumBytes(function.getArgument(index).getType());
   return cost;
 }

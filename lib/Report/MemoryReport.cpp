@@ -6,6 +6,7 @@
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -94,7 +95,7 @@ static MemoryBuffer describeArgument(func::FuncOp function,
                                      BlockArgument argument) {
   MemoryBuffer buffer;
   buffer.bytes = alignBytes(getNumBytes(argument.getType()));
-  Attribute role = function.getArgAttr(argument.getArgNumber(), "shardc.role");
+  Attribute role = function.getArgAttr(argument.getArgNumber(), roleAttrName);
   if (auto parameter = dyn_cast_or_null<ParameterAttr>(role)) {
     buffer.name = parameter.getName().str();
     buffer.kind = MemoryKind::Parameters;
@@ -125,12 +126,12 @@ static int64_t getOffset(func::FuncOp function, Value value) {
                                      : Value(loop.getResult(number - slices)));
     }
     auto offset = function.getArgAttrOfType<IntegerAttr>(
-        argument.getArgNumber(), "shardc.offset");
+        argument.getArgNumber(), offsetAttrName);
     return offset ? offset.getInt() : 0;
   }
   auto result = cast<OpResult>(value);
   auto offsets =
-      result.getOwner()->getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+      result.getOwner()->getAttrOfType<DenseI64ArrayAttr>(offsetsAttrName);
   return offsets ? offsets[result.getResultNumber()] : 0;
 }
 
@@ -160,7 +161,7 @@ static std::vector<MemoryBucket> findBuckets(func::FuncOp function) {
 }
 
 MemoryReport::MemoryReport(ModuleOp module) {
-  if (auto arena = module->getAttrOfType<IntegerAttr>("shardc.arena_bytes"))
+  if (auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
     arenaBytes = arena.getInt();
   auto function = module.lookupSymbol<func::FuncOp>("train_step");
   if (!function) {

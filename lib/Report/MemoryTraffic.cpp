@@ -1,6 +1,7 @@
 //===- MemoryTraffic.cpp - What ops read and write in memory --------------===//
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/TimeEstimate.h"
 
 using namespace mlir;
@@ -11,7 +12,7 @@ using namespace shardc;
 static Attribute getPart(Operation *op) {
   if (auto kernel = op->getParentOfType<KernelOp>())
     op = kernel;
-  return op->getAttr("shardc.part");
+  return op->getAttr(partAttrName);
 }
 
 static bool isProduct(Operation *op) {

@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 
 #include "llvm/ADT/StringExtras.h"
@@ -25,16 +26,16 @@ ShardingsReport shardc::getShardingsReport(func::FuncOp function, MeshOp mesh) {
     ShardingEntry entry;
     StringRef name = getRoleName(function, index);
     entry.name = name.empty() ? "%" + std::to_string(index) : name.str();
-    entry.role = getRoleKind(function.getArgAttr(index, "shardc.role")).str();
+    entry.role = getRoleKind(function.getArgAttr(index, roleAttrName)).str();
     llvm::raw_string_ostream(entry.type) << type.getElementType();
     ArrayRef<int64_t> shape = type.getShape();
     if (auto global = function.getArgAttrOfType<DenseI64ArrayAttr>(
-            index, "shardc.global_shape"))
+            index, globalShapeAttrName))
       shape = global.asArrayRef();
     entry.globalShape.assign(shape.begin(), shape.end());
     entry.layout = Layout(shape.size());
     if (auto sharding =
-            function.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding"))
+            function.getArgAttrOfType<ShardingAttr>(index, shardingAttrName))
       entry.layout = getLayout(sharding, report.mesh);
     entry.localShape = entry.layout.getLocalShape(shape, report.mesh);
     entry.bytesPerDevice = entry.layout.getLocalElements(shape, report.mesh) *

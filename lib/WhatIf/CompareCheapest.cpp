@@ -2,6 +2,7 @@
 
 #include "shardc/WhatIf/CompareCheapest.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
 #include "shardc/Analysis/OpLayouts.h"
@@ -102,7 +103,7 @@ shardc::priceCheapest(ModuleOp module, ModuleOp propagated,
   price.cost.atLeast = cheapest->atLeast;
   price.cost.cheapest = cheapest->cost;
   Builder builder(module.getContext());
-  step->setAttr("shardc.cost",
+  step->setAttr(costAttrName,
                 CostAttr::get(module.getContext(),
                               builder.getStringAttr(options.objective),
                               builder.getF64FloatAttr(price.cost.cost),

@@ -2,6 +2,7 @@
 
 #include "shardc/WhatIf/CompareRegather.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -13,7 +14,7 @@ using namespace mlir;
 using namespace shardc;
 
 static RegatherAttr getPrice(func::FuncOp function) {
-  return function->getAttrOfType<RegatherAttr>("shardc.regather");
+  return function->getAttrOfType<RegatherAttr>(regatherAttrName);
 }
 
 void shardc::priceRegather(ModuleOp module, ModuleOp propagated,
@@ -27,10 +28,10 @@ void shardc::priceRegather(ModuleOp module, ModuleOp propagated,
            .empty())
     return;
   int64_t peak =
-      propagated->getAttrOfType<IntegerAttr>("shardc.arena_bytes").getInt();
+      propagated->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
   for (auto function : module.getOps<func::FuncOp>())
     if (RegatherAttr price = getPrice(function))
-      function->setAttr("shardc.regather",
+      function->setAttr(regatherAttrName,
                         RegatherAttr::get(module.getContext(), price.getTaken(),
                                           price.getWireBytes(),
                                           price.getHeldBytes(), peak));

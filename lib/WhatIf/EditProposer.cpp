@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "llvm/Support/Path.h"
@@ -48,20 +49,20 @@ std::optional<Annotation> EditProposer::find(StringRef name) {
     // Gradients are constrained at their parameter.
     for (BlockArgument argument : loss.getArguments())
       if (getSourceLine(argument.getLoc()) == place &&
-          loss.getArgAttr(argument.getArgNumber(), "shardc.grad_sharding"))
+          loss.getArgAttr(argument.getArgNumber(), gradShardingAttrName))
         return Annotation{static_cast<int>(argument.getArgNumber()), -1,
-                          "shardc.grad_sharding"};
+                          gradShardingAttrName};
     return std::nullopt;
   }
   for (unsigned index = 0; index < loss.getNumArguments(); ++index) {
     StringRef argument = getRoleName(loss, index);
     if (argument == name)
-      return Annotation{static_cast<int>(index), -1, "shardc.sharding"};
+      return Annotation{static_cast<int>(index), -1, shardingAttrName};
     // The states of w0 are w0.m and so on.
-    if (isa<ParameterAttr>(loss.getArgAttr(index, "shardc.role")) &&
+    if (isa<ParameterAttr>(loss.getArgAttr(index, roleAttrName)) &&
         name.starts_with(argument) &&
         name.drop_front(argument.size()).starts_with("."))
-      return Annotation{static_cast<int>(index), -1, "shardc.state_sharding"};
+      return Annotation{static_cast<int>(index), -1, stateShardingAttrName};
   }
   return std::nullopt;
 }
@@ -137,7 +138,7 @@ void EditProposer::dropAxes(const ChainEnd &end, ArrayRef<std::string> axes,
   };
   auto isData = [&](int argument) {
     return argument >= 0 &&
-           isa<InputAttr, LabelAttr>(loss.getArgAttr(argument, "shardc.role"));
+           isa<InputAttr, LabelAttr>(loss.getArgAttr(argument, roleAttrName));
   };
   for (const AxisOrigin &origin : end.origins) {
     std::optional<Annotation> annotation = find(origin.name);
@@ -147,7 +148,7 @@ void EditProposer::dropAxes(const ChainEnd &end, ArrayRef<std::string> axes,
     if (isData(annotation->argument))
       for (unsigned index = 0; index < loss.getNumArguments(); ++index)
         if (isData(index))
-          drop({static_cast<int>(index), -1, "shardc.sharding"});
+          drop({static_cast<int>(index), -1, shardingAttrName});
   }
 }
 

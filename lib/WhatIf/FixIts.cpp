@@ -2,6 +2,7 @@
 
 #include "shardc/WhatIf/FixIts.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
 #include "shardc/Pipelines/Phases.h"
@@ -15,7 +16,7 @@ using namespace shardc;
 constexpr int64_t maxTrialBranchOptions = 1;
 
 static func::FuncOp getLoss(ModuleOp module) {
-  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   return module.lookupSymbol<func::FuncOp>(training.getLoss());
 }
 
@@ -152,9 +153,8 @@ bool RemedyFinder::fits(ModuleOp module) const {
   return compileOnTrial(*planned, getPhaseIndex("collectives") + 1,
                         getPhaseIndex("memory"), options)
              .empty() &&
-         (*planned)
-                 ->getAttrOfType<IntegerAttr>("shardc.arena_bytes")
-                 .getInt() <= options.deviceMemory;
+         (*planned)->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt() <=
+             options.deviceMemory;
 }
 
 Explanation RemedyFinder::run(const Edits &edits) {

@@ -2,6 +2,7 @@
 
 #include "shardc/WhatIf/TrialCompilation.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Pipelines/Phases.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -41,6 +42,6 @@ shardc::getPeaksOnTrial(ModuleOp module, const CompileOptions &options) {
   std::vector<int64_t> peaks;
   for (auto function : module.getOps<func::FuncOp>())
     peaks.push_back(
-        function->getAttrOfType<IntegerAttr>("shardc.peak_bytes").getInt());
+        function->getAttrOfType<IntegerAttr>(peakBytesAttrName).getInt());
   return peaks;
 }

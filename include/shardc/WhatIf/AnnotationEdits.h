@@ -8,6 +8,7 @@
 #ifndef SHARDC_WHATIF_ANNOTATIONEDITS_H
 #define SHARDC_WHATIF_ANNOTATIONEDITS_H
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Report/Explanation.h"
 
@@ -23,7 +24,7 @@ struct Annotation {
   /// Index of the constraint in the loss function, or -1 for an argument.
   int constraint = -1;
   /// "shardc.sharding", "shardc.state_sharding" or "shardc.grad_sharding".
-  llvm::StringRef attribute = "shardc.sharding";
+  llvm::StringRef attribute = shardingAttrName;
 
   bool operator==(const Annotation &other) const {
     return argument == other.argument && constraint == other.constraint &&

@@ -4,6 +4,7 @@
 
 #include "shardc/Conversion/KernelEmitter/KernelModule.h"
 #include "shardc/Conversion/KernelEmitter/NestValues.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/ADT/StringMap.h"
 
@@ -83,7 +84,7 @@ LogicalResult buildDistinctKernels(ModuleOp module, BuildKernel build,
     NamedAttrList &attributes = it->second;
     if (isNew) {
       std::string name = getName(kernel, known.size() - 1);
-      attributes.set("shardc.symbol",
+      attributes.set(symbolAttrName,
                      StringAttr::get(module.getContext(), name));
       if (failed(build(kernel, name, attributes)))
         return WalkResult::interrupt();

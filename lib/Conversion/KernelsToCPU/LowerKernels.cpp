@@ -7,6 +7,7 @@
 #include "shardc/Conversion/KernelEmitter/DistinctKernels.h"
 #include "shardc/Conversion/KernelEmitter/KernelDialects.h"
 #include "shardc/Conversion/KernelsToCPU/KernelFunction.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -35,10 +36,10 @@ static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                builder.getNamedAttr("extent",
                                     builder.getI64IntegerAttr(part.extent))}));
         }
-        attributes.set("shardc.extent",
+        attributes.set(extentAttrName,
                        builder.getI64IntegerAttr(std::max<int64_t>(extent, 1)));
         if (extent > 0)
-          attributes.set("shardc.parts", builder.getArrayAttr(parts));
+          attributes.set(partsAttrName, builder.getArrayAttr(parts));
         return success();
       });
   if (failed(result))

@@ -6,6 +6,7 @@
 #include "shardc/Conversion/KernelEmitter/ConvertToLLVM.h"
 #include "shardc/Conversion/KernelEmitter/KernelDialects.h"
 #include "shardc/Conversion/KernelsToCPU/KernelFunction.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
@@ -128,7 +129,7 @@ LogicalResult lowerKernelsToEmulation(ModuleOp module) {
   }
   grids->erase();
   // The iterations are the blocks; their threads are inside the functions.
-  module.walk([](KernelOp kernel) { kernel->removeAttr("shardc.threads"); });
+  module.walk([](KernelOp kernel) { kernel->removeAttr(threadsAttrName); });
   return convertToLLVMDialect(functions);
 }
 

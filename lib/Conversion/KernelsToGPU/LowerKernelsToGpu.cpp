@@ -9,6 +9,7 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 
@@ -32,9 +33,8 @@ FailureOr<gpu::GPUModuleOp> lowerKernelsToGpu(ModuleOp module, StringRef chip) {
             buildGpuKernelFunction(kernel, *mesh, functions, name);
         if (failed(grid))
           return failure();
-        attributes.set("shardc.extent",
-                       builder.getI64IntegerAttr(grid->blocks));
-        attributes.set("shardc.threads",
+        attributes.set(extentAttrName, builder.getI64IntegerAttr(grid->blocks));
+        attributes.set(threadsAttrName,
                        builder.getI64IntegerAttr(grid->threads));
         return success();
       },

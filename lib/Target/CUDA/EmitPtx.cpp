@@ -4,6 +4,7 @@
 
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Target/LLVM/TranslateKernels.h"
 
 #include "mlir/Target/LLVMIR/Dialect/Builtin/BuiltinToLLVMIRTranslation.h"

@@ -9,6 +9,7 @@
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 #include "shardc/CostModel/WireBytes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Report/TimeEstimate.h"
 #include "shardc/Target/CPU/CompileKernels.h"
@@ -39,7 +40,7 @@ static uint64_t hashBytes(const uint8_t *data, size_t size) {
 static llvm::Error checkModule(ModuleOp module) {
   if (module.getOps<MeshOp>().empty())
     return llvm::createStringError("expected a shardc.mesh in the module");
-  if (!module->hasAttr("shardc.arena_bytes"))
+  if (!module->hasAttr(arenaBytesAttrName))
     return llvm::createStringError(
         "the module has no memory plan: run the phases up to codegen first");
   if (!module.lookupSymbol<func::FuncOp>("train_step"))
@@ -51,7 +52,7 @@ static llvm::Error checkModule(ModuleOp module) {
         bool isKnown = isa<KernelOp, GemmOp, AccumulateOp, CollectiveStartOp,
                            CollectiveWaitOp>(op) ||
                        op.hasTrait<OpTrait::IsTerminator>();
-        if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr("shardc.symbol")))
+        if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr(symbolAttrName)))
           problem = op.getName().getStringRef().str();
       }
   if (!problem.empty())
@@ -95,9 +96,9 @@ writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
 /// The global leading dimension of the first input or label.
 static int64_t getBatchSize(func::FuncOp function) {
   for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    Attribute role = function.getArgAttr(i, "shardc.role");
+    Attribute role = function.getArgAttr(i, roleAttrName);
     auto shape =
-        function.getArgAttrOfType<DenseI64ArrayAttr>(i, "shardc.global_shape");
+        function.getArgAttrOfType<DenseI64ArrayAttr>(i, globalShapeAttrName);
     if (isa_and_nonnull<InputAttr, LabelAttr>(role) && shape && !shape.empty())
       return shape[0];
   }
@@ -179,7 +180,7 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
                          ? flatbuffers::Offset<flatbuffers::String>()
                          : builder.CreateString(options.explanation);
   int64_t arena =
-      module->getAttrOfType<IntegerAttr>("shardc.arena_bytes").getInt();
+      module->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
 
   fb::PlanBuilder root(builder);
   root.add_version(planVersion);

@@ -2,6 +2,7 @@
 
 #include "CommandList.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/MemoryReport.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -11,7 +12,7 @@ using namespace mlir;
 namespace shardc {
 
 fb::Part getPart(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  auto part = op->getAttrOfType<PartAttr>(partAttrName);
   return part ? fb::Part(part.getValue()) : fb::Part::Forward;
 }
 

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Report/TimeEstimate.h"
 
@@ -55,7 +56,7 @@ writeCollectiveReport(PlanContext &plan, Operation *op) {
     axes.push_back(
         plan.builder.CreateString(cast<StringAttr>(axis).getValue().str()));
   std::string cause;
-  Attribute attr = op->getAttr("shardc.cause");
+  Attribute attr = op->getAttr(causeAttrName);
   if (auto text = dyn_cast_or_null<StringAttr>(attr))
     cause = text.getValue().str();
   else if (auto list = dyn_cast_or_null<ArrayAttr>(attr))

@@ -7,6 +7,7 @@
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/CommunicationReport.h"
 
 #include "llvm/ADT/TypeSwitch.h"
@@ -77,7 +78,7 @@ void ProgramWriter::addBuffers(Block &block) {
   for (Operation &op : block) {
     if (isa<CollectiveStartOp>(op))
       continue;
-    auto places = op.getAttrOfType<DenseI64ArrayAttr>("shardc.offsets");
+    auto places = op.getAttrOfType<DenseI64ArrayAttr>(offsetsAttrName);
     for (OpResult result : op.getResults())
       addBuffer(result, places[result.getResultNumber()]);
     auto loop = dyn_cast<AccumulateOp>(op);
@@ -130,10 +131,10 @@ ProgramWriter::writeLaunchPart(DictionaryAttr part) {
 }
 
 void ProgramWriter::addKernel(KernelOp kernel) {
-  auto symbol = kernel->getAttrOfType<StringAttr>("shardc.symbol");
+  auto symbol = kernel->getAttrOfType<StringAttr>(symbolAttrName);
   // The iterations on a CPU, the blocks on a GPU.
-  auto extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent");
-  auto threads = kernel->getAttrOfType<IntegerAttr>("shardc.threads");
+  auto extent = kernel->getAttrOfType<IntegerAttr>(extentAttrName);
+  auto threads = kernel->getAttrOfType<IntegerAttr>(threadsAttrName);
   auto [it, isNew] =
       plan.kernels.insert({symbol, uint32_t(plan.kernels.size())});
   std::vector<uint32_t> used;
@@ -142,7 +143,7 @@ void ProgramWriter::addKernel(KernelOp kernel) {
   for (Value result : kernel.getResults())
     used.push_back(numbers.lookup(result));
   std::vector<flatbuffers::Offset<fb::LaunchPart>> parts;
-  if (auto list = kernel->getAttrOfType<ArrayAttr>("shardc.parts"))
+  if (auto list = kernel->getAttrOfType<ArrayAttr>(partsAttrName))
     for (Attribute part : list)
       parts.push_back(writeLaunchPart(cast<DictionaryAttr>(part)));
   ArrayRef<uint32_t> reads = ArrayRef(used).take_front(kernel.getNumOperands());
@@ -202,8 +203,7 @@ void ProgramWriter::addWait(CollectiveWaitOp wait) {
 /// Uploads come in the order of the arguments.
 void ProgramWriter::addUploads() {
   for (BlockArgument argument : function.getArguments()) {
-    Attribute role =
-        function.getArgAttr(argument.getArgNumber(), "shardc.role");
+    Attribute role = function.getArgAttr(argument.getArgNumber(), roleAttrName);
     StringRef name;
     if (auto input = dyn_cast_or_null<InputAttr>(role))
       name = input.getName().getValue();
@@ -258,7 +258,7 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   for (BlockArgument argument : function.getArguments())
     addBuffer(argument, function
                             .getArgAttrOfType<IntegerAttr>(
-                                argument.getArgNumber(), "shardc.offset")
+                                argument.getArgNumber(), offsetAttrName)
                             .getInt());
   addBuffers(function.getBody().front());
   if (plan.hasStreams)
@@ -278,8 +278,8 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   };
   return fb::CreateProgramDirect(
       builder, function.getName().str().c_str(), &buffers, &commandTables,
-      &results, &reports, wireBytes, flops, getCount("shardc.peak_bytes"),
-      getCount("shardc.global_matmul_flops"), time, regather, cost);
+      &results, &reports, wireBytes, flops, getCount(peakBytesAttrName),
+      getCount(globalMatmulFlopsAttrName), time, regather, cost);
 }
 
 } // namespace

@@ -3,6 +3,7 @@
 #include "PlanTables.h"
 
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 
 #include <cmath>
@@ -112,10 +113,10 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
     unsigned index = argument.getArgNumber();
     auto type = cast<RankedTensorType>(argument.getType());
     auto globalShape = function.getArgAttrOfType<DenseI64ArrayAttr>(
-        index, "shardc.global_shape");
+        index, globalShapeAttrName);
     ArrayRef<int64_t> shape =
         globalShape ? globalShape.asArrayRef() : type.getShape();
-    Attribute attr = function.getArgAttr(index, "shardc.role");
+    Attribute attr = function.getArgAttr(index, roleAttrName);
     fb::Role role = fb::Role::Input;
     StringRef name, parameter;
     InitAttr init;
@@ -140,7 +141,7 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
       role = fb::Role::Label;
       name = found.getName().getValue();
       if (auto noted = function.getArgAttrOfType<IntegerAttr>(
-              index, "shardc.label_classes"))
+              index, labelClassesAttrName))
         classes = noted.getInt();
     }
     if (role == fb::Role::Input || role == fb::Role::Label)
@@ -148,7 +149,7 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
     auto nameOffset = plan.builder.CreateString(name.str());
     auto shapeOffset = plan.builder.CreateVector(getShapeVector(shape));
     auto sharding = writeSharding(
-        plan, function.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+        plan, function.getArgAttrOfType<ShardingAttr>(index, shardingAttrName),
         type.getRank());
     flatbuffers::Offset<fb::Initializer> initOffset;
     if (init)
@@ -156,8 +157,7 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
     flatbuffers::Offset<flatbuffers::String> parameterOffset;
     if (!parameter.empty())
       parameterOffset = plan.builder.CreateString(parameter.str());
-    auto offset =
-        function.getArgAttrOfType<IntegerAttr>(index, "shardc.offset");
+    auto offset = function.getArgAttrOfType<IntegerAttr>(index, offsetAttrName);
     tensors.push_back(fb::CreateTensor(
         plan.builder, nameOffset, role, getDType(type.getElementType()),
         shapeOffset, sharding, initOffset, parameterOffset, classes,
@@ -179,17 +179,16 @@ static bool isTensor(func::FuncOp function, StringAttr name) {
 std::optional<flatbuffers::Offset<fb::Result>>
 writeResult(PlanContext &plan, func::FuncOp function, unsigned index,
             uint32_t buffer) {
-  auto name = function.getResultAttrOfType<StringAttr>(index, "shardc.result");
+  auto name = function.getResultAttrOfType<StringAttr>(index, resultAttrName);
   if (!name || isTensor(function, name))
     return std::nullopt;
   auto type = cast<RankedTensorType>(function.getResultTypes()[index]);
   auto globalShape = function.getResultAttrOfType<DenseI64ArrayAttr>(
-      index, "shardc.global_shape");
+      index, globalShapeAttrName);
   auto shape =
       getShapeVector(globalShape ? globalShape.asArrayRef() : type.getShape());
   auto sharding = writeSharding(
-      plan,
-      function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding"),
+      plan, function.getResultAttrOfType<ShardingAttr>(index, shardingAttrName),
       type.getRank());
   return fb::CreateResultDirect(plan.builder, name.str().c_str(), buffer,
                                 &shape, sharding);

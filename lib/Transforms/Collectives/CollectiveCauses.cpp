@@ -2,6 +2,8 @@
 
 #include "CollectiveCauses.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 #include "mlir/IR/BuiltinAttributes.h"
 #include "llvm/ADT/StringExtras.h"
 
@@ -13,7 +15,7 @@ static constexpr size_t maxCauses = 8;
 void shardc::setJoinedCause(Operation *merged, ArrayRef<Operation *> members) {
   SmallVector<StringRef> causes;
   for (Operation *op : members)
-    if (auto cause = op->getAttrOfType<StringAttr>("shardc.cause"))
+    if (auto cause = op->getAttrOfType<StringAttr>(causeAttrName))
       if (!llvm::is_contained(causes, cause.getValue()))
         causes.push_back(cause.getValue());
   if (causes.empty())
@@ -21,5 +23,5 @@ void shardc::setJoinedCause(Operation *merged, ArrayRef<Operation *> members) {
   std::string text = llvm::join(ArrayRef(causes).take_front(maxCauses), "; ");
   if (causes.size() > maxCauses)
     text += "; and " + std::to_string(causes.size() - maxCauses) + " more";
-  merged->setAttr("shardc.cause", StringAttr::get(merged->getContext(), text));
+  merged->setAttr(causeAttrName, StringAttr::get(merged->getContext(), text));
 }

@@ -15,6 +15,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -32,14 +33,12 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-static constexpr StringLiteral gatheredFor = "shardc.gathered_for";
-
 /// What a bucket of weights that are held briefly may hold: as much as they
 /// have on average. So those that matter are on their own.
 static int64_t getBriefBytes(func::FuncOp function) {
   int64_t bytes = 0, count = 0;
   function.walk([&](AllGatherOp gather) {
-    if (gather->hasAttr(gatheredFor)) {
+    if (gather->hasAttr(gatheredForAttrName)) {
       bytes += getCollectiveCost(gather)->bytes;
       ++count;
     }
@@ -57,7 +56,8 @@ bool canMerge(Operation *op) {
 /// of one tensor.
 std::string getKey(Operation *op) {
   NamedAttrList attributes(op->getAttrDictionary());
-  for (StringRef name : {"dims", "shardc.cause", "shardc.part"})
+  for (StringRef name :
+       {StringRef("dims"), StringRef(causeAttrName), StringRef(partAttrName)})
     attributes.erase(name);
   std::string key;
   llvm::raw_string_ostream os(key);
@@ -129,7 +129,7 @@ private:
   /// Whether `op` works on whole tensors that are not to wait for each other: a
   /// weight that is held for one pass only or, next to such, a gradient.
   bool isHeldBriefly(Operation *op) const {
-    return op->hasAttr(gatheredFor) ||
+    return op->hasAttr(gatheredForAttrName) ||
            (briefBytes > 0 && isa<ReduceScatterOp>(op));
   }
 
@@ -170,7 +170,7 @@ private:
       locs.push_back(op->getLoc());
       if (auto attr = op->getAttrOfType<DenseI64ArrayAttr>("dims"))
         dims.append(attr.asArrayRef().begin(), attr.asArrayRef().end());
-      if (auto attr = op->getAttrOfType<PartAttr>("shardc.part"))
+      if (auto attr = op->getAttrOfType<PartAttr>(partAttrName))
         part = std::max(part, attr.getValue());
       for (Value operand : op->getOperands())
         if (Operation *producer = operand.getDefiningOp();
@@ -188,7 +188,7 @@ private:
     Operation *merged = builder.create(state);
     if (!dims.empty())
       merged->setAttr("dims", builder.getDenseI64ArrayAttr(dims));
-    merged->setAttr("shardc.part", PartAttr::get(builder.getContext(), part));
+    merged->setAttr(partAttrName, PartAttr::get(builder.getContext(), part));
     setJoinedCause(merged, bucket.members);
     unsigned result = 0;
     for (Operation *op : bucket.members) {

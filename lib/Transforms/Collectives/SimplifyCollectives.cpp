@@ -13,6 +13,7 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Transforms/Passes.h"
 
 namespace shardc {
@@ -66,8 +67,8 @@ private:
   static bool isEqual(Operation *lhs, Operation *rhs) {
     auto getWhat = [](Operation *op) {
       NamedAttrList attributes(op->getAttrDictionary());
-      attributes.erase("shardc.cause");
-      attributes.erase("shardc.part");
+      attributes.erase(causeAttrName);
+      attributes.erase(partAttrName);
       return attributes.getDictionary(op->getContext());
     };
     return lhs->getName() == rhs->getName() &&

@@ -4,6 +4,7 @@
 #include "TrainStep.h"
 
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -31,9 +32,9 @@ void noteLabelClasses(func::FuncOp loss) {
         cast<RankedTensorType>(op.getLogits().getType()).getDimSize(1);
     // A label of two cross-entropies must suit both.
     if (auto noted = loss.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
-                                                        "shardc.label_classes"))
+                                                        labelClassesAttrName))
       classes = std::min(classes, noted.getInt());
-    loss.setArgAttr(argument.getArgNumber(), "shardc.label_classes",
+    loss.setArgAttr(argument.getArgNumber(), labelClassesAttrName,
                     Builder(op.getContext()).getI64IntegerAttr(classes));
   });
 }
@@ -45,7 +46,7 @@ struct DifferentiatePass
                                ModulePhase::Import)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+    auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
     if (!training) {
       module.emitError("has no `shardc.training`, which says what to "
                        "differentiate");

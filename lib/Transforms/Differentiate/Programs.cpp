@@ -4,6 +4,7 @@
 #include "Decomposition.h"
 #include "Simplify.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
@@ -16,8 +17,8 @@ Program::Program(func::FuncOp loss, StringRef name, Part part)
   OpBuilder outer(loss);
   function = outer.create<func::FuncOp>(loss.getLoc(), name,
                                         outer.getFunctionType({}, {}));
-  if (Attribute contracts = loss->getAttr("shardc.expect"))
-    function->setAttr("shardc.expect", contracts);
+  if (Attribute contracts = loss->getAttr(expectAttrName))
+    function->setAttr(expectAttrName, contracts);
   builder.setInsertionPointToEnd(function.addEntryBlock());
 }
 
@@ -27,7 +28,7 @@ void Program::setPart(Part next) {
 
 void Program::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
   if (!isa<func::ReturnOp>(op))
-    op->setDiscardableAttr("shardc.part", part);
+    op->setDiscardableAttr(partAttrName, part);
 }
 
 /// The attributes that say what the user wrote go to the location: what is made
@@ -36,19 +37,19 @@ static void moveToLocation(Operation *op) {
   SourceAttr source = SourceAttr::get(
       op->getContext(),
       StringAttr::get(op->getContext(), op->getName().stripDialect()),
-      op->getAttrOfType<StringAttr>("shardc.region"), ShardingAttr(),
-      op->getAttrOfType<ArrayAttr>("shardc.expect"));
+      op->getAttrOfType<StringAttr>(regionAttrName), ShardingAttr(),
+      op->getAttrOfType<ArrayAttr>(expectAttrName));
   op->setLoc(addMetadata(op->getLoc(), source));
-  op->removeAttr("shardc.region");
-  op->removeAttr("shardc.expect");
+  op->removeAttr(regionAttrName);
+  op->removeAttr(expectAttrName);
 }
 
 Value Program::addArgument(Type type, Attribute role, ShardingAttr sharding,
                            ArrayAttr contracts, Location loc) {
   NamedAttrList attributes;
-  attributes.append("shardc.role", role);
+  attributes.append(roleAttrName, role);
   if (sharding)
-    attributes.append("shardc.sharding", sharding);
+    attributes.append(shardingAttrName, sharding);
   unsigned index = function.getNumArguments();
   SourceAttr source = SourceAttr::get(function.getContext(),
                                       builder.getStringAttr(getRoleKind(role)),
@@ -63,12 +64,12 @@ Value Program::addArgumentOf(BlockArgument argument) {
   unsigned index = argument.getArgNumber();
   Value added =
       addArgument(argument.getType(), getRole(loss, index),
-                  loss.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding"),
-                  loss.getArgAttrOfType<ArrayAttr>(index, "shardc.expect"),
+                  loss.getArgAttrOfType<ShardingAttr>(index, shardingAttrName),
+                  loss.getArgAttrOfType<ArrayAttr>(index, expectAttrName),
                   argument.getLoc());
-  if (Attribute classes = loss.getArgAttr(index, "shardc.label_classes"))
+  if (Attribute classes = loss.getArgAttr(index, labelClassesAttrName))
     function.setArgAttr(cast<BlockArgument>(added).getArgNumber(),
-                        "shardc.label_classes", classes);
+                        labelClassesAttrName, classes);
   mapping.map(argument, added);
   return added;
 }
@@ -107,9 +108,9 @@ Value Program::cloneBody(bool decompose) {
 
 void Program::addResult(Value value, StringRef name, ShardingAttr sharding) {
   NamedAttrList attributes;
-  attributes.append("shardc.result", builder.getStringAttr(name));
+  attributes.append(resultAttrName, builder.getStringAttr(name));
   if (sharding)
-    attributes.append("shardc.sharding", sharding);
+    attributes.append(shardingAttrName, sharding);
   function.insertResult(results.size(), value.getType(),
                         attributes.getDictionary(function.getContext()));
   results.push_back(value);

@@ -2,6 +2,7 @@
 
 #include "Simplify.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
@@ -190,8 +191,8 @@ static void splitConstants(func::FuncOp function) {
     for (OpOperand *use : uses) {
       OpBuilder builder(use->getOwner());
       Operation *copy = builder.clone(*op);
-      if (Attribute part = use->getOwner()->getAttr("shardc.part"))
-        copy->setAttr("shardc.part", part);
+      if (Attribute part = use->getOwner()->getAttr(partAttrName))
+        copy->setAttr(partAttrName, part);
       use->set(copy->getResult(0));
     }
     op->erase();

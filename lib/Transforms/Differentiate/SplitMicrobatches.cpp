@@ -9,6 +9,7 @@
 
 #include "shardc/Analysis/BatchRows.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -90,7 +91,7 @@ private:
     loop = builder.create<AccumulateOp>(
         last->getParentOfType<func::FuncOp>().getLoc(), types,
         builder.getI64IntegerAttr(count), operands.getArrayRef());
-    loop->setAttr("shardc.part",
+    loop->setAttr(partAttrName,
                   PartAttr::get(builder.getContext(), Part::Backward));
     Block *body = builder.createBlock(&loop.getBody());
     for (Value operand : operands)
@@ -155,7 +156,7 @@ struct SplitMicrobatchesPass
                                ModulePhase::Differentiate)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+    auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
     auto step = module.lookupSymbol<func::FuncOp>("train_step");
     if (!training || !step || training.getMicrobatches() == 1)
       return;

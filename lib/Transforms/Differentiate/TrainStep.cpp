@@ -6,6 +6,7 @@
 #include "shardc/Transforms/Differentiate/Optimizers.h"
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 
 using namespace mlir;
@@ -59,9 +60,9 @@ private:
       };
       trained.push_back({argument,
                          role.getName(),
-                         get("shardc.sharding"),
-                         get("shardc.state_sharding"),
-                         get("shardc.grad_sharding"),
+                         get(shardingAttrName),
+                         get(stateShardingAttrName),
+                         get(gradShardingAttrName),
                          values[trained.size()],
                          {}});
       if (!trained.back().stateSharding)

@@ -2,6 +2,7 @@
 
 #include "ImportSteps.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 #include "shardc/Support/Suggest.h"
 
@@ -15,7 +16,7 @@ using namespace shardc;
 /// The logical axes that the module names: by rules, and by annotations.
 static std::vector<std::string> getLogicalAxes(ModuleOp module) {
   llvm::StringSet<> names;
-  if (auto rules = module->getAttrOfType<DictionaryAttr>("shardc.rules"))
+  if (auto rules = module->getAttrOfType<DictionaryAttr>(rulesAttrName))
     for (NamedAttribute rule : rules)
       names.insert(rule.getName().getValue());
   auto add = [&](ArrayAttr axes) {
@@ -26,7 +27,7 @@ static std::vector<std::string> getLogicalAxes(ModuleOp module) {
   };
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      add(function.getArgAttrOfType<ArrayAttr>(i, "shardc.logical_axes"));
+      add(function.getArgAttrOfType<ArrayAttr>(i, logicalAxesAttrName));
   module.walk([&](ShardingConstraintOp op) { add(op.getLogicalAxesAttr()); });
   std::vector<std::string> sorted;
   for (const auto &name : names)
@@ -39,7 +40,7 @@ LogicalResult shardc::overrideRules(ModuleOp module, StringRef text) {
   if (text.empty())
     return success();
   Builder builder(module.getContext());
-  NamedAttrList rules(module->getAttrOfType<DictionaryAttr>("shardc.rules"));
+  NamedAttrList rules(module->getAttrOfType<DictionaryAttr>(rulesAttrName));
   llvm::SetVector<StringRef> given;
   std::vector<std::string> known = getLogicalAxes(module);
   for (StringRef rule : llvm::split(text, ',')) {
@@ -72,7 +73,7 @@ LogicalResult shardc::overrideRules(ModuleOp module, StringRef text) {
            << text << "': the model has no logical axis '" << name << "'"
            << suggest(name.str(), known);
   }
-  module->setAttr("shardc.rules", rules.getDictionary(module.getContext()));
+  module->setAttr(rulesAttrName, rules.getDictionary(module.getContext()));
   return success();
 }
 
@@ -84,7 +85,7 @@ public:
   explicit Resolver(MeshOp mesh)
       : mesh(mesh), meshName(FlatSymbolRefAttr::get(mesh.getSymNameAttr())),
         rules(mesh->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(
-            "shardc.rules")) {}
+            rulesAttrName)) {}
 
   /// The sharding of a tensor of `type` whose dimensions are called `names`;
   /// errors continue the message of `emitError`.
@@ -144,22 +145,22 @@ LogicalResult shardc::resolveLogicalAxes(func::FuncOp loss, MeshOp mesh) {
   Resolver resolver(mesh);
   for (BlockArgument argument : loss.getArguments()) {
     unsigned index = argument.getArgNumber();
-    auto names = loss.getArgAttrOfType<ArrayAttr>(index, "shardc.logical_axes");
+    auto names = loss.getArgAttrOfType<ArrayAttr>(index, logicalAxesAttrName);
     if (!names)
       continue;
     auto emitError = [&] {
       return mlir::emitError(argument.getLoc())
              << "argument " << index << ": logical axes " << names << " ";
     };
-    if (loss.getArgAttr(index, "shardc.sharding"))
+    if (loss.getArgAttr(index, shardingAttrName))
       return emitError() << "stand beside a `shardc.sharding`; expected one of "
                             "the two";
     FailureOr<ShardingAttr> sharding = resolver.resolve(
         names, cast<RankedTensorType>(argument.getType()), emitError);
     if (failed(sharding))
       return failure();
-    loss.setArgAttr(index, "shardc.sharding", *sharding);
-    loss.removeArgAttr(index, "shardc.logical_axes");
+    loss.setArgAttr(index, shardingAttrName, *sharding);
+    loss.removeArgAttr(index, logicalAxesAttrName);
   }
 
   WalkResult walk = loss.walk([&](ShardingConstraintOp op) {

@@ -9,6 +9,7 @@
 
 #include "ImportSteps.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
@@ -188,7 +189,7 @@ LogicalResult shardc::overrideBatch(func::FuncOp loss, int64_t batch) {
 
 LogicalResult shardc::overrideMicrobatches(func::FuncOp loss, int64_t count) {
   auto module = loss->getParentOfType<ModuleOp>();
-  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   if (count < 0)
     return loss.emitError("the number of microbatches must be at least 1, got ")
            << count;
@@ -205,7 +206,7 @@ LogicalResult shardc::overrideMicrobatches(func::FuncOp loss, int64_t count) {
              << " microbatches: expected a batch size that is a multiple of "
              << count;
   }
-  module->setAttr("shardc.training",
+  module->setAttr(trainingAttrName,
                   TrainingAttr::get(module.getContext(), training.getLoss(),
                                     training.getOptimizer(),
                                     training.getClipNorm(),

@@ -2,6 +2,7 @@
 
 #include "ImportSteps.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Support/MeshSpec.h"
 
@@ -30,7 +31,7 @@ static llvm::StringSet<> findUsedAxes(ModuleOp module) {
         used.insert(filter->axis.getValue());
     });
   });
-  if (auto rules = module->getAttrOfType<DictionaryAttr>("shardc.rules"))
+  if (auto rules = module->getAttrOfType<DictionaryAttr>(rulesAttrName))
     for (NamedAttribute rule : rules)
       for (auto axis :
            cast<ArrayAttr>(rule.getValue()).getAsRange<StringAttr>())

@@ -3,6 +3,7 @@
 #include "ImportSteps.h"
 #include "shardc/Transforms/Differentiate/Optimizers.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -14,7 +15,7 @@ using namespace mlir;
 using namespace shardc;
 
 static FailureOr<func::FuncOp> findLoss(ModuleOp module) {
-  auto training = module->getAttrOfType<TrainingAttr>("shardc.training");
+  auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   if (!training)
     return module.emitError(
         "needs `shardc.training`, which names the loss function and the "
@@ -117,13 +118,13 @@ private:
         return emitError() << "is a parameter and must have floating-point "
                               "elements, got "
                            << type;
-      if (suffixes.empty() && loss.getArgAttr(index, "shardc.state_sharding"))
+      if (suffixes.empty() && loss.getArgAttr(index, stateShardingAttrName))
         mlir::emitRemark(argument.getLoc())
             << "argument " << index << ": `shardc.state_sharding` has no "
             << "effect, because the optimizer keeps no states";
       return success();
     }
-    for (StringRef name : {"shardc.state_sharding", "shardc.grad_sharding"})
+    for (StringRef name : {stateShardingAttrName, gradShardingAttrName})
       if (loss.getArgAttr(index, name))
         return emitError()
                << "has `" << name
@@ -187,7 +188,7 @@ private:
 static LogicalResult verifyRegions(ModuleOp module) {
   llvm::StringSet<> regions;
   module.walk([&](Operation *op) {
-    if (auto region = op->getAttrOfType<StringAttr>("shardc.region"))
+    if (auto region = op->getAttrOfType<StringAttr>(regionAttrName))
       regions.insert(region.getValue());
   });
   Attribute unknown;
@@ -214,7 +215,7 @@ FailureOr<func::FuncOp> shardc::verifySource(ModuleOp module) {
       failed(verifyRegions(module)))
     return failure();
   OptimizerKind optimizer =
-      module->getAttrOfType<TrainingAttr>("shardc.training")
+      module->getAttrOfType<TrainingAttr>(trainingAttrName)
           .getOptimizer()
           .getKind();
   if (failed(ArgumentVerifier(*loss, optimizer).verify()))
@@ -227,7 +228,7 @@ LogicalResult shardc::verifyAnnotations(func::FuncOp loss) {
     unsigned index = argument.getArgNumber();
     auto type = cast<RankedTensorType>(argument.getType());
     for (StringRef name :
-         {"shardc.sharding", "shardc.state_sharding", "shardc.grad_sharding"}) {
+         {shardingAttrName, stateShardingAttrName, gradShardingAttrName}) {
       auto sharding = loss.getArgAttrOfType<ShardingAttr>(index, name);
       if (!sharding)
         continue;

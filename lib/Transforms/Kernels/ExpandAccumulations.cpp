@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Transforms/Passes.h"
@@ -41,7 +42,7 @@ struct ExpandAccumulationsPass
       Value sum = loop.getBody().addArgument(summand.get().getType(),
                                              getFileLocation(loc));
       auto add = builder.create<AddOp>(loc, sum, summand.get());
-      add->setAttr("shardc.part", loop->getAttr("shardc.part"));
+      add->setAttr(partAttrName, loop->getAttr(partAttrName));
       summand.set(add);
     }
   }

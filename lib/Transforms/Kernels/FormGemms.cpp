@@ -13,6 +13,7 @@
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
@@ -162,7 +163,7 @@ private:
     for (Value value : values)
       for (Operation *user : value.getUsers())
         if (auto reduce = dyn_cast<ReduceOp>(user);
-            reduce && reduce->hasAttr("shardc.by_product") &&
+            reduce && reduce->hasAttr(byProductAttrName) &&
             reduce->getBlock() == dot->getBlock() &&
             getElementTypeOrSelf(reduce.getResult().getType()) == element &&
             !dependsOn(last, reduce))
@@ -182,8 +183,8 @@ private:
         /*mask=*/Value(), dot.getLhsContracting()[0] == rank - 2,
         dot.getRhsContracting()[0] == rank - 1, hasRelu, columnSums && areOfLhs,
         columnSums && !areOfLhs, /*sumsResult=*/false);
-    if (Attribute part = dot->getAttr("shardc.part"))
-      gemm->setAttr("shardc.part", part);
+    if (Attribute part = dot->getAttr(partAttrName))
+      gemm->setAttr(partAttrName, part);
     last->getResult(0).replaceAllUsesWith(gemm.getResult());
     if (columnSums) {
       columnSums.replaceAllUsesWith(gemm.getColumnSums());
@@ -204,7 +205,7 @@ struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
     for (DotGeneralOp dot : dots)
       GemmFormer(dot).run();
     getOperation().walk(
-        [](ReduceOp reduce) { reduce->removeAttr("shardc.by_product"); });
+        [](ReduceOp reduce) { reduce->removeAttr(byProductAttrName); });
     // Comparisons and users of sums may now stand before what they read:
     // restore the order.
     for (auto function : getOperation().getOps<func::FuncOp>())

@@ -8,6 +8,7 @@
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -53,8 +54,8 @@ public:
       types.push_back(result.getType());
     Operation *main = getMainOp(node.ops);
     auto kernel = builder.create<KernelOp>(main->getLoc(), types, inputs);
-    if (Attribute part = main->getAttr("shardc.part"))
-      kernel->setAttr("shardc.part", part);
+    if (Attribute part = main->getAttr(partAttrName))
+      kernel->setAttr(partAttrName, part);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&kernel.getBody());
     for (Value operand : operands)
@@ -88,7 +89,7 @@ private:
           cloneWithOperands(def);
     Operation *clone = builder.clone(*op, mapping);
     // These speak about the program, not about the code.
-    for (StringRef name : {"shardc.part", "shardc.origin", "shardc.cause"})
+    for (StringRef name : {partAttrName, originAttrName, causeAttrName})
       clone->removeAttr(name);
   }
 };

@@ -10,6 +10,8 @@
 
 #include "KernelFusion.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -26,7 +28,7 @@ static constexpr size_t mostReadyOps = 1024;
 static constexpr size_t mostBuffers = 500;
 
 static bool isInUpdate(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  auto part = op->getAttrOfType<PartAttr>(partAttrName);
   return part && part.getValue() == Part::Update;
 }
 

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
 
@@ -33,7 +34,7 @@ static void sortByPosition(SmallVectorImpl<Operation *> &ops) {
 }
 
 Attribute KernelFusion::getPart(const Node &node) {
-  return node.ops.front()->getAttr("shardc.part");
+  return node.ops.front()->getAttr(partAttrName);
 }
 
 /// Whether the op runs outside of kernels.

@@ -10,6 +10,7 @@
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -39,7 +40,7 @@ static bool isParameter(func::FuncOp function, BlockArgument argument) {
 /// What an argument or result says of its layout.
 static NamedAttrList getLayout(func::FuncOp function, BlockArgument argument) {
   NamedAttrList attributes;
-  for (StringRef name : {"shardc.sharding", "shardc.global_shape"})
+  for (StringRef name : {shardingAttrName, globalShapeAttrName})
     if (Attribute attr = function.getArgAttr(argument.getArgNumber(), name))
       attributes.append(name, attr);
   return attributes;
@@ -47,7 +48,7 @@ static NamedAttrList getLayout(func::FuncOp function, BlockArgument argument) {
 
 static Value round(OpBuilder &builder, Location loc, Value value, Type type) {
   auto op = builder.create<ConvertOp>(loc, type, value);
-  op->setAttr("shardc.part", PartAttr::get(builder.getContext(), Part::Update));
+  op->setAttr(partAttrName, PartAttr::get(builder.getContext(), Part::Update));
   return op;
 }
 
@@ -55,7 +56,7 @@ static Value round(OpBuilder &builder, Location loc, Value value, Type type) {
 static void addResult(func::FuncOp function, Value value, StringAttr name,
                       BlockArgument like) {
   NamedAttrList attributes = getLayout(function, like);
-  attributes.append("shardc.result", name);
+  attributes.append(resultAttrName, name);
   function.insertResult(function.getNumResults(), value.getType(),
                         attributes.getDictionary(function.getContext()));
   Operation *terminator = function.getBody().front().getTerminator();
@@ -111,7 +112,7 @@ private:
     for (auto function : getOperation().getOps<func::FuncOp>())
       for (unsigned i = 0; i < function.getNumResults(); ++i)
         if (auto name =
-                function.getResultAttrOfType<StringAttr>(i, "shardc.result"))
+                function.getResultAttrOfType<StringAttr>(i, resultAttrName))
           names.insert(name.getValue());
     getOperation().walk([&](ConvertOp op) {
       auto argument = dyn_cast<BlockArgument>(op.getOperand());
@@ -166,7 +167,7 @@ private:
                                    BlockArgument parameter, Type elementType,
                                    CopyAttr role) {
     NamedAttrList attributes = getLayout(function, parameter);
-    attributes.append("shardc.role", role);
+    attributes.append(roleAttrName, role);
     unsigned index = function.getNumArguments();
     auto type = cast<RankedTensorType>(parameter.getType());
     function.insertArgument(index, type.clone(elementType),
@@ -179,7 +180,7 @@ private:
   static Value findResult(func::FuncOp function, StringAttr name) {
     Operation *terminator = function.getBody().front().getTerminator();
     for (OpOperand &operand : terminator->getOpOperands())
-      if (function.getResultAttr(operand.getOperandNumber(), "shardc.result") ==
+      if (function.getResultAttr(operand.getOperandNumber(), resultAttrName) ==
           name)
         return operand.get();
     return {};
@@ -212,7 +213,7 @@ private:
     for (auto other : getOperation().getOps<func::FuncOp>())
       if (BlockArgument argument = findArgument(other, name.getValue())) {
         NamedAttrList attributes = getLayout(other, argument);
-        attributes.append("shardc.role",
+        attributes.append(roleAttrName,
                           getRole(other, argument.getArgNumber()));
         function.insertArgument(function.getNumArguments(), argument.getType(),
                                 attributes.getDictionary(&getContext()),

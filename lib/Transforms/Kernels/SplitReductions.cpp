@@ -12,6 +12,7 @@
 
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -121,7 +122,7 @@ struct SplitReductionsPass
     getOperation().walk([&](ReduceOp op) { reductions.push_back(op); });
     for (ReduceOp op : reductions)
       if (isColumnSum(op))
-        op->setAttr("shardc.by_product", UnitAttr::get(&getContext()));
+        op->setAttr(byProductAttrName, UnitAttr::get(&getContext()));
     llvm::for_each(reductions, split);
   }
 };

@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/FunctionMemory.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
@@ -68,7 +69,7 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       arena = std::max(arena, memory.plan());
       memory.annotate();
     }
-    getOperation()->setAttr("shardc.arena_bytes",
+    getOperation()->setAttr(arenaBytesAttrName,
                             Builder(&getContext()).getI64IntegerAttr(arena));
     if (memoryLimit > 0 && arena > memoryLimit)
       refuse(arena);

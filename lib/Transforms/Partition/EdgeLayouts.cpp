@@ -3,6 +3,7 @@
 #include "EdgeLayouts.h"
 
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -16,7 +17,7 @@ LogicalResult EdgeLayouts::collect() {
 LogicalResult EdgeLayouts::collectArguments() {
   for (BlockArgument argument : function.getArguments()) {
     auto sharding = function.getArgAttrOfType<ShardingAttr>(
-        argument.getArgNumber(), "shardc.sharding");
+        argument.getArgNumber(), shardingAttrName);
     if (!sharding)
       return emitError(argument.getLoc(), "argument ")
              << argument.getArgNumber()
@@ -35,7 +36,7 @@ LogicalResult EdgeLayouts::collect(Block &block) {
     if (isa<func::ReturnOp>(op)) {
       for (OpOperand &operand : op.getOpOperands()) {
         auto sharding = function.getResultAttrOfType<ShardingAttr>(
-            operand.getOperandNumber(), "shardc.sharding");
+            operand.getOperandNumber(), shardingAttrName);
         if (!sharding)
           return function.emitOpError("result ")
                  << operand.getOperandNumber()

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -15,12 +16,12 @@ public:
   Expander(ReshardOp op, const MeshAxes &mesh)
       : op(op), mesh(mesh), builder(op) {
     if (auto reduction =
-            op->getAttrOfType<ReductionKindAttr>("shardc.reduction"))
+            op->getAttrOfType<ReductionKindAttr>(reductionAttrName))
       kind = reduction.getValue();
   }
 
   Value run(RankedTensorType global, ReshardPlanner &planner) {
-    auto madeIn = op->getAttrOfType<PartAttr>("shardc.made_in");
+    auto madeIn = op->getAttrOfType<PartAttr>(madeInAttrName);
     ReshardPlan plan = planner.plan(
         getLayout(op.getFrom(), mesh), getLayout(op.getTo(), mesh),
         global.getShape(), getElementBytes(global.getElementType()),
@@ -39,8 +40,8 @@ private:
   /// dimension of their own meanwhile.
   Value buildStep(Value value, RankedTensorType type, const ReshardStep &step) {
     auto tag = [&](Value made) {
-      if (Attribute part = op->getAttr("shardc.part"))
-        made.getDefiningOp()->setAttr("shardc.part", part);
+      if (Attribute part = op->getAttr(partAttrName))
+        made.getDefiningOp()->setAttr(partAttrName, part);
       return made;
     };
     ReshardStep inner = step;
@@ -53,10 +54,10 @@ private:
                                             splitRuns(from, unused), value));
     }
     value = tag(createStep(value, innerType, inner));
-    if (Attribute pass = op->getAttr("shardc.gathered_for"))
-      value.getDefiningOp()->setAttr("shardc.gathered_for", pass);
+    if (Attribute pass = op->getAttr(gatheredForAttrName))
+      value.getDefiningOp()->setAttr(gatheredForAttrName, pass);
     if (op.getCause() && step.kind != ReshardStep::Slice)
-      value.getDefiningOp()->setAttr("shardc.cause", op.getCauseAttr());
+      value.getDefiningOp()->setAttr(causeAttrName, op.getCauseAttr());
     if (hasRuns)
       value = tag(builder.create<ReshapeOp>(op.getLoc(), type, value));
     return value;

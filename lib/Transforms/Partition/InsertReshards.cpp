@@ -15,6 +15,7 @@
 #include "Regather.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MeshSteps.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModulePhase.h"
@@ -55,7 +56,7 @@ public:
     for (Value value : values)
       deliver(value);
     if (RegatherAttr price = regather.getPrice(function.getContext()))
-      function->setAttr("shardc.regather", price);
+      function->setAttr(regatherAttrName, price);
     // Only now: where moves came from is remembered by op.
     for (Operation *op : unused)
       op->erase();
@@ -97,7 +98,7 @@ private:
     for (const Want &want : list) {
       Operation *copy = builder.clone(*op);
       ShardingAttr sharding = getSharding(want.layout, mesh, meshName);
-      copy->setAttr("shardc.assignment",
+      copy->setAttr(assignmentAttrName,
                     AssignmentAttr::get(op->getContext(), sharding.getDims(),
                                         ArrayRef<StringAttr>(),
                                         ArrayRef<StringAttr>()));
@@ -144,9 +145,9 @@ private:
         made[index] = create(source < 0 ? value : made[source], value,
                              source < 0 ? from : tree[source].layout,
                              delivery.layout, *uses[index], group);
-        if (function->hasAttr("shardc.starts"))
+        if (function->hasAttr(startsAttrName))
           made[index].getDefiningOp()->setAttr(
-              "shardc.made_in", PartAttr::get(function.getContext(), madeIn));
+              madeInAttrName, PartAttr::get(function.getContext(), madeIn));
         ++done;
       }
     for (auto [want, result] : llvm::zip(list, made))
@@ -161,7 +162,7 @@ private:
       for (OpOperand *use : want.uses)
         if (!first || edges.isBefore(use->getOwner(), first))
           first = use->getOwner();
-    auto part = first->getAttrOfType<PartAttr>("shardc.part");
+    auto part = first->getAttrOfType<PartAttr>(partAttrName);
     return part ? part.getValue() : Part::Update;
   }
 
@@ -185,16 +186,16 @@ private:
         builder.getStringAttr(
             causes.explain(origin, from, to, use) +
             (group.isSecond ? ", again for the backward pass" : "")));
-    auto part = owner->getAttrOfType<PartAttr>("shardc.part");
-    reshard->setAttr("shardc.part",
+    auto part = owner->getAttrOfType<PartAttr>(partAttrName);
+    reshard->setAttr(partAttrName,
                      part ? part
                           : PartAttr::get(builder.getContext(), Part::Forward));
     if (from.reduction == ReductionKind::Max)
       reshard->setAttr(
-          "shardc.reduction",
+          reductionAttrName,
           ReductionKindAttr::get(builder.getContext(), ReductionKind::Max));
     if (group.pass)
-      reshard->setAttr("shardc.gathered_for",
+      reshard->setAttr(gatheredForAttrName,
                        PartAttr::get(builder.getContext(), *group.pass));
     return reshard;
   }

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
 using namespace mlir;
@@ -27,7 +28,7 @@ static AxisSet getMoved(const Layout &from, const Layout &to) {
 }
 
 static PartAttr getPart(Operation *op) {
-  return op->getAttrOfType<PartAttr>("shardc.part");
+  return op->getAttrOfType<PartAttr>(partAttrName);
 }
 
 /// What the user wrote that became `op`.
@@ -122,19 +123,19 @@ MoveEndAttr MoveProvenance::getConsumer(OpOperand &use, AxisSet moved) {
   SmallVector<Attribute> found;
   if (isa<func::ReturnOp>(op)) {
     auto name = function.getResultAttrOfType<StringAttr>(use.getOperandNumber(),
-                                                         "shardc.result");
+                                                         resultAttrName);
     for (BlockArgument argument : function.getArguments()) {
       if (!name || getRoleName(function, argument.getArgNumber()) != name)
         continue;
       auto sharding = function.getArgAttrOfType<ShardingAttr>(
-          argument.getArgNumber(), "shardc.sharding");
+          argument.getArgNumber(), shardingAttrName);
       for (int axis : mesh.getList(moved & getLayout(sharding, mesh).getAxes()))
         found.push_back(origins.find(argument, axis));
       return getEnd("rest", PartAttr(), argument.getLoc(), {name}, found);
     }
     return getEnd("rest", PartAttr(), op->getLoc(), {}, {});
   }
-  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
   for (int axis : mesh.getList(moved))
     if (assignment &&
         llvm::any_of(assignment.getFactors(), [&](DimShardingAttr factor) {

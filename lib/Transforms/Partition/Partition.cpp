@@ -10,6 +10,7 @@
 #include "ExpandReshard.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MeshSteps.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
@@ -51,7 +52,7 @@ public:
     int64_t flops = 0;
     function.walk(
         [&](Operation *op) { flops += getNumRuns(op) * getMatmulFlops(op); });
-    function->setAttr("shardc.global_matmul_flops",
+    function->setAttr(globalMatmulFlopsAttrName,
                       builder.getI64IntegerAttr(flops));
     if (failed(partitionArguments(block)) || failed(partitionBlock(block)))
       return failure();
@@ -79,13 +80,13 @@ private:
     for (BlockArgument argument : block.getArguments()) {
       unsigned index = argument.getArgNumber();
       auto sharding =
-          function.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+          function.getArgAttrOfType<ShardingAttr>(index, shardingAttrName);
       if (!sharding)
         return emitError(argument.getLoc(), "argument ")
                << index << " has no `shardc.sharding`";
       GlobalTensor tensor{cast<RankedTensorType>(argument.getType()),
                           getLayout(sharding, mesh)};
-      function.setArgAttr(index, "shardc.global_shape",
+      function.setArgAttr(index, globalShapeAttrName,
                           builder.getDenseI64ArrayAttr(tensor.type.getShape()));
       argument.setType(getLocalType(tensor));
       tensors[argument] = tensor;
@@ -99,14 +100,14 @@ private:
       unsigned index = operand.getOperandNumber();
       GlobalTensor tensor = tensors[operand.get()];
       auto sharding =
-          function.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding");
+          function.getResultAttrOfType<ShardingAttr>(index, shardingAttrName);
       if (!sharding || getLayout(sharding, mesh) != tensor.layout)
         return terminator->emitOpError("operand ")
                << index << " is " << toString(tensor.layout, mesh)
                << ", which is not the sharding of the result; "
                   "shardc-insert-reshards must run first";
       function.setResultAttr(
-          index, "shardc.global_shape",
+          index, globalShapeAttrName,
           builder.getDenseI64ArrayAttr(tensor.type.getShape()));
     }
     function.setType(builder.getFunctionType(block.getArgumentTypes(),
@@ -135,11 +136,11 @@ private:
                << "; shardc-insert-reshards must run first";
     }
     // What is numbered will be compared with the global program.
-    if (op->hasAttr("shardc.id"))
-      op->setAttr("shardc.layout",
+    if (op->hasAttr(idAttrName))
+      op->setAttr(layoutAttrName,
                   getSharding(layouts->results[0], mesh, meshName));
-    op->removeAttr("shardc.assignment");
-    op->removeAttr("shardc.origin");
+    op->removeAttr(assignmentAttrName);
+    op->removeAttr(originAttrName);
     auto loop = dyn_cast<AccumulateOp>(op);
     SmallVector<Value> results(op->getResults());
     if (loop)
@@ -226,8 +227,8 @@ private:
     auto op = builder.create<MaskOp>(user->getLoc(), value, dims, APFloat(fill),
                                      getSharding(shard, mesh, meshName),
                                      tensor.type.getShape());
-    if (Attribute part = user->getAttr("shardc.part"))
-      op->setAttr("shardc.part", part);
+    if (Attribute part = user->getAttr(partAttrName))
+      op->setAttr(partAttrName, part);
     tensors[op] = tensor;
     return known = op;
   }

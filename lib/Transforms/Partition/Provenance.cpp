@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
 using namespace mlir;
@@ -33,7 +34,7 @@ static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
 
 /// The axes that an op works on, in parts or on partial sums.
 static AxisSet getHeld(Operation *op, const MeshAxes &mesh) {
-  auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+  auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
   if (!assignment)
     return 0;
   AxisSet axes = 0;
@@ -125,7 +126,7 @@ Provenance::Provenance(func::FuncOp function, const MeshAxes &mesh)
 }
 
 StringRef Provenance::getSourceName(Operation *op, int axis) const {
-  auto origins = op->getAttrOfType<ArrayAttr>("shardc.origin");
+  auto origins = op->getAttrOfType<ArrayAttr>(originAttrName);
   if (!origins)
     return {};
   for (auto origin : origins.getAsRange<StringAttr>()) {

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/Support/raw_ostream.h"
@@ -33,14 +34,14 @@ ReshardCauses::ReshardCauses(func::FuncOp function, const MeshAxes &mesh)
   Operation *terminator = function.getBody().front().getTerminator();
   for (OpOperand &operand : terminator->getOpOperands()) {
     auto name = function.getResultAttrOfType<StringAttr>(
-        operand.getOperandNumber(), "shardc.result");
+        operand.getOperandNumber(), resultAttrName);
     if (!name)
       continue;
     bool isParameter = false;
     for (unsigned index = 0; index < function.getNumArguments(); ++index)
       isParameter |=
           getRoleName(function, index) == name.getValue() &&
-          isa<ParameterAttr>(function.getArgAttr(index, "shardc.role"));
+          isa<ParameterAttr>(function.getArgAttr(index, roleAttrName));
     Operation *producer = operand.get().getDefiningOp();
     names.try_emplace(operand.get(), producer && isPart(producer, Part::Update)
                                          ? "new " + name.str()

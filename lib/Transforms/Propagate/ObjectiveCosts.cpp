@@ -2,6 +2,7 @@
 
 #include "ObjectiveCosts.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/TimeEstimate.h"
 
 using namespace mlir;
@@ -26,7 +27,6 @@ FailureOr<CollectiveCosts> shardc::getObjectivePrices(ModuleGraph &module,
   for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
     rates.set(mesh.getName(axis),
               builder.getF64FloatAttr(prices.getSecondsPerByte()[axis]));
-  root->setAttr("shardc.seconds_per_byte",
-                rates.getDictionary(root.getContext()));
+  root->setAttr(secondsPerByteAttrName, rates.getDictionary(root.getContext()));
   return prices;
 }

@@ -8,6 +8,7 @@
 #include "WriteDecisions.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MeshSteps.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Sharding/PartialSums.h"
@@ -118,7 +119,7 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     if (failed(decisions) || failed(writeDecisions(*module, *decisions)))
       return signalPassFailure();
     if (partition != "follow")
-      getOperation()->setAttr("shardc.partition",
+      getOperation()->setAttr(partitionAttrName,
                               StringAttr::get(&getContext(), partition));
   }
 

@@ -5,6 +5,7 @@
 #include "WriteDecisions.h"
 
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -17,7 +18,7 @@ void shardc::writeCost(func::FuncOp function, const CheapestPlan &plan,
   StringRef objective = prices.hasStarts() ? "time" : "bytes";
   double cost = plan.price.getCost();
   function->setAttr(
-      "shardc.cost",
+      costAttrName,
       CostAttr::get(
           context, builder.getStringAttr(objective),
           builder.getF64FloatAttr(cost),
@@ -30,7 +31,7 @@ void shardc::writeCost(func::FuncOp function, const CheapestPlan &plan,
     starts.push_back(StartAttr::get(
         context, start.part, start.kind.first,
         getAxisNames(mesh.getList(start.kind.second), mesh, context)));
-  function->setAttr("shardc.starts", builder.getArrayAttr(starts));
+  function->setAttr(startsAttrName, builder.getArrayAttr(starts));
 }
 
 /// Writes the plan to `copy`; what is said of it is dropped, but for an error.
@@ -53,7 +54,7 @@ tryOn(ModuleOp copy, const PlanDecisions &decisions,
     written.origins.resize(graph->graph.ops.size());
     if (failed(writeDecisions(*graph, written)))
       return llvm::createStringError(error);
-    copy->setAttr("shardc.partition",
+    copy->setAttr(partitionAttrName,
                   StringAttr::get(copy.getContext(), "cheapest"));
     for (auto [function, plan] : llvm::zip_equal(graph->functions, plans))
       writeCost(function.op, plan, prices, graph->graph.mesh);

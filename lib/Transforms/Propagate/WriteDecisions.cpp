@@ -3,6 +3,7 @@
 #include "WriteDecisions.h"
 
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -67,7 +68,7 @@ private:
     auto getNames = [&](AxisSet axes) {
       return getAxisNames(graph.mesh.getList(axes), graph.mesh, context);
     };
-    op->setAttr("shardc.assignment",
+    op->setAttr(assignmentAttrName,
                 AssignmentAttr::get(context, dims,
                                     getNames(assignment.partial.operands),
                                     getNames(assignment.partial.rhs)));
@@ -78,7 +79,7 @@ private:
                                                      ": " + source));
     }
     if (!origins.empty())
-      op->setAttr("shardc.origin", ArrayAttr::get(context, origins));
+      op->setAttr(originAttrName, ArrayAttr::get(context, origins));
   }
 
   /// The closed sharding of a value at rest; axes of size 1 in its annotation
@@ -107,16 +108,16 @@ private:
     llvm::DenseMap<int, ShardingAttr> atRest;
     for (auto [index, value] : llvm::enumerate(function.arguments)) {
       auto annotation =
-          op.getArgAttrOfType<ShardingAttr>(index, "shardc.sharding");
+          op.getArgAttrOfType<ShardingAttr>(index, shardingAttrName);
       ShardingAttr sharding = getSharding(value, annotation);
       atRest.try_emplace(value, sharding);
-      op.setArgAttr(index, "shardc.sharding", sharding);
+      op.setArgAttr(index, shardingAttrName, sharding);
     }
     for (auto [index, value] : llvm::enumerate(function.results)) {
       auto annotation =
-          op.getResultAttrOfType<ShardingAttr>(index, "shardc.sharding");
+          op.getResultAttrOfType<ShardingAttr>(index, shardingAttrName);
       ShardingAttr sharding = atRest.lookup(value);
-      op.setResultAttr(index, "shardc.sharding",
+      op.setResultAttr(index, shardingAttrName,
                        sharding ? sharding : getSharding(value, annotation));
     }
   }
@@ -137,7 +138,7 @@ private:
       Operation *op = module.operations[index];
       if (!op || op->getParentOfType<func::FuncOp>() != function.op)
         continue;
-      auto part = op->getAttrOfType<PartAttr>("shardc.part");
+      auto part = op->getAttrOfType<PartAttr>(partAttrName);
       if (part && part.getValue() == Part::Update)
         continue;
       const GraphOp &node = graph.ops[index];
@@ -152,7 +153,7 @@ private:
       AxisSet axes = cut.lookup(value);
       if (axes == 0 || hasRemark[value] ||
           !isa_and_nonnull<ParameterAttr>(
-              function.op.getArgAttr(index, "shardc.role")))
+              function.op.getArgAttr(index, roleAttrName)))
         continue;
       hasRemark[value] = true;
       emitRemark(function.op.getArgument(index).getLoc())

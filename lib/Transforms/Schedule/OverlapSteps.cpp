@@ -3,6 +3,7 @@
 #include "OverlapSteps.h"
 
 #include "shardc/Analysis/FunctionMemory.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/Nesting.h"
 
@@ -22,12 +23,12 @@ static std::vector<BlockArgument> getReplacedArguments(Operation *terminator) {
 /// pass has gathered for itself.
 static bool gathersAgain(CollectiveStartOp start) {
   auto pass =
-      start.getCollective()->getAttrOfType<PartAttr>("shardc.gathered_for");
+      start.getCollective()->getAttrOfType<PartAttr>(gatheredForAttrName);
   return pass && pass.getValue() == Part::Backward;
 }
 
 static bool isBackward(Operation *op) {
-  auto part = op->getAttrOfType<PartAttr>("shardc.part");
+  auto part = op->getAttrOfType<PartAttr>(partAttrName);
   return part && part.getValue() == Part::Backward;
 }
 

@@ -10,6 +10,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/FunctionMemory.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/Liveness.h"
@@ -39,7 +40,7 @@ public:
     for (Operation &op : block.without_terminator()) {
       numbers[&op] = ops.size();
       ops.push_back(&op);
-      comesWithUser.push_back(op.hasAttr("shardc.gathered_for") &&
+      comesWithUser.push_back(op.hasAttr(gatheredForAttrName) &&
                               getCollectiveCost(&op));
     }
     before.resize(ops.size());

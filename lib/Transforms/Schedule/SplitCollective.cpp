@@ -2,6 +2,7 @@
 
 #include "SplitCollective.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
 using namespace mlir;
@@ -14,9 +15,9 @@ CollectiveStartOp shardc::splitCollective(Operation *collective) {
       loc, HandleType::get(builder.getContext()), collective->getOperands());
   auto wait = builder.create<CollectiveWaitOp>(
       loc, collective->getResultTypes(), start.getHandle());
-  if (Attribute part = collective->getAttr("shardc.part")) {
-    start->setAttr("shardc.part", part);
-    wait->setAttr("shardc.part", part);
+  if (Attribute part = collective->getAttr(partAttrName)) {
+    start->setAttr(partAttrName, part);
+    wait->setAttr(partAttrName, part);
   }
   collective->replaceAllUsesWith(wait);
   Block *body = builder.createBlock(&start.getBody());

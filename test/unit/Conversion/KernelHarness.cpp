@@ -5,6 +5,7 @@
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Interpreter/EvaluateCollective.h"
 #include "shardc/Interpreter/EvaluateOp.h"
 #include "shardc/Target/CPU/CompileKernels.h"
@@ -96,11 +97,11 @@ KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
     ADD_FAILURE() << dlerror();
     return;
   }
-  auto symbol = kernel->getAttrOfType<StringAttr>("shardc.symbol");
+  auto symbol = kernel->getAttrOfType<StringAttr>(symbolAttrName);
   entry = reinterpret_cast<decltype(entry)>(
       dlsym(library, symbol.getValue().str().c_str()));
   EXPECT_NE(entry, nullptr) << symbol.getValue().str();
-  extent = kernel->getAttrOfType<IntegerAttr>("shardc.extent").getInt();
+  extent = kernel->getAttrOfType<IntegerAttr>(extentAttrName).getInt();
 }
 
 bool hasWideVectors() {

@@ -2,6 +2,7 @@
 
 #include "InterpreterTest.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Interpreter/PartitionCheck.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -137,7 +138,7 @@ TEST_F(PartitionCheckTest, ResultIsNotWhereItIsSaidToBe) {
   func::FuncOp function = partition(product);
   auto mesh = FlatSymbolRefAttr::get(&context, "mesh");
   function.setResultAttr(
-      0, "shardc.sharding",
+      0, shardingAttrName,
       ShardingAttr::getClosed(mesh, {{StringAttr::get(&context, "b")}, {}}));
   EXPECT_THAT(check(), HasSubstr("10: 'func.return' op diverges"));
 }
@@ -280,8 +281,8 @@ TEST_F(PartitionCheckTest, RoundingIsNoFault) {
   EXPECT_THAT(check(), HasSubstr("6: 'shardc.constant' op diverges"));
   // So is a part in a million after ops of which nothing is known.
   constant.setValueAttr(DenseElementsAttr::get(type, 0.3 + 1e-6));
-  constant->removeAttr("shardc.id");
-  find<MulOp>()->removeAttr("shardc.id");
+  constant->removeAttr(idAttrName);
+  find<MulOp>()->removeAttr(idAttrName);
   EXPECT_THAT(check(), HasSubstr("8: 'shardc.reduce' op diverges"));
 }
 

@@ -3,6 +3,7 @@
 #include "InterpreterTest.h"
 
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Interpreter/ShrinkSizes.h"
 
 using namespace mlir;
@@ -194,7 +195,7 @@ Strided shrinkStrided(StringRef mesh, StringRef list, int64_t size,
     result.axes.push_back(axes.getSize(axis));
   result.size = getSizes(*module)[0];
   module->walk([&](ReluOp op) {
-    auto assignment = op->getAttrOfType<AssignmentAttr>("shardc.assignment");
+    auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
     for (StringAttr entry : assignment.getFactors()[0].getAxes())
       result.list.push_back(entry.str());
   });

@@ -7,6 +7,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Target/CPU/CompileKernels.h"
@@ -56,8 +57,8 @@ public:
       return;
     }
     module->walk([&](shardc::KernelOp op) {
-      name = op->getAttrOfType<StringAttr>("shardc.symbol").str();
-      extent = op->getAttrOfType<IntegerAttr>("shardc.extent").getInt();
+      name = op->getAttrOfType<StringAttr>(shardc::symbolAttrName).str();
+      extent = op->getAttrOfType<IntegerAttr>(shardc::extentAttrName).getInt();
     });
     llvm::Expected<std::string> object = shardc::compileKernels(*module);
     if (!object) {

@@ -15,9 +15,6 @@
 
 namespace shardc {
 
-/// Name of the attribute that says for which GPU a gpu.module is: "sm_80".
-constexpr llvm::StringLiteral chipAttrName = "shardc.chip";
-
 /// Turns every `shardc.kernel` of the module's functions into a kernel of the
 /// nested gpu.module @kernels for `chip`. Its parameters are the addresses, in
 /// global memory and multiples of 16, of the operands, then of the results,

@@ -7,6 +7,7 @@
 
 #include "PlanAttributes.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
@@ -96,35 +97,35 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
                                         NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
   Attribute value = attribute.getValue();
-  if (name == "shardc.rules")
+  if (name == rulesAttrName)
     return verifyRules(op, value);
-  if (name == "shardc.uneven") {
+  if (name == unevenAttrName) {
     auto policy = dyn_cast<StringAttr>(value);
     if (!policy || !symbolizeUnevenPolicy(policy.getValue()))
       return op->emitError("`shardc.uneven` must be \"pad\" or \"error\"");
   }
-  if (name == "shardc.training") {
+  if (name == trainingAttrName) {
     auto training = dyn_cast<TrainingAttr>(value);
     if (!training || !isa<ModuleOp>(op))
       return op->emitError("`shardc.training` must be a #shardc.training "
                            "attribute on the module");
   }
-  if (name == "shardc.part" && !isa<PartAttr>(value))
+  if (name == partAttrName && !isa<PartAttr>(value))
     return op->emitError("`shardc.part` must be a #shardc.part attribute");
-  if (name == "shardc.gathered_for" && !isa<PartAttr>(value))
+  if (name == gatheredForAttrName && !isa<PartAttr>(value))
     return op->emitError(
         "`shardc.gathered_for` must be a #shardc.part attribute");
-  if (name == "shardc.regather" && !isa<RegatherAttr>(value))
+  if (name == regatherAttrName && !isa<RegatherAttr>(value))
     return op->emitError(
         "`shardc.regather` must be a #shardc.regather attribute");
-  if (name == "shardc.made_in" && !isa<PartAttr>(value))
+  if (name == madeInAttrName && !isa<PartAttr>(value))
     return op->emitError("`shardc.made_in` must be a #shardc.part attribute");
-  if (name == "shardc.cost" || name == "shardc.starts" ||
-      name == "shardc.seconds_per_byte")
+  if (name == costAttrName || name == startsAttrName ||
+      name == secondsPerByteAttrName)
     return verifyPlanAttribute(op, attribute);
-  if (name == "shardc.expect" || name == "shardc.region")
+  if (name == expectAttrName || name == regionAttrName)
     return verifyExpectAttribute(op, attribute);
-  if (name == "shardc.assignment" && !isa<AssignmentAttr>(value))
+  if (name == assignmentAttrName && !isa<AssignmentAttr>(value))
     return op->emitError(
         "`shardc.assignment` must be a #shardc.assignment attribute");
   return success();
@@ -140,18 +141,18 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
     return op->emitError("argument ") << argIndex << ": `" << name << "` ";
   };
 
-  if (name == "shardc.expect")
+  if (name == expectAttrName)
     return verifyExpectations(value, op, ExpectScope::Argument, emitError);
   RankedTensorType type = argumentTensor(op, argIndex);
   if (!type)
     return emitError() << "needs an argument that is a tensor";
-  if (name == "shardc.role") {
+  if (name == roleAttrName) {
     if (!isa<ParameterAttr, StateAttr, CopyAttr, InputAttr, LabelAttr>(value))
       return emitError() << "must be #shardc.parameter, #shardc.state, "
                             "#shardc.copy, #shardc.input or #shardc.label";
     return success();
   }
-  if (name == "shardc.logical_axes") {
+  if (name == logicalAxesAttrName) {
     auto axes = dyn_cast<ArrayAttr>(value);
     if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))
       return emitError() << "must be a list of logical axis names";
@@ -160,8 +161,8 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
                          << " names for a tensor of rank " << type.getRank();
     return success();
   }
-  if (name == "shardc.sharding" || name == "shardc.state_sharding" ||
-      name == "shardc.grad_sharding") {
+  if (name == shardingAttrName || name == stateShardingAttrName ||
+      name == gradShardingAttrName) {
     auto sharding = dyn_cast<ShardingAttr>(value);
     if (!sharding)
       return emitError() << "must be a #shardc.sharding attribute";
@@ -171,7 +172,7 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
                        : function.getArgument(argIndex).getLoc();
     // After `partition` types are local and the global shape stands beside.
     if (auto shape = function.getArgAttrOfType<DenseI64ArrayAttr>(
-            argIndex, "shardc.global_shape"))
+            argIndex, globalShapeAttrName))
       type = RankedTensorType::get(shape.asArrayRef(), type.getElementType());
     return verifySharding(sharding, type, op, [&]() -> InFlightDiagnostic {
       return mlir::emitError(loc)

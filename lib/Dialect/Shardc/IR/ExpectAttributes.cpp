@@ -1,5 +1,6 @@
 //===- ExpectAttributes.cpp - Contracts: text and legality ----------------===//
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 
 #include "mlir/Interfaces/FunctionInterfaces.h"
@@ -177,7 +178,7 @@ LogicalResult shardc::verifyExpectAttribute(Operation *op,
                                             NamedAttribute attribute) {
   StringRef name = attribute.getName().getValue();
   auto emitError = [&] { return op->emitError("`") << name << "` "; };
-  if (name == "shardc.region") {
+  if (name == regionAttrName) {
     auto region = dyn_cast<StringAttr>(attribute.getValue());
     if (region && !region.empty())
       return success();

@@ -2,6 +2,7 @@
 
 #include "PlanAttributes.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -45,12 +46,12 @@ LogicalResult shardc::verifyPlanAttribute(Operation *op,
   StringRef name = attribute.getName().getValue();
   Attribute value = attribute.getValue();
   auto emitError = [&] { return op->emitError("`") << name << "` "; };
-  if (name == "shardc.cost") {
+  if (name == costAttrName) {
     if (!isa<CostAttr>(value))
       return emitError() << "must be a #shardc.cost attribute";
     return success();
   }
-  if (name == "shardc.starts") {
+  if (name == startsAttrName) {
     auto starts = dyn_cast<ArrayAttr>(value);
     if (!starts || !llvm::all_of(starts, llvm::IsaPred<StartAttr>))
       return emitError() << "must be a list of #shardc.start attributes";

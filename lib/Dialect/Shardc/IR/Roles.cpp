@@ -2,13 +2,15 @@
 
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 using namespace shardc;
 
 Attribute shardc::getRole(FunctionOpInterface function, unsigned index) {
-  return function.getArgAttr(index, "shardc.role");
+  return function.getArgAttr(index, roleAttrName);
 }
 
 StringAttr shardc::getRoleName(Attribute role) {

@@ -2,6 +2,8 @@
 
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
@@ -19,7 +21,7 @@ static UnevenPolicy getUnevenPolicy(ShardingAttr sharding, Operation *from) {
   auto module = isa<ModuleOp>(from) ? cast<ModuleOp>(from)
                                     : from->getParentOfType<ModuleOp>();
   if (module)
-    if (auto policy = module->getAttrOfType<StringAttr>("shardc.uneven"))
+    if (auto policy = module->getAttrOfType<StringAttr>(unevenAttrName))
       return symbolizeUnevenPolicy(policy.getValue())
           .value_or(UnevenPolicy::Pad);
   return UnevenPolicy::Pad;
