@@ -33,6 +33,12 @@ static const T *findByName(ArrayRef<T> entries, StringRef name) {
   return entry == entries.end() ? nullptr : entry;
 }
 
+// Bounds of what machines have: far from what any has, so that a misplaced
+// exponent is found, and so near that no estimate overflows.
+static constexpr double leastBytes = 1, mostBytes = 1e18;
+static constexpr double leastRate = 1, mostRate = 1e24;
+static constexpr double mostLatency = 1e6;
+
 namespace {
 
 /// Reads the parts of a machine; false after the first error.
@@ -83,10 +89,10 @@ private:
     const json::Value *flops =
         fields.getRequired(*device, "device", "flops_per_second");
     return flops && readFlops(*flops, machine) &&
-           fields.readNumber(*device, "device", "memory_bytes",
-                             /*zeroToo=*/false, machine.memoryBytes) &&
+           fields.readNumber(*device, "device", "memory_bytes", leastBytes,
+                             mostBytes, machine.memoryBytes) &&
            fields.readNumber(*device, "device", "memory_bytes_per_second",
-                             /*zeroToo=*/false, machine.memoryBytesPerSecond);
+                             leastRate, mostRate, machine.memoryBytesPerSecond);
   }
 
   bool readFlops(const json::Value &value, Machine &machine) {
@@ -101,7 +107,7 @@ private:
       // Only NVIDIA's tensor cores have it.
       if (names[i] == "tf32" && !flops->get("tf32"))
         continue;
-      if (!fields.readNumber(*flops, path, names[i], /*zeroToo=*/false,
+      if (!fields.readNumber(*flops, path, names[i], leastRate, mostRate,
                              machine.flopsPerSecond[i]))
         return false;
     }
@@ -147,10 +153,10 @@ private:
     return object &&
            fields.checkKeys(*object, path,
                             {"bytes_per_second", "latency_seconds"}) &&
-           fields.readNumber(*object, path, "bytes_per_second",
-                             /*zeroToo=*/false, link.bytesPerSecond) &&
-           fields.readNumber(*object, path, "latency_seconds",
-                             /*zeroToo=*/true, link.latencySeconds);
+           fields.readNumber(*object, path, "bytes_per_second", leastRate,
+                             mostRate, link.bytesPerSecond) &&
+           fields.readNumber(*object, path, "latency_seconds", 0, mostLatency,
+                             link.latencySeconds);
   }
 
   bool readAxes(const json::Object &root, Machine &machine) {

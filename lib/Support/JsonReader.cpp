@@ -7,48 +7,96 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/FormatVariadic.h"
 
-#include <cmath>
+#include <algorithm>
+#include <charconv>
+#include <iterator>
+#include <set>
 
 using namespace llvm;
 using namespace shardc;
 
-static constexpr int maxNesting = 16;
+static constexpr size_t maxNesting = 16;
 
-/// The line at which brackets nest deeper than `maxNesting`; 0 if they do not.
-static int findTooDeep(StringRef text) {
-  int depth = 0, line = 1;
-  bool isInString = false;
-  for (size_t i = 0; i < text.size(); ++i) {
-    char c = text[i];
-    line += c == '\n';
-    if (isInString) {
-      if (c == '\\')
-        ++i;
+namespace {
+
+/// Looks for what LLVM's parser takes: brackets that nest so deep that it
+/// overflows the stack, and keys that an object has twice. Whatever else is
+/// wrong is the parser's to say.
+class JsonScanner {
+public:
+  explicit JsonScanner(StringRef text) : text(text) {}
+
+  /// "LINE: what is wrong", or "".
+  std::string scan() {
+    for (; at < text.size() && error.empty(); ++at) {
+      char c = text[at];
+      if (c == '\n')
+        ++line;
       else if (c == '"')
-        isInString = false;
-    } else if (c == '"') {
-      isInString = true;
-    } else if (c == '[' || c == '{') {
-      if (++depth > maxNesting)
-        return line;
-    } else if (c == ']' || c == '}') {
-      --depth;
+        readString();
+      else if (c == '[' || c == '{')
+        open();
+      else if ((c == ']' || c == '}') && !keys.empty())
+        keys.pop_back();
     }
+    return error;
   }
-  return 0;
-}
+
+private:
+  void open() {
+    keys.emplace_back();
+    if (keys.size() > maxNesting)
+      fail("expected at most " + Twine(maxNesting) +
+           " nested objects and arrays, found more");
+  }
+
+  /// Reads up to the closing quote; a colon after it makes the string a key.
+  void readString() {
+    size_t begin = at++;
+    while (at < text.size() && text[at] != '"' && text[at] != '\n')
+      at += text[at] == '\\' ? 2 : 1;
+    StringRef quoted = text.slice(begin, at + 1);
+    if (keys.empty() || !text.drop_front(std::min(at + 1, text.size()))
+                             .ltrim()
+                             .starts_with(":"))
+      return;
+    Expected<json::Value> key = json::parse(quoted);
+    if (!key)
+      return consumeError(key.takeError());
+    std::string name = key->getAsString().value_or("").str();
+    if (!keys.back().insert(name).second)
+      fail("the key \"" + name + "\" is given twice");
+  }
+
+  void fail(const Twine &what) { error = (Twine(line) + ": " + what).str(); }
+
+  StringRef text;
+  size_t at = 0;
+  int line = 1;
+  /// Of the objects, and empty of the arrays, that are open.
+  std::vector<std::set<std::string>> keys;
+  std::string error;
+};
+
+} // namespace
 
 Expected<json::Value> shardc::parseJson(StringRef text, StringRef file) {
   auto error = [](const Twine &message) {
     return createStringError(inconvertibleErrorCode(), message);
   };
-  if (int line = findTooDeep(text))
-    return error(file + ":" + Twine(line) + ": expected at most " +
-                 Twine(maxNesting) + " nested objects and arrays, found more");
+  if (std::string wrong = JsonScanner(text).scan(); !wrong.empty())
+    return error(file + ":" + wrong);
   Expected<json::Value> value = json::parse(text);
   if (!value)
     return error(file + ": " + toString(value.takeError()));
   return value;
+}
+
+/// The shortest text that reads as `number`.
+static std::string printShortest(double number) {
+  char digits[32];
+  return std::string(digits,
+                     std::to_chars(digits, std::end(digits), number).ptr);
 }
 
 /// `value` as an error shows it.
@@ -60,6 +108,9 @@ static std::string describe(const json::Value &value) {
   if (std::optional<StringRef> text = value.getAsString();
       text && text->size() > 40)
     return "a string of " + std::to_string(text->size()) + " characters";
+  if (!value.getAsInteger())
+    if (std::optional<double> number = value.getAsNumber())
+      return printShortest(*number);
   return formatv("{0}", value).str();
 }
 
@@ -109,16 +160,18 @@ bool JsonReader::checkKeys(const json::Object &object, StringRef path,
 }
 
 bool JsonReader::readNumber(const json::Object &object, StringRef path,
-                            StringRef key, bool zeroToo, double &number) {
+                            StringRef key, double least, double most,
+                            double &number) {
   const json::Value *value = getRequired(object, path, key);
   if (!value)
     return false;
   std::optional<double> found = value->getAsNumber();
-  if (!found || !std::isfinite(*found) || *found < 0 ||
-      (*found == 0 && !zeroToo))
-    return fail(join(path, key), Twine("expected a number ") +
-                                     (zeroToo ? "of at least 0" : "above 0") +
-                                     ", found " + describe(*value));
+  if (!found || !(*found >= least && *found <= most))
+    return fail(join(path, key),
+                formatv("expected a number from {0} to {1}, found {2}",
+                        printShortest(least), printShortest(most),
+                        describe(*value))
+                    .str());
   number = *found;
   return true;
 }

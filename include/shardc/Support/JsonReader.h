@@ -19,7 +19,8 @@
 
 namespace shardc {
 
-/// Parses `text`. Refuses text that nests too deep for LLVM's recursive parser.
+/// Parses `text`. Refuses text that nests too deep for LLVM's recursive parser, and
+/// an object that has a key twice, of which LLVM's keeps the last.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                             llvm::StringRef file);
 
@@ -49,10 +50,10 @@ public:
   bool checkKeys(const llvm::json::Object &object, llvm::StringRef path,
                  const std::vector<std::string> &known);
 
-  /// Reads the required number `key`: finite, and above zero or, if `zeroToo`,
-  /// at least zero.
+  /// Reads the required number `key`, of at least `least` and at most `most`.
   bool readNumber(const llvm::json::Object &object, llvm::StringRef path,
-                  llvm::StringRef key, bool zeroToo, double &number);
+                  llvm::StringRef key, double least, double most,
+                  double &number);
   /// Reads `key` of the root if it is there; else leaves `text` as it is.
   bool readString(const llvm::json::Object &root, llvm::StringRef key,
                   std::string &text);

@@ -86,20 +86,30 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
        "m.json: f32_products: expected \"f32\" or \"tf32\", found \"f16\""},
       {replaced("\"tf32\": 8e12, ", ""), "of which the device has no FLOP/s"},
       {replaced("\"f64\": 1e12", "\"f64\": -1"),
-       "m.json: device.flops_per_second.f64: expected a number above 0, found "
-       "-1"},
+       "m.json: device.flops_per_second.f64: expected a number from 1 to "
+       "1e+24, found -1"},
       {replaced("\"f64\": 1e12", "\"f64\": 1e999"),
-       "m.json: device.flops_per_second.f64: expected a number above 0"},
+       "m.json: device.flops_per_second.f64: expected a number from 1"},
+      // Estimates would overflow.
+      {replaced("\"f64\": 1e12", "\"f64\": 1e-310"), "found 1e-310"},
+      {replaced("\"f64\": 1e12", "\"f64\": 1e300"), "found 1e+300"},
+      {replaced("\"bytes_per_second\": 100", "\"bytes_per_second\": 1e-320"),
+       "m.json: default_link.bytes_per_second: expected a number from 1 to "
+       "1e+24"},
+      {replaced("\"latency_seconds\": 0.5", "\"latency_seconds\": 1e300"),
+       "m.json: default_link.latency_seconds: expected a number from 0 to "
+       "1e+06, found 1e+300"},
       {replaced("\"f64\": 1e12", "\"f64\": NaN"), "m.json: [5:"},
       {replaced("\"f64\": 1e12", "\"f64\": \"fast\""), "found \"fast\""},
       {replaced("\"f64\": 1e12, ", ""),
        "m.json: device.flops_per_second: expected the key \"f64\", which is "
        "missing"},
       {replaced("\"memory_bytes\": 80e9", "\"memory_bytes\": 0"),
-       "m.json: device.memory_bytes: expected a number above 0, found 0"},
+       "m.json: device.memory_bytes: expected a number from 1 to 1e+18, found "
+       "0"},
       {replaced("\"latency_seconds\": 2", "\"latency_seconds\": -2"),
-       "m.json: axes.data.latency_seconds: expected a number of at least 0, "
-       "found -2"},
+       "m.json: axes.data.latency_seconds: expected a number from 0 to "
+       "1e+06, found -2"},
       {replaced("\"latency_seconds\": 2", "\"latency\": 2"),
        "m.json: axes.data.latency: unknown key"},
       {replaced("\"nvlink4\"", "\"nvlink\""),
@@ -111,7 +121,12 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
       {replaced("{\"bytes_per_second\": 100, \"latency_seconds\": 0.5}", "[]"),
        "m.json: default_link: expected an object, found an array"},
       {replaced("\"default_link\"", "\"name\""),
-       "m.json: name: expected a string"},
+       "the key \"name\" is given twice"},
+      {"{\"device\": \"h100\",\n \"axes\": {\"a\": \"pcie4\", \"\\u0061\": 1}}",
+       "m.json:2: the key \"a\" is given twice"},
+      {"{\"device\": \"h100\", \"axes\": {\"name\": \"nvlin\"}, \"name\": "
+       "\"name\"}",
+       "m.json: axes.name: unknown link"},
       {"\n\n" + std::string(100000, '['), "m.json:3: expected at most 16"},
       {"{\"name\": \"\xff\"}", "m.json: "},
   };
