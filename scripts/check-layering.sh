@@ -13,7 +13,7 @@ CostModel: Support Sharding IR/Enums.h
 Reshard: Support Sharding CostModel IR/Enums.h
 AutoSharding: Support Sharding CostModel Reshard IR/Enums.h
 IR: Sharding
-Models: Support
+Models: Support IR
 Analysis: Support IR Sharding CostModel Reshard
 Report: Support IR Sharding CostModel Reshard Analysis
 Transforms: Support IR Sharding CostModel Reshard AutoSharding Analysis Report

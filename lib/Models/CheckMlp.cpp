@@ -2,6 +2,7 @@
 
 #include "shardc/Models/Mlp.h"
 
+#include "shardc/Dialect/Shardc/IR/TrainingText.h"
 #include "shardc/Support/Suggest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -70,6 +71,9 @@ std::string shardc::checkMlp(const MlpSpec &spec) {
       return error;
   if (!isNonNegative(spec.learningRate))
     return "learning-rate: expected a finite number of at least 0";
+  if (!spec.schedule.empty())
+    if (std::string error = checkSchedule(spec.schedule); !error.empty())
+      return "schedule: " + error;
   if (spec.momentum && spec.optimizer != "momentum")
     return "momentum: only the momentum optimizer has one, not " +
            spec.optimizer;

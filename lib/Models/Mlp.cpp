@@ -15,6 +15,8 @@
 #include "llvm/Support/Format.h"
 #include "llvm/Support/raw_ostream.h"
 
+#include <cmath>
+
 using namespace mlir;
 using namespace shardc;
 
@@ -211,6 +213,25 @@ void MlpPrinter::printBody() {
   os << " -> tensor<f32>\n    return %loss : tensor<f32>\n";
 }
 
+/// "cosine,decay_steps=100" as an attribute has it: "<cosine, decay_steps =
+/// 100>".
+static std::string printSchedule(llvm::StringRef text) {
+  auto [name, rest] = text.split(',');
+  std::string printed = "<" + name.str();
+  while (!rest.empty()) {
+    auto [entry, others] = rest.split(',');
+    auto [key, digits] = entry.split('=');
+    double value = 0;
+    digits.getAsDouble(value);
+    bool isInteger = value == std::floor(value) && value < 1e15;
+    printed += ", " + key.str() + " = " +
+               (isInteger ? std::to_string(static_cast<int64_t>(value))
+                          : printNumber(value));
+    rest = others;
+  }
+  return printed + ">";
+}
+
 std::string MlpPrinter::printTraining() {
   std::string text = "#shardc.training<loss = @loss, optimizer = <" +
                      spec.optimizer +
@@ -222,6 +243,8 @@ std::string MlpPrinter::printTraining() {
   text += ">";
   if (spec.clipNorm)
     text += ", clip_norm = " + printNumber(*spec.clipNorm);
+  if (!spec.schedule.empty())
+    text += ", schedule = " + printSchedule(spec.schedule);
   if (spec.microbatches > 1)
     text += ", microbatches = " + std::to_string(spec.microbatches);
   return text + ">";

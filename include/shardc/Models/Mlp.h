@@ -36,6 +36,9 @@ struct MlpSpec {
   /// sgd, momentum, adam or adamw.
   std::string optimizer = "sgd";
   double learningRate = 0.01;
+  /// As `readSchedule` reads it, "cosine,warmup_steps=10,decay_steps=100";
+  /// empty: the rate stays.
+  std::string schedule;
   /// Absent: optax's default. Only with the momentum optimizer.
   std::optional<double> momentum;
   /// Absent: optax's default.

@@ -72,7 +72,15 @@ def ImportPass : Shardc_Pass<"import"> {
     Option<"microbatches", "microbatches", "int64_t", "0",
            "Replace the number of microbatches (0: keep)">,
     Option<"dtype", "dtype", "std::string", "\"\"",
-           "What a model of f32 computes in: f32 or bf16 (empty: whatever types it has)">];
+           "What a model of f32 computes in: f32 or bf16 (empty: whatever types it has)">,
+    Option<"optimizer", "optimizer", "std::string", "\"\"",
+           "Replace the optimizer: adam,b1=0.95 (empty: keep)">,
+    Option<"learningRate", "learning-rate", "double", "0",
+           "Replace the learning rate (0: keep)">,
+    Option<"schedule", "schedule", "std::string", "\"\"",
+           "Replace the schedule: cosine,warmup_steps=10,decay_steps=100 (empty: keep)">,
+    Option<"clipNorm", "clip-norm", "double", "0",
+           "Replace the largest global norm of the gradients (0: keep; inf: no clipping)">];
 }
 
 //===----------------------------------------------------------------------===//

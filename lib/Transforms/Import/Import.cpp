@@ -34,7 +34,9 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
     if (failed(resolved) || failed(resolveLogicalAxes(*loss, *resolved)) ||
         failed(overrideBatch(*loss, batch)) ||
         failed(overrideMicrobatches(*loss, microbatches)) ||
-        failed(overrideDtype(*loss, dtype)))
+        failed(overrideDtype(*loss, dtype)) ||
+        failed(overrideTraining(module,
+                                {optimizer, learningRate, schedule, clipNorm})))
       return failure();
     return verifyAnnotations(*loss);
   }

@@ -48,6 +48,21 @@ mlir::LogicalResult overrideMicrobatches(mlir::func::FuncOp loss,
 mlir::LogicalResult overrideDtype(mlir::func::FuncOp loss,
                                   llvm::StringRef dtype);
 
+/// What replaces parts of the training description; an empty text and 0 keep
+/// what the module has.
+struct TrainingOverrides {
+  /// As `readOptimizer` reads it. The learning rate stays, unless it has one.
+  std::string optimizer;
+  double learningRate;
+  /// As `readSchedule` reads it.
+  std::string schedule;
+  /// Infinite: no clipping.
+  double clipNorm;
+};
+
+mlir::LogicalResult overrideTraining(mlir::ModuleOp module,
+                                     const TrainingOverrides &overrides);
+
 /// Checks the shardings of arguments and constraints against the mesh.
 mlir::LogicalResult verifyAnnotations(mlir::func::FuncOp loss);
 

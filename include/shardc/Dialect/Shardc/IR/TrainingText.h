@@ -1,0 +1,37 @@
+//===- TrainingText.h - Optimizers and schedules on command lines -*- C++
+//-*-===//
+//
+// The short form of optimizers and schedules that flags take: a name, then
+// numbers, such as "adam,b1=0.95". Pure functions: thread-safe on distinct
+// contexts.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_DIALECT_SHARDC_IR_TRAININGTEXT_H
+#define SHARDC_DIALECT_SHARDC_IR_TRAININGTEXT_H
+
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include <string>
+
+namespace shardc {
+
+/// Reads "sgd", "momentum,momentum=0.95", "adamw,weight_decay=0.1". Where the
+/// text has no `learning_rate`, it is `learningRate`. Null, with what is wrong
+/// in `error`, unless the optimizer has these hyper-parameters and takes their
+/// values.
+OptimizerAttr readOptimizer(mlir::MLIRContext *context, llvm::StringRef text,
+                            double learningRate, std::string &error);
+
+/// Reads "constant", "linear_warmup,warmup_steps=100" or
+/// "cosine,warmup_steps=100,decay_steps=1000,alpha=0.1" in the same way.
+ScheduleAttr readSchedule(mlir::MLIRContext *context, llvm::StringRef text,
+                          std::string &error);
+
+/// What is wrong with such a text, or "". Each call has a context of its own.
+std::string checkOptimizer(llvm::StringRef text);
+std::string checkSchedule(llvm::StringRef text);
+
+} // namespace shardc
+
+#endif // SHARDC_DIALECT_SHARDC_IR_TRAININGTEXT_H
