@@ -85,6 +85,17 @@ static absl::StatusOr<ArrayMap> readState(const Executor &executor) {
   return state;
 }
 
+uint64_t shardc::run::stateCopyBytes(const Plan &plan) {
+  // Start and end of a segment in both programs and, where it is sensitive,
+  // what it is measured by.
+  constexpr uint64_t copies = 6;
+  uint64_t bytes = 0;
+  for (const TensorInfo &tensor : plan.tensors())
+    if (isKept(tensor))
+      bytes += numElements(tensor.shape) * byteSize(tensor.dtype);
+  return copies * bytes;
+}
+
 static absl::Status writeState(Executor &executor, const ArrayMap &state) {
   for (const auto &[name, array] : state)
     if (absl::Status status = executor.setTensor(name, array.view());

@@ -89,6 +89,10 @@ private:
   double nearest = -1; ///< Of all segments, in parts of the limits.
 };
 
+/// Bytes of the copies of parameters and states that a comparison of runs of
+/// `plan` holds at most, besides the two programs.
+uint64_t stateCopyBytes(const rt::Plan &plan);
+
 } // namespace shardc::run
 
 #endif // SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H

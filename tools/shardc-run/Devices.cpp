@@ -202,9 +202,11 @@ int Devices::checkMemory(uint64_t bytes, uint64_t referenceBytes) const {
   if (!context || bytes + referenceBytes <= most)
     return 0;
   return report(
-      4, absl::StrCat("out of memory: --check-reference needs ", referenceBytes,
-                      " bytes for the unpartitioned program beside ", bytes,
-                      " for the devices, and this computer has ", most));
+      4, absl::StrCat(
+             "out of memory: --check-reference needs ", referenceBytes,
+             " bytes for the unpartitioned program and copies of parameters "
+             "and states beside ",
+             bytes, " for the devices, and this computer has ", most));
 }
 
 absl::StatusOr<std::unique_ptr<Executor>>

@@ -216,7 +216,8 @@ int Session::createReference() {
   if (int code = loadPlan(arguments, /*singleDevice=*/true, referencePlan))
     return code;
   if (int code = devices.checkMemory(executor->allocatedBytes(),
-                                     referencePlan->arenaBytes()))
+                                     referencePlan->arenaBytes() +
+                                         stateCopyBytes(*plan)))
     return code;
   ExecutorOptions options = executorOptions;
   options.onInitialize = nullptr;
