@@ -180,14 +180,11 @@ private:
 
   size_t constrain(size_t x) {
     Shape shape = values[x].shape;
-    // Two constraints in a row may contradict each other.
-    if (values[x].isConstrained || shape.empty())
+    if (shape.empty())
       return x;
-    size_t result = op("sharding_constraint " + use(x) + " sharding = " +
-                           sharding(shape.size()) + " : " + toText(shape),
-                       shape);
-    values[result].isConstrained = true;
-    return result;
+    return op("sharding_constraint " + use(x) + " sharding = " +
+                  sharding(shape.size()) + " : " + toText(shape),
+              shape);
   }
 
   size_t linear(size_t x) {
@@ -269,9 +266,7 @@ private:
     Shape shape = values[x].shape, permutation, result;
     for (size_t dim = 0; dim < shape.size(); ++dim)
       permutation.push_back(dim);
-    // Never the identity: constraints around one may contradict each other.
-    std::rotate(permutation.begin(),
-                permutation.begin() + 1 + below(shape.size() - 1),
+    std::rotate(permutation.begin(), permutation.begin() + below(shape.size()),
                 permutation.end());
     for (int64_t dim : permutation)
       result.push_back(shape[dim]);
