@@ -12,6 +12,7 @@
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
+#include <filesystem>
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -21,7 +22,17 @@ using namespace shardc::run;
 using namespace shardc::rt;
 
 bool shardc::run::isPlanFile(const std::string &path) {
-  return absl::EndsWith(path, ".shardc");
+  if (absl::EndsWith(path, ".shardc"))
+    return true;
+  // What a pipe holds can be read once.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(path, error))
+    return false;
+  // The identifier of the schema comes after the offset of the root.
+  char bytes[8];
+  std::ifstream file(path, std::ios::binary);
+  return file.read(bytes, sizeof(bytes)) &&
+         absl::string_view(bytes + 4, 4) == "SHRD";
 }
 
 static CompileRequest requestFor(const Arguments &arguments,
@@ -38,23 +49,6 @@ static CompileRequest requestFor(const Arguments &arguments,
   return request;
 }
 
-/// Whether a model file holds text, of which the compiler shows lines; exit
-/// code 0, or 2 and an error printed. What cannot be read is the compiler's to
-/// say.
-static int checkIsText(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  char bytes[4096];
-  file.read(bytes, sizeof(bytes));
-  absl::string_view start(bytes, file.gcount());
-  if (start.find('\0') == start.npos)
-    return 0;
-  return report(2, absl::StrCat(path, " is not a model, which is text",
-                                start.substr(4, 4) == "SHRD"
-                                    ? "; it is a plan, expected to be named "
-                                      "*.shardc"
-                                    : ""));
-}
-
 int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
                           std::shared_ptr<const Plan> &plan) {
   absl::StatusOr<std::shared_ptr<const Plan>> loaded;
@@ -63,13 +57,14 @@ int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
     if (!loaded.ok())
       return report(loaded.status());
   } else {
-    if (int code = checkIsText(arguments.input))
-      return code;
     CompileOutcome outcome =
         compileOnce(requestFor(arguments, singleDevice),
                     {arguments.noPlanCache, arguments.planCache});
     if (!singleDevice || outcome.exitCode != 0)
-      std::cerr << printable(outcome.diagnostics);
+      std::cerr << (absl::StartsWith(outcome.diagnostics, "error: ")
+                        ? "shardc-run: "
+                        : "")
+                << printable(outcome.diagnostics);
     if (outcome.exitCode != 0)
       return outcome.exitCode;
     loaded = Plan::parse(std::move(outcome.plan));

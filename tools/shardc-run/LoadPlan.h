@@ -11,7 +11,7 @@
 
 namespace shardc::run {
 
-/// Whether `path` names a plan and not a model.
+/// Whether `path` is a plan and not a model: by its name, or its first bytes.
 bool isPlanFile(const std::string &path);
 
 /// Loads the plan that the arguments name, or compiles the model, for a single

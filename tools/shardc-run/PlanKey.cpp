@@ -11,6 +11,7 @@
 #include <cpuid.h>
 #include <cstring>
 #include <elf.h>
+#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -80,6 +81,10 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   const CompileOptions &options = request.options;
   if (!options.dumpDir.empty() || options.verifyPartition ||
       request.path == "-")
+    return std::nullopt;
+  // What a pipe holds can be read once, by the compiler.
+  std::error_code error;
+  if (!std::filesystem::is_regular_file(request.path, error))
     return std::nullopt;
   std::optional<std::string> compiler = readBuildId(compilerPath());
   std::optional<std::string> model = readFile(request.path);
