@@ -34,9 +34,11 @@ struct CompileOptionsFlags::Flag {
   std::optional<cl::opt<std::string>> text;
 };
 
-CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category) {
+CompileOptionsFlags::CompileOptionsFlags(cl::OptionCategory &category,
+                                         const std::set<std::string> &others) {
   for (const CompileOption &option : getCompileOptions())
-    flags.push_back(std::make_unique<Flag>(option, category));
+    if (others.count(option.name) == 0)
+      flags.push_back(std::make_unique<Flag>(option, category));
 }
 
 CompileOptionsFlags::~CompileOptionsFlags() = default;

@@ -72,7 +72,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   auto runWith = [&](int first, int last, const CompileOptions &options) {
     PassManager manager(module.getContext());
     // Every phase ends with that; after every pass it takes longer than most.
-    manager.enableVerifier(false);
+    manager.enableVerifier(options.verifyEach);
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
   };
@@ -121,7 +121,7 @@ static LogicalResult resumePhases(ModuleOp module,
                                   int last, CompileState &state) {
   auto run = [&](int first, int last) {
     PassManager manager(module.getContext());
-    manager.enableVerifier(false);
+    manager.enableVerifier(options.verifyEach);
     manager.addPass(createPhaseInputPass(first - 1));
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
@@ -190,9 +190,28 @@ static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
   return result;
 }
 
+std::string shardc::checkOutputs(std::vector<NamedFile> inputs,
+                                 std::vector<NamedFile> outputs,
+                                 const CompileOptions &options) {
+  bool isBuiltIn = llvm::any_of(getBuiltInMachines(), [&](const Machine &each) {
+    return each.name == options.machine;
+  });
+  if (!isBuiltIn)
+    inputs.push_back({"--machine", options.machine});
+  for (size_t index = 0; index < getPhases().size(); ++index)
+    if (!options.dumpDir.empty()) {
+      std::string path = getDumpPath(options.dumpDir, index);
+      outputs.push_back({path + " of --shardc-dump-dir", path});
+    }
+  return checkOutputFiles(inputs, outputs);
+}
+
 static CompileResult compilePath(const std::string &path,
                                  const CompileOptions &options, int first,
                                  int last) {
+  if (std::string error = checkOutputs({{"the model", path}}, {}, options);
+      !error.empty())
+    return {ExitCode::Usage, "", "error: " + error + "\n"};
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
   if (std::error_code error = buffer.getError()) {
     CompileResult result;

@@ -3,6 +3,7 @@
 #include "shardc/Pipelines/CompileOptions.h"
 
 #include "shardc/CostModel/MachineModel.h"
+#include "shardc/Dialect/Shardc/IR/TrainingText.h"
 #include "shardc/Pipelines/OptionTable.h"
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/TargetSpec.h"
@@ -25,6 +26,10 @@ static std::string checkText(CompileOption::Accepts accepts,
     llvm::Expected<Machine> machine = loadMachine(text);
     return machine ? "" : llvm::toString(machine.takeError());
   }
+  case CompileOption::Accepts::Optimizer:
+    return text.empty() ? "" : checkOptimizer(text);
+  case CompileOption::Accepts::Schedule:
+    return text.empty() ? "" : checkSchedule(text);
   default:
     return "";
   }

@@ -6,62 +6,86 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <limits>
 #include <sstream>
 
 using namespace shardc;
 
 using Accepts = CompileOption::Accepts;
-using Options = CompileOptions;
 
 const std::vector<CompileOption> &shardc::getCompileOptions() {
   static const std::vector<CompileOption> options = {
-      {"mesh", &Options::mesh, "data=4,model=2", Accepts::Mesh, "the model's",
-       "Replace the sizes of the mesh's axes"},
-      {"rules", &Options::rules, "batch=data,hidden=model,embed=", Accepts::Any,
-       "the model's", "Mesh axes of the logical axis names"},
-      {"batch-size", &Options::batchSize, "rows", Accepts::Positive,
-       "the model's", "Replace the global batch size"},
-      {"microbatches", &Options::microbatches, "number", Accepts::Positive,
-       "the model's",
+      {"mesh", &CompileOptions::mesh, "data=4,model=2", Accepts::Mesh, "import",
+       "the model's", "Replace the sizes of the mesh's axes"},
+      {"rules", &CompileOptions::rules,
+       "batch=data,hidden=model,embed=", Accepts::Any, "import", "the model's",
+       "Mesh axes of the logical axis names"},
+      {"batch-size", &CompileOptions::batchSize, "rows", Accepts::Positive,
+       "import", "the model's", "Replace the global batch size"},
+      {"microbatches", &CompileOptions::microbatches, "number",
+       Accepts::Positive, "import", "the model's",
        "Take the batch in so many parts, one after the other, and add up their "
        "gradients"},
-      {"target", &Options::target, "cpu|cuda:sm_90", Accepts::Target,
-       "cpu, in shardc-run what --device is",
+      {"target", &CompileOptions::target, "cpu|cuda:sm_90", Accepts::Target,
+       "codegen", "cpu, in shardc-run what --device is",
        "What to generate code for; cpu is x86-64-v3, and v4 where it is"},
-      {"dtype", &Options::dtype, "f32|bf16", Accepts::OneOf,
+      {"dtype", &CompileOptions::dtype, "f32|bf16", Accepts::OneOf, "import",
        "the model's types",
        "What a model of f32 computes in; parameters, states and the loss are "
        "f32 with either"},
-      {"matmul-precision", &Options::matmulPrecision, "highest|tf32|bf16",
-       Accepts::OneOf, "",
+      {"optimizer", &CompileOptions::optimizer, "adam,b1=0.95",
+       Accepts::Optimizer, "import", "the model's",
+       "Replace the optimizer: sgd, momentum, adam or adamw, and its "
+       "hyper-parameters"},
+      {"learning-rate", &CompileOptions::learningRate, "rate", Accepts::Rate,
+       "import", "the model's", "Replace the learning rate"},
+      {"schedule", &CompileOptions::schedule,
+       "cosine,warmup_steps=10,decay_steps=100", Accepts::Schedule, "import",
+       "the model's",
+       "Replace the learning-rate schedule: constant, linear_warmup or cosine, "
+       "and its numbers"},
+      {"clip-norm", &CompileOptions::clipNorm, "norm", Accepts::Norm, "import",
+       "the model's",
+       "Replace the largest global norm of the gradients; inf: no clipping"},
+      {"matmul-precision", &CompileOptions::matmulPrecision,
+       "highest|tf32|bf16", Accepts::OneOf, "plan", "",
        "What factors of large matrix products of f32 may be rounded to"},
-      {"machine", &Options::machine, "file or name", Accepts::Machine, "",
+      {"machine", &CompileOptions::machine, "file or name", Accepts::Machine,
+       "plan", "",
        "What times are estimated for: a JSON file, cpu, a100-40, a100-80, h100 "
        "or h200"},
-      {"partition", &Options::partition, "follow|cheapest", Accepts::OneOf, "",
+      {"partition", &CompileOptions::partition, "follow|cheapest",
+       Accepts::OneOf, "propagate", "",
        "How to shard what is not annotated: as the annotations flow, or by "
        "exact search"},
-      {"objective", &Options::objective, "time|bytes", Accepts::OneOf, "",
+      {"objective", &CompileOptions::objective, "time|bytes", Accepts::OneOf,
+       "propagate", "",
        "What --partition=cheapest minimises: the time of a step on --machine, "
        "or the bytes that it sends"},
-      {"gap", &Options::gap, "fraction", Accepts::Fraction, "",
+      {"gap", &CompileOptions::gap, "fraction", Accepts::Fraction, "propagate",
+       "",
        "By objective time, the part of the least that the plan of "
        "--partition=cheapest may cost more"},
-      {"device-memory", &Options::deviceMemory, "bytes", Accepts::NotNegative,
-       "0, no limit", "Most bytes that the plan may need on a device"},
-      {"bucket-bytes", &Options::bucketBytes, "bytes", Accepts::NotNegative, "",
+      {"device-memory", &CompileOptions::deviceMemory, "bytes",
+       Accepts::NotNegative, "memory", "0, no limit",
+       "Most bytes that the plan may need on a device"},
+      {"bucket-bytes", &CompileOptions::bucketBytes, "bytes",
+       Accepts::NotNegative, "collectives", "",
        "Most bytes of collectives merged into one; 0: no limit"},
-      {"regather", &Options::regather, "", Accepts::Any, "",
+      {"regather", &CompileOptions::regather, "", Accepts::Any, "partition", "",
        "Gather weights again for the backward pass instead of holding them: "
        "less memory, more bytes"},
-      {"ignore-expect", &Options::ignoreExpectations, "", Accepts::Any, "",
-       "Do not check the contracts of the model (shardc.expect)"},
-      {"verify-partition", &Options::verifyPartition, "", Accepts::Any, "",
+      {"ignore-expect", &CompileOptions::ignoreExpectations, "", Accepts::Any,
+       "memory", "", "Do not check the contracts of the model (shardc.expect)"},
+      {"verify-partition", &CompileOptions::verifyPartition, "", Accepts::Any,
+       "partition", "",
        "Compare the partitioned program with the global one in a reference "
        "interpreter"},
-      {"shardc-dump-dir", &Options::dumpDir, "directory", Accepts::Any, "",
-       "Write the IR after each phase into this directory"},
+      {"verify-each", &CompileOptions::verifyEach, "", Accepts::Any, "plan", "",
+       "Verify the IR after every pass, not only after every phase"},
+      {"shardc-dump-dir", &CompileOptions::dumpDir, "directory", Accepts::Any,
+       "plan", "", "Write the IR after each phase into this directory"},
   };
   return options;
 }
@@ -78,6 +102,15 @@ OptionValue shardc::getValue(const CompileOption &option,
                              const CompileOptions &options) {
   return std::visit([&](auto member) -> OptionValue { return options.*member; },
                     option.member);
+}
+
+OptionValue shardc::getJsonValue(const CompileOption &option,
+                                 const CompileOptions &options) {
+  OptionValue value = getValue(option, options);
+  if (const auto *number = std::get_if<double>(&value);
+      number && !std::isfinite(*number))
+    value = toText(value);
+  return value;
 }
 
 std::string shardc::toText(const OptionValue &value) {
@@ -110,6 +143,8 @@ static bool isAccepted(const CompileOption &option, const OptionValue &value) {
   case Accepts::Mesh:
   case Accepts::Target:
   case Accepts::Machine:
+  case Accepts::Optimizer:
+  case Accepts::Schedule:
     return true;
   case Accepts::OneOf: {
     std::vector<std::string> choices = getChoices(option);
@@ -121,13 +156,18 @@ static bool isAccepted(const CompileOption &option, const OptionValue &value) {
     return std::get<int64_t>(value) >= 1;
   case Accepts::Fraction:
     return std::get<double>(value) >= 0 && std::get<double>(value) < 1;
+  case Accepts::Rate:
+    return std::get<double>(value) > 0 &&
+           std::isfinite(std::get<double>(value));
+  case Accepts::Norm:
+    return std::get<double>(value) > 0;
   }
   return false;
 }
 
 /// An error about `text`, which is no value of the option.
-static std::string refuse(const CompileOption &option,
-                          const std::string &text) {
+static std::string refuseValue(const CompileOption &option,
+                               const std::string &text) {
   std::string flag = "--" + std::string(option.name) + ": ";
   std::string found = flag + "'" + text + "' is not ";
   bool isInteger =
@@ -146,6 +186,9 @@ static std::string refuse(const CompileOption &option,
     return found + "an integer of at least 1";
   case Accepts::Fraction:
     return found + "a number of at least 0 and less than 1";
+  case Accepts::Rate:
+  case Accepts::Norm:
+    return found + "a number above 0";
   default:
     return found + "0 or 1";
   }
@@ -159,7 +202,7 @@ static bool readNumber(const std::string &text, T &number) {
   return error == std::errc() && stop == end;
 }
 
-static bool read(const std::string &text, OptionValue &value) {
+static bool readValue(const std::string &text, OptionValue &value) {
   if (auto *integer = std::get_if<int64_t>(&value))
     return readNumber(text, *integer);
   if (auto *number = std::get_if<double>(&value))
@@ -178,8 +221,8 @@ std::string shardc::setOption(const CompileOption &option,
   if (text.empty())
     return "--" + std::string(option.name) + ": expected a value, found none";
   OptionValue value = getValue(option, options);
-  if (!read(text, value) || !isAccepted(option, value))
-    return refuse(option, text);
+  if (!readValue(text, value) || !isAccepted(option, value))
+    return refuseValue(option, text);
   std::visit(
       [&](auto member) {
         auto &field = options.*member;
@@ -194,5 +237,5 @@ std::string shardc::checkValue(const CompileOption &option,
   OptionValue value = getValue(option, options);
   if (value == getValue(option, CompileOptions()) || isAccepted(option, value))
     return "";
-  return refuse(option, toText(value));
+  return refuseValue(option, toText(value));
 }

@@ -7,7 +7,6 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Support/FileUtilities.h"
 #include "llvm/Support/FileSystem.h"
-#include "llvm/Support/Path.h"
 #include "llvm/Support/ToolOutputFile.h"
 
 using namespace mlir;
@@ -27,7 +26,7 @@ public:
     const shardc::Phase &phase = shardc::getPhases()[index];
     ModuleOp module = getOperation();
     // The dump comes first: it helps most where the contract is broken.
-    if (!dumpDir.empty() && failed(dump(module, phase)))
+    if (!dumpDir.empty() && failed(dump(module)))
       return signalPassFailure();
     if (failed(verify(module)))
       return signalPassFailure();
@@ -41,14 +40,11 @@ public:
   }
 
 private:
-  LogicalResult dump(ModuleOp module, const shardc::Phase &phase) {
+  LogicalResult dump(ModuleOp module) {
     if (std::error_code error = llvm::sys::fs::create_directories(dumpDir))
       return module.emitError("cannot make the directory '")
              << dumpDir << "': " << error.message();
-    SmallString<128> path(dumpDir);
-    std::string number = std::to_string(index + 1);
-    llvm::sys::path::append(path, std::string(number.size() < 2, '0') + number +
-                                      "-" + phase.name + ".mlir");
+    std::string path = shardc::getDumpPath(dumpDir, index);
     std::string error;
     std::unique_ptr<llvm::ToolOutputFile> file = openOutputFile(path, &error);
     if (!file)

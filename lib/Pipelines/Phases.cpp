@@ -15,6 +15,7 @@
 #include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Pipelines/OptionTable.h"
 #include "shardc/Support/TargetSpec.h"
 #include "shardc/Target/CUDA/EmitPtx.h"
 #include "shardc/Transforms/Passes.h"
@@ -23,6 +24,7 @@
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Transforms/Passes.h"
+#include "llvm/Support/Path.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -46,6 +48,10 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   import.batch = options.batchSize;
   import.microbatches = options.microbatches;
   import.dtype = options.dtype;
+  import.optimizer = options.optimizer;
+  import.learningRate = options.learningRate;
+  import.schedule = options.schedule;
+  import.clipNorm = options.clipNorm;
   manager.addPass(createImportPass(import));
 }
 
@@ -202,7 +208,22 @@ std::string shardc::checkPhases(int first, int last,
   int partition = getPhaseIndex("partition");
   if (options.verifyPartition && (partition < first || partition > last))
     return "--verify-partition: the phase 'partition' does not run";
+  for (const CompileOption &option : getCompileOptions())
+    if (getPhaseIndex(option.lastPhase) < first &&
+        getValue(option, options) != getValue(option, CompileOptions()))
+      return "--" + std::string(option.name) +
+             " changes nothing after the phase '" + option.lastPhase +
+             "', and the input is IR of '" + getPhases()[first - 1].name.str() +
+             "' (--compile-from)";
   return "";
+}
+
+std::string shardc::getDumpPath(StringRef dumpDir, int index) {
+  std::string number = std::to_string(index + 1);
+  SmallString<128> path(dumpDir);
+  llvm::sys::path::append(path, std::string(number.size() < 2, '0') + number +
+                                    "-" + getPhases()[index].name + ".mlir");
+  return path.str().str();
 }
 
 void shardc::buildPhases(OpPassManager &manager, int first, int last,

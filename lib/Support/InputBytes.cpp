@@ -2,6 +2,8 @@
 
 #include "shardc/Support/InputBytes.h"
 
+#include "shardc/Support/Printable.h"
+
 bool shardc::beginsAsPlan(llvm::StringRef bytes) {
   // A flatbuffer: the offset of its root, then the identifier of the schema.
   constexpr size_t offsetSize = 4;
@@ -13,7 +15,17 @@ std::string shardc::checkIsSource(llvm::StringRef bytes) {
   constexpr llvm::StringLiteral bytecode("ML\xefR");
   if (beginsAsPlan(bytes))
     return "expected a model or other IR, found a plan";
-  if (!bytes.starts_with(bytecode) && bytes.contains('\0'))
-    return "expected a model or other IR, found a file that is not text";
+  if (bytes.starts_with(bytecode))
+    return "";
+  // MLIR would show the line as it is, also to a terminal.
+  for (std::string_view rest(bytes); !rest.empty();) {
+    size_t size = rest[0] == '\r' ? 1 : getCharacterBytes(rest);
+    if (size == 0)
+      return "expected a model or other IR, found a file that is not text: "
+             "line " +
+             std::to_string(bytes.drop_back(rest.size()).count('\n') + 1) +
+             " has the byte " + makePrintable(rest.substr(0, 1));
+    rest.remove_prefix(size);
+  }
   return "";
 }

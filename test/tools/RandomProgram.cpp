@@ -17,7 +17,6 @@ struct Value {
   std::string name;
   Shape shape;
   bool isUsed = false;
-  bool isConstrained = false;
 };
 
 std::string toText(const Shape &shape, const std::string &element = "f32") {

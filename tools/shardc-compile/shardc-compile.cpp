@@ -8,7 +8,9 @@
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/Compile.h"
 #include "shardc/Report/ExplanationDiff.h"
+#include "shardc/Support/Arguments.h"
 #include "shardc/Support/InputBytes.h"
+#include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
 #include "shardc/Target/CUDA/AssemblePtx.h"
@@ -67,8 +69,15 @@ static cl::opt<std::string>
                    "it is there)"));
 
 static int fail(ExitCode code, const std::string &message) {
-  llvm::errs() << "shardc-compile: error: " << message << '\n';
+  llvm::errs() << "shardc-compile: error: " << makePrintable(message) << '\n';
   return static_cast<int>(code);
+}
+
+/// Prints what the compiler said.
+static void printDiagnostics(const std::string &diagnostics) {
+  bool hasPlace = !llvm::StringRef(diagnostics).starts_with("error: ");
+  llvm::errs() << (hasPlace ? "" : "shardc-compile: ")
+               << makePrintable(diagnostics);
 }
 
 /// Reads --report into `kinds`; returns what is wrong with it, or "". With
@@ -146,7 +155,7 @@ static CompileResult getPlan(const std::string &path,
 static int printDiff(llvm::StringRef plan, const std::string &otherPath,
                      const CompileOptions &options, bool asJson) {
   CompileResult result = getPlan(otherPath, options);
-  llvm::errs() << result.diagnostics;
+  printDiagnostics(result.diagnostics);
   if (result.code != ExitCode::Ok)
     return static_cast<int>(result.code);
   llvm::Expected<Explanation> here = readExplanation(plan);
@@ -174,7 +183,7 @@ toJson(const std::vector<const CompileOption *> &given,
   for (const CompileOption *option : given)
     json[option->name] =
         std::visit([](const auto &value) { return llvm::json::Value(value); },
-                   getValue(*option, options));
+                   getJsonValue(*option, options));
   return json;
 }
 
@@ -194,6 +203,10 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter(
       [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
+  if (std::string error = checkArguments(argc, argv, "shardc-compile",
+                                         /*mostInputs=*/1, category);
+      !error.empty())
+    return fail(ExitCode::Usage, error);
   cl::ParseCommandLineOptions(argc, argv,
                               "Compiles a model to an executable plan\n");
 
@@ -206,7 +219,7 @@ int main(int argc, char **argv) {
     error = readReports(kinds);
   if (std::string target = flags.get().target;
       error.empty() && ptxas.getNumOccurrences() && !isPlan(input) &&
-      !llvm::StringRef(target).starts_with("cuda:"))
+      compileFrom.empty() && !llvm::StringRef(target).starts_with("cuda:"))
     error = "--ptxas is for GPUs: expected --target=cuda:… beside it, found "
             "--target=" +
             target;
@@ -220,6 +233,12 @@ int main(int argc, char **argv) {
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   CompileOptions options = flags.get();
+  error = checkOutputs({{isPlan(input) ? "the plan" : "the model", input},
+                        {"--explain-diff", explainDiff},
+                        {"--ptxas", ptxas}},
+                       {{"-o " + output, output}}, options);
+  if (!error.empty())
+    return fail(ExitCode::Usage, error);
   options.findRemedies = explain;
   options.priceCheapest = compileFrom.empty();
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
@@ -236,7 +255,7 @@ int main(int argc, char **argv) {
         compileFrom.empty()
             ? compileFileTo(input, compileTo, options)
             : compileFileFromTo(input, compileFrom, compileTo, options);
-    llvm::errs() << result.diagnostics;
+    printDiagnostics(result.diagnostics);
     if (result.code != ExitCode::Ok)
       return static_cast<int>(result.code);
     return writeFile(output.empty() ? std::string("-") : output, result.plan);
@@ -254,7 +273,7 @@ int main(int argc, char **argv) {
   const bool asJson = json;
   llvm::json::Object given = toJson(flags.getGiven(), options);
   CompileResult result = getPlan(inputPath, options);
-  llvm::errs() << result.diagnostics;
+  printDiagnostics(result.diagnostics);
   if (result.code != ExitCode::Ok)
     return static_cast<int>(result.code);
   if (!outputPath.empty())

@@ -5,7 +5,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Models/Mlp.h"
+#include "shardc/Support/Arguments.h"
 #include "shardc/Support/ExitCodes.h"
+#include "shardc/Support/Printable.h"
 #include "shardc/Support/WriteErrors.h"
 
 #include "llvm/Support/CommandLine.h"
@@ -13,69 +15,108 @@
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ToolOutputFile.h"
 
+#include <type_traits>
+
 using namespace shardc;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("shardc-gen options");
 
-template <typename T>
-using Flag = cl::opt<T>;
+/// The first mistake in a number; empty: none.
+static std::string mistake;
 
-static cl::list<int64_t> layers("layers", cl::CommaSeparated, cl::cat(category),
-                                cl::value_desc("10,32,16,1"),
-                                cl::desc("Sizes from input to output"));
+/// Reads the whole of `text`; else notes what is wrong.
+template <typename T>
+static T readNumber(llvm::StringRef flag, llvm::StringRef text) {
+  T number = 0;
+  bool isRead;
+  if constexpr (std::is_integral_v<T>)
+    isRead = !text.getAsInteger(10, number);
+  else
+    isRead = !text.getAsDouble(number);
+  if (!isRead && mistake.empty())
+    mistake = ("--" + flag + ": '" + text + "' is not " +
+               (std::is_integral_v<T> ? "an integer" : "a number"))
+                  .str();
+  return number;
+}
+
+namespace {
+
+/// A flag with a value, whose help says the default: `saying`, where the value
+/// says nothing. To LLVM it is a text, so that numbers are refused in the words
+/// of all tools.
+template <typename T>
+class Flag : public cl::opt<std::string> {
+public:
+  Flag(const char *name, const char *value, const char *standard,
+       const char *help, const std::string &saying = "")
+      : opt(llvm::StringRef(name), cl::cat(category), cl::init(standard),
+            cl::value_desc(value)),
+        help(std::string(help) +
+             " (default: " + (saying.empty() ? standard : saying) + ")") {
+    setDescription(this->help);
+  }
+
+  T read() const {
+    if constexpr (std::is_same_v<T, std::string>)
+      return getValue();
+    else
+      return readNumber<T>(ArgStr, getValue());
+  }
+
+private:
+  std::string help;
+};
+
+} // namespace
+
+static cl::list<std::string>
+    layers("layers", cl::CommaSeparated, cl::cat(category),
+           cl::value_desc("10,32,16,1"),
+           cl::desc("Sizes from input to output; required"));
+static Flag<std::string> activation("activation",
+                                    "relu|gelu|gelu_tanh|silu|tanh|sigmoid",
+                                    "relu", "After every layer but the last");
+static cl::opt<bool> layerNorm("layer-norm", cl::cat(category),
+                               cl::desc("A layer norm before each activation"));
+static Flag<double> dropout("dropout", "rate", "0",
+                            "Dropout after each activation");
+static Flag<std::string> loss("loss", "mse|softmax_cross_entropy", "mse",
+                              "What is minimised");
+static Flag<std::string> optimizer("optimizer", "sgd|momentum|adam|adamw",
+                                   "sgd", "How it is minimised");
+static Flag<double> learningRate("learning-rate", "rate", "0.01",
+                                 "Learning rate");
 static Flag<std::string>
-    activation("activation", cl::cat(category), cl::init("relu"),
-               cl::value_desc("relu|gelu|gelu_tanh|silu|tanh|sigmoid"),
-               cl::desc("After every layer but the last"));
-static Flag<bool> layerNorm("layer-norm", cl::cat(category),
-                            cl::desc("A layer norm before each activation"));
-static Flag<double> dropout("dropout", cl::cat(category), cl::init(0),
-                            cl::value_desc("rate"),
-                            cl::desc("Dropout after each activation"));
-static Flag<std::string> loss("loss", cl::cat(category), cl::init("mse"),
-                              cl::value_desc("mse|softmax_cross_entropy"),
-                              cl::desc("What is minimised"));
-static Flag<std::string> optimizer("optimizer", cl::cat(category),
-                                   cl::init("sgd"),
-                                   cl::value_desc("sgd|momentum|adam|adamw"),
-                                   cl::desc("How it is minimised"));
-static Flag<double> learningRate("learning-rate", cl::cat(category),
-                                 cl::init(0.01), cl::value_desc("rate"),
-                                 cl::desc("Learning rate"));
-static Flag<double> momentum("momentum", cl::cat(category), cl::init(0.9),
-                             cl::value_desc("factor"),
-                             cl::desc("Of the momentum optimizer"));
-static Flag<double> weightDecay("weight-decay", cl::cat(category), cl::init(0),
-                                cl::value_desc("factor"),
-                                cl::desc("Decoupled for adamw, else L2"));
-static Flag<double> clipNorm("clip-norm", cl::cat(category), cl::init(0),
-                             cl::value_desc("norm"),
-                             cl::desc("Largest global norm of the gradients"));
-static Flag<std::string> strategy(
-    "strategy", cl::cat(category), cl::init("none"),
-    cl::value_desc("none|dp|zero1|zero2|fsdp|tp|dp+tp|fsdp+tp|hsdp|hsdp+tp"),
-    cl::desc("What is sharded over which mesh axis"));
-static Flag<int64_t>
-    fsdpMinSize("fsdp-min-size", cl::cat(category), cl::init(0),
-                cl::value_desc("elements"),
-                cl::desc("Smaller parameters stay replicated under fsdp"));
-static Flag<std::string> mesh("mesh", cl::cat(category),
-                              cl::value_desc("data=4,model=2"),
-                              cl::desc("Mesh axes and their sizes"));
-static Flag<int64_t> batchSize("batch-size", cl::cat(category), cl::init(128),
-                               cl::value_desc("rows"),
-                               cl::desc("Global batch size"));
-static Flag<int64_t>
-    microbatches("microbatches", cl::cat(category), cl::init(1),
-                 cl::value_desc("number"),
-                 cl::desc("Parts in which a step takes the batch"));
+    schedule("schedule", "cosine,warmup_steps=10,decay_steps=100", "",
+             "Learning-rate schedule: constant, linear_warmup or cosine, and "
+             "its numbers",
+             "none");
+static Flag<double> momentum("momentum", "factor", "0.9",
+                             "Of the momentum optimizer");
+static Flag<double> weightDecay("weight-decay", "factor", "0",
+                                "Decoupled for adamw, else L2", "optax's");
+static Flag<double> clipNorm("clip-norm", "norm", "0",
+                             "Largest global norm of the gradients", "none");
 static Flag<std::string>
-    output("o", cl::cat(category), cl::init("-"), cl::value_desc("file"),
-           cl::desc("Where to write (-: standard output)"));
+    strategy("strategy",
+             "none|dp|zero1|zero2|fsdp|tp|dp+tp|fsdp+tp|hsdp|hsdp+tp", "none",
+             "What is sharded over which mesh axis");
+static Flag<int64_t>
+    fsdpMinSize("fsdp-min-size", "elements", "0",
+                "Smaller parameters stay replicated under fsdp");
+static Flag<std::string> mesh("mesh", "data=4,model=2", "",
+                              "Mesh axes and their sizes", "8 devices");
+static Flag<int64_t> batchSize("batch-size", "rows", "128",
+                               "Global batch size");
+static Flag<int64_t> microbatches("microbatches", "number", "1",
+                                  "Parts in which a step takes the batch");
+static Flag<std::string> output("o", "file", "-", "Where to write",
+                                "standard output");
 
 static int fail(const std::string &message) {
-  llvm::errs() << "shardc-gen: error: " << message << '\n';
+  llvm::errs() << "shardc-gen: error: " << makePrintable(message) << '\n';
   return static_cast<int>(ExitCode::Usage);
 }
 
@@ -84,29 +125,35 @@ int main(int argc, char **argv) {
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter(
       [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
+  if (std::string error = checkArguments(argc, argv, "shardc-gen",
+                                         /*mostInputs=*/0, category);
+      !error.empty())
+    return fail(error);
   cl::ParseCommandLineOptions(
       argc, argv, "Writes the model file of a multi-layer perceptron\n");
 
   MlpSpec spec;
   if (layers.empty())
     return fail("--layers: expected sizes such as --layers=10,32,16,1");
-  spec.layers.assign(layers.begin(), layers.end());
+  for (const std::string &size : layers)
+    spec.layers.push_back(readNumber<int64_t>("layers", size));
   spec.activation = activation;
   spec.layerNorm = layerNorm;
-  spec.dropout = dropout;
+  spec.dropout = dropout.read();
   spec.loss = loss;
   spec.optimizer = optimizer;
-  spec.learningRate = learningRate;
+  spec.learningRate = learningRate.read();
+  spec.schedule = schedule;
   if (momentum.getNumOccurrences())
-    spec.momentum = momentum;
+    spec.momentum = momentum.read();
   if (weightDecay.getNumOccurrences())
-    spec.weightDecay = weightDecay;
+    spec.weightDecay = weightDecay.read();
   if (clipNorm.getNumOccurrences())
-    spec.clipNorm = clipNorm;
+    spec.clipNorm = clipNorm.read();
   spec.strategy = strategy;
-  spec.fsdpMinSize = fsdpMinSize;
-  spec.batchSize = batchSize;
-  spec.microbatches = microbatches;
+  spec.fsdpMinSize = fsdpMinSize.read();
+  spec.batchSize = batchSize.read();
+  spec.microbatches = microbatches.read();
   if (mesh.getNumOccurrences()) {
     std::string error;
     std::optional<MeshSpec> parsed = parseMeshSpec(mesh, error);
@@ -114,6 +161,8 @@ int main(int argc, char **argv) {
       return fail("--mesh: " + error);
     spec.mesh = *parsed;
   }
+  if (!mistake.empty())
+    return fail(mistake);
   if (std::string error = checkMlp(spec); !error.empty())
     return fail("--" + error);
   if (spec.strategy == "zero1" && spec.optimizer == "sgd")

@@ -8,12 +8,19 @@
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/Support/Arguments.h"
 #include "shardc/Support/InputBytes.h"
+#include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
+#include "mlir/Debug/Counter.h"
+#include "mlir/IR/AsmState.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
+#include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -33,8 +40,17 @@ static llvm::cl::opt<std::string>
                 llvm::cl::value_desc("phase"),
                 llvm::cl::desc("The input is what --compile-to=PHASE printed"));
 
+static llvm::cl::opt<std::string> inputFile(llvm::cl::Positional,
+                                            llvm::cl::cat(category),
+                                            llvm::cl::init("-"),
+                                            llvm::cl::desc("<input file>"));
+static llvm::cl::opt<std::string>
+    outputFile("o", llvm::cl::cat(category), llvm::cl::init("-"),
+               llvm::cl::value_desc("file"),
+               llvm::cl::desc("Where to write (default: standard output)"));
+
 static int fail(ExitCode code, const llvm::Twine &message) {
-  llvm::errs() << "shardc-opt: error: " << message << '\n';
+  llvm::errs() << "shardc-opt: error: " << makePrintable(message.str()) << '\n';
   return static_cast<int>(code);
 }
 
@@ -61,15 +77,27 @@ static void hideOptionsOfLibraries() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM initLLVM(argc, argv);
-  CompileOptionsFlags flags(category);
+  // MLIR has its own, which is on.
+  CompileOptionsFlags flags(category, {"verify-each"});
   hideOptionsOfLibraries();
   llvm::cl::SetVersionPrinter(
       [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
   DialectRegistry registry;
   registerShardcDialects(registry);
   registerAllShardcPasses();
-  auto [inputFile, outputFile] = registerAndParseCLIOptions(
-      argc, argv, "shardc's passes and phases on textual IR\n", registry);
+  // What mlir::registerAndParseCLIOptions does, with a check before it reads.
+  MlirOptMainConfig::registerCLOptions(registry);
+  registerAsmPrinterCLOptions();
+  registerMLIRContextCLOptions();
+  registerPassManagerCLOptions();
+  registerDefaultTimingManagerCLOptions();
+  tracing::DebugCounter::registerCLOptions();
+  if (std::string error =
+          checkArguments(argc, argv, "shardc-opt", /*mostInputs=*/1, category);
+      !error.empty())
+    return fail(ExitCode::Usage, error);
+  llvm::cl::ParseCommandLineOptions(
+      argc, argv, "shardc's passes and phases on textual IR\n");
 
   if (std::string error = flags.check(); !error.empty())
     return fail(ExitCode::Usage, error);
@@ -90,6 +118,11 @@ int main(int argc, char **argv) {
   if (std::string error = checkPhases(from + 1, to, options); !error.empty())
     return fail(ExitCode::Usage, error);
 
+  std::string error = checkOutputs({{"the input", inputFile}},
+                                   {{"-o " + outputFile, outputFile}}, options);
+  if (!error.empty())
+    return fail(ExitCode::Usage, error);
+
   MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
   MlirOptMainConfig passes = config;
   CompileState state;
@@ -102,7 +135,6 @@ int main(int argc, char **argv) {
     return passes.setupPassPipeline(manager);
   });
 
-  std::string error;
   std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputFile, &error);
   if (!input)
     return fail(ExitCode::InvalidInput, error);

@@ -2,6 +2,8 @@
 
 #include "Arguments.h"
 
+#include "Report.h"
+
 #include "shardc/Support/Suggest.h"
 
 #include "absl/strings/numbers.h"
@@ -348,7 +350,6 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
     }
   if (error.empty())
     return arguments;
-  std::cerr << "shardc-run: " << error << "\n";
-  exitCode = 1;
+  exitCode = report(1, error);
   return std::nullopt;
 }

@@ -6,6 +6,7 @@
 #include "Report.h"
 
 #include "data/Npz.h"
+#include "shardc/Support/OutputFiles.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -22,47 +23,21 @@
 #include <unistd.h>
 #include <vector>
 
+using namespace shardc;
 using namespace shardc::run;
 using namespace shardc::rt;
-
-namespace {
-/// A file that a run reads or writes.
-struct NamedFile {
-  std::string flag; ///< "--metrics", or what it is where there is no flag.
-  std::string path;
-};
-
-/// Which file a path leads to: its device and inode or, if it is not there yet,
-/// those of its folder and its name.
-using Identity = std::tuple<dev_t, ino_t, std::string>;
-} // namespace
 
 static std::string folderOf(const std::string &path) {
   size_t slash = path.rfind('/');
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// None of what is no file with content of its own, such as a terminal.
-static std::optional<Identity> identityOf(const struct stat &status) {
-  if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
-    return std::nullopt;
-  return Identity(status.st_dev, status.st_ino, "");
-}
-
-static std::optional<Identity> identityOf(const std::string &path) {
-  struct stat status;
-  if (stat(path.c_str(), &status) == 0)
-    return identityOf(status);
-  if (stat(folderOf(path).c_str(), &status) != 0)
-    return std::nullopt;
-  return Identity(status.st_dev, status.st_ino,
-                  path.substr(path.rfind('/') + 1));
-}
-
 /// The files that the arguments have a run read.
 static std::vector<NamedFile> findInputs(const Arguments &arguments) {
   std::vector<NamedFile> inputs = {{"the model", arguments.input},
-                                   {"--machine", arguments.compile.machine},
+                                   {"--machine", arguments.isGiven("machine")
+                                                     ? arguments.compile.machine
+                                                     : ""},
                                    {"--load-params", arguments.loadParams}};
   for (const std::string &path : dataFiles(arguments.data))
     inputs.push_back({"--data", path});
@@ -100,47 +75,21 @@ static std::string whyNotWritable(const std::string &path, bool isReplaced) {
 
 int shardc::run::checkOutputs(const Arguments &arguments) {
   std::vector<NamedFile> inputs = findInputs(arguments);
-  auto findSame = [&](const std::optional<Identity> &identity,
-                      const std::vector<NamedFile> &files) {
-    auto same = files.begin();
-    while (same != files.end() && (!identity || same->path.empty() ||
-                                   identityOf(same->path) != identity))
-      ++same;
-    return same == files.end() ? nullptr : &*same;
-  };
   std::vector<NamedFile> outputs;
-  for (auto [flag, path, isReplaced] :
-       {std::tuple("--save-params", &arguments.saveParams, true),
-        std::tuple("--metrics", &arguments.metrics, false),
-        std::tuple("--tune-products", &arguments.tuneProducts, true)}) {
-    if (path->empty())
+  for (auto [flag, path] :
+       {std::tuple("--save-params", &arguments.saveParams),
+        std::tuple("--metrics", &arguments.metrics),
+        std::tuple("--tune-products", &arguments.tuneProducts)})
+    outputs.push_back({absl::StrCat(flag, "=", *path), *path});
+  if (std::string error = checkOutputFiles(inputs, outputs); !error.empty())
+    return report(1, error);
+  for (const NamedFile &output : outputs) {
+    if (output.path.empty())
       continue;
-    std::string what = absl::StrCat(flag, "=", *path);
-    std::optional<Identity> identity = identityOf(*path);
-    if (const NamedFile *input = findSame(identity, inputs))
-      return report(1, absl::StrCat(what,
-                                    " would replace an input: it is the "
-                                    "same file as ",
-                                    input->path, " (", input->flag, ")"));
-    if (const NamedFile *output = findSame(identity, outputs))
-      return report(1, absl::StrCat(what, " is the same file as ", output->flag,
-                                    "=", output->path,
-                                    "; expected a file for each"));
-    if (std::string why = whyNotWritable(*path, isReplaced); !why.empty())
-      return report(1, absl::StrCat(what, ": cannot write: ", why));
-    outputs.push_back({flag, *path});
+    bool isReplaced = output.path != arguments.metrics;
+    if (std::string why = whyNotWritable(output.path, isReplaced); !why.empty())
+      return report(1, absl::StrCat(output.name, ": cannot write: ", why));
   }
-  struct stat status;
-  if (fstat(STDOUT_FILENO, &status) != 0)
-    return 0;
-  if (const NamedFile *input = findSame(identityOf(status), inputs))
-    return report(1, absl::StrCat("standard output would change an input: it "
-                                  "is the same file as ",
-                                  input->path, " (", input->flag, ")"));
-  if (const NamedFile *output = findSame(identityOf(status), outputs))
-    return report(1, absl::StrCat(output->flag, "=", output->path,
-                                  " is the same file as standard output; "
-                                  "expected a file for each"));
   return 0;
 }
 

@@ -56,7 +56,7 @@ static void addOptions(const Arguments &arguments, Json &json) {
   Json options;
   for (const shardc::CompileOption *option : arguments.given)
     std::visit([&](const auto &value) { options[option->name] = value; },
-               getValue(*option, arguments.compile));
+               getJsonValue(*option, arguments.compile));
   json["compile_options"] = options;
 }
 

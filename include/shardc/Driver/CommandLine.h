@@ -13,6 +13,7 @@
 #include "llvm/Support/CommandLine.h"
 
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -23,7 +24,9 @@ namespace shardc {
 /// process: LLVM's flags are global. Must outlive the printing of a help.
 class CompileOptionsFlags {
 public:
-  explicit CompileOptionsFlags(llvm::cl::OptionCategory &category);
+  /// Leaves out the options named in `others`, which the tool has of its own.
+  explicit CompileOptionsFlags(llvm::cl::OptionCategory &category,
+                               const std::set<std::string> &others = {});
   ~CompileOptionsFlags();
 
   /// What the user chose; values that `check` refuses are left at the default.

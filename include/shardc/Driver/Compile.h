@@ -11,8 +11,10 @@
 
 #include "shardc/Pipelines/CompileOptions.h"
 #include "shardc/Support/ExitCodes.h"
+#include "shardc/Support/OutputFiles.h"
 
 #include <string>
+#include <vector>
 
 namespace shardc {
 
@@ -21,9 +23,17 @@ struct CompileResult {
   ExitCode code = ExitCode::Ok;
   /// The bytes of the plan file (docs/PlanFormat.md) if `code` is Ok.
   std::string plan;
-  /// Errors and remarks, as the command line prints them.
+  /// Errors and remarks, as the command line prints them, except for the name
+  /// of the tool before an error without a location ("error: …").
   std::string diagnostics;
 };
+
+/// Says which file that a compilation writes, one of `outputs` or below
+/// `options.dumpDir`, is also one that it reads: one of `inputs` or
+/// `options.machine`. Empty if there is none.
+std::string checkOutputs(std::vector<NamedFile> inputs,
+                         std::vector<NamedFile> outputs,
+                         const CompileOptions &options);
 
 /// Compiles the source module in the file `path` ("-": standard input) through
 /// all phases.

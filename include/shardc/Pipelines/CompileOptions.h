@@ -27,6 +27,17 @@ struct CompileOptions {
   /// What a model of f32 computes in, with parameters and the loss in f32:
   /// "f32" or "bf16"; empty: the types that the model has.
   std::string dtype;
+  /// Replaces the optimizer, with its hyper-parameters: "adam,b1=0.95"; empty
+  /// keeps the module's.
+  std::string optimizer;
+  /// Replaces the learning rate; 0 keeps it.
+  double learningRate = 0;
+  /// Replaces the learning-rate schedule:
+  /// "cosine,warmup_steps=100,decay_steps=1000"; empty keeps it.
+  std::string schedule;
+  /// Replaces the largest global norm of the gradients; 0 keeps it, infinity
+  /// stands for no clipping.
+  double clipNorm = 0;
   /// What factors of large products of f32 may be rounded to: "highest", not at
   /// all, "tf32" or "bf16".
   std::string matmulPrecision = "highest";
@@ -81,6 +92,9 @@ struct CompileOptions {
   /// Sets every mesh axis and the number of microbatches to 1: the
   /// unpartitioned program.
   bool singleDevice = false;
+  /// Verifies the IR after every pass: a fault is found where it is made.
+  /// Otherwise it is verified after every phase.
+  bool verifyEach = false;
   /// Checks the partition against the global program in a reference
   /// interpreter (docs/Verification.md). What was checked becomes a remark, a
   /// divergence an error with exit code Internal.

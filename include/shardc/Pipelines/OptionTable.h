@@ -24,17 +24,22 @@ using OptionValue = std::variant<bool, int64_t, double, std::string>;
 
 /// One compile option.
 struct CompileOption {
-  /// Which values an option accepts. Meshes, targets and machines are read by
-  /// `checkOptions` alone, which knows them.
+  /// Which values an option accepts. Meshes, targets, machines, optimizers
+  /// and schedules are read by `checkOptions` alone, which knows them. A rate
+  /// is a finite number above 0, a norm may be infinite.
   enum class Accepts {
     Any,
     OneOf,
     NotNegative,
     Positive,
     Fraction,
+    Rate,
+    Norm,
     Mesh,
     Target,
-    Machine
+    Machine,
+    Optimizer,
+    Schedule
   };
 
   /// The flag, without dashes. Also names the option in the cache key and in
@@ -47,6 +52,8 @@ struct CompileOption {
   /// choices, with bars between them. Empty for a flag without a value.
   const char *value;
   Accepts accepts;
+  /// The last phase that takes it: on IR after that phase it changes nothing.
+  const char *lastPhase;
   /// The default in words, where its value (0, or no text) says nothing.
   const char *standard;
   const char *help;
@@ -61,6 +68,10 @@ std::vector<std::string> getChoices(const CompileOption &option);
 /// The value that `options` has for `option`.
 OptionValue getValue(const CompileOption &option,
                      const CompileOptions &options);
+
+/// The same for JSON, which has no infinity: that is a text.
+OptionValue getJsonValue(const CompileOption &option,
+                         const CompileOptions &options);
 
 /// A value as a command line has it, which `setOption` reads: "64", "follow",
 /// "1e-04"; flags are "0" or "1".

@@ -61,8 +61,12 @@ int getPhaseIndex(llvm::StringRef name);
 std::vector<std::string> getPhaseNames();
 
 /// What is wrong with running phases [first, last] under `options`, or "": a
-/// check is asked for of a phase that is not among them.
+/// check is asked for of a phase that is not among them, or an option is not
+/// the default that no phase from `first` on takes.
 std::string checkPhases(int first, int last, const CompileOptions &options);
+
+/// The file that the IR after phase `index` is dumped into.
+std::string getDumpPath(llvm::StringRef dumpDir, int index);
 
 /// Appends phases [first, last] with a check after each and, if
 /// `options.dumpDir` is set, a dump. `state` must outlive the pass manager.

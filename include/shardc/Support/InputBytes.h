@@ -17,8 +17,8 @@ namespace shardc {
 /// 8 are enough.
 bool beginsAsPlan(llvm::StringRef bytes);
 
-/// Why `bytes` cannot be IR: they are a plan, or neither text nor MLIR's
-/// bytecode. Empty if they may be.
+/// Why `bytes` cannot be IR: they are a plan, or neither text (UTF-8 without
+/// control characters) nor MLIR's bytecode. Empty if they may be.
 std::string checkIsSource(llvm::StringRef bytes);
 
 } // namespace shardc

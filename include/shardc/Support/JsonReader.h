@@ -19,8 +19,8 @@
 
 namespace shardc {
 
-/// Parses `text`. Refuses text that nests too deep for LLVM's recursive parser, and
-/// an object that has a key twice, of which LLVM's keeps the last.
+/// Parses `text`. Refuses text that nests too deep for LLVM's recursive parser,
+/// and an object that has a key twice, of which LLVM's keeps the last.
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                             llvm::StringRef file);
 

@@ -73,6 +73,13 @@ TEST(OptionTable, RefusesOtherValues) {
             "--dtype: unknown value 'fp16'; did you mean 'bf16'?");
   EXPECT_EQ(set("objective", "money"),
             "--objective: unknown value 'money'; expected one of time, bytes");
+  EXPECT_EQ(set("learning-rate", "0"),
+            "--learning-rate: '0' is not a number above 0");
+  EXPECT_EQ(set("learning-rate", "inf"),
+            "--learning-rate: 'inf' is not a number above 0");
+  EXPECT_EQ(set("clip-norm", "-1"),
+            "--clip-norm: '-1' is not a number above 0");
+  EXPECT_EQ(set("clip-norm", "inf"), "");
   EXPECT_EQ(set("regather", "yes"), "--regather: 'yes' is not 0 or 1");
   EXPECT_EQ(set("mesh", ""), "--mesh: expected a value, found none");
 }
@@ -86,6 +93,24 @@ TEST(OptionTable, ChecksValuesThatProgramsSet) {
   options.mesh = "data=";
   EXPECT_NE(checkOptions(options).find("--mesh: "), std::string::npos);
   options.mesh.clear();
+  options.optimizer = "adm";
+  EXPECT_EQ(checkOptions(options),
+            "--optimizer: unknown optimizer 'adm'; expected sgd, momentum, "
+            "adam or adamw");
+  options.optimizer = "sgd,b1=0.9";
+  EXPECT_EQ(checkOptions(options),
+            "--optimizer: optimizer sgd has no hyper-parameter 'b1'; it has "
+            "learning_rate, weight_decay");
+  options.optimizer = "adam,b1";
+  EXPECT_EQ(checkOptions(options), "--optimizer: 'b1' is not a number with its "
+                                   "name, such as b1=0.9");
+  options.optimizer = "adam,b1=0.9,b1=0.8";
+  EXPECT_EQ(checkOptions(options), "--optimizer: 'b1' is given twice");
+  options.optimizer.clear();
+  options.schedule = "cosine,warmup_steps=10,decay_steps=5";
+  EXPECT_EQ(checkOptions(options),
+            "--schedule: schedule cosine needs decay_steps > warmup_steps");
+  options.schedule.clear();
   options.partition.clear();
   EXPECT_NE(checkOptions(options).find("--partition: unknown value ''"),
             std::string::npos);
