@@ -13,14 +13,6 @@ using namespace shardc;
 /// The most axes that shard on a mesh that may represent a larger one.
 static constexpr int maxAxes = 10;
 
-static AxisSet getShardingAxes(const MeshAxes &mesh) {
-  AxisSet axes = 0;
-  for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
-    if (mesh.getSize(axis) > 1)
-      axes |= axisBit(axis);
-  return axes;
-}
-
 StridedGaps::StridedGaps(ModuleOp module, const MeshAxes &mesh) : mesh(mesh) {
   if (AxisSet all = getShardingAxes(mesh); llvm::popcount(all) <= maxAxes)
     for (AxisSet group = all; group != 0; group = (group - 1) & all)

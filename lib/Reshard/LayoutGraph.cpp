@@ -18,7 +18,7 @@ static constexpr double tolerance = 1e-12;
 
 ArrayRef<ReshardStep> LayoutSteps::getFrom(const Layout &layout,
                                            const LayoutScope &scope) {
-  ByLayout &steps = known[{scope.axes, scope.allowsStrided}];
+  ByLayout &steps = known[{scope.axes, scope.allowsStrided, scope.bundles}];
   auto [it, isNew] = steps.try_emplace(layout);
   if (isNew)
     it->second = getStepsFrom(layout, scope, mesh);
@@ -116,7 +116,7 @@ void DistanceTable::buildReverse() {
 }
 
 void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
-                          int last) {
+                          int last, int64_t maxEdges) {
   if (backward)
     buildReverse();
   // (cost, steps, layout): the order of expansion does not depend on anything
@@ -127,6 +127,7 @@ void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
     if (distance.cost < unreachable)
       queue.emplace(distance.cost, distance.numSteps, id);
   std::vector<bool> isDone;
+  int64_t numEdges = 0;
   while (!queue.empty()) {
     auto [cost, numSteps, id] = queue.top();
     queue.pop();
@@ -135,9 +136,10 @@ void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
     if (isDone[id])
       continue;
     isDone[id] = true;
-    if (id == last)
+    if (id == last || (maxEdges >= 0 && numEdges >= maxEdges))
       break;
     auto visit = [&](int neighbour, double price, int edge) {
+      ++numEdges;
       if (price == unreachable)
         return;
       if (static_cast<int>(distances.size()) <= neighbour)

@@ -7,7 +7,7 @@ using namespace shardc;
 
 namespace {
 
-constexpr int maxPermutedAxes = 5;
+constexpr size_t maxPermutedBundles = 5;
 
 /// The shards of each run of axes and the gaps between, in order.
 SmallVector<int64_t, 4> getPattern(ArrayRef<int> axes, const MeshAxes &mesh) {
@@ -29,11 +29,12 @@ class PermuteEnumerator {
 public:
   PermuteEnumerator(const Layout &from, const LayoutScope &scope,
                     const MeshAxes &mesh)
-      : from(from), scope(scope), mesh(mesh), rank(from.dims.size()) {}
+      : from(from), scope(scope), mesh(mesh), rank(from.dims.size()),
+        bundles(scope.getBundles(mesh)) {}
 
   std::vector<ReshardStep> run() {
     AxisSet pool = scope.axes & ~from.unreduced;
-    if (from.getAxes() == 0 || llvm::popcount(scope.axes) > maxPermutedAxes)
+    if (from.getAxes() == 0 || bundles.size() > maxPermutedBundles)
       return {};
     SmallVector<AxisList, 2> dims(rank);
     enumerate(dims, 0, 0, 1, pool);
@@ -46,13 +47,14 @@ private:
   void enumerate(SmallVector<AxisList, 2> &dims, int dim, size_t position,
                  int64_t wanted, AxisSet pool) {
     if (wanted > 1) {
-      for (int axis : mesh.getList(pool)) {
-        if (wanted % mesh.getSize(axis) != 0)
+      for (const AxisList &bundle : bundles) {
+        AxisSet axes = getAxisSet(bundle);
+        int64_t shards = mesh.getNumShards(axes);
+        if ((axes & ~pool) != 0 || wanted % shards != 0)
           continue;
-        dims[dim].push_back(axis);
-        enumerate(dims, dim, position, wanted / mesh.getSize(axis),
-                  pool & ~axisBit(axis));
-        dims[dim].pop_back();
+        dims[dim].append(bundle);
+        enumerate(dims, dim, position, wanted / shards, pool & ~axes);
+        dims[dim].truncate(dims[dim].size() - bundle.size());
       }
       return;
     }
@@ -117,6 +119,7 @@ private:
   const LayoutScope &scope;
   const MeshAxes &mesh;
   int rank;
+  std::vector<AxisList> bundles;
   std::vector<ReshardStep> steps;
 };
 

@@ -2,19 +2,15 @@
 
 #include "shardc/Reshard/ReshardPlanner.h"
 
+#include <cmath>
+
 using namespace llvm;
 using namespace shardc;
 
-/// With more axes the layouts are too many to look at all of them.
-static constexpr int maxEnumeratedAxes = 4;
-
-static AxisSet getShardingAxes(const MeshAxes &mesh) {
-  AxisSet axes = 0;
-  for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
-    if (mesh.getSize(axis) > 1)
-      axes |= axisBit(axis);
-  return axes;
-}
+/// With more bundles of axes the layouts are too many to look at all of them.
+static constexpr size_t maxEnumeratedBundles = 4;
+/// Where not all layouts are looked at: the most steps that a search considers.
+static constexpr int64_t maxSearchedEdges = 200'000;
 
 ReshardPlanner::ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes,
                                const PartPrices &prices,
@@ -28,15 +24,110 @@ ReshardPlanner::ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes,
   }
 }
 
-AxisSet ReshardPlanner::getScope(ArrayRef<Layout> layouts) const {
-  AxisSet axes = 0;
+/// The axis behind `axis` in every layout of `layouts` that has it on a
+/// dimension; -1 if there is none.
+static int getFollower(int axis, ArrayRef<Layout> layouts) {
+  int follower = -1;
+  for (const Layout &layout : layouts)
+    for (const AxisList &axes : layout.dims) {
+      const int *place = llvm::find(axes, axis);
+      if (place == axes.end())
+        continue;
+      int next = place + 1 == axes.end() ? -1 : place[1];
+      if (next < 0 || (follower >= 0 && next != follower))
+        return -1;
+      follower = next;
+    }
+  return follower;
+}
+
+/// Whether `first` and `second` are next to each other, or not on a dimension,
+/// in every layout of `layouts`, and partial sums over one are so over both.
+static bool moveTogether(int first, int second, ArrayRef<Layout> layouts) {
+  return llvm::all_of(layouts, [&](const Layout &layout) {
+    auto has = [](AxisSet set, int axis) { return (set & axisBit(axis)) != 0; };
+    if (has(layout.unreduced, first) != has(layout.unreduced, second))
+      return false;
+    return llvm::all_of(layout.dims, [&](const AxisList &axes) {
+      const int *place = llvm::find(axes, first);
+      if (place == axes.end())
+        return !llvm::is_contained(axes, second);
+      return place + 1 != axes.end() && place[1] == second;
+    });
+  });
+}
+
+/// The axes of `scope` in as few bundles as `layouts` allow.
+static std::vector<AxisList> getBundles(const LayoutScope &scope,
+                                        ArrayRef<Layout> layouts,
+                                        const MeshAxes &mesh) {
+  AxisSet sharding = 0;
+  for (const Layout &layout : layouts)
+    sharding |= layout.getAxes();
+  // By axis, the one behind it in its bundle.
+  std::map<int, int> followers;
+  AxisSet isFollower = 0;
+  auto follow = [&](int axis, int next) {
+    if ((isFollower & axisBit(next)) || !moveTogether(axis, next, layouts))
+      return false;
+    followers[axis] = next;
+    isFollower |= axisBit(next);
+    return true;
+  };
+  AxisList axes = mesh.getList(scope.axes);
+  for (auto [index, axis] : llvm::enumerate(axes)) {
+    if (sharding & axisBit(axis)) {
+      if (int next = getFollower(axis, layouts); next >= 0)
+        follow(axis, next);
+      continue;
+    }
+    for (int next : ArrayRef<int>(axes).drop_front(index + 1))
+      if (!(sharding & axisBit(next)) && follow(axis, next))
+        break;
+  }
+  std::vector<AxisList> bundles;
+  for (int axis : axes) {
+    if (isFollower & axisBit(axis))
+      continue;
+    bundles.push_back({axis});
+    for (auto it = followers.find(axis); it != followers.end();
+         it = followers.find(it->second))
+      bundles.back().push_back(it->second);
+  }
+  return bundles;
+}
+
+LayoutScope ReshardPlanner::getScope(ArrayRef<Layout> layouts) const {
+  LayoutScope scope;
   bool takesAll = usesAllAxes;
   for (const Layout &layout : layouts) {
-    axes |= layout.getAxes() | layout.unreduced;
+    scope.axes |= layout.getAxes() | layout.unreduced;
     // Any axis may have left a gap.
     takesAll |= layout.isStrided();
   }
-  return takesAll ? getShardingAxes(mesh) : axes;
+  if (takesAll)
+    scope.axes = getShardingAxes(mesh);
+  size_t numBundles = llvm::popcount(scope.axes);
+  if (numBundles > maxEnumeratedBundles) {
+    scope.bundles = getBundles(scope, layouts, mesh);
+    // A gap may be narrower than a bundle.
+    bool allowsAll = llvm::all_of(layouts, [&](const Layout &layout) {
+      return llvm::all_of(layout.dims, [&](const AxisList &axes) {
+        return scope.allows(axes, mesh);
+      });
+    });
+    if (allowsAll)
+      numBundles = scope.bundles.size();
+    else
+      scope.bundles.clear();
+  }
+  scope.allowsStrided = numBundles <= maxStridedAxes;
+  return scope;
+}
+
+static bool isEnumerated(const LayoutGraph &graph) {
+  return graph.getScope().getBundles(graph.getMesh()).size() <=
+         maxEnumeratedBundles;
 }
 
 ReshardPlanner::Tensor &ReshardPlanner::getTensor(const Layout &from,
@@ -46,15 +137,14 @@ ReshardPlanner::Tensor &ReshardPlanner::getTensor(const Layout &from,
                                                   Part part) {
   SmallVector<Layout> ends(to);
   ends.push_back(from);
-  AxisSet axes = getScope(ends);
+  LayoutGraph &graph = graphs->get(getScope(ends), shape.size());
   size_t index = static_cast<size_t>(part);
   const CollectiveCosts &own = prices[index];
-  Tensor &tensor = getTensor(axes, shape, elementBytes, own);
+  Tensor &tensor = getTensor(graph, shape, elementBytes, own);
   if (!own.allowed && own.forbidden.empty())
     return tensor;
-  bool isReachable = llvm::popcount(axes) <= maxEnumeratedAxes;
+  bool isReachable = isEnumerated(graph);
   if (isReachable) {
-    LayoutGraph &graph = tensor.table.getGraph();
     graph.enumerate();
     int source = graph.getId(from);
     for (const Layout &layout : to)
@@ -63,18 +153,77 @@ ReshardPlanner::Tensor &ReshardPlanner::getTensor(const Layout &from,
   }
   if (isReachable)
     return tensor;
-  return getTensor(axes, shape, elementBytes, unrestricted[index]);
+  return getTensor(graph, shape, elementBytes, unrestricted[index]);
 }
 
 ReshardPlanner::Tensor &
-ReshardPlanner::getTensor(AxisSet axes, ArrayRef<int64_t> shape,
+ReshardPlanner::getTensor(LayoutGraph &graph, ArrayRef<int64_t> shape,
                           int64_t elementBytes, const CollectiveCosts &prices) {
-  LayoutScope scope{axes, llvm::popcount(axes) <= maxStridedAxes};
-  LayoutGraph &graph = graphs->get(scope, shape.size());
   return tensors
-      .try_emplace({axes, shape.vec(), elementBytes, &prices}, graph, prices,
+      .try_emplace({&graph, shape.vec(), elementBytes, &prices}, graph, prices,
                    shape, elementBytes)
       .first->second;
+}
+
+/// Ends partial sums, gathers every dimension that changes, and cuts it anew: a
+/// way that always exists.
+static SmallVector<ReshardStep, 2>
+getPlainWay(const Layout &from, const Layout &to, ArrayRef<int64_t> shape,
+            int64_t elementBytes, const MeshAxes &mesh) {
+  SmallVector<ReshardStep, 2> steps;
+  Layout layout = from;
+  auto add = [&](ReshardStep step) {
+    std::optional<double> bytes =
+        getStepBytes(step, layout, shape, elementBytes, mesh);
+    assert(bytes && "whole dimensions can be cut and gathered");
+    step.wireBytes = static_cast<int64_t>(std::ceil(*bytes - 1e-6));
+    layout = step.after;
+    steps.push_back(std::move(step));
+  };
+  if (AxisSet reduced = from.unreduced & ~to.unreduced) {
+    ReshardStep step{ReshardStep::AllReduce, mesh.getList(reduced)};
+    step.after = layout;
+    step.after.unreduced = to.unreduced;
+    add(std::move(step));
+  }
+  auto getGaps = [&](ArrayRef<int> axes) {
+    return mesh.getNumParts(axes) / mesh.getNumShards(axes);
+  };
+  SmallVector<int> changed;
+  for (size_t dim = 0; dim < from.dims.size(); ++dim)
+    if (from.dims[dim] != to.dims[dim])
+      changed.push_back(dim);
+  // Runs of axes between gaps, the minor-most first.
+  for (int dim : changed)
+    while (!layout.dims[dim].empty()) {
+      ArrayRef<int> axes = layout.dims[dim], kept = axes;
+      while (!kept.empty() && !isGap(kept.back()))
+        kept = kept.drop_back();
+      ReshardStep step{ReshardStep::AllGather,
+                       AxisList(axes.drop_front(kept.size()))};
+      step.dim = dim;
+      step.dimRuns = getGaps(kept);
+      step.after = layout;
+      step.after.dims[dim] = AxisList(kept);
+      normalizeGaps(step.after.dims[dim]);
+      add(std::move(step));
+    }
+  for (int dim : changed)
+    for (ArrayRef<int> axes = to.dims[dim], rest = axes; !rest.empty();) {
+      while (isGap(rest.front()))
+        rest = rest.drop_front();
+      ArrayRef<int> run =
+          rest.take_while([](int axis) { return !isGap(axis); });
+      ReshardStep step{ReshardStep::Slice, AxisList(run)};
+      rest = rest.drop_front(run.size());
+      size_t end = axes.size() - rest.size();
+      step.dim = dim;
+      step.dimRuns = getGaps(axes.take_front(end));
+      step.after = layout;
+      step.after.dims[dim] = AxisList(axes.take_front(end));
+      add(std::move(step));
+    }
+  return steps;
 }
 
 /// Joins splits of one dimension that follow each other into one step, where
@@ -116,13 +265,15 @@ ReshardPlan ReshardPlanner::plan(const Layout &from, const Layout &to,
   LayoutGraph &graph = tensor.table.getGraph();
   int source = graph.getId(from), target = graph.getId(to);
   ReshardPlan plan;
-  if (llvm::popcount(graph.getScope().axes) <= maxEnumeratedAxes) {
+  if (isEnumerated(graph)) {
     plan.steps = tensor.table.getPath(source, target);
   } else {
     std::vector<Distance> distances(source + 1);
     distances[source].cost = 0;
-    tensor.table.relax(distances, /*backward=*/false, target);
-    plan.steps = tensor.table.getPath(distances, source, target);
+    tensor.table.relax(distances, /*backward=*/false, target, maxSearchedEdges);
+    plan.steps = distances[target].cost < unreachable
+                     ? tensor.table.getPath(distances, source, target)
+                     : getPlainWay(from, to, shape, elementBytes, mesh);
   }
   joinSplits(plan.steps, prices[static_cast<size_t>(part)]);
   for (const ReshardStep &step : plan.steps)
@@ -142,7 +293,7 @@ SmallVector<Delivery> ReshardPlanner::planTree(const Layout &from,
     return deliveries;
   Tensor &tensor = getTensor(from, wanted, shape, elementBytes, part);
   LayoutGraph &graph = tensor.table.getGraph();
-  if (llvm::popcount(graph.getScope().axes) > maxEnumeratedAxes) {
+  if (!isEnumerated(graph)) {
     for (auto [index, layout] : llvm::enumerate(wanted)) {
       int64_t best = plan(from, layout, shape, elementBytes).wireBytes;
       for (size_t earlier = 0; earlier < index; ++earlier) {

@@ -11,7 +11,8 @@ using namespace shardc;
 
 namespace {
 
-constexpr int maxGroupedAxes = 3;
+constexpr size_t maxGroupedBundles = 3;
+constexpr int maxReducedBundles = 5;
 /// Most layouts of matrices on three axes have fewer steps.
 constexpr size_t usualSteps = 32;
 
@@ -23,16 +24,27 @@ int64_t getGaps(ArrayRef<int> axes) {
   return gaps;
 }
 
-/// Whether axes of `gone` can have left the gaps of `axes`.
-bool canLeaveGaps(ArrayRef<int> axes, AxisSet gone, const MeshAxes &mesh) {
+/// Whether some of `gone`, sets of axes that move together, can have left the
+/// gaps of `axes`.
+bool canLeaveGaps(ArrayRef<int> axes, ArrayRef<AxisSet> gone,
+                  const MeshAxes &mesh) {
   while (!axes.empty() && !isGap(axes.front()))
     axes = axes.drop_front();
   if (axes.empty())
     return true;
-  for (AxisSet subset = gone; subset != 0; subset = (subset - 1) & gone)
-    if (mesh.getNumShards(subset) == -axes.front() &&
-        canLeaveGaps(axes.drop_front(), gone & ~subset, mesh))
+  for (uint64_t subset = (uint64_t(1) << gone.size()) - 1; subset != 0;
+       --subset) {
+    int64_t shards = 1;
+    SmallVector<AxisSet> rest;
+    for (auto [index, together] : llvm::enumerate(gone)) {
+      if (subset >> index & 1)
+        shards *= mesh.getNumShards(together);
+      else
+        rest.push_back(together);
+    }
+    if (shards == -axes.front() && canLeaveGaps(axes.drop_front(), rest, mesh))
       return true;
+  }
   return false;
 }
 
@@ -46,7 +58,13 @@ class StepEnumerator {
 public:
   StepEnumerator(const Layout &from, const LayoutScope &scope,
                  const MeshAxes &mesh)
-      : from(from), scope(scope), mesh(mesh), rank(from.dims.size()) {}
+      : from(from), scope(scope), mesh(mesh), rank(from.dims.size()),
+        bundles(scope.getBundles(mesh)) {
+    for (const AxisList &bundle : bundles) {
+      starts |= axisBit(bundle.front());
+      ends |= axisBit(bundle.back());
+    }
+  }
 
   std::vector<ReshardStep> run() {
     steps.reserve(usualSteps);
@@ -65,42 +83,78 @@ public:
   }
 
 private:
+  /// Bit i stands for bundle i.
+  using BundleSet = uint64_t;
+
+  /// The bundles within `axes`.
+  BundleSet getBundleSet(AxisSet axes) const {
+    BundleSet set = 0;
+    for (auto [index, bundle] : llvm::enumerate(bundles))
+      if ((getAxisSet(bundle) & ~axes) == 0)
+        set |= BundleSet(1) << index;
+    return set;
+  }
+
+  AxisSet getAxes(BundleSet set) const {
+    AxisSet axes = 0;
+    for (auto [index, bundle] : llvm::enumerate(bundles))
+      if (set >> index & 1)
+        axes |= getAxisSet(bundle);
+    return axes;
+  }
+
   void addReductions() {
-    AxisSet all = from.unreduced & scope.axes;
-    for (AxisSet subset = all; subset != 0; subset = (subset - 1) & all) {
-      ReshardStep step{ReshardStep::AllReduce, mesh.getList(subset)};
+    BundleSet all = getBundleSet(from.unreduced);
+    auto add = [&](BundleSet set) {
+      AxisSet axes = getAxes(set);
+      ReshardStep step{ReshardStep::AllReduce, mesh.getList(axes)};
       step.after = from;
-      step.after.unreduced &= ~subset;
+      step.after.unreduced &= ~axes;
       steps.push_back(std::move(step));
+    };
+    if (llvm::popcount(all) <= maxReducedBundles) {
+      for (BundleSet subset = all; subset != 0; subset = (subset - 1) & all)
+        add(subset);
+      return;
     }
+    add(all);
+    for (BundleSet rest = all; rest != 0; rest &= rest - 1)
+      add(rest & -rest);
   }
 
-  /// Calls `use` with every ordered group of axes of `set`.
-  void forEachGroup(AxisSet set, function_ref<void(ArrayRef<int>)> use) {
-    size_t most = llvm::popcount(scope.axes) <= maxGroupedAxes ? 3 : 2;
+  /// Calls `use` with the axes of every ordered group of bundles of `axes`.
+  void forEachGroup(AxisSet axes, function_ref<void(ArrayRef<int>)> use) {
+    size_t most = bundles.size() <= maxGroupedBundles ? 3 : 2;
     AxisList group;
-    forEachGroup(set, most, group, use);
+    forEachGroup(getBundleSet(axes), most, group, use);
   }
 
-  void forEachGroup(AxisSet set, size_t most, AxisList &group,
+  void forEachGroup(BundleSet set, size_t most, AxisList &group,
                     function_ref<void(ArrayRef<int>)> use) {
     if (!group.empty())
       use(group);
-    if (group.size() == most)
+    if (most == 0)
       return;
-    for (int axis : mesh.getList(set)) {
-      group.push_back(axis);
-      forEachGroup(set & ~axisBit(axis), most, group, use);
-      group.pop_back();
+    for (auto [index, bundle] : llvm::enumerate(bundles)) {
+      BundleSet bit = BundleSet(1) << index;
+      if (!(set & bit))
+        continue;
+      group.append(bundle);
+      forEachGroup(set & ~bit, most - 1, group, use);
+      group.truncate(group.size() - bundle.size());
     }
   }
 
   /// Takes a run of axes off `dim`.
   void addGathersAndExchanges(int dim) {
     ArrayRef<int> axes = from.dims[dim];
-    for (size_t begin = 0; begin < axes.size(); ++begin)
+    for (size_t begin = 0; begin < axes.size(); ++begin) {
+      if (isGap(axes[begin]) || !(starts & axisBit(axes[begin])))
+        continue;
       for (size_t end = begin + 1; end <= axes.size() && !isGap(axes[end - 1]);
            ++end) {
+        if (!(ends & axisBit(axes[end - 1])))
+          continue;
         ReshardStep step{ReshardStep::AllGather,
                          AxisList(axes.slice(begin, end - begin))};
         AxisList rest(axes.take_front(begin));
@@ -118,6 +172,7 @@ private:
             addExchanges(step, other);
         steps.push_back(std::move(step));
       }
+    }
   }
 
   /// The all-to-alls that move what `gather` gathers to dimension `split`.
@@ -168,9 +223,8 @@ private:
     if (!scope.allowsStrided)
       return insertions;
     std::set<int64_t> sizes;
-    for (AxisSet subset = scope.axes; subset != 0;
-         subset = (subset - 1) & scope.axes)
-      sizes.insert(mesh.getNumShards(subset));
+    for (BundleSet subset = getBundleSet(scope.axes); subset != 0; --subset)
+      sizes.insert(mesh.getNumShards(getAxes(subset)));
     sizes.erase(1);
     for (int64_t size : sizes)
       insert(axes.size(), 0, size, 1);
@@ -191,14 +245,41 @@ private:
   const LayoutScope &scope;
   const MeshAxes &mesh;
   int rank;
+  std::vector<AxisList> bundles;
+  /// The first and the last axes of bundles.
+  AxisSet starts = 0, ends = 0;
   std::vector<ReshardStep> steps;
 };
 
 } // namespace
 
+AxisSet shardc::getShardingAxes(const MeshAxes &mesh) {
+  AxisSet axes = 0;
+  for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
+    if (mesh.getSize(axis) > 1)
+      axes |= axisBit(axis);
+  return axes;
+}
+
+std::vector<AxisList> LayoutScope::getBundles(const MeshAxes &mesh) const {
+  if (!bundles.empty())
+    return bundles;
+  std::vector<AxisList> alone;
+  for (int axis : mesh.getList(axes))
+    alone.push_back({axis});
+  return alone;
+}
+
 bool LayoutScope::allows(ArrayRef<int> list, const MeshAxes &mesh) const {
-  return !isStrided(list) ||
-         (allowsStrided && canLeaveGaps(list, axes & ~getAxisSet(list), mesh));
+  if (!isStrided(list))
+    return true;
+  if (!allowsStrided)
+    return false;
+  SmallVector<AxisSet> gone;
+  for (const AxisList &bundle : getBundles(mesh))
+    if (AxisSet together = getAxisSet(bundle); !(together & getAxisSet(list)))
+      gone.push_back(together);
+  return canLeaveGaps(list, gone, mesh);
 }
 
 std::vector<ReshardStep> shardc::getStepsFrom(const Layout &from,

@@ -43,8 +43,8 @@ private:
       std::unordered_map<Layout, std::vector<ReshardStep>, LayoutHash>;
 
   MeshAxes mesh;
-  /// By axes of the scope, and whether it allows strided shards.
-  std::map<std::pair<AxisSet, bool>, ByLayout> known;
+  /// By the members of the scope.
+  std::map<std::tuple<AxisSet, bool, std::vector<AxisList>>, ByLayout> known;
 };
 
 /// What the edges of a graph move of tensors of one shape, whatever the price.
@@ -117,14 +117,15 @@ public:
 
   LayoutGraph &get(const LayoutScope &scope, int rank) {
     return graphs
-        .try_emplace({scope.axes, scope.allowsStrided, rank}, steps, scope,
-                     rank)
+        .try_emplace({scope.axes, scope.allowsStrided, scope.bundles, rank},
+                     steps, scope, rank)
         .first->second;
   }
 
 private:
   std::shared_ptr<LayoutSteps> steps;
-  std::map<std::tuple<AxisSet, bool, int>, LayoutGraph> graphs;
+  std::map<std::tuple<AxisSet, bool, std::vector<AxisList>, int>, LayoutGraph>
+      graphs;
 };
 
 /// A shortest way: the sum of the steps' prices, among equal ones the fewest
@@ -164,8 +165,10 @@ public:
 
   /// Lowers `distances`, costs per layout of which some are known, to what they
   /// are by way of steps from (`backward`: to) the layouts with known costs.
-  /// Stops when that of layout `last` is final; -1: when all are.
-  void relax(std::vector<Distance> &distances, bool backward, int last = -1);
+  /// Stops when that of layout `last` is final (-1: when all are), or after
+  /// looking at `maxEdges` steps (-1: all); distances may be too long then.
+  void relax(std::vector<Distance> &distances, bool backward, int last = -1,
+             int64_t maxEdges = -1);
 
   LayoutGraph &getGraph() { return graph; }
   /// What the edges out of `id` cost; unreachable where sizes forbid them.

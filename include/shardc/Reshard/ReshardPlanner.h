@@ -38,7 +38,10 @@ public:
                           std::shared_ptr<LayoutGraphs> graphs = nullptr);
 
   /// The cheapest path from `from` to `to` for a tensor of global `shape`, made
-  /// in part `part`. `to` may be unreduced only over axes that `from` is.
+  /// in part `part`. Over more than four axes, those that stand next to each
+  /// other in both layouts, or in neither, move together. Over more than four
+  /// such bundles it is the cheapest that a search of limited work finds. `to`
+  /// may be unreduced only over axes that `from` is.
   ReshardPlan plan(const Layout &from, const Layout &to,
                    llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                    Part part = Part::Forward);
@@ -46,8 +49,8 @@ public:
   /// The cheapest tree that delivers a value made as `from` in all layouts of
   /// `wanted` (distinct, none equal to `from`; they are the first entries of
   /// the result, in their order) by way of any others. Trees of more than eight
-  /// layouts, or over more than four axes, have no layouts in between that
-  /// nobody wants.
+  /// layouts, or over more than four bundles of axes, have no layouts in
+  /// between that nobody wants.
   llvm::SmallVector<Delivery> planTree(const Layout &from,
                                        llvm::ArrayRef<Layout> wanted,
                                        llvm::ArrayRef<int64_t> shape,
@@ -64,13 +67,13 @@ private:
         : table(graph, prices, shape, elementBytes), trees(table) {}
   };
 
-  /// The axes that a way between `layouts` may use.
-  AxisSet getScope(llvm::ArrayRef<Layout> layouts) const;
+  /// The axes that a way between `layouts` may use, and how they move.
+  LayoutScope getScope(llvm::ArrayRef<Layout> layouts) const;
   /// Of a tensor made in `part` in layout `from` that is to reach all of `to`.
   Tensor &getTensor(const Layout &from, llvm::ArrayRef<Layout> to,
                     llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                     Part part);
-  Tensor &getTensor(AxisSet axes, llvm::ArrayRef<int64_t> shape,
+  Tensor &getTensor(LayoutGraph &graph, llvm::ArrayRef<int64_t> shape,
                     int64_t elementBytes, const CollectiveCosts &prices);
 
   MeshAxes mesh;
@@ -79,7 +82,7 @@ private:
   /// By part, where all collectives are allowed.
   PartPrices unrestricted;
   std::shared_ptr<LayoutGraphs> graphs;
-  std::map<std::tuple<AxisSet, std::vector<int64_t>, int64_t,
+  std::map<std::tuple<LayoutGraph *, std::vector<int64_t>, int64_t,
                       const CollectiveCosts *>,
            Tensor>
       tensors;

@@ -59,22 +59,34 @@ struct ReshardStep {
   int64_t wireBytes = 0;
 };
 
+/// The axes that can shard anything: those of more than one device.
+AxisSet getShardingAxes(const MeshAxes &mesh);
+
 /// Which layouts are considered.
 struct LayoutScope {
   /// Axes that steps may use.
   AxisSet axes = 0;
   /// Whether shards may be strided.
   bool allowsStrided = true;
+  /// Axes that steps move together, in this order; together they are `axes`.
+  /// Layouts have them next to each other or not at all. Empty: every axis
+  /// moves alone.
+  std::vector<AxisList> bundles = {};
 
-  /// Whether a dimension may have `list`: without gaps, or with gaps that axes
-  /// in scope can have left.
+  /// The bundles; those of one axis each, in the order of the mesh, if none are
+  /// given.
+  std::vector<AxisList> getBundles(const MeshAxes &mesh) const;
+
+  /// Whether a dimension may have `list`: without gaps, or with gaps that
+  /// bundles can have left.
   bool allows(llvm::ArrayRef<int> list, const MeshAxes &mesh) const;
 };
 
 /// The steps out of `from` within `scope`, whatever the tensor's size;
-/// `wireBytes` is not set. With more than five axes in scope permutes are left
-/// out, and with more than three, groups of axes that are sliced or scattered
-/// together have at most two.
+/// `wireBytes` is not set. With more than five bundles in scope permutes are
+/// left out, and partial sums over more than five end for all of them at once
+/// or for one; with more than three in scope, groups of bundles that are sliced
+/// or scattered together have at most two.
 std::vector<ReshardStep> getStepsFrom(const Layout &from,
                                       const LayoutScope &scope,
                                       const MeshAxes &mesh);

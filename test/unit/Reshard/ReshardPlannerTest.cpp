@@ -8,6 +8,7 @@
 
 #include "shardc/Reshard/ReshardPlanner.h"
 
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -293,6 +294,7 @@ void expectPlan(const MeshAxes &mesh, const Layout &from, const Layout &to,
     ASSERT_EQ(simulation.findError(from.unreduced), -1)
         << what << " after " << toString(step.after, mesh);
   }
+  EXPECT_EQ(plan.steps.empty() ? from : plan.steps.back().after, to) << what;
   if (checkCost) {
     LayoutScope scope{allAxes(mesh)};
     if (!usesAllAxes && !from.isStrided() && !to.isStrided())
@@ -489,6 +491,85 @@ TEST(ReshardPlanner, TreeServesTheWiderLayoutFromTheNarrowerOne) {
   for (const Delivery &delivery : planner.planTree(partial, wanted, {8, 8}, 4))
     fromStart += delivery.source < 0;
   EXPECT_EQ(fromStart, 1);
+}
+
+/// A mesh of `count` axes of two devices.
+MeshAxes manyAxes(int count) {
+  std::vector<std::pair<std::string, int64_t>> axes;
+  for (int axis = 0; axis < count; ++axis)
+    axes.push_back({"a" + std::to_string(axis), 2});
+  return MeshAxes(axes);
+}
+
+TEST(ReshardPlanner, AxesThatMoveTogetherCostNoSearch) {
+  constexpr int count = 20;
+  MeshAxes mesh = manyAxes(count);
+  ReshardPlanner planner(mesh);
+  AxisList all;
+  for (int axis = 0; axis < count; ++axis)
+    all.push_back(axis);
+  AxisSet sums = getAxisSet(all);
+  int64_t shape[] = {int64_t(1) << count, int64_t(1) << count};
+  Layout whole = layoutOf({{}, {}}), rows = layoutOf({all, {}}),
+         columns = layoutOf({{}, all}), partial = layoutOf({{}, {}}, sums);
+  using Kind = ReshardStep::Kind;
+  using testing::ElementsAre;
+  EXPECT_THAT(kindsOf(planner.plan(partial, whole, shape, 4)),
+              ElementsAre(Kind::AllReduce));
+  EXPECT_THAT(kindsOf(planner.plan(partial, rows, shape, 4)),
+              ElementsAre(Kind::ReduceScatter));
+  EXPECT_THAT(kindsOf(planner.plan(rows, whole, shape, 4)),
+              ElementsAre(Kind::AllGather));
+  EXPECT_THAT(kindsOf(planner.plan(rows, columns, shape, 4)),
+              ElementsAre(Kind::AllToAll));
+  EXPECT_THAT(kindsOf(planner.plan(whole, rows, shape, 4)),
+              ElementsAre(Kind::Slice));
+}
+
+TEST(ReshardPlanner, BundlesOfManyAxesAreMovedCorrectly) {
+  MeshAxes mesh = manyAxes(5);
+  const std::pair<Layout, Layout> cases[] = {
+      {layoutOf({{0, 1}, {2, 3}}, axisBit(4)), layoutOf({{0, 1, 2, 3}, {}})},
+      {layoutOf({{0, 1, 2, 3, 4}, {}}), layoutOf({{0, 1}, {2, 3, 4}})},
+      {layoutOf({{3, 4}, {0, 1, 2}}), layoutOf({{0, 1, 2}, {3, 4}})},
+      {layoutOf({{}, {}}, 31), layoutOf({{0, 1, 2}, {3, 4}})},
+      // Nothing moves together.
+      {layoutOf({{0, 1, 2}, {3, 4}}), layoutOf({{4, 2, 0}, {3, 1}})},
+  };
+  for (const auto &[from, to] : cases)
+    expectPlan(mesh, from, to, {32, 32}, /*checkCost=*/false, false);
+}
+
+TEST(ReshardPlanner, RandomPairsOverManyAxesAreMovedCorrectly) {
+  std::mt19937 random(29);
+  MeshAxes mesh = manyAxes(5);
+  for (int round = 0; round < 12; ++round) {
+    bool isStrided = round % 2 == 1;
+    Layout from = randomLayout(mesh, random, AxisSet(-1), isStrided);
+    Layout to = randomLayout(mesh, random, from.unreduced, isStrided);
+    expectPlan(mesh, from, to, {32, 32}, /*checkCost=*/false, round % 3 == 0);
+  }
+}
+
+// Axes 1, 2 and 4 are in no layout, but only one of them can have left the gap.
+TEST(ReshardPlanner, GapsNarrowerThanWhatMovesTogetherAreReached) {
+  MeshAxes mesh = manyAxes(5);
+  Layout strided = layoutOf({{0, -2, 3}, {}}), whole = layoutOf({{}, {}});
+  expectPlan(mesh, whole, strided, {8, 4}, /*checkCost=*/false, false);
+  expectPlan(mesh, strided, whole, {8, 4}, /*checkCost=*/false, false);
+}
+
+TEST(ReshardPlanner, AnyLayoutOfManyAxesIsReached) {
+  constexpr int count = 12;
+  MeshAxes mesh = manyAxes(count);
+  Layout from(2), to(2);
+  for (int axis = 0; axis < count; ++axis) {
+    from.dims[axis % 2].push_back(axis);
+    to.dims[axis % 3 != 0].push_back(count - 1 - axis);
+  }
+  ReshardPlan plan = ReshardPlanner(mesh).plan(from, to, {4096, 4096}, 4);
+  ASSERT_FALSE(plan.steps.empty());
+  EXPECT_EQ(plan.steps.back().after, to);
 }
 
 } // namespace
