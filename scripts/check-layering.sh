@@ -12,7 +12,7 @@ Sharding: Support IR/Enums.h
 CostModel: Support Sharding IR/Enums.h
 Reshard: Support Sharding CostModel IR/Enums.h
 AutoSharding: Support Sharding CostModel Reshard IR/Enums.h
-IR: Sharding
+IR: Support Sharding
 Models: Support IR
 Analysis: Support IR Sharding CostModel Reshard
 Report: Support IR Sharding CostModel Reshard Analysis

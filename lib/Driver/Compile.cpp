@@ -14,6 +14,7 @@
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/Explain.h"
 #include "shardc/Report/TimeEstimate.h"
+#include "shardc/Support/CheckNesting.h"
 #include "shardc/Support/InputBytes.h"
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
@@ -172,6 +173,13 @@ static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
   }
   if (std::string error = checkIsSource(buffer->getBuffer()); !error.empty()) {
     os << "error: " << buffer->getBufferIdentifier() << ": " << error << '\n';
+    result.code = ExitCode::InvalidInput;
+    return result;
+  }
+  if (std::string error =
+          checkNesting(buffer->getBuffer(), buffer->getBufferIdentifier());
+      !error.empty()) {
+    os << error;
     result.code = ExitCode::InvalidInput;
     return result;
   }

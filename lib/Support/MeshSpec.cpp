@@ -6,8 +6,6 @@
 #include "llvm/ADT/SmallVector.h"
 #include "llvm/ADT/StringExtras.h"
 
-#include <limits>
-
 using namespace llvm;
 
 static bool isIdentifier(StringRef name) {
@@ -40,8 +38,9 @@ std::optional<shardc::MeshSpec> shardc::parseMeshSpec(const std::string &text,
       error = "mesh '" + text + "': axis '" + name.str() + "' is given twice";
       return std::nullopt;
     }
-    if (count > std::numeric_limits<int32_t>::max() / devices) {
-      error = "mesh '" + text + "' has more than 2147483647 devices";
+    if (count > maxMeshDevices / devices) {
+      error = "mesh '" + text + "' has more than " +
+              std::to_string(maxMeshDevices) + " devices";
       return std::nullopt;
     }
     devices *= count;

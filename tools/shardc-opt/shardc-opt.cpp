@@ -9,6 +9,7 @@
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/Arguments.h"
+#include "shardc/Support/CheckNesting.h"
 #include "shardc/Support/InputBytes.h"
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
@@ -140,6 +141,10 @@ int main(int argc, char **argv) {
     return fail(ExitCode::InvalidInput, error);
   if (error = checkIsSource(input->getBuffer()); !error.empty())
     return fail(ExitCode::InvalidInput, inputFile + ": " + error);
+  if (error = checkNesting(input->getBuffer(), inputFile); !error.empty()) {
+    llvm::errs() << error;
+    return static_cast<int>(ExitCode::InvalidInput);
+  }
   std::unique_ptr<llvm::ToolOutputFile> output =
       openOutputFile(outputFile, &error);
   if (!output)

@@ -14,6 +14,29 @@
 using namespace mlir;
 using namespace shardc;
 
+/// The most elements of a tensor of a model. Bytes and operations of all of its
+/// tensors, on all devices, are then far within 64 bits.
+static constexpr int64_t maxElements = int64_t(1) << 40;
+
+/// Whether a tensor of `shape`, without empty dimensions, is within the limit.
+static bool isWithinLimit(ArrayRef<int64_t> shape) {
+  int64_t left = maxElements;
+  for (int64_t size : shape) {
+    if (size > left)
+      return false;
+    left /= size;
+  }
+  return true;
+}
+
+static InFlightDiagnostic sayTooLarge(InFlightDiagnostic diagnostic,
+                                      Type type) {
+  diagnostic << "has more than 2^40 elements, the most that a tensor of a "
+                "model may have: "
+             << type;
+  return diagnostic;
+}
+
 static FailureOr<func::FuncOp> findLoss(ModuleOp module) {
   auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   if (!training)
@@ -59,12 +82,17 @@ static LogicalResult verifyBody(func::FuncOp loss) {
       return op.emitOpError("does not belong in a loss function: expected ops "
                             "of the tensor core, composites and sharding "
                             "constraints, on global tensors");
-    for (Type type : op.getResultTypes())
-      if (auto tensor = dyn_cast<RankedTensorType>(type);
-          tensor && llvm::is_contained(tensor.getShape(), 0))
+    for (Type type : op.getResultTypes()) {
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      if (!tensor)
+        continue;
+      if (llvm::is_contained(tensor.getShape(), 0))
         return op.emitOpError("result must be a tensor without empty "
                               "dimensions, got ")
                << type;
+      if (!isWithinLimit(tensor.getShape()))
+        return sayTooLarge(op.emitOpError("result "), type);
+    }
   }
   return success();
 }
@@ -102,6 +130,8 @@ private:
       return emitError() << "must be a tensor of static shape without empty "
                             "dimensions, got "
                          << argument.getType();
+    if (!isWithinLimit(type.getShape()))
+      return sayTooLarge(emitError(), type);
     Attribute role = getRole(loss, index);
     if (!isa_and_nonnull<ParameterAttr, InputAttr, LabelAttr>(role)) {
       InFlightDiagnostic diagnostic =

@@ -301,8 +301,8 @@ shardc.mesh @mesh <["data" = 0]>
 
 // -----
 // mesh C2
-// expected-error @+1 {{C2: the mesh has more than 2^31 - 1 devices}}
-shardc.mesh @mesh <["data" = 65536, "model" = 65536]>
+// expected-error @+1 {{C2: the mesh has more than 1048576 devices}}
+shardc.mesh @mesh <["data" = 1024, "model" = 1025]>
 
 // -----
 // mesh C3

