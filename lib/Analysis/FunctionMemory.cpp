@@ -197,13 +197,31 @@ void FunctionMemory::donateArguments() {
   }
 }
 
-/// Whether `op` reads `value` once, after everything else that does.
+/// Whether `op` reads `value` after everything else that does.
 static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
-  return llvm::count(op->getOperands(), value) == 1 &&
-         llvm::all_of(value.getUsers(), [&](Operation *user) {
-           return user == op || liveness.getEnd(getUserInBlock(value, user)) <
-                                    liveness.getStep(op);
-         });
+  return llvm::all_of(value.getUsers(), [&](Operation *user) {
+    return user == op ||
+           liveness.getEnd(getUserInBlock(value, user)) < liveness.getStep(op);
+  });
+}
+
+/// The places of operands of `writer` that end with it, by operand; null for
+/// the others.
+SmallVector<Value> FunctionMemory::getFreedPlaces(Operation *writer,
+                                                  const Liveness &liveness) {
+  SmallVector<Value> freed(writer->getNumOperands());
+  // Only what is reduced in place may free anything.
+  auto start = dyn_cast<CollectiveStartOp>(writer);
+  if (start ? !isa<AllReduceOp>(start.getCollective()) : !isa<KernelOp>(writer))
+    return freed;
+  llvm::SmallDenseMap<Value, int> counts;
+  for (Value operand : writer->getOperands())
+    ++counts[operand];
+  for (auto [place, operand] : llvm::zip_equal(freed, writer->getOperands()))
+    if (counts.lookup(operand) == 1 && !isa<BlockArgument>(getPlace(operand)) &&
+        isLastReader(writer, operand, liveness))
+      place = getPlace(operand);
+  return freed;
 }
 
 /// Lets results take the places of operands that end with their op.
@@ -211,23 +229,22 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
   // The last step at which anything so far put into a place is needed.
   llvm::DenseMap<Value, int64_t> ends;
   forEachOp([&](Operation &op) {
-    llvm::SmallDenseSet<Value> taken;
-    for (OpResult result : getTensors(&op)) {
-      Operation *writer = getWriter(result);
-      if (isa<KernelOp, CollectiveStartOp>(writer) && !places.count(result))
-        for (OpOperand &operand : writer->getOpOperands()) {
-          Value place = getPlace(operand.get());
-          if (!isa<BlockArgument>(place) && !taken.contains(place) &&
-              ends.lookup(place) <= liveness.getEnd(writer) &&
-              isLastReader(writer, operand.get(), liveness) &&
+    ResultRange tensors = getTensors(&op);
+    if (tensors.empty())
+      return;
+    Operation *writer = getWriter(tensors.front());
+    SmallVector<Value> freed = getFreedPlaces(writer, liveness);
+    for (OpResult result : tensors) {
+      if (!places.count(result))
+        for (auto [operand, place] : llvm::enumerate(freed))
+          if (place && ends.lookup(place) <= liveness.getEnd(writer) &&
               getNumBytes(place.getType()) == getNumBytes(result.getType()) &&
-              mayReplace(writer, operand.getOperandNumber(),
-                         result.getResultNumber())) {
-            taken.insert(place);
-            places[result] = operand.get();
+              mayReplace(writer, operand, result.getResultNumber())) {
+            places[result] = writer->getOperand(operand);
+            // Nor may another result take it, by way of any operand.
+            std::replace(freed.begin(), freed.end(), Value(place), Value());
             break;
           }
-        }
       int64_t &end = ends[getPlace(result)];
       end = std::max(end, liveness.getLast(result));
     }
@@ -263,9 +280,9 @@ void FunctionMemory::findRuns() {
 }
 
 void FunctionMemory::annotate() {
-  for (BlockArgument argument : function.getArguments())
-    function.setArgAttr(argument.getArgNumber(), offsetAttrName,
-                        getI64(function, getArgumentOffset(argument)));
+  setArgAttrs(function, offsetAttrName, [&](unsigned index) {
+    return getI64(function, getArgumentOffset(function.getArgument(index)));
+  });
   forEachOp([&](Operation &op) {
     SmallVector<int64_t> offsets;
     for (Value result : getTensors(&op))

@@ -32,22 +32,27 @@ int64_t MemoryPlan::getBytes(const Run &run) const {
 /// offset, or else the first byte behind those that live at the same time.
 int64_t MemoryPlan::findOffset(const Run &run,
                                llvm::ArrayRef<Buffer> placed) const {
-  // Where the run cannot start: (first, second) for every pair that overlaps
-  // in time, both ends being free.
+  // Where the run cannot start: (first, second) for every neighbour and those
+  // of the run's buffers, side by side, that overlap with it in time, both ends
+  // being free.
   llvm::SmallVector<std::pair<int64_t, int64_t>> taken;
-  int64_t within = 0;
-  for (unsigned number : run) {
-    const Buffer &buffer = buffers[number];
-    for (const Buffer &neighbour : placed) {
-      if (neighbour.last < buffer.first || buffer.last < neighbour.first)
-        continue;
-      taken.push_back({neighbour.offset - within - buffer.bytes,
-                       neighbour.offset + neighbour.bytes - within});
+  for (const Buffer &neighbour : placed) {
+    int64_t within = 0;
+    bool overlapsBefore = false;
+    for (unsigned number : run) {
+      const Buffer &buffer = buffers[number];
+      bool overlaps =
+          neighbour.last >= buffer.first && buffer.last >= neighbour.first;
+      if (overlaps && !overlapsBefore)
+        taken.push_back({0, neighbour.offset + neighbour.bytes - within});
+      within += buffer.bytes;
+      if (overlaps)
+        taken.back().first = neighbour.offset - within;
+      overlapsBefore = overlaps;
     }
-    within += buffer.bytes;
   }
   if (run.size() > 1)
-    llvm::stable_sort(taken, llvm::less_first());
+    llvm::sort(taken);
   int64_t free = base, best = -1;
   int64_t bestGap = std::numeric_limits<int64_t>::max();
   for (auto [first, second] : taken) {

@@ -21,6 +21,36 @@ StringRef shardc::getRoleName(func::FuncOp function, unsigned index) {
       .Default([](Attribute) { return StringRef(); });
 }
 
+/// `dictionary`, which may be null, with `name` set to `value`, if there is
+/// one.
+static DictionaryAttr with(MLIRContext *context, DictionaryAttr dictionary,
+                           StringRef name, Attribute value) {
+  NamedAttrList attributes;
+  if (dictionary)
+    attributes = NamedAttrList(dictionary);
+  if (value)
+    attributes.set(name, value);
+  return attributes.getDictionary(context);
+}
+
+void shardc::setArgAttrs(func::FuncOp function, StringRef name,
+                         llvm::function_ref<Attribute(unsigned)> get) {
+  SmallVector<DictionaryAttr> all;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    all.push_back(with(function.getContext(), function.getArgAttrDict(index),
+                       name, get(index)));
+  function.setAllArgAttrs(all);
+}
+
+void shardc::setResultAttrs(func::FuncOp function, StringRef name,
+                            llvm::function_ref<Attribute(unsigned)> get) {
+  SmallVector<DictionaryAttr> all;
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    all.push_back(with(function.getContext(), function.getResultAttrDict(index),
+                       name, get(index)));
+  function.setAllResultAttrs(all);
+}
+
 llvm::StringMap<BlockArgument>
 shardc::getArgumentsByName(func::FuncOp function) {
   llvm::StringMap<BlockArgument> arguments;

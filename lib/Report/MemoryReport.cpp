@@ -178,6 +178,7 @@ MemoryReport::MemoryReport(ModuleOp module) {
     MemoryBuffer buffer;
   };
   std::vector<Place> places;
+  llvm::DenseMap<int64_t, SmallVector<size_t, 1>> placesAt;
   llvm::DenseSet<int64_t> argumentOffsets;
   for (BlockArgument argument : function.getArguments()) {
     int64_t offset = getOffset(function, argument);
@@ -205,18 +206,24 @@ MemoryReport::MemoryReport(ModuleOp module) {
     place.buffer.kind = classify(result);
     place.buffer.source = getSourceString(getComputingOp(result)->getLoc());
     // Written over an operand: both are one buffer from there on.
-    for (Place &other : places)
-      if (other.offset == offset && other.last >= place.first &&
-          other.buffer.bytes == place.buffer.bytes)
+    for (size_t index : placesAt[offset])
+      if (Place &other = places[index];
+          other.last >= place.first && other.buffer.bytes == place.buffer.bytes)
         other.last = place.first - 1;
+    placesAt[offset].push_back(places.size());
     places.push_back(std::move(place));
   }
-  int64_t peakStep = 0, peak = -1;
+  // By step, the bytes that come, less those that go; from before the first.
+  std::vector<int64_t> changes(liveness.getNumSteps() + 2);
+  for (const Place &place : places)
+    if (place.first <= place.last) {
+      changes[place.first + 1] += place.buffer.bytes;
+      changes[std::min(place.last + 2, liveness.getNumSteps() + 1)] -=
+          place.buffer.bytes;
+    }
+  int64_t peakStep = 0, peak = -1, alive = changes.front();
   for (int64_t step = 0; step < liveness.getNumSteps(); ++step) {
-    int64_t alive = 0;
-    for (const Place &place : places)
-      if (place.first <= step && step <= place.last)
-        alive += place.buffer.bytes;
+    alive += changes[step + 1];
     if (alive > peak) {
       peak = alive;
       peakStep = step;

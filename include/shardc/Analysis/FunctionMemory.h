@@ -62,6 +62,8 @@ private:
   void donateArguments();
   void placeSums(AccumulateOp loop);
   void forEachOp(llvm::function_ref<void(mlir::Operation &)> callback);
+  llvm::SmallVector<mlir::Value> getFreedPlaces(mlir::Operation *writer,
+                                                const Liveness &liveness);
   void findPlaces(const Liveness &liveness);
   void findRuns();
   mlir::Value getPlace(mlir::Value value) const;

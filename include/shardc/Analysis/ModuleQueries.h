@@ -1,8 +1,8 @@
 //===- ModuleQueries.h - What a module says of itself -----------*- C++ -*-===//
 //
 // What attributes and locations of a module, its functions and its values say
-// to more than one pass. Plain functions that read the IR; thread-safe on
-// distinct modules.
+// to more than one pass. Plain functions that read the IR, but for those that
+// set attributes; thread-safe on distinct modules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,6 +19,14 @@ namespace shardc {
 
 /// The name that the role of argument `index` gives it; empty without a role.
 llvm::StringRef getRoleName(mlir::func::FuncOp function, unsigned index);
+
+/// Sets attribute `name` of every argument (result) to what `get` returns for
+/// its number; null leaves it as it is. Use this for all of them rather than
+/// setArgAttr for each: the context keeps every list of attributes for ever.
+void setArgAttrs(mlir::func::FuncOp function, llvm::StringRef name,
+                 llvm::function_ref<mlir::Attribute(unsigned)> get);
+void setResultAttrs(mlir::func::FuncOp function, llvm::StringRef name,
+                    llvm::function_ref<mlir::Attribute(unsigned)> get);
 
 /// The arguments by these names.
 llvm::StringMap<mlir::BlockArgument>

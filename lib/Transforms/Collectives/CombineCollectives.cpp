@@ -67,6 +67,17 @@ std::string getKey(Operation *op) {
   return key;
 }
 
+/// Sets of buckets are as long as their last member needs.
+bool contains(const llvm::BitVector &set, unsigned bucket) {
+  return bucket < set.size() && set.test(bucket);
+}
+
+void include(llvm::BitVector &set, unsigned bucket) {
+  if (set.size() <= bucket)
+    set.resize(bucket + 1);
+  set.set(bucket);
+}
+
 struct Bucket {
   SmallVector<Operation *> members;
   int64_t bytes = 0;
@@ -92,18 +103,16 @@ public:
 private:
   /// Fills the buckets in program order.
   void collect() {
-    size_t numCollectives =
-        llvm::count_if(block, [](Operation &op) { return canMerge(&op); });
     llvm::DenseMap<Operation *, int> memberOf;
     llvm::DenseMap<Operation *, llvm::BitVector> dependences;
     std::map<std::string, int> open;
     for (Operation &op : block) {
-      llvm::BitVector needs(numCollectives);
+      llvm::BitVector needs;
       for (Value operand : getUsedValues(&op))
         if (Operation *producer = operand.getDefiningOp()) {
           needs |= dependences[producer];
           if (auto it = memberOf.find(producer); it != memberOf.end())
-            needs.set(it->second);
+            include(needs, it->second);
         }
       if (canMerge(&op)) {
         std::string key = getKey(&op);
@@ -114,7 +123,7 @@ private:
         if (isNew || !accepts(it->second, &op, needs)) {
           it->second = buckets.size();
           buckets.emplace_back();
-          bucketNeeds.emplace_back(numCollectives);
+          bucketNeeds.emplace_back();
         }
         Bucket &bucket = buckets[it->second];
         bucket.members.push_back(&op);
@@ -139,9 +148,10 @@ private:
         (isHeldBriefly(op) && bytes > briefBytes))
       return false;
     // Nor by way of other buckets.
-    return !needs.test(index) && llvm::none_of(needs.set_bits(), [&](int need) {
-      return bucketNeeds[need].test(index);
-    });
+    return !contains(needs, index) &&
+           llvm::none_of(needs.set_bits(), [&](int need) {
+             return contains(bucketNeeds[need], index);
+           });
   }
 
   /// A member of bucket `index` needs `needs`: so do the bucket and all that
@@ -152,7 +162,7 @@ private:
       all |= bucketNeeds[need];
     bucketNeeds[index] |= all;
     for (llvm::BitVector &other : bucketNeeds)
-      if (other.test(index))
+      if (contains(other, index))
         other |= all;
   }
 

@@ -50,14 +50,11 @@ Value Program::addArgument(Type type, Attribute role, ShardingAttr sharding,
   attributes.append(roleAttrName, role);
   if (sharding)
     attributes.append(shardingAttrName, sharding);
-  unsigned index = function.getNumArguments();
   SourceAttr source = SourceAttr::get(function.getContext(),
                                       builder.getStringAttr(getRoleKind(role)),
                                       StringAttr(), sharding, contracts);
-  function.insertArgument(index, type,
-                          attributes.getDictionary(function.getContext()),
-                          addMetadata(loc, source));
-  return function.getArgument(index);
+  argumentAttributes.push_back(attributes.getDictionary(loss.getContext()));
+  return function.getBody().front().addArgument(type, addMetadata(loc, source));
 }
 
 Value Program::addArgumentOf(BlockArgument argument) {
@@ -67,9 +64,11 @@ Value Program::addArgumentOf(BlockArgument argument) {
                   loss.getArgAttrOfType<ShardingAttr>(index, shardingAttrName),
                   loss.getArgAttrOfType<ArrayAttr>(index, expectAttrName),
                   argument.getLoc());
-  if (Attribute classes = loss.getArgAttr(index, labelClassesAttrName))
-    function.setArgAttr(cast<BlockArgument>(added).getArgNumber(),
-                        labelClassesAttrName, classes);
+  if (Attribute classes = loss.getArgAttr(index, labelClassesAttrName)) {
+    NamedAttrList attributes(argumentAttributes.back());
+    attributes.set(labelClassesAttrName, classes);
+    argumentAttributes.back() = attributes.getDictionary(loss.getContext());
+  }
   mapping.map(argument, added);
   return added;
 }
@@ -98,8 +97,11 @@ Value Program::cloneBody(bool decompose) {
     moveToLocation(builder.clone(op, mapping));
   // The return keeps track of the loss while its op is replaced.
   auto end = cast<func::ReturnOp>(function.getBody().front().back());
-  if (decompose)
+  if (decompose) {
+    // Some ask what the arguments are.
+    describeArguments();
     decomposeComposites(function, /*all=*/false);
+  }
   Value value = end.getOperand(0);
   end.erase();
   builder.setInsertionPointToEnd(&function.getBody().front());
@@ -111,13 +113,20 @@ void Program::addResult(Value value, StringRef name, ShardingAttr sharding) {
   attributes.append(resultAttrName, builder.getStringAttr(name));
   if (sharding)
     attributes.append(shardingAttrName, sharding);
-  function.insertResult(results.size(), value.getType(),
-                        attributes.getDictionary(function.getContext()));
+  resultAttributes.push_back(attributes.getDictionary(loss.getContext()));
   results.push_back(value);
+}
+
+void Program::describeArguments() {
+  function.setType(builder.getFunctionType(
+      function.getBody().getArgumentTypes(), ValueRange(results).getTypes()));
+  function.setAllArgAttrs(argumentAttributes);
 }
 
 func::FuncOp Program::finish() {
   builder.create<func::ReturnOp>(loss.getLoc(), results);
+  describeArguments();
+  function.setAllResultAttrs(resultAttributes);
   decomposeComposites(function, /*all=*/true);
   simplify(function);
   return function;

@@ -54,11 +54,16 @@ private:
                           ShardingAttr sharding, mlir::ArrayAttr contracts,
                           mlir::Location loc);
   mlir::Value addArgumentOf(mlir::BlockArgument argument);
+  /// Gives the function the types and attributes of its arguments so far.
+  void describeArguments();
 
   mlir::func::FuncOp loss, function;
   mlir::OpBuilder builder;
   mlir::IRMapping mapping;
   llvm::SmallVector<mlir::Value> results;
+  /// Of the arguments and results, set all at once: the context keeps every
+  /// list of attributes and every function type for ever.
+  llvm::SmallVector<mlir::DictionaryAttr> argumentAttributes, resultAttributes;
   PartAttr part;
 };
 

@@ -72,7 +72,7 @@ LogicalResult EdgeLayouts::collectBody(AccumulateOp loop,
     return failure();
   for (auto [result, summand] :
        llvm::zip_equal(loop.getResults(), loop.getYield().getOperands())) {
-    Layout layout = produced[summand];
+    Layout layout = getProduced(summand);
     produced[result] = layout;
   }
   return success();

@@ -34,7 +34,9 @@ public:
 
   /// How `value`, which was there when layouts were collected, is produced.
   const Layout &getProduced(mlir::Value value) const {
-    return produced.find(value)->second;
+    auto it = produced.find(value);
+    assert(it != produced.end() && "value of another function, or added since");
+    return it->second;
   }
 
   /// The layouts that `value` is wanted in, distinct, in order of first uses.

@@ -86,11 +86,13 @@ private:
                << index << " has no `shardc.sharding`";
       GlobalTensor tensor{cast<RankedTensorType>(argument.getType()),
                           getLayout(sharding, mesh)};
-      function.setArgAttr(index, globalShapeAttrName,
-                          builder.getDenseI64ArrayAttr(tensor.type.getShape()));
       argument.setType(getLocalType(tensor));
       tensors[argument] = tensor;
     }
+    setArgAttrs(function, globalShapeAttrName, [&](unsigned index) {
+      return builder.getDenseI64ArrayAttr(
+          tensors[block.getArgument(index)].type.getShape());
+    });
     return success();
   }
 
@@ -106,10 +108,11 @@ private:
                << index << " is " << toString(tensor.layout, mesh)
                << ", which is not the sharding of the result; "
                   "shardc-insert-reshards must run first";
-      function.setResultAttr(
-          index, globalShapeAttrName,
-          builder.getDenseI64ArrayAttr(tensor.type.getShape()));
     }
+    setResultAttrs(function, globalShapeAttrName, [&](unsigned index) {
+      return builder.getDenseI64ArrayAttr(
+          tensors[terminator->getOperand(index)].type.getShape());
+    });
     function.setType(builder.getFunctionType(block.getArgumentTypes(),
                                              terminator->getOperandTypes()));
     return success();

@@ -7,6 +7,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/IR/TypeUtilities.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/raw_ostream.h"
 
 using namespace mlir;
@@ -31,17 +32,18 @@ ReshardCauses::ReshardCauses(func::FuncOp function, const MeshAxes &mesh)
             << names[argument] << " as " << getElementTypeOrSelf(copy);
       }
   }
+  llvm::StringSet<> parameters;
+  for (unsigned index = 0; index < function.getNumArguments(); ++index)
+    if (isa_and_nonnull<ParameterAttr>(
+            function.getArgAttr(index, roleAttrName)))
+      parameters.insert(getRoleName(function, index));
   Operation *terminator = function.getBody().front().getTerminator();
   for (OpOperand &operand : terminator->getOpOperands()) {
     auto name = function.getResultAttrOfType<StringAttr>(
         operand.getOperandNumber(), resultAttrName);
     if (!name)
       continue;
-    bool isParameter = false;
-    for (unsigned index = 0; index < function.getNumArguments(); ++index)
-      isParameter |=
-          getRoleName(function, index) == name.getValue() &&
-          isa<ParameterAttr>(function.getArgAttr(index, roleAttrName));
+    bool isParameter = parameters.contains(name.getValue());
     Operation *producer = operand.get().getDefiningOp();
     names.try_emplace(operand.get(), producer && isPart(producer, Part::Update)
                                          ? "new " + name.str()

@@ -106,20 +106,20 @@ private:
   void writeFunction(ModuleGraph::Function &function) {
     func::FuncOp op = function.op;
     llvm::DenseMap<int, ShardingAttr> atRest;
-    for (auto [index, value] : llvm::enumerate(function.arguments)) {
-      auto annotation =
-          op.getArgAttrOfType<ShardingAttr>(index, shardingAttrName);
-      ShardingAttr sharding = getSharding(value, annotation);
+    setArgAttrs(op, shardingAttrName, [&](unsigned index) {
+      int value = function.arguments[index];
+      ShardingAttr sharding = getSharding(
+          value, op.getArgAttrOfType<ShardingAttr>(index, shardingAttrName));
       atRest.try_emplace(value, sharding);
-      op.setArgAttr(index, shardingAttrName, sharding);
-    }
-    for (auto [index, value] : llvm::enumerate(function.results)) {
-      auto annotation =
-          op.getResultAttrOfType<ShardingAttr>(index, shardingAttrName);
+      return sharding;
+    });
+    setResultAttrs(op, shardingAttrName, [&](unsigned index) {
+      int value = function.results[index];
       ShardingAttr sharding = atRest.lookup(value);
-      op.setResultAttr(index, shardingAttrName,
-                       sharding ? sharding : getSharding(value, annotation));
-    }
+      return sharding ? sharding
+                      : getSharding(value, op.getResultAttrOfType<ShardingAttr>(
+                                               index, shardingAttrName));
+    });
   }
 
   void remarkOnUnusedAxes() {

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "FirstThatFits.h"
 #include "OverlapSteps.h"
 #include "SplitCollective.h"
 #include "shardc/Analysis/FunctionMemory.h"
@@ -59,11 +60,10 @@ private:
            (state == State::Done ? numNotDone : numNotBegun)[index] == 0;
   }
   void setState(int index, State state);
-  bool fits(int index, int64_t limit) const {
-    return alive + getAllocation(index) <= limit;
-  }
+  /// Puts the step where those that may begin next are looked for.
+  void update(int index);
   int64_t getBytes(Value value) const;
-  int64_t getAllocation(int index) const;
+  void setReaders(Value value, int count);
   void release(Value value);
 
   func::FuncOp function;
@@ -78,6 +78,17 @@ private:
   /// How many steps read a value, and how many of them have yet to. The
   /// terminator counts and never reads.
   llvm::DenseMap<Value, int> allReaders, readers;
+  /// Bytes of the values of the block; none for what has a place outside of the
+  /// step.
+  llvm::DenseMap<Value, int64_t> bytes;
+  /// By value the steps that work in place on it, and the bytes that each need
+  /// not take if it is the last reader.
+  llvm::DenseMap<Value, SmallVector<std::pair<int, int64_t>, 1>> replaced;
+  /// By step the bytes that it takes when it begins: at first and now.
+  std::vector<int64_t> allAllocations, allocations;
+  /// By what they take: collectives that need nothing, those that only need
+  /// what is under way, and other steps that need nothing.
+  FirstThatFits ready, almostReady, runnable;
   SmallVector<Operation *> order;
   /// The first step of the given order that has not begun.
   size_t next = 0;
@@ -101,6 +112,24 @@ Overlapper::Overlapper(func::FuncOp function, Block &block)
   SmallVector<Value> atEnd = getUsedValues(block.getTerminator());
   for (Value value : llvm::SmallSetVector<Value, 4>(atEnd.begin(), atEnd.end()))
     ++allReaders[value];
+  for (auto [index, step] : llvm::enumerate(steps)) {
+    Operation *producer = step.wait ? step.wait : step.op;
+    int64_t allocation = 0;
+    for (OpResult result : producer->getResults()) {
+      int64_t own = bytes[result] = getBytes(result);
+      allocation += own;
+      if (!step.worksInPlace)
+        continue;
+      Value operand = step.op->getOperand(result.getResultNumber());
+      replaced[operand].emplace_back(index,
+                                     std::min(bytes.lookup(operand), own));
+    }
+    allAllocations.push_back(allocation);
+  }
+  for (auto &[value, places] : replaced)
+    if (allReaders.lookup(value) == 1)
+      for (auto [index, saved] : places)
+        allAllocations[index] -= saved;
 }
 
 void Overlapper::run() {
@@ -130,6 +159,10 @@ void Overlapper::reset() {
     numNotDone.push_back(step.needs.size());
   numNotBegun = numNotDone;
   readers = allReaders;
+  allocations = allAllocations;
+  ready = almostReady = runnable = FirstThatFits(steps.size());
+  for (size_t index = 0; index < steps.size(); ++index)
+    update(index);
   order.clear();
   next = 0;
   alive = most = 0;
@@ -139,8 +172,24 @@ void Overlapper::setState(int index, State state) {
   for (int other : neededBy[index]) {
     numNotBegun[other] -= states[index] == State::Waiting;
     numNotDone[other] -= state == State::Done;
+    update(other);
   }
   states[index] = state;
+  update(index);
+}
+
+void Overlapper::update(int index) {
+  auto put = [&](FirstThatFits &set, bool isIn) {
+    if (isIn)
+      set.put(index, allocations[index]);
+    else
+      set.remove(index);
+  };
+  bool isDone = isReady(index, State::Done);
+  if (!steps[index].wait)
+    return put(runnable, isDone);
+  put(ready, isDone);
+  put(almostReady, !isDone && isReady(index, State::UnderWay));
 }
 
 /// Begins every step in turn and waits for it at once.
@@ -166,15 +215,13 @@ void Overlapper::scheduleBelow(int64_t limit) {
 }
 
 void Overlapper::startCollectives(int64_t limit) {
-  for (int index : collectives) {
-    if (!isReady(index, State::Done) || !fits(index, limit))
-      continue;
+  for (int index = 0; (index = ready.find(index, limit - alive)) >= 0;
+       ++index) {
     // What needs only collectives that started earlier does not fall behind.
-    for (int other : collectives)
-      if (isReady(other, State::UnderWay) && !isReady(other, State::Done) &&
-          fits(other, limit))
-        begin(other);
-    if (fits(index, limit))
+    for (int other = 0; (other = almostReady.find(other, limit - alive)) >= 0;
+         ++other)
+      begin(other);
+    if (alive + allocations[index] <= limit)
       begin(index);
   }
 }
@@ -183,10 +230,8 @@ void Overlapper::startCollectives(int64_t limit) {
 int Overlapper::pickStep(int64_t limit) const {
   if (isReady(next, State::Done))
     return next;
-  for (size_t index = next + 1; index < steps.size(); ++index)
-    if (!steps[index].wait && isReady(index, State::Done) && fits(index, limit))
-      return index;
-  return next;
+  int index = runnable.find(next + 1, limit - alive);
+  return index >= 0 ? index : next;
 }
 
 /// Runs or starts a step, once what it needs has been waited for.
@@ -195,7 +240,7 @@ void Overlapper::begin(int index) {
   for (int need : step.needs)
     if (states[need] == State::UnderWay)
       waitFor(need);
-  alive += getAllocation(index);
+  alive += allocations[index];
   most = std::max(most, alive);
   order.push_back(step.op);
   setState(index, step.wait ? State::UnderWay : State::Done);
@@ -203,7 +248,7 @@ void Overlapper::begin(int index) {
     if (!step.wait)
       release(operand);
     else if (step.worksInPlace && readers.lookup(operand) == 1)
-      readers[operand] = 0; // its place is the result's now
+      setReaders(operand, 0); // its place is the result's now
   }
   while (next < steps.size() && states[next] != State::Waiting)
     ++next;
@@ -227,25 +272,21 @@ int64_t Overlapper::getBytes(Value value) const {
                                                : getNumBytes(value.getType());
 }
 
-/// Bytes that a step takes when it begins.
-int64_t Overlapper::getAllocation(int index) const {
-  const OverlapStep &step = steps[index];
-  Operation *producer = step.wait ? step.wait : step.op;
-  int64_t bytes = 0;
-  for (OpResult result : producer->getResults()) {
-    bytes += getBytes(result);
-    if (!step.worksInPlace)
-      continue;
-    Value operand = step.op->getOperand(result.getResultNumber());
-    if (readers.lookup(operand) == 1)
-      bytes -= std::min(getBytes(operand), getBytes(result));
-  }
-  return bytes;
+/// Says how many steps have yet to read `value`.
+void Overlapper::setReaders(Value value, int count) {
+  int &known = readers[value];
+  if (auto it = replaced.find(value); it != replaced.end())
+    for (auto [index, saved] : it->second) {
+      allocations[index] -= ((count == 1) - (known == 1)) * saved;
+      update(index);
+    }
+  known = count;
 }
 
 void Overlapper::release(Value value) {
-  if (--readers[value] == 0)
-    alive -= getBytes(value);
+  setReaders(value, readers.lookup(value) - 1);
+  if (readers.lookup(value) == 0)
+    alive -= bytes.lookup(value);
 }
 
 void Overlapper::apply() {

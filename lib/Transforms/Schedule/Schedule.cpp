@@ -9,19 +9,18 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Analysis/FunctionMemory.h"
-#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "FirstThatFits.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
-
-#include <numeric>
 
 namespace shardc {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -45,7 +44,12 @@ public:
     }
     before.resize(ops.size());
     readBefore.resize(ops.size());
+    neededBy.resize(ops.size());
+    overwrittenBy.resize(ops.size());
+    numMissing.resize(ops.size());
+    growths.resize(ops.size());
     isDone.resize(ops.size());
+    ready = readyGathers = FirstThatFits(ops.size());
   }
 
   void run() {
@@ -55,16 +59,23 @@ public:
           before[number].insert(numbers.lookup(def));
     if (auto function = dyn_cast<func::FuncOp>(block.getParentOp()))
       addAntiDependences(function);
-    Operation *terminator = block.getTerminator();
-    std::vector<int> waiting(ops.size());
-    std::iota(waiting.begin(), waiting.end(), 0);
-    while (!waiting.empty()) {
-      for (int number : getGroup(pickNext(waiting))) {
-        isDone[number] = true;
-        ops[number]->moveBefore(terminator);
-      }
-      llvm::erase_if(waiting, [&](int number) { return isDone[number]; });
+    findGrowths();
+    for (int number = 0, end = ops.size(); number < end; ++number) {
+      for (int other : before[number])
+        neededBy[other].push_back(number);
+      for (int other : readBefore[number])
+        overwrittenBy[other].push_back(number);
+      numMissing[number] = before[number].size() + readBefore[number].size();
     }
+    for (int number = 0, end = ops.size(); number < end; ++number)
+      if (before[number].empty() && readBefore[number].empty())
+        becomeReady(number);
+    Operation *terminator = block.getTerminator();
+    for (int number = pickNext(); number >= 0; number = pickNext())
+      for (int member : getGroup(number)) {
+        ops[member]->moveBefore(terminator);
+        finish(member);
+      }
   }
 
 private:
@@ -74,18 +85,35 @@ private:
   /// What an op reads is made before, and what it overwrites is read.
   std::vector<llvm::SmallSetVector<int, 4>> before;
   std::vector<SmallVector<int, 4>> readBefore;
+  /// Whether the order of the numbers satisfies all of these.
+  bool isProgramOrder = true;
+  /// By op those that use its results, those that overwrite what it reads, and
+  /// how many it waits for.
+  std::vector<SmallVector<int, 4>> neededBy, overwrittenBy;
+  std::vector<int> numMissing;
+  /// By value how many ops, the terminator included, have yet to use it.
+  llvm::DenseMap<Value, int> numUsers;
+  /// Bytes that running an op next allocates, less those it frees.
+  std::vector<int64_t> growths;
+  /// Ops that may be next, by the growth of their groups; gathers for one pass
+  /// only are apart, by nothing.
+  FirstThatFits ready, readyGathers;
   /// Whether an op gathers a weight for one pass only.
   std::vector<bool> comesWithUser;
   std::vector<bool> isDone;
 
+  /// Whether op `to` comes after op `from` by what is known so far.
   bool reaches(int from, int to) const {
+    if (isProgramOrder && to < from)
+      return false;
     std::vector<bool> isSeen(ops.size());
     SmallVector<int> worklist{to};
     while (!worklist.empty()) {
       int number = worklist.pop_back_val();
       if (number == from)
         return true;
-      if (isSeen[number])
+      // As long as everything comes after smaller numbers only.
+      if (isSeen[number] || (isProgramOrder && number < from))
         continue;
       isSeen[number] = true;
       llvm::append_range(worklist, before[number]);
@@ -109,43 +137,42 @@ private:
         if (user == terminator)
           continue;
         int reader = numbers.lookup(user);
-        if (reader != number && !reaches(number, reader))
-          readBefore[number].push_back(reader);
+        if (reader == number || reaches(number, reader))
+          continue;
+        readBefore[number].push_back(reader);
+        isProgramOrder &= reader < number;
       }
     }
   }
 
-  /// Bytes that running `op` allocates, less those it frees.
-  int64_t getGrowth(Operation *op) const {
-    int64_t growth = 0;
-    for (Value result : op->getResults()) {
-      bool isDonated = llvm::any_of(result.getUsers(), [](Operation *user) {
-        return user->hasTrait<OpTrait::IsTerminator>();
-      });
-      if (!isDonated)
-        growth += getNumBytes(result.getType());
-    }
+  /// The distinct values of the block that `op` uses and an op computes.
+  static llvm::SmallSetVector<Value, 4> getComputedOperands(Operation *op) {
     llvm::SmallSetVector<Value, 4> operands;
     for (Value value : getUsedValues(op))
-      operands.insert(value);
-    for (Value operand : operands) {
-      bool isLastUse = llvm::all_of(operand.getUsers(), [&](Operation *user) {
-        user = getUserInBlock(operand, user);
-        return user == op ||
-               (user != block.getTerminator() && isDone[numbers.lookup(user)]);
-      });
-      if (operand.getDefiningOp() && isLastUse)
-        growth -= getNumBytes(operand.getType());
-    }
-    return growth;
+      if (value.getDefiningOp())
+        operands.insert(value);
+    return operands;
   }
 
-  bool isReady(int number) const {
-    return llvm::all_of(readBefore[number],
-                        [&](int other) { return isDone[other]; }) &&
-           llvm::all_of(before[number], [&](int other) {
-             return isDone[other] || (comesWithUser[other] && isReady(other));
-           });
+  /// What ops allocate, and which values have one user.
+  void findGrowths() {
+    for (auto [number, op] : llvm::enumerate(ops)) {
+      for (Value result : op->getResults()) {
+        bool isDonated = llvm::any_of(result.getUsers(), [](Operation *user) {
+          return user->hasTrait<OpTrait::IsTerminator>();
+        });
+        if (!isDonated)
+          growths[number] += getNumBytes(result.getType());
+      }
+      for (Value operand : getComputedOperands(op))
+        ++numUsers[operand];
+    }
+    for (Value operand : getComputedOperands(block.getTerminator()))
+      ++numUsers[operand];
+    for (auto [number, op] : llvm::enumerate(ops))
+      for (Value operand : getComputedOperands(op))
+        if (numUsers.lookup(operand) == 1)
+          growths[number] -= getNumBytes(operand.getType());
   }
 
   /// What op `number`, which is ready, takes along, and the op itself.
@@ -159,22 +186,66 @@ private:
     return SmallVector<int>(group.getArrayRef());
   }
 
-  int pickNext(ArrayRef<int> waiting) const {
-    std::optional<int> first;
-    for (int number : waiting) {
-      if (comesWithUser[number] || !isReady(number))
-        continue;
-      if (!first)
-        first = number;
-      int64_t growth = 0;
-      for (int member : getGroup(number))
-        growth += getGrowth(ops[member]);
-      if (growth <= 0)
-        return number;
+  /// Says anew what running op `number` takes, if it is ready; what a gather
+  /// takes, its users take.
+  void update(int number) {
+    if (isDone[number] || numMissing[number] > 0)
+      return;
+    if (comesWithUser[number]) {
+      readyGathers.put(number, 0);
+      for (int user : neededBy[number])
+        update(user);
+      return;
     }
-    if (first)
-      return *first;
-    return *llvm::find_if(waiting, [&](int number) { return isReady(number); });
+    int64_t growth = 0;
+    for (int member : getGroup(number))
+      growth += growths[member];
+    ready.put(number, growth);
+  }
+
+  /// Nobody who uses it has to wait for a gather that comes along.
+  void becomeReady(int number) {
+    update(number);
+    if (comesWithUser[number])
+      letGo(neededBy[number]);
+  }
+
+  /// One op less is in the way of each of `waiting`.
+  void letGo(ArrayRef<int> waiting) {
+    for (int number : waiting)
+      if (--numMissing[number] == 0)
+        becomeReady(number);
+  }
+
+  void finish(int number) {
+    isDone[number] = true;
+    ready.remove(number);
+    readyGathers.remove(number);
+    for (Value operand : getComputedOperands(ops[number])) {
+      if (--numUsers[operand] != 1)
+        continue;
+      for (Operation *user : operand.getUsers()) {
+        auto it = numbers.find(getUserInBlock(operand, user));
+        if (it == numbers.end() || isDone[it->second])
+          continue;
+        growths[it->second] -= getNumBytes(operand.getType());
+        update(it->second);
+        break;
+      }
+    }
+    letGo(overwrittenBy[number]);
+    if (!comesWithUser[number])
+      return letGo(neededBy[number]);
+    for (int user : neededBy[number])
+      update(user);
+  }
+
+  /// The op to come next; -1 if none is left.
+  int pickNext() const {
+    for (int number : {ready.find(0, 0), ready.find(0), readyGathers.find(0)})
+      if (number >= 0)
+        return number;
+    return -1;
   }
 };
 
