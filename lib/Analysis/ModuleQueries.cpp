@@ -76,6 +76,13 @@ FailureOr<MeshOp> shardc::getMesh(ModuleOp module) {
   return mesh;
 }
 
+func::FuncOp shardc::getStep(ModuleOp module) {
+  if (auto step = module.lookupSymbol<func::FuncOp>("train_step"))
+    return step;
+  auto functions = module.getOps<func::FuncOp>();
+  return functions.empty() ? func::FuncOp() : *functions.begin();
+}
+
 bool shardc::usesAllAxes(ModuleOp module) {
   auto mode = module->getAttrOfType<StringAttr>(partitionAttrName);
   return mode && mode.getValue() == "cheapest";

@@ -89,7 +89,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   if (failed(run(import + 1, propagate - 1)))
     return failure();
   OwningOpRef<ModuleOp> differentiated;
-  if (options.priceCheapest)
+  if (options.compareCheapest)
     differentiated = module.clone();
   if (failed(run(propagate, propagate)))
     return failure();
@@ -102,16 +102,19 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   if (!options.ignoreExpectations && !options.singleDevice &&
       failed(checkContracts(module, *imported, options)))
     return failure();
-  std::optional<CheapestPrice> price;
-  if (options.priceCheapest)
-    price = priceCheapest(module, *propagated, *differentiated, options);
   priceRegather(module, *propagated, options);
   if (failed(explainModule(module, imported.get(), options, state)))
     return failure();
-  if (failed(run(collectives + 1, last)))
+  int memory = getPhaseIndex("memory");
+  if (failed(run(collectives + 1, memory)))
     return failure();
-  if (price)
-    remarkOn(*price, options);
+  std::optional<CheapestComparison> comparison;
+  if (options.compareCheapest)
+    comparison = compareCheapest(module, *differentiated, options);
+  if (failed(run(memory + 1, last)))
+    return failure();
+  if (comparison)
+    remarkOn(*comparison, options);
   return success();
 }
 
@@ -150,6 +153,7 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
   }
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
+  state.estimatePlan = estimateOnTrial;
   if (failed(first == 0 ? runPhases(module, options, last, state)
                         : resumePhases(module, options, first, last, state)))
     return state.hasBrokenContract ? ExitCode::Internal

@@ -75,13 +75,20 @@ static void buildPropagate(OpPassManager &manager,
   propagate.gap = options.gap;
   propagate.maxAssignments = options.maxAssignments;
   propagate.maxBranchOptions = options.maxBranchOptions;
-  manager.addPass(createPropagatePass(
-      propagate,
-      {options.deviceMemory, [options, &state](ModuleOp module, bool again) {
-         CompileOptions trial = options;
-         trial.regather = again;
-         return state.getPeaks(module, trial);
-       }}));
+  PlanEstimator estimator;
+  if (state.estimatePlan)
+    estimator = [options, &state](ModuleOp module) {
+      return state.estimatePlan(module, options);
+    };
+  manager.addPass(
+      createPropagatePass(propagate,
+                          {options.deviceMemory,
+                           [options, &state](ModuleOp module, bool again) {
+                             CompileOptions trial = options;
+                             trial.regather = again;
+                             return state.getPeaks(module, trial);
+                           }},
+                          estimator));
   checkExpectations(manager, options, "propagate");
 }
 

@@ -8,8 +8,10 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
 #include "llvm/Support/FormatVariadic.h"
 
+#include <algorithm>
 #include <cmath>
 
 using namespace mlir;
@@ -98,48 +100,58 @@ bool PlanCost::isProved() const {
                               : atLeast >= found * (1 - 2e-6);
 }
 
+double PlanCost::getGap() const {
+  double found = cheapest.value_or(cost);
+  return isProved() ? 0 : std::clamp((found - atLeast) / found, 0.0, 1.0);
+}
+
 std::string shardc::getCostText(StringRef objective, double cost) {
   if (objective == "time")
     return llvm::formatv("{0:f2} us", cost * 1e6);
   return llvm::formatv("{0} bytes on the wire", getWholeBytes(cost));
 }
 
-/// " that needs at most 1234 bytes" if that counts, for `verb` "that needs".
-static std::string getLimitText(const PlanCost &cost, StringRef verb) {
-  if (!cost.within)
-    return "";
-  return llvm::formatv(" {0} at most {1} bytes", verb, *cost.within);
-}
-
-std::string shardc::getComparedText(const PlanCost &cost) {
-  return "all plans that use every axis" + getLimitText(cost, "and need");
+std::string shardc::getProofText(const PlanCost &cost) {
+  std::string compared = "the least of all plans that use every axis";
+  if (cost.within)
+    compared += llvm::formatv(" and need at most {0} bytes", *cost.within);
+  if (cost.isProved())
+    return ", " + compared;
+  std::string text;
+  llvm::raw_string_ostream(text)
+      << "; " << compared << " is at most "
+      << llvm::format("%.2g", cost.getGap() * 100) << " % lower";
+  return text;
 }
 
 std::string shardc::toString(const PlanCost &cost) {
-  auto getText = [&](double value) {
-    return getCostText(cost.objective, value);
-  };
-  double found = cost.cheapest.value_or(cost.cost);
-  std::string bound;
-  if (!cost.isProved())
-    bound = "; not proved to be the cheapest" +
-            getLimitText(cost, "that needs") + ", which takes at least " +
-            getText(cost.atLeast);
-  std::string text =
-      "by objective " + cost.objective + ": " + getText(cost.cost);
-  if (cost.cheapest)
-    return text +
-           "; the cheapest plan that uses every axis: " + getText(found) +
-           " (--partition=cheapest)" + bound;
-  return text +
-         (bound.empty() ? ", the least of " + getComparedText(cost) : bound);
+  std::string text = "by objective " + cost.objective + ": ";
+  // The sum that a search for the least time minimises is no estimate.
+  if (cost.isSearched() && cost.objective == "time")
+    return text + "found by a search" + getProofText(cost) +
+           " by the sum that it minimises";
+  text += getCostText(cost.objective, cost.cost);
+  if (cost.isSearched())
+    return text + getProofText(cost);
+  text +=
+      "; the cheapest plan: " + getCostText(cost.objective, *cost.cheapest) +
+      " (--partition=cheapest)";
+  return cost.atLeast > 0 && !cost.isProved() ? text + getProofText(cost)
+                                              : text;
 }
 
 llvm::json::Object shardc::toJson(const PlanCost &cost) {
-  llvm::json::Object object{{"objective", cost.objective},
-                            {"cost", cost.cost},
-                            {"at_least", cost.atLeast}};
-  if (cost.cheapest)
+  llvm::json::Object object{
+      {"objective", cost.objective},
+      {"plan", cost.isSearched() ? "searched" : "follow"}};
+  bool isEstimate = !cost.isSearched() || cost.objective != "time";
+  if (isEstimate)
+    object["cost"] = cost.cost;
+  if (isEstimate && cost.atLeast > 0)
+    object["at_least"] = cost.atLeast;
+  if (cost.isSearched())
+    object["gap"] = cost.getGap();
+  else
     object["cheapest"] = *cost.cheapest;
   if (cost.within)
     object["within"] = *cost.within;

@@ -5,10 +5,8 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
-#include "shardc/Analysis/OpLayouts.h"
-#include "shardc/AutoSharding/SearchProblem.h"
-#include "shardc/Pipelines/Phases.h"
-#include "shardc/Report/TimeEstimate.h"
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Report/CommunicationReport.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -19,126 +17,77 @@ constexpr int64_t maxAssignments = 200'000;
 /// Ways to shard single ops that all branches of that search look at.
 constexpr int64_t maxComparedBranchOptions = 40'000;
 
-/// The train step of a module, or the first function of one without; null if it
-/// has none.
-static func::FuncOp getStep(ModuleOp module) {
-  if (auto step = module.lookupSymbol<func::FuncOp>("train_step"))
-    return step;
-  auto functions = module.getOps<func::FuncOp>();
-  return functions.empty() ? func::FuncOp() : *functions.begin();
-}
-
-/// Partitions the module at the least cost; returns why that failed, if it did.
-static std::string partitionCheapest(ModuleOp module, CompileOptions options) {
-  options.partition = "cheapest";
-  options.maxAssignments = maxAssignments;
-  options.maxBranchOptions = maxComparedBranchOptions;
-  return compileOnTrial(module, getPhaseIndex("propagate"),
-                        getPhaseIndex("collectives"), options);
-}
-
-/// The seconds of the step of `module`, after `propagate`.
-static std::optional<double> getStepSeconds(ModuleOp module,
-                                            const CompileOptions &options) {
-  FailureOr<ModuleGraph> graph = ModuleGraph::build(module, options.regather);
-  if (failed(graph))
+std::optional<CheapestComparison>
+shardc::compareCheapest(ModuleOp module, ModuleOp differentiated,
+                        const CompileOptions &options) {
+  llvm::Expected<PlanEstimate> own = getEstimate(module, options);
+  if (!own) {
+    llvm::consumeError(own.takeError());
     return std::nullopt;
-  llvm::Expected<Machine> machine =
-      loadMachineFor(graph->mesh, options.machine);
-  if (!machine) {
-    llvm::consumeError(machine.takeError());
-    return std::nullopt;
-  }
-  setSeconds(*graph, *machine);
-  const MeshAxes &mesh = graph->graph.mesh;
-  PlanDecisions decisions;
-  decisions.layouts = getLayoutsAtRest(graph->graph, {});
-  for (Operation *op : graph->operations) {
-    Assignment &assignment = decisions.assignments.emplace_back();
-    if (!op)
-      continue;
-    FailureOr<OpLayouts> layouts = OpLayouts::get(op, mesh);
-    if (failed(layouts))
-      return std::nullopt;
-    assignment = std::move(layouts->assignment);
   }
   func::FuncOp step = getStep(module);
-  ReshardPlanner planner(mesh, usesAllAxes(module), getPartPrices(step, mesh));
-  CollectiveCosts prices(mesh, *machine);
-  for (const ModuleGraph::Function &function : graph->functions)
-    if (function.op == step)
-      return getCostTerms(graph->graph, function.firstOp, function.endOp,
-                          decisions, planner, prices)
-          .getTotal();
-  return std::nullopt;
+  CheapestComparison comparison{step.getLoc(), *own, *own};
+  if (options.partition == "cheapest") {
+    if (std::optional<PlanCost> cost = getPlanCost(step))
+      if (cost->isSearched())
+        comparison.search = cost;
+    return comparison;
+  }
+  CompileOptions search = options;
+  search.maxAssignments = maxAssignments;
+  search.maxBranchOptions = maxComparedBranchOptions;
+  comparison.error = searchOnTrial(differentiated, search);
+  if (!comparison.error.empty())
+    return comparison;
+  comparison.search = getPlanCost(getStep(differentiated));
+  search.partition = "cheapest";
+  search.deviceMemory = 0;
+  search.ignoreExpectations = true;
+  llvm::Expected<PlanEstimate> found = estimateOnTrial(differentiated, search);
+  if (!found) {
+    comparison.error = llvm::toString(found.takeError());
+    return comparison;
+  }
+  // The plan that follows the annotations is taken if the plan found is worse.
+  if (!found->isWorseThan(*own, options.objective))
+    comparison.cheapest = *found;
+  // The sum that a search for the least time minimises bounds no estimate.
+  bool isBound = options.objective == "bytes" && comparison.search;
+  noteFollowedPlan(step, options.objective, comparison.own, comparison.cheapest,
+                   isBound ? comparison.search->atLeast : 0);
+  return comparison;
 }
 
-std::optional<CheapestPrice>
-shardc::priceCheapest(ModuleOp module, ModuleOp propagated,
-                      ModuleOp differentiated, const CompileOptions &options) {
-  func::FuncOp step = getStep(module);
-  if (!step)
-    return std::nullopt;
-  CheapestPrice price{step.getLoc(), {}};
-  price.wireBytes = getCommunicationReport(step).wireBytesPerDevice;
-  if (std::optional<PlanCost> cost = getPlanCost(step)) {
-    price.cost = *cost;
-    price.cheapestWireBytes = price.wireBytes;
-    return price;
-  }
-  price.cost.objective = options.objective;
-  price.cost.cost = price.wireBytes;
-  if (options.objective == "time") {
-    std::optional<double> seconds = getStepSeconds(propagated, options);
-    if (!seconds)
-      return std::nullopt;
-    price.cost.cost = *seconds;
-  }
-  price.error = partitionCheapest(differentiated, options);
-  if (!price.error.empty())
-    return price;
-  func::FuncOp other = getStep(differentiated);
-  std::optional<PlanCost> cheapest = getPlanCost(other);
-  price.cheapestWireBytes = getCommunicationReport(other).wireBytesPerDevice;
-  price.cost.atLeast = cheapest->atLeast;
-  price.cost.cheapest = cheapest->cost;
-  Builder builder(module.getContext());
-  step->setAttr(costAttrName,
-                CostAttr::get(module.getContext(),
-                              builder.getStringAttr(options.objective),
-                              builder.getF64FloatAttr(price.cost.cost),
-                              builder.getF64FloatAttr(cheapest->atLeast),
-                              builder.getF64FloatAttr(cheapest->cost),
-                              IntegerAttr()));
-  return price;
-}
-
-void shardc::remarkOn(const CheapestPrice &price,
+void shardc::remarkOn(const CheapestComparison &comparison,
                       const CompileOptions &options) {
-  const PlanCost &cost = price.cost;
-  bool isTime = cost.objective == "time";
-  auto getText = [&](double value, int64_t bytes) {
-    std::string text = "sends " + std::to_string(bytes) + " bytes per device";
-    return isTime ? "costs " + getCostText("time", value) + " and " + text
+  bool isTime = options.objective == "time";
+  auto getText = [&](const PlanEstimate &estimate) {
+    std::string text =
+        "sends " + std::to_string(estimate.wireBytes) + " bytes per device";
+    return isTime ? "costs " + getCostText("time", estimate.overlappedSeconds) +
+                        " and " + text
                   : text;
   };
   std::string flag = "--partition=cheapest";
   if (!isTime)
     flag += " --objective=bytes";
-  std::string text = "a step " + getText(cost.cost, price.wireBytes);
-  if (!price.error.empty()) {
-    mlir::emitRemark(price.loc) << text << "; what the cheapest plan (" << flag
-                                << ") costs is not known: " << price.error;
+  std::string text = "a step " + getText(comparison.own);
+  if (!comparison.error.empty()) {
+    mlir::emitRemark(comparison.loc)
+        << text << "; the cost of the cheapest plan (" << flag
+        << ") is not known: " << comparison.error;
     return;
   }
-  if (cost.cheapest)
-    text += "; the cheapest plan that uses every axis " +
-            getText(*cost.cheapest, price.cheapestWireBytes) + " (" + flag +
+  bool isSearched = options.partition == "cheapest";
+  if (!isSearched)
+    text += "; the cheapest plan " + getText(comparison.cheapest) + " (" +
+            flag +
             (options.deviceMemory > 0 ? ", without --device-memory)" : ")");
-  if (!cost.isProved())
-    text += "; no such plan has less than " +
-            getCostText(cost.objective, cost.atLeast);
-  else if (!cost.cheapest)
-    text += ", the least of " + getComparedText(cost);
-  mlir::emitRemark(price.loc) << text;
+  if (comparison.search &&
+      (isSearched || comparison.search->getGap() > options.gap)) {
+    text += getProofText(*comparison.search);
+    if (isTime)
+      text += " by the sum that the search minimises";
+  }
+  mlir::emitRemark(comparison.loc) << text;
 }

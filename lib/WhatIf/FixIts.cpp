@@ -173,7 +173,7 @@ Explanation RemedyFinder::run(const Edits &edits) {
   for (ExplainedProgram &program : result->programs)
     if (std::optional<PlanCost> cost =
             getPlanCost(copy->lookupSymbol<func::FuncOp>(program.name)))
-      program.cost.mayBeLess = !cost->isProved();
+      program.cost.mayBeLess = cost->isSearched() && !cost->isProved();
   return std::move(*result);
 }
 

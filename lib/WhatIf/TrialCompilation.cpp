@@ -2,8 +2,11 @@
 
 #include "shardc/WhatIf/TrialCompilation.h"
 
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/Report/CommunicationReport.h"
+#include "shardc/Report/TimeEstimate.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -11,12 +14,13 @@
 using namespace mlir;
 using namespace shardc;
 
-std::string shardc::compileOnTrial(ModuleOp module, int first, int last,
-                                   CompileOptions options) {
+/// Runs the phases from `first` to `last`, with `estimatePlan` as what
+/// "cheapest" compares plans by; returns the first error, or "".
+static std::string
+runPhases(ModuleOp module, int first, int last, CompileOptions options,
+          decltype(CompileState::estimatePlan) estimatePlan = estimateOnTrial) {
   options.dumpDir.clear();
   options.verifyPartition = false;
-  options.ignoreExpectations = true;
-  options.deviceMemory = 0;
   std::string error;
   ScopedDiagnosticHandler silence(
       module.getContext(), [&](Diagnostic &diagnostic) {
@@ -26,11 +30,28 @@ std::string shardc::compileOnTrial(ModuleOp module, int first, int last,
         return success();
       });
   CompileState state;
+  state.getPeaks = getPeaksOnTrial;
+  state.estimatePlan = std::move(estimatePlan);
   PassManager manager(module.getContext());
   buildPhases(manager, first, last, options, state);
   if (succeeded(manager.run(module)))
     return {};
   return error.empty() ? "a phase failed" : error;
+}
+
+std::string shardc::compileOnTrial(ModuleOp module, int first, int last,
+                                   CompileOptions options) {
+  options.ignoreExpectations = true;
+  options.deviceMemory = 0;
+  return runPhases(module, first, last, options);
+}
+
+std::string shardc::searchOnTrial(ModuleOp module, CompileOptions options) {
+  options.partition = "cheapest";
+  options.deviceMemory = 0;
+  options.ignoreExpectations = true;
+  int propagate = getPhaseIndex("propagate");
+  return runPhases(module, propagate, propagate, options, nullptr);
 }
 
 llvm::Expected<std::vector<int64_t>>
@@ -44,4 +65,30 @@ shardc::getPeaksOnTrial(ModuleOp module, const CompileOptions &options) {
     peaks.push_back(
         function->getAttrOfType<IntegerAttr>(peakBytesAttrName).getInt());
   return peaks;
+}
+
+llvm::Expected<PlanEstimate>
+shardc::estimateOnTrial(ModuleOp module, const CompileOptions &options) {
+  std::string error = runPhases(module, getPhaseIndex("propagate") + 1,
+                                getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  return getEstimate(module, options);
+}
+
+llvm::Expected<PlanEstimate>
+shardc::getEstimate(ModuleOp module, const CompileOptions &options) {
+  func::FuncOp step = getStep(module);
+  if (!step)
+    return llvm::createStringError("the module has no function");
+  auto meshes = module.getOps<MeshOp>();
+  if (meshes.empty())
+    return llvm::createStringError("the module has no mesh");
+  llvm::Expected<Machine> machine =
+      loadMachineFor(*meshes.begin(), options.machine);
+  if (!machine)
+    return machine.takeError();
+  TimeEstimate time = estimateTime(step, *machine);
+  return PlanEstimate{time.overlappedSeconds, time.getSeconds(),
+                      getCommunicationReport(step).wireBytesPerDevice};
 }

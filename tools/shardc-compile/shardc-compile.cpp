@@ -240,7 +240,7 @@ int main(int argc, char **argv) {
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   options.findRemedies = explain;
-  options.priceCheapest = compileFrom.empty();
+  options.compareCheapest = compileFrom.empty();
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
   // One that is merely there may be too old for the target.
   options.needsCubin = ptxas.getNumOccurrences() || std::getenv("SHARDC_PTXAS");

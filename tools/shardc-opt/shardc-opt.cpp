@@ -128,6 +128,7 @@ int main(int argc, char **argv) {
   MlirOptMainConfig passes = config;
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
+  state.estimatePlan = estimateOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
     if (from >= 0)
       manager.addPass(createPhaseInputPass(from));

@@ -36,6 +36,10 @@ getArgumentsByName(mlir::func::FuncOp function);
 /// more than 64 axes.
 mlir::FailureOr<MeshOp> getMesh(mlir::ModuleOp module);
 
+/// The function that estimates of `module` are about: `train_step`, or the
+/// first of a module without; null if it has none.
+mlir::func::FuncOp getStep(mlir::ModuleOp module);
+
 /// Whether reshards of `module` may use axes that neither of their ends names:
 /// its plan was searched for, `shardc.partition = "cheapest"`.
 bool usesAllAxes(mlir::ModuleOp module);

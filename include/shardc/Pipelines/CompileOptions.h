@@ -76,7 +76,7 @@ struct CompileOptions {
   /// what would remove each collective.
   bool findRemedies = false;
   /// Ends with a remark on what a step sends and what the cheapest plan would.
-  bool priceCheapest = false;
+  bool compareCheapest = false;
   /// The part of the least time that the cheapest plan may cost more, from 0 to
   /// less than 1; a millionth counts as 0.
   double gap = 1e-4;

@@ -9,6 +9,7 @@
 #define SHARDC_PIPELINES_PHASES_H
 
 #include "shardc/Pipelines/CompileOptions.h"
+#include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/DialectRegistry.h"
@@ -36,6 +37,13 @@ struct CompileState {
   std::string explanation;
   /// Whether a phase broke its contract: a fault of the compiler.
   bool hasBrokenContract = false;
+  /// Estimates a plan before it is chosen: compiles `propagated` likewise, and
+  /// returns what the report will say of its train step. With it, "cheapest"
+  /// takes no plan that is worse than what "follow" makes; without, it takes
+  /// what the search finds.
+  std::function<llvm::Expected<PlanEstimate>(mlir::ModuleOp propagated,
+                                             const CompileOptions &options)>
+      estimatePlan = {};
 };
 
 /// One step of the compiler: what it promises, how it is done, how the promise

@@ -54,18 +54,29 @@ struct PlanCost {
   /// "time": seconds by the model of docs/Machines.md; "bytes": on the wire,
   /// per device.
   std::string objective;
+  /// Of a plan that was searched for: the sum that the search minimises. By
+  /// time that is not what reports estimate, since it knows neither overlap nor
+  /// what merging makes of latencies. Of a plan that follows the annotations:
+  /// the estimate of reports, by time with overlap.
   double cost = 0;
-  /// No plan costs less.
+  /// A lower bound of the cost of all plans, by the same sum; 0 if none is
+  /// known, as by time for a plan that follows the annotations.
   double atLeast = 0;
-  /// What the cheapest plan found costs, if it is not this one.
+  /// For a plan that follows the annotations: the cost of the plan that
+  /// `--partition=cheapest` takes, which may be the same.
   std::optional<double> cheapest;
   /// Only plans count that need at most so many bytes, because cheaper ones
   /// need more than a device has.
   std::optional<int64_t> within = {};
 
+  /// Whether the plan was searched for.
+  bool isSearched() const { return !cheapest; }
   /// Whether the cheapest plan found is the cheapest of all: in whole bytes, or
   /// in time up to a millionth.
   bool isProved() const;
+  /// The part of the cost of the cheapest plan found by which the least of all
+  /// may be lower: from 0 to 1.
+  double getGap() const;
 };
 
 struct CommunicationReport {
@@ -99,11 +110,15 @@ std::string getCostText(llvm::StringRef objective, double cost);
 /// Whether the plan is the cheapest, or by how much it is not, in one line.
 std::string toString(const PlanCost &cost);
 
-/// "all plans that use every axis", and what they may need if that counts.
-std::string getComparedText(const PlanCost &cost);
+/// How good the plan is that a search found, as the rest of a sentence: ", the
+/// least of all plans that use every axis", or "; the least of all plans that
+/// use every axis is at most 1.2 % lower".
+std::string getProofText(const PlanCost &cost);
 
-/// `{"objective": "bytes", "cost": ..., "at_least": ...}`, `cheapest` if that
-/// is another plan's, and `within` if plans that need more do not count.
+/// `{"objective": "bytes", "plan": "searched", "cost": ..., "at_least": ...,
+/// "gap": ...}`, by time without cost and bound; or `{"objective": "bytes",
+/// "plan": "follow", "cost": ..., "cheapest": ...}`. `within` if plans that
+/// need more do not count.
 llvm::json::Object toJson(const PlanCost &cost);
 
 /// The price that the passes left on `function`.

@@ -38,11 +38,6 @@ struct PeakLimit {
       getPeaks = {};
 };
 
-/// `propagate` that takes the cheapest plan within `limit`; an error at the
-/// module if none of those that it tried is.
-std::unique_ptr<mlir::Pass> createPropagatePass(PropagatePassOptions options,
-                                                PeakLimit limit);
-
 #define GEN_PASS_REGISTRATION
 #include "shardc/Transforms/Passes.h.inc"
 

@@ -153,6 +153,9 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     reshards may then use any axis, and each function with its `shardc.cost`. By
     time, `shardc.seconds_per_byte` on the module prices the reshards to come, and
     `shardc.starts` on each function lists the collectives that they may use.
+    Within the phases the plan found is then compared with that of
+    `partition=follow`, by what reports estimate of each after `memory`; if it is
+    worse, the latter is written.
 
     ```mlir
     %0 = shardc.dot_general %x, %w contracting = [1] x [0]

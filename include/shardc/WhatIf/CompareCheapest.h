@@ -5,33 +5,34 @@
 
 #include "shardc/Pipelines/CompileOptions.h"
 #include "shardc/Report/CommunicationReport.h"
+#include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 namespace shardc {
 
-/// The plan of a step beside the cheapest one.
-struct CheapestPrice {
+/// The plan of a step beside the one of `--partition=cheapest`.
+struct CheapestComparison {
   mlir::Location loc;
-  PlanCost cost;
-  /// Sent per device, by this plan and by the cheapest.
-  int64_t wireBytes = 0, cheapestWireBytes = 0;
+  /// What the report says of the two.
+  PlanEstimate own, cheapest;
+  /// What a search says of the plan that it found, if it was asked.
+  std::optional<PlanCost> search = {};
   /// Why the cheapest plan is not known, if it is not.
   std::string error = {};
 };
 
-/// Finds out what the train step of `module`, after `collectives` (or its first
-/// function), costs by the objective of `options`, and what the cheapest plan
-/// would. `propagated` and `differentiated` are the same module earlier; takes
-/// the latter through the phases up to `collectives` if `options` do not ask
+/// Finds out what the step of `module`, after `memory`, takes by the report,
+/// and what it would with `--partition=cheapest`. `differentiated` is the same
+/// module before `propagate`; it is compiled on trial if `options` do not ask
 /// for the cheapest plan anyway. Programs with very many ways to shard are not
-/// searched for this. Notes the costs on the step, as `shardc.cost`. nullopt if
-/// there is no function, or its machine cannot be read.
-std::optional<CheapestPrice> priceCheapest(mlir::ModuleOp module,
-                                           mlir::ModuleOp propagated,
-                                           mlir::ModuleOp differentiated,
-                                           const CompileOptions &options);
+/// searched for this. Notes both costs on the step, as `shardc.cost`, unless
+/// `propagate` did. nullopt if there is no function.
+std::optional<CheapestComparison>
+compareCheapest(mlir::ModuleOp module, mlir::ModuleOp differentiated,
+                const CompileOptions &options);
 
 /// Says it in a remark at the step, with the flag that gets the cheapest plan.
-void remarkOn(const CheapestPrice &price, const CompileOptions &options);
+void remarkOn(const CheapestComparison &comparison,
+              const CompileOptions &options);
 
 } // namespace shardc
 

@@ -49,11 +49,9 @@ public:
         return failure();
       }
       if (!found->isLimited && isCutOff(found->plan))
-        function.op.emitWarning(
-            "the search for the cheapest plan was cut off: ")
-            << getCostText(getObjective(), found->plan.cost)
-            << " are not proved to be the least, which is at least "
-            << getCostText(getObjective(), found->plan.lowerBound);
+        function.op.emitWarning("the search for the cheapest plan was cut off")
+            << getProofText(getPlanCost(found->plan)) << " by objective "
+            << getObjective();
       writeCost(function.op, found->plan, prices, graph.mesh,
                 found->isLimited ? options.limit.bytes : 0);
       decide(number, found->plan, decided);
@@ -249,11 +247,13 @@ private:
         .getPeakAtPrice(memoryPrice);
   }
 
+  PlanCost getPlanCost(const CheapestPlan &plan) const {
+    return {getObjective().str(), plan.cost, plan.lowerBound, std::nullopt};
+  }
+
   /// Whether the plan may cost more than the least by more than the gap.
   bool isCutOff(const CheapestPlan &plan) const {
-    PlanCost cost{getObjective().str(), plan.cost, plan.lowerBound,
-                  std::nullopt};
-    return !cost.isProved() &&
+    return !getPlanCost(plan).isProved() &&
            (!prices.hasStarts() ||
             plan.lowerBound < plan.cost * (1 - limits.gap) * (1 - 1e-9));
   }

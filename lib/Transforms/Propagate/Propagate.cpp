@@ -1,18 +1,22 @@
 //===- Propagate.cpp - Decide how every op is sharded ---------------------===//
 //
-// Lets one of two planners decide, and writes down what it decided.
+// Lets one of two planners decide, and writes down what it decided. The plan of
+// least cost is held against the plan that follows the annotations, by what the
+// report will say of both: the search minimises a simpler sum.
 //
 //===----------------------------------------------------------------------===//
 
 #include "PlanCheapest.h"
 #include "WriteDecisions.h"
+
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MeshSteps.h"
-#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
-
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Report/CommunicationReport.h"
 #include "shardc/Sharding/PartialSums.h"
-#include "shardc/Transforms/Passes.h"
+#include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 #include "llvm/Support/Format.h"
 
@@ -51,6 +55,15 @@ static Decisions follow(const ShardingGraph &graph) {
   return decisions;
 }
 
+/// Removes what a search noted on `module`: its plan is not the one written.
+static void forgetSearch(ModuleOp module) {
+  module->removeAttr(secondsPerByteAttrName);
+  for (auto function : module.getOps<func::FuncOp>()) {
+    function->removeAttr(costAttrName);
+    function->removeAttr(startsAttrName);
+  }
+}
+
 /// `value` as a user would write it: "-1", "inf".
 static std::string getText(double value) {
   std::string text;
@@ -64,8 +77,10 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   using Base = shardc::impl::PropagatePassBase<PropagatePass>;
   using Base::Base;
 
-  PropagatePass(PropagatePassOptions options, PeakLimit limit)
-      : Base(std::move(options)), limit(std::move(limit)) {}
+  PropagatePass(PropagatePassOptions options, PeakLimit limit,
+                PlanEstimator estimator)
+      : Base(std::move(options)), limit(std::move(limit)),
+        estimator(std::move(estimator)) {}
 
   LogicalResult checkOptions() {
     if (partition != "follow" && partition != "cheapest")
@@ -105,30 +120,118 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     return decisions;
   }
 
+  /// Writes `decisions` to `root`, of which `module` is the graph.
+  LogicalResult write(ModuleOp root, ModuleGraph &module,
+                      const Decisions &decisions, bool isSearched) {
+    if (isSearched)
+      root->setAttr(partitionAttrName,
+                    StringAttr::get(&getContext(), "cheapest"));
+    else
+      forgetSearch(root);
+    return writeDecisions(module, decisions);
+  }
+
+  /// What the report will say of the train step of a plan.
+  llvm::Expected<PlanEstimate> estimate(const Decisions &decisions,
+                                        bool isSearched) {
+    OwningOpRef<ModuleOp> copy = getOperation().clone();
+    {
+      ScopedDiagnosticHandler silence(&getContext(),
+                                      [](Diagnostic &) { return success(); });
+      FailureOr<ModuleGraph> module =
+          ModuleGraph::build(*copy, isSearched && regather);
+      if (failed(module) ||
+          failed(write(*copy, *module, decisions, isSearched)))
+        return llvm::createStringError("it cannot be written down");
+    }
+    return estimator(*copy);
+  }
+
+  /// Whether the plan found is worse by the report's estimate than `followed`,
+  /// the plan that follows the annotations: its estimate, or nullopt. Remarks
+  /// on the comparison.
+  std::optional<PlanEstimate> getBetter(const Decisions &found,
+                                        const Decisions &followed) {
+    func::FuncOp step = getStep(getOperation());
+    if (!step)
+      return std::nullopt;
+    llvm::Expected<PlanEstimate> other = estimate(followed, false);
+    if (!other) {
+      step.emitRemark("the plan found is not compared with the plan that "
+                      "follows the annotations, which is refused: ")
+          << llvm::toString(other.takeError());
+      return std::nullopt;
+    }
+    llvm::Expected<PlanEstimate> own = estimate(found, true);
+    // A later phase says at its place why the plan found is refused.
+    if (!own) {
+      llvm::consumeError(own.takeError());
+      return std::nullopt;
+    }
+    bool isWorse = own->isWorseThan(*other, objective);
+    auto getText = [&](const PlanEstimate &estimate) {
+      if (objective == "bytes")
+        return "sends " + std::to_string(estimate.wireBytes) + " bytes";
+      return "costs " + getCostText("time", estimate.overlappedSeconds) + " (" +
+             getCostText("time", estimate.seconds) + " without overlap)";
+    };
+    step.emitRemark("a step of the plan found ")
+        << getText(*own) << "; one of the plan that follows the annotations "
+        << getText(*other) << ": the " << (isWorse ? "latter" : "plan found")
+        << " is taken";
+    if (!isWorse)
+      return std::nullopt;
+    return *other;
+  }
+
   void runOnOperation() override {
     if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,
                                ModulePhase::Propagate)))
       return signalPassFailure();
     if (failed(checkOptions()))
       return signalPassFailure();
+    bool isSearched = partition == "cheapest";
     FailureOr<ModuleGraph> module =
-        ModuleGraph::build(getOperation(), regather && partition == "cheapest");
+        ModuleGraph::build(getOperation(), isSearched && regather);
     if (failed(module))
       return signalPassFailure();
     FailureOr<Decisions> decisions = decide(*module);
-    if (failed(decisions) || failed(writeDecisions(*module, *decisions)))
+    if (failed(decisions))
       return signalPassFailure();
-    if (partition != "follow")
-      getOperation()->setAttr(partitionAttrName,
-                              StringAttr::get(&getContext(), partition));
+    std::optional<PlanEstimate> better;
+    double lowerBound = 0;
+    if (isSearched && estimator) {
+      FailureOr<ModuleGraph> plain = ModuleGraph::build(getOperation());
+      if (failed(plain))
+        return signalPassFailure();
+      Decisions followed = follow(plain->graph);
+      better = getBetter(*decisions, followed);
+      if (better) {
+        // The sum that a search for the least time minimises bounds no
+        // estimate.
+        if (objective == "bytes")
+          lowerBound = getPlanCost(getStep(getOperation()))->atLeast;
+        isSearched = false;
+        module = std::move(plain);
+        decisions = std::move(followed);
+      }
+    }
+    if (failed(write(getOperation(), *module, *decisions, isSearched)))
+      return signalPassFailure();
+    if (better)
+      noteFollowedPlan(getStep(getOperation()), objective, *better, *better,
+                       lowerBound);
   }
 
   PeakLimit limit;
+  PlanEstimator estimator;
 };
 
 } // namespace
 
 std::unique_ptr<Pass> shardc::createPropagatePass(PropagatePassOptions options,
-                                                  PeakLimit limit) {
-  return std::make_unique<PropagatePass>(std::move(options), std::move(limit));
+                                                  PeakLimit limit,
+                                                  PlanEstimator estimator) {
+  return std::make_unique<PropagatePass>(std::move(options), std::move(limit),
+                                         std::move(estimator));
 }

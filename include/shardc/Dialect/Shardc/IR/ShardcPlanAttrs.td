@@ -27,12 +27,15 @@ def Shardc_CostAttr : Shardc_Attr<"Cost", "cost"> {
   let summary = "What a plan costs, and what the cheapest would";
   let description = [{
     `shardc.cost` of a function: `cost` is that of its plan in the unit of the
-    objective, bytes on the wire per device ("bytes") or seconds ("time"). No
-    plan costs less than `at_least`: if the plan was searched for, that is
-    `cost` unless the search was cut off. `cheapest` is what a search found for
-    a plan that follows its annotations. `within` is there if plans that cost
-    less need too much memory: then only plans count that need at most so many
-    bytes on a device.
+    objective, bytes on the wire per device ("bytes") or seconds ("time"). If
+    the plan was searched for, `cost` is the sum that the search minimises, by
+    time a simpler one than the estimate of reports, and no plan has less than
+    `at_least`: that is `cost` unless the search was cut off. If the plan
+    follows its annotations, `cost` is the estimate of reports, `cheapest` that
+    of the plan that `--partition=cheapest` takes, and `at_least` bounds both, 0
+    if no bound is known. `within` is there if plans that cost less need too
+    much memory: then only plans count that need at most so many bytes on a
+    device.
 
     `#shardc.cost<objective = "time", cost = 1.2e-05 : f64, at_least = 1.2e-05 : f64>`
   }];
