@@ -36,7 +36,14 @@ int64_t MemoryPlan::findOffset(const Run &run,
   // of the run's buffers, side by side, that overlap with it in time, both ends
   // being free.
   llvm::SmallVector<std::pair<int64_t, int64_t>> taken;
+  int64_t runFirst = std::numeric_limits<int64_t>::max(), runLast = 0;
+  for (unsigned number : run) {
+    runFirst = std::min(runFirst, buffers[number].first);
+    runLast = std::max(runLast, buffers[number].last);
+  }
   for (const Buffer &neighbour : placed) {
+    if (neighbour.last < runFirst || runLast < neighbour.first)
+      continue;
     int64_t within = 0;
     bool overlapsBefore = false;
     for (unsigned number : run) {

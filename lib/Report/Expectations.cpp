@@ -97,13 +97,14 @@ static std::optional<Offender> getOffender(Operation *op,
   Offender offender{op, 0};
   bool isCounted = false;
   auto moves = getMoves(op->getLoc(), op->getNumOperands());
+  SmallVector<int64_t> wireBytes = getTensorWireBytes(op);
   for (unsigned index = 0; index < moves.size(); ++index)
     if (llvm::any_of(moves[index], [&](MoveAttr move) {
           return (!filter.region || isInRegion(move, filter.region)) &&
                  (!contract.value || isOfValue(move, contract));
         })) {
       isCounted = true;
-      offender.wireBytes += getTensorWireBytes(op, index);
+      offender.wireBytes += wireBytes[index];
     }
   if (!isCounted)
     return std::nullopt;

@@ -59,20 +59,24 @@ static MovedTensor readMove(MoveAttr move, const MeshAxes &mesh) {
   return tensor;
 }
 
-int64_t shardc::getTensorWireBytes(Operation *collective, unsigned index) {
+SmallVector<int64_t> shardc::getTensorWireBytes(Operation *collective) {
   CollectiveCost cost = *getCollectiveCost(collective);
   int64_t total = getCollectiveEntry(collective)->wireBytes;
   if (collective->getNumOperands() == 1 || cost.wireBytes == 0)
-    return total;
-  int64_t bytes = getNumBytes(collective->getOperand(index).getType());
-  if (isa<AllGatherOp>(collective))
-    bytes *= cost.groupSize;
-  if (isa<ReduceScatterOp>(collective))
-    bytes =
-        cost.groupSize * getNumBytes(collective->getResult(index).getType());
-  // The report may count several runs.
-  return total / cost.wireBytes *
-         getWireBytes(cost.kind, bytes, cost.groupSize);
+    return SmallVector<int64_t>(collective->getNumOperands(), total);
+  SmallVector<int64_t> wireBytes;
+  for (unsigned index = 0; index < collective->getNumOperands(); ++index) {
+    int64_t bytes = getNumBytes(collective->getOperand(index).getType());
+    if (isa<AllGatherOp>(collective))
+      bytes *= cost.groupSize;
+    if (isa<ReduceScatterOp>(collective))
+      bytes =
+          cost.groupSize * getNumBytes(collective->getResult(index).getType());
+    // The report may count several runs.
+    wireBytes.push_back(total / cost.wireBytes *
+                        getWireBytes(cost.kind, bytes, cost.groupSize));
+  }
+  return wireBytes;
 }
 
 static bool isGatheredFor(Operation *op, Part pass) {
@@ -99,6 +103,7 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
   FailureOr<MeshOp> meshOp = getMesh(op->getParentOfType<ModuleOp>());
   if (succeeded(meshOp)) {
     MeshAxes mesh = getMeshAxes(*meshOp);
+    SmallVector<int64_t> wireBytes = getTensorWireBytes(op);
     for (auto [index, moves] :
          llvm::enumerate(getMoves(op->getLoc(), op->getNumOperands()))) {
       // Of nested reductions the outermost says where the sum is wanted.
@@ -113,7 +118,7 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
                              tensor.producer.origins.end());
         tensor.producer = std::move(inner);
       }
-      tensor.wireBytes = getTensorWireBytes(op, index);
+      tensor.wireBytes = wireBytes[index];
       result.tensors.push_back(std::move(tensor));
     }
   }

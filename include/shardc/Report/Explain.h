@@ -19,9 +19,9 @@ namespace shardc {
 /// The explanation of one collective, without its time. `op` is a collective.
 ExplainedCollective explainCollective(mlir::Operation *op);
 
-/// What tensor `index` of `collective` sends of all that the communication
-/// report counts for it. Rounded up each, they may add up to more.
-int64_t getTensorWireBytes(mlir::Operation *collective, unsigned index);
+/// What each tensor of `collective` sends of all that the communication report
+/// counts for it. Rounded up each, they may add up to more.
+llvm::SmallVector<int64_t> getTensorWireBytes(mlir::Operation *collective);
 
 /// Where to look first, of a collective without remedies; its own location if
 /// the IR does not say.
