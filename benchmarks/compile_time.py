@@ -9,6 +9,11 @@ that this shardc-compile has. A figure is the median wall time of the process
 `shardc-compile --compile-to=memory`, start-up included. Goals: 4 layers in 0.2 s,
 96 in 2 s, whatever the number of devices. Plans are compared in bytes. --svg
 plots the times.
+
+Then depth: MLPs of 96, 384 and 1536 layers (width 16, SGD, fsdp over 4 devices),
+with the most memory that the process takes; goals for 1536 layers: 6 s, 600 MB.
+And axes: one layer whose tensors are split over all of 1 to 12 axes of two devices,
+with --partition=follow; goal: 2 s.
 """
 
 import argparse
@@ -23,6 +28,10 @@ import time
 DEVICES = [2**exponent for exponent in (3, 6, 9, 12, 15, 18, 20)]
 GOALS = {4: 0.2, 96: 2.0}
 AXES = {2: ("fsdp+tp", ["data", "model"]), 3: ("hsdp+tp", ["replica", "shard", "model"])}
+DEPTHS = [96, 384, 1536]
+DEPTH_GOAL_SECONDS, DEPTH_GOAL_BYTES = 6.0, 600e6
+NUM_AXES = [1, 2, 4, 6, 8, 10, 12]
+AXES_GOAL_SECONDS = 2.0
 COLORS = ["#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#222222"]
 
 
@@ -67,6 +76,49 @@ class Compiler:
             self.run("shardc-compile", model, "--compile-to=memory", "-o", output, *flags)[0]
             for _ in range(repeat)
         )
+
+    def deep_model(self, layers):
+        path = os.path.join(self.folder, f"deep-{layers}.mlir")
+        self.run("shardc-gen", "--layers=" + ",".join(["16"] * (layers + 1)),
+                 "--strategy=fsdp", "--mesh=data=4", "-o", path)  # fmt: skip
+        return path
+
+    def many_axes_model(self, count):
+        """A linear layer, everything split over all axes; as text, since no strategy does that."""
+        rows = 2**count
+        names = [f"a{i}" for i in range(count)]
+        axes = ", ".join(f'"{name}"' for name in names)
+        mesh = ", ".join(f'"{name}" = 2' for name in names)
+        text = f"""#rows = #shardc.sharding<@mesh, [{{{axes}}}, {{}}]>
+#vector = #shardc.sharding<@mesh, [{{{axes}}}]>
+
+module @axes attributes {{shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>}} {{
+  shardc.mesh @mesh <[{mesh}]>
+  func.func @loss(
+      %x: tensor<{rows}x4096xf32> {{shardc.role = #shardc.input<"x">, shardc.sharding = #rows}},
+      %y: tensor<{rows}x4096xf32> {{shardc.role = #shardc.label<"y">, shardc.sharding = #rows}},
+      %w: tensor<4096x4096xf32> {{shardc.role = #shardc.parameter<"w", he_normal>, shardc.sharding = #rows}},
+      %b: tensor<4096xf32> {{shardc.role = #shardc.parameter<"b", constant(0.0)>, shardc.sharding = #vector}}) -> tensor<f32> {{
+    %z = shardc.linear %x, %w, %b : tensor<{rows}x4096xf32>, tensor<4096x4096xf32>, tensor<4096xf32> -> tensor<{rows}x4096xf32>
+    %loss = shardc.mse %z, %y : tensor<{rows}x4096xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }}
+}}
+"""
+        path = os.path.join(self.folder, f"axes-{count}.mlir")
+        with open(path, "w") as file:
+            file.write(text)
+        return path
+
+    def peak_bytes(self, model):
+        """The most memory that a compilation takes."""
+        output = os.path.join(self.folder, "out.mlir")
+        command = [os.path.join(self.bin, "shardc-compile"), model, "--compile-to=memory", "-o", output]
+        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+        _, status, usage = os.wait4(process.pid, 0)
+        if status:
+            sys.exit(f"{' '.join(command)}: status {status}")
+        return usage.ru_maxrss * 1024
 
     def plan_bytes(self, model, mode):
         flags = [f"--partition={mode}"] if mode else []
@@ -142,6 +194,21 @@ def main():
                     series.append((name, list(zip(DEVICES, times))))
                     if max(times) > goal:
                         slow.append(f"{name}: {max(times):.2f} s, goal {goal} s")
+        print(f"{'layers of 16, fsdp':<22}" + "".join(f"{layers:>10}" for layers in DEPTHS) + "  layers")
+        models = [compiler.deep_model(layers) for layers in DEPTHS]
+        times = [compiler.seconds(model, "", args.repeat) for model in models]
+        peaks = [compiler.peak_bytes(model) for model in models]
+        print(" " * 22 + "".join(f"{seconds:>10.2f}" for seconds in times) + "  s")
+        print(" " * 22 + "".join(f"{peak / 1e6:>10.0f}" for peak in peaks) + "  MB", flush=True)
+        if times[-1] > DEPTH_GOAL_SECONDS:
+            slow.append(f"{DEPTHS[-1]} layers: {times[-1]:.2f} s, goal {DEPTH_GOAL_SECONDS} s")
+        if peaks[-1] > DEPTH_GOAL_BYTES:
+            slow.append(f"{DEPTHS[-1]} layers: {peaks[-1] / 1e6:.0f} MB, goal {DEPTH_GOAL_BYTES / 1e6:.0f} MB")
+        print(f"{'axes of 2, follow':<22}" + "".join(f"{count:>10}" for count in NUM_AXES) + "  axes")
+        times = [compiler.seconds(compiler.many_axes_model(count), "", args.repeat) for count in NUM_AXES]
+        print(" " * 22 + "".join(f"{seconds:>10.3f}" for seconds in times) + "  s", flush=True)
+        if max(times) > AXES_GOAL_SECONDS:
+            slow.append(f"many axes: {max(times):.2f} s, goal {AXES_GOAL_SECONDS} s")
     for line in slow:
         print("above the goal: " + line)
     if args.svg:
