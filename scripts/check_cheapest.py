@@ -83,12 +83,17 @@ def main():
 
     draw = random.Random(arguments.seed)
     compared = worse = better = 0
+    # By number of the report: its sum with follow, and with cheapest.
+    sums = {}
 
     def compare(name, model, objective, machine):
         nonlocal compared, worse, better
         follow = report(model, "follow", objective, machine)
         cheapest = report(model, "cheapest", objective, machine)
         compared += 1
+        for key, value in follow.items():
+            before, after = sums.get(key, (0, 0))
+            sums[key] = (before + value, after + cheapest[key])
         better += any(cheapest[key] < value * (1 - ROUNDING) for key, value in follow.items())
         wrong = [key for key, value in follow.items() if cheapest[key] > value * (1 + ROUNDING)]
         worse += bool(wrong)
@@ -107,6 +112,8 @@ def main():
             objective = draw.choice(["time", "time", "time", "bytes"])
             compare(name, model, objective, draw.choice(MACHINES))
     print(f"{compared} plans compared: cheapest is better than follow in {better}, worse in {worse}")
+    for key, (before, after) in sums.items():
+        print(f"sum of {key}: {before:.6g} with follow, {after:.6g} with cheapest")
     if compared == 0 or worse:
         sys.exit(1)
 
