@@ -258,23 +258,31 @@ static void joinSplits(SmallVectorImpl<ReshardStep> &steps,
   steps = std::move(joined);
 }
 
+/// Whether there is a way to `target`. Sizes that do not divide may forbid all
+/// steps that put few axes on a dimension, one after the other.
+static bool isReached(const std::vector<Distance> &distances, int target) {
+  return target < static_cast<int>(distances.size()) &&
+         distances[target].cost < unreachable;
+}
+
 ReshardPlan ReshardPlanner::plan(const Layout &from, const Layout &to,
                                  ArrayRef<int64_t> shape, int64_t elementBytes,
                                  Part part) {
   Tensor &tensor = getTensor(from, to, shape, elementBytes, part);
   LayoutGraph &graph = tensor.table.getGraph();
   int source = graph.getId(from), target = graph.getId(to);
-  ReshardPlan plan;
-  if (isEnumerated(graph)) {
-    plan.steps = tensor.table.getPath(source, target);
-  } else {
-    std::vector<Distance> distances(source + 1);
-    distances[source].cost = 0;
-    tensor.table.relax(distances, /*backward=*/false, target, maxSearchedEdges);
-    plan.steps = distances[target].cost < unreachable
-                     ? tensor.table.getPath(distances, source, target)
-                     : getPlainWay(from, to, shape, elementBytes, mesh);
+  std::vector<Distance> found;
+  if (!isEnumerated(graph)) {
+    found.resize(source + 1);
+    found[source].cost = 0;
+    tensor.table.relax(found, /*backward=*/false, target, maxSearchedEdges);
   }
+  const std::vector<Distance> &distances =
+      isEnumerated(graph) ? tensor.table.getFrom(source) : found;
+  ReshardPlan plan;
+  plan.steps = isReached(distances, target)
+                   ? tensor.table.getPath(distances, source, target)
+                   : getPlainWay(from, to, shape, elementBytes, mesh);
   joinSplits(plan.steps, prices[static_cast<size_t>(part)]);
   for (const ReshardStep &step : plan.steps)
     plan.wireBytes += step.wireBytes;
@@ -293,7 +301,15 @@ SmallVector<Delivery> ReshardPlanner::planTree(const Layout &from,
     return deliveries;
   Tensor &tensor = getTensor(from, wanted, shape, elementBytes, part);
   LayoutGraph &graph = tensor.table.getGraph();
-  if (!isEnumerated(graph)) {
+  bool isSearched = isEnumerated(graph);
+  if (isSearched) {
+    const std::vector<Distance> &distances =
+        tensor.table.getFrom(graph.getId(from));
+    isSearched = llvm::all_of(wanted, [&](const Layout &layout) {
+      return isReached(distances, graph.getId(layout));
+    });
+  }
+  if (!isSearched) {
     for (auto [index, layout] : llvm::enumerate(wanted)) {
       int64_t best = plan(from, layout, shape, elementBytes).wireBytes;
       for (size_t earlier = 0; earlier < index; ++earlier) {

@@ -572,4 +572,18 @@ TEST(ReshardPlanner, AnyLayoutOfManyAxesIsReached) {
   EXPECT_EQ(plan.steps.back().after, to);
 }
 
+// Eight rows on four devices are blocks of two, and on 36 blocks of one: no way
+// of few axes at a time leads from one to the other.
+TEST(ReshardPlanner, LayoutsThatNoFewAxesLeadToAreReached) {
+  MeshAxes mesh({{"a", 2}, {"b", 2}, {"c", 3}, {"d", 3}});
+  Layout whole = layoutOf({{}, {}}), rows = layoutOf({{0, 1, 2, 3}, {}});
+  ReshardPlanner planner(mesh);
+  ReshardPlan plan = planner.plan(whole, rows, {8, 4}, 4);
+  ASSERT_FALSE(plan.steps.empty());
+  EXPECT_EQ(plan.steps.back().after, rows);
+  std::vector<Layout> wanted = {rows, layoutOf({{}, {0, 1}})};
+  for (const Delivery &delivery : planner.planTree(whole, wanted, {8, 4}, 4))
+    EXPECT_TRUE(llvm::is_contained(wanted, delivery.layout));
+}
+
 } // namespace
