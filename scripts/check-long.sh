@@ -13,6 +13,7 @@ python3 scripts/check_random.py --count="${1:-2000}" --seed="$seed" \
   --jobs="$(nproc)"
 python3 scripts/check_annotations.py --count="${1:-2000}" --seed="$seed"
 check-partitions --count="${1:-2000}0" --seed="$seed"
+scripts/test-runtime-sanitizers.sh --all
 for mode in follow cheapest; do scripts/check-strategies.sh 1 0 $mode; done
 scripts/check-strategies.sh 1 0 follow emulated-gpu
 scripts/check-streams.sh

@@ -2,6 +2,11 @@
 # Builds the runtime alone under AddressSanitizer with UndefinedBehaviorSanitizer
 # and under ThreadSanitizer, and runs its tests. oneDNN itself, which uses
 # libgomp, is not instrumented; each worker calls it with one OpenMP thread.
+#
+#   scripts/test-runtime-sanitizers.sh [--all]
+#
+# Under ThreadSanitizer conformance tests take minutes: every other one runs, or
+# with --all all of them.
 source "$(dirname "$0")/common.sh"
 
 # check PRESET [CTEST-FLAG...]: runtime/CMakePresets.json says how it is built.
@@ -20,5 +25,4 @@ if command -v ccache >/dev/null; then
   launcher=(-DCMAKE_C_COMPILER_LAUNCHER=ccache -DCMAKE_CXX_COMPILER_LAUNCHER=ccache)
 fi
 check asan
-# Every other conformance test: all of them take minutes.
-check tsan -E '^runtime-collectives-[13]$'
+if [ "${1:-}" = --all ]; then check tsan; else check tsan -E '^runtime-collectives-[13]$'; fi
