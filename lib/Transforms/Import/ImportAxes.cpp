@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The logical axes that the module names: by rules, and by annotations.
+/// The logical axes that rules and annotations of the module name, sorted.
 static std::vector<std::string> getLogicalAxes(ModuleOp module) {
   llvm::StringSet<> names;
   if (auto rules = module->getAttrOfType<DictionaryAttr>(rulesAttrName))
@@ -87,8 +87,8 @@ public:
         rules(mesh->getParentOfType<ModuleOp>()->getAttrOfType<DictionaryAttr>(
             rulesAttrName)) {}
 
-  /// The sharding of a tensor of `type` whose dimensions are called `names`;
-  /// errors continue the message of `emitError`.
+  /// Returns the sharding of a tensor of `type` whose dimensions have the
+  /// logical axes `names`. Errors continue the message of `emitError`.
   FailureOr<ShardingAttr>
   resolve(ArrayAttr names, RankedTensorType type,
           function_ref<InFlightDiagnostic()> emitError) {
@@ -105,6 +105,7 @@ public:
   }
 
 private:
+  /// Appends the mesh axes that the rule of `name` gives.
   LogicalResult addAxes(StringAttr name, SmallVectorImpl<StringAttr> &axes,
                         function_ref<InFlightDiagnostic()> emitError) {
     auto rule = rules ? rules.getAs<ArrayAttr>(name) : ArrayAttr();

@@ -1,9 +1,9 @@
 //===- ImportBatch.cpp - Another batch size -------------------------------===//
 //
-// Which dimensions follow from the batch is found by the sharding rules: a
-// factor ties dimensions together, so that the batch spreads from the leading
-// dimensions of inputs and labels through the function, forwards and backwards,
-// until nothing changes. Every tied dimension is then resized.
+// Data-flow analysis to a fixed point. The batch spreads from the leading
+// dimensions of inputs and labels to every dimension that shares a factor of a
+// sharding rule with it, forwards and backwards. The dimensions found are then
+// resized.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +21,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// One factor per dimension, by number.
+/// Gives dimension i the single factor `numbers[i]`.
 static ShardingRule::TensorFactors factors(ArrayRef<int> numbers) {
   ShardingRule::TensorFactors dims;
   for (int number : numbers)
@@ -29,7 +29,7 @@ static ShardingRule::TensorFactors factors(ArrayRef<int> numbers) {
   return dims;
 }
 
-/// How the dimensions of a composite are tied; sizes are not filled in.
+/// The sharding rule of a composite, without the sizes of its factors.
 static ShardingRule getCompositeRule(Operation *op) {
   ShardingRule rule;
   auto upTo = [](int64_t rank) {
@@ -63,6 +63,7 @@ static ShardingRule getCompositeRule(Operation *op) {
 
 namespace {
 
+/// Resizes the batch of one loss function.
 class BatchResizer {
 public:
   BatchResizer(func::FuncOp loss, int64_t from, int64_t to)
@@ -93,7 +94,7 @@ private:
     entry->second.set(dim);
   }
 
-  /// Marks every dimension of the op that is tied to a marked one.
+  /// Marks each dimension of the op that shares a factor with a marked one.
   void spread(Operation *op) {
     ShardingRule rule;
     if (auto core = dyn_cast<ShardingRuleOpInterface>(op))
@@ -113,8 +114,9 @@ private:
     });
   }
 
-  /// Calls `visitor` on each dimension with the factor that holds its batch:
-  /// of a dimension made of several, the first that is a multiple of the batch.
+  /// Calls `visitor` on each dimension with the factor that may be its batch.
+  /// In a dimension of several factors, that is the first whose size is a
+  /// multiple of the batch.
   void visit(Operation *op, const ShardingRule &rule,
              function_ref<void(Value, int64_t, int)> visitor) {
     auto visitTensor = [&](Value value,
@@ -165,8 +167,8 @@ private:
 
   func::FuncOp loss;
   int64_t from, to;
-  /// For each value its dimensions that follow from the batch, in the order in
-  /// which they were found.
+  /// The dimensions of each value that follow from the batch. Values are in the
+  /// order in which they were found.
   llvm::MapVector<Value, llvm::SmallBitVector> marks;
   bool changed = false;
 };

@@ -1,9 +1,9 @@
 //===- ImportDtype.cpp - Compute in a narrower type -----------------------===//
 //
-// Writes the conversions of mixed precision into a loss function of f32, as a
-// user could have written them. Parameters, inputs and labels keep f32, and so
-// does the loss: what depends on labels, losses that are ops of their own, and
-// scalars. All other ops work on bf16.
+// Mixed precision: inserts conversions into a loss function of f32, which a
+// user could have written as well. Parameters, inputs and labels keep f32. So
+// does the loss: ops that depend on labels, loss ops, and ops with scalar
+// results. All other ops compute in bf16.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ static bool isFloatTensor(Value value) {
   return isa<FloatType>(getElementTypeOrSelf(value));
 }
 
-/// All numbers of the function must be of f32: what else there is was chosen on
-/// purpose.
+/// Fails if a value of the function has another floating-point type than f32:
+/// its author chose that type on purpose.
 static LogicalResult verifyF32(func::FuncOp loss, StringRef dtype) {
   auto verify = [&](Value value) -> LogicalResult {
     if (!isFloatTensor(value) || getElementTypeOrSelf(value).isF32())
@@ -48,6 +48,7 @@ static LogicalResult verifyF32(func::FuncOp loss, StringRef dtype) {
 
 namespace {
 
+/// Rewrites one loss function to compute in bf16.
 class DtypeOverride {
 public:
   explicit DtypeOverride(func::FuncOp loss) : loss(loss) {}
@@ -65,7 +66,8 @@ public:
   }
 
 private:
-  /// Whether the op stays in f32: integers are made of what was not rounded.
+  /// Whether the op stays in f32. Conversions to integers do, because their
+  /// operands must not be rounded.
   bool isWide(Operation *op) {
     bool readsLabels = llvm::any_of(op->getOperands(), [&](Value operand) {
       return ofLabels.contains(operand);
@@ -80,6 +82,7 @@ private:
            });
   }
 
+  /// Converts the operands of `op` to the type in which it computes.
   void rewrite(Operation *op) {
     OpBuilder builder(op);
     bool isNarrow =
@@ -94,7 +97,8 @@ private:
         result.setType(cast<RankedTensorType>(result.getType()).clone(element));
   }
 
-  /// `value` in the element type, converted where it is first wanted in it.
+  /// Returns `value` in the type `element`; converts it before its first use in
+  /// that type.
   Value getAs(OpBuilder &builder, Location loc, Value value, Type element) {
     if (getElementTypeOrSelf(value) == element)
       return value;
@@ -107,7 +111,7 @@ private:
   func::FuncOp loss;
   /// Values that depend on labels.
   llvm::DenseSet<Value> ofLabels;
-  /// Of each value the other type's.
+  /// From a value to its conversion to the other type.
   llvm::DenseMap<Value, Value> conversions;
 };
 

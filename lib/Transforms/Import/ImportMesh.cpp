@@ -11,7 +11,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Every axis that an annotation, a contract or a rule of the module names.
+/// The mesh axes that annotations, contracts and rules of the module name.
 static llvm::StringSet<> findUsedAxes(ModuleOp module) {
   llvm::StringSet<> used;
   auto addAxes = [&](ArrayRef<StringAttr> axes) {

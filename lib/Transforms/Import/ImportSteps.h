@@ -1,6 +1,7 @@
 //===- ImportSteps.h - The steps of import ----------------------*- C++ -*-===//
 //
-// Each step reports its errors at what they are about and then fails.
+// Each step returns failure after it has reported an error at the location of
+// the faulty op, argument or module. Not thread-safe on one module.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,26 +16,27 @@
 
 namespace shardc {
 
-/// The loss function of `module`, after checking that the module is a source
-/// module: a training description, one function, roles for all its arguments,
-/// ops that can be trained through, and one scalar loss.
+/// Checks that `module` is a source module and returns its loss function. A
+/// source module has a training description and one function, in which every
+/// argument has a role, all ops are of the source language, and the result is
+/// one scalar loss.
 mlir::FailureOr<mlir::func::FuncOp> verifySource(mlir::ModuleOp module);
 
 /// Replaces the mesh by `spec` ("data=4,model=2"; empty: keep). Axes that
-/// annotations or rules use and `spec` lacks have size 1. A module without a
-/// mesh gets `@mesh` with one device.
+/// annotations, contracts or rules name and `spec` lacks get size 1. A module
+/// without a mesh gets `@mesh`, of one device if `spec` is empty.
 mlir::FailureOr<MeshOp> overrideMesh(mlir::ModuleOp module,
                                      const std::string &spec);
 
-/// Replaces rules of the module by those of `text`
-/// ("batch=data,hidden=model+pod,embed="; empty: keep), name by name.
+/// Replaces the rules of the logical axes that `text` names
+/// ("batch=data,hidden=model+pod,embed="; empty: keep all).
 mlir::LogicalResult overrideRules(mlir::ModuleOp module, llvm::StringRef text);
 
 /// Replaces logical axes by the shardings that the rules of the module give.
 mlir::LogicalResult resolveLogicalAxes(mlir::func::FuncOp loss, MeshOp mesh);
 
-/// Replaces the leading dimension of inputs and labels by `batch` (0: keep),
-/// and every dimension that follows from it.
+/// Replaces the leading dimension of inputs and labels by `batch` (0: keep) and
+/// resizes every dimension that follows from it.
 mlir::LogicalResult overrideBatch(mlir::func::FuncOp loss, int64_t batch);
 
 /// Replaces the number of microbatches by `count` (0: keep) and checks that it
@@ -42,24 +44,25 @@ mlir::LogicalResult overrideBatch(mlir::func::FuncOp loss, int64_t batch);
 mlir::LogicalResult overrideMicrobatches(mlir::func::FuncOp loss,
                                          int64_t count);
 
-/// Makes a model of f32 compute in `dtype`: "bf16", with parameters and the
-/// loss in f32, or "f32", as it is (empty: whatever types it has). An error
-/// where the model has other floating-point types.
+/// Makes a model of f32 compute in `dtype`. "bf16" keeps parameters and the
+/// loss in f32; "f32" changes nothing. Both are errors where the model has
+/// other floating-point types. An empty `dtype` accepts all types.
 mlir::LogicalResult overrideDtype(mlir::func::FuncOp loss,
                                   llvm::StringRef dtype);
 
-/// What replaces parts of the training description; an empty text and 0 keep
-/// what the module has.
+/// New values for parts of the training description. An empty text or 0 keeps
+/// the value of the module.
 struct TrainingOverrides {
-  /// As `readOptimizer` reads it. The learning rate stays, unless it has one.
+  /// Text for `readOptimizer`. The learning rate stays unless the text has one.
   std::string optimizer;
   double learningRate;
-  /// As `readSchedule` reads it.
+  /// Text for `readSchedule`.
   std::string schedule;
-  /// Infinite: no clipping.
+  /// The largest global norm of the gradients; infinity switches clipping off.
   double clipNorm;
 };
 
+/// Applies `overrides` to the training description of `module`.
 mlir::LogicalResult overrideTraining(mlir::ModuleOp module,
                                      const TrainingOverrides &overrides);
 

@@ -1,4 +1,4 @@
-//===- ImportVerify.cpp - Is this a source module? ------------------------===//
+//===- ImportVerify.cpp - Verification of source modules ------------------===//
 
 #include "ImportSteps.h"
 #include "shardc/Transforms/Differentiate/Optimizers.h"
@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The most elements of a tensor of a model. Bytes and operations of all of its
-/// tensors, on all devices, are then far within 64 bits.
+/// The largest number of elements of a tensor. With it, byte and operation
+/// counts over all tensors and devices stay far below 2^63.
 static constexpr int64_t maxElements = int64_t(1) << 40;
 
 /// Whether a tensor of `shape`, without empty dimensions, is within the limit.
@@ -58,7 +58,8 @@ static FailureOr<func::FuncOp> findLoss(ModuleOp module) {
   return loss;
 }
 
-/// One block that computes a scalar loss by ops that can be differentiated.
+/// Checks that the function returns one floating-point scalar and that its body
+/// is one block of ops of the source language on non-empty global tensors.
 static LogicalResult verifyBody(func::FuncOp loss) {
   FunctionType type = loss.getFunctionType();
   auto result = type.getNumResults() == 1
@@ -177,7 +178,7 @@ private:
     return success();
   }
 
-  /// Enters the name of the argument and those of its states.
+  /// Reserves the name of the argument and those of its optimizer states.
   LogicalResult addNames(BlockArgument argument, Attribute role) {
     std::string name = getRoleName(role).str();
     if (name.empty() || name == kStepName || name == "loss")
@@ -214,7 +215,8 @@ private:
 
 } // namespace
 
-/// Contracts speak of regions that exist: a misspelt one would always hold.
+/// Checks that contracts name regions that exist: a contract on a misspelt
+/// region would always hold.
 static LogicalResult verifyRegions(ModuleOp module) {
   llvm::StringSet<> regions;
   module.walk([&](Operation *op) {
@@ -273,7 +275,7 @@ LogicalResult shardc::verifyAnnotations(func::FuncOp loss) {
                               "never a partial sum";
     }
   }
-  // Constraints verify themselves, but against the mesh that was.
+  // Constraints were verified on parsing, against the mesh before its override.
   WalkResult walk = loss.walk([](ShardingConstraintOp op) {
     return failed(op.verify()) ? WalkResult::interrupt()
                                : WalkResult::advance();
