@@ -19,8 +19,8 @@ using namespace shardc;
 
 namespace {
 
-/// Gives every inserted op the discardable attributes of a model op, and
-/// collects the composites among them.
+/// Copies the discardable attributes of a model op to every inserted op, and
+/// collects the composites among the inserted ops.
 class DecompositionListener : public OpBuilder::Listener {
 public:
   DecompositionListener(Operation *model,

@@ -8,9 +8,9 @@
 namespace shardc {
 
 /// Replaces the composites of `function` by their decompositions, which inherit
-/// locations and discardable attributes. Unless `all`, composites with a
-/// gradient of their own stay, as do dropouts in a function without a step
-/// counter (with `all` they pass their operand through there).
+/// locations and discardable attributes. Without `all`, two kinds stay:
+/// composites with a gradient of their own, and dropouts in a function without
+/// a step counter. With `all`, such a dropout becomes its operand.
 void decomposeComposites(mlir::func::FuncOp function, bool all);
 
 } // namespace shardc

@@ -18,8 +18,9 @@ using namespace shardc;
 
 namespace {
 
-/// Notes on label arguments how many classes their cross-entropies tell apart:
-/// what the runtime checks labels against. Afterwards the logits may be shards.
+/// Annotates label arguments with the number of classes of the cross-entropies
+/// that read them; the runtime checks labels against it. Later phases cannot
+/// count classes, because logits may be sharded then.
 void noteLabelClasses(func::FuncOp loss) {
   loss.walk([&](SoftmaxCrossEntropyOp op) {
     Value labels = op.getLabels();
@@ -30,7 +31,7 @@ void noteLabelClasses(func::FuncOp loss) {
       return;
     int64_t classes =
         cast<RankedTensorType>(op.getLogits().getType()).getDimSize(1);
-    // A label of two cross-entropies must suit both.
+    // A label that two cross-entropies read must be valid for both.
     if (auto noted = loss.getArgAttrOfType<IntegerAttr>(argument.getArgNumber(),
                                                         labelClassesAttrName))
       classes = std::min(classes, noted.getInt());

@@ -9,7 +9,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The mean over all dimensions but the first of the squared error.
+/// Builds the squared error of each row: its mean over all dimensions but the
+/// first.
 static Value buildRowErrors(OpBuilder &builder, MseOp op) {
   RankedTensorType type = getTensorType(op.getPrediction());
   Arithmetic a(builder, op.getLoc(), type);
@@ -22,7 +23,7 @@ static Value buildRowErrors(OpBuilder &builder, MseOp op) {
   return rows.div(sum, rows.constant(static_cast<double>(count)));
 }
 
-/// Loss of each row.
+/// Builds the cross-entropy of each row.
 static Value buildRowLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op,
                             const CrossEntropyTerms &terms) {
   Value picked =
@@ -30,8 +31,9 @@ static Value buildRowLosses(OpBuilder &builder, SoftmaxCrossEntropyOp op,
   return Arithmetic(builder, op.getLoc(), picked).sub(terms.normaliser, picked);
 }
 
-/// 1 where the first class with the highest logit is the label. Classes are
-/// counted from the last one, so that the first is the maximum.
+/// Builds a vector that is 1 for each row whose predicted class is the label,
+/// else 0. The prediction is the first class with the highest logit. Classes
+/// are numbered from the last one, so that a maximum finds the first.
 static Value buildCorrect(OpBuilder &builder, SoftmaxCrossEntropyOp op,
                           const CrossEntropyTerms &terms) {
   Location loc = op.getLoc();

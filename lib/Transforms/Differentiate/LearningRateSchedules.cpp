@@ -14,14 +14,14 @@ bool shardc::hasSchedule(TrainingAttr training) {
   return schedule && schedule.getKind() != ScheduleKind::Constant;
 }
 
-/// From 0 at step 0 to `peak` at step `steps`, and constant from there.
+/// Builds a linear warm-up: 0 at step 0, `peak` from step `steps` on.
 static Value buildWarmup(Arithmetic &a, Value step, double peak, double steps) {
   Value done = a.min(step, a.constant(steps));
   Value left = a.sub(a.constant(1), a.div(done, a.constant(steps)));
   return a.add(a.mul(left, a.constant(-peak)), a.constant(peak));
 }
 
-/// From `peak` at step 0 down half a cosine to alpha·peak at step `steps`.
+/// Builds a cosine decay: `peak` at step 0, alpha·peak from step `steps` on.
 static Value buildCosine(Arithmetic &a, Value step, double peak, double steps,
                          double alpha) {
   Value done = a.min(step, a.constant(steps));

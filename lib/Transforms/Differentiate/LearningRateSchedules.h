@@ -10,9 +10,10 @@ namespace shardc {
 /// Whether the learning rate of `training` depends on the step.
 bool hasSchedule(TrainingAttr training);
 
-/// The learning rate of `training` at `step` (tensor<i32>, steps done before
-/// this one; may be null if there is no schedule) as a tensor<f32>. Formulas
-/// are those of optax 0.2: linear_schedule and warmup_cosine_decay_schedule.
+/// Builds the learning rate of `training` at `step`, a tensor<f32>. `step` is a
+/// tensor<i32> that counts the steps done before this one; it may be null if
+/// there is no schedule. The formulas are those of optax 0.2: linear_schedule
+/// and warmup_cosine_decay_schedule.
 mlir::Value buildLearningRate(mlir::OpBuilder &builder, mlir::Location loc,
                               TrainingAttr training, mlir::Value step);
 

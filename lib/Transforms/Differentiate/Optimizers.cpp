@@ -53,8 +53,9 @@ void shardc::clipByGlobalNorm(OpBuilder &builder, Location loc, double limit,
   }
 }
 
-/// 1/(1 - b^t) for t = count + 1. 1 - b^t is -expm1(t·log b), which keeps its
-/// digits for b near 1; b is the f32 that optax computes with.
+/// Builds Adam's bias correction 1/(1 - b^t) for t = `count`. It computes
+/// 1 - b^t as -expm1(t·log b), which is accurate for b near 1. b is `decay`
+/// rounded to f32, as in optax.
 static Value buildBiasCorrection(Arithmetic &a, Value count, double decay) {
   double rounded = static_cast<float>(decay);
   if (rounded == 0)
@@ -91,7 +92,8 @@ Value Optimizer::update(Location loc, Value parameter, Value gradient,
   };
 
   Value update = gradient;
-  // Elsewhere than in AdamW weight decay is a term of the gradient.
+  // Weight decay is a term of the gradient in all optimizers but AdamW, where
+  // it is decoupled from the moments (arXiv 1711.05101).
   if (optimizer.getKind() != OptimizerKind::AdamW)
     update = decay(update);
   if (optimizer.getKind() == OptimizerKind::Momentum) {

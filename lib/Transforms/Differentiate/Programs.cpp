@@ -31,8 +31,9 @@ void Program::notifyOperationInserted(Operation *op, OpBuilder::InsertPoint) {
     op->setDiscardableAttr(partAttrName, part);
 }
 
-/// The attributes that say what the user wrote go to the location: what is made
-/// of the op keeps them there, and equal ops stay equal.
+/// Moves the region and the contracts of `op` into its location, with the name
+/// of the op. Ops made from it inherit the location, and the merging of equal
+/// ops ignores locations.
 static void moveToLocation(Operation *op) {
   SourceAttr source = SourceAttr::get(
       op->getContext(),
@@ -95,10 +96,10 @@ Value Program::addState(StateAttr role, RankedTensorType type,
 Value Program::cloneBody(bool decompose) {
   for (Operation &op : loss.getBody().front())
     moveToLocation(builder.clone(op, mapping));
-  // The return keeps track of the loss while its op is replaced.
+  // The return op tracks the loss while decomposition replaces ops.
   auto end = cast<func::ReturnOp>(function.getBody().front().back());
   if (decompose) {
-    // Some ask what the arguments are.
+    // Dropouts look for the step counter among the arguments.
     describeArguments();
     decomposeComposites(function, /*all=*/false);
   }

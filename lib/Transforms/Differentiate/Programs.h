@@ -1,8 +1,9 @@
 //===- Programs.h - Programs made from the loss function --------*- C++ -*-===//
 //
-// A function under construction beside the loss function: its arguments are
-// some of the loss's and new states, its body starts as a copy of the loss's,
-// and `shardc.result` names what it returns.
+// A builder of the functions that replace the loss function: train step and
+// evaluation. Arguments of such a program are arguments of the loss function
+// and new states, its body starts as a copy of the body of the loss function,
+// and `shardc.result` names its results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,33 +17,36 @@
 
 namespace shardc {
 
-/// Builds one program. Every op built through `getBuilder` carries the current
-/// part of the step.
+/// Builds one program, in this order: arguments, `cloneBody`, further ops,
+/// results, `finish`. Every op built by `getBuilder` carries the current part
+/// of the step. Not thread-safe.
 class Program : private mlir::OpBuilder::Listener {
 public:
-  /// Starts function `name` before `loss`, in part `part`.
+  /// Creates the function `name` before `loss`; its first ops belong to `part`.
   Program(mlir::func::FuncOp loss, llvm::StringRef name, Part part);
 
   /// Adds the parameters of the loss as arguments and returns them.
   llvm::SmallVector<mlir::Value> addParameters();
   /// Adds the inputs and labels of the loss as arguments.
   void addData();
-  /// Adds a state; `sharding` may be null.
+  /// Adds a state as an argument; `sharding` may be null.
   mlir::Value addState(StateAttr role, mlir::RankedTensorType type,
                        ShardingAttr sharding, mlir::Location loc);
 
-  /// Copies the body of the loss (all its arguments are added) and decomposes
-  /// what is to be before differentiation; returns the loss.
+  /// Copies the body of the loss function, all of whose arguments have been
+  /// added, and returns the loss. With `decompose`, replaces the composites
+  /// that have no gradient of their own.
   mlir::Value cloneBody(bool decompose);
 
-  /// What is built from here on belongs to `part`.
+  /// Makes all ops that are built from now on belong to `part`.
   void setPart(Part part);
 
-  /// Returns `value` as result `name`; `sharding` may be null.
+  /// Adds `value` as the result `name`; `sharding` may be null.
   void addResult(mlir::Value value, llvm::StringRef name,
                  ShardingAttr sharding = {});
 
-  /// Ends the body. All composites are decomposed and the whole is simplified.
+  /// Ends the body, decomposes all composites, simplifies the function, and
+  /// returns it.
   mlir::func::FuncOp finish();
 
   mlir::OpBuilder &getBuilder() { return builder; }
@@ -54,15 +58,15 @@ private:
                           ShardingAttr sharding, mlir::ArrayAttr contracts,
                           mlir::Location loc);
   mlir::Value addArgumentOf(mlir::BlockArgument argument);
-  /// Gives the function the types and attributes of its arguments so far.
+  /// Sets the type of the function and the attributes of its arguments.
   void describeArguments();
 
   mlir::func::FuncOp loss, function;
   mlir::OpBuilder builder;
   mlir::IRMapping mapping;
   llvm::SmallVector<mlir::Value> results;
-  /// Of the arguments and results, set all at once: the context keeps every
-  /// list of attributes and every function type for ever.
+  /// Attributes of arguments and results. They are set all at once, because the
+  /// context never frees a list of attributes or a function type.
   llvm::SmallVector<mlir::DictionaryAttr> argumentAttributes, resultAttributes;
   PartAttr part;
 };

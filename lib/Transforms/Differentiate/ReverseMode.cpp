@@ -1,11 +1,12 @@
 //===- ReverseMode.cpp - Gradients of a block's result --------------------===//
 //
-// Ops are visited from the last to the first, each asked for the gradients of
-// its operands (DifferentiableOpInterface) once those of its results are known.
+// Reverse-mode differentiation (Griewank and Walther 2008). Ops are visited
+// from the last to the first. Each builds the gradients of its operands from
+// that of its result (DifferentiableOpInterface).
 //
-// A parameter that is used in a narrower type has its gradient in its own: that
-// of the conversion's result is added up, in a product, over uses and later
-// over devices and microbatches, before it would have been rounded.
+// A parameter of f32 that is used in bf16 gets its gradient in f32. Sums in
+// GEMMs, over several uses, over devices and over microbatches are formed in
+// f32 and never rounded to bf16 in between.
 //
 //===----------------------------------------------------------------------===//
 
@@ -21,7 +22,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The values that depend on a parameter and through which a gradient flows.
+/// The active values: floating-point values that depend on a parameter by a
+/// path without a stop_gradient.
 static DenseSet<Value> findActive(Block &block, ValueRange parameters) {
   DenseSet<Value> active(parameters.begin(), parameters.end());
   for (Operation &op : block) {
@@ -36,8 +38,9 @@ static DenseSet<Value> findActive(Block &block, ValueRange parameters) {
   return active;
 }
 
-/// The element type of the gradient of `value`: its own, or that of the
-/// parameter of which `value` is a narrower copy.
+/// The element type of the gradient of `value`. It is that of `value`, unless
+/// `value` is a parameter converted to a narrower type: then it is that of the
+/// parameter.
 static Type getGradientElement(Value value, ValueRange parameters) {
   Type element = getElementTypeOrSelf(value);
   auto copy = value.getDefiningOp<ConvertOp>();

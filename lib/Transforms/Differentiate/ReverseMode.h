@@ -7,12 +7,12 @@
 
 namespace shardc {
 
-/// Builds at the builder's insertion point, which is at the end of the block
-/// that computes `loss`, the gradients of the scalar `loss` with respect to
-/// `parameters`, in their order; null where the loss does not depend on one. A
-/// value used several times sums its gradients at once. Fails, with an error at
-/// the op, where the loss depends on a parameter through an op that has no
-/// gradient.
+/// Builds the gradients of the scalar `loss` with respect to `parameters`, at
+/// the insertion point of `builder`: the end of the block that computes `loss`.
+/// Returns them in the order of `parameters`, null for a parameter that the
+/// loss does not depend on. The gradients of the uses of a value are added
+/// before they flow further. Fails with an error at an op that has no gradient
+/// and through which the loss depends on a parameter.
 mlir::FailureOr<llvm::SmallVector<mlir::Value>>
 buildGradients(mlir::OpBuilder &builder, mlir::Value loss,
                mlir::ValueRange parameters);

@@ -27,7 +27,7 @@ static bool isPowerOfTwo(double value) {
 
 namespace {
 
-/// Simplifies one op at a time, operands before users.
+/// Peephole simplification: one op at a time, operands before users.
 class AlgebraicSimplifier {
 public:
   explicit AlgebraicSimplifier(func::FuncOp function) : function(function) {}
@@ -42,7 +42,8 @@ public:
   }
 
 private:
-  /// A value to use instead of the result of `op`, or null.
+  /// Returns a simpler value for the result of `op`, or null. May replace the
+  /// operands of `op`.
   Value simplify(Operation *op) {
     if (op->getNumResults() != 1)
       return {};
@@ -79,8 +80,9 @@ private:
         .Default([](Operation *) { return Value(); });
   }
 
-  /// Constant arithmetic. Operands are rounded values of at most 53 bits, so
-  /// that rounding the double result once more gives the right one.
+  /// Folds an op on splat constants. It computes in double and rounds the
+  /// result to the element type, which for the types up to f32 gives the
+  /// correctly rounded result (Figueroa 1995).
   Value foldSplats(Operation *op) {
     Value result = op->getResult(0);
     if (!isFloat(result) || op->getNumOperands() == 0)
@@ -124,7 +126,7 @@ private:
     return {};
   }
 
-  /// x + x is 2x.
+  /// Replaces x + x by 2x.
   Value simplifyAdd(AddOp add) {
     if (add.getLhs() != add.getRhs() || !isFloat(add.getResult()))
       return {};
@@ -136,7 +138,7 @@ private:
     return simpler ? simpler : mul.getResult();
   }
 
-  /// A splat constant of the type and with the attributes of `op`.
+  /// Builds a splat constant of the type and with the attributes of `op`.
   Value rebuild(Operation *op, double value) {
     OpBuilder builder(op);
     Value constant = constantSplat(builder, op->getLoc(),
@@ -164,7 +166,7 @@ static void mergeEqualOps(func::FuncOp function) {
   eliminateCommonSubExpressions(rewriter, dominance, function);
 }
 
-/// Gives each user of a constant-like tensor its own copy.
+/// Gives each use of a constant-like tensor a copy of its own.
 static void splitConstants(func::FuncOp function) {
   auto isConstantLike = [](Operation &op) {
     if (op.getNumResults() != 1)
@@ -182,7 +184,7 @@ static void splitConstants(func::FuncOp function) {
   for (Operation *op : constants) {
     SmallVector<OpOperand *> uses = llvm::to_vector(
         llvm::map_range(op->getUses(), [](OpOperand &use) { return &use; }));
-    // Uses come in no order that the program determines.
+    // The order of a use list does not follow from the program.
     llvm::sort(uses, [](OpOperand *lhs, OpOperand *rhs) {
       if (lhs->getOwner() != rhs->getOwner())
         return lhs->getOwner()->isBeforeInBlock(rhs->getOwner());
@@ -202,7 +204,7 @@ static void splitConstants(func::FuncOp function) {
 void shardc::simplify(func::FuncOp function) {
   AlgebraicSimplifier(function).run();
   mergeEqualOps(function);
-  // What became equal may be simpler still: x + y with y merged into x.
+  // Merging makes more simplifications possible: x + y with y merged into x.
   AlgebraicSimplifier(function).run();
   mergeEqualOps(function);
   eliminateDeadOps(function);

@@ -7,13 +7,13 @@
 
 namespace shardc {
 
-/// Folds arithmetic on splat constants and neutral elements, merges equal ops
-/// and removes dead ones. Only rewrites that keep every result's bits are made,
-/// except that a product with two constants of which one is a power of two
-/// becomes a product with one.
+/// Constant folding, removal of neutral elements, common-subexpression
+/// elimination, and dead-code elimination. All rewrites keep the bits of all
+/// results, with one exception: a product with two constants, of which one is a
+/// power of two, becomes a product with one constant.
 ///
-/// In the end every constant, iota and repeated scalar of rank > 0 has one
-/// user: shared, it would tie the shardings of values that are not related.
+/// Afterwards every constant, iota and broadcast scalar of rank > 0 has one
+/// use. A shared one would tie the shardings of unrelated values.
 void simplify(mlir::func::FuncOp function);
 
 } // namespace shardc

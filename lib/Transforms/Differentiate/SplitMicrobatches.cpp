@@ -1,9 +1,10 @@
-//===- SplitMicrobatches.cpp - A loop over parts of the batch -------------===//
+//===- SplitMicrobatches.cpp - A loop over microbatches -------------------===//
 //
-// Takes the ops of the train step that work on rows of the batch (BatchRows)
-// into the body of a shardc.accumulate, on fewer rows. What they sum over all
-// rows is then summed over microbatches, from the very same summands as before:
-// nothing is scaled.
+// Gradient accumulation over microbatches (GPipe, arXiv 1811.06965). Ops of the
+// train step that work on rows of the batch (BatchRows) move into the body of a
+// shardc.accumulate and work there on the rows of one microbatch. The loop adds
+// up their sums over rows. The summands are those of the whole batch, so that
+// nothing needs to be scaled.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +31,7 @@ namespace {
 /// Builds the loop of one train step.
 class Splitter {
 public:
-  /// `rows` has ops.
+  /// Borrows `rows`, which must have ops.
   Splitter(const BatchRows &rows, int64_t count)
       : rows(rows), count(count), builder(rows.getOps().front()) {}
 
@@ -45,7 +46,7 @@ public:
     builder.create<YieldOp>(loop.getLoc(), summands);
     for (auto [sum, result] : llvm::zip_equal(sums, loop.getResults()))
       sum.replaceAllUsesWith(result);
-    // Readers of the sums that stood among the ops follow the loop.
+    // Ops that need a sum and stand before the loop move behind it.
     Operation *last = loop;
     for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
              loop->getBlock()->begin(), Block::iterator(loop))))
@@ -62,6 +63,7 @@ public:
   }
 
 private:
+  /// The type of `value` for one microbatch.
   RankedTensorType getPartType(Value value) {
     RankedTensorType type = getTensorType(value);
     int64_t dim = rows.getDim(value);
@@ -72,7 +74,7 @@ private:
     return type.clone(shape);
   }
 
-  /// Makes the loop, its body still empty, where the last of the ops stands.
+  /// Builds the loop, with an empty body, before the last of the ops.
   void buildLoop() {
     llvm::SetVector<Value> operands;
     for (Operation *op : rows.getOps()) {
@@ -101,7 +103,7 @@ private:
 
   /// Copies `op` into the body, for the rows of a microbatch.
   LogicalResult clone(Operation *op) {
-    // Constants are cheaper made in each run than kept for it.
+    // Recomputing a constant in each iteration is cheaper than keeping it.
     for (Value operand : op->getOperands())
       if (auto constant = operand.getDefiningOp<ConstantOp>();
           constant && !mapping.contains(operand)) {
@@ -132,7 +134,8 @@ private:
     return success();
   }
 
-  /// On one device microbatch i is the i-th rows of the batch.
+  /// The attribute `microbatch` of the copy of `whole`: the number of
+  /// microbatches, and the rows of each.
   SmallVector<int64_t> getMicrobatch(Value whole) {
     return {count, getTensorType(whole).getDimSize(rows.getDim(whole)) / count};
   }
@@ -141,10 +144,10 @@ private:
   int64_t count;
   OpBuilder builder;
   AccumulateOp loop;
-  /// Sums over all rows that are needed, in program order.
+  /// The sums over all rows that have uses, in program order.
   SmallVector<Value> sums;
   llvm::SetVector<Operation *> constants;
-  /// From values of the whole batch to those of a microbatch.
+  /// Maps values of the whole batch to values of a microbatch.
   IRMapping mapping;
 };
 

@@ -25,6 +25,7 @@ struct Trained {
   SmallVector<Value, 2> states;
 };
 
+/// Builds the program: forward pass, backward pass, updates.
 class TrainStepBuilder {
 public:
   TrainStepBuilder(func::FuncOp loss, TrainingAttr training)

@@ -14,7 +14,7 @@ Value shardc::widenGradient(OpBuilder &builder, Value gradient, Type element) {
   if (getElementTypeOrSelf(gradient) == element)
     return gradient;
   Operation *op = gradient.getDefiningOp();
-  // The op again, with a result of the wider type and operands `operands`.
+  // Clones the op with `operands` and a result of the wider type.
   auto rebuild = [&](ValueRange operands) {
     Operation *wide = builder.clone(*op);
     wide->setOperands(operands);
@@ -27,7 +27,7 @@ Value shardc::widenGradient(OpBuilder &builder, Value gradient, Type element) {
   };
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case([&](DotGeneralOp) {
-        // Products keep their sums in f32 alone.
+        // Only GEMMs of bf16 can return their sums, which are f32, unrounded.
         return getElementTypeOrSelf(gradient).isBF16() && element.isF32()
                    ? rebuild(op->getOperands())
                    : convertTo(builder, op->getLoc(), gradient, element);

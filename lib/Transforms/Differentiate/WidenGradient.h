@@ -7,9 +7,10 @@
 
 namespace shardc {
 
-/// `gradient` in the wider type `element`: where it is a product or a sum, as
-/// it is before it is rounded, with ops built anew at the builder's place. The
-/// old ones stay. `gradient` itself if it has that type.
+/// Returns `gradient` in the type `element`, which is the same or wider. If it
+/// is a GEMM or a sum, perhaps transposed or reshaped, builds these ops again
+/// at the insertion point of `builder`, with results that are not rounded; the
+/// old ops stay. Else converts `gradient`.
 mlir::Value widenGradient(mlir::OpBuilder &builder, mlir::Value gradient,
                           mlir::Type element);
 

@@ -1,7 +1,7 @@
 //===- Optimizers.h - Updates of parameters and states ----------*- C++ -*-===//
 //
-// SGD, momentum, Adam and AdamW as optax defines them, and clipping by the
-// global norm.
+// SGD, momentum, Adam (arXiv 1412.6980) and AdamW (arXiv 1711.05101) as optax
+// defines them, and clipping by the global norm.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,21 +12,21 @@
 
 namespace shardc {
 
-/// Suffixes of the names of the states that `kind` keeps for each parameter, in
-/// the order in which `Optimizer` takes them.
+/// The suffixes of the names of the states that `kind` keeps for each
+/// parameter, in the order in which `Optimizer::update` takes the states.
 llvm::ArrayRef<llvm::StringRef> getStateSuffixes(OptimizerKind kind);
 
-/// Whether `training` needs the number of steps done.
+/// Whether optimizer or schedule of `training` read the number of steps done.
 bool needsStep(TrainingAttr training);
 
-/// Scales `gradients` (not empty) in place such that their global norm is at
-/// most `limit`: optax.clip_by_global_norm.
+/// Replaces `gradients`, which are not empty, by gradients scaled such that
+/// their global norm is at most `limit`, as optax.clip_by_global_norm does.
 void clipByGlobalNorm(mlir::OpBuilder &builder, mlir::Location loc,
                       double limit,
                       llvm::MutableArrayRef<mlir::Value> gradients);
 
-/// Builds the update of one parameter after the other. What all share (learning
-/// rate, bias corrections) is built once, by the constructor.
+/// Builds the updates of parameters. The constructor builds the scalars that
+/// all updates share: learning rate and bias corrections.
 class Optimizer {
 public:
   /// `step` may be null if `training` needs none.
