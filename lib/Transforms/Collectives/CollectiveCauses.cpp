@@ -9,7 +9,7 @@
 
 using namespace mlir;
 
-/// The causes named before the rest is only counted.
+/// The number of causes that are named; further ones are counted.
 static constexpr size_t maxCauses = 8;
 
 void shardc::setJoinedCause(Operation *merged, ArrayRef<Operation *> members) {

@@ -7,9 +7,9 @@
 
 namespace shardc {
 
-/// Sets the `shardc.cause` of `merged` to the causes of `members`, each once;
-/// of many the first are named and the others counted. Leaves `merged` as it is
-/// if no member has one.
+/// Sets the `shardc.cause` of `merged` to the distinct causes of `members`. If
+/// there are many, names the first and counts the others. Leaves `merged`
+/// unchanged if no member has a cause.
 void setJoinedCause(mlir::Operation *merged,
                     llvm::ArrayRef<mlir::Operation *> members);
 

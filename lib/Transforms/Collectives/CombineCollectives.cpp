@@ -1,12 +1,17 @@
-//===- CombineCollectives.cpp - Merge collectives of the same kind --------===//
+//===- CombineCollectives.cpp - Bucketing of collectives ------------------===//
 //
-// Walks each block of a program once and puts every all_reduce, all_gather and
-// reduce_scatter into the open bucket of its kind, axes and element type,
-// unless the bucket is full or the merge would make a cycle: buckets that a
-// member depends on must not depend on the bucket. Where weights are gathered
-// again to save memory, those of average size and more, and their gradients,
-// are on their own. The merged op stands after the last operand; what depends
-// on it moves below it, and everything else stays in order.
+// Gradient bucketing (PyTorch DDP, arXiv 2006.15704), for all kinds of
+// collectives. One pass over a block puts every all_reduce, all_gather and
+// reduce_scatter into the open bucket of its kind, axes and element type. A new
+// bucket is opened if that one is full, or if the merge would make a cycle: a
+// bucket that a member depends on must not depend on the bucket of the member.
+//
+// With rematerialised all-gathers, weights above their average size and the
+// gradients beside them stay on their own, because a bucket would hold all of
+// its weights at once.
+//
+// The merged op stands behind the producers of its operands. A topological sort
+// moves the ops that depend on it behind it; all other ops keep their order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,8 +38,9 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// What a bucket of weights that are held briefly may hold: as much as they
-/// have on average. So those that matter are on their own.
+/// The limit of buckets of rematerialised all-gathers, in bytes: the average of
+/// these all-gathers, so that large weights have a collective of their own. 0
+/// if there are none.
 static int64_t getBriefBytes(func::FuncOp function) {
   int64_t bytes = 0, count = 0;
   function.walk([&](AllGatherOp gather) {
@@ -52,8 +58,8 @@ bool canMerge(Operation *op) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op);
 }
 
-/// What collectives of one bucket have in common, as text: all but what speaks
-/// of one tensor.
+/// The key of the bucket that `op` belongs to: the kind, the element type, and
+/// the attributes that do not describe a single tensor.
 std::string getKey(Operation *op) {
   NamedAttrList attributes(op->getAttrDictionary());
   for (StringRef name :
@@ -67,7 +73,8 @@ std::string getKey(Operation *op) {
   return key;
 }
 
-/// Sets of buckets are as long as their last member needs.
+// Sets of buckets are bit vectors that end with their last member.
+
 bool contains(const llvm::BitVector &set, unsigned bucket) {
   return bucket < set.size() && set.test(bucket);
 }
@@ -78,11 +85,13 @@ void include(llvm::BitVector &set, unsigned bucket) {
   set.set(bucket);
 }
 
+/// The members of one collective, in program order.
 struct Bucket {
   SmallVector<Operation *> members;
   int64_t bytes = 0;
 };
 
+/// Combines the collectives of one block.
 class Combiner {
 public:
   Combiner(Block &block, int64_t bucketBytes, int64_t briefBytes)
@@ -116,7 +125,7 @@ private:
         }
       if (canMerge(&op)) {
         std::string key = getKey(&op);
-        // Small ones are put together, whatever lies between.
+        // A separate key keeps the bucket of smaller members open meanwhile.
         if (isHeldBriefly(&op) && getCollectiveCost(&op)->bytes > briefBytes)
           key += " alone";
         auto [it, isNew] = open.try_emplace(key, -1);
@@ -135,27 +144,29 @@ private:
     }
   }
 
-  /// Whether `op` works on whole tensors that are not to wait for each other: a
-  /// weight that is held for one pass only or, next to such, a gradient.
+  /// Whether `briefBytes` bounds the bucket of `op`: it gathers a weight for
+  /// one pass only or, in a function with such weights, scatters a gradient.
   bool isHeldBriefly(Operation *op) const {
     return op->hasAttr(gatheredForAttrName) ||
            (briefBytes > 0 && isa<ReduceScatterOp>(op));
   }
 
+  /// Whether bucket `index` has room for `op`, which depends on `needs`, and
+  /// would not come to depend on itself.
   bool accepts(int index, Operation *op, const llvm::BitVector &needs) const {
     int64_t bytes = buckets[index].bytes + getCollectiveCost(op)->bytes;
     if ((bucketBytes > 0 && bytes > bucketBytes) ||
         (isHeldBriefly(op) && bytes > briefBytes))
       return false;
-    // Nor by way of other buckets.
+    // Neither the buckets in `needs` nor those that they depend on.
     return !contains(needs, index) &&
            llvm::none_of(needs.set_bits(), [&](int need) {
              return contains(bucketNeeds[need], index);
            });
   }
 
-  /// A member of bucket `index` needs `needs`: so do the bucket and all that
-  /// need it, and what these need.
+  /// Adds `needs` to the dependences of bucket `index`, and updates the
+  /// transitive closure.
   void addNeeds(int index, const llvm::BitVector &needs) {
     llvm::BitVector all = needs;
     for (int need : needs.set_bits())
@@ -166,6 +177,7 @@ private:
         other |= all;
   }
 
+  /// Replaces the members of `bucket` by one op.
   void merge(Bucket &bucket) {
     Operation *first = bucket.members.front();
     SmallVector<Value> operands;
@@ -208,8 +220,8 @@ private:
     }
   }
 
-  /// Restores the order of definitions before uses, otherwise keeping the ops
-  /// where they are.
+  /// Topological sort by Kahn's algorithm; among ops that are ready, the first
+  /// in the present order comes next.
   void sort() {
     SmallVector<Operation *> ops;
     llvm::DenseMap<Operation *, int> index;
@@ -241,12 +253,11 @@ private:
 
   Block &block;
   int64_t bucketBytes;
-  /// Most bytes of weights held briefly, and of gradients next to them; 0 if
-  /// there are no such weights.
+  /// The limit of buckets of rematerialised all-gathers and of the gradients
+  /// beside them, in bytes; 0 if there are no such all-gathers.
   int64_t briefBytes;
   std::vector<Bucket> buckets;
-  /// Per bucket the buckets that its members need, directly or by way of
-  /// others.
+  /// By bucket, the buckets that its members depend on: transitive closure.
   std::vector<llvm::BitVector> bucketNeeds;
 };
 

@@ -1,10 +1,10 @@
-//===- SimplifyCollectives.cpp - Fewer and cheaper collectives ------------===//
+//===- SimplifyCollectives.cpp - Peephole rewrites of collectives ---------===//
 //
-// Three rules, applied to one collective at a time in program order: equal ones
-// are one, a reduction of a reduction is one, and a reduction of which only
-// slices are used is scattered. Planners rarely leave such; whatever they leave
-// costs no more than it must. Runs before collectives are put into buckets, so
-// each has one operand.
+// Three rewrites, in program order: equal collectives are merged (common
+// subexpressions), an all_reduce of an all_reduce becomes one, and an
+// all_reduce of which only a slice is used becomes a reduce_scatter. Planners
+// leave few such patterns. Collectives have one operand here, since they are
+// combined later.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,24 +26,25 @@ using namespace shardc;
 
 namespace {
 
+/// Rewrites the collectives of one block.
 class CollectiveSimplifier {
 public:
   CollectiveSimplifier(Block &block, MeshOp mesh) : block(block), mesh(mesh) {}
 
   void run() {
-    // Slices that become equal let a reduction be scattered.
+    // Merged slices leave their all_reduce a single use, which `scatter` needs.
     shareEqual();
-    // A reduction that is rewritten takes only earlier ones along.
+    // A rewrite erases only earlier reductions, which are done.
     for (AllReduceOp reduce : llvm::to_vector(block.getOps<AllReduceOp>()))
       if (reduce.getNumOperands() == 1)
         simplify(reduce);
-    // Reductions that became equal.
+    // The rewrites may have made reductions equal.
     shareEqual();
   }
 
 private:
-  /// Replaces each collective or slice by an earlier one of the same operands
-  /// and attributes. What says where it came from is joined, not compared.
+  /// Replaces each collective or slice by an equal one before it. Causes are
+  /// joined and do not count in the comparison.
   void shareEqual() {
     llvm::DenseMap<Value, SmallVector<Operation *, 2>> known;
     for (Operation &op : llvm::make_early_inc_range(block)) {
@@ -82,8 +83,8 @@ private:
     scatter(reduce);
   }
 
-  /// A reduction of a reduction that nothing else uses is one over the axes of
-  /// both.
+  /// Turns an all_reduce of an all_reduce that has no other use into one over
+  /// the axes of both.
   void mergeWithOperand(AllReduceOp outer) {
     auto inner = outer.getOperand(0).getDefiningOp<AllReduceOp>();
     if (!inner || inner->getBlock() != &block || inner.getNumOperands() != 1 ||
@@ -98,7 +99,7 @@ private:
     Operation *members[] = {inner, outer};
     setJoinedCause(outer, members);
     outer.setAxesAttr(ArrayAttr::get(outer.getContext(), axes));
-    // Metadata keeps the two apart from the members of a bucket.
+    // The metadata tells this fused location from that of a bucket.
     outer->setLoc(FusedLoc::get(outer.getContext(),
                                 {inner.getLoc(), outer.getLoc()},
                                 UnitAttr::get(outer.getContext())));
@@ -106,8 +107,9 @@ private:
     inner.erase();
   }
 
-  /// A reduction of which only one slice is used, over some of its axes, is a
-  /// scattered one, followed by a reduction of the shard over the other axes.
+  /// Turns an all_reduce that is used by one slice alone, over some of its
+  /// axes, into a reduce_scatter over those axes and an all_reduce of the shard
+  /// over the other axes.
   void scatter(AllReduceOp reduce) {
     if (!reduce->hasOneUse())
       return;
@@ -141,7 +143,7 @@ private:
     slice.replaceAllUsesWith(shard);
     slice.erase();
     reduce.erase();
-    // It may be sliced once more, in another dimension.
+    // The shard may be sliced again, in another dimension.
     if (rest)
       scatter(rest);
   }

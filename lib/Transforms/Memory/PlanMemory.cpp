@@ -1,7 +1,9 @@
-//===- PlanMemory.cpp - Give every buffer its place in the arena ----------===//
+//===- PlanMemory.cpp - Static memory planning ----------------------------===//
 //
-// Arguments come first, at the same offsets in all functions; what lives inside
-// a step is packed behind them, per function (FunctionMemory.h).
+// Gives every buffer an offset in the arena. Arguments come first, in the order
+// in which functions declare them, and have the same offset in all functions.
+// Behind them, each function packs its temporary buffers, greedily by size
+// (FunctionMemory.h, MemoryPlan.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +40,7 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
           << memoryLimit.getValue();
       return signalPassFailure();
     }
-    // Offsets of arguments, by name: the same in every function.
+    // Offsets and sizes of arguments by name, the same in every function.
     llvm::StringMap<int64_t> offsets, sizes;
     int64_t base = 0;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -75,7 +77,7 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       refuse(arena);
   }
 
-  /// Says what does not fit, the largest buffers first.
+  /// Reports that the arena exceeds the limit, and names the largest buffers.
   void refuse(int64_t arena) {
     MemoryReport report(getOperation());
     {

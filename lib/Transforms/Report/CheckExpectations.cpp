@@ -1,4 +1,8 @@
-//===- CheckExpectations.cpp - Refuse programs that break contracts -------===//
+//===- CheckExpectations.cpp - Check contracts of the model ---------------===//
+//
+// The pass over the checks of Report/Expectations.h.
+//
+//===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"

@@ -1,6 +1,6 @@
 //===- Reports.cpp - Passes that print reports ----------------------------===//
 //
-// Thin shells over the reports in Analysis/, for use on textual IR.
+// The passes over the reports of lib/Report, for use on textual IR.
 //
 //===----------------------------------------------------------------------===//
 
