@@ -41,7 +41,7 @@ using namespace shardc;
 /// The limit of buckets of rematerialised all-gathers, in bytes: the average of
 /// these all-gathers, so that large weights have a collective of their own. 0
 /// if there are none.
-static int64_t getBriefBytes(func::FuncOp function) {
+static int64_t getRematBucketBytes(func::FuncOp function) {
   int64_t bytes = 0, count = 0;
   function.walk([&](AllGatherOp gather) {
     if (gather->hasAttr(gatheredForAttrName)) {
@@ -60,7 +60,7 @@ bool canMerge(Operation *op) {
 
 /// The key of the bucket that `op` belongs to: the kind, the element type, and
 /// the attributes that do not describe a single tensor.
-std::string getKey(Operation *op) {
+std::string getBucketKey(Operation *op) {
   NamedAttrList attributes(op->getAttrDictionary());
   for (StringRef name :
        {StringRef("dims"), StringRef(causeAttrName), StringRef(partAttrName)})
@@ -94,8 +94,9 @@ struct Bucket {
 /// Combines the collectives of one block.
 class Combiner {
 public:
-  Combiner(Block &block, int64_t bucketBytes, int64_t briefBytes)
-      : block(block), bucketBytes(bucketBytes), briefBytes(briefBytes) {}
+  Combiner(Block &block, int64_t bucketBytes, int64_t rematBucketBytes)
+      : block(block), bucketBytes(bucketBytes),
+        rematBucketBytes(rematBucketBytes) {}
 
   void run() {
     collect();
@@ -106,73 +107,76 @@ public:
         changed = true;
       }
     if (changed)
-      sort();
+      sortTopologically();
   }
 
 private:
   /// Fills the buckets in program order.
   void collect() {
     llvm::DenseMap<Operation *, int> memberOf;
-    llvm::DenseMap<Operation *, llvm::BitVector> dependences;
+    llvm::DenseMap<Operation *, llvm::BitVector> dependencesOf;
     std::map<std::string, int> open;
     for (Operation &op : block) {
-      llvm::BitVector needs;
+      llvm::BitVector dependences;
       for (Value operand : getUsedValues(&op))
         if (Operation *producer = operand.getDefiningOp()) {
-          needs |= dependences[producer];
+          dependences |= dependencesOf[producer];
           if (auto it = memberOf.find(producer); it != memberOf.end())
-            include(needs, it->second);
+            include(dependences, it->second);
         }
       if (canMerge(&op)) {
-        std::string key = getKey(&op);
+        std::string key = getBucketKey(&op);
         // A separate key keeps the bucket of smaller members open meanwhile.
-        if (isHeldBriefly(&op) && getCollectiveCost(&op)->bytes > briefBytes)
+        if (hasRematLimit(&op) &&
+            getCollectiveCost(&op)->bytes > rematBucketBytes)
           key += " alone";
         auto [it, isNew] = open.try_emplace(key, -1);
-        if (isNew || !accepts(it->second, &op, needs)) {
+        if (isNew || !accepts(it->second, &op, dependences)) {
           it->second = buckets.size();
           buckets.emplace_back();
-          bucketNeeds.emplace_back();
+          bucketDependences.emplace_back();
         }
         Bucket &bucket = buckets[it->second];
         bucket.members.push_back(&op);
         bucket.bytes += getCollectiveCost(&op)->bytes;
-        addNeeds(it->second, needs);
+        addDependences(it->second, dependences);
         memberOf[&op] = it->second;
       }
-      dependences[&op] = std::move(needs);
+      dependencesOf[&op] = std::move(dependences);
     }
   }
 
-  /// Whether `briefBytes` bounds the bucket of `op`: it gathers a weight for
-  /// one pass only or, in a function with such weights, scatters a gradient.
-  bool isHeldBriefly(Operation *op) const {
+  /// Whether `rematBucketBytes` bounds the bucket of `op`: it gathers a weight
+  /// for one pass only or, in a function with such weights, scatters a
+  /// gradient.
+  bool hasRematLimit(Operation *op) const {
     return op->hasAttr(gatheredForAttrName) ||
-           (briefBytes > 0 && isa<ReduceScatterOp>(op));
+           (rematBucketBytes > 0 && isa<ReduceScatterOp>(op));
   }
 
-  /// Whether bucket `index` has room for `op`, which depends on `needs`, and
-  /// would not come to depend on itself.
-  bool accepts(int index, Operation *op, const llvm::BitVector &needs) const {
+  /// Whether bucket `index` has room for `op`, which depends on `dependences`,
+  /// and would not come to depend on itself.
+  bool accepts(int index, Operation *op,
+               const llvm::BitVector &dependences) const {
     int64_t bytes = buckets[index].bytes + getCollectiveCost(op)->bytes;
     if ((bucketBytes > 0 && bytes > bucketBytes) ||
-        (isHeldBriefly(op) && bytes > briefBytes))
+        (hasRematLimit(op) && bytes > rematBucketBytes))
       return false;
-    // Neither the buckets in `needs` nor those that they depend on.
-    return !contains(needs, index) &&
-           llvm::none_of(needs.set_bits(), [&](int need) {
-             return contains(bucketNeeds[need], index);
+    // Neither the buckets in `dependences` nor those that they depend on.
+    return !contains(dependences, index) &&
+           llvm::none_of(dependences.set_bits(), [&](int other) {
+             return contains(bucketDependences[other], index);
            });
   }
 
-  /// Adds `needs` to the dependences of bucket `index`, and updates the
+  /// Adds `dependences` to the dependences of bucket `index`, and updates the
   /// transitive closure.
-  void addNeeds(int index, const llvm::BitVector &needs) {
-    llvm::BitVector all = needs;
-    for (int need : needs.set_bits())
-      all |= bucketNeeds[need];
-    bucketNeeds[index] |= all;
-    for (llvm::BitVector &other : bucketNeeds)
+  void addDependences(int index, const llvm::BitVector &dependences) {
+    llvm::BitVector all = dependences;
+    for (int other : dependences.set_bits())
+      all |= bucketDependences[other];
+    bucketDependences[index] |= all;
+    for (llvm::BitVector &other : bucketDependences)
       if (contains(other, index))
         other |= all;
   }
@@ -222,20 +226,20 @@ private:
 
   /// Topological sort by Kahn's algorithm; among ops that are ready, the first
   /// in the present order comes next.
-  void sort() {
+  void sortTopologically() {
     SmallVector<Operation *> ops;
     llvm::DenseMap<Operation *, int> index;
     for (Operation &op : block) {
       index[&op] = ops.size();
       ops.push_back(&op);
     }
-    SmallVector<int> missing(ops.size(), 0);
+    SmallVector<int> inDegree(ops.size(), 0);
     for (auto [position, op] : llvm::enumerate(ops))
       for (Value operand : getUsedValues(op))
-        missing[position] += operand.getDefiningOp() != nullptr;
+        inDegree[position] += operand.getDefiningOp() != nullptr;
     std::priority_queue<int, std::vector<int>, std::greater<int>> ready;
     Operation *terminator = block.getTerminator();
-    for (auto [position, count] : llvm::enumerate(missing))
+    for (auto [position, count] : llvm::enumerate(inDegree))
       if (count == 0 && ops[position] != terminator)
         ready.push(position);
     while (!ready.empty()) {
@@ -245,7 +249,7 @@ private:
       for (OpOperand &use : op->getUses()) {
         Operation *user = getUserInBlock(use.get(), use.getOwner());
         int position = index[user];
-        if (--missing[position] == 0 && user != terminator)
+        if (--inDegree[position] == 0 && user != terminator)
           ready.push(position);
       }
     }
@@ -255,10 +259,10 @@ private:
   int64_t bucketBytes;
   /// The limit of buckets of rematerialised all-gathers and of the gradients
   /// beside them, in bytes; 0 if there are no such all-gathers.
-  int64_t briefBytes;
+  int64_t rematBucketBytes;
   std::vector<Bucket> buckets;
   /// By bucket, the buckets that its members depend on: transitive closure.
-  std::vector<llvm::BitVector> bucketNeeds;
+  std::vector<llvm::BitVector> bucketDependences;
 };
 
 struct CombineCollectivesPass
@@ -279,7 +283,7 @@ struct CombineCollectivesPass
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal() && function.getBody().hasOneBlock())
         for (Block *block : getBlocks(function))
-          Combiner(*block, bucketBytes, getBriefBytes(function)).run();
+          Combiner(*block, bucketBytes, getRematBucketBytes(function)).run();
   }
 };
 

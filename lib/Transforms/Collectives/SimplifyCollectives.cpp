@@ -33,19 +33,19 @@ public:
 
   void run() {
     // Merged slices leave their all_reduce a single use, which `scatter` needs.
-    shareEqual();
+    mergeEqual();
     // A rewrite erases only earlier reductions, which are done.
     for (AllReduceOp reduce : llvm::to_vector(block.getOps<AllReduceOp>()))
       if (reduce.getNumOperands() == 1)
         simplify(reduce);
     // The rewrites may have made reductions equal.
-    shareEqual();
+    mergeEqual();
   }
 
 private:
   /// Replaces each collective or slice by an equal one before it. Causes are
   /// joined and do not count in the comparison.
-  void shareEqual() {
+  void mergeEqual() {
     llvm::DenseMap<Value, SmallVector<Operation *, 2>> known;
     for (Operation &op : llvm::make_early_inc_range(block)) {
       if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
@@ -66,7 +66,7 @@ private:
   }
 
   static bool isEqual(Operation *lhs, Operation *rhs) {
-    auto getWhat = [](Operation *op) {
+    auto getComparedAttrs = [](Operation *op) {
       NamedAttrList attributes(op->getAttrDictionary());
       attributes.erase(causeAttrName);
       attributes.erase(partAttrName);
@@ -75,7 +75,7 @@ private:
     return lhs->getName() == rhs->getName() &&
            llvm::equal(lhs->getOperands(), rhs->getOperands()) &&
            lhs->getResultTypes() == rhs->getResultTypes() &&
-           getWhat(lhs) == getWhat(rhs);
+           getComparedAttrs(lhs) == getComparedAttrs(rhs);
   }
 
   void simplify(AllReduceOp reduce) {

@@ -73,12 +73,12 @@ static LogicalResult verifyBody(func::FuncOp loss) {
   if (!loss.getBody().hasOneBlock())
     return loss.emitError("the loss function must have one block");
   for (Operation &op : loss.getBody().front()) {
-    bool isOfPart = isa<AccumulateOp>(op);
+    bool isPartitioned = isa<AccumulateOp>(op);
     if (auto iota = dyn_cast<IotaOp>(op))
-      isOfPart = iota.getShard() || iota.getMicrobatch();
+      isPartitioned = iota.getShard() || iota.getMicrobatch();
     if (auto random = dyn_cast<RandomUniformOp>(op))
-      isOfPart = random.getShard() || random.getMicrobatch();
-    if (isOfPart ||
+      isPartitioned = random.getShard() || random.getMicrobatch();
+    if (isPartitioned ||
         !isa<ShardingRuleOpInterface, CompositeOpInterface, func::ReturnOp>(op))
       return op.emitOpError("does not belong in a loss function: expected ops "
                             "of the tensor core, composites and sharding "
