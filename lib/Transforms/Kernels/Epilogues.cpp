@@ -1,4 +1,4 @@
-//===- Epilogues.cpp - What finds epilogues of products -------------------===//
+//===- Epilogues.cpp - Helpers for epilogues of GEMMs ---------------------===//
 
 #include "Epilogues.h"
 

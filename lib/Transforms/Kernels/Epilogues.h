@@ -1,4 +1,4 @@
-//===- Epilogues.h - What finds epilogues of products -----------*- C++ -*-===//
+//===- Epilogues.h - Helpers for epilogues of GEMMs -------------*- C++ -*-===//
 
 #ifndef SHARDC_LIB_TRANSFORMS_KERNELS_EPILOGUES_H
 #define SHARDC_LIB_TRANSFORMS_KERNELS_EPILOGUES_H
@@ -10,7 +10,8 @@ namespace shardc {
 /// Whether all elements of `value` are known to be zero, of either sign.
 bool isZero(mlir::Value value);
 
-/// Erases what only fused ops used: broadcast biases, the zeros of a relu.
+/// Dead-code elimination in `block`: fusion leaves broadcast biases and the
+/// zeros of relus without uses.
 void eraseDeadOps(mlir::Block &block);
 
 } // namespace shardc

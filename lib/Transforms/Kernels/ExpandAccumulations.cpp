@@ -1,7 +1,8 @@
-//===- ExpandAccumulations.cpp - The additions of a loop as ops -----------===//
+//===- ExpandAccumulations.cpp - Explicit additions in accumulate loops ---===//
 //
-// From here on the sum so far is an argument of the body and adding to it an
-// op, so that fusion finds it next to what computes the summand.
+// Makes the running sums of a shardc.accumulate arguments of its body, and the
+// additions to them ops of the body. Fusion can then join an addition with the
+// op that computes the summand.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,10 +1,11 @@
-//===- FormGemms.cpp - Give large matrix products to the library ----------===//
+//===- FormGemms.cpp - Library GEMMs with epilogues -----------------------===//
 //
-// A dot_general of two matrices (or of two batches of them) above the threshold
-// becomes shardc.gemm; a bias broadcast over its rows and a relu that follow it
-// become the product's epilogue, and so does a loop's sum that it is added to.
-// Sums of columns of a factor are a second result where shardc-split-reductions
-// has marked them: the gradients of biases, for GPUs.
+// Pattern matching. A dot_general of two matrices, or of two batches of
+// matrices, above a size threshold becomes shardc.gemm. Its epilogue takes in a
+// bias that is broadcast over the rows and a relu, or an addition to the
+// running sum of a loop. For GPUs, sums over the columns of an operand that
+// shardc-split-reductions has marked become a second result: the gradients of
+// biases.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +28,7 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// Whether what `op` computes depends on `on`, of the same block.
+/// Whether `op` depends on `on`, an op of the same block, or is it.
 static bool dependsOn(Operation *op, Operation *on) {
   llvm::SetVector<Operation *> ops;
   ops.insert(op);
@@ -46,7 +47,7 @@ static Value getOther(Operation *op, Value value) {
 
 namespace {
 
-/// Turns one product into a gemm with what may follow.
+/// Turns one dot_general into a gemm with its epilogue.
 class GemmFormer {
 public:
   explicit GemmFormer(DotGeneralOp dot) : dot(dot) {}
@@ -80,14 +81,14 @@ private:
   DotGeneralOp dot;
   Value bias, sum;
   bool hasRelu = false;
-  /// The sums of columns of the left or of the right operand, if of any.
+  /// The column sums of an operand that the gemm returns too; null if none.
   ReduceOp columnSums;
   bool areOfLhs = false;
-  /// The ops that the gemm computes; its result is that of the last.
+  /// The ops that become the gemm. The last computes its result.
   SmallVector<Operation *, 3> fused;
 
-  /// The addition to the sum of a loop's runs before: the product then goes
-  /// where the sum is.
+  /// Finds an addition of the product to the running sum of a loop. The gemm
+  /// then accumulates in place of the sum.
   void findSum() {
     Value product = dot.getResult();
     if (!product.hasOneUse())
@@ -101,6 +102,7 @@ private:
     fused.push_back(add);
   }
 
+  /// Finds an addition of a bias that is broadcast over the rows.
   void findBias(int64_t batch) {
     Value product = dot.getResult();
     if (!product.hasOneUse() || batch != 0)
@@ -115,8 +117,9 @@ private:
     fused.push_back(add);
   }
 
-  /// max(z, 0) is the gemm's result if everything else that reads z asks only
-  /// whether it is positive, which the result answers as well.
+  /// Finds a relu max(z, 0) whose z has no other uses than comparisons z > 0.
+  /// The comparisons then read the result of the relu, which is positive for
+  /// the same elements.
   void findRelu() {
     Value value = fused.back()->getResult(0);
     MaxOp relu;
@@ -141,7 +144,8 @@ private:
     fused.push_back(relu);
   }
 
-  /// The library sums what it reads anyway, but only rows that are contracted.
+  /// Finds column sums of an operand. The library sums over the contracted
+  /// dimension, which must therefore be that of the rows.
   void findColumnSums() {
     if (dot.getRhsContracting()[0] == 0)
       columnSums = findColumnSumsOf(dot.getRhs());
@@ -151,8 +155,8 @@ private:
     areOfLhs = true;
   }
 
-  /// A marked sum of the columns of `factor`, which may be widened first, in
-  /// the product's type; null: none.
+  /// Returns a marked sum of the columns of `factor`, or of its conversion,
+  /// with the element type of the result of the gemm; null if there is none.
   ReduceOp findColumnSumsOf(Value factor) {
     Operation *last = fused.back();
     Type element = getElementTypeOrSelf(last->getResult(0).getType());
@@ -172,8 +176,8 @@ private:
   }
 
   void build(int64_t rank) {
-    // Every operand is there where the last op of the epilogue stands; users of
-    // the result may come before comparisons that now read it.
+    // All operands are defined before the last op. Comparisons that read the
+    // result of a relu may stand before the gemm; the pass sorts the block.
     Operation *last = fused.back();
     OpBuilder builder(last);
     auto gemm = builder.create<GemmOp>(
@@ -206,8 +210,7 @@ struct FormGemmsPass : shardc::impl::FormGemmsPassBase<FormGemmsPass> {
       GemmFormer(dot).run();
     getOperation().walk(
         [](ReduceOp reduce) { reduce->removeAttr(byProductAttrName); });
-    // Comparisons and users of sums may now stand before what they read:
-    // restore the order.
+    // Comparisons and users of column sums may stand before the gemm.
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal()) {
         SmallVector<Block *> blocks = getBlocks(function);

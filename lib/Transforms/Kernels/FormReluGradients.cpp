@@ -1,10 +1,10 @@
-//===- FormReluGradients.cpp - Gradients of relus behind products ---------===//
+//===- FormReluGradients.cpp - ReLU gradients as GEMM epilogues -----------===//
 //
-// A product that makes the gradient of a relu's result is followed by the
-// relu's own: what it gives where the result was positive, else 0. On a GPU the
-// library does that with the product if the product with the relu has left it a
-// mask of bits; the activation need not be read for it, nor the gradient be
-// read and written once more.
+// In a backward pass, a GEMM that computes the gradient of the result of a relu
+// is followed by a select: the gradient where the result is positive, else 0.
+// On a GPU the select becomes the epilogue of that GEMM. The GEMM with the relu
+// returns a bit mask for it (CUBLASLT_EPILOGUE_RELU_AUX, then DRELU). This
+// saves a read of the activation, and a read and a write of the gradient.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,8 +24,8 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// The product with a relu whose result `condition` asks to be positive; null:
-/// it asks something else.
+/// If `condition` is r > 0, where r is the result of a gemm with a relu,
+/// returns that gemm; else null.
 static GemmOp findRelu(Value condition) {
   auto compare = condition.getDefiningOp<CompareOp>();
   if (!compare || compare.getKind() != CompareKind::GT ||
@@ -35,8 +35,8 @@ static GemmOp findRelu(Value condition) {
   return gemm && gemm.getRelu() && !gemm.getSum() ? gemm : nullptr;
 }
 
-/// The product whose result is `gradient` and nothing else's operand, and has
-/// room for an epilogue; null: there is none.
+/// If a gemm without an epilogue computes `gradient`, which has no other use,
+/// returns that gemm; else null.
 static GemmOp findProduct(Value gradient) {
   auto gemm = gradient.getDefiningOp<GemmOp>();
   bool isPlain = gemm && gradient.hasOneUse() && !gemm.getBias() &&
@@ -45,9 +45,8 @@ static GemmOp findProduct(Value gradient) {
   return isPlain ? gemm : nullptr;
 }
 
-/// The sum of the columns of `matrix` in its own type that no other product has
-/// taken: the gradient of a bias whose weight's is not the library's; null:
-/// none.
+/// Returns a sum of the columns of `matrix` in its element type that is not
+/// part of a gemm yet; null if there is none. It is the gradient of a bias.
 static ReduceOp findColumnSums(Value matrix) {
   Type element = getElementTypeOrSelf(matrix.getType());
   for (Operation *user : matrix.getUsers())
@@ -60,7 +59,7 @@ static ReduceOp findColumnSums(Value matrix) {
   return nullptr;
 }
 
-/// The mask of `relu`, which leaves one from now on.
+/// Returns the mask of `relu`. If it has none, replaces it by a gemm with one.
 static Value getMaskOf(GemmOp relu) {
   if (relu.getReluMask())
     return relu.getReluMask();
@@ -78,8 +77,8 @@ static Value getMaskOf(GemmOp relu) {
   return masked.getReluMask();
 }
 
-/// Makes `select` part of the product before it if it is the gradient of a relu
-/// of another one.
+/// Makes `select` the epilogue of the gemm before it, if it is the gradient of
+/// the relu of another gemm.
 static void form(SelectOp select) {
   GemmOp relu = findRelu(select.getPredicate());
   GemmOp product = findProduct(select.getOnTrue());
@@ -88,7 +87,7 @@ static void form(SelectOp select) {
       type.getRank() != 2 || relu->getBlock() != select->getBlock() ||
       product->getBlock() != select->getBlock())
     return;
-  // That of a new op in place of `relu`, whose result the product may read.
+  // This may erase `relu`.
   Value mask = getMaskOf(relu);
   ReduceOp columnSums = findColumnSums(select.getResult());
   OpBuilder builder(select);

@@ -22,8 +22,8 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// The op that a kernel is named after in reports: a product, else a
-/// reduction, else the last one.
+/// The op that gives a kernel its location and its part of the step: the first
+/// dot_general, else the first reduction, else the last op.
 static Operation *getMainOp(ArrayRef<Operation *> ops) {
   for (Operation *op : ops)
     if (isa<DotGeneralOp>(op))
@@ -76,10 +76,11 @@ private:
   const KernelFusion &fusion;
   const KernelFusion::Node &node;
   OpBuilder &builder;
-  /// From values of the function before fusion to those after.
+  /// Maps values of the block before fusion to values after it.
   IRMapping &outer;
   IRMapping mapping;
 
+  /// Clones `op` into the kernel, after the repeated ops that it depends on.
   void cloneWithOperands(Operation *op) {
     if (op->getNumResults() && mapping.contains(op->getResult(0)))
       return;
@@ -88,7 +89,7 @@ private:
         if (fusion.isRepeated(def))
           cloneWithOperands(def);
     Operation *clone = builder.clone(*op, mapping);
-    // These speak about the program, not about the code.
+    // Equal kernels share code, so their bodies have no such attributes.
     for (StringRef name : {partAttrName, originAttrName, causeAttrName})
       clone->removeAttr(name);
   }
@@ -104,7 +105,7 @@ struct FuseKernelsPass : shardc::impl::FuseKernelsPassBase<FuseKernelsPass> {
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      // Loops come before the block that is copied with them.
+      // Bodies of loops first: the block around a loop is copied with its body.
       SmallVector<Block *> blocks = getBlocks(function);
       for (Block *block : llvm::reverse(blocks))
         fuse(*block);

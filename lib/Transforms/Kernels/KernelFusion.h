@@ -1,9 +1,9 @@
-//===- KernelFusion.h - Which ops become one kernel -------------*- C++ -*-===//
+//===- KernelFusion.h - Fusion of ops into kernels --------------*- C++ -*-===//
 //
-// Groups the core ops of a block into kernels. A group grows along
-// producer-consumer edges as long as it is one loop nest (KernelNest.h) and the
-// groups stay free of cycles; independent updates then share kernels.
-// Decisions follow the order of the ops only. Not thread-safe.
+// Greedy producer-consumer fusion of the core ops of a block, then horizontal
+// fusion of independent parameter updates. A group of ops must be one loop nest
+// (KernelNest.h), and the graph of groups must stay acyclic. Decisions depend
+// on the order of the ops alone. Not thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,28 +23,29 @@ class KernelFusion {
 public:
   explicit KernelFusion(mlir::Block &block);
 
-  /// Merges groups. Updates of small tensors share kernels; with `joinUpdates`,
-  /// where every kernel is a launch, also those of any size that can begin at
-  /// the same time.
+  /// Merges groups. Independent updates of small tensors share kernels. With
+  /// `joinUpdates`, for targets on which every kernel is a launch, so do
+  /// updates of any size that become ready at the same time.
   void run(bool joinUpdates);
 
-  /// One kernel to be, or one op that stays outside of kernels.
+  /// A group of ops that becomes a kernel, or one op outside of kernels.
   struct Node {
     /// In program order.
     llvm::SmallVector<mlir::Operation *> ops;
     bool isKernel = false;
   };
 
-  /// The nodes in an order in which each comes after what it uses.
+  /// The nodes in a topological order.
   llvm::SmallVector<const Node *> getOrder();
 
-  /// Ops computed again inside each group that uses them: not in any node.
+  /// Whether each group that uses `op` recomputes it. Such an op is in no node.
   bool isRepeated(mlir::Operation *op) const { return repeated.contains(op); }
 
-  /// The values from outside that the group's ops, and those they repeat, use.
+  /// The values from outside of the group that its ops, and the ops that it
+  /// recomputes, use.
   llvm::SetVector<mlir::Value> getOperands(const Node &node) const;
 
-  /// Values of the group's ops that something outside uses.
+  /// The results of ops of the group that have uses outside of it.
   llvm::SmallVector<mlir::Value> getResults(const Node &node) const;
 
   /// The node that holds `op`; null for repeated ops.
@@ -53,7 +54,7 @@ public:
 private:
   mlir::Block &block;
   llvm::SetVector<mlir::Operation *> repeated;
-  /// Nodes by the number of their first op; empty ones have been merged.
+  /// Nodes by the number of their first op. Merged ones are empty.
   std::vector<Node> nodes;
   llvm::DenseMap<mlir::Operation *, unsigned> nodeOf;
   llvm::DenseMap<mlir::Operation *, unsigned> positions;
@@ -64,10 +65,10 @@ private:
   /// The op of the block that computes `value`; null if none does.
   mlir::Operation *getProducer(mlir::Value value) const;
   bool mustBeStored(mlir::Operation *op) const;
-  /// Nodes that use results of `node`, repeated ops looked through.
+  /// Nodes that use results of `node`, directly or through repeated ops.
   llvm::SetVector<unsigned> getUserNodes(unsigned node) const;
   llvm::SetVector<unsigned> getProducerNodes(unsigned node) const;
-  /// Whether a path leads from one node to the other over at least one third.
+  /// Whether a path of at least two edges leads from `from` to `to`.
   bool hasIndirectPath(unsigned from, unsigned to) const;
   /// Whether a path leads from one of the nodes `from` to `to`.
   bool reaches(llvm::SmallVector<unsigned> from, unsigned to) const;
@@ -75,13 +76,13 @@ private:
   bool tryFuse(unsigned producer, unsigned consumer);
   void merge(unsigned into, unsigned from);
 
-  // FuseUpdates.cpp has the rest.
+  // FuseUpdates.cpp defines the following.
   void fuseSmallNodes();
   void fuseReadyUpdates();
   using OpPredicate = llvm::function_ref<bool(mlir::Operation *)>;
   using Predicate = llvm::function_ref<bool(unsigned node, unsigned other)>;
-  /// Merges independent groups of ops that `mayFuse`, if they `mayShare` a
-  /// kernel, of at most so many ops.
+  /// Merges independent groups, whose ops must all satisfy `mayFuse`, pairwise
+  /// if they satisfy `mayShare`, into groups of at most `mostOps` ops.
   void fuseNodes(OpPredicate mayFuse, size_t mostOps, Predicate mayShare);
 };
 

@@ -1,12 +1,12 @@
-//===- SplitReductions.cpp - Reductions as a GPU does them ----------------===//
+//===- SplitReductions.cpp - Two-stage reductions for GPUs ----------------===//
 //
-// A GPU needs work for thousands of threads that do not wait for each other,
-// and a reduction to one element has it only in two steps: the rows first, each
-// on its own, then what they leave. Where rows are reduced anyway, as in a
-// softmax, the first step is one of that kernel, which then need not store what
-// the reduction would read. Sums of the columns of a matrix, the gradients of
-// biases, are by-products of the library's products with that matrix, which
-// read it anyway: they are marked for shardc-form-gemms.
+// A GPU needs thousands of independent threads. A reduction to one element has
+// them only in two stages: the rows, independently of one another, then the
+// results of the rows. A kernel that reduces rows anyway, as of a softmax, can
+// compute the first stage as well, and need not store the operand of it.
+//
+// Sums over the columns of a matrix, the gradients of biases, are marked for
+// shardc-form-gemms: a library GEMM that reads the matrix can return them too.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,20 +27,20 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// Elements from which on a second kernel, some microseconds, costs less than
-/// one block of threads would.
+/// The least number of elements of a tensor for which a second kernel, which
+/// takes some microseconds, costs less than a reduction by one thread block.
 static constexpr int64_t fewestElements = 1 << 16;
 
-/// Elements of a row below which the rows are no less work than the whole.
+/// The least number of elements of a row: with shorter rows, the second stage
+/// is as much work as the first.
 static constexpr int64_t shortestRow = 32;
 
-/// Whether a kernel that reduces rows knows the elements of `value`: some value
-/// that they are computed from elementwise is, elementwise, also what a
-/// reduction of rows reads.
+/// Whether a kernel that reduces rows can compute `value`: elementwise ops
+/// compute `value` and the operand of some row reduction from a common value.
 static bool isKnownByRows(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   ArrayRef<int64_t> shape = type.getShape();
-  // Rows of one element are nothing to reduce.
+  // Rows of one element need no reduction.
   if (type.getNumElements() == shape.front())
     return false;
   auto rowDims = llvm::to_vector(llvm::seq<int64_t>(1, shape.size()));
@@ -63,14 +63,15 @@ static bool isKnownByRows(Value value) {
   return false;
 }
 
-/// Whether reducing the rows of `type` first is worth a kernel more.
+/// Whether a tensor of `type` is large enough for two kernels.
 static bool isLarge(RankedTensorType type) {
   int64_t rows = type.getDimSize(0);
   return type.getNumElements() >= fewestElements && rows > 1 &&
          type.getNumElements() / rows >= shortestRow;
 }
 
-/// A reduction of the same rows that is there for other reasons; null: none.
+/// Returns a reduction like `op`, but over `dims`, that the program has
+/// already; null if there is none.
 static ReduceOp findTwin(ReduceOp op, ArrayRef<int64_t> dims) {
   for (Operation *user : op.getOperand().getUsers())
     if (auto twin = dyn_cast<ReduceOp>(user);
@@ -80,6 +81,8 @@ static ReduceOp findTwin(ReduceOp op, ArrayRef<int64_t> dims) {
   return nullptr;
 }
 
+/// Splits `op` into two stages if it reduces all dimensions and is large, or is
+/// computed by a kernel that reduces rows.
 static void split(ReduceOp op) {
   auto type = cast<RankedTensorType>(op.getOperand().getType());
   bool reducesAll =
