@@ -83,7 +83,7 @@ private:
   bool hasRelu = false;
   /// The column sums of an operand that the gemm returns too; null if none.
   ReduceOp columnSums;
-  bool areOfLhs = false;
+  bool isLhsSummed = false;
   /// The ops that become the gemm. The last computes its result.
   SmallVector<Operation *, 3> fused;
 
@@ -152,7 +152,7 @@ private:
     if (columnSums || dot.getLhsContracting()[0] != 0)
       return;
     columnSums = findColumnSumsOf(dot.getLhs());
-    areOfLhs = true;
+    isLhsSummed = true;
   }
 
   /// Returns a marked sum of the columns of `factor`, or of its conversion,
@@ -185,8 +185,9 @@ private:
         columnSums ? columnSums.getResult().getType() : Type(),
         /*relu_mask=*/Type(), dot.getLhs(), dot.getRhs(), bias, sum,
         /*mask=*/Value(), dot.getLhsContracting()[0] == rank - 2,
-        dot.getRhsContracting()[0] == rank - 1, hasRelu, columnSums && areOfLhs,
-        columnSums && !areOfLhs, /*sumsResult=*/false);
+        dot.getRhsContracting()[0] == rank - 1, hasRelu,
+        columnSums && isLhsSummed, columnSums && !isLhsSummed,
+        /*sumsResult=*/false);
     if (Attribute part = dot->getAttr(partAttrName))
       gemm->setAttr(partAttrName, part);
     last->getResult(0).replaceAllUsesWith(gemm.getResult());

@@ -37,7 +37,7 @@ static GemmOp findRelu(Value condition) {
 
 /// If a gemm without an epilogue computes `gradient`, which has no other use,
 /// returns that gemm; else null.
-static GemmOp findProduct(Value gradient) {
+static GemmOp findPlainGemm(Value gradient) {
   auto gemm = gradient.getDefiningOp<GemmOp>();
   bool isPlain = gemm && gradient.hasOneUse() && !gemm.getBias() &&
                  !gemm.getSum() && !gemm.getMask() && !gemm.getRelu() &&
@@ -79,33 +79,33 @@ static Value getMaskOf(GemmOp relu) {
 
 /// Makes `select` the epilogue of the gemm before it, if it is the gradient of
 /// the relu of another gemm.
-static void form(SelectOp select) {
+static void formReluGradient(SelectOp select) {
   GemmOp relu = findRelu(select.getPredicate());
-  GemmOp product = findProduct(select.getOnTrue());
+  GemmOp gradientGemm = findPlainGemm(select.getOnTrue());
   auto type = cast<RankedTensorType>(select.getResult().getType());
-  if (!relu || !product || !isZero(select.getOnFalse()) ||
+  if (!relu || !gradientGemm || !isZero(select.getOnFalse()) ||
       type.getRank() != 2 || relu->getBlock() != select->getBlock() ||
-      product->getBlock() != select->getBlock())
+      gradientGemm->getBlock() != select->getBlock())
     return;
   // This may erase `relu`.
   Value mask = getMaskOf(relu);
   ReduceOp columnSums = findColumnSums(select.getResult());
   OpBuilder builder(select);
   auto gemm = builder.create<GemmOp>(
-      product.getLoc(), type,
+      gradientGemm.getLoc(), type,
       columnSums ? columnSums.getResult().getType() : Type(),
-      /*relu_mask=*/Type(), product.getLhs(), product.getRhs(),
-      /*bias=*/Value(), /*sum=*/Value(), mask, product.getTransposeLhs(),
-      product.getTransposeRhs(), /*relu=*/false,
+      /*relu_mask=*/Type(), gradientGemm.getLhs(), gradientGemm.getRhs(),
+      /*bias=*/Value(), /*sum=*/Value(), mask, gradientGemm.getTransposeLhs(),
+      gradientGemm.getTransposeRhs(), /*relu=*/false,
       /*sumsLhs=*/false, /*sumsRhs=*/false, /*sumsResult=*/bool(columnSums));
-  gemm->setDiscardableAttrs(product->getDiscardableAttrDictionary());
+  gemm->setDiscardableAttrs(gradientGemm->getDiscardableAttrDictionary());
   if (columnSums) {
     columnSums.replaceAllUsesWith(gemm.getColumnSums());
     columnSums.erase();
   }
   select.replaceAllUsesWith(gemm.getResult());
   select.erase();
-  product.erase();
+  gradientGemm.erase();
 }
 
 namespace {
@@ -118,7 +118,7 @@ struct FormReluGradientsPass
       return signalPassFailure();
     SmallVector<SelectOp> selects;
     getOperation().walk([&](SelectOp select) { selects.push_back(select); });
-    llvm::for_each(selects, form);
+    llvm::for_each(selects, formReluGradient);
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())
         for (Block *block : llvm::reverse(getBlocks(function)))

@@ -29,15 +29,15 @@ using namespace shardc;
 
 /// The least number of elements of a tensor for which a second kernel, which
 /// takes some microseconds, costs less than a reduction by one thread block.
-static constexpr int64_t fewestElements = 1 << 16;
+static constexpr int64_t minTwoStageElements = 1 << 16;
 
 /// The least number of elements of a row: with shorter rows, the second stage
 /// is as much work as the first.
-static constexpr int64_t shortestRow = 32;
+static constexpr int64_t minRowElements = 32;
 
 /// Whether a kernel that reduces rows can compute `value`: elementwise ops
 /// compute `value` and the operand of some row reduction from a common value.
-static bool isKnownByRows(Value value) {
+static bool isComputableByRowKernel(Value value) {
   auto type = cast<RankedTensorType>(value.getType());
   ArrayRef<int64_t> shape = type.getShape();
   // Rows of one element need no reduction.
@@ -66,18 +66,18 @@ static bool isKnownByRows(Value value) {
 /// Whether a tensor of `type` is large enough for two kernels.
 static bool isLarge(RankedTensorType type) {
   int64_t rows = type.getDimSize(0);
-  return type.getNumElements() >= fewestElements && rows > 1 &&
-         type.getNumElements() / rows >= shortestRow;
+  return type.getNumElements() >= minTwoStageElements && rows > 1 &&
+         type.getNumElements() / rows >= minRowElements;
 }
 
 /// Returns a reduction like `op`, but over `dims`, that the program has
 /// already; null if there is none.
-static ReduceOp findTwin(ReduceOp op, ArrayRef<int64_t> dims) {
+static ReduceOp findEqualReduction(ReduceOp op, ArrayRef<int64_t> dims) {
   for (Operation *user : op.getOperand().getUsers())
-    if (auto twin = dyn_cast<ReduceOp>(user);
-        twin && twin->getBlock() == op->getBlock() &&
-        twin.getKind() == op.getKind() && twin.getDims() == dims)
-      return twin;
+    if (auto equal = dyn_cast<ReduceOp>(user);
+        equal && equal->getBlock() == op->getBlock() &&
+        equal.getKind() == op.getKind() && equal.getDims() == dims)
+      return equal;
   return nullptr;
 }
 
@@ -88,7 +88,7 @@ static void split(ReduceOp op) {
   bool reducesAll =
       cast<RankedTensorType>(op.getResult().getType()).getRank() == 0;
   if (!reducesAll || type.getRank() < 2 ||
-      !(isLarge(type) || isKnownByRows(op.getOperand())))
+      !(isLarge(type) || isComputableByRowKernel(op.getOperand())))
     return;
   OpBuilder builder(op);
   auto build = [&](Value operand, ArrayRef<int64_t> dims) {
@@ -98,7 +98,7 @@ static void split(ReduceOp op) {
     return value;
   };
   auto inner = llvm::to_vector(llvm::seq<int64_t>(1, type.getRank()));
-  ReduceOp rows = findTwin(op, inner);
+  ReduceOp rows = findEqualReduction(op, inner);
   if (!rows)
     rows = build(op.getOperand(), inner).getDefiningOp<ReduceOp>();
   else if (op->isBeforeInBlock(rows))
