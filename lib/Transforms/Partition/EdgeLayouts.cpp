@@ -1,4 +1,4 @@
-//===- EdgeLayouts.cpp - What is produced and what is wanted --------------===//
+//===- EdgeLayouts.cpp - Layouts at both ends of each edge ----------------===//
 
 #include "EdgeLayouts.h"
 
@@ -30,7 +30,7 @@ LogicalResult EdgeLayouts::collectArguments() {
 LogicalResult EdgeLayouts::collect(Block &block) {
   for (Operation &op : block) {
     order[&op] = order.size();
-    // Sums over microbatches lie as their summands do.
+    // A sum over microbatches has the layout of its summands.
     if (isa<YieldOp>(op))
       continue;
     if (isa<func::ReturnOp>(op)) {

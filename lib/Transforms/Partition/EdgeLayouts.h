@@ -1,7 +1,8 @@
-//===- EdgeLayouts.h - What is produced and what is wanted ------*- C++ -*-===//
+//===- EdgeLayouts.h - Layouts at both ends of each edge --------*- C++ -*-===//
 //
-// The layouts at both ends of every edge of a function, as they follow from
-// sharding rules and assignments. Changes no IR. Not thread-safe.
+// An edge leads from the producer of a value to a use of it. The layouts at its
+// ends follow from sharding rules and assignments. Changes no IR. Not
+// thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,38 +16,39 @@
 
 namespace shardc {
 
-/// The uses of a value that want it in one layout, in block order.
+/// The uses of a value that need it in the same layout, in program order.
 struct Want {
   Layout layout;
   llvm::SmallVector<mlir::OpOperand *, 2> uses;
 };
 
-/// Of one function.
+/// The layouts of one function.
 class EdgeLayouts {
 public:
   /// Borrows `mesh`.
   EdgeLayouts(mlir::func::FuncOp function, const MeshAxes &mesh)
       : function(function), mesh(mesh) {}
 
-  /// Looks at every op of the function. Fails with an error where shardings or
-  /// assignments are missing.
+  /// Collects the layouts of all edges. Fails with an error where a sharding or
+  /// an assignment is missing.
   mlir::LogicalResult collect();
 
-  /// How `value`, which was there when layouts were collected, is produced.
+  /// The layout in which `value` is produced. `value` must have existed when
+  /// layouts were collected.
   const Layout &getProduced(mlir::Value value) const {
     auto it = produced.find(value);
     assert(it != produced.end() && "value of another function, or added since");
     return it->second;
   }
 
-  /// The layouts that `value` is wanted in, distinct, in order of first uses.
+  /// The distinct layouts in which `value` is used, in the order of first uses.
   llvm::ArrayRef<Want> getWants(mlir::Value value) const {
     auto it = wants.find(value);
     return it == wants.end() ? llvm::ArrayRef<Want>() : it->second;
   }
 
-  /// Whether `op` came before `other` when layouts were collected; a loop comes
-  /// before its body.
+  /// Whether `op` preceded `other` when layouts were collected. A loop precedes
+  /// its body.
   bool isBefore(mlir::Operation *op, mlir::Operation *other) const {
     return order.lookup(op) < order.lookup(other);
   }

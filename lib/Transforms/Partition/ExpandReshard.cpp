@@ -11,6 +11,7 @@ using namespace shardc;
 
 namespace {
 
+/// Expands one reshard.
 class Expander {
 public:
   Expander(ReshardOp op, const MeshAxes &mesh)
@@ -36,8 +37,8 @@ public:
   }
 
 private:
-  /// The ops of one step. Where it works on runs of a dimension these become a
-  /// dimension of their own meanwhile.
+  /// Builds the ops of one step. If the step works on strided shards, reshapes
+  /// make the runs of a dimension a dimension of their own, and back.
   Value buildStep(Value value, RankedTensorType type, const ReshardStep &step) {
     auto tag = [&](Value made) {
       if (Attribute part = op->getAttr(partAttrName))
@@ -63,8 +64,8 @@ private:
     return value;
   }
 
-  /// `type` with the runs of the step's dimensions apart, and the dimensions of
-  /// `step` as they are called then.
+  /// Returns `type` with the runs of the dimensions of `step` as dimensions of
+  /// their own, and renumbers the dimensions in `step` accordingly.
   static RankedTensorType splitRuns(RankedTensorType type, ReshardStep &step) {
     SmallVector<int64_t> shape;
     ReshardStep split = step;
@@ -91,6 +92,7 @@ private:
     return builder.getArrayAttr(names);
   }
 
+  /// Builds the collective or slice of a step.
   Value createStep(Value value, RankedTensorType type,
                    const ReshardStep &step) {
     Location loc = op.getLoc();

@@ -7,10 +7,10 @@
 
 namespace shardc {
 
-/// Builds before `reshard`, whose operand is a shard of a tensor of type
-/// `global`, the collectives and slices that `planner` chooses for it; returns
-/// the shard that they make. They are of the part of the step of `reshard` and
-/// have its cause.
+/// Builds the collectives and slices that `planner` chooses for `reshard`, and
+/// returns the new shard. The operand of `reshard` must be a shard of a tensor
+/// of type `global`. The ops stand before `reshard` and inherit its cause and
+/// its part of the step.
 mlir::Value expandReshard(ReshardOp reshard, mlir::RankedTensorType global,
                           const MeshAxes &mesh, ReshardPlanner &planner);
 

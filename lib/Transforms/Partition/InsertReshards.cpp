@@ -1,12 +1,13 @@
-//===- InsertReshards.cpp - Make every change of sharding explicit --------===//
+//===- InsertReshards.cpp - Explicit changes of sharding ------------------===//
 //
-// Reads the assignments that a planner left and nothing else: an op produces
-// its results, and wants its operands, in the layouts that follow from its
-// sharding rule and its assignment. Wherever the two ends of an edge differ a
-// `shardc.reshard` is put between them, shared by all users that want the same.
-// Weights that are gathered again for the backward pass have reshards of their
-// own in either pass; `shardc.gathered_for` says so to all that would merge
-// them.
+// Inserts a `shardc.reshard` on every edge whose two ends have different
+// layouts. The sharding rule of an op and its assignment give the layouts of
+// its operands and results (EdgeLayouts.h). The reshards of a value form a
+// multicast tree (a Steiner tree in the layout graph, ReshardPlanner.h) that
+// all of its uses share.
+//
+// With rematerialised all-gathers (Regather.h) each pass has reshards of its
+// own; `shardc.gathered_for` keeps later passes from merging them.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,6 +35,7 @@ using namespace shardc;
 
 namespace {
 
+/// Inserts the reshards of one function.
 class Inserter {
 public:
   Inserter(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner,
@@ -57,7 +59,7 @@ public:
       deliver(value);
     if (RegatherAttr price = regather.getPrice(function.getContext()))
       function->setAttr(regatherAttrName, price);
-    // Only now: where moves came from is remembered by op.
+    // Not earlier: `moves` has maps from ops.
     for (Operation *op : unused)
       op->erase();
     function.walk([](ShardingConstraintOp constraint) {
@@ -68,6 +70,7 @@ public:
   }
 
 private:
+  /// Gives all uses of `value` the layouts that they need.
   void deliver(Value value) {
     const Layout &from = edges.getProduced(value);
     SmallVector<Want, 1> list;
@@ -83,8 +86,8 @@ private:
       insert(value, from, group);
   }
 
-  /// Values made from nothing are made again in each layout, unless they could
-  /// only be cut from the whole.
+  /// Clones an op without operands once per layout, in place of reshards. Fails
+  /// if the op cannot produce a shard without the whole tensor.
   LogicalResult repeat(Operation *op, ArrayRef<Want> list) {
     ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
     for (const Factor &factor : rule.factors)
@@ -110,6 +113,7 @@ private:
     return success();
   }
 
+  /// Inserts the multicast tree of one group of uses.
   void insert(Value value, const Layout &from, const WantGroup &group) {
     ArrayRef<Want> list = group.wants;
     auto type = cast<RankedTensorType>(value.getType());
@@ -122,9 +126,8 @@ private:
     SmallVector<Delivery> tree =
         planner.planTree(from, layouts, type.getShape(),
                          getElementBytes(type.getElementType()), madeIn);
-    // Each layout is made before the first use of it or of what is made of it;
-    // what a loop uses is made once, before the loop, or in it if the group
-    // says so.
+    // Find for each node of the tree the first use of it or of a node below it,
+    // before which the reshard will stand.
     SmallVector<OpOperand *> uses(tree.size(), nullptr);
     for (auto [want, use] : llvm::zip(list, uses))
       use = want.uses.front();
@@ -155,7 +158,7 @@ private:
         use->set(result);
   }
 
-  /// The part of the step that has the first of `list`.
+  /// The part of the step of the first use in `list`.
   Part getFirstPart(ArrayRef<Want> list) const {
     Operation *first = nullptr;
     for (const Want &want : list)
@@ -166,12 +169,14 @@ private:
     return part ? part.getValue() : Part::Update;
   }
 
-  /// The reshard of `operand`, made of `origin`, on its way to `use`.
+  /// Builds a reshard of `operand`, a layout of `origin`, for `use`. It stands
+  /// behind its operand if it reduces partial sums. Otherwise it stands before
+  /// the use, and before the loop around it unless the group is inside.
   Value create(Value operand, Value origin, const Layout &from,
                const Layout &to, OpOperand &use, const WantGroup &group) {
     Operation *producer = getComputingOp(operand);
     bool reduces = from.unreduced & ~to.unreduced;
-    // A reduction belongs to the op that left partial sums, and starts there.
+    // A reduction belongs to the op that produced the partial sums.
     Operation *owner = use.getOwner();
     if (producer && (reduces || isa<func::ReturnOp>(owner)))
       owner = producer;

@@ -1,4 +1,4 @@
-//===- MoveProvenance.cpp - Why a reshard exists, as data -----------------===//
+//===- MoveProvenance.cpp - Provenance of reshards ------------------------===//
 
 #include "MoveProvenance.h"
 
@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The axes that do not lie in both layouts alike, and those behind them in a
-/// list: what a move takes away or adds.
+/// The axes that a move from `from` to `to` adds, removes or displaces. In each
+/// dimension these are the axes behind the common prefix of the two lists.
 static AxisSet getMoved(const Layout &from, const Layout &to) {
   AxisSet moved = from.unreduced ^ to.unreduced;
   for (auto [before, after] : llvm::zip_equal(from.dims, to.dims)) {
@@ -31,7 +31,7 @@ static PartAttr getPart(Operation *op) {
   return op->getAttrOfType<PartAttr>(partAttrName);
 }
 
-/// What the user wrote that became `op`.
+/// The name of the user's op that became `op`.
 static std::string getUserOp(Operation *op) {
   if (SourceAttr source = getSource(op->getLoc()))
     return source.getOp().str();
@@ -112,7 +112,7 @@ MoveEndAttr MoveProvenance::getProducer(Value value, const Layout &from,
 
 MoveEndAttr MoveProvenance::getConsumer(OpOperand &use, AxisSet moved) {
   Operation *op = use.getOwner();
-  // What a loop wants is what the first op in it that has the rows wants.
+  // The consumer of a slice of a loop is the first op of its body that uses it.
   if (auto loop = dyn_cast<AccumulateOp>(op))
     if (BlockArgument slice = loop.getSlices()[use.getOperandNumber()];
         !slice.use_empty())

@@ -1,4 +1,10 @@
-//===- MoveProvenance.h - Why a reshard exists, as data ---------*- C++ -*-===//
+//===- MoveProvenance.h - Provenance of reshards ----------------*- C++ -*-===//
+//
+// Describes as data (#shardc.move) why a reshard exists: the producer and the
+// consumer of the value, and the annotations that gave them their axes.
+// ReshardCauses.h says it in words. Not thread-safe.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_TRANSFORMS_PARTITION_MOVEPROVENANCE_H
 #define SHARDC_LIB_TRANSFORMS_PARTITION_MOVEPROVENANCE_H
@@ -8,15 +14,15 @@
 
 namespace shardc {
 
-/// Describes the reshards of one function by #shardc.move. Construct it before
-/// the function is changed. Lives as long as what it borrows.
+/// The provenance of the reshards of one function. Construct it before the
+/// function changes. Borrows `mesh` and `names`.
 class MoveProvenance {
 public:
   MoveProvenance(mlir::func::FuncOp function, const MeshAxes &mesh,
                  mlir::FlatSymbolRefAttr meshName, const ReshardCauses &names);
 
-  /// `loc` with the move of `value`, which was produced in layout `from` and is
-  /// wanted by `use` in layout `to`.
+  /// Returns `loc` with the metadata of a move of `value`, produced in layout
+  /// `from`, to `use`, which needs layout `to`. Numbers the moves.
   mlir::Location record(mlir::Location loc, mlir::Value value,
                         const Layout &from, const Layout &to,
                         mlir::OpOperand &use);
@@ -27,9 +33,9 @@ private:
   MoveEndAttr getEnd(mlir::StringRef op, PartAttr part, mlir::Location at,
                      mlir::ArrayRef<mlir::Attribute> arguments,
                      mlir::ArrayRef<mlir::Attribute> origins);
-  /// The names of the function's arguments among the op's operands.
+  /// The names of the arguments of the function that `op` reads.
   llvm::SmallVector<mlir::Attribute> getArguments(mlir::Operation *op);
-  /// What the user calls the value.
+  /// A name of the value for users: "w0", "result of add at mlp.mlir:12".
   mlir::StringAttr getName(mlir::Value value);
 
   mlir::func::FuncOp function;

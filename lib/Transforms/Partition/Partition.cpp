@@ -1,9 +1,9 @@
-//===- Partition.cpp - Rewrite the global program for one device ----------===//
+//===- Partition.cpp - SPMD partitioning ----------------------------------===//
 //
-// Types become local, reshards become collectives, padding is masked before it
-// would be summed or maximised over, and ops that need the global index are
-// told how their result is sharded. The padded tail of a shard is undefined
-// everywhere else.
+// Rewrites the global program into that of one device (GSPMD, arXiv 2105.04663,
+// section 4). Types become local and reshards become collectives. Ops that need
+// global indices get the sharding of their result. Padding is masked before an
+// op would sum or maximise over it; it is undefined everywhere else.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,12 +33,13 @@ using namespace shardc;
 
 namespace {
 
-/// A global tensor behind a local value.
+/// The global tensor of which a local value is a shard.
 struct GlobalTensor {
   RankedTensorType type;
   Layout layout;
 };
 
+/// Partitions one function.
 class Partitioner {
 public:
   Partitioner(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner)
@@ -48,7 +49,7 @@ public:
 
   LogicalResult run() {
     Block &block = function.getBody().front();
-    // Reports compare what the devices do with what there is to do.
+    // Reports compare the work of all devices with that of the global program.
     int64_t flops = 0;
     function.walk(
         [&](Operation *op) { flops += getNumRuns(op) * getMatmulFlops(op); });
@@ -119,7 +120,7 @@ private:
   }
 
   LogicalResult partitionOp(Operation *op) {
-    // The rule is over global shapes, which the operands no longer have.
+    // The sharding rule needs global shapes, which the operands have lost.
     SmallVector<Type> local(op->getOperandTypes());
     for (Value operand : op->getOperands())
       operand.setType(tensors[operand].type);
@@ -138,7 +139,7 @@ private:
                << " but wanted as " << toString(wanted, mesh)
                << "; shardc-insert-reshards must run first";
     }
-    // What is numbered will be compared with the global program.
+    // The partition check compares numbered ops with the global program.
     if (op->hasAttr(idAttrName))
       op->setAttr(layoutAttrName,
                   getSharding(layouts->results[0], mesh, meshName));
@@ -217,6 +218,8 @@ private:
     return -std::exp2(type.getIntOrFloatBitWidth() - 1);
   }
 
+  /// Returns `value` with its padding in `dims` replaced for `user`: by the
+  /// lowest number for a maximum, else by zero. Each mask is built once.
   Value mask(Value value, ArrayRef<int64_t> dims, bool isMax, Operation *user) {
     Value &known = masks[{value.getAsOpaquePointer(), isMax,
                           std::vector<int64_t>(dims.begin(), dims.end())}];
@@ -236,7 +239,7 @@ private:
     return known = op;
   }
 
-  /// Attributes that speak of the result's shape or of global indices.
+  /// Updates attributes that hold the shape of the result or global indices.
   void localizeAttributes(Operation *op) {
     GlobalTensor tensor = tensors[op->getResult(0)];
     if (auto constant = dyn_cast<ConstantOp>(op)) {
@@ -246,7 +249,7 @@ private:
       return;
     }
     ShardingAttr sharding = getSharding(tensor.layout, mesh, meshName);
-    // Each run takes the next rows of every device.
+    // A microbatch is the next rows of every device.
     auto localize = [&](std::optional<ArrayRef<int64_t>> microbatch) {
       auto loop = op->getParentOfType<AccumulateOp>();
       return microbatch ? builder.getDenseI64ArrayAttr(
@@ -263,6 +266,7 @@ private:
     }
   }
 
+  /// Replaces a reshard by collectives and slices.
   void expand(ReshardOp op) {
     RankedTensorType type = tensors[op.getOperand()].type;
     Value value = expandReshard(op, type, mesh, planner);
@@ -277,9 +281,10 @@ private:
   FlatSymbolRefAttr meshName;
   OpBuilder builder;
   llvm::DenseMap<Value, GlobalTensor> tensors;
-  /// Whether the loop that is being rewritten takes rows of strided shards.
+  /// Whether the current loop cuts strided shards into microbatches.
   bool isInStridedRows = false;
-  /// Masked values by (value, for maxima, dimensions); looked up only.
+  /// Masked values by (value, whether for a maximum, dimensions). Never
+  /// iterated, because the order of pointers is not deterministic.
   std::map<std::tuple<const void *, bool, std::vector<int64_t>>, Value> masks;
 };
 

@@ -1,4 +1,4 @@
-//===- Provenance.cpp - Where an axis came from ---------------------------===//
+//===- Provenance.cpp - Provenance of axes --------------------------------===//
 
 #include "Provenance.h"
 
@@ -10,10 +10,11 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The ops named in `through` at most: those nearest to the move.
+/// The maximal number of ops on a path that an origin names: those nearest to
+/// the move.
 constexpr size_t maxThrough = 4;
 
-/// The file location alone, which is all that an origin needs of it.
+/// Returns the first file location in `loc`; an origin needs no other.
 static LocationAttr getPlace(Location loc) {
   LocationAttr place = loc;
   loc->walk([&](Location inner) {
@@ -32,7 +33,7 @@ static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
   });
 }
 
-/// The axes that an op works on, in parts or on partial sums.
+/// The axes in the assignment of `op`: of its factors and of partial sums.
 static AxisSet getHeld(Operation *op, const MeshAxes &mesh) {
   auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
   if (!assignment)
@@ -71,7 +72,7 @@ Value shardc::getWrittenValue(Value value) {
   }
 }
 
-/// Where an axis on the op may have come from: the ops above it.
+/// The ops that compute the operands of `op`.
 static SmallVector<Operation *> getProducers(Operation *op) {
   SmallVector<Operation *> producers;
   for (Value operand : op->getOperands())
@@ -80,7 +81,7 @@ static SmallVector<Operation *> getProducers(Operation *op) {
   return producers;
 }
 
-/// Appends the ops that use `value`, as if there were no loops and reshards.
+/// Appends the ops that use `value`, directly or through loops and reshards.
 static void addUsers(Value value, SmallVectorImpl<Operation *> &users) {
   for (OpOperand &use : value.getUses()) {
     Operation *user = use.getOwner();
@@ -96,7 +97,8 @@ static void addUsers(Value value, SmallVectorImpl<Operation *> &users) {
   }
 }
 
-/// Where an axis on the op may have gone.
+/// The ops that use the results of `op`, directly or through loops and
+/// reshards.
 static SmallVector<Operation *> getUsers(Operation *op) {
   SmallVector<Operation *> users;
   for (Value result : op->getResults())
@@ -140,7 +142,8 @@ StringRef Provenance::getSourceName(Operation *op, int axis) const {
 OriginAttr Provenance::find(Operation *op, int axis) {
   if (isa<ShardingConstraintOp>(op))
     return make(axis, "constraint at " + getSourceLine(op->getLoc()), op);
-  // Partial sums come from an op above that holds the axis.
+  // Breadth-first search upwards along ops that hold the axis: an op that works
+  // on partial sums has the axis from one of them.
   Operation *end = op;
   llvm::DenseSet<Operation *> seen;
   llvm::DenseSet<Operation *> &nothingAbove = sourceless[axis];
@@ -167,7 +170,7 @@ OriginAttr Provenance::find(BlockArgument argument, int axis) {
         StringAttr::get(function.getContext(), mesh.getName(axis)),
         StringAttr::get(function.getContext(), name),
         getPlace(argument.getLoc()), ArrayAttr());
-  // It flowed here from an op that uses the argument.
+  // The axis came to the argument by propagation from one of its users.
   Operation *first = nullptr;
   SmallVector<Operation *> users;
   addUsers(argument, users);
@@ -207,13 +210,14 @@ const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
     for (Operation *op : first)
       visit(op, nullptr);
   }
-  // Breadth first over values, both up and down, along ops that hold the axis.
+  // Breadth-first search along ops that hold the axis, both to producers and to
+  // users. It stops at `end` and continues from there in later calls.
   while (!way.parents.contains(end) && way.next < way.queue.size()) {
     Operation *op = way.queue[way.next++];
     SmallVector<Operation *> others = getProducers(op);
     others.append(getUsers(op));
     llvm::sort(others, byOrder);
-    // The update touches every parameter, and leads past the model.
+    // A path through the update would connect unrelated parameters.
     for (Operation *other : others)
       if (!isPart(op, Part::Update) || isPart(other, Part::Update))
         visit(other, op);
@@ -222,12 +226,13 @@ const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
 }
 
 ArrayAttr Provenance::getThrough(int axis, StringRef name, Operation *end) {
-  // The update lies where its parameter does.
+  // The update has the sharding of its parameter.
   if (isPart(end, Part::Update))
     return {};
   const Parents &parents = getParents(axis, name, end);
   std::string first = getSourceLine(sources.find(name)->second.at);
-  // From the end to the source: each line once, those of both ends not at all.
+  // From the end to the source. Adjacent ops of one line count once, and the
+  // lines of both ends are left out.
   SmallVector<Attribute> through;
   std::string last = getSourceLine(end->getLoc());
   Operation *op = end;

@@ -1,4 +1,10 @@
-//===- Provenance.h - Where an axis came from -------------------*- C++ -*-===//
+//===- Provenance.h - Provenance of axes ------------------------*- C++ -*-===//
+//
+// The annotation from which an op or an argument got a mesh axis. Propagation
+// names it in `shardc.origin`; the ops on the way are found by breadth-first
+// search. Not thread-safe.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_TRANSFORMS_PARTITION_PROVENANCE_H
 #define SHARDC_LIB_TRANSFORMS_PARTITION_PROVENANCE_H
@@ -14,28 +20,30 @@
 
 namespace shardc {
 
-/// What `value` is as if there were no loops and no reshards: of a loop's
-/// result what is summed, of rows that a loop hands to its body the operand. An
-/// argument of the function, or made by an op that is neither.
+/// Looks through reshards and loops: from the result of a reshard to its
+/// operand, from the result of a loop to the summand, from a slice in a loop to
+/// the operand of the loop. Returns an argument of the function or the result
+/// of another op.
 mlir::Value getWrittenValue(mlir::Value value);
 
-/// Follows axes from the ops and arguments that hold them to the annotations
-/// that they came from, by `shardc.origin` and the annotations in the locations
-/// of arguments. Reads the function as it is at construction, with assignments.
+/// Finds the annotations that ops and arguments have their axes from, by
+/// `shardc.origin` and the annotations in the locations of arguments. Construct
+/// it when ops have assignments, and before reshards change the function.
 class Provenance {
 public:
   Provenance(mlir::func::FuncOp function, const MeshAxes &mesh);
 
-  /// Where `axis` on the op came from. The op's assignment need not have the
-  /// axis: it may work on partial sums that another op left.
+  /// The origin of `axis` on `op`. The assignment of `op` need not have the
+  /// axis: the op may work on partial sums of another one.
   OriginAttr find(mlir::Operation *op, int axis);
-  /// Where the axis of an argument at rest came from.
+  /// The origin of `axis` in the storage sharding of `argument`.
   OriginAttr find(mlir::BlockArgument argument, int axis);
 
 private:
-  /// The op nearest to a source, on the way to it.
+  /// The tree of a breadth-first search: from an op to the next op on the
+  /// shortest path to a source, null for the first op of a path.
   using Parents = llvm::DenseMap<mlir::Operation *, mlir::Operation *>;
-  /// A search that goes on where it stopped.
+  /// A breadth-first search that can be resumed.
   struct Way {
     Parents parents;
     std::vector<mlir::Operation *> queue;
@@ -43,13 +51,13 @@ private:
   };
 
   OriginAttr make(int axis, mlir::StringRef name, mlir::Operation *end);
-  /// The source that `shardc.origin` names for the axis; empty if none.
+  /// The source that `shardc.origin` of `op` names for the axis; empty if none.
   mlir::StringRef getSourceName(mlir::Operation *op, int axis) const;
   bool holds(mlir::Operation *op, int axis) const {
     return held.lookup(op) & axisBit(axis);
   }
-  /// For `end` and ops that hold `axis` and are not further from the values
-  /// that `name` stands for, the way to these.
+  /// Searches from the ops of the source `name`, along ops that hold `axis`, at
+  /// least until `end` is reached. Returns the tree of the search.
   const Parents &getParents(int axis, mlir::StringRef name,
                             mlir::Operation *end);
   mlir::ArrayAttr getThrough(int axis, mlir::StringRef name,
@@ -57,17 +65,17 @@ private:
 
   mlir::func::FuncOp function;
   const MeshAxes &mesh;
-  /// Annotated arguments, constraints and results by the name in
-  /// `shardc.origin`: their locations, and where an axis starts from there.
+  /// Arguments and constraints by their name in `shardc.origin`: the location,
+  /// and the ops that an axis reaches first from there.
   struct Source {
     mlir::Location at;
     llvm::SmallVector<mlir::Operation *> ops;
   };
   llvm::StringMap<Source> sources;
   llvm::DenseMap<mlir::Operation *, int> order;
-  /// The axes of each op's assignment.
+  /// The axes in the assignment of each op.
   llvm::DenseMap<mlir::Operation *, AxisSet> held;
-  /// Per axis the ops that hold it and that no source was found above.
+  /// By axis, the ops that hold it and for which no source was found.
   std::map<int, llvm::DenseSet<mlir::Operation *>> sourceless;
   std::map<std::pair<int, std::string>, Way> ways;
 };

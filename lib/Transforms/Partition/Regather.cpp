@@ -1,4 +1,4 @@
-//===- Regather.cpp - Gathering weights once or twice ---------------------===//
+//===- Regather.cpp - Rematerialised all-gathers of weights ---------------===//
 
 #include "Regather.h"
 
@@ -12,7 +12,7 @@ static bool isForward(OpOperand *use) {
   return isInForwardPass(use->getOwner());
 }
 
-/// The loop over microbatches that all uses are in; null if there is none.
+/// The loop over microbatches that contains all uses; null if there is none.
 static AccumulateOp getCommonLoop(ArrayRef<Want> wants) {
   AccumulateOp loop;
   for (const Want &want : wants)
@@ -25,7 +25,7 @@ static AccumulateOp getCommonLoop(ArrayRef<Want> wants) {
   return loop;
 }
 
-/// The part of `wants` that one pass has.
+/// The uses in `wants` that belong to one pass.
 static WantGroup getPass(ArrayRef<Want> wants, Part pass) {
   WantGroup group{{}, pass, {}, pass == Part::Backward};
   for (const Want &want : wants) {
@@ -67,8 +67,8 @@ int64_t Regather::getGatheredBytes(const Delivery &node, const Layout &from,
              : 0;
 }
 
-/// Bytes of what `tree` gathers for the forward pass and the backward pass
-/// needs once more: itself, or to make something else of it.
+/// Bytes of the gathered tensors that are produced for the forward pass and
+/// used again in the backward pass, by ops or by reshards.
 int64_t Regather::getHeldBytes(const Tree &tree, const Layout &from,
                                ArrayRef<Want> wants,
                                RankedTensorType type) const {
@@ -78,7 +78,7 @@ int64_t Regather::getHeldBytes(const Tree &tree, const Layout &from,
     isMadeEarly[index] = llvm::any_of(want.uses, isForward);
     isUsedLate[index] = !llvm::all_of(want.uses, isForward);
   }
-  // A source may stand behind what is made of it.
+  // A node may precede its source in the list, so repeat until all are marked.
   for (size_t round = 0; round < tree.nodes.size(); ++round)
     for (auto [index, node] : llvm::enumerate(tree.nodes))
       if (node.source >= 0 && isMadeEarly[index])

@@ -1,9 +1,9 @@
-//===- Regather.h - Gathering weights once or twice -------------*- C++ -*-===//
+//===- Regather.h - Rematerialised all-gathers of weights -------*- C++ -*-===//
 //
 // A weight that is gathered for the forward pass and used again in the backward
-// pass is held in between, or gathered again. Says which weights these are and
-// what the choice costs. Changes no IR; not thread-safe, because the planner
-// that it borrows is not.
+// pass is either held in between or gathered again: `reshard_after_forward` of
+// PyTorch FSDP2. This class finds these weights and computes the cost of the
+// choice. Changes no IR. Not thread-safe, because it borrows a planner.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,45 +16,46 @@
 
 namespace shardc {
 
-/// Wants of one value that are delivered together.
+/// Uses of one value that share a multicast tree of reshards.
 struct WantGroup {
   llvm::SmallVector<Want, 1> wants;
-  /// The pass that alone has what is delivered; none: nobody minds.
+  /// The pass to which the resharded tensors are confined, if to one.
   std::optional<Part> pass;
-  /// The loop over microbatches in which it is delivered, in every run; null:
-  /// it is delivered once.
+  /// The loop over microbatches whose body contains the reshards, which are
+  /// then repeated for each microbatch; null if they are outside of loops.
   AccumulateOp loop;
-  /// An earlier pass has had the same value.
+  /// Whether the group repeats a reshard of an earlier pass.
   bool isSecond = false;
 };
 
-/// Looks at the weights of one function.
+/// Groups the uses of the weights of one function.
 class Regather {
 public:
-  /// Borrows `mesh` and `planner`. `isTaken`: weights are gathered again.
+  /// Borrows `mesh` and `planner`. With `isTaken`, weights are gathered again.
   Regather(const MeshAxes &mesh, ReshardPlanner &planner, bool isTaken)
       : mesh(mesh), planner(planner), isTaken(isTaken) {}
 
-  /// How `value`, at rest as `from` and wanted as `wants` (distinct, none equal
-  /// to `from`), is delivered: at once, or, if weights are gathered again and
-  /// it is one, to each pass by itself. If something larger than what rests
-  /// would be held from the forward pass to the backward pass, its price is
-  /// added to that of the function.
+  /// Groups `wants`, the uses of `value` in layouts that are distinct and
+  /// differ from `from`, in which it is produced. There is one group, or one
+  /// for each pass if `value` is a weight that is gathered again. If a tensor
+  /// larger than the shard would be held between the passes, adds its bytes to
+  /// the cost of the function.
   llvm::SmallVector<WantGroup, 1> group(mlir::Value value, const Layout &from,
                                         llvm::ArrayRef<Want> wants);
 
-  /// The price of gathering all weights again, compared with holding them; null
-  /// if there are no such weights.
+  /// The cost of gathering all weights again, compared with holding them: bytes
+  /// sent and bytes held. Null if there are no such weights.
   RegatherAttr getPrice(mlir::MLIRContext *context) const;
 
 private:
+  /// A multicast tree and the bytes that it sends.
   struct Tree {
     llvm::SmallVector<Delivery> nodes;
     int64_t wireBytes = 0;
   };
   Tree plan(const Layout &from, llvm::ArrayRef<Want> wants,
             mlir::RankedTensorType type);
-  /// Bytes of `node` on a device; 0 if what rests as `from` is no smaller.
+  /// Bytes of `node` on a device; 0 if it is not larger than the shard `from`.
   int64_t getGatheredBytes(const Delivery &node, const Layout &from,
                            mlir::RankedTensorType type) const;
   int64_t getHeldBytes(const Tree &tree, const Layout &from,

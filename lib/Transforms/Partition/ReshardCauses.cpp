@@ -1,4 +1,4 @@
-//===- ReshardCauses.cpp - Why a reshard exists, in words -----------------===//
+//===- ReshardCauses.cpp - Causes of reshards in words --------------------===//
 
 #include "ReshardCauses.h"
 
@@ -13,7 +13,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// "linear" of shardc.linear.
+/// The name of `op` without the dialect: "linear" for shardc.linear.
 static StringRef getShortName(Operation *op) {
   return op->getName().stripDialect();
 }
@@ -55,8 +55,9 @@ ReshardCauses::ReshardCauses(func::FuncOp function, const MeshAxes &mesh)
   }
 }
 
-/// The gradient of a parameter is what its update takes from the backward pass
-/// by way of values of the parameter's shape, the nearest first.
+/// Names the gradient of `parameter`, whose new value is `result`: the nearest
+/// value of the backward pass that is connected with `result` by ops of the
+/// update on tensors of its type.
 void ReshardCauses::nameGradients(Value result, StringRef parameter) {
   SmallVector<Value> queue = {result};
   llvm::DenseSet<Value> seen;
@@ -74,7 +75,8 @@ void ReshardCauses::nameGradients(Value result, StringRef parameter) {
   }
 }
 
-/// What a result is before it is divided or multiplied goes by its name.
+/// Gives the name of `result` to the values that multiplications and divisions
+/// scale to it, such as the sum of a mean.
 void ReshardCauses::nameUnscaled(Value result) {
   Value value = result;
   while (isa_and_nonnull<MulOp, DivOp>(value.getDefiningOp())) {

@@ -1,4 +1,9 @@
-//===- ReshardCauses.h - Why a reshard exists, in words ---------*- C++ -*-===//
+//===- ReshardCauses.h - Causes of reshards in words ------------*- C++ -*-===//
+//
+// The texts of `shardc.cause`. MoveProvenance.h describes the same as data.
+// Thread-safe to read.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_TRANSFORMS_PARTITION_RESHARDCAUSES_H
 #define SHARDC_LIB_TRANSFORMS_PARTITION_RESHARDCAUSES_H
@@ -10,8 +15,8 @@
 
 namespace shardc {
 
-/// Names the values of one function for people, and says why they are
-/// resharded. Reads the function as it is at construction.
+/// Names for the values of one function, and the causes of their reshards.
+/// Construct it before the function changes. Borrows `mesh`.
 class ReshardCauses {
 public:
   ReshardCauses(mlir::func::FuncOp function, const MeshAxes &mesh);
@@ -19,10 +24,11 @@ public:
   /// "w0", "gradient of w0", "loss"; nullopt for values without a name.
   std::optional<std::string> getName(mlir::Value value) const;
 
-  /// The name, or "result of add at mlp.mlir:12".
+  /// The name if `value` has one, else "result of add at mlp.mlir:12".
   std::string describe(mlir::Value value) const;
 
-  /// Why `value`, produced in layout `from`, is resharded to `to` for `use`.
+  /// The cause of a reshard of `value`, produced in layout `from`, to layout
+  /// `to` for `use`.
   std::string explain(mlir::Value value, const Layout &from, const Layout &to,
                       const mlir::OpOperand &use) const;
 
