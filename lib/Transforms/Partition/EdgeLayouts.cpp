@@ -41,7 +41,7 @@ LogicalResult EdgeLayouts::collect(Block &block) {
           return function.emitOpError("result ")
                  << operand.getOperandNumber()
                  << " has no `shardc.sharding`; run shardc-propagate first";
-        addWant(operand, getLayout(sharding, mesh));
+        addConsumer(operand, getLayout(sharding, mesh));
       }
       continue;
     }
@@ -50,7 +50,7 @@ LogicalResult EdgeLayouts::collect(Block &block) {
       return failure();
     for (auto [operand, layout] :
          llvm::zip_equal(op.getOpOperands(), layouts->operands))
-      addWant(operand, layout);
+      addConsumer(operand, layout);
     if (auto loop = dyn_cast<AccumulateOp>(op)) {
       if (failed(collectBody(loop, *layouts)))
         return failure();
@@ -78,10 +78,11 @@ LogicalResult EdgeLayouts::collectBody(AccumulateOp loop,
   return success();
 }
 
-void EdgeLayouts::addWant(OpOperand &use, const Layout &layout) {
-  SmallVector<Want, 1> &list = wants[use.get()];
-  auto it = llvm::find_if(
-      list, [&](const Want &want) { return want.layout == layout; });
+void EdgeLayouts::addConsumer(OpOperand &use, const Layout &layout) {
+  SmallVector<Consumer, 1> &list = consumers[use.get()];
+  auto it = llvm::find_if(list, [&](const Consumer &consumer) {
+    return consumer.layout == layout;
+  });
   if (it == list.end()) {
     list.push_back({layout, {}});
     it = std::prev(list.end());

@@ -16,8 +16,8 @@
 
 namespace shardc {
 
-/// The uses of a value that need it in the same layout, in program order.
-struct Want {
+/// A layout in which a value is used, and those uses, in program order.
+struct Consumer {
   Layout layout;
   llvm::SmallVector<mlir::OpOperand *, 2> uses;
 };
@@ -42,9 +42,9 @@ public:
   }
 
   /// The distinct layouts in which `value` is used, in the order of first uses.
-  llvm::ArrayRef<Want> getWants(mlir::Value value) const {
-    auto it = wants.find(value);
-    return it == wants.end() ? llvm::ArrayRef<Want>() : it->second;
+  llvm::ArrayRef<Consumer> getConsumers(mlir::Value value) const {
+    auto it = consumers.find(value);
+    return it == consumers.end() ? llvm::ArrayRef<Consumer>() : it->second;
   }
 
   /// Whether `op` preceded `other` when layouts were collected. A loop precedes
@@ -57,12 +57,12 @@ private:
   mlir::LogicalResult collectArguments();
   mlir::LogicalResult collect(mlir::Block &block);
   mlir::LogicalResult collectBody(AccumulateOp loop, const OpLayouts &layouts);
-  void addWant(mlir::OpOperand &use, const Layout &layout);
+  void addConsumer(mlir::OpOperand &use, const Layout &layout);
 
   mlir::func::FuncOp function;
   const MeshAxes &mesh;
   llvm::DenseMap<mlir::Value, Layout> produced;
-  llvm::DenseMap<mlir::Value, llvm::SmallVector<Want, 1>> wants;
+  llvm::DenseMap<mlir::Value, llvm::SmallVector<Consumer, 1>> consumers;
   llvm::DenseMap<mlir::Operation *, int> order;
 };
 

@@ -39,9 +39,9 @@ namespace {
 class Inserter {
 public:
   Inserter(func::FuncOp function, MeshOp meshOp, ReshardPlanner &planner,
-           bool gathersAgain)
+           bool rematerialises)
       : function(function), mesh(getMeshAxes(meshOp)), planner(planner),
-        regather(mesh, planner, gathersAgain),
+        regather(mesh, planner, rematerialises),
         meshName(FlatSymbolRefAttr::get(meshOp.getSymNameAttr())),
         causes(function, mesh), moves(function, mesh, meshName, causes),
         edges(function, mesh) {}
@@ -56,9 +56,9 @@ public:
         values.append(op.result_begin(), op.result_end());
     }
     for (Value value : values)
-      deliver(value);
-    if (RegatherAttr price = regather.getPrice(function.getContext()))
-      function->setAttr(regatherAttrName, price);
+      reshard(value);
+    if (RegatherAttr cost = regather.getCost(function.getContext()))
+      function->setAttr(regatherAttrName, cost);
     // Not earlier: `moves` has maps from ops.
     for (Operation *op : unused)
       op->erase();
@@ -71,41 +71,43 @@ public:
 
 private:
   /// Gives all uses of `value` the layouts that they need.
-  void deliver(Value value) {
+  void reshard(Value value) {
     const Layout &from = edges.getProduced(value);
-    SmallVector<Want, 1> list;
-    for (const Want &want : edges.getWants(value))
-      if (want.layout != from)
-        list.push_back(want);
-    if (list.empty())
+    SmallVector<Consumer, 1> consumers;
+    for (const Consumer &consumer : edges.getConsumers(value))
+      if (consumer.layout != from)
+        consumers.push_back(consumer);
+    if (consumers.empty())
       return;
     if (Operation *op = value.getDefiningOp();
-        op && op->getNumOperands() == 0 && succeeded(repeat(op, list)))
+        op && op->getNumOperands() == 0 &&
+        succeeded(cloneForLayouts(op, consumers)))
       return;
-    for (const WantGroup &group : regather.group(value, from, list))
+    for (const ConsumerGroup &group : regather.group(value, from, consumers))
       insert(value, from, group);
   }
 
   /// Clones an op without operands once per layout, in place of reshards. Fails
   /// if the op cannot produce a shard without the whole tensor.
-  LogicalResult repeat(Operation *op, ArrayRef<Want> list) {
+  LogicalResult cloneForLayouts(Operation *op, ArrayRef<Consumer> consumers) {
     ShardingRule rule = cast<ShardingRuleOpInterface>(op).getShardingRule();
     for (const Factor &factor : rule.factors)
       if (factor.kind == FactorKind::Whole)
         return failure();
-    if (rule.needsBlocks &&
-        llvm::any_of(list, [](const Want &w) { return w.layout.isStrided(); }))
+    if (rule.needsBlocks && llvm::any_of(consumers, [](const Consumer &c) {
+          return c.layout.isStrided();
+        }))
       return failure();
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
-    for (const Want &want : list) {
+    for (const Consumer &consumer : consumers) {
       Operation *copy = builder.clone(*op);
-      ShardingAttr sharding = getSharding(want.layout, mesh, meshName);
+      ShardingAttr sharding = getSharding(consumer.layout, mesh, meshName);
       copy->setAttr(assignmentAttrName,
                     AssignmentAttr::get(op->getContext(), sharding.getDims(),
                                         ArrayRef<StringAttr>(),
                                         ArrayRef<StringAttr>()));
-      for (OpOperand *use : want.uses)
+      for (OpOperand *use : consumer.uses)
         use->set(copy->getResult(0));
     }
     if (op->use_empty())
@@ -114,14 +116,14 @@ private:
   }
 
   /// Inserts the multicast tree of one group of uses.
-  void insert(Value value, const Layout &from, const WantGroup &group) {
-    ArrayRef<Want> list = group.wants;
+  void insert(Value value, const Layout &from, const ConsumerGroup &group) {
+    ArrayRef<Consumer> consumers = group.consumers;
     auto type = cast<RankedTensorType>(value.getType());
     SmallVector<Layout> layouts;
-    for (const Want &want : list)
-      layouts.push_back(want.layout);
-    Part madeIn = group.isSecond && isa<BlockArgument>(value)
-                      ? getFirstPart(list)
+    for (const Consumer &consumer : consumers)
+      layouts.push_back(consumer.layout);
+    Part madeIn = group.isRematerialised && isa<BlockArgument>(value)
+                      ? getFirstPart(consumers)
                       : getPartMadeIn(value);
     SmallVector<Delivery> tree =
         planner.planTree(from, layouts, type.getShape(),
@@ -129,8 +131,8 @@ private:
     // Find for each node of the tree the first use of it or of a node below it,
     // before which the reshard will stand.
     SmallVector<OpOperand *> uses(tree.size(), nullptr);
-    for (auto [want, use] : llvm::zip(list, uses))
-      use = want.uses.front();
+    for (auto [consumer, use] : llvm::zip(consumers, uses))
+      use = consumer.uses.front();
     for (size_t round = 0; round < tree.size(); ++round)
       for (auto [delivery, use] : llvm::zip_equal(tree, uses))
         if (delivery.source >= 0 && use &&
@@ -153,16 +155,16 @@ private:
               madeInAttrName, PartAttr::get(function.getContext(), madeIn));
         ++done;
       }
-    for (auto [want, result] : llvm::zip(list, made))
-      for (OpOperand *use : want.uses)
+    for (auto [consumer, result] : llvm::zip(consumers, made))
+      for (OpOperand *use : consumer.uses)
         use->set(result);
   }
 
-  /// The part of the step of the first use in `list`.
-  Part getFirstPart(ArrayRef<Want> list) const {
+  /// The part of the step of the first use in `consumers`.
+  Part getFirstPart(ArrayRef<Consumer> consumers) const {
     Operation *first = nullptr;
-    for (const Want &want : list)
-      for (OpOperand *use : want.uses)
+    for (const Consumer &consumer : consumers)
+      for (OpOperand *use : consumer.uses)
         if (!first || edges.isBefore(use->getOwner(), first))
           first = use->getOwner();
     auto part = first->getAttrOfType<PartAttr>(partAttrName);
@@ -173,7 +175,7 @@ private:
   /// behind its operand if it reduces partial sums. Otherwise it stands before
   /// the use, and before the loop around it unless the group is inside.
   Value create(Value operand, Value origin, const Layout &from,
-               const Layout &to, OpOperand &use, const WantGroup &group) {
+               const Layout &to, OpOperand &use, const ConsumerGroup &group) {
     Operation *producer = getComputingOp(operand);
     bool reduces = from.unreduced & ~to.unreduced;
     // A reduction belongs to the op that produced the partial sums.
@@ -190,7 +192,7 @@ private:
         getSharding(to, mesh, meshName),
         builder.getStringAttr(
             causes.explain(origin, from, to, use) +
-            (group.isSecond ? ", again for the backward pass" : "")));
+            (group.isRematerialised ? ", again for the backward pass" : "")));
     auto part = owner->getAttrOfType<PartAttr>(partAttrName);
     reshard->setAttr(partAttrName,
                      part ? part

@@ -14,19 +14,7 @@ using namespace shardc;
 /// the move.
 constexpr size_t maxThrough = 4;
 
-/// Returns the first file location in `loc`; an origin needs no other.
-static LocationAttr getPlace(Location loc) {
-  LocationAttr place = loc;
-  loc->walk([&](Location inner) {
-    if (!isa<FileLineColLoc>(inner))
-      return WalkResult::advance();
-    place = inner;
-    return WalkResult::interrupt();
-  });
-  return place;
-}
-
-static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
+static bool isAnnotated(ArrayRef<DimShardingAttr> dims, StringRef name) {
   return llvm::any_of(dims, [&](DimShardingAttr dim) {
     return llvm::any_of(dim.getAxes(),
                         [&](StringAttr it) { return it == name; });
@@ -34,7 +22,7 @@ static bool hasAxis(ArrayRef<DimShardingAttr> dims, StringRef name) {
 }
 
 /// The axes in the assignment of `op`: of its factors and of partial sums.
-static AxisSet getHeld(Operation *op, const MeshAxes &mesh) {
+static AxisSet getAssignedAxes(Operation *op, const MeshAxes &mesh) {
   auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
   if (!assignment)
     return 0;
@@ -119,8 +107,8 @@ Provenance::Provenance(func::FuncOp function, const MeshAxes &mesh)
   }
   function.walk<WalkOrder::PreOrder>([&](Operation *op) {
     order[op] = order.size();
-    if (AxisSet axes = getHeld(op, mesh))
-      held[op] = axes;
+    if (AxisSet axes = getAssignedAxes(op, mesh))
+      axesOf[op] = axes;
     if (isa<ShardingConstraintOp>(op))
       sources.try_emplace("constraint at " + getSourceLine(op->getLoc()),
                           Source{op->getLoc(), {op}});
@@ -141,35 +129,35 @@ StringRef Provenance::getSourceName(Operation *op, int axis) const {
 
 OriginAttr Provenance::find(Operation *op, int axis) {
   if (isa<ShardingConstraintOp>(op))
-    return make(axis, "constraint at " + getSourceLine(op->getLoc()), op);
+    return makeOrigin(axis, "constraint at " + getSourceLine(op->getLoc()), op);
   // Breadth-first search upwards along ops that hold the axis: an op that works
   // on partial sums has the axis from one of them.
   Operation *end = op;
   llvm::DenseSet<Operation *> seen;
-  llvm::DenseSet<Operation *> &nothingAbove = sourceless[axis];
+  llvm::DenseSet<Operation *> &withoutSource = sourceless[axis];
   SmallVector<Operation *> queue = {op};
   for (size_t next = 0; next < queue.size(); ++next) {
     if (StringRef name = getSourceName(queue[next], axis); !name.empty())
-      return make(axis, name, end);
+      return makeOrigin(axis, name, end);
     for (Operation *producer : getProducers(queue[next]))
-      if (holds(producer, axis) && !nothingAbove.contains(producer) &&
+      if (hasAxis(producer, axis) && !withoutSource.contains(producer) &&
           seen.insert(producer).second)
         queue.push_back(producer);
   }
-  nothingAbove.insert(seen.begin(), seen.end());
-  return make(axis, "", op);
+  withoutSource.insert(seen.begin(), seen.end());
+  return makeOrigin(axis, "", op);
 }
 
 OriginAttr Provenance::find(BlockArgument argument, int axis) {
   SourceAttr source = getSource(argument.getLoc());
   StringRef name = getRoleName(function, argument.getArgNumber());
   if (source && source.getSharding() &&
-      hasAxis(source.getSharding().getDims(), mesh.getName(axis)))
+      isAnnotated(source.getSharding().getDims(), mesh.getName(axis)))
     return OriginAttr::get(
         function.getContext(),
         StringAttr::get(function.getContext(), mesh.getName(axis)),
         StringAttr::get(function.getContext(), name),
-        getPlace(argument.getLoc()), ArrayAttr());
+        getFileLocation(argument.getLoc()), ArrayAttr());
   // The axis came to the argument by propagation from one of its users.
   Operation *first = nullptr;
   SmallVector<Operation *> users;
@@ -178,10 +166,10 @@ OriginAttr Provenance::find(BlockArgument argument, int axis) {
     if (!getSourceName(user, axis).empty() &&
         (!first || order.lookup(user) < order.lookup(first)))
       first = user;
-  return make(axis, first ? getSourceName(first, axis) : "", first);
+  return makeOrigin(axis, first ? getSourceName(first, axis) : "", first);
 }
 
-OriginAttr Provenance::make(int axis, StringRef name, Operation *end) {
+OriginAttr Provenance::makeOrigin(int axis, StringRef name, Operation *end) {
   MLIRContext *context = function.getContext();
   auto axisName = StringAttr::get(context, mesh.getName(axis));
   auto it = sources.find(name);
@@ -189,17 +177,17 @@ OriginAttr Provenance::make(int axis, StringRef name, Operation *end) {
     return OriginAttr::get(context, axisName, StringAttr::get(context, name),
                            LocationAttr(), ArrayAttr());
   return OriginAttr::get(context, axisName, StringAttr::get(context, name),
-                         getPlace(it->second.at),
+                         getFileLocation(it->second.at),
                          end ? getThrough(axis, name, end) : ArrayAttr());
 }
 
 const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
                                                   Operation *end) {
-  auto [it, isNew] = ways.try_emplace({axis, name.str()});
-  Way &way = it->second;
+  auto [it, isNew] = searches.try_emplace({axis, name.str()});
+  Search &search = it->second;
   auto visit = [&](Operation *op, Operation *parent) {
-    if (holds(op, axis) && way.parents.try_emplace(op, parent).second)
-      way.queue.push_back(op);
+    if (hasAxis(op, axis) && search.parents.try_emplace(op, parent).second)
+      search.queue.push_back(op);
   };
   auto byOrder = [&](Operation *lhs, Operation *rhs) {
     return order.lookup(lhs) < order.lookup(rhs);
@@ -212,8 +200,8 @@ const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
   }
   // Breadth-first search along ops that hold the axis, both to producers and to
   // users. It stops at `end` and continues from there in later calls.
-  while (!way.parents.contains(end) && way.next < way.queue.size()) {
-    Operation *op = way.queue[way.next++];
+  while (!search.parents.contains(end) && search.next < search.queue.size()) {
+    Operation *op = search.queue[search.next++];
     SmallVector<Operation *> others = getProducers(op);
     others.append(getUsers(op));
     llvm::sort(others, byOrder);
@@ -222,7 +210,7 @@ const Provenance::Parents &Provenance::getParents(int axis, StringRef name,
       if (!isPart(op, Part::Update) || isPart(other, Part::Update))
         visit(other, op);
   }
-  return way.parents;
+  return search.parents;
 }
 
 ArrayAttr Provenance::getThrough(int axis, StringRef name, Operation *end) {

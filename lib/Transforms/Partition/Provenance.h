@@ -44,17 +44,17 @@ private:
   /// shortest path to a source, null for the first op of a path.
   using Parents = llvm::DenseMap<mlir::Operation *, mlir::Operation *>;
   /// A breadth-first search that can be resumed.
-  struct Way {
+  struct Search {
     Parents parents;
     std::vector<mlir::Operation *> queue;
     size_t next = 0;
   };
 
-  OriginAttr make(int axis, mlir::StringRef name, mlir::Operation *end);
+  OriginAttr makeOrigin(int axis, mlir::StringRef name, mlir::Operation *end);
   /// The source that `shardc.origin` of `op` names for the axis; empty if none.
   mlir::StringRef getSourceName(mlir::Operation *op, int axis) const;
-  bool holds(mlir::Operation *op, int axis) const {
-    return held.lookup(op) & axisBit(axis);
+  bool hasAxis(mlir::Operation *op, int axis) const {
+    return axesOf.lookup(op) & axisBit(axis);
   }
   /// Searches from the ops of the source `name`, along ops that hold `axis`, at
   /// least until `end` is reached. Returns the tree of the search.
@@ -74,10 +74,10 @@ private:
   llvm::StringMap<Source> sources;
   llvm::DenseMap<mlir::Operation *, int> order;
   /// The axes in the assignment of each op.
-  llvm::DenseMap<mlir::Operation *, AxisSet> held;
+  llvm::DenseMap<mlir::Operation *, AxisSet> axesOf;
   /// By axis, the ops that hold it and for which no source was found.
   std::map<int, llvm::DenseSet<mlir::Operation *>> sourceless;
-  std::map<std::pair<int, std::string>, Way> ways;
+  std::map<std::pair<int, std::string>, Search> searches;
 };
 
 } // namespace shardc

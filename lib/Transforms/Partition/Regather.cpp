@@ -13,10 +13,10 @@ static bool isForward(OpOperand *use) {
 }
 
 /// The loop over microbatches that contains all uses; null if there is none.
-static AccumulateOp getCommonLoop(ArrayRef<Want> wants) {
+static AccumulateOp getCommonLoop(ArrayRef<Consumer> consumers) {
   AccumulateOp loop;
-  for (const Want &want : wants)
-    for (OpOperand *use : want.uses) {
+  for (const Consumer &consumer : consumers)
+    for (OpOperand *use : consumer.uses) {
       auto around = use->getOwner()->getParentOfType<AccumulateOp>();
       if (!around || (loop && around != loop))
         return {};
@@ -25,27 +25,27 @@ static AccumulateOp getCommonLoop(ArrayRef<Want> wants) {
   return loop;
 }
 
-/// The uses in `wants` that belong to one pass.
-static WantGroup getPass(ArrayRef<Want> wants, Part pass) {
-  WantGroup group{{}, pass, {}, pass == Part::Backward};
-  for (const Want &want : wants) {
-    Want part{want.layout, {}};
-    llvm::copy_if(want.uses, std::back_inserter(part.uses),
+/// The uses in `consumers` that belong to one pass.
+static ConsumerGroup getPass(ArrayRef<Consumer> consumers, Part pass) {
+  ConsumerGroup group{{}, pass, {}, pass == Part::Backward};
+  for (const Consumer &consumer : consumers) {
+    Consumer part{consumer.layout, {}};
+    llvm::copy_if(consumer.uses, std::back_inserter(part.uses),
                   [&](OpOperand *use) {
                     return isForward(use) == (pass == Part::Forward);
                   });
     if (!part.uses.empty())
-      group.wants.push_back(std::move(part));
+      group.consumers.push_back(std::move(part));
   }
-  group.loop = getCommonLoop(group.wants);
+  group.loop = getCommonLoop(group.consumers);
   return group;
 }
 
-Regather::Tree Regather::plan(const Layout &from, ArrayRef<Want> wants,
+Regather::Tree Regather::plan(const Layout &from, ArrayRef<Consumer> consumers,
                               RankedTensorType type) {
   SmallVector<Layout> layouts;
-  for (const Want &want : wants)
-    layouts.push_back(want.layout);
+  for (const Consumer &consumer : consumers)
+    layouts.push_back(consumer.layout);
   int64_t elementBytes = getElementBytes(type.getElementType());
   Tree tree;
   tree.nodes = planner.planTree(from, layouts, type.getShape(), elementBytes);
@@ -70,60 +70,60 @@ int64_t Regather::getGatheredBytes(const Delivery &node, const Layout &from,
 /// Bytes of the gathered tensors that are produced for the forward pass and
 /// used again in the backward pass, by ops or by reshards.
 int64_t Regather::getHeldBytes(const Tree &tree, const Layout &from,
-                               ArrayRef<Want> wants,
+                               ArrayRef<Consumer> consumers,
                                RankedTensorType type) const {
-  SmallVector<bool> isMadeEarly(tree.nodes.size(), false);
-  SmallVector<bool> isUsedLate(tree.nodes.size(), false);
-  for (auto [index, want] : llvm::enumerate(wants)) {
-    isMadeEarly[index] = llvm::any_of(want.uses, isForward);
-    isUsedLate[index] = !llvm::all_of(want.uses, isForward);
+  SmallVector<bool> isInForward(tree.nodes.size(), false);
+  SmallVector<bool> isInBackward(tree.nodes.size(), false);
+  for (auto [index, consumer] : llvm::enumerate(consumers)) {
+    isInForward[index] = llvm::any_of(consumer.uses, isForward);
+    isInBackward[index] = !llvm::all_of(consumer.uses, isForward);
   }
   // A node may precede its source in the list, so repeat until all are marked.
   for (size_t round = 0; round < tree.nodes.size(); ++round)
     for (auto [index, node] : llvm::enumerate(tree.nodes))
-      if (node.source >= 0 && isMadeEarly[index])
-        isMadeEarly[node.source] = true;
+      if (node.source >= 0 && isInForward[index])
+        isInForward[node.source] = true;
   for (auto [index, node] : llvm::enumerate(tree.nodes))
-    if (node.source >= 0 && !isMadeEarly[index])
-      isUsedLate[node.source] = true;
+    if (node.source >= 0 && !isInForward[index])
+      isInBackward[node.source] = true;
   int64_t bytes = 0;
   for (auto [index, node] : llvm::enumerate(tree.nodes))
-    if (isMadeEarly[index] && isUsedLate[index])
+    if (isInForward[index] && isInBackward[index])
       bytes += getGatheredBytes(node, from, type);
   return bytes;
 }
 
-SmallVector<WantGroup, 1> Regather::group(Value value, const Layout &from,
-                                          ArrayRef<Want> wants) {
-  WantGroup all;
-  all.wants.assign(wants.begin(), wants.end());
+SmallVector<ConsumerGroup, 1> Regather::group(Value value, const Layout &from,
+                                              ArrayRef<Consumer> consumers) {
+  ConsumerGroup all;
+  all.consumers.assign(consumers.begin(), consumers.end());
   if (!isWeight(value))
     return {all};
   auto type = cast<RankedTensorType>(value.getType());
-  Tree tree = plan(from, wants, type);
-  int64_t bytes = getHeldBytes(tree, from, wants, type);
+  Tree tree = plan(from, consumers, type);
+  int64_t bytes = getHeldBytes(tree, from, consumers, type);
   if (bytes == 0) {
     bool isGathered = llvm::any_of(tree.nodes, [&](const Delivery &node) {
       return getGatheredBytes(node, from, type) > 0;
     });
     if (isTaken && isGathered)
-      all.pass = isForward(wants.front().uses.front()) ? Part::Forward
-                                                       : Part::Backward;
+      all.pass = isForward(consumers.front().uses.front()) ? Part::Forward
+                                                           : Part::Backward;
     return {all};
   }
-  WantGroup forward = getPass(wants, Part::Forward);
-  WantGroup backward = getPass(wants, Part::Backward);
+  ConsumerGroup forward = getPass(consumers, Part::Forward);
+  ConsumerGroup backward = getPass(consumers, Part::Backward);
   heldBytes += bytes;
   wireBytes -= tree.wireBytes;
-  for (WantGroup *pass : {&forward, &backward})
+  for (ConsumerGroup *pass : {&forward, &backward})
     wireBytes += (pass->loop ? pass->loop.getCount() : 1) *
-                 plan(from, pass->wants, type).wireBytes;
+                 plan(from, pass->consumers, type).wireBytes;
   if (!isTaken)
     return {all};
   return {forward, backward};
 }
 
-RegatherAttr Regather::getPrice(MLIRContext *context) const {
+RegatherAttr Regather::getCost(MLIRContext *context) const {
   if (heldBytes == 0)
     return {};
   return RegatherAttr::get(context, isTaken, wireBytes, heldBytes,

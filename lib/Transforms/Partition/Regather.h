@@ -17,15 +17,15 @@
 namespace shardc {
 
 /// Uses of one value that share a multicast tree of reshards.
-struct WantGroup {
-  llvm::SmallVector<Want, 1> wants;
+struct ConsumerGroup {
+  llvm::SmallVector<Consumer, 1> consumers;
   /// The pass to which the resharded tensors are confined, if to one.
   std::optional<Part> pass;
   /// The loop over microbatches whose body contains the reshards, which are
   /// then repeated for each microbatch; null if they are outside of loops.
   AccumulateOp loop;
   /// Whether the group repeats a reshard of an earlier pass.
-  bool isSecond = false;
+  bool isRematerialised = false;
 };
 
 /// Groups the uses of the weights of one function.
@@ -35,17 +35,18 @@ public:
   Regather(const MeshAxes &mesh, ReshardPlanner &planner, bool isTaken)
       : mesh(mesh), planner(planner), isTaken(isTaken) {}
 
-  /// Groups `wants`, the uses of `value` in layouts that are distinct and
+  /// Groups `consumers`, the uses of `value` in layouts that are distinct and
   /// differ from `from`, in which it is produced. There is one group, or one
   /// for each pass if `value` is a weight that is gathered again. If a tensor
   /// larger than the shard would be held between the passes, adds its bytes to
   /// the cost of the function.
-  llvm::SmallVector<WantGroup, 1> group(mlir::Value value, const Layout &from,
-                                        llvm::ArrayRef<Want> wants);
+  llvm::SmallVector<ConsumerGroup, 1> group(mlir::Value value,
+                                            const Layout &from,
+                                            llvm::ArrayRef<Consumer> consumers);
 
   /// The cost of gathering all weights again, compared with holding them: bytes
   /// sent and bytes held. Null if there are no such weights.
-  RegatherAttr getPrice(mlir::MLIRContext *context) const;
+  RegatherAttr getCost(mlir::MLIRContext *context) const;
 
 private:
   /// A multicast tree and the bytes that it sends.
@@ -53,13 +54,13 @@ private:
     llvm::SmallVector<Delivery> nodes;
     int64_t wireBytes = 0;
   };
-  Tree plan(const Layout &from, llvm::ArrayRef<Want> wants,
+  Tree plan(const Layout &from, llvm::ArrayRef<Consumer> consumers,
             mlir::RankedTensorType type);
   /// Bytes of `node` on a device; 0 if it is not larger than the shard `from`.
   int64_t getGatheredBytes(const Delivery &node, const Layout &from,
                            mlir::RankedTensorType type) const;
   int64_t getHeldBytes(const Tree &tree, const Layout &from,
-                       llvm::ArrayRef<Want> wants,
+                       llvm::ArrayRef<Consumer> consumers,
                        mlir::RankedTensorType type) const;
 
   const MeshAxes &mesh;
