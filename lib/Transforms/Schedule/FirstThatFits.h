@@ -1,8 +1,8 @@
-//===- FirstThatFits.h - The first number of small cost ---------*- C++ -*-===//
+//===- FirstThatFits.h - Segment tree of costs ------------------*- C++ -*-===//
 //
-// A set of numbers with costs, in which the first whose cost is small enough is
-// found without looking at the others: a binary tree with the least cost below
-// each node. A value class; not thread-safe.
+// A set of numbers with costs, as a segment tree of minima: it finds the first
+// number whose cost is within a limit in logarithmic time. A value class; not
+// thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,14 @@
 
 namespace shardc {
 
-/// Of the numbers 0 … `size` - 1 those that have been put in.
+/// A subset of the numbers 0 … `size` - 1, each with a cost.
 class FirstThatFits {
 public:
   explicit FirstThatFits(size_t size = 0)
       : numLeaves(llvm::PowerOf2Ceil(size)), least(2 * numLeaves, absent) {}
 
-  /// Puts `number` in, at a cost below the largest integer, or changes its
-  /// cost.
+  /// Inserts `number`, or changes its cost. `cost` must be below the largest
+  /// integer.
   void put(size_t number, int64_t cost) {
     size_t node = numLeaves + number;
     if (least[node] == cost)
@@ -35,14 +35,16 @@ public:
       least[node] = std::min(least[2 * node], least[2 * node + 1]);
   }
 
-  /// Takes `number` out, if it is in.
+  /// Removes `number` if the set has it.
   void remove(size_t number) { put(number, absent); }
 
-  /// The first number from `begin` on that costs at most `most`; -1: none.
+  /// The first number from `begin` on that costs at most `most`; -1 if there is
+  /// none.
   int find(size_t begin, int64_t most = absent - 1) const {
     if (begin >= numLeaves)
       return -1;
-    // Up from the leaf, to the right, until a subtree has one; down to it.
+    // Climb from the leaf, to the right, to the first subtree with such a
+    // number; then descend to its leftmost one.
     size_t node = numLeaves + begin;
     while (least[node] > most) {
       while (node % 2 == 1)
@@ -63,7 +65,8 @@ private:
   static constexpr int64_t absent = std::numeric_limits<int64_t>::max();
 
   size_t numLeaves;
-  /// Node 1 is the root, 2n and 2n + 1 are below node n.
+  /// The least cost below each node. Node 1 is the root; the children of node n
+  /// are 2n and 2n + 1.
   std::vector<int64_t> least;
 };
 

@@ -1,12 +1,14 @@
-//===- OverlapCollectives.cpp - Start early, wait late --------------------===//
+//===- OverlapCollectives.cpp - Asynchronous collectives ------------------===//
 //
-// Splits every collective into a start and a wait and schedules once more: a
-// collective starts as soon as its operands are complete, and while collectives
-// are under way the first op in the given order that needs none of them goes
-// next. What is gathered again for the backward pass does not start before that
-// pass. Each departure from the given order must keep the bytes alive below a
-// limit. The limit is lowered until the memory plan of the whole function is no
-// larger than that of the given order; where no limit does, the order stays.
+// List scheduling under a memory limit. Splits every collective into a start
+// and a wait. A collective starts as soon as its operands are complete. While
+// collectives are in flight, the next op is the first in the given order that
+// depends on none of them. Rematerialised all-gathers do not start before the
+// backward pass.
+//
+// Each departure from the given order must keep the live bytes below the limit.
+// The limit is lowered until the memory plan of the function is no larger than
+// that of the given order. If no limit achieves this, the given order stays.
 //
 //===----------------------------------------------------------------------===//
 
@@ -54,13 +56,13 @@ private:
   void waitFor(int index);
   void apply();
 
-  /// Whether everything that the step needs has got as far as `state`.
+  /// Whether the step waits, and all its dependences have at least `state`.
   bool isReady(int index, State state) const {
     return states[index] == State::Waiting &&
            (state == State::Done ? numNotDone : numNotBegun)[index] == 0;
   }
   void setState(int index, State state);
-  /// Puts the step where those that may begin next are looked for.
+  /// Updates the sets of steps that may begin: `ready` and the others.
   void update(int index);
   int64_t getBytes(Value value) const;
   void setReaders(Value value, int count);
@@ -70,29 +72,31 @@ private:
   Block &block;
   const std::vector<OverlapStep> steps;
   std::vector<State> states;
-  /// By step those that need it, and how many of what it needs is not done, and
-  /// has not begun.
+  /// By step, the steps that depend on it, and the numbers of its dependences
+  /// that are not done and that have not begun.
   std::vector<SmallVector<int, 4>> neededBy;
   std::vector<int> numNotDone, numNotBegun;
   SmallVector<int> collectives;
-  /// How many steps read a value, and how many of them have yet to. The
-  /// terminator counts and never reads.
+  /// The number of steps that read a value, and the number of those that have
+  /// not read it yet. The terminator counts and never reads.
   llvm::DenseMap<Value, int> allReaders, readers;
-  /// Bytes of the values of the block; none for what has a place outside of the
-  /// step.
+  /// Bytes of the values of the block; 0 for values whose buffers are outside
+  /// of the temporary memory.
   llvm::DenseMap<Value, int64_t> bytes;
-  /// By value the steps that work in place on it, and the bytes that each need
-  /// not take if it is the last reader.
+  /// By value, the steps that work in place on it, and the bytes that each
+  /// saves if it is the last reader.
   llvm::DenseMap<Value, SmallVector<std::pair<int, int64_t>, 1>> replaced;
-  /// By step the bytes that it takes when it begins: at first and now.
+  /// By step, the bytes that it allocates when it begins: initially, and in the
+  /// current state.
   std::vector<int64_t> allAllocations, allocations;
-  /// By what they take: collectives that need nothing, those that only need
-  /// what is under way, and other steps that need nothing.
+  /// Steps by the bytes that they allocate: collectives whose dependences are
+  /// done, collectives whose dependences are done or in flight, at least one of
+  /// them in flight, and other steps whose dependences are done.
   FirstThatFits ready, almostReady, runnable;
   SmallVector<Operation *> order;
   /// The first step of the given order that has not begun.
   size_t next = 0;
-  /// Bytes of the values alive, and the most there were.
+  /// Bytes of the live values, and their maximum.
   int64_t alive = 0, most = 0;
 };
 
@@ -217,7 +221,8 @@ void Overlapper::scheduleBelow(int64_t limit) {
 void Overlapper::startCollectives(int64_t limit) {
   for (int index = 0; (index = ready.find(index, limit - alive)) >= 0;
        ++index) {
-    // What needs only collectives that started earlier does not fall behind.
+    // Collectives that depend on those in flight come first, so that they do
+    // not fall behind.
     for (int other = 0; (other = almostReady.find(other, limit - alive)) >= 0;
          ++other)
       begin(other);
@@ -226,7 +231,8 @@ void Overlapper::startCollectives(int64_t limit) {
   }
 }
 
-/// The first step that needs nothing under way, if it fits; else the first.
+/// The first step that has not begun. If its dependences are not done, rather
+/// the first step, if any, whose dependences are and that fits below `limit`.
 int Overlapper::pickStep(int64_t limit) const {
   if (isReady(next, State::Done))
     return next;
@@ -234,7 +240,7 @@ int Overlapper::pickStep(int64_t limit) const {
   return index >= 0 ? index : next;
 }
 
-/// Runs or starts a step, once what it needs has been waited for.
+/// Waits for the dependences of a step, then starts or runs it.
 void Overlapper::begin(int index) {
   const OverlapStep &step = steps[index];
   for (int need : step.needs)
@@ -263,7 +269,8 @@ void Overlapper::waitFor(int index) {
       release(operand);
 }
 
-/// Bytes that a value takes; none for what has a place outside of the step.
+/// Bytes of `value`; 0 for arguments and for operands of the terminator, whose
+/// buffers are outside of the temporary memory.
 int64_t Overlapper::getBytes(Value value) const {
   bool isResult = llvm::any_of(value.getUsers(), [](Operation *user) {
     return user->hasTrait<OpTrait::IsTerminator>();
@@ -272,7 +279,7 @@ int64_t Overlapper::getBytes(Value value) const {
                                                : getNumBytes(value.getType());
 }
 
-/// Says how many steps have yet to read `value`.
+/// Sets the number of steps that have not read `value` yet.
 void Overlapper::setReaders(Value value, int count) {
   int &known = readers[value];
   if (auto it = replaced.find(value); it != replaced.end())
@@ -295,7 +302,8 @@ void Overlapper::apply() {
     op->moveBefore(terminator);
 }
 
-/// Every block is bounded by what the function needs after those before it.
+/// Overlaps block by block. The limit of a block is the memory plan of the
+/// function with the blocks before it reordered.
 static void overlap(func::FuncOp function) {
   for (Block *block : getBlocks(function))
     for (Operation &op : llvm::make_early_inc_range(*block))

@@ -1,4 +1,4 @@
-//===- OverlapSteps.cpp - What must come before what ----------------------===//
+//===- OverlapSteps.cpp - Dependence graph of a block ---------------------===//
 
 #include "OverlapSteps.h"
 
@@ -10,8 +10,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Per operand of a terminator the argument whose place it takes; null if it
-/// takes none's.
+/// By operand of a terminator, the argument whose buffer it overwrites; null if
+/// there is none.
 static std::vector<BlockArgument> getReplacedArguments(Operation *terminator) {
   Operation *parent = terminator->getParentOp();
   if (auto loop = dyn_cast<AccumulateOp>(parent))
@@ -19,8 +19,8 @@ static std::vector<BlockArgument> getReplacedArguments(Operation *terminator) {
   return getDonors(cast<func::FuncOp>(parent));
 }
 
-/// Whether `start` gathers a weight for the backward pass, which the forward
-/// pass has gathered for itself.
+/// Whether `start` is a rematerialised all-gather: it gathers a weight for the
+/// backward pass alone.
 static bool gathersAgain(CollectiveStartOp start) {
   auto pass =
       start.getCollective()->getAttrOfType<PartAttr>(gatheredForAttrName);
@@ -65,8 +65,9 @@ private:
         step.needs.insert(numbers.lookup(producer));
   }
 
-  /// What all_reduces, new parameters and states, and the sums of a loop
-  /// overwrite.
+  /// Adds anti-dependences: from the readers of a buffer to the step that
+  /// overwrites it, an all_reduce or the producer of a new parameter, state or
+  /// sum of a loop.
   void findOverwritten() {
     for (auto [index, step] : llvm::enumerate(steps))
       if (step.worksInPlace)

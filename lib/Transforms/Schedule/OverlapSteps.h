@@ -1,4 +1,9 @@
-//===- OverlapSteps.h - What must come before what --------------*- C++ -*-===//
+//===- OverlapSteps.h - Dependence graph of a block -------------*- C++ -*-===//
+//
+// The steps that shardc-overlap-collectives orders, and the dependences between
+// them. Thread-safe.
+//
+//===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_TRANSFORMS_SCHEDULE_OVERLAPSTEPS_H
 #define SHARDC_LIB_TRANSFORMS_SCHEDULE_OVERLAPSTEPS_H
@@ -20,13 +25,14 @@ struct OverlapStep {
   bool worksInPlace = false;
   /// The distinct values of its block that the op uses.
   llvm::SmallSetVector<mlir::Value, 4> operands = {};
-  /// Steps that must be done before this one begins: those whose results it
-  /// uses, those that read what it overwrites, and for what is gathered again
-  /// for the backward pass, where that begins.
+  /// The steps that must be done before this one begins: the producers of its
+  /// operands, the readers of the buffers that it overwrites and, for
+  /// rematerialised all-gathers, the first step of the backward pass.
   llvm::SmallSetVector<int, 4> needs = {};
 };
 
-/// The steps of `block`, whose collectives are starts and waits, in order.
+/// Returns the steps of `block`, whose collectives are starts and waits, in the
+/// order of the block.
 std::vector<OverlapStep> getOverlapSteps(mlir::Block &block);
 
 } // namespace shardc

@@ -1,11 +1,11 @@
-//===- Schedule.cpp - Fix the order of execution --------------------------===//
+//===- Schedule.cpp - List scheduling -------------------------------------===//
 //
-// List scheduling. Readers of a parameter come before the op that updates it in
-// place, if the data flow allows it. Among the ops that are ready, the first in
-// program order that frees at least what it allocates goes next, so that a
-// gradient is used up as soon as it is known; else the first of all. A weight
-// that is gathered for one pass only, so as not to hold it, comes right before
-// its first user.
+// Among the ops that are ready, the next is the first in program order that
+// frees at least as many bytes as it allocates, so that gradients do not
+// accumulate; if there is none, the first in program order. Readers of a
+// parameter precede the op that updates it in place, if the data flow allows
+// it. An all-gather of a weight for one pass only comes right before its first
+// user.
 //
 //===----------------------------------------------------------------------===//
 
@@ -82,27 +82,29 @@ private:
   Block &block;
   SmallVector<Operation *> ops;
   llvm::DenseMap<Operation *, int> numbers;
-  /// What an op reads is made before, and what it overwrites is read.
+  /// By op, the producers of its operands, and the readers of the buffers that
+  /// it overwrites.
   std::vector<llvm::SmallSetVector<int, 4>> before;
   std::vector<SmallVector<int, 4>> readBefore;
-  /// Whether the order of the numbers satisfies all of these.
+  /// Whether program order satisfies all these dependences.
   bool isProgramOrder = true;
-  /// By op those that use its results, those that overwrite what it reads, and
-  /// how many it waits for.
+  /// By op, the users of its results, the ops that overwrite buffers which it
+  /// reads, and the number of its dependences that are not done.
   std::vector<SmallVector<int, 4>> neededBy, overwrittenBy;
   std::vector<int> numMissing;
-  /// By value how many ops, the terminator included, have yet to use it.
+  /// By value, the number of ops, including the terminator, that will use it.
   llvm::DenseMap<Value, int> numUsers;
-  /// Bytes that running an op next allocates, less those it frees.
+  /// By op, the bytes that it allocates less the bytes that it frees, if it
+  /// runs next.
   std::vector<int64_t> growths;
-  /// Ops that may be next, by the growth of their groups; gathers for one pass
-  /// only are apart, by nothing.
+  /// Ops that are ready, with the growth of their groups as cost. Gathers for
+  /// one pass only are in a set of their own, with cost 0.
   FirstThatFits ready, readyGathers;
   /// Whether an op gathers a weight for one pass only.
   std::vector<bool> comesWithUser;
   std::vector<bool> isDone;
 
-  /// Whether op `to` comes after op `from` by what is known so far.
+  /// Whether a path of dependences leads from op `from` to op `to`.
   bool reaches(int from, int to) const {
     if (isProgramOrder && to < from)
       return false;
@@ -112,7 +114,7 @@ private:
       int number = worklist.pop_back_val();
       if (number == from)
         return true;
-      // As long as everything comes after smaller numbers only.
+      // In program order, dependences lead to smaller numbers only.
       if (isSeen[number] || (isProgramOrder && number < from))
         continue;
       isSeen[number] = true;
@@ -122,7 +124,8 @@ private:
     return false;
   }
 
-  /// A result that takes its argument's place waits for the argument's readers.
+  /// Adds anti-dependences: from the readers of an argument to the op whose
+  /// result overwrites it.
   void addAntiDependences(func::FuncOp function) {
     std::vector<BlockArgument> donors = getDonors(function);
     Operation *terminator = block.getTerminator();
@@ -154,7 +157,7 @@ private:
     return operands;
   }
 
-  /// What ops allocate, and which values have one user.
+  /// Computes the growths and the numbers of users.
   void findGrowths() {
     for (auto [number, op] : llvm::enumerate(ops)) {
       for (Value result : op->getResults()) {
@@ -175,7 +178,7 @@ private:
           growths[number] -= getNumBytes(operand.getType());
   }
 
-  /// What op `number`, which is ready, takes along, and the op itself.
+  /// Op `number`, which is ready, after the gathers that come with it.
   SmallVector<int> getGroup(int number) const {
     llvm::SmallSetVector<int, 4> group;
     for (int other : before[number])
@@ -186,8 +189,8 @@ private:
     return SmallVector<int>(group.getArrayRef());
   }
 
-  /// Says anew what running op `number` takes, if it is ready; what a gather
-  /// takes, its users take.
+  /// Updates the cost of op `number` if it is ready. The growth of a gather
+  /// counts for its users.
   void update(int number) {
     if (isDone[number] || numMissing[number] > 0)
       return;
@@ -203,20 +206,22 @@ private:
     ready.put(number, growth);
   }
 
-  /// Nobody who uses it has to wait for a gather that comes along.
+  /// Enters op `number` into the sets. Users of a gather that comes with them
+  /// do not depend on it any more.
   void becomeReady(int number) {
     update(number);
     if (comesWithUser[number])
       letGo(neededBy[number]);
   }
 
-  /// One op less is in the way of each of `waiting`.
+  /// Removes one dependence from each op of `waiting`.
   void letGo(ArrayRef<int> waiting) {
     for (int number : waiting)
       if (--numMissing[number] == 0)
         becomeReady(number);
   }
 
+  /// Marks op `number` as done and updates the ops that depend on it.
   void finish(int number) {
     isDone[number] = true;
     ready.remove(number);
@@ -240,7 +245,7 @@ private:
       update(user);
   }
 
-  /// The op to come next; -1 if none is left.
+  /// The next op; -1 if none is left.
   int pickNext() const {
     for (int number : {ready.find(0, 0), ready.find(0), readyGathers.find(0)})
       if (number >= 0)

@@ -1,4 +1,4 @@
-//===- SplitCollective.cpp - Into a start and a wait ----------------------===//
+//===- SplitCollective.cpp - Start and wait of a collective ---------------===//
 
 #include "SplitCollective.h"
 

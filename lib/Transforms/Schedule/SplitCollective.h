@@ -1,4 +1,4 @@
-//===- SplitCollective.h - Into a start and a wait --------------*- C++ -*-===//
+//===- SplitCollective.h - Start and wait of a collective -------*- C++ -*-===//
 
 #ifndef SHARDC_LIB_TRANSFORMS_SCHEDULE_SPLITCOLLECTIVE_H
 #define SHARDC_LIB_TRANSFORMS_SCHEDULE_SPLITCOLLECTIVE_H
@@ -7,8 +7,9 @@
 
 namespace shardc {
 
-/// Puts `collective` into a start where it stands, with the wait right behind,
-/// whose results replace its own. Both are part of the step that it is part of.
+/// Splits `collective` into a start, which stands in its place and contains it,
+/// and a wait right behind, whose results replace its own. Both inherit its
+/// part of the step. Returns the start.
 CollectiveStartOp splitCollective(mlir::Operation *collective);
 
 } // namespace shardc
