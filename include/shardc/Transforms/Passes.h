@@ -26,13 +26,13 @@ namespace shardc {
 #define GEN_PASS_DECL
 #include "shardc/Transforms/Passes.h.inc"
 
-/// What plans may need, and how that is found out.
+/// A limit on the memory of plans, and a way to measure it.
 struct PeakLimit {
-  /// On a device; 0: no limit.
+  /// Bytes of a device; 0 for no limit.
   int64_t bytes = 0;
-  /// Takes a module after `propagate` through the phases that decide about
-  /// memory; the bytes that each of its functions needs, arguments of the
-  /// others included. `regathers`: as the option of that name.
+  /// Takes a module after `propagate` through the phases up to `memory` and
+  /// returns the peak of each function in bytes, including the arguments of all
+  /// functions. `regathers` is the option `regather`.
   std::function<llvm::Expected<std::vector<int64_t>>(mlir::ModuleOp propagated,
                                                      bool regathers)>
       getPeaks = {};

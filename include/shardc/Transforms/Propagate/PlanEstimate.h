@@ -1,7 +1,7 @@
-//===- PlanEstimate.h - What a plan takes after all phases ------*- C++ -*-===//
+//===- PlanEstimate.h - Estimates of compiled plans -------------*- C++ -*-===//
 //
-// The numbers that the report prints of a plan, for a planner that compares
-// plans by them. Plain values; thread-safe.
+// Time and bytes of a plan after all phases, as reports state them. The planner
+// compares plans by these numbers. Plain values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,38 +16,40 @@
 
 namespace shardc {
 
-/// What the report says of a train step: collectives are merged and ops are in
-/// the order in which they run.
+/// The estimates of a train step after `memory`: collectives are combined, and
+/// ops are in the order of execution.
 struct PlanEstimate {
-  /// Of a step, with communication beside compute, and one after the other.
+  /// Seconds of a step with communication overlapped with compute, and without
+  /// overlap.
   double overlappedSeconds = 0, seconds = 0;
-  /// Sent per device.
+  /// Bytes that a device sends.
   int64_t wireBytes = 0;
 
-  /// Whether it is worse than `other` by a number that `objective` ("time" or
-  /// "bytes") is about: by time with or without overlap.
+  /// Whether this plan is worse than `other` for `objective`: in wire bytes for
+  /// "bytes", in seconds with or without overlap for "time".
   bool isWorseThan(const PlanEstimate &other, llvm::StringRef objective) const;
-  /// The number that reports give for `objective`: seconds with overlap, or
-  /// bytes.
+  /// The number that reports state for `objective`: seconds with overlap for
+  /// "time", wire bytes for "bytes".
   double getCost(llvm::StringRef objective) const;
 };
 
-/// Notes on `step` (`shardc.cost`) that its plan follows the annotations, takes
-/// `own`, and would take `cheapest` with `--partition=cheapest`. `lowerBound`
-/// of all plans is 0 if none is known.
+/// Annotates `step`, whose plan follows the annotations, with its cost `own`
+/// and with that of the plan of `--partition=cheapest` (`shardc.cost`).
+/// `lowerBound` is a lower bound of all plans, 0 if none is known.
 void noteFollowedPlan(mlir::func::FuncOp step, llvm::StringRef objective,
                       const PlanEstimate &own, const PlanEstimate &cheapest,
                       double lowerBound);
 
-/// Compiles `propagated`, a module after `propagate`, to find that out, and
-/// leaves it in any state. Fails if a phase does, for example because a
-/// contract is broken or memory does not suffice.
+/// Estimates `propagated`, a module after `propagate`, by compiling it up to
+/// `memory`, and leaves it in an unspecified state. Fails if a phase fails, for
+/// example because a contract is broken or memory does not suffice.
 using PlanEstimator =
     std::function<llvm::Expected<PlanEstimate>(mlir::ModuleOp propagated)>;
 
-/// `propagate` that takes the cheapest plan within `limit`; an error at the
-/// module if none of those that it tried is. With an `estimator`, the plan that
-/// follows the annotations is taken if the plan found is worse by it.
+/// Creates the pass `shardc-propagate`, which takes the cheapest plan within
+/// `limit` and reports an error at the module if it finds none. With an
+/// `estimator`, takes the plan that follows the annotations instead if the
+/// estimate of the plan found is worse.
 std::unique_ptr<mlir::Pass> createPropagatePass(PropagatePassOptions options,
                                                 PeakLimit limit,
                                                 PlanEstimator estimator);
