@@ -47,7 +47,7 @@ static std::string getSingleDeviceMesh(ModuleOp module,
   return toString(mesh);
 }
 
-/// Leaves the explanation of `module`, after `collectives`, in `state`.
+/// Puts the explanation of `module`, after `collectives`, into `state`.
 static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
                                    const CompileOptions &options,
                                    CompileState &state) {
@@ -60,19 +60,21 @@ static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
   FailureOr<Explanation> explanation = explain(module, *machine);
   if (failed(explanation))
     return failure();
-  if (options.findRemedies)
-    findRemedies(imported, options, *machine, *explanation);
+  if (options.findFixIts)
+    findFixIts(imported, options, *machine, *explanation);
   llvm::raw_string_ostream(state.explanation) << toJSON(*explanation);
   return success();
 }
 
-/// Runs the phases up to `last`. If a plan comes of it, it halts on the way to
-/// find out what its reports say beyond the program itself.
+/// Runs the phases up to `last`. For a plan it stops between phases to add what
+/// reports show beside the program: fix-its, the cost of alternatives, the
+/// comparison with the cheapest plan.
 static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
                                int last, CompileState &state) {
   auto runWith = [&](int first, int last, const CompileOptions &options) {
     PassManager manager(module.getContext());
-    // Every phase ends with that; after every pass it takes longer than most.
+    // A phase ends with the verifier anyway; after every pass it takes longer
+    // than most passes.
     manager.enableVerifier(options.verifyEach);
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
@@ -94,7 +96,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   if (failed(run(propagate, propagate)))
     return failure();
   OwningOpRef<ModuleOp> propagated = module.clone();
-  // Contracts on collectives are checked below, with remedies.
+  // Contracts on collectives are checked below, with fix-its.
   CompileOptions unchecked = options;
   unchecked.ignoreExpectations = true;
   if (failed(runWith(propagate + 1, collectives, unchecked)))
@@ -102,7 +104,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   if (!options.ignoreExpectations && !options.singleDevice &&
       failed(checkContracts(module, *imported, options)))
     return failure();
-  priceRegather(module, *propagated, options);
+  compareRegather(module, *propagated, options);
   if (failed(explainModule(module, imported.get(), options, state)))
     return failure();
   int memory = getPhaseIndex("memory");
@@ -119,7 +121,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
 }
 
 /// Runs the phases from `first` to `last` on IR of the phase before `first`.
-/// Its reports say what the IR tells, without the price of alternatives.
+/// Its reports follow from the IR, without the costs of alternatives.
 static LogicalResult resumePhases(ModuleOp module,
                                   const CompileOptions &options, int first,
                                   int last, CompileState &state) {
@@ -136,14 +138,14 @@ static LogicalResult resumePhases(ModuleOp module,
   if (first <= collectives && failed(run(first, collectives)))
     return failure();
   CompileOptions plain = options;
-  plain.findRemedies = false;
+  plain.findFixIts = false;
   if (failed(explainModule(module, module, plain, state)))
     return failure();
   return run(collectives + 1, last);
 }
 
-/// Runs phases from `first` to `last` and leaves in `output` the plan, or the
-/// IR's text.
+/// Runs phases from `first` to `last`; `output` receives the plan, or the text
+/// of the IR.
 static ExitCode compile(ModuleOp module, CompileOptions options, int first,
                         int last, std::string &output) {
   if (options.singleDevice) {
@@ -255,7 +257,7 @@ static int readPhase(const std::string &name, std::string &error) {
   return index;
 }
 
-/// Runs the phases from `first`; `error` says what is wrong with the phases.
+/// Runs the phases from `first`; `error` is an error in the choice of phases.
 static CompileResult compileTo(const std::string &path, int first,
                                const std::string &to, std::string error,
                                const CompileOptions &options) {

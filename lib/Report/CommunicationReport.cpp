@@ -1,4 +1,4 @@
-//===- CommunicationReport.cpp - What a program sends ---------------------===//
+//===- CommunicationReport.cpp - The collectives of a program -------------===//
 
 #include "shardc/Report/CommunicationReport.h"
 
@@ -64,7 +64,7 @@ int64_t shardc::getMatmulFlops(Operation *op) {
 
 CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
-  report.regather = getRegatherPrice(function);
+  report.regather = getRegatherCost(function);
   report.cost = getPlanCost(function);
   function.walk([&](Operation *op) {
     report.matmulFlopsPerDevice += getNumRuns(op) * getMatmulFlops(op);
@@ -89,7 +89,7 @@ std::optional<PlanCost> shardc::getPlanCost(func::FuncOp function) {
   return cost;
 }
 
-/// Up, but not because of the last bits of a sum.
+/// Rounded up, except for the last bits of a sum.
 static int64_t getWholeBytes(double bytes) {
   return static_cast<int64_t>(std::ceil(bytes * (1 - 1e-12)));
 }
@@ -126,7 +126,7 @@ std::string shardc::getProofText(const PlanCost &cost) {
 
 std::string shardc::toString(const PlanCost &cost) {
   std::string text = "by objective " + cost.objective + ": ";
-  // The sum that a search for the least time minimises is no estimate.
+  // The sum that a search for the least time minimises is not an estimate.
   if (cost.isSearched() && cost.objective == "time")
     return text + "found by a search" + getProofText(cost) +
            " by the sum that it minimises";
@@ -158,39 +158,39 @@ llvm::json::Object shardc::toJson(const PlanCost &cost) {
   return object;
 }
 
-std::optional<RegatherPrice> shardc::getRegatherPrice(func::FuncOp function) {
+std::optional<RegatherCost> shardc::getRegatherCost(func::FuncOp function) {
   auto attr = function->getAttrOfType<RegatherAttr>(regatherAttrName);
   if (!attr)
     return std::nullopt;
-  RegatherPrice price{attr.getTaken(), attr.getWireBytes(), attr.getHeldBytes(),
-                      std::nullopt, attr.getOtherPeakBytes()};
+  RegatherCost cost{attr.getTaken(), attr.getWireBytes(), attr.getHeldBytes(),
+                    std::nullopt, attr.getOtherPeakBytes()};
   auto module = function->getParentOfType<ModuleOp>();
   if (auto peak = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
-    price.peakBytes = peak.getInt();
-  return price;
+    cost.peakBytes = peak.getInt();
+  return cost;
 }
 
-std::string shardc::toString(const RegatherPrice &price) {
+std::string shardc::toString(const RegatherCost &cost) {
   auto pick = [&](auto taken, auto held) {
-    return price.isTaken ? taken : held;
+    return cost.isTaken ? taken : held;
   };
   std::string text = llvm::formatv(
       "{0}: {1}{2} bytes on the wire, {3}{4} bytes held between the passes",
       pick("holding weights until the backward pass (without --regather)",
            "gathering weights again for the backward pass (--regather)"),
-      pick('-', '+'), price.wireBytes, pick('+', '-'), price.heldBytes);
-  if (price.peakBytes && price.otherPeakBytes)
+      pick('-', '+'), cost.wireBytes, pick('+', '-'), cost.heldBytes);
+  if (cost.peakBytes && cost.otherPeakBytes)
     text += llvm::formatv(", a peak of {0} instead of {1} bytes",
-                          *price.otherPeakBytes, *price.peakBytes);
+                          *cost.otherPeakBytes, *cost.peakBytes);
   return text;
 }
 
-llvm::json::Object shardc::toJson(const RegatherPrice &price) {
-  llvm::json::Object object{{"taken", price.isTaken},
-                            {"wire_bytes", price.wireBytes},
-                            {"held_bytes", price.heldBytes}};
-  if (price.otherPeakBytes)
-    object["other_peak_bytes"] = *price.otherPeakBytes;
+llvm::json::Object shardc::toJson(const RegatherCost &cost) {
+  llvm::json::Object object{{"taken", cost.isTaken},
+                            {"wire_bytes", cost.wireBytes},
+                            {"held_bytes", cost.heldBytes}};
+  if (cost.otherPeakBytes)
+    object["other_peak_bytes"] = *cost.otherPeakBytes;
   return object;
 }
 

@@ -1,4 +1,4 @@
-//===- ExplanationChain.cpp - Why one tensor moves, in sentences ----------===//
+//===- ExplanationChain.cpp - The cause of one move in sentences ----------===//
 
 #include "shardc/Report/Explanation.h"
 
@@ -63,14 +63,14 @@ static std::string getConsumerText(const MovedTensor &tensor) {
     return (consumer.arguments.empty() ? "the result"
                                        : consumer.arguments.front()) +
            " rests as " + tensor.to;
-  // What the user wrote as one op is several: a product, then the bias.
+  // One op of the user becomes several: a GEMM, then the bias.
   bool isSame = consumer.op == producer.op && consumer.part == producer.part &&
                 consumer.source == producer.source;
   return (isSame ? "the rest of that " + consumer.op : getOpText(consumer)) +
          " wants it " + tensor.to;
 }
 
-/// The axes that cut the tensor and that nothing in its consumer holds.
+/// The axes that shard the tensor and that no tensor of its consumer has.
 static std::vector<std::string> getUnusedAxes(const MovedTensor &tensor) {
   std::vector<std::string> unused;
   if (tensor.consumer.part.empty() ||
@@ -104,8 +104,8 @@ std::vector<std::string> shardc::getChainLines(const MovedTensor &tensor) {
 }
 
 std::string shardc::getGuiltySource(const MovedTensor &tensor) {
-  if (tensor.remedy)
-    return tensor.remedy->edits.front().source;
+  if (tensor.fixIt)
+    return tensor.fixIt->edits.front().source;
   if (tensor.consumer.op == "sharding_constraint")
     return tensor.consumer.source;
   for (const ChainEnd *end : {&tensor.producer, &tensor.consumer})

@@ -1,4 +1,4 @@
-//===- ExplanationJson.cpp - Explanations for programs --------------------===//
+//===- ExplanationJson.cpp - Explanations as JSON -------------------------===//
 //
 // One pair of functions per struct of Explanation.h, in its order.
 //
@@ -85,22 +85,21 @@ static bool fromJSON(const json::Value &value, AnnotationEdit &edit,
          map.map("text", edit.text);
 }
 
-static json::Value toJSON(const std::optional<Remedy> &remedy) {
-  if (!remedy)
+static json::Value toJSON(const std::optional<FixIt> &fixIt) {
+  if (!fixIt)
     return nullptr;
-  return json::Object{{"edits", json::Array(remedy->edits)},
-                      {"cost", toJSON(remedy->cost)}};
+  return json::Object{{"edits", json::Array(fixIt->edits)},
+                      {"cost", toJSON(fixIt->cost)}};
 }
 
-static bool fromJSON(const json::Value &value, Remedy &remedy,
-                     json::Path path) {
+static bool fromJSON(const json::Value &value, FixIt &fixIt, json::Path path) {
   json::ObjectMapper map(value, path);
-  if (!map || !map.map("edits", remedy.edits) || !map.map("cost", remedy.cost))
+  if (!map || !map.map("edits", fixIt.edits) || !map.map("cost", fixIt.cost))
     return false;
-  // Reports name the first one's line.
-  if (remedy.edits.empty())
+  // Reports name the line of the first change.
+  if (fixIt.edits.empty())
     path.field("edits").report("expected at least one change");
-  return !remedy.edits.empty();
+  return !fixIt.edits.empty();
 }
 
 static json::Value toJSON(const MovedTensor &tensor) {
@@ -113,7 +112,7 @@ static json::Value toJSON(const MovedTensor &tensor) {
                       {"wire_bytes", tensor.wireBytes},
                       {"producer", toJSON(tensor.producer)},
                       {"consumer", toJSON(tensor.consumer)},
-                      {"remedy", toJSON(tensor.remedy)}};
+                      {"remedy", toJSON(tensor.fixIt)}};
 }
 
 static bool fromJSON(const json::Value &value, MovedTensor &tensor,
@@ -125,7 +124,7 @@ static bool fromJSON(const json::Value &value, MovedTensor &tensor,
          map.map("wire_bytes", tensor.wireBytes) &&
          map.map("producer", tensor.producer) &&
          map.map("consumer", tensor.consumer) &&
-         map.map("remedy", tensor.remedy);
+         map.map("remedy", tensor.fixIt);
 }
 
 static json::Value toJSON(const ExplainedCollective &collective) {
@@ -141,7 +140,7 @@ static json::Value toJSON(const ExplainedCollective &collective) {
                       {"gathered_again", collective.isGatheredAgain},
                       {"tensors", json::Array(collective.tensors)},
                       {"guilty", collective.guilty},
-                      {"remedy", toJSON(collective.remedy)},
+                      {"remedy", toJSON(collective.fixIt)},
                       {"cost_without", collective.costWithout
                                            ? toJSON(*collective.costWithout)
                                            : json::Value(nullptr)},
@@ -163,7 +162,7 @@ static bool fromJSON(const json::Value &value, ExplainedCollective &collective,
          map.map("gathered_again", collective.isGatheredAgain) &&
          map.map("tensors", collective.tensors) &&
          map.map("guilty", collective.guilty) &&
-         map.map("remedy", collective.remedy) &&
+         map.map("remedy", collective.fixIt) &&
          map.map("cost_without", collective.costWithout) &&
          map.map("changes_tried", collective.numTried);
 }

@@ -13,18 +13,18 @@
 using namespace llvm;
 using namespace shardc;
 
-/// Tensors of one collective, and changes of one remedy, that are listed before
-/// the rest is counted.
+/// The most tensors of one collective, and changes of one fix-it, that are
+/// listed; of more the rest is counted.
 constexpr size_t maxTensors = 8;
 
 constexpr size_t maxColumns = 100;
 
-/// Under the labels of a paragraph, which are as long.
+/// The indent below the labels of a paragraph, which all have this length.
 constexpr const char *indent = "            ";
 
 using Lines = std::vector<std::string>;
 
-/// What the reports round away.
+/// The rounding of reports.
 constexpr double leastSeconds = 0.05e-6;
 
 bool shardc::isFaster(const ProgramCost &lhs, const ProgramCost &rhs) {
@@ -62,7 +62,7 @@ static std::string getDifference(int64_t now, int64_t before) {
   return formatv("{0}{1}", now >= before ? "+" : "", now - before).str();
 }
 
-/// What the program costs after a change, beside what it costs now.
+/// The cost of the program after a change, beside its present cost.
 static void addCost(const ProgramCost &then, const ProgramCost &now,
                     Lines &lines) {
   lines.push_back(
@@ -87,9 +87,8 @@ static void addCost(const ProgramCost &then, const ProgramCost &now,
   lines.push_back(std::move(line));
 }
 
-static void addRemedy(const Remedy &remedy, const ProgramCost &now,
-                      Lines &lines) {
-  ArrayRef<AnnotationEdit> edits(remedy.edits);
+static void addFixIt(const FixIt &fixIt, const ProgramCost &now, Lines &lines) {
+  ArrayRef<AnnotationEdit> edits(fixIt.edits);
   for (const AnnotationEdit &edit : edits.take_front(maxTensors))
     lines.push_back(indent + getShortSource(edit.source) + ", " + edit.name +
                     ": " + edit.text);
@@ -97,7 +96,7 @@ static void addRemedy(const Remedy &remedy, const ProgramCost &now,
     lines.push_back(indent + formatv("and {0} more; --json lists them",
                                      edits.size() - maxTensors)
                                  .str());
-  addCost(remedy.cost, now, lines);
+  addCost(fixIt.cost, now, lines);
 }
 
 static void addTensors(const ExplainedCollective &collective, Lines &lines) {
@@ -126,7 +125,7 @@ static void addTensors(const ExplainedCollective &collective, Lines &lines) {
                     formatv("and {0} more", tensors.size() - maxTensors).str());
 }
 
-/// The collectives of `program` that bring `tensor` from one end of its move to
+/// The collectives of `program` that carry `tensor` from one end of its move to
 /// the other, in order.
 static Lines getSteps(const MovedTensor &tensor,
                       const ExplainedProgram &program) {
@@ -157,16 +156,16 @@ static void addReasons(const ExplainedCollective &collective,
                     "is held until here");
 }
 
-static void addRemedies(const ExplainedCollective &collective,
-                        const ExplainedProgram &program, Lines &lines) {
+static void addFixIts(const ExplainedCollective &collective,
+                      const ExplainedProgram &program, Lines &lines) {
   const ProgramCost &cost = program.cost;
-  if (collective.remedy) {
+  if (collective.fixIt) {
     lines.push_back("  remove by");
-    addRemedy(*collective.remedy, cost, lines);
+    addFixIt(*collective.fixIt, cost, lines);
     return;
   }
   if (collective.costWithout) {
-    // What would pay here is no remedy if the step pays for it.
+    // A change that pays here is no fix-it if the step pays for it.
     lines.push_back(
         std::string("  remove by  no change that pays") +
         (pays(cost, *collective.costWithout) ? " in the step" : "") +
@@ -185,9 +184,9 @@ static void addRemedies(const ExplainedCollective &collective,
   if (collective.tensors.size() > 1)
     for (const MovedTensor &tensor :
          ArrayRef(collective.tensors).take_front(maxTensors))
-      if (tensor.remedy) {
+      if (tensor.fixIt) {
         lines.push_back("    without " + tensor.name + " by");
-        addRemedy(*tensor.remedy, cost, lines);
+        addFixIt(*tensor.fixIt, cost, lines);
       }
 }
 
@@ -199,7 +198,7 @@ shardc::getParagraphLines(const ExplainedCollective &collective,
   Lines lines;
   addTensors(collective, lines);
   addReasons(collective, program, lines);
-  addRemedies(collective, program, lines);
+  addFixIts(collective, program, lines);
   return lines;
 }
 

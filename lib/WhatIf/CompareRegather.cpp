@@ -13,13 +13,13 @@
 using namespace mlir;
 using namespace shardc;
 
-static RegatherAttr getPrice(func::FuncOp function) {
+static RegatherAttr getRegather(func::FuncOp function) {
   return function->getAttrOfType<RegatherAttr>(regatherAttrName);
 }
 
-void shardc::priceRegather(ModuleOp module, ModuleOp propagated,
-                           const CompileOptions &options) {
-  if (llvm::none_of(module.getOps<func::FuncOp>(), getPrice))
+void shardc::compareRegather(ModuleOp module, ModuleOp propagated,
+                             const CompileOptions &options) {
+  if (llvm::none_of(module.getOps<func::FuncOp>(), getRegather))
     return;
   CompileOptions other = options;
   other.regather = !options.regather;
@@ -30,9 +30,9 @@ void shardc::priceRegather(ModuleOp module, ModuleOp propagated,
   int64_t peak =
       propagated->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
   for (auto function : module.getOps<func::FuncOp>())
-    if (RegatherAttr price = getPrice(function))
+    if (RegatherAttr cost = getRegather(function))
       function->setAttr(regatherAttrName,
-                        RegatherAttr::get(module.getContext(), price.getTaken(),
-                                          price.getWireBytes(),
-                                          price.getHeldBytes(), peak));
+                        RegatherAttr::get(module.getContext(), cost.getTaken(),
+                                          cost.getWireBytes(),
+                                          cost.getHeldBytes(), peak));
 }

@@ -1,4 +1,4 @@
-//===- ExplainContracts.cpp - Contracts with what would keep them ---------===//
+//===- ExplainContracts.cpp - Broken contracts with fix-its ---------------===//
 
 #include "shardc/WhatIf/ExplainContracts.h"
 
@@ -14,7 +14,7 @@ using namespace shardc;
 
 namespace {
 
-/// Explains collectives of one module when the first one is asked for.
+/// Explains the collectives of one module, on the first request.
 class ContractExplainer {
 public:
   ContractExplainer(ModuleOp module, ModuleOp imported,
@@ -77,7 +77,7 @@ private:
   const CompileOptions &options;
   Machine machine;
   Explanation explanation;
-  std::optional<RemedyFinder> finder;
+  std::optional<FixItFinder> finder;
 };
 
 } // namespace

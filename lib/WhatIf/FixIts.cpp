@@ -1,4 +1,4 @@
-//===- FixIts.cpp - Changes that remove collectives, priced ---------------===//
+//===- FixIts.cpp - Changes of annotations that remove collectives --------===//
 
 #include "shardc/WhatIf/FixIts.h"
 
@@ -12,7 +12,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Every trial is a search, of which this leaves the fewest branches.
+/// Every trial is a search; this limit leaves it the fewest branches.
 constexpr int64_t maxTrialBranchOptions = 1;
 
 static func::FuncOp getLoss(ModuleOp module) {
@@ -28,8 +28,8 @@ static const ExplainedProgram *findProgram(const Explanation &explanation,
   return nullptr;
 }
 
-/// What tensor `name` sends over any of `axes` in collectives of kind `kind`
-/// (empty: any), and in how many.
+/// The bytes that tensor `name` sends over any of `axes` in collectives of kind
+/// `kind` (empty: any), and the number of these collectives.
 static std::pair<int64_t, int> count(const ExplainedProgram &program,
                                      StringRef name, StringRef kind,
                                      ArrayRef<std::string> axes) {
@@ -58,13 +58,12 @@ static bool removes(const ExplainedProgram &before,
              count(before, name, "", collective.axes).first;
 }
 
-RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
-                           const Machine &machine,
-                           const Explanation &explanation)
+FixItFinder::FixItFinder(ModuleOp imported, const CompileOptions &options,
+                         const Machine &machine, const Explanation &explanation)
     : imported(imported), options(options), machine(machine),
       explanation(explanation),
       proposer(getLoss(imported), options.partition == "follow") {
-  // What the options replace, `import` has replaced.
+  // `import` has applied these options already.
   this->options.mesh.clear();
   this->options.rules.clear();
   this->options.dtype.clear();
@@ -73,8 +72,8 @@ RemedyFinder::RemedyFinder(ModuleOp imported, const CompileOptions &options,
   this->options.maxBranchOptions = maxTrialBranchOptions;
 }
 
-void RemedyFinder::find(const ExplainedProgram &program,
-                        ExplainedCollective &collective) {
+void FixItFinder::find(const ExplainedProgram &program,
+                       ExplainedCollective &collective) {
   for (const Edits &edits : proposer.propose(collective, maxTriedChanges)) {
     const Explanation *trial = compile(edits);
     if (!trial)
@@ -89,24 +88,24 @@ void RemedyFinder::find(const ExplainedProgram &program,
       bool isGone = removes(program, *changed, collective, tensor.name);
       isRemoved &= isGone;
       if (isGone && isWorthIt)
-        offer(tensor.remedy, edits, program.cost, changed->cost);
+        offer(tensor.fixIt, edits, program.cost, changed->cost);
     }
     if (isRemoved && isWorthIt)
-      offer(collective.remedy, edits, program.cost, changed->cost);
+      offer(collective.fixIt, edits, program.cost, changed->cost);
     else if (isRemoved &&
              (!collective.costWithout ||
               changed->cost.seconds < collective.costWithout->seconds))
       collective.costWithout = changed->cost;
   }
-  if (!collective.remedy)
+  if (!collective.fixIt)
     return;
-  collective.guilty = collective.remedy->edits.front().source;
+  collective.guilty = collective.fixIt->edits.front().source;
   collective.costWithout.reset();
 }
 
 /// Whether `trial` pays in `program`, and not at the expense of the step.
-bool RemedyFinder::pays(const ExplainedProgram &program,
-                        const Explanation &trial) const {
+bool FixItFinder::pays(const ExplainedProgram &program,
+                       const Explanation &trial) const {
   const ExplainedProgram &step = explanation.programs.front();
   const ExplainedProgram *after = findProgram(trial, program.name);
   const ExplainedProgram *stepAfter = findProgram(trial, step.name);
@@ -116,9 +115,9 @@ bool RemedyFinder::pays(const ExplainedProgram &program,
          !isFaster(step.cost, stepAfter->cost) || after == stepAfter;
 }
 
-void RemedyFinder::offer(std::optional<Remedy> &best, const Edits &edits,
-                         const ProgramCost &before,
-                         const ProgramCost &after) const {
+void FixItFinder::offer(std::optional<FixIt> &best, const Edits &edits,
+                        const ProgramCost &before,
+                        const ProgramCost &after) const {
   auto rank = [&](const ProgramCost &it) {
     bool isSlower = isFaster(before, it);
     bool isMore = it.wireBytes > before.wireBytes;
@@ -127,12 +126,12 @@ void RemedyFinder::offer(std::optional<Remedy> &best, const Edits &edits,
                            it.stateBytes);
   };
   if (!best || rank(after) < rank(best->cost))
-    best = Remedy{edits.describe(getLoss(imported)), after};
+    best = FixIt{edits.describe(getLoss(imported)), after};
 }
 
 /// The programs with the changes, none if they do not compile or do not fit;
-/// null if too many have been compiled already.
-const Explanation *RemedyFinder::compile(const Edits &edits) {
+/// null if the limit of compilations is reached.
+const Explanation *FixItFinder::compile(const Edits &edits) {
   auto it = compiled.find(edits.getKey());
   if (it == compiled.end()) {
     size_t limit = options.partition == "cheapest" ? maxSearchedChanges
@@ -144,9 +143,8 @@ const Explanation *RemedyFinder::compile(const Edits &edits) {
   return &it->second;
 }
 
-/// Whether `module`, after `collectives`, needs no more memory than a device
-/// may give.
-bool RemedyFinder::fits(ModuleOp module) const {
+/// Whether `module`, after `collectives`, fits in the memory limit.
+bool FixItFinder::fits(ModuleOp module) const {
   if (options.deviceMemory == 0)
     return true;
   OwningOpRef<ModuleOp> planned = module.clone();
@@ -157,8 +155,8 @@ bool RemedyFinder::fits(ModuleOp module) const {
              options.deviceMemory;
 }
 
-Explanation RemedyFinder::run(const Edits &edits) {
-  // What is said of a trial is of no interest.
+Explanation FixItFinder::run(const Edits &edits) {
+  // Diagnostics of a trial are dropped.
   ScopedDiagnosticHandler silence(imported.getContext(),
                                   [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = imported.clone();
@@ -177,9 +175,9 @@ Explanation RemedyFinder::run(const Edits &edits) {
   return std::move(*result);
 }
 
-void shardc::findRemedies(ModuleOp imported, const CompileOptions &options,
-                          const Machine &machine, Explanation &explanation) {
-  RemedyFinder finder(imported, options, machine, explanation);
+void shardc::findFixIts(ModuleOp imported, const CompileOptions &options,
+                        const Machine &machine, Explanation &explanation) {
+  FixItFinder finder(imported, options, machine, explanation);
   std::vector<std::pair<ExplainedProgram *, ExplainedCollective *>> all;
   for (ExplainedProgram &program : explanation.programs)
     for (ExplainedCollective &collective : program.collectives)

@@ -1,7 +1,7 @@
 //===- shardc-compile.cpp - From a model to a plan ------------------------===//
 //
-// Compiles a model file, writes the plan, and reports what it will cost. Given
-// a plan, it reports on that.
+// Compiles a model file, writes the plan, and reports its costs. Given a plan,
+// it reports on that.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,22 +38,22 @@ static cl::opt<std::string> input(cl::Positional, cl::cat(category),
                                   cl::desc("<model.mlir or plan.shardc>"));
 static cl::opt<std::string> output("o", cl::cat(category),
                                    cl::value_desc("file"),
-                                   cl::desc("Where to write the plan, or the "
-                                            "IR with --compile-to"));
-static cl::list<std::string>
-    reports("report", cl::CommaSeparated, cl::cat(category),
-            cl::value_desc("comm,memory,shardings"),
-            cl::desc("What to report on standard output"));
+                                   cl::desc("File for the plan, or for the IR "
+                                            "with --compile-to"));
+static cl::list<std::string> reports("report", cl::CommaSeparated,
+                                     cl::cat(category),
+                                     cl::value_desc("comm,memory,shardings"),
+                                     cl::desc("Reports on standard output"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Report as one JSON object"));
 static cl::opt<bool>
     explain("explain", cl::cat(category),
-            cl::desc("Say why each collective exists and what would remove "
-                     "it"));
-static cl::opt<std::string>
-    explainDiff("explain-diff", cl::cat(category), cl::value_desc("other"),
-                cl::desc("Compare what is communicated with another model, "
-                         "compiled with the same options, or plan"));
+            cl::desc("Print the cause of each collective, and a fix-it that "
+                     "removes it"));
+static cl::opt<std::string> explainDiff(
+    "explain-diff", cl::cat(category), cl::value_desc("other"),
+    cl::desc("Compare the communication with that of another model, "
+             "compiled with the same options, or of a plan"));
 static cl::opt<std::string>
     compileTo("compile-to", cl::cat(category), cl::value_desc("phase"),
               cl::desc("Stop after this phase and write the IR"));
@@ -73,15 +73,15 @@ static int fail(ExitCode code, const std::string &message) {
   return static_cast<int>(code);
 }
 
-/// Prints what the compiler said.
+/// Prints the diagnostics of the compiler.
 static void printDiagnostics(const std::string &diagnostics) {
   bool hasPlace = !llvm::StringRef(diagnostics).starts_with("error: ");
   llvm::errs() << (hasPlace ? "" : "shardc-compile: ")
                << makePrintable(diagnostics);
 }
 
-/// Reads --report into `kinds`; returns what is wrong with it, or "". With
-/// --json alone everything is reported.
+/// Reads --report into `kinds`; returns an error, or "". With --json alone
+/// everything is reported.
 static std::string readReports(ReportKinds &kinds) {
   for (const std::string &name : reports) {
     if (name == "comm")
@@ -151,7 +151,8 @@ static CompileResult getPlan(const std::string &path,
   return result;
 }
 
-/// Prints how the plan of the input differs from the one of `otherPath`.
+/// Prints the differences between the plan of the input and that of
+/// `otherPath`.
 static int printDiff(llvm::StringRef plan, const std::string &otherPath,
                      const CompileOptions &options, bool asJson) {
   CompileResult result = getPlan(otherPath, options);
@@ -187,8 +188,9 @@ toJson(const std::vector<const CompileOption *> &given,
   return json;
 }
 
-/// Asks for memory in large pieces and keeps what is freed, as it is needed
-/// again at once: that saves a twentieth of compiling four layers. (glibc)
+/// Makes malloc ask for memory in large pieces and keep freed memory, which is
+/// needed again at once: that saves a twentieth of compiling four layers.
+/// (glibc)
 static void keepFreedMemory() {
   constexpr int piece = 16 << 20, kept = 256 << 20;
   mallopt(M_TOP_PAD, piece);
@@ -239,10 +241,10 @@ int main(int argc, char **argv) {
                        {{"-o " + output, output}}, options);
   if (!error.empty())
     return fail(ExitCode::Usage, error);
-  options.findRemedies = explain;
+  options.findFixIts = explain;
   options.compareCheapest = compileFrom.empty();
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
-  // One that is merely there may be too old for the target.
+  // An assembler found by chance may be too old for the target.
   options.needsCubin = ptxas.getNumOccurrences() || std::getenv("SHARDC_PTXAS");
 
   if (!compileTo.empty()) {
@@ -267,7 +269,7 @@ int main(int argc, char **argv) {
                 "--explain-diff, --json, --verify-partition or --compile-to");
 
   // Linking the kernels runs lld, which resets LLVM's flags of the process:
-  // what is needed afterwards is read before.
+  // later uses need a copy.
   const std::string inputPath = input, outputPath = output,
                     otherPath = explainDiff;
   const bool asJson = json;

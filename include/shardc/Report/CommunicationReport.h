@@ -1,7 +1,7 @@
-//===- CommunicationReport.h - What a program sends -------------*- C++ -*-===//
+//===- CommunicationReport.h - The collectives of a program -----*- C++ -*-===//
 //
-// Lists the collectives of a partitioned program with what they cost and why
-// they exist, as text for people or JSON. Reads the IR only.
+// Lists the collectives of a partitioned program with their costs and causes,
+// as text for people or JSON. Reads the IR only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,9 +26,9 @@ struct CollectiveEntry {
   int64_t groupSize;
   /// Of the tensors that the group sees (see getWireBytes).
   int64_t bytes;
-  /// How many times a step runs it.
+  /// The number of times that a step runs it.
   int64_t runs;
-  /// Sent per device in all these runs.
+  /// Sent per device, summed over these runs.
   int64_t wireBytes;
   Part part;
   /// "file:line:column", or empty.
@@ -36,46 +36,47 @@ struct CollectiveEntry {
   std::string cause;
 };
 
-/// What it costs to gather weights again for the backward pass, where they are
-/// gathered for the forward pass and used in both.
-struct RegatherPrice {
-  /// Whether the program gathers them again (--regather), or holds them.
+/// The cost of rematerialised all-gathers: of gathering weights again for the
+/// backward pass where both passes use them (FSDP2's `reshard_after_forward`).
+struct RegatherCost {
+  /// Whether the program gathers them again (--regather) or holds them.
   bool isTaken = false;
-  /// More bytes on the wire, per device and step, if it does.
+  /// Additional bytes on the wire, per device and step, if it gathers again.
   int64_t wireBytes = 0;
   /// Bytes that a device holds from one pass to the other if it does not.
   int64_t heldBytes = 0;
-  /// Planned peak of the module, and with the other choice, where known.
+  /// The planned peak of the module, and the peak under the other choice if
+  /// known.
   std::optional<int64_t> peakBytes, otherPeakBytes;
 };
 
-/// What a plan costs by an objective, and what the cheapest would.
+/// The cost of a plan under an objective, and that of the cheapest plan.
 struct PlanCost {
   /// "time": seconds by the model of docs/Machines.md; "bytes": on the wire,
   /// per device.
   std::string objective;
-  /// Of a plan that was searched for: the sum that the search minimises. By
-  /// time that is not what reports estimate, since it knows neither overlap nor
-  /// what merging makes of latencies. Of a plan that follows the annotations:
-  /// the estimate of reports, by time with overlap.
+  /// Of a searched plan: the sum that the search minimises. By time it differs
+  /// from the estimate of reports, since it leaves out overlap and the latency
+  /// that merging saves. Of a plan that follows the annotations: the estimate
+  /// of reports, by time with overlap.
   double cost = 0;
-  /// A lower bound of the cost of all plans, by the same sum; 0 if none is
+  /// A lower bound of the cost of all plans, in the same sum; 0 if none is
   /// known, as by time for a plan that follows the annotations.
   double atLeast = 0;
-  /// For a plan that follows the annotations: the cost of the plan that
-  /// `--partition=cheapest` takes, which may be the same.
+  /// For a plan that follows the annotations: the cost of the plan of
+  /// `--partition=cheapest`, which may be the same plan.
   std::optional<double> cheapest;
-  /// Only plans count that need at most so many bytes, because cheaper ones
-  /// need more than a device has.
+  /// The memory limit that cheaper plans exceed: `cost` and bound are those of
+  /// plans that need at most so many bytes.
   std::optional<int64_t> within = {};
 
-  /// Whether the plan was searched for.
+  /// Whether the plan comes from a search.
   bool isSearched() const { return !cheapest; }
-  /// Whether the cheapest plan found is the cheapest of all: in whole bytes, or
-  /// in time up to a millionth.
+  /// Whether the cheapest plan found is proved optimal: in whole bytes, or in
+  /// time up to a millionth.
   bool isProved() const;
-  /// The part of the cost of the cheapest plan found by which the least of all
-  /// may be lower: from 0 to 1.
+  /// The relative gap of the cheapest plan found, from 0 to 1: the share of its
+  /// cost by which the optimum may be lower.
   double getGap() const;
 };
 
@@ -83,53 +84,54 @@ struct CommunicationReport {
   /// In program order.
   std::vector<CollectiveEntry> collectives;
   int64_t wireBytesPerDevice = 0;
-  /// Floating-point operations of matrix products, padding included.
+  /// Floating-point operations of GEMMs, padding included.
   int64_t matmulFlopsPerDevice = 0;
-  /// Where it is known.
+  /// If it is known.
   std::optional<PlanCost> cost;
-  /// Where there are such weights.
-  std::optional<RegatherPrice> regather;
+  /// If there are such weights.
+  std::optional<RegatherCost> regather;
 };
 
 /// The entry of one collective; nullopt if `op` is none.
 std::optional<CollectiveEntry> getCollectiveEntry(mlir::Operation *op);
 
-/// Floating-point operations of `op` if it is a matrix product (dot_general or
-/// gemm, over the shapes it has now), else 0.
+/// Floating-point operations of `op` if it is a GEMM (dot_general or gemm, over
+/// the shapes that it has now), else 0.
 int64_t getMatmulFlops(mlir::Operation *op);
 
-/// The report of `function`, partitioned; kernels are looked into.
+/// The report of `function`, partitioned; it covers the ops inside of kernels.
 CommunicationReport getCommunicationReport(mlir::func::FuncOp function);
 
-/// What is noted on `function`.
+/// The cost that passes noted on `function`.
 std::optional<PlanCost> getPlanCost(mlir::func::FuncOp function);
 
 /// "12.34 us" or "1234 bytes on the wire".
 std::string getCostText(llvm::StringRef objective, double cost);
 
-/// Whether the plan is the cheapest, or by how much it is not, in one line.
+/// The optimality of the plan in one line: it is the cheapest, or by how much
+/// it is not.
 std::string toString(const PlanCost &cost);
 
-/// How good the plan is that a search found, as the rest of a sentence: ", the
-/// least of all plans that use every axis", or "; the least of all plans that
-/// use every axis is at most 1.2 % lower".
+/// The optimality of a searched plan, as the rest of a sentence: ", the least
+/// of all plans that use every axis", or "; the least of all plans that use
+/// every axis is at most 1.2 % lower".
 std::string getProofText(const PlanCost &cost);
 
 /// `{"objective": "bytes", "plan": "searched", "cost": ..., "at_least": ...,
 /// "gap": ...}`, by time without cost and bound; or `{"objective": "bytes",
-/// "plan": "follow", "cost": ..., "cheapest": ...}`. `within` if plans that
-/// need more do not count.
+/// "plan": "follow", "cost": ..., "cheapest": ...}`. `within` is present if
+/// plans above a memory limit do not count.
 llvm::json::Object toJson(const PlanCost &cost);
 
-/// The price that the passes left on `function`.
-std::optional<RegatherPrice> getRegatherPrice(mlir::func::FuncOp function);
+/// The cost that passes noted on `function`.
+std::optional<RegatherCost> getRegatherCost(mlir::func::FuncOp function);
 
-/// What the other choice than the one taken would change, in one line.
-std::string toString(const RegatherPrice &price);
+/// The effect of the choice that was not taken, in one line.
+std::string toString(const RegatherCost &cost);
 
 /// `{"taken": false, "wire_bytes": ..., "held_bytes": ...}`, and
 /// `other_peak_bytes` if it is known.
-llvm::json::Object toJson(const RegatherPrice &price);
+llvm::json::Object toJson(const RegatherCost &cost);
 
 /// `{"collectives": [...], "wire_bytes_per_device": ...,
 ///   "matmul_flops_per_device": ...}`, `cost` where it is known, and `regather`

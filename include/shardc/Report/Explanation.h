@@ -1,10 +1,10 @@
-//===- Explanation.h - Why a program communicates ---------------*- C++ -*-===//
+//===- Explanation.h - The causes of a program's collectives ----*- C++ -*-===//
 //
-// What every collective of a program moves, the chain of values and annotations
-// that made it necessary, what it costs, and which change of an annotation
-// would remove it. Plain data that Explain.h reads from the IR, that plans keep
-// as JSON, and that is printed for people. docs/Explain.md says how to read it
-// and documents the JSON. Values; thread-safe to read.
+// For every collective of a program: the tensors that it moves, the chain of
+// values and annotations that made it necessary, its cost, and fix-its, changes
+// of annotations that remove it. Plain data: read from the IR by Explain.h,
+// kept as JSON in plans, printed for people. docs/Explain.md says how to read
+// it and documents the JSON. Values; thread-safe to read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -25,11 +25,11 @@ struct SourceOp {
   std::string source;
 };
 
-/// Where an axis came from.
+/// The provenance of an axis.
 struct AxisOrigin {
   std::string axis;
-  /// The annotated argument, "constraint at file:line", or empty: no annotation
-  /// but a search put the axis there.
+  /// The annotated argument, "constraint at file:line", or empty if a search
+  /// put the axis there.
   std::string name;
   /// Of the annotation.
   std::string source;
@@ -38,10 +38,10 @@ struct AxisOrigin {
   std::vector<SourceOp> through;
 };
 
-/// What made a tensor that moves, or what wanted it.
+/// One end of a move: the producer of the tensor, or its consumer.
 struct ChainEnd {
   /// "linear", "update"; "parameter", "state", "input", "label" for an
-  /// argument; "rest" where a result rests.
+  /// argument; "rest" for the storage sharding of a result.
   std::string op;
   /// "forward", ...; empty for arguments and results.
   std::string part;
@@ -51,25 +51,24 @@ struct ChainEnd {
   std::vector<AxisOrigin> origins;
 };
 
-/// What a program costs one device in one run.
+/// The cost of one run of a program on one device.
 struct ProgramCost {
   int64_t wireBytes = 0;
   int64_t matmulFlops = 0;
-  /// Parameters and optimizer states at rest.
+  /// Parameters and optimizer states as stored between steps.
   int64_t stateBytes = 0;
   /// Estimated, without overlap, on the machine of the explanation.
   double seconds = 0;
-  /// Of a change: the search for the cheapest plan was cut short, and a longer
-  /// one may find a plan that costs less.
+  /// Of a change: the search for the cheapest plan was cut short, and a
+  /// complete one might find a cheaper plan.
   bool mayBeLess = false;
 };
 
-/// Whether `lhs` takes less time, by more than reports round away.
+/// Whether `lhs` takes less time, by more than the rounding of reports.
 bool isFaster(const ProgramCost &lhs, const ProgramCost &rhs);
 
-/// Whether a change that takes a program from `before` to `after` is worth it:
-/// it is faster, or sends fewer bytes, by a larger part of them than it is
-/// slower.
+/// Whether a change from `before` to `after` pays: it is faster, or it saves a
+/// larger share of the bytes than it loses of the time.
 bool pays(const ProgramCost &before, const ProgramCost &after);
 
 /// A change of one annotation.
@@ -81,8 +80,9 @@ struct AnnotationEdit {
   std::string text;
 };
 
-/// Changes that remove a move, as compiled, and save time or bytes.
-struct Remedy {
+/// A fix-it: changes that remove a move and, compiled on trial, save time or
+/// bytes. The JSON calls it `remedy`.
+struct FixIt {
   std::vector<AnnotationEdit> edits;
   /// Of the whole program with the changes.
   ProgramCost cost;
@@ -91,19 +91,19 @@ struct Remedy {
 /// One tensor of a collective.
 struct MovedTensor {
   std::string name;
-  /// Of the whole move: collectives of a program that are steps of one share
-  /// it.
+  /// Number of the whole move, which several collectives may implement.
   int64_t move = 0;
   /// Global.
   std::vector<int64_t> shape;
   std::string dtype;
-  /// Layouts of the whole move, of which the collective may be one step.
+  /// Layouts before and after the whole move, of which the collective may be
+  /// one step.
   std::string from, to;
   /// Its share of the collective's.
   int64_t wireBytes = 0;
   ChainEnd producer, consumer;
-  /// Removes the tensor from the collective, if one was found.
-  std::optional<Remedy> remedy;
+  /// The fix-it that removes the tensor from the collective, if one was found.
+  std::optional<FixIt> fixIt;
 };
 
 struct ExplainedCollective {
@@ -112,25 +112,25 @@ struct ExplainedCollective {
   int64_t groupSize = 0;
   /// As in the communication report.
   int64_t bytes = 0, wireBytes = 0;
-  /// How many microbatches run it; 1 outside of loops.
+  /// The number of microbatches that run it; 1 outside of loops.
   int64_t runs = 1;
   /// Estimated, of all runs.
   double seconds = 0;
   std::string part, cause;
-  /// The forward pass has gathered the same, and does not hold it (--regather).
+  /// It repeats an all-gather of the forward pass, whose result is not held
+  /// (--regather).
   bool isGatheredAgain = false;
-  /// Largest first. Empty where the IR does not say.
+  /// Largest first. Empty if the IR does not tell.
   std::vector<MovedTensor> tensors;
-  /// The line to look at first: of the change that removes the collective if
-  /// there is one, else of the annotation where the chain starts.
+  /// The line to look at first: that of the fix-it if there is one, else of the
+  /// annotation where the chain starts.
   std::string guilty;
-  /// Removes the whole collective, if one was found.
-  std::optional<Remedy> remedy;
-  /// Where there is no remedy: what the program costs with the fastest of the
-  /// changes that remove the collective but do not pay, in this program or in
-  /// the step, if there are such.
+  /// The fix-it that removes the whole collective, if one was found.
+  std::optional<FixIt> fixIt;
+  /// If no fix-it pays, in this program or in the step: the cost of the program
+  /// with the fastest change that removes the collective, if any does.
   std::optional<ProgramCost> costWithout;
-  /// How many changes were compiled in search of remedies.
+  /// The number of changes compiled in search of fix-its.
   int64_t numTried = 0;
 };
 
@@ -143,7 +143,7 @@ struct ExplainedProgram {
 struct Explanation {
   /// "data=4, model=2".
   std::string mesh;
-  /// What times are estimated for (docs/Machines.md).
+  /// The machine of the time estimates (docs/Machines.md).
   std::string machine;
   std::vector<ExplainedProgram> programs;
 };
@@ -151,22 +151,22 @@ struct Explanation {
 /// "file.mlir:12" of "path/file.mlir:12:3", for the inside of sentences.
 std::string getShortSource(llvm::StringRef source);
 
-/// The sentences of a chain, one per line: what made the tensor, what wanted it
-/// and where the axes came from.
+/// The sentences of a chain, one per line: the producer, the consumer, and the
+/// provenance of the axes.
 std::vector<std::string> getChainLines(const MovedTensor &tensor);
 
-/// The line to look at first for one tensor: of the change that removes it if
-/// there is one, else of the annotation where its chain starts.
+/// The line to look at first for one tensor: that of its fix-it if there is
+/// one, else of the annotation where its chain starts.
 std::string getGuiltySource(const MovedTensor &tensor);
 
 /// The lines under the first of the paragraph on `collective`, one of those of
-/// `program`: what it moves, why, and what would remove it.
+/// `program`: the tensors, the causes and the fix-its.
 std::vector<std::string>
 getParagraphLines(const ExplainedCollective &collective,
                   const ExplainedProgram &program);
 
-/// The same as one text that begins with what the collective sends. Of an empty
-/// `program` it says nothing.
+/// The same as one text, which begins with the bytes that the collective sends.
+/// Empty `program`: the text leaves it out.
 std::string getNoteText(const ExplainedCollective &collective,
                         const ExplainedProgram &program);
 

@@ -9,13 +9,13 @@
 
 namespace shardc {
 
-/// Completes the `shardc.regather` of the functions of `module`, partitioned
-/// with `options`, by the peak that `propagated`, the module as it was before,
-/// has with the other choice. Takes `propagated` through the phases up to
-/// `memory`, if there is a choice at all; what they say of it is dropped, and
-/// where they fail the peak stays unknown.
-void priceRegather(mlir::ModuleOp module, mlir::ModuleOp propagated,
-                   const CompileOptions &options);
+/// Completes `shardc.regather` of the functions of `module`, partitioned with
+/// `options`, by the planned peak of the other choice: rematerialised
+/// all-gathers, or weights held between the passes. If there is a choice, takes
+/// `propagated`, the module before `partition`, through the phases up to
+/// `memory`. Diagnostics are dropped; if a phase fails, the peak stays unknown.
+void compareRegather(mlir::ModuleOp module, mlir::ModuleOp propagated,
+                     const CompileOptions &options);
 
 } // namespace shardc
 

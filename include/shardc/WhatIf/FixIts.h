@@ -1,7 +1,7 @@
-//===- FixIts.h - Changes that remove collectives, priced -------*- C++ -*-===//
+//===- FixIts.h - Changes of annotations that remove collectives ----------===//
 //
-// Finds by compiling which changes of annotations remove a collective, and at
-// what price. Compiles in the context of the module: not thread-safe.
+// Finds fix-its and their costs by trial compilation of the proposals of
+// EditProposer. Compiles in the context of the module: not thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,37 +20,37 @@
 
 namespace shardc {
 
-/// Changes of annotations that are compiled for one collective at most.
+/// The most changes of annotations that are compiled for one collective.
 constexpr size_t maxTriedChanges = 8;
-/// Changes that are compiled for a module at most; fewer if each is a search
+/// The most changes that are compiled for a module; fewer if each is a search
 /// for the cheapest plan.
 constexpr size_t maxCompiledChanges = 64, maxSearchedChanges = 24;
 
-/// Finds remedies for collectives of the programs of one module. Every change
-/// is compiled up to `collectives`; equal ones once. Searches for the cheapest
-/// plan are short, which costs say. They do not look for plans that fit in the
-/// memory of a device: a change whose plan does not is no remedy.
-class RemedyFinder {
+/// Finds fix-its for collectives of the programs of one module. Every distinct
+/// change is compiled once, up to `collectives`. Searches for the cheapest plan
+/// are short; `mayBeLess` of the costs tells. A change whose plan exceeds the
+/// memory limit of a device is no fix-it.
+class FixItFinder {
 public:
-  /// For the programs of `explanation`, of what `imported`, a module after
-  /// `import`, becomes with `options`; it is left as it is. Times are on
-  /// `machine`. Borrows its arguments but the options.
-  RemedyFinder(mlir::ModuleOp imported, const CompileOptions &options,
-               const Machine &machine, const Explanation &explanation);
+  /// For the programs of `explanation`, compiled with `options` from
+  /// `imported`, a module after `import`, which is left as it is. Times are on
+  /// `machine`. Borrows its arguments except the options.
+  FixItFinder(mlir::ModuleOp imported, const CompileOptions &options,
+              const Machine &machine, const Explanation &explanation);
 
-  /// Adds to `collective` of `program`, both of the explanation, and to every
-  /// tensor in it the best of the changes that remove it and pay; no change for
-  /// another program makes the step slower and send more.
-  /// First come those that cost neither more time nor more bytes, then those
-  /// that are faster, both by time, then those that send less, by bytes. A
-  /// tensor is removed if no collective of the kind moves it over any of the
-  /// axes, and what it sends over them has not grown. Where nothing that
-  /// removes the collective pays, adds what the fastest that does costs.
+  /// Sets the fix-its of `collective` of `program`, both of the explanation,
+  /// and of every tensor in it: the best change that removes it and pays,
+  /// without making the step slower or send more if that is another program.
+  /// The order is: changes that cost neither more time nor more bytes, by time;
+  /// faster ones, by time; ones that send less, by bytes. A change removes a
+  /// tensor if no collective of the kind moves it over any of the axes, and the
+  /// bytes that it sends over them have not grown. If no change that removes
+  /// the collective pays, sets the cost of the fastest.
   void find(const ExplainedProgram &program, ExplainedCollective &collective);
 
 private:
   bool pays(const ExplainedProgram &program, const Explanation &trial) const;
-  void offer(std::optional<Remedy> &best, const Edits &edits,
+  void offer(std::optional<FixIt> &best, const Edits &edits,
              const ProgramCost &before, const ProgramCost &after) const;
   const Explanation *compile(const Edits &edits);
   Explanation run(const Edits &edits);
@@ -65,10 +65,10 @@ private:
   std::map<std::string, Explanation> compiled;
 };
 
-/// Finds remedies for all collectives of `explanation`, those that send most
+/// Finds fix-its for all collectives of `explanation`, those that send most
 /// first.
-void findRemedies(mlir::ModuleOp imported, const CompileOptions &options,
-                  const Machine &machine, Explanation &explanation);
+void findFixIts(mlir::ModuleOp imported, const CompileOptions &options,
+                const Machine &machine, Explanation &explanation);
 
 } // namespace shardc
 

@@ -51,8 +51,8 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
       static_cast<int64_t>(getRedundantFlops(plan, program));
   report["global_matmul_flops"] =
       static_cast<int64_t>(program.global_matmul_flops());
-  if (std::optional<RegatherPrice> price = getRegatherPrice(plan, program))
-    report["regather"] = toJson(*price);
+  if (std::optional<RegatherCost> cost = getRegatherCost(plan, program))
+    report["regather"] = toJson(*cost);
   if (std::optional<PlanCost> cost = getPlanCost(program))
     report["cost"] = toJson(*cost);
   if (const fb::TimeEstimate *time = program.time())

@@ -34,12 +34,11 @@ flatbuffers::Offset<fb::TimeEstimate> writeTimeEstimate(PlanContext &plan,
 
 flatbuffers::Offset<fb::Regather> writeRegather(PlanContext &plan,
                                                 func::FuncOp function) {
-  std::optional<RegatherPrice> price = getRegatherPrice(function);
-  if (!price)
+  std::optional<RegatherCost> cost = getRegatherCost(function);
+  if (!cost)
     return {};
-  return fb::CreateRegather(plan.builder, price->isTaken, price->wireBytes,
-                            price->heldBytes,
-                            price->otherPeakBytes.value_or(0));
+  return fb::CreateRegather(plan.builder, cost->isTaken, cost->wireBytes,
+                            cost->heldBytes, cost->otherPeakBytes.value_or(0));
 }
 
 flatbuffers::Offset<fb::PlanCost> writePlanCost(PlanContext &plan,

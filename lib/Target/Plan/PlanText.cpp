@@ -174,19 +174,19 @@ uint64_t shardc::getRedundantFlops(const fb::Plan &plan,
              : 0;
 }
 
-std::optional<RegatherPrice>
-shardc::getRegatherPrice(const fb::Plan &plan, const fb::Program &program) {
+std::optional<RegatherCost>
+shardc::getRegatherCost(const fb::Plan &plan, const fb::Program &program) {
   const fb::Regather *table = program.regather();
   if (!table)
     return std::nullopt;
-  RegatherPrice price;
-  price.isTaken = table->taken();
-  price.wireBytes = table->wire_bytes();
-  price.heldBytes = table->held_bytes();
-  price.peakBytes = plan.arena_bytes();
+  RegatherCost cost;
+  cost.isTaken = table->taken();
+  cost.wireBytes = table->wire_bytes();
+  cost.heldBytes = table->held_bytes();
+  cost.peakBytes = plan.arena_bytes();
   if (table->other_peak_bytes())
-    price.otherPeakBytes = table->other_peak_bytes();
-  return price;
+    cost.otherPeakBytes = table->other_peak_bytes();
+  return cost;
 }
 
 std::optional<PlanCost> shardc::getPlanCost(const fb::Program &program) {

@@ -55,8 +55,8 @@ std::string getMeshText(const rt::fb::Plan &plan);
 uint64_t getRedundantFlops(const rt::fb::Plan &plan,
                            const rt::fb::Program &program);
 /// The cost of rematerialised all-gathers in `program`, if there is a choice.
-std::optional<RegatherPrice> getRegatherPrice(const rt::fb::Plan &plan,
-                                              const rt::fb::Program &program);
+std::optional<RegatherCost> getRegatherCost(const rt::fb::Plan &plan,
+                                            const rt::fb::Program &program);
 /// The cost of `program` by an objective, if that is known.
 std::optional<PlanCost> getPlanCost(const rt::fb::Program &program);
 /// Seconds of a run without overlap.

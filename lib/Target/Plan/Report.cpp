@@ -53,8 +53,8 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
   if (program.global_matmul_flops())
     os << ", of which " << getRedundantFlops(plan, program) << " redundant";
   os << '\n';
-  if (std::optional<RegatherPrice> price = getRegatherPrice(plan, program))
-    os << "  " << toString(*price) << '\n';
+  if (std::optional<RegatherCost> cost = getRegatherCost(plan, program))
+    os << "  " << toString(*cost) << '\n';
   if (std::optional<PlanCost> cost = getPlanCost(program))
     os << "  " << toString(*cost) << '\n';
   if (const fb::TimeEstimate *time = program.time())

@@ -41,8 +41,8 @@ TEST(ExplanationTest, JsonKeepsEverything) {
   MovedTensor tensor = makeTensor("w0", 12);
   tensor.producer.origins = {
       {"data", "w0", "m.mlir:3:7", {{"relu", "m.mlir:8:1"}}}};
-  tensor.remedy =
-      Remedy{{{"m.mlir:3:7", "w0", "shardc.sharding = x"}}, {1, 2, 3}};
+  tensor.fixIt =
+      FixIt{{{"m.mlir:3:7", "w0", "shardc.sharding = x"}}, {1, 2, 3}};
   tensor.move = 7;
   Explanation written = makeExplanation({tensor});
   written.programs[0].collectives[0].runs = 4;
@@ -53,15 +53,15 @@ TEST(ExplanationTest, JsonKeepsEverything) {
   ASSERT_TRUE(fromJSON(value, read, root));
   EXPECT_EQ(toJSON(read), value);
   const ExplainedCollective &collective = read.programs[0].collectives[0];
-  EXPECT_EQ(collective.tensors[0].remedy->cost.stateBytes, 3);
+  EXPECT_EQ(collective.tensors[0].fixIt->cost.stateBytes, 3);
   EXPECT_EQ(collective.tensors[0].move, 7);
   EXPECT_EQ(collective.runs, 4);
   EXPECT_EQ(collective.costWithout->stateBytes, 6);
 }
 
-TEST(ExplanationTest, RejectsARemedyWithoutChanges) {
+TEST(ExplanationTest, RejectsAFixItWithoutChanges) {
   MovedTensor tensor = makeTensor("w0", 12);
-  tensor.remedy = Remedy();
+  tensor.fixIt = FixIt();
   Explanation read;
   llvm::json::Path::Root root("explanation");
   EXPECT_FALSE(fromJSON(toJSON(makeExplanation({tensor})), read, root));
