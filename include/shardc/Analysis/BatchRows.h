@@ -1,12 +1,12 @@
-//===- BatchRows.h - What a step does row by row ----------------*- C++ -*-===//
+//===- BatchRows.h - The ops that work on rows of the batch -----*- C++ -*-===//
 //
-// Which ops of a train step work on rows of the batch, each on its own, and
-// which of their results are sums over the rows. Found by the sharding rules:
-// rows are a factor that starts at the leading dimensions of inputs and labels
-// and spreads, forwards and backwards, to all dimensions that an op ties to
-// them. A microbatch is to the batch in time what a shard is in space, so what
-// may be cut is what may be sharded: a contracted row factor makes a partial
-// sum. Snapshot of the function; thread-safe to read.
+// Finds the ops of a train step that work on each row of the batch alone, and
+// those of their results that are sums over the rows. Rows are a factor of the
+// sharding rules: it starts at the leading dimensions of inputs and labels and
+// spreads, forward and backward, to all dimensions that an op ties to them. A
+// microbatch is to the batch in time what a shard is in space, so an op may be
+// cut iff the row factor may be sharded, and a contracted row factor makes a
+// partial sum. Snapshot of the function; thread-safe to read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,9 +22,8 @@ namespace shardc {
 class BatchRows {
 public:
   /// Analyses `step`, over the tensor core. Fails with an error at the op if
-  /// the step cannot be cut into `count` microbatches: rows that depend on each
-  /// other or on their place, that do not divide, or that need a sum over all
-  /// rows.
+  /// the step cannot be cut into `count` microbatches: rows depend on each
+  /// other or on their position, do not divide, or need a sum over all rows.
   static mlir::FailureOr<BatchRows> find(mlir::func::FuncOp step,
                                          int64_t count);
 
@@ -37,7 +36,7 @@ public:
   /// Whether `value` is a sum over all rows that one of those ops makes.
   bool isSum(mlir::Value value) const { return sums.contains(value); }
 
-  /// Whether `op` needs such a sum, directly or not.
+  /// Whether `op` depends on such a sum.
   bool needsSum(mlir::Operation *op) const { return later.contains(op); }
 
 private:

@@ -1,7 +1,7 @@
 //===- CollectiveBytes.h - Bytes that ops move ------------------*- C++ -*-===//
 //
-// What the collectives of a partitioned program send, by the formulas of
-// CostModel/WireBytes.h. Reads the IR only; thread-safe.
+// Wire bytes of the collectives of a partitioned program, by the formulas of
+// CostModel/WireBytes.h.
 //
 //===----------------------------------------------------------------------===//
 

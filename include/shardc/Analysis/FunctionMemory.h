@@ -1,8 +1,8 @@
 //===- FunctionMemory.h - Places for the values of a function ---*- C++ -*-===//
 //
-// Plans the arena of one scheduled function: which values share a place, which
-// lie side by side, and at what offsets. Used once per function; not
-// thread-safe.
+// Plans the arena of one scheduled function: the values that share a place,
+// those that are adjacent, and all offsets (by MemoryPlan). Used once per
+// function; not thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -26,34 +26,34 @@ class Liveness;
 /// Per result the argument whose next value it is; null for other results.
 std::vector<mlir::BlockArgument> getDonors(mlir::func::FuncOp function);
 
-/// Where the values of a function lie.
+/// The places of the values of a function.
 ///
-/// - A new parameter, what is rounded from it, or a state takes its argument's
-///   place, copied at the end where the data flow does not allow it.
-/// - What a loop sums up has one place from the first run on; the rest of its
-///   body is used again in each run.
+/// - A new parameter, its shadow weight and a new state take their argument's
+///   place; a copy is added at the end where the data flow requires it.
+/// - A sum over a loop has one place from the first run on; the rest of the
+///   loop's body uses the same memory in each run.
 /// - A result of a kernel or of an all_reduce takes the place of an operand
 ///   that ends there, where the op may work in place.
-/// - What a collective reduces lies side by side in its order, and so do the
-///   results, so that each is one region. Gathered tensors need not: each is a
-///   concatenation of its own, and weights go one by one. Arguments, values
-///   that take an argument's place and values that lie beside others already
-///   stay where they are; what is between two such is one region.
+/// - The operands of a reduction are adjacent, in its order, and so are its
+///   results: each is one region. Gathered tensors need not be: each is a
+///   concatenation of its own, and weights go one by one. Arguments, values in
+///   an argument's place and values that are adjacent to others already stay
+///   where they are; the values between two such are one region.
 class FunctionMemory {
 public:
   /// `argumentOffsets` has the offset of every argument by name; everything
-  /// else is placed at `base` bytes and behind.
+  /// else is placed from byte `base` on.
   FunctionMemory(mlir::func::FuncOp function,
                  llvm::StringMap<int64_t> argumentOffsets, int64_t base)
       : function(function), argumentOffsets(std::move(argumentOffsets)),
         memory(base) {}
 
   /// Adds the copies and finds a place for every value. Returns the bytes of
-  /// the arena that the function uses; if they are more than `enough`, perhaps
-  /// only a number above that, and there are no places.
+  /// the arena that the function uses. If they are more than `enough`, the
+  /// result may be any number between, and there are no places.
   int64_t plan(int64_t enough = std::numeric_limits<int64_t>::max());
-  /// Then: annotates ops and arguments with their offsets and the function with
-  /// these bytes, `shardc.peak_bytes`.
+  /// After `plan`: annotates ops and arguments with their offsets, and the
+  /// function with these bytes as `shardc.peak_bytes`.
   void annotate();
 
 private:
@@ -73,17 +73,17 @@ private:
   mlir::func::FuncOp function;
   llvm::StringMap<int64_t> argumentOffsets;
   MemoryPlan memory;
-  /// In `memory`, of each place that is no argument's.
+  /// The buffer in `memory` of each place other than an argument's.
   llvm::DenseMap<mlir::Value, unsigned> buffers;
   /// From a value to the one whose place it takes.
   llvm::DenseMap<mlir::Value, mlir::Value> places;
-  /// By kernel, where somebody asked.
+  /// By kernel, on demand.
   llvm::DenseMap<mlir::Operation *, std::vector<KernelNest>> nests;
 };
 
-/// Bytes of the arena that the function needs beside its arguments, as it
-/// stands; if these are more than `enough`, perhaps only a number above that.
-/// Changes nothing.
+/// Bytes of the arena that the function in its present form needs beside its
+/// arguments. If they exceed `enough`, the result may be a lower bound that
+/// exceeds it too. Changes nothing.
 int64_t getPlannedBytes(mlir::func::FuncOp function,
                         int64_t enough = std::numeric_limits<int64_t>::max());
 

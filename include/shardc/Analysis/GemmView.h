@@ -1,8 +1,8 @@
-//===- GemmView.h - dot_general as a strided matrix product -----*- C++ -*-===//
+//===- GemmView.h - dot_general as a strided GEMM ---------------*- C++ -*-===//
 //
-// How a dot_general over row-major buffers is a batch of products of strided
-// matrices, which code generation and the choice of library products share,
-// and the one threshold between the two. Pure functions; thread-safe.
+// Views a dot_general over row-major buffers as a batch of GEMMs of strided
+// matrices. Code generation and the choice of library GEMMs share the view and
+// the one threshold between the two. Pure functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,9 +33,10 @@ struct GemmView {
 /// stride each.
 std::optional<GemmView> getGemmView(DotGeneralOp dot);
 
-/// Whether the product pays for a call of the library: the threshold between
-/// generated and library code. An estimate: oneDNN's dispatch and an epilogue
-/// apart cost about what generated code loses on a million multiply-adds.
+/// Whether the GEMM is large enough for a library call: the threshold between
+/// generated and library code. An estimate: oneDNN's dispatch and a separate
+/// epilogue cost about as much as generated code loses on a million
+/// multiply-adds.
 bool isLargeGemm(const GemmView &view);
 
 } // namespace shardc

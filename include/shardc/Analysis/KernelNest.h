@@ -1,9 +1,9 @@
-//===- KernelNest.h - The loop nests that a kernel becomes ------*- C++ -*-===//
+//===- KernelNest.h - Classification of a kernel's loop nests ---*- C++ -*-===//
 //
-// Classifies a set of core ops by the loop nest that computes them in one go.
-// Fusion asks whether a merged set still is one nest; code generation asks
-// which nests a kernel's body has. Both so agree by construction. Pure
-// functions of the IR: thread-safe on distinct modules.
+// Classifies a set of core ops by the single loop nest that computes them.
+// Fusion asks whether a merged set still is one nest; code generation asks for
+// the nests of a kernel's body. Both therefore agree. Pure functions of the IR:
+// thread-safe on distinct modules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -34,8 +34,8 @@ enum class NestKind {
 /// One loop nest.
 struct KernelNest {
   NestKind kind;
-  /// The iteration shape: of the results (Map), of what is reduced (Rows,
-  /// Columns), of the product (Gemm).
+  /// The iteration shape: of the results (Map), of the reduced tensor (Rows,
+  /// Columns), of the GEMM's result (Gemm).
   llvm::SmallVector<int64_t> shape;
   /// Dimensions of `shape` that are reduced, ascending.
   llvm::SmallVector<int64_t> reduced;
@@ -50,7 +50,7 @@ struct KernelNest {
   /// The first stage that can compute all full results; stages.size() if they
   /// need the last reductions.
   unsigned fullStage = 0;
-  /// The product of a Gemm.
+  /// The op of a Gemm.
   DotGeneralOp dot;
 };
 
@@ -58,19 +58,18 @@ struct KernelNest {
 /// same place.
 bool isElementwise(mlir::Operation *op);
 
-/// Whether `op` reads no tensor data worth keeping: constants, iotas,
-/// broadcasts and bf16 made wider, which are computed again wherever they are
-/// used.
+/// Whether `op` is cheaper to recompute at every use than to store: constants,
+/// iotas, broadcasts and widened bf16.
 bool isFreeToRepeat(mlir::Operation *op);
 
-/// Whether `op` is a reshape of a computed value that does more than add or
-/// drop dimensions of size 1.
+/// Whether `op` reshapes a computed value in another way than by adding or
+/// dropping dimensions of size 1.
 bool isHardReshape(mlir::Operation *op);
 
-/// The nest of `ops` (in order, closed under the SSA edges among them) with the
-/// values `results` used outside, or nullopt if they are not one nest. A single
-/// reduction or product outside the classes above is nullopt as well: it
-/// is generated as a Map with inner scalar loops.
+/// The nest of `ops` (in order, closed under the SSA edges among them) whose
+/// values `results` are used outside, or nullopt if they are not one nest. A
+/// single reduction or dot_general outside the classes above is nullopt as
+/// well: it is generated as a Map with inner scalar loops.
 std::optional<KernelNest> classifyNest(llvm::ArrayRef<mlir::Operation *> ops,
                                        llvm::ArrayRef<mlir::Value> results);
 
@@ -79,8 +78,8 @@ std::optional<KernelNest> classifyNest(llvm::ArrayRef<mlir::Operation *> ops,
 std::vector<KernelNest> getKernelNests(KernelOp kernel);
 
 /// Whether result `result` of the kernel may occupy the buffer of operand
-/// `operand`: every element of the operand is read only by the iteration that
-/// writes this result's element in its place, before it does. `nests` are the
+/// `operand`. It may if the iteration that writes an element is the only one to
+/// read the operand's element in its place, and reads it first. `nests` are the
 /// kernel's.
 bool mayUpdateInPlace(KernelOp kernel, llvm::ArrayRef<KernelNest> nests,
                       unsigned operand, unsigned result);

@@ -1,10 +1,10 @@
-//===- Liveness.h - When values of a schedule are alive ---------*- C++ -*-===//
+//===- Liveness.h - Lifetimes of the values of a schedule -------*- C++ -*-===//
 //
-// Steps are the positions of a function's ops, a loop's own before those of its
-// body. What comes from outside of a loop is needed until its last step, and
-// what a loop sums up from its first. A collective reads its operands and
-// writes its results from its start to its wait. Snapshot of the function at
-// construction; thread-safe to read.
+// Steps are the positions of a function's ops; a loop comes before its body. A
+// value from outside of a loop is needed until the loop's last step, and a sum
+// of the loop from its first. A collective reads its operands and writes its
+// results from its start to its wait. Snapshot of the function at construction;
+// thread-safe to read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +27,8 @@ public:
   int64_t getFirst(mlir::Value value) const;
   /// The last step that uses it; the defining one if there is none.
   int64_t getLast(mlir::Value value) const;
-  /// The last step at which `op` reads what it uses: its own, that of a loop's
-  /// last op, or the wait for a collective that it starts.
+  /// The last step at which `op` reads its operands: its own, that of a loop's
+  /// last op, or the wait for the collective that it starts.
   int64_t getEnd(mlir::Operation *op) const;
   int64_t getNumSteps() const { return steps.size(); }
 

@@ -1,8 +1,8 @@
-//===- MeshSteps.h - The steps between layouts of a mesh --------*- C++ -*-===//
+//===- MeshSteps.h - The layout graph's edges for one mesh ------*- C++ -*-===//
 //
-// An analysis: the steps between the layouts that the mesh of a module allows,
-// for all passes that plan how tensors are moved. It holds as long as the mesh
-// does, whatever becomes of the program.
+// An analysis that caches the steps between the layouts of the module's mesh,
+// for all passes that plan reshards. It stays valid as long as the mesh stays,
+// whatever passes do to the program.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,7 @@
 //===- ModuleGraph.h - The sharding graph of a module -----------*- C++ -*-===//
 //
-// Builds a ShardingGraph from the functions of a module and remembers which
-// value and op is which. Reads the module only.
+// Builds a ShardingGraph from the functions of a module and maps its values and
+// ops back to the IR. Reads the module only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,7 +20,7 @@ namespace shardc {
 
 class ModuleGraph {
 public:
-  /// A function and the graph values of what it takes and returns.
+  /// A function and the graph values of its arguments and results.
   struct Function {
     mlir::func::FuncOp op;
     llvm::SmallVector<int> arguments;
@@ -30,8 +30,8 @@ public:
   };
 
   /// Fails with an error at the place if an op has no sharding rule or
-  /// annotations contradict each other. `regathers`: what the backward pass has
-  /// of a weight is a tensor of its own, moved for itself.
+  /// annotations contradict each other. With `regathers` a weight is another
+  /// tensor in the backward pass, with reshards of its own.
   static mlir::FailureOr<ModuleGraph> build(mlir::ModuleOp module,
                                             bool regathers = false);
 
@@ -50,10 +50,10 @@ private:
                  unsigned index);
   mlir::LogicalResult addOp(mlir::Operation *op);
   mlir::LogicalResult addBody(AccumulateOp loop);
-  /// A tensor of its own that rests as value `id`.
+  /// A tensor of its own with the storage sharding of value `id`.
   int addTensor(int id);
   void addLateTensor(mlir::Value weight, GraphOp *convert = nullptr);
-  /// The tensor that `op` has of `operand`.
+  /// The tensor as which `op` reads `operand`.
   int getTensor(mlir::Operation *op, mlir::Value operand);
   int addValue(mlir::RankedTensorType type, ShardingAttr annotation,
                AnnotationClass annotationClass, std::string name);
@@ -61,7 +61,7 @@ private:
   llvm::DenseMap<mlir::Value, int> ids;
   /// As tensors of their own.
   llvm::DenseMap<mlir::Value, int> tensors;
-  /// Of weights, for the backward pass, if it gathers them again.
+  /// Weights as the backward pass reads them, if it gathers them again.
   llvm::DenseMap<mlir::Value, int> lateTensors;
   bool regathers = false;
   /// Values of named arguments, and where they were first declared.

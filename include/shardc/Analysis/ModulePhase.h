@@ -1,8 +1,8 @@
-//===- ModulePhase.h - Which phase IR is of ---------------------*- C++ -*-===//
+//===- ModulePhase.h - The phase of a module --------------------*- C++ -*-===//
 //
-// Passes and drivers take IR of certain phases. The phase follows from the IR
-// itself, so that edited IR and IR written by hand need no mark. Functions that
-// read the IR; thread-safe on distinct modules.
+// Passes and drivers accept IR of certain phases. The phase follows from the IR
+// itself, so that edited or hand-written IR needs no mark. Functions that read
+// the IR; thread-safe on distinct modules.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 namespace shardc {
 
-/// The phases whose IR can be told apart, in order. `Import` is a source module
-/// as well, `Partition` the phase `collectives` as well.
+/// The phases that the IR tells apart, in order. `Import` covers source modules
+/// as well, and `Partition` the phase `collectives`.
 enum class ModulePhase {
   Import,
   Differentiate,
@@ -32,8 +32,8 @@ enum class ModulePhase {
 /// The name of `phase` in the table of phases.
 llvm::StringRef getPhaseName(ModulePhase phase);
 
-/// The last phase of which `module` shows the work; none for functions that
-/// show none and that no training description makes a source module.
+/// The last phase whose work `module` shows; none if its functions show none
+/// and it has no training description, which would make it a source module.
 std::optional<ModulePhase> findPhase(mlir::ModuleOp module);
 
 /// The input contract of a pass: `module` is of a phase from `first` to `last`,

@@ -1,7 +1,7 @@
-//===- ModuleQueries.h - What a module says of itself -----------*- C++ -*-===//
+//===- ModuleQueries.h - Queries about attributes of a module ---*- C++ -*-===//
 //
-// What attributes and locations of a module, its functions and its values say
-// to more than one pass. Plain functions that read the IR, but for those that
+// Attributes and locations of a module, its functions and its values that more
+// than one pass reads. Plain functions that read the IR, except for those that
 // set attributes; thread-safe on distinct modules.
 //
 //===----------------------------------------------------------------------===//
@@ -17,18 +17,18 @@
 
 namespace shardc {
 
-/// The name that the role of argument `index` gives it; empty without a role.
+/// The name that its role gives argument `index`; empty without a role.
 llvm::StringRef getRoleName(mlir::func::FuncOp function, unsigned index);
 
-/// Sets attribute `name` of every argument (result) to what `get` returns for
-/// its number; null leaves it as it is. Use this for all of them rather than
-/// setArgAttr for each: the context keeps every list of attributes for ever.
+/// Sets attribute `name` of every argument (result) to `get(number)`; null
+/// leaves it as it is. Prefer this to setArgAttr for each of them: every list
+/// of attributes stays in the context for ever.
 void setArgAttrs(mlir::func::FuncOp function, llvm::StringRef name,
                  llvm::function_ref<mlir::Attribute(unsigned)> get);
 void setResultAttrs(mlir::func::FuncOp function, llvm::StringRef name,
                     llvm::function_ref<mlir::Attribute(unsigned)> get);
 
-/// The arguments by these names.
+/// The arguments of `function` by the names of their roles.
 llvm::StringMap<mlir::BlockArgument>
 getArgumentsByName(mlir::func::FuncOp function);
 
@@ -36,32 +36,32 @@ getArgumentsByName(mlir::func::FuncOp function);
 /// more than 64 axes.
 mlir::FailureOr<MeshOp> getMesh(mlir::ModuleOp module);
 
-/// The function that estimates of `module` are about: `train_step`, or the
-/// first of a module without; null if it has none.
+/// The function that estimates of `module` are about: `train_step`, or else the
+/// first one; null if there is none.
 mlir::func::FuncOp getStep(mlir::ModuleOp module);
 
 /// Whether reshards of `module` may use axes that neither of their ends names:
-/// its plan was searched for, `shardc.partition = "cheapest"`.
+/// its plan comes from a search (`shardc.partition = "cheapest"`).
 bool usesAllAxes(mlir::ModuleOp module);
 
-/// What moving tensors of `function` costs a planner: bytes, or what
-/// `shardc.seconds_per_byte` of the module says; only the collectives of
-/// `shardc.starts` may be used, if it has that.
+/// The cost model of reshards of `function`: bytes, or the module's
+/// `shardc.seconds_per_byte`. If the function has `shardc.starts`, only those
+/// collectives are permitted.
 PartPrices getPartPrices(mlir::func::FuncOp function, const MeshAxes &mesh);
 
-/// Whether `op` says that it belongs to `part` of the step.
+/// Whether `op` belongs to `part` of the step.
 bool isPart(mlir::Operation *op, Part part);
 
-/// Whether `op` is part of the forward pass. Everything after it counts as the
-/// backward pass where weights are gathered for each of the two.
+/// Whether `op` is part of the forward pass. With rematerialised all-gathers
+/// everything after it counts as the backward pass.
 bool isInForwardPass(mlir::Operation *op);
 
-/// Whether `value` is a parameter of a function, or its copy in the type that
-/// is computed in.
+/// Whether `value` is a parameter of a function, or its conversion to the type
+/// in which the step computes.
 bool isWeight(mlir::Value value);
 
-/// The part of the step in which `value` is made: that of the op that computes
-/// it; of an argument, of the op that uses it first.
+/// The part of the step that makes `value`: that of the op that computes it;
+/// for an argument, that of its first user.
 Part getPartMadeIn(mlir::Value value);
 
 /// "file.mlir:12" for messages, without folders.

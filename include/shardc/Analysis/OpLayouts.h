@@ -1,8 +1,8 @@
-//===- OpLayouts.h - What an op wants and what it makes ---------*- C++ -*-===//
+//===- OpLayouts.h - Layouts of an op's operands and results ----*- C++ -*-===//
 //
-// Derives from an op's sharding rule and its `shardc.assignment` the layouts of
-// its operands and results: the form in which every planner hands its decisions
-// to the partitioner.
+// Derives the layouts from the op's sharding rule and its `shardc.assignment`,
+// the sharding strategy in which every planner hands its decisions to the
+// partitioner.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,9 +18,9 @@ namespace shardc {
 struct OpLayouts {
   ShardingRule rule;
   Assignment assignment;
-  /// Layouts in which the op wants its operands.
+  /// The layouts in which the op reads its operands.
   llvm::SmallVector<Layout, 2> operands;
-  /// Layouts in which it makes its results.
+  /// The layouts in which it produces its results.
   llvm::SmallVector<Layout, 1> results;
 
   /// The layouts of `op`. Emits an error and fails if the op has no assignment

@@ -1,4 +1,4 @@
-//===- MachineModel.h - Machines as numbers ---------------------*- C++ -*-===//
+//===- MachineModel.h - The rates of devices and links ----------*- C++ -*-===//
 //
 // The rates of a device's arithmetic and memory, and of the links between
 // devices: the numbers behind every estimate of time. Plain values, no IR;
@@ -52,7 +52,8 @@ struct Machine {
   /// Floating-point operations per second, by ComputeType; a fused multiply-add
   /// is two. 0: the device does not compute in it.
   double flopsPerSecond[numComputeTypes] = {};
-  /// What GEMMs of f32 compute in: F32, or TF32 if the machine file names it.
+  /// The type in which GEMMs of f32 compute: F32, or TF32 if the machine file
+  /// says so.
   ComputeType f32MatmulType = ComputeType::F32;
   double memoryBytes = 0;
   double memoryBytesPerSecond = 0;

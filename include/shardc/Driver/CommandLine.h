@@ -24,17 +24,17 @@ namespace shardc {
 /// process: LLVM's flags are global. Must outlive the printing of a help.
 class CompileOptionsFlags {
 public:
-  /// Leaves out the options named in `others`, which the tool has of its own.
+  /// Leaves out the options named in `others`, which the tool defines itself.
   explicit CompileOptionsFlags(llvm::cl::OptionCategory &category,
                                const std::set<std::string> &others = {});
   ~CompileOptionsFlags();
 
-  /// What the user chose; values that `check` refuses are left at the default.
+  /// The options that the user gave; values that `check` refuses keep the
+  /// default.
   CompileOptions get() const;
 
-  /// Says what is wrong with the values: a mesh that cannot be read, an
-  /// unknown target, machine or partition, a negative number. Empty if all is
-  /// well.
+  /// The first error in the values: a mesh that cannot be read, an unknown
+  /// target, machine or partition, a negative number. Empty if there is none.
   std::string check() const;
 
   /// The options that the user gave, in the order of the table.
@@ -43,7 +43,7 @@ public:
 private:
   struct Flag;
 
-  /// Reads the flags given into `options`; returns the first mistake, or "".
+  /// Reads the flags given into `options`; returns the first error, or "".
   std::string read(CompileOptions &options) const;
 
   /// In the order of the table.

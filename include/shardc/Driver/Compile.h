@@ -18,7 +18,7 @@
 
 namespace shardc {
 
-/// What came of a compilation.
+/// The result of a compilation.
 struct CompileResult {
   ExitCode code = ExitCode::Ok;
   /// The bytes of the plan file (docs/PlanFormat.md) if `code` is Ok.
@@ -28,9 +28,9 @@ struct CompileResult {
   std::string diagnostics;
 };
 
-/// Says which file that a compilation writes, one of `outputs` or below
-/// `options.dumpDir`, is also one that it reads: one of `inputs` or
-/// `options.machine`. Empty if there is none.
+/// An error if a compilation would overwrite one of its inputs: `inputs` or
+/// `options.machine`, by one of `outputs` or a file below `options.dumpDir`.
+/// Empty if there is none.
 std::string checkOutputs(std::vector<NamedFile> inputs,
                          std::vector<NamedFile> outputs,
                          const CompileOptions &options);

@@ -1,8 +1,8 @@
-//===- Alignment.h - Do the operands hold the right elements? ---*- C++ -*-===//
+//===- Alignment.h - Positions of the operands' elements --------*- C++ -*-===//
 //
 // Values can be right by chance: zeros and ones in the wrong place are still
-// zeros and ones. The positions of elements cannot: by its sharding rule an op
-// combines positions of its tensors with the same index of a factor.
+// zeros and ones. Positions cannot. By its sharding rule an op combines
+// positions of its tensors with the same index of a factor.
 //
 //===----------------------------------------------------------------------===//
 

@@ -19,15 +19,15 @@ public:
   static mlir::FailureOr<GlobalRun> run(mlir::func::FuncOp function,
                                         InputKind kind);
 
-  /// Evaluates the body of `loop` once more, on these rows of its operands. For
-  /// every op of the body this must be the same microbatch. Its values are then
-  /// those of this run; the sums stay as they are.
+  /// Evaluates the body of `loop` once more, on these rows of its operands,
+  /// which must be the same microbatch for every op of the body. Its values are
+  /// then those of this run; the sums stay as they are.
   mlir::LogicalResult runBody(AccumulateOp loop, MicrobatchRows microbatch);
 
-  /// Evaluates `loop`, whose runs take these rows of its operands, and all that
-  /// comes after it once more: `rows` has an entry per run, and the entries
-  /// hold each row of the batch once. A step does not say which rows a run
-  /// takes.
+  /// Evaluates `loop`, with these rows of its operands in each run, and
+  /// everything after it once more. `rows` has an entry per run, and the
+  /// entries together hold each row of the batch once. The semantics of a step
+  /// leave the choice of rows open.
   mlir::LogicalResult regroup(AccumulateOp loop,
                               llvm::ArrayRef<llvm::SmallVector<int64_t>> rows);
 

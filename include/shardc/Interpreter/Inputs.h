@@ -17,10 +17,10 @@ enum class InputKind {
   Fractions,
 };
 
-/// The value of argument `index` of a global program, which depends on nothing
-/// but the argument, the element and `kind`. Parameters are in [-1, 1], so that
-/// deep models stay finite, inputs in [-3, 3], optimizer states in [0, 3] as
-/// the squares among them are, the step counter is 3, integers are classes (of
+/// The value of argument `index` of a global program, a function of the
+/// argument, the element and `kind`. Parameters are in [-1, 1], so that deep
+/// models stay finite; inputs in [-3, 3]; optimizer states in [0, 3], since
+/// some are squares. The step counter is 3, and integers are classes (of
 /// `shardc.label_classes`, else 2).
 Tensor makeInput(mlir::func::FuncOp function, unsigned index, InputKind kind);
 

@@ -1,16 +1,17 @@
-//===- PartitionCheck.h - A partition and its global program ----*- C++ -*-===//
+//===- PartitionCheck.h - Checks a partition against its program ----------===//
 //
-// Evaluates a global program and its partitioned form together, the latter on
-// all devices of the mesh in lockstep, and compares every value as it is made.
-// An op of the partitioned program names its value in the global one by
-// `shardc.id`, and the layout of that value by `shardc.layout`, which
-// `shardc-partition` keeps and adds. The placement of a collective's result is
-// found by moving indices as the collective moves elements.
+// Translation validation by execution: evaluates a global program and its
+// partitioned form together, the latter on all devices of the mesh in lockstep,
+// and compares every value as it is made. An op of the partitioned program
+// names its value in the global one by `shardc.id`, and the layout of that
+// value by `shardc.layout`, which `shardc-partition` keeps and adds. The
+// placement of a collective's result is found by moving indices as the
+// collective moves elements.
 //
 // After each comparison the devices continue with the bits of the global value
-// and with NaN in all padding. So every op is proved by itself, from operands
-// that are equal: rounding does not accumulate, no comparison of rounded
-// numbers goes another way, and the first divergence is reported at its origin.
+// and with NaN in all padding. Every op is thus checked alone, from equal
+// operands: rounding does not accumulate, comparisons of rounded numbers have
+// the same outcome, and the first divergence is reported at its origin.
 //
 // Stateless; one module at a time, any number of contexts.
 //
@@ -29,7 +30,7 @@ namespace shardc {
 /// `shardc.id`, that is unique in the module and the same on every run.
 void numberValues(mlir::ModuleOp global);
 
-/// The extent of a comparison.
+/// The extent of a check.
 struct PartitionSummary {
   /// Results of ops that were compared with the global program's, and how many
   /// of them had to be the same bits rather than within rounding; on integers.

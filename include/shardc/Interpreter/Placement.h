@@ -1,9 +1,9 @@
-//===- Placement.h - Which elements a device holds --------------*- C++ -*-===//
+//===- Placement.h - The elements that a device holds -----------*- C++ -*-===//
 //
 // A placement maps every element of every device's tensor to an element of the
-// global tensor. It is kept element by element, as index tensors that go
-// through the collectives as the values do, without assumptions about
-// intermediate layouts. Plain values; thread-safe.
+// global tensor. It is kept as index tensors, which go through the collectives
+// as the values do, without assumptions about intermediate layouts. Plain
+// values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -39,8 +39,8 @@ Placement movePlacement(mlir::Operation *op, unsigned index,
 /// The shards of `global`, which is reduced; padding is NaN.
 DeviceTensors scatter(const Tensor &global, const Placement &placement);
 
-/// The tensors with which devices that hold `shards` of `global` continue: its
-/// elements, unless they are still partial sums, and NaN as padding, unless
+/// The tensors with which devices that hold `shards` of `global` continue: the
+/// bits of `global`, except for partial sums, and NaN as padding, unless
 /// `keepsPadding`.
 void resume(DeviceTensors &shards, const Tensor &global,
             const Placement &placement, bool keepsPadding);

@@ -1,8 +1,8 @@
-//===- RoundingBound.h - How far orders of sums may differ ------*- C++ -*-===//
+//===- RoundingBound.h - Error bounds of reordered sums ---------*- C++ -*-===//
 //
 // The global and the partitioned program do the same arithmetic except for the
-// order of sums. A sum of n terms in floating point is off by at most (n - 1) u
-// Σ|terms|, u = 2^-53, in whatever order (Higham, Accuracy and Stability of
+// order of sums. A floating-point sum of n terms, in any order, is off by at
+// most (n - 1) u Σ|terms|, u = 2^-53 (Higham, Accuracy and Stability of
 // Numerical Algorithms, section 4.2). It is exact if all terms are multiples of
 // some 2^q and Σ|terms| <= 2^(53 + q), as on integers. Plain values;
 // thread-safe.
@@ -18,7 +18,7 @@
 
 namespace shardc {
 
-/// Bounds of the elements of a value and of the terms that they are sums of.
+/// The error bound of a value's elements, and the size of their terms.
 struct RoundingBound {
   /// Bound of Σ|terms|.
   double magnitude = 0;

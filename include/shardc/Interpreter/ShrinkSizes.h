@@ -1,9 +1,9 @@
-//===- ShrinkSizes.h - The same program, small ------------------*- C++ -*-===//
+//===- ShrinkSizes.h - The same program with smaller sizes ------*- C++ -*-===//
 //
-// The partitioner depends on a size only through its cuts: which groups of
-// devices divide a dimension, are more than its elements, leave some devices
-// without any, or cut it where other groups do. So a program may be checked
-// with small sizes instead.
+// The partitioner depends on a size only through its cuts: the groups of
+// devices that divide a dimension, that exceed it, that leave devices without
+// elements, or that cut where other groups do. The check of a program may
+// therefore use the smallest sizes with equal cuts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -33,14 +33,14 @@ bool isCutAlike(int64_t size, llvm::ArrayRef<int64_t> axes, int64_t otherSize,
                 llvm::ArrayRef<int64_t> otherAxes);
 
 /// Replaces every size of a dimension in the functions of `module`, which are
-/// over global tensors, by the smallest that is cut alike, the same everywhere;
-/// if the mesh has more than 64 devices its axes become smaller as well, and
-/// gaps of strided shards with the axes that they are products of. Sizes of
-/// reshapes that split or merge dimensions, and of constants with different
-/// elements, stay. The ratio of a batch to its microbatches stays. If the mesh
-/// stays, gaps count as axes. Returns the changes. Emits an error and fails if
-/// no mesh of at most 64 devices can represent a larger one, nor one of a few
-/// more devices with room for all values.
+/// over global tensors, by the smallest that is cut alike, consistently. If the
+/// mesh has more than 64 devices, its axes become smaller as well, with the
+/// gaps of strided shardings that are products of them; otherwise gaps count as
+/// axes. Sizes of reshapes that split or merge dimensions, and of constants
+/// with different elements, stay, and so does the ratio of a batch to its
+/// microbatches. Returns the changes. Emits an error and fails if no mesh of at
+/// most 64 devices, or of a few more with room for all values, can represent a
+/// larger one.
 mlir::FailureOr<std::vector<ShrunkSize>> shrinkSizes(mlir::ModuleOp module);
 
 } // namespace shardc

@@ -1,10 +1,10 @@
 //===- OptionTable.h - The compile options, one row each --------*- C++ -*-===//
 //
-// The one definition of each compile option: name, type, help, default and the
-// values that it accepts. The flags of all tools, the cache key of plans, the
-// JSON summaries and the table in docs/CommandLine.md are made from it. In
-// terms of the standard library alone, so that shardc-run has it without the
-// compiler. Plain values; thread-safe.
+// The one definition of each compile option: name, type, help, default and
+// accepted values. The flags of all tools, the cache key of plans, the JSON
+// summaries and the table in docs/CommandLine.md are made from it. It uses the
+// standard library alone, so that shardc-run has it without the compiler. Plain
+// values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,9 +24,9 @@ using OptionValue = std::variant<bool, int64_t, double, std::string>;
 
 /// One compile option.
 struct CompileOption {
-  /// Which values an option accepts. Meshes, targets, machines, optimizers
-  /// and schedules are read by `checkOptions` alone, which knows them. A rate
-  /// is a finite number above 0, a norm may be infinite.
+  /// The values that an option accepts. Meshes, targets, machines, optimizers
+  /// and schedules are checked by `checkOptions`, which can read them. A rate
+  /// is a finite number above 0; a norm may be infinite.
   enum class Accepts {
     Any,
     OneOf,
@@ -42,19 +42,20 @@ struct CompileOption {
     Schedule
   };
 
-  /// The flag, without dashes. Also names the option in the cache key and in
-  /// JSON, so it is unique.
+  /// The flag, without dashes; also the name in the cache key and in JSON.
+  /// Unique.
   const char *name;
   std::variant<bool CompileOptions::*, int64_t CompileOptions::*,
                double CompileOptions::*, std::string CompileOptions::*>
       member;
-  /// What the help shows for the value: a unit or an example; for `OneOf` the
-  /// choices, with bars between them. Empty for a flag without a value.
+  /// The placeholder of the value in the help: a unit or an example; for
+  /// `OneOf` the choices, with bars between them. Empty for a flag without a
+  /// value.
   const char *value;
   Accepts accepts;
-  /// The last phase that takes it: on IR after that phase it changes nothing.
+  /// The last phase that reads it: on IR after that phase it changes nothing.
   const char *lastPhase;
-  /// The default in words, where its value (0, or no text) says nothing.
+  /// The default in words, where its value (0, or no text) is not telling.
   const char *standard;
   const char *help;
 };
@@ -69,25 +70,25 @@ std::vector<std::string> getChoices(const CompileOption &option);
 OptionValue getValue(const CompileOption &option,
                      const CompileOptions &options);
 
-/// The same for JSON, which has no infinity: that is a text.
+/// The same for JSON; infinity, which JSON lacks, is a text.
 OptionValue getJsonValue(const CompileOption &option,
                          const CompileOptions &options);
 
-/// A value as a command line has it, which `setOption` reads: "64", "follow",
-/// "1e-04"; flags are "0" or "1".
+/// A value as text that `setOption` reads: "64", "follow", "1e-04"; flags are
+/// "0" or "1".
 std::string toText(const OptionValue &value);
 
 /// The default as a help shows it; empty for flags, and where there is none.
 std::string describeDefault(const CompileOption &option);
 
-/// Reads `text` into `options`: the whole of it, and only what the option
-/// accepts. Returns what is wrong, beginning with "--NAME: ", or "".
+/// Sets `option` of `options` from `text`, all of which must be a value that
+/// the option accepts. Returns an error that begins with "--NAME: ", or "".
 std::string setOption(const CompileOption &option, const std::string &text,
                       CompileOptions &options);
 
-/// What is wrong with a value that `options` has, beginning with "--NAME: ", or
-/// "". A default is right, also where it stands for "not given" and is no value
-/// that a user can give.
+/// Checks the value of `option` in `options`. Returns an error that begins with
+/// "--NAME: ", or "". The default is accepted even where it stands for "not
+/// given" and could not be given by a user.
 std::string checkValue(const CompileOption &option,
                        const CompileOptions &options);
 

@@ -1,6 +1,6 @@
-//===- PhaseInput.h - What phases start from --------------------*- C++ -*-===//
+//===- PhaseInput.h - Checks IR that enters between two phases --*- C++ -*-===//
 //
-// The check of IR with which a compilation begins between two phases.
+// The first pass of a compilation that begins after a phase.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,10 +14,10 @@
 
 namespace shardc {
 
-/// A pass that fails with an error unless the module is IR of phase `index`:
-/// no later phase has worked on it, and the contract of the phase holds. The
-/// error names the phase found and the one expected. Functions that show no
-/// phase pass. Changes nothing in the IR.
+/// A pass that fails unless the module is IR after phase `index`: no later
+/// phase has changed it, and the contract of the phase holds. The error names
+/// the phase found and the one expected. IR that shows no phase is accepted.
+/// The IR stays as it is.
 std::unique_ptr<mlir::Pass> createPhaseInputPass(int index);
 
 } // namespace shardc

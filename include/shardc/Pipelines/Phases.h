@@ -1,7 +1,7 @@
 //===- Phases.h - The phases of the compiler --------------------*- C++ -*-===//
 //
-// The one table that drivers, --compile-to, per-phase dumps, verification and
-// docs are driven by. Constant data: thread-safe.
+// The table of phases, from which drivers, --compile-to, dumps, verification
+// and docs are made. Constant data: thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,12 +20,12 @@
 
 namespace shardc {
 
-/// What a compilation has besides the IR. One per run of the phases.
+/// The state of a compilation besides the IR; one per run of the phases.
 struct CompileState {
-  /// Measures a plan before it is chosen: compiles `propagated`, a module after
-  /// `propagate`, up to `memory`, and returns the bytes that each of its
-  /// functions needs on a device. `--device-memory` asks for it. It runs phases
-  /// itself, so that the caller of the phases brings it (WhatIf has one).
+  /// The memory estimate behind `--device-memory`: compiles `propagated`, a
+  /// module after `propagate`, up to `memory`, and returns the bytes that each
+  /// of its functions needs on a device. It runs phases itself, so the caller
+  /// injects it (WhatIf has one).
   std::function<llvm::Expected<std::vector<int64_t>>(
       mlir::ModuleOp propagated, const CompileOptions &options)>
       getPeaks = [](mlir::ModuleOp, const CompileOptions &) {
@@ -33,24 +33,23 @@ struct CompileState {
       };
   /// The plan file's bytes, set by the phase `plan`.
   std::string plan;
-  /// Why the programs communicate, as JSON, for the plan; may be empty.
+  /// The explanation of the collectives as JSON, for the plan; may be empty.
   std::string explanation;
   /// Whether a phase broke its contract: a fault of the compiler.
   bool hasBrokenContract = false;
-  /// Estimates a plan before it is chosen: compiles `propagated` likewise, and
-  /// returns what the report will say of its train step. With it, "cheapest"
-  /// takes no plan that is worse than what "follow" makes; without, it takes
-  /// what the search finds.
+  /// The time and byte estimate of a plan: compiles `propagated` likewise and
+  /// returns the figures of its train step in the reports. With it, "cheapest"
+  /// takes no plan that is worse than that of "follow"; without it, the plan
+  /// that the search finds.
   std::function<llvm::Expected<PlanEstimate>(mlir::ModuleOp propagated,
                                              const CompileOptions &options)>
       estimatePlan = {};
 };
 
-/// One step of the compiler: what it promises, how it is done, how the promise
-/// is checked.
+/// A phase: a contract, the passes that establish it and a check of it.
 struct Phase {
   llvm::StringLiteral name;
-  /// What holds after it, in one line.
+  /// The condition that holds after the phase, in one line.
   llvm::StringLiteral contract;
   /// Appends its passes.
   void (*build)(mlir::OpPassManager &manager, const CompileOptions &options,
@@ -68,20 +67,20 @@ int getPhaseIndex(llvm::StringRef name);
 /// The names of all phases, in order.
 std::vector<std::string> getPhaseNames();
 
-/// What is wrong with running phases [first, last] under `options`, or "": a
-/// check is asked for of a phase that is not among them, or an option is not
-/// the default that no phase from `first` on takes.
+/// Checks that phases [first, last] can run under `options`. An error, else "":
+/// no phase among them makes a check that is asked for, or no phase from
+/// `first` on reads an option that is not the default.
 std::string checkPhases(int first, int last, const CompileOptions &options);
 
-/// The file that the IR after phase `index` is dumped into.
+/// The file that receives the IR after phase `index`.
 std::string getDumpPath(llvm::StringRef dumpDir, int index);
 
-/// Appends phases [first, last] with a check after each and, if
+/// Appends phases [first, last], each followed by its check and, if
 /// `options.dumpDir` is set, a dump. `state` must outlive the pass manager.
 void buildPhases(mlir::OpPassManager &manager, int first, int last,
                  const CompileOptions &options, CompileState &state);
 
-/// Registers the dialects that shardc's modules consist of in any phase.
+/// Registers the dialects of modules of all phases.
 void registerShardcDialects(mlir::DialectRegistry &registry);
 
 /// Registers shardc's passes for textual pipelines.

@@ -1,10 +1,11 @@
-//===- Expectations.h - Are the contracts kept? -----------------*- C++ -*-===//
+//===- Expectations.h - Checks of contracts ---------------------*- C++ -*-===//
 //
-// Compares a module with the contracts in its `shardc.expect` attributes, and
-// those that locations carry for values, at the three points where what they
-// limit is known. Each function emits an error at every broken contract, with
-// what is expected and found, and a note for every offender; it fails if there
-// was one. They read the module only: thread-safe on distinct contexts.
+// Checks a module against its contracts, in `shardc.expect` attributes and, for
+// values, in locations. There is a function for each of the three points of the
+// compilation at which a limited quantity is known. It emits an error at every
+// broken contract, with the limit and the quantity found, and a note at every
+// offender; it fails if there was an error. The functions only read the module:
+// thread-safe on distinct contexts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,15 +21,15 @@ namespace shardc {
 /// `no_redundant_flops`, after `propagate`: ops have assignments.
 mlir::LogicalResult checkExpectedFlops(mlir::ModuleOp module);
 
-/// What is said of a collective that breaks a contract, and at which line.
+/// The note at a collective that breaks a contract, and its line.
 struct CollectiveNote {
   mlir::Location at;
   std::string text;
 };
 
 /// `max_collectives` and `max_bytes`, after `collectives`. `explain` writes the
-/// notes; by default they tell why the collectives exist, and where to learn
-/// what would remove them.
+/// notes; by default they give the causes of the collectives and point to
+/// --explain for fix-its.
 mlir::LogicalResult checkExpectedCollectives(
     mlir::ModuleOp module,
     mlir::function_ref<CollectiveNote(mlir::Operation *)> explain = nullptr);

@@ -1,7 +1,7 @@
 //===- Explain.h - Explanations from the IR ---------------------*- C++ -*-===//
 //
-// Reads what locations know about collectives (#shardc.move) into explanations.
-// Without remedies, which lib/Pipelines finds by compiling. Reads the IR only.
+// Builds explanations from the locations of collectives (#shardc.move), without
+// fix-its, which WhatIf/FixIts finds by compiling. Reads the IR only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,12 +19,12 @@ namespace shardc {
 /// The explanation of one collective, without its time. `op` is a collective.
 ExplainedCollective explainCollective(mlir::Operation *op);
 
-/// What each tensor of `collective` sends of all that the communication report
-/// counts for it. Rounded up each, they may add up to more.
+/// The share of each tensor in the wire bytes that the communication report
+/// counts for `collective`. Each is rounded up, so the sum may be larger.
 llvm::SmallVector<int64_t> getTensorWireBytes(mlir::Operation *collective);
 
-/// Where to look first, of a collective without remedies; its own location if
-/// the IR does not say.
+/// The location to look at first, for a collective without fix-its; its own
+/// location if the IR does not tell.
 mlir::Location getGuiltyLocation(mlir::Operation *collective);
 
 /// The explanation of a module after `collectives`, with times on `machine`.

@@ -1,9 +1,9 @@
-//===- ExplanationDiff.h - Differences of two plans -------------*- C++ -*-===//
+//===- ExplanationDiff.h - Differences between two plans --------*- C++ -*-===//
 //
-// Compares explanations tensor by tensor: what moves in one alone, and what
-// sends more in one than in the other. Tensors are matched by program, name,
-// and the kind and axes of the collectives that move them; lines of the source
-// may have shifted between the two. Values; thread-safe to read.
+// Compares explanations tensor by tensor: tensors that only one plan moves, and
+// tensors for which one plan sends more. Tensors are matched by program, name,
+// and the kind and axes of the collectives that move them, since lines of the
+// source may have shifted. Values; thread-safe to read.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,7 +27,7 @@ struct DiffSide {
 struct DiffEntry {
   std::string tensor, kind;
   std::vector<std::string> axes;
-  /// Absent where it does not move so.
+  /// Absent if that plan does not move it so.
   std::optional<DiffSide> here, other;
 };
 
@@ -47,7 +47,7 @@ struct ExplanationDiff {
 /// The differences between two explanations.
 ExplanationDiff compare(const Explanation &here, const Explanation &other);
 
-/// For people; `otherName` says what the other plan was read from.
+/// For people; `otherName` is the source of the other plan.
 void print(const ExplanationDiff &diff, llvm::StringRef otherName,
            llvm::raw_ostream &os);
 

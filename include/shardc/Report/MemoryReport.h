@@ -1,4 +1,4 @@
-//===- MemoryReport.h - What takes the memory of a device -------*- C++ -*-===//
+//===- MemoryReport.h - The use of a device's memory ------------*- C++ -*-===//
 //
 // Reads a module after `memory`. A value class; thread-safe to read.
 //
@@ -16,7 +16,7 @@
 
 namespace shardc {
 
-/// What a buffer is for.
+/// The use of a buffer.
 enum class MemoryKind {
   Parameters,
   Gradients,
@@ -38,11 +38,11 @@ struct MemoryBuffer {
   std::string name;
   int64_t bytes = 0;
   MemoryKind kind = MemoryKind::Workspace;
-  /// "file:line:col" of what computes it; empty for arguments.
+  /// "file:line:col" of the op that computes it; empty for arguments.
   std::string source;
 };
 
-/// Where the tensors of one collective lie. One region: it moves as one piece.
+/// The places of the tensors of one collective. One region moves as one piece.
 struct MemoryBucket {
   /// Number of the collective among those of the program, in order.
   unsigned collective;
@@ -58,7 +58,7 @@ public:
   /// there.
   explicit MemoryReport(mlir::ModuleOp module);
 
-  /// Bytes of the arena: what the runtime allocates per device.
+  /// Bytes of the arena, exactly those that the runtime allocates per device.
   int64_t getArenaBytes() const { return arenaBytes; }
   /// Bytes of one kind at the peak; the kinds sum to the arena.
   int64_t getBytes(MemoryKind kind) const { return bytes[size_t(kind)]; }

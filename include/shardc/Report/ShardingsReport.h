@@ -1,7 +1,8 @@
-//===- ShardingsReport.h - Where every tensor rests -------------*- C++ -*-===//
+//===- ShardingsReport.h - The storage shardings of a program ---*- C++ -*-===//
 //
-// Parameters, states, inputs and labels of a program with their shardings, and
-// pictures of which device holds which slice. Reads the IR only.
+// Parameters, states, inputs and labels of a program with their storage
+// shardings, and pictures of the slices that each device holds. Reads the IR
+// only.
 //
 //===----------------------------------------------------------------------===//
 

@@ -1,7 +1,8 @@
-//===- TimeEstimate.h - How long a partitioned program takes ----*- C++ -*-===//
+//===- TimeEstimate.h - Time estimates of partitioned programs --*- C++ -*-===//
 //
-// The additive model of docs/Machines.md: each op takes its arithmetic, plus
-// the memory that it moves, plus its communication. Reads the IR only.
+// The additive model of docs/Machines.md, a roofline without overlap: the time
+// of an op is that of its arithmetic, plus its memory traffic, plus its
+// communication. Reads the IR only.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,23 +18,23 @@
 
 namespace shardc {
 
-/// `nameOrFile` (see loadMachine) as the devices of `mesh` find it: a shared
-/// machine is divided among them.
+/// `nameOrFile` (see loadMachine) as seen by one device of `mesh`: a shared
+/// machine is divided among all devices.
 llvm::Expected<Machine> loadMachineFor(MeshOp mesh, llvm::StringRef nameOrFile);
 
 /// Emits a remark at `mesh` for each axis that `machine` describes and `mesh`
 /// lacks.
 void remarkUnknownAxes(const Machine &machine, MeshOp mesh);
 
-/// What the ops of a function read and write in memory, if all that is not a
-/// matrix product is fused with its neighbours. Stored are arguments, matrix
-/// products and what they multiply, what is returned, and what one part of the
-/// step leaves to another. A product loads its operands; of the other ops of a
-/// part, one loads a stored value for all, and none if one of them computed it.
+/// Memory traffic of a function if every op other than a GEMM is fused with its
+/// neighbours. Stored are arguments, GEMMs and their operands, results of the
+/// function, and values that cross from one part of the step to another. Every
+/// GEMM loads its operands. Of the other ops in one part, a stored value is
+/// loaded by one for all, or by none if one of them computed it.
 ///
-/// A collective hands on what it is given, so the answer is the same before and
-/// after `partition`; kernels are looked into, so it is nearly the same after
-/// `kernels`: the library's products fuse some more.
+/// Collectives are transparent, so the traffic is the same before and after
+/// `partition`. It covers the ops inside of kernels, and is nearly the same
+/// after `kernels`; library GEMMs fuse some ops more.
 class MemoryTraffic {
 public:
   explicit MemoryTraffic(mlir::func::FuncOp function);
@@ -48,7 +49,7 @@ public:
   }
 
 private:
-  /// What `value` is before kernels and collectives.
+  /// The value that kernels and collectives hand on as `value`.
   mlir::Value resolve(mlir::Value value) const;
   void addAliases(mlir::Operation *op);
   void addStores(mlir::Operation *op);
@@ -57,15 +58,15 @@ private:
   llvm::DenseMap<mlir::Value, mlir::Value> aliases;
   llvm::DenseSet<mlir::Value> stored;
   llvm::DenseSet<mlir::OpOperand *> loaded;
-  /// Values that an op other than a product loads, by part.
+  /// Values that an op other than a GEMM loads, by part.
   llvm::DenseSet<std::pair<mlir::Value, mlir::Attribute>> readInPart;
 };
 
-/// What one device does for an op.
+/// The work of one device for an op.
 struct OpWork {
-  /// Matrix products: 2·M·N·K. Reductions: one per element of the operand.
-  /// Other arithmetic: one per element of the result. None for collectives,
-  /// constants, and what only moves elements.
+  /// GEMMs: 2·M·N·K. Reductions: one per element of the operand. Other
+  /// arithmetic: one per element of the result. None for collectives,
+  /// constants, and ops that only move elements.
   double flops = 0;
   bool isProduct = false;
   ComputeType computeType = ComputeType::F32;
@@ -73,8 +74,8 @@ struct OpWork {
   double memoryBytes = 0;
 };
 
-/// The work of `op` on the shapes that it has now; none for an op with a body,
-/// whose ops count by themselves.
+/// The work of `op` on its present shapes; none for an op with a body, whose
+/// ops are counted one by one.
 OpWork getOpWork(mlir::Operation *op, const MemoryTraffic &traffic);
 
 /// The arithmetic of `work` alone.
@@ -82,8 +83,8 @@ double getComputeSeconds(const Machine &machine, const OpWork &work);
 /// The memory that `work` moves.
 double getMemorySeconds(const Machine &machine, const OpWork &work);
 
-/// The same of `op` in the global program, by the sizes on which a device will
-/// work, in all runs of the loop that it is in.
+/// The time of `op` of the global program as a function of its local sizes,
+/// summed over the runs of the loop around it.
 OpSeconds getOpSeconds(const Machine &machine, mlir::Operation *op,
                        const MemoryTraffic &traffic);
 
@@ -95,9 +96,9 @@ struct TimeEstimate {
   double computeSeconds = 0;
   double memorySeconds = 0;
   double communicationSeconds = 0;
-  /// With collectives beside what does not depend on them: two queues, one of
-  /// compute and one of collectives, each in program order, where an op starts
-  /// as soon as its queue is free and its operands are there. On a shared
+  /// With overlap of collectives and independent ops: two queues, one of
+  /// compute and one of collectives, each in program order. An op starts as
+  /// soon as its queue is free and its operands are complete. On a shared
   /// machine the cores do both: no overlap.
   double overlappedSeconds = 0;
 
@@ -110,7 +111,8 @@ struct TimeEstimate {
 /// Seconds of the collective `op`; 0 if it is none.
 double getCollectiveSeconds(const Machine &machine, mlir::Operation *op);
 
-/// The estimate for `function`, local, at any phase from `partition` on.
+/// The estimate for `function`, a local program, at any phase from `partition`
+/// on.
 TimeEstimate estimateTime(mlir::func::FuncOp function, const Machine &machine);
 
 } // namespace shardc

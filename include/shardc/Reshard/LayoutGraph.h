@@ -1,9 +1,10 @@
-//===- LayoutGraph.h - Shortest ways between layouts ------------*- C++ -*-===//
+//===- LayoutGraph.h - Shortest paths between layouts -----------*- C++ -*-===//
 //
-// Layouts of tensors of one rank are numbered nodes; the steps of ReshardSteps
-// are the edges, found when first asked for. What an edge costs depends on the
-// tensor and on what is minimised: DistanceTable holds the shortest distances
-// for tensors of one shape. Both remember what they have computed; use one per
+// The nodes are the layouts of tensors of one rank, numbered; the edges are the
+// steps of ReshardSteps, found on first use. The weight of an edge depends on
+// the tensor's shape and on the objective. DistanceTable holds the shortest
+// distances for tensors of one shape (Dijkstra: A note on two problems in
+// connexion with graphs, 1959). Both classes cache their results; use one per
 // thread.
 //
 //===----------------------------------------------------------------------===//
@@ -22,18 +23,18 @@
 
 namespace shardc {
 
-/// Larger than every cost: there is no way.
+/// The distance to a layout that no path reaches; larger than every cost.
 constexpr double unreachable = std::numeric_limits<double>::infinity();
 
 class LayoutGraph;
 
-/// The steps out of layouts on one mesh, for all graphs that have them as
+/// The steps out of the layouts of one mesh, shared by all graphs with these
 /// edges.
 class LayoutSteps {
 public:
   explicit LayoutSteps(const MeshAxes &mesh) : mesh(mesh) {}
 
-  /// See getStepsFrom; valid as long as this.
+  /// See getStepsFrom; valid for the life of this object.
   llvm::ArrayRef<ReshardStep> getFrom(const Layout &layout,
                                       const LayoutScope &scope);
   const MeshAxes &getMesh() const { return mesh; }
@@ -47,7 +48,8 @@ private:
   std::map<std::tuple<AxisSet, bool, std::vector<AxisList>>, ByLayout> known;
 };
 
-/// What the edges of a graph move of tensors of one shape, whatever the price.
+/// The wire bytes of a graph's edges for tensors of one shape. They do not
+/// depend on the cost model.
 class EdgeBytes {
 public:
   /// Borrows `graph`.
@@ -56,7 +58,7 @@ public:
       : graph(graph), shape(shape.begin(), shape.end()),
         elementBytes(elementBytes) {}
 
-  /// Per edge out of layout `id`; unreachable where sizes forbid it.
+  /// Per edge out of layout `id`; `unreachable` where the sizes forbid it.
   llvm::ArrayRef<double> get(int id);
 
 private:
@@ -77,15 +79,15 @@ public:
   LayoutGraph(std::shared_ptr<LayoutSteps> steps, LayoutScope scope, int rank)
       : steps(std::move(steps)), scope(scope), rank(rank) {}
 
-  /// The number of `layout`, which uses no axes outside the scope.
+  /// The number of `layout`, whose axes are all in the scope.
   int getId(const Layout &layout);
   const Layout &getLayout(int id) const { return *layouts[id]; }
   int getNumLayouts() const { return layouts.size(); }
-  /// The steps out of layout `id`; valid as long as the graph.
+  /// The steps out of layout `id`; valid for the life of the graph.
   llvm::ArrayRef<Edge> getEdges(int id);
   /// Numbers every layout of the scope.
   void enumerate();
-  /// Shared by all that price tensors of one shape.
+  /// Shared by all cost models of tensors of one shape.
   EdgeBytes &getBytes(llvm::ArrayRef<int64_t> shape, int64_t elementBytes) {
     return bytes
         .try_emplace({shape.vec(), elementBytes}, *this, shape, elementBytes)
@@ -107,7 +109,7 @@ private:
   std::map<std::pair<std::vector<int64_t>, int64_t>, EdgeBytes> bytes;
 };
 
-/// The graphs of one mesh, for all that ask for them.
+/// The graphs of one mesh, by scope and rank.
 class LayoutGraphs {
 public:
   /// `steps`, of the same mesh, may be shared with others.
@@ -128,12 +130,12 @@ private:
       graphs;
 };
 
-/// A shortest way: the sum of the steps' prices, among equal ones the fewest
-/// steps, among these the first found.
+/// The end of a shortest path: the sum of the steps' costs, at equal costs the
+/// fewest steps, and then the first path found.
 struct Distance {
   double cost = unreachable;
   int numSteps = 0;
-  /// The neighbour on the way, and the edge; -1 at the start.
+  /// The neighbour on the path, and the edge; -1 at its start.
   int next = -1;
   int edge = -1;
 
@@ -143,35 +145,37 @@ struct Distance {
 /// Distances between the layouts of a graph for tensors of one shape.
 class DistanceTable {
 public:
-  /// Borrows `graph` and `prices`.
+  /// Borrows `graph` and `collectiveCosts`.
   DistanceTable(LayoutGraph &graph, const CollectiveCosts &prices,
                 llvm::ArrayRef<int64_t> shape, int64_t elementBytes)
       : graph(graph), prices(prices),
         bytes(graph.getBytes(shape, elementBytes)) {}
 
-  /// Distances from layout `id` to all layouts of the graph (by their numbers;
-  /// those that have none yet are unreachable).
+  /// Distances from layout `id` to all layouts of the graph, by number. Layouts
+  /// that have no number yet are unreachable.
   const std::vector<Distance> &getFrom(int id);
   /// Distances from all layouts to layout `id`; enumerates the graph.
   const std::vector<Distance> &getTo(int id);
   /// The distance between two layouts.
   double get(int from, int to) { return getFrom(from)[to].cost; }
-  /// The steps of a shortest way, which exists.
+  /// The steps of a shortest path, which exists.
   llvm::SmallVector<ReshardStep, 2> getPath(int from, int to);
-  /// The steps from `from` to `to` that `distances`, relaxed forward from
-  /// `from`, tell.
+  /// The steps of the path from `from` to `to` in `distances`, the result of a
+  /// forward `relax` from `from`.
   llvm::SmallVector<ReshardStep, 2>
   getPath(const std::vector<Distance> &distances, int from, int to);
 
-  /// Lowers `distances`, costs per layout of which some are known, to what they
-  /// are by way of steps from (`backward`: to) the layouts with known costs.
-  /// Stops when that of layout `last` is final (-1: when all are), or after
-  /// looking at `maxEdges` steps (-1: all); distances may be too long then.
+  /// Dijkstra's algorithm from several sources: the layouts with a known cost
+  /// in `distances`. Lowers each cost to the cheapest path from (`backward`:
+  /// to) a source. Stops when the cost of layout `last` is final (-1: when all
+  /// are), or after `maxEdges` edges (-1: no limit), when costs may still be
+  /// too high.
   void relax(std::vector<Distance> &distances, bool backward, int last = -1,
              int64_t maxEdges = -1);
 
   LayoutGraph &getGraph() { return graph; }
-  /// What the edges out of `id` cost; unreachable where sizes forbid them.
+  /// The costs of the edges out of `id`; `unreachable` where sizes or the cost
+  /// model forbid one.
   llvm::ArrayRef<double> getPrices(int id);
 
 private:

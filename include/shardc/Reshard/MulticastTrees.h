@@ -1,11 +1,11 @@
 //===- MulticastTrees.h - One value in several layouts ----------*- C++ -*-===//
 //
-// A value made in one layout and wanted in others is delivered by a tree of
-// reshards: what one user wants may be made from what another one has, or from
-// a layout that nobody wants but both come from. The cheapest tree is a minimum
-// Steiner arborescence, found by dynamic programming over the subsets of the
-// wanted layouts (Dreyfus, Wagner: The Steiner problem in graphs, Networks 1,
-// 1971). Remembers what it has computed; use one per thread.
+// The cheapest reshards of a value to all layouts in which it is used form a
+// minimum Steiner arborescence of the layout graph: the layout of one user may
+// be made from that of another, or both from a layout that nobody uses. Found
+// by dynamic programming over the subsets of the wanted layouts (Dreyfus,
+// Wagner: The Steiner problem in graphs, Networks 1, 1971). Caches its results;
+// use one per thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@
 
 namespace shardc {
 
-/// The most layouts for which trees are exact. One value with more is served
-/// without intermediate layouts, each from where it is cheapest in turn.
+/// The most wanted layouts for which trees are exact. Beyond, each layout in
+/// turn is made from the start or an earlier one, whichever is cheapest.
 constexpr int maxDeliveredLayouts = 8;
 
 class MulticastTrees {
@@ -25,11 +25,10 @@ public:
   /// Borrows `table`.
   explicit MulticastTrees(DistanceTable &table) : table(table) {}
 
-  /// Layouts to make, in an order in which each is made from the start or an
-  /// earlier one.
+  /// A layout of the tree. Its source is the start or an earlier node.
   struct Node {
     int layout;
-    /// Index of the node that it is made from; -1: the start.
+    /// Index of the source node; -1: the start.
     int source;
   };
 
@@ -46,7 +45,8 @@ private:
 
   /// The part of `wanted` whose bits are set in `subset`.
   static Key select(llvm::ArrayRef<int> wanted, unsigned subset);
-  /// The best way to tell `wanted` apart at layout `id`: a bit set over it.
+  /// The bit set over `wanted` of one of the two subtrees into which the
+  /// cheapest tree forks at layout `id`.
   unsigned findSplit(llvm::ArrayRef<int> wanted, int id);
   void grow(int id, int node, llvm::ArrayRef<int> wanted,
             std::vector<Node> &nodes);

@@ -1,9 +1,9 @@
-//===- ReshardPlanner.h - The cheapest way between layouts ------*- C++ -*-===//
+//===- ReshardPlanner.h - The cheapest reshards of a tensor -----*- C++ -*-===//
 //
-// Shortest paths over the layouts of one tensor, and cheapest trees where one
-// value is wanted in several. Among equally cheap ways one with the fewest
-// steps is taken, then the first found, so that results are deterministic. A
-// planner remembers what it has planned; use one per thread.
+// Shortest paths over the layouts of one tensor, and Steiner trees for values
+// with several layouts. Ties go to the path with the fewest steps and then to
+// the first found, so that results are deterministic. Caches its plans; use one
+// per thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,37 +20,36 @@ struct ReshardPlan {
   int64_t wireBytes = 0;
 };
 
-/// A layout that a value is delivered in.
+/// A layout to which a value is resharded.
 struct Delivery {
   Layout layout;
-  /// Index of the delivery that it is made from; -1: what the producer made.
+  /// Index of the delivery that is its source; -1: the layout of the producer.
   int source;
 };
 
 class ReshardPlanner {
 public:
-  /// By default a way uses only axes that its ends name: a reduction over one
-  /// axis does not make a detour by way of another. With `usesAllAxes` it may,
-  /// where that is cheaper. Collectives that `prices` does not allow are taken
-  /// where there is no other way. `graphs` may be shared with others.
+  /// By default a path uses only the axes of its two ends: a reduction over one
+  /// axis makes no detour over another. With `usesAllAxes` it may, where that
+  /// is cheaper. A collective that `collectiveCosts` forbids is used only if
+  /// there is no other path. `graphs` may be shared with others.
   explicit ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes = false,
                           const PartPrices &prices = {},
                           std::shared_ptr<LayoutGraphs> graphs = nullptr);
 
   /// The cheapest path from `from` to `to` for a tensor of global `shape`, made
-  /// in part `part`. Over more than four axes, those that stand next to each
-  /// other in both layouts, or in neither, move together. Over more than four
-  /// such bundles it is the cheapest that a search of limited work finds. `to`
-  /// may be unreduced only over axes that `from` is.
+  /// in part `part`. Over more than four axes, axes that are adjacent in both
+  /// layouts, or absent from both, form a bundle and move together. Over more
+  /// than four bundles it is the cheapest path that a search of limited work
+  /// finds. `to` may be unreduced only over axes over which `from` is.
   ReshardPlan plan(const Layout &from, const Layout &to,
                    llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                    Part part = Part::Forward);
 
-  /// The cheapest tree that delivers a value made as `from` in all layouts of
-  /// `wanted` (distinct, none equal to `from`; they are the first entries of
-  /// the result, in their order) by way of any others. Trees of more than eight
-  /// layouts, or over more than four bundles of axes, have no layouts in
-  /// between that nobody wants.
+  /// The cheapest tree from `from` to all layouts of `wanted` (distinct, none
+  /// equal to `from`). They are the first entries of the result, in their
+  /// order; layouts between them follow. Trees of more than eight layouts, or
+  /// over more than four bundles of axes, have no layouts in between.
   llvm::SmallVector<Delivery> planTree(const Layout &from,
                                        llvm::ArrayRef<Layout> wanted,
                                        llvm::ArrayRef<int64_t> shape,
@@ -58,7 +57,7 @@ public:
                                        Part part = Part::Forward);
 
 private:
-  /// What belongs to tensors of one shape, over some of the axes.
+  /// The caches for tensors of one shape over some of the axes.
   struct Tensor {
     DistanceTable table;
     MulticastTrees trees;
@@ -67,9 +66,9 @@ private:
         : table(graph, prices, shape, elementBytes), trees(table) {}
   };
 
-  /// The axes that a way between `layouts` may use, and how they move.
+  /// The axes that paths between `layouts` may use, and their bundles.
   LayoutScope getScope(llvm::ArrayRef<Layout> layouts) const;
-  /// Of a tensor made in `part` in layout `from` that is to reach all of `to`.
+  /// For a tensor made in `part` in layout `from` that is to reach all of `to`.
   Tensor &getTensor(const Layout &from, llvm::ArrayRef<Layout> to,
                     llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                     Part part);
@@ -79,7 +78,7 @@ private:
   MeshAxes mesh;
   bool usesAllAxes;
   PartPrices prices;
-  /// By part, where all collectives are allowed.
+  /// The costs without forbidden collectives.
   PartPrices unrestricted;
   std::shared_ptr<LayoutGraphs> graphs;
   std::map<std::tuple<LayoutGraph *, std::vector<int64_t>, int64_t,

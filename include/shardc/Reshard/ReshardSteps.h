@@ -1,7 +1,7 @@
-//===- ReshardSteps.h - One collective away ---------------------*- C++ -*-===//
+//===- ReshardSteps.h - The edges of the layout graph -----------*- C++ -*-===//
 //
-// The edges of the graph of layouts: which layouts one collective, or a local
-// slice, makes of a layout, and what it moves. The steps are
+// A step is one collective, or a local slice. It turns a layout into another
+// one:
 //
 //   slice, reduce-scatter   put axes on a dimension: at its minor end, into a
 //                           gap, or at the minor end behind a new gap;
@@ -13,10 +13,9 @@
 //   collective-permute      puts other axes, or the same ones in another order,
 //                           where axes are.
 //
-// Sizes that do not divide: a dimension of size s over n devices has blocks of
-// ceil(s/n). A step is left out where the blocks before and after it do not
-// tile each other, and a list with a gap must divide its dimension. Plain
-// functions; thread-safe.
+// Uneven sizes: a dimension of size s over n devices has blocks of ceil(s/n).
+// There is no step where the blocks before and after it do not tile each other.
+// A list with a gap must divide its dimension. Plain functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -50,7 +49,7 @@ struct ReshardStep {
   /// AllToAll: the dimension concatenated.
   int concatDim = -1;
   /// Strided shards: the local elements of dimension `dim` (or `concatDim`)
-  /// form this many runs, and the step works on each of them.
+  /// form this many runs, and the step applies to each of them.
   int64_t dimRuns = 1;
   int64_t concatRuns = 1;
   /// The layout after the step.
@@ -59,50 +58,49 @@ struct ReshardStep {
   int64_t wireBytes = 0;
 };
 
-/// The axes that can shard anything: those of more than one device.
+/// The axes of more than one device.
 AxisSet getShardingAxes(const MeshAxes &mesh);
 
-/// Which layouts are considered.
+/// The set of layouts that a graph has.
 struct LayoutScope {
   /// Axes that steps may use.
   AxisSet axes = 0;
   /// Whether shards may be strided.
   bool allowsStrided = true;
-  /// Axes that steps move together, in this order; together they are `axes`.
-  /// Layouts have them next to each other or not at all. Empty: every axis
-  /// moves alone.
+  /// Axes that steps move together, in this order; together they are `axes`. A
+  /// layout has the axes of a bundle next to each other or none of them. Empty:
+  /// every axis moves alone.
   std::vector<AxisList> bundles = {};
 
-  /// The bundles; those of one axis each, in the order of the mesh, if none are
-  /// given.
+  /// The bundles; if none are given, each axis on its own, in mesh order.
   std::vector<AxisList> getBundles(const MeshAxes &mesh) const;
 
-  /// Whether a dimension may have `list`: without gaps, or with gaps that
-  /// bundles can have left.
+  /// Whether a dimension may have the axes `list`: without gaps, or with gaps
+  /// that bundles can leave.
   bool allows(llvm::ArrayRef<int> list, const MeshAxes &mesh) const;
 };
 
-/// The steps out of `from` within `scope`, whatever the tensor's size;
-/// `wireBytes` is not set. With more than five bundles in scope permutes are
-/// left out, and partial sums over more than five end for all of them at once
-/// or for one; with more than three in scope, groups of bundles that are sliced
-/// or scattered together have at most two.
+/// The steps out of `from` within `scope`, for any tensor size; `wireBytes` is
+/// not set. Large scopes have fewer steps. With more than five bundles there
+/// are no permutes, and partial sums over more than five end for all of them at
+/// once or for one. With more than three, at most two bundles are sliced or
+/// scattered together.
 std::vector<ReshardStep> getStepsFrom(const Layout &from,
                                       const LayoutScope &scope,
                                       const MeshAxes &mesh);
 
 /// Wire bytes per device, not rounded, of `step` out of `from` for a tensor of
-/// global `shape`; nullopt if the sizes do not allow it.
+/// global `shape`; nullopt if the sizes forbid the step.
 std::optional<double> getStepBytes(const ReshardStep &step, const Layout &from,
                                    llvm::ArrayRef<int64_t> shape,
                                    int64_t elementBytes, const MeshAxes &mesh);
 
-/// The collective that a step other than a slice is.
+/// The collective of a step other than a slice.
 CollectiveKind getCollectiveKind(ReshardStep::Kind kind);
 
-/// All axis lists of a dimension over `axes`, strided ones too if `allowGaps`:
-/// every order of every subset, with some of the axes but the last gone. In a
-/// deterministic order, `{}` first.
+/// All axis lists of a dimension over `axes`, in a deterministic order, `{}`
+/// first: every order of every subset. If `allowGaps`, also those in which gaps
+/// stand for some of the axes but the last.
 std::vector<AxisList> getAxisLists(AxisSet axes, bool allowGaps,
                                    const MeshAxes &mesh);
 

@@ -1,8 +1,8 @@
-//===- CheckNesting.h - How deep the brackets of a text nest ----*- C++ -*-===//
+//===- CheckNesting.h - Limits the nesting of brackets in a text ----------===//
 //
-// MLIR's parser calls itself for every bracket and has no limit: deep nesting
-// overflows the stack. So texts are checked before they are parsed. A pure
-// function.
+// MLIR's parser recurses for every bracket, without a limit, so deep nesting
+// overflows the stack. Texts are therefore checked before they are parsed. A
+// pure function.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,8 +19,8 @@ namespace shardc {
 constexpr int maxBrackets = 256;
 
 /// Checks that at most maxBrackets of (, [, { and < are open at once in `text`,
-/// a module as text, strings and comments left out. Returns "" or an error
-/// "NAME:LINE:COLUMN: error: ..." about the first bracket too many. Bytecode
+/// the text of a module, outside of strings and comments. Returns "" or an
+/// error "NAME:LINE:COLUMN: error: ..." at the first bracket too many. Bytecode
 /// has no brackets and is not checked.
 std::string checkNesting(llvm::StringRef text, llvm::StringRef name);
 

@@ -1,4 +1,4 @@
-//===- InputBytes.h - Kinds of files by their first bytes -------*- C++ -*-===//
+//===- InputBytes.h - The kind of a file by its first bytes -----*- C++ -*-===//
 //
 // Tells plans from IR by content, not by name. Pure functions.
 //

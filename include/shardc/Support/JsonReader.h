@@ -1,4 +1,4 @@
-//===- JsonReader.h - JSON with errors that say where -----------*- C++ -*-===//
+//===- JsonReader.h - JSON with errors that name the place ------*- C++ -*-===//
 //
 // Reads the fields of a JSON file one by one and keeps the first error: the
 // file, the line (syntax) or the key (content), the expected and the found
@@ -24,8 +24,8 @@ namespace shardc {
 llvm::Expected<llvm::json::Value> parseJson(llvm::StringRef text,
                                             llvm::StringRef file);
 
-/// Reads fields. A `path` is the key of the object that a field is in, such as
-/// "axes.data", empty for the root. After a failure only takeError is
+/// Reads fields. A `path` is the key of the object that holds a field, such as
+/// "axes.data"; empty for the root. After a failure only takeError is
 /// meaningful.
 class JsonReader {
 public:
@@ -46,7 +46,7 @@ public:
                                        llvm::StringRef key);
   /// The keys of `object`, sorted.
   static std::vector<std::string> getKeys(const llvm::json::Object &object);
-  /// Fails if `object` has a key that is not in `known`.
+  /// Fails if `object` has a key outside of `known`.
   bool checkKeys(const llvm::json::Object &object, llvm::StringRef path,
                  const std::vector<std::string> &known);
 

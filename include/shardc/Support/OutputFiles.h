@@ -1,7 +1,7 @@
 //===- OutputFiles.h - Outputs that would replace an input ------*- C++ -*-===//
 //
-// What can be known to be wrong with outputs before anything is written, in
-// terms of the standard library and POSIX alone. Thread-safe; others may change
+// Faults of output paths that are known before anything is written, in terms of
+// the standard library and POSIX alone. Thread-safe; other processes may change
 // the files meanwhile.
 //
 //===----------------------------------------------------------------------===//
@@ -14,7 +14,7 @@
 
 namespace shardc {
 
-/// A file, and what an error calls it: "the model", "--data", "-o p.shardc".
+/// A file and its name in errors: "the model", "--data", "-o p.shardc".
 struct NamedFile {
   std::string name;
   /// Empty: none. "-" is standard input among inputs, and standard output among
@@ -22,10 +22,9 @@ struct NamedFile {
   std::string path;
 };
 
-/// Says which output is the same file as an input, another output or what
-/// standard output goes to, also by way of symbolic and hard links; empty if
-/// there is none. What is no file with content of its own, such as a terminal,
-/// is no such file.
+/// An error if an output is the same file as an input, another output or
+/// standard output, also through symbolic and hard links; otherwise empty.
+/// Files without content of their own, such as terminals, do not count.
 std::string checkOutputFiles(const std::vector<NamedFile> &inputs,
                              const std::vector<NamedFile> &outputs);
 

@@ -1,4 +1,4 @@
-//===- Printable.h - Text that does nothing to a terminal -------*- C++ -*-===//
+//===- Printable.h - Escapes control characters for terminals ---*- C++ -*-===//
 //
 // In terms of the standard library alone. Pure functions.
 //
@@ -12,11 +12,11 @@
 
 namespace shardc {
 
-/// Bytes of the character of UTF-8 that `text` begins with; 0: it is none, or
-/// one that controls and is no tab or end of line.
+/// Bytes of the UTF-8 character at the start of `text`; 0 if there is none, or
+/// if it is a control character other than tab and end of line.
 size_t getCharacterBytes(std::string_view text);
 
-/// `text` with the other bytes escaped: "\\x1b".
+/// `text` with all other bytes escaped: "\\x1b".
 std::string makePrintable(std::string_view text);
 
 } // namespace shardc

@@ -1,7 +1,7 @@
 //===- Suggest.h - "did you mean" -------------------------------*- C++ -*-===//
 //
-// The nearest of a list of names, for error messages, in terms of the standard
-// library alone. Pure functions.
+// The nearest of a list of names by edit distance (Levenshtein 1966), for error
+// messages, in terms of the standard library alone. Pure functions.
 //
 //===----------------------------------------------------------------------===//
 

@@ -13,12 +13,12 @@
 
 namespace shardc {
 
-/// A machine to generate code for.
+/// The target of code generation.
 struct TargetSpec {
   enum class Kind {
     CPU,
     CUDA,
-    /// For tests: the kernels of a GPU, on the CPU.
+    /// For tests: the kernels of a GPU, emulated on the CPU.
     EmulatedGPU,
   };
   Kind kind = Kind::CPU;

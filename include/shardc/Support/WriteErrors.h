@@ -10,8 +10,8 @@
 namespace shardc {
 
 /// Flushes `os`, the output `path` ("-": standard output). Returns its first
-/// error since it was opened, if there is one; without this call LLVM ends the
-/// process on an error.
+/// error since it was opened, or "". Without this call LLVM ends the process on
+/// an error.
 inline std::string finishOutput(llvm::raw_fd_ostream &os,
                                 const std::string &path) {
   os.flush();

@@ -1,7 +1,7 @@
 //===- AnnotationEdits.h - Changes of annotations ---------------*- C++ -*-===//
 //
-// What a remedy changes in an imported module. Plain values over attributes of
-// the module's context.
+// The changes of a fix-it in an imported module. Plain values over attributes
+// of the module's context.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,17 +35,17 @@ struct Annotation {
 /// Constraint `index` of a loss function, in its order.
 ShardingConstraintOp getConstraint(mlir::func::FuncOp loss, int index);
 
-/// New values of some annotations, each at most once.
+/// New values of some annotations, at most one each.
 class Edits {
 public:
   /// Adds a change unless the annotation has one already.
   void add(const Annotation &annotation, ShardingAttr sharding);
   bool empty() const { return list.empty(); }
 
-  /// Makes the changes in `loss`, a loss function that is like the one for
-  /// which they were proposed.
+  /// Makes the changes in `loss`, a loss function like the one for which they
+  /// were proposed.
   void apply(mlir::func::FuncOp loss) const;
-  /// For people, with places in `loss`.
+  /// The changes for people, with locations in `loss`.
   std::vector<AnnotationEdit> describe(mlir::func::FuncOp loss) const;
   /// Equal for equal changes.
   std::string getKey() const;

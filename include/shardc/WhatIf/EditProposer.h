@@ -1,8 +1,8 @@
 //===- EditProposer.h - Changes that may remove a collective ----*- C++ -*-===//
 //
-// Which changes of which annotations could remove a move, read off its chain.
-// Nothing is promised of them before they are compiled. Not thread-safe: makes
-// attributes in the module's context.
+// Proposes changes of annotations that might remove a move, from its chain of
+// provenance. They promise nothing before they are compiled. Not thread-safe:
+// makes attributes in the module's context.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,12 +14,12 @@
 
 namespace shardc {
 
-/// Proposes changes for the collectives of the program made of one loss
+/// Proposes changes for the collectives of the program made from one loss
 /// function.
 class EditProposer {
 public:
-  /// `loss` is the loss function of a module after `import`; it is partitioned
-  /// in a mode that `hasPriorities`, or in one to which they mean nothing.
+  /// `loss` is the loss function of a module after `import`. `hasPriorities`:
+  /// the planner honours the priorities of annotations.
   EditProposer(mlir::func::FuncOp loss, bool hasPriorities)
       : loss(loss), hasPriorities(hasPriorities) {}
 
@@ -35,7 +35,7 @@ private:
   std::optional<Annotation> find(llvm::StringRef name);
   ShardingAttr getSharding(const Annotation &annotation);
   int64_t getRank(const Annotation &annotation);
-  /// The sharding that `layout` of an explanation means; null for partial sums.
+  /// The sharding for `layout` of an explanation; null for partial sums.
   ShardingAttr parse(llvm::StringRef layout);
 
   void meetOtherEnd(const MovedTensor &tensor, Edits &edits);

@@ -1,4 +1,4 @@
-//===- ExplainContracts.h - Contracts with what would keep them -*- C++ -*-===//
+//===- ExplainContracts.h - Broken contracts with fix-its -------*- C++ -*-===//
 
 #ifndef SHARDC_WHATIF_EXPLAINCONTRACTS_H
 #define SHARDC_WHATIF_EXPLAINCONTRACTS_H
@@ -10,9 +10,9 @@
 namespace shardc {
 
 /// Checks the contracts on collectives of `module`, after `collectives`. A
-/// broken one is an error with the explanation of every collective that breaks
-/// it, remedies included, found by compiling `imported`, the module after
-/// `import`, which is left as it is.
+/// broken one is an error, with the explanation of every collective that breaks
+/// it. The explanations have fix-its, found by trial compilations of
+/// `imported`, the module after `import`, which is left as it is.
 mlir::LogicalResult checkContracts(mlir::ModuleOp module,
                                    mlir::ModuleOp imported,
                                    const CompileOptions &options);

@@ -1,4 +1,4 @@
-//===- TrialCompilation.h - Compiling on trial ------------------*- C++ -*-===//
+//===- TrialCompilation.h - Compilation of a copy on trial ------*- C++ -*-===//
 
 #ifndef SHARDC_WHATIF_TRIALCOMPILATION_H
 #define SHARDC_WHATIF_TRIALCOMPILATION_H
@@ -12,30 +12,29 @@
 namespace shardc {
 
 /// Takes `module` through the phases from `first` to `last` as a compilation
-/// with `options` would, but dumps and verifies nothing and holds it against no
-/// contract and no limit of memory. What is said of it is dropped; returns the
-/// first error without its place, or nothing if all went well.
+/// with `options` would, but without dumps, verification, contracts and memory
+/// limits. Diagnostics are dropped; returns the first error without its place,
+/// or "".
 std::string compileOnTrial(mlir::ModuleOp module, int first, int last,
                            CompileOptions options);
 
-/// The bytes that each function of `module`, which is after `propagate`, needs
-/// on a device, arguments of the others included; takes it up to `memory`.
+/// The bytes that each function of `module`, after `propagate`, needs on a
+/// device, arguments of the others included; takes the module up to `memory`.
 llvm::Expected<std::vector<int64_t>>
 getPeaksOnTrial(mlir::ModuleOp module, const CompileOptions &options);
 
-/// Takes `module`, which is after `differentiate`, through `propagate` with the
-/// plan that a search finds, without a limit of memory and without comparing it
-/// with the plan that follows the annotations. Returns the first error, or "".
+/// Takes `module`, after `differentiate`, through `propagate` with a searched
+/// plan, without a memory limit and without the comparison with the plan that
+/// follows the annotations. Returns the first error, or "".
 std::string searchOnTrial(mlir::ModuleOp module, CompileOptions options);
 
-/// What the report says of the step (getStep) of `module`, which is after
-/// `memory`. Fails if there is none, or its machine cannot be read.
+/// The estimate that reports show for the step (getStep) of `module`, after
+/// `memory`. Fails if there is no step, or its machine cannot be read.
 llvm::Expected<PlanEstimate> getEstimate(mlir::ModuleOp module,
                                          const CompileOptions &options);
 
-/// What the report will say of the step of `module`, which is after
-/// `propagate`; takes it up to `memory`. Fails if it is refused on the way,
-/// also by a contract or by the limit of memory.
+/// The same for `module` after `propagate`, which it takes up to `memory`. Also
+/// fails if a phase, a contract or the memory limit refuses the module.
 llvm::Expected<PlanEstimate> estimateOnTrial(mlir::ModuleOp module,
                                              const CompileOptions &options);
 

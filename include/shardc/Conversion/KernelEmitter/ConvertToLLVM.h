@@ -1,4 +1,4 @@
-//===- ConvertToLLVM.h - Functions of kernels in one dialect ----*- C++ -*-===//
+//===- ConvertToLLVM.h - Kernel functions to the LLVM dialect ---*- C++ -*-===//
 
 #ifndef SHARDC_CONVERSION_KERNELEMITTER_CONVERTTOLLVM_H
 #define SHARDC_CONVERSION_KERNELEMITTER_CONVERTTOLLVM_H
@@ -7,8 +7,8 @@
 
 namespace shardc {
 
-/// Converts functions of kernels, which are in the LLVM, scf, arith, math and
-/// vector dialects, to the LLVM dialect alone.
+/// Converts functions of kernels, in the LLVM, scf, arith, math and vector
+/// dialects, to the LLVM dialect alone.
 mlir::LogicalResult convertToLLVMDialect(mlir::ModuleOp functions);
 
 } // namespace shardc

@@ -9,25 +9,26 @@
 
 namespace shardc {
 
-/// Builds the function `name` of a kernel and adds to `attributes` what calls
-/// of it must know.
+/// Builds the function `name` of a kernel and adds to `attributes` the facts
+/// that its callers must know.
 using BuildKernel = llvm::function_ref<mlir::LogicalResult(
     KernelOp kernel, llvm::StringRef name, mlir::NamedAttrList &attributes)>;
 
-/// What tells a kernel from others that compute the same, if anything.
+/// A text that distinguishes a kernel from others that compute the same; empty
+/// if nothing does.
 using DistinguishKernel = llvm::function_ref<std::string(KernelOp kernel)>;
 
-/// Calls `build` for the first of all kernels that compute the same, and are
-/// not told apart, in the order of the module, and sets `shardc.symbol`, the
-/// function's name, and the attributes that it returns on all of them. Fails
-/// when `build` does.
+/// Calls `build` once for all kernels that compute the same and have the same
+/// distinguishing text, in the order of the module. Sets `shardc.symbol`, the
+/// function's name, and the attributes of `build` on all of them. Fails when
+/// `build` does.
 mlir::LogicalResult buildDistinctKernels(mlir::ModuleOp module,
                                          BuildKernel build,
                                          DistinguishKernel distinguish = {});
 
-/// Erases what an earlier lowering left in the module under the name of the
-/// kernels' module, if anything; then returns the mesh, or emits an error if
-/// there is none or a kernel has tensors without elements.
+/// Erases the result of an earlier lowering under the name of the kernels'
+/// module. Returns the mesh, or emits an error if there is none or a kernel has
+/// tensors without elements.
 mlir::FailureOr<MeshOp> prepareKernelModule(mlir::ModuleOp module);
 
 } // namespace shardc

@@ -1,8 +1,8 @@
-//===- KernelDialects.h - What kernels are built of, and become -*- C++ -*-===//
+//===- KernelDialects.h - The dialects of kernel functions ------*- C++ -*-===//
 //
 // Functions of kernels are built of arith, math, vector and scf, for CPUs and
-// GPUs alike, and become LLVM: what both ways share. Stateless; thread-safe on
-// distinct contexts.
+// GPUs alike, and converted to LLVM. The parts that both conversions share.
+// Stateless; thread-safe on distinct contexts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,11 +14,10 @@
 
 namespace shardc {
 
-/// Registers these dialects, and what they become.
+/// Registers these dialects and those that they are converted to.
 void insertKernelDialects(mlir::DialectRegistry &registry);
 
-/// Converts away the ops of `dialect` inside of `functions`; other ops may
-/// stay.
+/// Converts the ops of `dialect` inside of `functions`; other ops may stay.
 mlir::LogicalResult convertDialect(mlir::Operation *functions,
                                    llvm::StringRef dialect,
                                    mlir::RewritePatternSet patterns);

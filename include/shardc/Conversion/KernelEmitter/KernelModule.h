@@ -1,4 +1,4 @@
-//===- KernelModule.h - Where the functions of kernels are ------*- C++ -*-===//
+//===- KernelModule.h - The module of the kernels' functions ----*- C++ -*-===//
 
 #ifndef SHARDC_CONVERSION_KERNELEMITTER_KERNELMODULE_H
 #define SHARDC_CONVERSION_KERNELEMITTER_KERNELMODULE_H

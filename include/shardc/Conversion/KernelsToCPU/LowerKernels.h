@@ -19,19 +19,19 @@ namespace shardc {
 
 /// Turns every `shardc.kernel` of the module's functions into a function
 /// `void(ptr buffers, ptr context, i64 begin, i64 end)` of the LLVM dialect in
-/// the nested module @kernels: `buffers` has the addresses of the operands,
-/// then of the results; `context` the device's coordinate on each mesh axis,
-/// then the seed. Kernels that are equal share one function. Each kernel op
-/// gets `shardc.symbol`, the function's name, `shardc.extent`, the number of
-/// its independent iterations, and `shardc.parts`, which of them touch which
-/// buffers and read the coordinates of which mesh axes, by number. Emits an
-/// error for element types that an op does not support.
+/// the nested module @kernels. `buffers` has the addresses of the operands,
+/// then of the results; `context` has the device's coordinate on each mesh
+/// axis, then the seed. Equal kernels share one function. Each kernel op gets
+/// `shardc.symbol`, the function's name, `shardc.extent`, the number of its
+/// independent iterations, and `shardc.parts`: the ranges of iterations with
+/// the buffers that they touch and the mesh axes, by number, whose coordinates
+/// they read. Emits an error for element types that an op does not support.
 mlir::LogicalResult lowerKernels(mlir::ModuleOp module);
 
-/// The same functions as a module of their own, with vectors of up to 16 lanes,
-/// as AVX-512 has them, in place of 8; for a module after `lowerKernels`, which
-/// it leaves as it is. They take the same iterations and compute the same bits.
-/// Null after an error.
+/// The kernels' second version for multiversioning: the same functions as a
+/// module of their own, with vectors of up to 16 lanes, as in AVX-512, in place
+/// of 8. For a module after `lowerKernels`, which stays as it is. They have the
+/// same iterations and compute the same bits. Null after an error.
 mlir::OwningOpRef<mlir::ModuleOp> lowerWideKernels(mlir::ModuleOp module);
 
 /// The pass `--shardc-lower-kernels` around `lowerKernels`.

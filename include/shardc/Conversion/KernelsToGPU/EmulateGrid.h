@@ -1,7 +1,7 @@
-//===- EmulateGrid.h - Kernels for a GPU as loops on the CPU ----*- C++ -*-===//
+//===- EmulateGrid.h - GPU kernels as loops on the CPU ----------*- C++ -*-===//
 //
-// For tests: what a GPU would compute, thread by thread, without one.
-// Stateless; one module at a time, any number of contexts.
+// For tests: emulates the threads of a GPU, one after the other. Stateless; one
+// module at a time, any number of contexts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,11 +16,10 @@
 namespace shardc {
 
 /// Lowers the kernels of the module as `lowerKernelsToGpu` does, then turns
-/// grids into loops: the functions have the interface of `lowerKernels`, their
-/// iterations are the blocks, and between two points where the threads of a
-/// block meet each thread runs alone, in order. What is computed and in which
-/// order it is added up is what a GPU does. Accesses must be aligned as on a
-/// GPU: one that is not ends the process.
+/// grids into loops. The functions have the interface of `lowerKernels`, and
+/// their iterations are the blocks. Between two barriers of a block each thread
+/// runs alone, in order. Arithmetic and the order of sums are those of a GPU.
+/// Accesses must be aligned as on a GPU: one that is not ends the process.
 mlir::LogicalResult lowerKernelsToEmulation(mlir::ModuleOp module);
 
 /// The pass `--shardc-emulate-grid` around `lowerKernelsToEmulation`.

@@ -1,4 +1,4 @@
-//===- LowerKernelsToGpu.h - Kernels to functions of a grid -----*- C++ -*-===//
+//===- LowerKernelsToGpu.h - Kernels to GPU functions -----------*- C++ -*-===//
 //
 // Stateless; one module at a time, any number of contexts.
 //
@@ -16,15 +16,15 @@
 namespace shardc {
 
 /// Turns every `shardc.kernel` of the module's functions into a kernel of the
-/// nested gpu.module @kernels for `chip`. Its parameters are the addresses, in
-/// global memory and multiples of 16, of the operands, then of the results,
-/// then of the context: the device's coordinate on each mesh axis, the seed,
-/// and where there are microbatches the run. Kernels that are equal share one
-/// function. Each kernel op gets `shardc.symbol`, the function's name,
-/// `shardc.extent`, the blocks of its grid, and `shardc.threads`, the threads
-/// of a block: both have one dimension, of exactly these sizes. Results do not
-/// depend on the order in which threads run. Emits an error at a kernel with
-/// more operands and results than a launch can pass.
+/// nested gpu.module @kernels for `chip`. Its parameters are addresses in
+/// global memory, multiples of 16: of the operands, the results, and the
+/// context, which has the device's coordinate on each mesh axis, the seed, and
+/// with microbatches the run. Equal kernels share one function. Each kernel op
+/// gets `shardc.symbol`, the function's name, `shardc.extent`, the blocks of
+/// its grid, and `shardc.threads`, the threads of a block: both have one
+/// dimension, of exactly these sizes. Results do not depend on the order in
+/// which threads run. Emits an error at a kernel with more operands and results
+/// than a launch can pass.
 mlir::FailureOr<mlir::gpu::GPUModuleOp> lowerKernelsToGpu(mlir::ModuleOp module,
                                                           llvm::StringRef chip);
 

@@ -1,7 +1,7 @@
 //===- Report.h - Reports of a plan -----------------------------*- C++ -*-===//
 //
-// Reports are read from the plan's bytes, so they describe what the runtime
-// executes. Pure functions: thread-safe.
+// Reports are read from the plan's bytes, so they describe the very program
+// that the runtime executes. Pure functions: thread-safe.
 //
 //===----------------------------------------------------------------------===//
 

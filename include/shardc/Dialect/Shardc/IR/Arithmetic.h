@@ -1,6 +1,6 @@
 //===- Arithmetic.h - Builds elementwise ops of one type --------*- C++ -*-===//
 //
-// A shorthand for code that writes formulas. Not thread-safe, as the builder
+// A shorthand for code that writes formulas. Not thread-safe, like the builder
 // that it borrows.
 //
 //===----------------------------------------------------------------------===//

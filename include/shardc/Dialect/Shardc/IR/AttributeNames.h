@@ -1,8 +1,8 @@
 //===- AttributeNames.h - Names of the dialect's attributes -----*- C++ -*-===//
 //
-// Every attribute that shardc puts on modules, functions, arguments and ops, by
-// its constant: a misspelt one does not compile. docs/Dialect.md has the types
-// of those that users write, and says what is checked.
+// A constant for every attribute that shardc sets on modules, functions,
+// arguments and ops: a misspelt one does not compile. docs/Dialect.md has the
+// types and the checks of those that users write.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,11 +19,11 @@ namespace shardc {
 constexpr llvm::StringLiteral trainingAttrName = "shardc.training";
 /// Mesh axes of the logical axes.
 constexpr llvm::StringLiteral rulesAttrName = "shardc.rules";
-/// What becomes of dimensions that do not divide.
+/// The policy for dimensions that do not divide: pad or error.
 constexpr llvm::StringLiteral unevenAttrName = "shardc.uneven";
-/// The mode in which it was partitioned.
+/// The planner that partitioned it: "follow" or "cheapest".
 constexpr llvm::StringLiteral partitionAttrName = "shardc.partition";
-/// What reshards cost, by mesh axis.
+/// Seconds per byte of reshards, by mesh axis.
 constexpr llvm::StringLiteral secondsPerByteAttrName =
     "shardc.seconds_per_byte";
 /// Bytes of the arena of a device.
@@ -33,15 +33,15 @@ constexpr llvm::StringLiteral chipAttrName = "shardc.chip";
 
 // Of a function.
 
-/// What the step costs, and what any plan does at least.
+/// The cost of the step, and a lower bound of all plans.
 constexpr llvm::StringLiteral costAttrName = "shardc.cost";
 /// The collectives that its reshards may use.
 constexpr llvm::StringLiteral startsAttrName = "shardc.starts";
-/// What gathering weights again costs and saves.
+/// The cost and saving of rematerialised all-gathers.
 constexpr llvm::StringLiteral regatherAttrName = "shardc.regather";
 /// Bytes that it needs on a device.
 constexpr llvm::StringLiteral peakBytesAttrName = "shardc.peak_bytes";
-/// Operations of its GEMMs before it was partitioned.
+/// Floating-point operations of its GEMMs before it was partitioned.
 constexpr llvm::StringLiteral globalMatmulFlopsAttrName =
     "shardc.global_matmul_flops";
 
@@ -50,48 +50,48 @@ constexpr llvm::StringLiteral globalMatmulFlopsAttrName =
 /// Parameter, state, input, label, …
 constexpr llvm::StringLiteral roleAttrName = "shardc.role";
 constexpr llvm::StringLiteral shardingAttrName = "shardc.sharding";
-/// Of the gradient of a parameter.
+/// The sharding of a parameter's gradient.
 constexpr llvm::StringLiteral gradShardingAttrName = "shardc.grad_sharding";
-/// Of the optimizer's states of a parameter.
+/// The sharding of a parameter's optimizer states.
 constexpr llvm::StringLiteral stateShardingAttrName = "shardc.state_sharding";
 /// A logical axis for each dimension.
 constexpr llvm::StringLiteral logicalAxesAttrName = "shardc.logical_axes";
 /// The shape before it was partitioned.
 constexpr llvm::StringLiteral globalShapeAttrName = "shardc.global_shape";
-/// Labels are below this.
+/// The number of classes: labels are below it.
 constexpr llvm::StringLiteral labelClassesAttrName = "shardc.label_classes";
-/// What a result is called.
+/// The name of a result.
 constexpr llvm::StringLiteral resultAttrName = "shardc.result";
-/// Where an argument lies in the arena, in bytes.
+/// The place of an argument in the arena, in bytes.
 constexpr llvm::StringLiteral offsetAttrName = "shardc.offset";
 
 // Of an op.
 
 /// The phase of the step that it belongs to: forward, backward, update.
 constexpr llvm::StringLiteral partAttrName = "shardc.part";
-/// The mesh axes over which its iteration space is sharded.
+/// The op's sharding strategy: mesh axes per factor of its rule.
 constexpr llvm::StringLiteral assignmentAttrName = "shardc.assignment";
-/// Which annotations brought the axes of its assignment.
+/// The annotations that the axes of its strategy came from.
 constexpr llvm::StringLiteral originAttrName = "shardc.origin";
-/// Why a collective is there.
+/// The cause of a collective.
 constexpr llvm::StringLiteral causeAttrName = "shardc.cause";
 /// Contracts, also of functions and modules.
 constexpr llvm::StringLiteral expectAttrName = "shardc.expect";
-/// The region of the source, by name, that contracts speak of.
+/// The named region of the source that contracts refer to.
 constexpr llvm::StringLiteral regionAttrName = "shardc.region";
 /// The pass that weights are gathered for.
 constexpr llvm::StringLiteral gatheredForAttrName = "shardc.gathered_for";
-/// The part in which the operand of a reshard is made.
+/// The part of the step that makes the operand of a reshard.
 constexpr llvm::StringLiteral madeInAttrName = "shardc.made_in";
-/// How a reshard adds up partial values.
+/// How a reshard combines partial values: sum or max.
 constexpr llvm::StringLiteral reductionAttrName = "shardc.reduction";
 /// A reduction that the library computes beside a GEMM.
 constexpr llvm::StringLiteral byProductAttrName = "shardc.by_product";
-/// The op of the global program that it comes from, for the partition check.
+/// The op of the global program that it implements, for the partition check.
 constexpr llvm::StringLiteral idAttrName = "shardc.id";
-/// How its result lies on the devices, for the partition check.
+/// The layout of its result, for the partition check.
 constexpr llvm::StringLiteral layoutAttrName = "shardc.layout";
-/// Where its buffers lie in the arena, in bytes.
+/// The places of its buffers in the arena, in bytes.
 constexpr llvm::StringLiteral offsetsAttrName = "shardc.offsets";
 
 // Of a kernel that has been lowered.

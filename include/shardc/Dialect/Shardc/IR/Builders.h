@@ -59,8 +59,8 @@ mlir::Value dot(mlir::OpBuilder &builder, mlir::Location loc, mlir::Value lhs,
 mlir::Value compare(mlir::OpBuilder &builder, mlir::Location loc,
                     CompareKind kind, mlir::Value lhs, mlir::Value rhs);
 
-/// What cross-entropy with integer labels is made of, for logits
-/// `[rows, classes]`. With z the logits and m their maximum by row:
+/// The terms of cross-entropy with integer labels, for logits `[rows,
+/// classes]`. With z the logits and m their maximum by row:
 struct CrossEntropyTerms {
   /// `[rows]`: log Σ e^(z - m).
   mlir::Value normaliser;

@@ -1,7 +1,7 @@
 //===- Expect.h - Contracts in the IR ---------------------------*- C++ -*-===//
 //
-// The legality of `shardc.expect` and what its limits restrict. Pure functions;
-// thread-safe.
+// The legality of `shardc.expect` and the filters of its limits. Pure
+// functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,7 +14,7 @@
 
 namespace shardc {
 
-/// What a list of contracts is on.
+/// The thing that a list of contracts is on.
 enum class ExpectScope { Module, Function, Argument, Op };
 
 /// The collectives that a limit counts: those that fit every member that is
@@ -26,7 +26,8 @@ struct CollectiveFilter {
   mlir::StringAttr region;
 
   /// `collectives of all_gather over "data" in forward in region "tower"`,
-  /// without what is not set. Without a noun, as the attribute is written.
+  /// without the members that are not set. Without a noun, as the attribute is
+  /// written.
   std::string toString(llvm::StringRef noun) const;
 };
 

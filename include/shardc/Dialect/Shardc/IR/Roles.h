@@ -1,4 +1,4 @@
-//===- Roles.h - What the arguments of a function are -----------*- C++ -*-===//
+//===- Roles.h - Roles of a function's arguments ----------------*- C++ -*-===//
 //
 // Queries about `shardc.role`, which names each argument of a source module and
 // of the programs made from it.
@@ -17,7 +17,8 @@ namespace shardc {
 /// Name of the state that counts the steps done.
 inline constexpr llvm::StringLiteral kStepName = "step";
 
-/// Name of the program that makes all copies of the parameters.
+/// Name of the program that makes all shadow weights, copies of the parameters
+/// in a narrower type.
 inline constexpr llvm::StringLiteral kRoundParametersName = "round_parameters";
 
 /// The role of argument `index`, or null.

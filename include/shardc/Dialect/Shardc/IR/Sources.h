@@ -1,7 +1,7 @@
-//===- Sources.h - What locations know about ops ----------------*- C++ -*-===//
+//===- Sources.h - Provenance in locations ----------------------*- C++ -*-===//
 //
-// Reads and writes the metadata of locations: #shardc.source, what the user
-// wrote, and #shardc.move, why a tensor moves. Pure functions; thread-safe.
+// Reads and writes the metadata of locations: #shardc.source, the user's op or
+// argument, and #shardc.move, the cause of a move. Pure functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,17 +15,17 @@ namespace shardc {
 /// `loc` with `metadata`.
 mlir::Location addMetadata(mlir::Location loc, mlir::Attribute metadata);
 
-/// Where `loc` is in a file, without metadata; unknown if it is in none. For
+/// The place of `loc` in a file, without metadata; unknown if it has none. For
 /// arguments of blocks: MLIR prints their locations before the aliases that
 /// metadata needs, and cannot read that again.
 mlir::Location getFileLocation(mlir::Location loc);
 
-/// What the user wrote at `loc`; null if nothing is known.
+/// The user's op or argument at `loc`; null if it is not known.
 SourceAttr getSource(mlir::LocationAttr loc);
 
 /// The moves behind a collective at `loc`: one list for each of its `count`
-/// tensors; more than one move where reductions were nested. Empty if `loc`
-/// does not tell them.
+/// tensors, with several moves where nested reductions were joined. Empty if
+/// `loc` does not tell.
 llvm::SmallVector<llvm::SmallVector<MoveAttr, 1>> getMoves(mlir::Location loc,
                                                            unsigned count);
 

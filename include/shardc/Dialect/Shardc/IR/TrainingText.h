@@ -1,9 +1,8 @@
 //===- TrainingText.h - Optimizers and schedules on command lines -*- C++
 //-*-===//
 //
-// The short form of optimizers and schedules that flags take: a name, then
-// numbers, such as "adam,b1=0.95". Pure functions: thread-safe on distinct
-// contexts.
+// The short form of optimizers and schedules in flags: a name, then numbers,
+// such as "adam,b1=0.95". Pure functions: thread-safe on distinct contexts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,10 +15,10 @@
 
 namespace shardc {
 
-/// Reads "sgd", "momentum,momentum=0.95", "adamw,weight_decay=0.1". Where the
-/// text has no `learning_rate`, it is `learningRate`. Null, with what is wrong
-/// in `error`, unless the optimizer has these hyper-parameters and takes their
-/// values.
+/// Reads "sgd", "momentum,momentum=0.95", "adamw,weight_decay=0.1".
+/// `learningRate` applies where the text has no `learning_rate`. Null, with a
+/// message in `error`, unless the optimizer has these hyper-parameters and
+/// accepts their values.
 OptimizerAttr readOptimizer(mlir::MLIRContext *context, llvm::StringRef text,
                             double learningRate, std::string &error);
 
@@ -28,7 +27,7 @@ OptimizerAttr readOptimizer(mlir::MLIRContext *context, llvm::StringRef text,
 ScheduleAttr readSchedule(mlir::MLIRContext *context, llvm::StringRef text,
                           std::string &error);
 
-/// What is wrong with such a text, or "". Each call has a context of its own.
+/// The error of such a text, or "". Each call has a context of its own.
 std::string checkOptimizer(llvm::StringRef text);
 std::string checkSchedule(llvm::StringRef text);
 

@@ -1,4 +1,4 @@
-//===- VerifySharding.h - Is a sharding legal for a tensor? -----*- C++ -*-===//
+//===- VerifySharding.h - Legality of shardings -----------------*- C++ -*-===//
 
 #ifndef SHARDC_DIALECT_SHARDC_IR_VERIFYSHARDING_H
 #define SHARDC_DIALECT_SHARDC_IR_VERIFYSHARDING_H
@@ -10,8 +10,8 @@ namespace shardc {
 /// The mesh that `sharding` names, seen from `from`; null if there is none.
 MeshOp lookupMesh(mlir::Operation *from, mlir::FlatSymbolRefAttr name);
 
-/// Succeeds iff `mesh` has `axis`. On failure it reports through `emitError`,
-/// whose message it continues with the axes that there are.
+/// Succeeds iff `mesh` has `axis`. On failure it reports through `emitError`
+/// and appends the axes of the mesh to that message.
 mlir::LogicalResult
 verifyAxis(mlir::StringAttr axis, MeshOp mesh,
            llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
