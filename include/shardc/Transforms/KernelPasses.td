@@ -1,7 +1,7 @@
 //===- KernelPasses.td - Passes from kernels to memory ------------------===//
 //
-// The passes of the phases that make kernels of a local program, order them and
-// place what they work on. Included by Passes.td, which has their base class.
+// The passes of the phases that form the kernels of a local program, schedule
+// them and plan their memory. Included by Passes.td, which has their base class.
 
 #ifndef SHARDC_DIALECT_SHARDC_TRANSFORMS_KERNELPASSES_TD
 #define SHARDC_DIALECT_SHARDC_TRANSFORMS_KERNELPASSES_TD
@@ -20,15 +20,15 @@ def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
 }
 
 def RoundInUpdatePass : Shardc_Pass<"round-in-update"> {
-  let summary = "Let the update write parameters in the types they are rounded to, too";
+  let summary = "Keep shadow weights: let the update write rounded parameters, too";
   let description = [{
-    Input: local programs. Output: the same, where the program that returns the
-    new value of a parameter does not convert the old one to a narrower
-    floating-point type any more. What it is converted to is an argument of its
-    own, a copy, which the program returns as well; so the update, which has the
-    new value, rounds it. Other programs read the copy, too. A program is added,
-    `@round_parameters`, that makes all copies of the parameters: for when
-    somebody else has written those.
+    Input: local programs. Output: the same with shadow weights. The program that
+    returns the new value of a parameter no longer converts the old value to a
+    narrower floating-point type. The converted value is an argument of its own,
+    a copy, which the program returns as well: the update rounds the new value
+    that it has at hand. Other programs read the copy, too. A new program,
+    `@round_parameters`, makes all copies from the parameters, for use after the
+    parameters were written from outside.
 
     ```mlir
     func.func @train_step(%w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>})
@@ -63,11 +63,12 @@ def RoundInUpdatePass : Shardc_Pass<"round-in-update"> {
 }
 
 def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
-  let summary = "Reduce as a GPU does: large tensors in two steps, columns by products";
+  let summary = "Split large reductions in two for GPUs, and mark sums of columns";
   let description = [{
     Input: local programs. Output: the same, where a reduction of a large tensor
-    to one element reduces its rows first, and what they leave then: work for
-    all of a GPU instead of one block of threads. For GPUs alone.
+    to one element is a tree of two levels: it reduces the rows first, and then
+    their results. This is work for all of a GPU instead of one block of threads.
+    For GPUs alone.
 
     ```mlir
     %0 = shardc.reduce sum %x dims = [0, 1] : tensor<512x256xf32> -> tensor<f32>
@@ -80,23 +81,23 @@ def SplitReductionsPass : Shardc_Pass<"split-reductions"> {
     %1 = shardc.reduce sum %0 dims = [0] : tensor<512xf32> -> tensor<f32>
     ```
 
-    The same happens to tensors of any size if a kernel that reduces rows knows
-    their elements, as it knows the terms of a cross-entropy: a softmax, the
-    losses of its rows and its gradient are one kernel then.
+    Tensors of any size are treated so if a kernel that reduces rows has their
+    elements at hand, such as the terms of a cross-entropy: a softmax, the losses
+    of its rows and its gradient then fuse into one kernel.
 
     Sums of the columns of a matrix are marked `shardc.by_product`: a library
-    product with that matrix may make them as well (`shardc-form-gemms`).
+    GEMM with that matrix may compute them as well (`shardc-form-gemms`).
   }];
 }
 
 def FormGemmsPass : Shardc_Pass<"form-gemms"> {
-  let summary = "Give large matrix products to the library";
+  let summary = "Form library GEMMs with their epilogues";
   let description = [{
     Input: local programs. Output: dot_generals above the size threshold are
     `shardc.gemm`, with the epilogue that the library can fuse: a bias, a relu
-    or the addition to a loop's sum; and, of sums of columns that are marked
-    `shardc.by_product`, those of an operand whose rows are contracted. No
-    marks are left.
+    or the addition to a loop's sum. A sum of columns that is marked
+    `shardc.by_product` becomes a result of the GEMM if the GEMM contracts the
+    rows of that operand. No marks are left.
 
     ```mlir
     %dw = shardc.dot_general %x, %g contracting = [0] x [0] : tensor<256x512xf32>, tensor<256x384xf32> -> tensor<512x384xf32>
@@ -112,14 +113,14 @@ def FormGemmsPass : Shardc_Pass<"form-gemms"> {
 }
 
 def FormReluGradientsPass : Shardc_Pass<"form-relu-gradients"> {
-  let summary = "Give gradients of relus to the library's products";
+  let summary = "Fuse gradients of relus into library GEMMs";
   let description = [{
-    Input: the output of `shardc-form-gemms`. Output: the same, where a product
-    followed by the gradient of a relu of another product is one with it: the
-    product with the relu makes a mask, the other one takes it. It must be the
-    gradient's only user, and both products in one block. What is left of sums
-    of the columns of such a result comes with the product, too, if it is of the
-    same element type; those that come with another product stay there.
+    Input: the output of `shardc-form-gemms`. Output: the same, where the
+    gradient of a relu is the epilogue of the GEMM before it: the GEMM with the
+    relu makes a mask, which the GEMM of the gradient takes. The gradient must be
+    the only user of its GEMM, and both GEMMs in one block. Sums of the columns
+    of such a result become a result of the same GEMM if they have the same
+    element type and no other GEMM computes them.
 
     ```mlir
     %h = shardc.gemm %x, %w relu : tensor<256x512xf32>, tensor<512x384xf32> -> tensor<256x384xf32>
@@ -146,8 +147,8 @@ def FuseKernelsPass : Shardc_Pass<"fuse-kernels"> {
     `shardc.kernel`.
   }];
   let options = [Option<"joinUpdates", "join-updates", "bool", "false",
-      "Put updates of any size that wait for the same op into one kernel, where "
-      "each kernel is a launch: the optimizer's whole bucket on a GPU">];
+      "Put all updates that depend on the same op, of any size, into one kernel: "
+      "one launch for the optimizer's whole bucket on a GPU">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -158,8 +159,8 @@ def SchedulePass : Shardc_Pass<"schedule"> {
   let summary = "Fix the order of execution";
   let description = [{
     Input: the output of `shardc-fuse-kernels`. Output: the same ops in the
-    order in which every device executes them. A weight that is gathered for one
-    pass only comes right before its first user.
+    order in which every device executes them. The all-gather of a weight for one
+    pass stands right before its first user.
   }];
 }
 
@@ -167,12 +168,12 @@ def OverlapCollectivesPass : Shardc_Pass<"overlap-collectives"> {
   let summary = "Start collectives early and wait for them late";
   let description = [{
     Input: the output of `shardc-schedule`. Output: every collective is a
-    `shardc.collective_start` and a `shardc.collective_wait`. A start stands
-    where its operands are complete, a wait before the first op that needs a
-    result, and ops that need no collective under way go before those that do:
-    as far as the memory allows. No function's planned peak is above that of the
-    input. What is gathered again for the backward pass does not start before
-    it.
+    `shardc.collective_start` and a `shardc.collective_wait`, between which it is
+    in flight. A start stands where its operands are complete, a wait before the
+    first op that needs a result. Ops that need no collective in flight go before
+    those that do. Memory bounds this: no function's planned peak is above that
+    of the input. A rematerialised all-gather of the backward pass does not start
+    before that pass.
 
     ```mlir
     %g = shardc.gemm %x, %dz ...
@@ -202,10 +203,9 @@ def PlanMemoryPass : Shardc_Pass<"plan-memory"> {
   let description = [{
     Input: the output of `shardc-schedule`. Output: `shardc.offsets` on every
     op, `shardc.offset` on every argument, `shardc.peak_bytes` on functions and
-    `shardc.arena_bytes` on the module. New parameters, rounded copies
-    of them and states take the places of their arguments. The operands of a
-    reducing collective lie side by side, and so do its results, as far as they
-    are free to.
+    `shardc.arena_bytes` on the module. New parameters, shadow weights and states
+    take the places of their arguments. The operands of a reducing collective are
+    adjacent, and so are its results, unless other places are fixed for them.
   }];
   let options = [Option<"memoryLimit", "memory-limit", "int64_t", "0",
       "Bytes that a device has; a larger arena is an error (0: no limit)">];

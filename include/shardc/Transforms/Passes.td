@@ -1,7 +1,7 @@
-//===- Passes.td - The passes between shardc's phases ------------------===//
+//===- Passes.td - The passes of shardc's phases -----------------------===//
 //
-// In the order of the phases (lib/Pipelines/Phases.cpp). Each description
-// states what a pass expects and what it guarantees.
+// In the order of the phases (lib/Pipelines/Phases.cpp). Each description has
+// the input contract and the output contract of its pass.
 
 #ifndef SHARDC_DIALECT_SHARDC_TRANSFORMS_PASSES_TD
 #define SHARDC_DIALECT_SHARDC_TRANSFORMS_PASSES_TD
@@ -34,7 +34,7 @@ def CheckExpectationsPass : Shardc_Pass<"check-expectations"> {
 //===----------------------------------------------------------------------===//
 
 def ImportPass : Shardc_Pass<"import"> {
-  let summary = "Check a source module and resolve what it names";
+  let summary = "Check a source module and resolve its names";
   let description = [{
     Input: a module with a loss function over global tensors and
     `shardc.training`. Output: the same with the mesh overridden (one device if
@@ -44,8 +44,9 @@ def ImportPass : Shardc_Pass<"import"> {
 
     With `dtype=bf16` a loss function of f32 has the conversions of mixed
     precision: parameters and inputs are converted to bf16 before their first
-    use, all ops work on bf16 but those of the loss (what depends on labels,
-    `mse`, `softmax_cross_entropy`, what makes a scalar), which stay in f32.
+    use, and all ops work on bf16 except those of the loss, which stay in f32:
+    ops that depend on labels, `mse`, `softmax_cross_entropy`, and ops with a
+    scalar result.
 
     ```mlir
     %z = shardc.linear %x, %w : tensor<32x16xf32>, tensor<16x8xf32> -> tensor<32x8xf32>
@@ -72,7 +73,7 @@ def ImportPass : Shardc_Pass<"import"> {
     Option<"microbatches", "microbatches", "int64_t", "0",
            "Replace the number of microbatches (0: keep)">,
     Option<"dtype", "dtype", "std::string", "\"\"",
-           "What a model of f32 computes in: f32 or bf16 (empty: whatever types it has)">,
+           "The element type that a model of f32 computes in: f32 or bf16 (empty: keep its types)">,
     Option<"optimizer", "optimizer", "std::string", "\"\"",
            "Replace the optimizer: adam,b1=0.95 (empty: keep)">,
     Option<"learningRate", "learning-rate", "double", "0",
@@ -112,15 +113,14 @@ def DifferentiatePass : Shardc_Pass<"differentiate"> {
 }
 
 def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
-  let summary = "Take the batch in parts, one after the other";
+  let summary = "Accumulate gradients over microbatches in a loop";
   let description = [{
     Input: the output of `shardc-differentiate`. Output: where the training
-    description asks for microbatches, what `@train_step` does with rows of the
-    batch is the body of one `shardc.accumulate`; gradients and the loss are its
-    results, and what does not depend on rows stays outside. The values are
-    those of the whole batch, dropout included. A step in which rows depend on
-    each other, or that needs a sum over all rows before all are there, is an
-    error.
+    description asks for microbatches, the ops of `@train_step` that work on
+    rows of the batch are the body of one `shardc.accumulate`, whose results are
+    the gradients and the loss; all other ops stay outside. The values are those
+    of the whole batch, dropout included. A step in which rows depend on each
+    other, or which needs a sum over all rows inside the loop, is an error.
 
     ```mlir
     %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {
@@ -135,27 +135,26 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
 //===----------------------------------------------------------------------===//
 
 def PropagatePass : Shardc_Pass<"propagate"> {
-  let summary = "Decide how every op is sharded";
+  let summary = "Choose the sharding strategy of every op";
   let description = [{
     Input: functions over the tensor core whose arguments, results and
     constraints may carry shardings. Output: every op that has a sharding rule
     carries `shardc.assignment`, one closed axis list per factor; every argument
     and result of a function has a closed `shardc.sharding`; `shardc.origin`
-    names where the axes of an op came from. Nothing else changes: what each
-    operand wants and each result is follows from rule and assignment.
+    names the annotations that the axes of an op came from. Nothing else changes:
+    the shardings of operands and results follow from rule and assignment.
 
     With `partition=follow` the annotations flow through the sharding rules.
-    With `partition=cheapest` what is annotated stays, and all else is chosen by
-    an exact search for the least cost of the first function, and then of each
-    other one with its arguments where they rest: the least time by the model of
-    `machine` (`objective=time`) or the fewest bytes on the wire
-    (`objective=bytes`). The module is marked with `shardc.partition`, because
-    reshards may then use any axis, and each function with its `shardc.cost`. By
-    time, `shardc.seconds_per_byte` on the module prices the reshards to come, and
+    With `partition=cheapest` annotations stay, and an exact search chooses the
+    rest (docs/AutoSharding.md). It minimises the cost of the first function, and
+    then of each other one with the storage shardings of shared arguments fixed:
+    the time by the model of `machine` (`objective=time`) or the bytes on the
+    wire (`objective=bytes`). The module gets `shardc.partition`, because
+    reshards may then use any axis, and each function its `shardc.cost`. By time,
+    `shardc.seconds_per_byte` on the module is the cost model of reshards, and
     `shardc.starts` on each function lists the collectives that they may use.
-    Within the phases the plan found is then compared with that of
-    `partition=follow`, by what reports estimate of each after `memory`; if it is
-    worse, the latter is written.
+    Within the phases the plan found is compared with that of `partition=follow`,
+    by the estimates of reports after `memory`; the better one is written.
 
     ```mlir
     %0 = shardc.dot_general %x, %w contracting = [1] x [0]
@@ -167,22 +166,22 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     Option<"partition", "partition", "std::string", "\"follow\"",
            "follow or cheapest">,
     Option<"objective", "objective", "std::string", "\"time\"",
-           "What cheapest minimises: time or bytes">,
+           "The objective of cheapest: time or bytes">,
     Option<"machine", "machine", "std::string", "\"cpu\"",
-           "What times are estimated for: a built-in name or a JSON file">,
+           "The machine of time estimates: a built-in name or a JSON file">,
     Option<"regather", "regather", "bool", "false",
-           "Prices plans whose passes gather weights each for itself, as "
-           "shardc-insert-reshards then makes them">,
+           "Costs of plans with rematerialised all-gathers of weights, as "
+           "shardc-insert-reshards makes them with the same option">,
     Option<"gap", "gap", "double", "1e-4",
-           "By time, the part of the least that cheapest may cost more; a "
-           "millionth at least">,
+           "Relative gap at which the search for the least time may stop; at "
+           "least a millionth">,
     Option<"maxAssignments", "max-assignments", "int64_t", "0",
-           "Most ways to shard single ops that cheapest searches, and most "
-           "combinations of them (0: the defaults)">,
+           "Most sharding strategies of all ops that cheapest searches, and "
+           "most combinations of them (0: the defaults)">,
     Option<"maxBranchOptions", "max-branch-options", "int64_t", "0",
-           "Ways to shard single ops at which the branches of the search for "
-           "the least time may look together, before cheapest takes the best "
-           "plan so far (0: 1000000)">
+           "Most sharding strategies, summed over the branches of the search "
+           "for the least time, before cheapest takes the best plan so far "
+           "(0: 1000000)">
   ];
 }
 
@@ -194,10 +193,10 @@ def InsertReshardsPass : Shardc_Pass<"insert-reshards"> {
   let summary = "Make every change of sharding explicit";
   let description = [{
     Input: the output of `shardc-propagate` (or of any other planner in the same
-    form). Output: the same global program with a `shardc.reshard` wherever the
-    sharding in which a value is produced differs from one in which it is used,
-    one per value and wanted sharding, and sharding constraints gone. Partial
-    sums are reduced where the first op that cannot work on them needs them.
+    form). Output: the same global program without sharding constraints, with a
+    `shardc.reshard` for every value and every sharding in which it is used
+    other than that of its producer. Partial sums are reduced where the first
+    op that cannot work on them needs them.
 
     ```mlir
     %1 = shardc.reshard %w from <@mesh, [{"data"}, {} ]> to <@mesh, [{}, {} ]>
@@ -206,18 +205,19 @@ def InsertReshardsPass : Shardc_Pass<"insert-reshards"> {
     ```
 
     A weight that is gathered for the forward pass is held until the backward
-    pass has used it. With `regather` each pass gathers it for itself, in the
-    loop over microbatches if there is one. `shardc.gathered_for` on all reshards
-    that gather weights, and on the collectives that they become, then names the
-    pass and keeps those of one weight apart. Either way `shardc.regather` on the
-    function has the price of the choice.
+    pass has used it. With `regather` the all-gather is rematerialised: each pass
+    gathers the weight for itself (`reshard_after_forward` in PyTorch FSDP2), in
+    the loop over microbatches if there is one. `shardc.gathered_for` on the
+    reshards that gather weights, and on their collectives, then names the pass
+    and keeps those of one weight apart. Either way `shardc.regather` on the
+    function has the cost of the choice.
   }];
   let options = [Option<"regather", "regather", "bool", "false",
       "Gather weights again in the backward pass">];
 }
 
 def PartitionPass : Shardc_Pass<"partition"> {
-  let summary = "Rewrite the global program for one device";
+  let summary = "Rewrite the global program as that of one device (SPMD)";
   let description = [{
     Input: the output of `shardc-insert-reshards`. Output: functions over local
     tensors with explicit collectives (`shardc.cause` on each), masks where
@@ -237,7 +237,7 @@ def PartitionPass : Shardc_Pass<"partition"> {
 //===----------------------------------------------------------------------===//
 
 def SimplifyCollectivesPass : Shardc_Pass<"simplify-collectives"> {
-  let summary = "Share equal collectives and scatter what is only sliced";
+  let summary = "Merge equal collectives and form reduce-scatters";
   let description = [{
     Input: local programs whose collectives have one operand each. Output: the
     same with
@@ -266,12 +266,12 @@ def SimplifyCollectivesPass : Shardc_Pass<"simplify-collectives"> {
 def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
   let summary = "Merge collectives of the same kind and axes";
   let description = [{
-    Input: local programs. Output: the same with independent all_reduces
-    (all_gathers, reduce_scatters) over the same axes in one op each, placed
-    after the last operand and before the first use. Weights that are
-    gathered for one pass only would all be held at once in one op, and so would
-    the gradients next to them: these are put together up to the average size of
-    such a weight.
+    Input: local programs. Output: the same with buckets: independent
+    all_reduces (all_gathers, reduce_scatters) over the same axes are one op,
+    placed after the last operand and before the first use. In one bucket all
+    weights gathered for one pass would be held at once, and so would the
+    gradients next to them: their buckets have at most the average size of such a
+    weight.
 
     ```mlir
     %0:2 = shardc.all_reduce sum %dw, %db over @mesh["data"] {shardc.cause = "..."}
@@ -288,7 +288,7 @@ def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
 //===----------------------------------------------------------------------===//
 
 def ReportCommunicationPass : Shardc_Pass<"report-communication"> {
-  let summary = "Print what each program sends";
+  let summary = "Print the collectives of each program";
   let description = [{
     Input: local programs, at any phase from `partition` on. Prints for each
     function its collectives with their bytes and causes, and totals. The IR
@@ -299,7 +299,7 @@ def ReportCommunicationPass : Shardc_Pass<"report-communication"> {
 }
 
 def ReportShardingsPass : Shardc_Pass<"report-shardings"> {
-  let summary = "Print where every tensor rests";
+  let summary = "Print the storage sharding of every tensor";
   let description = [{
     Input: a module at any phase from `propagate` on. Prints for each function
     the shardings of its arguments, and pictures of them. The IR stays as it is.

@@ -35,11 +35,11 @@ def Shardc_ScheduleKind : Shardc_Enum<"ScheduleKind", "learning-rate schedule", 
   I32EnumAttrCase<"LinearWarmup", 1, "linear_warmup">,
   I32EnumAttrCase<"Cosine", 2, "cosine">]>;
 
-def Shardc_UnevenPolicy : Shardc_Enum<"UnevenPolicy", "what to do with a dimension that does not divide", [
+def Shardc_UnevenPolicy : Shardc_Enum<"UnevenPolicy", "policy for dimensions that do not divide", [
   I32EnumAttrCase<"Pad", 0, "pad">,
   I32EnumAttrCase<"Error", 1, "error">]>;
 
-def Shardc_ReductionKind : Shardc_Enum<"ReductionKind", "how values are combined", [
+def Shardc_ReductionKind : Shardc_Enum<"ReductionKind", "combination of values", [
   I32EnumAttrCase<"Sum", 0, "sum">,
   I32EnumAttrCase<"Max", 1, "max">]>;
 def Shardc_ReductionKindAttr : EnumAttr<Shardc_Dialect, Shardc_ReductionKind, "reduction"> {
@@ -54,7 +54,7 @@ def Shardc_CompareKindAttr : EnumAttr<Shardc_Dialect, Shardc_CompareKind, "compa
   let assemblyFormat = "$value";
 }
 
-def Shardc_Part : Shardc_Enum<"Part", "part of the step", [
+def Shardc_Part : Shardc_Enum<"Part", "part of the training step", [
   I32EnumAttrCase<"Forward", 0, "forward">,
   I32EnumAttrCase<"Backward", 1, "backward">,
   I32EnumAttrCase<"Update", 2, "update">]>;
@@ -74,16 +74,16 @@ def Shardc_MeshAxisAttr : Shardc_Attr<"MeshAxis", "axis"> {
 }
 
 def Shardc_DimShardingAttr : Shardc_Attr<"DimSharding", "dim"> {
-  let summary = "How one dimension is sharded";
+  let summary = "The sharding of one dimension";
   let description = [{
     `{"a", "b"}`: over axes a and b, a major. `{}`: closed and replicated.
     `{"a", ?}`, `{?}`: open, propagation may add axes on the minor side. A
     suffix `pN` gives a user priority; 0 is the strongest, and no suffix means 0.
 
-    Inside a partitioned program an entry `"*2"` may stand among the axes: a gap
-    of 2 parts that are not sharded, left by an axis that was gathered before a
-    minor one. `{"*2", "b"}` means strided shards: of each half of the dimension
-    a device holds its part over b. Annotations cannot say it.
+    Strided sharding: inside a partitioned program an entry `"*2"` may stand
+    among the axes. It is a gap, 2 parts that are not sharded, left by an axis
+    that was gathered before a minor one. With `{"*2", "b"}` a device holds its
+    shard over b of each half of the dimension. Annotations have no gaps.
   }];
   let parameters = (ins ArrayRefParameter<"::mlir::StringAttr">:$axes,
                         "bool":$isClosed, "std::optional<int64_t>":$priority);
@@ -97,11 +97,11 @@ def Shardc_DimShardingAttr : Shardc_Attr<"DimSharding", "dim"> {
 }
 
 def Shardc_ShardingAttr : Shardc_Attr<"Sharding", "sharding"> {
-  let summary = "How a tensor is laid out over a mesh";
+  let summary = "The sharding of a tensor over a mesh";
   let description = [{
-    One dimension sharding per tensor dimension; axes that the tensor must stay
-    replicated over; axes over which it is still a partial sum; and optionally
-    what happens when a dimension does not divide.
+    One dimension sharding per tensor dimension; axes over which the tensor must
+    stay replicated; axes over which it is still a partial sum; and optionally
+    the policy for a dimension that does not divide.
 
     ```mlir
     #shardc.sharding<@mesh, [{"data"}, {?} ]>
@@ -134,14 +134,14 @@ def Shardc_ShardingAttr : Shardc_Attr<"Sharding", "sharding"> {
 }
 
 def Shardc_AssignmentAttr : Shardc_Attr<"Assignment", "assignment"> {
-  let summary = "The mesh axes that shard each factor of an op's sharding rule";
+  let summary = "The sharding strategy of an op: mesh axes for each factor of its rule";
   let description = [{
-    What `propagate` decides: one list of axes (major to minor) per factor, and
-    the axes over which the op computes on partial sums. Operands are wanted,
-    and results produced, in the shardings that follow from the op's rule. Of an
-    op that is linear in each of two factors but not in both, the first one is
-    partial over the axes in `unreduced` and the second one over those in
-    `unreduced_rhs`. An entry `"*2"` is a gap, see `#shardc.dim`.
+    The decision of `propagate`: one list of axes (major to minor) per factor,
+    and the axes over which the op computes on partial sums. The op reads its
+    operands and produces its results in the shardings that follow from its
+    rule. A multilinear op has its first operand partial over the axes in
+    `unreduced`, and its second one over those in `unreduced_rhs`. An entry
+    `"*2"` is a gap, see `#shardc.dim`.
 
     `#shardc.assignment<[{"data"}, {}, {"model"} ]>`
     `#shardc.assignment<[{}, {} ], unreduced={"data"}>`
@@ -154,7 +154,7 @@ def Shardc_AssignmentAttr : Shardc_Attr<"Assignment", "assignment"> {
 }
 
 def Shardc_InitAttr : Shardc_Attr<"Init", "init"> {
-  let summary = "How a parameter or state starts";
+  let summary = "The initial value of a parameter or state";
   let description = [{
     `he_normal`, `he_uniform`, `lecun_normal`, `lecun_uniform`, `glorot_normal`,
     `glorot_uniform` (fans from the shape `[in, out]`; the normal ones are
@@ -182,11 +182,11 @@ def Shardc_StateAttr : Shardc_Attr<"State", "state"> {
 }
 
 def Shardc_CopyAttr : Shardc_Attr<"Copy", "copy"> {
-  let summary = "Role of an argument: a parameter rounded to a narrower type";
+  let summary = "Role of an argument: a shadow weight";
   let description = [{
-    `#shardc.copy<"w0.bf16", of = "w0">`: what `shardc-round-in-update` keeps
-    beside a parameter, in its shape and sharding. Programs that write the
-    parameter write the copy.
+    `#shardc.copy<"w0.bf16", of = "w0">`: a copy of a parameter, rounded to a
+    narrower type, that `shardc-round-in-update` keeps beside it, with the same
+    shape and sharding. Programs that write the parameter write the copy.
   }];
   let parameters = (ins "::mlir::StringAttr":$name, "::mlir::StringAttr":$parameter);
   let assemblyFormat = "`<` $name `,` `of` `=` $parameter `>`";
@@ -199,7 +199,7 @@ def Shardc_InputAttr : Shardc_Attr<"Input", "input"> {
 }
 
 def Shardc_LabelAttr : Shardc_Attr<"Label", "label"> {
-  let summary = "Role of an argument: fed every step, what the loss compares with";
+  let summary = "Role of an argument: fed every step, compared with by the loss";
   let parameters = (ins "::mlir::StringAttr":$name);
   let assemblyFormat = "`<` $name `>`";
 }
@@ -242,12 +242,12 @@ def Shardc_ScheduleAttr : Shardc_Attr<"Schedule", "schedule"> {
 }
 
 def Shardc_TrainingAttr : Shardc_Attr<"Training", "training"> {
-  let summary = "What to train and how";
+  let summary = "The training description: loss, optimizer, schedule";
   let description = [{
     `#shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>, clip_norm = 1.0, schedule = <constant>, microbatches = 4>`;
-    `clip_norm`, `schedule` and `microbatches` (1) may be absent. A step takes
-    the batch in that many microbatches, one after the other, and adds up their
-    gradients; its results are those of the whole batch.
+    `clip_norm`, `schedule` and `microbatches` (1) may be absent. A step splits
+    the batch into that many microbatches, runs them one after the other and
+    adds up their gradients; its results are those of the whole batch.
   }];
   let parameters = (ins "::mlir::FlatSymbolRefAttr":$loss,
                         "::shardc::OptimizerAttr":$optimizer,

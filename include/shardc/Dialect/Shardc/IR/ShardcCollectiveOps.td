@@ -17,7 +17,7 @@ class Shardc_CollectiveOp<string mnemonic, list<Trait> traits = []>
 def Shardc_AllReduceOp : Shardc_CollectiveOp<"all_reduce"> {
   let summary = "Reduction over a group, its result on every member";
   let description = [{
-    Several tensors in one op travel as one bucket.
+    Several tensors in one op are one bucket.
 
     ```mlir
     %0 = shardc.all_reduce sum %x over @mesh["data"] : (tensor<16x64xf32>) -> tensor<16x64xf32>
@@ -138,26 +138,26 @@ def Shardc_SliceOp : Shardc_CollectiveOp<"slice"> {
 }
 
 //===----------------------------------------------------------------------===//
-// Collectives under way
+// Collectives in flight
 //===----------------------------------------------------------------------===//
 
 def Shardc_HandleType : TypeDef<Shardc_Dialect, "Handle"> {
   let mnemonic = "handle";
-  let summary = "A collective under way";
+  let summary = "A collective in flight";
   let description = [{
-    What `shardc.collective_start` returns and one `shardc.collective_wait`
-    takes. It has no place in memory.
+    The link from `shardc.collective_start` to its one `shardc.collective_wait`.
+    It has no place in memory.
   }];
 }
 
 def Shardc_CollectiveStartOp : Shardc_Op<"collective_start",
     [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
-  let summary = "A collective begun, to be waited for later";
+  let summary = "The start of a collective that is waited for later";
   let description = [{
     The body is the collective: its arguments are the operands, and it yields
     the results, which exist after the wait. From the start to the wait the
-    operands must not be overwritten, and where the results will be belongs to
-    the collective.
+    collective is in flight: its operands must not be overwritten, and the
+    memory of its results must not be touched.
 
     ```mlir
     %h = shardc.collective_start(%dw, %db) : tensor<16x64xf32>, tensor<64xf32> {
@@ -196,13 +196,13 @@ def Shardc_CollectiveWaitOp : Shardc_Op<"collective_wait"> {
 
     Constraints:
     - C1: the handle is the result of a `shardc.collective_start`.
-    - C2: the results have the types of what that yields.
+    - C2: the results have the types of the values that its body yields.
   }];
   let arguments = (ins Shardc_HandleType:$handle);
   let results = (outs Variadic<Shardc_Tensor>:$results);
   let assemblyFormat = "$handle attr-dict `:` type($results)";
   let extraClassDeclaration = [{
-    /// What started it.
+    /// The op that started the collective.
     CollectiveStartOp getStart() {
       return getHandle().getDefiningOp<CollectiveStartOp>();
     }

@@ -1,7 +1,7 @@
 //===- ShardcCoreOps.td - The tensor core ------------------------------===//
 //
-// What every training step is made of after `import`. Shapes are static; there
-// is no implicit broadcasting.
+// The ops of which every training step consists after `import`. Shapes are
+// static; there is no implicit broadcasting.
 
 #ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCCOREOPS_TD
 #define SHARDC_DIALECT_SHARDC_IR_SHARDCCOREOPS_TD
@@ -105,8 +105,8 @@ def Shardc_DotGeneralOp : Shardc_CoreOp<"dot_general"> {
   let summary = "Contraction of two tensors";
   let description = [{
     Result dimensions are the batching ones, the free ones of `lhs`, then those
-    of `rhs`, each in the order of its operand. Products of bf16 are added up in
-    f32; the result is that sum, or the sum rounded to bf16.
+    of `rhs`, each in the order of its operand. For operands of bf16 the
+    accumulator is f32; the result is its value, or that value rounded to bf16.
 
     ```mlir
     %0 = shardc.dot_general %a, %b contracting = [1] x [0]
@@ -236,9 +236,9 @@ def Shardc_IotaOp : Shardc_CoreOp<"iota"> {
     In a partitioned program `shard` says how the global tensor is sharded, and
     the values are global indices all the same.
 
-    In a microbatch, where `dim` is the batch, `microbatch = [count, rows]` says
-    which rows of the whole batch run i takes: of every `count`·`rows` rows the
-    i-th `rows`. Row r is row r/`rows`·`count`·`rows` + i·`rows` + r mod `rows`.
+    In a microbatch, where `dim` is the batch, `microbatch = [count, rows]` names
+    the rows of the whole batch that run i takes: of every `count`·`rows` rows
+    the i-th `rows`. Row r is row r/`rows`·`count`·`rows` + i·`rows` + r mod `rows`.
 
     Constraints:
     - C1: `dim` is in range.
@@ -265,8 +265,8 @@ def Shardc_RandomUniformOp : Shardc_CoreOp<"random_uniform"> {
     %0 = shardc.random_uniform %step stream = 3 : tensor<i32> -> tensor<4x8xf32>
     ```
     In a partitioned program `shard` and `global_shape` describe the global tensor.
-    In a microbatch dimension 0 is the batch and `microbatch` says which of its
-    rows these are, as for `iota`: the numbers are those of the whole batch.
+    In a microbatch dimension 0 is the batch and `microbatch` names its rows, as
+    for `iota`: the numbers are those of the whole batch.
 
     Constraints:
     - C1: `shard` and `global_shape` come together, of the rank of the result.

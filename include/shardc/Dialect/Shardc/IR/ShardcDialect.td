@@ -22,24 +22,24 @@ def Shardc_Dialect : Dialect {
     | attribute | on | meaning |
     |---|---|---|
     | `shardc.role` | argument | `#shardc.parameter`, `#shardc.state`, `#shardc.copy`, `#shardc.input` or `#shardc.label` |
-    | `shardc.sharding` | argument, result | `#shardc.sharding` at rest |
+    | `shardc.sharding` | argument, result | `#shardc.sharding`: the storage sharding |
     | `shardc.logical_axes` | argument | one logical name (or "") per dimension; `shardc.rules` maps them |
     | `shardc.state_sharding` | argument | sharding of the optimizer states of this parameter |
     | `shardc.grad_sharding` | argument | sharding of the gradient of this parameter |
     | `shardc.label_classes` | label argument, after `differentiate` | labels are in [0, this) |
     | `shardc.rules` | module | dictionary from logical name to a list of mesh axes |
     | `shardc.uneven` | module | "pad" (default) or "error" for dimensions that do not divide |
-    | `shardc.training` | module | `#shardc.training`: what to train and how |
+    | `shardc.training` | module | `#shardc.training`: loss, optimizer and schedule |
     | `shardc.expect` | module, function, argument, op | list of contracts, see below |
-    | `shardc.region` | op of the loss function | the name of a region that contracts speak of |
-    | `shardc.cost` | function, after `propagate` | `#shardc.cost`: what its plan costs |
+    | `shardc.region` | op of the loss function | the name of a region that contracts refer to |
+    | `shardc.cost` | function, after `propagate` | `#shardc.cost`: the cost of its plan |
     | `shardc.starts` | function, after `propagate` | list of `#shardc.start`: the collectives that reshards may use |
-    | `shardc.seconds_per_byte` | module, after `propagate` | dictionary from mesh axis to seconds: what reshards cost |
+    | `shardc.seconds_per_byte` | module, after `propagate` | dictionary from mesh axis to seconds: the cost model of reshards |
 
     Contracts are `#shardc.max_collectives`, `#shardc.max_bytes`,
     `#shardc.max_memory` and `#shardc.no_redundant_flops`. On a module or a
     function each program made from it must keep them; on an argument or an op
-    they speak of the collectives that move that value (not its gradient).
+    they limit the collectives that move that value (not its gradient).
 
     - E1: `shardc.expect` is a list of contracts, `shardc.region` a name.
     - E2: limits are not negative.
@@ -48,7 +48,7 @@ def Shardc_Dialect : Dialect {
     - E5: the axis of a contract is one of the mesh.
     - E6: the region of a contract is one that an op has (checked by `import`).
 
-    What `propagate` leaves of a search:
+    Attributes that `propagate` sets after a search:
 
     - P1: `shardc.cost` is a `#shardc.cost`; its objective is "time" or "bytes"
       and no cost is negative; `within` is an i64 above 0.

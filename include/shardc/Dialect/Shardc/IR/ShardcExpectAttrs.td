@@ -1,7 +1,7 @@
-//===- ShardcExpectAttrs.td - Contracts on what a program may cost -----===//
+//===- ShardcExpectAttrs.td - Contracts on a program's cost ------------===//
 //
-// `shardc.expect` holds a list of these on a module, a function, an argument or
-// an op. docs/Explain.md shows how to use them in regression tests.
+// `shardc.expect` is a list of these on a module, a function, an argument or an
+// op. docs/Explain.md shows how to use them in regression tests.
 
 #ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCEXPECTATTRS_TD
 #define SHARDC_DIALECT_SHARDC_IR_SHARDCEXPECTATTRS_TD
@@ -29,10 +29,10 @@ class Shardc_LimitAttr<string name, string mnemonic> : Shardc_Attr<name, mnemoni
 def Shardc_MaxCollectivesAttr : Shardc_LimitAttr<"MaxCollectives", "max_collectives"> {
   let summary = "Contract: at most so many collectives";
   let description = [{
-    Counts the collectives of each program after merging; what follows the
-    number restricts which: a kind, an axis among others, a part of the step, a
-    region (ops with that `shardc.region`: their gradients count as well, and so
-    do collectives that bring them their operands).
+    Counts the collectives of each program after merging. A filter may follow
+    the number: a kind, an axis that is among those of the collective, a part of
+    the step, a region. The region comprises the ops with that `shardc.region`,
+    their gradients, and the collectives that bring them their operands.
 
     ```mlir
     #shardc.max_collectives<0>
@@ -47,7 +47,7 @@ def Shardc_MaxBytesAttr : Shardc_LimitAttr<"MaxBytes", "max_bytes"> {
   let summary = "Contract: at most so many bytes on the wire";
   let description = [{
     Bytes that one device sends in one run of a program, as the communication
-    report counts them; restricted like `#shardc.max_collectives`.
+    report counts them, with the filters of `#shardc.max_collectives`.
 
     ```mlir
     #shardc.max_bytes<50362374>
@@ -59,7 +59,7 @@ def Shardc_MaxBytesAttr : Shardc_LimitAttr<"MaxBytes", "max_bytes"> {
 def Shardc_MaxMemoryAttr : Shardc_Attr<"MaxMemory", "max_memory"> {
   let summary = "Contract: at most so many bytes of memory per device";
   let description = [{
-    Compared with the planned peak, which is exactly what the runtime allocates.
+    Compared with the planned peak, exactly the bytes that the runtime allocates.
 
     `#shardc.max_memory<1048576>`
   }];
@@ -69,12 +69,12 @@ def Shardc_MaxMemoryAttr : Shardc_Attr<"MaxMemory", "max_memory"> {
 }
 
 def Shardc_NoRedundantFlopsAttr : Shardc_Attr<"NoRedundantFlops", "no_redundant_flops"> {
-  let summary = "Contract: no matrix product is computed more than once";
+  let summary = "Contract: no GEMM is computed more than once";
   let description = [{
     Every axis of the mesh (of more than one device) shards a factor of every
-    matrix product, so that the devices together do the work of the global
-    program, padding aside. On an op: of the products it is made of, those of
-    its gradient included.
+    GEMM, so that the devices together do the work of the global program,
+    padding aside. On an op it applies to the GEMMs into which the op and its
+    gradient decompose.
 
     `#shardc.no_redundant_flops`
   }];

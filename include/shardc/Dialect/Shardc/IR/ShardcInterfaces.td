@@ -8,7 +8,7 @@ include "mlir/IR/OpBase.td"
 def ShardingRuleOpInterface : OpInterface<"ShardingRuleOpInterface"> {
   let cppNamespace = "::shardc";
   let description = [{
-    The one statement of how an op may be sharded: a mapping of the dimensions
+    The one definition of the shardings of an op: a mapping of the dimensions
     of its operands and results to factors. Propagation, partitioning, FLOP
     counts and reports derive everything from it.
   }];

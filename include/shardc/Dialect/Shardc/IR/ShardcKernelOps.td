@@ -22,7 +22,7 @@ def Shardc_KernelOp : Shardc_Op<"kernel", [IsolatedFromAbove, Pure, SingleBlockI
 
     Constraints:
     - C1: the body's arguments have the types of the operands.
-    - C2: what it yields has the types of the results.
+    - C2: the yielded values have the types of the results.
   }];
   let arguments = (ins Variadic<Shardc_Tensor>:$operands);
   let results = (outs Variadic<Shardc_Tensor>:$results);
@@ -32,27 +32,26 @@ def Shardc_KernelOp : Shardc_Op<"kernel", [IsolatedFromAbove, Pure, SingleBlockI
 }
 
 def Shardc_YieldOp : Shardc_Op<"yield", [Pure, Terminator, ParentOneOf<["KernelOp", "AccumulateOp", "CollectiveStartOp"]>]> {
-  let summary = "What a kernel, one run of a loop, or a collective that was started returns";
+  let summary = "Returns the results of a kernel, a run of a loop, or a started collective";
   let builders = [OpBuilder<(ins), [{ build($_builder, $_state, ::mlir::ValueRange()); }]>];
   let arguments = (ins Variadic<Shardc_Tensor>:$operands);
   let assemblyFormat = "($operands^ `:` type($operands))? attr-dict";
 }
 
 def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments, AttrSizedResultSegments]> {
-  let summary = "A matrix product left to the library";
+  let summary = "A GEMM that the library computes, with its epilogue";
   let description = [{
     activation(op(lhs)·op(rhs) + bias + sum); row-major rank-2 operands, or
     rank-3 with a leading batch dimension. The result takes the place of `sum`
-    in memory. A product that makes the gradient of a weight makes that of the
+    in memory. The GEMM for the gradient of a weight can compute that of the
     bias, too: with `sums_rhs` (or `sums_lhs`) a second result has the sums of
-    the columns of that operand, which is what cuBLASLt calls the gradient of a
-    bias.
+    the columns of that operand, the epilogue BGRAD of cuBLASLt.
 
-    A product with `relu` may have a mask as a further result: bits that say
-    where the first one is positive. One with a mask after `where` is the
-    gradient of that relu's operand: what it is without, where the bit is set,
-    else 0. With `sums_result` the second result has the sums of its columns.
-    Nothing else than a product can make or read a mask.
+    A GEMM with `relu` may have a mask as a further result: a bit per element
+    that is set where the first result is positive. A GEMM with a mask after
+    `where` is the gradient of that relu's operand: its elements are 0 where the
+    bit is not set. With `sums_result` the second result has the sums of its
+    columns. Only GEMMs make or read masks.
 
     ```mlir
     %0 = shardc.gemm %x, %w, %b relu : tensor<128x784xf32>, tensor<784x512xf32>, tensor<512xf32> -> tensor<128x512xf32>
@@ -88,7 +87,7 @@ def Shardc_GemmOp : Shardc_Op<"gemm", [Pure, AttrSizedOperandSegments, AttrSized
     attr-dict `:` type($lhs) `,` type($rhs) (`,` type($bias)^)? (`plus` type($sum)^)? (`where` type($mask)^)? `->` type($result) (`,` type($column_sums)^)? (`mask` type($relu_mask)^)?
   }];
   let extraClassDeclaration = [{
-    /// The type of masks of products with the result `type`, of rank 2.
+    /// The type of masks of GEMMs with the result `type`, of rank 2.
     static ::mlir::RankedTensorType getMaskType(::mlir::RankedTensorType type);
   }];
   let hasVerifier = 1;

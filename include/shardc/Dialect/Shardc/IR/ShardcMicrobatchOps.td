@@ -8,16 +8,16 @@ include "shardc/Dialect/Shardc/IR/ShardcOpBase.td"
 def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rule]> {
   let summary = "The body run on each microbatch, its results summed";
   let description = [{
-    The body runs `count` times, one run after the other. Each run takes the
-    next rows of every operand, which together are all of them, and yields
-    summands; the results are the sums over all runs. Values from outside are
-    the same in every run.
+    Gradient accumulation: the body runs `count` times, one run after the other.
+    Each run takes the next rows of every operand and yields summands; the
+    results are the sums over all runs. The runs together take all rows. Values
+    from outside are the same in every run.
 
-    Which rows of the batch make a microbatch does not matter to a sum. Where
-    rows are sharded, every device takes the next ones of its own, so that
-    nothing moves; an operand's rows are sharded like those of all others and
-    of the body's arguments. Partial sums may be accumulated as such: what is
-    yielded unreduced is a result that is unreduced.
+    A sum does not depend on the rows that make a microbatch. Where rows are
+    sharded, every device takes the next ones of its own, so that nothing moves.
+    The rows of all operands and of the body's arguments are sharded alike.
+    Partial sums may be accumulated as such: a summand that is unreduced makes a
+    result that is unreduced.
 
     ```mlir
     %0 = shardc.accumulate 4 of (%x, %g) : (tensor<32x16xf32>, tensor<32x64xf32>) -> tensor<16x64xf32> {
@@ -36,7 +36,7 @@ def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rul
     - C1: at least two runs and one operand.
     - C2: a body argument has the type of its operand but for dimension 0, of which it has 1/`count`.
     - C3: arguments beyond those of the operands, if any, have the types of the results.
-    - C4: what the body yields has the types of the results.
+    - C4: the yielded values have the types of the results.
     - C5: loops do not nest.
   }];
   let arguments = (ins I64Attr:$count, Variadic<Shardc_Tensor>:$operands);
@@ -45,8 +45,8 @@ def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rul
   let assemblyFormat = "$count `of` `(` $operands `)` attr-dict `:` functional-type($operands, $results) $body";
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// The body's arguments that are rows of the operands. They are what the
-    /// sharding rule means by results: it relates the operands to them.
+    /// The body's arguments that are rows of the operands. The sharding rule
+    /// has them as its results, to which it relates the operands.
     ::mlir::Block::BlockArgListType getSlices() {
       return getBody().getArguments().take_front(getOperands().size());
     }
@@ -55,7 +55,7 @@ def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rul
       return getBody().getArguments().drop_front(getOperands().size());
     }
     YieldOp getYield();
-    /// Rows of the batch in one run, of one device.
+    /// The rows that one device takes in one run.
     int64_t getRows();
   }];
 }

@@ -1,8 +1,8 @@
-//===- ShardcMoveAttrs.td - Where ops come from and why data moves -----===//
+//===- ShardcMoveAttrs.td - Provenance of ops and causes of moves ------===//
 //
-// Metadata of fused locations: it follows an op through every phase, takes no
-// part in what the compiler decides, and is printed with
-// --mlir-print-debuginfo. docs/Explain.md shows what is made of it.
+// Metadata of fused locations. It follows an op through every phase, has no
+// influence on decisions of the compiler, and is printed with
+// --mlir-print-debuginfo. docs/Explain.md shows the explanations made from it.
 
 #ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCMOVEATTRS_TD
 #define SHARDC_DIALECT_SHARDC_IR_SHARDCMOVEATTRS_TD
@@ -10,7 +10,7 @@
 include "shardc/Dialect/Shardc/IR/ShardcAttrs.td"
 
 def Shardc_SourceAttr : Shardc_Attr<"Source", "source"> {
-  let summary = "What the user wrote at a location";
+  let summary = "The user's op or argument at a location";
   let description = [{
     `differentiate` puts it on the location of every op made from an op of the
     loss function, and of every argument: the op (or the role of the argument),
@@ -30,8 +30,8 @@ def Shardc_OriginAttr : Shardc_Attr<"Origin", "origin"> {
   let summary = "The annotation that put an axis on a value";
   let description = [{
     `name` is the annotated argument or "constraint". Without `at` no annotation
-    is the origin: a search chose it. `through` has the locations of the ops
-    between the annotation and the end of the move, the last few of them.
+    is the origin: a search chose the axis. `through` has the locations of the
+    last few ops between the annotation and the end of the move.
 
     `#shardc.origin<axis = "data", name = "x", at = loc("mlp.mlir":7:7)>`
   }];
@@ -42,13 +42,13 @@ def Shardc_OriginAttr : Shardc_Attr<"Origin", "origin"> {
 }
 
 def Shardc_MoveEndAttr : Shardc_Attr<"MoveEnd", "move_end"> {
-  let summary = "What made a value that moves, or what wanted it";
+  let summary = "One end of a move: the producer or the consumer of the value";
   let description = [{
-    `op` is what the user wrote: "linear", the role of an argument ("parameter",
-    "state", "input", "label"), "update", or "rest" where a result rests. `part`
-    is that of the step. `arguments` names the function's arguments among the
-    op's operands. `origins` has an entry for each axis that the move takes away
-    (producer), or puts to another use (consumer).
+    `op` is the user's op, such as "linear", the role of an argument
+    ("parameter", "state", "input", "label"), "update", or "rest" for the storage
+    sharding of a result. `part` is the part of the step. `arguments` names the
+    function's arguments among the op's operands. `origins` has an entry for
+    each axis that the move removes (producer) or adds (consumer).
   }];
   let parameters = (ins "::mlir::StringAttr":$op,
                         OptionalParameter<"::shardc::PartAttr">:$part,
@@ -75,14 +75,15 @@ def Shardc_MoveAttr : Shardc_Attr<"Move", "move"> {
 }
 
 def Shardc_RegatherAttr : Shardc_Attr<"Regather", "regather"> {
-  let summary = "What gathering weights again for the backward pass costs";
+  let summary = "The cost of rematerialised all-gathers of weights";
   let description = [{
     `shardc.regather` of a function whose forward pass gathers weights that its
-    backward pass uses too. Gathering them again, instead of holding them from
-    one pass to the other, sends `wire_bytes` more bytes per device and step;
-    `held_bytes` are those of the copies that a device holds otherwise. `taken`
-    says whether the program gathers again; `other_peak_bytes` is the planned
-    peak of the module with the other choice, where somebody has compiled it.
+    backward pass uses too (FSDP2's `reshard_after_forward`). Gathering them
+    again for the backward pass sends `wire_bytes` more bytes per device and
+    step; holding them takes `held_bytes` on a device between the passes.
+    `taken` says whether the program gathers again. `other_peak_bytes` is the
+    planned peak of the module with the other choice, once it was compiled on
+    trial.
 
     `#shardc.regather<taken = false, wire_bytes = 12582912, held_bytes = 16777216>`
   }];

@@ -1,4 +1,4 @@
-//===- ShardcOpBase.td - What the op families share --------------------===//
+//===- ShardcOpBase.td - Base of the op families -----------------------===//
 
 #ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCOPBASE_TD
 #define SHARDC_DIALECT_SHARDC_IR_SHARDCOPBASE_TD

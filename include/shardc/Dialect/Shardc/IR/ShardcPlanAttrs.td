@@ -1,7 +1,7 @@
-//===- ShardcPlanAttrs.td - What a search decided --------*- tablegen -*-===//
+//===- ShardcPlanAttrs.td - Results of a search ----------*- tablegen -*-===//
 //
-// What `shardc-propagate` leaves on the functions of a program whose plan it
-// searched for, besides the assignments of their ops.
+// `shardc-propagate` notes these on functions, besides the sharding strategies
+// of their ops, if a search has found the plan.
 
 #ifndef SHARDC_DIALECT_SHARDC_IR_SHARDCPLANATTRS_TD
 #define SHARDC_DIALECT_SHARDC_IR_SHARDCPLANATTRS_TD
@@ -9,11 +9,12 @@
 include "shardc/Dialect/Shardc/IR/ShardcExpectAttrs.td"
 
 def Shardc_StartAttr : Shardc_Attr<"Start", "start"> {
-  let summary = "Collectives that a searched plan starts";
+  let summary = "Collectives whose latency a searched plan pays";
   let description = [{
     An entry of `shardc.starts` of a function whose plan was searched for by
-    time: collectives of `kind` over `axes` that move what is made in `part` of
-    the step. Their start is paid for once, and reshards use no others.
+    time: collectives of `kind` over `axes` that move values made in `part` of
+    the step. The plan pays their latency once, since they can be merged, and
+    reshards use no other collectives.
 
     `#shardc.start<backward, reduce_scatter, ["data"]>`
   }];
@@ -24,18 +25,20 @@ def Shardc_StartAttr : Shardc_Attr<"Start", "start"> {
 }
 
 def Shardc_CostAttr : Shardc_Attr<"Cost", "cost"> {
-  let summary = "What a plan costs, and what the cheapest would";
+  let summary = "The cost of a plan, and that of the cheapest";
   let description = [{
-    `shardc.cost` of a function: `cost` is that of its plan in the unit of the
-    objective, bytes on the wire per device ("bytes") or seconds ("time"). If
-    the plan was searched for, `cost` is the sum that the search minimises, by
-    time a simpler one than the estimate of reports, and no plan has less than
-    `at_least`: that is `cost` unless the search was cut off. If the plan
-    follows its annotations, `cost` is the estimate of reports, `cheapest` that
-    of the plan that `--partition=cheapest` takes, and `at_least` bounds both, 0
-    if no bound is known. `within` is there if plans that cost less need too
-    much memory: then only plans count that need at most so many bytes on a
-    device.
+    `shardc.cost` of a function: the cost of its plan in the unit of the
+    objective, bytes on the wire per device ("bytes") or seconds ("time").
+
+    - Searched plans: `cost` is the sum that the search minimises, by time a
+      simpler one than the estimate of reports. `at_least` is a lower bound of
+      the cost of every plan; it equals `cost` unless the search was cut off.
+    - Plans that follow the annotations: `cost` is the estimate of reports, and
+      `cheapest` that of the plan of `--partition=cheapest`. `at_least` bounds
+      both from below; 0 if no bound is known.
+
+    `within` is present if cheaper plans need too much memory: then all figures
+    are about plans that need at most so many bytes on a device.
 
     `#shardc.cost<objective = "time", cost = 1.2e-05 : f64, at_least = 1.2e-05 : f64>`
   }];

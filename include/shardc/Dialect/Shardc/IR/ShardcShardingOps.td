@@ -24,8 +24,8 @@ def Shardc_MeshOp : Shardc_Op<"mesh", [Symbol, HasParent<"::mlir::ModuleOp">]> {
   let hasCustomAssemblyFormat = 1;
   let hasVerifier = 1;
   let extraClassDeclaration = [{
-    /// All axes. Others are verified against a mesh that may yet turn out to be
-    /// malformed: then only what is an axis.
+    /// The entries that are axes: all of them, except in a malformed mesh, which
+    /// other ops may be verified against before the mesh is.
     ::llvm::SmallVector<MeshAxisAttr> getLegalAxes();
     /// Size of axis `name`, or 0 if there is no such axis.
     int64_t getAxisSize(::llvm::StringRef name);
@@ -65,9 +65,8 @@ def Shardc_ShardingConstraintOp : Shardc_CoreOp<"sharding_constraint", [SameOper
 def Shardc_ReshardOp : Shardc_Op<"reshard", [Pure, SameOperandsAndResultType]> {
   let summary = "A change of sharding of a global tensor";
   let description = [{
-    Stands where the sharding in which a value is produced differs from the one
-    in which it is used, until `partition` expands it into collectives. `cause`
-    says why it exists.
+    Marks a use in another sharding than that of the producer, until `partition`
+    expands it into collectives. `cause` is the reason in words.
 
     ```mlir
     %0 = shardc.reshard %x from <@mesh, [{"data"}, {} ]> to <@mesh, [{}, {} ]> : tensor<32x64xf32>
