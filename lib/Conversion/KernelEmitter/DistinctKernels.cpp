@@ -31,7 +31,7 @@ static std::string getKey(KernelOp kernel) {
   return key;
 }
 
-/// A short name for what the kernel does: its heaviest op.
+/// A short name for the kernel: its most expensive op.
 static std::string getName(KernelOp kernel, int64_t number) {
   StringRef what = "map";
   kernel.getBody().walk([&](Operation *op) {

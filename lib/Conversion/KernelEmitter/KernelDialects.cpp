@@ -1,4 +1,4 @@
-//===- KernelDialects.cpp - What kernels are built of, and become ---------===//
+//===- KernelDialects.cpp - The dialects of kernel functions --------------===//
 
 #include "shardc/Conversion/KernelEmitter/KernelDialects.h"
 

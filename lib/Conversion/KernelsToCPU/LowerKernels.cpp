@@ -16,8 +16,8 @@ using namespace mlir;
 
 namespace shardc {
 
-/// Builds the functions of the module's kernels, with vectors of at most so
-/// many lanes.
+/// Builds the functions of the module's kernels, with vectors of at most
+/// `mostLanes` lanes.
 static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                                     ModuleOp functions, int64_t mostLanes) {
   Builder builder(module.getContext());

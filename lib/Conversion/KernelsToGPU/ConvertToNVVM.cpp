@@ -19,7 +19,7 @@ LogicalResult convertToNVVMDialect(gpu::GPUModuleOp functions) {
     return failure();
   LLVMTypeConverter converter(context);
   // Before the rest: the patterns from GPU would turn square roots into calls
-  // of CUDA's libdevice, which is not here.
+  // of CUDA's libdevice, which is not linked.
   RewritePatternSet functionsOfMath(context);
   populateMathToLLVMConversionPatterns(converter, functionsOfMath);
   if (failed(convertDialect(functions, math::MathDialect::getDialectNamespace(),

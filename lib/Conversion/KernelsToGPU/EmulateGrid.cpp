@@ -1,4 +1,4 @@
-//===- EmulateGrid.cpp - Kernels for a GPU as loops on the CPU ------------===//
+//===- EmulateGrid.cpp - GPU kernels as loops on the CPU ------------------===//
 
 #include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
 
@@ -18,9 +18,9 @@ using namespace mlir;
 
 namespace shardc {
 
-/// Replaces the addresses of what blocks share by those of memory of their own,
-/// allocated at `builder`'s place. The CPU has one address space; LLVM lets
-/// pointers keep theirs.
+/// Replaces shared memory of blocks by buffers of their own, allocated at
+/// `builder`'s place. The CPU has one address space; LLVM lets pointers keep
+/// theirs.
 static void mapSharedMemory(gpu::GPUFuncOp function, OpBuilder &builder,
                             ThreadLoops &loops) {
   function.walk([&](LLVM::AddressOfOp address) {
@@ -43,7 +43,7 @@ static void mapSharedMemory(gpu::GPUFuncOp function, OpBuilder &builder,
   });
 }
 
-/// Stops the program at accesses whose address is no multiple of what they say,
+/// Ends the program at an access whose address is not aligned as the op says,
 /// as a GPU does.
 static void checkAlignments(gpu::GPUFuncOp function) {
   function.walk([](Operation *op) {
@@ -76,7 +76,7 @@ static void checkAlignments(gpu::GPUFuncOp function) {
   });
 }
 
-/// Builds the function of the interface of `lowerKernels` for `kernel`.
+/// Builds the function for `kernel` with the interface of `lowerKernels`.
 static LogicalResult emulateFunction(gpu::GPUFuncOp kernel,
                                      ModuleOp functions) {
   Location loc = kernel.getLoc();

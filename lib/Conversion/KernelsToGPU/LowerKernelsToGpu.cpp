@@ -1,4 +1,4 @@
-//===- LowerKernelsToGpu.cpp - Kernels to functions of a grid -------------===//
+//===- LowerKernelsToGpu.cpp - Kernels to GPU functions -------------------===//
 
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 

@@ -13,7 +13,7 @@ using namespace mlir;
 
 namespace shardc {
 
-/// Whether threads meet at the op or inside of it.
+/// Whether the op is or contains a barrier or a shuffle.
 static bool isMeeting(Operation *op) {
   return op
       ->walk([](Operation *inner) {
@@ -110,7 +110,7 @@ void ThreadLoops::buildShuffle(gpu::ShuffleOp shuffle) {
   Value offset = builder.create<arith::ExtUIOp>(
       loc, builder.getI64Type(), getUniform(shuffle.getOffset()));
   forEachThread(loc, [&](Value thread) {
-    // Warps are whole: the partner is a thread of the block.
+    // Warps are complete: the partner is a thread of the block.
     Value partner = builder.create<arith::XOrIOp>(loc, thread, offset);
     Value value = getElement(shuffle.getValue(), partner);
     builder.create<LLVM::StoreOp>(
@@ -140,7 +140,7 @@ LogicalResult ThreadLoops::buildUniformRegion(Operation *op, Value blockId) {
 }
 
 LogicalResult ThreadLoops::buildMeeting(Operation *op, Value blockId) {
-  // Behind the loop over all threads a barrier has nothing left to do.
+  // After a loop over all threads a barrier has no effect left.
   if (isa<gpu::BarrierOp>(op))
     return success();
   auto shuffle = dyn_cast<gpu::ShuffleOp>(op);

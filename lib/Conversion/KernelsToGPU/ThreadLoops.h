@@ -1,9 +1,10 @@
 //===- ThreadLoops.h - The threads of a block as loops ----------*- C++ -*-===//
 //
-// Splits the body of a gpu.func where its threads meet, at barriers and
-// shuffles, and puts what lies between into loops over the threads. Values that
-// outlive their loop are kept in arrays with a place per thread. Control flow
-// around a meeting is the same for all threads, as the dialect demands.
+// Loop fission at synchronisation points, as in MCUDA (Stratton et al., LCPC
+// 2008). Splits the body of a gpu.func at barriers and shuffles and turns each
+// piece into a loop over the threads. Values that outlive their loop are kept
+// in arrays with an element per thread. Control flow around a synchronisation
+// point is the same for all threads, as the dialect demands.
 //
 // Not thread-safe; one object per function.
 //
@@ -22,24 +23,26 @@ namespace shardc {
 /// Builds one block's work, once, into a function under construction.
 class ThreadLoops {
 public:
-  /// `entry` is the start of the function that `builder` builds, where arrays
-  /// are allocated.
+  /// `entry` is the first block of the function that `builder` builds; arrays
+  /// are allocated there.
   ThreadLoops(mlir::OpBuilder &builder, mlir::Block *entry, int64_t threads);
 
-  /// Says what a value that all threads have alike is in the new function.
+  /// Sets the value in the new function for a value that is the same in all
+  /// threads.
   void map(mlir::Value value, mlir::Value replacement) {
     uniform.map(value, replacement);
   }
   /// Builds the ops of `block` at the builder's place; `blockId` is the index
-  /// of the block in the grid, i64. Emits an error where threads would meet in
-  /// control flow that is not supported.
+  /// of the block in the grid, i64. Emits an error where threads would
+  /// synchronise in control flow that is not supported.
   mlir::LogicalResult build(mlir::Block &block, mlir::Value blockId);
 
 private:
   mlir::OpBuilder &builder;
   mlir::Block *entry;
   int64_t threads;
-  /// What all threads have alike, and the arrays of what they do not.
+  /// Values that are the same in all threads, and the arrays of those that are
+  /// not.
   mlir::IRMapping uniform;
   llvm::DenseMap<mlir::Value, mlir::Value> arrays;
 
