@@ -54,11 +54,12 @@ LogicalResult AccumulateOp::verify() {
   return success();
 }
 
-/// Factor 0 is the rows of a microbatch, of all operands; each other dimension
-/// is a factor of its own.
+/// Factor 0 is the rows of a microbatch, shared by all operands; each other
+/// dimension is a factor of its own.
 ShardingRule AccumulateOp::getShardingRule() {
   ShardingRule rule;
-  // A device takes as many rows in each run, so that all of its own are taken.
+  // A device takes the same number of rows in each run, so that it takes all of
+  // its own.
   rule.factors.push_back(
       {getRows(), FactorKind::Parallel, /*mustDivide=*/true});
   for (Value slice : getSlices()) {

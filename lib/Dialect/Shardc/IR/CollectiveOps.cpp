@@ -1,8 +1,8 @@
 //===- CollectiveOps.cpp - Verifiers of the collectives -------------------===//
 //
 // Each verifier checks the numbered constraints of its op in
-// ShardcCollectiveOps.td. Where a dimension of size s is scattered over n
-// devices each holds ceil(s/n).
+// ShardcCollectiveOps.td. A dimension of size s, scattered over n devices, is
+// ceil(s/n) on each.
 //
 //===----------------------------------------------------------------------===//
 

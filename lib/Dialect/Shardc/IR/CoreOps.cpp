@@ -1,7 +1,7 @@
 //===- CoreOps.cpp - Verifiers and folders of the tensor core -------------===//
 //
-// Each verifier checks the numbered constraints of its op in ShardcCoreOps.td,
-// and its message names what was expected and what is there.
+// Each verifier checks the numbered constraints of its op in ShardcCoreOps.td;
+// its message has the expected and the found.
 //
 //===----------------------------------------------------------------------===//
 

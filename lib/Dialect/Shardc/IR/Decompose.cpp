@@ -1,8 +1,7 @@
 //===- Decompose.cpp - Composites in terms of the tensor core -------------===//
 //
-// The one definition of what each composite computes. Sums over rows and
-// classes go straight to scalars, so that sharded operands need only scalar
-// reductions.
+// The one definition of each composite. Sums over rows and classes go straight
+// to scalars, so that sharded operands need only scalar reductions.
 //
 //===----------------------------------------------------------------------===//
 
@@ -38,7 +37,7 @@ SmallVector<Value> ReluOp::decompose(OpBuilder &builder) {
 }
 
 SmallVector<Value> SigmoidOp::decompose(OpBuilder &builder) {
-  // Right at both ends: e^-x overflows to infinity, whose reciprocal is 0.
+  // Correct at both ends: e^-x overflows to infinity, whose reciprocal is 0.
   Value one = constantSplat(builder, getLoc(), getTensorType(getResult()), 1);
   Value negated = builder.create<NegOp>(getLoc(), getOperand());
   Value exp = builder.create<ExpOp>(getLoc(), negated);
@@ -81,8 +80,8 @@ SmallVector<Value> GeluOp::decompose(OpBuilder &builder) {
 SmallVector<Value> LayerNormOp::decompose(OpBuilder &builder) {
   Location loc = getLoc();
   Type element = getTensorType(getX()).getElementType();
-  // Statistics of bf16 are computed in f32. What lives until the backward part
-  // and has a value for each element is rounded.
+  // Statistics of bf16 are computed in f32. Values per element that live until
+  // the backward pass are rounded.
   Type wide = element.isBF16() ? Type(builder.getF32Type()) : element;
   auto round = [&](Value value) {
     return convertTo(builder, loc, value, element);

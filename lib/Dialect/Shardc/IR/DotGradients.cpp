@@ -1,7 +1,7 @@
-//===- DotGradients.cpp - The gradients of a product ----------------------===//
+//===- DotGradients.cpp - The gradients of a dot_general ------------------===//
 //
-// Each is a product again. The order of its factors decides whether a transpose
-// has to follow.
+// Each gradient is a dot_general again. The order of its operands decides
+// whether a transpose has to follow.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,8 +16,8 @@ using namespace shardc;
 
 namespace {
 
-/// The product of a gradient and the other operand of a dot product, and which
-/// dimension of the wanted operand each of its dimensions is.
+/// The dot_general of a gradient and the other operand, and the dimension of
+/// the wanted operand for each of its dimensions.
 struct GradientProduct {
   Value lhs, rhs;
   SmallVector<int64_t> lhsBatching, rhsBatching, lhsContracting, rhsContracting;
@@ -40,10 +40,9 @@ struct GradientProduct {
 
 } // namespace
 
-/// Gradient of one operand ("own") of a dot product, from the other one.
+/// Gradient of one operand ("own") of a dot_general, from the other one.
 /// `ownFirst`: whether own free dimensions come before the other's in the
-/// result. Of the two orders of the product the one that needs no transpose is
-/// taken.
+/// result. Of the two operand orders it takes the one that needs no transpose.
 static Value buildDotGradient(
     OpBuilder &builder, Location loc, Value grad, Value own, Value other,
     ArrayRef<int64_t> ownBatching, ArrayRef<int64_t> otherBatching,

@@ -1,10 +1,10 @@
 //===- Gradients.cpp - Reverse-mode differentiation of each op ------------===//
 //
-// What `buildVjp` of each op builds. Where an op is not smooth its gradient is
-// JAX's: max and min share between equal operands, a maximum over dimensions
-// between its ties; abs, relu have 0 at 0. Gradients that nobody wants are
-// built all the same and die as dead code. Those of products are in
-// DotGradients.cpp.
+// The vector-Jacobian products (`buildVjp`) of the ops. Where an op is not
+// smooth its gradient is JAX's: max and min share it between equal operands, a
+// maximum over dimensions between its ties, and abs and relu have 0 at 0.
+// Unused gradients are built as well and removed as dead code. Those of
+// dot_general are in DotGradients.cpp.
 //
 //===----------------------------------------------------------------------===//
 
@@ -97,7 +97,7 @@ void ConvertOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
 }
 
 void ReluOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
-  // In terms of the result: the operand need not live until the backward part.
+  // In terms of the result: the operand need not live until the backward pass.
   Arithmetic a(builder, getLoc(), grads[0]);
   Value zero = a.constant(0);
   Value positive =
@@ -236,7 +236,7 @@ void ShardingConstraintOp::buildVjp(OpBuilder &builder, ValueRange grads,
 }
 
 //===----------------------------------------------------------------------===//
-// Ops that nothing flows through
+// Ops without a gradient
 //===----------------------------------------------------------------------===//
 
 void ConstantOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}

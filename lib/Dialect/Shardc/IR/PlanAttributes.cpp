@@ -1,4 +1,4 @@
-//===- PlanAttributes.cpp - What a search leaves is legal -----------------===//
+//===- PlanAttributes.cpp - Legality of search results --------------------===//
 
 #include "PlanAttributes.h"
 

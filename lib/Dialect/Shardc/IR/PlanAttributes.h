@@ -1,4 +1,4 @@
-//===- PlanAttributes.h - What a search leaves is legal ---------*- C++ -*-===//
+//===- PlanAttributes.h - Legality of search results ------------*- C++ -*-===//
 
 #ifndef SHARDC_LIB_DIALECT_SHARDC_IR_PLANATTRIBUTES_H
 #define SHARDC_LIB_DIALECT_SHARDC_IR_PLANATTRIBUTES_H

@@ -1,8 +1,8 @@
 //===- ReshapeRule.cpp - The sharding rule of a reshape -------------------===//
 //
-// Both shapes are walked from the major side; where one dimension is a multiple
-// of the other the quotient is carried on, and where neither is, the rest of
-// the group cannot be sharded.
+// Walks both shapes from the major side. Where one dimension is a multiple of
+// the other, the quotient is carried on; where neither is, the rest of the
+// group cannot be sharded.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,7 +48,7 @@ private:
 
   void split() {
     size_t i = 0, j = 0;
-    // What is left of the current dimension on each side.
+    // The part of the current dimension, on each side, that has no factor yet.
     int64_t left = 1, right = 1;
     while (i < from.size() || j < to.size()) {
       bool fresh = left == 1 && right == 1;
@@ -113,8 +113,8 @@ private:
     left = right = 1;
   }
 
-  /// A dimension made of several factors can only be cut along its major one,
-  /// and evenly: anything else is not a block of the dimension.
+  /// A dimension made of several factors can only be sharded along its major
+  /// one, and evenly: any other shard is not a block of the dimension.
   void restrict() {
     for (const ShardingRule::TensorFactors *dims : {&fromDims, &toDims})
       for (const ShardingRule::DimFactors &dim : *dims) {

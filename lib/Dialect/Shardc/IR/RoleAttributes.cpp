@@ -1,4 +1,4 @@
-//===- RoleAttributes.cpp - What arguments are, and begin as --------------===//
+//===- RoleAttributes.cpp - Text of roles and initialisers ----------------===//
 //
 // Parsing, printing and verification of initialisers and of the roles of
 // arguments that have one.

@@ -1,4 +1,4 @@
-//===- Roles.cpp - What the arguments of a function are -------------------===//
+//===- Roles.cpp - Roles of a function's arguments ------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 

@@ -1,9 +1,9 @@
 //===- ShardingRules.cpp - The sharding rule of each core op --------------===//
 //
-// One statement per op of how its dimensions map to factors (see
-// ShardingRule.h). A factor's number is its place in the op's iteration space:
-// result dimensions first, in order, then what is reduced. Of a reshape the
-// factors have to be found: ReshapeRule.cpp.
+// For each op the mapping of its dimensions to factors (see ShardingRule.h). A
+// factor's number is its place in the op's iteration space: result dimensions
+// first, in order, then the reduced ones. ReshapeRule.cpp has the rule of
+// reshapes, whose factors have to be found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -77,7 +77,7 @@ ShardingRule DivOp::getShardingRule() {
 }
 
 ShardingRule ConvertOp::getShardingRule() {
-  // Only widening is exact, so only there do partial sums add up to the same.
+  // Only widening is exact, so that converted partial sums add up to the same.
   auto from = dyn_cast<FloatType>(getTensorType(getOperand()).getElementType());
   auto to = dyn_cast<FloatType>(getTensorType(getResult()).getElementType());
   bool widens = from && to && from.getWidth() <= to.getWidth();
@@ -86,7 +86,7 @@ ShardingRule ConvertOp::getShardingRule() {
 }
 
 ShardingRule ShardingConstraintOp::getShardingRule() {
-  // The constraint asks for a reduced value unless it says otherwise.
+  // The constraint requires a reduced value unless it has unreduced axes.
   bool unreduced = getSharding() && !getSharding()->getUnreduced().empty();
   return elementwise(*this,
                      unreduced ? PartialRule::Additive : PartialRule::Never);

@@ -1,4 +1,4 @@
-//===- Sources.cpp - What locations know about ops ------------------------===//
+//===- Sources.cpp - Provenance in locations ------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 

@@ -1,7 +1,7 @@
 //===- TrainingAttributes.cpp - Optimizers, schedules, training -----------===//
 //
-// Parsing, printing and verification of the attributes that say what is
-// trained and how. Hyper-parameter names and defaults are optax's.
+// Parsing, printing and verification of the training description.
+// Hyper-parameter names and defaults are optax's.
 //
 //===----------------------------------------------------------------------===//
 

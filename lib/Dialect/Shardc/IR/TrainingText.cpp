@@ -88,7 +88,7 @@ ScheduleAttr shardc::readSchedule(MLIRContext *context, StringRef text,
   });
 }
 
-/// What `read` says of a text in a context of its own.
+/// The error of `read` for a text in a context of its own.
 static std::string
 checkInContext(function_ref<void(MLIRContext *, std::string &)> read) {
   MLIRContext context(MLIRContext::Threading::DISABLED);

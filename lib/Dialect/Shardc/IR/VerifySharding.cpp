@@ -1,4 +1,4 @@
-//===- VerifySharding.cpp - Is a sharding legal for a tensor? -------------===//
+//===- VerifySharding.cpp - Legality of shardings -------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
