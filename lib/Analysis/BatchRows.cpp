@@ -1,4 +1,4 @@
-//===- BatchRows.cpp - What a step does row by row ------------------------===//
+//===- BatchRows.cpp - The ops that work on rows of the batch -------------===//
 
 #include "shardc/Analysis/BatchRows.h"
 
@@ -65,7 +65,7 @@ LogicalResult BatchRows::spread(Operation *op) {
   auto visit = [&](function_ref<void(Value, int64_t, int)> visitor) {
     auto visitTensor = [&](Value value,
                            const ShardingRule::TensorFactors &tensor) {
-      // A dimension made of several factors is cut along the major one.
+      // A dimension made of several factors is sharded along the major one.
       for (auto [dim, numbers] : llvm::enumerate(tensor))
         if (!numbers.empty())
           visitor(value, static_cast<int64_t>(dim), numbers.front());

@@ -1,4 +1,4 @@
-//===- ClassifyNest.cpp - Whether ops are one loop nest -------------------===//
+//===- ClassifyNest.cpp - Classification of one loop nest -----------------===//
 
 #include "shardc/Analysis/KernelNest.h"
 
@@ -15,17 +15,18 @@ ArrayRef<int64_t> getShape(Value value) {
   return cast<RankedTensorType>(value.getType()).getShape();
 }
 
-/// What a value is to the nest it belongs to.
+/// The place of a value in its nest.
 enum class Place {
   /// Computed from the kernel's inputs by index alone, at any place.
   Anywhere,
   /// Known per iteration of the full shape.
   Full,
-  /// Known once the reductions over the inner dimensions are.
+  /// Known once per outer index, after the reductions over the inner
+  /// dimensions.
   Outer,
 };
 
-/// Walks the ops in order, giving each value its place and stage.
+/// Walks the ops in order and gives each value its place and stage.
 class NestClassifier {
 public:
   std::optional<KernelNest> run(ArrayRef<Operation *> ops,
@@ -76,7 +77,7 @@ bool NestClassifier::setUpReductions(ArrayRef<Operation *> ops) {
   }
   if (!first)
     return true;
-  // Dimensions of size 1 are on no side.
+  // Dimensions of size 1 count as neither kept nor reduced.
   int64_t lastKept = -1, firstKept = nest.shape.size();
   int64_t lastReduced = -1, firstReduced = nest.shape.size();
   for (auto [dim, size] : llvm::enumerate(nest.shape)) {
@@ -156,7 +157,7 @@ bool NestClassifier::visit(Operation *op) {
       places[result] = Place::Anywhere;
     return true;
   }
-  // A row's value spread over the row again.
+  // A row's value, broadcast over the row again.
   auto broadcast = dyn_cast<BroadcastOp>(op);
   if (!broadcast || nest.dot ||
       getPlace(broadcast.getOperand()) != Place::Outer ||

@@ -165,8 +165,8 @@ void FunctionMemory::placeSums(AccumulateOp loop) {
   }
 }
 
-/// Makes every new parameter and state a value that takes its argument's
-/// place, by a copy at the end where the data flow does not allow it.
+/// Gives every new parameter and state the place of its argument, by a copy at
+/// the end where the data flow requires it.
 void FunctionMemory::donateArguments() {
   Operation *terminator = function.getBody().front().getTerminator();
   SmallVector<std::pair<OpOperand *, BlockArgument>> left;
@@ -187,7 +187,7 @@ void FunctionMemory::donateArguments() {
     else
       left.push_back({&operand, donor});
   }
-  // Arguments that move to other places are saved first.
+  // Arguments whose values go to other places are saved first.
   for (auto &[operand, donor] : left)
     if (isa<BlockArgument>(getPlace(operand->get())))
       operand->set(buildCopy(operand->get(), terminator));
@@ -197,7 +197,7 @@ void FunctionMemory::donateArguments() {
   }
 }
 
-/// Whether `op` reads `value` after everything else that does.
+/// Whether `op` reads `value` after all its other readers.
 static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
   return llvm::all_of(value.getUsers(), [&](Operation *user) {
     return user == op ||
@@ -205,12 +205,11 @@ static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
   });
 }
 
-/// The places of operands of `writer` that end with it, by operand; null for
-/// the others.
+/// By operand of `writer`, the place that is free after it; null if none is.
 SmallVector<Value> FunctionMemory::getFreedPlaces(Operation *writer,
                                                   const Liveness &liveness) {
   SmallVector<Value> freed(writer->getNumOperands());
-  // Only what is reduced in place may free anything.
+  // Only a reduction frees operands: it works in place.
   auto start = dyn_cast<CollectiveStartOp>(writer);
   if (start ? !isa<AllReduceOp>(start.getCollective()) : !isa<KernelOp>(writer))
     return freed;
@@ -226,7 +225,7 @@ SmallVector<Value> FunctionMemory::getFreedPlaces(Operation *writer,
 
 /// Lets results take the places of operands that end with their op.
 void FunctionMemory::findPlaces(const Liveness &liveness) {
-  // The last step at which anything so far put into a place is needed.
+  // By place, the last step at which a value put into it so far is needed.
   llvm::DenseMap<Value, int64_t> ends;
   forEachOp([&](Operation &op) {
     ResultRange tensors = getTensors(&op);
@@ -241,7 +240,7 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
               getNumBytes(place.getType()) == getNumBytes(result.getType()) &&
               mayReplace(writer, operand, result.getResultNumber())) {
             places[result] = writer->getOperand(operand);
-            // Nor may another result take it, by way of any operand.
+            // No other result may take it through another operand.
             std::replace(freed.begin(), freed.end(), Value(place), Value());
             break;
           }
@@ -251,7 +250,7 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
   });
 }
 
-/// Puts what one collective reduces side by side, and what comes of it.
+/// Makes the operands of each reducing collective adjacent, and its results.
 void FunctionMemory::findRuns() {
   llvm::DenseSet<Value> inRun;
   auto addRuns = [&](ValueRange values) {

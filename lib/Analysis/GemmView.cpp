@@ -1,4 +1,4 @@
-//===- GemmView.cpp - dot_general as a strided matrix product -------------===//
+//===- GemmView.cpp - dot_general as a strided GEMM -----------------------===//
 
 #include "shardc/Analysis/GemmView.h"
 
@@ -6,8 +6,8 @@ using namespace mlir;
 
 namespace shardc {
 
-/// The single stride and size that dimensions `dims` of a row-major `shape`
-/// have in this order, if they have one.
+/// The single stride and size of the dimensions `dims` of a row-major `shape`,
+/// in this order; false if they have none.
 static bool collapse(ArrayRef<int64_t> shape, ArrayRef<int64_t> dims,
                      int64_t &size, int64_t &stride) {
   SmallVector<int64_t> strides(shape.size(), 1);
@@ -44,8 +44,8 @@ std::optional<GemmView> getGemmView(DotGeneralOp dot) {
 }
 
 bool isLargeGemm(const GemmView &view) {
-  // Multiply-adds of one product from which the library is faster, its call
-  // and the separate epilogue included.
+  // Multiply-adds of one GEMM from which on the library is faster, including
+  // its call and the separate epilogue.
   constexpr int64_t threshold = 1 << 20;
   // Narrow results leave the library no tiles; they are bound by memory.
   constexpr int64_t narrow = 4;

@@ -1,4 +1,4 @@
-//===- KernelNest.cpp - The loop nests that a kernel becomes --------------===//
+//===- KernelNest.cpp - Division of a kernel into loop nests --------------===//
 
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
@@ -45,7 +45,7 @@ bool isHardReshape(Operation *op) {
 std::vector<KernelNest> getKernelNests(KernelOp kernel) {
   Block &body = kernel.getBody().front();
   Operation *yield = body.getTerminator();
-  // Connected components; constants do not connect.
+  // Connected components by union-find; constants do not connect.
   llvm::EquivalenceClasses<Operation *> classes;
   SmallVector<Operation *> ops;
   for (Operation &op : body.without_terminator()) {
@@ -80,7 +80,8 @@ std::vector<KernelNest> getKernelNests(KernelOp kernel) {
       nests.push_back(std::move(*nest));
       continue;
     }
-    // One general nest per shape: every result computed from the inputs alone.
+    // One general nest per shape, which computes every result from the inputs
+    // alone.
     llvm::MapVector<ArrayRef<int64_t>, SmallVector<Value>> byShape;
     for (Value result : distinct)
       byShape[getTensorShape(result)].push_back(result);
@@ -93,7 +94,7 @@ std::vector<KernelNest> getKernelNests(KernelOp kernel) {
       nests.push_back(std::move(nest));
     }
   }
-  // Results that are operands passed through, each a copy.
+  // Results that are operands passed through; each is a copy.
   llvm::SetVector<Value> arguments;
   for (Value result : yield->getOperands())
     if (!result.getDefiningOp())
@@ -108,8 +109,8 @@ std::vector<KernelNest> getKernelNests(KernelOp kernel) {
   return nests;
 }
 
-/// Whether `argument` is read in `nest` only where the element of `result` at
-/// the same place is computed.
+/// Whether `nest` reads `argument` only where it computes the element of
+/// `result` at the same place.
 static bool isReadInPlace(const KernelNest &nest, BlockArgument argument,
                           ArrayRef<int64_t> resultShape) {
   for (Operation *user : argument.getUsers()) {
@@ -118,8 +119,8 @@ static bool isReadInPlace(const KernelNest &nest, BlockArgument argument,
     if (!isElementwise(user) ||
         getTensorShape(user->getResult(0)) != resultShape)
       return false;
-    // Forward through elementwise ops: the value must not be looked at from
-    // another place (transposed, broadcast, reduced over other dimensions).
+    // Forward through elementwise ops: no user may read the value at another
+    // place (transposed, broadcast, reduced over other dimensions).
     SmallVector<Operation *> worklist{user};
     llvm::SmallPtrSet<Operation *, 8> seen;
     while (!worklist.empty()) {
@@ -176,7 +177,7 @@ bool mayUpdateInPlace(KernelOp kernel, ArrayRef<KernelNest> nests,
   }
   if (!owner)
     return false;
-  // A general nest computes reductions and products at any place.
+  // A general nest computes reductions and dot_generals at any place.
   bool isGeneral = owner->kind == NestKind::Map &&
                    llvm::any_of(owner->ops, [](Operation *op) {
                      return isa<ReduceOp, DotGeneralOp>(op);

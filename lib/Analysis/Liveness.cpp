@@ -1,4 +1,4 @@
-//===- Liveness.cpp - When values of a schedule are alive -----------------===//
+//===- Liveness.cpp - Lifetimes of the values of a schedule ---------------===//
 
 #include "shardc/Analysis/Liveness.h"
 

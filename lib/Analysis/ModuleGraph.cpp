@@ -106,7 +106,7 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
   }
   if (auto state = dyn_cast_or_null<StateAttr>(role);
       id < 0 && state && state.getParameter() && !annotation) {
-    // A state without an annotation rests like its parameter.
+    // A state without an annotation has its parameter's sharding.
     auto it = named.find(state.getParameter().getValue());
     if (it != named.end() &&
         cast<RankedTensorType>(it->second.second.getType()).getShape() ==
@@ -139,8 +139,8 @@ int ModuleGraph::addTensor(int id) {
   return graph.values.size() - 1;
 }
 
-/// How often a pass moves what the uses `isUse` have: in every run of the loop
-/// that they all are in, or once.
+/// The number of times that a pass moves a value for its uses that satisfy
+/// `isUse`: once per run of the loop around all of them, or once.
 static int64_t countMoves(Value value,
                           llvm::function_ref<bool(Operation *)> isUse) {
   int64_t runs = 0;
@@ -155,9 +155,9 @@ static bool isInBackwardPass(Operation *op) {
   return part && part.getValue() == Part::Backward;
 }
 
-/// Parts a weight that both passes have. Of a copy in another type, which
-/// `convert` makes, each is a result. The update, which has weights as they
-/// rest, is no pass.
+/// If both passes use `weight`, makes a tensor of each of the two uses. If
+/// `convert` makes `weight`, a parameter in another type, both are its results.
+/// The update is not a pass here: it reads weights in their storage sharding.
 void ModuleGraph::addLateTensor(Value weight, GraphOp *convert) {
   int64_t early = countMoves(weight, isInForwardPass);
   int64_t late = countMoves(weight, isInBackwardPass);
@@ -171,7 +171,7 @@ void ModuleGraph::addLateTensor(Value weight, GraphOp *convert) {
     convert->rule.results.push_back(convert->rule.results[0]);
   } else {
     lateTensors[weight] = addTensor(ids[weight]);
-    // What rests is moved nowhere: what the passes have of it is.
+    // The stored value does not move; the tensors that the passes read do.
     if (tensor == ids[weight])
       tensor = tensors[weight] = addTensor(tensor);
   }
@@ -237,7 +237,7 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
     if (!constraint.getSharding())
       return op->emitOpError("has logical axes that `import` has not resolved");
     annotation = *constraint.getSharding();
-    // Constraints on gradients are where they end, not where they come from.
+    // A constraint on a gradient stands at its end, not at its origin.
     if (auto part = op->getAttrOfType<PartAttr>(partAttrName);
         part && part.getValue() != Part::Forward)
       annotationClass = AnnotationClass::State;
@@ -263,8 +263,8 @@ LogicalResult ModuleGraph::addOp(Operation *op) {
   return loop ? addBody(loop) : success();
 }
 
-/// What a loop sums up lies as its summands do, which may be partial sums: both
-/// are one value.
+/// A sum over a loop has the layout of its summands, which may be partial sums:
+/// both are one value.
 LogicalResult ModuleGraph::addBody(AccumulateOp loop) {
   for (Operation &nested : loop.getBody().front().without_terminator())
     if (failed(addOp(&nested)))

@@ -1,4 +1,4 @@
-//===- ModulePhase.cpp - Which phase IR is of -----------------------------===//
+//===- ModulePhase.cpp - The phase of a module ----------------------------===//
 
 #include "shardc/Analysis/ModulePhase.h"
 
@@ -17,7 +17,7 @@ StringRef shardc::getPhaseName(ModulePhase phase) {
   return names[static_cast<size_t>(phase)];
 }
 
-/// The phase that leaves ops such as `op` behind, or attributes as it has.
+/// The phase that adds ops such as `op`, or attributes that it has.
 static std::optional<ModulePhase> findPhase(Operation *op) {
   if (isa<CollectiveStartOp, CollectiveWaitOp>(op))
     return ModulePhase::Schedule;
@@ -48,8 +48,8 @@ std::optional<ModulePhase> shardc::findPhase(ModuleOp module) {
   if (training)
     add(ModulePhase::Import);
   for (auto function : module.getOps<func::FuncOp>()) {
-    // `differentiate` replaces the loss function: it is the source, even if it
-    // has ops that do not belong there.
+    // `differentiate` replaces the loss function: if it is there, the module is
+    // a source, even with ops of later phases.
     if (training && training.getLoss().getValue() == function.getName())
       continue;
     if (function.getName() == "train_step" && found)
@@ -57,14 +57,14 @@ std::optional<ModulePhase> shardc::findPhase(ModuleOp module) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (function.getArgAttr(i, globalShapeAttrName))
         add(ModulePhase::Partition);
-    // What is in the bodies of kernels and starts says nothing more.
+    // The bodies of kernels and starts add no information.
     function.walk<WalkOrder::PreOrder>([&](Operation *op) {
       add(::findPhase(op));
       return isa<KernelOp, CollectiveStartOp>(op) ? WalkResult::skip()
                                                   : WalkResult::advance();
     });
   }
-  // Functions by themselves may name parts of a step without being one.
+  // Functions on their own may name parts of a step without being one.
   if (found == ModulePhase::Differentiate && !training)
     return std::nullopt;
   return found;

@@ -1,4 +1,4 @@
-//===- ModuleQueries.cpp - What a module says of itself -------------------===//
+//===- ModuleQueries.cpp - Queries about attributes of a module -----------===//
 
 #include "shardc/Analysis/ModuleQueries.h"
 
@@ -21,8 +21,8 @@ StringRef shardc::getRoleName(func::FuncOp function, unsigned index) {
       .Default([](Attribute) { return StringRef(); });
 }
 
-/// `dictionary`, which may be null, with `name` set to `value`, if there is
-/// one.
+/// `dictionary`, which may be null, with `name` set to `value` unless that is
+/// null.
 static DictionaryAttr with(MLIRContext *context, DictionaryAttr dictionary,
                            StringRef name, Attribute value) {
   NamedAttrList attributes;
@@ -144,7 +144,8 @@ Part shardc::getPartMadeIn(Value value) {
     auto part = op->getAttrOfType<PartAttr>(partAttrName);
     return part ? part.getValue() : Part::Forward;
   }
-  // An argument: of the ops of its block, and those inside of them, the first.
+  // An argument: the first op of its block that uses it, also in a nested
+  // block.
   Operation *first = nullptr;
   for (Operation *user : value.getUsers()) {
     if (!first) {

@@ -1,4 +1,4 @@
-//===- Nesting.cpp - Programs whose ops have bodies -----------------------===//
+//===- Nesting.cpp - Blocks of functions with loops -----------------------===//
 
 #include "shardc/Analysis/Nesting.h"
 

@@ -1,4 +1,4 @@
-//===- OpLayouts.cpp - What an op wants and what it makes -----------------===//
+//===- OpLayouts.cpp - Layouts of an op's operands and results ------------===//
 
 #include "shardc/Analysis/OpLayouts.h"
 

@@ -1,4 +1,4 @@
-//===- LayoutGraph.cpp - Shortest ways between layouts --------------------===//
+//===- LayoutGraph.cpp - Shortest paths between layouts -------------------===//
 //
 // Dijkstra, E. W.: A note on two problems in connexion with graphs (1959).
 //
@@ -49,7 +49,7 @@ ArrayRef<LayoutGraph::Edge> LayoutGraph::getEdges(int id) {
 void LayoutGraph::enumerate() {
   if (isEnumerated)
     return;
-  // Everything can be made of partial sums over all axes.
+  // Partial sums over all axes are a source from which every layout is reached.
   Layout sums(rank);
   sums.unreduced = scope.axes;
   getId(sums);

@@ -20,10 +20,10 @@ const std::vector<Distance> &MulticastTrees::getCosts(ArrayRef<int> wanted) {
   auto [it, isNew] = costs.try_emplace(wanted.vec());
   if (!isNew)
     return it->second;
-  // The tree forks where it costs least, and its root comes to that place.
+  // The cheapest tree from a layout: a path to the layout where it forks.
   std::vector<Distance> best;
   unsigned all = (1u << wanted.size()) - 1;
-  // Each pair of parts once: the first layout is in the first part.
+  // Each split into two subsets once: the first layout is in the first one.
   for (unsigned part = 1; part < all; part += 2) {
     const std::vector<Distance> &first = getCosts(select(wanted, part));
     const std::vector<Distance> &second = getCosts(select(wanted, all & ~part));
@@ -59,7 +59,7 @@ unsigned MulticastTrees::findSplit(ArrayRef<int> wanted, int id) {
 
 void MulticastTrees::grow(int id, int node, ArrayRef<int> wanted,
                           std::vector<Node> &nodes) {
-  // Along the way to where the tree ends or forks.
+  // The path to the layout where the tree ends or forks.
   int place = id;
   if (wanted.size() == 1) {
     place = wanted[0];

@@ -1,4 +1,4 @@
-//===- ReshardPermutes.cpp - One permute away -----------------------------===//
+//===- ReshardPermutes.cpp - The collective permutes out of a layout ------===//
 
 #include "ReshardPermutes.h"
 
@@ -42,8 +42,8 @@ public:
   }
 
 private:
-  /// `wanted` shards are still to be put where entries before `position` of
-  /// dimension `dim` were.
+  /// Fills the place of the entries before `position` of dimension `dim`, where
+  /// `wanted` shards are still missing.
   void enumerate(SmallVector<AxisList, 2> &dims, int dim, size_t position,
                  int64_t wanted, AxisSet pool) {
     if (wanted > 1) {
@@ -84,7 +84,7 @@ private:
       steps.push_back(std::move(*step));
   }
 
-  /// The permute to the dimensions of `to`, if one does it.
+  /// The permute to the dimensions of `to`, if there is one.
   std::optional<ReshardStep> getPermuteTo(const Layout &to) const {
     if (from.dims == to.dims || (to.getAxes() & from.unreduced))
       return std::nullopt;

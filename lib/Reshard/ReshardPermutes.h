@@ -1,4 +1,4 @@
-//===- ReshardPermutes.h - One permute away ---------------------*- C++ -*-===//
+//===- ReshardPermutes.h - The collective permutes out of a layout --------===//
 
 #ifndef SHARDC_LIB_RESHARD_RESHARDPERMUTES_H
 #define SHARDC_LIB_RESHARD_RESHARDPERMUTES_H
@@ -7,7 +7,7 @@
 
 namespace shardc {
 
-/// Those of `getStepsFrom` that are collective permutes.
+/// The steps of `getStepsFrom` that are collective permutes.
 std::vector<ReshardStep> getPermutesFrom(const Layout &from,
                                          const LayoutScope &scope,
                                          const MeshAxes &mesh);

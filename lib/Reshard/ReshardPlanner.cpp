@@ -1,4 +1,4 @@
-//===- ReshardPlanner.cpp - The cheapest way between layouts --------------===//
+//===- ReshardPlanner.cpp - The cheapest reshards of a tensor -------------===//
 
 #include "shardc/Reshard/ReshardPlanner.h"
 
@@ -7,9 +7,9 @@
 using namespace llvm;
 using namespace shardc;
 
-/// With more bundles of axes the layouts are too many to look at all of them.
+/// Over more bundles of axes there are too many layouts to enumerate.
 static constexpr size_t maxEnumeratedBundles = 4;
-/// Where not all layouts are looked at: the most steps that a search considers.
+/// The most edges that a search looks at where layouts are not enumerated.
 static constexpr int64_t maxSearchedEdges = 200'000;
 
 ReshardPlanner::ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes,
@@ -41,8 +41,9 @@ static int getFollower(int axis, ArrayRef<Layout> layouts) {
   return follower;
 }
 
-/// Whether `first` and `second` are next to each other, or not on a dimension,
-/// in every layout of `layouts`, and partial sums over one are so over both.
+/// Whether `first` and `second` form a bundle: in every layout of `layouts`
+/// they are adjacent or both absent, and partial sums over one are so over
+/// both.
 static bool moveTogether(int first, int second, ArrayRef<Layout> layouts) {
   return llvm::all_of(layouts, [&](const Layout &layout) {
     auto has = [](AxisSet set, int axis) { return (set & axisBit(axis)) != 0; };
@@ -57,14 +58,14 @@ static bool moveTogether(int first, int second, ArrayRef<Layout> layouts) {
   });
 }
 
-/// The axes of `scope` in as few bundles as `layouts` allow.
+/// The fewest bundles of the axes of `scope` that `layouts` allow.
 static std::vector<AxisList> getBundles(const LayoutScope &scope,
                                         ArrayRef<Layout> layouts,
                                         const MeshAxes &mesh) {
   AxisSet sharding = 0;
   for (const Layout &layout : layouts)
     sharding |= layout.getAxes();
-  // By axis, the one behind it in its bundle.
+  // By axis, the next one in its bundle.
   std::map<int, int> followers;
   AxisSet isFollower = 0;
   auto follow = [&](int axis, int next) {
@@ -165,8 +166,8 @@ ReshardPlanner::getTensor(LayoutGraph &graph, ArrayRef<int64_t> shape,
       .first->second;
 }
 
-/// Ends partial sums, gathers every dimension that changes, and cuts it anew: a
-/// way that always exists.
+/// A path that always exists: ends partial sums, gathers every dimension that
+/// changes, and slices it anew.
 static SmallVector<ReshardStep, 2>
 getPlainWay(const Layout &from, const Layout &to, ArrayRef<int64_t> shape,
             int64_t elementBytes, const MeshAxes &mesh) {
@@ -258,8 +259,8 @@ static void joinSplits(SmallVectorImpl<ReshardStep> &steps,
   steps = std::move(joined);
 }
 
-/// Whether there is a way to `target`. Sizes that do not divide may forbid all
-/// steps that put few axes on a dimension, one after the other.
+/// Whether there is a path to `target`. Uneven sizes may forbid all steps that
+/// put single axes on a dimension one after the other.
 static bool isReached(const std::vector<Distance> &distances, int target) {
   return target < static_cast<int>(distances.size()) &&
          distances[target].cost < unreachable;

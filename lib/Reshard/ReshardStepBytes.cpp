@@ -1,12 +1,12 @@
-//===- ReshardStepBytes.cpp - What a step moves ---------------------------===//
+//===- ReshardStepBytes.cpp - Wire bytes of a step ------------------------===//
 
 #include "shardc/Reshard/ReshardSteps.h"
 
 using namespace llvm;
 using namespace shardc;
 
-/// Whether a dimension of `size` may go between lists, of which `longer` has
-/// everything that tells its parts apart.
+/// Whether the blocks of a dimension of `size` under `longer` tile its blocks
+/// under `shorter`; strided ones must divide it.
 static bool isAligned(int64_t size, ArrayRef<int> longer, ArrayRef<int> shorter,
                       const MeshAxes &mesh) {
   if (isStrided(longer) || isStrided(shorter))

@@ -1,4 +1,4 @@
-//===- ReshardSteps.cpp - One collective away -----------------------------===//
+//===- ReshardSteps.cpp - The edges of the layout graph -------------------===//
 
 #include "shardc/Reshard/ReshardSteps.h"
 
@@ -175,7 +175,7 @@ private:
     }
   }
 
-  /// The all-to-alls that move what `gather` gathers to dimension `split`.
+  /// The all-to-alls that move the axes of `gather` to dimension `split`.
   void addExchanges(const ReshardStep &gather, int split) {
     for (Insertion &insertion : getInsertions(split, gather.axes)) {
       ReshardStep step = gather;
@@ -295,7 +295,7 @@ std::vector<AxisList> shardc::getAxisLists(AxisSet axes, bool allowGaps,
   auto extend = [&](auto &&self, const AxisList &prefix, AxisSet rest) -> void {
     AxisList list = prefix;
     normalizeGaps(list);
-    // What ends in a gap is listed without it.
+    // A list that ends in a gap is the same as without it.
     if ((prefix.empty() || !isGap(prefix.back())) && seen.insert(list).second)
       lists.push_back(list);
     for (int axis : mesh.getList(rest)) {

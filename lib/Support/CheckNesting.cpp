@@ -1,4 +1,4 @@
-//===- CheckNesting.cpp - How deep the brackets of a text nest ------------===//
+//===- CheckNesting.cpp - Limits the nesting of brackets in a text --------===//
 
 #include "shardc/Support/CheckNesting.h"
 
@@ -18,7 +18,7 @@ std::string shardc::checkNesting(StringRef text, StringRef name) {
       lineStart = i + 1;
       break;
     case '"':
-      // A string ends in its line, or else the parser says so.
+      // A string ends in its line; otherwise the parser reports it.
       for (++i; i < text.size() && text[i] != '"' && text[i] != '\n'; ++i)
         i += text[i] == '\\';
       if (i < text.size() && text[i] == '\n')
@@ -39,7 +39,7 @@ std::string shardc::checkNesting(StringRef text, StringRef name) {
             .str();
       break;
     case '>':
-      // The head of an arrow closes nothing.
+      // The `>` of an arrow closes nothing.
       if (i > 0 && text[i - 1] == '-')
         break;
       [[fallthrough]];

@@ -1,4 +1,4 @@
-//===- InputBytes.cpp - Kinds of files by their first bytes ---------------===//
+//===- InputBytes.cpp - The kind of a file by its first bytes -------------===//
 
 #include "shardc/Support/InputBytes.h"
 
@@ -17,7 +17,7 @@ std::string shardc::checkIsSource(llvm::StringRef bytes) {
     return "expected a model or other IR, found a plan";
   if (bytes.starts_with(bytecode))
     return "";
-  // MLIR would show the line as it is, also to a terminal.
+  // MLIR would print the line as it is, even to a terminal.
   for (std::string_view rest(bytes); !rest.empty();) {
     size_t size = rest[0] == '\r' ? 1 : getCharacterBytes(rest);
     if (size == 0)

@@ -1,4 +1,4 @@
-//===- JsonReader.cpp - JSON with errors that say where -------------------===//
+//===- JsonReader.cpp - JSON with errors that name the place --------------===//
 
 #include "shardc/Support/JsonReader.h"
 
@@ -19,14 +19,14 @@ static constexpr size_t maxNesting = 16;
 
 namespace {
 
-/// Looks for what LLVM's parser takes: brackets that nest so deep that it
-/// overflows the stack, and keys that an object has twice. Whatever else is
-/// wrong is the parser's to say.
+/// Finds the faults that LLVM's parser accepts: brackets so deep that it
+/// overflows the stack, and keys that an object has twice. All other faults are
+/// left to the parser.
 class JsonScanner {
 public:
   explicit JsonScanner(StringRef text) : text(text) {}
 
-  /// "LINE: what is wrong", or "".
+  /// "LINE: error", or "".
   std::string scan() {
     for (; at < text.size() && error.empty(); ++at) {
       char c = text[at];
@@ -73,7 +73,7 @@ private:
   StringRef text;
   size_t at = 0;
   int line = 1;
-  /// Of the objects, and empty of the arrays, that are open.
+  /// The keys of each open object; empty sets for open arrays.
   std::vector<std::set<std::string>> keys;
   std::string error;
 };
@@ -99,7 +99,7 @@ static std::string printShortest(double number) {
                      std::to_chars(digits, std::end(digits), number).ptr);
 }
 
-/// `value` as an error shows it.
+/// `value` in the form that errors show.
 static std::string describe(const json::Value &value) {
   if (value.getAsArray())
     return "an array";

@@ -9,11 +9,11 @@
 
 using namespace shardc;
 
-/// What a path leads to: a file that is there, by device and number, or else a
-/// name in a folder.
+/// The file behind a path: device and inode if it exists, or else a folder and
+/// a name.
 using Identity = std::tuple<dev_t, ino_t, std::string>;
 
-/// None of what has no content of its own.
+/// Nothing for files without content of their own.
 static std::optional<Identity> getIdentity(const struct stat &status) {
   if (!S_ISREG(status.st_mode) && !S_ISBLK(status.st_mode))
     return std::nullopt;
@@ -36,7 +36,7 @@ static std::optional<Identity> getIdentity(const std::string &path) {
   return Identity(status.st_dev, status.st_ino, path.substr(slash + 1));
 }
 
-/// The first of `files` that is `identity`, or null. "-" is `stream`.
+/// The first of `files` with `identity`, or null. "-" is `stream`.
 static const NamedFile *findSame(const std::optional<Identity> &identity,
                                  const std::vector<NamedFile> &files,
                                  int stream) {

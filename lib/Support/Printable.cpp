@@ -1,4 +1,4 @@
-//===- Printable.cpp - Text that does nothing to a terminal ---------------===//
+//===- Printable.cpp - Escapes control characters for terminals -----------===//
 
 #include "shardc/Support/Printable.h"
 
@@ -20,7 +20,7 @@ size_t shardc::getCharacterBytes(std::string_view text) {
   for (size_t i = 1; i < size; ++i)
     if ((byte(i) & 0xc0) != 0x80)
       return 0;
-  // U+0080 to U+009F control.
+  // U+0080 to U+009F are control characters.
   return first == 0xc2 && byte(1) < 0xa0 ? 0 : size;
 }
 
