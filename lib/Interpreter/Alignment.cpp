@@ -1,4 +1,4 @@
-//===- Alignment.cpp - Do the operands hold the right elements? -----------===//
+//===- Alignment.cpp - Positions of the operands' elements ----------------===//
 
 #include "shardc/Interpreter/Alignment.h"
 
@@ -9,8 +9,8 @@ using namespace shardc;
 /// padding.
 using Indices = std::vector<int64_t>;
 
-/// On one device: records the positions of `tensor` in `factors`, and stops at
-/// an element that contradicts them.
+/// Records on one device the positions of `tensor` in `factors`; returns the
+/// first element that contradicts them.
 static std::optional<Misplacement>
 align(const PlacedTensor &tensor, const ShardingRule::TensorFactors &dims,
       unsigned operand, int64_t device, std::vector<Indices> &factors) {
@@ -46,7 +46,7 @@ shardc::findMisplacement(const ShardingRule &rule,
   int64_t numDevices = result.placement->indices.size();
   for (int64_t device = 0; device < numDevices; ++device) {
     std::vector<Indices> factors(rule.factors.size());
-    // The result comes first and so fits.
+    // The result comes first and so always fits.
     align(result, rule.results[0], 0, device, factors);
     for (auto [index, operand] : llvm::enumerate(operands))
       if (operand.placement)

@@ -1,4 +1,4 @@
-//===- CutPattern.cpp - How a mesh cuts a dimension -----------------------===//
+//===- CutPattern.cpp - The cuts of a dimension by a mesh -----------------===//
 
 #include "shardc/Interpreter/ShrinkSizes.h"
 #include "shardc/Sharding/Layout.h"

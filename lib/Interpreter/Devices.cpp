@@ -35,8 +35,8 @@ int64_t Devices::getIndex(int64_t device, ArrayRef<int> axes) const {
 std::vector<int64_t> Devices::getElements(int64_t device, ArrayRef<int> axes,
                                           int64_t size) const {
   SmallVector<int64_t> coordinates = getCoordinates(device, mesh);
-  // All indices of the dimension, less those that some axis gives to other
-  // devices, in their order.
+  // All indices of the dimension without those of other devices along some
+  // axis.
   std::vector<int64_t> elements;
   int64_t whole = size * mesh.getNumShards(axes),
           parts = mesh.getNumParts(axes);

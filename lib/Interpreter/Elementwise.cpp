@@ -23,7 +23,7 @@ UnaryFunction shardc::getUnary(Operation *op) {
       .Case<NegOp>([](auto) { return [](double x) { return -x; }; })
       .Case<AbsOp>([](auto) { return [](double x) { return std::fabs(x); }; })
       .Case<SignOp>([](auto) {
-        // Not a number where x is not.
+        // NaN for NaN.
         return [](double x) { return x > 0 ? 1.0 : x < 0 ? -1.0 : x * 0.0; };
       })
       .Case<ExpOp>([](auto) { return [](double x) { return std::exp(x); }; })
@@ -84,7 +84,7 @@ BinaryFunction shardc::getBinary(Operation *op) {
       .Case<DivOp>([](DivOp op) -> BinaryFunction {
         if (isa<FloatType>(getElementType(op)))
           return [](double a, double b) { return a / b; };
-        // By zero as the generated code does, which does not trap.
+        // Division by zero as in the generated code, which does not trap.
         return
             [](double a, double b) { return b == 0 ? -1 : std::trunc(a / b); };
       })

@@ -228,7 +228,7 @@ static Tensor mask(MaskOp op, const Tensor &operand, const Devices &devices,
 }
 
 //===----------------------------------------------------------------------===//
-// All of them
+// All core ops
 //===----------------------------------------------------------------------===//
 
 bool shardc::isCoreOp(Operation *op) {

@@ -1,9 +1,10 @@
 //===- FunctionCheck.cpp - One function against its global program --------===//
 //
-// A step does not say which rows of the batch a microbatch has: devices take
-// their own next ones. The global program is run on the same rows, the sums
-// over its microbatches and all that is made of them included. Over other rows
-// they would be rounded in other ways, of which no bound is known.
+// The semantics of a step leave open which rows of the batch are a microbatch:
+// each device takes the next ones of its own. The global program is therefore
+// run on the same rows, with the sums over its microbatches and all values made
+// from them. Over other rows they would be rounded differently, by an unknown
+// bound.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,8 +28,8 @@ static SmallVector<int64_t> getLocalRows(AccumulateOp loop, int64_t run) {
       llvm::seq(run * loop.getRows(), (run + 1) * loop.getRows()));
 }
 
-/// Of each local row in `local` on any device the row of the global tensor that
-/// it is, each once, ascending.
+/// The rows of the global tensor behind the local rows `local` of all devices:
+/// each once, ascending.
 static SmallVector<int64_t> getGlobalRows(const Placement &placement,
                                           ArrayRef<int64_t> globalShape,
                                           ArrayRef<int64_t> local) {
@@ -219,7 +220,7 @@ FunctionCheck::findRows(AccumulateOp loop, AccumulateOp source) {
   const Placement &placement = values[loop.getOperands()[0]].placement;
   ArrayRef<int64_t> shape = getTensorShape(source.getOperands()[0]);
   SmallVector<SmallVector<int64_t>> rows;
-  // By row of the batch the run that takes it.
+  // By row of the batch, the run that takes it.
   std::vector<int64_t> takenIn(shape[0], -1);
   auto count = static_cast<int64_t>(loop.getCount());
   for (int64_t run = 0; run < count; ++run) {
@@ -312,7 +313,7 @@ LogicalResult FunctionCheck::feedRows(AccumulateOp loop, AccumulateOp source,
     for (int64_t device = 0; device < devices.getNumDevices(); ++device) {
       Tensor &indices = tracked.placement.indices[device];
       indices = takeRows(indices, local);
-      // What was a row of the batch is now one of the microbatch.
+      // A row of the batch becomes a row of the microbatch.
       for (double &element : indices.data) {
         if (element < 0)
           continue;

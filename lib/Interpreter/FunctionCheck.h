@@ -10,7 +10,7 @@
 
 namespace shardc {
 
-/// A local value's counterpart in the global program.
+/// The counterpart of a local value in the global program.
 struct Tracked {
   /// Of the global program.
   mlir::Value value;
@@ -39,11 +39,12 @@ private:
   /// The ops of a block; `run` is that of the loop whose body it is.
   mlir::LogicalResult runBlock(mlir::Block &block, int64_t run);
   mlir::LogicalResult runCollective(mlir::Operation *op);
-  /// A sum of reduced values over devices counts them several times.
+  /// Checks that a reduction has no reduced operand, which it would count once
+  /// per device.
   mlir::LogicalResult checkReduction(mlir::Operation *op,
                                      const Tracked &operand);
   mlir::LogicalResult runCore(mlir::Operation *op, int64_t run);
-  /// Ops that partitioning adds. Masks, and ops that only rename local
+  /// Ops that partitioning adds. Masks, and ops that only relabel local
   /// elements, keep the global value of their operand; others are not compared.
   mlir::LogicalResult follow(mlir::Operation *op);
   /// Checks that operands are partial sums only where the result is, and that
@@ -54,8 +55,8 @@ private:
   /// A loop, run by run: in each the global program takes the rows that the
   /// devices take.
   mlir::LogicalResult runLoop(AccumulateOp loop);
-  /// By run the rows of the batch that the devices take, or an error if they do
-  /// not take each row once. `source` is the loop of the global program.
+  /// By run the rows of the batch that the devices take, or an error unless
+  /// they take each row once. `source` is the loop of the global program.
   mlir::FailureOr<llvm::SmallVector<llvm::SmallVector<int64_t>>>
   findRows(AccumulateOp loop, AccumulateOp source);
   /// Gives every device the rows of run `run`, [first, last), of the operands.

@@ -1,4 +1,4 @@
-//===- PartitionCheck.cpp - A partition against its global program --------===//
+//===- PartitionCheck.cpp - Checks a partition against its program --------===//
 
 #include "shardc/Interpreter/PartitionCheck.h"
 

@@ -1,4 +1,4 @@
-//===- Placement.cpp - Which elements a device holds ----------------------===//
+//===- Placement.cpp - The elements that a device holds -------------------===//
 
 #include "shardc/Interpreter/Placement.h"
 
@@ -44,7 +44,7 @@ Placement shardc::movePlacement(Operation *op, unsigned index,
                                 const Placement &operand,
                                 const Devices &devices) {
   Placement result;
-  // Members that hold different elements cannot be combined.
+  // Members that hold different elements cannot be reduced.
   result.indices = evaluateCollective(
       op, index, operand.indices, devices, padding, [](ArrayRef<double> terms) {
         return llvm::all_equal(terms) ? terms.front() : padding;
@@ -94,12 +94,12 @@ public:
       : global(global), tolerance(tolerance), held(global.data.size()),
         isHeld(global.data.size()) {}
 
-  /// Whether element `index` may be `actual`, which `device` holds.
+  /// Whether element `index` may have the value `actual` on `device`.
   bool accepts(int64_t device, int64_t index, double actual) {
     double expected = global.data[index];
     bool isRight =
         isSame(expected, actual) || std::fabs(expected - actual) <= tolerance;
-    // Replicas must agree bit for bit.
+    // Replicated elements must agree bit for bit.
     if (!isRight || (isHeld[index] && !isSame(held[index], actual))) {
       divergence = {device, index, isRight ? held[index] : expected, actual};
       return false;

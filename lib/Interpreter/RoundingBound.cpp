@@ -1,4 +1,4 @@
-//===- RoundingBound.cpp - How far two orders of summation may differ -----===//
+//===- RoundingBound.cpp - Error bounds of reordered sums -----------------===//
 
 #include "shardc/Interpreter/RoundingBound.h"
 

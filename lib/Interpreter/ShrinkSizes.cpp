@@ -1,4 +1,4 @@
-//===- ShrinkSizes.cpp - The same program, small --------------------------===//
+//===- ShrinkSizes.cpp - The same program with smaller sizes --------------===//
 
 #include "shardc/Interpreter/ShrinkSizes.h"
 
@@ -16,8 +16,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The most elements of all values on many devices, as if nothing were sharded:
-/// a gibibyte, and half a minute.
+/// The most elements of all values on many devices, if nothing were sharded: a
+/// gibibyte, and half a minute.
 static constexpr double maxElements = 1 << 27;
 
 /// Sizes above 1.
@@ -136,8 +136,7 @@ private:
     return true;
   }
 
-  /// Finds for each size the smallest that over `newParts` is cut as it was
-  /// over `parts`.
+  /// Finds for each size the smallest that `newParts` cut as `parts` cut it.
   bool chooseSizes(ArrayRef<int64_t> parts, ArrayRef<int64_t> newParts) {
     for (auto &entry : sizes) {
       int64_t from = entry.first;
@@ -153,8 +152,8 @@ private:
     return true;
   }
 
-  /// Keeps the axes if there are few devices, else takes the best ones with
-  /// which all sizes can be cut alike.
+  /// Keeps the axes if there are few devices, else takes the best mesh on which
+  /// all sizes can be cut alike.
   bool chooseAxes() {
     if (!hasManyDevices(axes))
       return chooseSizesHere();
@@ -170,12 +169,12 @@ private:
   /// With the mesh as it is.
   ///
   /// A gap of n parts cuts a dimension as an axis of n devices would. A list
-  /// with gaps must divide its dimension: by the product of its axes and gaps.
-  /// Where an axis leaves a list a gap of its size stays, adjacent gaps become
-  /// their product, and an axis that fills a part of a gap leaves the rest of
-  /// its size. So for every list that the partitioner makes from one with gaps,
-  /// it asks whether some product of axes and of factors of the gaps divides
-  /// the size. With the prime factors of gaps as further axes, isCutAlike
+  /// with gaps must divide its dimension by the product of its axes and gaps.
+  /// An axis that leaves a list makes a gap of its size; adjacent gaps become
+  /// their product; an axis that fills part of a gap leaves the rest of its
+  /// size. The partitioner thus asks, for every list that it makes from one
+  /// with gaps, whether some product of axes and of factors of gaps divides the
+  /// size. With the prime factors of gaps as additional axes, isCutAlike
   /// ensures the same answer for both sizes.
   bool chooseSizesHere() {
     SmallVector<int64_t> parts = getSizes(axes);

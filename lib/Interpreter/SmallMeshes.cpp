@@ -1,4 +1,4 @@
-//===- SmallMeshes.cpp - Meshes that may stand for a large one ------------===//
+//===- SmallMeshes.cpp - Small meshes that represent a large one ----------===//
 
 #include "SmallMeshes.h"
 

@@ -1,4 +1,4 @@
-//===- SmallMeshes.h - Meshes that may stand for a large one ----*- C++ -*-===//
+//===- SmallMeshes.h - Small meshes that represent a large one --*- C++ -*-===//
 //
 // Plain functions; thread-safe.
 //

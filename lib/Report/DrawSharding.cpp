@@ -10,9 +10,9 @@ using namespace shardc;
 
 namespace {
 
-/// Blocks drawn along one dimension before the middle is left out.
+/// The most blocks drawn along one dimension; of more the middle is left out.
 constexpr int64_t maxBlocks = 8;
-/// Devices named in one block before the rest is only counted.
+/// The most devices named in one block; of more the rest is counted.
 constexpr int64_t maxDevices = 8;
 
 /// Draws one tensor.

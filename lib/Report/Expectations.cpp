@@ -1,4 +1,4 @@
-//===- Expectations.cpp - Are the contracts kept? -------------------------===//
+//===- Expectations.cpp - Checks of contracts -----------------------------===//
 
 #include "shardc/Report/Expectations.h"
 
@@ -19,16 +19,16 @@ using namespace shardc;
 
 namespace {
 
-/// A contract and where it holds.
+/// A contract and its location.
 struct Contract {
   Attribute attribute;
   Location at;
   func::FuncOp program;
-  /// The value that it speaks of; null for the whole program.
+  /// The value that it limits; null for the whole program.
   SourceAttr value;
 };
 
-/// Collectives, or products, that break a contract.
+/// A collective or GEMM that breaks a contract.
 struct Offender {
   Operation *op;
   int64_t wireBytes;
@@ -83,7 +83,7 @@ static bool isOfValue(MoveAttr move, const Contract &contract) {
           producer.getPart().getValue() == Part::Forward);
 }
 
-/// What of collective `op` the contract counts; nullopt if nothing.
+/// The part of collective `op` that the contract counts; nullopt if none.
 static std::optional<Offender> getOffender(Operation *op,
                                            const CollectiveFilter &filter,
                                            const Contract &contract) {
@@ -171,7 +171,8 @@ LogicalResult shardc::checkExpectedCollectives(ModuleOp module,
             addValueContracts(contracts, getSource(at), at, program);
           }
     });
-  // The programs have much in common: one that breaks it is enough.
+  // Programs have much in common: a contract is reported for the first that
+  // breaks it.
   llvm::DenseSet<std::pair<Attribute, Attribute>> broken;
   for (const Contract &contract : contracts)
     if (!broken.contains({contract.attribute, LocationAttr(contract.at)}) &&

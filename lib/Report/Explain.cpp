@@ -72,7 +72,7 @@ SmallVector<int64_t> shardc::getTensorWireBytes(Operation *collective) {
     if (isa<ReduceScatterOp>(collective))
       bytes =
           cost.groupSize * getNumBytes(collective->getResult(index).getType());
-    // The report may count several runs.
+    // The report sums over several runs.
     wireBytes.push_back(total / cost.wireBytes *
                         getWireBytes(cost.kind, bytes, cost.groupSize));
   }
@@ -106,7 +106,7 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
     SmallVector<int64_t> wireBytes = getTensorWireBytes(op);
     for (auto [index, moves] :
          llvm::enumerate(getMoves(op->getLoc(), op->getNumOperands()))) {
-      // Of nested reductions the outermost says where the sum is wanted.
+      // Of nested reductions the outermost has the user of the sum.
       MovedTensor tensor = readMove(moves.back(), mesh);
       if (moves.size() > 1) {
         tensor.name = moves.front().getTensor().str();

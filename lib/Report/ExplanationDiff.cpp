@@ -1,4 +1,4 @@
-//===- ExplanationDiff.cpp - How two plans differ in communication --------===//
+//===- ExplanationDiff.cpp - Differences between two plans ----------------===//
 
 #include "shardc/Report/ExplanationDiff.h"
 
@@ -13,8 +13,8 @@ using namespace shardc;
 
 namespace {
 
-/// What is moved how, without lines of the source: program order tells apart
-/// what then has one name.
+/// A tensor and the collectives that move it, without lines of the source, and
+/// its number among those of the same text, in program order.
 using Key = std::pair<std::string, int>;
 
 struct Entry {

@@ -1,4 +1,4 @@
-//===- ExplanationSummary.cpp - Where to look first -----------------------===//
+//===- ExplanationSummary.cpp - A table of lines to look at first ---------===//
 
 #include "ExplanationSummary.h"
 
@@ -11,7 +11,8 @@
 using namespace llvm;
 using namespace shardc;
 
-/// Collectives that one can look through, and lines of the table.
+/// With more collectives a program gets the table, which has at most
+/// `maxLines`.
 constexpr size_t maxCollectives = 12, maxLines = 8;
 
 void shardc::printSummary(const ExplainedProgram &program, raw_ostream &os) {
@@ -22,7 +23,7 @@ void shardc::printSummary(const ExplainedProgram &program, raw_ostream &os) {
     int64_t wireBytes = 0;
     std::map<std::string, int> kinds;
   };
-  // In program order; that is kept among equal ones.
+  // In program order, which the stable sort below keeps among equal entries.
   MapVector<StringRef, Blame> byLine;
   size_t width = 0;
   for (const ExplainedCollective &collective : program.collectives) {

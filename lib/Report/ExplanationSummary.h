@@ -1,4 +1,4 @@
-//===- ExplanationSummary.h - Where to look first ---------------*- C++ -*-===//
+//===- ExplanationSummary.h - A table of lines to look at first -*- C++ -*-===//
 
 #ifndef SHARDC_LIB_REPORT_EXPLANATIONSUMMARY_H
 #define SHARDC_LIB_REPORT_EXPLANATIONSUMMARY_H
@@ -7,8 +7,8 @@
 
 namespace shardc {
 
-/// Of a program with many collectives a table of the lines to look at: what
-/// those send together that each is to blame for, and which kinds, most bytes
+/// For a program with many collectives: a table of the lines to look at, each
+/// with the bytes and the kinds of the collectives that it causes, most bytes
 /// first. Nothing for other programs.
 void printSummary(const ExplainedProgram &program, llvm::raw_ostream &os);
 

@@ -1,4 +1,4 @@
-//===- MemoryReport.cpp - What takes the memory of a device ---------------===//
+//===- MemoryReport.cpp - The use of a device's memory --------------------===//
 
 #include "shardc/Report/MemoryReport.h"
 
@@ -37,7 +37,8 @@ std::string getSourceString(Location loc) {
   return source;
 }
 
-/// Whether an op of the update reads the value, collectives looked through.
+/// Whether an op of the update reads the value, directly or through
+/// collectives.
 static bool feedsUpdate(Value value) {
   SmallVector<Value> worklist{value};
   for (size_t i = 0; i < worklist.size(); ++i) {
@@ -73,7 +74,7 @@ static MemoryKind classify(Value value) {
   return MemoryKind::Workspace;
 }
 
-/// A short name for what computes a value.
+/// A short name for the op that computes a value.
 static std::string getName(OpResult value) {
   Operation *op = value.getOwner();
   if (auto wait = dyn_cast<CollectiveWaitOp>(op))
@@ -135,7 +136,7 @@ static int64_t getOffset(func::FuncOp function, Value value) {
   return offsets ? offsets[result.getResultNumber()] : 0;
 }
 
-/// Regions that `values`, in order, make up.
+/// The number of regions that `values`, in order, make up.
 static unsigned countRegions(func::FuncOp function, ValueRange values) {
   unsigned regions = 0;
   int64_t end = -1;
@@ -213,7 +214,8 @@ MemoryReport::MemoryReport(ModuleOp module) {
     placesAt[offset].push_back(places.size());
     places.push_back(std::move(place));
   }
-  // By step, the bytes that come, less those that go; from before the first.
+  // By step, the bytes that become live less those that end; from before the
+  // first step.
   std::vector<int64_t> changes(liveness.getNumSteps() + 2);
   for (const Place &place : places)
     if (place.first <= place.last) {

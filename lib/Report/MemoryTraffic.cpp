@@ -1,4 +1,4 @@
-//===- MemoryTraffic.cpp - What ops read and write in memory --------------===//
+//===- MemoryTraffic.cpp - Memory traffic of ops --------------------------===//
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -19,7 +19,7 @@ static bool isProduct(Operation *op) {
   return isa_and_nonnull<DotGeneralOp, GemmOp>(op);
 }
 
-/// Whether `op` itself reads nothing: it encloses ops, or moves values.
+/// Whether `op` itself loads nothing: it encloses ops, or moves values.
 static bool isTransparent(Operation *op) {
   return op->getNumRegions() > 0 ||
          isa<YieldOp, CollectiveWaitOp, ShardingConstraintOp>(op) ||

@@ -1,4 +1,4 @@
-//===- ShardingsReport.cpp - Where every tensor rests ---------------------===//
+//===- ShardingsReport.cpp - The storage shardings of a program -----------===//
 
 #include "shardc/Report/ShardingsReport.h"
 

@@ -1,4 +1,4 @@
-//===- TimeEstimate.cpp - How long a partitioned program takes ------------===//
+//===- TimeEstimate.cpp - Time estimates of partitioned programs ----------===//
 
 #include "shardc/Report/TimeEstimate.h"
 
@@ -37,7 +37,8 @@ static RankedTensorType getTensor(Value value) {
   return cast<RankedTensorType>(value.getType());
 }
 
-/// Of the result; a product is computed in the type of its factors.
+/// The type in which `op` computes: that of its result, for a GEMM that of its
+/// factors.
 static ComputeType getComputeType(Operation *op) {
   bool isProduct = isa<DotGeneralOp, GemmOp>(op);
   Value value = isProduct ? op->getOperand(0) : op->getResult(0);
@@ -47,8 +48,9 @@ static ComputeType getComputeType(Operation *op) {
   return elementType.isBF16() ? ComputeType::BF16 : ComputeType::F32;
 }
 
-/// What computes an element for each of its own, other than a product: a
-/// reduction's operand, else the result; null if `op` computes nothing.
+/// The value each of whose elements costs an operation, for ops other than
+/// GEMMs: the operand of a reduction, else the result; null if `op` computes
+/// nothing.
 static Value getComputed(Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<ConstantOp, IotaOp, BroadcastOp, TransposeOp, ReshapeOp,
@@ -58,7 +60,7 @@ static Value getComputed(Operation *op) {
       .Default([](Operation *op) { return op->getResult(0); });
 }
 
-/// Whether `op` computes by itself: a loop's ops do it for the loop.
+/// Whether `op` itself computes; for loops their ops do.
 static bool isCompute(Operation *op) {
   return isa<ShardingRuleOpInterface, GemmOp, MaskOp>(op) &&
          op->getNumRegions() == 0;
@@ -90,7 +92,7 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
 double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
   if (work.isProduct)
     return work.flops / machine.getMatmulFlopsPerSecond(work.computeType);
-  // Outside of products, bf16 is computed in f32.
+  // Outside of GEMMs, bf16 is computed in f32.
   ComputeType computeType = work.computeType == ComputeType::BF16
                                 ? ComputeType::F32
                                 : work.computeType;
@@ -137,7 +139,8 @@ void shardc::setSeconds(ModuleGraph &module, const Machine &machine) {
       if (Operation *op = module.operations[index]) {
         GraphOp &node = module.graph.ops[index];
         node.seconds = getOpSeconds(machine, op, traffic);
-        // Results that are parts of one for moves alone take no time.
+        // Results that exist for moves alone, as parts of another one, take no
+        // time.
         if (!node.seconds.perElement.empty())
           node.seconds.perElement.resize(node.operands.size() +
                                          node.results.size());
@@ -159,7 +162,8 @@ double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
 
 namespace {
 
-/// Runs ops in program order on two queues, one of compute and one of links.
+/// List scheduling in program order on two queues, one of compute and one of
+/// links.
 class Timeline {
 public:
   Timeline(func::FuncOp function, const Machine &machine)
@@ -190,7 +194,7 @@ private:
     }
   }
 
-  /// Adds up `op` and returns when it ends.
+  /// Adds the time of `op` and returns when it ends.
   double runOp(Operation *op, double start) {
     OpWork work = getOpWork(op, traffic);
     int64_t runs = getNumRuns(op);
@@ -201,7 +205,7 @@ private:
     estimate.memorySeconds += memory;
     estimate.communicationSeconds += communication;
     double seconds = compute + memory + communication;
-    // What takes no time waits for no queue.
+    // An op that takes no time waits for no queue.
     if (seconds == 0)
       return start;
     // Virtual devices that share one computer move data with its cores.
@@ -213,7 +217,7 @@ private:
 
   MemoryTraffic traffic;
   const Machine &machine;
-  /// When each value is there, and when each queue is free again.
+  /// The time at which each value is complete, and each queue free again.
   llvm::DenseMap<Value, double> ready;
   double computeFree = 0, linksFree = 0;
 };

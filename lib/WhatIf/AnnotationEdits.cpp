@@ -42,7 +42,7 @@ std::vector<AnnotationEdit> Edits::describe(func::FuncOp loss) const {
       Location loc = getConstraint(loss, annotation.constraint).getLoc();
       edit.source = getSourceText(loc);
       edit.name = "constraint";
-      // As the op reads it: without the name of the attribute.
+      // In the form of the op: without the name of the attribute.
       std::string full;
       llvm::raw_string_ostream(full) << sharding;
       os << "sharding = "

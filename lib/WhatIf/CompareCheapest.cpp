@@ -1,4 +1,4 @@
-//===- CompareCheapest.cpp - What the cheapest plan would cost ------------===//
+//===- CompareCheapest.cpp - Compares a plan with the cheapest one --------===//
 
 #include "shardc/WhatIf/CompareCheapest.h"
 
@@ -11,10 +11,10 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Ways to shard single ops, and combinations of them, of which a search takes
-/// about a second.
+/// The most strategies of all ops, and combinations of them: a search of about
+/// a second.
 constexpr int64_t maxAssignments = 200'000;
-/// Ways to shard single ops that all branches of that search look at.
+/// The most strategies that all branches of that search look at.
 constexpr int64_t maxComparedBranchOptions = 40'000;
 
 std::optional<CheapestComparison>
@@ -48,10 +48,12 @@ shardc::compareCheapest(ModuleOp module, ModuleOp differentiated,
     comparison.error = llvm::toString(found.takeError());
     return comparison;
   }
-  // The plan that follows the annotations is taken if the plan found is worse.
+  // `cheapest` takes the plan that follows the annotations if the found plan is
+  // worse.
   if (!found->isWorseThan(*own, options.objective))
     comparison.cheapest = *found;
-  // The sum that a search for the least time minimises bounds no estimate.
+  // The minimum of the sum in a search for the least time is no bound of
+  // estimates.
   bool isBound = options.objective == "bytes" && comparison.search;
   noteFollowedPlan(step, options.objective, comparison.own, comparison.cheapest,
                    isBound ? comparison.search->atLeast : 0);

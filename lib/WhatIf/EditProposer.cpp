@@ -99,9 +99,9 @@ static std::string getConstraintName(const ChainEnd &end) {
       .str();
 }
 
-/// What is annotated at one end takes the sharding of the other: an argument
-/// rests as it is used, or as its new value is made; a constraint asks for what
-/// is there, or makes what is wanted.
+/// Gives the annotation at one end the sharding of the other end. An argument
+/// is stored as it is used, or as its new value is produced; a constraint takes
+/// the sharding of its operand, or that of its users.
 void EditProposer::meetOtherEnd(const MovedTensor &tensor, Edits &edits) {
   std::optional<Annotation> annotation;
   ShardingAttr sharding;
@@ -125,8 +125,8 @@ void EditProposer::meetOtherEnd(const MovedTensor &tensor, Edits &edits) {
     edits.add(*annotation, sharding);
 }
 
-/// The annotations where the axes came from do without them; all inputs and
-/// labels do if one does, because they share the batch.
+/// Removes the axes from the annotations that they came from. Inputs and labels
+/// change together, because they share the batch.
 void EditProposer::dropAxes(const ChainEnd &end, ArrayRef<std::string> axes,
                             Edits &edits) {
   auto drop = [&](const Annotation &annotation) {
@@ -152,7 +152,7 @@ void EditProposer::dropAxes(const ChainEnd &end, ArrayRef<std::string> axes,
   }
 }
 
-/// An argument of the op has the axes on one dimension or another.
+/// Puts the axes on each dimension in turn of an argument of the op.
 void EditProposer::proposePlaces(const ChainEnd &end,
                                  ArrayRef<std::string> axes,
                                  Proposals &proposals) {
@@ -190,7 +190,7 @@ void EditProposer::proposePlaces(const ChainEnd &end,
   }
 }
 
-/// Where both ends have an axis, the consumer's annotation gives way.
+/// Where both ends have an axis, removes it from the consumer's annotation.
 void EditProposer::proposeYielding(const MovedTensor &tensor,
                                    ArrayRef<std::string> axes,
                                    Proposals &proposals) {

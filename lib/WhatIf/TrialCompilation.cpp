@@ -1,4 +1,4 @@
-//===- TrialCompilation.cpp - What other options would make of a module ---===//
+//===- TrialCompilation.cpp - Compilation of a copy on trial --------------===//
 
 #include "shardc/WhatIf/TrialCompilation.h"
 
@@ -14,8 +14,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Runs the phases from `first` to `last`, with `estimatePlan` as what
-/// "cheapest" compares plans by; returns the first error, or "".
+/// Runs the phases from `first` to `last`, where "cheapest" compares plans by
+/// `estimatePlan`; returns the first error, or "".
 static std::string
 runPhases(ModuleOp module, int first, int last, CompileOptions options,
           decltype(CompileState::estimatePlan) estimatePlan = estimateOnTrial) {
