@@ -5,8 +5,8 @@
 using namespace llvm;
 using namespace shardc;
 
-/// One option as a flag of LLVM's. All but those without a value are texts to
-/// it, so that every tool reads and refuses values in the same words.
+/// One option as a flag of LLVM's. LLVM sees all flags with a value as texts,
+/// so that every tool reads and refuses values with the same messages.
 struct CompileOptionsFlags::Flag {
   Flag(const CompileOption &option, cl::OptionCategory &category)
       : option(option), help(option.help) {
@@ -29,7 +29,7 @@ struct CompileOptionsFlags::Flag {
 
   const CompileOption &option;
   std::string help;
-  /// One of the two.
+  /// Exactly one is set, by the type of the option.
   std::optional<cl::opt<bool>> isOn;
   std::optional<cl::opt<std::string>> text;
 };

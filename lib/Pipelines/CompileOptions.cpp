@@ -1,4 +1,4 @@
-//===- CompileOptions.cpp - What a user may choose ------------------------===//
+//===- CompileOptions.cpp - Checks of the options -------------------------===//
 
 #include "shardc/Pipelines/CompileOptions.h"
 
@@ -10,7 +10,7 @@
 
 using namespace shardc;
 
-/// What is wrong with a text that only the compiler reads, or "".
+/// The error of a text that only the compiler can read, or "".
 static std::string checkText(CompileOption::Accepts accepts,
                              const std::string &text) {
   std::string error;

@@ -25,15 +25,15 @@ const std::vector<CompileOption> &shardc::getCompileOptions() {
        "import", "the model's", "Replace the global batch size"},
       {"microbatches", &CompileOptions::microbatches, "number",
        Accepts::Positive, "import", "the model's",
-       "Take the batch in so many parts, one after the other, and add up their "
-       "gradients"},
+       "Split the batch into this many microbatches, run one after the other, "
+       "and accumulate their gradients"},
       {"target", &CompileOptions::target, "cpu|cuda:sm_90", Accepts::Target,
-       "codegen", "cpu, in shardc-run what --device is",
-       "What to generate code for; cpu is x86-64-v3, and v4 where it is"},
+       "codegen", "cpu; in shardc-run that of --device",
+       "Target of code generation; cpu is x86-64-v3, with a version for v4"},
       {"dtype", &CompileOptions::dtype, "f32|bf16", Accepts::OneOf, "import",
        "the model's types",
-       "What a model of f32 computes in; parameters, states and the loss are "
-       "f32 with either"},
+       "Element type that a model of f32 computes in; parameters, states and "
+       "the loss stay in f32"},
       {"optimizer", &CompileOptions::optimizer, "adam,b1=0.95",
        Accepts::Optimizer, "import", "the model's",
        "Replace the optimizer: sgd, momentum, adam or adamw, and its "
@@ -50,32 +50,34 @@ const std::vector<CompileOption> &shardc::getCompileOptions() {
        "Replace the largest global norm of the gradients; inf: no clipping"},
       {"matmul-precision", &CompileOptions::matmulPrecision,
        "highest|tf32|bf16", Accepts::OneOf, "plan", "",
-       "What factors of large matrix products of f32 may be rounded to"},
+       "Precision to which factors of large GEMMs of f32 may be rounded"},
       {"machine", &CompileOptions::machine, "file or name", Accepts::Machine,
        "plan", "",
-       "What times are estimated for: a JSON file, cpu, a100-40, a100-80, h100 "
-       "or h200"},
+       "Machine of the time estimates: a JSON file, cpu, a100-40, a100-80, "
+       "h100 or h200"},
       {"partition", &CompileOptions::partition, "follow|cheapest",
        Accepts::OneOf, "propagate", "",
-       "How to shard what is not annotated: as the annotations flow, or by "
-       "exact search"},
+       "Planner of values without annotation: propagation of the annotations, "
+       "or exact search"},
       {"objective", &CompileOptions::objective, "time|bytes", Accepts::OneOf,
        "propagate", "",
-       "What --partition=cheapest minimises: the time of a step on --machine, "
-       "or the bytes that it sends"},
+       "Objective of --partition=cheapest: the time of a step on --machine, or "
+       "the bytes that a device sends"},
       {"gap", &CompileOptions::gap, "fraction", Accepts::Fraction, "propagate",
        "",
-       "By objective time, the part of the least that the plan of "
-       "--partition=cheapest may cost more"},
+       "Relative gap at which --partition=cheapest may stop, by objective "
+       "time: "
+       "how far the plan may be above the lower bound"},
       {"device-memory", &CompileOptions::deviceMemory, "bytes",
        Accepts::NotNegative, "memory", "0, no limit",
        "Most bytes that the plan may need on a device"},
       {"bucket-bytes", &CompileOptions::bucketBytes, "bytes",
        Accepts::NotNegative, "collectives", "",
-       "Most bytes of collectives merged into one; 0: no limit"},
+       "Most bytes of a bucket, several collectives merged into one; 0: no "
+       "limit"},
       {"regather", &CompileOptions::regather, "", Accepts::Any, "partition", "",
-       "Gather weights again for the backward pass instead of holding them: "
-       "less memory, more bytes"},
+       "Rematerialise all-gathers: gather weights again for the backward pass "
+       "(FSDP2's reshard_after_forward); less memory, more bytes"},
       {"ignore-expect", &CompileOptions::ignoreExpectations, "", Accepts::Any,
        "memory", "", "Do not check the contracts of the model (shardc.expect)"},
       {"verify-partition", &CompileOptions::verifyPartition, "", Accepts::Any,
@@ -135,8 +137,8 @@ std::string shardc::describeDefault(const CompileOption &option) {
   return toText(value);
 }
 
-/// Whether the option takes a value of its type, as far as that can be told
-/// here.
+/// Whether the option accepts `value`, as far as can be told without the
+/// compiler.
 static bool isAccepted(const CompileOption &option, const OptionValue &value) {
   switch (option.accepts) {
   case Accepts::Any:
@@ -165,7 +167,7 @@ static bool isAccepted(const CompileOption &option, const OptionValue &value) {
   return false;
 }
 
-/// An error about `text`, which is no value of the option.
+/// The error for `text`, which is no value of the option.
 static std::string refuseValue(const CompileOption &option,
                                const std::string &text) {
   std::string flag = "--" + std::string(option.name) + ": ";
@@ -194,7 +196,7 @@ static std::string refuseValue(const CompileOption &option,
   }
 }
 
-/// Reads the whole of `text`.
+/// Reads a number that is all of `text`.
 template <typename T>
 static bool readNumber(const std::string &text, T &number) {
   const char *end = text.data() + text.size();

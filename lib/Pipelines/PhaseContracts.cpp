@@ -1,4 +1,4 @@
-//===- PhaseContracts.cpp - What holds after each phase -------------------===//
+//===- PhaseContracts.cpp - Checks of the contracts of phases -------------===//
 
 #include "PhaseContracts.h"
 
@@ -11,8 +11,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Calls `check` on every op of the module's functions; bodies of kernels and
-/// starts only with `inKernels`.
+/// Calls `check` on every op of the module's functions; with `inKernels` also
+/// in the bodies of kernels and collective starts.
 static LogicalResult checkOps(ModuleOp module, bool inKernels,
                               function_ref<LogicalResult(Operation *)> check) {
   for (auto function : module.getOps<func::FuncOp>()) {

@@ -1,4 +1,4 @@
-//===- PhaseEnd.cpp - What happens between phases -------------------------===//
+//===- PhaseEnd.cpp - The pass after each phase ---------------------------===//
 
 #include "PhaseEnd.h"
 
@@ -25,7 +25,7 @@ public:
   void runOnOperation() override {
     const shardc::Phase &phase = shardc::getPhases()[index];
     ModuleOp module = getOperation();
-    // The dump comes first: it helps most where the contract is broken.
+    // The dump comes first: it helps most if the contract is broken.
     if (!dumpDir.empty() && failed(dump(module)))
       return signalPassFailure();
     if (failed(verify(module)))

@@ -1,4 +1,4 @@
-//===- PhaseInput.cpp - What phases start from ----------------------------===//
+//===- PhaseInput.cpp - Checks IR that enters between two phases ----------===//
 
 #include "shardc/Pipelines/PhaseInput.h"
 
@@ -11,7 +11,7 @@ using namespace shardc;
 
 static LogicalResult checkIsOfPhase(ModuleOp module, const Phase &phase) {
   std::optional<ModulePhase> found = findPhase(module);
-  // Functions by themselves: the phases that follow see what they lack.
+  // Functions that show no phase: the phases that follow report missing input.
   if (!found)
     return success();
   auto emitError = [&] {
@@ -19,8 +19,8 @@ static LogicalResult checkIsOfPhase(ModuleOp module, const Phase &phase) {
            << phase.name << "', found IR of the phase '" << getPhaseName(*found)
            << "'";
   };
-  // IR may show less than was done to it: without collectives, nothing is left
-  // to start and to wait for. It never shows more.
+  // IR may show less than its phase: without collectives there is nothing to
+  // start and to wait for. It never shows more.
   int index = getPhaseIndex(phase.name);
   int last = getPhaseIndex(getPhaseName(*found));
   bool isSource = *found == ModulePhase::Import;
@@ -52,7 +52,8 @@ public:
 
   StringRef getName() const override { return "PhaseInput"; }
 
-  /// What `plan` adds to kernels needs the dialects that `codegen` loads.
+  /// The ops that `plan` adds to kernels need the dialects that `codegen`
+  /// loads.
   void getDependentDialects(DialectRegistry &registry) const override {
     insertKernelDialects(registry);
   }

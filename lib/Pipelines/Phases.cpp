@@ -1,6 +1,6 @@
 //===- Phases.cpp - The phases of the compiler ----------------------------===//
 //
-// The table, and the passes of each phase with the reason for each.
+// The table of phases, and the passes of each phase with the reason for each.
 //
 //===----------------------------------------------------------------------===//
 
@@ -29,8 +29,8 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Contracts are about the program that was asked for: the one-device program
-/// that a run is compared with breaks them rightly.
+/// Contracts apply to the requested program. The one-device program that a run
+/// is compared with may break them.
 static void checkExpectations(OpPassManager &manager,
                               const CompileOptions &options, StringRef after) {
   if (options.ignoreExpectations || options.singleDevice)
@@ -57,11 +57,13 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
 
 static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
                                CompileState &) {
-  // Decomposes the composites itself, because the evaluation program wants to
-  // see which loss it is, and cleans up after itself: merging the constants
-  // that it leaves apart would tie shardings of unrelated values to each other.
+  // Decomposes the composites itself: the evaluation program depends on the
+  // kind of the loss. It also cleans up after itself, since merging the
+  // constants that it leaves separate would tie shardings of unrelated values
+  // together.
   manager.addPass(createDifferentiatePass());
-  // The whole step is there to be cut: gradients need not be found in a body.
+  // After differentiation, when the loop can be cut out of the whole step: no
+  // gradient of a loop is needed.
   manager.addPass(createSplitMicrobatchesPass());
 }
 
@@ -94,7 +96,8 @@ static void buildPropagate(OpPassManager &manager,
 
 static void buildPartition(OpPassManager &manager,
                            const CompileOptions &options, CompileState &) {
-  // What moves is first said on the global program, where it can be priced.
+  // Before `partition`: the causes and costs of moves are found on the global
+  // program.
   InsertReshardsPassOptions reshard;
   reshard.regather = options.regather;
   manager.addPass(createInsertReshardsPass(reshard));
@@ -103,7 +106,7 @@ static void buildPartition(OpPassManager &manager,
 
 static void buildCollectives(OpPassManager &manager,
                              const CompileOptions &options, CompileState &) {
-  // What a bucket holds is not looked into again.
+  // Before merging, since buckets are not simplified any more.
   manager.addPass(createSimplifyCollectivesPass());
   CombineCollectivesPassOptions combine;
   combine.bucketBytes = options.bucketBytes;
@@ -120,15 +123,15 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
   // Before fusion, which puts the rounding into the kernels of the update.
   manager.addPass(createRoundInUpdatePass());
-  // Before fusion, which computes the rows' summands where they are reduced.
+  // Before fusion, which computes the summands of a row where they are reduced.
   bool isGpu = getTarget(options).kind != TargetSpec::Kind::CPU;
   if (isGpu)
     manager.addPass(createSplitReductionsPass());
   // Before fusion, which puts additions where their summands are computed.
   manager.addPass(createExpandAccumulationsPass());
-  // The library's products come first: fusion then takes the rest.
+  // Library GEMMs come first: fusion takes the ops that they leave.
   manager.addPass(createFormGemmsPass());
-  // A mask is worth it where it costs nothing to write and to read.
+  // A mask pays where the library writes and reads it for free: on GPUs.
   if (isGpu)
     manager.addPass(createFormReluGradientsPass());
   FuseKernelsPassOptions fuse;
@@ -138,7 +141,7 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
 
 static void buildSchedule(OpPassManager &manager, const CompileOptions &,
                           CompileState &) {
-  // The order that needs the least memory first: it bounds what may move.
+  // First the order that needs the least memory: its peak bounds the overlap.
   manager.addPass(createSchedulePass());
   manager.addPass(createOverlapCollectivesPass());
 }

@@ -1,4 +1,4 @@
-//===- VerifyPartition.cpp - The proof of a partition ---------------------===//
+//===- VerifyPartition.cpp - Runs the partition check in a pipeline -------===//
 
 #include "VerifyPartition.h"
 
@@ -30,7 +30,7 @@ public:
   VerifyPartitionPass(const CompileOptions &options, int partition, int last,
                       CompileState &state)
       : options(options), partition(partition), last(last), state(state) {
-    // Contracts are about the module itself, not about shrunk sizes.
+    // Contracts apply to the module itself, not to shrunk sizes.
     this->options.ignoreExpectations = true;
   }
 
@@ -74,8 +74,8 @@ public:
   }
 
 private:
-  /// Runs the passes of phase `index`, whose remarks the user gets when it runs
-  /// on the module itself.
+  /// Runs the passes of phase `index`. Their remarks come from the run on the
+  /// module itself.
   LogicalResult runPhase(ModuleOp program, int index) {
     ScopedDiagnosticHandler quiet(&getContext(), [](Diagnostic &diagnostic) {
       return success(diagnostic.getSeverity() != DiagnosticSeverity::Error);

@@ -1,4 +1,4 @@
-//===- WritePlanPass.cpp - The last phase ---------------------------------===//
+//===- WritePlanPass.cpp - The last phase: writes the plan ----------------===//
 
 #include "WritePlanPass.h"
 

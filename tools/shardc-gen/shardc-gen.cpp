@@ -22,10 +22,10 @@ namespace cl = llvm::cl;
 
 static cl::OptionCategory category("shardc-gen options");
 
-/// The first mistake in a number; empty: none.
+/// The first error in a number; empty: none.
 static std::string mistake;
 
-/// Reads the whole of `text`; else notes what is wrong.
+/// Reads the whole of `text`, or notes an error.
 template <typename T>
 static T readNumber(llvm::StringRef flag, llvm::StringRef text) {
   T number = 0;
@@ -43,9 +43,9 @@ static T readNumber(llvm::StringRef flag, llvm::StringRef text) {
 
 namespace {
 
-/// A flag with a value, whose help says the default: `saying`, where the value
-/// says nothing. To LLVM it is a text, so that numbers are refused in the words
-/// of all tools.
+/// A flag with a value. The help shows its default as `saying`, if the value is
+/// not telling. LLVM sees it as a text, so that all tools refuse numbers with
+/// the same messages.
 template <typename T>
 class Flag : public cl::opt<std::string> {
 public:
@@ -83,9 +83,9 @@ static cl::opt<bool> layerNorm("layer-norm", cl::cat(category),
 static Flag<double> dropout("dropout", "rate", "0",
                             "Dropout after each activation");
 static Flag<std::string> loss("loss", "mse|softmax_cross_entropy", "mse",
-                              "What is minimised");
+                              "Loss function");
 static Flag<std::string> optimizer("optimizer", "sgd|momentum|adam|adamw",
-                                   "sgd", "How it is minimised");
+                                   "sgd", "Optimizer");
 static Flag<double> learningRate("learning-rate", "rate", "0.01",
                                  "Learning rate");
 static Flag<std::string>
@@ -102,7 +102,7 @@ static Flag<double> clipNorm("clip-norm", "norm", "0",
 static Flag<std::string>
     strategy("strategy",
              "none|dp|zero1|zero2|fsdp|tp|dp+tp|fsdp+tp|hsdp|hsdp+tp", "none",
-             "What is sharded over which mesh axis");
+             "Sharding strategy: the tensors sharded over each axis");
 static Flag<int64_t>
     fsdpMinSize("fsdp-min-size", "elements", "0",
                 "Smaller parameters stay replicated under fsdp");
@@ -111,8 +111,8 @@ static Flag<std::string> mesh("mesh", "data=4,model=2", "",
 static Flag<int64_t> batchSize("batch-size", "rows", "128",
                                "Global batch size");
 static Flag<int64_t> microbatches("microbatches", "number", "1",
-                                  "Parts in which a step takes the batch");
-static Flag<std::string> output("o", "file", "-", "Where to write",
+                                  "Number of microbatches of a step");
+static Flag<std::string> output("o", "file", "-", "Output file",
                                 "standard output");
 
 static int fail(const std::string &message) {

@@ -36,10 +36,9 @@ static llvm::cl::opt<std::string>
     compileTo("compile-to", llvm::cl::cat(category),
               llvm::cl::value_desc("phase"),
               llvm::cl::desc("Run the phases up to and including this one"));
-static llvm::cl::opt<std::string>
-    compileFrom("compile-from", llvm::cl::cat(category),
-                llvm::cl::value_desc("phase"),
-                llvm::cl::desc("The input is what --compile-to=PHASE printed"));
+static llvm::cl::opt<std::string> compileFrom(
+    "compile-from", llvm::cl::cat(category), llvm::cl::value_desc("phase"),
+    llvm::cl::desc("The input is the output of --compile-to=PHASE"));
 
 static llvm::cl::opt<std::string> inputFile(llvm::cl::Positional,
                                             llvm::cl::cat(category),
@@ -48,7 +47,7 @@ static llvm::cl::opt<std::string> inputFile(llvm::cl::Positional,
 static llvm::cl::opt<std::string>
     outputFile("o", llvm::cl::cat(category), llvm::cl::init("-"),
                llvm::cl::value_desc("file"),
-               llvm::cl::desc("Where to write (default: standard output)"));
+               llvm::cl::desc("Output file (default: standard output)"));
 
 static int fail(ExitCode code, const llvm::Twine &message) {
   llvm::errs() << "shardc-opt: error: " << makePrintable(message.str()) << '\n';
@@ -68,7 +67,8 @@ static int readPhase(llvm::StringRef flag, const std::string &name) {
 }
 
 /// Hides the hundreds of flags that LLVM's own libraries have registered by now
-/// from --help; they still work. MLIR's come when the command line is parsed.
+/// from --help; they still work. MLIR's flags are registered with the command
+/// line, below.
 static void hideOptionsOfLibraries() {
   for (auto &entry : llvm::cl::getRegisteredOptions())
     if (!llvm::is_contained(entry.second->Categories, &category) &&
@@ -78,7 +78,7 @@ static void hideOptionsOfLibraries() {
 
 int main(int argc, char **argv) {
   llvm::InitLLVM initLLVM(argc, argv);
-  // MLIR has its own, which is on.
+  // MLIR has its own flag of this name, which is on.
   CompileOptionsFlags flags(category, {"verify-each"});
   hideOptionsOfLibraries();
   llvm::cl::SetVersionPrinter(
@@ -86,7 +86,8 @@ int main(int argc, char **argv) {
   DialectRegistry registry;
   registerShardcDialects(registry);
   registerAllShardcPasses();
-  // What mlir::registerAndParseCLIOptions does, with a check before it reads.
+  // As mlir::registerAndParseCLIOptions does, with a check of the command line
+  // first.
   MlirOptMainConfig::registerCLOptions(registry);
   registerAsmPrinterCLOptions();
   registerMLIRContextCLOptions();

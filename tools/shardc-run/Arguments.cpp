@@ -31,9 +31,9 @@ static std::string suggestFlag(const CLI::App &app, const std::string &name) {
 }
 
 /// Brings a command line into the form "--flag", "--flag=value" and at most one
-/// argument without dashes, each flag once and with a value where it takes one.
-/// So CLI11 finds nothing to say in its own words. Returns what is wrong, or
-/// "".
+/// argument without dashes, each flag once and with a value iff it takes one.
+/// CLI11 then finds no error, and all messages are shardc's. Returns the first
+/// error, or "".
 static std::string normalise(const CLI::App &app,
                              const std::vector<std::string> &given,
                              std::vector<std::string> &normal) {
@@ -85,7 +85,7 @@ class Flags {
 public:
   explicit Flags(CLI::App &app) : app(app) {}
 
-  /// A text; `standard` is what the help says of its default.
+  /// A text; `standard` describes its default in the help.
   void text(const std::string &flag, const std::string &type,
             const std::string &standard, std::string &value,
             const std::string &help) {
@@ -170,7 +170,7 @@ public:
   std::string group;
 
 private:
-  /// A word that stands for a value in capitals, an example as it is.
+  /// A placeholder in capitals; an example as it is.
   static std::string toType(std::string value) {
     if (value.find_first_of("=|") == value.npos)
       for (char &letter : value)
@@ -189,11 +189,11 @@ private:
 
 // Groups of the help.
 static const char ofData[] = "Data and training";
-static const char ofOutputs[] = "What is written";
+static const char ofOutputs[] = "Outputs";
 static const char ofChecks[] = "Checks";
 static const char ofDevices[] = "Devices";
-static const char ofGpus[] = "Of --device=cuda alone";
-static const char ofModels[] = "Of models alone, which are compiled first";
+static const char ofGpus[] = "Only with --device=cuda";
+static const char ofModels[] = "Only for models, which are compiled first";
 
 static void addRunFlags(Flags &flags, Arguments &arguments) {
   flags.group = ofData;
@@ -204,7 +204,7 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              arguments.evalData, "Data to evaluate on at the end");
   flags.integer<int64_t>("eval-every", "EPOCHS", "only at the end",
                          arguments.evalEvery,
-                         "Evaluate after each so many epochs, too", 1);
+                         "Also evaluate each time after this many epochs", 1);
   flags.flag("evaluate-only", arguments.evaluateOnly,
              "Evaluate and stop: no training");
   flags.integer<int64_t>("steps", "STEPS", "as --epochs says", arguments.steps,
@@ -212,8 +212,8 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
   flags.integer<int64_t>("epochs", "EPOCHS", "1, or as --steps says",
                          arguments.epochs, "Stop after this many epochs", 1);
   flags.integer<uint64_t>("seed", "SEED", "0", arguments.seed,
-                          "Of initial values, dropout and the order of the "
-                          "data",
+                          "Seed of initial values, dropout and the order of "
+                          "the data",
                           0);
   flags.flag("no-shuffle", arguments.noShuffle, "Keep the order of the data");
   flags.text("load-params", "FILE.npz", "initial values", arguments.loadParams,
@@ -231,19 +231,21 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
   flags.flag("json", arguments.json,
              "Print the summary, and nothing else, as one JSON object on "
              "standard output");
-  flags.flag("dry-run", arguments.dryRun, "Print what the plan needs and stop");
+  flags.flag("dry-run", arguments.dryRun,
+             "Print the requirements of the plan and stop");
   flags.flag("list-devices", arguments.listDevices,
              "Print the devices and stop");
 
   flags.group = ofChecks;
   flags.flag("check-reference", arguments.checkReference,
-             "Run the unpartitioned program beside it and compare");
+             "Also run the unpartitioned program, and compare");
   flags.positive("tolerance", "NUMBER", "follows from the run",
                  arguments.tolerance,
                  "Relative difference that --check-reference allows");
-  flags.flag("check-plan", arguments.checkPlan,
-             "Print how the plan orders its commands and stop; also without "
-             "the devices it is for");
+  flags.flag(
+      "check-plan", arguments.checkPlan,
+      "Prove and print the order of the plan's commands and stop; needs no "
+      "devices");
 
   flags.group = ofDevices;
   flags.text("device", "KIND", "cpu", arguments.device,
@@ -256,7 +258,8 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              arguments.cpuTarget,
              "Run the plan's code for this CPU, such as x86-64-v3");
   flags.flag("no-alias-replicas", arguments.noAliasReplicas,
-             "Virtual CPU devices that hold the same bits do not share them");
+             "Do not share memory among virtual CPU devices that hold the same "
+             "bits");
 
   flags.group = ofGpus;
   flags.integer<int>(
@@ -267,14 +270,14 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
                      "GPUs of one process: 1 for all devices of the mesh, or "
                      "one for each",
                      1);
-  flags.text("tune-products", "FILE", "", arguments.tuneProducts,
-             "Time the algorithms of library products that this file does not "
-             "know yet, and keep the fastest in it");
+  flags.text(
+      "tune-products", "FILE", "", arguments.tuneProducts,
+      "Time the algorithms of library GEMMs that this file does not list "
+      "yet, and keep the fastest in it");
   flags.positive("deadline", "SECONDS", "300", arguments.deadline,
                  "Longest wait for a step, or for other processes");
   flags.flag("serialize", arguments.serialize,
-             "Wait for every command, so that an error names the one it "
-             "happened in");
+             "Wait for every command, so that an error names its command");
 }
 
 static void addModelFlags(Flags &flags, Arguments &arguments) {
@@ -282,7 +285,7 @@ static void addModelFlags(Flags &flags, Arguments &arguments) {
   for (const shardc::CompileOption &option : shardc::getCompileOptions())
     flags.compileOption(option, arguments);
   flags.text("plan-cache", "DIR", "shardc in the user's cache",
-             arguments.planCache, "Where plans are kept for the next run");
+             arguments.planCache, "Folder that keeps plans for the next run");
   flags.flag("no-plan-cache", arguments.noPlanCache, "Keep no plan");
 }
 
@@ -291,7 +294,7 @@ bool Arguments::isGiven(const std::string &name) const {
                      [&](const auto *option) { return option->name == name; });
 }
 
-/// What is wrong with flags beside one another; empty: nothing.
+/// The first contradiction between flags; empty: none.
 static std::string findContradiction(const CLI::App &app,
                                      const Arguments &arguments) {
   auto isGiven = [&](const std::string &flag) {

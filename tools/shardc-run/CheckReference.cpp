@@ -1,32 +1,32 @@
-//===- CheckReference.cpp - Against the unpartitioned program -------------===//
+//===- CheckReference.cpp - Comparison with the unpartitioned program -----===//
 //
-// Two runs that round differently drift apart, some exponentially. So a run is
-// compared in segments, each of which both programs begin in the state of the
-// tested one: the first five steps one by one, then segments that end at the
-// powers of two.
+// Two runs that round differently drift apart, some exponentially. A run is
+// therefore compared in segments, each of which both programs begin in the
+// state of the tested one: the first five steps one by one, then segments that
+// end at the powers of two.
 //
-// What may differ: two orders of summing L terms in f32 differ relatively by
-// about sqrt(L) times the unit roundoff u = 2^-24 (Higham, "Accuracy and
-// Stability of Numerical Algorithms", section 4.2, random rounding), L the
-// longest reduction of the model: the batch or the widest layer. A step adds
-// such an error to the parameters, and the next starts from it; forward,
-// backward and update are some 8 reductions deep. Hence 8·sqrt(L)·u·(1 +
-// steps), relative to the largest parameter and to the loss; and, in a segment
-// of one step, relative to what it changes of each parameter and state.
+// Limits for f32: two orders of a sum of L terms differ relatively by about
+// sqrt(L) times the unit roundoff u = 2^-24 (Higham, "Accuracy and Stability of
+// Numerical Algorithms", section 4.2, random rounding). L is the longest
+// reduction of the model: the batch or the widest layer. A step adds such an
+// error to the parameters, and the next step starts from it; forward, backward
+// and update are some 8 reductions deep. Hence 8·sqrt(L)·u·(1 + steps),
+// relative to the largest parameter and to the loss; and, in a segment of one
+// step, relative to the change of each parameter and state.
 //
-// A program that stores values in bf16 rounds some of them on one mesh and not
-// on another: with u = 2^-9, one step's losses differ by some 8·u, of the
-// greatest loss so far, since gradients have errors of that part of what they
-// were when training began. So do gradients, and each step adds them up: by
-// 8·u·sqrt(1 + steps), in the root of the mean square over all parameters, and
-// by half of what the segment changed of them: what differs by as much as was
-// learnt was not learnt.
+// Limits for bf16: a program rounds some values on one mesh and not on another,
+// with u = 2^-9. One step's losses differ by some 8·u of the greatest loss so
+// far, since errors of gradients keep the scale of the gradients at the start
+// of training. So do gradients, whose errors each step adds up: 8·u·sqrt(1 +
+// steps), in the root mean square over all parameters, and half of the
+// segment's change of them, since an error as large as the change means that
+// nothing was learnt.
 //
-// Where gradients are small beside their errors, Adam makes those as large as
-// any update, and where training is unstable they grow. So a segment beyond
-// these limits is run again by the reference, several times, from parameters
-// and on inputs that are moved by as much as rounding moves what is made of
-// them. What that changes, times a factor, may differ.
+// Sensitive segments: where gradients are small beside their errors, Adam makes
+// those as large as any update, and where training is unstable they grow. A
+// segment beyond its limits is therefore run again by the reference, several
+// times, with parameters and inputs perturbed by the size of rounding. The
+// change of its results, times a factor, is the limit then.
 //
 //===----------------------------------------------------------------------===//
 
@@ -45,7 +45,7 @@ using namespace shardc::rt;
 
 /// Steps compared one by one.
 static constexpr int64_t singleSteps = 5;
-/// How often a segment runs from a moved start.
+/// The number of runs from a perturbed start.
 static constexpr int movedRuns = 3;
 
 /// The step at which the segment from `first` ends.
@@ -86,8 +86,8 @@ static absl::StatusOr<ArrayMap> readState(const Executor &executor) {
 }
 
 uint64_t shardc::run::stateCopyBytes(const Plan &plan) {
-  // Start and end of a segment in both programs and, where it is sensitive,
-  // what it is measured by.
+  // Start and end of a segment in both programs and, for a sensitive one, its
+  // perturbed runs.
   constexpr uint64_t copies = 6;
   uint64_t bytes = 0;
   for (const TensorInfo &tensor : plan.tensors())
@@ -172,7 +172,7 @@ absl::Status ReferenceCheck::compareEnded() {
   return absl::OkStatus();
 }
 
-/// What may differ in a segment, as far as that is known beforehand.
+/// The limits of a segment, as far as they are known beforehand.
 Distance ReferenceCheck::limitsOf(const Segment &segment) const {
   double steps = static_cast<double>(segment.expected.losses.size());
   Distance limits;
@@ -198,11 +198,11 @@ Distance ReferenceCheck::limitsOf(const Segment &segment) const {
   return limits;
 }
 
-/// How far the reference gets apart from itself when it begins a little beside
-/// `segment.start` and its inputs are moved a little.
+/// The distance of the reference from itself when `segment.start` and its
+/// inputs are perturbed.
 absl::StatusOr<Distance>
 ReferenceCheck::measureSensitivity(const Segment &segment) {
-  // What it is in the middle of.
+  // The reference's present state, restored below.
   absl::StatusOr<ArrayMap> now = readState(*reference);
   if (!now.ok())
     return now.status();
@@ -233,7 +233,7 @@ ReferenceCheck::measureSensitivity(const Segment &segment) {
     if (!after.ok())
       return after.status();
     actual.state = *std::move(after);
-    // What the run changed counts, and not what it was moved by.
+    // The effect of the perturbation without the perturbation itself.
     for (auto &[name, array] : actual.state)
       if (isFloat(array.dtype))
         array = takeBack(array, segment.start.at(name), moved.at(name));
@@ -246,7 +246,7 @@ ReferenceCheck::measureSensitivity(const Segment &segment) {
   return farthest;
 }
 
-/// How near to its limits a distance is; 1: at one.
+/// The largest ratio of a number to its limit; 1: at a limit.
 static double nearness(const Distance &distance, const Distance &limits) {
   double most = 0;
   for (auto [part, whole] : {std::pair(distance.loss, limits.loss),
@@ -268,7 +268,7 @@ absl::Status ReferenceCheck::compare(const Segment &segment) {
     absl::StatusOr<Distance> moved = measureSensitivity(segment);
     if (!moved.ok())
       return moved.status();
-    // Rounding of bf16 is moved by whole; that of sums in f32 is estimated.
+    // Rounding of bf16 is perturbed in full; that of sums in f32 is estimated.
     limits.extend(*moved, result.isHalf ? 2 : 8);
     excess = findExcess(distance, limits);
     ++result.sensitiveSegments;
@@ -277,7 +277,7 @@ absl::Status ReferenceCheck::compare(const Segment &segment) {
   using Verdict = ReferenceResult::Verdict;
   if (!distance.isBitEqual && result.verdict == Verdict::BitEqual)
     result.verdict = Verdict::Agrees;
-  // The first one that is beyond its limits, or the nearest.
+  // The first segment beyond its limits, or the one nearest to them.
   double near = nearness(distance, limits);
   bool isFirst = !excess.empty() && result.verdict != Verdict::Mismatch;
   if (!isFirst && (result.verdict == Verdict::Mismatch || near <= nearest))

@@ -1,4 +1,4 @@
-//===- CheckReference.h - Against the unpartitioned program -----*- C++ -*-===//
+//===- CheckReference.h - Comparison with the unpartitioned program -------===//
 
 #ifndef SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H
 #define SHARDC_TOOLS_SHARDC_RUN_CHECKREFERENCE_H
@@ -15,19 +15,19 @@
 
 namespace shardc::run {
 
-/// What a check came to.
+/// The result of a check.
 struct ReferenceResult {
   enum class Verdict { BitEqual, Agrees, Mismatch };
   Verdict verdict = Verdict::BitEqual;
   int64_t steps = 0;
-  /// The segment nearest to its limits or, of a mismatch, the first beyond
-  /// them: its first and last step, from 1.
+  /// The first and last step, from 1, of the segment nearest to its limits or,
+  /// for a mismatch, of the first segment beyond them.
   int64_t firstStep = 0, lastStep = 0;
   Distance distance, limits;
   /// "losses", "parameters", "changes" or a tensor that differs too much.
   std::string excess;
   int64_t segments = 0;
-  /// Segments whose limits are what moving their start by rounding changes.
+  /// Segments whose limits come from perturbing their start by rounding.
   int64_t sensitiveSegments = 0;
   bool isHalf = false; ///< A program has values of bf16.
 };
@@ -45,18 +45,17 @@ public:
   /// The batch of a step, from 0.
   using BatchOfStep = std::function<rt::Batch(int64_t)>;
 
-  /// A `tolerance` of 0: what may differ follows from the run. `tested` is
-  /// borrowed.
+  /// A `tolerance` of 0: the limits follow from the run. `tested` is borrowed.
   ReferenceCheck(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
                  double tolerance, BatchOfStep batchOfStep);
 
-  /// Runs the reference on `batch`, which the tested one is about to begin.
+  /// Runs the reference on `batch`, before the tested one does.
   absl::Status step(const rt::Batch &batch);
 
-  /// Takes the loss of the oldest step of the tested one that it has not yet.
+  /// Adds the loss of the oldest step of the tested one that has none yet.
   void addLoss(double loss);
 
-  /// Compares what has not been compared, when all steps have ended.
+  /// Compares the remaining segments, when all steps have ended.
   absl::StatusOr<ReferenceResult> finish();
 
 private:
@@ -83,14 +82,14 @@ private:
   std::vector<double> expected; ///< Of the reference, by step.
   int64_t firstStep = 0;        ///< Of the segment under way.
   rt::ArrayMap start;           ///< The state it began in.
-  /// Not compared, since losses of theirs may be missing.
+  /// Not yet compared, since some of their losses may be missing.
   std::deque<Segment> ended;
   ReferenceResult result;
   double nearest = -1; ///< Of all segments, in parts of the limits.
 };
 
-/// Bytes of the copies of parameters and states that a comparison of runs of
-/// `plan` holds at most, besides the two programs.
+/// The most bytes that copies of parameters and states take in a comparison of
+/// runs of `plan`, besides the two programs.
 uint64_t stateCopyBytes(const rt::Plan &plan);
 
 } // namespace shardc::run

@@ -1,4 +1,4 @@
-//===- CompareRuns.cpp - How far two runs are apart -----------------------===//
+//===- CompareRuns.cpp - The distance between two runs --------------------===//
 
 #include "CompareRuns.h"
 
@@ -57,7 +57,7 @@ double shardc::run::rootMeanSquare(const HostArray &from, const HostArray &to) {
   return count ? std::sqrt(squares / count) : 0;
 }
 
-/// Fills in how far losses are apart.
+/// Sets the distance of the losses.
 static void compareLosses(const RunSegment &expected, const RunSegment &actual,
                           const Scales &scales, Distance &distance) {
   for (size_t step = 0; step < expected.losses.size(); ++step) {

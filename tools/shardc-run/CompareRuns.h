@@ -1,6 +1,6 @@
-//===- CompareRuns.h - How far two runs are apart ---------------*- C++ -*-===//
+//===- CompareRuns.h - The distance between two runs ------------*- C++ -*-===//
 //
-// Pure functions on what runs of the same program came to.
+// Pure functions on the results of runs of the same program.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,18 +22,18 @@ struct RunSegment {
   rt::ArrayMap state;
 };
 
-/// What makes differences relative.
+/// The references of relative differences.
 struct Scales {
   /// The greatest loss of the run so far. A loss below a thousandth of it
   /// counts as that thousandth.
   double greatestLoss = 0;
-  /// Differences of parameters are of the root mean square of all, and not the
-  /// largest of the largest.
+  /// Differences of parameters are relative to the root mean square of all, in
+  /// place of the largest relative to the largest.
   bool byMeanSquare = false;
 };
 
-/// How far two segments that began in one state are apart; also the limits of
-/// that.
+/// The distance between two segments that began in one state; also a limit of
+/// it.
 struct Distance {
   double loss = 0;       ///< Largest, relative to the expected loss.
   int64_t lossStep = 0;  ///< Of the segment, from 0.
@@ -53,7 +53,7 @@ struct Distance {
 /// not a number; empty: all are within. Tensors without a limit may differ.
 std::string findExcess(const Distance &distance, const Distance &limits);
 
-/// How far `actual` is from `expected`, both begun in `start`.
+/// The distance between `actual` and `expected`, both begun in `start`.
 Distance compareSegments(const rt::Plan &plan, const rt::ArrayMap &start,
                          const RunSegment &expected, const RunSegment &actual,
                          const Scales &scales);
@@ -62,12 +62,12 @@ Distance compareSegments(const rt::Plan &plan, const rt::ArrayMap &start,
 double rootMeanSquare(const rt::HostArray &array);
 double rootMeanSquare(const rt::HostArray &from, const rt::HostArray &to);
 
-/// `array` with each floating-point number moved by `amount` of itself, up or
-/// down at random.
+/// `array` with each floating-point number changed by the relative `amount`, up
+/// or down at random.
 rt::HostArray moveByRounding(const rt::HostArray &array, double amount,
                              uint64_t seed);
 
-/// `array` less what `moved` has more than `start`, as f64.
+/// `array` - (`moved` - `start`), in f64.
 rt::HostArray takeBack(const rt::HostArray &array, const rt::HostArray &start,
                        const rt::HostArray &moved);
 

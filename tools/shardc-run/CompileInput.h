@@ -22,17 +22,16 @@ struct CompileOutcome {
   std::string diagnostics;
 };
 
-/// Where the compiler is: a library that belongs to this program. Loading it
-/// takes longer than many runs, so it is loaded when something is compiled.
+/// The path of the compiler: a library that belongs to this program. Loading it
+/// takes longer than many runs, so it is loaded on demand.
 std::string compilerPath();
 
-/// Compiles a model file. Where there is no compiler it says so and returns
-/// exit code 9.
+/// Compiles a model file. Exit code 9, with an error, if there is no compiler.
 CompileOutcome compileInput(const CompileRequest &request);
 
 } // namespace shardc::run
 
-/// What the library at `compilerPath` exports. Program and library are built
+/// The export of the library at `compilerPath`. Program and library are built
 /// together.
 extern "C" void shardcCompileInput(const shardc::run::CompileRequest &request,
                                    shardc::run::CompileOutcome &outcome);

@@ -11,7 +11,7 @@
 
 using namespace shardc::run;
 
-/// The folder to use, or empty.
+/// The folder of the cache, or empty.
 static std::string findFolder(const CacheChoice &choice) {
   if (choice.none || !choice.folder.empty())
     return choice.none ? "" : choice.folder;
@@ -56,7 +56,7 @@ CompileOutcome shardc::run::compileOnce(const CompileRequest &request,
                          ")\n")};
   CompileOutcome outcome = compileInput(request);
   absl::Status stored;
-  // Nothing is kept of a model that changed meanwhile.
+  // The plan of a model that changed meanwhile is not kept.
   if (outcome.exitCode == 0 && planKey(request) == key)
     stored = (*cache)->store(*key, {outcome.diagnostics, outcome.plan});
   if (!absl::IsNotFound(entry.status()))

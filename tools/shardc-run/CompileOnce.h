@@ -7,16 +7,16 @@
 
 namespace shardc::run {
 
-/// Which plan cache to use.
+/// The choice of a plan cache.
 struct CacheChoice {
   bool none = false;
-  /// What the user chose; empty: the environment decides (SHARDC_PLAN_CACHE,
+  /// The user's choice; empty: the environment decides (SHARDC_PLAN_CACHE,
   /// where empty means none, else XDG_CACHE_HOME or HOME).
   std::string folder;
 };
 
-/// Finds the plan in the cache, or compiles and keeps it. Exit code 1 if the
-/// folder the user chose is refused; a cache that fails otherwise is a remark
+/// Finds the plan in the cache, or compiles it and stores it there. Exit code 1
+/// if the user's folder is refused; any other failure of the cache is a remark
 /// among the diagnostics.
 CompileOutcome compileOnce(const CompileRequest &request,
                            const CacheChoice &choice);

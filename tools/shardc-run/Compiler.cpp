@@ -1,7 +1,6 @@
 //===- Compiler.cpp - The compiler as shardc-run loads it -----------------===//
 //
-// Becomes a library of its own, which LoadCompiler.cpp opens when there is
-// something to compile.
+// A library of its own, which LoadCompiler.cpp opens on demand.
 //
 //===----------------------------------------------------------------------===//
 

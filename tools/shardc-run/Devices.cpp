@@ -1,4 +1,4 @@
-//===- Devices.cpp - What a run executes on -------------------------------===//
+//===- Devices.cpp - The devices of a run ---------------------------------===//
 
 #include "Devices.h"
 
@@ -22,7 +22,7 @@ static bool isCuda(const Arguments &arguments) {
   return arguments.device == "cuda";
 }
 
-/// With libraries of the vendor that are not where the loader looks.
+/// With the user's paths of the vendor's libraries.
 static CudaOptions cudaOptions(const Arguments &arguments) {
   CudaOptions options;
   options.serialize = arguments.serialize;
@@ -70,7 +70,7 @@ int shardc::run::listDevices(const Arguments &arguments) {
 int shardc::run::joinRanks(const Arguments &arguments,
                            std::unique_ptr<Store> &store) {
   absl::StatusOr<Ranks> ranks = ranksFromEnvironment();
-  // What a launcher left behind in part says nothing to a run on CPUs.
+  // A launcher's incomplete variables do not matter to a run on CPUs.
   if (!ranks.ok())
     return isCuda(arguments) ? report(1, std::string(ranks.status().message()))
                              : 0;
@@ -106,7 +106,7 @@ static uint64_t memoryBytes() {
   rlimit limit;
   if (getrlimit(RLIMIT_AS, &limit) == 0)
     bytes = std::min<uint64_t>(bytes, limit.rlim_cur);
-  // Of a container, which sees its own group as the root.
+  // A container sees its own group as the root.
   for (const char *path : {"/sys/fs/cgroup/memory.max",
                            "/sys/fs/cgroup/memory/memory.limit_in_bytes"})
     if (uint64_t most; std::ifstream(path) >> most)
@@ -165,7 +165,7 @@ void Devices::place(const Plan &plan) {
   }
   const Ranks &ranks = cuda.store->ranks();
   cuda.gpus = static_cast<int>(std::max<int64_t>(1, devices / ranks.size));
-  // Where a process sees a single GPU, it has been chosen for it.
+  // A process that sees a single GPU was given it.
   if (arguments.gpu < 0 && count > 1)
     cuda.gpu = ranks.localRank * cuda.gpus;
 }

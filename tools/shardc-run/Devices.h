@@ -1,4 +1,4 @@
-//===- Devices.h - What a run executes on -----------------------*- C++ -*-===//
+//===- Devices.h - The devices of a run -------------------------*- C++ -*-===//
 
 #ifndef SHARDC_TOOLS_SHARDC_RUN_DEVICES_H
 #define SHARDC_TOOLS_SHARDC_RUN_DEVICES_H
@@ -17,8 +17,8 @@ namespace shardc::run {
 /// object; returns the exit code.
 int listDevices(const Arguments &arguments);
 
-/// Meets the other processes that were started with this one, if any; exit code
-/// 0, or the code and an error printed. Several processes need GPUs.
+/// Connects with the other processes that were started with this one, if any;
+/// exit code 0, or the code and an error printed. Several processes need GPUs.
 int joinRanks(const Arguments &arguments, std::unique_ptr<rt::Store> &store);
 
 /// The devices of a mesh: virtual ones on the cores of this computer, or GPUs,
@@ -33,14 +33,13 @@ public:
   /// the code and an error printed.
   int find();
 
-  /// What a model is compiled for if nobody says otherwise; empty: what the
-  /// compiler does by default.
+  /// The target of compilations by default; empty: the compiler's default.
   std::string target() const;
 
   /// Decides which of them the devices of `plan` in this process are on.
   void place(const rt::Plan &plan);
 
-  /// What the devices of `plan` are, as the header says it.
+  /// The devices of `plan` in words, for the header of a run.
   std::string describe(const rt::Plan &plan) const;
 
   /// `plan` on the devices that were placed.
@@ -50,7 +49,7 @@ public:
 
   /// Checks that the memory of this computer holds virtual devices of `bytes`
   /// and, beside them, a reference of `referenceBytes`: exit code 0, or 4 and
-  /// an error printed. Of GPUs that is found out otherwise.
+  /// an error printed. The memory of GPUs is checked when it is allocated.
   int checkMemory(uint64_t bytes, uint64_t referenceBytes) const;
 
   /// `plan`, of one device, in this process alone.

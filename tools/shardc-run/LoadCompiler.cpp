@@ -1,4 +1,4 @@
-//===- LoadCompiler.cpp - Opens the compiler when it is needed ------------===//
+//===- LoadCompiler.cpp - Opens the compiler on demand --------------------===//
 
 #include "CompileInput.h"
 
@@ -22,7 +22,7 @@ CompileOutcome shardc::run::compileInput(const CompileRequest &request) {
             request.path + ": there is no compiler (" + path +
                 "), so shardc-run runs plans (.shardc) alone; write one with "
                 "shardc-compile\n"};
-  // Never closed: LLVM has things to do when the process ends.
+  // Never closed: LLVM runs destructors when the process ends.
   void *library = dlopen(path.c_str(), RTLD_NOW | RTLD_LOCAL);
   void *symbol = library ? dlsym(library, "shardcCompileInput") : nullptr;
   if (!symbol)

@@ -9,11 +9,11 @@
 
 namespace shardc::run {
 
-/// The files that the data `spec` names are in.
+/// The files of the data `spec`.
 std::vector<std::string> dataFiles(const std::string &spec);
 
-/// Loads the data that `spec` names and fits it to the inputs of `plan`: exit
-/// code 0, or the code and an error printed.
+/// Loads the data `spec` and fits it to the inputs of `plan`: exit code 0, or
+/// the code and an error printed.
 int loadData(const std::string &spec, const Arguments &arguments,
              const rt::Plan &plan, rt::Dataset &dataset);
 

@@ -24,7 +24,7 @@ using namespace shardc::rt;
 bool shardc::run::isPlanFile(const std::string &path) {
   if (absl::EndsWith(path, ".shardc"))
     return true;
-  // What a pipe holds can be read once.
+  // The content of a pipe can be read once.
   std::error_code error;
   if (!std::filesystem::is_regular_file(path, error))
     return false;

@@ -14,19 +14,19 @@ namespace shardc::run {
 /// Whether `path` is a plan and not a model: by its name, or its first bytes.
 bool isPlanFile(const std::string &path);
 
-/// Loads the plan that the arguments name, or compiles the model, for a single
-/// device if `singleDevice`: the unpartitioned program. Exit code 0 and a plan,
-/// or the code and an error printed.
+/// Loads the plan that the arguments name, or compiles the model; with
+/// `singleDevice` for a single device, the unpartitioned program. Exit code 0
+/// and a plan, or the code and an error printed.
 int loadPlan(const Arguments &arguments, bool singleDevice,
              std::shared_ptr<const rt::Plan> &plan);
 
-/// Whether the arguments agree with the plan they name, which nothing can
-/// change any more, and there are enough devices for it: exit code 0, or the
-/// code and an error printed.
+/// Checks that the arguments do not contradict the compiled plan that they
+/// name, and that there are enough devices for it: exit code 0, or the code and
+/// an error printed.
 int checkAgainstPlan(const Arguments &arguments, const rt::Plan &plan);
 
-/// Proves again what loading the plan did, and prints what there is to order,
-/// in lines or as one JSON object. Returns the exit code.
+/// Proves the order of the plan's commands again, as loading it did, and prints
+/// the ordered accesses, in lines or as one JSON object. Returns the exit code.
 int printOrder(const rt::Plan &plan, bool asJson);
 
 } // namespace shardc::run

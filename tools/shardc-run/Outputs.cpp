@@ -32,7 +32,7 @@ static std::string folderOf(const std::string &path) {
   return slash == std::string::npos ? "." : path.substr(0, slash + 1);
 }
 
-/// The files that the arguments have a run read.
+/// The input files of a run with these arguments.
 static std::vector<NamedFile> findInputs(const Arguments &arguments) {
   std::vector<NamedFile> inputs = {{"the model", arguments.input},
                                    {"--machine", arguments.isGiven("machine")
@@ -46,7 +46,7 @@ static std::vector<NamedFile> findInputs(const Arguments &arguments) {
   return inputs;
 }
 
-/// Why a file cannot be made in a folder; empty: it can.
+/// The reason why no file can be made in a folder; empty: it can.
 static std::string whyNotIn(const std::string &folder) {
   std::string path = absl::StrCat(folder, "/.shardc-XXXXXX");
   int file = mkstemp(&path[0]);
@@ -57,7 +57,7 @@ static std::string whyNotIn(const std::string &folder) {
   return "";
 }
 
-/// Why `path` cannot be written; empty: nothing is known against it. With
+/// The reason why `path` cannot be written; empty: none is known. With
 /// `isReplaced` a new file takes its place.
 static std::string whyNotWritable(const std::string &path, bool isReplaced) {
   struct stat status;
@@ -113,7 +113,7 @@ int shardc::run::checkRoom(const Arguments &arguments, const Plan &plan) {
                                 " bytes, and there is room for ", room));
 }
 
-/// New files for what was to be in `path`: beside it, then in $TMPDIR.
+/// Names of new files in place of `path`: beside it, then in $TMPDIR.
 static std::vector<std::string> otherPlaces(const std::string &path) {
   std::string name = path.substr(path.rfind('/') + 1);
   size_t dot = std::min(name.rfind('.'), name.size());
@@ -160,7 +160,7 @@ int Metrics::open(const std::string &newPath) {
   return 0;
 }
 
-/// Adds to the file that is open all of `line` or, where it is a regular file,
+/// Appends all of `line` to the open file or, if that is a regular file,
 /// nothing.
 bool Metrics::append(const std::string &line) {
   for (size_t done = 0; done < line.size();) {

@@ -1,7 +1,7 @@
 //===- Outputs.h - Files that a run writes ----------------------*- C++ -*-===//
 //
-// What can be known about them is checked before the first step. What cannot
-// be written after all is written elsewhere: work is not lost.
+// Faults that can be known are found before the first step. An output that
+// cannot be written in the end is written elsewhere: work is not lost.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,13 +17,13 @@
 
 namespace shardc::run {
 
-/// Checks that each output of a run can be written, as far as that can be told,
-/// and that none is an input or another output, also by way of links. Changes
-/// no file. Exit code 0, or 1 and an error printed.
+/// Checks that each output of a run can be written, as far as can be told, and
+/// that none is an input or another output, also through links. Changes no
+/// file. Exit code 0, or 1 and an error printed.
 int checkOutputs(const Arguments &arguments);
 
-/// Checks that there is room for the parameters of `plan` where --save-params
-/// says. Exit code 0, or 1 and an error printed.
+/// Checks that there is room for the parameters of `plan` at the path of
+/// --save-params. Exit code 0, or 1 and an error printed.
 int checkRoom(const Arguments &arguments, const rt::Plan &plan);
 
 /// Writes `parameters` to `path` or, where that fails, elsewhere: to a new file
@@ -39,8 +39,8 @@ public:
   /// Makes the file, empty. Exit code 0, or the code and an error printed.
   int open(const std::string &path);
 
-  /// Adds a line if a file is open. Where that fails this line and those that
-  /// follow go elsewhere, as parameters do, which is said.
+  /// Adds a line if a file is open. If that fails, prints so and writes this
+  /// line and those that follow elsewhere, as `saveParameters` does.
   void add(const rt::StepRecord &record, const rt::RunResult &result);
 
   /// 0, or 1 if not all lines are in the file that was asked for.

@@ -1,7 +1,7 @@
-//===- PlanCache.cpp - Plans compiled before ------------------------------===//
+//===- PlanCache.cpp - The cache of compiled plans ------------------------===//
 //
-// A file is a header, the key, what the compiler said, and the plan. It is
-// named after a hash of the key; the key itself decides whether it is the one.
+// A file is a header, the key, the diagnostics of the compiler, and the plan.
+// Its name is a hash of the key; a match is decided by the key itself.
 //
 //===----------------------------------------------------------------------===//
 
@@ -47,7 +47,7 @@ static constexpr char suffix[] = ".plan";
 static constexpr char unfinished[] = ".unfinished";
 static constexpr time_t unfinishedSeconds = 3600;
 
-/// FNV-1a 64, of `bytes` behind what `hash` is of.
+/// FNV-1a 64 of `bytes`, continued from `hash`.
 static uint64_t hashBytes(absl::string_view bytes,
                           uint64_t hash = 0xcbf29ce484222325u) {
   for (char c : bytes)
@@ -148,7 +148,7 @@ absl::StatusOr<PlanCache::Entry> PlanCache::find(const std::string &key) const {
     return absl::DataLossError("its content does not match its checksum");
   if (rest.substr(0, header.keyBytes) != key)
     return absl::NotFoundError("the plan of another key");
-  // It was used: the oldest ones go first.
+  // A use: the least recently used go first.
   futimens(file.descriptor, nullptr);
   rest.remove_prefix(header.keyBytes);
   return Entry{std::string(rest.substr(0, header.diagnosticsBytes)),
@@ -215,7 +215,7 @@ void PlanCache::trim() const {
     if (absl::EndsWith(name, unfinished) &&
         status.st_mtime < time(nullptr) - unfinishedSeconds)
       unlinkat(folder, item->d_name, 0);
-    // Nothing but what has a name as nameOf gives.
+    // Only files whose names nameOf can have made.
     if (name.size() != 16 + sizeof(suffix) - 1 || !absl::EndsWith(name, suffix))
       continue;
     total += status.st_size;

@@ -1,4 +1,4 @@
-//===- PlanCache.h - Plans compiled before ----------------------*- C++ -*-===//
+//===- PlanCache.h - The cache of compiled plans ----------------*- C++ -*-===//
 //
 // A folder of files, one per plan. Plans hold machine code, so the folder and
 // its files are used only if nobody but this user can write them. Files appear
@@ -21,26 +21,26 @@ namespace shardc::run {
 class PlanCache {
 public:
   struct Entry {
-    /// What the compiler said.
+    /// The diagnostics of the compiler.
     std::string diagnostics;
     std::string plan;
   };
 
   /// Uses the folder `path`, made for this user alone if it is missing.
-  /// FailedPrecondition: others own it or can write it. Other codes: it cannot
-  /// be made or opened.
+  /// FailedPrecondition: another user owns it or can write it. Other codes: it
+  /// cannot be made or opened.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<PlanCache>>
   open(const std::string &path);
   ~PlanCache();
   PlanCache(const PlanCache &) = delete;
   PlanCache &operator=(const PlanCache &) = delete;
 
-  /// What was stored for exactly this key. NotFound: nothing. DataLoss: its
+  /// The entry stored under exactly this key. NotFound: none. DataLoss: its
   /// file is damaged or not this user's.
   [[nodiscard]] absl::StatusOr<Entry> find(const std::string &key) const;
 
-  /// Stores `entry`, and removes those not used for the longest time while all
-  /// take more than `maxBytes`.
+  /// Stores `entry`, and removes the least recently used ones while all take
+  /// more than `maxBytes`.
   [[nodiscard]] absl::Status store(const std::string &key, const Entry &entry);
 
   /// The file of `key`, whether or not there is one.

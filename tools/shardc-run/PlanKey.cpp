@@ -1,4 +1,4 @@
-//===- PlanKey.cpp - What a plan depends on -------------------------------===//
+//===- PlanKey.cpp - The inputs of a compilation as a key -----------------===//
 
 #include "PlanKey.h"
 
@@ -70,7 +70,7 @@ static std::string describeCpu() {
   for (unsigned leaf : {1u, 7u}) {
     unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
     __get_cpuid_count(leaf, 0, &eax, &ebx, &ecx, &edx);
-    // EBX of leaf 1 is the core that this runs on.
+    // EBX of leaf 1 names the core that this runs on.
     absl::StrAppend(&text, absl::Hex(eax), " ", absl::Hex(leaf == 1 ? 0 : ebx),
                     " ", absl::Hex(ecx), " ", absl::Hex(edx), " ");
   }
@@ -82,7 +82,7 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   if (!options.dumpDir.empty() || options.verifyPartition ||
       request.path == "-")
     return std::nullopt;
-  // What a pipe holds can be read once, by the compiler.
+  // The content of a pipe can be read once, by the compiler.
   std::error_code error;
   if (!std::filesystem::is_regular_file(request.path, error))
     return std::nullopt;
@@ -91,14 +91,14 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   if (!compiler || !model)
     return std::nullopt;
   std::string key;
-  // With its length no value can look like two.
+  // Lengths keep values apart.
   auto add = [&key](absl::string_view name, const absl::AlphaNum &value) {
     absl::StrAppend(&key, name, " ", value.size(), ":", value, "\n");
   };
   add("compiler", *compiler);
   add("plan version", rt::planVersion);
   add("cpu", describeCpu());
-  // Locations in plans name it.
+  // Locations in plans contain it.
   add("path", request.path);
   for (const CompileOption &option : getCompileOptions())
     add(option.name, toText(getValue(option, options)));

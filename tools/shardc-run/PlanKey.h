@@ -1,4 +1,4 @@
-//===- PlanKey.h - What a plan depends on -----------------------*- C++ -*-===//
+//===- PlanKey.h - The inputs of a compilation as a key ---------*- C++ -*-===//
 
 #ifndef SHARDC_TOOLS_SHARDC_RUN_PLANKEY_H
 #define SHARDC_TOOLS_SHARDC_RUN_PLANKEY_H
@@ -11,8 +11,8 @@ namespace shardc::run {
 
 /// A text that differs whenever the plan may: the content of the model and of
 /// the machine file, all of the request, the build of the compiler, the version
-/// of plans, this CPU. Empty if the plan is not to be kept: compiling does
-/// something besides, or the model cannot be read again.
+/// of plans, this CPU. Empty if the plan is not to be kept: compiling has side
+/// effects, or the model cannot be read again.
 std::optional<std::string> planKey(const CompileRequest &request);
 
 } // namespace shardc::run

@@ -52,14 +52,14 @@ private:
   void printResults();
   int sayStopped() const;
 
-  /// With what happens at each step.
+  /// With the actions of each step.
   TrainOptions trainOptions();
   absl::Status evaluateAfter(const EpochSummary &epoch);
   Batch batchOfStep(int64_t step);
   /// Whether to end early, because of a signal to any process.
   bool shouldStop();
-  /// Where people read how the run goes on. With --json standard output holds
-  /// the summary alone. Of several processes the first speaks.
+  /// The stream for people. With --json standard output holds the summary
+  /// alone. Of several processes the first one prints.
   std::ostream &out() {
     return !isFirst ? silence : arguments.json ? std::cerr : std::cout;
   }
@@ -302,7 +302,7 @@ int Session::train() {
 int Session::save() {
   if (arguments.saveParams.empty())
     return 0;
-  // All processes give what they have; one writes.
+  // All processes take part in reading; one writes.
   absl::StatusOr<ArrayMap> parameters = readParameters(*executor);
   if (!parameters.ok())
     return report(parameters.status());
@@ -367,7 +367,7 @@ void Session::printResults() {
     printSummary(summary, out());
 }
 
-/// Says how a signal ended the run; returns its exit code.
+/// Prints the signal that ended the run; returns its exit code.
 int Session::sayStopped() const {
   int code = 128 + summary.stoppedBy;
   if (!isFirst)
@@ -394,7 +394,7 @@ int shardc::run::runSession(const Arguments &arguments) {
     if (int code = joinRanks(arguments, store))
       return code;
   int code = Session(arguments, store.get()).run();
-  // Nobody waits for a process that has given up. To stop is agreed on.
+  // Nobody waits for a process that has failed. A stop is agreed on.
   if (code != 0 && code < 128 && store)
     store->fail(absl::StrCat("ended with exit code ", code));
   return code;

@@ -7,8 +7,8 @@
 
 namespace shardc::run {
 
-/// Does what the arguments ask; returns the exit code. Prints errors to
-/// standard error.
+/// Executes the command line; returns the exit code. Prints errors to standard
+/// error.
 int runSession(const Arguments &arguments);
 
 } // namespace shardc::run

@@ -1,4 +1,4 @@
-//===- Signals.cpp - Ending in good order when asked to -------------------===//
+//===- Signals.cpp - Orderly ends on signals ------------------------------===//
 
 #include "Signals.h"
 
@@ -21,8 +21,8 @@ static std::atomic<int> firstSignal{0};
 static struct sigaction before[std::size(handled)];
 
 /// The signals that were ignored when the program began, by place in `handled`.
-/// Asked for before main: the compiler, once it is opened, sets handlers of its
-/// own whatever was there.
+/// Read before main: the compiler, once it is opened, replaces the handlers of
+/// some.
 static const std::array<bool, std::size(handled)> ignoredAtStart = [] {
   std::array<bool, std::size(handled)> ignored = {};
   for (size_t i = 0; i < std::size(handled); ++i) {
@@ -33,7 +33,7 @@ static const std::array<bool, std::size(handled)> ignoredAtStart = [] {
   return ignored;
 }();
 
-/// Only calls what is safe in a signal handler.
+/// Calls only functions that are safe in a signal handler.
 static void note(int signal) {
   int none = 0;
   if (firstSignal.compare_exchange_strong(none, signal)) {
@@ -80,7 +80,7 @@ int StopRequest::ask() {
       static_cast<int64_t>(interval / std::max(seconds, 1e-3)), 1, 1000);
   absl::StatusOr<std::vector<std::string>> all = store->gatherAll(
       "signals", absl::StrCat(signals.noted(), ",", perSecond), deadline);
-  // The next step says which process is missing.
+  // The next step names the process that is missing.
   if (!all.ok())
     return 0;
   for (const std::string &told : *all)

@@ -1,4 +1,4 @@
-//===- Signals.h - Ending in good order when asked to -----------*- C++ -*-===//
+//===- Signals.h - Orderly ends on signals ----------------------*- C++ -*-===//
 //
 // Signal handling belongs to the program: the runtime asks a function whether
 // to stop (TrainOptions::shouldStop).
@@ -16,11 +16,11 @@
 
 namespace shardc::run {
 
-/// While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGPIPE is noted, and
-/// a line on standard error says so. A second one ends the process at once, as
-/// without this; but SIGPIPE, which every further line to a reader that has
-/// gone repeats, is noted alone. Signals that the process ignores stay ignored.
-/// One at a time.
+/// While it lives, the first SIGINT, SIGTERM, SIGHUP or SIGPIPE is noted, with
+/// a line on standard error. A second signal ends the process at once, as
+/// without this object, except for SIGPIPE, which every further line to a
+/// closed pipe repeats. Signals that the process ignores stay ignored. One
+/// object at a time.
 class Signals {
 public:
   Signals();
@@ -32,7 +32,7 @@ public:
   int noted() const;
 };
 
-/// Whether a run is to end early, on which all its processes agree.
+/// The decision to end a run early, on which all its processes agree.
 class StopRequest {
 public:
   /// `store` leads to the other processes, and is borrowed; null: there are
@@ -40,8 +40,8 @@ public:
   StopRequest(rt::Store *store, absl::Duration deadline)
       : store(store), deadline(deadline) {}
 
-  /// The signal to stop for; 0: go on. All processes ask equally often and are
-  /// told the same.
+  /// The signal to stop for; 0: go on. All processes ask equally often and get
+  /// the same answer.
   int ask();
 
 private:
@@ -50,7 +50,8 @@ private:
   absl::Duration deadline;
   int agreed = 0;
   int64_t timesAsked = 0;
-  /// When the processes tell one another what they noted.
+  /// The number of the request at which the processes exchange signals next,
+  /// and the distance to the one after.
   int64_t nextExchange = 1, interval = 1;
   absl::Time lastExchange = absl::InfinitePast();
 };

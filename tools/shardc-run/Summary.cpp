@@ -1,4 +1,4 @@
-//===- Summary.cpp - What a run comes to ----------------------------------===//
+//===- Summary.cpp - The results of a run ---------------------------------===//
 
 #include "Summary.h"
 
@@ -18,7 +18,7 @@ using namespace shardc::rt;
 
 using Json = nlohmann::ordered_json;
 
-/// Adds what an evaluation found, under keys that begin with `prefix`.
+/// Adds the results of an evaluation, under keys that begin with `prefix`.
 static void addEvaluation(const Evaluation &evaluation,
                           const std::string &prefix, Json &json) {
   json[prefix + "rows"] = evaluation.rows;

@@ -1,4 +1,4 @@
-//===- Summary.h - What a run comes to --------------------------*- C++ -*-===//
+//===- Summary.h - The results of a run -------------------------*- C++ -*-===//
 
 #ifndef SHARDC_TOOLS_SHARDC_RUN_SUMMARY_H
 #define SHARDC_TOOLS_SHARDC_RUN_SUMMARY_H
@@ -17,7 +17,7 @@
 
 namespace shardc::run {
 
-/// What a run came to; what it did not do is missing.
+/// The results of a run; steps that it did not do are missing.
 struct RunSummary {
   struct EpochEvaluation {
     int64_t epoch, step; ///< After which it was made, from 1.
@@ -34,20 +34,19 @@ struct RunSummary {
 /// "loss 0.0721, accuracy 97.50 % (351 of 360)".
 std::string describe(const rt::Evaluation &evaluation);
 
-/// Prints what a run came to, in lines for people.
+/// Prints the results of a run, in lines for people.
 void printSummary(const RunSummary &summary, std::ostream &out);
 
-/// The same, what the plan needs and the compile options that were given, as
-/// one JSON object.
+/// Prints the results, the requirements of the plan and the compile options
+/// that were given, as one JSON object.
 void printJsonSummary(const rt::Executor &executor, const RunSummary &summary,
                       const Arguments &arguments, std::ostream &out);
 
-/// What the plan needs and the compile options that were given, as one JSON
-/// object. `devices` describes them.
+/// The same without results. `devices` describes the devices.
 void printJsonPlan(const rt::Plan &plan, const std::string &devices,
                    const Arguments &arguments, std::ostream &out);
 
-/// Prints how far the initial values are, if they take long. A function for
+/// Prints the progress of initialization if it takes long. A function for
 /// ExecutorOptions::onInitialize.
 class InitializationProgress {
 public:

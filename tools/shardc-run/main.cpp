@@ -8,8 +8,9 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-/// Without a standard stream its number would go to the next file that is
-/// opened. Writing to what this opens is an error, as it is without it.
+/// Opens missing standard streams, whose numbers would otherwise go to the next
+/// files that are opened. Writing to such a stream is an error, as it is
+/// without it.
 static void holdStandardStreams() {
   for (int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO})
     if (fcntl(stream, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
