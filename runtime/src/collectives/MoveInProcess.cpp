@@ -4,6 +4,7 @@
 #include "shardc-rt/HostArray.h"
 
 #include <cstring>
+#include <tuple>
 
 using namespace shardc::rt;
 
@@ -70,9 +71,11 @@ private:
   /// dimension, which become the peer's rows of the concatenated one.
   void copyFromPeer(const CollectiveTensor &tensor, const void *in, void *out,
                     int64_t peer, int64_t member) const {
-    auto [splitStart, splitCount] =
+    int64_t splitStart, splitCount, concatStart, concatCount;
+    std::tie(splitStart, splitCount) =
         rows(tensor.inShape[tensor.splitDim], member);
-    auto [concatStart, concatCount] = rows(tensor.outShape[tensor.dim], peer);
+    std::tie(concatStart, concatCount) =
+        rows(tensor.outShape[tensor.dim], peer);
     int rank = tensor.inShape.size();
     std::vector<int64_t> extent(tensor.inShape), index(rank);
     extent[tensor.splitDim] = splitCount;

@@ -6,6 +6,7 @@
 #include "base/VectorClones.h"
 
 #include <algorithm>
+#include <cmath>
 #include <cstring>
 
 using namespace shardc::rt;
@@ -24,7 +25,7 @@ static void maxF32(float *__restrict result, const float *__restrict in,
                    int64_t elements) {
   // A NaN on either side stays, as in the generated code.
   for (int64_t i = 0; i < elements; ++i)
-    result[i] = (in[i] > result[i] || in[i] != in[i]) ? in[i] : result[i];
+    result[i] = (in[i] > result[i] || std::isnan(in[i])) ? in[i] : result[i];
 }
 
 template <typename T>
@@ -38,7 +39,7 @@ static void combine(Reduction reduction, T *result, const T *in,
     for (int64_t i = 0; i < elements; ++i)
       if (reduction == Reduction::Sum)
         result[i] += in[i];
-      else if (in[i] > result[i] || in[i] != in[i])
+      else if (in[i] > result[i] || std::isnan(in[i]))
         result[i] = in[i];
   } else {
     // Integers wrap around.

@@ -91,11 +91,10 @@ void StoreServer::serve(Socket &socket) {
       break;
     absl::StatusOr<std::string> result =
         answer(request, *std::move(key), *std::move(value), rank);
-    const std::string bytes = result.ok()
-                                  ? *std::move(result)
-                                  : std::string(result.status().message());
-    StoreReply reply{static_cast<uint32_t>(result.status().code()), 0,
-                     bytes.size()};
+    const absl::Status status = result.status();
+    const std::string bytes =
+        status.ok() ? *std::move(result) : std::string(status.message());
+    StoreReply reply{static_cast<uint32_t>(status.code()), 0, bytes.size()};
     bool isSent = socket.send(toBytes(reply) + bytes, never).ok();
     // Nobody needs to wait for ranks that will not come. A waiting rank may end
     // the server when it learns of this, so the others are told before.

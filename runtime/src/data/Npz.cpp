@@ -130,6 +130,6 @@ absl::Status shardc::rt::writeNpz(const std::string &path,
   if (zip_close(archive->get()) != 0)
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": cannot write: ", zip_strerror(archive->get())));
-  archive->release();
+  static_cast<void>(archive->release()); // zip_close() has freed it.
   return absl::OkStatus();
 }

@@ -123,7 +123,7 @@ bool ReplicationAnalysis::propagateCommand(const PlanSpec &plan,
   for (const LaunchPart &part : launch->parts)
     changed |=
         propagateLocal(aliasSets, program, operandsOf(*launch, part),
-                       setOf(plan.mesh, part.coordinateAxes), /*summed=*/0);
+                       setOf(plan.mesh, part.coordinateAxes), /*summedOver=*/0);
   return changed;
 }
 

@@ -52,16 +52,18 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
 /// Moves the value of `made`, if it has one, to the heap.
 template <typename T>
 static absl::Status keep(absl::StatusOr<T> made, std::unique_ptr<T> &place) {
-  if (made.ok())
-    place = std::make_unique<T>(*std::move(made));
-  return made.status();
+  if (!made.ok())
+    return made.status();
+  place = std::make_unique<T>(*std::move(made));
+  return absl::OkStatus();
 }
 
 template <typename T>
 static absl::Status keep(absl::StatusOr<T> made, T &place) {
-  if (made.ok())
-    place = *std::move(made);
-  return made.status();
+  if (!made.ok())
+    return made.status();
+  place = *std::move(made);
+  return absl::OkStatus();
 }
 
 absl::Status CudaExecutor::load() { return fail(loadAll()); }

@@ -122,9 +122,10 @@ absl::Status Program::prepareCollective(uint32_t number, int64_t runs) {
 absl::Status Program::prepareEvents() {
   auto add = [&](const Gpu &gpu, std::vector<Event> &list) {
     absl::StatusOr<Event> event = Event::create(*gpu.context);
-    if (event.ok())
-      list.push_back(*std::move(event));
-    return event.status();
+    if (!event.ok())
+      return event.status();
+    list.push_back(*std::move(event));
+    return absl::OkStatus();
   };
   for (const Command &command : spec.commands)
     for (uint32_t other : command.after)
