@@ -81,7 +81,7 @@ static LogicalResult verifyAssignment(Operation *op, const MeshAxes &mesh,
     return op->emitOpError("is assigned partial sums, but is not linear");
   if (rule.partial != PartialRule::Multilinear && assignment.partial.rhs)
     return op->emitOpError("is assigned partial sums of a second factor, but "
-                           "is not a product");
+                           "is not multilinear");
   return success();
 }
 

@@ -232,13 +232,13 @@ LogicalResult shardc::checkExpectedFlops(ModuleOp module) {
     InFlightDiagnostic error = emitError(contract.at);
     error << "contract broken: @" << program.getName() << ": found " << done
           << ", expected " << global
-          << " FLOPs of matrix products on all devices together";
+          << " FLOPs of GEMMs on all devices together";
     if (contract.value)
       error << " for this value";
     for (auto [dot, idle] : redundant) {
       auto part = dot->getAttrOfType<PartAttr>(partAttrName);
       error.attachNote(dot.getLoc())
-          << "this product "
+          << "this GEMM "
           << (part && part.getValue() == Part::Backward ? "(of its gradient) "
                                                         : "")
           << "is computed " << mesh.getNumShards(idle)

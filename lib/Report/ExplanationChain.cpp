@@ -54,7 +54,7 @@ static std::string getProducerText(const MovedTensor &tensor) {
     return getOpText(producer) + " makes it " + tensor.from;
   const std::string &name =
       producer.arguments.empty() ? tensor.name : producer.arguments.front();
-  return producer.op + " " + name + " rests as " + tensor.from;
+  return producer.op + " " + name + " is stored as " + tensor.from;
 }
 
 static std::string getConsumerText(const MovedTensor &tensor) {
@@ -62,12 +62,12 @@ static std::string getConsumerText(const MovedTensor &tensor) {
   if (consumer.op == "rest")
     return (consumer.arguments.empty() ? "the result"
                                        : consumer.arguments.front()) +
-           " rests as " + tensor.to;
+           " is stored as " + tensor.to;
   // One op of the user becomes several: a GEMM, then the bias.
   bool isSame = consumer.op == producer.op && consumer.part == producer.part &&
                 consumer.source == producer.source;
   return (isSame ? "the rest of that " + consumer.op : getOpText(consumer)) +
-         " wants it " + tensor.to;
+         " reads it as " + tensor.to;
 }
 
 /// The axes that shard the tensor and that no tensor of its consumer has.

@@ -66,7 +66,7 @@ static std::string getDifference(int64_t now, int64_t before) {
 static void addCost(const ProgramCost &then, const ProgramCost &now,
                     Lines &lines) {
   lines.push_back(
-      indent + formatv("then {0} bytes on the wire ({1}), {2} bytes at rest,",
+      indent + formatv("then {0} bytes on the wire ({1}), {2} bytes of state,",
                        then.wireBytes,
                        getDifference(then.wireBytes, now.wireBytes),
                        getDifference(then.stateBytes, now.stateBytes))

@@ -200,7 +200,7 @@ def InsertReshardsPass : Shardc_Pass<"insert-reshards"> {
 
     ```mlir
     %1 = shardc.reshard %w from <@mesh, [{"data"}, {} ]> to <@mesh, [{}, {} ]>
-        {cause = "w0 is sharded over \"data\" at rest and gathered at its use in linear at mlp.mlir:12"}
+        {cause = "w0 is stored sharded over \"data\" and gathered at its use in linear at mlp.mlir:12"}
         : tensor<16x64xf32>
     ```
 

@@ -271,7 +271,7 @@ LogicalResult shardc::verifyAnnotations(func::FuncOp loss) {
       if (failed(verifySharding(sharding, type, loss, emitError)))
         return failure();
       if (!sharding.getUnreduced().empty())
-        return emitError() << "has unreduced axes, but a tensor at rest is "
+        return emitError() << "has unreduced axes, but a stored tensor is "
                               "never a partial sum";
     }
   }

@@ -120,8 +120,8 @@ std::string ReshardCauses::explain(Value value, const Layout &from,
   }
   Operation *user = use.getOwner();
   if (isa<func::ReturnOp>(user))
-    return name + " is computed as " + toString(from, mesh) + " and rests as " +
-           toString(to, mesh);
+    return name + " is computed as " + toString(from, mesh) +
+           " and stored as " + toString(to, mesh);
   std::string place =
       getShortName(user).str() + " at " + getSourceLine(user->getLoc());
   Value source = value;
@@ -134,8 +134,9 @@ std::string ReshardCauses::explain(Value value, const Layout &from,
            toString(to, mesh);
   AxisSet gathered = from.getAxes() & ~to.getAxes();
   if (gathered && !(to.getAxes() & ~from.getAxes()))
-    return name + " is sharded over " + mesh.toString(mesh.getList(gathered)) +
-           " at rest and gathered at its use in " + place;
-  return name + " is " + toString(from, mesh) + " at rest and used as " +
+    return name + " is stored sharded over " +
+           mesh.toString(mesh.getList(gathered)) +
+           " and gathered at its use in " + place;
+  return name + " is stored as " + toString(from, mesh) + " and used as " +
          toString(to, mesh) + " in " + place;
 }

@@ -157,10 +157,10 @@ private:
         continue;
       hasRemark[value] = true;
       emitRemark(function.op.getArgument(index).getLoc())
-          << graph.values[value].name << " is replicated over "
+          << graph.values[value].name << " is stored replicated over "
           << graph.mesh.toString(graph.mesh.getList(axes))
-          << " at rest but used sharded over it: each device computes with its "
-             "slice, and the new value is gathered";
+          << " but used sharded over it: each device computes with its slice, "
+             "and the new value is gathered";
     }
   }
 

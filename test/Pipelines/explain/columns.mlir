@@ -24,13 +24,13 @@ module @columns attributes {
 // CHECK-EMPTY:
 // CHECK-NEXT:{{.*}}/columns.mlir:13: all_to_all over "model" in forward, 256 bytes (5%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     w1  f32[32,8]           256 B  [{}, {"model"}] -> [{"model"}, {}]
-// CHECK-NEXT:  because   parameter w1 rests as [{}, {"model"}]
+// CHECK-NEXT:  because   parameter w1 is stored as [{}, {"model"}]
 // CHECK-NEXT:              "model": annotated on w1 at columns.mlir:13
-// CHECK-NEXT:            linear at columns.mlir:16 wants it [{"model"}, {}]
+// CHECK-NEXT:            linear at columns.mlir:16 reads it as [{"model"}, {}]
 // CHECK-NEXT:              "model": annotated on w0 at columns.mlir:12, through linear:14, relu:15
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            columns.mlir:13, w1: shardc.sharding = #shardc.sharding<@mesh, [{"model"}, {}]>
-// CHECK-NEXT:            then 2564 bytes on the wire (-2562), +0 bytes at rest,
+// CHECK-NEXT:            then 2564 bytes on the wire (-2562), +0 bytes of state,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:
 // CHECK-NEXT:{{.*}}/columns.mlir:11: reduce_scatter over "model" in forward, 512 bytes (10%), {{[0-9.]+}} us
@@ -38,7 +38,7 @@ module @columns attributes {
 // CHECK-NEXT:              [{"data"}, {}] unreduced={"model"} -> [{"data"}, {"model"}]
 // CHECK-NEXT:  because   linear at columns.mlir:16 makes it [{"data"}, {}] unreduced={"model"}
 // CHECK-NEXT:              "model": annotated on w0 at columns.mlir:12, through linear:14, relu:15
-// CHECK-NEXT:            mse at columns.mlir:17 wants it [{"data"}, {"model"}]
+// CHECK-NEXT:            mse at columns.mlir:17 reads it as [{"data"}, {"model"}]
 // CHECK-NEXT:              "model": annotated on w1 at columns.mlir:13, through linear:16
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            columns.mlir:11, y: shardc.sharding = #shardc.sharding<@mesh, [{"data", "model"}, {}]>

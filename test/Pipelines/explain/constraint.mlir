@@ -27,8 +27,8 @@ module @constraint attributes {
 // CHECK-NEXT:              [{"data"}, {}] -> [{}, {}]
 // CHECK-NEXT:  because   relu at constraint.mlir:14 makes it [{"data"}, {}]
 // CHECK-NEXT:              "data": annotated on x at constraint.mlir:9, through linear:13
-// CHECK-NEXT:            sharding_constraint at constraint.mlir:15 wants it [{}, {}]
+// CHECK-NEXT:            sharding_constraint at constraint.mlir:15 reads it as [{}, {}]
 // CHECK-NEXT:  remove by
 // CHECK-NEXT:            constraint.mlir:15, constraint: sharding = <@mesh, [{"data"}, {}]>
-// CHECK-NEXT:            then 4614 bytes on the wire (-12288), +0 bytes at rest,
+// CHECK-NEXT:            then 4614 bytes on the wire (-12288), +0 bytes of state,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs

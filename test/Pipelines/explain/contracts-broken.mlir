@@ -98,7 +98,7 @@ module @regions attributes {
 
 // Redundant products: nothing is sharded over "model", and the second linear is
 // told not to be over anything.
-// expected-error @+1 {{contract broken: @train_step: found 229376, expected 114688 FLOPs of matrix products on all devices together}}
+// expected-error @+1 {{contract broken: @train_step: found 229376, expected 114688 FLOPs of GEMMs on all devices together}}
 module @flops attributes {
     shardc.expect = [#shardc.no_redundant_flops],
     shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
@@ -109,12 +109,12 @@ module @flops attributes {
       %y: tensor<64x8xf32> {shardc.role = #shardc.label<"y">, shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>},
       %w0: tensor<16x16xf32> {shardc.role = #shardc.parameter<"w0", he_normal>},
       %w1: tensor<16x8xf32> {shardc.role = #shardc.parameter<"w1", he_normal>}) -> tensor<f32> {
-    // expected-note @+2 {{this product is computed 2 times: "model" shards none of its factors}}
-    // expected-note @+1 {{this product (of its gradient) is computed 2 times: "model" shards none of its factors}}
+    // expected-note @+2 {{this GEMM is computed 2 times: "model" shards none of its factors}}
+    // expected-note @+1 {{this GEMM (of its gradient) is computed 2 times: "model" shards none of its factors}}
     %z0 = shardc.linear %x, %w0 : tensor<64x16xf32>, tensor<16x16xf32> -> tensor<64x16xf32>
-    // expected-error @+3 {{contract broken: @train_step: found 98304, expected 49152 FLOPs of matrix products on all devices together for this value}}
-    // expected-note @+2 {{this product is computed 2 times}}
-    // expected-note @+1 {{this product (of its gradient) is computed 2 times}}
+    // expected-error @+3 {{contract broken: @train_step: found 98304, expected 49152 FLOPs of GEMMs on all devices together for this value}}
+    // expected-note @+2 {{this GEMM is computed 2 times}}
+    // expected-note @+1 {{this GEMM (of its gradient) is computed 2 times}}
     %z1 = shardc.linear %z0, %w1 {shardc.expect = [#shardc.no_redundant_flops]} : tensor<64x16xf32>, tensor<16x8xf32> -> tensor<64x8xf32>
     %loss = shardc.mse %z1, %y : tensor<64x8xf32> -> tensor<f32>
     return %loss : tensor<f32>

@@ -24,12 +24,12 @@ module @fsdp attributes {
 // CHECK-EMPTY:
 // CHECK-NEXT:{{.*}}/fsdp.mlir:12: all_gather over "data" in forward, 1536 bytes (33%), {{[0-9.]+}} us
 // CHECK-NEXT:  moves     w0  f32[16,32]          1536 B  [{"data"}, {}] -> [{}, {}]
-// CHECK-NEXT:  because   parameter w0 rests as [{"data"}, {}]
+// CHECK-NEXT:  because   parameter w0 is stored as [{"data"}, {}]
 // CHECK-NEXT:              "data": annotated on w0 at fsdp.mlir:12
-// CHECK-NEXT:            linear at fsdp.mlir:14 wants it [{}, {}]
+// CHECK-NEXT:            linear at fsdp.mlir:14 reads it as [{}, {}]
 // CHECK-NEXT:              "data": annotated on x at fsdp.mlir:10
 // CHECK-NEXT:  remove by  no change that pays; with the fastest of those that remove it
-// CHECK-NEXT:            then 4614 bytes on the wire (+0), +1536 bytes at rest,
+// CHECK-NEXT:            then 4614 bytes on the wire (+0), +1536 bytes of state,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:
 // CHECK-NEXT:{{.*}}/fsdp.mlir:10: all_reduce over "data" in backward, 1542 bytes (33%), {{[0-9.]+}} us
@@ -37,9 +37,9 @@ module @fsdp attributes {
 // CHECK-NEXT:            loss            f32[]                 6 B  [] unreduced={"data"} -> []
 // CHECK-NEXT:  because   backward of linear at fsdp.mlir:16 makes it [{}, {}] unreduced={"data"}
 // CHECK-NEXT:              "data": annotated on x at fsdp.mlir:10, through linear:14, relu:15
-// CHECK-NEXT:            update at fsdp.mlir:13 wants it [{}, {}]
+// CHECK-NEXT:            update at fsdp.mlir:13 reads it as [{}, {}]
 // CHECK-NEXT:  remove by  no change that pays; with the fastest of those that remove it
-// CHECK-NEXT:            then 12288 bytes on the wire (+7674), +0 bytes at rest,
+// CHECK-NEXT:            then 12288 bytes on the wire (+7674), +0 bytes of state,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), 2.29 times the FLOPs
 // CHECK-EMPTY:
 // CHECK-NEXT:{{.*}}/fsdp.mlir:10: reduce_scatter over "data" in backward, 1536 bytes (33%), {{[0-9.]+}} us
@@ -47,10 +47,10 @@ module @fsdp attributes {
 // CHECK-NEXT:              [{}, {}] unreduced={"data"} -> [{"data"}, {}]
 // CHECK-NEXT:  because   backward of linear at fsdp.mlir:14 makes it [{}, {}] unreduced={"data"}
 // CHECK-NEXT:              "data": annotated on x at fsdp.mlir:10
-// CHECK-NEXT:            update at fsdp.mlir:12 wants it [{"data"}, {}]
+// CHECK-NEXT:            update at fsdp.mlir:12 reads it as [{"data"}, {}]
 // CHECK-NEXT:              "data": annotated on w0 at fsdp.mlir:12
 // CHECK-NEXT:  remove by  no change that pays; with the fastest of those that remove it
-// CHECK-NEXT:            then 13830 bytes on the wire (+9216), +0 bytes at rest,
+// CHECK-NEXT:            then 13830 bytes on the wire (+9216), +0 bytes of state,
 // CHECK-NEXT:            {{[0-9.]+}} us ({{[-+][0-9.]+}}), the same FLOPs
 // CHECK-EMPTY:
 // CHECK-NEXT:Why evaluate communicates, on data=4: 1542 bytes per device and run, {{[0-9.]+}} us on cpu

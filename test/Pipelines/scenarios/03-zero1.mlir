@@ -11,7 +11,7 @@
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
 // CHECK-NEXT: all_reduce d 4 4 6 forward {{.*}}: loss: sum over "d"
 // CHECK-NEXT: reduce_scatter d 4 6432 4824 backward {{.*}}: gradient of b2: sum over "d"; gradient of w2: contraction over "d"; gradient of b1: sum over "d"; gradient of w1: contraction over "d"
-// CHECK-NEXT: all_gather d 4 6432 4824 update {{.*}}: new w1 is computed as [{"d"}, {}] and rests as [{}, {}]; new b1 is computed as [{"d"}] and rests as [{}]; new w2 is computed as [{"d"}, {}] and rests as [{}, {}]; new b2 is computed as [{"d"}] and rests as [{}]
+// CHECK-NEXT: all_gather d 4 6432 4824 update {{.*}}: new w1 is computed as [{"d"}, {}] and stored as [{}, {}]; new b1 is computed as [{"d"}] and stored as [{}]; new w2 is computed as [{"d"}, {}] and stored as [{}, {}]; new b2 is computed as [{"d"}] and stored as [{}]
 // CHECK-NEXT: wire bytes per device: 9654
 // CHECK-NEXT: matmul FLOPs per device: 57344
 

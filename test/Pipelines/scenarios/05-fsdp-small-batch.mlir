@@ -8,7 +8,7 @@
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather d 4 33574912 25181184 forward {{.*}}: w1 is sharded over "d" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b1 is sharded over "d" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}; w2 is sharded over "d" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b2 is sharded over "d" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}
+// CHECK-NEXT: all_gather d 4 33574912 25181184 forward {{.*}}: w1 is stored sharded over "d" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b1 is stored sharded over "d" and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}; w2 is stored sharded over "d" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b2 is stored sharded over "d" and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}
 // CHECK-NEXT: all_reduce d 4 4 6 forward {{.*}}: loss: sum over "d"
 // CHECK-NEXT: reduce_scatter d 4 33574912 25181184 backward {{.*}}: gradient of b2: sum over "d"; gradient of w2: contraction over "d"; gradient of b1: sum over "d"; gradient of w1: contraction over "d"
 // CHECK-NEXT: wire bytes per device: 50362374

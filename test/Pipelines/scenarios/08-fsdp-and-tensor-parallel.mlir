@@ -8,7 +8,7 @@
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather d 2 3072 1536 forward {{.*}}: w1 is sharded over "d" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; w2 is sharded over "d" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}
+// CHECK-NEXT: all_gather d 2 3072 1536 forward {{.*}}: w1 is stored sharded over "d" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; w2 is stored sharded over "d" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}
 // CHECK-NEXT: all_reduce t 2 512 512 forward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
 // CHECK-NEXT: all_reduce d 2 164 164 backward {{.*}}: loss: sum over "d"; gradient of b2: sum over "d"; gradient of b1: sum over "d"
 // CHECK-NEXT: reduce_scatter d 2 3072 1536 backward {{.*}}: gradient of w2: contraction over "d"; gradient of w1: contraction over "d"

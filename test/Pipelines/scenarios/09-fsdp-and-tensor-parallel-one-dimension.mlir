@@ -8,7 +8,7 @@
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather f 2 16789504 8394752 forward {{.*}}: w1 is sharded over "f" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b1 is sharded over "f" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}; w2 is sharded over "f" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b2 is sharded over "f" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}
+// CHECK-NEXT: all_gather f 2 16789504 8394752 forward {{.*}}: w1 is stored sharded over "f" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b1 is stored sharded over "f" and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}; w2 is stored sharded over "f" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b2 is stored sharded over "f" and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}
 // CHECK-NEXT: all_reduce t 2 8388608 8388608 forward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
 // CHECK-NEXT: all_reduce f 2 4 4 forward {{.*}}: loss: sum over "f"
 // CHECK-NEXT: reduce_scatter f 2 16789504 8394752 backward {{.*}}: gradient of b2: sum over "f"; gradient of w2: contraction over "f"; gradient of b1: sum over "f"; gradient of w1: contraction over "f"

@@ -8,7 +8,7 @@
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather f 2 33574912 16787456 forward {{.*}}: w1 is sharded over "f" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b1 is sharded over "f" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}; w2 is sharded over "f" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b2 is sharded over "f" at rest and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}
+// CHECK-NEXT: all_gather f 2 33574912 16787456 forward {{.*}}: w1 is stored sharded over "f" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b1 is stored sharded over "f" and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}; w2 is stored sharded over "f" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}; b2 is stored sharded over "f" and gathered at its use in broadcast at {{.*}}.mlir:{{[0-9]+}}
 // CHECK-NEXT: all_reduce r,f 4 4 6 forward {{.*}}: loss: sum over "r", "f"
 // CHECK-NEXT: reduce_scatter f 2 33574912 16787456 backward {{.*}}: gradient of b2: sum over "r", "f"; gradient of w2: contraction over "r", "f"; gradient of b1: sum over "r", "f"; gradient of w1: contraction over "r", "f"
 // CHECK-NEXT: all_reduce r 2 16787456 16787456 backward {{.*}}: gradient of b2: sum over "r", "f"; gradient of w2: contraction over "r", "f"; gradient of b1: sum over "r", "f"; gradient of w1: contraction over "r", "f"

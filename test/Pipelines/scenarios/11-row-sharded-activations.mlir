@@ -14,7 +14,7 @@
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather t 4 16777216 12582912 forward {{.*}}: x is sharded over "t" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}
+// CHECK-NEXT: all_gather t 4 16777216 12582912 forward {{.*}}: x is stored sharded over "t" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}
 // CHECK-NEXT: reduce_scatter t 4 16777216 12582912 forward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
 // CHECK-NEXT: all_reduce t 4 4100 6150 backward {{.*}}: loss: sum over "t"; gradient of b2: sum over "t"
 // CHECK-NEXT: all_gather t 4 16777216 12582912 backward {{.*}}: result of mul at {{.*}}.mlir:{{[0-9]+}} is [{"t"}, {}]; dot_general at {{.*}}.mlir:{{[0-9]+}} needs [{}, {}]

@@ -9,13 +9,13 @@
 
 // CHECK-LABEL: @first_layer
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather d 4 4096 3072 forward {{.*}}: argument 1 is sharded over "d" at rest and gathered at its use in dot_general
+// CHECK-NEXT: all_gather d 4 4096 3072 forward {{.*}}: argument 1 is stored sharded over "d" and gathered at its use in dot_general
 // CHECK-NEXT: wire bytes per device: 3072
 // CHECK-NEXT: matmul FLOPs per device: 16384
 
 // CHEAPEST-LABEL: @first_layer
 // CHEAPEST-NEXT: collective axes group bytes wire bytes part source: cause
-// CHEAPEST-NEXT: all_gather d 4 2048 1536 forward {{.*}}: argument 0 is sharded over "d" at rest and gathered at its use in dot_general
+// CHEAPEST-NEXT: all_gather d 4 2048 1536 forward {{.*}}: argument 0 is stored sharded over "d" and gathered at its use in dot_general
 // CHEAPEST-NEXT: wire bytes per device: 1536
 // CHEAPEST-NEXT: matmul FLOPs per device: 16384
 

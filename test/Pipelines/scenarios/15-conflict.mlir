@@ -9,14 +9,14 @@
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather d 4 4096 3072 forward {{.*}}: w1 is sharded over "d" at rest and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}
+// CHECK-NEXT: all_gather d 4 4096 3072 forward {{.*}}: w1 is stored sharded over "d" and gathered at its use in dot_general at {{.*}}.mlir:{{[0-9]+}}
 // CHECK-NEXT: all_reduce d 4 2340 3510 backward {{.*}}: loss: sum over "d"; gradient of b2: sum over "d"; gradient of w2: contraction over "d"; gradient of b1: sum over "d"
 // CHECK-NEXT: reduce_scatter d 4 4096 3072 backward {{.*}}: gradient of w1: contraction over "d"
 // CHECK-NEXT: wire bytes per device: 9654
 // CHECK-NEXT: matmul FLOPs per device: 57344
 
 // CHEAPEST-LABEL: @train_step
-// CHEAPEST: all_gather d 4 2048 1536 forward {{.*}}: x is sharded over "d" at rest and gathered at its use in {{.*}}
+// CHEAPEST: all_gather d 4 2048 1536 forward {{.*}}: x is stored sharded over "d" and gathered at its use in {{.*}}
 // CHEAPEST-NEXT: reduce_scatter d 4 1024 768 forward {{.*}}
 // CHEAPEST-NEXT: all_gather d 4 1024 768 forward {{.*}}
 // CHEAPEST-NEXT: wire bytes per device: 3072

@@ -11,11 +11,11 @@
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
 // CHECK-NEXT: all_reduce t 4 1024 1536 forward {{.*}}: result of dot_general at {{.*}}.mlir:{{[0-9]+}}: contraction over "t"
-// CHECK-NEXT: all_gather t 4 2304 1728 update {{.*}}: new b1 is computed as [{"t"}] and rests as [{}]; new w2 is computed as [{"t"}, {}] and rests as [{}, {}]
+// CHECK-NEXT: all_gather t 4 2304 1728 update {{.*}}: new b1 is computed as [{"t"}] and stored as [{}]; new w2 is computed as [{"t"}, {}] and stored as [{}, {}]
 // CHECK-NEXT: wire bytes per device: 3264
 // CHECK-NEXT: matmul FLOPs per device: 57344
 
-// REMARK: {{.*}}.mlir:[[#]]:7: remark: w2 is replicated over "t" at rest but used sharded over it
+// REMARK: {{.*}}.mlir:[[#]]:7: remark: w2 is stored replicated over "t" but used sharded over it
 // REMARK-NEXT: %w2:
 
 // CHEAPEST-LABEL: @train_step

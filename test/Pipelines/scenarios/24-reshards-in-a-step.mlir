@@ -9,7 +9,7 @@
 
 // CHECK-LABEL: @train_step
 // CHECK-NEXT: collective axes group bytes wire bytes part source: cause
-// CHECK-NEXT: all_gather y 2 3072 1536 forward {{.*}}: w1 is sharded over "y" at rest
+// CHECK-NEXT: all_gather y 2 3072 1536 forward {{.*}}: w1 is stored sharded over "y"
 // CHECK-NEXT: reduce_scatter x 2 512 256 forward
 // CHECK-NEXT: collective_permute y,x 4 256 256 forward
 // CHECK-NEXT: all_gather y 2 512 256 forward

@@ -196,7 +196,7 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
   shardc.mesh @mesh <["data" = 4, "model" = 2]>
   func.func @loss(
       %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
-      // expected-error @+1 {{`shardc.sharding` has unreduced axes, but a tensor at rest is never a partial sum}}
+      // expected-error @+1 {{`shardc.sharding` has unreduced axes, but a stored tensor is never a partial sum}}
       %w: tensor<4x1xf32> {shardc.role = #shardc.parameter<"w", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{}, {}], unreduced={"data"}>}) -> tensor<f32> {
     %0 = shardc.linear %x, %w : tensor<8x4xf32>, tensor<4x1xf32> -> tensor<8x1xf32>
     %1 = shardc.reduce sum %0 dims = [0, 1] : tensor<8x1xf32> -> tensor<f32>

@@ -18,7 +18,7 @@ shardc.mesh @mesh <["d" = 4]>
 // CHECK-LABEL: func.func @shared
 // CHECK-SAME: %[[X:[^ ]*]]: {{.*}} %[[W:[^ ]*]]: tensor<16x16xf32>
 // CHECK: %[[G:.*]] = shardc.reshard %[[W]] from #sharding_d_r to #sharding_r_r
-// CHECK-SAME: cause = "w is sharded over \22d\22 at rest and gathered at its use in dot_general at insert-reshards.mlir:{{[0-9]+.*}}"
+// CHECK-SAME: cause = "w is stored sharded over \22d\22 and gathered at its use in dot_general at insert-reshards.mlir:{{[0-9]+.*}}"
 // CHECK: %[[H:.*]] = shardc.dot_general %[[X]], %[[G]]
 // CHECK-NOT: shardc.reshard
 // CHECK: shardc.dot_general %[[H]], %[[G]]

@@ -12,7 +12,7 @@ func.func @unused(%x: tensor<8xf32> {shardc.sharding = #shardc.sharding<@mesh, [
 shardc.mesh @mesh <["t" = 2]>
 func.func @sliced(
     %x: tensor<8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"t"}]>},
-    // expected-remark @+1 {{w is replicated over "t" at rest but used sharded over it}}
+    // expected-remark @+1 {{w is stored replicated over "t" but used sharded over it}}
     %w: tensor<8xf32> {shardc.role = #shardc.parameter<"w", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{}]>}) -> tensor<8xf32> {
   %0 = shardc.mul %x, %w : tensor<8xf32>
   return %0 : tensor<8xf32>

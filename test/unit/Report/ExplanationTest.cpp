@@ -76,7 +76,7 @@ TEST(ExplanationTest, ChainSaysWhatOneOpHandsToItself) {
   tensor.to = "[{}]";
   std::vector<std::string> lines = getChainLines(tensor);
   ASSERT_EQ(lines.size(), 2u);
-  EXPECT_EQ(lines[1], "the rest of that linear wants it [{}]");
+  EXPECT_EQ(lines[1], "the rest of that linear reads it as [{}]");
 }
 
 TEST(ExplanationTest, ChainSaysWhichAxesShardNothing) {
@@ -121,7 +121,7 @@ TEST(ExplanationTest, ParagraphSaysWhyNoChangePays) {
     return false;
   };
   EXPECT_TRUE(find("remove by  no change that pays; with the fastest"));
-  EXPECT_TRUE(find("then 8 bytes on the wire (+0), +0 bytes at rest"));
+  EXPECT_TRUE(find("then 8 bytes on the wire (+0), +0 bytes of state"));
   collective.costWithout->seconds = 50e-6;
   EXPECT_TRUE(find("remove by  no change that pays in the step; with"));
 }

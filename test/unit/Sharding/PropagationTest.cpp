@@ -9,7 +9,7 @@ using namespace shardc;
 
 namespace {
 
-/// Builds graphs of matrix products and sums.
+/// Builds graphs of GEMMs and sums.
 class GraphBuilder {
 public:
   explicit GraphBuilder(llvm::ArrayRef<std::pair<std::string, int64_t>> axes) {
