@@ -1,7 +1,7 @@
-//===- PhaseContracts.h - What holds after each phase -----------*- C++ -*-===//
+//===- PhaseContracts.h - Checks of the contracts of phases -----*- C++ -*-===//
 //
-// One check per phase, used by the phase table. A broken contract is a fault of
-// the compiler, not of the user: the messages say which phase and which op.
+// One check per phase, for the phase table. A broken contract is a fault of the
+// compiler, not of the user: the messages name the phase and the op.
 //
 //===----------------------------------------------------------------------===//
 

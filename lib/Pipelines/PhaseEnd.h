@@ -1,4 +1,4 @@
-//===- PhaseEnd.h - What happens between phases -----------------*- C++ -*-===//
+//===- PhaseEnd.h - The pass after each phase -------------------*- C++ -*-===//
 
 #ifndef SHARDC_LIB_PIPELINES_PHASEEND_H
 #define SHARDC_LIB_PIPELINES_PHASEEND_H
@@ -14,7 +14,8 @@ namespace shardc {
 
 /// A pass that checks the contract of phase `index` and, if `dumpDir` is not
 /// empty, writes the module to `dumpDir`/NN-NAME.mlir; it makes the directory
-/// where needed. Changes nothing in the IR. `state` learns of broken contracts.
+/// on demand. The IR stays as it is. Sets `hasBrokenContract` of `state` if the
+/// contract is broken.
 std::unique_ptr<mlir::Pass> createPhaseEndPass(int index, std::string dumpDir,
                                                CompileState &state);
 

@@ -1,4 +1,4 @@
-//===- VerifyPartition.h - The proof of a partition -------------*- C++ -*-===//
+//===- VerifyPartition.h - Runs the partition check in a pipeline ---------===//
 
 #ifndef SHARDC_LIB_PIPELINES_VERIFYPARTITION_H
 #define SHARDC_LIB_PIPELINES_VERIFYPARTITION_H
@@ -11,12 +11,12 @@
 
 namespace shardc {
 
-/// A pass that stands before phase `partition` (the one numbered `partition`)
-/// and changes nothing: on a copy of the module, with the planner's decisions
-/// and small sizes, it runs the phases up to `collectives`, or `last` if that
-/// comes first, and after each compares the program with the global one in the
-/// reference interpreter. Ends with a remark on what was compared, or with an
-/// error where the programs diverge, of which `state` learns.
+/// A pass before phase `partition` (the one numbered `partition`), which leaves
+/// the module as it is. On a copy with the planner's decisions and small sizes
+/// it runs the phases up to `collectives`, or `last` if that comes first. After
+/// each it compares the program with the global one in the reference
+/// interpreter. Ends with a remark on the extent of the check, or with an error
+/// where the programs diverge, which also sets `hasBrokenContract` of `state`.
 std::unique_ptr<mlir::Pass>
 createVerifyPartitionPass(const CompileOptions &options, int partition,
                           int last, CompileState &state);

@@ -1,4 +1,4 @@
-//===- WritePlanPass.h - The last phase -------------------------*- C++ -*-===//
+//===- WritePlanPass.h - The last phase: writes the plan --------*- C++ -*-===//
 
 #ifndef SHARDC_LIB_PIPELINES_WRITEPLANPASS_H
 #define SHARDC_LIB_PIPELINES_WRITEPLANPASS_H

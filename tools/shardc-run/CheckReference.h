@@ -80,7 +80,7 @@ private:
   Scales scales;
   std::vector<double> losses;   ///< Of the tested one, by step.
   std::vector<double> expected; ///< Of the reference, by step.
-  int64_t firstStep = 0;        ///< Of the segment under way.
+  int64_t firstStep = 0;        ///< Of the present segment.
   rt::ArrayMap start;           ///< The state it began in.
   /// Not yet compared, since some of their losses may be missing.
   std::deque<Segment> ended;

@@ -20,7 +20,7 @@ static std::string getKey(KernelOp kernel) {
     os << type << ',';
   OpPrintingFlags flags;
   flags.useLocalScope();
-  // Attributes of the source program do not change what is computed.
+  // Attributes of the source program do not change the computation.
   KernelOp copy = cast<KernelOp>(kernel->clone());
   copy->setDiscardableAttrs(DictionaryAttr::get(kernel.getContext()));
   copy.walk([](Operation *op) {

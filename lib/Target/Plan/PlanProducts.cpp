@@ -1,4 +1,4 @@
-//===- PlanProducts.cpp - Matrix products in a plan -----------------------===//
+//===- PlanProducts.cpp - GEMMs in a plan ---------------------------------===//
 
 #include "PlanTables.h"
 

@@ -23,9 +23,9 @@ verifyAxis(mlir::StringAttr axis, MeshOp mesh,
 ///   S4: an axis occurs once over dimensions, replicated and unreduced axes;
 ///   S5: under uneven=error (on the sharding, else on the module) every
 ///       dimension divides by the number of its shards.
-/// On failure it reports through `emitError`, whose message it continues with
-/// what is wrong and what was expected. Gaps of strided shards are errors (of
-/// S3) unless `allowGaps`: only the partitioner makes them.
+/// On failure it reports through `emitError` and appends the fault and the
+/// expectation to that message. Gaps of strided shards are errors (of S3)
+/// unless `allowGaps`: only the partitioner makes them.
 mlir::LogicalResult
 verifySharding(ShardingAttr sharding, mlir::RankedTensorType type,
                mlir::Operation *from,
