@@ -2,7 +2,7 @@
 
 // The kernel of a GPU as a function for the CPU: its iterations are the blocks,
 // and the threads of a block run one after the other between the points where
-// they meet. What a thread has at such a point is kept in an array.
+// they synchronise. Values that a thread has at such a point are kept in an array.
 
 // CHECK: shardc.extent = 2
 // CHECK-NOT: gpu.module

@@ -1,7 +1,7 @@
 // RUN: shardc-opt %s --shardc-lower-kernels-to-gpu=chip=sm_90 --split-input-file | FileCheck %s
 
-// What is elementwise by linear places: four elements per thread, then what is
-// left over, one each. Kernels that are equal share one function.
+// Elementwise by linear places: four elements per thread, then the
+// rest, one each. Kernels that are equal share one function.
 
 // CHECK-LABEL: func.func @elementwise
 // CHECK: shardc.kernel
@@ -81,7 +81,7 @@ func.func @places(%x: tensor<12x6xf32>, %y: tensor<12xf32>) -> tensor<6x12xf32> 
 
 // -----
 
-// Short rows: 16 threads each, which exchange what they have. Everybody takes
+// Short rows: 16 threads each, which exchange their partial sums. All threads take
 // part in the exchange, with a row or without one.
 
 // CHECK-LABEL: func.func @short_rows
@@ -133,9 +133,9 @@ func.func @long_rows(%x: tensor<64x4096xf32>) -> tensor<64xf32> {
 
 // -----
 
-// What a pass over a row computes, threads keep for the next one: each element is
+// Threads keep the values of a pass over a row for the next one: each element is
 // read once and has one exponential. The last of three vectors of a thread may lie
-// beyond the row; what it adds is then what was there before.
+// beyond the row; its sum then stays as it was.
 
 // CHECK-LABEL: func.func @kept_rows
 // CHECK: shardc.threads = 256
@@ -226,7 +226,7 @@ func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
 
 // -----
 
-// A small product is a sum per element, with what follows; several nests have
+// A small GEMM is a sum per element, with its epilogue; several nests have
 // blocks of their own.
 
 // CHECK-LABEL: func.func @product

@@ -1,6 +1,6 @@
 // RUN: shardc-opt %s --split-input-file --shardc-lower-kernels | FileCheck %s
 
-// The last rows of a product, fewer than those of a tile, and what is made of
+// The last rows of a GEMM, fewer than those of a tile, and the values made of
 // them are computed where the iterations have them, and once: a tile of 4 rows
 // and one of 3, with two vectors and, of the latter, two sums for each.
 

@@ -1,4 +1,4 @@
-// What has no code in kernels is an error, not the identity.
+// An op without code in kernels is an error, not the identity.
 
 // RUN: not shardc-opt %s --shardc-lower-kernels 2>&1 | FileCheck %s
 // CHECK: error: 'shardc.relu' op cannot be computed in a kernel

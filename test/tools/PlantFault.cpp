@@ -1,4 +1,4 @@
-//===- PlantFault.cpp - What a partitioner could do wrong -----------------===//
+//===- PlantFault.cpp - Possible faults of a partitioner ------------------===//
 
 #include "PlantFault.h"
 

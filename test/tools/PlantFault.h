@@ -1,4 +1,4 @@
-//===- PlantFault.h - What a partitioner could do wrong ---------*- C++ -*-===//
+//===- PlantFault.h - Possible faults of a partitioner ----------*- C++ -*-===//
 
 #ifndef SHARDC_TEST_TOOLS_PLANTFAULT_H
 #define SHARDC_TEST_TOOLS_PLANTFAULT_H

@@ -51,7 +51,7 @@ static void takeEventsOut(const rt::PlanSpec &plan, rt::ProgramSpec program,
   }
 }
 
-/// What is wrong with the plan of a model, or "".
+/// The error in the plan of a model, or "".
 static std::string check(const std::string &model,
                          const CompileOptions &options, Totals &totals) {
   CompileResult result = compileFile(model, options);

@@ -947,7 +947,7 @@ module attributes {shardc.seconds_per_byte = {data = 1.0e-9, model = 1.0e-9}} {
 }
 
 // -----
-// What is verified before the mesh finds no axes in a mesh that has none.
+// Verified before the mesh: only those of its entries that are axes count.
 // expected-error @+1 {{`shardc.seconds_per_byte` uses axis "data", but mesh @mesh has axes "model"}}
 module attributes {shardc.seconds_per_byte = {data = 1.0e-9}} {
   "shardc.mesh"() <{axes = ["data", #shardc.axis<"model" = 2>], sym_name = "mesh"}> : () -> ()

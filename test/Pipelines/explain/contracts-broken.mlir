@@ -1,5 +1,5 @@
-// Every kind of contract, broken: what was found and expected at the contract,
-// then who did it at the line to blame. Each is reported for the first program
+// Every kind of contract, broken: the found and the expected value at the contract,
+// then the offenders at the line to blame. Each is reported for the first program
 // that breaks it.
 
 // RUN: shardc-opt %s --split-input-file --compile-to=memory --verify-diagnostics -o /dev/null

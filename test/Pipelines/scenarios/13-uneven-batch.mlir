@@ -17,7 +17,7 @@
 // CHEAPEST: wire bytes per device: 7872
 // CHEAPEST-NEXT: matmul FLOPs per device: 53760
 
-// The mean divides by 30 * 8, and padded rows are not among what is summed.
+// The mean divides by 30 * 8, and padded rows are not among the summands.
 // IR-LABEL: func.func @train_step
 // IR: %[[MASKED:.*]] = shardc.mask %{{.*}} dims = [0] fill = 0.000000e+00 {{.*}} global_shape = [30, 8] {{.*}} : tensor<8x8xf32>
 // IR: shardc.reduce sum %[[MASKED]] dims = [0, 1]

@@ -5,7 +5,7 @@
 // CHECK: .version 7.8
 // CHECK: .target sm_90
 
-// One access moves 128 bits; what the program does not fuse stays unfused, and
+// One access moves 128 bits; ops that the program does not fuse stay unfused, and
 // exponentials are polynomials.
 // CHECK-LABEL: .visible .entry shardc_map_0(
 // CHECK-COUNT-3: .param .u64

@@ -47,8 +47,8 @@ func.func @gelu(%x: tensor<4x8xf32>) -> (tensor<4x8xf32>, tensor<4x8xf32>) {
   return %0, %1 : tensor<4x8xf32>, tensor<4x8xf32>
 }
 
-// Statistics of bf16 are of f32, one number in each row; what has a value for each
-// element is rounded.
+// Statistics of bf16 are in f32, one number in each row; tensors with a value for each
+// element are rounded.
 // CHECK-LABEL: func @layer_norm_bf16
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xbf16>
 // CHECK: %[[W:.*]] = shardc.convert %[[X]] : tensor<4x8xbf16> -> tensor<4x8xf32>

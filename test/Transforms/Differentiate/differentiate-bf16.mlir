@@ -15,7 +15,7 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
     %xb = shardc.convert %x : tensor<32x16xf32> -> tensor<32x16xbf16>
     // CHECK: %[[WB:.*]] = shardc.convert %[[W]] {{.*}} : tensor<16x16xf32> -> tensor<16x16xbf16>
     %wb = shardc.convert %w : tensor<16x16xf32> -> tensor<16x16xbf16>
-    // A constraint keeps the sum what it is.
+    // A constraint does not change the type of the sum.
     %wc = shardc.sharding_constraint %wb sharding = <@mesh, [{}, {}]> : tensor<16x16xbf16>
     %bb = shardc.convert %b : tensor<16xf32> -> tensor<16xbf16>
     %0 = shardc.linear %xb, %wc : tensor<32x16xbf16>, tensor<16x16xbf16> -> tensor<32x16xbf16>

@@ -1,5 +1,5 @@
 // Dropout has its step counter in the train step and is gone in the evaluation,
-// which counts what is right. The sum over labels goes straight to a scalar.
+// which counts correct rows. The sum over labels goes straight to a scalar.
 // RUN: shardc-opt %s --shardc-differentiate --mlir-print-local-scope | FileCheck %s
 
 module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>>} {

@@ -1,4 +1,4 @@
-// What the passes between `propagate` and `collectives` make of a loop.
+// A loop in the passes between `propagate` and `collectives`.
 // RUN: shardc-opt %s --split-input-file --shardc-propagate --shardc-insert-reshards --shardc-partition \
 // RUN:   --shardc-combine-collectives 2>/dev/null | FileCheck %s
 
@@ -34,7 +34,7 @@ module @gathered {
 
 // -----
 
-// A contraction over shards is reduced in each run: what follows is not linear.
+// A contraction over shards is reduced in each run: its user is not linear.
 // The padding of a parameter is masked once, before the loop.
 
 // CHECK-LABEL: module @inside

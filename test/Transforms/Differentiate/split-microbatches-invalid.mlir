@@ -41,7 +41,7 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
 }
 
 // -----
-// A row's place among the others decides what is added to it.
+// The position of a row decides the number that is added to it.
 module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 2>} {
   func.func @loss(
       %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},

@@ -36,7 +36,7 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
 
 // -----
 
-// A loss written by hand: what follows from labels and what makes a scalar stays
+// A loss written by hand: ops that depend on labels or make a scalar stay
 // in f32, and so do constants and comparisons, which other ops convert.
 
 module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>>} {

@@ -7,7 +7,7 @@
 // CHECK: shardc.mesh @mesh <["data" = 4, "model" = 1]>
 
 // Programs inherit the contracts of the loss function; those of values are in
-// their locations, where they cannot change what is compiled.
+// their locations, where they cannot change the compilation.
 // PROGRAMS: func @train_step({{.*}}) {{.*}}shardc.expect = [#shardc.max_bytes<64>]
 // PROGRAMS-NOT: shardc.region
 // PROGRAMS-NOT: max_collectives<1

@@ -1,4 +1,4 @@
-// What is wrong is said at what it is about.
+// Errors are at the op or argument that they are about.
 // RUN: shardc-opt %s --split-input-file --verify-diagnostics --shardc-import
 
 // no training description

@@ -1,4 +1,4 @@
-// Tensors whose sizes would overflow what is computed from them are refused
+// Tensors whose sizes would overflow computed sizes are refused
 // where they are.
 // RUN: shardc-opt %s --split-input-file --verify-diagnostics --shardc-import
 

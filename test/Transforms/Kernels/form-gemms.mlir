@@ -107,8 +107,8 @@ func.func @column_sums(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %g: ten
 
 // -----
 
-// Not without a mark, not what the product depends on, not in another type than
-// the product's, not with a small product.
+// Not without a mark, not an operand of the GEMM's operand, not in another type than
+// the GEMM's, not with a small dot_general.
 
 // CHECK-LABEL: func.func @other_sums
 // CHECK-COUNT-4: shardc.reduce sum %{{.*}} dims = [0] :

@@ -1,7 +1,7 @@
 // RUN: shardc-opt %s --split-input-file --shardc-form-gemms --shardc-form-relu-gradients | FileCheck %s
 
-// From what differentiation leaves: the sums of the gradient's columns stay with
-// the weight's product, and the gradient of the relu goes with the activation's.
+// After differentiation: the sums of the gradient's columns stay with
+// the weight's GEMM, and the gradient of the relu goes with the activation's.
 
 // CHECK-LABEL: func.func @layer
 // CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[B:.*]]: tensor<384xf32>, %[[V:.*]]: tensor<384x512xf32>, %[[G:.*]]: tensor<256x512xf32>
@@ -26,7 +26,7 @@ func.func @layer(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %b: tensor<38
 
 // -----
 
-// Something else reads what goes into the relu: it is not in the epilogue, and so
+// Another op reads the operand of the relu: it is not in the epilogue, and so
 // its gradient is not.
 
 // CHECK-LABEL: func.func @second_user

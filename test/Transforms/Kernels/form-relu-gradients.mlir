@@ -17,7 +17,7 @@ func.func @nothing(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %v: tensor<
 // -----
 
 // The product with the relu leaves a mask, the other one takes it, and nothing
-// is left of the comparison. What else reads the activation goes on doing so.
+// is left of the comparison. Other readers of the activation stay.
 
 // CHECK-LABEL: func.func @gradient
 // CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[V:.*]]: tensor<384x512xf32>, %[[G:.*]]: tensor<256x512xf32>, %[[B:.*]]: tensor<384xf32>
@@ -87,7 +87,7 @@ func.func @wide_sums(%x: tensor<256x512xbf16>, %w: tensor<512x128xbf16>) -> tens
 
 // -----
 
-// Two layers: the gradient of the first relu takes what the second one's makes.
+// Two layers: the gradient of the first relu takes the result of that of the second.
 
 // CHECK-LABEL: func.func @layers
 // CHECK: %[[H1:.*]], %[[MASK1:.*]] = shardc.gemm %{{.*}} relu

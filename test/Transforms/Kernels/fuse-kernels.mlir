@@ -51,7 +51,7 @@ func.func @softmax(%x: tensor<8x16xf32>) -> tensor<8x16xf32> {
 
 // -----
 
-// A collective stays outside and separates what is before from what is after.
+// A collective stays outside and separates the ops before it from those after it.
 
 // CHECK-LABEL: func.func @collective
 // CHECK: %[[BEFORE:.*]] = shardc.kernel
@@ -69,8 +69,8 @@ module {
 
 // -----
 
-// A loop's body has kernels of its own; what it reads from outside is stored
-// there, and the addition joins what computes the summand.
+// A loop's body has kernels of its own; values that it reads from outside are stored
+// there, and the addition joins the kernel of the summand.
 
 // CHECK-LABEL: func.func @loop
 // CHECK: %[[K:.*]] = shardc.kernel
@@ -101,7 +101,7 @@ func.func @loop(%x: tensor<8x3xf32>) -> tensor<f32> {
 
 // -----
 
-// Values of bf16 are made wider where they are read: what is stored is narrow.
+// Values of bf16 are widened where they are read: stored values stay in bf16.
 // Small parameters that the update rounds share a kernel.
 
 // CHECK-LABEL: func.func @narrow

@@ -52,7 +52,7 @@ module {
 // -----
 
 // A norm over both gradients makes both updates wait: one kernel, which clips,
-// too. It is no kernel with what it depends on.
+// too. It is not fused with the ops that it depends on.
 
 // BOTH-LABEL: func.func @clipped
 // BOTH: %[[ONE:.*]] = shardc.all_reduce

@@ -94,7 +94,7 @@ module {
 
 // -----
 
-// A copy for each type; what keeps its value keeps its copies.
+// A copy for each type; a parameter that keeps its value keeps its copies.
 
 // CHECK-LABEL: func.func @train_step
 // CHECK-SAME: %[[W:[^:]*]]: tensor<4xf64> {{[^%]*}}, %[[K:[^:]*]]: tensor<4xf32> {{[^%]*}}, %[[F32:[^:]*]]: tensor<4xf32> {shardc.role = #shardc.copy<"w.f32", of = "w">}, %[[BF16:[^:]*]]: tensor<4xbf16> {shardc.role = #shardc.copy<"w.bf16", of = "w">}, %[[KEPT:[^:]*]]: tensor<4xbf16> {shardc.role = #shardc.copy<"k.bf16", of = "k">})

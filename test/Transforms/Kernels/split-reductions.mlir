@@ -1,6 +1,6 @@
 // RUN: shardc-opt %s --split-input-file --shardc-split-reductions | FileCheck %s
 
-// A small tensor, short rows, one dimension, and what leaves more than one
+// A small tensor, short rows, one dimension, and reductions to more than one
 // element stay as they are.
 
 // CHECK-LABEL: func.func @unchanged
@@ -33,8 +33,8 @@ func.func @large(%x: tensor<512x4x64xf32>) -> tensor<f32> {
 
 // -----
 
-// Whatever the size, what a kernel that reduces rows knows is reduced there: it
-// comes from what the rows leave, or with it from one value.
+// A tensor of any size, if a kernel that reduces rows has its elements: the sum
+// is that of the rows' sums.
 
 // CHECK-LABEL: func.func @with_rows
 // CHECK: %[[DIFFERENCE:.*]] = shardc.sub

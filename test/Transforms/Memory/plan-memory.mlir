@@ -21,7 +21,7 @@ module @arguments {
 // -----
 
 // The new parameter takes the place of the old one; the gradient ends with the
-// update, and what is computed first shares a place with what comes later.
+// update, and the first values share a place with later ones.
 
 // LIMIT: error: a device needs {{[0-9]+}} bytes of memory and has 64
 // LIMIT: note: {{.*}}w: 1024 bytes of parameters
@@ -92,7 +92,7 @@ module @copied {
 
 // The members of a bucket lie one behind the other, at multiples of 64 bytes,
 // in the order of the bucket and not of the ops that compute them. Sums take the
-// places of what is summed.
+// places of the summands.
 
 // CHECK-LABEL: module @bucket
 // CHECK: %[[B:.*]]:2 = shardc.kernel
@@ -178,7 +178,7 @@ module @under_way {
 // -----
 
 // The sum has one place from the first run on, also where it cannot be added to in
-// place; what the loop reads from outside keeps its place to the end, and nothing
+// place; a value from outside of the loop keeps its place to the end, and nothing
 // in a run is placed over an operand that the next run reads.
 
 // CHECK-LABEL: module @loop

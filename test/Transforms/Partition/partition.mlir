@@ -51,7 +51,7 @@ func.func @maximum(%x: tensor<30xf32> {shardc.sharding = #shardc.sharding<@mesh,
 
 shardc.mesh @mesh <["d" = 4]>
 
-// What needs global indices is told where its shard lies.
+// Ops that need global indices get the position of their shard.
 // CHECK-LABEL: func.func @indices
 // CHECK: shardc.iota dim = 0 shard = {{.*}} : tensor<2x4xi32>
 // CHECK: shardc.random_uniform %{{.*}} stream = 3 shard = {{.*}} global_shape = [8, 4] : tensor<i32> -> tensor<2x4xf32>

@@ -8,8 +8,8 @@ func.func @nothing(%x: tensor<8xf32> {shardc.role = #shardc.input<"x">}) -> tens
 
 // -----
 
-// The first gradient is reduced while the second one is computed; what uses it
-// comes when nothing else is left. The step has needed more memory before.
+// The first gradient is reduced while the second one is computed; its users
+// come when nothing else is left. The step has needed more memory before.
 
 shardc.mesh @mesh <["data" = 2]>
 

@@ -58,7 +58,7 @@ func.func @readers_of_copies_first(
 
 // -----
 
-// An update that ends its gradient's life goes before what allocates more.
+// An update that ends its gradient's life goes before ops that allocate more.
 
 // CHECK-LABEL: func.func @gradients_first
 // CHECK: shardc.exp
@@ -122,7 +122,7 @@ func.func @loop_first(
 
 // -----
 
-// What is gathered for one pass only comes right before its first user, with
+// A weight that is gathered for one pass comes right before its first user, with
 // the collectives that it is made by; other gathers stay where they are.
 
 shardc.mesh @mesh <["a" = 2, "b" = 2]>

@@ -279,7 +279,7 @@ KernelHarness::interpret(const std::vector<Tensor> &operands, int64_t x,
     values[argument] = tensor;
   for (Operation &op : body.without_terminator()) {
     if (isCollective(&op)) {
-      // A slice, of what every device holds.
+      // A slice of a tensor that every device holds.
       DeviceTensors operand(devices.getNumDevices(), values[op.getOperand(0)]);
       values[op.getResult(0)] =
           evaluateCollective(&op, 0, operand, devices)[device];
@@ -317,7 +317,7 @@ static void expectNear(const std::vector<Tensor> &actual,
         largest = std::max(largest, std::abs(value));
     ASSERT_EQ(actual[i].data.size(), expected[i].data.size());
     for (size_t e = 0; e < actual[i].data.size(); ++e) {
-      // NaN marks what an op leaves undefined.
+      // NaN marks elements that an op leaves undefined.
       if (std::isnan(expected[i].data[e]))
         continue;
       ASSERT_NEAR(actual[i].data[e], expected[i].data[e], tolerance * largest)

@@ -45,7 +45,7 @@ TEST(Kernels, ProductsOfEveryShape) {
       // Fewer columns than lanes; blocks of rows, the last of which is short.
       expectDot(1000, 3, 40, transposeLhs, transposeRhs);
       expectDot(96, 7, 200, transposeLhs, transposeRhs);
-      // Squares to transpose, and what is left of them.
+      // Squares to transpose, and the rest beside them.
       for (int64_t k : {8, 16, 17, 48})
         expectDot(10, 27, k, transposeLhs, transposeRhs);
     }

@@ -141,7 +141,7 @@ TEST(Kernels, ColumnSumsWithResult) {
 }
 
 TEST(Kernels, SumsOfConversionsToBF16) {
-  // Sums of what is rounded, of a size that lanes do not divide.
+  // Sums of rounded values, of a size that lanes do not divide.
   std::string wide = tensor({5, 13}), half = tensor({5, 13}, "bf16"),
               sums = tensor({13});
   expectKernelMatches(

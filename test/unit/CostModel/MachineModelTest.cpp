@@ -1,4 +1,4 @@
-//===- MachineModelTest.cpp - Machines and what their links cost ----------===//
+//===- MachineModelTest.cpp - Machines and the costs of their links -------===//
 
 #include "shardc/CostModel/MachineModel.h"
 

@@ -34,7 +34,8 @@ protected:
     return *module->getOps<func::FuncOp>().begin();
   }
 
-  /// What checkPartition says: `LINE: message`, or "" if all is well.
+  /// The first diagnostic of checkPartition, `LINE: message`, or "" if there is
+  /// none.
   std::string check() {
     EXPECT_TRUE(succeeded(verify(*module)));
     std::string said;
@@ -61,7 +62,7 @@ protected:
   PartitionSummary summary;
 };
 
-// The product is summed over b; rows stay over a.
+// The GEMM is summed over b; rows stay over a.
 constexpr llvm::StringLiteral product = R"mlir(
 shardc.mesh @mesh <["a" = 2, "b" = 2]>
 func.func @f(
@@ -78,7 +79,7 @@ func.func @f(
 TEST_F(PartitionCheckTest, NothingIsWrong) {
   partition(product);
   EXPECT_EQ(check(), "");
-  // The product as partial sums and reduced, two ops, and the result.
+  // The GEMM as partial sums and reduced, two ops, and the result.
   EXPECT_EQ(summary.values, 5);
   EXPECT_EQ(summary.exact, 5);
   EXPECT_EQ(summary.ops, 4);

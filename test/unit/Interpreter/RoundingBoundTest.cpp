@@ -1,4 +1,4 @@
-//===- RoundingBoundTest.cpp - What rounding may do -----------------------===//
+//===- RoundingBoundTest.cpp - Bounds of rounding errors ------------------===//
 
 #include "InterpreterTest.h"
 

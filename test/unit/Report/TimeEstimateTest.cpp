@@ -63,7 +63,7 @@ func.func @f(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>)
 
 TEST_F(TimeEstimateTest, AddsUp) {
   TimeEstimate time = estimate(step);
-  // A product of 2·4·2·8 at 1000, 8 and 32 elements at 10.
+  // A GEMM of 2·4·2·8 at 1000, 8 and 32 elements at 10.
   EXPECT_DOUBLE_EQ(time.computeSeconds, 0.128 + 0.8 + 3.2);
   // x, w, %0; %0, %1; x, %3.
   EXPECT_DOUBLE_EQ(time.memorySeconds,

@@ -96,7 +96,7 @@ private:
     return members;
   }
 
-  /// What an element is on a device: different along unreduced axes.
+  /// The value of an element on a device: different along unreduced axes.
   double element(int64_t row, int64_t column, int64_t device,
                  AxisSet unreduced) const {
     double value = row * 97 + column * 13 + 1;

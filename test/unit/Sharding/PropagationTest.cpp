@@ -143,7 +143,7 @@ TEST(PartialSums, AddedBeforeTheyAreReduced) {
   b.elementwise({sum}, PartialRule::Never);
   Propagation propagation(b.graph);
   propagation.run();
-  // The addition works on partial sums; what follows does not.
+  // The addition works on partial sums; its user does not.
   EXPECT_EQ(b.findPartial(propagation), (std::vector<AxisSet>{0, 0, 1, 0}));
 }
 

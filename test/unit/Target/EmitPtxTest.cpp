@@ -1,4 +1,4 @@
-//===- EmitPtxTest.cpp - What PTX can be written for ----------------------===//
+//===- EmitPtxTest.cpp - Functions that PTX can be written for ------------===//
 
 #include "shardc/Target/CUDA/EmitPtx.h"
 

@@ -71,7 +71,8 @@ TEST(StreamEventsTest, MemoryUsedAgainWaitsForItsReaders) {
 }
 
 TEST(StreamEventsTest, WhatAnEventImpliesIsLeftOut) {
-  // The last command reads what both wrote; the second waited for the first.
+  // The last command reads the results of both; the second waited for the
+  // first.
   EXPECT_THAT(findStreamEvents({command(0, {}, {1}), command(1, {1}, {2}),
                                 command(2, {1, 2}, {})}),
               ElementsAre(IsEmpty(), ElementsAre(0), ElementsAre(1)));
@@ -79,7 +80,7 @@ TEST(StreamEventsTest, WhatAnEventImpliesIsLeftOut) {
   EXPECT_THAT(findStreamEvents({command(0, {}, {1}), command(1, {}, {2}),
                                 command(2, {1, 2}, {})}),
               ElementsAre(IsEmpty(), IsEmpty(), ElementsAre(0, 1)));
-  // The second of a stream profits from what the first waited for.
+  // The second command of a stream profits from the wait of the first.
   EXPECT_THAT(findStreamEvents({command(0, {}, {1}), command(1, {1}, {}),
                                 command(1, {1}, {2})}),
               ElementsAre(IsEmpty(), ElementsAre(0), IsEmpty()));
