@@ -3,6 +3,7 @@
 #ifndef SHARDC_LIB_TRANSFORMS_PARTITION_EXPANDRESHARD_H
 #define SHARDC_LIB_TRANSFORMS_PARTITION_EXPANDRESHARD_H
 
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Reshard/ReshardPlanner.h"
 
 namespace shardc {
