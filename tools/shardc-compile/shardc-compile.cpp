@@ -7,6 +7,7 @@
 
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/Compile.h"
+#include "shardc/Driver/DebugOnly.h"
 #include "shardc/Report/ExplanationDiff.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/InputBytes.h"
@@ -202,6 +203,7 @@ int main(int argc, char **argv) {
   keepFreedMemory();
   llvm::InitLLVM initLLVM(argc, argv);
   CompileOptionsFlags flags(category);
+  registerDebugOnlyFlag(category);
   cl::HideUnrelatedOptions(category);
   cl::SetVersionPrinter(
       [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });

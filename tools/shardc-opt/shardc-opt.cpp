@@ -6,6 +6,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Driver/CommandLine.h"
+#include "shardc/Driver/DebugOnly.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/Arguments.h"
@@ -80,6 +81,7 @@ int main(int argc, char **argv) {
   llvm::InitLLVM initLLVM(argc, argv);
   // MLIR has its own flag of this name, which is on.
   CompileOptionsFlags flags(category, {"verify-each"});
+  registerDebugOnlyFlag(category);
   hideOptionsOfLibraries();
   llvm::cl::SetVersionPrinter(
       [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
