@@ -9,8 +9,13 @@
 #include "shardc/Conversion/KernelsToCPU/KernelFunction.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-lower-kernels"
 
 using namespace mlir;
 
@@ -36,6 +41,9 @@ static LogicalResult buildFunctions(ModuleOp module, MeshOp mesh,
                builder.getNamedAttr("extent",
                                     builder.getI64IntegerAttr(part.extent))}));
         }
+        LLVM_DEBUG(llvm::dbgs()
+                   << name << ": " << describeOp(kernel) << ", " << parts.size()
+                   << " parts, extent " << extent << '\n');
         attributes.set(extentAttrName,
                        builder.getI64IntegerAttr(std::max<int64_t>(extent, 1)));
         if (extent > 0)

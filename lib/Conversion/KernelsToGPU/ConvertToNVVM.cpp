@@ -8,12 +8,19 @@
 #include "mlir/Conversion/MathToLLVM/MathToLLVM.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
 #include "mlir/Dialect/Math/IR/Math.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-convert-to-nvvm"
 
 using namespace mlir;
 
 namespace shardc {
 
 LogicalResult convertToNVVMDialect(gpu::GPUModuleOp functions) {
+  LLVM_DEBUG(
+      llvm::dbgs() << "convert "
+                   << llvm::range_size(functions.getOps<gpu::GPUFuncOp>())
+                   << " functions\n");
   MLIRContext *context = functions.getContext();
   if (failed(convertLoops(functions)))
     return failure();

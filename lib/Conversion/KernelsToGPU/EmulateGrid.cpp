@@ -13,6 +13,9 @@
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-emulate-grid"
 
 using namespace mlir;
 
@@ -122,6 +125,7 @@ LogicalResult lowerKernelsToEmulation(ModuleOp module) {
         global && global.getConstant())
       builder.clone(op);
     if (auto kernel = dyn_cast<gpu::GPUFuncOp>(op)) {
+      LLVM_DEBUG(llvm::dbgs() << "emulate " << kernel.getName() << '\n');
       checkAlignments(kernel);
       if (failed(emulateFunction(kernel, functions)))
         return failure();

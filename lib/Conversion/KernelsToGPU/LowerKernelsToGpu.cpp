@@ -6,12 +6,16 @@
 #include "shardc/Conversion/KernelEmitter/DistinctKernels.h"
 #include "shardc/Conversion/KernelEmitter/KernelDialects.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-lower-kernels-to-gpu"
 
 using namespace mlir;
 
@@ -33,6 +37,9 @@ FailureOr<gpu::GPUModuleOp> lowerKernelsToGpu(ModuleOp module, StringRef chip) {
             buildGpuKernelFunction(kernel, *mesh, functions, name);
         if (failed(grid))
           return failure();
+        LLVM_DEBUG(llvm::dbgs()
+                   << name << ": " << describeOp(kernel) << ", " << grid->blocks
+                   << " blocks of " << grid->threads << " threads\n");
         attributes.set(extentAttrName, builder.getI64IntegerAttr(grid->blocks));
         attributes.set(threadsAttrName,
                        builder.getI64IntegerAttr(grid->threads));

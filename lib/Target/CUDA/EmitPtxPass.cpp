@@ -4,7 +4,10 @@
 #include "shardc/Target/CUDA/EmitPtx.h"
 
 #include "mlir/Support/FileUtilities.h"
+#include "llvm/Support/Debug.h"
 #include "llvm/Support/ToolOutputFile.h"
+
+#define DEBUG_TYPE "shardc-emit-ptx"
 
 using namespace mlir;
 
@@ -34,6 +37,7 @@ public:
       module.emitError() << llvm::toString(ptx.takeError());
       return signalPassFailure();
     }
+    LLVM_DEBUG(llvm::dbgs() << ptx->size() << " bytes of PTX\n");
     std::string error;
     auto file = openOutputFile(output, &error);
     if (!file) {

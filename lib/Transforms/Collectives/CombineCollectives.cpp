@@ -18,6 +18,7 @@
 #include "CollectiveCauses.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -26,9 +27,12 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/BitVector.h"
+#include "llvm/Support/Debug.h"
 
 #include <map>
 #include <queue>
+
+#define DEBUG_TYPE "shardc-combine-collectives"
 
 namespace shardc {
 #define GEN_PASS_DEF_COMBINECOLLECTIVESPASS
@@ -101,11 +105,13 @@ public:
   void run() {
     collect();
     bool changed = false;
-    for (Bucket &bucket : buckets)
+    for (Bucket &bucket : buckets) {
+      LLVM_DEBUG(print(bucket));
       if (bucket.members.size() > 1) {
         merge(bucket);
         changed = true;
       }
+    }
     if (changed)
       sortTopologically();
   }
@@ -222,6 +228,15 @@ private:
         old.replaceAllUsesWith(merged->getResult(result++));
       op->erase();
     }
+  }
+
+  static void print(const Bucket &bucket) {
+    llvm::dbgs() << "bucket of " << bucket.members.size() << ", "
+                 << bucket.bytes << " bytes:";
+    for (Operation *op : bucket.members)
+      llvm::dbgs() << "\n  " << describeOp(op) << ", "
+                   << getCollectiveCost(op)->bytes << " bytes";
+    llvm::dbgs() << '\n';
   }
 
   /// Topological sort by Kahn's algorithm; among ops that are ready, the first

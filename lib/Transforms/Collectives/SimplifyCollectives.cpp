@@ -10,11 +10,16 @@
 
 #include "CollectiveCauses.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Transforms/Passes.h"
+
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-simplify-collectives"
 
 namespace shardc {
 #define GEN_PASS_DEF_SIMPLIFYCOLLECTIVESPASS
@@ -58,6 +63,8 @@ private:
         others.push_back(&op);
         continue;
       }
+      LLVM_DEBUG(llvm::dbgs() << "merge " << describeOp(&op) << " with "
+                              << describeOp(*equal) << '\n');
       Operation *members[] = {*equal, &op};
       setJoinedCause(*equal, members);
       op.replaceAllUsesWith(*equal);
@@ -96,6 +103,8 @@ private:
       return mesh.getAxisIndex(cast<StringAttr>(lhs).getValue()) <
              mesh.getAxisIndex(cast<StringAttr>(rhs).getValue());
     });
+    LLVM_DEBUG(llvm::dbgs() << "one reduction for " << describeOp(inner)
+                            << " and " << describeOp(outer) << '\n');
     Operation *members[] = {inner, outer};
     setJoinedCause(outer, members);
     outer.setAxesAttr(ArrayAttr::get(outer.getContext(), axes));
@@ -119,6 +128,8 @@ private:
           return !llvm::is_contained(reduce.getAxes(), axis);
         }))
       return;
+    LLVM_DEBUG(llvm::dbgs() << "scatter " << describeOp(reduce) << " over "
+                            << slice.getAxes() << '\n');
     SmallVector<Attribute> left;
     llvm::copy_if(reduce.getAxes(), std::back_inserter(left),
                   [&](Attribute axis) {

@@ -2,12 +2,16 @@
 
 #include "Decomposition.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/IR/Builders.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-decompose-composites"
 
 namespace shardc {
 #define GEN_PASS_DEF_DECOMPOSECOMPOSITESPASS
@@ -63,6 +67,8 @@ void shardc::decomposeComposites(func::FuncOp function, bool all) {
     CompositeOpInterface op = worklist.pop_back_val();
     bool stays = isa<DifferentiableOpInterface>(op.getOperation()) ||
                  (isa<DropoutOp>(op.getOperation()) && !hasStep);
+    LLVM_DEBUG(llvm::dbgs() << (stays && !all ? "keep " : "decompose ")
+                            << describeOp(op) << '\n');
     if (stays && !all)
       continue;
     DecompositionListener listener(op, worklist);

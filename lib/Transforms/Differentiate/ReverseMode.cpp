@@ -13,11 +13,15 @@
 #include "ReverseMode.h"
 #include "WidenGradient.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 
 #include "mlir/IR/TypeUtilities.h"
 #include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/DenseSet.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-differentiate"
 
 using namespace mlir;
 using namespace shardc;
@@ -75,6 +79,7 @@ shardc::buildGradients(OpBuilder &builder, Value loss, ValueRange parameters) {
     if (!differentiable)
       return op->emitOpError("has no gradient, but the loss depends on a "
                              "parameter through it");
+    LLVM_DEBUG(llvm::dbgs() << "differentiate " << describeOp(op) << '\n');
     SmallVector<Value> operandGrads(op->getNumOperands());
     Value resultGrad = gradients.lookup(op->getResult(0));
     differentiable.buildVjp(builder, resultGrad, operandGrads);

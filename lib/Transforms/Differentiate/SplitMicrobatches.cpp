@@ -9,17 +9,21 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/BatchRows.h"
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-split-microbatches"
 
 namespace shardc {
 #define GEN_PASS_DEF_SPLITMICROBATCHESPASS
-#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Transforms/Passes.h.inc"
 } // namespace shardc
 
@@ -51,9 +55,15 @@ public:
     for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
              loop->getBlock()->begin(), Block::iterator(loop))))
       if (rows.needsSum(&op)) {
+        LLVM_DEBUG(llvm::dbgs()
+                   << "behind the loop: " << describeOp(&op) << '\n');
         op.moveAfter(last);
         last = &op;
       }
+    LLVM_DEBUG(llvm::dbgs() << "loop over " << count
+                            << " microbatches: " << rows.getOps().size()
+                            << " ops, " << loop.getNumOperands()
+                            << " operands, " << sums.size() << " sums\n");
     for (Operation *op : llvm::reverse(rows.getOps()))
       op->erase();
     for (Operation *op : constants)

@@ -9,6 +9,9 @@
 #include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-import"
 
 using namespace mlir;
 using namespace shardc;
@@ -160,6 +163,8 @@ LogicalResult shardc::resolveLogicalAxes(func::FuncOp loss, MeshOp mesh) {
         names, cast<RankedTensorType>(argument.getType()), emitError);
     if (failed(sharding))
       return failure();
+    LLVM_DEBUG(llvm::dbgs() << "argument " << index << ": logical axes "
+                            << names << " are " << *sharding << '\n');
     loss.setArgAttr(index, shardingAttrName, *sharding);
     loss.removeArgAttr(index, logicalAxesAttrName);
   }

@@ -17,6 +17,9 @@
 #include "mlir/IR/Verifier.h"
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/SmallBitVector.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-import"
 
 using namespace mlir;
 using namespace shardc;
@@ -149,6 +152,8 @@ private:
       SmallVector<int64_t> shape(type.getShape());
       for (int dim : dims.set_bits())
         shape[dim] = shape[dim] / from * to;
+      LLVM_DEBUG(llvm::dbgs() << "batch " << to << ": " << type << " becomes "
+                              << type.clone(shape) << '\n');
       type = type.clone(shape);
       if (auto constant = value.getDefiningOp<ConstantOp>()) {
         auto elements = dyn_cast<DenseElementsAttr>(constant.getValue());

@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -13,6 +14,9 @@
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-expand-accumulations"
 
 namespace shardc {
 #define GEN_PASS_DEF_EXPANDACCUMULATIONSPASS
@@ -39,6 +43,8 @@ struct ExpandAccumulationsPass
     YieldOp yield = loop.getYield();
     OpBuilder builder(yield);
     for (OpOperand &summand : yield->getOpOperands()) {
+      LLVM_DEBUG(llvm::dbgs() << "sum " << summand.getOperandNumber() << " of "
+                              << describeOp(loop) << '\n');
       Location loc = summand.get().getLoc();
       Value sum = loop.getBody().addArgument(summand.get().getType(),
                                              getFileLocation(loc));

@@ -11,6 +11,7 @@
 
 #include "Epilogues.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
@@ -19,6 +20,9 @@
 
 #include "mlir/Analysis/TopologicalSortUtils.h"
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-form-gemms"
 
 namespace shardc {
 #define GEN_PASS_DEF_FORMGEMMSPASS
@@ -64,8 +68,12 @@ public:
         cast<RankedTensorType>(dot.getRhs().getType()).getRank() == rank &&
         (batch == 0 ||
          (dot.getLhsBatching()[0] == 0 && dot.getRhsBatching()[0] == 0));
-    if (!isPlain || !isLargeGemm(*view))
+    if (!isPlain || !isLargeGemm(*view)) {
+      LLVM_DEBUG(llvm::dbgs()
+                 << "not a gemm: " << describeOp(dot) << " is "
+                 << (isPlain ? "small" : "no product of matrices") << '\n');
       return;
+    }
     fused.push_back(dot);
     findSum();
     if (!sum) {
@@ -74,6 +82,7 @@ public:
     }
     if (!bias && !hasRelu && batch == 0)
       findColumnSums();
+    LLVM_DEBUG(print());
     build(rank);
   }
 
@@ -173,6 +182,19 @@ private:
             !dependsOn(last, reduce))
           return reduce;
     return nullptr;
+  }
+
+  void print() {
+    llvm::dbgs() << "gemm: " << describeOp(dot);
+    if (sum)
+      llvm::dbgs() << ", added to the sum of a loop";
+    if (bias)
+      llvm::dbgs() << ", bias";
+    if (hasRelu)
+      llvm::dbgs() << ", relu";
+    if (columnSums)
+      llvm::dbgs() << ", column sums of the " << (isLhsSummed ? "lhs" : "rhs");
+    llvm::dbgs() << '\n';
   }
 
   void build(int64_t rank) {

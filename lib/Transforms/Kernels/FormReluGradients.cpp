@@ -10,11 +10,15 @@
 
 #include "Epilogues.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-form-relu-gradients"
 
 namespace shardc {
 #define GEN_PASS_DEF_FORMRELUGRADIENTSPASS
@@ -87,6 +91,8 @@ static void formReluGradient(SelectOp select) {
       type.getRank() != 2 || relu->getBlock() != select->getBlock() ||
       gradientGemm->getBlock() != select->getBlock())
     return;
+  LLVM_DEBUG(llvm::dbgs() << "gradient of the relu of " << describeOp(relu)
+                          << " in " << describeOp(gradientGemm) << '\n');
   // This may erase `relu`.
   Value mask = getMaskOf(relu);
   ReduceOp columnSums = findColumnSums(select.getResult());

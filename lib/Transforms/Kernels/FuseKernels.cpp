@@ -6,6 +6,7 @@
 
 #include "KernelFusion.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -13,6 +14,9 @@
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/IR/IRMapping.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-fuse-kernels"
 
 namespace shardc {
 #define GEN_PASS_DEF_FUSEKERNELSPASS
@@ -46,6 +50,7 @@ public:
   void build() {
     llvm::SetVector<Value> operands = fusion.getOperands(node);
     SmallVector<Value> results = fusion.getResults(node);
+    LLVM_DEBUG(print(operands.size(), results.size()));
     SmallVector<Value> inputs;
     for (Value operand : operands)
       inputs.push_back(outer.lookupOrDefault(operand));
@@ -79,6 +84,14 @@ private:
   /// Maps values of the block before fusion to values after it.
   IRMapping &outer;
   IRMapping mapping;
+
+  void print(size_t numOperands, size_t numResults) const {
+    llvm::dbgs() << "kernel of " << node.ops.size() << " ops, " << numOperands
+                 << " operands, " << numResults << " results:";
+    for (Operation *op : node.ops)
+      llvm::dbgs() << "\n  " << describeOp(op);
+    llvm::dbgs() << '\n';
+  }
 
   /// Clones `op` into the kernel, after the repeated ops that it depends on.
   void cloneWithOperands(Operation *op) {

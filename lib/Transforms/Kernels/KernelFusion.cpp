@@ -2,13 +2,17 @@
 
 #include "KernelFusion.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/ADT/SmallPtrSet.h"
+#include "llvm/Support/Debug.h"
 
 #include <queue>
+
+#define DEBUG_TYPE "shardc-fuse-kernels"
 
 using namespace mlir;
 using namespace shardc;
@@ -232,24 +236,32 @@ void KernelFusion::merge(unsigned into, unsigned from) {
 
 bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
   const Node &first = nodes[producer], &second = nodes[consumer];
-  if (!first.isKernel || !second.isKernel ||
-      first.ops.size() + second.ops.size() > maxOps ||
-      !isProfitable(first, second))
+  if (!first.isKernel || !second.isKernel)
     return false;
+  auto refuse = [&](const char *reason) {
+    LLVM_DEBUG(llvm::dbgs()
+               << "do not fuse " << describeOp(first.ops.back()) << " into "
+               << describeOp(second.ops.back()) << ": " << reason << '\n');
+    return false;
+  };
+  if (first.ops.size() + second.ops.size() > maxOps)
+    return refuse("too many ops");
+  if (!isProfitable(first, second))
+    return refuse("it would be computed more than once");
   Node fused;
   fused.ops = first.ops;
   llvm::append_range(fused.ops, second.ops);
   sortByPosition(fused.ops);
   SmallVector<Value> results = getResults(fused);
   if (!classifyNest(addRepeated(fused.ops, repeated), results))
-    return false;
+    return refuse("not one loop nest");
   // Across parts of the step, what is stored lives long: computing a little
   // more from what is stored anyway beats storing more.
   if (getPart(first) != getPart(second) &&
       sumBytes(results) > sumBytes(getResults(first)))
-    return false;
+    return refuse("more bytes would live until another part of the step");
   if (hasIndirectPath(producer, consumer))
-    return false;
+    return refuse("a cycle of kernels");
   merge(producer, consumer);
   return true;
 }

@@ -16,6 +16,9 @@
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/ADT/StringSet.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-round-in-update"
 
 namespace shardc {
 #define GEN_PASS_DEF_ROUNDINUPDATEPASS
@@ -135,6 +138,7 @@ private:
         name += '_';
       role = CopyAttr::get(&getContext(), StringAttr::get(&getContext(), name),
                            parameter);
+      LLVM_DEBUG(llvm::dbgs() << "keep " << role << '\n');
     });
   }
 

@@ -10,6 +10,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -18,6 +19,9 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-split-reductions"
 
 namespace shardc {
 #define GEN_PASS_DEF_SPLITREDUCTIONSPASS
@@ -90,6 +94,8 @@ static void split(ReduceOp op) {
   if (!reducesAll || type.getRank() < 2 ||
       !(isLarge(type) || isComputableByRowKernel(op.getOperand())))
     return;
+  LLVM_DEBUG(llvm::dbgs() << "two stages for " << describeOp(op) << " of "
+                          << type << '\n');
   OpBuilder builder(op);
   auto build = [&](Value operand, ArrayRef<int64_t> dims) {
     Value value = reduce(builder, op.getLoc(), op.getKind(), operand, dims);
@@ -124,8 +130,10 @@ struct SplitReductionsPass
     SmallVector<ReduceOp> reductions;
     getOperation().walk([&](ReduceOp op) { reductions.push_back(op); });
     for (ReduceOp op : reductions)
-      if (isColumnSum(op))
+      if (isColumnSum(op)) {
+        LLVM_DEBUG(llvm::dbgs() << "column sum: " << describeOp(op) << '\n');
         op->setAttr(byProductAttrName, UnitAttr::get(&getContext()));
+      }
     llvm::for_each(reductions, split);
   }
 };

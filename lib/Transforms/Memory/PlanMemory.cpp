@@ -10,12 +10,17 @@
 #include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Transforms/Passes.h"
+
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-plan-memory"
 
 namespace shardc {
 #define GEN_PASS_DEF_PLANMEMORYPASS
@@ -60,6 +65,8 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
           return signalPassFailure();
         }
         if (isNew) {
+          LLVM_DEBUG(llvm::dbgs() << "argument \"" << name << "\": " << bytes
+                                  << " bytes at " << base << '\n');
           offsets[name] = base;
           base += alignBytes(bytes);
         }
@@ -70,11 +77,21 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       FunctionMemory memory(function, offsets, base);
       arena = std::max(arena, memory.plan());
       memory.annotate();
+      LLVM_DEBUG(print(function));
     }
     getOperation()->setAttr(arenaBytesAttrName,
                             Builder(&getContext()).getI64IntegerAttr(arena));
     if (memoryLimit > 0 && arena > memoryLimit)
       refuse(arena);
+  }
+
+  static void print(func::FuncOp function) {
+    llvm::dbgs() << "@" << function.getName() << ": "
+                 << function->getAttr(peakBytesAttrName) << " bytes\n";
+    function.walk([](Operation *op) {
+      if (Attribute offsets = op->getAttr(offsetsAttrName))
+        llvm::dbgs() << "  " << describeOp(op) << ": " << offsets << '\n';
+    });
   }
 
   /// Reports that the arena exceeds the limit, and names the largest buffers.

@@ -3,8 +3,13 @@
 #include "ExpandReshard.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-partition"
 
 using namespace mlir;
 using namespace shardc;
@@ -27,12 +32,17 @@ public:
         getLayout(op.getFrom(), mesh), getLayout(op.getTo(), mesh),
         global.getShape(), getElementBytes(global.getElementType()),
         madeIn ? madeIn.getValue() : Part::Forward);
+    LLVM_DEBUG(llvm::dbgs() << describeOp(op) << ", " << op.getCauseAttr()
+                            << ": " << plan.wireBytes << " bytes sent\n");
     Value value = op.getOperand();
-    for (const ReshardStep &step : plan.steps)
+    for (const ReshardStep &step : plan.steps) {
       value = buildStep(
           value,
           global.clone(step.after.getLocalShape(global.getShape(), mesh)),
           step);
+      LLVM_DEBUG(llvm::dbgs() << "  to " << toString(step.after, mesh) << ", "
+                              << step.wireBytes << " bytes\n");
+    }
     return value;
   }
 

@@ -19,11 +19,16 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Reshard/ReshardPlanner.h"
 #include "shardc/Transforms/Passes.h"
+
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-insert-reshards"
 
 namespace shardc {
 #define GEN_PASS_DEF_INSERTRESHARDSPASS
@@ -101,6 +106,8 @@ private:
     OpBuilder builder(op->getContext());
     builder.setInsertionPointAfter(op);
     for (const Consumer &consumer : consumers) {
+      LLVM_DEBUG(llvm::dbgs() << "clone " << describeOp(op) << " as "
+                              << toString(consumer.layout, mesh) << '\n');
       Operation *copy = builder.clone(*op);
       ShardingAttr sharding = getSharding(consumer.layout, mesh, meshName);
       copy->setAttr(assignmentAttrName,
@@ -186,6 +193,9 @@ private:
                                  : getUserInBlock(operand, use.getOwner()));
     if (reduces)
       builder.setInsertionPointAfterValue(operand);
+    LLVM_DEBUG(llvm::dbgs() << "reshard " << toString(from, mesh) << " to "
+                            << toString(to, mesh) << ": "
+                            << causes.explain(origin, from, to, use) << '\n');
     auto reshard = builder.create<ReshardOp>(
         moves.record(owner->getLoc(), origin, from, to, use), operand.getType(),
         operand, getSharding(from, mesh, meshName),

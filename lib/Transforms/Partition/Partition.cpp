@@ -8,6 +8,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "ExpandReshard.h"
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/MeshSteps.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -20,8 +21,12 @@
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Transforms/Passes.h"
 
+#include "llvm/Support/Debug.h"
+
 #include <limits>
 #include <map>
+
+#define DEBUG_TYPE "shardc-partition"
 
 namespace shardc {
 #define GEN_PASS_DEF_PARTITIONPASS
@@ -225,6 +230,8 @@ private:
                           std::vector<int64_t>(dims.begin(), dims.end())}];
     if (known)
       return known;
+    LLVM_DEBUG(llvm::dbgs() << "mask the padding of " << value.getType()
+                            << " for " << describeOp(user) << '\n');
     const GlobalTensor tensor = tensors[value];
     double fill = isMax ? getLowest(tensor.type.getElementType()) : 0.0;
     Layout shard = tensor.layout;

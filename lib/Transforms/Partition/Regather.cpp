@@ -5,6 +5,10 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-insert-reshards"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -118,6 +122,9 @@ SmallVector<ConsumerGroup, 1> Regather::group(Value value, const Layout &from,
   for (ConsumerGroup *pass : {&forward, &backward})
     wireBytes += (pass->loop ? pass->loop.getCount() : 1) *
                  plan(from, pass->consumers, type).wireBytes;
+  LLVM_DEBUG(llvm::dbgs() << (isTaken ? "gather again" : "hold")
+                          << ": weight at " << getSourceLine(value.getLoc())
+                          << ", " << bytes << " bytes between the passes\n");
   if (!isTaken)
     return {all};
   return {forward, backward};

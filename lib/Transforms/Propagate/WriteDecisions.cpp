@@ -2,8 +2,13 @@
 
 #include "WriteDecisions.h"
 
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-propagate"
 
 using namespace mlir;
 using namespace shardc;
@@ -80,6 +85,9 @@ private:
     }
     if (!origins.empty())
       op->setAttr(originAttrName, ArrayAttr::get(context, origins));
+    LLVM_DEBUG(llvm::dbgs()
+               << describeOp(op) << ": " << op->getAttr(assignmentAttrName)
+               << " from " << ArrayAttr::get(context, origins) << '\n');
   }
 
   /// The closed sharding of a value at rest; axes of size 1 in its annotation

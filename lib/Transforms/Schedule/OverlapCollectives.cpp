@@ -18,6 +18,7 @@
 #include "shardc/Analysis/FunctionMemory.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
@@ -26,6 +27,9 @@
 
 #include "mlir/Pass/Pass.h"
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-overlap-collectives"
 
 namespace shardc {
 #define GEN_PASS_DEF_OVERLAPCOLLECTIVESPASS
@@ -55,6 +59,13 @@ private:
   void begin(int index);
   void waitFor(int index);
   void apply();
+  /// Prints the place of each start and each wait.
+  void print() const {
+    for (Operation *op : order)
+      if (isa<CollectiveStartOp, CollectiveWaitOp>(op))
+        llvm::dbgs() << "  " << describeOp(op) << ", before "
+                     << describeOp(op->getNextNode()) << '\n';
+  }
 
   /// Whether the step waits, and all its dependences have at least `state`.
   bool isReady(int index, State state) const {
@@ -148,10 +159,19 @@ void Overlapper::run() {
     if (order == tried)
       continue;
     apply();
-    if (getPlannedBytes(function, allowed) <= allowed)
+    bool fits = getPlannedBytes(function, allowed) <= allowed;
+    LLVM_DEBUG(llvm::dbgs() << "@" << function.getName() << ": limit "
+                            << mostAsGiven * eighths / 8 << " bytes "
+                            << (fits ? "fits" : "exceeds") << " the plan of "
+                            << allowed << " bytes\n");
+    if (fits) {
+      LLVM_DEBUG(print());
       return;
+    }
     tried = order;
   }
+  LLVM_DEBUG(llvm::dbgs() << "@" << function.getName()
+                          << ": keep the given order\n");
   order = given;
   apply();
 }

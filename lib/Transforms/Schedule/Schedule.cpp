@@ -12,6 +12,7 @@
 #include "FirstThatFits.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/ModulePhase.h"
@@ -21,6 +22,9 @@
 #include "shardc/Transforms/Passes.h"
 
 #include "llvm/ADT/SetVector.h"
+#include "llvm/Support/Debug.h"
+
+#define DEBUG_TYPE "shardc-schedule"
 
 namespace shardc {
 #define GEN_PASS_DEF_SCHEDULEPASS
@@ -73,6 +77,8 @@ public:
     Operation *terminator = block.getTerminator();
     for (int number = pickNext(); number >= 0; number = pickNext())
       for (int member : getGroup(number)) {
+        LLVM_DEBUG(llvm::dbgs() << describeOp(ops[member]) << ": grows by "
+                                << growths[member] << " bytes\n");
         ops[member]->moveBefore(terminator);
         finish(member);
       }
