@@ -14,6 +14,9 @@ config.excludes = ["Inputs", "golden", "unit", "tools", "lit.cfg.py"]
 config.environment["PATH"] = os.pathsep.join(
     [config.shardc_bin, config.llvm_bin, os.environ.get("PATH", "")]
 )
+# Only builds without NDEBUG have LLVM_DEBUG lines and the flag --debug-only.
+if config.build_type == "Debug":
+    config.available_features.add("debug-build")
 # Tests compile what they run; those of the plan cache choose one of their own.
 config.environment["SHARDC_PLAN_CACHE"] = ""
 # Whether this computer has an assembler for GPUs changes no test.
