@@ -160,10 +160,11 @@ void Overlapper::run() {
       continue;
     apply();
     bool fits = getPlannedBytes(function, allowed) <= allowed;
-    LLVM_DEBUG(llvm::dbgs() << "@" << function.getName() << ": limit "
-                            << mostAsGiven * eighths / 8 << " bytes "
-                            << (fits ? "fits" : "exceeds") << " the plan of "
-                            << allowed << " bytes\n");
+    LLVM_DEBUG(llvm::dbgs()
+               << "@" << function.getName() << ": with at most "
+               << mostAsGiven * eighths / 8 << " live bytes the plan "
+               << (fits ? "stays within " : "exceeds ") << allowed
+               << " bytes\n");
     if (fits) {
       LLVM_DEBUG(print());
       return;
