@@ -2,6 +2,8 @@
 
 #include "shardc/Analysis/MemoryPlan.h"
 
+#include "OccupiedBytes.h"
+
 #include "llvm/ADT/STLExtras.h"
 
 #include <algorithm>
@@ -28,55 +30,48 @@ int64_t MemoryPlan::getBytes(const Run &run) const {
   return bytes;
 }
 
-/// The start of the tightest gap for `run` between the buffers `placed`, by
-/// offset, or else the first byte behind those that live at the same time.
+/// The start of the tightest gap for `run` in `occupied`, the lowest of equal
+/// ones, or else the first byte behind the buffers that live at the same time.
 int64_t MemoryPlan::findOffset(const Run &run,
-                               llvm::ArrayRef<Buffer> placed) const {
-  // Where the run cannot start: (first, second) for every neighbour and those
-  // of the run's buffers, side by side, that overlap with it in time, both ends
-  // being free.
-  llvm::SmallVector<std::pair<int64_t, int64_t>> taken;
-  int64_t runFirst = std::numeric_limits<int64_t>::max(), runLast = 0;
-  for (unsigned number : run) {
-    runFirst = std::min(runFirst, buffers[number].first);
-    runLast = std::max(runLast, buffers[number].last);
-  }
-  for (const Buffer &neighbour : placed) {
-    if (neighbour.last < runFirst || runLast < neighbour.first)
-      continue;
-    int64_t within = 0;
-    bool overlapsBefore = false;
-    for (unsigned number : run) {
-      const Buffer &buffer = buffers[number];
-      bool overlaps =
-          neighbour.last >= buffer.first && buffer.last >= neighbour.first;
-      if (overlaps && !overlapsBefore)
-        taken.push_back({0, neighbour.offset + neighbour.bytes - within});
-      within += buffer.bytes;
-      if (overlaps)
-        taken.back().first = neighbour.offset - within;
-      overlapsBefore = overlaps;
+                               const OccupiedBytes &occupied) const {
+  // Where the run cannot start, both ends being free. Buffers side by side with
+  // equal lives count as one.
+  llvm::SmallVector<OccupiedBytes::Range> taken;
+  int64_t within = 0;
+  for (size_t begin = 0, end = 0; begin < run.size(); begin = end) {
+    const Buffer &first = buffers[run[begin]];
+    int64_t bytes = 0;
+    for (; end < run.size(); ++end) {
+      const Buffer &next = buffers[run[end]];
+      if (next.first != first.first || next.last != first.last)
+        break;
+      bytes += next.bytes;
     }
+    for (auto [low, high] : occupied.get(first.first, first.last))
+      taken.push_back({low - within - bytes, high - within});
+    within += bytes;
   }
-  if (run.size() > 1)
-    llvm::sort(taken);
+  llvm::sort(taken);
   int64_t free = base, best = -1;
   int64_t bestGap = std::numeric_limits<int64_t>::max();
-  for (auto [first, second] : taken) {
-    if (first >= free && first - free < bestGap) {
+  for (auto [low, high] : taken) {
+    if (low >= free && low - free < bestGap) {
       best = free;
-      bestGap = first - free;
+      bestGap = low - free;
     }
-    free = std::max(free, second);
+    free = std::max(free, high);
   }
   return best >= 0 ? best : free;
 }
 
 void MemoryPlan::place() {
   llvm::SmallVector<Run> bySize = runs;
-  for (auto [number, buffer] : llvm::enumerate(buffers))
+  std::vector<int64_t> steps;
+  for (auto [number, buffer] : llvm::enumerate(buffers)) {
     if (!buffer.isInRun)
       bySize.push_back({unsigned(number)});
+    steps.insert(steps.end(), {buffer.first, buffer.last});
+  }
   // Of equal sizes the buffer that was added first.
   llvm::sort(bySize, [](const Run &lhs, const Run &rhs) {
     return lhs.front() < rhs.front();
@@ -84,18 +79,15 @@ void MemoryPlan::place() {
   llvm::stable_sort(bySize, [&](const Run &lhs, const Run &rhs) {
     return getBytes(lhs) > getBytes(rhs);
   });
-  llvm::SmallVector<Buffer> placed;
+  OccupiedBytes occupied(std::move(steps));
   for (const Run &run : bySize) {
-    int64_t offset = findOffset(run, placed);
+    int64_t offset = findOffset(run, occupied);
     for (unsigned number : run) {
       Buffer &buffer = buffers[number];
       buffer.offset = offset;
       offset += buffer.bytes;
-      placed.insert(llvm::upper_bound(placed, buffer,
-                                      [](const Buffer &lhs, const Buffer &rhs) {
-                                        return lhs.offset < rhs.offset;
-                                      }),
-                    buffer);
+      if (buffer.bytes > 0)
+        occupied.add(buffer.first, buffer.last, {buffer.offset, offset});
     }
     end = std::max(end, offset);
   }

@@ -25,6 +25,8 @@ inline int64_t alignBytes(int64_t bytes) {
   return (bytes + bufferAlignment - 1) / bufferAlignment * bufferAlignment;
 }
 
+class OccupiedBytes;
+
 /// Places buffers so that those alive at a common step do not overlap.
 class MemoryPlan {
 public:
@@ -59,7 +61,7 @@ private:
   using Run = llvm::SmallVector<unsigned, 1>;
 
   int64_t getBytes(const Run &run) const;
-  int64_t findOffset(const Run &run, llvm::ArrayRef<Buffer> placed) const;
+  int64_t findOffset(const Run &run, const OccupiedBytes &occupied) const;
 
   int64_t base, end;
   llvm::SmallVector<Buffer> buffers;

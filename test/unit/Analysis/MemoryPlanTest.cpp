@@ -4,6 +4,7 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <random>
 
 namespace shardc {
@@ -110,6 +111,108 @@ TEST(MemoryPlan, RandomBuffersDoNotOverlap) {
       }
     }
   }
+}
+
+/// The offset of a run by looking at every byte range between the buffers
+/// placed before it: the tightest gap, the lowest of equal ones, else the end
+/// of all that lives at the same time.
+struct Placed {
+  int64_t bytes, first, last, offset;
+};
+int64_t findOffset(const std::vector<Placed> &run,
+                   const std::vector<Placed> &placed, int64_t base) {
+  auto fits = [&](int64_t offset) {
+    for (const Placed &buffer : run) {
+      for (const Placed &other : placed)
+        if (other.last >= buffer.first && buffer.last >= other.first &&
+            other.offset < offset + buffer.bytes &&
+            offset < other.offset + other.bytes)
+          return false;
+      offset += buffer.bytes;
+    }
+    return true;
+  };
+  int64_t highest = base;
+  for (const Placed &other : placed)
+    highest = std::max(highest, other.offset + other.bytes);
+  int64_t best = highest, bestGap = -1;
+  for (int64_t offset = base; offset <= highest; offset += bufferAlignment) {
+    if (!fits(offset) || (offset > base && fits(offset - bufferAlignment)))
+      continue;
+    int64_t last = offset;
+    while (last <= highest && fits(last + bufferAlignment))
+      last += bufferAlignment;
+    if (last > highest)
+      return bestGap >= 0 ? best : offset;
+    if (bestGap < 0 || last - offset < bestGap) {
+      best = offset;
+      bestGap = last - offset;
+    }
+  }
+  return best;
+}
+
+TEST(MemoryPlan, TheTightestGapIsFoundAmongMany) {
+  std::mt19937 random(5);
+  for (int round = 0; round < 300; ++round) {
+    int64_t base = bufferAlignment * (random() % 3);
+    MemoryPlan plan(base);
+    std::vector<std::vector<Placed>> runs;
+    std::vector<Placed> all;
+    int64_t numSteps = 1 + random() % 40;
+    for (int run = random() % 25; run >= 0; --run) {
+      runs.emplace_back();
+      std::vector<unsigned> numbers;
+      for (int length = random() % 3 ? 1 : 1 + random() % 4; length; --length) {
+        int64_t first = random() % numSteps;
+        int64_t last = std::min<int64_t>(first + random() % 12, numSteps - 1);
+        int64_t bytes = bufferAlignment * (1 + random() % 6);
+        runs.back().push_back({bytes, first, last, 0});
+        numbers.push_back(plan.addBuffer(bytes, first, last));
+      }
+      if (numbers.size() > 1)
+        plan.addRun(numbers);
+    }
+    plan.place();
+    // The largest first; of equal runs the one that was added first.
+    std::vector<std::pair<int64_t, unsigned>> order;
+    std::vector<unsigned> begins;
+    unsigned begin = 0;
+    for (const std::vector<Placed> &run : runs) {
+      int64_t bytes = 0;
+      for (const Placed &buffer : run)
+        bytes += buffer.bytes;
+      order.emplace_back(-bytes, begins.size());
+      begins.push_back(begin);
+      begin += run.size();
+    }
+    std::sort(order.begin(), order.end());
+    std::vector<Placed> placed;
+    for (auto [bytes, index] : order) {
+      int64_t offset = findOffset(runs[index], placed, base);
+      for (size_t i = 0; i < runs[index].size(); ++i) {
+        Placed buffer = runs[index][i];
+        buffer.offset = offset;
+        offset += buffer.bytes;
+        EXPECT_EQ(plan.getOffset(begins[index] + i), buffer.offset);
+        placed.push_back(buffer);
+      }
+    }
+  }
+}
+
+/// Activations, from the forward to the backward pass, all overlap: what is
+/// placed is not looked at buffer by buffer. Such plans took time in proportion
+/// to the square of the layers.
+TEST(MemoryPlan, NestedLivesOfManyLayers) {
+  constexpr int64_t numLayers = 100'000;
+  MemoryPlan plan;
+  for (int64_t layer = 0; layer < numLayers; ++layer) {
+    plan.addBuffer(64, layer, 4 * numLayers - layer);
+    plan.addBuffer(128, 2 * numLayers + layer, 2 * numLayers + layer + 1);
+  }
+  plan.place();
+  EXPECT_EQ(plan.getEnd(), plan.getLowerBound());
 }
 
 } // namespace
