@@ -10,6 +10,17 @@ using namespace llvm;
 
 namespace shardc {
 
+/// The array in its place from the start: one that grows copies all that it
+/// holds, since moving a json::Value is not noexcept.
+template <typename T>
+static json::Array toArray(const std::vector<T> &items) {
+  json::Array array;
+  array.reserve(items.size());
+  for (const T &item : items)
+    array.push_back(json::Value(item));
+  return array;
+}
+
 static bool mapMicroseconds(json::ObjectMapper &map, double &seconds) {
   if (!map.map("microseconds", seconds))
     return false;
@@ -30,7 +41,7 @@ static json::Value toJSON(const AxisOrigin &origin) {
   return json::Object{{"axis", origin.axis},
                       {"name", origin.name},
                       {"source", origin.source},
-                      {"through", json::Array(origin.through)}};
+                      {"through", toArray(origin.through)}};
 }
 
 static bool fromJSON(const json::Value &value, AxisOrigin &origin,
@@ -44,8 +55,8 @@ static json::Value toJSON(const ChainEnd &end) {
   return json::Object{{"op", end.op},
                       {"part", end.part},
                       {"source", end.source},
-                      {"arguments", json::Array(end.arguments)},
-                      {"origins", json::Array(end.origins)}};
+                      {"arguments", toArray(end.arguments)},
+                      {"origins", toArray(end.origins)}};
 }
 
 static bool fromJSON(const json::Value &value, ChainEnd &end, json::Path path) {
@@ -88,7 +99,7 @@ static bool fromJSON(const json::Value &value, AnnotationEdit &edit,
 static json::Value toJSON(const std::optional<FixIt> &fixIt) {
   if (!fixIt)
     return nullptr;
-  return json::Object{{"edits", json::Array(fixIt->edits)},
+  return json::Object{{"edits", toArray(fixIt->edits)},
                       {"cost", toJSON(fixIt->cost)}};
 }
 
@@ -105,7 +116,7 @@ static bool fromJSON(const json::Value &value, FixIt &fixIt, json::Path path) {
 static json::Value toJSON(const MovedTensor &tensor) {
   return json::Object{{"name", tensor.name},
                       {"move", tensor.move},
-                      {"shape", json::Array(tensor.shape)},
+                      {"shape", toArray(tensor.shape)},
                       {"dtype", tensor.dtype},
                       {"from", tensor.from},
                       {"to", tensor.to},
@@ -129,7 +140,7 @@ static bool fromJSON(const json::Value &value, MovedTensor &tensor,
 
 static json::Value toJSON(const ExplainedCollective &collective) {
   return json::Object{{"kind", collective.kind},
-                      {"axes", json::Array(collective.axes)},
+                      {"axes", toArray(collective.axes)},
                       {"group_size", collective.groupSize},
                       {"bytes", collective.bytes},
                       {"wire_bytes", collective.wireBytes},
@@ -138,7 +149,7 @@ static json::Value toJSON(const ExplainedCollective &collective) {
                       {"part", collective.part},
                       {"cause", collective.cause},
                       {"gathered_again", collective.isGatheredAgain},
-                      {"tensors", json::Array(collective.tensors)},
+                      {"tensors", toArray(collective.tensors)},
                       {"guilty", collective.guilty},
                       {"remedy", toJSON(collective.fixIt)},
                       {"cost_without", collective.costWithout
@@ -170,7 +181,7 @@ static bool fromJSON(const json::Value &value, ExplainedCollective &collective,
 static json::Value toJSON(const ExplainedProgram &program) {
   return json::Object{{"name", program.name},
                       {"cost", toJSON(program.cost)},
-                      {"collectives", json::Array(program.collectives)}};
+                      {"collectives", toArray(program.collectives)}};
 }
 
 static bool fromJSON(const json::Value &value, ExplainedProgram &program,
@@ -184,7 +195,7 @@ static bool fromJSON(const json::Value &value, ExplainedProgram &program,
 json::Value toJSON(const Explanation &explanation) {
   return json::Object{{"mesh", explanation.mesh},
                       {"machine", explanation.machine},
-                      {"programs", json::Array(explanation.programs)}};
+                      {"programs", toArray(explanation.programs)}};
 }
 
 bool fromJSON(const json::Value &value, Explanation &explanation,
