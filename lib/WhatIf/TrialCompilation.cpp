@@ -33,6 +33,8 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
   state.getPeaks = getPeaksOnTrial;
   state.estimatePlan = std::move(estimatePlan);
   PassManager manager(module.getContext());
+  // Every phase ends with that.
+  manager.enableVerifier(options.verifyEach);
   buildPhases(manager, first, last, options, state);
   if (succeeded(manager.run(module)))
     return {};
