@@ -7,67 +7,6 @@
 
 using namespace shardc::rt;
 
-namespace {
-
-struct OperandCollector {
-  std::vector<Operand> operands;
-
-  void read(uint32_t buffer) { operands.push_back({buffer, false}); }
-  void write(uint32_t buffer) { operands.push_back({buffer, true}); }
-
-  void operator()(const LaunchCommand &launch) {
-    size_t firstWritten = launch.buffers.size() - launch.writes;
-    for (size_t i = 0; i < launch.buffers.size(); ++i)
-      operands.push_back({launch.buffers[i], i >= firstWritten});
-  }
-  void operator()(const GemmCommand &gemm) {
-    read(gemm.a);
-    read(gemm.b);
-    if (gemm.bias >= 0)
-      read(gemm.bias);
-    if (gemm.accumulate)
-      read(gemm.c);
-    write(gemm.c);
-    if (gemm.columnSums >= 0)
-      write(gemm.columnSums);
-    if (gemm.mask >= 0)
-      operands.push_back({static_cast<uint32_t>(gemm.mask),
-                          gemm.activation == Activation::Relu});
-  }
-  void operator()(const CollectiveStartCommand &start) {
-    for (const CollectiveItem &item : start.items)
-      read(item.in);
-    for (const CollectiveItem &item : start.items)
-      write(item.out);
-  }
-  void operator()(const CopyCommand &copy) {
-    read(copy.in);
-    write(copy.out);
-  }
-  void operator()(const ClearCommand &clear) { write(clear.buffer); }
-  void operator()(const CollectiveWaitCommand &) {}
-  void operator()(const LoopCommand &) {}
-  void operator()(const UploadCommand &) {}
-  void operator()(const DownloadCommand &) {}
-};
-
-} // namespace
-
-std::vector<Operand> shardc::rt::operandsOf(const Command &command) {
-  OperandCollector collector;
-  std::visit(collector, command.operation);
-  return std::move(collector.operands);
-}
-
-std::vector<Operand> shardc::rt::operandsOf(const LaunchCommand &launch,
-                                            const LaunchPart &part) {
-  std::vector<Operand> operands;
-  for (uint32_t position : part.buffers)
-    operands.push_back({launch.buffers[position],
-                        position >= launch.buffers.size() - launch.writes});
-  return operands;
-}
-
 bool shardc::rt::isInPlace(const ProgramSpec &program,
                            const CollectiveItem &item) {
   const BufferSpec &in = program.buffers[item.in];
@@ -89,12 +28,10 @@ std::vector<BufferUse> shardc::rt::usesOf(const ProgramSpec &program) {
       last = i + loop->commands;
       runs = loop->runs;
     }
-    for (const Operand &operand : operandsOf(command)) {
+    for (const Operand &operand : operandsOf(program, command)) {
       BufferUse &use = uses[operand.buffer];
-      const BufferSpec &spec = program.buffers[operand.buffer];
-      uint64_t end = spec.offset + spec.bytes + (runs - 1) * spec.stride;
-      use.bytes = {spec.offset, spec.bytes == 0 ? spec.offset
-                                                : std::max(use.bytes.end, end)};
+      ByteRange bytes = bytesOf(program.buffers[operand.buffer], runs);
+      use.bytes = {bytes.begin, std::max(use.bytes.end, bytes.end)};
       if (operand.isWrite) {
         if (use.numWrites++ == 0)
           use.firstWrite = i, use.writtenFrom = first;
@@ -185,7 +122,7 @@ void AliasSets::linkInPlace(const ProgramSpec &spec, size_t program) {
           return isInPlace(spec, item);
       return false;
     };
-    std::vector<Operand> operands = operandsOf(command);
+    std::vector<Operand> operands = operandsOf(spec, command);
     for (const Operand &written : operands)
       for (const Operand &other : operands)
         if (written.isWrite && other.buffer != written.buffer &&

@@ -20,19 +20,6 @@
 
 namespace shardc::rt {
 
-/// A buffer that a command reads or writes.
-struct Operand {
-  uint32_t buffer;
-  bool isWrite;
-};
-
-/// The buffers that a command reads and writes. It also reads the sums that it
-/// adds to.
-std::vector<Operand> operandsOf(const Command &command);
-/// The same of a part of a launch.
-std::vector<Operand> operandsOf(const LaunchCommand &launch,
-                                const LaunchPart &part);
-
 /// Whether the collective works in place.
 bool isInPlace(const ProgramSpec &program, const CollectiveItem &item);
 

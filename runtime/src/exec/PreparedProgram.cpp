@@ -86,8 +86,8 @@ void PreparedProgram::addLaunch(const LaunchCommand &launch) {
 absl::Status PreparedProgram::bindGemm(Step &step, uint32_t command,
                                        const GemmCommand &gemm) {
   step.kind = Step::Kind::Gemm;
-  std::vector<int64_t> of =
-      devices.layout.devicesFor(number, operandsOf(program->commands[command]));
+  std::vector<int64_t> of = devices.layout.devicesFor(
+      number, operandsOf(*program, program->commands[command]));
   std::vector<std::vector<int64_t>> terms =
       devices.layout.termsOf(number, command, of);
   std::vector<GemmPointers> gemms;
@@ -254,11 +254,11 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
   if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     step.kind = Step::Kind::Copy;
     step.bytes = program->buffers[copy->in].bytes;
-    bind(step, operandsOf(command), {copy->in, copy->out});
+    bind(step, operandsOf(*program, command), {copy->in, copy->out});
   } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
     step.kind = Step::Kind::Clear;
     step.bytes = program->buffers[clear->buffer].bytes;
-    bind(step, operandsOf(command), {clear->buffer});
+    bind(step, operandsOf(*program, command), {clear->buffer});
   } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
     step.kind = Step::Kind::Loop;
     step.runs = loop->runs;

@@ -117,8 +117,9 @@ bool ReplicationAnalysis::propagateCommand(const PlanSpec &plan,
     return propagateCollective(plan, aliasSets, program, *start);
   auto *launch = std::get_if<LaunchCommand>(&command.operation);
   if (!launch)
-    return propagateLocal(aliasSets, program, operandsOf(command), /*axes=*/0,
-                          sumsOver(program, number));
+    return propagateLocal(aliasSets, program,
+                          operandsOf(plan.programs[program], command),
+                          /*axes=*/0, sumsOver(program, number));
   bool changed = false;
   for (const LaunchPart &part : launch->parts)
     changed |=

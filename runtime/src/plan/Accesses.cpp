@@ -1,4 +1,4 @@
-//===- Accesses.cpp - The bytes that commands read and write --------------===//
+//===- Accesses.cpp - The memory that commands read and write -------------===//
 
 #include "plan/Accesses.h"
 
@@ -8,81 +8,95 @@ using namespace shardc::rt;
 
 namespace {
 
-/// Notes the accesses of one command.
-class Collector {
+/// Collects the operands of one command.
+class OperandCollector {
 public:
-  Collector(const PlanSpec &plan, const ProgramSpec &program, int64_t runs)
-      : plan(plan), program(program), runs(runs) {}
-
-  void reads(uint32_t buffer, uint64_t unit = 1) { add(buffer, false, unit); }
-  void writes(uint32_t buffer, uint64_t unit = 1) { add(buffer, true, unit); }
-  void writesTensor(const TensorSpec &tensor) {
-    accesses.push_back(
-        {{tensor.offset, tensor.offset + tensor.bytes}, true, -1});
-  }
+  explicit OperandCollector(const ProgramSpec &program) : program(program) {}
 
   void operator()(const LaunchCommand &launch) {
     size_t firstWritten = launch.buffers.size() - launch.writes;
     for (size_t i = 0; i < launch.buffers.size(); ++i)
-      add(launch.buffers[i], i >= firstWritten, 1);
+      operands.push_back({launch.buffers[i], i >= firstWritten});
   }
   void operator()(const GemmCommand &gemm) {
-    reads(gemm.a);
-    reads(gemm.b);
+    read(gemm.a);
+    read(gemm.b);
     if (gemm.bias >= 0)
-      reads(gemm.bias);
-    writes(gemm.c);
+      read(gemm.bias);
+    write(gemm.c);
+    if (gemm.accumulate)
+      read(gemm.c);
     if (gemm.columnSums >= 0)
-      writes(gemm.columnSums);
+      write(gemm.columnSums);
     if (gemm.mask >= 0)
-      add(gemm.mask, gemm.activation == Activation::Relu, 1);
+      operands.push_back({static_cast<uint32_t>(gemm.mask),
+                          gemm.activation == Activation::Relu});
   }
   void operator()(const CollectiveStartCommand &start) {
     for (const CollectiveItem &item : start.items) {
-      reads(item.in, plan.alignment);
-      writes(item.out, plan.alignment);
+      read(item.in);
+      write(item.out);
     }
   }
   void operator()(const CollectiveWaitCommand &) {}
   void operator()(const CopyCommand &copy) {
-    reads(copy.in);
-    writes(copy.out);
+    read(copy.in);
+    write(copy.out);
   }
-  void operator()(const ClearCommand &clear) { writes(clear.buffer); }
+  void operator()(const ClearCommand &clear) { write(clear.buffer); }
   void operator()(const LoopCommand &) {}
-  void operator()(const UploadCommand &upload) {
-    writesTensor(plan.tensors[upload.tensor]);
-  }
+  /// It writes a tensor, which no buffer names.
+  void operator()(const UploadCommand &) {}
   void operator()(const DownloadCommand &download) {
-    reads(program.results[download.result].buffer);
+    read(program.results[download.result].buffer);
   }
 
-  std::vector<Access> accesses;
+  std::vector<Operand> operands;
 
 private:
-  void add(uint32_t buffer, bool isWrite, uint64_t unit) {
-    const BufferSpec &spec = program.buffers[buffer];
-    uint64_t end = spec.offset;
-    if (spec.bytes > 0)
-      end += spec.bytes + (runs - 1) * spec.stride;
-    accesses.push_back(
-        {{spec.offset, (end + unit - 1) / unit * unit}, isWrite, buffer});
-  }
+  void read(uint32_t buffer) { operands.push_back({buffer, false}); }
+  void write(uint32_t buffer) { operands.push_back({buffer, true}); }
 
-  const PlanSpec &plan;
   const ProgramSpec &program;
-  int64_t runs;
 };
 
 } // namespace
+
+std::vector<Operand> shardc::rt::operandsOf(const ProgramSpec &program,
+                                            const Command &command) {
+  OperandCollector collector(program);
+  std::visit(collector, command.operation);
+  return std::move(collector.operands);
+}
+
+std::vector<Operand> shardc::rt::operandsOf(const LaunchCommand &launch,
+                                            const LaunchPart &part) {
+  std::vector<Operand> operands;
+  for (uint32_t position : part.buffers)
+    operands.push_back({launch.buffers[position],
+                        position >= launch.buffers.size() - launch.writes});
+  return operands;
+}
 
 std::vector<Access> shardc::rt::accessesOf(const PlanSpec &plan,
                                            const ProgramSpec &program,
                                            const Command &command,
                                            int64_t runs) {
-  Collector collector(plan, program, runs);
-  std::visit(collector, command.operation);
-  return std::move(collector.accesses);
+  bool isCollective =
+      std::holds_alternative<CollectiveStartCommand>(command.operation);
+  const uint64_t unit = isCollective ? plan.alignment : 1;
+  std::vector<Access> accesses;
+  for (const Operand &operand : operandsOf(program, command)) {
+    ByteRange bytes = bytesOf(program.buffers[operand.buffer], runs);
+    bytes.end = (bytes.end + unit - 1) / unit * unit;
+    accesses.push_back({bytes, operand.isWrite, operand.buffer});
+  }
+  if (auto *upload = std::get_if<UploadCommand>(&command.operation)) {
+    const TensorSpec &tensor = plan.tensors[upload->tensor];
+    accesses.push_back(
+        {{tensor.offset, tensor.offset + tensor.bytes}, true, -1});
+  }
+  return accesses;
 }
 
 std::string shardc::rt::describe(const PlanSpec &plan, const Access &access) {
