@@ -8,6 +8,7 @@
 #ifndef SHARDC_RT_SRC_PLAN_COMMANDREADER_H
 #define SHARDC_RT_SRC_PLAN_COMMANDREADER_H
 
+#include "plan/Accesses.h"
 #include "plan/PlanSpec.h"
 
 #include "plan_generated.h"
@@ -17,7 +18,7 @@
 
 namespace shardc::rt {
 
-/// Reads the commands of one program, whose buffers and results are there.
+/// Reads the commands of one program, whose buffers and results have been read.
 class CommandReader {
 public:
   CommandReader(const PlanSpec &plan, ProgramSpec &program)
@@ -26,7 +27,7 @@ public:
   /// Adds the next command to the program, or returns its error.
   absl::Status read(const fb::Command &file);
 
-  /// After the last command: whether any is missing.
+  /// After the last command: an error if the body of a loop is incomplete.
   absl::Status finish() const {
     return left > 0 ? bad("the loop's body lacks ", left, " commands")
                     : absl::OkStatus();
@@ -52,13 +53,10 @@ private:
     return absl::OkStatus();
   }
 
-  /// Whether the regions of two buffers share bytes in any runs.
+  /// Whether two buffers share bytes in any runs.
   bool overlap(uint32_t a, uint32_t b) const {
-    const BufferSpec &x = program.buffers[a], &y = program.buffers[b];
-    auto end = [&](const BufferSpec &spec) {
-      return spec.offset + spec.bytes + (runs - 1) * spec.stride;
-    };
-    return x.offset < end(y) && y.offset < end(x);
+    return rt::overlap(bytesOf(program.buffers[a], runs),
+                       bytesOf(program.buffers[b], runs));
   }
 
   absl::Status readLaunch(const fb::Launch &file, LaunchCommand &launch) const;
