@@ -10,11 +10,14 @@
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
 #include "shardc/CostModel/WireBytes.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Report/TimeEstimate.h"
 #include "shardc/Target/CPU/CompileKernels.h"
 #include "shardc/Target/CUDA/AssemblePtx.h"
 #include "shardc/Target/CUDA/EmitPtx.h"
+
+#include "shardc-rt/PlanFormat.h"
 
 #include "llvm/ADT/StringSwitch.h"
 
@@ -27,6 +30,8 @@ static_assert(int(fb::CollectiveKind::CollectivePermute) ==
               "the schema and the compiler number collectives alike");
 static_assert(int(fb::MemoryKind::Workspace) == int(MemoryKind::Workspace),
               "the schema and the compiler number kinds of memory alike");
+static_assert(std::string_view(kRoundParametersName) == rt::roundingProgram,
+              "functions of the IR are named as the programs of the plan");
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo).
 static uint64_t hashBytes(const uint8_t *data, size_t size) {
@@ -183,7 +188,7 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
       module->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
 
   fb::PlanBuilder root(builder);
-  root.add_version(planVersion);
+  root.add_version(rt::planVersion);
   root.add_producer(producer);
   root.add_model(modelOffset);
   // Anything but the default, so that the field has a place.

@@ -15,6 +15,7 @@
 #include "shardc-rt/DType.h"
 #include "shardc-rt/Errors.h"
 #include "shardc-rt/Export.h"
+#include "shardc-rt/PlanFormat.h"
 
 #include "absl/strings/string_view.h"
 #include "absl/types/span.h"
@@ -27,9 +28,6 @@
 namespace shardc::rt {
 
 struct PlanSpec;
-
-/// The format version that this runtime reads.
-inline constexpr uint32_t planVersion = 5;
 
 /// The role of a tensor in the model. Copies are shadow weights, parameters
 /// rounded to bf16; the executor keeps them up to date, and no query of a Plan

@@ -202,7 +202,7 @@ struct ResultSpec {
   Sharding sharding;
 };
 
-/// One entry point: "train_step", "evaluate" or "round_parameters".
+/// One entry point: "train_step", "evaluate" or `roundingProgram`.
 struct ProgramSpec {
   GemmTypes typesOf(const GemmCommand &gemm) const {
     return {buffers[gemm.a].dtype, buffers[gemm.c].dtype};
@@ -232,10 +232,6 @@ struct MemoryReport {
   std::vector<Entry> entries;
   std::vector<Largest> largest;
 };
-
-/// The program that rounds parameters to their copies; a plan with copies has
-/// it. Executors run it after a parameter has been written.
-inline constexpr absl::string_view roundingProgram = "round_parameters";
 
 /// A further version of a plan's kernels, for CPUs with more features.
 struct CpuCode {

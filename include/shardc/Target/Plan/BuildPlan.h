@@ -14,9 +14,6 @@
 
 namespace shardc {
 
-/// Version of the plan format that is written (docs/PlanFormat.md).
-constexpr uint32_t planVersion = 5;
-
 /// The content of a plan beside the module.
 struct PlanOptions {
   /// Name of the model; empty: the module's, or "model".
