@@ -3,7 +3,7 @@
 #include "shardc/Conversion/KernelEmitter/DistinctKernels.h"
 
 #include "shardc/Conversion/KernelEmitter/KernelModule.h"
-#include "shardc/Conversion/KernelEmitter/NestValues.h"
+#include "shardc/Conversion/KernelEmitter/NestEmitter.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/ADT/StringMap.h"

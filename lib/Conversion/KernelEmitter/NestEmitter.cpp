@@ -1,11 +1,10 @@
-//===- NestEmitter.cpp - Scopes, loops and lanes --------------------------===//
+//===- NestEmitter.cpp - Tensor values at an index ------------------------===//
 
 #include "shardc/Conversion/KernelEmitter/NestEmitter.h"
 
-#include "mlir/Dialect/SCF/IR/SCF.h"
-#include "mlir/Dialect/Vector/IR/VectorOps.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
-#include <limits>
+#include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
 
@@ -13,42 +12,25 @@ namespace shardc {
 
 NestEmitter::NestEmitter(OpBuilder &builder, Location loc, MeshOp mesh,
                          Block *entry, Value context, int64_t bufferAlignment)
-    : builder(builder), loc(loc), math(this->builder, loc, /*numLanes=*/1),
-      mesh(mesh), entry(entry), context(context),
-      bufferAlignment(bufferAlignment) {
-  known.resize(1);
+    : loops(builder, loc, entry),
+      memory(loops, cast<LLVM::LLVMPointerType>(context.getType()),
+             bufferAlignment),
+      device(loops, mesh, context), builder(builder), loc(loc),
+      math(loops.math), functions(builder, loc, math) {}
+
+void NestEmitter::startNest(int64_t numLanes, bool hasLinearPlaces) {
+  loops.startNest(numLanes);
+  isFlat = hasLinearPlaces;
 }
 
-void NestEmitter::startNest(int64_t numLanes) {
-  math.numLanes = numLanes;
-  known.clear();
-  known.resize(1);
-  scopes.clear();
-  isFlat = false;
-}
-
-Type NestEmitter::getComputeType(Value tensor) {
-  Type element = getElementTypeOrSelf(tensor.getType());
-  return element.isBF16() ? Type(Float32Type::get(element.getContext()))
-                          : element;
-}
-
-NestEmitter::Key NestEmitter::getKey(Value tensor, ArrayRef<Index> index) {
-  Key key{tensor.getAsOpaquePointer()};
+static LoopBuilder::Key getKey(Value tensor, ArrayRef<Index> index) {
+  LoopBuilder::Key key{tensor.getAsOpaquePointer()};
   for (const Index &dim : index) {
     key.push_back(dim.value.getAsOpaquePointer());
     key.push_back(reinterpret_cast<const void *>(dim.lanes * 2));
     key.push_back(reinterpret_cast<const void *>(dim.last));
   }
   return key;
-}
-
-IndexList NestEmitter::dropUnitDims(Value tensor, ArrayRef<Index> index) {
-  IndexList result(index.begin(), index.end());
-  for (auto [place, size] : llvm::zip_equal(result, getShape(tensor)))
-    if (size == 1)
-      place = Index();
-  return result;
 }
 
 static unsigned getLevel(ArrayRef<Index> index) {
@@ -58,205 +40,403 @@ static unsigned getLevel(ArrayRef<Index> index) {
   return level;
 }
 
-Value NestEmitter::atLevel(unsigned level, llvm::function_ref<Value()> build) {
-  if (level >= scopes.size())
-    return build();
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPoint(scopes[level]);
-  SmallVector<Operation *> innerScopes(scopes.begin() + level, scopes.end());
-  SmallVector<std::map<Key, Value>> innerKnown(
-      std::make_move_iterator(known.begin() + level + 1),
-      std::make_move_iterator(known.end()));
-  scopes.truncate(level);
-  known.truncate(level + 1);
-  Value result = build();
-  llvm::append_range(scopes, innerScopes);
-  for (auto &values : innerKnown)
-    known.push_back(std::move(values));
-  return result;
-}
-
 Value NestEmitter::evaluate(Value tensor, ArrayRef<Index> fullIndex) {
   IndexList index = dropUnitDims(tensor, fullIndex);
-  unsigned level = getLevel(index);
-  Key key = getKey(tensor, index);
+  LoopBuilder::Key key = getKey(tensor, index);
   // A value preset in an inner scope is found before one is built outside.
-  for (auto &values : llvm::reverse(known)) {
-    auto it = values.find(key);
-    if (it != values.end())
-      return it->second;
-  }
-  return atLevel(level, [&] {
+  if (Value value = loops.find(key))
+    return value;
+  return loops.atLevel(getLevel(index), [&] {
     Value value = compute(tensor, index);
-    known.back()[key] = value;
+    loops.remember(key, value);
     return value;
   });
 }
 
 void NestEmitter::preset(Value tensor, ArrayRef<Index> fullIndex, Value value) {
   IndexList index = dropUnitDims(tensor, fullIndex);
-  known.back()[getKey(tensor, index)] = value;
+  loops.remember(getKey(tensor, index), value);
 }
 
-Value NestEmitter::constantI64(int64_t value) {
-  Value &constant = constants[value];
-  if (!constant) {
-    OpBuilder::InsertionGuard guard(builder);
-    builder.setInsertionPointToStart(entry);
-    constant = math.constantInt(builder.getI64Type(), value);
+Value NestEmitter::compute(Value tensor, ArrayRef<Index> index) {
+  Operation *op = tensor.getDefiningOp();
+  if (!op)
+    return memory.load(tensor, index);
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<ConstantOp>([&](auto op) { return computeConstant(op, index); })
+      .Case<BroadcastOp>([&](BroadcastOp op) {
+        IndexList operandIndex;
+        for (int64_t dim : op.getDims())
+          operandIndex.push_back(index[dim]);
+        // All elements of a flat nest see the one element.
+        if (isFlat)
+          operandIndex.assign(operandIndex.size(), Index());
+        return evaluate(op.getOperand(), operandIndex);
+      })
+      .Case<TransposeOp>([&](TransposeOp op) {
+        IndexList operandIndex(index.size());
+        for (auto [dim, source] : llvm::enumerate(op.getPermutation()))
+          operandIndex[source] = index[dim];
+        return evaluate(op.getOperand(), operandIndex);
+      })
+      .Case<ReshapeOp>([&](auto op) { return computeReshape(op, index); })
+      .Case<IotaOp>([&](auto op) { return computeIota(op, index); })
+      .Case<RandomUniformOp>([&](auto op) { return computeRandom(op, index); })
+      .Case<MaskOp>([&](auto op) { return computeMask(op, index); })
+      .Case<SliceOp>([&](auto op) { return computeSlice(op, index); })
+      .Case<ReduceOp>([&](auto op) { return computeReduce(op, index); })
+      .Case<DotGeneralOp>([&](auto op) { return computeDot(op, index); })
+      .Case<CompareOp>([&](CompareOp op) {
+        Value lhs = evaluate(op.getLhs(), index);
+        return computeCompare(op, lhs, evaluate(op.getRhs(), index));
+      })
+      .Case<SelectOp>([&](SelectOp op) {
+        Value predicate = evaluate(op.getPredicate(), index);
+        Value onTrue = evaluate(op.getOnTrue(), index);
+        return math.select(predicate, onTrue, evaluate(op.getOnFalse(), index));
+      })
+      .Case<ConvertOp>([&](ConvertOp op) {
+        return computeConvert(op, evaluate(op.getOperand(), index));
+      })
+      .Default([&](Operation *op) {
+        Value lhs = evaluate(op->getOperand(0), index);
+        if (op->getNumOperands() == 1)
+          return computeUnary(op, lhs);
+        return computeBinary(op, lhs, evaluate(op->getOperand(1), index));
+      });
+}
+
+LogicalResult checkHasValue(Operation *op) {
+  bool isKnown =
+      isa<ConstantOp, BroadcastOp, TransposeOp, ReshapeOp, IotaOp,
+          RandomUniformOp, MaskOp, SliceOp, ReduceOp, DotGeneralOp, CompareOp,
+          SelectOp, ConvertOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, NegOp,
+          AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp,
+          TanhOp, ErfOp, CosOp, SinOp, StopGradientOp>(op);
+  if (!isKnown)
+    return op->emitOpError("cannot be computed in a kernel");
+  return success();
+}
+
+Value NestEmitter::computeUnary(Operation *op, Value x) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<NegOp>([&](auto) { return math.neg(x); })
+      .Case<AbsOp>([&](auto) { return math.abs(x); })
+      .Case<SignOp>([&](auto) { return math.sign(x); })
+      .Case<ExpOp>([&](auto) { return functions.exp(x); })
+      .Case<Expm1Op>([&](auto) { return functions.expm1(x); })
+      .Case<LogOp>([&](auto) { return functions.log(x); })
+      .Case<Log1pOp>([&](auto) { return functions.log1p(x); })
+      .Case<SqrtOp>([&](auto) { return math.sqrt(x); })
+      .Case<RsqrtOp>([&](auto) { return math.rsqrt(x); })
+      .Case<TanhOp>([&](auto) { return functions.tanh(x); })
+      .Case<ErfOp>([&](auto) { return functions.erf(x); })
+      .Case<CosOp>([&](auto) { return functions.cos(x); })
+      .Case<SinOp>([&](auto) { return functions.sin(x); })
+      .Case<StopGradientOp>([&](auto) { return x; });
+}
+
+Value NestEmitter::computeBinary(Operation *op, Value lhs, Value rhs) {
+  return llvm::TypeSwitch<Operation *, Value>(op)
+      .Case<AddOp>([&](auto) { return math.add(lhs, rhs); })
+      .Case<SubOp>([&](auto) { return math.sub(lhs, rhs); })
+      .Case<MulOp>([&](auto) { return math.mul(lhs, rhs); })
+      .Case<DivOp>([&](auto) { return math.div(lhs, rhs); })
+      .Case<MaxOp>([&](auto) { return math.max(lhs, rhs); })
+      .Case<MinOp>([&](auto) { return math.min(lhs, rhs); });
+}
+
+Value NestEmitter::computeCompare(CompareOp op, Value lhs, Value rhs) {
+  using F = arith::CmpFPredicate;
+  using I = arith::CmpIPredicate;
+  Type element = VectorMath::getElement(lhs);
+  bool isBool = element.isInteger(1);
+  if (isa<FloatType>(element)) {
+    F predicates[] = {F::OEQ, F::UNE, F::OLT, F::OLE, F::OGT, F::OGE};
+    return math.compareFloat(predicates[size_t(op.getKind())], lhs, rhs);
   }
-  return constant;
+  I predicates[] = {I::eq, I::ne, I::slt, I::sle, I::sgt, I::sge};
+  I unsignedPredicates[] = {I::eq, I::ne, I::ult, I::ule, I::ugt, I::uge};
+  return math.compareInt(
+      (isBool ? unsignedPredicates : predicates)[size_t(op.getKind())], lhs,
+      rhs);
 }
 
-Index NestEmitter::constantIndex(int64_t value, int64_t lanes) {
-  if (value == 0 && lanes == 0)
-    return Index();
-  return Index{constantI64(value), 0, lanes, -1};
+Value NestEmitter::computeConvert(ConvertOp op, Value value) {
+  Type element = getElementTypeOrSelf(op.getResult().getType());
+  value = math.convert(value, getComputeType(op.getResult()));
+  bool wasBF16 = getElementTypeOrSelf(op.getOperand().getType()).isBF16();
+  return element.isBF16() && !wasBF16 ? math.roundToBF16(value) : value;
 }
 
-Index NestEmitter::addIndex(const Index &index, int64_t value) {
-  if (value == 0)
-    return index;
-  Index result = index;
-  if (!index.value) {
-    result.value = constantI64(value);
-    return result;
-  }
-  result.value = atLevel(index.level, [&]() -> Value {
-    return builder.createOrFold<arith::AddIOp>(loc, index.value,
-                                               constantI64(value));
-  });
-  return result;
-}
-
-Index NestEmitter::mulIndex(const Index &index, int64_t value) {
-  if (value == 1 || !index.value)
-    return index;
-  Index result = index;
-  result.value = atLevel(index.level, [&]() -> Value {
-    return builder.createOrFold<arith::MulIOp>(loc, index.value,
-                                               constantI64(value));
-  });
-  return result;
-}
-
-IndexList NestEmitter::delinearize(const Index &linear,
-                                   ArrayRef<int64_t> sizes) {
-  IndexList result(sizes.size());
-  int64_t remaining = llvm::count_if(sizes, [](int64_t s) { return s > 1; });
-  Index rest = linear;
-  for (int64_t dim = sizes.size() - 1; dim >= 0; --dim) {
-    if (sizes[dim] == 1)
-      continue;
-    if (--remaining == 0 || !rest.value) {
-      result[dim] = rest;
-      return result;
+Value NestEmitter::computeConstant(ConstantOp op, ArrayRef<Index> index) {
+  auto elements = cast<DenseElementsAttr>(op.getValue());
+  Type type = getComputeType(op.getResult());
+  auto toScalar = [&](auto value) -> Value {
+    if constexpr (std::is_same_v<decltype(value), APFloat>) {
+      bool losesInfo;
+      value.convert(APFloat::IEEEdouble(), APFloat::rmNearestTiesToEven,
+                    &losesInfo);
+      return math.constant(type, value.convertToDouble());
+    } else {
+      return math.constantInt(type, type.isInteger(1) ? value.getZExtValue()
+                                                      : value.getSExtValue());
     }
-    Value size = constantI64(sizes[dim]);
-    result[dim] = rest;
-    result[dim].value = atLevel(rest.level, [&]() -> Value {
-      return builder.create<arith::RemUIOp>(loc, rest.value, size);
-    });
-    rest.value = atLevel(rest.level, [&]() -> Value {
-      return builder.create<arith::DivUIOp>(loc, rest.value, size);
-    });
+  };
+  if (elements.isSplat()) {
+    if (isa<FloatType>(elements.getElementType()))
+      return toScalar(elements.getSplatValue<APFloat>());
+    return toScalar(elements.getSplatValue<APInt>());
   }
-  return result;
+  // Other constants are data of the shared object.
+  memory.bindData(op.getResult(), elements);
+  return memory.load(op.getResult(), index);
 }
 
-SmallVector<Value> NestEmitter::buildLoop(Value low, Value high, int64_t step,
-                                          ValueRange init, LoopBody body) {
-  auto loop =
-      builder.create<scf::ForOp>(loc, low, high, constantI64(step), init);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(loop.getBody());
-  scopes.push_back(loop);
-  known.emplace_back();
-  Index place{loop.getInductionVar(), unsigned(scopes.size()), 0, -1};
-  SmallVector<Value> next = body(place, loop.getRegionIterArgs());
-  if (!init.empty())
-    builder.create<scf::YieldOp>(loc, next);
-  scopes.pop_back();
-  known.pop_back();
-  return llvm::to_vector_of<Value>(loop.getResults());
+Value NestEmitter::computeReshape(ReshapeOp op, ArrayRef<Index> index) {
+  Value operand = op.getOperand();
+  ArrayRef<int64_t> from = getTensorShape(operand),
+                    to = getTensorShape(op.getResult());
+  auto isLong = [](int64_t size) { return size > 1; };
+  auto fromLong = llvm::to_vector(llvm::make_filter_range(from, isLong));
+  auto toLong = llvm::to_vector(llvm::make_filter_range(to, isLong));
+  IndexList operandIndex(from.size());
+  if (fromLong == toLong || isFlat) {
+    // Only dimensions of size 1 come or go, or places are linear anyway: the
+    // places keep their order, aligned at the last dimension.
+    int64_t dim = to.size() - 1;
+    for (int64_t source = from.size() - 1; source >= 0; --source) {
+      if (from[source] == 1)
+        continue;
+      while (dim >= 0 && to[dim] == 1)
+        --dim;
+      if (dim < 0)
+        break;
+      operandIndex[source] = index[dim--];
+    }
+    return evaluate(operand, operandIndex);
+  }
+  Index linear;
+  int64_t stride = 1, laneStride = 0, lanes = 0;
+  for (int64_t dim = to.size() - 1; dim >= 0; --dim) {
+    if (index[dim].lanes) {
+      lanes = index[dim].lanes;
+      laneStride = stride;
+    }
+    if (index[dim].value) {
+      Index place = index[dim];
+      place.lanes = 0;
+      Index term = loops.mulIndex(place, stride);
+      if (linear.value)
+        term.value =
+            builder.create<arith::AddIOp>(loc, linear.value, term.value);
+      // The sum is built here, at the level of the whole index.
+      linear = term;
+      linear.level = loops.getLevel();
+    }
+    stride *= to[dim];
+  }
+  if (!operand.getDefiningOp())
+    return memory.loadLinear(operand, linear.value, laneStride, lanes);
+  assert(lanes == 0 && "a reshape of a computed value is not vectorised");
+  return evaluate(operand, loops.delinearize(linear, from));
 }
 
-SmallVector<Value> NestEmitter::buildCountedLoop(int64_t count, ValueRange init,
-                                                 LoopBody body) {
-  if (count == 1)
-    return body(Index(), init);
-  return buildLoop(constantI64(0), constantI64(count), 1, init, body);
+Value NestEmitter::computeReduce(ReduceOp op, ArrayRef<Index> index) {
+  ArrayRef<int64_t> shape = getTensorShape(op.getOperand());
+  SmallVector<int64_t> dims(op.getDims()), sizes;
+  for (int64_t dim : dims)
+    sizes.push_back(shape[dim]);
+  int64_t count = 1;
+  for (int64_t size : sizes)
+    count *= size;
+  bool hasLanes = llvm::any_of(index, [](const Index &i) { return i.lanes; });
+  Type type = getComputeType(op.getResult());
+  Value init = math.getIdentity(op.getKind(), type);
+  if (hasLanes)
+    init = math.splat(init);
+  return loops.buildCountedLoop(
+      count, init, [&](Index place, ValueRange carried) -> SmallVector<Value> {
+        IndexList reduced = loops.delinearize(place, sizes);
+        IndexList operandIndex;
+        auto kept = index.begin();
+        for (size_t dim = 0, next = 0; dim < shape.size(); ++dim) {
+          if (next < dims.size() && dims[next] == int64_t(dim))
+            operandIndex.push_back(reduced[next++]);
+          else
+            operandIndex.push_back(*kept++);
+        }
+        Value value = evaluate(op.getOperand(), operandIndex);
+        return {math.combine(op.getKind(), carried[0], value)};
+      })[0];
 }
 
-void NestEmitter::buildIf(Value condition, llvm::function_ref<void()> body) {
-  auto ifOp = builder.create<scf::IfOp>(loc, condition);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&ifOp.getThenRegion().front());
-  scopes.push_back(ifOp);
-  known.emplace_back();
-  body();
-  scopes.pop_back();
-  known.pop_back();
+Value NestEmitter::computeDot(DotGeneralOp op, ArrayRef<Index> index) {
+  ArrayRef<int64_t> lhsShape = getTensorShape(op.getLhs());
+  ArrayRef<int64_t> rhsShape = getTensorShape(op.getRhs());
+  SmallVector<int64_t> sizes;
+  int64_t count = 1;
+  for (int64_t dim : op.getLhsContracting()) {
+    sizes.push_back(lhsShape[dim]);
+    count *= lhsShape[dim];
+  }
+  bool hasLanes = llvm::any_of(index, [](const Index &i) { return i.lanes; });
+  Type type = getComputeType(op.getResult());
+  Value init = math.constant(type, 0.0);
+  if (hasLanes)
+    init = math.splat(init);
+  auto body = [&](Index place, ValueRange carried) -> SmallVector<Value> {
+    IndexList contracted = loops.delinearize(place, sizes);
+    IndexList lhsIndex(lhsShape.size()), rhsIndex(rhsShape.size());
+    size_t next = 0;
+    for (auto [lhs, rhs] :
+         llvm::zip_equal(op.getLhsBatching(), op.getRhsBatching()))
+      lhsIndex[lhs] = rhsIndex[rhs] = index[next++];
+    for (int64_t dim : op.getLhsFree())
+      lhsIndex[dim] = index[next++];
+    for (int64_t dim : op.getRhsFree())
+      rhsIndex[dim] = index[next++];
+    for (auto [position, dims] : llvm::enumerate(
+             llvm::zip_equal(op.getLhsContracting(), op.getRhsContracting()))) {
+      lhsIndex[std::get<0>(dims)] = contracted[position];
+      rhsIndex[std::get<1>(dims)] = contracted[position];
+    }
+    Value lhs = evaluate(op.getLhs(), lhsIndex);
+    Value rhs = evaluate(op.getRhs(), rhsIndex);
+    return {math.fma(lhs, rhs, carried[0])};
+  };
+  return loops.buildCountedLoop(count, init, body)[0];
 }
 
-void NestEmitter::buildRegion(Value condition,
-                              llvm::function_ref<void()> body) {
-  auto ifOp = builder.create<scf::IfOp>(loc, condition);
-  OpBuilder::InsertionGuard guard(builder);
-  builder.setInsertionPointToStart(&ifOp.getThenRegion().front());
-  body();
-}
-
-Value NestEmitter::getLaneMask(int64_t lanes) {
-  SmallVector<bool> bits;
-  for (int64_t lane = 0; lane < math.numLanes; ++lane)
-    bits.push_back(lane < lanes);
-  auto type = VectorType::get({math.numLanes}, builder.getI1Type());
-  return builder.create<arith::ConstantOp>(loc,
-                                           DenseElementsAttr::get(type, bits));
-}
-
-Value NestEmitter::maskLanes(Value value, int64_t lanes, Value fill) {
-  if (lanes == 0 || lanes >= math.numLanes)
-    return value;
-  return builder.create<arith::SelectOp>(loc, getLaneMask(lanes),
-                                         math.splat(value), math.splat(fill));
-}
-
-Value NestEmitter::getIdentity(ReductionKind kind, Type type) {
-  if (kind == ReductionKind::Sum)
-    return math.constant(type, 0.0);
+Value NestEmitter::computeIota(IotaOp op, ArrayRef<Index> index) {
+  int64_t dim = op.getDim();
+  Value places = device.getGlobalPlaces(op.getResult(), dim, index[dim],
+                                        op.getShard(), op.getMicrobatch());
+  Type type = getComputeType(op.getResult());
+  // Dimensions are far below 2^31; conversion from i32 has instructions.
   if (isa<FloatType>(type))
-    return math.constant(type, -std::numeric_limits<double>::infinity());
-  unsigned bits = type.getIntOrFloatBitWidth();
-  if (bits == 1)
-    return math.constantInt(type, 0);
-  return math.constantInt(type, bits == 64 ? std::numeric_limits<int64_t>::min()
-                                           : -(int64_t(1) << (bits - 1)));
+    places = math.convert(places, builder.getI32Type());
+  return math.convert(places, type);
 }
 
-Value NestEmitter::combine(ReductionKind kind, Value lhs, Value rhs) {
-  return kind == ReductionKind::Sum ? math.add(lhs, rhs) : math.max(lhs, rhs);
-}
-
-Value NestEmitter::combineLanes(ReductionKind kind, Value value) {
-  if (!VectorMath::isVector(value))
-    return value;
-  for (int64_t width = math.numLanes / 2; width >= 1; width /= 2) {
-    SmallVector<int64_t> low, high;
-    for (int64_t lane = 0; lane < width; ++lane) {
-      low.push_back(lane);
-      high.push_back(lane + width);
-    }
-    Value lhs = builder.create<vector::ShuffleOp>(loc, value, value, low);
-    Value rhs = builder.create<vector::ShuffleOp>(loc, value, value, high);
-    value = combine(kind, lhs, rhs);
+Value NestEmitter::computeMask(MaskOp op, ArrayRef<Index> index) {
+  Value value = evaluate(op.getOperand(), index);
+  Type type = getComputeType(op.getResult());
+  double fillValue = op.getFill().convertToDouble();
+  Value fill;
+  if (isa<FloatType>(type))
+    fill = math.constant(type, fillValue);
+  else
+    fill = fillValue < -9.0e18 ? math.getIdentity(ReductionKind::Max, type)
+                               : math.constantInt(type, int64_t(fillValue));
+  Type i32 = builder.getI32Type();
+  for (int64_t dim : op.getDims()) {
+    int64_t size = getTensorShape(op.getResult())[dim];
+    int64_t globalSize = op.getGlobalShape()[dim];
+    ArrayRef<StringAttr> axes = op.getShard().getAxes(dim);
+    if (device.getNumShards(axes) * size == globalSize)
+      continue;
+    Value valid =
+        math.sub(loops.constantI64(globalSize),
+                 math.mul(device.getShardIndex(axes), loops.constantI64(size)));
+    Value places = math.convert(loops.getPlaces(index[dim]), i32);
+    Value inside = math.compareInt(arith::CmpIPredicate::slt, places,
+                                   math.convert(valid, i32));
+    value = math.select(inside, value, fill);
   }
-  return getFirstLane(value);
+  return value;
 }
 
-Value NestEmitter::getFirstLane(Value value) {
-  return builder.create<vector::ExtractOp>(loc, value, int64_t(0));
+Value NestEmitter::computeSlice(SliceOp op, ArrayRef<Index> index) {
+  int64_t dim = op.getDim();
+  int64_t size = getTensorShape(op.getResult())[dim];
+  int64_t whole = getTensorShape(op.getOperand())[dim];
+  SmallVector<StringAttr> axes;
+  for (Attribute axis : op.getAxes())
+    axes.push_back(cast<StringAttr>(axis));
+  IndexList operandIndex(index.begin(), index.end());
+  Index &place = operandIndex[dim];
+  unsigned level = place.level;
+  place.value = loops.atLevel(level, [&]() -> Value {
+    Value start = math.mul(device.getShardIndex(axes), loops.constantI64(size));
+    return place.value ? math.add(start, place.value) : start;
+  });
+  // Trailing shards reach beyond the end, where they read padding.
+  if (device.getNumShards(axes) * size != whole)
+    place.last = whole - 1;
+  return evaluate(op.getOperand(), operandIndex);
+}
+
+/// The 64-bit product of unsigned 32-bit numbers: its high half, its low half.
+static std::pair<Value, Value> multiplyWide(OpBuilder &builder, Location loc,
+                                            VectorMath &math, Value value,
+                                            int64_t factor) {
+  Type i64 = VectorMath::getTypeLike(builder.getI64Type(), value);
+  Value wide = builder.create<arith::ExtUIOp>(loc, i64, value);
+  Value product =
+      math.mul(wide, math.constantLike(wide, static_cast<double>(factor)));
+  Value high = builder.create<arith::ShRUIOp>(loc, product,
+                                              math.constantLike(product, 32));
+  return {builder.create<arith::TruncIOp>(loc, value.getType(), high),
+          builder.create<arith::TruncIOp>(loc, value.getType(), product)};
+}
+
+Value NestEmitter::computeRandom(RandomUniformOp op, ArrayRef<Index> index) {
+  ArrayRef<int64_t> shape = getTensorShape(op.getResult());
+  SmallVector<int64_t> globalShape(shape);
+  if (auto given = op.getGlobalShape())
+    globalShape.assign(given->begin(), given->end());
+  // The global row-major index of each element.
+  Value linear = loops.constantI64(0);
+  int64_t stride = 1;
+  for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
+    Value place =
+        device.getGlobalPlaces(op.getResult(), dim, index[dim], op.getShard(),
+                               dim == 0 ? op.getMicrobatch() : std::nullopt);
+    linear = math.add(linear, math.mul(place, loops.constantI64(stride)));
+    stride *= globalShape[dim];
+  }
+  Type i32 = builder.getI32Type();
+  auto lowWord = [&](Value value) { return math.convert(value, i32); };
+  auto highWord = [&](Value value) {
+    Value shifted = builder.create<arith::ShRUIOp>(
+        loc, value, math.constantLike(value, 32));
+    return math.convert(shifted, i32);
+  };
+  Value seed = device.getSeed();
+  Value step = evaluate(op.getStep(), {});
+  Value stream = math.constantInt(i32, int32_t(op.getStream()));
+  Value like = lowWord(linear);
+  bool hasLanes = VectorMath::isVector(like);
+  auto shaped = [&](Value value) {
+    return hasLanes ? math.splat(value) : value;
+  };
+  Value counter[] = {like, highWord(linear), shaped(step), shaped(stream)};
+  Value key[] = {shaped(lowWord(seed)), shaped(highWord(seed))};
+  auto exclusiveOr = [&](Value lhs, Value rhs) -> Value {
+    return builder.create<arith::XOrIOp>(loc, lhs, rhs);
+  };
+  // Salmon et al., "Parallel random numbers: as easy as 1, 2, 3", SC11.
+  for (int round = 0; round < 10; ++round) {
+    if (round > 0) {
+      key[0] = math.add(
+          key[0], shaped(math.constantInt(i32, int32_t(uint32_t(0x9E3779B9)))));
+      key[1] = math.add(
+          key[1], shaped(math.constantInt(i32, int32_t(uint32_t(0xBB67AE85)))));
+    }
+    auto [high0, low0] =
+        multiplyWide(builder, loc, math, counter[0], 0xD2511F53);
+    auto [high1, low1] =
+        multiplyWide(builder, loc, math, counter[2], 0xCD9E8D57);
+    counter[0] = exclusiveOr(exclusiveOr(high1, counter[1]), key[0]);
+    counter[1] = low1;
+    counter[2] = exclusiveOr(exclusiveOr(high0, counter[3]), key[1]);
+    counter[3] = low0;
+  }
+  Value bits = builder.create<arith::ShRUIOp>(loc, counter[0],
+                                              math.constantLike(counter[0], 8));
+  Value number = math.convert(bits, builder.getF32Type());
+  return math.mul(number, math.constantLike(number, 0x1p-24));
 }
 
 } // namespace shardc

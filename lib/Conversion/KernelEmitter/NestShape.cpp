@@ -1,4 +1,4 @@
-//===- NestShape.cpp - What every mapping of a nest asks about it ---------===//
+//===- NestShape.cpp - The shape of a nest --------------------------------===//
 
 #include "shardc/Conversion/KernelEmitter/NestShape.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
@@ -110,7 +110,7 @@ static void storeResults(NestEmitter &emitter, ArrayRef<Value> results,
     values.push_back(emitter.evaluate(result, index));
   for (auto [result, value] : llvm::zip_equal(results, values))
     for (Value buffer : buffers.lookup(result))
-      emitter.store(buffer, result, index, value);
+      emitter.memory.store(buffer, result, index, value);
 }
 
 void storeFullResults(NestEmitter &emitter, const KernelNest &nest,

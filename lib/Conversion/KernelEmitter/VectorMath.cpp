@@ -1,4 +1,4 @@
-//===- VectorMath.cpp - Basic arithmetic and conversions ------------------===//
+//===- VectorMath.cpp - Arithmetic on scalars and lanes -------------------===//
 
 #include "shardc/Conversion/KernelEmitter/VectorMath.h"
 
@@ -239,6 +239,77 @@ Value VectorMath::sign(Value x) {
   Value positive = compareFloat(arith::CmpFPredicate::OGT, x, zero);
   Value negative = compareFloat(arith::CmpFPredicate::OLT, x, zero);
   return select(positive, one, select(negative, minusOne, x));
+}
+
+Value VectorMath::roundToBF16(Value value) {
+  // To nearest, ties to even; NaN stays quiet. The result is again an f32.
+  Type i32 = getTypeLike(builder.getI32Type(), value);
+  Value bits = builder.create<arith::BitcastOp>(loc, i32, value);
+  Value sixteen = constantLike(bits, 16);
+  Value odd = builder.create<arith::AndIOp>(
+      loc, builder.create<arith::ShRUIOp>(loc, bits, sixteen),
+      constantLike(bits, 1));
+  Value bias = add(odd, constantLike(bits, 0x7fff));
+  Value rounded = add(bits, bias);
+  Value isNaN = compareFloat(arith::CmpFPredicate::UNO, value, value);
+  Value quiet =
+      builder.create<arith::OrIOp>(loc, bits, constantLike(bits, 0x400000));
+  rounded = select(isNaN, quiet, rounded);
+  Value mask = constantLike(bits, -65536.0);
+  rounded = builder.create<arith::AndIOp>(loc, rounded, mask);
+  return builder.create<arith::BitcastOp>(loc, value.getType(), rounded);
+}
+
+Value VectorMath::getIdentity(ReductionKind kind, Type type) {
+  if (kind == ReductionKind::Sum)
+    return constant(type, 0.0);
+  if (isa<FloatType>(type))
+    return constant(type, -std::numeric_limits<double>::infinity());
+  unsigned bits = type.getIntOrFloatBitWidth();
+  if (bits == 1)
+    return constantInt(type, 0);
+  return constantInt(type, bits == 64 ? std::numeric_limits<int64_t>::min()
+                                      : -(int64_t(1) << (bits - 1)));
+}
+
+Value VectorMath::combine(ReductionKind kind, Value lhs, Value rhs) {
+  return kind == ReductionKind::Sum ? add(lhs, rhs) : max(lhs, rhs);
+}
+
+Value VectorMath::combineLanes(ReductionKind kind, Value value) {
+  if (!isVector(value))
+    return value;
+  for (int64_t width = numLanes / 2; width >= 1; width /= 2) {
+    SmallVector<int64_t> low, high;
+    for (int64_t lane = 0; lane < width; ++lane) {
+      low.push_back(lane);
+      high.push_back(lane + width);
+    }
+    Value lhs = builder.create<vector::ShuffleOp>(loc, value, value, low);
+    Value rhs = builder.create<vector::ShuffleOp>(loc, value, value, high);
+    value = combine(kind, lhs, rhs);
+  }
+  return getFirstLane(value);
+}
+
+Value VectorMath::getFirstLane(Value value) {
+  return builder.create<vector::ExtractOp>(loc, value, int64_t(0));
+}
+
+Value VectorMath::maskLanes(Value value, int64_t lanes, Value fill) {
+  if (lanes == 0 || lanes >= numLanes)
+    return value;
+  return builder.create<arith::SelectOp>(loc, getLaneMask(lanes), splat(value),
+                                         splat(fill));
+}
+
+Value VectorMath::getLaneMask(int64_t lanes) {
+  SmallVector<bool> bits;
+  for (int64_t lane = 0; lane < numLanes; ++lane)
+    bits.push_back(lane < lanes);
+  auto type = VectorType::get({numLanes}, builder.getI1Type());
+  return builder.create<arith::ConstantOp>(loc,
+                                           DenseElementsAttr::get(type, bits));
 }
 
 } // namespace shardc

@@ -1,33 +1,38 @@
-//===- GemmBuilder.cpp - Products on register tiles -----------------------===//
-//
-// A tile of rows × two vectors of columns is accumulated in registers over the
-// whole contraction and then goes through the epilogue. The order of additions
-// depends on shapes alone.
-//
-//===----------------------------------------------------------------------===//
+//===- GemmBuilder.cpp - GEMMs on register tiles --------------------------===//
 
-#include "NestBuilder.h"
+#include "GemmBuilder.h"
 
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 using namespace mlir;
 
 namespace shardc {
 
-Value NestBuilder::getLinear(ArrayRef<std::pair<Index, int64_t>> terms) {
+/// Bytes of the stack that packed columns may take, on vectors of the base.
+static constexpr int64_t maxScratchBytes = 256 << 10;
+
+void GemmBuilder::build(UnitRange range) {
+  if (plan.isInnerProduct)
+    buildInnerProducts(range);
+  else
+    buildTiles(range);
+}
+
+Value GemmBuilder::getLinear(ArrayRef<std::pair<Index, int64_t>> terms) {
   Value sum;
   for (const auto &[index, stride] : terms) {
     if (!index.value || stride == 0)
       continue;
-    Value term = builder.createOrFold<arith::MulIOp>(
-        loc, index.value, emitter.constantI64(stride));
+    Value term = builder.createOrFold<arith::MulIOp>(loc, index.value,
+                                                     loops.constantI64(stride));
     sum = sum ? builder.createOrFold<arith::AddIOp>(loc, sum, term) : term;
   }
   return sum;
 }
 
-IndexList NestBuilder::getGemmIndex(const Index &batch, const Index &row,
-                                    const Index &column) {
+IndexList GemmBuilder::getIndex(const Index &batch, const Index &row,
+                                const Index &column) {
   DotGeneralOp dot = nest.dot;
   auto lhsShape = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
   auto rhsShape = cast<RankedTensorType>(dot.getRhs().getType()).getShape();
@@ -40,87 +45,200 @@ IndexList NestBuilder::getGemmIndex(const Index &batch, const Index &row,
   auto lhsSizes = select(lhsShape, dot.getLhsFree());
   auto rhsSizes = select(rhsShape, dot.getRhsFree());
   IndexList index =
-      emitter.delinearize(batch, select(lhsShape, dot.getLhsBatching()));
+      loops.delinearize(batch, select(lhsShape, dot.getLhsBatching()));
   llvm::append_range(
-      index, emitter.delinearize(plan.isSwapped ? column : row, lhsSizes));
+      index, loops.delinearize(plan.isSwapped ? column : row, lhsSizes));
   llvm::append_range(
-      index, emitter.delinearize(plan.isSwapped ? row : column, rhsSizes));
+      index, loops.delinearize(plan.isSwapped ? row : column, rhsSizes));
   return index;
 }
 
-void NestBuilder::buildGemm(UnitRange range) {
-  if (plan.gemm.batch > 1)
-    return forEachUnit(range,
-                       [&](Index batch) { buildGemmRows(batch, UnitRange()); });
-  if (plan.isSwapped)
-    return buildGemmColumns(range);
-  buildGemmRows(Index(), range);
+Value GemmBuilder::getScratch(int64_t elements) {
+  if (scratch)
+    return scratch;
+  DotGeneralOp dot = nest.dot;
+  Type type = getComputeType(dot.getResult());
+  Value count = loops.constantI64(elements);
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointAfterValue(count);
+  scratch = builder.create<LLVM::AllocaOp>(
+      loc, LLVM::LLVMPointerType::get(builder.getContext()), type, count,
+      /*alignment=*/64);
+  return scratch;
 }
 
-void NestBuilder::buildGemmColumns(UnitRange range) {
+/// Transposes a square of as many rows as lanes. Each round pairs rows and
+/// interleaves their elements, at first one by one and then in growing groups:
+/// within 128 bits, as one instruction does, as long as groups are smaller.
+static SmallVector<Value> transpose(OpBuilder &builder, Location loc,
+                                    SmallVector<Value> rows) {
+  int64_t size = rows.size();
+  // Of each vector the columns that its lanes hold; alike for the two of a
+  // pair.
+  SmallVector<SmallVector<int64_t>> columns(
+      size, llvm::to_vector(llvm::seq<int64_t>(0, size)));
+  for (int64_t group = 1; group < size; group *= 2) {
+    int64_t within = group < 4 ? 4 : size;
+    // The low halves interleaved, or the high ones.
+    auto interleave = [&](int64_t first, int64_t half) {
+      SmallVector<int64_t> sources, held;
+      for (int64_t lane = 0; lane < size; ++lane) {
+        int64_t place = lane % within;
+        int64_t source = lane - place + half * within / 2 +
+                         place / (2 * group) * group + place % group;
+        held.push_back(columns[first][source]);
+        sources.push_back(place & group ? size + source : source);
+      }
+      Value vector = builder.create<vector::ShuffleOp>(
+          loc, rows[first], rows[first + group], sources);
+      return std::pair(vector, held);
+    };
+    for (int64_t first = 0; first < size; ++first) {
+      if (first & group)
+        continue;
+      auto low = interleave(first, 0), high = interleave(first, 1);
+      rows[first] = low.first;
+      rows[first + group] = high.first;
+      columns[first] = low.second;
+      columns[first + group] = high.second;
+    }
+  }
+  SmallVector<Value> transposed(size);
+  for (auto [row, held] : llvm::zip_equal(rows, columns))
+    transposed[held[0]] = row;
+  return transposed;
+}
+
+Value GemmBuilder::packPanel(const Index &batch, const Index &column,
+                             int64_t columns) {
+  const GemmView &gemm = plan.gemm;
+  DotGeneralOp dot = nest.dot;
+  Type type = getComputeType(dot.getResult());
+  int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
+  if (gemm.k * width * type.getIntOrFloatBitWidth() / 8 >
+      maxScratchBytes * (numLanes / baseLanes))
+    return nullptr;
+  Value packed = getScratch(gemm.k * width);
+  Value operand = plan.isSwapped ? dot.getLhs() : dot.getRhs();
+  auto load = [&](const Index &k, const Index &place, int64_t stride,
+                  int64_t lanes) {
+    Value from = getLinear({{batch, gemm.rhs.batch},
+                            {place, gemm.rhs.free},
+                            {k, gemm.rhs.contracted}});
+    return memory.loadLinear(operand, from, stride, lanes);
+  };
+  auto store = [&](const Index &k, int64_t offset, Value lanes) {
+    Index to = loops.addIndex(loops.mulIndex(k, width), offset);
+    Value address = buildAddress(builder, loc, packed, type, to.value);
+    builder.create<LLVM::StoreOp>(loc, lanes, address, 4 * numLanes);
+  };
+
+  // Whole vectors of columns whose elements lie side by side along k come in
+  // squares.
+  int64_t squares = gemm.rhs.contracted == 1 ? gemm.k / numLanes : 0;
+  int64_t whole = columns / numLanes * numLanes;
+  if (squares > 0 && whole > 0)
+    loops.buildCountedLoop(squares, {}, [&](Index square, ValueRange) {
+      Index k = loops.mulIndex(square, numLanes);
+      for (int64_t offset = 0; offset < whole; offset += numLanes) {
+        SmallVector<Value> rows;
+        for (int64_t lane = 0; lane < numLanes; ++lane)
+          rows.push_back(load(k, loops.addIndex(column, offset + lane),
+                              gemm.rhs.contracted, numLanes));
+        for (auto [i, lanes] :
+             llvm::enumerate(transpose(builder, loc, std::move(rows))))
+          store(loops.addIndex(k, i), offset, lanes);
+      }
+      return SmallVector<Value>();
+    });
+  auto packRest = [&](int64_t firstK, int64_t begin, int64_t end) {
+    if (firstK == gemm.k || begin >= end)
+      return;
+    loops.buildCountedLoop(gemm.k - firstK, {}, [&](Index rest, ValueRange) {
+      Index k = loops.addIndex(rest, firstK);
+      for (int64_t offset = begin; offset < end; offset += numLanes)
+        store(k, offset,
+              load(k, loops.addIndex(column, offset), gemm.rhs.free,
+                   std::min(numLanes, columns - offset)));
+      return SmallVector<Value>();
+    });
+  };
+  packRest(squares * numLanes, 0, whole);
+  packRest(0, whole, columns);
+  return packed;
+}
+
+void GemmBuilder::buildTiles(UnitRange range) {
+  if (plan.gemm.batch > 1)
+    return forEachUnit(range,
+                       [&](Index batch) { buildRows(batch, UnitRange()); });
+  if (plan.isSwapped)
+    return buildColumns(range);
+  buildRows(Index(), range);
+}
+
+void GemmBuilder::buildColumns(UnitRange range) {
   int64_t width = plan.gemm.n > numLanes ? 2 * numLanes : numLanes;
   forEachUnit(range, [&](Index unit) {
     buildBlock(unit, plan.gemm.n, [&](const Index &start, int64_t columns) {
       for (int64_t offset = 0; offset < columns; offset += width)
-        buildGemmPanel(Index(), emitter.addIndex(start, offset),
-                       std::min(width, columns - offset), UnitRange());
+        buildPanel(Index(), loops.addIndex(start, offset),
+                   std::min(width, columns - offset), UnitRange());
     });
   });
 }
 
-void NestBuilder::buildGemmRows(const Index &batch, UnitRange range) {
+void GemmBuilder::buildRows(const Index &batch, UnitRange range) {
   int64_t n = plan.gemm.n;
   int64_t width = n > numLanes ? 2 * numLanes : numLanes;
   int64_t panels = n / width, rest = n % width;
   if (panels > 0)
-    emitter.buildCountedLoop(panels, {}, [&](Index panel, ValueRange) {
-      buildGemmPanel(batch, emitter.mulIndex(panel, width), width, range);
+    loops.buildCountedLoop(panels, {}, [&](Index panel, ValueRange) {
+      buildPanel(batch, loops.mulIndex(panel, width), width, range);
       return SmallVector<Value>();
     });
   if (rest > 0)
-    buildGemmPanel(batch, emitter.constantIndex(panels * width), rest, range);
+    buildPanel(batch, loops.constantIndex(panels * width), rest, range);
 }
 
-void NestBuilder::buildGemmPanel(const Index &batch, const Index &column,
-                                 int64_t columns, UnitRange range) {
+void GemmBuilder::buildPanel(const Index &batch, const Index &column,
+                             int64_t columns, UnitRange range) {
   const GemmView &gemm = plan.gemm;
   Value packed;
   if (gemm.n > 1 && gemm.rhs.free != 1)
     packed = packPanel(batch, column, columns);
   int64_t rows = plan.tileRows;
   int64_t tiles = gemm.m / rows, rest = gemm.m % rows;
-  auto buildTiles = [&](Index tile, ValueRange) {
-    buildGemmTile(batch, emitter.mulIndex(tile, rows), rows, column, columns,
-                  packed);
+  auto buildTileAt = [&](Index tile, ValueRange) {
+    buildTile(batch, loops.mulIndex(tile, rows), rows, column, columns, packed);
     return SmallVector<Value>();
   };
   auto buildRest = [&] {
-    Index row = emitter.makeIndex(emitter.constantI64(tiles * rows));
-    buildGemmTile(batch, row, rest, column, columns, packed);
+    Index row = loops.makeIndex(loops.constantI64(tiles * rows));
+    buildTile(batch, row, rest, column, columns, packed);
   };
   if (!range.low) {
-    emitter.buildCountedLoop(tiles, {}, buildTiles);
+    loops.buildCountedLoop(tiles, {}, buildTileAt);
     if (rest > 0)
       buildRest();
     return;
   }
-  Value full = emitter.constantI64(tiles);
+  Value full = loops.constantI64(tiles);
   Value high = builder.create<arith::MinSIOp>(loc, range.high, full);
-  emitter.buildLoop(range.low, high, 1, {}, buildTiles);
+  loops.buildLoop(range.low, high, 1, {}, buildTileAt);
   if (rest > 0)
-    emitter.buildIf(
-        math.compareInt(arith::CmpIPredicate::sgt, range.high, full),
-        buildRest);
+    loops.buildIf(math.compareInt(arith::CmpIPredicate::sgt, range.high, full),
+                  buildRest);
 }
 
-void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
-                                int64_t rows, const Index &column,
-                                int64_t columns, Value packed) {
+void GemmBuilder::buildTile(const Index &batch, const Index &row, int64_t rows,
+                            const Index &column, int64_t columns,
+                            Value packed) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
   Value lhs = plan.isSwapped ? dot.getRhs() : dot.getLhs();
   Value rhs = plan.isSwapped ? dot.getLhs() : dot.getRhs();
-  Type type = NestEmitter::getComputeType(dot.getResult());
+  Type type = getComputeType(dot.getResult());
   int64_t vectors = (columns + numLanes - 1) / numLanes;
   int64_t width = gemm.n > numLanes ? 2 * numLanes : numLanes;
   auto getLanes = [&](int64_t vector) {
@@ -135,30 +253,29 @@ void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
 
   SmallVector<Index> tileRows;
   for (int64_t r = 0; r < rows; ++r)
-    tileRows.push_back(emitter.addIndex(row, r));
+    tileRows.push_back(loops.addIndex(row, r));
   auto accumulate = [&](Index k, MutableArrayRef<Value> accs) {
     SmallVector<Value> columnsOfRhs;
     for (int64_t v = 0; v < vectors; ++v) {
       if (packed) {
-        Index place =
-            emitter.addIndex(emitter.mulIndex(k, width), v * numLanes);
-        Value address = emitter.getAddress(packed, type, place.value);
+        Index place = loops.addIndex(loops.mulIndex(k, width), v * numLanes);
+        Value address = buildAddress(builder, loc, packed, type, place.value);
         columnsOfRhs.push_back(builder.create<LLVM::LoadOp>(
             loc, VectorType::get({numLanes}, type), address, 4 * numLanes));
         continue;
       }
-      Index place = emitter.addIndex(column, v * numLanes);
+      Index place = loops.addIndex(column, v * numLanes);
       Value from = getLinear({{batch, gemm.rhs.batch},
                               {place, gemm.rhs.free},
                               {k, gemm.rhs.contracted}});
       int64_t stride = gemm.n == 1 ? 1 : gemm.rhs.free;
-      columnsOfRhs.push_back(emitter.load(rhs, from, stride, getLanes(v)));
+      columnsOfRhs.push_back(memory.loadLinear(rhs, from, stride, getLanes(v)));
     }
     for (int64_t r = 0; r < rows; ++r) {
       Value from = getLinear({{batch, gemm.lhs.batch},
                               {tileRows[r], gemm.lhs.free},
                               {k, gemm.lhs.contracted}});
-      Value scalar = emitter.load(lhs, from, 0, 0);
+      Value scalar = memory.loadLinear(lhs, from, 0, 0);
       for (int64_t v = 0; v < vectors; ++v) {
         Value &acc = accs[r * vectors + v];
         acc = math.fma(math.splat(scalar), columnsOfRhs[v], acc);
@@ -172,13 +289,13 @@ void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
 
   for (int64_t r = 0; r < rows; ++r) {
     for (int64_t v = 0; v < vectors; ++v) {
-      Index place = emitter.addIndex(column, v * numLanes);
+      Index place = loops.addIndex(column, v * numLanes);
       if (!place.value)
-        place.value = emitter.constantI64(0);
+        place.value = loops.constantI64(0);
       place.lanes = getLanes(v);
-      IndexList index = getGemmIndex(batch, tileRows[r], place);
+      IndexList index = getIndex(batch, tileRows[r], place);
       Value acc = accs[r * vectors + v];
-      // A product of one element has no lanes.
+      // A result of one element has no lanes.
       bool hasLanes = llvm::any_of(
           llvm::zip_equal(
               index,
@@ -187,40 +304,41 @@ void NestBuilder::buildGemmTile(const Index &batch, const Index &row,
             return std::get<0>(dim).lanes && std::get<1>(dim) > 1;
           });
       if (!hasLanes)
-        acc = emitter.getFirstLane(acc);
+        acc = math.getFirstLane(acc);
       emitter.preset(dot.getResult(), index, acc);
       storeFull(index);
     }
   }
 }
 
-void NestBuilder::buildInnerProducts(UnitRange range) {
+void GemmBuilder::buildInnerProducts(UnitRange range) {
   const GemmView &gemm = plan.gemm;
   DotGeneralOp dot = nest.dot;
   Value lhs = plan.isSwapped ? dot.getRhs() : dot.getLhs();
   Value rhs = plan.isSwapped ? dot.getLhs() : dot.getRhs();
-  Type type = NestEmitter::getComputeType(dot.getResult());
+  Type type = getComputeType(dot.getResult());
   forEachUnit(range, [&](Index unit) {
-    IndexList places = emitter.delinearize(unit, {gemm.batch, gemm.n});
+    IndexList places = loops.delinearize(unit, {gemm.batch, gemm.n});
     Value zero = math.splat(math.constant(type, 0.0));
     Value sum = buildVectors(
         gemm.k, 4, zero,
         [&](Index k, MutableArrayRef<Value> accs) {
-          Value left = emitter.load(
+          Value left = memory.loadLinear(
               lhs, getLinear({{places[0], gemm.lhs.batch}, {k, 1}}), 1,
               k.lanes);
-          Value right = emitter.load(rhs,
-                                     getLinear({{places[0], gemm.rhs.batch},
-                                                {places[1], gemm.rhs.free},
-                                                {k, 1}}),
-                                     1, k.lanes);
+          Value right =
+              memory.loadLinear(rhs,
+                                getLinear({{places[0], gemm.rhs.batch},
+                                           {places[1], gemm.rhs.free},
+                                           {k, 1}}),
+                                1, k.lanes);
           accs[0] = math.fma(left, right, accs[0]);
         },
         [&](size_t, Value left, Value right) {
           return math.add(left, right);
         })[0];
-    sum = emitter.combineLanes(ReductionKind::Sum, sum);
-    IndexList index = getGemmIndex(places[0], Index(), places[1]);
+    sum = math.combineLanes(ReductionKind::Sum, sum);
+    IndexList index = getIndex(places[0], Index(), places[1]);
     emitter.preset(dot.getResult(), index, sum);
     storeFull(index);
   });

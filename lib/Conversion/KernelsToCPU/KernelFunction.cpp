@@ -62,16 +62,19 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   NestEmitter emitter(builder, loc, mesh, entry, entry->getArgument(1),
                       /*bufferAlignment=*/1);
 
+  LoopBuilder &loops = emitter.loops;
+  VectorMath &math = loops.math;
+
   Block &body = kernel.getBody().front();
   Operation *yield = body.getTerminator();
   auto loadPointer = [&](int64_t position) -> Value {
-    Value address = emitter.getAddress(entry->getArgument(0), pointer,
-                                       emitter.constantI64(position));
+    Value address = buildAddress(builder, loc, entry->getArgument(0), pointer,
+                                 loops.constantI64(position));
     return builder.create<LLVM::LoadOp>(loc, pointer, address, 8);
   };
   int64_t position = 0;
   for (BlockArgument argument : body.getArguments())
-    emitter.bind(argument, loadPointer(position++));
+    emitter.memory.bind(argument, loadPointer(position++));
   ResultBuffers buffers;
   for (Value result : yield->getOperands())
     buffers[result].push_back(loadPointer(position++));
@@ -89,30 +92,29 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   Value begin = entry->getArgument(2), end = entry->getArgument(3);
   int64_t first = 0;
   for (auto [plan, part] : llvm::zip_equal(plans, parts)) {
-    NestBuilder nestBuilder(emitter, plan, buffers);
     auto noteAxes = llvm::make_scope_exit([&, &part = part] {
-      part.coordinateAxes = llvm::to_vector(emitter.takeCoordinateAxes());
+      part.coordinateAxes = llvm::to_vector(emitter.device.takeAxes());
     });
     if (extent == 1) {
-      nestBuilder.build({});
+      buildNest(emitter, plan, buffers, {});
       break;
     }
     int64_t count = plan.getExtent();
     auto clip = [&](Value iteration) -> Value {
-      Value local = emitter.math.sub(iteration, emitter.constantI64(first));
-      local = emitter.math.max(local, emitter.constantI64(0));
-      return emitter.math.min(local, emitter.constantI64(count));
+      Value local = math.sub(iteration, loops.constantI64(first));
+      local = math.max(local, loops.constantI64(0));
+      return math.min(local, loops.constantI64(count));
     };
     Value low = clip(begin), high = clip(end);
-    Value isAny = emitter.math.compareInt(arith::CmpIPredicate::slt, low, high);
-    // startNest of the nest builder opens a fresh function-level scope inside.
-    emitter.buildRegion(isAny, [&] {
+    Value isAny = math.compareInt(arith::CmpIPredicate::slt, low, high);
+    // buildNest starts with a fresh scope, which is that of the region.
+    loops.buildRegion(isAny, [&] {
       if (count == 1)
-        return nestBuilder.build({});
-      Value perIteration = emitter.constantI64(plan.unitsPerIteration);
-      Value last = emitter.math.min(emitter.math.mul(high, perIteration),
-                                    emitter.constantI64(plan.units));
-      nestBuilder.build({emitter.math.mul(low, perIteration), last});
+        return buildNest(emitter, plan, buffers, {});
+      Value perIteration = loops.constantI64(plan.unitsPerIteration);
+      Value last =
+          math.min(math.mul(high, perIteration), loops.constantI64(plan.units));
+      buildNest(emitter, plan, buffers, {math.mul(low, perIteration), last});
     });
     first += count;
   }

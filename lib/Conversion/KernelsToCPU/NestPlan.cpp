@@ -1,6 +1,7 @@
 //===- NestPlan.cpp - Vectorisation and division of nests -----------------===//
 
-#include "NestBuilder.h"
+#include "NestPlan.h"
+
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 using namespace mlir;
@@ -8,17 +9,17 @@ using namespace mlir;
 namespace shardc {
 
 /// Multiply-adds that one iteration of a kernel is worth at least: about a
-/// microsecond, some ten times what workers need to meet.
+/// microsecond, some ten times the cost of a barrier.
 static constexpr int64_t workPerIteration = 1 << 16;
 
-/// What an op adds to the cost of an element, in multiply-adds.
+/// The cost of an op for each element, in multiply-adds.
 static int64_t getWork(Operation *op, NestKind kind) {
   if (isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, SinOp, CosOp, SqrtOp,
           RsqrtOp, DivOp, RandomUniformOp>(op))
     return 16;
   if (kind != NestKind::Map)
     return 1;
-  // Such a product or reduction is computed whole for each element.
+  // Such a GEMM or reduction is computed whole for each element.
   int64_t work = 1;
   if (auto dot = dyn_cast<DotGeneralOp>(op))
     for (int64_t dim : dot.getLhsContracting())
@@ -29,7 +30,7 @@ static int64_t getWork(Operation *op, NestKind kind) {
   return work;
 }
 
-/// What an element of the nest costs beside the product of a Gemm: some for
+/// The cost of an element of the nest beside the GEMM itself: some for
 /// reading and writing it, the rest for its ops.
 static int64_t getWorkPerElement(const KernelNest &nest) {
   int64_t work = 8;
@@ -39,7 +40,7 @@ static int64_t getWorkPerElement(const KernelNest &nest) {
 }
 
 /// Divides the units into iterations of about the same work. Each element takes
-/// so many multiply-adds of a product.
+/// so many multiply-adds of a GEMM.
 static void divide(NestPlan &plan, int64_t elementsPerUnit,
                    int64_t contracted = 0) {
   int64_t workPerUnit =
@@ -78,7 +79,7 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
   // Lanes run over one dimension of the result.
   if ((plan.isSwapped ? rowDims : columnDims) > 1)
     return false;
-  bool isFloat = isa<FloatType>(NestEmitter::getComputeType(dot.getResult()));
+  bool isFloat = isa<FloatType>(getComputeType(dot.getResult()));
   if (plan.isSwapped && gemm.rhs.free != 1 && gemm.k > 1 && isFloat &&
       gemm.lhs.contracted == 1 && gemm.rhs.contracted == 1) {
     plan.isInnerProduct = true;
@@ -86,8 +87,7 @@ static bool planGemm(NestPlan &plan, int64_t mostLanes) {
     divide(plan, /*elementsPerUnit=*/1, gemm.k);
     return true;
   }
-  bool isWide =
-      NestEmitter::getComputeType(dot.getResult()).getIntOrFloatBitWidth() > 32;
+  bool isWide = getComputeType(dot.getResult()).getIntOrFloatBitWidth() > 32;
   // Wider vectors make the same sums, of more columns at a time.
   if (gemm.n > baseLanes && !isWide)
     plan.numLanes = mostLanes;
@@ -140,7 +140,7 @@ NestPlan planNest(KernelNest nest, int64_t mostLanes) {
     divide(plan, inner);
     return plan;
   }
-  // What is reduced has an accumulator for each lane: base lanes on every CPU.
+  // Reductions have an accumulator for each lane: base lanes on every CPU.
   auto [keptSizes, reducedSizes] = splitShape(n);
   int64_t kept = getNumElements(keptSizes);
   int64_t reduced = getNumElements(reducedSizes);

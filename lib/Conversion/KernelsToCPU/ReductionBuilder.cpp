@@ -1,19 +1,26 @@
 //===- ReductionBuilder.cpp - Nests of reductions -------------------------===//
 
-#include "NestBuilder.h"
+#include "ReductionBuilder.h"
 
 using namespace mlir;
 
 namespace shardc {
 
-void NestBuilder::buildRows(UnitRange range) {
+void ReductionBuilder::build(UnitRange range) {
+  if (nest.kind == NestKind::Rows)
+    buildRows(range);
+  else
+    buildColumns(range);
+}
+
+void ReductionBuilder::buildRows(UnitRange range) {
   SplitShape split = splitShape(nest);
   forEachUnit(range, [&](Index unit) {
-    buildRow(emitter.delinearize(unit, split.kept));
+    buildRow(loops.delinearize(unit, split.kept));
   });
 }
 
-void NestBuilder::buildRow(ArrayRef<Index> outer) {
+void ReductionBuilder::buildRow(ArrayRef<Index> outer) {
   SmallVector<int64_t> reduced = splitShape(nest).reduced;
   int64_t laneDim = getLastLongDim(reduced);
   SmallVector<int64_t> otherSizes(reduced);
@@ -38,30 +45,29 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
         Value value = emitter.evaluate(reduce.getOperand(), index);
         ReductionKind kind = reduce.getKind();
         if (VectorMath::isVector(acc)) {
-          Value identity =
-              emitter.getIdentity(kind, VectorMath::getElement(acc));
-          value = emitter.maskLanes(math.splat(value), lanes, identity);
+          Value identity = math.getIdentity(kind, VectorMath::getElement(acc));
+          value = math.maskLanes(math.splat(value), lanes, identity);
         }
-        acc = emitter.combine(kind, acc, value);
+        acc = math.combine(kind, acc, value);
       }
       if (pass.stores)
         storeFull(index);
     };
     SmallVector<Value> accs;
     for (ReduceOp reduce : reductions) {
-      Value identity = emitter.getIdentity(
-          reduce.getKind(), NestEmitter::getComputeType(reduce.getResult()));
+      Value identity = math.getIdentity(reduce.getKind(),
+                                        getComputeType(reduce.getResult()));
       accs.push_back(laneDim >= 0 ? math.splat(identity) : identity);
     }
     if (laneDim < 0) {
       visit(joinIndex(nest, outer, IndexList(reduced.size())), accs, 0);
     } else {
       const SmallVector<Value> identities = accs;
-      accs = emitter.buildCountedLoop(
+      accs = loops.buildCountedLoop(
           others, accs, [&](Index other, ValueRange carried) {
-            IndexList inner = emitter.delinearize(other, otherSizes);
-            // Every chain of vectors starts at the identity; what came before
-            // is added once, at the end.
+            IndexList inner = loops.delinearize(other, otherSizes);
+            // Every chain of vectors starts at the identity; the sum of the
+            // runs before is added once, at the end.
             SmallVector<Value> sums = buildVectors(
                 lanesSize, reductions.empty() ? 2 : 4, identities,
                 [&](Index place, MutableArrayRef<Value> accs) {
@@ -70,12 +76,12 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
                 },
                 [&](size_t position, Value lhs, Value rhs) {
                   ReduceOp reduce = reductions[position];
-                  return emitter.combine(reduce.getKind(), lhs, rhs);
+                  return math.combine(reduce.getKind(), lhs, rhs);
                 });
             for (auto [position, reduce] : llvm::enumerate(reductions)) {
               ReduceOp op = reduce;
-              sums[position] = emitter.combine(op.getKind(), carried[position],
-                                               sums[position]);
+              sums[position] =
+                  math.combine(op.getKind(), carried[position], sums[position]);
             }
             return sums;
           });
@@ -83,25 +89,25 @@ void NestBuilder::buildRow(ArrayRef<Index> outer) {
     for (auto [reduce, acc] : llvm::zip(reductions, accs)) {
       ReduceOp op = reduce;
       emitter.preset(op.getResult(), outer,
-                     emitter.combineLanes(op.getKind(), acc));
+                     math.combineLanes(op.getKind(), acc));
     }
   }
   storeOuter(outer);
 }
 
-void NestBuilder::buildColumns(UnitRange range) {
+void ReductionBuilder::buildColumns(UnitRange range) {
   SmallVector<int64_t> sizes = splitShape(nest).kept;
   int64_t laneDim = getLastLongDim(sizes);
   int64_t size = sizes[laneDim];
   sizes[laneDim] = (size + columnBlock - 1) / columnBlock;
   forEachUnit(range, [&](Index unit) {
-    IndexList outer = emitter.delinearize(unit, sizes);
+    IndexList outer = loops.delinearize(unit, sizes);
     buildBlock(outer[laneDim], size, [&](const Index &start, int64_t columns) {
       SmallVector<Index> places;
       for (int64_t offset = 0; offset < columns; offset += numLanes) {
-        Index place = emitter.addIndex(start, offset);
+        Index place = loops.addIndex(start, offset);
         if (!place.value)
-          place.value = emitter.constantI64(0);
+          place.value = loops.constantI64(0);
         place.lanes = std::min(numLanes, columns - offset);
         places.push_back(place);
       }
@@ -110,8 +116,8 @@ void NestBuilder::buildColumns(UnitRange range) {
   });
 }
 
-void NestBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
-                                   ArrayRef<Index> columns) {
+void ReductionBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
+                                        ArrayRef<Index> columns) {
   int64_t rows = getNumElements(splitShape(nest).reduced);
   SmallVector<IndexList> places;
   for (const Index &column : columns) {
@@ -129,25 +135,23 @@ void NestBuilder::buildColumnBlock(ArrayRef<Index> outer, int64_t dim,
     storeOuter(place);
 }
 
-/// The sums of a pass over so many rows, for each of `places` those of its
-/// reductions.
-SmallVector<Value> NestBuilder::addRows(int64_t rows, const NestPass &pass,
-                                        ArrayRef<IndexList> places) {
+SmallVector<Value> ReductionBuilder::addRows(int64_t rows, const NestPass &pass,
+                                             ArrayRef<IndexList> places) {
   ArrayRef<ReduceOp> reductions = pass.reductions;
   SmallVector<int64_t> sizes = splitShape(nest).reduced;
   SmallVector<Value> identities;
   for (size_t place = 0; place < places.size(); ++place)
     for (ReduceOp reduce : reductions)
-      identities.push_back(math.splat(emitter.getIdentity(
-          reduce.getKind(), NestEmitter::getComputeType(reduce.getResult()))));
+      identities.push_back(math.splat(math.getIdentity(
+          reduce.getKind(), getComputeType(reduce.getResult()))));
   auto addRow = [&](Index row, MutableArrayRef<Value> sums) {
-    IndexList inner = emitter.delinearize(row, sizes);
+    IndexList inner = loops.delinearize(row, sizes);
     auto sum = sums.begin();
     for (const IndexList &place : places) {
       IndexList index = joinIndex(nest, place, inner);
       for (ReduceOp reduce : reductions) {
         Value value = emitter.evaluate(reduce.getOperand(), index);
-        *sum = emitter.combine(reduce.getKind(), *sum, value);
+        *sum = math.combine(reduce.getKind(), *sum, value);
         ++sum;
       }
       if (pass.stores)
@@ -163,7 +167,7 @@ SmallVector<Value> NestBuilder::addRows(int64_t rows, const NestPass &pass,
                      [&](size_t position, Value left, Value right) {
                        ReduceOp reduce =
                            reductions[position % reductions.size()];
-                       return emitter.combine(reduce.getKind(), left, right);
+                       return math.combine(reduce.getKind(), left, right);
                      });
 }
 

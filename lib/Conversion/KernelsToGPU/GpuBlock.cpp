@@ -1,17 +1,18 @@
-//===- GpuBlock.cpp - What the threads of a block do together -------------===//
+//===- GpuBlock.cpp - The threads of a block ------------------------------===//
 
 #include "GpuBlock.h"
 
 #include "GpuNestPlan.h"
 
+#include "shardc/Conversion/KernelEmitter/BufferAccess.h"
+
 using namespace mlir;
 
 namespace shardc {
 
-GpuBlock::GpuBlock(NestEmitter &emitter, gpu::GPUFuncOp function,
-                   int64_t threads)
-    : threads(threads), emitter(emitter), builder(emitter.builder),
-      loc(emitter.loc), function(function) {
+GpuBlock::GpuBlock(LoopBuilder &loops, gpu::GPUFuncOp function, int64_t threads)
+    : threads(threads), loops(loops), builder(loops.builder), loc(loops.loc),
+      function(function) {
   auto x = gpu::Dimension::x;
   thread = buildId(builder.create<gpu::ThreadIdOp>(loc, x));
   block = buildId(builder.create<gpu::BlockIdOp>(loc, x));
@@ -41,7 +42,7 @@ Value GpuBlock::exchange(Value value, int64_t distance) {
     return builder.create<arith::TruncIOp>(loc, type, exchange(wide, distance));
   }
   // In halves: a warp moves 32 bits at a time.
-  Value shift = emitter.constantI64(32);
+  Value shift = loops.constantI64(32);
   Value low = builder.create<arith::TruncIOp>(loc, i32, value);
   Value high = builder.create<arith::TruncIOp>(
       loc, i32, builder.create<arith::ShRUIOp>(loc, value, shift));
@@ -55,7 +56,7 @@ Value GpuBlock::combineNeighbours(ReductionKind kind, Value value,
                                   int64_t size) {
   // Partners compute a∘b and b∘a, the same number: in the end all agree.
   for (int64_t distance = size / 2; distance >= 1; distance /= 2)
-    value = emitter.combine(kind, value, exchange(value, distance));
+    value = loops.math.combine(kind, value, exchange(value, distance));
   return value;
 }
 
@@ -66,23 +67,23 @@ Value GpuBlock::combine(ReductionKind kind, Value value, int64_t size) {
   int64_t warps = threads / warpSize;
   Type element = value.getType();
   // A bool has no place in memory of its own.
-  Type memoryType = NestEmitter::getMemoryType(element);
+  Type memoryType = getMemoryType(element);
   bool isBool = memoryType != element;
-  Value lane = builder.create<arith::RemUIOp>(loc, thread,
-                                              emitter.constantI64(warpSize));
-  Value warp = builder.create<arith::DivUIOp>(loc, thread,
-                                              emitter.constantI64(warpSize));
-  Value isFirst = emitter.math.compareInt(arith::CmpIPredicate::eq, lane,
-                                          emitter.constantI64(0));
+  Value lane =
+      builder.create<arith::RemUIOp>(loc, thread, loops.constantI64(warpSize));
+  Value warp =
+      builder.create<arith::DivUIOp>(loc, thread, loops.constantI64(warpSize));
+  Value isFirst = loops.math.compareInt(arith::CmpIPredicate::eq, lane,
+                                        loops.constantI64(0));
   if (isBool)
     value = builder.create<arith::ExtUIOp>(loc, memoryType, value);
-  emitter.buildIf(isFirst, [&] {
+  loops.buildIf(isFirst, [&] {
     builder.create<LLVM::StoreOp>(loc, value,
                                   getShared(memoryType, warps, warp));
   });
   synchronize();
   Value other =
-      builder.create<arith::RemUIOp>(loc, thread, emitter.constantI64(warps));
+      builder.create<arith::RemUIOp>(loc, thread, loops.constantI64(warps));
   value = builder.create<LLVM::LoadOp>(loc, memoryType,
                                        getShared(memoryType, warps, other));
   synchronize();
@@ -110,7 +111,7 @@ Value GpuBlock::getShared(Type element, int64_t count, Value linear) {
   auto old = cast<LLVM::LLVMArrayType>(shared.getGlobalType());
   if (int64_t(old.getNumElements()) < bytes)
     shared.setGlobalType(getType(bytes));
-  return emitter.getAddress(sharedAddress, element, linear);
+  return buildAddress(builder, loc, sharedAddress, element, linear);
 }
 
 } // namespace shardc

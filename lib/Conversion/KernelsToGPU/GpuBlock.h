@@ -1,15 +1,15 @@
-//===- GpuBlock.h - What the threads of a block do together -----*- C++ -*-===//
+//===- GpuBlock.h - The threads of a block ----------------------*- C++ -*-===//
 //
 // Thread and block indices, and values combined over groups of threads. All
 // orders are fixed by the number of threads: results have the same bits on
-// every run. Not thread-safe, as the emitter it borrows.
+// every run. Not thread-safe, as the loop builder that it borrows.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_CONVERSION_KERNELSTOGPU_GPUBLOCK_H
 #define SHARDC_LIB_CONVERSION_KERNELSTOGPU_GPUBLOCK_H
 
-#include "shardc/Conversion/KernelEmitter/NestEmitter.h"
+#include "shardc/Conversion/KernelEmitter/LoopBuilder.h"
 
 #include "mlir/Dialect/GPU/IR/GPUDialect.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
@@ -19,9 +19,8 @@ namespace shardc {
 /// The blocks of one kernel; `threads` is a multiple of the size of a warp.
 class GpuBlock {
 public:
-  /// At the start of `function`, whose code `emitter` builds.
-  GpuBlock(NestEmitter &emitter, mlir::gpu::GPUFuncOp function,
-           int64_t threads);
+  /// At the start of `function`, whose code `loops` builds.
+  GpuBlock(LoopBuilder &loops, mlir::gpu::GPUFuncOp function, int64_t threads);
 
   const int64_t threads;
   /// The index of this thread in its block and of the block in the grid, i64.
@@ -33,7 +32,8 @@ public:
   /// All threads of the block come here together.
   mlir::Value combine(ReductionKind kind, mlir::Value value, int64_t size);
 
-  /// Waits until all threads of the block are here and sees what they wrote.
+  /// Waits until all threads of the block are here; then their writes are
+  /// visible.
   void synchronize();
 
   /// Address of element `linear` of an array of `count` elements that the block
@@ -41,7 +41,7 @@ public:
   mlir::Value getShared(mlir::Type element, int64_t count, mlir::Value linear);
 
 private:
-  NestEmitter &emitter;
+  LoopBuilder &loops;
   mlir::OpBuilder &builder;
   mlir::Location loc;
   mlir::gpu::GPUFuncOp function;

@@ -13,8 +13,8 @@ namespace shardc {
 /// Parameters of a launch have 4 KiB in all before PTX 8.1.
 static constexpr int64_t mostParameters = 4096 / 8;
 
-/// Buffers start at multiples of what one access moves; the memory plan aligns
-/// to more.
+/// Buffers start at multiples of the widest access; the memory plan aligns to
+/// more.
 static constexpr int64_t bufferAlignment = 16;
 
 /// Global memory in the address spaces of NVPTX.
@@ -28,7 +28,7 @@ static int64_t getAlignment(Value operand) {
   if (!argument || !loop || !llvm::is_contained(loop.getSlices(), argument))
     return bufferAlignment;
   auto type = cast<RankedTensorType>(operand.getType());
-  Type memoryType = NestEmitter::getMemoryType(type.getElementType());
+  Type memoryType = getMemoryType(type.getElementType());
   return std::gcd(type.getNumElements() *
                       (memoryType.getIntOrFloatBitWidth() / 8),
                   bufferAlignment);
@@ -72,14 +72,16 @@ FailureOr<GpuGrid> buildGpuKernelFunction(KernelOp kernel, MeshOp mesh,
   Location loc = kernel.getLoc();
   NestEmitter emitter(builder, loc, mesh, entry, entry->getArguments().back(),
                       bufferAlignment);
-  GpuBlock block(emitter, function, plan.threads);
+  LoopBuilder &loops = emitter.loops;
+  GpuBlock block(loops, function, plan.threads);
 
   Block &body = kernel.getBody().front();
   int64_t position = 0;
   for (BlockArgument argument : body.getArguments()) {
     Value pointer = entry->getArgument(position);
-    emitter.bind(argument, pointer);
-    emitter.setAlignment(pointer, getAlignment(kernel.getOperand(position)));
+    emitter.memory.bind(argument, pointer);
+    emitter.memory.setAlignment(pointer,
+                                getAlignment(kernel.getOperand(position)));
     ++position;
   }
   ResultBuffers buffers;
@@ -96,10 +98,10 @@ FailureOr<GpuGrid> buildGpuKernelFunction(KernelOp kernel, MeshOp mesh,
     // The nest's blocks are those from `first` on; others see a number that is
     // negative, or too large.
     Value nestBlock =
-        emitter.math.sub(block.getBlock(), emitter.constantI64(first));
-    Value isNest = emitter.math.compareInt(arith::CmpIPredicate::ult, nestBlock,
-                                           emitter.constantI64(nest.blocks));
-    emitter.buildRegion(isNest, [&] { nestBuilder.build(nestBlock); });
+        loops.math.sub(block.getBlock(), loops.constantI64(first));
+    Value isNest = loops.math.compareInt(arith::CmpIPredicate::ult, nestBlock,
+                                         loops.constantI64(nest.blocks));
+    loops.buildRegion(isNest, [&] { nestBuilder.build(nestBlock); });
     first += nest.blocks;
   }
   builder.create<gpu::ReturnOp>(loc);

@@ -1,7 +1,7 @@
 //===- GpuNestBuilder.h - One nest on a grid --------------------*- C++ -*-===//
 //
-// Builds what one thread does of each kind of nest, around the emitter. Loads
-// and stores of neighbouring threads are neighbours in memory.
+// Builds the work of one thread in each kind of nest, around the values of
+// NestEmitter. Neighbouring threads load and store neighbouring elements.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,15 @@ class GpuNestBuilder {
 public:
   GpuNestBuilder(NestEmitter &emitter, GpuBlock &block, const GpuNestPlan &plan,
                  const ResultBuffers &buffers)
-      : emitter(emitter), builder(emitter.builder), loc(emitter.loc),
-        math(emitter.math), block(block), plan(plan), nest(plan.nest),
-        buffers(buffers) {}
+      : emitter(emitter), loops(emitter.loops), builder(loops.builder),
+        loc(loops.loc), math(loops.math), block(block), plan(plan),
+        nest(plan.nest), buffers(buffers) {}
 
   void build(mlir::Value nestBlock);
 
 private:
   NestEmitter &emitter;
+  LoopBuilder &loops;
   mlir::OpBuilder &builder;
   mlir::Location loc;
   VectorMath &math;
@@ -66,7 +67,7 @@ private:
   /// Runs `body` at places `first`, `first` + `stride`, … below `end`; carries
   /// its values. There is no loop if each place in [0, stride) has one turn.
   Values stride(mlir::Value first, int64_t end, int64_t stride,
-                mlir::ValueRange init, NestEmitter::LoopBody body);
+                mlir::ValueRange init, LoopBuilder::LoopBody body);
   /// Builds `body` for when `condition` holds; without one, always.
   void buildIf(mlir::Value condition, llvm::function_ref<void()> body);
   mlir::Value isBelow(mlir::Value value, int64_t bound);

@@ -1,7 +1,8 @@
-//===- NestShape.h - What every mapping of a nest asks about it -*- C++ -*-===//
+//===- NestShape.h - The shape of a nest ------------------------*- C++ -*-===//
 //
-// How nests may be computed, whatever the machine: on lanes or not, by linear
-// places or not, and which dimensions are whose. Pure functions; thread-safe.
+// Queries that both targets share: whether the elements of a nest lie at linear
+// places, whether they can be computed on lanes, and which of its dimensions
+// are reduced. Pure functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -41,7 +42,7 @@ SplitShape splitShape(const KernelNest &nest);
 IndexList joinIndex(const KernelNest &nest, llvm::ArrayRef<Index> outer,
                     llvm::ArrayRef<Index> inner);
 
-/// What a nest with reductions does in one pass over what it reduces.
+/// One pass of a nest over its reduced dimensions.
 struct NestPass {
   llvm::ArrayRef<ReduceOp> reductions;
   /// Whether the full results are known, and stored, in this pass.

@@ -1,15 +1,15 @@
 //===- VectorMath.h - Arithmetic on scalars and lanes -----------*- C++ -*-===//
 //
 // Builds arith and vector ops for values that are scalars or vectors of
-// `numLanes` lanes, and the transcendental functions as polynomials over them.
-// Nothing here calls a library function, and no result depends on the lane.
-// Errors of the f32 functions are a few units in the last place; NaN and
-// infinities behave as in libm. Not thread-safe, as the builder it borrows.
+// `numLanes` lanes. No library function is called, and no result depends on the
+// lane. Not thread-safe, as the builder it borrows.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_CONVERSION_KERNELEMITTER_VECTORMATH_H
 #define SHARDC_CONVERSION_KERNELEMITTER_VECTORMATH_H
+
+#include "shardc/Dialect/Shardc/IR/Enums.h"
 
 #include "mlir/Dialect/Arith/IR/Arith.h"
 #include "mlir/IR/Builders.h"
@@ -69,32 +69,24 @@ public:
   mlir::Value sign(mlir::Value x);
   mlir::Value sqrt(mlir::Value x);
   mlir::Value rsqrt(mlir::Value x);
-  mlir::Value exp(mlir::Value x);
-  mlir::Value expm1(mlir::Value x);
-  mlir::Value log(mlir::Value x);
-  mlir::Value log1p(mlir::Value x);
-  mlir::Value tanh(mlir::Value x);
-  mlir::Value erf(mlir::Value x);
-  mlir::Value sin(mlir::Value x) { return sinCos(x, 0); }
-  mlir::Value cos(mlir::Value x) { return sinCos(x, 1); }
+  /// An f32 rounded to the nearest bf16, ties to even, as an f32. NaN stays
+  /// quiet.
+  mlir::Value roundToBF16(mlir::Value value);
+
+  /// The neutral element of a reduction.
+  mlir::Value getIdentity(ReductionKind kind, mlir::Type element);
+  mlir::Value combine(ReductionKind kind, mlir::Value lhs, mlir::Value rhs);
+  /// All lanes of a vector combined, halves first; a scalar as it is.
+  mlir::Value combineLanes(ReductionKind kind, mlir::Value value);
+  mlir::Value getFirstLane(mlir::Value value);
+  /// Lanes from `lanes` on replaced by `fill`; all stay if `lanes` is 0.
+  mlir::Value maskLanes(mlir::Value value, int64_t lanes, mlir::Value fill);
+  /// Vector constant true in the first `lanes` lanes.
+  mlir::Value getLaneMask(int64_t lanes);
 
 private:
   mlir::OpBuilder &builder;
   mlir::Location loc;
-
-  bool isDouble(mlir::Value value) { return getElement(value).isF64(); }
-  /// The integer type as wide as the float elements of `like`.
-  mlir::Type getBitsLike(mlir::Value like);
-  /// c[0]·x^(n-1) + … + c[n-1].
-  mlir::Value horner(mlir::Value x, llvm::ArrayRef<double> coefficients);
-  /// 2^n for an integer n within the normal exponents.
-  mlir::Value powerOfTwo(mlir::Value n, mlir::Value like);
-  /// x = n·ln2 + r, |r| <= ln2/2; n also as an integer of the width of x.
-  void reduceByLn2(mlir::Value x, mlir::Value &n, mlir::Value &r);
-  /// e^r - 1 for |r| <= ln2/2.
-  mlir::Value expm1Core(mlir::Value r);
-  mlir::Value sinCos(mlir::Value x, int64_t quadrant);
-  mlir::Value copySign(mlir::Value magnitude, mlir::Value sign);
 };
 
 } // namespace shardc

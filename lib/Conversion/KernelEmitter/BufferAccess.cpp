@@ -1,8 +1,9 @@
-//===- NestMemory.cpp - Elements of tensors in memory ---------------------===//
+//===- BufferAccess.cpp - Elements of tensors in memory -------------------===//
 
-#include "shardc/Conversion/KernelEmitter/NestEmitter.h"
+#include "shardc/Conversion/KernelEmitter/BufferAccess.h"
 
-#include "mlir/Dialect/LLVMIR/LLVMDialect.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
+
 #include "mlir/Dialect/Vector/IR/VectorOps.h"
 
 #include <numeric>
@@ -11,7 +12,13 @@ using namespace mlir;
 
 namespace shardc {
 
-Type NestEmitter::getMemoryType(Type element) {
+Type getComputeType(Value tensor) {
+  Type element = getElementTypeOrSelf(tensor.getType());
+  return element.isBF16() ? Type(Float32Type::get(element.getContext()))
+                          : element;
+}
+
+Type getMemoryType(Type element) {
   if (element.isInteger(1))
     return IntegerType::get(element.getContext(), 8);
   if (element.isBF16())
@@ -19,12 +26,57 @@ Type NestEmitter::getMemoryType(Type element) {
   return element;
 }
 
-Value NestEmitter::getAddress(Value pointer, Type memoryType, Value linear) {
+Value buildAddress(OpBuilder &builder, Location loc, Value pointer,
+                   Type memoryType, Value linear) {
   if (!linear)
     return pointer;
   return builder.create<LLVM::GEPOp>(loc, pointer.getType(), memoryType,
                                      pointer, ValueRange{linear},
                                      /*inbounds=*/true);
+}
+
+IndexList dropUnitDims(Value tensor, ArrayRef<Index> index) {
+  IndexList result(index.begin(), index.end());
+  for (auto [place, size] : llvm::zip_equal(result, getTensorShape(tensor)))
+    if (size == 1)
+      place = Index();
+  return result;
+}
+
+void BufferAccess::bindData(Value tensor, DenseElementsAttr elements) {
+  Operation *module = loops.entry->getParentOp()->getParentOp();
+  Value &pointer = pointers[tensor];
+  if (pointer)
+    return;
+  Type memoryType = getMemoryType(elements.getElementType());
+  DenseElementsAttr data = elements;
+  if (memoryType != elements.getElementType()) {
+    unsigned bits = memoryType.getIntOrFloatBitWidth();
+    if (elements.getElementType().isBF16())
+      data = elements.mapValues(memoryType, [&](const APFloat &value) {
+        return value.bitcastToAPInt();
+      });
+    else
+      data = elements.mapValues(
+          memoryType, [&](const APInt &value) { return value.zext(bits); });
+  }
+  auto arrayType =
+      LLVM::LLVMArrayType::get(memoryType, elements.getNumElements());
+  OpBuilder::InsertionGuard guard(builder);
+  builder.setInsertionPointToStart(&module->getRegion(0).front());
+  std::string name;
+  for (int64_t number = 0;; ++number) {
+    name = "data" + std::to_string(number);
+    if (!SymbolTable::lookupSymbolIn(module, name))
+      break;
+  }
+  auto global = builder.create<LLVM::GlobalOp>(
+      loc, arrayType, /*isConstant=*/true, LLVM::Linkage::Internal, name,
+      data.reshape(
+          RankedTensorType::get({elements.getNumElements()}, memoryType)),
+      /*alignment=*/16, pointerType.getAddressSpace());
+  builder.setInsertionPointToStart(loops.entry);
+  pointer = builder.create<LLVM::AddressOfOp>(loc, global);
 }
 
 /// A number that divides the i64 `value`, at most 16.
@@ -42,8 +94,8 @@ static int64_t getFactor(Value value) {
   return 1;
 }
 
-unsigned NestEmitter::getVectorAlignment(Value pointer, Type memoryType,
-                                         Value linear) {
+unsigned BufferAccess::getVectorAlignment(Value pointer, Type memoryType,
+                                          Value linear) {
   int64_t bytes = memoryType.getIntOrFloatBitWidth() / 8;
   auto it = alignments.find(pointer);
   int64_t ofBuffer = it == alignments.end() ? bufferAlignment : it->second;
@@ -53,8 +105,8 @@ unsigned NestEmitter::getVectorAlignment(Value pointer, Type memoryType,
   return std::max(bytes, known);
 }
 
-Value NestEmitter::load(Value tensor, Value linear, int64_t stride,
-                        int64_t lanes, const Index *clamped) {
+Value BufferAccess::loadLinear(Value tensor, Value linear, int64_t stride,
+                               int64_t lanes, const Index *clamped) {
   Type element = getElementTypeOrSelf(tensor.getType());
   Type memoryType = getMemoryType(element);
   unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
@@ -64,9 +116,10 @@ Value NestEmitter::load(Value tensor, Value linear, int64_t stride,
   auto vectorType = VectorType::get({math.numLanes}, memoryType);
   if (lanes == 0 || stride == 0) {
     value = builder.create<LLVM::LoadOp>(
-        loc, memoryType, getAddress(pointer, memoryType, linear), alignment);
+        loc, memoryType,
+        buildAddress(builder, loc, pointer, memoryType, linear), alignment);
   } else if (stride == 1 && !clamped) {
-    Value address = getAddress(pointer, memoryType, linear);
+    Value address = buildAddress(builder, loc, pointer, memoryType, linear);
     if (lanes == math.numLanes) {
       value = builder.create<LLVM::LoadOp>(
           loc, vectorType, address,
@@ -75,27 +128,28 @@ Value NestEmitter::load(Value tensor, Value linear, int64_t stride,
       Value zeros = builder.create<arith::ConstantOp>(
           loc, builder.getZeroAttr(vectorType));
       value = builder.create<LLVM::MaskedLoadOp>(
-          loc, vectorType, address, getLaneMask(lanes), ValueRange{zeros},
+          loc, vectorType, address, math.getLaneMask(lanes), ValueRange{zeros},
           builder.getI32IntegerAttr(alignment));
     }
   } else {
     value =
         builder.create<arith::ConstantOp>(loc, builder.getZeroAttr(vectorType));
-    Value base = linear ? linear : constantI64(0);
+    Value base = linear ? linear : loops.constantI64(0);
     for (int64_t lane = 0; lane < lanes; ++lane) {
-      Value offset = constantI64(lane);
+      Value offset = loops.constantI64(lane);
       if (clamped) {
         // Lanes beyond the last place read that one again.
-        Value place = clamped->value ? clamped->value : constantI64(0);
+        Value place = clamped->value ? clamped->value : loops.constantI64(0);
         Value room = builder.create<arith::SubIOp>(
-            loc, constantI64(clamped->last), place);
+            loc, loops.constantI64(clamped->last), place);
         offset = builder.create<arith::MinSIOp>(loc, offset, room);
       }
-      offset =
-          builder.createOrFold<arith::MulIOp>(loc, offset, constantI64(stride));
+      offset = builder.createOrFold<arith::MulIOp>(loc, offset,
+                                                   loops.constantI64(stride));
       Value place = builder.createOrFold<arith::AddIOp>(loc, base, offset);
       Value scalar = builder.create<LLVM::LoadOp>(
-          loc, memoryType, getAddress(pointer, memoryType, place), alignment);
+          loc, memoryType,
+          buildAddress(builder, loc, pointer, memoryType, place), alignment);
       value = builder.create<vector::InsertOp>(loc, scalar, value, lane);
     }
   }
@@ -111,8 +165,8 @@ Value NestEmitter::load(Value tensor, Value linear, int64_t stride,
       loc, VectorMath::getTypeLike(builder.getF32Type(), value), bits);
 }
 
-Value NestEmitter::loadAt(Value tensor, ArrayRef<Index> index) {
-  ArrayRef<int64_t> shape = getShape(tensor);
+Value BufferAccess::load(Value tensor, ArrayRef<Index> index) {
+  ArrayRef<int64_t> shape = getTensorShape(tensor);
   Value linear;
   int64_t stride = 1, laneStride = 0, lanes = 0;
   const Index *clamped = nullptr;
@@ -127,10 +181,10 @@ Value NestEmitter::loadAt(Value tensor, ArrayRef<Index> index) {
     if (place.value) {
       Value value = place.value;
       if (place.last >= 0)
-        value =
-            builder.create<arith::MinSIOp>(loc, value, constantI64(place.last));
-      Value term =
-          builder.createOrFold<arith::MulIOp>(loc, value, constantI64(stride));
+        value = builder.create<arith::MinSIOp>(loc, value,
+                                               loops.constantI64(place.last));
+      Value term = builder.createOrFold<arith::MulIOp>(
+          loc, value, loops.constantI64(stride));
       linear = linear ? builder.createOrFold<arith::AddIOp>(loc, linear, term)
                       : term;
     }
@@ -140,38 +194,19 @@ Value NestEmitter::loadAt(Value tensor, ArrayRef<Index> index) {
   if (clamped) {
     // The base has been clamped; so must be the room that lanes have.
     adjusted = *clamped;
-    Value base = adjusted.value ? adjusted.value : constantI64(0);
-    adjusted.value =
-        builder.create<arith::MinSIOp>(loc, base, constantI64(adjusted.last));
+    Value base = adjusted.value ? adjusted.value : loops.constantI64(0);
+    adjusted.value = builder.create<arith::MinSIOp>(
+        loc, base, loops.constantI64(adjusted.last));
     clamped = &adjusted;
   }
-  return load(tensor, linear, laneStride, lanes, clamped);
+  return loadLinear(tensor, linear, laneStride, lanes, clamped);
 }
 
-Value NestEmitter::roundToBF16(Value value) {
-  // To nearest, ties to even; NaN stays quiet. The result is again an f32.
-  Type i32 = VectorMath::getTypeLike(builder.getI32Type(), value);
-  Value bits = builder.create<arith::BitcastOp>(loc, i32, value);
-  Value sixteen = math.constantLike(bits, 16);
-  Value odd = builder.create<arith::AndIOp>(
-      loc, builder.create<arith::ShRUIOp>(loc, bits, sixteen),
-      math.constantLike(bits, 1));
-  Value bias = math.add(odd, math.constantLike(bits, 0x7fff));
-  Value rounded = math.add(bits, bias);
-  Value isNaN = math.compareFloat(arith::CmpFPredicate::UNO, value, value);
-  Value quiet = builder.create<arith::OrIOp>(loc, bits,
-                                             math.constantLike(bits, 0x400000));
-  rounded = math.select(isNaN, quiet, rounded);
-  Value mask = math.constantLike(bits, -65536.0);
-  rounded = builder.create<arith::AndIOp>(loc, rounded, mask);
-  return builder.create<arith::BitcastOp>(loc, value.getType(), rounded);
-}
-
-void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
-                        Value value) {
+void BufferAccess::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
+                         Value value) {
   IndexList index = dropUnitDims(tensor, fullIndex);
   Type element = getElementTypeOrSelf(tensor.getType());
-  ArrayRef<int64_t> shape = getShape(tensor);
+  ArrayRef<int64_t> shape = getTensorShape(tensor);
   Value linear;
   int64_t stride = 1, laneStride = 1, lanes = 0;
   for (int64_t dim = shape.size() - 1; dim >= 0; --dim) {
@@ -181,8 +216,8 @@ void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
       laneStride = stride;
     }
     if (place.value) {
-      Value term = builder.createOrFold<arith::MulIOp>(loc, place.value,
-                                                       constantI64(stride));
+      Value term = builder.createOrFold<arith::MulIOp>(
+          loc, place.value, loops.constantI64(stride));
       linear = linear ? builder.createOrFold<arith::AddIOp>(loc, linear, term)
                       : term;
     }
@@ -195,7 +230,7 @@ void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
   if (element.isInteger(1)) {
     value = builder.create<arith::ExtUIOp>(loc, valueType, value);
   } else if (element.isBF16()) {
-    value = roundToBF16(value);
+    value = math.roundToBF16(value);
     Type i32 = VectorMath::getTypeLike(builder.getI32Type(), value);
     Value bits = builder.create<arith::BitcastOp>(loc, i32, value);
     bits =
@@ -204,19 +239,20 @@ void NestEmitter::store(Value pointer, Value tensor, ArrayRef<Index> fullIndex,
   }
   unsigned alignment = memoryType.getIntOrFloatBitWidth() / 8;
   if (laneStride > 1) {
-    Value base = linear ? linear : constantI64(0);
+    Value base = linear ? linear : loops.constantI64(0);
     for (int64_t lane = 0; lane < lanes; ++lane) {
       Value place = builder.createOrFold<arith::AddIOp>(
-          loc, base, constantI64(lane * laneStride));
+          loc, base, loops.constantI64(lane * laneStride));
       builder.create<LLVM::StoreOp>(
           loc, builder.create<vector::ExtractOp>(loc, value, lane),
-          getAddress(pointer, memoryType, place), alignment);
+          buildAddress(builder, loc, pointer, memoryType, place), alignment);
     }
     return;
   }
-  Value address = getAddress(pointer, memoryType, linear);
+  Value address = buildAddress(builder, loc, pointer, memoryType, linear);
   if (lanes && lanes < math.numLanes)
-    builder.create<LLVM::MaskedStoreOp>(loc, value, address, getLaneMask(lanes),
+    builder.create<LLVM::MaskedStoreOp>(loc, value, address,
+                                        math.getLaneMask(lanes),
                                         builder.getI32IntegerAttr(alignment));
   else
     builder.create<LLVM::StoreOp>(

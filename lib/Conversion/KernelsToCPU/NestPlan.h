@@ -1,0 +1,57 @@
+//===- NestPlan.h - Vectorisation and division of a nest --------*- C++ -*-===//
+//
+// How a nest is computed on a CPU: the lanes of its vectors, and the units of
+// work that it is divided into. Pure functions; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_CONVERSION_KERNELSTOCPU_NESTPLAN_H
+#define SHARDC_LIB_CONVERSION_KERNELSTOCPU_NESTPLAN_H
+
+#include "shardc/Conversion/KernelEmitter/NestShape.h"
+
+#include "shardc/Analysis/GemmView.h"
+
+namespace shardc {
+
+/// Lanes of a vector that every CPU of the plan has: eight floats fill a
+/// register of AVX2. The order of additions and the division into units follow
+/// from them on every CPU, so that all compute the same bits.
+constexpr int64_t baseLanes = 8;
+
+/// Columns that are one unit: of a reduction over rows, and of a GEMM whose
+/// operands are swapped.
+constexpr int64_t columnBlock = 4 * baseLanes;
+
+/// A nest with its division into work.
+struct NestPlan {
+  KernelNest nest;
+  /// Elements are at linear places of all tensors alike.
+  bool isFlat = false;
+  /// Some value cannot be computed on lanes.
+  bool isScalar = false;
+  /// The view of a Gemm; its operands swapped if `isSwapped`, so that the lanes
+  /// run over the rows of the result.
+  GemmView gemm;
+  bool isSwapped = false;
+  /// Lanes run over the contraction.
+  bool isInnerProduct = false;
+  /// Lanes of its vectors.
+  int64_t numLanes = baseLanes;
+  /// Rows of a register tile (Gemm).
+  int64_t tileRows = 1;
+  /// Independent units, and how many of them make one iteration of the kernel.
+  int64_t units = 1;
+  int64_t unitsPerIteration = 1;
+
+  int64_t getExtent() const {
+    return (units + unitsPerIteration - 1) / unitsPerIteration;
+  }
+};
+
+/// Plans a nest: how it is vectorised, with at most so many lanes, and divided.
+NestPlan planNest(KernelNest nest, int64_t mostLanes);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_CONVERSION_KERNELSTOCPU_NESTPLAN_H
