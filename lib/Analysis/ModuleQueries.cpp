@@ -88,8 +88,9 @@ bool shardc::usesAllAxes(ModuleOp module) {
   return mode && mode.getValue() == "cheapest";
 }
 
-PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
-  CollectiveCosts prices;
+CostsByPart shardc::getCostsByPart(func::FuncOp function,
+                                   const MeshAxes &mesh) {
+  CollectiveCosts costs;
   auto module = function->getParentOfType<ModuleOp>();
   if (auto rates =
           module->getAttrOfType<DictionaryAttr>(secondsPerByteAttrName)) {
@@ -98,12 +99,12 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
       if (int axis = mesh.find(rate.getName().getValue()); axis >= 0)
         secondsPerByte[axis] =
             cast<FloatAttr>(rate.getValue()).getValueAsDouble();
-    prices = CollectiveCosts(secondsPerByte);
+    costs = CollectiveCosts(secondsPerByte);
   }
   auto attrs = function->getAttrOfType<ArrayAttr>(startsAttrName);
   if (!attrs)
-    return {prices, prices, prices};
-  std::set<CollectiveStart> starts;
+    return {costs, costs, costs};
+  std::set<MergedCollective> starts;
   for (auto attr : attrs.getAsRange<StartAttr>()) {
     AxisSet axes = 0;
     for (StringAttr name : attr.getAxes())
@@ -111,7 +112,7 @@ PartPrices shardc::getPartPrices(func::FuncOp function, const MeshAxes &mesh) {
         axes |= axisBit(axis);
     starts.insert({attr.getPart(), {attr.getKind(), axes}});
   }
-  return allowOnly(starts, prices);
+  return allowOnly(starts, costs);
 }
 
 bool shardc::isPart(Operation *op, Part part) {

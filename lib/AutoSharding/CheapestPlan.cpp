@@ -1,4 +1,4 @@
-//===- CheapestPlan.cpp - The exact minimum of an objective ---------------===//
+//===- CheapestPlan.cpp - Branch and bound over latencies -----------------===//
 
 #include "shardc/AutoSharding/CheapestPlan.h"
 
@@ -12,115 +12,102 @@ using namespace shardc;
 
 namespace {
 
-/// Plans that differ by less than this part of their cost are equally good:
-/// more is not asked of a gap, and less not of a search that leaves out starts,
-/// since branches start from what it finds.
-constexpr double leastGap = 1e-6;
-/// Costs closer than this part of them are equal.
-constexpr double tolerance = 1e-12;
-/// So many searches are made however many options each looks at.
-constexpr int64_t minSearches = 8;
-/// So many sets of plans are looked at for each of them: most need none of
-/// their own.
-constexpr int64_t visitsPerSearch = 64;
-/// A search after the first one looks at this part of the pairs of rows that
-/// the first may look at, and all together at so many times as many.
-constexpr size_t branchPart = 16, allWork = 2;
-/// Branches are left first if they cost more than the bound by this part of
-/// what the best plan does.
-constexpr double targetPart = 1.0 / 3;
-
-/// What a search found that could not start some collectives.
+/// The result of a search with some collectives forbidden.
 struct Found {
-  Starts forbidden;
+  MergedCollectives forbidden;
   SearchSolution solution;
-  /// Of the solution, if there is one.
-  CostTerms price;
+  /// The cost of the solution, if there is one.
+  CostTerms terms;
 };
 
-class StartSearch {
+class LatencySearch {
 public:
-  StartSearch(SearchProblem &problem, const CollectiveCosts &prices,
-              const PlanLimits &plan)
-      : problem(problem), prices(prices), search(problem),
-        gap(std::max(plan.gap, leastGap)),
-        maxSearches(std::max(minSearches, plan.maxBranchOptions /
-                                              (problem.getNumOptions() + 1))),
-        maxWork(allWork * plan.maxWork) {
-    limits.maxWork = plan.maxWork;
-    limits.becomesNarrow = plan.becomesNarrow;
-    if (prices.hasStarts())
-      limits.indifference = leastGap;
-    best.cost = plan.upper;
+  LatencySearch(SearchProblem &problem, const CollectiveCosts &collectiveCosts,
+                const SearchOptions &options, double upper)
+      : problem(problem), collectiveCosts(collectiveCosts), options(options),
+        search(problem, options), limits{options.maxWork},
+        gap(std::max(options.gap, options.minGap)),
+        maxSearches(std::max(options.latency.minSearches,
+                             options.maxBranchOptions /
+                                 (problem.getNumStrategies() + 1))),
+        maxWork(options.latency.totalWork * options.maxWork) {
+    // A search without latencies goes below the gap asked for, since branches
+    // start from its plan.
+    if (collectiveCosts.hasLatencies())
+      limits.indifference = options.minGap;
+    best.cost = upper;
   }
 
   CheapestPlan run() {
     const Found &all = *find({}, best.cost);
     double least = all.solution.lowerBound;
-    if (!all.solution.options.empty())
+    if (!all.solution.strategies.empty())
       least = searchBelow(all, least);
     best.lowerBound = std::min(best.cost, least);
-    if (best.options.empty())
+    if (best.strategies.empty())
       best.cost = unreachable;
     return std::move(best);
   }
 
 private:
-  /// Looks for plans that are cheaper than the best one, but for the gap. `all`
-  /// is what was found where everything may be started, and no plan costs less
-  /// than `least`; returns what is known of that afterwards.
+  /// Branches until no plan is cheaper than the best one by more than the gap.
+  /// `all` is the solution with nothing forbidden, and `least` a lower bound of
+  /// all plans. Returns the lower bound afterwards.
   double searchBelow(const Found &all, double least) {
-    if (all.price.start > 0 && least < getLimit())
-      payEachStart();
-    // Looking for the cheapest plan below a target leaves most branches early,
-    // however dear the best plan known still is. If there is none the target
-    // was too low.
-    while (least < getLimit() * (1 - tolerance)) {
-      upper = std::min(getLimit(), least + targetPart * (best.cost - least));
+    if (options.latency.chargesEach && all.terms.latency > 0 &&
+        least < getLimit())
+      chargeEachLatency();
+    // A target postpones most branches, even if the best plan known is still
+    // far from optimal. If no plan is below the target, it is raised.
+    while (options.latency.branches &&
+           least < getLimit() * (1 - costTolerance)) {
+      upper = std::min(getLimit(), least + options.latency.targetPart *
+                                               (best.cost - least));
       leastOpen = unreachable;
       visit({}, {}, least);
       least = std::max(least, leastOpen);
-      // Else what is left was not looked at.
+      // Some branches below the target were cut off.
       if (!isAbove(leastOpen))
         break;
     }
     return least;
   }
 
-  /// Takes the plan of `options` if it is the best so far; its price.
-  CostTerms consider(ArrayRef<int> options) {
-    CostTerms price = problem.price(options);
-    if (price.getTotal() < best.cost) {
-      best.options = options.vec();
-      best.cost = price.getTotal();
-      best.price = price;
+  /// Takes the plan of `chosen` if it is the best so far. Returns its cost.
+  CostTerms consider(ArrayRef<int> chosen) {
+    CostTerms terms = problem.getCostTerms(chosen);
+    if (terms.getTotal() < best.cost) {
+      best.strategies = chosen.vec();
+      best.cost = terms.getTotal();
+      best.terms = terms;
     }
-    return price;
+    return terms;
   }
 
-  /// Looks for a good plan before branching: one that pays for every start by
-  /// itself.
-  void payEachStart() {
+  /// Looks for a good plan before branching, with every use of a collective
+  /// charged its latency.
+  void chargeEachLatency() {
     search.dropAbove(best.cost);
-    problem.forbid({}, /*paysEachStart=*/true);
+    problem.forbid({}, /*paysEachLatency=*/true);
     limits.upper = unreachable;
     SearchSolution found = search.find(limits);
     problem.forbid({});
-    if (!found.options.empty())
-      consider(found.options);
+    if (!found.strategies.empty())
+      consider(found.strategies);
   }
 
-  /// Plans that cost more do not matter beside the best one.
+  /// The cost below which a plan is better than the best one by more than the
+  /// gap.
   double getLimit() const { return best.cost * (1 - gap); }
-  /// Nor do they now; `bound` may be such a cost plus or minus what is paid.
+  /// The same, at most the current target.
   double getUpper() const { return std::min(upper, getLimit()); }
   bool isAbove(double bound) const {
-    return bound >= getUpper() * (1 - tolerance);
+    return bound >= getUpper() * (1 - costTolerance);
   }
 
-  /// What plans without `forbidden` cost at least, starts left out, as far as
-  /// searches say that could start more.
-  double getKnownBound(const Starts &forbidden) const {
+  /// A lower bound of plans without `forbidden`, latencies left out: the
+  /// highest of the searches that had fewer collectives forbidden.
+  double getKnownBound(const MergedCollectives &forbidden) const {
     double bound = 0;
     for (const Found &found : searches)
       if (found.solution.lowerBound > bound &&
@@ -130,14 +117,14 @@ private:
     return bound;
   }
 
-  /// The cheapest plan without `forbidden` that costs at most `upper`, starts
-  /// left out; null if there may be one, but it was searched for too long. What
-  /// was found when more could be started is still the cheapest if it starts
-  /// nothing that is forbidden.
-  const Found *find(const Starts &forbidden, double upper) {
+  /// The cheapest plan without `forbidden` that costs at most `upper`,
+  /// latencies left out; null if the search was cut off. The solution of an
+  /// earlier search with fewer collectives forbidden remains optimal if it uses
+  /// none of `forbidden`.
+  const Found *find(const MergedCollectives &forbidden, double upper) {
     for (const Found &found : searches)
-      if (!found.solution.options.empty() &&
-          !haveCommon(found.price.starts, forbidden) &&
+      if (!found.solution.strategies.empty() &&
+          !haveCommon(found.terms.collectives, forbidden) &&
           std::includes(forbidden.begin(), forbidden.end(),
                         found.forbidden.begin(), found.forbidden.end()))
         return &found;
@@ -151,119 +138,129 @@ private:
     found.forbidden = forbidden;
     found.solution = search.find(limits);
     if (numSearches == 1)
-      limits.maxWork /= branchPart;
-    if (!found.solution.options.empty())
-      found.price = consider(found.solution.options);
+      limits.maxWork /= options.latency.branchPart;
+    if (!found.solution.strategies.empty())
+      found.terms = consider(found.solution.strategies);
     return &found;
   }
 
-  /// Plans without the first of `starts`, plans with it but without the second,
-  /// and so on; `with`, which is in `paid`, has those paid for.
-  void branch(const Starts &forbidden, const Paid &paid, double least,
-              const Starts &starts, Starts &with,
-              llvm::function_ref<Starts(const CollectiveStart &)> getAll) {
+  /// Branches on `collectives`: plans without the first, plans with the first
+  /// but without the second, and so on. `with`, a member of `paid`, collects
+  /// the collectives whose latency is charged. `getAll` lists the collectives
+  /// to forbid for one of `collectives`.
+  void branch(
+      const MergedCollectives &forbidden, const Paid &paid, double least,
+      const MergedCollectives &collectives, MergedCollectives &with,
+      llvm::function_ref<MergedCollectives(const MergedCollective &)> getAll) {
     struct Child {
       double bound;
-      CollectiveStart start;
-      Starts forbidden;
+      MergedCollective collective;
+      MergedCollectives forbidden;
     };
     std::vector<Child> children;
-    for (const CollectiveStart &start : starts) {
-      double paidSoFar = getCost(paid, prices);
+    for (const MergedCollective &collective : collectives) {
+      double paidSoFar = getCost(paid, collectiveCosts);
       if (isAbove(paidSoFar + least))
         return;
-      if (with.count(start))
+      if (with.count(collective))
         continue;
-      Child child{0, start, forbidden};
-      Starts without = getAll(start);
+      Child child{0, collective, forbidden};
+      MergedCollectives without = getAll(collective);
       child.forbidden.insert(without.begin(), without.end());
       child.bound = getKnownBound(child.forbidden);
       if (!isAbove(paidSoFar + child.bound) &&
           find(child.forbidden, getUpper() - paidSoFar))
         child.bound = getKnownBound(child.forbidden);
-      // What no plan does without is paid for at once.
+      // A latency that no good plan avoids is charged at once.
       if (isAbove(paidSoFar + child.bound)) {
         leastOpen = std::min(leastOpen, paidSoFar + child.bound);
-        with.insert(start);
+        with.insert(collective);
       } else {
         children.push_back(std::move(child));
       }
     }
-    // Then what is dearest to do without.
+    // The children of the highest bounds come first: their latencies are then
+    // charged in all later ones.
     llvm::stable_sort(children, [](const Child &lhs, const Child &rhs) {
       return lhs.bound > rhs.bound;
     });
     for (const Child &child : children) {
-      double bound = getCost(paid, prices) + least;
+      double bound = getCost(paid, collectiveCosts) + least;
       if (isAbove(bound))
         return;
       visit(child.forbidden, paid, bound);
-      with.insert(child.start);
+      with.insert(child.collective);
     }
   }
 
-  /// Plans without `forbidden`, which pay for `paid` whether they use it or
-  /// not: those that do not are looked at elsewhere. They cost at least
-  /// `bound`.
-  void visit(const Starts &forbidden, Paid paid, double bound) {
-    bound = std::max(bound, getCost(paid, prices) + getKnownBound(forbidden));
+  /// Explores the plans without `forbidden`. They are charged `paid` whether
+  /// they use those collectives or not: plans that do not are in another
+  /// branch. `bound` is a lower bound of them.
+  void visit(const MergedCollectives &forbidden, Paid paid, double bound) {
+    bound = std::max(bound,
+                     getCost(paid, collectiveCosts) + getKnownBound(forbidden));
     if (isAbove(bound)) {
       leastOpen = std::min(leastOpen, bound);
       return;
     }
     const Found *result =
-        ++numVisits > visitsPerSearch * maxSearches
+        ++numVisits > options.latency.visitsPerSearch * maxSearches
             ? nullptr
-            : find(forbidden, getUpper() - getCost(paid, prices));
+            : find(forbidden, getUpper() - getCost(paid, collectiveCosts));
     if (!result) {
       leastOpen = std::min(leastOpen, bound);
       return;
     }
     const SearchSolution &found = result->solution;
-    const CostTerms &price = result->price;
-    double least = getCost(paid, prices) + found.lowerBound;
-    if (found.options.empty()) {
+    const CostTerms &terms = result->terms;
+    double least = getCost(paid, collectiveCosts) + found.lowerBound;
+    if (found.strategies.empty()) {
       leastOpen = std::min(leastOpen, least);
       return;
     }
-    // Reshards may use what is forbidden if there is no other way: then there
-    // is nothing to branch on.
-    if (haveCommon(price.starts, forbidden)) {
+    // The planner uses a forbidden collective where nothing else is possible.
+    // There is nothing to branch on then.
+    if (haveCommon(terms.collectives, forbidden)) {
       leastOpen = std::min(leastOpen, least);
       return;
     }
-    branch(forbidden, paid, found.lowerBound, splitByAxis(price.starts),
-           paid.alongAxis, [&](const CollectiveStart &along) {
-             return getStartsAlong(along, problem.getAxes());
+    branch(forbidden, paid, found.lowerBound, splitByAxis(terms.collectives),
+           paid.alongAxis, [&](const MergedCollective &along) {
+             return getCollectivesAlong(along, problem.getAxes());
            });
-    branch(forbidden, paid, found.lowerBound, price.starts, paid.exactly,
-           [](const CollectiveStart &start) { return Starts{start}; });
-    // What is left pays for all that it was not branched on: the plan found is
-    // the cheapest of these, as far as the search knows.
-    leastOpen = std::min(leastOpen, getCost(paid, prices) + found.lowerBound);
+    branch(forbidden, paid, found.lowerBound, terms.collectives, paid.exactly,
+           [](const MergedCollective &collective) {
+             return MergedCollectives{collective};
+           });
+    // The remaining plans are charged every latency of the plan found, so that
+    // one is the cheapest of them.
+    leastOpen =
+        std::min(leastOpen, getCost(paid, collectiveCosts) + found.lowerBound);
   }
 
   SearchProblem &problem;
-  const CollectiveCosts &prices;
+  const CollectiveCosts &collectiveCosts;
+  const SearchOptions &options;
   ShardingSearch search;
   SearchLimits limits;
   double gap;
   int64_t maxSearches, numSearches = 0, numVisits = 0;
   size_t maxWork;
-  /// In a list that grows without moving what is in it.
+  /// A deque, since `find` returns pointers to its elements.
   std::deque<Found> searches;
   CheapestPlan best;
-  /// What the plans that were not looked at cost at least, and what plans may
-  /// cost to be looked at.
+  /// A lower bound of the plans not explored, and the target.
   double leastOpen = unreachable, upper = unreachable;
 };
 
 } // namespace
 
 CheapestPlan shardc::findCheapestPlan(SearchProblem &problem,
-                                      const CollectiveCosts &prices,
-                                      const PlanLimits &limits) {
-  CheapestPlan plan = StartSearch(problem, prices, limits).run();
+                                      const CollectiveCosts &collectiveCosts,
+                                      const SearchOptions &options,
+                                      double upper) {
+  CheapestPlan plan =
+      LatencySearch(problem, collectiveCosts, options, upper).run();
   problem.forbid({});
   return plan;
 }

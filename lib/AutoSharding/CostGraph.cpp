@@ -5,13 +5,8 @@
 using namespace llvm;
 using namespace shardc;
 
-/// A distance looked up costs about this part of a layout expanded.
-constexpr size_t lookupsPerExpansion = 20;
-
-/// Savings smaller than this part of a price are none.
-constexpr double tolerance = 1e-12;
-
-CostGraph::CostGraph(DistanceTable &table) {
+CostGraph::CostGraph(DistanceTable &table, const SearchOptions &options)
+    : options(&options) {
   LayoutGraph &graph = table.getGraph();
   graph.enumerate();
   int size = graph.getNumLayouts();
@@ -21,14 +16,14 @@ CostGraph::CostGraph(DistanceTable &table) {
   }
   EdgeLists out(size);
   for (int id = 0; id < size; ++id) {
-    ArrayRef<double> prices = table.getPrices(id);
-    out[id].reserve(prices.size());
-    for (auto [price, edge] : llvm::zip_equal(prices, graph.getEdges(id)))
-      if (price < unreachable)
-        out[id].push_back({edge.to, price});
+    ArrayRef<double> costs = table.getEdgeCosts(id);
+    out[id].reserve(costs.size());
+    for (auto [cost, edge] : llvm::zip_equal(costs, graph.getEdges(id)))
+      if (cost < unreachable)
+        out[id].push_back({edge.to, cost});
   }
-  // Edges that two others replace at their price are left out, one by one, so
-  // that distances stay.
+  // Remove, one by one, edges that two others replace at no higher cost.
+  // Distances stay the same.
   LayoutCosts direct(size, unreachable);
   for (std::vector<Edge> &edges : out) {
     for (Edge edge : edges)
@@ -37,11 +32,11 @@ CostGraph::CostGraph(DistanceTable &table) {
       if (first.cost > direct[first.to])
         continue;
       for (Edge second : out[first.to]) {
-        double &price = direct[second.to];
+        double &cost = direct[second.to];
         if (second.to != first.to &&
-            first.cost + second.cost <= price * (1 + tolerance) &&
-            price < unreachable)
-          price = -1;
+            first.cost + second.cost <= cost * (1 + costTolerance) &&
+            cost < unreachable)
+          cost = -1;
       }
     }
     llvm::erase_if(edges, [&](const Edge &edge) {
@@ -52,7 +47,8 @@ CostGraph::CostGraph(DistanceTable &table) {
 }
 
 CostGraph::CostGraph(CostGraph &whole, ArrayRef<int> nodes, bool isClosed)
-    : nodeOf(whole.nodeOf.size(), -1), closed(isClosed && whole.closed) {
+    : options(whole.options), nodeOf(whole.nodeOf.size(), -1),
+      closed(isClosed && whole.closed) {
   std::vector<int> place(whole.size(), -1);
   for (auto [index, node] : llvm::enumerate(nodes)) {
     int layout = whole.layouts[node];
@@ -114,7 +110,7 @@ void CostGraph::setEdges(const EdgeLists &out) {
   backward.set(into);
   from.resize(size());
   to.resize(size());
-  if (layouts.size() <= maxMatrix) {
+  if (layouts.size() <= options->graphs.maxMatrix) {
     for (int id = 0; id < size(); ++id)
       (void)getDistances(id, /*isBackward=*/false);
     for (LayoutCosts &costs : to)
@@ -138,7 +134,7 @@ ArrayRef<double> CostGraph::getDistances(int id, bool isBackward) {
 
 void CostGraph::relax(LayoutCosts &costs, bool isBackward) {
   size_t numKnown = costs.size() - llvm::count(costs, unreachable);
-  if (!isMatrix && numKnown > lookupsPerExpansion)
+  if (!isMatrix && numKnown > options->graphs.maxLookups)
     return expand(costs, isBackward);
   scratch.assign(costs.size(), unreachable);
   for (auto [id, cost] : llvm::enumerate(costs)) {
@@ -152,7 +148,7 @@ void CostGraph::relax(LayoutCosts &costs, bool isBackward) {
   std::swap(costs, scratch);
 }
 
-/// Calls `use` with the nodes in their order, or the other way round.
+/// Calls `use` with the nodes in ascending or descending order.
 template <typename Use>
 static void forEachNode(int size, bool descends, Use use) {
   if (descends)
@@ -168,15 +164,16 @@ void CostGraph::expand(LayoutCosts &costs, bool isBackward) {
   double *const least = costs.data();
   char *const lowered = isLowered.data();
   const int numNodes = size();
-  // Along all edges to higher numbers, in the order of these, and then along
-  // all to lower ones: few ways change direction more often (Yen, 1970). Most
-  // begin upwards, since layouts are found on ways from partial sums.
+  // Relax all edges to higher nodes, in ascending order, then all edges to
+  // lower ones: few shortest paths change direction more often (Yen, 1970).
+  // Most begin upwards, since layouts are numbered along paths from partial
+  // sums.
   const Edges &into = isBackward ? forward : backward;
   const Four *fours = into.list.data();
   for (bool descends : {isBackward, !isBackward}) {
     const int *starts = into.start.data() + descends;
     forEachNode(numNodes, descends, [=](int id) {
-      // A minimum waits for the one before: there are four at a time.
+      // Four independent minima, since each depends on the one before.
       double first = least[id], second = first, third = first, fourth = first;
       const Four *last = fours + starts[2 * id + 1];
       for (const Four *four = fours + starts[2 * id]; four != last; ++four) {
@@ -190,7 +187,7 @@ void CostGraph::expand(LayoutCosts &costs, bool isBackward) {
       least[id] = cost;
     });
   }
-  // What was lowered last may lower others, which may lower any.
+  // Nodes lowered in the last pass may lower nodes on either side.
   constexpr char upwards = 1, downwards = 2;
   for (int id = 0; id < numNodes; ++id)
     lowered[id] *= isBackward ? downwards : upwards;
@@ -219,7 +216,7 @@ void CostGraph::expand(LayoutCosts &costs, bool isBackward) {
   }
 }
 
-/// Marks what can be reached from `sources`.
+/// Marks the nodes reachable from `sources`.
 void CostGraph::mark(ArrayRef<int> sources, bool isBackward,
                      std::vector<bool> &isMarked) const {
   std::vector<int> found;
@@ -249,15 +246,15 @@ std::vector<int> CostGraph::getBetween(ArrayRef<int> sources,
   return nodes;
 }
 
-CostGraph &PriceGraphs::getWhole(DistanceTable *table) {
+CostGraph &CostGraphs::getWhole(DistanceTable *table) {
   std::unique_ptr<CostGraph> &graph = wholes[table];
   if (!graph)
-    graph = std::make_unique<CostGraph>(*table);
+    graph = std::make_unique<CostGraph>(*table, options);
   return *graph;
 }
 
-CostGraph &PriceGraphs::getPart(DistanceTable *table, CostGraph &whole,
-                                ArrayRef<int> nodes, bool isClosed) {
+CostGraph &CostGraphs::getPart(DistanceTable *table, CostGraph &whole,
+                               ArrayRef<int> nodes, bool isClosed) {
   if (static_cast<int>(nodes.size()) == whole.size())
     return whole;
   std::vector<int> layouts;

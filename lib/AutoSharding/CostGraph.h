@@ -1,34 +1,33 @@
 //===- CostGraph.h - The graph of layouts in flat arrays --------*- C++ -*-===//
 //
-// The edges of a LayoutGraph with what they cost for one tensor, for bounds
-// that follow them very often. Most tensors need only some of the layouts: a
-// part has these, numbered anew, as a graph of their own in which distances are
-// what they are in the whole. Small graphs are matrices of distances. Remembers
-// distances; use one per thread.
+// The edges of a LayoutGraph with their costs for one tensor, in arrays for
+// bounds that relax them very often. Most tensors need only some of the
+// layouts. A part is a graph of these alone, numbered anew, that keeps the
+// distances of the whole. Small graphs are stored as matrices of distances.
+// Caches distances; use one per thread.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_AUTOSHARDING_COSTGRAPH_H
 #define SHARDC_LIB_AUTOSHARDING_COSTGRAPH_H
 
+#include "shardc/AutoSharding/SearchOptions.h"
 #include "shardc/Reshard/LayoutGraph.h"
 
 #include <memory>
 
 namespace shardc {
 
-/// A number per node; unreachable where there is none.
+/// A cost per node; unreachable where there is none.
 using LayoutCosts = std::vector<double>;
 
 class CostGraph {
 public:
-  /// Graphs of at most so many nodes are matrices.
-  static constexpr size_t maxMatrix = 128;
-
-  /// All layouts of the table's graph, under their own numbers.
-  explicit CostGraph(DistanceTable &table);
-  /// The nodes `nodes` of `whole`, ascending. `isClosed`: ways between them
-  /// lead through them alone.
+  /// All layouts of the graph of `table`, under their own numbers. Borrows
+  /// `options`.
+  CostGraph(DistanceTable &table, const SearchOptions &options);
+  /// The subgraph of `nodes` of `whole`, ascending. `isClosed`: all paths
+  /// between them stay inside.
   CostGraph(CostGraph &whole, llvm::ArrayRef<int> nodes, bool isClosed);
 
   int size() const { return layouts.size(); }
@@ -38,12 +37,12 @@ public:
   /// The node of a layout, -1 if it has none.
   int getNode(int layout) const { return nodeOf[layout]; }
 
-  /// Lowers each cost to the least of another one and the way from there
-  /// (`backward`: to there).
+  /// Lowers each cost to the minimum over all nodes of their cost plus the
+  /// distance from there (`backward`: to there).
   void relax(LayoutCosts &costs, bool backward);
-  /// What it costs to get from node `id` (`backward`: to it) to each other.
+  /// The distances from node `id` (`backward`: to it) to all nodes.
   llvm::ArrayRef<double> getDistances(int id, bool backward);
-  /// The nodes on ways from some of `sources` to some of `targets`, ascending.
+  /// The nodes on paths from some of `sources` to some of `targets`, ascending.
   std::vector<int> getBetween(llvm::ArrayRef<int> sources,
                               llvm::ArrayRef<int> targets) const;
 
@@ -53,20 +52,20 @@ private:
     double cost;
   };
   using EdgeLists = std::vector<std::vector<Edge>>;
-  /// Four edges of a node; of the last ones some lead to itself, out of reach.
+  /// Four edges of a node. The last four are padded with unreachable edges to
+  /// the node itself.
   struct Four {
     int to[4];
     double cost[4];
   };
   struct Edges {
-    /// Those of node i to lower ones: from start[2 * i] to before
-    /// start[2 * i + 1]; those to higher ones: from there to before
-    /// start[2 * i + 2].
+    /// The edges of node i to lower nodes begin at start[2 * i], and those to
+    /// higher nodes at start[2 * i + 1].
     std::vector<int> start;
     std::vector<Four> list;
 
     void set(const EdgeLists &lists);
-    /// Calls `use` with where each edge of a node leads and what it costs.
+    /// Calls `use` with the target and cost of each edge of a node.
     template <typename Use>
     void forEach(int node, Use use) const {
       for (int four = start[2 * node]; four < start[2 * node + 2]; ++four)
@@ -76,32 +75,37 @@ private:
     }
   };
   void setEdges(const EdgeLists &out);
-  /// Lowers costs along edges until none is lowered (Bellman, 1958).
+  /// Lowers costs along edges until none changes (Bellman, 1958).
   void expand(LayoutCosts &costs, bool backward);
   void mark(llvm::ArrayRef<int> sources, bool backward,
             std::vector<bool> &isMarked) const;
 
+  const SearchOptions *options;
   std::vector<int> layouts;
   std::vector<int> nodeOf;
-  /// Unless it is a matrix.
+  /// Unused in a matrix.
   Edges forward, backward;
-  /// Distances from and to nodes; empty: not known yet.
+  /// Distances from and to nodes; empty: not computed yet.
   std::vector<LayoutCosts> from, to;
   bool isMatrix = false, closed = true;
-  /// For `expand` and `relax`.
+  /// Scratch space of `expand` and `relax`.
   std::vector<char> isLowered;
   LayoutCosts scratch;
 };
 
 /// The graphs of the tables of a problem, and parts of them.
-class PriceGraphs {
+class CostGraphs {
 public:
+  /// Borrows `options`.
+  explicit CostGraphs(const SearchOptions &options) : options(options) {}
+
   CostGraph &getWhole(DistanceTable *table);
-  /// The part of `table` with what `isClosed` says of it; see CostGraph.
+  /// The part of `whole`, a graph of `table`; see CostGraph.
   CostGraph &getPart(DistanceTable *table, CostGraph &whole,
                      llvm::ArrayRef<int> nodes, bool isClosed);
 
 private:
+  const SearchOptions &options;
   std::map<DistanceTable *, std::unique_ptr<CostGraph>> wholes;
   std::map<std::pair<DistanceTable *, std::vector<int>>,
            std::unique_ptr<CostGraph>>

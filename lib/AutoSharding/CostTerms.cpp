@@ -1,4 +1,4 @@
-//===- CostTerms.cpp - What a plan costs by its objective -----------------===//
+//===- CostTerms.cpp - The terms of the cost of a plan --------------------===//
 
 #include "shardc/AutoSharding/CostTerms.h"
 
@@ -7,17 +7,17 @@ using namespace shardc;
 
 namespace {
 
-/// A value as it is made and wanted.
+/// The layout in which a value is made, and those in which it is used.
 struct Moved {
   std::optional<Layout> made;
   SmallVector<Layout> wanted;
 };
 
-class Pricer {
+class CostAdder {
 public:
-  Pricer(const ShardingGraph &graph, ReshardPlanner &planner,
-         const CollectiveCosts &prices)
-      : graph(graph), planner(planner), prices(prices),
+  CostAdder(const ShardingGraph &graph, ReshardPlanner &planner,
+            const CollectiveCosts &collectiveCosts)
+      : graph(graph), planner(planner), collectiveCosts(collectiveCosts),
         madeIn(getPartsMadeIn(graph)) {}
 
   CostTerms run(int first, int end, const PlanDecisions &decisions) {
@@ -25,8 +25,8 @@ public:
       addOp(graph.ops[index], decisions.assignments[index], decisions);
     for (const auto &[value, moved] : values)
       addMoves(value, moved);
-    price.start = getStartCost(price.starts, prices);
-    return std::move(price);
+    terms.latency = getLatencyCost(terms.collectives, collectiveCosts);
+    return std::move(terms);
   }
 
 private:
@@ -44,7 +44,7 @@ private:
     }
     if (op.kind == GraphOp::Return)
       return;
-    price.ops += getSeconds(graph, op, assignment);
+    terms.ops += getSeconds(graph, op, assignment);
     for (auto [index, value] : llvm::enumerate(op.results)) {
       if (op.operands.empty())
         isFree.insert(value);
@@ -86,18 +86,18 @@ private:
     double bytes =
         getStepBytes(step, from, info.shape, info.elementBytes, graph.mesh)
             .value_or(step.wireBytes);
-    price.wire += prices.getWire(axes, info.repeats * bytes);
-    price.starts.insert({part, {getCollectiveKind(step.kind), axes}});
+    terms.wire += collectiveCosts.getWire(axes, info.repeats * bytes);
+    terms.collectives.insert({part, {getCollectiveKind(step.kind), axes}});
   }
 
   const ShardingGraph &graph;
   ReshardPlanner &planner;
-  const CollectiveCosts &prices;
+  const CollectiveCosts &collectiveCosts;
   std::vector<Part> madeIn;
   std::map<int, Moved> values;
-  /// Made from nothing: made again where it is wanted.
+  /// Constants: each use makes its own.
   std::set<int> isFree;
-  CostTerms price;
+  CostTerms terms;
 };
 
 } // namespace
@@ -105,6 +105,6 @@ private:
 CostTerms shardc::getCostTerms(const ShardingGraph &graph, int first, int end,
                                const PlanDecisions &decisions,
                                ReshardPlanner &planner,
-                               const CollectiveCosts &prices) {
-  return Pricer(graph, planner, prices).run(first, end, decisions);
+                               const CollectiveCosts &collectiveCosts) {
+  return CostAdder(graph, planner, collectiveCosts).run(first, end, decisions);
 }

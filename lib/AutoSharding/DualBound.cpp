@@ -1,4 +1,4 @@
-//===- DualBound.cpp - What every plan costs at least ---------------------===//
+//===- DualBound.cpp - The dual lower bound of all plans ------------------===//
 
 #include "DualBound.h"
 
@@ -10,37 +10,31 @@
 using namespace llvm;
 using namespace shardc;
 
-/// Users that a tensor is priced for: in graphs of at most `smallGraph`
-/// layouts, and in larger ones.
-constexpr size_t maxTreeUsersSmall = 4, maxTreeUsers = 3;
-constexpr int smallGraph = 64;
-/// Parts of graphs are used once they have so few nodes: a larger matrix is
-/// dearer to make than some sweeps over the edges of the graph.
-constexpr size_t maxPart = 64;
-
-/// What is out of reach stays so.
-static double subtract(double price, double message) {
-  return message < unreachable ? price - message : unreachable;
+/// `cost` less `message`; unreachable costs stay unreachable.
+static double subtract(double cost, double message) {
+  return message < unreachable ? cost - message : unreachable;
 }
 
 DualBound::DualBound(const SearchProblem &problem,
-                     const OpEquivalenceClasses &classes, PriceGraphs &graphs,
+                     const OpEquivalenceClasses &classes, CostGraphs &graphs,
+                     const SearchOptions &searchOptions,
                      const DualBound *coarser)
     : problem(&problem), classes(&classes), graphs(&graphs),
-      ops(classes.ops.size()), ports(classes.ops.size()),
-      values(classes.values.size()), isFirst(!coarser) {
+      options(&searchOptions), ops(classes.ops.size()),
+      ports(classes.ops.size()), values(classes.values.size()),
+      isFirst(!coarser) {
   findPorts();
   for (auto [index, opClass] : llvm::enumerate(classes.ops)) {
     const SearchOp &op = problem.ops[opClass.representative];
-    std::vector<int> options;
+    std::vector<int> strategies;
     if (coarser) {
       int parent = coarser->classes->opClassOf[opClass.representative];
-      options = coarser->ops[parent].options;
+      strategies = coarser->ops[parent].strategies;
     } else {
-      options.resize(op.options->size());
-      std::iota(options.begin(), options.end(), 0);
+      strategies.resize(op.strategies->size());
+      std::iota(strategies.begin(), strategies.end(), 0);
     }
-    setOptions(index, std::move(options));
+    setStrategies(index, std::move(strategies));
   }
   findGraphs(coarser);
   if (coarser) {
@@ -51,7 +45,7 @@ DualBound::DualBound(const SearchProblem &problem,
     sendAll(index);
 }
 
-/// Where ports have the same layouts.
+/// Takes the messages of `coarser` where ports have the same layouts.
 void DualBound::takeMessages(const DualBound &coarser) {
   for (auto [index, opClass] : llvm::enumerate(classes->ops)) {
     int parent = coarser.classes->opClassOf[opClass.representative];
@@ -61,11 +55,11 @@ void DualBound::takeMessages(const DualBound &coarser) {
           port.layouts != source.layouts)
         continue;
       port.message = source.message;
-      // What was out of reach there need not be so here.
+      // Layouts unreachable there may be reachable here.
       for (double &worth : port.message)
         worth = worth < unreachable ? worth : 0;
     }
-    setPrices(index);
+    setCosts(index);
     sendAll(index);
   }
 }
@@ -78,16 +72,18 @@ void DualBound::sendAll(int index) {
     }
 }
 
-/// Finds out which tensors each port is on.
+/// Finds the tensors of each port.
 void DualBound::findPorts() {
   for (auto [index, opClass] : llvm::enumerate(classes->ops))
     ports[index].resize(problem->ops[opClass.representative].ports.size());
-  // Of many users the first few count; a port counts everywhere or nowhere.
+  // The bound counts the first few of many users. A port counts for all of its
+  // tensors or for none.
   std::set<PortClass> ignored;
   for (const ValueClass &shape : classes->values) {
-    size_t most = graphs->getWhole(shape.table).size() <= smallGraph
-                      ? maxTreeUsersSmall
-                      : maxTreeUsers;
+    size_t most =
+        graphs->getWhole(shape.table).size() <= options->bound.smallGraph
+            ? options->bound.maxUsersSmall
+            : options->bound.maxUsers;
     for (PortClass user :
          ArrayRef(shape.users).drop_front(std::min(most, shape.users.size())))
       ignored.insert(user);
@@ -120,7 +116,7 @@ void DualBound::findPorts() {
             leadsOn(port, {int(index), int(number)}, backward);
 }
 
-/// Whether a tensor at `port` touches ops that come later (earlier).
+/// Whether a tensor at `port` touches later (`backward`: earlier) ops.
 bool DualBound::leadsOn(const Port &info, PortClass port, bool backward) const {
   auto isOn = [&](PortClass other) {
     return !(other == port) && (backward ? other.opClass <= port.opClass
@@ -133,18 +129,18 @@ bool DualBound::leadsOn(const Port &info, PortClass port, bool backward) const {
   });
 }
 
-/// Gives op class `index` the options `options`, which it had before.
-void DualBound::setOptions(int index, std::vector<int> options) {
+/// Restricts op class `index` to `strategies`, a subset of those before.
+void DualBound::setStrategies(int index, std::vector<int> strategies) {
   const SearchOp &op = problem->ops[classes->ops[index].representative];
-  const std::vector<SearchOption> &all = *op.options;
-  ops[index].options = std::move(options);
-  // By layout its position among those that are used, or unused.
+  const std::vector<SearchStrategy> &all = *op.strategies;
+  ops[index].strategies = std::move(strategies);
+  // By layout: its position among the layouts used, or `unused`.
   constexpr int unused = -1;
   std::vector<int> positionOf;
   for (auto [number, port] : llvm::enumerate(ports[index])) {
     positionOf.clear();
-    for (int option : ops[index].options) {
-      size_t layout = all[option].layouts[number];
+    for (int strategy : ops[index].strategies) {
+      size_t layout = all[strategy].layouts[number];
       if (layout >= positionOf.size())
         positionOf.resize(layout + 1, unused);
       positionOf[layout] = 0;
@@ -156,9 +152,9 @@ void DualBound::setOptions(int index, std::vector<int> options) {
         used.push_back(layout);
       }
     port.positions.clear();
-    port.positions.reserve(ops[index].options.size());
-    for (int option : ops[index].options)
-      port.positions.push_back(positionOf[all[option].layouts[number]]);
+    port.positions.reserve(ops[index].strategies.size());
+    for (int strategy : ops[index].strategies)
+      port.positions.push_back(positionOf[all[strategy].layouts[number]]);
     LayoutCosts message(used.size()), previous(used.size());
     size_t old = 0;
     for (auto [position, layout] : llvm::enumerate(used)) {
@@ -173,27 +169,27 @@ void DualBound::setOptions(int index, std::vector<int> options) {
     port.message = std::move(message);
     port.previous = std::move(previous);
   }
-  setPrices(index);
+  setCosts(index);
 }
 
-/// What the messages leave of the price of each option of op class `index`.
-void DualBound::setPrices(int index) {
+/// Computes the cost of each strategy of op class `index` less its messages.
+void DualBound::setCosts(int index) {
   const SearchOp &op = problem->ops[classes->ops[index].representative];
-  const std::vector<SearchOption> &all = *op.options;
-  ops[index].prices.clear();
-  ops[index].prices.reserve(ops[index].options.size());
-  for (auto [place, option] : llvm::enumerate(ops[index].options)) {
-    double price = all[option].cost;
+  const std::vector<SearchStrategy> &all = *op.strategies;
+  ops[index].costs.clear();
+  ops[index].costs.reserve(ops[index].strategies.size());
+  for (auto [place, strategy] : llvm::enumerate(ops[index].strategies)) {
+    double cost = all[strategy].cost;
     for (const Port &port : ports[index])
       if (!port.places.empty())
-        price = subtract(price, port.message[port.positions[place]]);
-    ops[index].prices.push_back(price);
+        cost = subtract(cost, port.message[port.positions[place]]);
+    ops[index].costs.push_back(cost);
   }
 }
 
-/// Finds the layouts by way of which each tensor can be delivered.
+/// Finds the layouts through which each tensor can be delivered.
 void DualBound::findGraphs(const DualBound *coarser) {
-  // By table and layouts at the ends: most tensors are like others.
+  // By table and layouts at the ends: most tensors equal others in these.
   std::map<std::tuple<DistanceTable *, std::vector<int>, std::vector<int>>,
            CostGraph *>
       known;
@@ -228,7 +224,7 @@ void DualBound::findGraphs(const DualBound *coarser) {
     setNodes(index);
 }
 
-/// Tells tensors the layouts that ports of op class `index` have there.
+/// Passes the layouts of the ports of op class `index` to their tensors.
 void DualBound::setNodes(int index) {
   for (Port &port : ports[index])
     for (const Place &place : port.places) {
@@ -242,43 +238,191 @@ void DualBound::setNodes(int index) {
     }
 }
 
-int DualBound::getNumOptions() const {
-  int sum = 0;
-  for (const Op &op : ops)
-    sum += op.options.size();
+void DualBound::send(Port &port) {
+  for (const Place &place : port.places)
+    for (int user : place.users)
+      values[place.value].bound.setCosts(user, port.message);
+}
+
+void DualBound::take(const Port &port, bool isExcess, LayoutCosts &taken) {
+  int most = 0;
+  for (const Place &place : port.places)
+    most = std::max(most, classes->values[place.value].numMembers);
+  taken.assign(port.layouts.size(), unreachable);
+  LayoutCosts minor, marginal;
+  for (const Place &place : port.places) {
+    // The few tensors at the ends of many equal layers are ignored.
+    bool isMinor =
+        followsMajor && !isExcess &&
+        classes->values[place.value].numMembers * options->bound.minorPart <
+            most;
+    if (isMinor && minor.empty())
+      minor.assign(taken.size(), unreachable);
+    LayoutCosts &least = isMinor ? minor : taken;
+    TensorBound &bound = values[place.value].bound;
+    bound.getMarginal(place.users.front(), marginal);
+    double base = unreachable;
+    for (size_t id = 0, end = marginal.size(); id < end; ++id) {
+      marginal[id] += port.message[id];
+      base = std::min(base, marginal[id]);
+    }
+    if (base == unreachable)
+      continue;
+    for (size_t id = 0, end = marginal.size(); id < end; ++id)
+      least[id] = std::min(least[id], marginal[id] - base);
+  }
+  // They count where no other tensor can have the layout.
+  for (size_t id = 0, end = minor.size(); id < end; ++id)
+    if (taken[id] == unreachable)
+      taken[id] = minor[id];
+}
+
+void DualBound::updateOp(int index, bool backward) {
+  Op &op = ops[index];
+  int numOn = 0, numBack = 0;
+  LayoutCosts taken;
+  // Move the cost differences of the tensors to the op.
+  for (Port &port : ports[index]) {
+    if (!port.places.empty())
+      port.leadsOn[backward] ? ++numOn : ++numBack;
+    if (!port.isOpen())
+      continue;
+    take(port, /*isExcess=*/false, taken);
+    for (auto [position, cost] : llvm::zip_equal(port.positions, op.costs))
+      cost += taken[position];
+    size_t count = 1;
+    for (const Place &place : port.places)
+      count = std::max(count, place.users.size());
+    for (auto [cost, kept] : llvm::zip_equal(taken, port.message))
+      kept = cost < unreachable ? kept - cost / count : unreachable;
+    send(port);
+  }
+  if (numOn == 0)
+    return;
+  // Pass them on to the tensors ahead.
+  double share = 1.0 / std::max(numOn, numBack);
+  std::vector<double> given(op.costs.size(), 0);
+  LayoutCosts best;
+  for (Port &port : ports[index]) {
+    if (!port.isOpen() || !port.leadsOn[backward])
+      continue;
+    best.assign(port.layouts.size(), unreachable);
+    for (auto [position, cost] : llvm::zip_equal(port.positions, op.costs))
+      best[position] = std::min(best[position], cost);
+    for (auto [cost, kept] : llvm::zip_equal(best, port.message)) {
+      kept = cost < unreachable ? kept + share * cost : unreachable;
+      cost = cost < unreachable ? share * cost : 0;
+    }
+    for (auto [position, part] : llvm::zip_equal(port.positions, given))
+      part += best[position];
+    send(port);
+  }
+  for (auto [cost, part] : llvm::zip_equal(op.costs, given))
+    cost -= part;
+}
+
+void DualBound::move(double factor) {
+  for (auto [op, list] : llvm::zip_equal(ops, ports))
+    for (Port &port : list) {
+      if (!port.isOpen())
+        continue;
+      LayoutCosts moved = port.message;
+      for (size_t id = 0, end = moved.size(); id < end; ++id)
+        if (moved[id] < unreachable)
+          moved[id] += factor * (port.message[id] - port.previous[id]);
+      for (auto [position, cost] : llvm::zip_equal(port.positions, op.costs))
+        if (cost < unreachable)
+          cost -= moved[position] - port.message[position];
+      port.previous = std::move(port.message);
+      port.message = std::move(moved);
+      if (factor != 0)
+        send(port);
+    }
+}
+
+double DualBound::sweep() {
+  if (++momentum > options->bound.numPlainSweeps) {
+    int step = momentum - options->bound.numPlainSweeps;
+    move(step / (step + 3.0));
+    if (passMessages())
+      return least;
+    // Momentum lowered the bound: undo it.
+    momentum = 0;
+    move(-1);
+  }
+  move(0);
+  if (!passMessages() && followsMajor) {
+    // The tensors ignored now lose more than the others gain.
+    followsMajor = false;
+    move(-1);
+    move(0);
+    passMessages();
+  }
+  if (!isFirst)
+    followsMajor = false;
+  return least = getBound();
+}
+
+bool DualBound::passMessages() {
+  int size = ops.size();
+  for (int index = 0; index < size; ++index)
+    updateOp(index, /*backward=*/false);
+  for (int index = size - 1; index >= 0; --index)
+    updateOp(index, /*backward=*/true);
+  double bound = getBound();
+  bool isRaised = bound > least;
+  least = std::max(least, bound);
+  return isRaised;
+}
+
+double DualBound::getOpBase(int index) const {
+  const std::vector<double> &costs = ops[index].costs;
+  if (costs.empty())
+    return unreachable;
+  return *std::min_element(costs.begin(), costs.end());
+}
+
+double DualBound::getBound() {
+  double sum = 0;
+  for (auto [index, op] : llvm::enumerate(classes->ops))
+    sum += op.numMembers * getOpBase(index);
+  for (auto [index, value] : llvm::enumerate(classes->values))
+    sum += value.numMembers * getValueBase(index);
   return sum;
 }
 
 std::vector<double> DualBound::getExcess(int index) {
   const SearchOp &shape = problem->ops[classes->ops[index].representative];
-  std::vector<double> excess = ops[index].prices;
+  std::vector<double> excess = ops[index].costs;
   double base = getOpBase(index);
-  for (double &price : excess)
-    price -= base;
+  for (double &cost : excess)
+    cost -= base;
   LayoutCosts more;
   for (auto [number, port] : llvm::enumerate(ports[index])) {
     if (!port.isOpen())
       continue;
     take(port, /*isExcess=*/true, more);
-    // Ports on one tensor share what it costs more.
+    // Ports of one tensor share its excess.
     double count = llvm::count(shape.ports, shape.ports[number]);
-    for (auto [position, price] : llvm::zip_equal(port.positions, excess))
-      price += more[position] / count;
+    for (auto [position, cost] : llvm::zip_equal(port.positions, excess))
+      cost += more[position] / count;
   }
   return excess;
 }
 
 void DualBound::prune(double gap) {
+  if (!options->bound.prunes)
+    return;
   for (size_t index = 0; index < ops.size(); ++index) {
     Op &op = ops[index];
     std::vector<double> excess = getExcess(index);
     std::vector<int> kept;
-    for (auto [option, price] : llvm::zip_equal(op.options, excess))
-      if (price <= gap && price < unreachable)
-        kept.push_back(option);
-    if (kept.size() == op.options.size())
+    for (auto [strategy, cost] : llvm::zip_equal(op.strategies, excess))
+      if (cost <= gap && cost < unreachable)
+        kept.push_back(strategy);
+    if (kept.size() == op.strategies.size())
       continue;
-    setOptions(index, std::move(kept));
+    setStrategies(index, std::move(kept));
     setNodes(index);
   }
   for (auto [index, shape] : llvm::enumerate(classes->values)) {
@@ -287,7 +431,8 @@ void DualBound::prune(double gap) {
       continue;
     CostGraph &graph = bound.getGraph();
     std::vector<int> nodes = bound.getForkNodes(bound.getBase() + gap);
-    if (nodes.size() < size_t(graph.size()) && nodes.size() <= maxPart)
+    if (nodes.size() < size_t(graph.size()) &&
+        nodes.size() <= options->bound.maxPart)
       bound.setGraph(
           graphs->getPart(shape.table, graph, nodes, /*isClosed=*/false));
   }

@@ -1,16 +1,17 @@
-//===- DualBound.h - What every plan costs at least -------------*- C++ -*-===//
+//===- DualBound.h - The dual lower bound of all plans ----------*- C++ -*-===//
 //
-// A lower bound on the cost of all plans, and of all plans that run an op in a
-// given way. Ops and tensors are priced separately, each at its cheapest, which
-// no plan can undercut; messages between them say what each layout of a port is
-// worth. A message is added to the price of the tensor and subtracted from that
-// of the op, so that plans cost the same whatever the messages, while the bound
-// rises as they are passed on: block-coordinate ascent in the dual of the local
-// linear relaxation (Wainwright, Jaakkola, Willsky, 2005; sequential as in
-// Kolmogorov: Convergent tree-reweighted message passing, 2006), with momentum
-// (Nesterov, 1983). What a tensor costs is in TensorBound.h.
+// A lower bound of the cost of all plans, and of all plans that use a given
+// strategy. It counts ops and tensors separately, each at its minimum. Messages
+// between them shift costs: a message is added to the cost of the tensor and
+// subtracted from that of the op, per layout of a port. Plans cost the same
+// with any messages, while the bound rises as messages are passed on. This is
+// block-coordinate ascent in the dual of the local linear relaxation
+// (Wainwright, Jaakkola, Willsky, 2005; sequential as in Kolmogorov: Convergent
+// tree-reweighted message passing, 2006), with momentum (Nesterov, 1983).
+// TensorBound.h computes the minimum of a tensor.
 //
-// Messages belong to classes (OpEquivalenceClasses.h), and so does all of this.
+// Messages, strategies and bounds belong to equivalence classes of ops
+// (OpEquivalenceClasses.h).
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,26 +25,28 @@ namespace shardc {
 
 class DualBound {
 public:
-  /// Borrows `problem`, `classes` and `graphs`. Starts with the options and
-  /// messages of `coarser`, if given, whose classes contain these, and which no
-  /// price was higher for.
+  /// Borrows `problem`, `classes`, `graphs` and `options`. If `coarser` is
+  /// given, starts with its strategies and messages. Its classes must contain
+  /// these, and no cost may have been higher for it.
   DualBound(const SearchProblem &problem, const OpEquivalenceClasses &classes,
-            PriceGraphs &graphs, const DualBound *coarser = nullptr);
+            CostGraphs &graphs, const SearchOptions &options,
+            const DualBound *coarser = nullptr);
 
-  /// Passes messages along the program and back, after moving them on as they
-  /// moved last if that helped; returns the bound: no plan costs less.
+  /// Moves messages ahead by momentum, passes them along the program and back,
+  /// and returns the bound. Undoes the move if the bound fell.
   double sweep();
-  /// Drops the options, and the ways to deliver tensors, that only plans more
-  /// than `gap` above the bound have.
+  /// Drops the strategies, and the layouts of tensors, that occur only in plans
+  /// more than `gap` above the bound.
   void prune(double gap);
-  /// The options of op class `index` that are left.
-  llvm::ArrayRef<int> getOptions(int index) const { return ops[index].options; }
-  int getNumOptions() const;
-  /// Per option that is left of op class `index`: how much more than the bound
-  /// plans cost at least that run a member this way.
+  /// The remaining strategies of op class `index`.
+  llvm::ArrayRef<int> getStrategies(int index) const {
+    return ops[index].strategies;
+  }
+  /// The excess (reduced cost) of each remaining strategy of op class `index`:
+  /// plans in which a member uses it cost at least so much more than the bound.
   std::vector<double> getExcess(int index);
 
-  /// What the bound has for a member of op class, or value class, `index`.
+  /// The term of a member of op class, or value class, `index` in the bound.
   double getOpBase(int index) const;
   double getValueBase(int index) { return values[index].bound.getBase(); }
   /// The graph of the layouts that tensors of a class may have.
@@ -53,43 +56,43 @@ public:
 
   /// See TensorBound; `index` is a value class.
   double getRest(int index, unsigned inside, llvm::ArrayRef<int> nodes) {
-    return values[index].bound.getRest(inside, nodes);
+    return values[index].bound.getRest(inside, nodes, options->bound.maxWanted);
   }
-  /// The bit of a user, by its number in the class; 0 if it is not priced for.
+  /// The bit of a user, by its number in the class; 0 if the bound ignores it.
   unsigned getUserBit(int index, int user) const {
     return values[index].userBits[user];
   }
 
 private:
   struct Op {
-    std::vector<int> options;
-    /// Per option: its price as the messages have it.
-    std::vector<double> prices;
+    std::vector<int> strategies;
+    /// Per strategy: its cost less the messages.
+    std::vector<double> costs;
   };
-  /// A use of a port class: the value class, and its ports there.
+  /// A use of a port class: a value class, and the ports of its tensors there.
   struct Place {
     int value;
     llvm::SmallVector<int, 1> users;
   };
   struct Port {
-    /// Those of the options that are left, ascending.
+    /// The layouts of the remaining strategies, ascending.
     std::vector<int> layouts;
-    /// What each layout is worth, now and after the last sweep.
+    /// The message of each layout, now and after the last sweep.
     LayoutCosts message, previous;
-    /// Where each option's layout is in `layouts`.
+    /// Per strategy the position of its layout in `layouts`.
     std::vector<int> positions;
-    /// None: what the tensor costs does not depend on this port.
+    /// Empty if the bounds of tensors do not depend on this port.
     std::vector<Place> places;
-    /// Whether its tensors touch ops that come later, and earlier.
+    /// Whether its tensors touch later ops, and earlier ones.
     bool leadsOn[2];
 
-    /// Whether there is something to say about it.
+    /// Whether it has messages that matter.
     bool isOpen() const { return layouts.size() > 1 && !places.empty(); }
   };
   struct Value {
     TensorBound bound;
     std::vector<unsigned> userBits;
-    /// The users that it is priced for, and whether these are all.
+    /// The users that the bound counts, and whether these are all.
     std::vector<PortClass> users;
     bool hasAllUsers = true;
   };
@@ -100,31 +103,34 @@ private:
   bool leadsOn(const Port &port, PortClass place, bool backward) const;
   /// Sends the message of a port to its tensors.
   void send(Port &port);
-  /// The least over its tensors of what each layout of a port costs there.
+  /// The minimum over the tensors of a port of the cost of each layout, less
+  /// the minimum of the tensor.
   void take(const Port &port, bool isExcess, LayoutCosts &taken);
-  void setOptions(int index, std::vector<int> options);
+  void setStrategies(int index, std::vector<int> strategies);
   void findPorts();
   void takeMessages(const DualBound &coarser);
   void findGraphs(const DualBound *coarser);
   void setNodes(int index);
-  void setPrices(int index);
+  void setCosts(int index);
   void sendAll(int index);
-  /// Whether that raised the bound.
+  /// Returns whether that raised the bound.
   bool passMessages();
-  /// Moves messages on by `factor` times what they are ahead of `previous`.
+  /// Moves messages by `factor` times their change since `previous`.
   void move(double factor);
 
   const SearchProblem *problem;
   const OpEquivalenceClasses *classes;
-  PriceGraphs *graphs;
+  CostGraphs *graphs;
+  const SearchOptions *options;
   std::vector<Op> ops;
   std::vector<std::vector<Port>> ports;
   std::vector<Value> values;
   double least = 0;
-  /// Sweeps since messages last moved on too far.
+  /// Sweeps since momentum last lowered the bound.
   int momentum = 0;
-  /// Whether the tensors of most members decide what their ports are worth, for
-  /// a quick start: with messages of coarser classes for one sweep.
+  /// Whether tensor classes with few members are ignored where a port has
+  /// larger ones, for a quick start; with messages of coarser classes for one
+  /// sweep only.
   bool followsMajor = true, isFirst;
 };
 

@@ -1,4 +1,4 @@
-//===- Elimination.cpp - The cheapest of the options left -----------------===//
+//===- Elimination.cpp - Variable elimination -----------------------------===//
 
 #include "Elimination.h"
 
@@ -12,17 +12,17 @@ using namespace shardc;
 
 namespace {
 
-/// A part of the step: a table, which others may share, and what it is about.
+/// A part of the step. Several parts may share a table.
 struct SearchPart {
-  /// Number of the table.
+  /// The number of the table.
   int table;
-  /// What all rows of the table cost besides.
+  /// A constant cost, added to all rows of the table.
   double cost;
-  /// What the bound has for its ops, and for the tensors that they touch.
+  /// The terms of the bound for its ops and the tensors that they touch.
   double base;
-  /// Per open tensor of the table the value of the problem.
+  /// The value of each open tensor of the table.
   std::vector<int> values;
-  /// The op, or the parts that it was joined from.
+  /// The op, or the two parts joined.
   int op = -1;
   int first = -1, second = -1;
 };
@@ -30,53 +30,55 @@ struct SearchPart {
 class Elimination {
 public:
   Elimination(const SearchProblem &problem, const OpEquivalenceClasses &classes,
-              DualBound &bound, const EliminationLimits &limits, size_t &work)
-      : problem(problem), classes(classes), bound(bound), limits(limits),
-        work(work), completion(bound, pool), order(problem) {}
+              DualBound &bound, const SearchOptions &options,
+              const EliminationLimits &limits, size_t &work)
+      : problem(problem), classes(classes), bound(bound), options(options),
+        limits(limits), work(work), completion(bound, pool),
+        order(problem, options.elimination) {}
 
   SearchSolution run() {
     for (size_t op = 0; op < problem.ops.size(); ++op)
       addOp(op);
-    // Joins until nothing is shared: then every part is on its own.
+    // Join until no two parts share a tensor.
     while (auto pair = order.next())
       if (!joinParts(pair->first, pair->second) || work > limits.maxWork)
         return SearchSolution();
     SearchSolution solution;
     solution.cost = 0;
-    solution.options.assign(problem.ops.size(), 0);
+    solution.strategies.assign(problem.ops.size(), 0);
     for (int index : order.getParts()) {
       const SearchPart &part = parts[index];
       if (tables[part.table]->rows.empty())
         return SearchSolution();
       solution.cost += part.cost;
-      choose(index, 0, solution.options);
+      choose(index, 0, solution.strategies);
     }
     return solution;
   }
 
 private:
-  bool isNarrow() const {
+  bool isBeam() const {
     return limits.maxRows < std::numeric_limits<size_t>::max();
   }
 
-  /// Numbers tables by their contents.
+  /// Stores a table and returns its number.
   int intern(SearchTable table) {
     tables.push_back(std::make_unique<SearchTable>(std::move(table)));
     return tables.size() - 1;
   }
 
-  /// The moves of a value, shared by all of its graph.
+  /// The moves of a value; values with the same graph share them.
   ValueMoves *getMoves(int value) {
     CostGraph &graph = bound.getGraph(classes.valueClassOf[value]);
     auto [it, isNew] = moves.try_emplace(&graph);
     if (isNew)
-      it->second = std::make_unique<ValueMoves>(graph, pool, isNarrow(),
+      it->second = std::make_unique<ValueMoves>(graph, pool, options, isBeam(),
                                                 limits.maxWork, work);
     return it->second.get();
   }
 
-  /// The ports of value `value` that op `index` is, as DualBound::getRest
-  /// numbers them.
+  /// The ports of `value` that belong to op `index`, as bits of
+  /// DualBound::getRest.
   unsigned getInside(int value, int index) const {
     unsigned inside =
         problem.values[value].producer == index ? TensorBound::producerBit : 0;
@@ -90,7 +92,7 @@ private:
     const SearchOp &op = problem.ops[index];
     SearchPart part;
     part.op = index;
-    // What is shared with others; where each port is there.
+    // The tensors shared with other ops, and the place of each port among them.
     std::vector<OpenTensor> open;
     std::vector<int> places;
     for (auto [number, value] : llvm::enumerate(op.ports)) {
@@ -108,7 +110,7 @@ private:
         it = std::prev(part.values.end());
       }
       int place = it - part.values.begin();
-      // What a result is made in is all that is known of it.
+      // A tensor that the op makes is described by its layout alone.
       open[place].isMade |= isResult;
       places.push_back(isResult ? ~place - 1 : place);
     }
@@ -118,14 +120,14 @@ private:
     if (isNew) {
       SearchTable table;
       table.open = open;
-      for (int number : bound.getOptions(opClass)) {
-        const SearchOption &option = (*op.options)[number];
+      for (int number : bound.getStrategies(opClass)) {
+        const SearchStrategy &strategy = (*op.strategies)[number];
         SearchRow row;
         row.sets.resize(open.size());
-        row.cost = option.cost;
+        row.cost = strategy.cost;
         row.first = number;
         bool isPossible = true;
-        for (auto [port, layout] : llvm::enumerate(option.layouts)) {
+        for (auto [port, layout] : llvm::enumerate(strategy.layouts)) {
           int place = places[port];
           if (place == -1)
             continue;
@@ -140,8 +142,8 @@ private:
         if (isPossible)
           table.rows.push_back(std::move(row));
       }
-      double cost =
-          normalize(table, limits.maxRows, completion, limits.maxWork, work);
+      double cost = normalize(table, options, limits.maxRows, completion,
+                              limits.maxWork, work);
       it->second = {intern(std::move(table)), cost};
     }
     std::tie(part.table, part.cost) = it->second;
@@ -160,7 +162,7 @@ private:
     parts.push_back(std::move(part));
   }
 
-  /// False if no solution is left.
+  /// Returns false if no solution is left.
   bool joinParts(int first, int second) {
     SearchPart part;
     part.first = first;
@@ -179,13 +181,13 @@ private:
     auto [it, isNew] =
         joined.try_emplace({lhs.table, rhs.table, std::move(plan)});
     if (isNew) {
-      // What is above the bound of the part may be so by the gap.
+      // Rows may exceed the bound of the part by the gap.
       double limit = limits.gap + part.base - lhs.cost - rhs.cost;
       SearchTable table =
           join(left, right, std::get<2>(it->first), limit, completion, pool,
-               isNarrow(), limits.maxWork, work);
-      double cost =
-          normalize(table, limits.maxRows, completion, limits.maxWork, work);
+               isBeam(), limits.maxWork, work);
+      double cost = normalize(table, options, limits.maxRows, completion,
+                              limits.maxWork, work);
       it->second = {intern(std::move(table)), cost};
     }
     part.table = it->second.first;
@@ -209,28 +211,29 @@ private:
     return true;
   }
 
-  /// Writes down what row `row` of a part chose.
-  void choose(int index, int row, std::vector<int> &options) const {
+  /// Writes the strategies of row `row` of a part to `chosenStrategies`.
+  void choose(int index, int row, std::vector<int> &chosenStrategies) const {
     const SearchPart &part = parts[index];
     const SearchRow &chosen = tables[part.table]->rows[row];
     if (part.op >= 0) {
-      options[part.op] = chosen.first;
+      chosenStrategies[part.op] = chosen.first;
       return;
     }
-    choose(part.first, chosen.first, options);
-    choose(part.second, chosen.second, options);
+    choose(part.first, chosen.first, chosenStrategies);
+    choose(part.second, chosen.second, chosenStrategies);
   }
 
   const SearchProblem &problem;
   const OpEquivalenceClasses &classes;
   DualBound &bound;
+  const SearchOptions &options;
   EliminationLimits limits;
   size_t &work;
   SetPool pool;
   Completion completion;
   std::map<CostGraph *, std::unique_ptr<ValueMoves>> moves;
   std::vector<std::unique_ptr<SearchTable>> tables;
-  /// Table and least cost by op, and by what was joined.
+  /// The table and constant cost of each kind of op, and of each kind of join.
   std::map<std::pair<int, std::vector<OpenTensor>>, std::pair<int, double>>
       opTables;
   std::map<std::tuple<int, int, JoinPlan>, std::pair<int, double>> joined;
@@ -242,8 +245,8 @@ private:
 
 SearchSolution shardc::eliminate(const SearchProblem &problem,
                                  const OpEquivalenceClasses &classes,
-                                 DualBound &bound,
+                                 DualBound &bound, const SearchOptions &options,
                                  const EliminationLimits &limits,
                                  size_t &work) {
-  return Elimination(problem, classes, bound, limits, work).run();
+  return Elimination(problem, classes, bound, options, limits, work).run();
 }

@@ -1,6 +1,7 @@
-//===- Elimination.h - The cheapest of the options left ---------*- C++ -*-===//
+//===- Elimination.h - Variable elimination ---------------------*- C++ -*-===//
 //
-// Variable elimination over parts of a step; see ShardingSearch.h.
+// Variable elimination over the strategies that the bound has left, exact or as
+// a beam search; see ShardingSearch.h.
 //
 //===----------------------------------------------------------------------===//
 
@@ -13,22 +14,23 @@
 
 namespace shardc {
 
-/// What an elimination may look at.
+/// Limits of an elimination.
 struct EliminationLimits {
-  /// Solutions that cost more than this above the bound are not looked for.
+  /// Solutions that cost more than this above the bound are ignored.
   double gap = unreachable;
-  /// Rows of a table; of more those are kept that cost least when completed,
-  /// and the solution need not be the cheapest.
+  /// The beam width: each table keeps this many rows, those of the least cost
+  /// when completed. The solution need not be optimal then.
   size_t maxRows = std::numeric_limits<size_t>::max();
-  /// Combinations of rows, after which it gives up.
+  /// Combinations of rows after which it gives up.
   size_t maxWork = std::numeric_limits<size_t>::max();
 };
 
-/// The cheapest solution with the options that `bound` has left, if one is
-/// within the limits; its `options` are empty if there is none. `work` counts
-/// combinations of rows; beyond the limit nothing is known.
+/// The cheapest solution of the strategies left in `bound`, within the limits;
+/// empty if there is none. Adds the combinations of rows to `work`; beyond the
+/// limit the result means nothing.
 SearchSolution eliminate(const SearchProblem &problem,
                          const OpEquivalenceClasses &classes, DualBound &bound,
+                         const SearchOptions &options,
                          const EliminationLimits &limits, size_t &work);
 
 } // namespace shardc

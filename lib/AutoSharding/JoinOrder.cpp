@@ -1,4 +1,4 @@
-//===- JoinOrder.cpp - Which parts of a step to join next -----------------===//
+//===- JoinOrder.cpp - The order of joins in elimination ------------------===//
 
 #include "JoinOrder.h"
 
@@ -7,13 +7,9 @@
 using namespace llvm;
 using namespace shardc;
 
-/// A tensor in more parts than these links a new one to the last of them only.
-constexpr size_t maxNeighbours = 8;
-/// How much the rows of tables weigh.
-constexpr double rowWeight = 0.01;
-
-JoinOrder::JoinOrder(const SearchProblem &problem)
-    : problem(problem), partsOf(problem.values.size()) {
+JoinOrder::JoinOrder(const SearchProblem &problem,
+                     const EliminationOptions &options)
+    : problem(problem), options(options), partsOf(problem.values.size()) {
   for (const SearchValue &value : problem.values)
     weights.push_back(
         std::log2(double(value.table->getGraph().getNumLayouts() + 1)));
@@ -51,7 +47,7 @@ std::optional<std::pair<int, int>> JoinOrder::next() {
   return std::nullopt;
 }
 
-/// Whether some parts still share a tensor: two of them are a candidate then.
+/// Whether two parts still share a tensor; they become a candidate.
 bool JoinOrder::findCandidates() {
   for (const std::set<int> &sharing : partsOf)
     if (sharing.size() > 1) {
@@ -66,7 +62,7 @@ std::set<int> JoinOrder::getNeighbours(int part) const {
   std::set<int> neighbours;
   for (int value : parts[part].values) {
     auto it = partsOf[value].begin();
-    if (partsOf[value].size() > maxNeighbours)
+    if (partsOf[value].size() > options.maxNeighbours)
       it = std::prev(partsOf[value].end(), 2);
     neighbours.insert(it, partsOf[value].end());
   }
@@ -80,7 +76,7 @@ double JoinOrder::getWeight(int first, int second) const {
   double after = 0;
   for (auto [value, remaining] : llvm::zip_equal(lhs.values, lhs.remaining)) {
     auto it = llvm::find(rhs.values, value);
-    // Each side counts the other's ops among those outside.
+    // Each side counts the ops of the other as remaining.
     bool isClosed = it != rhs.values.end() &&
                     remaining + rhs.remaining[it - rhs.values.begin()] ==
                         problem.values[value].numOps;
@@ -89,5 +85,5 @@ double JoinOrder::getWeight(int first, int second) const {
   for (int value : rhs.values)
     if (!llvm::is_contained(lhs.values, value))
       after += weights[value];
-  return after + rowWeight * (lhs.logRows + rhs.logRows);
+  return after + options.rowWeight * (lhs.logRows + rhs.logRows);
 }

@@ -1,14 +1,16 @@
-//===- JoinOrder.h - Which parts of a step to join next ---------*- C++ -*-===//
+//===- JoinOrder.h - The order of joins in elimination ----------*- C++ -*-===//
 //
-// Variable elimination is as good as its order: parts are joined that leave few
-// tensors open, of few layouts; ties go to smaller tables, then to the program.
-// A greedy order (min-weight: Kjaerulff, 1990).
+// Chooses the next two parts to join in variable elimination. A greedy order
+// (min-weight: Kjaerulff, 1990): the join that leaves the fewest open tensors,
+// weighted by log2 of their layouts. Ties go to smaller tables, then to program
+// order.
 //
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_LIB_AUTOSHARDING_JOINORDER_H
 #define SHARDC_LIB_AUTOSHARDING_JOINORDER_H
 
+#include "shardc/AutoSharding/SearchOptions.h"
 #include "shardc/AutoSharding/SearchProblem.h"
 
 #include <queue>
@@ -18,16 +20,17 @@ namespace shardc {
 
 class JoinOrder {
 public:
-  explicit JoinOrder(const SearchProblem &problem);
+  /// Borrows both.
+  JoinOrder(const SearchProblem &problem, const EliminationOptions &options);
 
-  /// Part `part`, numbered one after the other, has `numRows` rows, and open
-  /// are `values`: of each `remaining` ops are in other parts.
+  /// Adds part `part`, numbered consecutively, with `numRows` rows and open
+  /// tensors `values`. Of the ops of each, `remaining` are in other parts.
   void add(int part, llvm::ArrayRef<int> values, llvm::ArrayRef<int> remaining,
            size_t numRows);
-  /// The two parts to be joined, which are no longer there; none: no tensor is
-  /// shared.
+  /// Removes and returns the two parts to join next; nullopt if no two parts
+  /// share a tensor.
   std::optional<std::pair<int, int>> next();
-  /// The parts that are there.
+  /// The parts not joined yet.
   const std::set<int> &getParts() const { return live; }
 
 private:
@@ -42,11 +45,12 @@ private:
   bool findCandidates();
 
   const SearchProblem &problem;
-  /// How a tensor weighs: those of rank 0 have hardly any layouts.
+  const EliminationOptions &options;
+  /// The weight of each tensor. Tensors of rank 0 have hardly any layouts.
   std::vector<double> weights;
   std::vector<Part> parts;
   std::set<int> live;
-  /// Parts in which a value is open.
+  /// By value: the parts in which it is open.
   std::vector<std::set<int>> partsOf;
   /// (weight, first, second) of parts that share a tensor, or did.
   using Candidate = std::tuple<double, int, int>;

@@ -13,39 +13,26 @@
 using namespace llvm;
 using namespace shardc;
 
-/// So many sets of plans are searched however many options there are.
-constexpr int64_t minSearches = 16;
-/// All together look at this part of the options that branches of the first
-/// search may look at.
-constexpr int64_t allPart = 4;
-/// A search of a set looks at this part of what the first one may look at.
-constexpr int64_t searchPart = 16;
-/// The bound of all plans is raised until a sweep adds less than this part of
-/// it, and by so many sweeps.
-constexpr double progress = 1e-6;
-constexpr int maxSweeps = 60;
-/// Costs closer than this part of them are equal.
-constexpr double tolerance = 1e-12;
-
 namespace {
 
-/// What is left of a set when its cheapest plan has been handed out.
+/// The division of a set after its cheapest plan has been returned.
 struct Division {
-  /// The set: number `place` of this division; null: all plans.
+  /// The set: number `place` of division `parent`; null: all plans.
   std::shared_ptr<const Division> parent;
   int place = 0;
-  /// The options of each op, and the order in which ops run differently.
+  /// The strategy of each op in that plan, and the order in which ops run
+  /// differently.
   std::vector<int> plan, order;
 };
 
-/// In set number `place` of a division the ops before that place of its order
-/// run as in its plan, and the op there does not.
+/// A set of plans. In set number `place` of a division, the ops before that
+/// place of its order run as in its plan, and the op at that place does not.
 struct PlanSet {
   std::shared_ptr<const Division> division;
   int place = 0;
-  /// No plan of it costs less.
+  /// A lower bound of its plans.
   double bound = 0;
-  /// The cheapest one, once it was searched for.
+  /// Its cheapest plan, once searched for.
   std::optional<CheapestPlan> plan = {};
 
   double getKey() const { return plan ? plan->cost : bound; }
@@ -54,22 +41,25 @@ struct PlanSet {
 
 } // namespace
 
-/// By op the options that are left; none: all of them.
+/// Per op the permitted strategies; nullopt: all of them.
 using Allowed = std::vector<std::optional<std::vector<int>>>;
 
 class shardc::PlanDivisions {
 public:
-  PlanDivisions(SearchProblem &problem, const CollectiveCosts &prices,
-                const PlanLimits &first, CheapestPlan cheapest)
-      : problem(problem), prices(prices), limits(first),
-        maxSearches(std::max(minSearches, first.maxBranchOptions / allPart /
-                                              (problem.getNumOptions() + 1))) {
-    limits.maxBranchOptions /= searchPart;
-    limits.maxWork /= searchPart;
-    // A set without a plan of its own is left open: that says enough.
-    limits.becomesNarrow = false;
-    leastMissed = cheapest.options.empty() ? cheapest.lowerBound : unreachable;
-    if (!cheapest.options.empty())
+  PlanDivisions(SearchProblem &problem, const CollectiveCosts &collectiveCosts,
+                const SearchOptions &first, CheapestPlan cheapest)
+      : problem(problem), collectiveCosts(collectiveCosts), options(first),
+        maxSearches(std::max(first.kBest.minSearches,
+                             first.maxBranchOptions / first.kBest.totalPart /
+                                 (problem.getNumStrategies() + 1))) {
+    options.maxBranchOptions /= first.kBest.searchPart;
+    options.maxWork /= first.kBest.searchPart;
+    // A set whose search exceeds its work stays without a plan; its bound
+    // suffices.
+    options.usesBeam = false;
+    leastMissed =
+        cheapest.strategies.empty() ? cheapest.lowerBound : unreachable;
+    if (!cheapest.strategies.empty())
       sets.push_back({nullptr, 0, cheapest.lowerBound, std::move(cheapest)});
   }
 
@@ -111,7 +101,7 @@ public:
   }
 
 private:
-  double getLimit() const { return upper * (1 - tolerance); }
+  double getLimit() const { return upper * (1 - costTolerance); }
 
   void push(PlanSet set) {
     sets.push_back(std::move(set));
@@ -123,13 +113,14 @@ private:
     int place = set.place;
     for (const Division *division = set.division.get(); division;
          place = division->place, division = division->parent.get()) {
-      // Inner divisions, which come first, have fixed what outer ones have.
+      // Inner divisions come first and have already fixed the ops of outer
+      // ones.
       for (int op : ArrayRef(division->order).take_front(place))
         if (!allowed[op])
           allowed[op] = {division->plan[op]};
       int op = division->order[place];
       if (!allowed[op]) {
-        allowed[op].emplace(problem.ops[op].options->size());
+        allowed[op].emplace(problem.ops[op].strategies->size());
         std::iota(allowed[op]->begin(), allowed[op]->end(), 0);
       }
       llvm::erase(*allowed[op], division->plan[op]);
@@ -137,28 +128,28 @@ private:
     return allowed;
   }
 
-  /// Finds the cheapest plan of a set.
+  /// Searches for the cheapest plan of a set.
   void search(PlanSet set) {
     Allowed allowed = getAllowed(set);
     std::vector<SearchOp> all = problem.ops;
     for (auto [op, left] : llvm::zip_equal(problem.ops, allowed)) {
       if (!left)
         continue;
-      std::vector<SearchOption> options;
-      for (int option : *left)
-        options.push_back((*op.options)[option]);
-      op.options =
-          std::make_shared<const std::vector<SearchOption>>(std::move(options));
+      std::vector<SearchStrategy> some;
+      for (int strategy : *left)
+        some.push_back((*op.strategies)[strategy]);
+      op.strategies =
+          std::make_shared<const std::vector<SearchStrategy>>(std::move(some));
     }
     ++numSearches;
-    limits.upper = upper;
-    CheapestPlan plan = findCheapestPlan(problem, prices, limits);
+    CheapestPlan plan =
+        findCheapestPlan(problem, collectiveCosts, options, upper);
     problem.ops = std::move(all);
-    for (auto [option, left] : llvm::zip(plan.options, allowed))
+    for (auto [strategy, left] : llvm::zip(plan.strategies, allowed))
       if (left)
-        option = (*left)[option];
+        strategy = (*left)[strategy];
     plan.lowerBound = std::max(plan.lowerBound, set.bound);
-    if (plan.options.empty()) {
+    if (plan.strategies.empty()) {
       leastMissed = std::min(leastMissed, plan.lowerBound);
       return;
     }
@@ -166,23 +157,23 @@ private:
     push(std::move(set));
   }
 
-  /// Divides what is left of `set` without its cheapest plan.
+  /// Divides `set` without its cheapest plan into disjoint sets.
   void divide(const PlanSet &set) {
     if (excess.empty())
       measure();
     auto division = std::make_shared<Division>();
     division->parent = set.division;
     division->place = set.place;
-    division->plan = set.plan->options;
-    // By op: what is above the bound at least if it runs differently. Those
-    // where that is most come first: it may be more than plans may cost, and
-    // what is fixed is not searched among.
+    division->plan = set.plan->strategies;
+    // By op: the least excess over the bound if the op runs differently. Ops of
+    // the largest excess come first. Their sets may be excluded at once, and
+    // later sets have these ops fixed, which makes searches faster.
     std::vector<double> least(problem.ops.size(), unreachable);
     Allowed allowed = getAllowed(set);
     for (size_t op = 0; op < least.size(); ++op) {
-      auto consider = [&](int option) {
-        if (option != division->plan[op])
-          least[op] = std::min(least[op], excess[op][option]);
+      auto consider = [&](int strategy) {
+        if (strategy != division->plan[op])
+          least[op] = std::min(least[op], excess[op][strategy]);
       };
       if (allowed[op])
         llvm::for_each(*allowed[op], consider);
@@ -201,43 +192,45 @@ private:
     }
   }
 
-  /// Finds out what options cost at least above the bound of all plans.
+  /// Computes the excess of every strategy over the bound of all plans.
   void measure() {
     OpEquivalenceClasses classes(problem);
-    PriceGraphs graphs;
-    DualBound bound(problem, classes, graphs);
-    for (int sweep = 0; sweep < maxSweeps; ++sweep) {
+    CostGraphs graphs(options);
+    DualBound bound(problem, classes, graphs, options);
+    for (int sweep = 0; sweep < options.bound.maxSweeps; ++sweep) {
       double before = std::exchange(ofAll, bound.sweep());
-      if (ofAll - before <= progress * ofAll)
+      if (ofAll - before <= options.minGap * ofAll)
         break;
     }
     for (size_t op = 0; op < problem.ops.size(); ++op) {
       excess.push_back(bound.getExcess(classes.opClassOf[op]));
       for (double &more : excess.back())
-        more = more < unreachable ? more - tolerance * ofAll : unreachable;
+        more = more < unreachable ? more - costTolerance * ofAll : unreachable;
     }
   }
 
   SearchProblem &problem;
-  const CollectiveCosts &prices;
-  PlanLimits limits;
+  const CollectiveCosts &collectiveCosts;
+  SearchOptions options;
   int64_t maxSearches, numSearches = 0;
-  /// A heap, the least key first.
+  /// A heap with the least key first.
   std::vector<PlanSet> sets;
-  /// What was handed out last, not divided yet.
+  /// The set of the plan returned last, not divided yet.
   std::optional<PlanSet> last;
-  /// Plans that cost as much are left out, and no plan that no search found
-  /// costs less.
+  /// Plans of this cost or more are left out; a lower bound of the plans that
+  /// searches may have missed.
   double upper = unreachable, leastMissed;
-  /// What plans cost at least, and by op and option how much more.
+  /// A lower bound of all plans, and the excess over it by op and strategy.
   double ofAll = 0;
   std::vector<std::vector<double>> excess;
 };
 
-KBestPlans::KBestPlans(SearchProblem &problem, const CollectiveCosts &prices,
-                       const PlanLimits &limits, CheapestPlan cheapest)
-    : divisions(std::make_unique<PlanDivisions>(problem, prices, limits,
-                                                std::move(cheapest))) {}
+KBestPlans::KBestPlans(SearchProblem &problem,
+                       const CollectiveCosts &collectiveCosts,
+                       const SearchOptions &options, CheapestPlan cheapest)
+    : divisions(std::make_unique<PlanDivisions>(problem, collectiveCosts,
+                                                options, std::move(cheapest))) {
+}
 
 KBestPlans::~KBestPlans() = default;
 

@@ -1,4 +1,4 @@
-//===- LatencySets.cpp - Sets of collectives that are started -------------===//
+//===- LatencySets.cpp - Sets of collectives with a latency ---------------===//
 
 #include "LatencySets.h"
 
@@ -7,41 +7,48 @@
 using namespace llvm;
 using namespace shardc;
 
-double shardc::getCost(const Paid &paid, const CollectiveCosts &prices) {
-  double cost = getStartCost(paid.exactly, prices);
-  for (const CollectiveStart &along : paid.alongAxis)
-    if (llvm::none_of(paid.exactly, [&](const CollectiveStart &start) {
-          return isAlong(start, along);
+double shardc::getCost(const Paid &paid,
+                       const CollectiveCosts &collectiveCosts) {
+  double cost = getLatencyCost(paid.exactly, collectiveCosts);
+  for (const MergedCollective &along : paid.alongAxis)
+    if (llvm::none_of(paid.exactly, [&](const MergedCollective &collective) {
+          return isAlong(collective, along);
         }))
-      cost += prices.getStart(along.kind.first, along.kind.second);
+      cost += collectiveCosts.getLatency(along.kind.first, along.kind.second);
   return cost;
 }
 
-bool shardc::isAlong(const CollectiveStart &start,
-                     const CollectiveStart &along) {
-  return start.part == along.part && start.kind.first == along.kind.first &&
-         (start.kind.second & along.kind.second);
+bool shardc::isAlong(const MergedCollective &collective,
+                     const MergedCollective &along) {
+  return collective.part == along.part &&
+         collective.kind.first == along.kind.first &&
+         (collective.kind.second & along.kind.second);
 }
 
-Starts shardc::getStartsAlong(const CollectiveStart &along, AxisSet axes) {
-  Starts starts;
+MergedCollectives shardc::getCollectivesAlong(const MergedCollective &along,
+                                              AxisSet axes) {
+  MergedCollectives collectives;
   AxisSet others = axes & ~along.kind.second;
   for (AxisSet more = others;; more = (more - 1) & others) {
-    starts.insert({along.part, {along.kind.first, along.kind.second | more}});
+    collectives.insert(
+        {along.part, {along.kind.first, along.kind.second | more}});
     if (more == 0)
-      return starts;
+      return collectives;
   }
 }
 
-Starts shardc::splitByAxis(const Starts &starts) {
-  Starts split;
-  for (const CollectiveStart &start : starts)
-    for (AxisSet axes = start.kind.second; axes; axes &= axes - 1)
-      split.insert({start.part, {start.kind.first, axes & (~axes + 1)}});
+MergedCollectives shardc::splitByAxis(const MergedCollectives &collectives) {
+  MergedCollectives split;
+  for (const MergedCollective &collective : collectives)
+    for (AxisSet axes = collective.kind.second; axes; axes &= axes - 1)
+      split.insert(
+          {collective.part, {collective.kind.first, axes & (~axes + 1)}});
   return split;
 }
 
-bool shardc::haveCommon(const Starts &lhs, const Starts &rhs) {
-  return llvm::any_of(
-      lhs, [&](const CollectiveStart &start) { return rhs.count(start) > 0; });
+bool shardc::haveCommon(const MergedCollectives &lhs,
+                        const MergedCollectives &rhs) {
+  return llvm::any_of(lhs, [&](const MergedCollective &collective) {
+    return rhs.count(collective) > 0;
+  });
 }

@@ -1,6 +1,6 @@
-//===- LatencySets.h - Sets of collectives that are started -----*- C++ -*-===//
+//===- LatencySets.h - Sets of collectives with a latency -------*- C++ -*-===//
 //
-// What the search for the cheapest plan says of starts of collectives. Plain
+// The sets of collectives that branch and bound charges or forbids. Plain
 // functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
@@ -12,31 +12,32 @@
 
 namespace shardc {
 
-using Starts = std::set<CollectiveStart>;
+using MergedCollectives = std::set<MergedCollective>;
 
-/// What a branch pays for. What it costs to start a collective is a sum over
-/// its axes, so it can be said that one along an axis is paid for, whatever its
-/// other axes are: collectives that can stand in for each other have that in
-/// common.
+/// The latencies that a branch is charged. The latency of a collective is a sum
+/// over its axes. So a branch can be charged the latency along a single axis,
+/// which stands for all collectives over that axis and any others. Collectives
+/// that can replace each other have such an axis in common.
 struct Paid {
-  /// Over one axis each: some collective of that kind along that axis.
-  Starts alongAxis;
-  Starts exactly;
+  /// Each over one axis: stands for some collective of that kind that includes
+  /// the axis.
+  MergedCollectives alongAxis;
+  MergedCollectives exactly;
 };
 
-double getCost(const Paid &paid, const CollectiveCosts &prices);
+double getCost(const Paid &paid, const CollectiveCosts &collectiveCosts);
 
-/// Whether `start` is one of the collectives that `along`, over one axis,
-/// stands for.
-bool isAlong(const CollectiveStart &start, const CollectiveStart &along);
+/// Whether `along`, over one axis, stands for `collective`.
+bool isAlong(const MergedCollective &collective, const MergedCollective &along);
 
-/// All of these on a mesh of `axes`.
-Starts getStartsAlong(const CollectiveStart &along, AxisSet axes);
+/// All collectives over some of `axes` for which `along` stands.
+MergedCollectives getCollectivesAlong(const MergedCollective &along,
+                                      AxisSet axes);
 
-/// `starts` by axis.
-Starts splitByAxis(const Starts &starts);
+/// The collectives over one axis each that stand for `collectives`.
+MergedCollectives splitByAxis(const MergedCollectives &collectives);
 
-bool haveCommon(const Starts &lhs, const Starts &rhs);
+bool haveCommon(const MergedCollectives &lhs, const MergedCollectives &rhs);
 
 } // namespace shardc
 

@@ -10,51 +10,40 @@
 
 using namespace shardc;
 
-/// The price of memory is first this part of the plan's cost, if all of its
-/// memory is paid for; if a plan costs nothing any price will do.
-constexpr double firstPrice = 1.0 / 1024, anyPrice = 1;
-/// How it is raised, how often, and how often the last raise is halved, as a
-/// factor.
-constexpr double raise = 4;
-constexpr int numRaises = 10, numHalvings = 4;
-/// A search with a price for memory looks at this part of what the first one
-/// may look at, and may find what costs this part more than the least.
-constexpr int64_t pricedPart = 8;
-constexpr double pricedGap = 1e-2;
-/// So many plans are tried in the order of their cost; so many, of so many
-/// searches, if memory at no price has brought one that fits.
-constexpr int maxTries = 64, maxTriesInVain = 8;
-constexpr int64_t maxSearchesInVain = 16;
+/// The price of memory if the cheapest plan costs nothing; any value will do.
+constexpr double anyPrice = 1;
 
 namespace {
 
 class FittingSearch {
 public:
   FittingSearch(SearchProblem &problem, const CheapestPlan &cheapest,
-                PriceMemory priceMemory, const CollectiveCosts &prices,
-                const PlanLimits &limits, int64_t bytes, GetPeak getPeak)
+                PriceMemory priceMemory, const CollectiveCosts &collectiveCosts,
+                const SearchOptions &options, int64_t bytes, GetPeak getPeak)
       : problem(problem), cheapest(cheapest), priceMemory(priceMemory),
-        prices(prices), limits(limits), bytes(bytes), getPeak(getPeak) {}
+        collectiveCosts(collectiveCosts), options(options), bytes(bytes),
+        getPeak(getPeak) {}
 
   MemoryConstrainedSearch run() {
-    KBestPlans order(problem, prices, limits, cheapest);
+    KBestPlans order(problem, collectiveCosts, options, cheapest);
     CheapestPlan plan = order.next();
     if (take(plan))
       return std::move(result);
     result.isLimited = true;
     if (!result.isFailed)
       payForMemory();
-    // What is dearer than a plan that fits does not matter.
-    bool isFound = !result.plan.options.empty();
+    // Plans that cost more than one that fits do not matter.
+    bool isFound = !result.plan.strategies.empty();
     if (isFound)
       order.dropAbove(result.plan.cost);
     else
-      order.limitSearches(maxSearchesInVain);
-    int most = isFound ? maxTries : maxTriesInVain;
+      order.limitSearches(options.memory.maxSearchesInVain);
+    int most =
+        isFound ? options.memory.maxTries : options.memory.maxTriesInVain;
     double least = unreachable;
     for (int number = 0; number < most && !result.isFailed; ++number) {
       plan = order.next();
-      if (plan.options.empty())
+      if (plan.strategies.empty())
         break;
       if (take(plan)) {
         least = plan.lowerBound;
@@ -67,13 +56,14 @@ public:
   }
 
 private:
-  /// What a plan is: options, and the collectives by which values move.
-  using PlanKey = std::pair<std::vector<int>, std::set<CollectiveStart>>;
+  /// The identity of a plan: its strategies, and its collectives.
+  using PlanKey = std::pair<std::vector<int>, std::set<MergedCollective>>;
 
-  /// Takes `plan` if it fits and is the cheapest so far; whether it fits.
+  /// Takes `plan` if it fits and is the cheapest so far. Returns whether it
+  /// fits.
   bool take(const CheapestPlan &plan) {
     auto [it, isNew] =
-        peaks.try_emplace(PlanKey(plan.options, plan.price.starts));
+        peaks.try_emplace(PlanKey(plan.strategies, plan.terms.collectives));
     if (isNew) {
       std::optional<PlanPeak> found = getPeak(plan);
       result.isFailed |= !found;
@@ -96,22 +86,24 @@ private:
     return true;
   }
 
-  /// Raises the price of memory until a plan fits, and lowers it as far as one
-  /// does.
+  /// Raises the price of memory until a plan fits, then lowers it as far as one
+  /// still does.
   void payForMemory() {
-    double price =
-        firstPrice * cheapest.cost / std::max<int64_t>(result.leastPeak, 1);
+    double price = options.memory.firstPrice * cheapest.cost /
+                   std::max<int64_t>(result.leastPeak, 1);
     if (price == 0)
       price = anyPrice;
     bool isFitting = false;
-    for (int number = 0; number <= numRaises && !isFitting; ++number) {
-      price *= number ? raise : 1;
+    for (int number = 0; number <= options.memory.numRaises && !isFitting;
+         ++number) {
+      price *= number ? options.memory.raise : 1;
       isFitting = tryPrice(price);
       if (result.isFailed)
         return;
     }
-    double below = price / raise;
-    for (int halving = 0; isFitting && halving < numHalvings; ++halving) {
+    double below = price / options.memory.raise;
+    for (int halving = 0; isFitting && halving < options.memory.numHalvings;
+         ++halving) {
       // No plan costs less than the cheapest one.
       if (result.plan.cost <= cheapest.lowerBound)
         return;
@@ -122,21 +114,22 @@ private:
     }
   }
 
-  /// Whether the cheapest plan at `price` fits; if so it is taken if it is the
-  /// cheapest of those so far by what all but memory costs.
+  /// Whether the cheapest plan at `price` fits. If so, it is taken if it is the
+  /// cheapest so far without the cost of memory.
   bool tryPrice(double price) {
     SearchProblem priced = priceMemory(price);
     result.memoryPrice = std::max(result.memoryPrice, price);
-    PlanLimits most = limits;
-    most.gap = std::max(limits.gap, pricedGap);
-    most.maxWork /= pricedPart;
-    most.maxBranchOptions /= pricedPart;
-    CheapestPlan plan = findCheapestPlan(priced, prices, most);
-    if (plan.options.empty())
+    SearchOptions most = options;
+    most.gap = std::max(options.gap, options.memory.pricedGap);
+    most.maxWork /= options.memory.searchPart;
+    most.maxBranchOptions /= options.memory.searchPart;
+    CheapestPlan plan = findCheapestPlan(priced, collectiveCosts, most);
+    if (plan.strategies.empty())
       return false;
-    plan.price.memory = 0;
-    plan.cost = plan.price.getTotal();
-    // Plans that cost less come in their order: nothing is proved by this one.
+    plan.terms.memory = 0;
+    plan.cost = plan.terms.getTotal();
+    // This plan proves nothing about cheaper plans, which come later in their
+    // order.
     plan.lowerBound = unreachable;
     return take(plan);
   }
@@ -144,25 +137,24 @@ private:
   SearchProblem &problem;
   const CheapestPlan &cheapest;
   PriceMemory priceMemory;
-  const CollectiveCosts &prices;
-  PlanLimits limits;
+  const CollectiveCosts &collectiveCosts;
+  SearchOptions options;
   int64_t bytes;
   GetPeak getPeak;
-  /// Of the plans tried.
+  /// The peaks of the plans tried.
   std::map<PlanKey, PlanPeak> peaks;
-  /// A plan that costs as much may fit, though it was not seen to.
+  /// A lower bound of plans that may fit, though the trial did not show it.
   double leastUnproved = unreachable;
   MemoryConstrainedSearch result;
 };
 
 } // namespace
 
-MemoryConstrainedSearch
-shardc::findPlanThatFits(SearchProblem &problem, const CheapestPlan &cheapest,
-                         PriceMemory priceMemory, const CollectiveCosts &prices,
-                         const PlanLimits &limits, int64_t bytes,
-                         GetPeak getPeak) {
-  return FittingSearch(problem, cheapest, priceMemory, prices, limits, bytes,
-                       getPeak)
+MemoryConstrainedSearch shardc::findPlanThatFits(
+    SearchProblem &problem, const CheapestPlan &cheapest,
+    PriceMemory priceMemory, const CollectiveCosts &collectiveCosts,
+    const SearchOptions &options, int64_t bytes, GetPeak getPeak) {
+  return FittingSearch(problem, cheapest, priceMemory, collectiveCosts, options,
+                       bytes, getPeak)
       .run();
 }

@@ -1,4 +1,4 @@
-//===- OpEquivalenceClasses.cpp - What of a step is alike -----------------===//
+//===- OpEquivalenceClasses.cpp - Equivalence classes of ops --------------===//
 //
 // Colour refinement: Weisfeiler, Leman (1968).
 //
@@ -31,8 +31,8 @@ OpEquivalenceClasses::OpEquivalenceClasses(const SearchProblem &problem,
   refine(problem, radius);
 }
 
-/// Halves classes: layers often differ from the next ones, but not from those
-/// after them.
+/// Halves classes, since a layer often differs from the next one but equals the
+/// one after that.
 void OpEquivalenceClasses::split() {
   std::map<std::pair<int, bool>, int> known;
   std::vector<OpClass> finer;
@@ -49,20 +49,20 @@ void OpEquivalenceClasses::split() {
   ops = std::move(finer);
 }
 
-/// Ops are alike in their options and in the shapes that they touch.
+/// The initial classes: ops of equal strategies and tensors of equal shape.
 void OpEquivalenceClasses::classifyOps(const SearchProblem &problem) {
-  // Lists of options that many ops share are compared once.
-  using Options = std::vector<std::pair<SmallVector<int, 4>, double>>;
-  std::map<Options, int> lists;
-  DenseMap<const std::vector<SearchOption> *, int> numberOf;
+  // Lists of strategies that many ops share are compared once.
+  using Strategies = std::vector<std::pair<SmallVector<int, 4>, double>>;
+  std::map<Strategies, int> lists;
+  DenseMap<const std::vector<SearchStrategy> *, int> numberOf;
   auto getNumber = [&](const SearchOp &op) {
-    auto [it, isNew] = numberOf.try_emplace(op.options.get());
+    auto [it, isNew] = numberOf.try_emplace(op.strategies.get());
     if (isNew) {
-      Options options;
-      for (const SearchOption &option : *op.options)
-        options.emplace_back(option.layouts, option.cost);
+      Strategies strategies;
+      for (const SearchStrategy &strategy : *op.strategies)
+        strategies.emplace_back(strategy.layouts, strategy.cost);
       it->second =
-          lists.try_emplace(std::move(options), lists.size()).first->second;
+          lists.try_emplace(std::move(strategies), lists.size()).first->second;
     }
     return it->second;
   };
@@ -122,7 +122,7 @@ void OpEquivalenceClasses::classifyValues(const SearchProblem &problem) {
   }
 }
 
-/// Tells ops apart whose tensors are, up to `radius` tensors away.
+/// Separates ops whose tensors differ, up to `radius` tensors away.
 void OpEquivalenceClasses::refine(const SearchProblem &problem, int radius) {
   classifyValues(problem);
   for (int step = 0; step < radius; ++step) {

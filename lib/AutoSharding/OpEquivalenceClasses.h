@@ -1,13 +1,14 @@
-//===- OpEquivalenceClasses.h - What of a step is alike ---------*- C++ -*-===//
+//===- OpEquivalenceClasses.h - Equivalence classes of ops ------*- C++ -*-===//
 //
-// Ops and tensors of a search problem that look alike, up to some distance:
-// layers that repeat, parameters of equal shape. What is known of a class is
-// computed once for all its members. Any division into classes is sound; the
-// finer it is, the better bounds are.
+// Equivalence classes of ops and tensors that look alike up to some distance:
+// repeated layers, and parameters of equal shape. Bounds are computed once per
+// class, for all of its members. Any division into classes gives valid bounds;
+// a finer one gives higher bounds.
 //
-// A division is refined by halving its classes, every other member in program
-// order, and by telling apart what is then different some tensors farther: the
-// ends of a chain of layers, and layers that take turns.
+// Refining a division halves its classes, by taking every other member in
+// program order. Then it separates ops whose neighbours now differ, up to some
+// distance. This tells apart the ends of a chain of layers, and alternating
+// layers.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,7 +19,7 @@
 
 namespace shardc {
 
-/// A place at which ops of one class touch a tensor.
+/// A port of the ops of one class.
 struct PortClass {
   int opClass;
   int port;
@@ -33,7 +34,7 @@ struct PortClass {
 
 struct ValueClass {
   DistanceTable *table = nullptr;
-  /// Where it is made; then where it is used, ascending.
+  /// The port that makes the tensor; those that use it, ascending.
   PortClass producer;
   std::vector<PortClass> users;
   /// The first value of the class.
@@ -54,10 +55,11 @@ class OpEquivalenceClasses {
 public:
   /// Every op is a class of its own.
   explicit OpEquivalenceClasses(const SearchProblem &problem);
-  /// Ops are alike if what is around them is, at most `radius` tensors away.
+  /// Ops are equivalent if their neighbourhoods are, up to `radius` tensors
+  /// away.
   OpEquivalenceClasses(const SearchProblem &problem, int radius);
-  /// Tells apart every other member of the classes of `coarser` and what is
-  /// around them.
+  /// Halves the classes of `coarser`, and separates ops whose neighbourhoods
+  /// then differ.
   OpEquivalenceClasses(const SearchProblem &problem,
                        const OpEquivalenceClasses &coarser, int radius);
 
@@ -65,8 +67,7 @@ public:
   std::vector<ValueClass> values;
   /// By op and by value of the problem; -1: a value that a single op touches.
   std::vector<int> opClassOf, valueClassOf;
-  /// By value: the ports of all its users in the order of its class, as (op,
-  /// port).
+  /// By value: its users as (op, port), in the order of its class.
   std::vector<std::vector<std::pair<int, int>>> usersOf;
 
 private:

@@ -1,17 +1,9 @@
-//===- SearchMoves.cpp - What can be done with one tensor -----------------===//
+//===- SearchMoves.cpp - Moves of one tensor between layouts --------------===//
 
 #include "SearchMoves.h"
 
 using namespace llvm;
 using namespace shardc;
-
-/// The most layouts for which trees are exact, as in MulticastTrees.h.
-static constexpr size_t maxTreeLayouts = 8;
-/// Ways to deliver that a narrow search goes on with, each by way of one layout
-/// at most for each that is wanted.
-static constexpr size_t maxNarrowWays = 16;
-/// Savings smaller than this part of a cost are none.
-static constexpr double tolerance = 1e-9;
 
 int SetPool::getId(std::vector<int> set) {
   auto [it, isNew] = ids.try_emplace(std::move(set), sets.size());
@@ -82,7 +74,7 @@ double ValueMoves::getCost(int from, int to) {
   return sum;
 }
 
-/// Leaves the `most` cheapest sets.
+/// Keeps the `most` cheapest sets.
 static void keepCheapest(std::map<int, double> &known, size_t most) {
   if (known.size() <= most)
     return;
@@ -99,13 +91,14 @@ ValueMoves::Moves ValueMoves::findDeliveries(int made, int wanted,
   std::vector<int> layouts = pool.get(wanted).vec();
   ArrayRef<int> sources = pool.get(made);
   if (remaining == 0 && sources.size() == 1 &&
-      layouts.size() <= maxTreeLayouts) {
+      layouts.size() <= options.graphs.maxTreeLayouts) {
     double cost = getTree(wanted)[sources[0]];
     if (cost == unreachable)
       return {};
     return {{SetPool::empty, cost}};
   }
-  // One layout after another; sets with their costs so far.
+  // Deliver one layout after another; `known` has the sets reached with their
+  // costs.
   std::map<int, double> known = {{made, 0}};
   for (auto [index, layout] : llvm::enumerate(layouts)) {
     int toCome = remaining + layouts.size() - index - 1;
@@ -119,8 +112,8 @@ ValueMoves::Moves ValueMoves::findDeliveries(int made, int wanted,
     known = std::move(next);
     if (work > maxWork)
       return {};
-    if (isNarrow)
-      keepCheapest(known, maxNarrowWays);
+    if (isBeam)
+      keepCheapest(known, options.graphs.maxBeamWays);
   }
   Moves moves;
   for (auto [set, cost] : known)
@@ -155,9 +148,9 @@ ValueMoves::Moves ValueMoves::findOne(int set, int layout, int remaining) {
     double first = getCostOf(set, between);
     double way = first + rest[between];
     double later = std::min(first, back[between]);
-    if (way == unreachable || way - direct >= later * (1 - tolerance))
+    if (way == unreachable || way - direct >= later * (1 - costTolerance))
       continue;
-    if (remaining == 1 || isNarrow) {
+    if (remaining == 1 || isBeam) {
       found.push_back({pool.add(delivered, between), way});
       continue;
     }

@@ -1,9 +1,8 @@
-//===- SearchMoves.h - What can be done with one tensor ---------*- C++ -*-===//
+//===- SearchMoves.h - Moves of one tensor between layouts ------*- C++ -*-===//
 //
-// The search knows of a tensor a set of layouts: those in which it exists,
-// where its producer is known, or else those in which it is wanted. The moves
-// change such a set at a price. What is computed is remembered: tensors of the
-// same shape share it.
+// The state of an open tensor is a set of layouts: those in which it exists, if
+// its producer is known, or else those in which it is wanted. Moves change this
+// set at a cost. Results are cached and shared by tensors of the same shape.
 //
 //===----------------------------------------------------------------------===//
 
@@ -22,7 +21,7 @@ public:
   static constexpr int empty = 0;
 
   SetPool() { getId({}); }
-  /// The number of a set, given ascending.
+  /// The number of an ascending set.
   int getId(std::vector<int> set);
   /// The number of set `id` with `layout`.
   int add(int id, int layout);
@@ -42,32 +41,31 @@ public:
     double cost;
   };
 
-  /// Borrows all. `work` counts the ways to deliver that were worked out;
-  /// beyond `maxWork` what is returned is of no use. If `isNarrow` only few
-  /// ways are looked at.
-  ValueMoves(CostGraph &graph, SetPool &pool, bool isNarrow, size_t maxWork,
-             size_t &work)
-      : graph(graph), pool(pool), isNarrow(isNarrow), maxWork(maxWork),
-        work(work) {}
+  /// Borrows all. `work` counts the ways of delivery computed; beyond `maxWork`
+  /// results mean nothing. A beam search (`isBeam`) looks at only a few ways.
+  ValueMoves(CostGraph &graph, SetPool &pool, const SearchOptions &options,
+             bool isBeam, size_t maxWork, size_t &work)
+      : graph(graph), pool(pool), options(options), isBeam(isBeam),
+        maxWork(maxWork), work(work) {}
 
-  /// A tensor that exists in set `made` is delivered in all layouts of set
-  /// `wanted`. With `remaining` uses to come also by way of layouts that it
-  /// then exists in, where making these later would cost more; with none the
-  /// set afterwards does not matter and is empty.
+  /// The ways to deliver a tensor that exists in set `made` to all layouts of
+  /// set `wanted`. With `remaining` uses to come, these include detours through
+  /// layouts that would cost more to make later. With none, the set afterwards
+  /// is irrelevant and empty.
   llvm::ArrayRef<Move> deliver(int made, int wanted, int remaining);
 
-  /// At most this much makes every layout of set `to` when those of set `from`
-  /// exist.
+  /// An upper bound of the cost of making all layouts of set `to` from those of
+  /// set `from`.
   double getCost(int from, int to);
 
 private:
   using Moves = std::vector<Move>;
   using Key = std::tuple<int, int, int>;
 
-  /// What the cheapest trees to all of `set` cost from each layout (see
+  /// The cost of the cheapest tree from each layout to all of `set` (see
   /// MulticastTrees.h).
   llvm::ArrayRef<double> getTree(int set);
-  /// What `layout` costs when `set` exists.
+  /// The cost of making `layout` from some layout of `set`.
   double getCostOf(int set, int layout);
   Moves findDeliveries(int made, int wanted, int remaining);
   const Moves &deliverOne(int set, int layout, int remaining);
@@ -75,7 +73,8 @@ private:
 
   CostGraph &graph;
   SetPool &pool;
-  bool isNarrow;
+  const SearchOptions &options;
+  bool isBeam;
   size_t maxWork;
   size_t &work;
   std::map<int, LayoutCosts> trees;

@@ -1,4 +1,4 @@
-//===- SearchProblem.cpp - What an exact search decides -------------------===//
+//===- SearchProblem.cpp - A step as a cost network -----------------------===//
 
 #include "shardc/AutoSharding/SearchProblem.h"
 
@@ -9,18 +9,19 @@
 using namespace llvm;
 using namespace shardc;
 
-/// The value that decides where `value` rests.
+/// The value whose storage layout `value` has.
 static int getRoot(const ShardingGraph &graph, int value) {
   int root = graph.values[value].restsAs;
   return root < 0 ? value : root;
 }
 
 SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
-                             const CollectiveCosts &prices, const AtRest &known,
+                             const CollectiveCosts &collectiveCosts,
+                             const AtRest &known,
                              std::shared_ptr<LayoutGraphs> layouts,
                              double memoryPrice)
     : graph(graph), first(first), end(end), memoryPrice(memoryPrice),
-      prices(prices), known(known),
+      collectiveCosts(collectiveCosts), known(known),
       graphs(layouts ? layouts : std::make_shared<LayoutGraphs>(graph.mesh)),
       madeIn(getPartsMadeIn(graph)), isFree(graph.values.size()),
       isMaximum(graph.values.size()) {
@@ -76,21 +77,21 @@ int SearchProblem::getValue(int graphValue) {
   auto [it, isNew] = valueOf.try_emplace(graphValue, values.size());
   if (isNew) {
     const GraphValue &info = graph.values[graphValue];
-    // What is moved in every run of a loop costs that much more.
+    // A collective in a loop runs once per iteration.
     tensors.push_back({graphValue, info.elementBytes * info.repeats});
     values.emplace_back();
   }
   return it->second;
 }
 
-void SearchProblem::forbid(const std::set<CollectiveStart> &starts,
-                           bool paysEachStart) {
-  forbidden = starts;
+void SearchProblem::forbid(const std::set<MergedCollective> &collectives,
+                           bool paysEachLatency) {
+  forbidden = collectives;
   SmallVector<const CollectiveCosts *, 3> byPart;
-  for (CollectiveCosts &part : shardc::forbid(starts, prices)) {
-    part.paysEachStart = paysEachStart;
+  for (CollectiveCosts &part : shardc::forbid(collectives, collectiveCosts)) {
+    part.paysEachLatency = paysEachLatency;
     byPart.push_back(
-        &variants.try_emplace({paysEachStart, part.forbidden}, part)
+        &variants.try_emplace({paysEachLatency, part.forbidden}, part)
              .first->second);
   }
   for (auto [value, tensor] : llvm::zip_equal(values, tensors)) {
@@ -110,7 +111,8 @@ int SearchProblem::addPort(SearchOp &op, int graphValue) {
   return op.ports.back();
 }
 
-/// All that the options of an op depend on.
+/// Everything that the strategies of an op and their costs depend on. Ops with
+/// equal keys share their list.
 std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   const ShardingRule &rule = node.rule;
   std::vector<double> key = {double(rule.partial), double(rule.needsBlocks)};
@@ -130,7 +132,7 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   llvm::for_each(rule.results, addTensor);
   for (int value : node.getTensors())
     key.insert(key.end(), {double(isFree[value]), double(isMaximum[value])});
-  // What it costs by itself.
+  // The cost of the op itself.
   key.push_back(node.seconds.perPoint);
   llvm::append_range(key, node.seconds.perElement);
   if (!node.seconds.perElement.empty() || memoryPrice > 0)
@@ -143,8 +145,8 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   return key;
 }
 
-double SearchProblem::getMemoryPrice(const GraphOp &node,
-                                     const Assignment &assignment) const {
+double SearchProblem::getMemoryCost(const GraphOp &node,
+                                    const Assignment &assignment) const {
   return memoryPrice > 0 ? memoryPrice * getMemory(graph, node, assignment) : 0;
 }
 
@@ -154,7 +156,7 @@ void SearchProblem::addCompute(int index) {
   origin.graphOp = index;
   SearchOp op;
   const ShardingRule &rule = node.rule;
-  // Layers repeat: what is alike is worked out once.
+  // Layers repeat: the strategies of equal ops are computed once.
   int alike = -1;
   if (node.kind == GraphOp::Compute && !node.operands.empty())
     alike = likeOps.try_emplace(getLikeness(node), ops.size()).first->second;
@@ -175,7 +177,7 @@ void SearchProblem::addCompute(int index) {
       }
     }
   } else if (!node.operands.empty() && !isKnown) {
-    assignments = getAssignments(rule, scope, graph.mesh);
+    assignments = getStrategies(rule, scope, graph.mesh);
   }
 
   ArrayRef<int> operands = node.getTensors();
@@ -189,35 +191,34 @@ void SearchProblem::addCompute(int index) {
   if (!node.operands.empty())
     for (int result : node.results)
       addPort(op, result);
-  std::vector<SearchOption> options;
+  std::vector<SearchStrategy> strategies;
   for (auto [choice, assignment] : llvm::enumerate(assignments)) {
-    SearchOption option;
-    option.choice = choice;
+    SearchStrategy strategy;
+    strategy.choice = choice;
     bool isPossible = true;
     for (auto [number, value] : llvm::enumerate(operands)) {
       Layout layout = getOperandLayout(rule, assignment, number);
-      // Nothing is made from nothing as partial sums, and maxima are reduced
-      // at once.
+      // Constants are never partial sums, and maxima are reduced at once.
       if (layout.unreduced && (isFree[value] || isMaximum[value]))
         isPossible = false;
       if (!isFree[value])
-        option.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
+        strategy.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
     }
     if (!isPossible)
       continue;
     for (size_t number = 0; number < node.results.size(); ++number) {
       Layout layout = getResultLayout(rule, assignment, number);
-      option.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
+      strategy.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
     }
-    option.cost =
-        getSeconds(graph, node, assignment) + getMemoryPrice(node, assignment);
-    options.push_back(std::move(option));
+    strategy.cost =
+        getSeconds(graph, node, assignment) + getMemoryCost(node, assignment);
+    strategies.push_back(std::move(strategy));
   }
   if (node.operands.empty())
     return;
-  op.options = isKnown ? ops[alike].options
-                       : std::make_shared<const std::vector<SearchOption>>(
-                             std::move(options));
+  op.strategies = isKnown ? ops[alike].strategies
+                          : std::make_shared<const std::vector<SearchStrategy>>(
+                                std::move(strategies));
   origin.assignments = isKnown
                            ? origins[alike].assignments
                            : std::make_shared<const std::vector<Assignment>>(
@@ -241,32 +242,33 @@ void SearchProblem::addRest(int root, const RestingTensors &tensors) {
     origin.layouts = {it->second};
   else
     origin.layouts = getAnnotatedLayouts(graph.values[root], scope, graph.mesh);
-  std::vector<SearchOption> options;
+  std::vector<SearchStrategy> strategies;
   for (auto [choice, layout] : llvm::enumerate(origin.layouts)) {
-    SearchOption option;
-    option.choice = choice;
-    option.layouts.assign(op.ports.size(),
-                          getGraph(layout.dims.size()).getId(layout));
-    options.push_back(std::move(option));
+    SearchStrategy strategy;
+    strategy.choice = choice;
+    strategy.layouts.assign(op.ports.size(),
+                            getGraph(layout.dims.size()).getId(layout));
+    strategies.push_back(std::move(strategy));
   }
-  op.options =
-      std::make_shared<const std::vector<SearchOption>>(std::move(options));
+  op.strategies = std::make_shared<const std::vector<SearchStrategy>>(
+      std::move(strategies));
   ops.push_back(std::move(op));
   origins.push_back(std::move(origin));
 }
 
-int64_t SearchProblem::getNumOptions() const {
+int64_t SearchProblem::getNumStrategies() const {
   int64_t sum = 0;
   for (const SearchOp &op : ops)
-    sum += op.options->size();
+    sum += op.strategies->size();
   return sum;
 }
 
-void SearchProblem::apply(ArrayRef<int> options,
+void SearchProblem::apply(ArrayRef<int> strategies,
                           std::vector<Assignment> &assignments,
                           AtRest &atRest) const {
-  for (auto [op, origin, option] : llvm::zip_equal(ops, origins, options)) {
-    int choice = (*op.options)[option].choice;
+  for (auto [op, origin, strategy] :
+       llvm::zip_equal(ops, origins, strategies)) {
+    int choice = (*op.strategies)[strategy].choice;
     if (origin.graphOp >= 0)
       assignments[origin.graphOp] = (*origin.assignments)[choice];
     else
@@ -274,21 +276,22 @@ void SearchProblem::apply(ArrayRef<int> options,
   }
 }
 
-CostTerms SearchProblem::price(ArrayRef<int> options) const {
+CostTerms SearchProblem::getCostTerms(ArrayRef<int> strategies) const {
   PlanDecisions decisions;
   for (const GraphOp &op : graph.ops)
     decisions.assignments.emplace_back().factors.resize(op.rule.factors.size());
   AtRest atRest = known;
-  apply(options, decisions.assignments, atRest);
+  apply(strategies, decisions.assignments, atRest);
   decisions.layouts = getLayoutsAtRest(graph, atRest);
   ReshardPlanner planner(graph.mesh, /*usesAllAxes=*/true,
-                         shardc::forbid(forbidden, prices), graphs);
-  CostTerms price = getCostTerms(graph, first, end, decisions, planner, prices);
+                         shardc::forbid(forbidden, collectiveCosts), graphs);
+  CostTerms terms = shardc::getCostTerms(graph, first, end, decisions, planner,
+                                         collectiveCosts);
   for (int index = first; index < end; ++index)
     if (const GraphOp &op = graph.ops[index];
         op.kind != GraphOp::Return && !op.operands.empty())
-      price.memory += getMemoryPrice(op, decisions.assignments[index]);
-  return price;
+      terms.memory += getMemoryCost(op, decisions.assignments[index]);
+  return terms;
 }
 
 std::vector<Layout>

@@ -1,4 +1,4 @@
-//===- SearchTable.cpp - What is known of a part of a step ----------------===//
+//===- SearchTable.cpp - Tables of variable elimination -------------------===//
 
 #include "SearchTable.h"
 
@@ -7,16 +7,10 @@
 using namespace llvm;
 using namespace shardc;
 
-/// Costs closer than this part of them are equal.
-static constexpr double tolerance = 1e-12;
-
-/// So many times the rows that are kept are compared with each other.
-static constexpr size_t widerRows = 8;
-
-/// Whether whatever completes `row` completes `other` at most as dearly.
+/// Whether every completion of `row` completes `other` at most as dearly.
 static bool isDominated(const SearchTable &table, const SearchRow &row,
                         const SearchRow &other) {
-  double limit = row.cost * (1 + tolerance);
+  double limit = row.cost * (1 + costTolerance);
   double cost = other.cost;
   for (size_t index = 0; index < table.open.size() && cost <= limit; ++index)
     if (row.sets[index] != other.sets[index]) {
@@ -42,7 +36,7 @@ double Completion::getRest(const SearchTable &table, const SearchRow &row) {
   return sum;
 }
 
-/// Keeps the `maxRows` rows that cost least when completed, in their order.
+/// Keeps the `maxRows` rows of the least cost when completed, in their order.
 static void cutOff(SearchTable &table, size_t maxRows, Completion &completion) {
   std::vector<std::pair<double, int>> order;
   for (auto [index, row] : llvm::enumerate(table.rows))
@@ -56,12 +50,14 @@ static void cutOff(SearchTable &table, size_t maxRows, Completion &completion) {
   table.rows = std::move(kept);
 }
 
-double shardc::normalize(SearchTable &table, size_t maxRows,
-                         Completion &completion, size_t maxWork, size_t &work) {
+double shardc::normalize(SearchTable &table, const SearchOptions &options,
+                         size_t maxRows, Completion &completion, size_t maxWork,
+                         size_t &work) {
+  const size_t widerRows = options.elimination.comparedBeams;
   std::vector<SearchRow> &rows = table.rows;
   if (rows.empty())
     return 0;
-  // The cheapest row of each combination.
+  // The cheapest row of each combination of states.
   DenseMap<ArrayRef<int>, int> cheapest;
   for (auto [index, row] : llvm::enumerate(rows)) {
     int &best = cheapest.try_emplace(row.sets, index).first->second;
@@ -86,7 +82,7 @@ double shardc::normalize(SearchTable &table, size_t maxRows,
   }
 
   std::vector<SearchRow> kept;
-  // Rows that dominated others of late are tried first.
+  // Rows that dominated others recently are tried first.
   std::vector<int> recent;
   for (int index : order) {
     SearchRow &row = rows[index];
@@ -100,7 +96,8 @@ double shardc::normalize(SearchTable &table, size_t maxRows,
     }
     if (work > maxWork)
       break;
-    recent.push_back(kept.size());
+    if (options.elimination.dropsDominated)
+      recent.push_back(kept.size());
     kept.push_back(std::move(row));
   }
   rows = std::move(kept);
@@ -120,10 +117,10 @@ class Joiner {
 public:
   Joiner(const SearchTable &first, const SearchTable &second,
          const JoinPlan &plan, double limit, Completion &completion,
-         SetPool &pool, bool isNarrow, size_t maxWork, size_t &work)
+         SetPool &pool, bool isBeam, size_t maxWork, size_t &work)
       : first(first), second(second), plan(plan), limit(limit),
-        completion(completion), pool(pool), isNarrow(isNarrow),
-        maxWork(maxWork), work(work) {
+        completion(completion), pool(pool), isBeam(isBeam), maxWork(maxWork),
+        work(work) {
     std::vector<bool> isShared(second.open.size(), false);
     std::vector<int> partner(first.open.size(), -1);
     for (auto [number, pair] : llvm::enumerate(plan.shared)) {
@@ -181,7 +178,7 @@ public:
 private:
   using Positions = std::vector<std::pair<int, int>>;
 
-  /// Per row what the tensors at `positions` cost at least to complete.
+  /// Per row: a lower bound of completing the tensors at `positions`.
   std::vector<double> getRests(const SearchTable &side,
                                const Positions &positions) {
     std::vector<double> rests;
@@ -193,8 +190,9 @@ private:
     return rests;
   }
 
-  /// Adds rows for every way to deliver the shared tensors from number `index`
-  /// on. `rest`: what completing the tensors before costs at least.
+  /// Adds a row for every combination of deliveries of the shared tensors from
+  /// number `index` on. `rest` is a lower bound of completing the other tensors
+  /// so far.
   void expand(const SearchRow &lhs, const SearchRow &rhs, size_t index,
               double cost, double rest, SearchRow &row) {
     if (++work > maxWork)
@@ -202,7 +200,7 @@ private:
     if (index == order.size()) {
       if (cost + rest > limit)
         return;
-      // Where nothing stays open only the cheapest row matters.
+      // If no tensor stays open, only the cheapest row matters.
       if (table.open.empty())
         limit = cost;
       row.cost = cost;
@@ -217,10 +215,10 @@ private:
     auto getMore = [&](int set) {
       return target < 0 ? 0 : completion.getRest(table.open[target], set);
     };
-    auto use = [&](int set, double price) {
+    auto use = [&](int set, double moveCost) {
       if (target >= 0)
         row.sets[target] = set;
-      expand(lhs, rhs, index + 1, cost + price, rest + getMore(set), row);
+      expand(lhs, rhs, index + 1, cost + moveCost, rest + getMore(set), row);
     };
     if (!tensor.isMade && !second.open[right].isMade)
       return use(pool.unite(one, other), 0);
@@ -228,7 +226,7 @@ private:
       std::swap(one, other);
     ArrayRef<ValueMoves::Move> moves =
         tensor.moves->deliver(one, other, remaining[index]);
-    if (isNarrow && moves.size() > 1) {
+    if (isBeam && moves.size() > 1) {
       auto getCost = [&](const ValueMoves::Move &move) {
         return move.cost + getMore(move.set);
       };
@@ -245,13 +243,13 @@ private:
   double limit;
   Completion &completion;
   SetPool &pool;
-  bool isNarrow;
+  bool isBeam;
   size_t maxWork;
   size_t &work;
   SearchTable table;
-  /// (position before, after) of tensors that one side alone has.
+  /// (position before, after) of the tensors of one side alone.
   Positions fromFirst, fromSecond;
-  /// Per shared tensor its position after, -1 where it is closed.
+  /// Per shared tensor: its position afterwards, -1 if it is closed.
   std::vector<int> sharedAt;
   /// Shared tensors in the order of the first table, and their remaining uses.
   std::vector<int> order, remaining;
@@ -261,9 +259,9 @@ private:
 
 SearchTable shardc::join(const SearchTable &first, const SearchTable &second,
                          const JoinPlan &plan, double limit,
-                         Completion &completion, SetPool &pool, bool isNarrow,
+                         Completion &completion, SetPool &pool, bool isBeam,
                          size_t maxWork, size_t &work) {
-  return Joiner(first, second, plan, limit, completion, pool, isNarrow, maxWork,
+  return Joiner(first, second, plan, limit, completion, pool, isBeam, maxWork,
                 work)
       .run();
 }

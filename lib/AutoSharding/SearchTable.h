@@ -1,9 +1,9 @@
-//===- SearchTable.h - What is known of a part of a step --------*- C++ -*-===//
+//===- SearchTable.h - Tables of variable elimination -----------*- C++ -*-===//
 //
-// A part is a set of ops. Its table has a row per combination of what is known
-// of the tensors that it shares with the rest, with the least that the part
-// then costs. Tables are values of their own: where two parts of a program look
-// alike they have the same one, up to a constant.
+// A part is a set of ops. Its table has one row per combination of states of
+// the tensors that it shares with other parts, with the least cost of the part
+// in these states. Equal parts of a program share a table, up to a constant
+// cost.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,14 +18,13 @@ namespace shardc {
 /// A tensor that ops of the part and ops outside touch.
 struct OpenTensor {
   ValueMoves *moves;
-  /// Whether the part makes it: rows then have the set of layouts in which it
-  /// exists, else of those in which the part wants it.
+  /// Whether the part makes it. Its state is then the set of layouts in which
+  /// it exists, or else the set in which the part wants it.
   bool isMade;
-  /// How many ops touch it, and how many of these are outside.
+  /// The number of ops that touch it, and of those outside the part.
   int numOps;
   int remaining;
-  /// Its class, and which of its ports are in the part; see
-  /// TensorBound::getRest.
+  /// Its class, and its ports inside the part; see TensorBound::getRest.
   int valueClass;
   unsigned inside;
 
@@ -38,10 +37,11 @@ struct OpenTensor {
 };
 
 struct SearchRow {
-  /// Per open tensor a set of layouts.
+  /// The state of each open tensor: the number of a set of layouts.
   llvm::SmallVector<int, 6> sets;
   double cost = 0;
-  /// The rows of the two tables joined, or of an op the option and -1.
+  /// The rows of the two tables joined; in the table of an op, its strategy and
+  /// -1.
   int first = -1;
   int second = -1;
 };
@@ -52,15 +52,14 @@ struct SearchTable {
   std::vector<SearchRow> rows;
 };
 
-/// What completing a row costs at least. Remembers what it has computed.
+/// Lower bounds of the cost of completing a row; cached.
 class Completion {
 public:
-  /// Borrows both; messages of `bound` stay as they are.
+  /// Borrows both; the messages of `bound` must not change.
   Completion(DualBound &bound, const SetPool &pool)
       : bound(bound), pool(pool) {}
 
-  /// What the rest of an open tensor, of which the part knows set `set`, costs
-  /// at least.
+  /// A lower bound of completing an open tensor in state `set`.
   double getRest(const OpenTensor &tensor, int set);
   /// The sum over the tensors of a row.
   double getRest(const SearchTable &table, const SearchRow &row);
@@ -72,15 +71,15 @@ private:
   llvm::DenseMap<std::tuple<int, unsigned, int>, double> known;
 };
 
-/// Drops rows that another one makes superfluous (see ShardingSearch.h), and
-/// all but `maxRows` that cost least when completed. Orders the rest by cost
-/// and subtracts the least cost from all, which it returns; 0 if there are no
-/// rows. Adds to `work` how many pairs of rows it compared; beyond `maxWork`
-/// the table is of no use.
-double normalize(SearchTable &table, size_t maxRows, Completion &completion,
-                 size_t maxWork, size_t &work);
+/// Drops dominated rows (see ShardingSearch.h), and all but the `maxRows` rows
+/// of the least cost when completed. Sorts the rest by cost, subtracts the
+/// least cost from all rows, and returns it; 0 if there are no rows. Adds the
+/// pairs of rows compared to `work`; beyond `maxWork` the table means nothing.
+double normalize(SearchTable &table, const SearchOptions &options,
+                 size_t maxRows, Completion &completion, size_t maxWork,
+                 size_t &work);
 
-/// How the open tensors of two tables go together.
+/// The open tensors that two tables share.
 struct JoinPlan {
   /// Positions in the first and second table of tensors open in both.
   std::vector<std::pair<int, int>> shared;
@@ -88,14 +87,14 @@ struct JoinPlan {
   bool operator<(const JoinPlan &o) const { return shared < o.shared; }
 };
 
-/// The table of two parts together, not normalized: tensors of the first one
-/// that stay open, then those of the second. Rows that cost more than `limit`
-/// when completed are left out; if `isNarrow`, only the most promising way to
-/// deliver each tensor is taken. Adds to `work` how many combinations it looked
-/// at; beyond `maxWork` the table is of no use.
+/// The table of two parts together, not normalized. Its open tensors are those
+/// of the first part that stay open, then those of the second. Rows that cost
+/// more than `limit` when completed are left out. A beam search (`isBeam`)
+/// considers only the most promising delivery of each tensor. Adds the
+/// combinations of rows to `work`; beyond `maxWork` the table means nothing.
 SearchTable join(const SearchTable &first, const SearchTable &second,
                  const JoinPlan &plan, double limit, Completion &completion,
-                 SetPool &pool, bool isNarrow, size_t maxWork, size_t &work);
+                 SetPool &pool, bool isBeam, size_t maxWork, size_t &work);
 
 } // namespace shardc
 

@@ -1,4 +1,4 @@
-//===- StrategySpace.cpp - Every way to shard one op ----------------------===//
+//===- StrategySpace.cpp - All ways to shard one op -----------------------===//
 
 #include "shardc/AutoSharding/StrategySpace.h"
 
@@ -13,8 +13,7 @@ static AxisSet setOf(ArrayRef<int> axes) {
   return set;
 }
 
-/// Whether each axis after the first `numGiven` makes shards of `size`
-/// smaller.
+/// Whether each axis after the first `numGiven` makes shards of `size` smaller.
 static bool makesSmaller(int64_t size, ArrayRef<int> axes, size_t numGiven,
                          const MeshAxes &mesh) {
   int64_t shards = 1;
@@ -66,12 +65,12 @@ bool shardc::usesEveryAxis(const ShardingRule &rule,
 
 namespace {
 
-class AssignmentEnumerator {
+class StrategyEnumerator {
 public:
-  AssignmentEnumerator(const ShardingRule &rule, const LayoutScope &scope,
-                       const MeshAxes &mesh)
+  StrategyEnumerator(const ShardingRule &rule, const LayoutScope &scope,
+                     const MeshAxes &mesh)
       : rule(rule), scope(scope), mesh(mesh) {
-    // The lists that each factor may have, by the axes in them.
+    // The axis lists that each factor may have, by their set of axes.
     std::vector<AxisList> lists =
         getAxisLists(scope.axes, scope.allowsStrided, mesh);
     for (const Factor &factor : rule.factors) {
@@ -89,7 +88,7 @@ public:
   }
 
 private:
-  /// Gives factors from `index` on lists over axes of `free`.
+  /// Assigns axis lists over axes of `free` to the factors from `index` on.
   void placeFactor(size_t index, AxisSet free) {
     if (index == rule.factors.size())
       return placePartial(free);
@@ -136,10 +135,10 @@ private:
 
 } // namespace
 
-std::vector<Assignment> shardc::getAssignments(const ShardingRule &rule,
-                                               const LayoutScope &scope,
-                                               const MeshAxes &mesh) {
-  return AssignmentEnumerator(rule, scope, mesh).run();
+std::vector<Assignment> shardc::getStrategies(const ShardingRule &rule,
+                                              const LayoutScope &scope,
+                                              const MeshAxes &mesh) {
+  return StrategyEnumerator(rule, scope, mesh).run();
 }
 
 std::vector<Layout> shardc::getAnnotatedLayouts(const GraphValue &value,

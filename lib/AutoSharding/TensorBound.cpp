@@ -1,4 +1,4 @@
-//===- TensorBound.cpp - What one tensor costs at least -------------------===//
+//===- TensorBound.cpp - The lower bound of one tensor --------------------===//
 
 #include "TensorBound.h"
 
@@ -7,10 +7,7 @@
 using namespace llvm;
 using namespace shardc;
 
-/// Layouts wanted so far that a rest is priced for.
-constexpr size_t maxWanted = 3;
-
-/// Lowers each cost to that of `lhs` and `rhs` together.
+/// Lowers each cost to the sum of `lhs` and `rhs`.
 static void lower(LayoutCosts &costs, const LayoutCosts &lhs,
                   const LayoutCosts &rhs) {
   for (size_t id = 0, end = costs.size(); id < end; ++id)
@@ -129,7 +126,7 @@ void TensorBound::getMarginal(int user, LayoutCosts &marginal) {
 double TensorBound::getBase() {
   unsigned all = trees.size() - 1;
   double least = unreachable;
-  // From the end whose ways are known.
+  // Use the end whose trees are known.
   if (isKnown[all]) {
     for (auto [node, cost] : llvm::zip_equal(made.nodes, made.costs))
       if (node >= 0)
@@ -170,10 +167,11 @@ std::vector<int> TensorBound::getForkNodes(double limit) {
   return nodes;
 }
 
-double TensorBound::getRest(unsigned inside, ArrayRef<int> nodes) {
+double TensorBound::getRest(unsigned inside, ArrayRef<int> nodes,
+                            size_t maxWanted) {
   unsigned outside = (trees.size() - 1) & ~(inside >> 1);
   if (inside & producerBit) {
-    // Every user is served from some layout that exists, alone or with others.
+    // Every user is served from some existing layout, alone or with others.
     std::vector<double> best(outside + 1, unreachable);
     best[0] = 0;
     for (unsigned set = 1; set <= outside; ++set) {
@@ -187,7 +185,7 @@ double TensorBound::getRest(unsigned inside, ArrayRef<int> nodes) {
     }
     return best[outside];
   }
-  // The tree to some of the layouts that are wanted and to the users outside.
+  // The tree to some of the layouts wanted and to the users outside.
   nodes = nodes.take_front(maxWanted);
   unsigned wanted = (1u << nodes.size()) - 1;
   unsigned all = wanted | outside << nodes.size();

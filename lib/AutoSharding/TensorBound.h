@@ -1,10 +1,11 @@
-//===- TensorBound.h - What one tensor costs at least -----------*- C++ -*-===//
+//===- TensorBound.h - The lower bound of one tensor ------------*- C++ -*-===//
 //
-// A tensor that one op makes and others use, each in one of some layouts, at
-// costs that messages name. What it costs is the cheapest tree that delivers
-// it; the least cost per layout of one port is found by dynamic programming
-// over the subsets of its users (see MulticastTrees.h). Trees are remembered
-// until a message changes.
+// The minimum of one tensor in the dual bound. One op makes the tensor and
+// others use it, each in one of several layouts with a message per layout. The
+// cost is that of the cheapest tree from the producer to the users, plus the
+// messages. Dynamic programming over subsets of users gives the minimum for
+// each layout of one port (see MulticastTrees.h). Trees are cached until a
+// message changes.
 //
 //===----------------------------------------------------------------------===//
 
@@ -17,11 +18,11 @@
 
 namespace shardc {
 
-/// Costs that copies of a bound share until one of them works out others.
+/// Costs that copies of a bound share until one of them computes new ones.
 class SharedCosts {
 public:
   const LayoutCosts &get() const { return shared->costs; }
-  /// Costs of its own, whatever they are.
+  /// Unshared costs with unspecified contents.
   LayoutCosts &renew() {
     if (!shared || shared->UseCount() > 1)
       shared = llvm::makeIntrusiveRefCnt<Shared>();
@@ -37,58 +38,59 @@ private:
 
 class TensorBound {
 public:
-  /// Where an op touches the tensor: the nodes of its layouts, and the message
-  /// of each. Layouts out of reach have node -1.
+  /// A use of the tensor by an op: the node of each layout, -1 if it is
+  /// unreachable, and its message.
   struct Port {
     std::vector<int> nodes;
     LayoutCosts costs;
   };
-  /// Stands for the producer where users are numbered.
+  /// The number of the producer among users.
   static constexpr int producer = -1;
-  /// Sets of ports: the producer's bit, and that of a user.
+  /// The bits of the producer and of a user in sets of ports.
   static constexpr unsigned producerBit = 1;
   static unsigned getUserBit(int user) { return producerBit << (user + 1); }
 
-  /// `numUsers`: those that it is priced for; delivering to others is free.
+  /// Sets the number of users that the bound counts. Delivery to others is
+  /// free.
   void setUsers(int numUsers);
-  int getNumUsers() const { return users.size(); }
-  /// Borrows `graph`, whose nodes those of all ports are from now on.
+  /// Borrows `graph`, to whose nodes all ports refer from now on.
   void setGraph(CostGraph &graph);
   CostGraph &getGraph() const { return *graph; }
-  /// Says what port `user` is now.
+  /// Sets port `user`.
   void setPort(int user, const std::vector<int> &nodes,
                const LayoutCosts &costs);
-  /// Says what its layouts cost now.
+  /// Sets the messages of port `user`.
   void setCosts(int user, const LayoutCosts &costs);
 
-  /// The least cost of all for each layout of port `user`, whose message is
-  /// left out.
+  /// The least total cost for each layout of port `user`, without the message
+  /// of that port.
   void getMarginal(int user, LayoutCosts &marginal);
-  /// The least cost of all.
+  /// The least total cost.
   double getBase();
-  /// What it costs at least when some ports are decided, `inside`. `nodes` are
-  /// those in which it exists, if its producer is decided, or else those in
-  /// which the decided users want it. What delivering it cost so far is not
-  /// counted.
-  double getRest(unsigned inside, llvm::ArrayRef<int> nodes);
-  /// The nodes of ports, and those at which trees of at most `limit` fork;
+  /// A lower bound of completing the tensor when the ports `inside` are
+  /// decided. If these include the producer, `nodes` are the layouts in which
+  /// it exists, or else those in which the decided users want it. Excludes the
+  /// cost of deliveries so far. Of more than `maxWanted` layouts wanted, some
+  /// are ignored.
+  double getRest(unsigned inside, llvm::ArrayRef<int> nodes, size_t maxWanted);
+  /// The nodes of ports, and those at which trees of cost at most `limit` fork;
   /// ascending.
   std::vector<int> getForkNodes(double limit);
 
 private:
-  /// The least cost to deliver to the users of `set` from each node.
+  /// The least cost of delivery from each node to the users of `set`.
   const LayoutCosts &getTree(unsigned set);
-  /// The least costs of delivering to two sets of users that together are
-  /// `set`, both from each node.
+  /// The least cost of delivery from each node to the users of `set` in two
+  /// branches.
   void getForks(unsigned set, LayoutCosts &costs);
   const LayoutCosts &getMade();
   void scatter(const Port &port, LayoutCosts &costs) const;
-  /// What it costs to have a tree over `set` start at each node, and everything
-  /// else delivered.
+  /// The least cost, at each node, of making the tensor there and delivering it
+  /// to all users outside `set`.
   const LayoutCosts &getStart(unsigned set);
 
   Port &getPort(int user) { return user == producer ? made : users[user]; }
-  /// Forgets what depends on port `user`.
+  /// Discards the results that depend on port `user`.
   void forget(int user);
 
   CostGraph *graph = nullptr;
@@ -97,7 +99,7 @@ private:
   /// By set of users: see getTree and getStart.
   std::vector<SharedCosts> trees, starts;
   std::vector<bool> isKnown, isStartKnown;
-  /// The least cost of having it in each node.
+  /// The least cost of the tensor at each node.
   SharedCosts madeCosts;
   bool isMadeKnown = false;
 };

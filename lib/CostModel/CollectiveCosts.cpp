@@ -9,7 +9,7 @@ CollectiveCosts::CollectiveCosts(const MeshAxes &mesh, const Machine &machine) {
   for (int axis = 0; axis < mesh.getNumAxes(); ++axis) {
     LinkAxis link{mesh.getName(axis), mesh.getSize(axis)};
     secondsPerByte.push_back(1 / machine.getLink(link.name).bytesPerSecond);
-    auto &byKind = starts.emplace_back();
+    auto &byKind = latencies.emplace_back();
     for (unsigned kind = 0; kind < numCollectiveKinds; ++kind)
       byKind[kind] =
           getLatencySeconds(machine, *symbolizeCollectiveKind(kind), link);
@@ -26,39 +26,41 @@ double CollectiveCosts::getWire(AxisSet axes, double bytes) const {
   return bytes * seconds;
 }
 
-double CollectiveCosts::getStart(CollectiveKind kind, AxisSet axes) const {
+double CollectiveCosts::getLatency(CollectiveKind kind, AxisSet axes) const {
   double seconds = 0;
-  for (auto [axis, byKind] : llvm::enumerate(starts))
+  for (auto [axis, byKind] : llvm::enumerate(latencies))
     if (axes & axisBit(axis))
       seconds += byKind[static_cast<size_t>(kind)];
   return seconds;
 }
 
-double shardc::getStartCost(const std::set<CollectiveStart> &starts,
-                            const CollectiveCosts &prices) {
+double shardc::getLatencyCost(const std::set<MergedCollective> &collectives,
+                              const CollectiveCosts &costs) {
   double cost = 0;
-  for (const CollectiveStart &start : starts)
-    cost += prices.getStart(start.kind.first, start.kind.second);
+  for (const MergedCollective &collective : collectives)
+    cost += costs.getLatency(collective.kind.first, collective.kind.second);
   return cost;
 }
 
-PartPrices shardc::forbid(const std::set<CollectiveStart> &starts,
-                          const CollectiveCosts &prices) {
-  PartPrices byPart;
-  byPart.fill(prices);
-  for (const CollectiveStart &start : starts)
-    byPart[static_cast<size_t>(start.part)].forbidden.insert(start.kind);
+CostsByPart shardc::forbid(const std::set<MergedCollective> &collectives,
+                           const CollectiveCosts &costs) {
+  CostsByPart byPart;
+  byPart.fill(costs);
+  for (const MergedCollective &collective : collectives)
+    byPart[static_cast<size_t>(collective.part)].forbidden.insert(
+        collective.kind);
   return byPart;
 }
 
-PartPrices shardc::allowOnly(const std::set<CollectiveStart> &starts,
-                             const CollectiveCosts &prices) {
-  PartPrices byPart;
+CostsByPart shardc::allowOnly(const std::set<MergedCollective> &collectives,
+                              const CollectiveCosts &costs) {
+  CostsByPart byPart;
   for (CollectiveCosts &part : byPart) {
-    part = prices;
+    part = costs;
     part.allowed.emplace();
   }
-  for (const CollectiveStart &start : starts)
-    byPart[static_cast<size_t>(start.part)].allowed->insert(start.kind);
+  for (const MergedCollective &collective : collectives)
+    byPart[static_cast<size_t>(collective.part)].allowed->insert(
+        collective.kind);
   return byPart;
 }

@@ -12,10 +12,6 @@
 using namespace llvm;
 using namespace shardc;
 
-/// Costs closer than this part of them are equal: they are sums of the same
-/// terms in another order.
-static constexpr double tolerance = 1e-12;
-
 ArrayRef<ReshardStep> LayoutSteps::getFrom(const Layout &layout,
                                            const LayoutScope &scope) {
   ByLayout &steps = known[{scope.axes, scope.allowsStrided, scope.bundles}];
@@ -75,23 +71,25 @@ ArrayRef<double> EdgeBytes::get(int id) {
 }
 
 bool Distance::isCloserThan(const Distance &other) const {
-  if (cost < other.cost * (1 - tolerance) || other.cost == unreachable)
+  if (cost < other.cost * (1 - costTolerance) || other.cost == unreachable)
     return cost < other.cost;
-  return cost <= other.cost * (1 + tolerance) && numSteps < other.numSteps;
+  return cost <= other.cost * (1 + costTolerance) && numSteps < other.numSteps;
 }
 
-double DistanceTable::getPrice(const ReshardStep &step, double moved) const {
+double DistanceTable::getStepCost(const ReshardStep &step, double moved) const {
   if (step.kind == ReshardStep::Slice || moved == unreachable)
     return moved;
   CollectiveKind kind = getCollectiveKind(step.kind);
   AxisSet axes = getAxisSet(step.axes);
-  if (!prices.allows(kind, axes))
+  if (!collectiveCosts.allows(kind, axes))
     return unreachable;
-  return prices.getWire(axes, moved) +
-         (prices.paysEachStart ? prices.getStart(kind, axes) : 0);
+  return collectiveCosts.getWire(axes, moved) +
+         (collectiveCosts.paysEachLatency
+              ? collectiveCosts.getLatency(kind, axes)
+              : 0);
 }
 
-ArrayRef<double> DistanceTable::getPrices(int id) {
+ArrayRef<double> DistanceTable::getEdgeCosts(int id) {
   while (static_cast<int>(costs.size()) <= id)
     costs.emplace_back();
   if (!costs[id]) {
@@ -99,7 +97,7 @@ ArrayRef<double> DistanceTable::getPrices(int id) {
     ArrayRef<double> allMoved = bytes.get(id);
     list.reserve(allMoved.size());
     for (auto [edge, moved] : llvm::zip_equal(graph.getEdges(id), allMoved))
-      list.push_back(getPrice(*edge.step, moved));
+      list.push_back(getStepCost(*edge.step, moved));
     costs[id] = std::move(list);
   }
   return *costs[id];
@@ -138,13 +136,13 @@ void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
     isDone[id] = true;
     if (id == last || (maxEdges >= 0 && numEdges >= maxEdges))
       break;
-    auto visit = [&](int neighbour, double price, int edge) {
+    auto visit = [&](int neighbour, double edgeCost, int edge) {
       ++numEdges;
-      if (price == unreachable)
+      if (edgeCost == unreachable)
         return;
       if (static_cast<int>(distances.size()) <= neighbour)
         distances.resize(neighbour + 1);
-      Distance next{cost + price, numSteps + 1, id, edge};
+      Distance next{cost + edgeCost, numSteps + 1, id, edge};
       if (!next.isCloserThan(distances[neighbour]))
         return;
       distances[neighbour] = next;
@@ -152,11 +150,11 @@ void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
     };
     if (backward) {
       for (auto [source, edge] : reverse[id])
-        visit(source, getPrices(source)[edge], edge);
+        visit(source, getEdgeCosts(source)[edge], edge);
     } else {
-      ArrayRef<double> prices = getPrices(id);
+      ArrayRef<double> edgeCosts = getEdgeCosts(id);
       for (auto [index, edge] : llvm::enumerate(graph.getEdges(id)))
-        visit(edge.to, prices[index], index);
+        visit(edge.to, edgeCosts[index], index);
     }
   }
   if (static_cast<int>(distances.size()) < graph.getNumLayouts())

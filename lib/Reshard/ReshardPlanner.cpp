@@ -13,10 +13,10 @@ static constexpr size_t maxEnumeratedBundles = 4;
 static constexpr int64_t maxSearchedEdges = 200'000;
 
 ReshardPlanner::ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes,
-                               const PartPrices &prices,
+                               const CostsByPart &collectiveCosts,
                                std::shared_ptr<LayoutGraphs> graphs)
-    : mesh(mesh), usesAllAxes(usesAllAxes), prices(prices),
-      unrestricted(prices),
+    : mesh(mesh), usesAllAxes(usesAllAxes), collectiveCosts(collectiveCosts),
+      unrestricted(collectiveCosts),
       graphs(graphs ? graphs : std::make_shared<LayoutGraphs>(mesh)) {
   for (CollectiveCosts &part : unrestricted) {
     part.forbidden.clear();
@@ -140,7 +140,7 @@ ReshardPlanner::Tensor &ReshardPlanner::getTensor(const Layout &from,
   ends.push_back(from);
   LayoutGraph &graph = graphs->get(getScope(ends), shape.size());
   size_t index = static_cast<size_t>(part);
-  const CollectiveCosts &own = prices[index];
+  const CollectiveCosts &own = collectiveCosts[index];
   Tensor &tensor = getTensor(graph, shape, elementBytes, own);
   if (!own.allowed && own.forbidden.empty())
     return tensor;
@@ -159,10 +159,11 @@ ReshardPlanner::Tensor &ReshardPlanner::getTensor(const Layout &from,
 
 ReshardPlanner::Tensor &
 ReshardPlanner::getTensor(LayoutGraph &graph, ArrayRef<int64_t> shape,
-                          int64_t elementBytes, const CollectiveCosts &prices) {
+                          int64_t elementBytes,
+                          const CollectiveCosts &collectiveCosts) {
   return tensors
-      .try_emplace({&graph, shape.vec(), elementBytes, &prices}, graph, prices,
-                   shape, elementBytes)
+      .try_emplace({&graph, shape.vec(), elementBytes, &collectiveCosts}, graph,
+                   collectiveCosts, shape, elementBytes)
       .first->second;
 }
 
@@ -228,9 +229,9 @@ getPlainWay(const Layout &from, const Layout &to, ArrayRef<int64_t> shape,
 }
 
 /// Joins splits of one dimension that follow each other into one step, where
-/// `prices` allows it.
+/// `collectiveCosts` allows it.
 static void joinSplits(SmallVectorImpl<ReshardStep> &steps,
-                       const CollectiveCosts &prices) {
+                       const CollectiveCosts &collectiveCosts) {
   auto isAllowed = [&](const ReshardStep &lhs, const ReshardStep &rhs) {
     AxisSet axes = 0;
     for (int axis : lhs.axes)
@@ -238,7 +239,7 @@ static void joinSplits(SmallVectorImpl<ReshardStep> &steps,
     for (int axis : rhs.axes)
       axes |= axisBit(axis);
     return lhs.kind == ReshardStep::Slice ||
-           prices.allows(CollectiveKind::ReduceScatter, axes);
+           collectiveCosts.allows(CollectiveKind::ReduceScatter, axes);
   };
   SmallVector<ReshardStep, 2> joined;
   for (ReshardStep &step : steps) {
@@ -284,7 +285,7 @@ ReshardPlan ReshardPlanner::plan(const Layout &from, const Layout &to,
   plan.steps = isReached(distances, target)
                    ? tensor.table.getPath(distances, source, target)
                    : getPlainWay(from, to, shape, elementBytes, mesh);
-  joinSplits(plan.steps, prices[static_cast<size_t>(part)]);
+  joinSplits(plan.steps, collectiveCosts[static_cast<size_t>(part)]);
   for (const ReshardStep &step : plan.steps)
     plan.wireBytes += step.wireBytes;
   return plan;

@@ -47,7 +47,7 @@ bool usesAllAxes(mlir::ModuleOp module);
 /// The cost model of reshards of `function`: bytes, or the module's
 /// `shardc.seconds_per_byte`. If the function has `shardc.starts`, only those
 /// collectives are permitted.
-PartPrices getPartPrices(mlir::func::FuncOp function, const MeshAxes &mesh);
+CostsByPart getCostsByPart(mlir::func::FuncOp function, const MeshAxes &mesh);
 
 /// Whether `op` belongs to `part` of the step.
 bool isPart(mlir::Operation *op, Part part);

@@ -1,8 +1,9 @@
-//===- CostTerms.h - What a plan costs by its objective ---------*- C++ -*-===//
+//===- CostTerms.h - The terms of the cost of a plan ------------*- C++ -*-===//
 //
-// The cost that `--partition=cheapest` minimises, of any decisions: what every
-// op takes a device, what the reshards between them send, and a start of each
-// kind of collective for each part of the step. Plain functions; thread-safe.
+// The cost that `--partition=cheapest` minimises, for any decisions. Its terms
+// are the work of every op per device, the wire traffic of the reshards between
+// ops, and one latency per kind of collective, axis set and part of the step.
+// Plain functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,21 +25,21 @@ struct PlanDecisions {
 struct CostTerms {
   double ops = 0;
   double wire = 0;
-  /// The collectives that are started, and what starting each once costs.
-  std::set<CollectiveStart> starts;
-  double start = 0;
-  /// Of memory, which only a search for a plan that needs less of it pays.
+  /// The collectives in use, and the sum of their latencies.
+  std::set<MergedCollective> collectives;
+  double latency = 0;
+  /// The cost of memory, if it has a price (see MemoryConstrainedSearch.h).
   double memory = 0;
 
-  double getCost() const { return ops + wire + start; }
+  double getCost() const { return ops + wire + latency; }
   double getTotal() const { return getCost() + memory; }
 };
 
-/// The price of the ops from `first` to before `end` of `graph`, where
-/// `planner` says how values move.
+/// The cost of the ops from `first` to before `end` of `graph`. `planner`
+/// decides the reshards.
 CostTerms getCostTerms(const ShardingGraph &graph, int first, int end,
                        const PlanDecisions &decisions, ReshardPlanner &planner,
-                       const CollectiveCosts &prices);
+                       const CollectiveCosts &collectiveCosts);
 
 } // namespace shardc
 

@@ -1,13 +1,13 @@
 //===- KBestPlans.h - Plans in the order of their cost ----------*- C++ -*-===//
 //
-// Hands out the plans of a search problem, the cheapest first (Lawler: A
-// procedure for computing the K best solutions to discrete optimization
-// problems, 1972). When a plan has been handed out, what is left is divided: in
-// the first set of plans the first op runs differently, in the second one that
-// op runs as in the plan and the second one differently, and so on. Of each set
-// the cheapest plan is searched for; the cheapest of these is next. A set is
-// searched only once no other one is known to have a plan cheaper than what
-// bounds say of it.
+// Enumerates the plans of a search problem in the order of their cost: k-best
+// search (Lawler: A procedure for computing the K best solutions to discrete
+// optimization problems, 1972). After a plan has been returned, the remaining
+// plans are divided into disjoint sets. In the first set, the first op runs
+// differently; in the second, that op runs as in the plan and the second op
+// runs differently; and so on. The cheapest of the best plans of all sets is
+// next. A set is searched only if its lower bound is below the cost of every
+// plan found.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,24 +20,24 @@ namespace shardc {
 
 class KBestPlans {
 public:
-  /// Borrows `problem`, which it changes only while it searches, and `prices`.
-  /// `cheapest` is the cheapest plan of all, found within `limits`; each of the
-  /// other searches may look at a part of what that may, and there are as many
-  /// as look at a part of `maxBranchOptions` options together, but some at
-  /// least. Plans closer than the gap come in any order.
-  KBestPlans(SearchProblem &problem, const CollectiveCosts &prices,
-             const PlanLimits &limits, CheapestPlan cheapest);
+  /// Borrows `problem`, which it changes only during a search, and
+  /// `collectiveCosts`. `cheapest` is the cheapest plan of all, found with
+  /// `options`. Every further search is limited to a part of the work of that
+  /// one (KBestOptions). Plans whose costs differ by less than the gap come in
+  /// any order.
+  KBestPlans(SearchProblem &problem, const CollectiveCosts &collectiveCosts,
+             const SearchOptions &options, CheapestPlan cheapest);
   ~KBestPlans();
 
-  /// The next plan. It has no options if there is none below the limit of
-  /// `dropAbove`, or if all searches have looked at too much. `lowerBound`: no
-  /// plan that was not handed out before costs less.
+  /// The next plan. It has no strategies if none costs less than the limit of
+  /// `dropAbove`, or if the searches have exhausted their work. Its
+  /// `lowerBound` holds for all plans not returned before.
   CheapestPlan next();
   /// From now on leaves out plans that cost `upper` or more.
   void dropAbove(double upper);
   /// From now on makes at most `number` searches.
   void limitSearches(int64_t number);
-  /// No plan that was not handed out costs less.
+  /// A lower bound of the plans not returned yet.
   double getBound() const;
 
 private:

@@ -1,11 +1,11 @@
 //===- MemoryConstrainedSearch.h - The cheapest plan below a peak*- C++ -*-===//
 //
-// What memory a plan needs is known only once it has been compiled, and no sum
-// over ops and tensors says it. So plans are tried, in the order of what they
-// cost, until one fits. Where many plans cost less than the first one that
-// fits, that takes long: first a plan that fits is looked for by giving memory
-// a price (Everett: Generalized Lagrange multiplier method, 1963), and only
-// plans cheaper than that are tried, up to a limit.
+// The peak memory of a plan is known only after compilation, and is no sum over
+// ops and tensors. So plans are tried in the order of their cost until one
+// fits. To save trials, the search first looks for any plan that fits: it puts
+// a price on memory (a Lagrange multiplier; Everett: Generalized Lagrange
+// multiplier method, 1963) and raises it. Then only cheaper plans than that one
+// are tried, up to a limit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,45 +18,47 @@
 
 namespace shardc {
 
-/// What a plan needs.
+/// The memory of a plan.
 struct PlanPeak {
   int64_t bytes = 0;
-  /// Whether it might do with less, because not all that belongs to it was
+  /// Whether the plan might need less, because not all of its variants were
   /// tried.
   bool mayBeLess = false;
 };
 
-/// What was found of plans that need at most so many bytes.
+/// The result of a search for plans within a memory limit.
 struct MemoryConstrainedSearch {
-  /// The cheapest one found; no plan that fits costs less than its
-  /// `lowerBound`. Without options if none of those tried fits.
+  /// The cheapest plan found; without strategies if none of the plans tried
+  /// fits. Its `lowerBound` holds for all plans that fit.
   CheapestPlan plan;
-  /// What it needs.
+  /// The peak of `plan`, in bytes per device.
   int64_t peak = 0;
-  /// Whether a peak could not be found out. Nothing else is known then.
+  /// Whether measuring a peak failed. The other members are then undefined.
   bool isFailed = false;
-  /// Whether the cheapest plan of all needs more.
+  /// Whether the cheapest plan of all exceeds the limit.
   bool isLimited = false;
   int numTried = 0;
-  /// What the plan needs that needs least of those tried.
+  /// The lowest peak of the plans tried.
   int64_t leastPeak = 0;
-  /// The highest price that memory was given; 0: none.
+  /// The highest price of memory used; 0: none.
   double memoryPrice = 0;
 };
 
-/// The same problem with a price for each byte that an op works on.
+/// Builds the same problem with a price for each byte that an op works on.
 using PriceMemory = llvm::function_ref<SearchProblem(double memoryPrice)>;
-/// What a plan needs; nullopt if that could not be found out.
+/// Measures the memory of a plan; nullopt if that failed.
 using GetPeak =
     llvm::function_ref<std::optional<PlanPeak>(const CheapestPlan &)>;
 
-/// The cheapest plan of `problem` that needs at most `bytes`; `cheapest` is
-/// what findCheapestPlan finds. A plan are options with the reshards that are
-/// cheapest together.
-MemoryConstrainedSearch
-findPlanThatFits(SearchProblem &problem, const CheapestPlan &cheapest,
-                 PriceMemory priceMemory, const CollectiveCosts &prices,
-                 const PlanLimits &limits, int64_t bytes, GetPeak getPeak);
+/// The cheapest plan of `problem` with a peak of at most `bytes`. `cheapest` is
+/// the result of findCheapestPlan. Plans differ in their strategies; reshards
+/// are always the cheapest ones for these.
+MemoryConstrainedSearch findPlanThatFits(SearchProblem &problem,
+                                         const CheapestPlan &cheapest,
+                                         PriceMemory priceMemory,
+                                         const CollectiveCosts &collectiveCosts,
+                                         const SearchOptions &options,
+                                         int64_t bytes, GetPeak getPeak);
 
 } // namespace shardc
 

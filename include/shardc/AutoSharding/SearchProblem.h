@@ -1,11 +1,11 @@
-//===- SearchProblem.h - What an exact search decides -----------*- C++ -*-===//
+//===- SearchProblem.h - A step as a cost network ---------------*- C++ -*-===//
 //
-// A step of a program as variables and prices. Each op is a variable whose
-// options are its assignments; each tensor links the op that makes it and those
-// that use it, at the price of the cheapest tree that delivers it. Where
-// tensors rest is a variable as well: an op that hands out arguments and takes
-// back results. Values made from nothing are made where they are used and cost
-// nothing. Plain data; borrowed by the search.
+// A step of a program as a cost network. Each op is a variable whose values are
+// its sharding strategies. Each tensor links the op that makes it to the ops
+// that use it, and costs as much as the cheapest multicast tree that delivers
+// it. The storage layout of a parameter or state is a variable as well: an op
+// that hands out the argument and takes the result back. Constants are made
+// anew at each use and cost nothing. Plain data, which the search borrows.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,91 +18,92 @@
 
 namespace shardc {
 
-/// A tensor that is moved.
+/// A tensor that ops make, move and use.
 struct SearchValue {
   DistanceTable *table = nullptr;
-  /// The op that makes it, and how many ops make or use it.
+  /// The op that makes it, and the number of ops that make or use it.
   int producer = -1;
   int numOps = 0;
 };
 
-/// One way to run an op.
-struct SearchOption {
-  /// The layout, by its number in the value's graph, of each port.
+/// A sharding strategy of one op, reduced to its layouts and its cost.
+struct SearchStrategy {
+  /// Per port the layout, by its number in the graph of the value.
   llvm::SmallVector<int, 4> layouts;
-  /// What running the op this way costs by itself.
+  /// Seconds of the op itself, plus its priced memory (see SearchProblem).
   double cost = 0;
-  /// Index into the assignments, or the layouts at rest, of the op.
+  /// Index into the assignments, or the storage layouts, of the op.
   int choice = 0;
 };
 
 struct SearchOp {
-  /// The values that it takes, then those that it makes; `numOperands` of the
-  /// former. A value may occur twice.
+  /// The values that it uses, `numOperands` of them, then those that it makes.
+  /// A value may occur twice.
   llvm::SmallVector<int, 4> ports;
   int numOperands = 0;
-  /// Shared by ops that are alike.
-  std::shared_ptr<const std::vector<SearchOption>> options;
+  /// Equal ops share one list.
+  std::shared_ptr<const std::vector<SearchStrategy>> strategies;
 };
 
-/// The ops from `first` to before `end` of a graph, and where tensors rest.
+/// The ops from `first` to before `end` of a graph, and the storage layouts of
+/// their arguments and results.
 class SearchProblem {
 public:
-  /// Where the value of each graph value at rest lies, if that is decided.
+  /// Storage layouts that are decided already, by graph value.
   using AtRest = std::map<int, Layout>;
 
-  /// Borrows `graph`. Starts of collectives are not in the costs. `memoryPrice`
-  /// is paid for each byte of the tensors that an op works on, on a device: the
-  /// higher it is the less memory plans need. `layouts` may be shared with
-  /// others.
+  /// Borrows `graph`. The costs leave out latencies. With a positive
+  /// `memoryPrice` (a Lagrange multiplier), every op pays that price per byte
+  /// of its tensors on a device, so plans that need less memory become cheaper.
+  /// `layouts` may be shared with other problems.
   SearchProblem(const ShardingGraph &graph, int first, int end,
-                const CollectiveCosts &prices, const AtRest &known,
+                const CollectiveCosts &collectiveCosts, const AtRest &known,
                 std::shared_ptr<LayoutGraphs> layouts = nullptr,
                 double memoryPrice = 0);
 
-  /// From now on all collectives may be used but `starts`; if `paysEachStart`,
-  /// every use of one pays for a start.
-  void forbid(const std::set<CollectiveStart> &starts,
-              bool paysEachStart = false);
+  /// Permits all collectives except `collectives` from now on. With
+  /// `paysEachLatency`, every use of a collective is charged its latency.
+  void forbid(const std::set<MergedCollective> &collectives,
+              bool paysEachLatency = false);
 
   std::vector<SearchOp> ops;
   std::vector<SearchValue> values;
 
-  /// The options of all ops.
-  int64_t getNumOptions() const;
+  /// The number of strategies of all ops together.
+  int64_t getNumStrategies() const;
 
-  /// The axes of more than one device.
+  /// The mesh axes of more than one device.
   AxisSet getAxes() const { return scope.axes; }
 
-  /// Writes what `options`, one per op, mean into `assignments` (by graph op)
-  /// and `atRest`.
-  void apply(llvm::ArrayRef<int> options, std::vector<Assignment> &assignments,
-             AtRest &atRest) const;
+  /// Writes the decisions of `strategies`, one per op, to `assignments` (by
+  /// graph op) and `atRest`.
+  void apply(llvm::ArrayRef<int> strategies,
+             std::vector<Assignment> &assignments, AtRest &atRest) const;
 
-  /// What the plan of `options` costs, starts of collectives and all, if none
-  /// of those that it has now forbidden are used.
-  CostTerms price(llvm::ArrayRef<int> options) const;
+  /// The cost of the plan of `strategies`, latencies included, with the
+  /// collectives permitted now.
+  CostTerms getCostTerms(llvm::ArrayRef<int> strategies) const;
 
 private:
-  /// What an op stands for.
+  /// The source of an op: an op of the graph, or a value at rest.
   struct Origin {
     int graphOp = -1;
     int restValue = -1;
-    /// Shared by ops that are alike.
+    /// Equal ops share one list.
     std::shared_ptr<const std::vector<Assignment>> assignments;
     std::vector<Layout> layouts;
   };
 
-  /// A tensor as tables know it.
+  /// The size of a tensor, for its table of distances.
   struct Tensor {
     int graphValue;
-    /// Times the runs of the loop in which it is moved.
+    /// Multiplied by the iterations of the loop in which the tensor is moved.
     int64_t elementBytes;
   };
 
-  /// The graph values that rest where another one does.
+  /// The graph values that share one storage layout.
   struct RestingTensors {
-    /// What functions return there, in their order.
+    /// The values that functions return there, in their order.
     llvm::SmallVector<int, 1> returned;
     std::set<int> arguments;
   };
@@ -114,28 +115,27 @@ private:
   void addRest(int root, const RestingTensors &tensors);
   LayoutGraph &getGraph(int rank);
 
-  double getMemoryPrice(const GraphOp &node,
-                        const Assignment &assignment) const;
+  double getMemoryCost(const GraphOp &node, const Assignment &assignment) const;
 
   const ShardingGraph &graph;
   int first, end;
   double memoryPrice;
-  CollectiveCosts prices;
+  CollectiveCosts collectiveCosts;
   AtRest known;
-  std::set<CollectiveStart> forbidden;
+  std::set<MergedCollective> forbidden;
   LayoutScope scope;
   std::shared_ptr<LayoutGraphs> graphs;
   std::vector<Origin> origins;
-  /// By likeness the first op that is so.
+  /// The first op of each description (see getLikeness).
   std::map<std::vector<double>, int> likeOps;
   std::map<int, int> valueOf;
   /// By value of the problem.
   std::vector<Tensor> tensors;
-  /// By graph value the part of the step that makes it.
+  /// By graph value: the part of the step that makes it.
   std::vector<Part> madeIn;
-  /// Graph values that are made from nothing, and those that are maxima.
+  /// By graph value: whether it is a constant, and whether it is a maximum.
   std::vector<bool> isFree, isMaximum;
-  /// What was asked for so far, by what it forbids.
+  /// The cost models used so far, by their forbidden collectives.
   std::map<std::pair<bool, std::set<CollectiveCosts::Kind>>, CollectiveCosts>
       variants;
   std::map<std::tuple<const CollectiveCosts *, std::vector<int64_t>, int64_t>,
@@ -143,8 +143,8 @@ private:
       tables;
 };
 
-/// Where every value of `graph` rests: as `atRest` says, or else as it is
-/// annotated.
+/// The storage layout of every value of `graph`: from `atRest`, or else from
+/// its annotation.
 std::vector<Layout> getLayoutsAtRest(const ShardingGraph &graph,
                                      const SearchProblem::AtRest &atRest);
 

@@ -1,13 +1,13 @@
-//===- StrategySpace.h - Every way to shard one op --------------*- C++ -*-===//
+//===- StrategySpace.h - All ways to shard one op ---------------*- C++ -*-===//
 //
-// The space in which `--partition=cheapest` finds the minimum: for each op
-// every placement and order of axes on its factors, strided or not, and every
-// choice of axes over which it works on partial sums, such that
+// The search space of `--partition=cheapest`. For each op it has every
+// placement and order of axes on its factors, strided or not, and every choice
+// of axes over which the op works on partial sums, such that
 //
 //   - each axis makes the shards of its factor smaller, and a strided factor
 //     divides evenly;
 //   - a contraction uses every axis that one of its factors is large enough
-//     for, so that no device repeats another's products.
+//     for, so that no device repeats the multiplications of another.
 //
 // Plain functions; thread-safe.
 //
@@ -21,22 +21,23 @@
 
 namespace shardc {
 
-/// Whether an op of `rule` multiplies and sums up: a contraction.
+/// Whether an op of `rule` is a contraction: it multiplies and sums.
 bool isContraction(const ShardingRule &rule);
 
-/// Whether every axis of `axes` that some factor is large enough for shards a
-/// factor in `assignment`.
+/// Whether the strategy `assignment` shards some factor over every axis of
+/// `axes` for which a factor is large enough.
 bool usesEveryAxis(const ShardingRule &rule, const Assignment &assignment,
                    AxisSet axes, const MeshAxes &mesh);
 
-/// All assignments of an op of `rule` within `scope`, in a deterministic order.
-std::vector<Assignment> getAssignments(const ShardingRule &rule,
-                                       const LayoutScope &scope,
-                                       const MeshAxes &mesh);
+/// All sharding strategies of an op of `rule` within `scope`, in a
+/// deterministic order.
+std::vector<Assignment> getStrategies(const ShardingRule &rule,
+                                      const LayoutScope &scope,
+                                      const MeshAxes &mesh);
 
-/// All layouts that agree with the annotation of `value`, within `scope`, in a
-/// deterministic order: closed dimensions have exactly their axes, open ones
-/// may have more on the minor side, where these make the shards smaller.
+/// All layouts within `scope` that agree with the annotation of `value`, in a
+/// deterministic order. Closed dimensions have exactly their axes. Open ones
+/// may have more axes on the minor side, where these make the shards smaller.
 std::vector<Layout> getAnnotatedLayouts(const GraphValue &value,
                                         const LayoutScope &scope,
                                         const MeshAxes &mesh);

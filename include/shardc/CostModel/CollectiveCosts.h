@@ -16,6 +16,10 @@
 
 namespace shardc {
 
+/// Costs whose relative difference is at most this count as equal: sums of the
+/// same terms in another order differ by less.
+constexpr double costTolerance = 1e-9;
+
 constexpr unsigned numCollectiveKinds = getMaxEnumValForCollectiveKind() + 1;
 
 /// Costs of collectives on one mesh.
@@ -36,8 +40,8 @@ public:
   double getWire(AxisSet axes, double bytes) const;
   /// The latency (α) term of a collective: paid once for all collectives of one
   /// kind and over the same axes that may be merged.
-  double getStart(CollectiveKind kind, AxisSet axes) const;
-  bool hasStarts() const { return !starts.empty(); }
+  double getLatency(CollectiveKind kind, AxisSet axes) const;
+  bool hasLatencies() const { return !latencies.empty(); }
   llvm::ArrayRef<double> getSecondsPerByte() const { return secondsPerByte; }
 
   bool allows(CollectiveKind kind, AxisSet axes) const {
@@ -49,41 +53,41 @@ public:
   std::set<Kind> forbidden;
   std::optional<std::set<Kind>> allowed;
   /// Whether estimates add the latency for every use of a collective.
-  bool paysEachStart = false;
+  bool paysEachLatency = false;
 
 private:
   /// By axis; empty for the objective bytes.
   std::vector<double> secondsPerByte;
   /// By axis, and by kind: seconds of latency.
-  std::vector<std::array<double, numCollectiveKinds>> starts;
+  std::vector<std::array<double, numCollectiveKinds>> latencies;
 };
 
 /// Costs of moving tensors, by the part of the step in which they are made. An
 /// argument counts as made in the part that uses it first.
-using PartPrices = std::array<CollectiveCosts, 3>;
+using CostsByPart = std::array<CollectiveCosts, 3>;
 
 /// Collectives that may be merged.
-struct CollectiveStart {
+struct MergedCollective {
   Part part;
   CollectiveCosts::Kind kind;
 
-  bool operator<(const CollectiveStart &o) const {
+  bool operator<(const MergedCollective &o) const {
     return std::tie(part, kind) < std::tie(o.part, o.kind);
   }
 };
 
-/// The sum of the latencies of `starts`, each paid once.
-double getStartCost(const std::set<CollectiveStart> &starts,
-                    const CollectiveCosts &prices);
+/// The sum of the latencies of `collectives`, each paid once.
+double getLatencyCost(const std::set<MergedCollective> &collectives,
+                      const CollectiveCosts &costs);
 
-/// `prices` for tensors of each part, with all collectives permitted except
-/// `starts`.
-PartPrices forbid(const std::set<CollectiveStart> &starts,
-                  const CollectiveCosts &prices);
+/// `costs` for tensors of each part, with all collectives permitted except
+/// `collectives`.
+CostsByPart forbid(const std::set<MergedCollective> &collectives,
+                   const CollectiveCosts &costs);
 
-/// The same with no collectives permitted except `starts`.
-PartPrices allowOnly(const std::set<CollectiveStart> &starts,
-                     const CollectiveCosts &prices);
+/// The same with no collectives permitted except `collectives`.
+CostsByPart allowOnly(const std::set<MergedCollective> &collectives,
+                      const CollectiveCosts &costs);
 
 } // namespace shardc
 

@@ -146,9 +146,9 @@ struct Distance {
 class DistanceTable {
 public:
   /// Borrows `graph` and `collectiveCosts`.
-  DistanceTable(LayoutGraph &graph, const CollectiveCosts &prices,
+  DistanceTable(LayoutGraph &graph, const CollectiveCosts &collectiveCosts,
                 llvm::ArrayRef<int64_t> shape, int64_t elementBytes)
-      : graph(graph), prices(prices),
+      : graph(graph), collectiveCosts(collectiveCosts),
         bytes(graph.getBytes(shape, elementBytes)) {}
 
   /// Distances from layout `id` to all layouts of the graph, by number. Layouts
@@ -176,14 +176,14 @@ public:
   LayoutGraph &getGraph() { return graph; }
   /// The costs of the edges out of `id`; `unreachable` where sizes or the cost
   /// model forbid one.
-  llvm::ArrayRef<double> getPrices(int id);
+  llvm::ArrayRef<double> getEdgeCosts(int id);
 
 private:
   void buildReverse();
-  double getPrice(const ReshardStep &step, double moved) const;
+  double getStepCost(const ReshardStep &step, double moved) const;
 
   LayoutGraph &graph;
-  const CollectiveCosts &prices;
+  const CollectiveCosts &collectiveCosts;
   EdgeBytes &bytes;
   std::deque<std::optional<std::vector<double>>> costs;
   std::map<int, std::vector<Distance>> from, to;

@@ -34,7 +34,7 @@ public:
   /// is cheaper. A collective that `collectiveCosts` forbids is used only if
   /// there is no other path. `graphs` may be shared with others.
   explicit ReshardPlanner(const MeshAxes &mesh, bool usesAllAxes = false,
-                          const PartPrices &prices = {},
+                          const CostsByPart &collectiveCosts = {},
                           std::shared_ptr<LayoutGraphs> graphs = nullptr);
 
   /// The cheapest path from `from` to `to` for a tensor of global `shape`, made
@@ -61,9 +61,9 @@ private:
   struct Tensor {
     DistanceTable table;
     MulticastTrees trees;
-    Tensor(LayoutGraph &graph, const CollectiveCosts &prices,
+    Tensor(LayoutGraph &graph, const CollectiveCosts &collectiveCosts,
            llvm::ArrayRef<int64_t> shape, int64_t elementBytes)
-        : table(graph, prices, shape, elementBytes), trees(table) {}
+        : table(graph, collectiveCosts, shape, elementBytes), trees(table) {}
   };
 
   /// The axes that paths between `layouts` may use, and their bundles.
@@ -73,13 +73,14 @@ private:
                     llvm::ArrayRef<int64_t> shape, int64_t elementBytes,
                     Part part);
   Tensor &getTensor(LayoutGraph &graph, llvm::ArrayRef<int64_t> shape,
-                    int64_t elementBytes, const CollectiveCosts &prices);
+                    int64_t elementBytes,
+                    const CollectiveCosts &collectiveCosts);
 
   MeshAxes mesh;
   bool usesAllAxes;
-  PartPrices prices;
+  CostsByPart collectiveCosts;
   /// The costs without forbidden collectives.
-  PartPrices unrestricted;
+  CostsByPart unrestricted;
   std::shared_ptr<LayoutGraphs> graphs;
   std::map<std::tuple<LayoutGraph *, std::vector<int64_t>, int64_t,
                       const CollectiveCosts *>,

@@ -246,7 +246,7 @@ struct InsertReshardsPass
     markAnalysesPreserved<MeshSteps>();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       ReshardPlanner planner(axes, usesAllAxes(getOperation()),
-                             getPartPrices(function, axes), layouts);
+                             getCostsByPart(function, axes), layouts);
       if (!function.isExternal() &&
           failed(Inserter(function, *mesh, planner, regather).run()))
         return signalPassFailure();

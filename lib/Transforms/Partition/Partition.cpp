@@ -309,7 +309,7 @@ struct PartitionPass : shardc::impl::PartitionPassBase<PartitionPass> {
     markAnalysesPreserved<MeshSteps>();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       ReshardPlanner planner(axes, usesAllAxes(getOperation()),
-                             getPartPrices(function, axes), layouts);
+                             getCostsByPart(function, axes), layouts);
       if (!function.isExternal() &&
           failed(Partitioner(function, *mesh, planner).run()))
         return signalPassFailure();

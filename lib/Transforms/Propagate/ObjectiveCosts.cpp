@@ -1,4 +1,4 @@
-//===- ObjectiveCosts.cpp - What an objective prices ----------------------===//
+//===- ObjectiveCosts.cpp - The costs of an objective ---------------------===//
 
 #include "ObjectiveCosts.h"
 
@@ -8,9 +8,9 @@
 using namespace mlir;
 using namespace shardc;
 
-FailureOr<CollectiveCosts> shardc::getObjectivePrices(ModuleGraph &module,
-                                                      StringRef objective,
-                                                      StringRef machine) {
+FailureOr<CollectiveCosts> shardc::getObjectiveCosts(ModuleGraph &module,
+                                                     StringRef objective,
+                                                     StringRef machine) {
   if (objective != "time")
     return CollectiveCosts();
   auto root = module.mesh->getParentOfType<ModuleOp>();
@@ -21,12 +21,13 @@ FailureOr<CollectiveCosts> shardc::getObjectivePrices(ModuleGraph &module,
   }
   setSeconds(module, *loaded);
   const MeshAxes &mesh = module.graph.mesh;
-  CollectiveCosts prices(mesh, *loaded);
+  CollectiveCosts collectiveCosts(mesh, *loaded);
   Builder builder(root.getContext());
   NamedAttrList rates;
   for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
-    rates.set(mesh.getName(axis),
-              builder.getF64FloatAttr(prices.getSecondsPerByte()[axis]));
+    rates.set(
+        mesh.getName(axis),
+        builder.getF64FloatAttr(collectiveCosts.getSecondsPerByte()[axis]));
   root->setAttr(secondsPerByteAttrName, rates.getDictionary(root.getContext()));
-  return prices;
+  return collectiveCosts;
 }

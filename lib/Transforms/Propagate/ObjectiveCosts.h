@@ -1,6 +1,6 @@
-//===- ObjectiveCosts.h - What an objective prices --------------*- C++ -*-===//
+//===- ObjectiveCosts.h - The costs of an objective -------------*- C++ -*-===//
 //
-// The prices that the planner of `partition=cheapest` works with.
+// The cost model of the planner of `partition=cheapest`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,13 +12,13 @@
 
 namespace shardc {
 
-/// The prices of collectives by `objective`, "time" or "bytes". By time, as the
-/// model of `machine` has it, ops of the graph get prices too, and the prices
-/// of bytes are written to the module (`shardc.seconds_per_byte`). Fails with
-/// an error at the module if the machine cannot be read.
-mlir::FailureOr<CollectiveCosts> getObjectivePrices(ModuleGraph &module,
-                                                    llvm::StringRef objective,
-                                                    llvm::StringRef machine);
+/// The costs of collectives by `objective`, "time" or "bytes". By time,
+/// according to the model of `machine`, the ops of the graph get costs too, and
+/// the seconds per byte are written to the module (`shardc.seconds_per_byte`).
+/// Fails with an error at the module if the machine cannot be read.
+mlir::FailureOr<CollectiveCosts> getObjectiveCosts(ModuleGraph &module,
+                                                   llvm::StringRef objective,
+                                                   llvm::StringRef machine);
 
 } // namespace shardc
 

@@ -1,4 +1,4 @@
-//===- PlanCheapest.cpp - The plan of least cost of a module --------------===//
+//===- PlanCheapest.cpp - The cheapest plan of a module -------------------===//
 
 #include "PlanCheapest.h"
 
@@ -15,19 +15,12 @@ namespace {
 
 class CheapestPlanner {
 public:
-  CheapestPlanner(ModuleGraph &module, const CollectiveCosts &prices,
+  CheapestPlanner(ModuleGraph &module, const CollectiveCosts &collectiveCosts,
                   const CheapestOptions &options,
                   std::shared_ptr<LayoutSteps> steps)
-      : module(module), graph(module.graph), prices(prices), options(options),
-        steps(steps),
-        layouts(std::make_shared<LayoutGraphs>(graph.mesh, std::move(steps))) {
-    limits.gap = options.gap;
-    if (options.maxBranchOptions > 0)
-      limits.maxBranchOptions = options.maxBranchOptions;
-    if (options.maxAssignments > 0)
-      limits.maxWork = options.maxAssignments;
-    limits.becomesNarrow = options.maxAssignments == 0;
-  }
+      : module(module), graph(module.graph), collectiveCosts(collectiveCosts),
+        options(options), steps(steps),
+        layouts(std::make_shared<LayoutGraphs>(graph.mesh, std::move(steps))) {}
 
   FailureOr<PlanDecisions> run() {
     int numAxes = 0;
@@ -44,7 +37,7 @@ public:
       const MemoryConstrainedSearch *found = find(number, decided);
       if (!found)
         return failure();
-      if (found->plan.options.empty()) {
+      if (found->plan.strategies.empty()) {
         refuse(*found);
         return failure();
       }
@@ -52,27 +45,28 @@ public:
         function.op.emitWarning("the search for the cheapest plan was cut off")
             << getProofText(getPlanCost(found->plan)) << " by objective "
             << getObjective();
-      writeCost(function.op, found->plan, prices, graph.mesh,
+      writeCost(function.op, found->plan, collectiveCosts, graph.mesh,
                 found->isLimited ? options.limit.bytes : 0);
       decide(number, found->plan, decided);
     }
     return getDecisions(decided);
   }
 
-  /// What a device needs for the plan that costs least if memory has a price;
-  /// nullopt if that is not known.
-  std::optional<int64_t> getPeakAtPrice(double memoryPrice) {
+  /// The memory of a device with the cheapest plan at a price of memory;
+  /// nullopt if it is not known.
+  std::optional<int64_t> getPeakAtMemoryPrice(double memoryPrice) {
     Decided decided = getNothingDecided();
     SearchProblem priced = makeProblem(0, decided, memoryPrice);
-    CheapestPlan plan = findCheapestPlan(priced, prices, limits);
-    if (plan.options.empty())
+    CheapestPlan plan =
+        findCheapestPlan(priced, collectiveCosts, options.search);
+    if (plan.strategies.empty())
       return std::nullopt;
     std::optional<PlanPeak> peak = getPeak(0, plan, decided);
     return peak ? std::optional(peak->bytes) : std::nullopt;
   }
 
 private:
-  /// What is decided when some functions have been planned.
+  /// The decisions after some functions have been planned.
   struct Decided {
     std::vector<Assignment> assignments;
     SearchProblem::AtRest atRest;
@@ -100,12 +94,12 @@ private:
   SearchProblem makeProblem(int number, const Decided &decided,
                             double memoryPrice = 0) const {
     const ModuleGraph::Function &function = module.functions[number];
-    return SearchProblem(graph, function.firstOp, function.endOp, prices,
-                         decided.atRest, layouts, memoryPrice);
+    return SearchProblem(graph, function.firstOp, function.endOp,
+                         collectiveCosts, decided.atRest, layouts, memoryPrice);
   }
 
-  /// What was found for function `number`, which depends on where the arguments
-  /// of earlier ones rest; null and an error if it is too large.
+  /// The search of function `number`, which depends on the storage layouts of
+  /// earlier arguments; null and an error if it is too large.
   Planned *getPlanned(int number, const Decided &decided) {
     auto it = planned.find({number, decided.atRest});
     if (it == planned.end())
@@ -113,11 +107,11 @@ private:
                .try_emplace({number, decided.atRest},
                             Planned{makeProblem(number, decided)})
                .first;
-    int64_t numOptions = it->second.problem.getNumOptions();
-    if (options.maxAssignments == 0 || numOptions <= options.maxAssignments)
+    int64_t numStrategies = it->second.problem.getNumStrategies();
+    if (options.maxAssignments == 0 || numStrategies <= options.maxAssignments)
       return &it->second;
     module.functions[number].op.emitOpError("has ")
-        << numOptions << " ways to shard single ops, more than "
+        << numStrategies << " ways to shard single ops, more than "
         << options.maxAssignments << " (max-assignments)";
     return nullptr;
   }
@@ -129,8 +123,9 @@ private:
     if (!search)
       return nullptr;
     if (!search->cheapest)
-      search->cheapest = findCheapestPlan(search->problem, prices, limits);
-    if (!search->cheapest->options.empty())
+      search->cheapest =
+          findCheapestPlan(search->problem, collectiveCosts, options.search);
+    if (!search->cheapest->strategies.empty())
       return &*search->cheapest;
     func::FuncOp op = module.functions[number].op;
     if (search->cheapest->lowerBound == unreachable)
@@ -142,8 +137,8 @@ private:
     return nullptr;
   }
 
-  /// The cheapest plan of function `number` that fits, if memory is limited;
-  /// null and an error if that cannot be found out.
+  /// The cheapest plan of function `number` that fits; null and an error if
+  /// measuring memory failed.
   const MemoryConstrainedSearch *find(int number, const Decided &decided) {
     Planned *search = getPlanned(number, decided);
     if (!search)
@@ -160,7 +155,7 @@ private:
     search->fitting = findPlanThatFits(
         search->problem, *cheapest,
         [&](double price) { return makeProblem(number, decided, price); },
-        prices, limits, options.limit.bytes,
+        collectiveCosts, options.search, options.limit.bytes,
         [&](const CheapestPlan &plan) {
           return getPeak(number, plan, decided);
         });
@@ -169,17 +164,18 @@ private:
 
   void decide(int number, const CheapestPlan &plan, Decided &decided) {
     getPlanned(number, decided)
-        ->problem.apply(plan.options, decided.assignments, decided.atRest);
+        ->problem.apply(plan.strategies, decided.assignments, decided.atRest);
     decided.plans.push_back(plan);
   }
 
-  /// What a device needs if function `number` runs as `plan` says and later
-  /// ones as their cheapest plan that fits, or else that needs least.
+  /// The memory of a device if function `number` runs as `plan`, and each later
+  /// function as its cheapest plan that fits, or else as the one that needs
+  /// least.
   std::optional<PlanPeak> getPeak(int number, const CheapestPlan &plan,
                                   const Decided &decided) {
     Decided next = decided;
     decide(number, plan, next);
-    // Most plans of later functions fit.
+    // Try the cheapest plans of later functions first; most fit.
     Decided all = next;
     for (size_t later = number + 1; later < module.functions.size(); ++later) {
       const CheapestPlan *cheapest = getCheapest(later, all);
@@ -188,8 +184,8 @@ private:
       decide(later, *cheapest, all);
     }
     llvm::Expected<std::vector<int64_t>> peaks =
-        tryPlan(module, getDecisions(all), all.plans, prices, options.regathers,
-                options.limit);
+        tryPlan(module, getDecisions(all), all.plans, collectiveCosts,
+                options.regathers, options.limit);
     if (!peaks) {
       getRoot().emitError("what memory a plan needs is not known: ")
           << llvm::toString(peaks.takeError());
@@ -199,8 +195,8 @@ private:
     if (!cheapestPeak)
       cheapestPeak = most;
     int64_t peak = (*peaks)[number];
-    // Arguments of all functions are there in each: those that only later ones
-    // have might rest in less.
+    // Every function holds the arguments of all. Those that only later
+    // functions use might have storage layouts of less memory.
     bool restsMore = llvm::any_of(all.atRest, [&](const auto &value) {
       return graph.values[value.first].isAtRest &&
              !next.atRest.count(value.first);
@@ -211,13 +207,13 @@ private:
     const MemoryConstrainedSearch *later = find(number + 1, next);
     if (!later)
       return std::nullopt;
-    if (!later->plan.options.empty())
+    if (!later->plan.strategies.empty())
       return PlanPeak{std::max(peak, later->peak)};
     return PlanPeak{later->leastPeak, later->plan.lowerBound < unreachable};
   }
 
-  /// Says that no plan tried fits, and whether one would if weights, which may
-  /// be what takes the memory, were gathered again.
+  /// Reports that no plan tried fits, and whether one with rematerialised
+  /// all-gathers of weights would.
   void refuse(const MemoryConstrainedSearch &found) {
     std::optional<int64_t> again = getPeakIfRegathered(found.memoryPrice);
     auto diagnostic = getRoot().emitError("a device has ")
@@ -239,27 +235,28 @@ private:
       return std::nullopt;
     CheapestOptions regathering = options;
     regathering.regathers = true;
-    FailureOr<CollectiveCosts> prices =
-        getObjectivePrices(*other, options.objective, options.machine);
-    if (failed(prices))
+    FailureOr<CollectiveCosts> collectiveCosts =
+        getObjectiveCosts(*other, options.objective, options.machine);
+    if (failed(collectiveCosts))
       return std::nullopt;
-    return CheapestPlanner(*other, *prices, regathering, steps)
-        .getPeakAtPrice(memoryPrice);
+    return CheapestPlanner(*other, *collectiveCosts, regathering, steps)
+        .getPeakAtMemoryPrice(memoryPrice);
   }
 
   PlanCost getPlanCost(const CheapestPlan &plan) const {
     return {getObjective().str(), plan.cost, plan.lowerBound, std::nullopt};
   }
 
-  /// Whether the plan may cost more than the least by more than the gap.
+  /// Whether the plan may cost more than the optimum by more than the gap.
   bool isCutOff(const CheapestPlan &plan) const {
     return !getPlanCost(plan).isProved() &&
-           (!prices.hasStarts() ||
-            plan.lowerBound < plan.cost * (1 - limits.gap) * (1 - 1e-9));
+           (!collectiveCosts.hasLatencies() ||
+            plan.lowerBound <
+                plan.cost * (1 - options.search.gap) * (1 - costTolerance));
   }
 
   StringRef getObjective() const {
-    return prices.hasStarts() ? "time" : "bytes";
+    return collectiveCosts.hasLatencies() ? "time" : "bytes";
   }
 
   ModuleOp getRoot() const {
@@ -269,13 +266,13 @@ private:
 
   ModuleGraph &module;
   const ShardingGraph &graph;
-  const CollectiveCosts &prices;
+  const CollectiveCosts &collectiveCosts;
   const CheapestOptions &options;
-  PlanLimits limits;
   std::shared_ptr<LayoutSteps> steps;
   std::shared_ptr<LayoutGraphs> layouts;
   std::map<std::pair<int, SearchProblem::AtRest>, Planned> planned;
-  /// What the first plan tried needs: the cheapest of all functions.
+  /// The peak of the first plan tried, made of the cheapest plans of all
+  /// functions.
   std::optional<int64_t> cheapestPeak;
 };
 
@@ -284,9 +281,10 @@ private:
 FailureOr<PlanDecisions>
 shardc::planCheapest(ModuleGraph &module, const CheapestOptions &options,
                      std::shared_ptr<LayoutSteps> steps) {
-  FailureOr<CollectiveCosts> prices =
-      getObjectivePrices(module, options.objective, options.machine);
-  if (failed(prices))
+  FailureOr<CollectiveCosts> collectiveCosts =
+      getObjectiveCosts(module, options.objective, options.machine);
+  if (failed(collectiveCosts))
     return failure();
-  return CheapestPlanner(module, *prices, options, std::move(steps)).run();
+  return CheapestPlanner(module, *collectiveCosts, options, std::move(steps))
+      .run();
 }

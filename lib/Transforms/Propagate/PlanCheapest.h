@@ -1,9 +1,9 @@
-//===- PlanCheapest.h - The plan of least cost of a module ------*- C++ -*-===//
+//===- PlanCheapest.h - The cheapest plan of a module -----------*- C++ -*-===//
 //
-// The planner behind `partition=cheapest`: searches for the cheapest plan of
-// the first function, and then of each other one with its arguments where they
-// rest. What a single search does is said in CheapestPlan.h. Where memory is
-// limited, a plan of a function fits if those of later ones do that it leaves
+// The planner of `partition=cheapest`. It searches for the cheapest plan of the
+// first function (CheapestPlan.h), then of each later one, whose arguments have
+// the storage layouts decided before. With a memory limit, a plan of a function
+// fits if it leaves plans of the later functions that fit
 // (MemoryConstrainedSearch.h).
 //
 //===----------------------------------------------------------------------===//
@@ -13,33 +13,33 @@
 
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/AutoSharding/CostTerms.h"
+#include "shardc/AutoSharding/SearchOptions.h"
 #include "shardc/Transforms/Passes.h"
 
 #include <memory>
 
 namespace shardc {
 
-/// Those options of `propagate` that say what is searched for, and how long.
+/// The options of `propagate` that concern the search.
 struct CheapestOptions {
   /// "time" or "bytes".
   std::string objective;
   std::string machine;
-  /// Whether `module` was built so: what the backward pass has of a weight is a
-  /// tensor of its own.
+  /// Whether `module` was built for rematerialised all-gathers: the weights of
+  /// the backward pass are then tensors of their own.
   bool regathers;
-  /// See PlanLimits.
-  double gap;
-  /// As in CompileOptions: 0 means the default.
-  int64_t maxAssignments, maxBranchOptions;
+  /// Most strategies of all ops together; 0: no limit.
+  int64_t maxAssignments;
+  SearchOptions search;
   PeakLimit limit;
 };
 
-/// Decides how every op of `module` is sharded and where its values rest.
-/// Writes what the search says of the plan to the functions (`shardc.cost`,
-/// `shardc.starts`) and, if time was asked for, the prices of bytes to the
-/// module (`shardc.seconds_per_byte`). Fails with an error at the place if
+/// Decides the sharding strategy of every op of `module` and the storage
+/// layouts of its values. Writes the cost of the plan to the functions
+/// (`shardc.cost`, `shardc.starts`) and, by time, the seconds per byte to the
+/// module (`shardc.seconds_per_byte`). Fails with an error at its location if
 /// there is no plan, the machine cannot be read, a limit is exceeded, or none
-/// of the plans that were tried fits. `steps` are those of the module's mesh.
+/// of the plans tried fits. `steps` belong to the mesh of the module.
 mlir::FailureOr<PlanDecisions> planCheapest(ModuleGraph &module,
                                             const CheapestOptions &options,
                                             std::shared_ptr<LayoutSteps> steps);

@@ -1,8 +1,9 @@
-//===- PlanEstimate.cpp - What a plan takes after all phases --------------===//
+//===- PlanEstimate.cpp - Estimates of compiled plans ---------------------===//
 
 #include "shardc/Transforms/Propagate/PlanEstimate.h"
-#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
+#include "shardc/CostModel/CollectiveCosts.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 using namespace mlir;
@@ -14,7 +15,7 @@ bool PlanEstimate::isWorseThan(const PlanEstimate &other,
     return wireBytes > other.wireBytes;
   // Sums of the same numbers in another order are equal.
   auto isMore = [](double left, double right) {
-    return left > right * (1 + 1e-9);
+    return left > right * (1 + costTolerance);
   };
   return isMore(overlappedSeconds, other.overlappedSeconds) ||
          isMore(seconds, other.seconds);

@@ -1,8 +1,8 @@
-//===- Propagate.cpp - Decide how every op is sharded ---------------------===//
+//===- Propagate.cpp - Decide the sharding of every op --------------------===//
 //
-// Lets one of two planners decide, and writes down what it decided. The plan of
-// least cost is held against the plan that follows the annotations, by what the
-// report will say of both: the search minimises a simpler sum.
+// Runs one of two planners and writes its decisions. The cheapest plan is
+// compared with the plan that follows the annotations, by the estimate of the
+// report: the search minimises a simpler sum.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,7 +30,7 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// The annotations flow; see Propagation.
+/// The plan that follows the annotations; see Propagation.
 static Decisions follow(const ShardingGraph &graph) {
   Propagation propagation(graph);
   propagation.run();
@@ -45,7 +45,7 @@ static Decisions follow(const ShardingGraph &graph) {
   std::vector<PartialAxes> partial =
       findPartialSums(graph, factors, decisions.layouts);
   for (auto [axes, sums] : llvm::zip_equal(factors, partial)) {
-    // What an op works on as partial sums does not shard it.
+    // Axes over which an op works on partial sums do not shard it.
     for (AxisList &list : axes)
       llvm::erase_if(list, [&, all = sums.all()](int axis) {
         return !isGap(axis) && (all & axisBit(axis));
@@ -55,7 +55,7 @@ static Decisions follow(const ShardingGraph &graph) {
   return decisions;
 }
 
-/// Removes what a search noted on `module`: its plan is not the one written.
+/// Removes the notes of a search from `module`: another plan is taken.
 static void forgetSearch(ModuleOp module) {
   module->removeAttr(secondsPerByteAttrName);
   for (auto function : module.getOps<func::FuncOp>()) {
@@ -107,11 +107,16 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   FailureOr<Decisions> decide(ModuleGraph &module) {
     if (partition == "follow")
       return follow(module.graph);
-    FailureOr<PlanDecisions> plan =
-        planCheapest(module,
-                     {objective, machine, regather, gap, maxAssignments,
-                      maxBranchOptions, limit},
-                     getAnalysis<MeshSteps>().steps);
+    SearchOptions search;
+    search.gap = gap;
+    search.usesBeam = maxAssignments == 0;
+    if (maxAssignments > 0)
+      search.maxWork = maxAssignments;
+    if (maxBranchOptions > 0)
+      search.maxBranchOptions = maxBranchOptions;
+    FailureOr<PlanDecisions> plan = planCheapest(
+        module, {objective, machine, regather, maxAssignments, search, limit},
+        getAnalysis<MeshSteps>().steps);
     markAnalysesPreserved<MeshSteps>();
     if (failed(plan))
       return failure();
@@ -131,7 +136,7 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     return writeDecisions(module, decisions);
   }
 
-  /// What the report will say of the train step of a plan.
+  /// The estimate of the report for the train step of a plan.
   llvm::Expected<PlanEstimate> estimate(const Decisions &decisions,
                                         bool isSearched) {
     OwningOpRef<ModuleOp> copy = getOperation().clone();
@@ -147,9 +152,9 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
     return estimator(*copy);
   }
 
-  /// Whether the plan found is worse by the report's estimate than `followed`,
-  /// the plan that follows the annotations: its estimate, or nullopt. Remarks
-  /// on the comparison.
+  /// If the plan found is worse by the estimate of the report than `followed`,
+  /// which follows the annotations, the estimate of that one; otherwise
+  /// nullopt. Remarks on the comparison.
   std::optional<PlanEstimate> getBetter(const Decisions &found,
                                         const Decisions &followed) {
     func::FuncOp step = getStep(getOperation());
@@ -207,8 +212,7 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       Decisions followed = follow(plain->graph);
       better = getBetter(*decisions, followed);
       if (better) {
-        // The sum that a search for the least time minimises bounds no
-        // estimate.
+        // The sum minimised by time bounds no estimate.
         if (objective == "bytes")
           lowerBound = getPlanCost(getStep(getOperation()))->atLeast;
         isSearched = false;

@@ -1,4 +1,4 @@
-//===- TrialPlan.cpp - What memory a plan needs ---------------------------===//
+//===- TrialPlan.cpp - The memory of a plan -------------------------------===//
 
 #include "TrialPlan.h"
 
@@ -11,12 +11,12 @@ using namespace mlir;
 using namespace shardc;
 
 void shardc::writeCost(func::FuncOp function, const CheapestPlan &plan,
-                       const CollectiveCosts &prices, const MeshAxes &mesh,
-                       int64_t within) {
+                       const CollectiveCosts &collectiveCosts,
+                       const MeshAxes &mesh, int64_t within) {
   MLIRContext *context = function.getContext();
   Builder builder(context);
-  StringRef objective = prices.hasStarts() ? "time" : "bytes";
-  double cost = plan.price.getCost();
+  StringRef objective = collectiveCosts.hasLatencies() ? "time" : "bytes";
+  double cost = plan.terms.getCost();
   function->setAttr(
       costAttrName,
       CostAttr::get(
@@ -24,20 +24,21 @@ void shardc::writeCost(func::FuncOp function, const CheapestPlan &plan,
           builder.getF64FloatAttr(cost),
           builder.getF64FloatAttr(std::min(plan.lowerBound, cost)), FloatAttr(),
           within ? builder.getI64IntegerAttr(within) : IntegerAttr()));
-  if (!prices.hasStarts())
+  if (!collectiveCosts.hasLatencies())
     return;
   SmallVector<Attribute> starts;
-  for (const CollectiveStart &start : plan.price.starts)
+  for (const MergedCollective &start : plan.terms.collectives)
     starts.push_back(StartAttr::get(
         context, start.part, start.kind.first,
         getAxisNames(mesh.getList(start.kind.second), mesh, context)));
   function->setAttr(startsAttrName, builder.getArrayAttr(starts));
 }
 
-/// Writes the plan to `copy`; what is said of it is dropped, but for an error.
+/// Writes the plan to `copy` and measures it. Drops all diagnostics except
+/// errors.
 static llvm::Expected<std::vector<int64_t>>
 tryOn(ModuleOp copy, const PlanDecisions &decisions,
-      ArrayRef<CheapestPlan> plans, const CollectiveCosts &prices,
+      ArrayRef<CheapestPlan> plans, const CollectiveCosts &collectiveCosts,
       bool regathers, const PeakLimit &limit) {
   std::string error = "the plan cannot be written down";
   {
@@ -57,17 +58,18 @@ tryOn(ModuleOp copy, const PlanDecisions &decisions,
     copy->setAttr(partitionAttrName,
                   StringAttr::get(copy.getContext(), "cheapest"));
     for (auto [function, plan] : llvm::zip_equal(graph->functions, plans))
-      writeCost(function.op, plan, prices, graph->graph.mesh);
+      writeCost(function.op, plan, collectiveCosts, graph->graph.mesh);
   }
   return limit.getPeaks(copy, regathers);
 }
 
 llvm::Expected<std::vector<int64_t>>
 shardc::tryPlan(const ModuleGraph &module, const PlanDecisions &decisions,
-                ArrayRef<CheapestPlan> plans, const CollectiveCosts &prices,
-                bool regathers, const PeakLimit &limit) {
+                ArrayRef<CheapestPlan> plans,
+                const CollectiveCosts &collectiveCosts, bool regathers,
+                const PeakLimit &limit) {
   MeshOp mesh = module.mesh;
   auto root = mesh->getParentOfType<ModuleOp>();
   OwningOpRef<ModuleOp> copy = root.clone();
-  return tryOn(*copy, decisions, plans, prices, regathers, limit);
+  return tryOn(*copy, decisions, plans, collectiveCosts, regathers, limit);
 }

@@ -1,7 +1,7 @@
-//===- TrialPlan.h - What memory a plan needs -------------------*- C++ -*-===//
+//===- TrialPlan.h - The memory of a plan -----------------------*- C++ -*-===//
 //
-// Takes a copy of a module with a plan through the phases that decide about
-// memory. These belong to the pipeline: it is handed in how (`PeakLimit`).
+// Compiles a copy of a module with a plan through the phases that decide its
+// memory. These belong to the pipeline, which passes them in as `PeakLimit`.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,18 +14,19 @@
 
 namespace shardc {
 
-/// Writes what a search says of its plan to `function`: `shardc.cost` and, if
-/// starts have a price, `shardc.starts`. `within`: see CostAttr; 0: none.
+/// Writes the cost of a plan to `function`: `shardc.cost` and, if collectives
+/// have latencies, `shardc.starts`. `within`: see CostAttr; 0: no limit.
 void writeCost(mlir::func::FuncOp function, const CheapestPlan &plan,
-               const CollectiveCosts &prices, const MeshAxes &mesh,
+               const CollectiveCosts &collectiveCosts, const MeshAxes &mesh,
                int64_t within = 0);
 
-/// The peaks of the functions of `module`, if they are sharded as `decisions`
-/// say, of which `plans`, one per function, tell the cost. Changes nothing.
+/// The peaks of the functions of `module` if they are sharded by `decisions`;
+/// `plans` has the plan of each function. Does not change `module`.
 llvm::Expected<std::vector<int64_t>>
 tryPlan(const ModuleGraph &module, const PlanDecisions &decisions,
-        llvm::ArrayRef<CheapestPlan> plans, const CollectiveCosts &prices,
-        bool regathers, const PeakLimit &limit);
+        llvm::ArrayRef<CheapestPlan> plans,
+        const CollectiveCosts &collectiveCosts, bool regathers,
+        const PeakLimit &limit);
 
 } // namespace shardc
 

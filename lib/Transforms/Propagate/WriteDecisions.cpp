@@ -39,7 +39,7 @@ public:
   }
 
 private:
-  /// Every device must find a whole number of rows of its own for each run.
+  /// Each microbatch must have a whole number of rows of every device.
   LogicalResult checkRows(AccumulateOp loop, const GraphOp &node) {
     int64_t runs = loop.getCount();
     for (auto [value, operand] :
@@ -90,8 +90,8 @@ private:
                << " from " << ArrayAttr::get(context, origins) << '\n');
   }
 
-  /// The closed sharding of a value at rest; axes of size 1 in its annotation
-  /// stay where the user put them.
+  /// The closed sharding of a stored value. Axes of size 1 in its annotation
+  /// stay in place.
   ShardingAttr getSharding(int value, ShardingAttr annotation) {
     const Layout &layout = decisions.layouts[value];
     SmallVector<DimShardingAttr> dims;
@@ -138,8 +138,8 @@ private:
             << "\" shards nothing: all devices along it do the same work";
   }
 
-  /// Parameters that rest replicated over an axis that cuts their use in the
-  /// forward or backward pass.
+  /// Remarks on parameters stored replicated over an axis that shards their use
+  /// in the forward or backward pass.
   void remarkOnParameters(ModuleGraph::Function &function) {
     llvm::DenseMap<int, AxisSet> cut;
     for (size_t index = 0; index < graph.ops.size(); ++index) {

@@ -1,6 +1,6 @@
 //===- WriteDecisions.h - Decisions of a planner in the IR ------*- C++ -*-===//
 //
-// Writes how a module is sharded into its IR: `shardc.assignment` and
+// Writes the sharding of a module to its IR: `shardc.assignment` and
 // `shardc.origin` on ops, closed `shardc.sharding` on arguments and results.
 //
 //===----------------------------------------------------------------------===//
@@ -15,14 +15,14 @@
 namespace shardc {
 
 struct Decisions : PlanDecisions {
-  /// Per op where its axes came from; empty lists if nobody asked for them.
+  /// Per op the origins of its axes; empty lists if they are not recorded.
   std::vector<llvm::SmallVector<AxisUse>> origins;
 };
 
-/// Writes `decisions`, of which there is one for each op and value of the graph
-/// of `module`. Fails with an error at the place if devices would find no whole
-/// number of rows for each microbatch. Remarks on axes that shard nothing, and
-/// on parameters that are used sharded but are not at rest.
+/// Writes `decisions`, one for each op and value of the graph of `module`.
+/// Fails with an error at its location if microbatches do not divide the rows
+/// of a device. Remarks on axes that shard nothing, and on parameters that are
+/// used sharded but stored replicated.
 mlir::LogicalResult writeDecisions(ModuleGraph &module,
                                    const Decisions &decisions);
 

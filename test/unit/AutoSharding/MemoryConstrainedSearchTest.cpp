@@ -1,7 +1,7 @@
 //===- MemoryConstrainedSearchTest.cpp - The cheapest plan below a peak ---===//
 //
-// On small random graphs, with peaks that no price knows, what is found is the
-// cheapest of all plans that fit.
+// On small random graphs with arbitrary peaks, the search finds the cheapest of
+// all plans that fit.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,13 +16,13 @@ using namespace shardc;
 
 namespace {
 
-/// Peaks that have nothing to do with what a plan costs, but with all that it
-/// is: where starts cost nothing, options alone.
-int64_t getPeak(const CheapestPlan &plan, const CollectiveCosts &prices,
-                unsigned seed) {
-  std::vector<unsigned> key(plan.options.begin(), plan.options.end());
-  for (const CollectiveStart &start : plan.price.starts)
-    if (prices.hasStarts())
+/// Random peaks that do not depend on the cost of a plan, but on its strategies
+/// and, if collectives have latencies, on its collectives.
+int64_t getPeak(const CheapestPlan &plan,
+                const CollectiveCosts &collectiveCosts, unsigned seed) {
+  std::vector<unsigned> key(plan.strategies.begin(), plan.strategies.end());
+  for (const MergedCollective &start : plan.terms.collectives)
+    if (collectiveCosts.hasLatencies())
       key.insert(key.end(),
                  {unsigned(start.kind.first), unsigned(start.kind.second)});
   std::seed_seq sequence(key.begin(), key.end());
@@ -30,40 +30,42 @@ int64_t getPeak(const CheapestPlan &plan, const CollectiveCosts &prices,
   return 1000 + (random() ^ seed) % 1000;
 }
 
-/// The cheapest plan of all of `graph` that fits.
+/// The cheapest plan of `graph` that fits.
 MemoryConstrainedSearch find(const ShardingGraph &graph,
-                             const CollectiveCosts &prices, int64_t bytes,
-                             GetPeak getPeak) {
-  SearchProblem problem = makeProblem(graph, prices);
+                             const CollectiveCosts &collectiveCosts,
+                             int64_t bytes, GetPeak getPeak) {
+  SearchProblem problem = makeProblem(graph, collectiveCosts);
   return findPlanThatFits(
-      problem, findCheapestPlan(problem, prices),
-      [&](double price) { return makeProblem(graph, prices, price); }, prices,
-      {}, bytes, getPeak);
+      problem, findCheapestPlan(problem, collectiveCosts),
+      [&](double price) { return makeProblem(graph, collectiveCosts, price); },
+      collectiveCosts, {}, bytes, getPeak);
 }
 
-/// What was tried, and what came of it.
+/// A search, with the plans that it tried.
 struct Trial {
-  Trial(const ShardingGraph &graph, const CollectiveCosts &prices,
+  Trial(const ShardingGraph &graph, const CollectiveCosts &collectiveCosts,
         unsigned seed, int64_t bytes) {
-    found = find(graph, prices, bytes,
-                 [&](const CheapestPlan &plan) -> std::optional<PlanPeak> {
-                   EXPECT_TRUE(
-                       tried.emplace(plan.options, plan.price.starts).second);
-                   return PlanPeak{getPeak(plan, prices, seed)};
-                 });
+    found = find(
+        graph, collectiveCosts, bytes,
+        [&](const CheapestPlan &plan) -> std::optional<PlanPeak> {
+          EXPECT_TRUE(
+              tried.emplace(plan.strategies, plan.terms.collectives).second);
+          return PlanPeak{getPeak(plan, collectiveCosts, seed)};
+        });
     EXPECT_FALSE(found.isFailed);
     EXPECT_EQ(found.numTried, int(tried.size()));
-    if (found.plan.options.empty()) {
+    if (found.plan.strategies.empty()) {
       EXPECT_GT(found.leastPeak, bytes);
       return;
     }
-    // What is taken was tried, and fits.
-    EXPECT_TRUE(tried.count({found.plan.options, found.plan.price.starts}));
-    EXPECT_EQ(getPeak(found.plan, prices, seed), found.peak);
+    // The plan taken was tried, and fits.
+    EXPECT_TRUE(
+        tried.count({found.plan.strategies, found.plan.terms.collectives}));
+    EXPECT_EQ(getPeak(found.plan, collectiveCosts, seed), found.peak);
     EXPECT_LE(found.peak, bytes);
   }
 
-  std::set<std::pair<std::vector<int>, std::set<CollectiveStart>>> tried;
+  std::set<std::pair<std::vector<int>, std::set<MergedCollective>>> tried;
   MemoryConstrainedSearch found;
 };
 
@@ -74,8 +76,8 @@ TEST(MemoryConstrainedSearch, IsTheFirstInTheOrder) {
     SCOPED_TRACE(seed);
     RandomGraph random(seed);
     const ShardingGraph &graph = random.graph;
-    CollectiveCosts prices;
-    SearchProblem problem = makeProblem(graph, prices);
+    CollectiveCosts collectiveCosts;
+    SearchProblem problem = makeProblem(graph, collectiveCosts);
     if (numCombinations(problem) > 200)
       continue;
     Costs costs = getCosts(problem);
@@ -83,24 +85,24 @@ TEST(MemoryConstrainedSearch, IsTheFirstInTheOrder) {
       continue;
     ++numCases;
     double least = unreachable, expected = unreachable;
-    for (const auto &[options, cost] : costs) {
+    for (const auto &[strategies, cost] : costs) {
       least = std::min(least, cost);
       CheapestPlan plan;
-      plan.options = options;
-      if (getPeak(plan, prices, seed) <= bytes)
+      plan.strategies = strategies;
+      if (getPeak(plan, collectiveCosts, seed) <= bytes)
         expected = std::min(expected, cost);
     }
-    Trial trial(graph, prices, seed, bytes);
+    Trial trial(graph, collectiveCosts, seed, bytes);
     const CheapestPlan &plan = trial.found.plan;
     EXPECT_LE(plan.lowerBound, expected * (1 + 1e-6));
-    if (plan.options.empty()) {
-      // Not many are tried if memory had no price that brought one.
+    if (plan.strategies.empty()) {
+      // Few are tried if no price of memory has found one.
       numNone += expected == unreachable;
       EXPECT_TRUE(trial.found.isLimited);
       continue;
     }
     EXPECT_GE(plan.cost, expected * (1 - 1e-6));
-    // Unless so many are cheaper it is the least, and known to be.
+    // It is the cheapest, and proved to be, unless too many plans are cheaper.
     if (trial.tried.size() < 64) {
       EXPECT_LE(plan.cost, expected * (1 + 1e-6));
       EXPECT_GE(plan.lowerBound, expected * (1 - 1e-6));
@@ -112,24 +114,24 @@ TEST(MemoryConstrainedSearch, IsTheFirstInTheOrder) {
   EXPECT_GT(numNone, 5);
 }
 
-// By time the same options may be paid for with other collectives, and need
-// other memory then.
+// By time, plans of equal strategies may use other collectives, and other
+// memory.
 TEST(MemoryConstrainedSearch, HasTriedWhatItTakes) {
   int numFound = 0, numDearer = 0;
   for (unsigned seed = 1000; seed < 1700; ++seed) {
     SCOPED_TRACE(seed);
     TimedGraph timed(seed);
     const ShardingGraph &graph = timed.builder.graph;
-    SearchProblem problem = makeProblem(graph, timed.prices);
+    SearchProblem problem = makeProblem(graph, timed.collectiveCosts);
     double combinations = numCombinations(problem);
     if (graph.mesh.getNumAxes() > 2 || combinations > 200 || combinations < 4)
       continue;
-    CheapestPlan cheapest = findCheapestPlan(problem, timed.prices);
-    if (cheapest.options.empty())
+    CheapestPlan cheapest = findCheapestPlan(problem, timed.collectiveCosts);
+    if (cheapest.strategies.empty())
       continue;
     for (int64_t bytes : {1150, 1300, 1500, 1700}) {
-      Trial trial(graph, timed.prices, seed, bytes);
-      numFound += !trial.found.plan.options.empty();
+      Trial trial(graph, timed.collectiveCosts, seed, bytes);
+      numFound += !trial.found.plan.strategies.empty();
       numDearer += trial.found.plan.cost > cheapest.cost * (1 + 1e-4);
     }
   }
@@ -137,16 +139,17 @@ TEST(MemoryConstrainedSearch, HasTriedWhatItTakes) {
   EXPECT_GT(numDearer, 50);
 }
 
-// A plan that may need less after all leaves its cost open.
+// A plan that may need less memory than measured leaves the bound below its
+// cost.
 TEST(MemoryConstrainedSearch, IsNotProvedWherePeaksMayBeLess) {
   RandomGraph random(0);
-  CollectiveCosts prices;
-  SearchProblem problem = makeProblem(random.graph, prices);
-  CheapestPlan cheapest = findCheapestPlan(problem, prices);
+  CollectiveCosts collectiveCosts;
+  SearchProblem problem = makeProblem(random.graph, collectiveCosts);
+  CheapestPlan cheapest = findCheapestPlan(problem, collectiveCosts);
   auto findIf = [&](bool mayBeLess) {
     int numAsked = 0;
     return find(
-        random.graph, prices, 10,
+        random.graph, collectiveCosts, 10,
         [&](const CheapestPlan &plan) -> std::optional<PlanPeak> {
           bool isDearer = plan.cost > cheapest.cost * 1.01;
           return PlanPeak{isDearer ? 10 : 100, ++numAsked == 1 && mayBeLess};
@@ -157,7 +160,7 @@ TEST(MemoryConstrainedSearch, IsNotProvedWherePeaksMayBeLess) {
   EXPECT_EQ(findIf(true).plan.cost, findIf(false).plan.cost);
 }
 
-// What cannot be found out ends the search at once.
+// A failed measurement ends the search at once.
 TEST(MemoryConstrainedSearch, StopsWherePeaksAreNotKnown) {
   RandomGraph random(0);
   int numAsked = 0;
@@ -167,7 +170,7 @@ TEST(MemoryConstrainedSearch, StopsWherePeaksAreNotKnown) {
         return ++numAsked == 1 ? std::optional(PlanPeak{100}) : std::nullopt;
       });
   EXPECT_TRUE(found.isFailed);
-  EXPECT_TRUE(found.plan.options.empty());
+  EXPECT_TRUE(found.plan.strategies.empty());
   EXPECT_EQ(numAsked, 2);
 }
 

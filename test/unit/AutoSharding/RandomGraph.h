@@ -112,7 +112,7 @@ private:
     llvm::SmallVector<int64_t> shape = graph.values[lhs].shape;
     GraphOp op;
     if (shape.size() == 2 && pick(2)) {
-      // A product with a fresh matrix, or one of a known column count.
+      // A GEMM with a fresh matrix, or one of a known column count.
       int rhs = -1;
       for (int value : values)
         if (graph.values[value].shape.size() == 2 &&
@@ -170,7 +170,7 @@ inline void addWork(ShardingGraph &graph, std::mt19937 &random) {
   }
 }
 
-/// A graph with work, and prices by time with starts.
+/// A graph with work, and costs by time with latencies.
 struct TimedGraph {
   explicit TimedGraph(unsigned seed) : builder(seed) {
     std::mt19937 random(seed);
@@ -179,18 +179,18 @@ struct TimedGraph {
       op.part = Part::Update;
     Machine machine;
     machine.defaultLink = {1.0 / (1 + random() % 4), double(random() % 4) * 40};
-    prices = CollectiveCosts(builder.graph.mesh, machine);
+    collectiveCosts = CollectiveCosts(builder.graph.mesh, machine);
   }
 
   RandomGraph builder;
-  CollectiveCosts prices;
+  CollectiveCosts collectiveCosts;
 };
 
 /// All of `graph` as one problem.
 inline SearchProblem makeProblem(const ShardingGraph &graph,
-                                 const CollectiveCosts &prices,
+                                 const CollectiveCosts &collectiveCosts,
                                  double memoryPrice = 0) {
-  return SearchProblem(graph, 0, graph.ops.size(), prices, {}, nullptr,
+  return SearchProblem(graph, 0, graph.ops.size(), collectiveCosts, {}, nullptr,
                        memoryPrice);
 }
 

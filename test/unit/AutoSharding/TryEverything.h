@@ -1,7 +1,7 @@
 //===- TryEverything.h - All plans of a small problem -----------*- C++ -*-===//
 //
-// What plans cost, from the definition: every combination of options, every
-// tensor by its cheapest tree.
+// Costs of plans by definition: every combination of strategies, and the
+// cheapest tree of every tensor.
 //
 //===----------------------------------------------------------------------===//
 
@@ -16,19 +16,19 @@ namespace shardc {
 inline double numCombinations(const SearchProblem &problem) {
   double product = 1;
   for (const SearchOp &op : problem.ops)
-    product *= op.options->size();
+    product *= op.strategies->size();
   return product;
 }
 
-/// Calls `visit` with every combination of options and what it costs.
+/// Calls `visit` with every combination of strategies and its cost.
 inline void
 forEachPlan(SearchProblem &problem,
             llvm::function_ref<void(const std::vector<int> &, double)> visit) {
-  std::vector<int> options(problem.ops.size());
+  std::vector<int> strategies(problem.ops.size());
   std::vector<int> made(problem.values.size());
   std::vector<std::vector<int>> wanted(problem.values.size());
   std::map<DistanceTable *, MulticastTrees> trees;
-  auto price = [&]() {
+  auto getDeliveryCost = [&]() {
     double cost = 0;
     for (size_t value = 0; value < problem.values.size(); ++value) {
       std::set<int> distinct(wanted[value].begin(), wanted[value].end());
@@ -44,19 +44,19 @@ forEachPlan(SearchProblem &problem,
   };
   auto choose = [&](auto &&self, size_t index, double cost) -> void {
     if (index == problem.ops.size()) {
-      visit(options, cost + price());
+      visit(strategies, cost + getDeliveryCost());
       return;
     }
     const SearchOp &op = problem.ops[index];
-    for (auto [number, option] : llvm::enumerate(*op.options)) {
-      options[index] = number;
+    for (auto [number, strategy] : llvm::enumerate(*op.strategies)) {
+      strategies[index] = number;
       for (auto [port, value] : llvm::enumerate(op.ports)) {
         if (static_cast<int>(port) < op.numOperands)
-          wanted[value].push_back(option.layouts[port]);
+          wanted[value].push_back(strategy.layouts[port]);
         else
-          made[value] = option.layouts[port];
+          made[value] = strategy.layouts[port];
       }
-      self(self, index + 1, cost + option.cost);
+      self(self, index + 1, cost + strategy.cost);
       for (auto [port, value] : llvm::enumerate(op.ports))
         if (static_cast<int>(port) < op.numOperands)
           wanted[value].pop_back();
@@ -65,20 +65,20 @@ forEachPlan(SearchProblem &problem,
   choose(choose, 0, 0);
 }
 
-/// By options what every plan costs that there is.
+/// The cost of every plan, by its strategies.
 using Costs = std::map<std::vector<int>, double>;
 
-/// Of all plans that there are, starts left out.
+/// The costs of all plans, without latencies.
 inline Costs getCosts(SearchProblem &problem) {
   Costs costs;
-  forEachPlan(problem, [&](const std::vector<int> &options, double cost) {
+  forEachPlan(problem, [&](const std::vector<int> &strategies, double cost) {
     if (cost < unreachable)
-      costs[options] = cost;
+      costs[strategies] = cost;
   });
   return costs;
 }
 
-/// The least over all combinations of options.
+/// The least cost of all combinations of strategies.
 inline double tryEverything(SearchProblem &problem) {
   double best = unreachable;
   forEachPlan(problem, [&](const std::vector<int> &, double cost) {
@@ -87,38 +87,42 @@ inline double tryEverything(SearchProblem &problem) {
   return best;
 }
 
-/// From now on has no other options than `options`.
-inline void pin(SearchProblem &problem, llvm::ArrayRef<int> options) {
-  for (auto [op, option] : llvm::zip_equal(problem.ops, options)) {
-    SearchOption chosen = (*op.options)[option];
-    op.options = std::make_shared<const std::vector<SearchOption>>(1, chosen);
+/// Restricts `problem` to `strategies`.
+inline void pin(SearchProblem &problem, llvm::ArrayRef<int> strategies) {
+  for (auto [op, strategy] : llvm::zip_equal(problem.ops, strategies)) {
+    SearchStrategy chosen = (*op.strategies)[strategy];
+    op.strategies =
+        std::make_shared<const std::vector<SearchStrategy>>(1, chosen);
   }
 }
 
-/// The least over all sets of collectives that may be started, each paid for.
-inline double tryAllStarts(SearchProblem &problem, const ShardingGraph &graph,
-                           const CollectiveCosts &prices) {
+/// The least cost over all sets of permitted collectives, each charged its
+/// latency.
+inline double tryAllLatencies(SearchProblem &problem,
+                              const ShardingGraph &graph,
+                              const CollectiveCosts &collectiveCosts) {
   std::set<Part> parts;
   for (Part part : getPartsMadeIn(graph))
     parts.insert(part);
   AxisSet all = (AxisSet(1) << graph.mesh.getNumAxes()) - 1;
-  std::vector<CollectiveStart> kinds;
+  std::vector<MergedCollective> kinds;
   for (Part part : parts)
     for (unsigned kind = 0; kind < numCollectiveKinds; ++kind)
       for (AxisSet axes = all; axes; axes = (axes - 1) & all)
         if (CollectiveCosts::Kind start = {*symbolizeCollectiveKind(kind),
                                            axes};
-            !prices.forbidden.count(start))
+            !collectiveCosts.forbidden.count(start))
           kinds.push_back({part, start});
-  // In the order of what the starts cost: once that alone, with all else for
-  // the least there is, is no better, no further one is.
-  std::vector<std::pair<double, std::set<CollectiveStart>>> subsets;
+  // In the order of their latencies: once these, plus the least cost of all
+  // else, are no better, no later set is.
+  std::vector<std::pair<double, std::set<MergedCollective>>> subsets;
   for (unsigned subset = 0; subset < 1u << kinds.size(); ++subset) {
-    std::set<CollectiveStart> paid;
+    std::set<MergedCollective> paid;
     for (auto [index, kind] : llvm::enumerate(kinds))
       if (subset >> index & 1)
         paid.insert(kind);
-    subsets.emplace_back(getStartCost(paid, prices), std::move(paid));
+    subsets.emplace_back(getLatencyCost(paid, collectiveCosts),
+                         std::move(paid));
   }
   llvm::sort(subsets);
   problem.forbid({});
@@ -126,8 +130,8 @@ inline double tryAllStarts(SearchProblem &problem, const ShardingGraph &graph,
   for (const auto &[cost, paid] : subsets) {
     if (least + cost >= best)
       break;
-    std::set<CollectiveStart> others(kinds.begin(), kinds.end());
-    for (const CollectiveStart &start : paid)
+    std::set<MergedCollective> others(kinds.begin(), kinds.end());
+    for (const MergedCollective &start : paid)
       others.erase(start);
     problem.forbid(others);
     best = std::min(best, tryEverything(problem) + cost);
