@@ -127,7 +127,9 @@ void DistanceTable::relax(std::vector<Distance> &distances, bool backward,
   std::vector<bool> isDone;
   int64_t numEdges = 0;
   while (!queue.empty()) {
-    auto [cost, numSteps, id] = queue.top();
+    double cost;
+    int numSteps, id;
+    std::tie(cost, numSteps, id) = queue.top();
     queue.pop();
     if (static_cast<int>(isDone.size()) <= id)
       isDone.resize(id + 1);

@@ -20,9 +20,8 @@ std::optional<shardc::MeshSpec> shardc::parseMeshSpec(const std::string &text,
   SmallVector<StringRef> entries;
   StringRef(text).split(entries, ',');
   for (StringRef entry : entries) {
-    auto [name, size] = entry.split('=');
-    name = name.trim();
-    size = size.trim();
+    StringRef name = entry.split('=').first.trim();
+    StringRef size = entry.split('=').second.trim();
     int64_t count = 0;
     if (!isIdentifier(name)) {
       error = ("mesh '" + text + "': expected NAME=SIZE,... such as " +

@@ -100,7 +100,7 @@ void StoreServer::serve(Socket &socket) {
     // the server when it learns of this, so the others are told before.
     bool isHello = static_cast<Store::Operation>(request.operation) ==
                    Store::Operation::Hello;
-    if (isHello && !result.ok())
+    if (isHello && !status.ok())
       noteFailure(-1, bytes);
     if (!isSent)
       break;

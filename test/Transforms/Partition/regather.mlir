@@ -47,7 +47,7 @@ shardc.mesh @mesh <["d" = 4]>
 // HELD: shardc.dot_general %{{.*}}, %[[G]]
 // HELD: shardc.dot_general %{{.*}}, %[[G]]
 // AGAIN-NEXT: %[[H:.*]] = shardc.reshard %[[W]]
-// AGAIN-SAME: cause = "w is sharded over {{.*}} again for the backward pass"
+// AGAIN-SAME: cause = "w is stored sharded over {{.*}} again for the backward pass"
 // AGAIN-SAME: shardc.gathered_for = #shardc.part<backward>
 // AGAIN-SAME: shardc.part = #shardc.part<backward>
 // AGAIN: shardc.dot_general %{{.*}}, %[[H]]
