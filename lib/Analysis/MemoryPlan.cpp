@@ -72,7 +72,7 @@ void MemoryPlan::place() {
       bySize.push_back({unsigned(number)});
     steps.insert(steps.end(), {buffer.first, buffer.last});
   }
-  // Of equal sizes the buffer that was added first.
+  // At equal sizes, the buffer that was added first.
   llvm::sort(bySize, [](const Run &lhs, const Run &rhs) {
     return lhs.front() < rhs.front();
   });

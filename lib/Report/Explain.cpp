@@ -106,7 +106,7 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
     SmallVector<int64_t> wireBytes = getTensorWireBytes(op);
     for (auto [index, moves] :
          llvm::enumerate(getMoves(op->getLoc(), op->getNumOperands()))) {
-      // Of nested reductions the outermost has the user of the sum.
+      // The outermost of nested reductions has the user of the sum.
       MovedTensor tensor = readMove(moves.back(), mesh);
       if (moves.size() > 1) {
         tensor.name = moves.front().getTensor().str();

@@ -96,7 +96,7 @@ module @regions attributes {
 
 // -----
 
-// Redundant products: nothing is sharded over "model", and the second linear is
+// Redundant GEMMs: nothing is sharded over "model", and the second linear is
 // told not to be over anything.
 // expected-error @+1 {{contract broken: @train_step: found 229376, expected 114688 FLOPs of GEMMs on all devices together}}
 module @flops attributes {
