@@ -11,7 +11,7 @@
 #ifndef SHARDC_LIB_ANALYSIS_OCCUPIEDBYTES_H
 #define SHARDC_LIB_ANALYSIS_OCCUPIEDBYTES_H
 
-#include "llvm/ADT/SmallVector.h"
+#include "llvm/ADT/ArrayRef.h"
 
 #include <cstdint>
 #include <utility>
@@ -19,12 +19,14 @@
 
 namespace shardc {
 
-/// The bytes that buffers occupy over their lives. With s steps, both functions
-/// visit O(log s) nodes and take time in proportion to the ranges there.
+/// The bytes that buffers occupy over their lives. With s steps, `add` and
+/// `get` visit O(log s) nodes and take time in proportion to the ranges there.
 class OccupiedBytes {
 public:
   /// From the first byte up to the byte behind the last.
   using Range = std::pair<int64_t, int64_t>;
+  /// Disjoint ranges in ascending order that do not touch.
+  using Union = std::vector<Range>;
 
   /// Lives begin and end at one of `steps`, which are in any order.
   explicit OccupiedBytes(std::vector<int64_t> steps);
@@ -32,13 +34,10 @@ public:
   /// Occupies `range`, which is not empty, at the steps [first, last].
   void add(int64_t first, int64_t last, Range range);
 
-  /// Ranges, in no order, whose union is occupied at one or more of the steps
-  /// [first, last].
-  llvm::SmallVector<Range> get(int64_t first, int64_t last) const;
+  /// The bytes that are occupied at one or more of the steps [first, last].
+  Union get(int64_t first, int64_t last) const;
 
 private:
-  /// Disjoint ranges in ascending order that do not touch.
-  using Union = std::vector<Range>;
   struct Node {
     /// Of buffers alive at all steps of the node and not at all steps of its
     /// parent; of buffers alive at any step of the node.
@@ -46,6 +45,9 @@ private:
   };
 
   static void insert(Union &ranges, Range range);
+  /// Makes `result` the union of the other two.
+  static void unite(llvm::ArrayRef<Range> lhs, llvm::ArrayRef<Range> rhs,
+                    Union &result);
   size_t getLeaf(int64_t step) const;
 
   /// Ascending, one for each leaf.
