@@ -20,6 +20,18 @@ using namespace shardc;
 /// Ops in one nest at most: registers and compile time are finite.
 static constexpr size_t maxOps = 96;
 
+/// Elements up to which an update waits for another one. Larger ones would keep
+/// gradients alive for longer and gain nothing.
+static constexpr int64_t mostWaitingElements = 1 << 16;
+
+/// Ops of a kernel of updates at most, where small ones wait and where all are
+/// ready: compile time is finite.
+static constexpr size_t mostWaitingOps = 192;
+static constexpr size_t mostReadyOps = 1024;
+
+/// Operands and results of such a kernel at most: a launch on a GPU passes 511.
+static constexpr size_t mostBuffers = 500;
+
 static int64_t getNumElements(Value value) {
   return cast<RankedTensorType>(value.getType()).getNumElements();
 }
@@ -264,6 +276,75 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
     return refuse("a cycle of kernels");
   merge(producer, consumer);
   return true;
+}
+
+// The update has a few ops for each parameter, independent of those of other
+// parameters. A kernel that several share begins when the last of its operands
+// is there, so gradients live until then. Small gradients may. Updates that
+// wait for the same gradient anyway lose nothing: all of a bucket do, and all
+// that the global norm clips.
+
+static bool isInUpdate(Operation *op) {
+  auto part = op->getAttrOfType<PartAttr>(partAttrName);
+  return part && part.getValue() == Part::Update;
+}
+
+static bool isSmall(Operation *op) {
+  auto type = cast<RankedTensorType>(op->getResult(0).getType());
+  return type.getNumElements() <= mostWaitingElements;
+}
+
+void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
+                             KeyOf getKey) {
+  auto countBuffers = [&](unsigned node) {
+    return getOperands(nodes[node]).size() + getResults(nodes[node]).size();
+  };
+  llvm::DenseMap<int64_t, SmallVector<unsigned>> bucketsByKey;
+  for (unsigned node = 0; node < nodes.size(); ++node) {
+    if (!nodes[node].isKernel || nodes[node].ops.empty() ||
+        llvm::any_of(nodes[node].ops, [&](Operation *op) {
+          return isa<DotGeneralOp>(op) || !mayFuse(op);
+        }))
+      continue;
+    SmallVector<unsigned> &buckets = bucketsByKey[getKey(nodes[node])];
+    auto bucket = llvm::find_if(buckets, [&](unsigned other) {
+      return nodes[other].ops.size() + nodes[node].ops.size() <= mostOps &&
+             countBuffers(other) + countBuffers(node) <= mostBuffers &&
+             !reaches({other}, node) && !reaches({node}, other);
+    });
+    if (bucket != buckets.end())
+      merge(*bucket, node);
+    else
+      buckets.push_back(node);
+  }
+}
+
+void KernelFusion::fuseSmallNodes() {
+  fuseNodes([](Operation *op) { return isSmall(op) && isInUpdate(op); },
+            mostWaitingOps, [](const Node &) { return 0; });
+}
+
+void KernelFusion::fuseReadyUpdates() {
+  // The number of the last op that each op needs of those before the update and
+  // of its collectives; -1: none.
+  llvm::DenseMap<Operation *, int64_t> waitsFor;
+  for (Operation &op : block) {
+    int64_t last = -1;
+    const Node *node = getNode(&op);
+    if (node && !(node->isKernel && isInUpdate(&op)))
+      last = positions.lookup(&op);
+    else
+      for (Value operand : op.getOperands())
+        if (Operation *producer = getProducer(operand))
+          last = std::max(last, waitsFor.lookup(producer));
+    waitsFor[&op] = last;
+  }
+  fuseNodes(isInUpdate, mostReadyOps, [&](const Node &node) {
+    int64_t last = -1;
+    for (Operation *op : node.ops)
+      last = std::max(last, waitsFor.lookup(op));
+    return last;
+  });
 }
 
 void KernelFusion::run(bool joinUpdates) {

@@ -76,14 +76,14 @@ private:
   bool tryFuse(unsigned producer, unsigned consumer);
   void merge(unsigned into, unsigned from);
 
-  // FuseUpdates.cpp defines the following.
   void fuseSmallNodes();
   void fuseReadyUpdates();
   using OpPredicate = llvm::function_ref<bool(mlir::Operation *)>;
-  using Predicate = llvm::function_ref<bool(unsigned node, unsigned other)>;
-  /// Merges independent groups, whose ops must all satisfy `mayFuse`, pairwise
-  /// if they satisfy `mayShare`, into groups of at most `mostOps` ops.
-  void fuseNodes(OpPredicate mayFuse, size_t mostOps, Predicate mayShare);
+  using KeyOf = llvm::function_ref<int64_t(const Node &)>;
+  /// Merges independent groups of equal keys, whose ops must all satisfy
+  /// `mayFuse`, into groups of at most `mostOps` ops. A merged group keeps the
+  /// key.
+  void fuseNodes(OpPredicate mayFuse, size_t mostOps, KeyOf getKey);
 };
 
 } // namespace shardc
