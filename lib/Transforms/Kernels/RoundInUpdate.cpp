@@ -1,9 +1,9 @@
 //===- RoundInUpdate.cpp - Keep parameters in narrow types, too -----------===//
 //
-// A step that computes in bf16 begins with rounding the parameters, whose new
-// values the step before had at hand. So the rounded ones become arguments,
-// copies, which the update writes with the parameters. When somebody else has
-// written a parameter, `round_parameters` makes them.
+// A step that computes in bf16 rounds the parameters first. The step before has
+// computed their values, so its update also writes rounded copies, which become
+// arguments and results. The program `round_parameters` makes the copies after
+// a parameter was written from outside.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +15,7 @@
 #include "shardc/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringSet.h"
 #include "llvm/Support/Debug.h"
 
@@ -40,7 +41,7 @@ static bool isParameter(func::FuncOp function, BlockArgument argument) {
       getRole(function, argument.getArgNumber()));
 }
 
-/// What an argument or result says of its layout.
+/// The attributes of an argument, or of a result like it, that are its layout.
 static NamedAttrList getLayout(func::FuncOp function, BlockArgument argument) {
   NamedAttrList attributes;
   for (StringRef name : {shardingAttrName, globalShapeAttrName})
@@ -55,15 +56,64 @@ static Value round(OpBuilder &builder, Location loc, Value value, Type type) {
   return op;
 }
 
-/// Appends result `name` to `function`, laid out as `like` is.
-static void addResult(func::FuncOp function, Value value, StringAttr name,
-                      BlockArgument like) {
-  NamedAttrList attributes = getLayout(function, like);
-  attributes.append(resultAttrName, name);
-  function.insertResult(function.getNumResults(), value.getType(),
-                        attributes.getDictionary(function.getContext()));
+namespace {
+
+/// An argument or a result to append, `value` being what is returned.
+struct NewArgument {
+  Type type;
+  NamedAttrList attributes;
+  Location loc;
+};
+struct NewResult {
+  Value value;
+  NamedAttrList attributes;
+};
+
+} // namespace
+
+// The functions below append everything at once: the type of a function lists
+// all arguments and results, and types live as long as the context.
+
+static SmallVector<BlockArgument>
+appendArguments(func::FuncOp function, ArrayRef<NewArgument> arguments) {
+  unsigned before = function.getNumArguments();
+  SmallVector<Type> types;
+  SmallVector<DictionaryAttr> attributes;
+  SmallVector<Location> locs;
+  for (const NewArgument &argument : arguments) {
+    types.push_back(argument.type);
+    attributes.push_back(
+        argument.attributes.getDictionary(function.getContext()));
+    locs.push_back(argument.loc);
+  }
+  function.insertArguments(SmallVector<unsigned>(types.size(), before), types,
+                           attributes, locs);
+  return SmallVector<BlockArgument>(function.getArguments().drop_front(before));
+}
+
+static void appendResults(func::FuncOp function, ArrayRef<NewResult> results) {
+  SmallVector<Value> values;
+  SmallVector<DictionaryAttr> attributes;
+  for (const NewResult &result : results) {
+    values.push_back(result.value);
+    attributes.push_back(
+        result.attributes.getDictionary(function.getContext()));
+  }
+  SmallVector<unsigned> indices(values.size(), function.getNumResults());
+  function.insertResults(indices, TypeRange(values), attributes);
   Operation *terminator = function.getBody().front().getTerminator();
-  terminator->insertOperands(terminator->getNumOperands(), value);
+  terminator->insertOperands(terminator->getNumOperands(), values);
+}
+
+/// By name the numbers of the results.
+static llvm::DenseMap<StringAttr, unsigned>
+getResultsByName(func::FuncOp function) {
+  llvm::DenseMap<StringAttr, unsigned> results;
+  for (unsigned index = 0; index < function.getNumResults(); ++index)
+    if (auto name =
+            function.getResultAttrOfType<StringAttr>(index, resultAttrName))
+      results.try_emplace(name, index);
+  return results;
 }
 
 namespace {
@@ -86,8 +136,7 @@ struct RoundInUpdatePass
       return signalPassFailure();
     }
     for (auto function : getOperation().getOps<func::FuncOp>())
-      for (auto &[key, role] : copies)
-        useCopy(function, key, role);
+      useCopies(function);
     buildRounding();
   }
 
@@ -105,8 +154,8 @@ private:
     return roundings;
   }
 
-  /// Of what programs round that update it: another one's rounding alone is
-  /// worth no bytes at rest.
+  /// Decides which parameters get copies: those that a program both rounds and
+  /// updates. A program that only rounds is worth no bytes at rest.
   void findCopies() {
     llvm::StringSet<> names;
     for (auto function : getOperation().getOps<func::FuncOp>())
@@ -117,113 +166,131 @@ private:
         if (auto name =
                 function.getResultAttrOfType<StringAttr>(i, resultAttrName))
           names.insert(name.getValue());
-    getOperation().walk([&](ConvertOp op) {
-      auto argument = dyn_cast<BlockArgument>(op.getOperand());
-      auto function =
-          argument ? dyn_cast<func::FuncOp>(argument.getOwner()->getParentOp())
-                   : func::FuncOp();
-      if (!function || !isParameter(function, argument) || !isRounding(op))
-        return;
-      StringAttr parameter =
-          getRoleName(getRole(function, argument.getArgNumber()));
-      if (!findResult(function, parameter))
-        return;
-      Type type = getElementTypeOrSelf(op.getResult());
-      CopyAttr &role = copies[{parameter, type}];
-      if (role)
-        return;
-      std::string name;
-      llvm::raw_string_ostream(name) << parameter.getValue() << '.' << type;
-      while (!names.insert(name).second)
-        name += '_';
-      role = CopyAttr::get(&getContext(), StringAttr::get(&getContext(), name),
-                           parameter);
-      LLVM_DEBUG(llvm::dbgs() << "keep " << role << '\n');
-    });
-  }
-
-  /// Makes the copy an argument of `function` if that rounds the parameter, or
-  /// returns a new value of it: then of the copy, too.
-  void useCopy(func::FuncOp function, Key key, CopyAttr role) {
-    BlockArgument parameter = findArgument(function, key.first.getValue());
-    if (!parameter || !isParameter(function, parameter))
-      return;
-    SmallVector<ConvertOp> roundings = getRoundings(parameter, key.second);
-    Value updated = findResult(function, key.first);
-    if (roundings.empty() && !updated)
-      return;
-    BlockArgument copy = addArgument(function, parameter, key.second, role);
-    for (ConvertOp rounding : roundings) {
-      rounding.replaceAllUsesWith(copy);
-      rounding.erase();
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      llvm::DenseMap<StringAttr, unsigned> results = getResultsByName(function);
+      function.walk([&](ConvertOp op) {
+        auto argument = dyn_cast<BlockArgument>(op.getOperand());
+        if (!argument || argument.getOwner()->getParentOp() != function ||
+            !isParameter(function, argument) || !isRounding(op))
+          return;
+        StringAttr parameter =
+            getRoleName(getRole(function, argument.getArgNumber()));
+        if (!results.contains(parameter))
+          return;
+        Type type = getElementTypeOrSelf(op.getResult());
+        CopyAttr &role = copies[{parameter, type}];
+        if (role)
+          return;
+        std::string name;
+        llvm::raw_string_ostream(name) << parameter.getValue() << '.' << type;
+        while (!names.insert(name).second)
+          name += '_';
+        role = CopyAttr::get(&getContext(),
+                             StringAttr::get(&getContext(), name), parameter);
+      });
     }
-    if (!updated)
-      return;
-    OpBuilder builder(&getContext());
-    builder.setInsertionPointAfterValue(updated);
-    Value rounded = updated == parameter ? Value(copy)
-                                         : round(builder, updated.getLoc(),
-                                                 updated, copy.getType());
-    addResult(function, rounded, role.getName(), parameter);
   }
 
-  static BlockArgument addArgument(func::FuncOp function,
-                                   BlockArgument parameter, Type elementType,
-                                   CopyAttr role) {
+  /// Makes the copies of those parameters arguments of `function` that it
+  /// rounds or updates, and results of it if it updates the parameters.
+  void useCopies(func::FuncOp function) {
+    llvm::StringMap<BlockArgument> arguments = getArgumentsByName(function);
+    llvm::DenseMap<StringAttr, unsigned> results = getResultsByName(function);
+    Operation *terminator = function.getBody().front().getTerminator();
+    SmallVector<std::pair<BlockArgument, Key>> used;
+    SmallVector<NewArgument> newArguments;
+    for (auto &[key, role] : copies) {
+      BlockArgument parameter = arguments.lookup(key.first.getValue());
+      if (!parameter || !isParameter(function, parameter) ||
+          (getRoundings(parameter, key.second).empty() &&
+           !results.contains(key.first)))
+        continue;
+      used.emplace_back(parameter, key);
+      newArguments.push_back(getCopy(function, parameter, key.second, role));
+    }
+    SmallVector<NewResult> newResults;
+    for (auto [use, copy] :
+         llvm::zip_equal(used, appendArguments(function, newArguments))) {
+      auto [parameter, key] = use;
+      for (ConvertOp rounding : getRoundings(parameter, key.second)) {
+        rounding.replaceAllUsesWith(copy);
+        rounding.erase();
+      }
+      auto result = results.find(key.first);
+      if (result == results.end())
+        continue;
+      Value updated = terminator->getOperand(result->second);
+      OpBuilder builder(&getContext());
+      builder.setInsertionPointAfterValue(updated);
+      Value rounded = updated == parameter ? Value(copy)
+                                           : round(builder, updated.getLoc(),
+                                                   updated, copy.getType());
+      newResults.push_back(
+          getResult(function, rounded, copies[key], parameter));
+    }
+    appendResults(function, newResults);
+  }
+
+  /// The copy `role`, laid out as `parameter` is.
+  static NewArgument getCopy(func::FuncOp function, BlockArgument parameter,
+                             Type elementType, CopyAttr role) {
     NamedAttrList attributes = getLayout(function, parameter);
     attributes.append(roleAttrName, role);
-    unsigned index = function.getNumArguments();
     auto type = cast<RankedTensorType>(parameter.getType());
-    function.insertArgument(index, type.clone(elementType),
-                            attributes.getDictionary(function.getContext()),
-                            parameter.getLoc());
-    return function.getArgument(index);
+    return {type.clone(elementType), attributes, parameter.getLoc()};
   }
 
-  /// What `function` returns as `name`, or null.
-  static Value findResult(func::FuncOp function, StringAttr name) {
-    Operation *terminator = function.getBody().front().getTerminator();
-    for (OpOperand &operand : terminator->getOpOperands())
-      if (function.getResultAttr(operand.getOperandNumber(), resultAttrName) ==
-          name)
-        return operand.get();
-    return {};
+  /// The new value of the copy `role`, laid out as `parameter` is.
+  static NewResult getResult(func::FuncOp function, Value value, CopyAttr role,
+                             BlockArgument parameter) {
+    NamedAttrList attributes = getLayout(function, parameter);
+    attributes.append(resultAttrName, role.getName());
+    return {value, attributes};
   }
 
   /// The program that makes all copies.
   void buildRounding() {
+    // Parameters are as the first program that has them says.
+    llvm::StringMap<std::pair<func::FuncOp, BlockArgument>> arguments;
+    for (auto function : getOperation().getOps<func::FuncOp>())
+      for (auto &named : getArgumentsByName(function))
+        arguments.try_emplace(named.getKey(), function, named.getValue());
     OpBuilder builder = OpBuilder::atBlockEnd(getOperation().getBody());
     auto function = builder.create<func::FuncOp>(
         getOperation().getLoc(), kRoundParametersName,
         builder.getFunctionType({}, {}));
     builder.setInsertionPointToEnd(function.addEntryBlock());
     auto end = builder.create<func::ReturnOp>(function.getLoc());
+    llvm::SetVector<StringAttr> names;
     for (auto &[key, role] : copies)
-      addParameter(function, key.first);
-    for (auto &[key, role] : copies) {
-      BlockArgument parameter = findArgument(function, key.first.getValue());
-      BlockArgument copy = addArgument(function, parameter, key.second, role);
-      builder.setInsertionPoint(end);
-      addResult(function,
-                round(builder, parameter.getLoc(), parameter, copy.getType()),
-                role.getName(), parameter);
+      names.insert(key.first);
+    SmallVector<NewArgument> parameters;
+    for (StringAttr name : names) {
+      auto [other, argument] = arguments.lookup(name.getValue());
+      NamedAttrList attributes = getLayout(other, argument);
+      attributes.append(roleAttrName, getRole(other, argument.getArgNumber()));
+      parameters.push_back({argument.getType(), attributes, argument.getLoc()});
     }
-  }
-
-  /// Adds parameter `name` to `function` as another program has it.
-  void addParameter(func::FuncOp function, StringAttr name) {
-    if (findArgument(function, name.getValue()))
-      return;
-    for (auto other : getOperation().getOps<func::FuncOp>())
-      if (BlockArgument argument = findArgument(other, name.getValue())) {
-        NamedAttrList attributes = getLayout(other, argument);
-        attributes.append(roleAttrName,
-                          getRole(other, argument.getArgNumber()));
-        function.insertArgument(function.getNumArguments(), argument.getType(),
-                                attributes.getDictionary(&getContext()),
-                                argument.getLoc());
-        return;
-      }
+    llvm::DenseMap<StringAttr, BlockArgument> byName;
+    for (auto [name, parameter] :
+         llvm::zip_equal(names, appendArguments(function, parameters)))
+      byName[name] = parameter;
+    SmallVector<NewArgument> newCopies;
+    for (auto &[key, role] : copies)
+      newCopies.push_back(
+          getCopy(function, byName[key.first], key.second, role));
+    builder.setInsertionPoint(end);
+    SmallVector<NewResult> results;
+    for (auto [entry, copy] :
+         llvm::zip_equal(copies, appendArguments(function, newCopies))) {
+      auto &[key, role] = entry;
+      BlockArgument parameter = byName[key.first];
+      results.push_back(getResult(
+          function,
+          round(builder, parameter.getLoc(), parameter, copy.getType()), role,
+          parameter));
+    }
+    appendResults(function, results);
   }
 };
 
