@@ -196,7 +196,7 @@ llvm::SetVector<Value> KernelFusion::getOperands(const Node &node) const {
   return operands;
 }
 
-/// The ops of the node with what they repeat, in program order.
+/// `ops` and the ops that they recompute, in program order.
 static SmallVector<Operation *>
 addRepeated(ArrayRef<Operation *> ops,
             const llvm::SetVector<Operation *> &repeated) {
@@ -267,8 +267,8 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
   SmallVector<Value> results = getResults(fused);
   if (!classifyNest(addRepeated(fused.ops, repeated), results))
     return refuse("not one loop nest");
-  // Across parts of the step, what is stored lives long: computing a little
-  // more from what is stored anyway beats storing more.
+  // Values that cross parts of the step live long: to compute a little more
+  // from values that are stored anyway beats storing more.
   if (getPart(first) != getPart(second) &&
       sumBytes(results) > sumBytes(getResults(first)))
     return refuse("more bytes would live until another part of the step");
