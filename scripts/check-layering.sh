@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# Succeeds if includes follow the arrows of docs/Architecture.md: a room includes
+# Succeeds if includes follow the arrows of docs/Architecture.md (a room includes
 # itself and the rooms named beside it here, and the runtime knows nothing of the
-# compiler.
+# compiler) and if every class lies in one file.
 source "$(dirname "$0")/common.sh"
 failed=0
 
@@ -76,4 +76,14 @@ forbid 'the runtime includes the compiler' 'mlir/|llvm/|shardc/' runtime
 forbid 'the runtime core includes a vendor' 'cuda|nccl|mpi\.h' \
   runtime/include runtime/src/base runtime/src/comm runtime/src/plan runtime/src/exec \
   runtime/src/collectives runtime/src/data runtime/src/init runtime/src/train
+
+# The methods of a class are defined in one source. Ops are excepted: TableGen
+# declares them, and their verifiers, rules and gradients each have a source.
+say_broken 'a class whose methods lie in several sources' \
+  "$(grep -rPo '^(?![\s/#}])([^=;("]*[\s&*>])?\K(\w+::)*[A-Z]\w*(?=::~?\w+\()' \
+    lib runtime/src tools --include='*.cpp' | grep -v '^lib/Dialect/Shardc/IR/' |
+    sort -u | sed -E 's|^(.*)/([^/]*\.cpp):(.*)$|\1/\3 \2|' |
+    awk '{ sources[$1] = sources[$1] " " $2; ++number[$1] }
+      END { for (class in number) if (number[class] > 1)
+        print class ":" sources[class] }' | sort)"
 exit $failed
