@@ -29,6 +29,8 @@ struct ReferenceResult {
   int64_t segments = 0;
   /// Segments whose limits come from perturbing their start by rounding.
   int64_t sensitiveSegments = 0;
+  /// Segments beyond these, which were compared again step by step.
+  int64_t replayedSegments = 0;
   bool isHalf = false; ///< A program has values of bf16.
 };
 
@@ -66,11 +68,23 @@ private:
     RunSegment expected, actual;
   };
 
+  /// How far a segment's runs are apart, how far they may be, and the first
+  /// number that is beyond that, or "".
+  struct Comparison {
+    Distance distance, limits;
+    std::string excess;
+    bool isSensitive = false; ///< The limits were measured.
+  };
+
   absl::Status endSegment();
   absl::Status compareEnded();
-  absl::Status compare(const Segment &segment);
+  absl::Status compare(Segment &segment);
+  absl::Status judge(const Segment &segment, Comparison &comparison);
   Distance limitsOf(const Segment &segment) const;
-  absl::StatusOr<Distance> measureSensitivity(const Segment &segment);
+  absl::Status measureSensitivity(const Segment &segment,
+                                  Comparison &comparison);
+  absl::Status replay(Segment segment);
+  void record(const Segment &segment, Comparison comparison);
 
   rt::Executor &tested;
   std::unique_ptr<rt::Executor> reference;
@@ -84,6 +98,8 @@ private:
   rt::ArrayMap start;           ///< The state it began in.
   /// Not yet compared, since some of their losses may be missing.
   std::deque<Segment> ended;
+  /// Beyond their limits, and to be replayed; only what that needs.
+  std::deque<Segment> doubtful;
   ReferenceResult result;
   double nearest = -1; ///< Of all segments, in parts of the limits.
 };

@@ -57,14 +57,16 @@ double shardc::run::rootMeanSquare(const HostArray &from, const HostArray &to) {
   return count ? std::sqrt(squares / count) : 0;
 }
 
+double Scales::of(double loss) const {
+  return std::max({std::fabs(loss), greatestLoss / 1000, 1e-300});
+}
+
 /// Sets the distance of the losses.
 static void compareLosses(const RunSegment &expected, const RunSegment &actual,
                           const Scales &scales, Distance &distance) {
   for (size_t step = 0; step < expected.losses.size(); ++step) {
     double loss = expected.losses[step];
-    double scale =
-        std::max({std::fabs(loss), scales.greatestLoss / 1000, 1e-300});
-    double difference = std::fabs(actual.losses[step] - loss) / scale;
+    double difference = std::fabs(actual.losses[step] - loss) / scales.of(loss);
     if (actual.losses[step] != loss)
       distance.isBitEqual = false;
     // Also true for NaN.

@@ -27,6 +27,8 @@ struct Scales {
   /// The greatest loss of the run so far. A loss below a thousandth of it
   /// counts as that thousandth.
   double greatestLoss = 0;
+  /// The scale of differences of a loss of this size.
+  double of(double loss) const;
   /// Differences of parameters are relative to the root mean square of all, in
   /// place of the largest relative to the largest.
   bool byMeanSquare = false;

@@ -34,6 +34,7 @@ static Json toJson(const ReferenceResult &result) {
   json["steps"] = result.steps;
   json["segments"] = result.segments;
   json["sensitive_segments"] = result.sensitiveSegments;
+  json["replayed_segments"] = result.replayedSegments;
   json["first_step"] = result.firstStep;
   json["last_step"] = result.lastStep;
   json["loss_difference"] = result.distance.loss;
