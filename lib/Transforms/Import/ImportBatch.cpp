@@ -183,13 +183,18 @@ private:
 LogicalResult shardc::overrideBatch(func::FuncOp loss, int64_t batch) {
   if (batch == 0)
     return success();
-  if (batch < 0)
-    return loss.emitError("batch size must be at least 1, got ") << batch;
+  if (batch < 0 || batch > maxDimension)
+    return loss.emitError("batch size must be at least 1 and at most ")
+           << maxDimension << ", got " << batch;
   for (BlockArgument argument : loss.getArguments()) {
     if (isa<ParameterAttr>(getRole(loss, argument.getArgNumber())))
       continue;
     int64_t from = getTensorType(argument).getDimSize(0);
-    return from == batch ? success() : BatchResizer(loss, from, batch).run();
+    if (from == batch)
+      return success();
+    if (failed(BatchResizer(loss, from, batch).run()))
+      return failure();
+    return verifySizes(loss);
   }
   return loss.emitError("has no inputs, so the batch size cannot be changed");
 }

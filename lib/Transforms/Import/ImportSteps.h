@@ -22,6 +22,14 @@ namespace shardc {
 /// one scalar loss.
 mlir::FailureOr<mlir::func::FuncOp> verifySource(mlir::ModuleOp module);
 
+/// Checks that no tensor, each of static shape, is larger than plans and counts
+/// of bytes and operations have room for.
+mlir::LogicalResult verifySizes(mlir::func::FuncOp loss);
+
+/// The most that a dimension of a tensor may have: plans hold sizes of products
+/// in 31 bits.
+constexpr int64_t maxDimension = (int64_t(1) << 31) - 1;
+
 /// Replaces the mesh by `spec` ("data=4,model=2"; empty: keep). Axes that
 /// annotations, contracts or rules name and `spec` lacks get size 1. A module
 /// without a mesh gets `@mesh`, of one device if `spec` is empty.

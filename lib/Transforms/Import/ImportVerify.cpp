@@ -18,23 +18,44 @@ using namespace shardc;
 /// counts over all tensors and devices stay far below 2^63.
 static constexpr int64_t maxElements = int64_t(1) << 40;
 
-/// Whether a tensor of `shape`, without empty dimensions, is within the limit.
-static bool isWithinLimit(ArrayRef<int64_t> shape) {
+/// Whether a tensor of `type`, without empty dimensions, is within the limits;
+/// if not, says so of what `emitError` names.
+static LogicalResult
+verifySize(RankedTensorType type,
+           llvm::function_ref<InFlightDiagnostic()> emitError) {
+  for (int64_t size : type.getShape())
+    if (size > maxDimension)
+      return emitError() << "has a dimension of more than " << maxDimension
+                         << ", the most that a tensor of a model may have: "
+                         << type;
   int64_t left = maxElements;
-  for (int64_t size : shape) {
+  for (int64_t size : type.getShape()) {
     if (size > left)
-      return false;
+      return emitError() << "has more than 2^40 elements, the most that a "
+                            "tensor of a model may have: "
+                         << type;
     left /= size;
   }
-  return true;
+  return success();
 }
 
-static InFlightDiagnostic sayTooLarge(InFlightDiagnostic diagnostic,
-                                      Type type) {
-  diagnostic << "has more than 2^40 elements, the most that a tensor of a "
-                "model may have: "
-             << type;
-  return diagnostic;
+LogicalResult shardc::verifySizes(func::FuncOp loss) {
+  for (BlockArgument argument : loss.getArguments())
+    if (auto type = dyn_cast<RankedTensorType>(argument.getType()))
+      if (failed(verifySize(type, [&] {
+            return mlir::emitError(argument.getLoc())
+                   << "argument " << argument.getArgNumber() << " ";
+          })))
+        return failure();
+  WalkResult walk = loss.getBody().walk([](Operation *op) {
+    for (Type result : op->getResultTypes())
+      if (auto type = dyn_cast<RankedTensorType>(result))
+        if (failed(
+                verifySize(type, [&] { return op->emitOpError("result "); })))
+          return WalkResult::interrupt();
+    return WalkResult::advance();
+  });
+  return failure(walk.wasInterrupted());
 }
 
 static FailureOr<func::FuncOp> findLoss(ModuleOp module) {
@@ -91,8 +112,6 @@ static LogicalResult verifyBody(func::FuncOp loss) {
         return op.emitOpError("result must be a tensor without empty "
                               "dimensions, got ")
                << type;
-      if (!isWithinLimit(tensor.getShape()))
-        return sayTooLarge(op.emitOpError("result "), type);
     }
   }
   return success();
@@ -131,8 +150,6 @@ private:
       return emitError() << "must be a tensor of static shape without empty "
                             "dimensions, got "
                          << argument.getType();
-    if (!isWithinLimit(type.getShape()))
-      return sayTooLarge(emitError(), type);
     Attribute role = getRole(loss, index);
     if (!isa_and_nonnull<ParameterAttr, InputAttr, LabelAttr>(role)) {
       InFlightDiagnostic diagnostic =
@@ -250,7 +267,8 @@ FailureOr<func::FuncOp> shardc::verifySource(ModuleOp module) {
       module->getAttrOfType<TrainingAttr>(trainingAttrName)
           .getOptimizer()
           .getKind();
-  if (failed(ArgumentVerifier(*loss, optimizer).verify()))
+  if (failed(ArgumentVerifier(*loss, optimizer).verify()) ||
+      failed(verifySizes(*loss)))
     return failure();
   return loss;
 }

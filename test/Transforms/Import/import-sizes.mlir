@@ -37,3 +37,15 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
     return %1 : tensor<f32>
   }
 }
+
+// -----
+// Plans have room for dimensions below 2^31.
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  func.func @loss(
+      %x: tensor<2x2147483647xf32> {shardc.role = #shardc.input<"x">},
+      // expected-error @+1 {{argument 1 has a dimension of more than 2147483647, the most that a tensor of a model may have: 'tensor<2147483648xf32>'}}
+      %w: tensor<2147483648xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.reduce sum %w dims = [0] : tensor<2147483648xf32> -> tensor<f32>
+    return %0 : tensor<f32>
+  }
+}
