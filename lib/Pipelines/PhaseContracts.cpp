@@ -3,6 +3,8 @@
 #include "PhaseContracts.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -99,12 +101,40 @@ LogicalResult shardc::verifyPropagated(ModuleOp module) {
   });
 }
 
-LogicalResult shardc::verifyPartitioned(ModuleOp module) {
+/// Every argument is the shard that its sharding makes of its global shape.
+static LogicalResult checkArguments(ModuleOp module) {
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh))
+    return failure();
+  MeshAxes axes = getMeshAxes(*mesh);
   for (auto function : module.getOps<func::FuncOp>())
-    for (unsigned i = 0; i < function.getNumArguments(); ++i)
-      if (!function.getArgAttr(i, globalShapeAttrName))
+    for (auto [index, type] : llvm::enumerate(function.getArgumentTypes())) {
+      auto global = function.getArgAttrOfType<DenseI64ArrayAttr>(
+          index, globalShapeAttrName);
+      if (!global)
         return function.emitError("argument ")
-               << i << " has no shardc.global_shape";
+               << index << " has no shardc.global_shape";
+      auto tensor = dyn_cast<RankedTensorType>(type);
+      auto sharding =
+          function.getArgAttrOfType<ShardingAttr>(index, shardingAttrName);
+      ArrayRef<int64_t> shape = global.asArrayRef();
+      bool isOfRank =
+          !sharding || int64_t(sharding.getDims().size()) == global.size();
+      Layout layout = sharding && isOfRank ? getLayout(sharding, axes)
+                                           : Layout(shape.size());
+      SmallVector<int64_t> local = layout.getLocalShape(shape, axes);
+      if (!tensor || !isOfRank || tensor.getShape() != ArrayRef(local))
+        return function.emitError("argument ")
+               << index << " is " << type
+               << ", which is not the shard of its shardc.global_shape "
+               << global;
+    }
+  return success();
+}
+
+LogicalResult shardc::verifyPartitioned(ModuleOp module) {
+  if (failed(checkArguments(module)))
+    return failure();
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
     if (isa<ReshardOp, ShardingConstraintOp>(op) ||
         op->hasAttr(assignmentAttrName))
@@ -118,6 +148,8 @@ LogicalResult shardc::verifyPartitioned(ModuleOp module) {
 }
 
 LogicalResult shardc::verifyOutlined(ModuleOp module) {
+  if (failed(checkArguments(module)))
+    return failure();
   return checkOps(module, /*inKernels=*/false, [](Operation *op) {
     if (isa<ShardingRuleOpInterface, MaskOp>(op) && !isa<AccumulateOp>(op))
       return LogicalResult(op->emitOpError("is outside of a kernel"));
@@ -140,6 +172,8 @@ LogicalResult shardc::verifyPlanned(ModuleOp module) {
   auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName);
   if (!arena)
     return module.emitError("expected shardc.arena_bytes on the module");
+  if (failed(checkArguments(module)))
+    return failure();
   return checkOps(module, /*inKernels=*/false, [&](Operation *op) {
     if (op->getNumResults() == 0 || isa<CollectiveStartOp>(op))
       return success();

@@ -38,6 +38,10 @@ static LogicalResult checkIsOfPhase(ModuleOp module, const Phase &phase) {
     if (succeeded(phase.verify(module)))
       return success();
   }
+  if (getPhaseName(*found) == phase.name)
+    return module.emitError(
+               "expected IR that keeps the contract of the phase '")
+           << phase.name << "': " << why;
   return emitError() << ": " << why;
 }
 
