@@ -41,6 +41,17 @@ def run(command):
     return done.stdout
 
 
+def check_overlap(time):
+    """The estimate with overlap is between the longer of compute and communication
+    and their sum (docs/AutoSharding.md, Guarantees)."""
+    computing = time["compute_microseconds"] + time["memory_microseconds"]
+    communicating = time["communication_microseconds"]
+    least = max(computing, communicating) * (1 - ROUNDING)
+    most = (computing + communicating) * (1 + ROUNDING)
+    if not least <= time["overlapped_microseconds"] <= most:
+        sys.exit(f"the estimate with overlap is not between {least} and {most}: {time}")
+
+
 def report(model, partition, objective, machine):
     """What the report says of a train step: {name of the number: value}."""
     program = json.loads(run(["shardc-compile", model, f"--partition={partition}",
@@ -48,6 +59,7 @@ def report(model, partition, objective, machine):
     if objective == "bytes":
         return {"bytes": program["wire_bytes_per_device"]}
     time = program["time"]
+    check_overlap(time)
     return {
         "microseconds": time["microseconds"],
         "microseconds with overlap": time["overlapped_microseconds"],
