@@ -27,5 +27,7 @@ config.substitutions += [
     ("%source", config.shardc_source),
     # A fake of libcuda and libcublasLt (runtime/test/fake).
     ("%fake", os.path.join(config.shardc_bin, "shardc-rt-fake.so")),
+    # A library to preload, whose clock runs ahead (tools/fast-clock.cpp).
+    ("%clock", os.path.join(config.shardc_bin, "fast-clock.so")),
     ("%python", config.python),
 ]
