@@ -1,6 +1,7 @@
 //===- MachineFile.cpp - Machines from JSON -------------------------------===//
 
 #include "shardc/CostModel/MachineModel.h"
+#include "shardc/Support/InputFiles.h"
 #include "shardc/Support/JsonReader.h"
 #include "shardc/Support/Suggest.h"
 
@@ -196,6 +197,8 @@ Expected<Machine> shardc::loadMachine(StringRef nameOrFile) {
   if (const Machine *machine = findByName(getBuiltInMachines(), nameOrFile))
     return *machine;
   std::string name = nameOrFile.str();
+  if (std::string error = checkInputEnds(name); !error.empty())
+    return createStringError(inconvertibleErrorCode(), error);
   auto buffer = MemoryBuffer::getFile(name, /*IsText=*/true);
   if (buffer)
     return parseMachine((*buffer)->getBuffer(), name);

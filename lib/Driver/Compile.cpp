@@ -10,12 +10,14 @@
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Pipelines/BrokenPasses.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/Explain.h"
 #include "shardc/Report/TimeEstimate.h"
 #include "shardc/Support/CheckNesting.h"
 #include "shardc/Support/InputBytes.h"
+#include "shardc/Support/InputFiles.h"
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/TargetSpec.h"
@@ -66,6 +68,15 @@ static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
   return success();
 }
 
+/// Every phase ends with a verification; after every pass it takes longer than
+/// most of them.
+static void setVerifier(PassManager &manager, const CompileOptions &options,
+                        CompileState &state) {
+  manager.enableVerifier(options.verifyEach);
+  if (options.verifyEach)
+    reportBrokenPasses(manager, state);
+}
+
 /// Runs the phases up to `last`. For a plan it stops between phases to add what
 /// reports show beside the program: fix-its, the cost of alternatives, the
 /// comparison with the cheapest plan.
@@ -73,9 +84,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
                                int last, CompileState &state) {
   auto runWith = [&](int first, int last, const CompileOptions &options) {
     PassManager manager(module.getContext());
-    // A phase ends with the verifier anyway; after every pass it takes longer
-    // than most passes.
-    manager.enableVerifier(options.verifyEach);
+    setVerifier(manager, options, state);
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
   };
@@ -131,7 +140,7 @@ static LogicalResult resumePhases(ModuleOp module,
                                   int last, CompileState &state) {
   auto run = [&](int first, int last) {
     PassManager manager(module.getContext());
-    manager.enableVerifier(options.verifyEach);
+    setVerifier(manager, options, state);
     manager.addPass(createPhaseInputPass(first - 1));
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
@@ -162,8 +171,7 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
   state.estimatePlan = estimateOnTrial;
   if (failed(first == 0 ? runPhases(module, options, last, state)
                         : resumePhases(module, options, first, last, state)))
-    return state.hasBrokenContract ? ExitCode::Internal
-                                   : ExitCode::InvalidInput;
+    return getFailureCode(state);
   if (last + 1 == static_cast<int>(getPhases().size()))
     output = std::move(state.plan);
   else
@@ -230,6 +238,8 @@ static CompileResult compilePath(const std::string &path,
   if (std::string error = checkOutputs({{"the model", path}}, {}, options);
       !error.empty())
     return {ExitCode::Usage, "", "error: " + error + "\n"};
+  if (std::string error = checkInputEnds(path); !error.empty())
+    return {ExitCode::InvalidInput, "", "error: " + error + "\n"};
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
   if (std::error_code error = buffer.getError()) {
     CompileResult result;

@@ -3,6 +3,7 @@
 #include "PhaseEnd.h"
 
 #include "shardc/Pipelines/Phases.h"
+#include "shardc/Support/WriteErrors.h"
 
 #include "mlir/IR/Verifier.h"
 #include "mlir/Support/FileUtilities.h"
@@ -26,11 +27,11 @@ public:
     const shardc::Phase &phase = shardc::getPhases()[index];
     ModuleOp module = getOperation();
     // The dump comes first: it helps most if the contract is broken.
-    if (!dumpDir.empty() && failed(dump(module)))
+    if (!dumpDir.empty() && failed(dump(module))) {
+      state.hasUnwrittenDump = true;
       return signalPassFailure();
-    if (failed(verify(module)))
-      return signalPassFailure();
-    if (failed(phase.verify(module))) {
+    }
+    if (failed(verify(module)) || failed(phase.verify(module))) {
       state.hasBrokenContract = true;
       module.emitError("phase '")
           << phase.name << "' broke its contract: " << phase.contract;
@@ -50,6 +51,9 @@ private:
     if (!file)
       return module.emitError(error);
     module.print(file->os());
+    error = shardc::finishOutput(file->os(), path);
+    if (!error.empty())
+      return module.emitError(error);
     file->keep();
     return success();
   }

@@ -28,7 +28,8 @@ std::string shardc::findNearest(const std::string &name,
   std::string nearest;
   for (const std::string &candidate : names) {
     size_t distance = editDistance(name, candidate);
-    if (distance < best) {
+    // Names that have nothing in common are not near.
+    if (distance < best && distance < std::max(name.size(), candidate.size())) {
       best = distance;
       nearest = candidate;
     }

@@ -117,13 +117,16 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
   return 0;
 }
 
-/// Whether the file is a plan: by its name, or by its first bytes.
+/// Whether the file is a plan: by its name, or by its first bytes. What a pipe
+/// holds can be read once, by the compiler.
 static bool isPlan(const std::string &path) {
   if (llvm::StringRef(path).ends_with(".shardc"))
     return true;
+  if (!llvm::sys::fs::is_regular_file(path))
+    return false;
   char bytes[8] = {};
   std::ifstream file(path, std::ios::binary);
-  return path != "-" && file.read(bytes, sizeof bytes) &&
+  return file.read(bytes, sizeof bytes) &&
          beginsAsPlan(llvm::StringRef(bytes, sizeof bytes));
 }
 
@@ -201,18 +204,18 @@ static void keepFreedMemory() {
 
 int main(int argc, char **argv) {
   keepFreedMemory();
-  llvm::InitLLVM initLLVM(argc, argv);
+  // A reader that goes away ends the tool as it ends others: SIGPIPE.
+  llvm::InitLLVM initLLVM(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  ignoreSizeSignal();
   CompileOptionsFlags flags(category);
   registerDebugOnlyFlag(category);
   cl::HideUnrelatedOptions(category);
-  cl::SetVersionPrinter(
-      [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
-  if (std::string error = checkArguments(argc, argv, "shardc-compile",
-                                         /*mostInputs=*/1, category);
-      !error.empty())
-    return fail(ExitCode::Usage, error);
-  cl::ParseCommandLineOptions(argc, argv,
-                              "Compiles a model to an executable plan\n");
+  if (std::optional<int> code =
+          readArguments(argc, argv,
+                        {"shardc-compile", SHARDC_VERSION,
+                         "Compiles a model to an executable plan\n",
+                         /*mostInputs=*/1, category}))
+    return *code;
 
   ReportKinds kinds;
   std::string error = flags.check();

@@ -121,16 +121,16 @@ static int fail(const std::string &message) {
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM initLLVM(argc, argv);
+  // A reader that goes away ends the tool as it ends others: SIGPIPE.
+  llvm::InitLLVM initLLVM(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  ignoreSizeSignal();
   cl::HideUnrelatedOptions(category);
-  cl::SetVersionPrinter(
-      [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
-  if (std::string error = checkArguments(argc, argv, "shardc-gen",
-                                         /*mostInputs=*/0, category);
-      !error.empty())
-    return fail(error);
-  cl::ParseCommandLineOptions(
-      argc, argv, "Writes the model file of a multi-layer perceptron\n");
+  if (std::optional<int> code =
+          readArguments(argc, argv,
+                        {"shardc-gen", SHARDC_VERSION,
+                         "Writes the model file of a multi-layer perceptron\n",
+                         /*mostInputs=*/0, category}))
+    return *code;
 
   MlpSpec spec;
   if (layers.empty())

@@ -7,11 +7,13 @@
 
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/DebugOnly.h"
+#include "shardc/Pipelines/BrokenPasses.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/CheckNesting.h"
 #include "shardc/Support/InputBytes.h"
+#include "shardc/Support/InputFiles.h"
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
@@ -78,13 +80,13 @@ static void hideOptionsOfLibraries() {
 }
 
 int main(int argc, char **argv) {
-  llvm::InitLLVM initLLVM(argc, argv);
+  // A reader that goes away ends the tool as it ends others: SIGPIPE.
+  llvm::InitLLVM initLLVM(argc, argv, /*InstallPipeSignalExitHandler=*/false);
+  ignoreSizeSignal();
   // MLIR has its own flag of this name, which is on.
   CompileOptionsFlags flags(category, {"verify-each"});
   registerDebugOnlyFlag(category);
   hideOptionsOfLibraries();
-  llvm::cl::SetVersionPrinter(
-      [](llvm::raw_ostream &os) { os << "shardc " << SHARDC_VERSION << '\n'; });
   DialectRegistry registry;
   registerShardcDialects(registry);
   registerAllShardcPasses();
@@ -96,12 +98,12 @@ int main(int argc, char **argv) {
   registerPassManagerCLOptions();
   registerDefaultTimingManagerCLOptions();
   tracing::DebugCounter::registerCLOptions();
-  if (std::string error =
-          checkArguments(argc, argv, "shardc-opt", /*mostInputs=*/1, category);
-      !error.empty())
-    return fail(ExitCode::Usage, error);
-  llvm::cl::ParseCommandLineOptions(
-      argc, argv, "shardc's passes and phases on textual IR\n");
+  if (std::optional<int> code =
+          readArguments(argc, argv,
+                        {"shardc-opt", SHARDC_VERSION,
+                         "shardc's passes and phases on textual IR\n",
+                         /*mostInputs=*/1, category}))
+    return *code;
 
   if (std::string error = flags.check(); !error.empty())
     return fail(ExitCode::Usage, error);
@@ -133,6 +135,8 @@ int main(int argc, char **argv) {
   state.getPeaks = getPeaksOnTrial;
   state.estimatePlan = estimateOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
+    if (config.shouldVerifyPasses())
+      reportBrokenPasses(manager, state);
     if (from >= 0)
       manager.addPass(createPhaseInputPass(from));
     if (to >= 0)
@@ -140,7 +144,9 @@ int main(int argc, char **argv) {
     return passes.setupPassPipeline(manager);
   });
 
-  std::unique_ptr<llvm::MemoryBuffer> input = openInputFile(inputFile, &error);
+  error = checkInputEnds(inputFile);
+  std::unique_ptr<llvm::MemoryBuffer> input =
+      error.empty() ? openInputFile(inputFile, &error) : nullptr;
   if (!input)
     return fail(ExitCode::InvalidInput, error);
   if (error = checkIsSource(input->getBuffer()); !error.empty())
@@ -161,8 +167,7 @@ int main(int argc, char **argv) {
   if (!error.empty())
     return fail(ExitCode::Usage, error);
   if (failed(result))
-    return static_cast<int>(state.hasBrokenContract ? ExitCode::Internal
-                                                    : ExitCode::InvalidInput);
+    return static_cast<int>(getFailureCode(state));
   output->keep();
   return 0;
 }

@@ -4,6 +4,7 @@
 
 #include "Report.h"
 
+#include "shardc/Support/Help.h"
 #include "shardc/Support/Suggest.h"
 
 #include "absl/strings/numbers.h"
@@ -345,8 +346,11 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       std::reverse(normal.begin(), normal.end());
       app.parse(normal);
       error = findContradiction(app, arguments);
-    } catch (const CLI::Success &help) {
-      exitCode = app.exit(help);
+    } catch (const CLI::CallForHelp &) {
+      std::cout << shardc::layOutHelp(app.help());
+      return std::nullopt;
+    } catch (const CLI::Success &version) {
+      exitCode = app.exit(version);
       return std::nullopt;
     } catch (const CLI::ParseError &mistake) {
       error = mistake.what();

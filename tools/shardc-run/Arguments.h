@@ -14,6 +14,8 @@ namespace shardc::run {
 
 struct Arguments {
   std::string input;
+  /// The content of an input that can be read once: standard input, a pipe.
+  std::optional<std::string> piped;
   CompileOptions compile;
   std::vector<const CompileOption *> given; ///< Of the compile options.
   std::string planCache;

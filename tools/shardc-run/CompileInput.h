@@ -5,12 +5,15 @@
 
 #include "shardc/Pipelines/CompileOptions.h"
 
+#include <optional>
 #include <string>
 
 namespace shardc::run {
 
 struct CompileRequest {
   std::string path;
+  /// The text of the model; if there is none, it is read from the path.
+  std::optional<std::string> source;
   CompileOptions options;
 };
 

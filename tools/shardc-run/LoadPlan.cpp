@@ -5,6 +5,9 @@
 #include "CompileOnce.h"
 #include "Report.h"
 
+#include "shardc/Support/InputFiles.h"
+
+#include "base/ReadFile.h"
 #include "plan/HappensBefore.h"
 
 #include "absl/strings/match.h"
@@ -21,24 +24,44 @@
 using namespace shardc::run;
 using namespace shardc::rt;
 
-bool shardc::run::isPlanFile(const std::string &path) {
-  if (absl::EndsWith(path, ".shardc"))
-    return true;
-  // The content of a pipe can be read once.
+int shardc::run::readPipe(Arguments &arguments) {
   std::error_code error;
-  if (!std::filesystem::is_regular_file(path, error))
-    return false;
+  std::filesystem::file_status status =
+      std::filesystem::status(arguments.input, error);
+  bool isStandardInput = arguments.input == "-";
+  if (!isStandardInput &&
+      (!exists(status) || is_regular_file(status) || is_directory(status)))
+    return 0;
+  if (std::string endless = shardc::checkInputEnds(arguments.input);
+      !endless.empty())
+    return report(2, endless);
+  absl::StatusOr<std::string> content =
+      readFile(isStandardInput ? "/dev/stdin" : arguments.input);
+  if (!content.ok())
+    return report(content.status());
+  arguments.piped = *std::move(content);
+  return 0;
+}
+
+/// Whether the input is a plan and not a model: by its name, or its first
+/// bytes.
+static bool isPlan(const Arguments &arguments) {
+  if (absl::EndsWith(arguments.input, ".shardc"))
+    return true;
   // The identifier of the schema comes after the offset of the root.
-  char bytes[8];
-  std::ifstream file(path, std::ios::binary);
-  return file.read(bytes, sizeof(bytes)) &&
-         absl::string_view(bytes + 4, 4) == "SHRD";
+  char bytes[8] = {};
+  if (arguments.piped)
+    arguments.piped->copy(bytes, sizeof(bytes));
+  else
+    std::ifstream(arguments.input, std::ios::binary).read(bytes, sizeof(bytes));
+  return absl::string_view(bytes + 4, 4) == "SHRD";
 }
 
 static CompileRequest requestFor(const Arguments &arguments,
                                  bool singleDevice) {
   CompileRequest request;
   request.path = arguments.input;
+  request.source = arguments.piped;
   request.options = arguments.compile;
   request.options.singleDevice = singleDevice;
   // Of the partitioned program alone.
@@ -52,8 +75,9 @@ static CompileRequest requestFor(const Arguments &arguments,
 int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
                           std::shared_ptr<const Plan> &plan) {
   absl::StatusOr<std::shared_ptr<const Plan>> loaded;
-  if (isPlanFile(arguments.input)) {
-    loaded = Plan::loadFile(arguments.input);
+  if (isPlan(arguments)) {
+    loaded = arguments.piped ? Plan::parse(*arguments.piped)
+                             : Plan::loadFile(arguments.input);
     if (!loaded.ok())
       return report(loaded.status());
   } else {
@@ -121,7 +145,7 @@ static std::string contradiction(const Arguments &arguments, const Plan &plan) {
 
 int shardc::run::checkAgainstPlan(const Arguments &arguments,
                                   const Plan &plan) {
-  if (isPlanFile(arguments.input))
+  if (isPlan(arguments))
     if (std::string error = contradiction(arguments, plan); !error.empty())
       return report(1, error);
   if (arguments.numDevices && arguments.numDevices < plan.numDevices())

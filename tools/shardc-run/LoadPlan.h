@@ -11,12 +11,13 @@
 
 namespace shardc::run {
 
-/// Whether `path` is a plan and not a model: by its name, or its first bytes.
-bool isPlanFile(const std::string &path);
+/// Reads an input that can be read once into `arguments.piped`. Returns the
+/// exit code, with an error printed unless that is 0.
+int readPipe(Arguments &arguments);
 
-/// Loads the plan that the arguments name, or compiles the model; with
-/// `singleDevice` for a single device, the unpartitioned program. Exit code 0
-/// and a plan, or the code and an error printed.
+/// After `readPipe`, loads the plan that the arguments name, or compiles the
+/// model, for a single device if `singleDevice`: the unpartitioned program.
+/// Exit code 0 and a plan, or the code and an error printed.
 int loadPlan(const Arguments &arguments, bool singleDevice,
              std::shared_ptr<const rt::Plan> &plan);
 

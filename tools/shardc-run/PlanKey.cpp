@@ -4,6 +4,7 @@
 
 #include "shardc-rt/Plan.h"
 #include "shardc/Pipelines/OptionTable.h"
+#include "shardc/Support/InputFiles.h"
 
 #include "absl/strings/escaping.h"
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,6 @@
 #include <cpuid.h>
 #include <cstring>
 #include <elf.h>
-#include <filesystem>
 #include <fstream>
 #include <sstream>
 
@@ -79,12 +79,8 @@ static std::string describeCpu() {
 
 std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   const CompileOptions &options = request.options;
-  if (!options.dumpDir.empty() || options.verifyPartition ||
-      request.path == "-")
-    return std::nullopt;
-  // The content of a pipe can be read once, by the compiler.
-  std::error_code error;
-  if (!std::filesystem::is_regular_file(request.path, error))
+  if (!options.dumpDir.empty() || options.verifyPartition || request.source ||
+      !checkInputEnds(options.machine).empty())
     return std::nullopt;
   std::optional<std::string> compiler = readBuildId(compilerPath());
   std::optional<std::string> model = readFile(request.path);

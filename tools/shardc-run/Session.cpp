@@ -138,6 +138,8 @@ int Session::run() {
 int Session::openPlan() {
   if (!arguments.isGiven("target") && !devices.target().empty())
     arguments.compile.target = devices.target();
+  if (int code = readPipe(arguments))
+    return code;
   if (int code = loadPlan(arguments, /*singleDevice=*/false, plan))
     return code;
   return checkAgainstPlan(arguments, *plan);

@@ -4,6 +4,7 @@
 #include "Outputs.h"
 #include "Session.h"
 
+#include <csignal>
 #include <cstdio>
 #include <fcntl.h>
 #include <unistd.h>
@@ -19,6 +20,8 @@ static void holdStandardStreams() {
 
 int main(int argc, char **argv) {
   holdStandardStreams();
+  // A file that grows beyond the limit of its size is an error of the write.
+  std::signal(SIGXFSZ, SIG_IGN);
   // Whole lines, also where they go through a pipe.
   std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
   int exitCode = 0;

@@ -9,6 +9,7 @@
 #define SHARDC_PIPELINES_PHASES_H
 
 #include "shardc/Pipelines/CompileOptions.h"
+#include "shardc/Support/ExitCodes.h"
 #include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -37,6 +38,8 @@ struct CompileState {
   std::string explanation;
   /// Whether a phase broke its contract: a fault of the compiler.
   bool hasBrokenContract = false;
+  /// Whether a file of `--shardc-dump-dir` could not be written.
+  bool hasUnwrittenDump = false;
   /// The time and byte estimate of a plan: compiles `propagated` likewise and
   /// returns the figures of its train step in the reports. With it, "cheapest"
   /// takes no plan that is worse than that of "follow"; without it, the plan
@@ -45,6 +48,13 @@ struct CompileState {
                                              const CompileOptions &options)>
       estimatePlan = {};
 };
+
+/// The exit code of a compilation that failed.
+inline ExitCode getFailureCode(const CompileState &state) {
+  return state.hasBrokenContract  ? ExitCode::Internal
+         : state.hasUnwrittenDump ? ExitCode::Usage
+                                  : ExitCode::InvalidInput;
+}
 
 /// A phase: a contract, the passes that establish it and a check of it.
 struct Phase {

@@ -1,8 +1,8 @@
 //===- Arguments.h - Command lines that LLVM's flags read -------*- C++ -*-===//
 //
-// What is wrong with a command line, in the words of all tools, before LLVM
-// reads it. LLVM itself takes the last of two values, and suggests flags that
-// are not near.
+// Reads a command line in the words of all tools. LLVM itself takes the last of
+// two values, suggests flags that are not near, reads flags from files (@FILE),
+// and writes help in lines of any length.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,17 +11,31 @@
 
 #include "llvm/Support/CommandLine.h"
 
+#include <optional>
 #include <string>
 
 namespace shardc {
 
-/// What is wrong with the arguments of `tool`, or "": a flag that is not
-/// registered; more than `mostInputs` arguments that are no flags; a flag of
-/// `category` that is given twice, lacks a value or has one in vain. Values of
-/// other kinds than flags have are not looked at.
-std::string checkArguments(int argc, const char *const *argv,
-                           const std::string &tool, int mostInputs,
-                           const llvm::cl::OptionCategory &category);
+/// A tool, as its help and its errors describe it.
+struct ToolDescription {
+  const char *name;
+  const char *version;
+  /// A line that says what the tool does.
+  const char *overview;
+  /// Most arguments that are no flags.
+  int mostInputs;
+  /// The tool's own flags.
+  const llvm::cl::OptionCategory &category;
+};
+
+/// Reads the command line into the flags that are registered. Returns the exit
+/// code if the tool has to end: help or version were asked for and are printed,
+/// or an error is printed. Errors are flags that are not registered, more
+/// arguments that are no flags than the tool takes, and flags of its category
+/// that are given twice, lack a value or have one in vain. The other values are
+/// for the tool to check.
+std::optional<int> readArguments(int argc, const char *const *argv,
+                                 const ToolDescription &tool);
 
 } // namespace shardc
 

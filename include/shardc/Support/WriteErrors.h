@@ -5,6 +5,7 @@
 
 #include "llvm/Support/raw_ostream.h"
 
+#include <csignal>
 #include <string>
 
 namespace shardc {
@@ -22,6 +23,10 @@ inline std::string finishOutput(llvm::raw_fd_ostream &os,
   return "cannot write " +
          (path == "-" ? "standard output" : "'" + path + "'") + ": " + message;
 }
+
+/// Makes a file that grows beyond the limit of its size an error of the write
+/// and not a signal. Called after `InitLLVM`, which has a handler for it.
+inline void ignoreSizeSignal() { std::signal(SIGXFSZ, SIG_IGN); }
 
 } // namespace shardc
 
