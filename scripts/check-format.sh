@@ -8,7 +8,7 @@ find include lib runtime tools test examples benchmarks scripts \
 
 # Cost, latency, strategy, multicast tree, fix-it, provenance, barrier; GEMM, in
 # flight, stored as, fake.
-old='PlanPrice|(Collective|Regather)Prices?|StartSets|AssignmentSpace|DeliveryTrees'
+old='PlanPrice|(Collective|Part|Regather)Prices?|StartSets|AssignmentSpace|DeliveryTrees'
 old+='|SearchClasses|PlanThatFits|RunAside|RemedyFinder|OriginFinder|MoveRecorder'
 old+='|MeetingPoints?|meeting points?|(large|matrix) products|under way|rests as|stand-ins?'
 if grep -rnIwE "$old" include lib runtime tools test docs README.md; then

@@ -9,8 +9,8 @@ using namespace shardc;
 
 /// Reads the `shardc.assignment` of `op` into axis numbers; emits an error and
 /// fails if it does not fit.
-static FailureOr<Assignment> readAssignment(Operation *op, const MeshAxes &mesh,
-                                            const ShardingRule &rule) {
+static FailureOr<ShardingStrategy>
+readStrategy(Operation *op, const MeshAxes &mesh, const ShardingRule &rule) {
   auto attr = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
   if (!attr)
     return op->emitOpError("has no `shardc.assignment`; a planner such as "
@@ -20,7 +20,7 @@ static FailureOr<Assignment> readAssignment(Operation *op, const MeshAxes &mesh,
            << attr.getFactors().size()
            << " factors, but the op's sharding rule has "
            << rule.factors.size();
-  Assignment assignment;
+  ShardingStrategy strategy;
   AxisSet seen = 0;
   auto add = [&](StringAttr name, function_ref<void(int)> use) {
     int axis = mesh.find(name.getValue());
@@ -33,7 +33,7 @@ static FailureOr<Assignment> readAssignment(Operation *op, const MeshAxes &mesh,
     return InFlightDiagnostic();
   };
   for (DimShardingAttr factor : attr.getFactors()) {
-    AxisList &axes = assignment.factors.emplace_back();
+    AxisList &axes = strategy.factors.emplace_back();
     for (StringAttr name : factor.getAxes()) {
       if (int64_t gap = DimShardingAttr::getGapSize(name))
         axes.push_back(-gap);
@@ -49,17 +49,16 @@ static FailureOr<Assignment> readAssignment(Operation *op, const MeshAxes &mesh,
         return failure();
     return success();
   };
-  if (failed(addSet(attr.getUnreduced(), assignment.partial.operands)) ||
-      failed(addSet(attr.getUnreducedRhs(), assignment.partial.rhs)))
+  if (failed(addSet(attr.getUnreduced(), strategy.partial.operands)) ||
+      failed(addSet(attr.getUnreducedRhs(), strategy.partial.rhs)))
     return failure();
-  return assignment;
+  return strategy;
 }
 
-static LogicalResult verifyAssignment(Operation *op, const MeshAxes &mesh,
-                                      const ShardingRule &rule,
-                                      const Assignment &assignment) {
-  for (auto [factor, axes] :
-       llvm::zip_equal(rule.factors, assignment.factors)) {
+static LogicalResult verifyStrategy(Operation *op, const MeshAxes &mesh,
+                                    const ShardingRule &rule,
+                                    const ShardingStrategy &strategy) {
+  for (auto [factor, axes] : llvm::zip_equal(rule.factors, strategy.factors)) {
     int64_t shards = mesh.getNumShards(axes);
     if (shards == 1 && axes.empty())
       continue;
@@ -77,9 +76,9 @@ static LogicalResult verifyAssignment(Operation *op, const MeshAxes &mesh,
              << factor.size << ", which its " << mesh.getNumParts(axes)
              << " parts do not divide";
   }
-  if (rule.partial == PartialRule::Never && assignment.partial.all())
+  if (rule.partial == PartialRule::Never && strategy.partial.all())
     return op->emitOpError("is assigned partial sums, but is not linear");
-  if (rule.partial != PartialRule::Multilinear && assignment.partial.rhs)
+  if (rule.partial != PartialRule::Multilinear && strategy.partial.rhs)
     return op->emitOpError("is assigned partial sums of a second factor, but "
                            "is not multilinear");
   return success();
@@ -92,14 +91,13 @@ FailureOr<OpLayouts> OpLayouts::get(Operation *op, const MeshAxes &mesh) {
   OpLayouts layouts;
   layouts.rule = interface.getShardingRule();
   const ShardingRule &rule = layouts.rule;
-  FailureOr<Assignment> assignment = readAssignment(op, mesh, rule);
-  if (failed(assignment) ||
-      failed(verifyAssignment(op, mesh, rule, *assignment)))
+  FailureOr<ShardingStrategy> strategy = readStrategy(op, mesh, rule);
+  if (failed(strategy) || failed(verifyStrategy(op, mesh, rule, *strategy)))
     return failure();
   for (size_t index = 0; index < rule.operands.size(); ++index)
-    layouts.operands.push_back(getOperandLayout(rule, *assignment, index));
+    layouts.operands.push_back(getOperandLayout(rule, *strategy, index));
   for (size_t index = 0; index < rule.results.size(); ++index)
-    layouts.results.push_back(getResultLayout(rule, *assignment, index));
-  layouts.assignment = std::move(*assignment);
+    layouts.results.push_back(getResultLayout(rule, *strategy, index));
+  layouts.strategy = std::move(*strategy);
   return layouts;
 }

@@ -22,7 +22,7 @@ public:
 
   CostTerms run(int first, int end, const PlanDecisions &decisions) {
     for (int index = first; index < end; ++index)
-      addOp(graph.ops[index], decisions.assignments[index], decisions);
+      addOp(graph.ops[index], decisions.strategies[index], decisions);
     for (const auto &[value, moved] : values)
       addMoves(value, moved);
     terms.latency = getLatencyCost(terms.collectives, collectiveCosts);
@@ -30,12 +30,12 @@ public:
   }
 
 private:
-  void addOp(const GraphOp &op, const Assignment &assignment,
+  void addOp(const GraphOp &op, const ShardingStrategy &strategy,
              const PlanDecisions &decisions) {
     for (auto [index, value] : llvm::enumerate(op.getTensors())) {
       Layout layout = op.kind == GraphOp::Return
                           ? decisions.layouts[op.results[0]]
-                          : getOperandLayout(op.rule, assignment, index);
+                          : getOperandLayout(op.rule, strategy, index);
       Moved &moved = values[value];
       if (!moved.made && !isFree.count(value))
         moved.made = decisions.layouts[value];
@@ -44,12 +44,12 @@ private:
     }
     if (op.kind == GraphOp::Return)
       return;
-    terms.ops += getSeconds(graph, op, assignment);
+    terms.ops += getSeconds(graph, op, strategy);
     for (auto [index, value] : llvm::enumerate(op.results)) {
       if (op.operands.empty())
         isFree.insert(value);
       else
-        values[value].made = getResultLayout(op.rule, assignment, index);
+        values[value].made = getResultLayout(op.rule, strategy, index);
     }
   }
 

@@ -145,9 +145,12 @@ std::vector<double> SearchProblem::getLikeness(const GraphOp &node) const {
   return key;
 }
 
-double SearchProblem::getMemoryCost(const GraphOp &node,
-                                    const Assignment &assignment) const {
-  return memoryPrice > 0 ? memoryPrice * getMemory(graph, node, assignment) : 0;
+double
+SearchProblem::getMemoryCost(const GraphOp &node,
+                             const ShardingStrategy &shardingStrategy) const {
+  return memoryPrice > 0
+             ? memoryPrice * getMemory(graph, node, shardingStrategy)
+             : 0;
 }
 
 void SearchProblem::addCompute(int index) {
@@ -161,23 +164,23 @@ void SearchProblem::addCompute(int index) {
   if (node.kind == GraphOp::Compute && !node.operands.empty())
     alike = likeOps.try_emplace(getLikeness(node), ops.size()).first->second;
   bool isKnown = alike >= 0 && alike < static_cast<int>(ops.size());
-  std::vector<Assignment> assignments;
+  std::vector<ShardingStrategy> shardingStrategies;
   if (node.kind == GraphOp::Constraint) {
     // Exactly the annotated layout, reduced unless it may be partial.
     const GraphValue &value = graph.values[node.results[0]];
     for (const Layout &layout : getAnnotatedLayouts(value, scope, graph.mesh)) {
-      Assignment assignment;
-      assignment.factors.assign(layout.dims.begin(), layout.dims.end());
+      ShardingStrategy shardingStrategy;
+      shardingStrategy.factors.assign(layout.dims.begin(), layout.dims.end());
       AxisSet all = value.unreduced & ~layout.getAxes();
       for (AxisSet partial = 0;; partial = (partial - all) & all) {
-        assignment.partial.operands = partial;
-        assignments.push_back(assignment);
+        shardingStrategy.partial.operands = partial;
+        shardingStrategies.push_back(shardingStrategy);
         if (partial == all)
           break;
       }
     }
   } else if (!node.operands.empty() && !isKnown) {
-    assignments = getStrategies(rule, scope, graph.mesh);
+    shardingStrategies = getStrategies(rule, scope, graph.mesh);
   }
 
   ArrayRef<int> operands = node.getTensors();
@@ -192,12 +195,12 @@ void SearchProblem::addCompute(int index) {
     for (int result : node.results)
       addPort(op, result);
   std::vector<SearchStrategy> strategies;
-  for (auto [choice, assignment] : llvm::enumerate(assignments)) {
+  for (auto [choice, shardingStrategy] : llvm::enumerate(shardingStrategies)) {
     SearchStrategy strategy;
     strategy.choice = choice;
     bool isPossible = true;
     for (auto [number, value] : llvm::enumerate(operands)) {
-      Layout layout = getOperandLayout(rule, assignment, number);
+      Layout layout = getOperandLayout(rule, shardingStrategy, number);
       // Constants are never partial sums, and maxima are reduced at once.
       if (layout.unreduced && (isFree[value] || isMaximum[value]))
         isPossible = false;
@@ -207,11 +210,11 @@ void SearchProblem::addCompute(int index) {
     if (!isPossible)
       continue;
     for (size_t number = 0; number < node.results.size(); ++number) {
-      Layout layout = getResultLayout(rule, assignment, number);
+      Layout layout = getResultLayout(rule, shardingStrategy, number);
       strategy.layouts.push_back(getGraph(layout.dims.size()).getId(layout));
     }
-    strategy.cost =
-        getSeconds(graph, node, assignment) + getMemoryCost(node, assignment);
+    strategy.cost = getSeconds(graph, node, shardingStrategy) +
+                    getMemoryCost(node, shardingStrategy);
     strategies.push_back(std::move(strategy));
   }
   if (node.operands.empty())
@@ -219,10 +222,10 @@ void SearchProblem::addCompute(int index) {
   op.strategies = isKnown ? ops[alike].strategies
                           : std::make_shared<const std::vector<SearchStrategy>>(
                                 std::move(strategies));
-  origin.assignments = isKnown
-                           ? origins[alike].assignments
-                           : std::make_shared<const std::vector<Assignment>>(
-                                 std::move(assignments));
+  origin.shardingStrategies =
+      isKnown ? origins[alike].shardingStrategies
+              : std::make_shared<const std::vector<ShardingStrategy>>(
+                    std::move(shardingStrategies));
   ops.push_back(std::move(op));
   origins.push_back(std::move(origin));
 }
@@ -264,13 +267,13 @@ int64_t SearchProblem::getNumStrategies() const {
 }
 
 void SearchProblem::apply(ArrayRef<int> strategies,
-                          std::vector<Assignment> &assignments,
+                          std::vector<ShardingStrategy> &shardingStrategies,
                           AtRest &atRest) const {
   for (auto [op, origin, strategy] :
        llvm::zip_equal(ops, origins, strategies)) {
     int choice = (*op.strategies)[strategy].choice;
     if (origin.graphOp >= 0)
-      assignments[origin.graphOp] = (*origin.assignments)[choice];
+      shardingStrategies[origin.graphOp] = (*origin.shardingStrategies)[choice];
     else
       atRest[origin.restValue] = origin.layouts[choice];
   }
@@ -279,9 +282,9 @@ void SearchProblem::apply(ArrayRef<int> strategies,
 CostTerms SearchProblem::getCostTerms(ArrayRef<int> strategies) const {
   PlanDecisions decisions;
   for (const GraphOp &op : graph.ops)
-    decisions.assignments.emplace_back().factors.resize(op.rule.factors.size());
+    decisions.strategies.emplace_back().factors.resize(op.rule.factors.size());
   AtRest atRest = known;
-  apply(strategies, decisions.assignments, atRest);
+  apply(strategies, decisions.strategies, atRest);
   decisions.layouts = getLayoutsAtRest(graph, atRest);
   ReshardPlanner planner(graph.mesh, /*usesAllAxes=*/true,
                          shardc::forbid(forbidden, collectiveCosts), graphs);
@@ -290,7 +293,7 @@ CostTerms SearchProblem::getCostTerms(ArrayRef<int> strategies) const {
   for (int index = first; index < end; ++index)
     if (const GraphOp &op = graph.ops[index];
         op.kind != GraphOp::Return && !op.operands.empty())
-      terms.memory += getMemoryCost(op, decisions.assignments[index]);
+      terms.memory += getMemoryCost(op, decisions.strategies[index]);
   return terms;
 }
 

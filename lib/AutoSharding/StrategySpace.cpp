@@ -46,14 +46,14 @@ bool shardc::isContraction(const ShardingRule &rule) {
 }
 
 bool shardc::usesEveryAxis(const ShardingRule &rule,
-                           const Assignment &assignment, AxisSet axes,
+                           const ShardingStrategy &strategy, AxisSet axes,
                            const MeshAxes &mesh) {
   AxisSet used = 0;
-  for (const AxisList &list : assignment.factors)
+  for (const AxisList &list : strategy.factors)
     used |= setOf(list);
   for (int axis : mesh.getList(axes & ~used))
     for (auto [factor, list] :
-         llvm::zip_equal(rule.factors, assignment.factors)) {
+         llvm::zip_equal(rule.factors, strategy.factors)) {
       int64_t shards = mesh.getNumShards(list);
       if (factor.kind != FactorKind::Whole &&
           ceilDiv(factor.size, shards * mesh.getSize(axis)) <
@@ -81,10 +81,10 @@ public:
     }
   }
 
-  std::vector<Assignment> run() {
+  std::vector<ShardingStrategy> run() {
     current.factors.resize(rule.factors.size());
     placeFactor(0, scope.axes);
-    return std::move(assignments);
+    return std::move(strategies);
   }
 
 private:
@@ -112,7 +112,7 @@ private:
           rule.partial == PartialRule::Multilinear ? free & ~operands : 0;
       forEachSubset(second, [&](AxisSet rhs) {
         current.partial = {operands, rhs};
-        assignments.push_back(current);
+        strategies.push_back(current);
       });
     });
   }
@@ -129,15 +129,15 @@ private:
   const LayoutScope &scope;
   const MeshAxes &mesh;
   std::vector<std::map<AxisSet, std::vector<AxisList>>> allowed;
-  Assignment current;
-  std::vector<Assignment> assignments;
+  ShardingStrategy current;
+  std::vector<ShardingStrategy> strategies;
 };
 
 } // namespace
 
-std::vector<Assignment> shardc::getStrategies(const ShardingRule &rule,
-                                              const LayoutScope &scope,
-                                              const MeshAxes &mesh) {
+std::vector<ShardingStrategy> shardc::getStrategies(const ShardingRule &rule,
+                                                    const LayoutScope &scope,
+                                                    const MeshAxes &mesh) {
   return StrategyEnumerator(rule, scope, mesh).run();
 }
 

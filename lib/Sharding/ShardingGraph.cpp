@@ -33,45 +33,43 @@ Layout shardc::getTensorLayout(const ShardingRule &rule,
 }
 
 Layout shardc::getOperandLayout(const ShardingRule &rule,
-                                const Assignment &assignment, int index) {
-  Layout layout =
-      getTensorLayout(rule, rule.operands[index], assignment.factors);
+                                const ShardingStrategy &strategy, int index) {
+  Layout layout = getTensorLayout(rule, rule.operands[index], strategy.factors);
   switch (rule.partial) {
   case PartialRule::Never:
     break;
   case PartialRule::Additive:
-    layout.unreduced = assignment.partial.operands;
+    layout.unreduced = strategy.partial.operands;
     break;
   case PartialRule::Multilinear:
-    layout.unreduced = index == 0   ? assignment.partial.operands
-                       : index == 1 ? assignment.partial.rhs
+    layout.unreduced = index == 0   ? strategy.partial.operands
+                       : index == 1 ? strategy.partial.rhs
                                     : 0;
     break;
   case PartialRule::FirstOperand:
-    layout.unreduced = index == 0 ? assignment.partial.operands : 0;
+    layout.unreduced = index == 0 ? strategy.partial.operands : 0;
     break;
   }
   return layout;
 }
 
 Layout shardc::getResultLayout(const ShardingRule &rule,
-                               const Assignment &assignment, int index) {
-  Layout layout =
-      getTensorLayout(rule, rule.results[index], assignment.factors);
-  AxisSet maxima = getAxesOf(rule, assignment.factors, FactorKind::Max);
-  layout.unreduced = assignment.partial.all() | maxima |
-                     getAxesOf(rule, assignment.factors, FactorKind::Sum);
+                               const ShardingStrategy &strategy, int index) {
+  Layout layout = getTensorLayout(rule, rule.results[index], strategy.factors);
+  AxisSet maxima = getAxesOf(rule, strategy.factors, FactorKind::Max);
+  layout.unreduced = strategy.partial.all() | maxima |
+                     getAxesOf(rule, strategy.factors, FactorKind::Sum);
   if (maxima)
     layout.reduction = ReductionKind::Max;
   return layout;
 }
 
 double shardc::getSeconds(const ShardingGraph &graph, const GraphOp &op,
-                          const Assignment &assignment) {
+                          const ShardingStrategy &strategy) {
   double seconds = op.seconds.perPoint;
   if (seconds > 0)
     for (auto [factor, axes] :
-         llvm::zip_equal(op.rule.factors, assignment.factors))
+         llvm::zip_equal(op.rule.factors, strategy.factors))
       seconds *= ceilDiv(factor.size, graph.mesh.getNumShards(axes));
   if (op.seconds.perElement.empty())
     return seconds;
@@ -83,15 +81,15 @@ double shardc::getSeconds(const ShardingGraph &graph, const GraphOp &op,
   size_t number = 0;
   for (auto [index, value] : llvm::enumerate(op.operands))
     add(op.seconds.perElement[number++], value,
-        getOperandLayout(op.rule, assignment, index));
+        getOperandLayout(op.rule, strategy, index));
   for (auto [index, value] : llvm::enumerate(op.results))
     add(op.seconds.perElement[number++], value,
-        getResultLayout(op.rule, assignment, index));
+        getResultLayout(op.rule, strategy, index));
   return seconds;
 }
 
 int64_t shardc::getMemory(const ShardingGraph &graph, const GraphOp &op,
-                          const Assignment &assignment) {
+                          const ShardingStrategy &strategy) {
   int64_t bytes = 0;
   auto add = [&](int value, const Layout &layout) {
     const GraphValue &info = graph.values[value];
@@ -99,9 +97,9 @@ int64_t shardc::getMemory(const ShardingGraph &graph, const GraphOp &op,
         layout.getLocalElements(info.shape, graph.mesh) * info.elementBytes;
   };
   for (auto [index, value] : llvm::enumerate(op.operands))
-    add(value, getOperandLayout(op.rule, assignment, index));
+    add(value, getOperandLayout(op.rule, strategy, index));
   for (auto [index, value] : llvm::enumerate(op.results))
-    add(value, getResultLayout(op.rule, assignment, index));
+    add(value, getResultLayout(op.rule, strategy, index));
   return bytes;
 }
 

@@ -17,13 +17,13 @@ namespace shardc {
 
 struct OpLayouts {
   ShardingRule rule;
-  Assignment assignment;
+  ShardingStrategy strategy;
   /// The layouts in which the op reads its operands.
   llvm::SmallVector<Layout, 2> operands;
   /// The layouts in which it produces its results.
   llvm::SmallVector<Layout, 1> results;
 
-  /// The layouts of `op`. Emits an error and fails if the op has no assignment
+  /// The layouts of `op`. Emits an error and fails if the op has no strategy
   /// or one that does not fit its rule.
   static mlir::FailureOr<OpLayouts> get(mlir::Operation *op,
                                         const MeshAxes &mesh);

@@ -18,7 +18,7 @@ namespace shardc {
 /// How ops are sharded, and where values lie when they rest: by op and by value
 /// of a graph.
 struct PlanDecisions {
-  std::vector<Assignment> assignments;
+  std::vector<ShardingStrategy> strategies;
   std::vector<Layout> layouts;
 };
 

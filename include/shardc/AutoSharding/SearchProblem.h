@@ -32,7 +32,7 @@ struct SearchStrategy {
   llvm::SmallVector<int, 4> layouts;
   /// Seconds of the op itself, plus its priced memory (see SearchProblem).
   double cost = 0;
-  /// Index into the assignments, or the storage layouts, of the op.
+  /// Index into `shardingStrategies`, or the storage layouts, of the op.
   int choice = 0;
 };
 
@@ -75,10 +75,11 @@ public:
   /// The mesh axes of more than one device.
   AxisSet getAxes() const { return scope.axes; }
 
-  /// Writes the decisions of `strategies`, one per op, to `assignments` (by
-  /// graph op) and `atRest`.
+  /// Writes the decisions of `strategies`, one per op, to `shardingStrategies`
+  /// (by graph op) and `atRest`.
   void apply(llvm::ArrayRef<int> strategies,
-             std::vector<Assignment> &assignments, AtRest &atRest) const;
+             std::vector<ShardingStrategy> &shardingStrategies,
+             AtRest &atRest) const;
 
   /// The cost of the plan of `strategies`, latencies included, with the
   /// collectives permitted now.
@@ -90,7 +91,7 @@ private:
     int graphOp = -1;
     int restValue = -1;
     /// Equal ops share one list.
-    std::shared_ptr<const std::vector<Assignment>> assignments;
+    std::shared_ptr<const std::vector<ShardingStrategy>> shardingStrategies;
     std::vector<Layout> layouts;
   };
 
@@ -115,7 +116,8 @@ private:
   void addRest(int root, const RestingTensors &tensors);
   LayoutGraph &getGraph(int rank);
 
-  double getMemoryCost(const GraphOp &node, const Assignment &assignment) const;
+  double getMemoryCost(const GraphOp &node,
+                       const ShardingStrategy &shardingStrategy) const;
 
   const ShardingGraph &graph;
   int first, end;

@@ -24,16 +24,16 @@ namespace shardc {
 /// Whether an op of `rule` is a contraction: it multiplies and sums.
 bool isContraction(const ShardingRule &rule);
 
-/// Whether the strategy `assignment` shards some factor over every axis of
+/// Whether `strategy` shards some factor over every axis of
 /// `axes` for which a factor is large enough.
-bool usesEveryAxis(const ShardingRule &rule, const Assignment &assignment,
+bool usesEveryAxis(const ShardingRule &rule, const ShardingStrategy &strategy,
                    AxisSet axes, const MeshAxes &mesh);
 
 /// All sharding strategies of an op of `rule` within `scope`, in a
 /// deterministic order.
-std::vector<Assignment> getStrategies(const ShardingRule &rule,
-                                      const LayoutScope &scope,
-                                      const MeshAxes &mesh);
+std::vector<ShardingStrategy> getStrategies(const ShardingRule &rule,
+                                            const LayoutScope &scope,
+                                            const MeshAxes &mesh);
 
 /// All layouts within `scope` that agree with the annotation of `value`, in a
 /// deterministic order. Closed dimensions have exactly their axes. Open ones

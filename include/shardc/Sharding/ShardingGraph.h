@@ -115,7 +115,7 @@ struct PartialAxes {
 
 /// The sharding strategy of one op: the layouts of its operands and results
 /// follow from this and its rule.
-struct Assignment {
+struct ShardingStrategy {
   FactorAxes factors;
   PartialAxes partial;
 };
@@ -134,24 +134,21 @@ Layout getTensorLayout(const ShardingRule &rule,
                        const ShardingRule::TensorFactors &dims,
                        const FactorAxes &factors);
 
-/// The layout in which an op with `rule` and strategy `assignment` reads
-/// operand `index`.
-Layout getOperandLayout(const ShardingRule &rule, const Assignment &assignment,
-                        int index);
+/// The layout in which an op with `rule` and `strategy` reads operand `index`.
+Layout getOperandLayout(const ShardingRule &rule,
+                        const ShardingStrategy &strategy, int index);
 
 /// The layout in which it produces result `index`.
-Layout getResultLayout(const ShardingRule &rule, const Assignment &assignment,
-                       int index);
+Layout getResultLayout(const ShardingRule &rule,
+                       const ShardingStrategy &strategy, int index);
 
-/// Seconds of a device for `op` of `graph` with strategy `assignment`, padding
-/// included.
+/// Seconds of a device for `op` of `graph` with `strategy`, padding included.
 double getSeconds(const ShardingGraph &graph, const GraphOp &op,
-                  const Assignment &assignment);
+                  const ShardingStrategy &strategy);
 
-/// Bytes of the operands and results of `op` on a device, with strategy
-/// `assignment`.
+/// Bytes of the operands and results of `op` on a device, with `strategy`.
 int64_t getMemory(const ShardingGraph &graph, const GraphOp &op,
-                  const Assignment &assignment);
+                  const ShardingStrategy &strategy);
 
 /// By value of `graph` the part of the step in which it is made; for one that
 /// no op makes, the part that uses it first.

@@ -198,7 +198,7 @@ private:
     SmallVector<bool> isPadded;
     bool isMax = false;
     for (auto [factor, axes] :
-         llvm::zip_equal(rule.factors, layouts.assignment.factors)) {
+         llvm::zip_equal(rule.factors, layouts.strategy.factors)) {
       bool combines =
           factor.kind == FactorKind::Sum || factor.kind == FactorKind::Max;
       isPadded.push_back(combines &&

@@ -68,7 +68,7 @@ public:
 private:
   /// The decisions after some functions have been planned.
   struct Decided {
-    std::vector<Assignment> assignments;
+    std::vector<ShardingStrategy> strategies;
     SearchProblem::AtRest atRest;
     std::vector<CheapestPlan> plans;
   };
@@ -83,12 +83,12 @@ private:
   Decided getNothingDecided() const {
     Decided decided;
     for (const GraphOp &op : graph.ops)
-      decided.assignments.emplace_back().factors.resize(op.rule.factors.size());
+      decided.strategies.emplace_back().factors.resize(op.rule.factors.size());
     return decided;
   }
 
   PlanDecisions getDecisions(const Decided &decided) const {
-    return {decided.assignments, getLayoutsAtRest(graph, decided.atRest)};
+    return {decided.strategies, getLayoutsAtRest(graph, decided.atRest)};
   }
 
   SearchProblem makeProblem(int number, const Decided &decided,
@@ -164,7 +164,7 @@ private:
 
   void decide(int number, const CheapestPlan &plan, Decided &decided) {
     getPlanned(number, decided)
-        ->problem.apply(plan.strategies, decided.assignments, decided.atRest);
+        ->problem.apply(plan.strategies, decided.strategies, decided.atRest);
     decided.plans.push_back(plan);
   }
 

@@ -50,7 +50,7 @@ static Decisions follow(const ShardingGraph &graph) {
       llvm::erase_if(list, [&, all = sums.all()](int axis) {
         return !isGap(axis) && (all & axisBit(axis));
       });
-    decisions.assignments.push_back({axes, sums});
+    decisions.strategies.push_back({axes, sums});
   }
   return decisions;
 }

@@ -61,9 +61,9 @@ private:
 
   void writeOp(int index) {
     Operation *op = module.operations[index];
-    const Assignment &assignment = decisions.assignments[index];
+    const ShardingStrategy &strategy = decisions.strategies[index];
     SmallVector<DimShardingAttr> dims;
-    for (const AxisList &axes : assignment.factors) {
+    for (const AxisList &axes : strategy.factors) {
       for (int axis : axes)
         usedAxes |= isGap(axis) ? 0 : axisBit(axis);
       dims.push_back(
@@ -75,8 +75,8 @@ private:
     };
     op->setAttr(assignmentAttrName,
                 AssignmentAttr::get(context, dims,
-                                    getNames(assignment.partial.operands),
-                                    getNames(assignment.partial.rhs)));
+                                    getNames(strategy.partial.operands),
+                                    getNames(strategy.partial.rhs)));
     SmallVector<Attribute> origins;
     for (const AxisUse &use : decisions.origins[index]) {
       const std::string &source = graph.values[use.source].name;
@@ -153,7 +153,7 @@ private:
       for (auto [value, dims] :
            llvm::zip_equal(node.operands, node.rule.operands))
         cut[value] |= getTensorLayout(node.rule, dims,
-                                      decisions.assignments[index].factors)
+                                      decisions.strategies[index].factors)
                           .getAxes() &
                       ~decisions.layouts[value].getAxes();
     }
