@@ -6,11 +6,11 @@ find include lib runtime tools test examples benchmarks scripts \
   \( -name '*.h' -o -name '*.cpp' -o -name '*.c' \) -print0 |
   xargs -0 clang-format-14 --dry-run --Werror
 
-# Cost, latency, strategy, multicast tree, fix-it, provenance, barrier; GEMM, in
-# flight, stored as, fake.
+# Cost, latency, strategy, multicast tree, fix-it, provenance, multiversioning, barrier;
+# GEMM, in flight, stored as, fake.
 old='PlanPrice|(Collective|Part|Regather)Prices?|StartSets|AssignmentSpace|DeliveryTrees'
 old+='|SearchClasses|PlanThatFits|RunAside|RemedyFinder|OriginFinder|MoveRecorder'
-old+='|MeetingPoints?|meeting points?|(large|matrix) products|under way|rests as|stand-ins?'
+old+='|widerCodes|MeetingPoints?|meeting points?|(large|matrix) products|under way|rests as|stand-ins?'
 if grep -rnIwE "$old" include lib runtime tools test docs README.md; then
   echo 'the lines above have words that docs/Glossary.md replaces'
   exit 1

@@ -18,7 +18,7 @@
 
 namespace shardc {
 
-/// `no_redundant_flops`, after `propagate`: ops have assignments.
+/// `no_redundant_flops`, after `propagate`: ops have sharding strategies.
 mlir::LogicalResult checkExpectedFlops(mlir::ModuleOp module);
 
 /// The note at a collective that breaks a contract, and its line.

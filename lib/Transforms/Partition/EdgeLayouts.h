@@ -1,7 +1,7 @@
 //===- EdgeLayouts.h - Layouts at both ends of each edge --------*- C++ -*-===//
 //
 // An edge leads from the producer of a value to a use of it. The layouts at its
-// ends follow from sharding rules and assignments. Changes no IR. Not
+// ends follow from sharding rules and strategies. Changes no IR. Not
 // thread-safe.
 //
 //===----------------------------------------------------------------------===//

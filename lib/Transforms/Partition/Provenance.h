@@ -28,7 +28,7 @@ mlir::Value getWrittenValue(mlir::Value value);
 
 /// Finds the annotations that ops and arguments have their axes from, by
 /// `shardc.origin` and the annotations in the locations of arguments. Construct
-/// it when ops have assignments, and before reshards change the function.
+/// it when ops have strategies, and before reshards change the function.
 class Provenance {
 public:
   Provenance(mlir::func::FuncOp function, const MeshAxes &mesh);

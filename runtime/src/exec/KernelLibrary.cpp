@@ -32,7 +32,7 @@ static std::string missingFeature(const CpuCode &code) {
 static absl::StatusOr<const std::string *>
 chooseCode(const PlanSpec &plan, const std::string &cpuTarget) {
   std::string known = plan.cpuTarget;
-  for (const CpuCode &code : plan.widerCodes) {
+  for (const CpuCode &code : plan.codeVersions) {
     std::string missing = missingFeature(code);
     if (cpuTarget.empty() ? missing.empty() : cpuTarget == code.cpuTarget) {
       if (missing.empty())

@@ -259,7 +259,7 @@ struct PlanSpec {
   std::vector<std::string> kernels;
   /// Multiversioned kernels for CPUs with more features than `cpuTarget`; the
   /// first that this CPU can run replaces `code`.
-  std::vector<CpuCode> widerCodes;
+  std::vector<CpuCode> codeVersions;
   std::string code;  ///< An ELF shared object, or PTX for a GPU.
   std::string cubin; ///< That PTX for `gpuTarget`, assembled; may be empty.
   uint64_t arenaBytes = 0;

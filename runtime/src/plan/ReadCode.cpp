@@ -11,7 +11,7 @@ static std::string bytesOf(const flatbuffers::Vector<uint8_t> &code) {
 }
 
 static absl::Status readCpuCode(const fb::CpuCode &file, PlanSpec &plan) {
-  CpuCode &code = plan.widerCodes.emplace_back();
+  CpuCode &code = plan.codeVersions.emplace_back();
   code.cpuTarget = file.cpu_target()->str();
   if (!plan.gpuTarget.empty())
     return absl::DataLossError(absl::StrCat("it has code for ", code.cpuTarget,
