@@ -34,8 +34,8 @@ static const T *findByName(ArrayRef<T> entries, StringRef name) {
   return entry == entries.end() ? nullptr : entry;
 }
 
-// Bounds of what machines have: far from what any has, so that a misplaced
-// exponent is found, and so near that no estimate overflows.
+// Limits far from the rates of any machine, so that a misplaced exponent is
+// found, and so near that no estimate overflows.
 static constexpr double leastBytes = 1, mostBytes = 1e18;
 static constexpr double leastRate = 1, mostRate = 1e24;
 static constexpr double mostLatency = 1e6;

@@ -77,9 +77,9 @@ static void setVerifier(PassManager &manager, const CompileOptions &options,
     reportBrokenPasses(manager, state);
 }
 
-/// Runs the phases up to `last`. For a plan it stops between phases to add what
-/// reports show beside the program: fix-its, the cost of alternatives, the
-/// comparison with the cheapest plan.
+/// Runs the phases up to `last`. For a plan it stops between phases to collect
+/// more for the reports: fix-its, the cost of alternatives, the comparison with
+/// the cheapest plan.
 static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
                                int last, CompileState &state) {
   auto runWith = [&](int first, int last, const CompileOptions &options) {

@@ -37,7 +37,7 @@ static std::string suggestFlag(StringRef name, const ToolDescription &tool) {
                    nearest + "?";
 }
 
-/// What is wrong with the value of a flag, or "".
+/// The error of the value of a flag, or "".
 static std::string checkFlagValue(const cl::Option &option,
                                   const std::string &flag, bool hasValue,
                                   StringRef value) {
@@ -61,7 +61,7 @@ static bool endsTool(StringRef flag) {
   return flag == "version" || flag == "h" || flag.starts_with("help");
 }
 
-/// What is wrong with the arguments, or "". `ending` becomes the first flag
+/// The first error of the arguments, or "". `ending` becomes the first flag
 /// that ends the tool.
 static std::string checkArguments(int argc, const char *const *argv,
                                   const ToolDescription &tool,

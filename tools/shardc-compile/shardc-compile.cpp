@@ -117,8 +117,8 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
   return 0;
 }
 
-/// Whether the file is a plan: by its name, or by its first bytes. What a pipe
-/// holds can be read once, by the compiler.
+/// Whether the file is a plan: by its name, or by its first bytes. A pipe can
+/// be read once, by the compiler.
 static bool isPlan(const std::string &path) {
   if (llvm::StringRef(path).ends_with(".shardc"))
     return true;

@@ -55,8 +55,8 @@ private:
   int code = 0;
 };
 
-/// Writes what standard output still holds; 0, or 1 and an error printed if it
-/// did not take everything.
+/// Writes the buffered rest of standard output; 0, or 1 and an error printed if
+/// not everything was written.
 int flushStandardOutput();
 
 } // namespace shardc::run

@@ -73,7 +73,7 @@ struct GraphOp {
     Compute,
     /// The identity with exactly its result's layout.
     Constraint,
-    /// Ties what a function returns to the layout of its result.
+    /// Ties a returned value to the layout of its result.
     Return,
   };
   Kind kind = Compute;

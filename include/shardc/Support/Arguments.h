@@ -20,7 +20,7 @@ namespace shardc {
 struct ToolDescription {
   const char *name;
   const char *version;
-  /// A line that says what the tool does.
+  /// A line that describes the tool.
   const char *overview;
   /// Most arguments that are no flags.
   int mostInputs;

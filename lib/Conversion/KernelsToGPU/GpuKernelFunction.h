@@ -14,8 +14,8 @@ struct GpuGrid {
   int64_t blocks, threads;
 };
 
-/// What the function of a kernel depends on beside its body: which operands
-/// start elsewhere than at a multiple of 16 bytes.
+/// The facts besides its body on which a kernel's function depends: the
+/// operands that do not start at a multiple of 16 bytes.
 std::string getAlignmentKey(KernelOp kernel);
 
 /// Builds function `name` at the end of `functions` for `kernel`, in the gpu,
@@ -25,7 +25,8 @@ mlir::FailureOr<GpuGrid>
 buildGpuKernelFunction(KernelOp kernel, MeshOp mesh,
                        mlir::gpu::GPUModuleOp functions, llvm::StringRef name);
 
-/// Converts what `buildGpuKernelFunction` built to the LLVM and NVVM dialects.
+/// Converts the functions of `buildGpuKernelFunction` to the LLVM and NVVM
+/// dialects.
 mlir::LogicalResult convertToNVVMDialect(mlir::gpu::GPUModuleOp functions);
 
 } // namespace shardc

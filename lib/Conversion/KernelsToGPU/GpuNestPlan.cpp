@@ -29,8 +29,9 @@ static constexpr int64_t stepsForLargestBlock = 8 * usualThreads;
 /// Vectors of a row that a thread keeps at most: code is written out for each.
 static constexpr int64_t mostKeptVectors = 8;
 
-/// Registers for what threads keep of a row: a quarter of those that a thread
-/// has in a block of `usualThreads`, and less than half in the largest.
+/// Registers for the values of a row that threads keep: a quarter of those that
+/// a thread has in a block of `usualThreads`, and less than half in the
+/// largest.
 static constexpr int64_t usualKeptRegisters = 64;
 static constexpr int64_t fewestKeptRegisters = 24;
 
@@ -47,7 +48,7 @@ static int64_t getLanes(const GpuNestPlan &plan, ArrayRef<int64_t> shape) {
   return shape[dim] % gpuLanes == 0 ? gpuLanes : 1;
 }
 
-/// Plans what does not depend on the threads of a block.
+/// Plans the parts that do not depend on the threads of a block.
 static void planUnits(GpuNestPlan &plan) {
   KernelNest &nest = plan.nest;
   // A small product is a sum per element: computed where it is needed.
@@ -80,7 +81,7 @@ static void planUnits(GpuNestPlan &plan) {
 }
 
 /// Whether one vector of `value` has registers of its own in a thread:
-/// constants have none, and what a row has one of has one for all.
+/// constants have none, and a row's single value has one register for all.
 static bool takesRegisters(const KernelNest &nest, Value value) {
   Operation *op = value.getDefiningOp();
   if (auto broadcast = dyn_cast_or_null<BroadcastOp>(op))
@@ -123,8 +124,8 @@ static int64_t countKeptValues(const KernelNest &nest) {
   return most;
 }
 
-/// Whether threads keep what they have of a row: some is needed again, and it
-/// fits into registers.
+/// Whether threads keep their values of a row: some are needed again, and all
+/// fit into registers.
 static bool keepsRows(const GpuNestPlan &plan, int64_t threads) {
   int64_t vectors = llvm::divideCeil(plan.steps, plan.groupThreads);
   int64_t registers = vectors * plan.lanes * countKeptValues(plan.nest);

@@ -1,6 +1,6 @@
 //===- GpuNestPlan.h - How a grid shares a nest -----------------*- C++ -*-===//
 //
-// Decides which threads do what, by shapes alone: equal kernels have equal
+// Maps the work of a nest to threads by shapes alone: equal kernels have equal
 // grids and add up in equal order on every GPU. Pure functions; thread-safe.
 //
 //===----------------------------------------------------------------------===//
@@ -29,16 +29,16 @@ struct GpuNestPlan {
   bool isFlat = false;
   /// Lanes of the vectors that a thread computes; 1: single elements.
   int64_t lanes = 1;
-  /// What is shared out, in order. Map: vectors, one per thread. Rows: rows,
-  /// one per group of threads. Columns: blocks of `columnsPerBlock` columns,
-  /// one per block of threads.
+  /// The units that are distributed, in order. Map: vectors, one per thread.
+  /// Rows: rows, one per group of threads. Columns: blocks of `columnsPerBlock`
+  /// columns, one per block of threads.
   int64_t units = 1;
   /// Vectors of a unit, which its threads share.
   int64_t steps = 1;
   /// Threads that reduce a row together (Rows): a power of two up to a warp, or
   /// a whole block.
   int64_t groupThreads = 1;
-  /// Whether threads keep what they have of a row between passes (Rows).
+  /// Whether threads keep their values of a row between passes (Rows).
   bool keepsRows = false;
   /// Blocks of the grid that are this nest's; they stride over the units.
   int64_t blocks = 1;

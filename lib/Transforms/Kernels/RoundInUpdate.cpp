@@ -58,7 +58,7 @@ static Value round(OpBuilder &builder, Location loc, Value value, Type type) {
 
 namespace {
 
-/// An argument or a result to append, `value` being what is returned.
+/// An argument or a result to append; `value` is the returned value.
 struct NewArgument {
   Type type;
   NamedAttrList attributes;

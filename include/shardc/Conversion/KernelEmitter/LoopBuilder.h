@@ -1,9 +1,9 @@
 //===- LoopBuilder.h - Loops, and code at its outermost level ---*- C++ -*-===//
 //
 // Builds the loops and conditions of a kernel and computes with places in them.
-// Code is built at the outermost level at which its operands are known: what
-// does not depend on an inner loop comes before it. For each level there is a
-// table of the values that are known in it, as in value numbering.
+// Code is built at the outermost level at which its operands are known:
+// loop-invariant code comes before the loop. For each level there is a table of
+// the values that are known in it, as in value numbering.
 //
 // Not thread-safe; one per kernel.
 //

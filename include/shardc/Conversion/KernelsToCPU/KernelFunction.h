@@ -20,7 +20,8 @@ mlir::LLVM::LLVMFuncOp createKernelFunction(mlir::OpBuilder &builder,
 /// differ in none of `coordinateAxes` compute the same from the same operands.
 struct KernelPart {
   int64_t extent;
-  /// What it reads and writes: positions among operands, then results.
+  /// The buffers that it reads and writes: positions among operands, then
+  /// results.
   llvm::SmallVector<int64_t> buffers;
   /// Mesh axes whose coordinates it reads, by number and ascending.
   llvm::SmallVector<int64_t> coordinateAxes;
