@@ -9,7 +9,8 @@ part of it switched off at a time (SearchOptions.h). Prints a Markdown table wit
 column per model. Its first row has the processor time of the whole search and the
 gap between its plan and its lower bound. The other rows have the time as a ratio to
 the first row, and the cost and the gap where they differ. Times are the least of N
-runs, which the limit ends by their processor time. Needs the program ablate-search: ninja -C BUILD ablate-search.
+runs; a run ends at the limit of processor time. Needs the program ablate-search:
+ninja -C BUILD ablate-search.
 """
 
 import argparse
@@ -94,7 +95,8 @@ def main():
                 line = json.loads(run("ablate-search", module, *flags, "--variant=" + variant,
                                       prepare=limit_time))  # fmt: skip
             except subprocess.CalledProcessError as error:
-                if error.returncode == -signal.SIGXCPU:
+                # The handler of the first signal prints a stack trace meanwhile.
+                if error.returncode in (-signal.SIGXCPU, -signal.SIGKILL):
                     return None
                 raise
             if best is None or line["seconds"] < best["seconds"]:
