@@ -18,7 +18,7 @@
 using namespace shardc;
 using namespace shardc::run;
 
-static std::optional<std::string> readFile(const std::string &path) {
+static std::optional<std::string> readContent(const std::string &path) {
   std::ifstream file(path, std::ios::binary);
   std::ostringstream content;
   if (!file || !(content << file.rdbuf()))
@@ -83,7 +83,7 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
       !checkInputEnds(options.machine).empty())
     return std::nullopt;
   std::optional<std::string> compiler = readBuildId(compilerPath());
-  std::optional<std::string> model = readFile(request.path);
+  std::optional<std::string> model = readContent(request.path);
   if (!compiler || !model)
     return std::nullopt;
   std::string key;
@@ -99,7 +99,7 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   for (const CompileOption &option : getCompileOptions())
     add(option.name, toText(getValue(option, options)));
   add("single device", options.singleDevice ? 1 : 0);
-  add("machine file", readFile(options.machine).value_or(""));
+  add("machine file", readContent(options.machine).value_or(""));
   add("model", *model);
   return key;
 }
