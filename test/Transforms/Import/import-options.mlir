@@ -6,7 +6,10 @@
 // RUN: not shardc-opt %s --shardc-import="rules=a=x,a=y" 2>&1 | FileCheck %s --check-prefix=CASE2
 // CASE2: error: {{.*}}logical axis 'a' has two rules
 // RUN: not shardc-opt %s --shardc-import="batch=-1" 2>&1 | FileCheck %s --check-prefix=CASE3
-// CASE3: error: {{.*}}batch size must be at least 1, got -1
+// CASE3: error: {{.*}}batch size must be at least 1 and at most 2147483647, got -1
+// RUN: not shardc-opt %s --shardc-import="batch=2147483648" 2>&1 | FileCheck %s --check-prefix=CASE4
+// RUN: not shardc-opt %s --shardc-import="batch=9223372036854775807" 2>&1 | FileCheck %s --check-prefix=CASE4
+// CASE4: error: {{.*}}batch size must be at least 1 and at most 2147483647, got
 
 module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <adam, learning_rate = 0.01>>} {
   func.func @loss(
