@@ -7,7 +7,6 @@
 
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/DebugOnly.h"
-#include "shardc/Pipelines/BrokenPasses.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/Arguments.h"
@@ -135,8 +134,6 @@ int main(int argc, char **argv) {
   state.getPeaks = getPeaksOnTrial;
   state.estimatePlan = estimateOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
-    if (config.shouldVerifyPasses())
-      reportBrokenPasses(manager, state);
     if (from >= 0)
       manager.addPass(createPhaseInputPass(from));
     if (to >= 0)
