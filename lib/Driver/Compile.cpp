@@ -10,7 +10,6 @@
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
-#include "shardc/Pipelines/BrokenPasses.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/Explain.h"
@@ -68,15 +67,6 @@ static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
   return success();
 }
 
-/// Every phase ends with a verification; after every pass it takes longer than
-/// most of them.
-static void setVerifier(PassManager &manager, const CompileOptions &options,
-                        CompileState &state) {
-  manager.enableVerifier(options.verifyEach);
-  if (options.verifyEach)
-    reportBrokenPasses(manager, state);
-}
-
 /// Runs the phases up to `last`. For a plan it stops between phases to collect
 /// more for the reports: fix-its, the cost of alternatives, the comparison with
 /// the cheapest plan.
@@ -84,7 +74,9 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
                                int last, CompileState &state) {
   auto runWith = [&](int first, int last, const CompileOptions &options) {
     PassManager manager(module.getContext());
-    setVerifier(manager, options, state);
+    // A phase ends with the verifier anyway; after every pass it takes longer
+    // than most passes.
+    manager.enableVerifier(options.verifyEach);
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
   };
@@ -140,7 +132,7 @@ static LogicalResult resumePhases(ModuleOp module,
                                   int last, CompileState &state) {
   auto run = [&](int first, int last) {
     PassManager manager(module.getContext());
-    setVerifier(manager, options, state);
+    manager.enableVerifier(options.verifyEach);
     manager.addPass(createPhaseInputPass(first - 1));
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
