@@ -3,8 +3,12 @@
 # bytes, and never costs more time by objective time, by the closing remarks: on
 # models of several layers, strategies and meshes.
 #
-#   scripts/check-cheapest.sh
+#   scripts/check-cheapest.sh [MODULUS REMAINDER]
+#
+# With a modulus m and a remainder r only every m-th case, starting with the
+# r-th, runs.
 source "$(dirname "$0")/common.sh"
+takeEvery "$@"
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
 PATH=$bin:$PATH
 work=$(mktemp -d)
@@ -27,6 +31,7 @@ costs() {
 check() {
   local layers=$1 batch=$2 strategy=$3 mesh=$4 follow cheapest
   shift 4
+  if ! isTaken; then return; fi
   shardc-gen --layers="$layers" --batch-size="$batch" --strategy="$strategy" \
     --mesh="$mesh" "$@" -o "$work/model.mlir"
   follow=$(sent follow) cheapest=$(sent cheapest)

@@ -16,6 +16,7 @@ check-partitions --count="${1:-2000}0" --seed="$seed"
 scripts/test-runtime-sanitizers.sh --all
 for mode in follow cheapest; do scripts/check-strategies.sh 1 0 $mode; done
 scripts/check-strategies.sh 1 0 follow emulated-gpu
+scripts/check-cheapest.sh
 scripts/check-streams.sh
 scripts/check-cuda.sh
 # Those end with 77 where their tool is missing.
