@@ -108,16 +108,12 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   compareRegather(module, *propagated, options);
   if (failed(explainModule(module, imported.get(), options, state)))
     return failure();
-  OwningOpRef<func::FuncOp> partitioned;
-  if (func::FuncOp step = getStep(module); step && options.compareCheapest)
-    partitioned = step.clone();
   int memory = getPhaseIndex("memory");
   if (failed(run(collectives + 1, memory)))
     return failure();
   std::optional<CheapestComparison> comparison;
   if (options.compareCheapest)
-    comparison =
-        compareCheapest(module, partitioned.get(), *differentiated, options);
+    comparison = compareCheapest(module, *differentiated, options);
   if (failed(run(memory + 1, last)))
     return failure();
   if (comparison)

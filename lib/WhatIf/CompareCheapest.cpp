@@ -6,7 +6,6 @@
 #include "shardc/WhatIf/TrialCompilation.h"
 
 #include "shardc/Analysis/ModuleQueries.h"
-#include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/CommunicationReport.h"
 
 using namespace mlir;
@@ -18,85 +17,8 @@ constexpr int64_t maxAssignments = 200'000;
 /// The most strategies that all branches of that search look at.
 constexpr int64_t maxComparedBranchOptions = 40'000;
 
-/// The attributes of `op` without those that only planners, `partition` and
-/// reports read.
-static NamedAttrList getProgramAttributes(Operation *op) {
-  NamedAttrList attributes(op->getAttrDictionary());
-  for (StringRef name : {costAttrName, startsAttrName, regatherAttrName,
-                         originAttrName, causeAttrName})
-    attributes.erase(name);
-  return attributes;
-}
-
-namespace {
-
-/// Compares programs op by op, in their order. Locations take no part.
-class ProgramComparison {
-public:
-  bool isSame(Operation *lhs, Operation *rhs) {
-    if (lhs->getName() != rhs->getName() ||
-        lhs->getResultTypes() != rhs->getResultTypes() ||
-        lhs->getNumOperands() != rhs->getNumOperands() ||
-        lhs->getNumRegions() != rhs->getNumRegions() ||
-        (lhs->getAttrDictionary() != rhs->getAttrDictionary() &&
-         getProgramAttributes(lhs) != getProgramAttributes(rhs)))
-      return false;
-    for (auto [left, right] :
-         llvm::zip_equal(lhs->getOperands(), rhs->getOperands()))
-      if (pairs.lookup(left) != right)
-        return false;
-    for (auto [left, right] :
-         llvm::zip_equal(lhs->getResults(), rhs->getResults()))
-      pairs[left] = right;
-    for (auto [left, right] :
-         llvm::zip_equal(lhs->getRegions(), rhs->getRegions()))
-      if (!llvm::hasSingleElement(left) || !llvm::hasSingleElement(right) ||
-          !isSame(left.front(), right.front()))
-        return false;
-    return true;
-  }
-
-private:
-  bool isSame(Block &lhs, Block &rhs) {
-    if (lhs.getArgumentTypes() != rhs.getArgumentTypes() ||
-        lhs.getOperations().size() != rhs.getOperations().size())
-      return false;
-    for (auto [left, right] :
-         llvm::zip_equal(lhs.getArguments(), rhs.getArguments()))
-      pairs[left] = right;
-    for (auto [left, right] : llvm::zip_equal(lhs, rhs))
-      if (!isSame(&left, &right))
-        return false;
-    return true;
-  }
-
-  llvm::DenseMap<Value, Value> pairs;
-};
-
-} // namespace
-
-/// The estimate of the step of `module`, which is after `propagate` and becomes
-/// a trial. `partitioned` is a step after `collectives` with the estimate
-/// `known`; where the two are the same, later phases need not run.
-static llvm::Expected<PlanEstimate>
-estimateFound(ModuleOp module, func::FuncOp partitioned,
-              const PlanEstimate &known, const CompileOptions &options) {
-  int collectives = getPhaseIndex("collectives");
-  std::string error = compileOnTrial(module, getPhaseIndex("propagate") + 1,
-                                     collectives, options);
-  if (error.empty() && ProgramComparison().isSame(getStep(module), partitioned))
-    return known;
-  if (error.empty())
-    error = compileOnTrial(module, collectives + 1, getPhaseIndex("memory"),
-                           options);
-  if (!error.empty())
-    return llvm::createStringError(error);
-  return getEstimate(module, options);
-}
-
 std::optional<CheapestComparison>
-shardc::compareCheapest(ModuleOp module, func::FuncOp partitioned,
-                        ModuleOp differentiated,
+shardc::compareCheapest(ModuleOp module, ModuleOp differentiated,
                         const CompileOptions &options) {
   llvm::Expected<PlanEstimate> own = getEstimate(module, options);
   if (!own) {
@@ -119,8 +41,9 @@ shardc::compareCheapest(ModuleOp module, func::FuncOp partitioned,
     return comparison;
   comparison.search = getPlanCost(getStep(differentiated));
   search.partition = "cheapest";
-  llvm::Expected<PlanEstimate> found =
-      estimateFound(differentiated, partitioned, *own, search);
+  search.deviceMemory = 0;
+  search.ignoreExpectations = true;
+  llvm::Expected<PlanEstimate> found = estimateOnTrial(differentiated, search);
   if (!found) {
     comparison.error = llvm::toString(found.takeError());
     return comparison;

@@ -21,15 +21,14 @@ struct CheapestComparison {
 };
 
 /// Compares the step of `module`, after `memory`, with the plan of
-/// `--partition=cheapest`, by the estimates of reports. `partitioned` is the
-/// step (getStep) as it was after `collectives`, null if there is no function.
-/// `differentiated` is the same module before `propagate`; it is compiled on
-/// trial unless `options` ask for the cheapest plan anyway. Programs with very
-/// many sharding strategies are not searched. Notes both costs on the step, as
-/// `shardc.cost`, unless `propagate` did. nullopt if there is no function.
+/// `--partition=cheapest`, by the estimates of reports. `differentiated` is the
+/// same module before `propagate`; it is compiled on trial unless `options` ask
+/// for the cheapest plan anyway. Programs with very many sharding strategies
+/// are not searched. Notes both costs on the step, as `shardc.cost`, unless
+/// `propagate` did. nullopt if there is no function.
 std::optional<CheapestComparison>
-compareCheapest(mlir::ModuleOp module, mlir::func::FuncOp partitioned,
-                mlir::ModuleOp differentiated, const CompileOptions &options);
+compareCheapest(mlir::ModuleOp module, mlir::ModuleOp differentiated,
+                const CompileOptions &options);
 
 /// Emits a remark at the step, with the flag that selects the cheapest plan.
 void remarkOn(const CheapestComparison &comparison,
