@@ -27,8 +27,8 @@ const std::vector<CompileOption> &shardc::getCompileOptions() {
        Accepts::Positive, "import", "the model's",
        "Split the batch into this many microbatches, run one after the other, "
        "and accumulate their gradients"},
-      {"target", &CompileOptions::target, "cpu|cuda:sm_90", Accepts::Target,
-       "codegen", "cpu; in shardc-run that of --device",
+      {"target", &CompileOptions::target, "cpu|cpu:x86-64-v3|cuda:sm_90",
+       Accepts::Target, "codegen", "cpu; in shardc-run this computer's",
        "Target of code generation; cpu is x86-64-v3, with a version for v4"},
       {"dtype", &CompileOptions::dtype, "f32|bf16", Accepts::OneOf, "import",
        "the model's types",

@@ -7,10 +7,14 @@
 
 using namespace mlir;
 
-static bool isForCpu(const std::string &target) {
+/// The CPUs of the target. An emulated GPU has one form on CPUs.
+static std::vector<const shardc::CpuTarget *>
+getCpuTargets(const std::string &target) {
   std::string error;
   auto spec = shardc::parseTargetSpec(target, error);
-  return spec && spec->kind == shardc::TargetSpec::Kind::CPU;
+  if (!spec || spec->kind != shardc::TargetSpec::Kind::CPU)
+    return {&shardc::getBaseTarget()};
+  return shardc::getCpuTargets(spec->cpuLevel);
 }
 
 namespace {
@@ -25,7 +29,7 @@ public:
       : machine(compileOptions.machine),
         matmulPrecision(compileOptions.matmulPrecision),
         ptxas(compileOptions.ptxas), needsCubin(compileOptions.needsCubin),
-        isForCpus(isForCpu(compileOptions.target)), state(state) {}
+        cpuTargets(::getCpuTargets(compileOptions.target)), state(state) {}
 
   StringRef getName() const override { return "WritePlan"; }
 
@@ -37,7 +41,7 @@ public:
     options.matmulPrecision = matmulPrecision;
     options.ptxas = ptxas;
     options.needsCubin = needsCubin;
-    options.makeWideCode = isForCpus;
+    options.cpuTargets = cpuTargets;
     llvm::Expected<std::string> plan = shardc::compilePlan(module, options);
     if (!plan) {
       module.emitError() << llvm::toString(plan.takeError());
@@ -49,7 +53,8 @@ public:
 
 private:
   std::string machine, matmulPrecision, ptxas;
-  bool needsCubin, isForCpus;
+  bool needsCubin;
+  std::vector<const shardc::CpuTarget *> cpuTargets;
   shardc::CompileState &state;
 };
 

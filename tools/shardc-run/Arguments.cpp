@@ -257,7 +257,8 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
                      arguments.threads, "Worker threads", 1, 1024);
   flags.text("cpu-target", "NAME", "the most that this CPU has",
              arguments.cpuTarget,
-             "Run the plan's code for this CPU, such as x86-64-v3");
+             "Compile for this CPU, or run the plan's code for it: x86-64-v3 "
+             "or x86-64-v4");
   flags.flag("no-alias-replicas", arguments.noAliasReplicas,
              "Do not share memory among virtual CPU devices that hold the same "
              "bits");

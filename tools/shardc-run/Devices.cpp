@@ -143,7 +143,24 @@ int Devices::find() {
   return 0;
 }
 
+/// The highest level of x86-64 that code is generated for and this CPU has.
+static const char *cpuLevel() {
+  bool isWide =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+      __builtin_cpu_supports("avx512cd") &&
+      __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  return isWide ? "x86-64-v4" : "x86-64-v3";
+}
+
 std::string Devices::target() const {
+  if (!isCuda(arguments)) {
+    std::string level =
+        arguments.cpuTarget.empty() ? cpuLevel() : arguments.cpuTarget;
+    // What is no level of the compiler's is not in the plan either, which says
+    // so when it is loaded.
+    bool isKnown = level == "x86-64-v3" || level == "x86-64-v4";
+    return isKnown ? absl::StrCat("cpu:", level) : "cpu";
+  }
   // The newest architecture that the compiler generates code for; later GPUs
   // run it, too.
   constexpr int newest = 90;

@@ -22,7 +22,7 @@ struct CompileOptions {
   /// Replaces rules for logical axes: "batch=data,hidden=model,embed=".
   std::string rules;
   /// The target of code generation; "cpu" is x86-64-v3, and x86-64-v4 beside
-  /// it.
+  /// it, "cpu:x86-64-v3" that one alone.
   std::string target = "cpu";
   /// The element type that a model of f32 computes in, with parameters and the
   /// loss in f32: "f32" or "bf16"; empty keeps the model's types.

@@ -27,11 +27,20 @@ const CpuTarget &getBaseTarget() {
 }
 
 const CpuTarget &getWideTarget() {
-  static const CpuTarget target = {
-      "x86-64-v4",
-      {"avx512f", "avx512bw", "avx512cd", "avx512dq", "avx512vl"},
-      512};
+  static const CpuTarget target = {"x86-64-v4",
+                                   {"avx2", "fma", "bmi1", "bmi2", "f16c",
+                                    "abm", "movbe", "avx512f", "avx512bw",
+                                    "avx512cd", "avx512dq", "avx512vl"},
+                                   512};
   return target;
+}
+
+std::vector<const CpuTarget *> getCpuTargets(StringRef level) {
+  std::vector<const CpuTarget *> targets;
+  for (const CpuTarget *target : {&getBaseTarget(), &getWideTarget()})
+    if (level.empty() || level == target->name)
+      targets.push_back(target);
+  return targets;
 }
 
 static void initializeBackEnd() {
@@ -74,21 +83,19 @@ Expected<std::string> compileToObject(mlir::ModuleOp kernels,
   return emitKernels(**module, **machine, CodeGenFileType::ObjectFile);
 }
 
-Expected<std::string> compileKernels(mlir::ModuleOp module) {
+Expected<std::string> compileKernels(mlir::ModuleOp module,
+                                     const CpuTarget &target) {
   auto kernels = module.lookupSymbol<mlir::ModuleOp>(kernelModuleName);
   if (!kernels)
     return createStringError("the module has no @kernels: run codegen first");
-  Expected<std::string> object = compileToObject(kernels);
-  if (!object)
-    return object.takeError();
-  return linkSharedObject(*object);
-}
-
-Expected<std::string> compileWideKernels(mlir::ModuleOp module) {
-  mlir::OwningOpRef<mlir::ModuleOp> kernels = lowerWideKernels(module);
-  if (!kernels)
-    return createStringError("the kernels cannot be lowered for AVX-512");
-  Expected<std::string> object = compileToObject(*kernels, getWideTarget());
+  mlir::OwningOpRef<mlir::ModuleOp> wide;
+  if (target.vectorBits > getBaseTarget().vectorBits) {
+    wide = lowerWideKernels(module);
+    if (!wide)
+      return createStringError("the kernels cannot be lowered for AVX-512");
+    kernels = *wide;
+  }
+  Expected<std::string> object = compileToObject(kernels, target);
   if (!object)
     return object.takeError();
   return linkSharedObject(*object);

@@ -110,21 +110,81 @@ static int64_t getBatchSize(func::FuncOp function) {
   return 0;
 }
 
-static flatbuffers::Offset<fb::CpuCode>
-writeCpuCode(flatbuffers::FlatBufferBuilder &builder, const CpuTarget &target,
-             StringRef code) {
+namespace {
+
+/// The machine code of the kernels.
+struct KernelCode {
+  /// The GPU that it is for, such as "sm_90"; empty: CPUs.
+  std::string gpuTarget;
+  /// For a GPU the PTX, otherwise a shared object for each CPU target.
+  std::vector<std::string> versions;
+  /// The machine code of the PTX; may be empty.
+  std::string cubin;
+};
+
+} // namespace
+
+static llvm::Expected<KernelCode> compileCode(ModuleOp module,
+                                              const PlanOptions &options) {
+  KernelCode code;
+  auto grids = module.lookupSymbol<gpu::GPUModuleOp>(kernelModuleName);
+  if (!grids) {
+    for (const CpuTarget *target : options.cpuTargets) {
+      llvm::Expected<std::string> version = compileKernels(module, *target);
+      if (!version)
+        return version.takeError();
+      code.versions.push_back(std::move(*version));
+    }
+    return code;
+  }
+  llvm::Expected<std::string> ptx = emitPtx(module);
+  if (!ptx)
+    return ptx.takeError();
+  code.gpuTarget =
+      grids->getAttrOfType<StringAttr>(chipAttrName).getValue().str();
+  if (!options.ptxas.empty()) {
+    llvm::Expected<std::string> cubin =
+        assemblePtx(*ptx, code.gpuTarget, options.ptxas);
+    if (cubin)
+      code.cubin = std::move(*cubin);
+    else if (options.needsCubin)
+      return cubin.takeError();
+    else
+      module.emitWarning() << llvm::toString(cubin.takeError())
+                           << "\nthe plan has PTX alone";
+  }
+  code.versions.push_back(std::move(*ptx));
+  return code;
+}
+
+static flatbuffers::Offset<flatbuffers::Vector<uint8_t>>
+writeBytes(flatbuffers::FlatBufferBuilder &builder, StringRef bytes) {
+  return builder.CreateVector(reinterpret_cast<const uint8_t *>(bytes.data()),
+                              bytes.size());
+}
+
+static std::vector<flatbuffers::Offset<flatbuffers::String>>
+writeFeatures(flatbuffers::FlatBufferBuilder &builder,
+              const CpuTarget &target) {
   std::vector<flatbuffers::Offset<flatbuffers::String>> features;
   for (StringRef feature : target.features)
     features.push_back(builder.CreateString(feature.str()));
-  auto bytes = builder.CreateVector(
-      reinterpret_cast<const uint8_t *>(code.data()), code.size());
+  return features;
+}
+
+static flatbuffers::Offset<fb::CpuCode>
+writeCpuCode(flatbuffers::FlatBufferBuilder &builder, const CpuTarget &target,
+             StringRef code) {
+  auto features = writeFeatures(builder, target);
+  auto bytes = writeBytes(builder, code);
   auto name = builder.CreateString(target.name.str());
   return fb::CreateCpuCode(builder, name, builder.CreateVector(features),
                            bytes);
 }
 
-llvm::Expected<std::string> buildPlan(ModuleOp module,
-                                      const PlanOptions &options) {
+static llvm::Expected<std::string> buildPlan(ModuleOp module,
+                                             const PlanOptions &options,
+                                             const KernelCode &kernelCode) {
   if (llvm::Error error = checkModule(module))
     return error;
   flatbuffers::FlatBufferBuilder builder;
@@ -133,7 +193,7 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   if (!machine)
     return machine.takeError();
   remarkUnknownAxes(*machine, meshOp);
-  bool hasStreams = !options.gpuTarget.empty();
+  bool hasStreams = !kernelCode.gpuTarget.empty();
   auto precision = llvm::StringSwitch<fb::Precision>(options.matmulPrecision)
                        .Case("tf32", fb::Precision::TF32)
                        .Case("bf16", fb::Precision::BF16)
@@ -153,12 +213,11 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   for (auto &[symbol, number] : plan.kernels)
     kernels.push_back(builder.CreateString(symbol.getValue().str()));
   flatbuffers::Offset<flatbuffers::String> cpuTarget, gpuTarget;
-  if (options.gpuTarget.empty()) {
-    cpuTarget = builder.CreateString(getBaseTarget().name.str());
-    for (StringRef feature : getBaseTarget().features)
-      features.push_back(builder.CreateString(feature.str()));
+  if (!hasStreams) {
+    cpuTarget = builder.CreateString(options.cpuTargets[0]->name.str());
+    features = writeFeatures(builder, *options.cpuTargets[0]);
   } else {
-    gpuTarget = builder.CreateString(options.gpuTarget);
+    gpuTarget = builder.CreateString(kernelCode.gpuTarget);
   }
   auto mesh = writeMesh(plan);
   auto memory = writeMemoryReport(plan, MemoryReport(module));
@@ -168,18 +227,14 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
   auto tensorsOffset = builder.CreateVector(tensors);
   auto programsOffset = builder.CreateVector(programs);
   auto kernelsOffset = builder.CreateVector(kernels);
-  auto code = builder.CreateVector(
-      reinterpret_cast<const uint8_t *>(options.code.data()),
-      options.code.size());
+  auto code = writeBytes(builder, kernelCode.versions[0]);
   flatbuffers::Offset<flatbuffers::Vector<uint8_t>> cubin;
-  if (!options.cubin.empty())
-    cubin = builder.CreateVector(
-        reinterpret_cast<const uint8_t *>(options.cubin.data()),
-        options.cubin.size());
+  if (!kernelCode.cubin.empty())
+    cubin = writeBytes(builder, kernelCode.cubin);
   std::vector<flatbuffers::Offset<fb::CpuCode>> cpuCodes;
-  if (!options.wideCode.empty())
+  for (size_t i = 1; i < kernelCode.versions.size(); ++i)
     cpuCodes.push_back(
-        writeCpuCode(builder, getWideTarget(), options.wideCode));
+        writeCpuCode(builder, *options.cpuTargets[i], kernelCode.versions[i]));
   auto wider = builder.CreateVector(cpuCodes);
   auto explanation = options.explanation.empty()
                          ? flatbuffers::Offset<flatbuffers::String>()
@@ -221,34 +276,12 @@ llvm::Expected<std::string> buildPlan(ModuleOp module,
                      builder.GetSize());
 }
 
-llvm::Expected<std::string> compilePlan(ModuleOp module, PlanOptions options) {
-  auto grids = module.lookupSymbol<gpu::GPUModuleOp>(kernelModuleName);
-  llvm::Expected<std::string> code =
-      grids ? emitPtx(module) : compileKernels(module);
+llvm::Expected<std::string> compilePlan(ModuleOp module,
+                                        const PlanOptions &options) {
+  llvm::Expected<KernelCode> code = compileCode(module, options);
   if (!code)
     return code.takeError();
-  if (grids)
-    options.gpuTarget =
-        grids->getAttrOfType<StringAttr>(chipAttrName).getValue().str();
-  options.code = std::move(*code);
-  if (options.makeWideCode) {
-    llvm::Expected<std::string> wide = compileWideKernels(module);
-    if (!wide)
-      return wide.takeError();
-    options.wideCode = std::move(*wide);
-  }
-  if (grids && !options.ptxas.empty()) {
-    llvm::Expected<std::string> cubin =
-        assemblePtx(options.code, options.gpuTarget, options.ptxas);
-    if (cubin)
-      options.cubin = std::move(*cubin);
-    else if (options.needsCubin)
-      return cubin.takeError();
-    else
-      module.emitWarning() << llvm::toString(cubin.takeError())
-                           << "\nthe plan has PTX alone";
-  }
-  return buildPlan(module, options);
+  return buildPlan(module, options, *code);
 }
 
 } // namespace shardc

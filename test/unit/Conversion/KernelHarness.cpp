@@ -79,9 +79,8 @@ KernelHarness::KernelHarness(const std::string &body, Mapping mapping) {
     return;
   }
   EXPECT_TRUE(succeeded(verify(*module)));
-  llvm::Expected<std::string> code = mapping == Mapping::WideCPU
-                                         ? compileWideKernels(*module)
-                                         : compileKernels(*module);
+  llvm::Expected<std::string> code = compileKernels(
+      *module, mapping == Mapping::WideCPU ? getWideTarget() : getBaseTarget());
   if (!code) {
     ADD_FAILURE() << llvm::toString(code.takeError());
     return;

@@ -41,6 +41,11 @@ TEST(TargetSpec, ReadsWhatThereIs) {
   EXPECT_EQ(parseTargetSpec("cpu", error)->kind, TargetSpec::Kind::CPU);
   EXPECT_EQ(parseTargetSpec("emulated-gpu", error)->kind,
             TargetSpec::Kind::EmulatedGPU);
+  EXPECT_EQ(parseTargetSpec("cpu", error)->cpuLevel, "");
+  std::optional<TargetSpec> level = parseTargetSpec("cpu:x86-64-v4", error);
+  ASSERT_TRUE(level) << error;
+  EXPECT_EQ(level->kind, TargetSpec::Kind::CPU);
+  EXPECT_EQ(level->cpuLevel, "x86-64-v4");
   std::optional<TargetSpec> gpu = parseTargetSpec("cuda:sm_90", error);
   ASSERT_TRUE(gpu) << error;
   EXPECT_EQ(gpu->kind, TargetSpec::Kind::CUDA);
@@ -51,6 +56,9 @@ TEST(TargetSpec, SaysWhatIsWrong) {
   const std::pair<const char *, const char *> cases[] = {
       {"", "unknown target ''"},
       {"cpus", "did you mean 'cpu'?"},
+      {"cpu:",
+       "unknown level of x86-64 ''; expected one of x86-64-v3, x86-64-v4"},
+      {"cpu:x86-64-v2", "did you mean 'x86-64-v3'?"},
       {"cuda:", "unknown GPU ''; expected one of sm_80, sm_86"},
       {"cuda:sm_91", "unknown GPU 'sm_91'; did you mean 'sm_90'?"},
       {"cuda:sm_90 ", "did you mean 'sm_90'?"},

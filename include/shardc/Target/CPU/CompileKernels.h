@@ -26,10 +26,13 @@ struct CpuTarget {
   int64_t vectorBits;
 };
 
-/// x86-64-v3, which has AVX2: the version in every plan for CPUs.
+/// x86-64-v3, which has AVX2.
 const CpuTarget &getBaseTarget();
 /// x86-64-v4, which has AVX-512.
 const CpuTarget &getWideTarget();
+/// The targets of a plan for `level`, such as "x86-64-v3"; empty: all of them,
+/// from the one with the fewest features on.
+std::vector<const CpuTarget *> getCpuTargets(llvm::StringRef level);
 
 /// Compiles `kernels`, a module of LLVM dialect functions, to an object file.
 llvm::Expected<std::string>
@@ -44,12 +47,12 @@ llvm::Expected<std::string> linkSharedObject(llvm::StringRef object);
 /// Registers the translations of kernels in the context's registry.
 void registerKernelTranslation(mlir::MLIRContext &context);
 
-/// The shared object of a whole module after `codegen`; its kernels are in the
-/// nested module @kernels.
-llvm::Expected<std::string> compileKernels(mlir::ModuleOp module);
-
-/// The same for CPUs of `getWideTarget`, from functions that are built again.
-llvm::Expected<std::string> compileWideKernels(mlir::ModuleOp module);
+/// The shared object of a whole module after `codegen`, for CPUs of `target`.
+/// The kernels in the nested module @kernels are for the base target; for wider
+/// vectors their functions are built again.
+llvm::Expected<std::string>
+compileKernels(mlir::ModuleOp module,
+               const CpuTarget &target = getBaseTarget());
 
 } // namespace shardc
 

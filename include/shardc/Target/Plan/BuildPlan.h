@@ -7,10 +7,13 @@
 #ifndef SHARDC_TARGET_PLAN_BUILDPLAN_H
 #define SHARDC_TARGET_PLAN_BUILDPLAN_H
 
+#include "shardc/Target/CPU/CompileKernels.h"
+
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/Error.h"
 
 #include <string>
+#include <vector>
 
 namespace shardc {
 
@@ -19,21 +22,13 @@ struct PlanOptions {
   /// Name of the model; empty: the module's, or "model".
   std::string model;
   std::string producer = "shardc 0.1.0";
-  /// The shared object of the kernels, or their PTX if there is a GPU.
-  std::string code;
-  /// The shared object for CPUs with AVX-512, with the same kernels; may be
-  /// empty.
-  std::string wideCode;
-  /// Whether `compilePlan` makes it.
-  bool makeWideCode = false;
-  /// The machine code that `ptxas` makes of that PTX; may be empty.
-  std::string cubin;
-  /// The program that makes it; empty: none does.
+  /// The CPUs that kernels are compiled for, from the one with the fewest
+  /// features on; unused if the kernels are for a GPU.
+  std::vector<const CpuTarget *> cpuTargets = {&getBaseTarget()};
+  /// The program that makes machine code of the PTX; empty: none does.
   std::string ptxas;
-  /// Whether its failure is `compilePlan`'s; otherwise it is a warning.
+  /// Whether its failure is an error; otherwise it is a warning.
   bool needsCubin = true;
-  /// The GPU that they are for, such as "sm_90"; empty: the CPU.
-  std::string gpuTarget;
   /// The explanation as JSON (docs/Explain.md); may be empty.
   std::string explanation;
   /// The precision that factors of GEMMs of f32 may be rounded to: "highest",
@@ -43,14 +38,11 @@ struct PlanOptions {
   std::string machine = "cpu";
 };
 
-/// The bytes of the plan of `module`, which has gone through all phases up to
-/// `codegen`. Equal modules give equal bytes.
-llvm::Expected<std::string> buildPlan(mlir::ModuleOp module,
-                                      const PlanOptions &options);
-
-/// Compiles the kernels of `module` (phase `codegen` done) and builds its plan.
+/// Compiles the kernels of `module`, which has gone through all phases up to
+/// `codegen`, and returns the bytes of its plan. Equal modules give equal
+/// bytes.
 llvm::Expected<std::string> compilePlan(mlir::ModuleOp module,
-                                        PlanOptions options = {});
+                                        const PlanOptions &options = {});
 
 } // namespace shardc
 
