@@ -42,7 +42,7 @@ public:
     const Found &all = *find({}, best.cost);
     double least = all.solution.lowerBound;
     if (!all.solution.strategies.empty())
-      least = searchBelow(all, least);
+      least = searchBelow(least);
     best.lowerBound = std::min(best.cost, least);
     if (best.strategies.empty())
       best.cost = unreachable;
@@ -51,12 +51,8 @@ public:
 
 private:
   /// Branches until no plan is cheaper than the best one by more than the gap.
-  /// `all` is the solution with nothing forbidden, and `least` a lower bound of
-  /// all plans. Returns the lower bound afterwards.
-  double searchBelow(const Found &all, double least) {
-    if (options.latency.chargesEach && all.terms.latency > 0 &&
-        least < getLimit())
-      chargeEachLatency();
+  /// `least` is a lower bound of all plans. Returns the lower bound afterwards.
+  double searchBelow(double least) {
     // A target postpones most branches, even if the best plan known is still
     // far from optimal. If no plan is below the target, it is raised.
     while (options.latency.branches &&
@@ -82,18 +78,6 @@ private:
       best.terms = terms;
     }
     return terms;
-  }
-
-  /// Looks for a good plan before branching, with every use of a collective
-  /// charged its latency.
-  void chargeEachLatency() {
-    search.dropAbove(best.cost);
-    problem.forbid({}, /*paysEachLatency=*/true);
-    limits.upper = unreachable;
-    SearchSolution found = search.find(limits);
-    problem.forbid({});
-    if (!found.strategies.empty())
-      consider(found.strategies);
   }
 
   /// The cost below which a plan is better than the best one by more than the

@@ -133,8 +133,7 @@ ArrayRef<double> CostGraph::getDistances(int id, bool isBackward) {
 }
 
 void CostGraph::relax(LayoutCosts &costs, bool isBackward) {
-  size_t numKnown = costs.size() - llvm::count(costs, unreachable);
-  if (!isMatrix && numKnown > options->graphs.maxLookups)
+  if (!isMatrix)
     return expand(costs, isBackward);
   scratch.assign(costs.size(), unreachable);
   for (auto [id, cost] : llvm::enumerate(costs)) {

@@ -84,16 +84,11 @@ int SearchProblem::getValue(int graphValue) {
   return it->second;
 }
 
-void SearchProblem::forbid(const std::set<MergedCollective> &collectives,
-                           bool paysEachLatency) {
+void SearchProblem::forbid(const std::set<MergedCollective> &collectives) {
   forbidden = collectives;
   SmallVector<const CollectiveCosts *, 3> byPart;
-  for (CollectiveCosts &part : shardc::forbid(collectives, collectiveCosts)) {
-    part.paysEachLatency = paysEachLatency;
-    byPart.push_back(
-        &variants.try_emplace({paysEachLatency, part.forbidden}, part)
-             .first->second);
-  }
+  for (CollectiveCosts &part : shardc::forbid(collectives, collectiveCosts))
+    byPart.push_back(&variants.try_emplace(part.forbidden, part).first->second);
   for (auto [value, tensor] : llvm::zip_equal(values, tensors)) {
     ArrayRef<int64_t> shape = graph.values[tensor.graphValue].shape;
     const CollectiveCosts *variant =

@@ -83,10 +83,7 @@ double DistanceTable::getStepCost(const ReshardStep &step, double moved) const {
   AxisSet axes = getAxisSet(step.axes);
   if (!collectiveCosts.allows(kind, axes))
     return unreachable;
-  return collectiveCosts.getWire(axes, moved) +
-         (collectiveCosts.paysEachLatency
-              ? collectiveCosts.getLatency(kind, axes)
-              : 0);
+  return collectiveCosts.getWire(axes, moved);
 }
 
 ArrayRef<double> DistanceTable::getEdgeCosts(int id) {

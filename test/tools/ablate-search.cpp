@@ -62,14 +62,7 @@ static const Variant variants[] = {
      [](SearchOptions &o) { o.elimination.maxBeam = o.elimination.beam; }},
     {"no rows in the order",
      [](SearchOptions &o) { o.elimination.rowWeight = 0; }},
-    {"no lookups", [](SearchOptions &o) { o.graphs.maxLookups = 0; }},
     {"no branching", [](SearchOptions &o) { o.latency.branches = false; }},
-    {"no charged search",
-     [](SearchOptions &o) { o.latency.chargesEach = false; }},
-    {"neither of both",
-     [](SearchOptions &o) {
-       o.latency.branches = o.latency.chargesEach = false;
-     }},
     {"no target", [](SearchOptions &o) { o.latency.targetPart = 1; }},
     {"no drops for branches",
      [](SearchOptions &o) { o.guess.numDropSweeps = 0; }},

@@ -25,11 +25,9 @@ namespace shardc {
 
 /// The layout graph of one tensor (CostGraph.h, SearchMoves.h).
 struct LayoutGraphOptions {
-  /// Most layouts of a graph that is stored as a matrix of distances.
+  /// Most layouts of a graph that is stored as a matrix of distances. In larger
+  /// graphs costs are relaxed along the edges.
   size_t maxMatrix = 128;
-  /// Most layouts with a cost whose distances are looked up one by one in a
-  /// larger graph. Costs of more layouts are relaxed along the edges.
-  size_t maxLookups = 20;
   /// Most layouts that are delivered by one Steiner tree. Larger sets are
   /// delivered one layout after another, in all ways.
   size_t maxTreeLayouts = 8;
@@ -121,11 +119,8 @@ struct EliminationOptions {
 /// Branch and bound over latencies of collectives (CheapestPlan.h).
 struct LatencyOptions {
   /// Whether the search branches; otherwise it stops with the best plan found
-  /// without latencies, or with each use charged.
+  /// without latencies.
   bool branches = true;
-  /// Whether a plan is searched for, before branching, with every use of a
-  /// collective charged its latency.
-  bool chargesEach = true;
   /// The target is above the bound by this part of the distance to the best
   /// plan; branches above it are postponed. 1: none is.
   double targetPart = 1.0 / 3;

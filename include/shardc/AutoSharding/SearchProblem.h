@@ -61,10 +61,8 @@ public:
                 std::shared_ptr<LayoutGraphs> layouts = nullptr,
                 double memoryPrice = 0);
 
-  /// Permits all collectives except `collectives` from now on. With
-  /// `paysEachLatency`, every use of a collective is charged its latency.
-  void forbid(const std::set<MergedCollective> &collectives,
-              bool paysEachLatency = false);
+  /// Permits all collectives except `collectives` from now on.
+  void forbid(const std::set<MergedCollective> &collectives);
 
   std::vector<SearchOp> ops;
   std::vector<SearchValue> values;
@@ -138,8 +136,7 @@ private:
   /// By graph value: whether it is a constant, and whether it is a maximum.
   std::vector<bool> isFree, isMaximum;
   /// The cost models used so far, by their forbidden collectives.
-  std::map<std::pair<bool, std::set<CollectiveCosts::Kind>>, CollectiveCosts>
-      variants;
+  std::map<std::set<CollectiveCosts::Kind>, CollectiveCosts> variants;
   std::map<std::tuple<const CollectiveCosts *, std::vector<int64_t>, int64_t>,
            DistanceTable>
       tables;

@@ -52,8 +52,6 @@ public:
   /// Forbidden collectives and, if given, the only permitted ones.
   std::set<Kind> forbidden;
   std::optional<std::set<Kind>> allowed;
-  /// Whether estimates add the latency for every use of a collective.
-  bool paysEachLatency = false;
 
 private:
   /// By axis; empty for the objective bytes.

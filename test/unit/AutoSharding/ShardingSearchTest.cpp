@@ -106,7 +106,7 @@ TEST(ShardingSearch, IsExactWithoutAnyPart) {
       [](SearchOptions &o) { o.elimination.dropsDominated = false; },
       [](SearchOptions &o) { o.elimination.quickBeam = 0; },
       [](SearchOptions &o) { o.elimination.maxNeighbours = 2; },
-      [](SearchOptions &o) { o.graphs.maxMatrix = o.graphs.maxLookups = 0; },
+      [](SearchOptions &o) { o.graphs.maxMatrix = 0; },
       [](SearchOptions &o) { o.graphs.maxTreeLayouts = 1; },
   };
   int numCases = 0;
