@@ -46,7 +46,7 @@ FailureOr<MeshOp> shardc::overrideMesh(ModuleOp module,
     std::string error;
     std::optional<MeshSpec> parsed = parseMeshSpec(spec, error);
     if (!parsed)
-      return module.emitError("mesh '") << spec << "': " << error;
+      return module.emitError(error);
     wanted = *parsed;
   }
 

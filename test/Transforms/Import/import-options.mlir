@@ -1,6 +1,6 @@
 // Options that make no sense.
 // RUN: not shardc-opt %s --shardc-import="mesh=data=0" 2>&1 | FileCheck %s --check-prefix=CASE0
-// CASE0: error: {{.*}}mesh 'data=0': 
+// CASE0: error: mesh 'data=0': axis 'data' needs a size of at least 1, found '0'
 // RUN: not shardc-opt %s --shardc-import="rules=batch" 2>&1 | FileCheck %s --check-prefix=CASE1
 // CASE1: error: {{.*}}rules 'batch': expected NAME=AXIS
 // RUN: not shardc-opt %s --shardc-import="rules=a=x,a=y" 2>&1 | FileCheck %s --check-prefix=CASE2
