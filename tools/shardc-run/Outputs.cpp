@@ -216,11 +216,3 @@ void Metrics::add(const StepRecord &record, const RunResult &result) {
                          "from step ",
                          record.step, " on are lost"));
 }
-
-int shardc::run::flushStandardOutput() {
-  bool isComplete = std::fflush(stdout) == 0;
-  std::string why = isComplete ? "" : absl::StrCat(": ", std::strerror(errno));
-  if (isComplete && !std::ferror(stdout))
-    return 0;
-  return report(1, absl::StrCat("cannot write to standard output", why));
-}

@@ -55,10 +55,6 @@ private:
   int code = 0;
 };
 
-/// Writes the buffered rest of standard output; 0, or 1 and an error printed if
-/// not everything was written.
-int flushStandardOutput();
-
 } // namespace shardc::run
 
 #endif // SHARDC_TOOLS_SHARDC_RUN_OUTPUTS_H

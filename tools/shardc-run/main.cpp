@@ -1,11 +1,10 @@
 //===- main.cpp - Trains a plan or a model --------------------------------===//
 
 #include "Arguments.h"
-#include "Outputs.h"
 #include "Session.h"
+#include "StandardOutput.h"
 
 #include <csignal>
-#include <cstdio>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -22,13 +21,12 @@ int main(int argc, char **argv) {
   holdStandardStreams();
   // A file that grows beyond the limit of its size is an error of the write.
   std::signal(SIGXFSZ, SIG_IGN);
-  // Whole lines, also where they go through a pipe.
-  std::setvbuf(stdout, nullptr, _IOLBF, BUFSIZ);
+  shardc::run::StandardOutput output;
   int exitCode = 0;
   std::optional<shardc::run::Arguments> arguments =
       shardc::run::parseArguments(argc, argv, exitCode);
   if (arguments)
     exitCode = shardc::run::runSession(*arguments);
-  int incomplete = shardc::run::flushStandardOutput();
+  int incomplete = output.finish();
   return exitCode ? exitCode : incomplete;
 }
