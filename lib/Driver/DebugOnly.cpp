@@ -33,6 +33,9 @@ void shardc::registerDebugOnlyFlag(cl::OptionCategory &category) {
 
 #else
 
-void shardc::registerDebugOnlyFlag(cl::OptionCategory &) {}
+void shardc::registerDebugOnlyFlag(cl::OptionCategory &category) {
+  if (cl::Option *flag = cl::getRegisteredOptions().lookup("debug-only"))
+    flag->addCategory(category);
+}
 
 #endif

@@ -2,6 +2,7 @@
 
 #include "shardc/Support/Arguments.h"
 
+#include "shardc/Support/CaptureStream.h"
 #include "shardc/Support/ExitCodes.h"
 #include "shardc/Support/Help.h"
 #include "shardc/Support/Printable.h"
@@ -11,24 +12,34 @@
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringSet.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 using namespace llvm;
 using namespace shardc;
 
-/// ", did you mean" a flag that the help shows, of several that are as near one
-/// of `category`; else where to find all.
+/// The flags that print help or the version, and end the tool.
+static bool endsTool(StringRef flag) {
+  return flag == "help" || flag == "h" || flag == "version";
+}
+
+/// The flag of `tool` with this name; null if it has none.
+static const cl::Option *findFlag(StringRef name, const ToolDescription &tool) {
+  const cl::Option *option =
+      cl::getRegisteredOptions().lookup(name == "h" ? "help" : name);
+  bool isOwn = option && is_contained(option->Categories, &tool.category);
+  return isOwn || endsTool(name) ? option : nullptr;
+}
+
+/// "; did you mean" the nearest flag, of several that are as near one that is
+/// no pass; else where to find all.
 static std::string suggestFlag(StringRef name, const ToolDescription &tool) {
-  std::vector<std::string> names, others;
+  std::vector<std::string> names, passes;
   for (const auto &entry : cl::getRegisteredOptions())
-    if (entry.second->getOptionHiddenFlag() == cl::NotHidden) {
-      bool isOwn = is_contained(entry.second->Categories, &tool.category);
-      (isOwn ? names : others).push_back(entry.first().str());
-    }
+    if (const cl::Option *option = findFlag(entry.first(), tool))
+      (option->hasArgStr() ? names : passes).push_back(entry.first().str());
   llvm::sort(names);
-  llvm::sort(others);
-  names.insert(names.end(), others.begin(), others.end());
+  llvm::sort(passes);
+  names.insert(names.end(), passes.begin(), passes.end());
   std::string nearest = findNearest(name.str(), names);
   return nearest.empty()
              ? std::string("; ") + tool.name + " --help lists all flags"
@@ -49,16 +60,13 @@ static std::string checkFlagValue(const cl::Option &option,
     return hasValue ? flag + " takes no value, found '" + value.str() + "'"
                     : "";
   default:
-    return !hasValue || value == "0" || value == "1" || value == "false" ||
+    // A boolean, or a list such as that of the passes.
+    return !hasValue || option.getNumOccurrencesFlag() != cl::Optional ||
+                   value == "0" || value == "1" || value == "false" ||
                    value == "true"
                ? ""
                : flag + ": '" + value.str() + "' is not true or false";
   }
-}
-
-/// Whether the flag prints a help, or the version, and ends the tool.
-static bool endsTool(StringRef flag) {
-  return flag == "version" || flag == "h" || flag.starts_with("help");
 }
 
 /// The first error of the arguments, or "". `ending` becomes the first flag
@@ -66,35 +74,38 @@ static bool endsTool(StringRef flag) {
 static std::string checkArguments(int argc, const char *const *argv,
                                   const ToolDescription &tool,
                                   std::string &ending) {
-  const StringMap<cl::Option *> &options = cl::getRegisteredOptions();
   StringSet<> seen;
   int inputs = 0;
+  bool areInputs = false; // After "--".
   for (int i = 1; i < argc; ++i) {
     StringRef argument = argv[i];
-    if (argument == "--")
-      return "";
-    if (argument == "-" || !argument.starts_with("-")) {
+    if (areInputs || argument == "-" || !argument.starts_with("-")) {
       if (++inputs > tool.mostInputs)
         return (tool.mostInputs ? "one input expected, also got '"
                                 : "no input expected, found '") +
                argument.str() + "'";
       continue;
     }
-    StringRef name = argument.ltrim('-');
+    if (argument == "--") {
+      areInputs = true;
+      continue;
+    }
+    StringRef name = argument;
+    if (!name.consume_front("--"))
+      name.consume_front("-");
     auto [flagName, value] = name.split('=');
     bool hasValue = name.size() > flagName.size();
     std::string flag = argument.take_front(argument.find('=')).str();
-    const cl::Option *option =
-        options.lookup(flagName == "h" ? "help" : flagName);
+    const cl::Option *option = findFlag(flagName, tool);
     if (!option)
-      return "unknown flag " + flag + suggestFlag(flagName, tool);
-    bool isEnding = endsTool(flagName);
-    if (isEnding && hasValue)
-      return flag + " takes no value, found '" + value.str() + "'";
-    if (isEnding && ending.empty())
-      ending = flagName.str();
-    if (isEnding || !is_contained(option->Categories, &tool.category))
+      return "unknown flag " + flag + suggestFlag(flagName.ltrim('-'), tool);
+    if (endsTool(flagName)) {
+      if (hasValue)
+        return flag + " takes no value, found '" + value.str() + "'";
+      if (ending.empty())
+        ending = flagName.str();
       continue;
+    }
     if (!seen.insert(flagName).second &&
         option->getNumOccurrencesFlag() == cl::Optional)
       return flag + " is given twice";
@@ -104,32 +115,22 @@ static std::string checkArguments(int argc, const char *const *argv,
       value = argv[++i];
       hasValue = true;
     }
-    if (std::string error = checkFlagValue(*option, flag, hasValue, value);
-        !error.empty())
+    std::string error = checkFlagValue(*option, flag, hasValue, value);
+    if (error.empty() && tool.checkValue)
+      error = tool.checkValue(flagName, value);
+    if (!error.empty())
       return error;
   }
   return "";
 }
 
-/// The help that LLVM prints to standard output, the only place it knows; empty
-/// if the system has no file for it.
-static std::string getHelp(bool isHidden) {
+/// The help, which LLVM knows only how to print.
+static std::string getHelp() {
   outs().flush();
-  int file = memfd_create("help", MFD_CLOEXEC);
-  int standard = dup(STDOUT_FILENO);
-  std::string help;
-  if (file >= 0 && standard >= 0 && dup2(file, STDOUT_FILENO) >= 0) {
-    cl::PrintHelpMessage(isHidden, /*Categorized=*/true);
+  return layOutHelp(captureStream(STDOUT_FILENO, [] {
+    cl::PrintHelpMessage(/*Hidden=*/false, /*Categorized=*/true);
     outs().flush();
-    dup2(standard, STDOUT_FILENO);
-    char bytes[4096];
-    lseek(file, 0, SEEK_SET);
-    for (ssize_t size; (size = read(file, bytes, sizeof bytes)) > 0;)
-      help.append(bytes, size);
-  }
-  close(file);
-  close(standard);
-  return help;
+  }));
 }
 
 /// Reads arguments that are checked.
@@ -152,6 +153,10 @@ std::optional<int> shardc::readArguments(int argc, const char *const *argv,
     errs() << tool.name << ": error: " << makePrintable(message) << '\n';
     return static_cast<int>(ExitCode::Usage);
   };
+  cl::HideUnrelatedOptions(tool.category);
+  StringMap<cl::Option *> &flags = cl::getRegisteredOptions();
+  flags["help"]->setDescription("Print the flags and stop");
+  flags["version"]->setDescription("Print the version and stop");
   std::string ending;
   if (std::string error = checkArguments(argc, argv, tool, ending);
       !error.empty())
@@ -165,7 +170,7 @@ std::optional<int> shardc::readArguments(int argc, const char *const *argv,
   if (ending == "version")
     outs() << "shardc " << tool.version << '\n';
   else
-    outs() << layOutHelp(getHelp(StringRef(ending).ends_with("hidden")));
+    outs() << getHelp();
   if (std::string error = finishOutput(outs(), "-"); !error.empty())
     return fail(error);
   return static_cast<int>(ExitCode::Ok);

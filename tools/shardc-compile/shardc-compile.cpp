@@ -209,7 +209,6 @@ int main(int argc, char **argv) {
   ignoreSizeSignal();
   CompileOptionsFlags flags(category);
   registerDebugOnlyFlag(category);
-  cl::HideUnrelatedOptions(category);
   if (std::optional<int> code =
           readArguments(argc, argv,
                         {"shardc-compile", SHARDC_VERSION,

@@ -124,7 +124,6 @@ int main(int argc, char **argv) {
   // A reader that goes away ends the tool as it ends others: SIGPIPE.
   llvm::InitLLVM initLLVM(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   ignoreSizeSignal();
-  cl::HideUnrelatedOptions(category);
   if (std::optional<int> code =
           readArguments(argc, argv,
                         {"shardc-gen", SHARDC_VERSION,

@@ -1,9 +1,11 @@
 //===- shardc-opt.cpp - Passes and phases on textual IR -------------------===//
 //
-// mlir-opt with the dialects and passes of shardc, and the phases of the
-// compiler as --compile-to and --compile-from.
+// The tool of MLIR's users for the dialects and passes of shardc, with the
+// phases of the compiler as --compile-to and --compile-from.
 //
 //===----------------------------------------------------------------------===//
+
+#include "MlirFlags.h"
 
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/DebugOnly.h"
@@ -18,12 +20,8 @@
 #include "shardc/Support/WriteErrors.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
-#include "mlir/Debug/Counter.h"
-#include "mlir/IR/AsmState.h"
-#include "mlir/IR/MLIRContext.h"
 #include "mlir/Pass/PassManager.h"
 #include "mlir/Support/FileUtilities.h"
-#include "mlir/Support/Timing.h"
 #include "mlir/Tools/mlir-opt/MlirOptMain.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
@@ -68,43 +66,31 @@ static int readPhase(llvm::StringRef flag, const std::string &name) {
   return -2;
 }
 
-/// Hides the hundreds of flags that LLVM's own libraries have registered by now
-/// from --help; they still work. MLIR's flags are registered with the command
-/// line, below.
-static void hideOptionsOfLibraries() {
-  for (auto &entry : llvm::cl::getRegisteredOptions())
-    if (!llvm::is_contained(entry.second->Categories, &category) &&
-        entry.first() != "help" && entry.first() != "version")
-      entry.second->setHiddenFlag(llvm::cl::ReallyHidden);
-}
-
 int main(int argc, char **argv) {
   // A reader that goes away ends the tool as it ends others: SIGPIPE.
   llvm::InitLLVM initLLVM(argc, argv, /*InstallPipeSignalExitHandler=*/false);
   ignoreSizeSignal();
-  // MLIR has its own flag of this name, which is on.
+  // MlirFlags has one of this name, which is on.
   CompileOptionsFlags flags(category, {"verify-each"});
   registerDebugOnlyFlag(category);
-  hideOptionsOfLibraries();
   DialectRegistry registry;
   registerShardcDialects(registry);
   registerAllShardcPasses();
-  // As mlir::registerAndParseCLIOptions does, with a check of the command line
-  // first.
-  MlirOptMainConfig::registerCLOptions(registry);
-  registerAsmPrinterCLOptions();
-  registerMLIRContextCLOptions();
-  registerPassManagerCLOptions();
-  registerDefaultTimingManagerCLOptions();
-  tracing::DebugCounter::registerCLOptions();
+  MlirFlags mlirFlags(category);
   if (std::optional<int> code =
           readArguments(argc, argv,
                         {"shardc-opt", SHARDC_VERSION,
                          "shardc's passes and phases on textual IR\n",
-                         /*mostInputs=*/1, category}))
+                         /*mostInputs=*/1, category,
+                         [&](llvm::StringRef flag, llvm::StringRef value) {
+                           return mlirFlags.checkValue(flag, value);
+                         }}))
     return *code;
 
-  if (std::string error = flags.check(); !error.empty())
+  std::string error = flags.check();
+  if (error.empty())
+    error = mlirFlags.check();
+  if (!error.empty())
     return fail(ExitCode::Usage, error);
   int from = readPhase("compile-from", compileFrom);
   int to = readPhase("compile-to", compileTo);
@@ -120,16 +106,14 @@ int main(int argc, char **argv) {
                 "--compile-to=plan: a plan is no IR; expected a phase up to "
                 "'codegen', or shardc-compile MODEL -o FILE.shardc");
   CompileOptions options = flags.get();
-  if (std::string error = checkPhases(from + 1, to, options); !error.empty())
-    return fail(ExitCode::Usage, error);
-
-  std::string error = checkOutputs({{"the input", inputFile}},
-                                   {{"-o " + outputFile, outputFile}}, options);
+  error = checkPhases(from + 1, to, options);
+  if (error.empty())
+    error = checkOutputs({{"the input", inputFile}},
+                         {{"-o " + outputFile, outputFile}}, options);
   if (!error.empty())
     return fail(ExitCode::Usage, error);
 
-  MlirOptMainConfig config = MlirOptMainConfig::createFromCLOptions();
-  MlirOptMainConfig passes = config;
+  MlirOptMainConfig config = mlirFlags.getConfig();
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
   state.estimatePlan = estimateOnTrial;
@@ -138,7 +122,7 @@ int main(int argc, char **argv) {
       manager.addPass(createPhaseInputPass(from));
     if (to >= 0)
       buildPhases(manager, from + 1, to, options, state);
-    return passes.setupPassPipeline(manager);
+    return mlirFlags.addPasses(manager);
   });
 
   error = checkInputEnds(inputFile);

@@ -13,8 +13,8 @@
 
 namespace shardc {
 
-/// Registers --debug-only=PASS,... in `category`. Does nothing in builds with
-/// NDEBUG, which have no LLVM_DEBUG lines, and if LLVM has the flag. Call it
+/// Puts --debug-only=PASS,... into `category`: LLVM's own or, in builds without
+/// NDEBUG, this one. Other builds have no LLVM_DEBUG lines and no flag. Call it
 /// at most once, before the command line is parsed.
 void registerDebugOnlyFlag(llvm::cl::OptionCategory &category);
 
