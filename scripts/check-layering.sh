@@ -11,19 +11,20 @@ Support:
 Sharding: Support IR/Enums.h
 CostModel: Support Sharding IR/Enums.h
 Reshard: Support Sharding CostModel IR/Enums.h
+PipelineSchedules: Support
 AutoSharding: Support Sharding CostModel Reshard IR/Enums.h
 IR: Support Sharding
 Models: Support IR
 Analysis: Support IR Sharding CostModel Reshard
 Report: Support IR Sharding CostModel Reshard Analysis
-Transforms: Support IR Sharding CostModel Reshard AutoSharding Analysis Report
+Transforms: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report
 Interpreter: Support IR Sharding CostModel Reshard Analysis Report
 Conversion: Support IR Analysis
 Conversion/KernelEmitter: Support IR Analysis
 Target: Support IR Sharding CostModel Analysis Report Conversion
-Pipelines: Support IR Sharding CostModel Reshard AutoSharding Analysis Report Transforms Interpreter Conversion Target
-WhatIf: Support IR Sharding CostModel Reshard AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines
-Driver: Support IR Sharding CostModel Reshard AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf
+Pipelines: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target
+WhatIf: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines
+Driver: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf
 '
 
 # say WHAT FOUND: reports the lines found, if any.
@@ -68,7 +69,7 @@ done
 # What partitioners compute with is plain C++: it can be read, tested and used
 # without MLIR.
 forbid 'a room without MLIR includes it' 'mlir/' lib/Support include/shardc/Support \
-  {lib,include/shardc}/{Sharding,CostModel,Reshard,AutoSharding}
+  {lib,include/shardc}/{Sharding,CostModel,Reshard,PipelineSchedules,AutoSharding}
 say_broken 'the compiler includes the runtime' \
   "$(grep -rnE '#include [\"<]shardc-rt/' include lib |
     grep -v '^lib/Target/Plan/.*"shardc-rt/PlanFormat.h"' || true)"
