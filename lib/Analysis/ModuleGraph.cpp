@@ -118,7 +118,7 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
     id = addValue(type, annotation, annotationClass,
                   name.empty() ? "argument " + std::to_string(index)
                                : name.str());
-    graph.values[id].isAtRest = true;
+    graph.values[id].isStored = true;
   }
   if (!name.empty())
     named.try_emplace(name, id, argument);
@@ -134,7 +134,7 @@ LogicalResult ModuleGraph::addArgument(Function &function, unsigned index) {
 int ModuleGraph::addTensor(int id) {
   GraphValue tensor = graph.values[id];
   tensor.dims.assign(tensor.dims.size(), {});
-  tensor.restsAs = id;
+  tensor.storedAs = id;
   graph.values.push_back(std::move(tensor));
   return graph.values.size() - 1;
 }
@@ -204,7 +204,7 @@ void ModuleGraph::addResult(Function &function,
         function.op.getResultAttrOfType<ShardingAttr>(index, shardingAttrName),
         AnnotationClass::Constraint,
         name ? name.str() : "result " + std::to_string(index));
-  graph.values[id].isResult = !graph.values[id].isAtRest;
+  graph.values[id].isResult = !graph.values[id].isStored;
   function.results.push_back(id);
   GraphOp tie;
   tie.kind = GraphOp::Return;

@@ -11,13 +11,13 @@ using namespace shardc;
 
 /// The value whose storage layout `value` has.
 static int getRoot(const ShardingGraph &graph, int value) {
-  int root = graph.values[value].restsAs;
+  int root = graph.values[value].storedAs;
   return root < 0 ? value : root;
 }
 
 SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
                              const CollectiveCosts &collectiveCosts,
-                             const AtRest &known,
+                             const StorageLayouts &known,
                              std::shared_ptr<LayoutGraphs> layouts,
                              double memoryPrice)
     : graph(graph), first(first), end(end), memoryPrice(memoryPrice),
@@ -30,14 +30,14 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
       scope.axes |= axisBit(axis);
   scope.allowsStrided = llvm::popcount(scope.axes) <= maxStridedAxes;
 
-  std::map<int, RestingTensors> rests;
+  std::map<int, StoredTensors> stored;
   for (int index = first; index < end; ++index) {
     const GraphOp &op = graph.ops[index];
     for (int tensor : op.getTensors())
-      if (graph.values[tensor].isAtRest)
-        rests[getRoot(graph, tensor)].arguments.insert(tensor);
+      if (graph.values[tensor].isStored)
+        stored[getRoot(graph, tensor)].arguments.insert(tensor);
     if (op.kind == GraphOp::Return) {
-      rests[op.results[0]].returned.push_back(op.getTensors()[0]);
+      stored[op.results[0]].returned.push_back(op.getTensors()[0]);
       continue;
     }
     bool hasMaxima = llvm::any_of(op.rule.factors, [](const Factor &factor) {
@@ -48,9 +48,9 @@ SearchProblem::SearchProblem(const ShardingGraph &graph, int first, int end,
       isMaximum[result] = hasMaxima;
     }
   }
-  ops.reserve(rests.size() + end - first);
-  for (const auto &[root, tensors] : rests)
-    addRest(root, tensors);
+  ops.reserve(stored.size() + end - first);
+  for (const auto &[root, tensors] : stored)
+    addStored(root, tensors);
   for (int index = first; index < end; ++index)
     if (graph.ops[index].kind != GraphOp::Return)
       addCompute(index);
@@ -225,9 +225,9 @@ void SearchProblem::addCompute(int index) {
   origins.push_back(std::move(origin));
 }
 
-void SearchProblem::addRest(int root, const RestingTensors &tensors) {
+void SearchProblem::addStored(int root, const StoredTensors &tensors) {
   Origin origin;
-  origin.restValue = root;
+  origin.storedValue = root;
   SearchOp op;
   for (int value : tensors.returned)
     if (!isFree[value])
@@ -263,14 +263,14 @@ int64_t SearchProblem::getNumStrategies() const {
 
 void SearchProblem::apply(ArrayRef<int> strategies,
                           std::vector<ShardingStrategy> &shardingStrategies,
-                          AtRest &atRest) const {
+                          StorageLayouts &stored) const {
   for (auto [op, origin, strategy] :
        llvm::zip_equal(ops, origins, strategies)) {
     int choice = (*op.strategies)[strategy].choice;
     if (origin.graphOp >= 0)
       shardingStrategies[origin.graphOp] = (*origin.shardingStrategies)[choice];
     else
-      atRest[origin.restValue] = origin.layouts[choice];
+      stored[origin.storedValue] = origin.layouts[choice];
   }
 }
 
@@ -278,9 +278,9 @@ CostTerms SearchProblem::getCostTerms(ArrayRef<int> strategies) const {
   PlanDecisions decisions;
   for (const GraphOp &op : graph.ops)
     decisions.strategies.emplace_back().factors.resize(op.rule.factors.size());
-  AtRest atRest = known;
-  apply(strategies, decisions.strategies, atRest);
-  decisions.layouts = getLayoutsAtRest(graph, atRest);
+  StorageLayouts stored = known;
+  apply(strategies, decisions.strategies, stored);
+  decisions.layouts = getStorageLayouts(graph, stored);
   ReshardPlanner planner(graph.mesh, /*usesAllAxes=*/true,
                          shardc::forbid(forbidden, collectiveCosts), graphs);
   CostTerms terms = shardc::getCostTerms(graph, first, end, decisions, planner,
@@ -293,14 +293,14 @@ CostTerms SearchProblem::getCostTerms(ArrayRef<int> strategies) const {
 }
 
 std::vector<Layout>
-shardc::getLayoutsAtRest(const ShardingGraph &graph,
-                         const SearchProblem::AtRest &atRest) {
+shardc::getStorageLayouts(const ShardingGraph &graph,
+                          const SearchProblem::StorageLayouts &stored) {
   std::vector<Layout> layouts;
   for (size_t value = 0; value < graph.values.size(); ++value) {
     int root = getRoot(graph, value);
-    auto it = atRest.find(root);
+    auto it = stored.find(root);
     layouts.push_back(
-        it != atRest.end()
+        it != stored.end()
             ? it->second
             : getAnnotatedLayouts(graph.values[root], {0}, graph.mesh)[0]);
   }

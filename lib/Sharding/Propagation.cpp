@@ -167,7 +167,7 @@ bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
   if (annotation.isClosed || (uses.empty() && !annotation.axes.empty()))
     return false;
   // A weaker class does not decide a storage sharding.
-  if (info.isAtRest &&
+  if (info.isStored &&
       rank % numClasses == static_cast<int64_t>(AnnotationClass::State) &&
       info.annotationClass != AnnotationClass::State)
     return false;
@@ -195,7 +195,7 @@ bool Propagation::grow(int value, int64_t dim, const DimUses &goal,
     int64_t more = getParts(use.axis);
     // Storage shardings are blocks; a gap has no effect before an axis follows
     // it.
-    if (isGap(use.axis) && (info.isAtRest || info.isResult))
+    if (isGap(use.axis) && (info.isStored || info.isResult))
       break;
     if (!isGap(use.axis) &&
         (!isFree(use.axis) || !makesSmaller(info.shape[dim], parts, more) ||

@@ -50,14 +50,15 @@ struct SearchOp {
 class SearchProblem {
 public:
   /// Storage layouts that are decided already, by graph value.
-  using AtRest = std::map<int, Layout>;
+  using StorageLayouts = std::map<int, Layout>;
 
   /// Borrows `graph`. The costs leave out latencies. With a positive
   /// `memoryPrice` (a Lagrange multiplier), every op pays that price per byte
   /// of its tensors on a device, so plans that need less memory become cheaper.
   /// `layouts` may be shared with other problems.
   SearchProblem(const ShardingGraph &graph, int first, int end,
-                const CollectiveCosts &collectiveCosts, const AtRest &known,
+                const CollectiveCosts &collectiveCosts,
+                const StorageLayouts &known,
                 std::shared_ptr<LayoutGraphs> layouts = nullptr,
                 double memoryPrice = 0);
 
@@ -74,20 +75,20 @@ public:
   AxisSet getAxes() const { return scope.axes; }
 
   /// Writes the decisions of `strategies`, one per op, to `shardingStrategies`
-  /// (by graph op) and `atRest`.
+  /// (by graph op) and `stored`.
   void apply(llvm::ArrayRef<int> strategies,
              std::vector<ShardingStrategy> &shardingStrategies,
-             AtRest &atRest) const;
+             StorageLayouts &stored) const;
 
   /// The cost of the plan of `strategies`, latencies included, with the
   /// collectives permitted now.
   CostTerms getCostTerms(llvm::ArrayRef<int> strategies) const;
 
 private:
-  /// The source of an op: an op of the graph, or a value at rest.
+  /// The source of an op: an op of the graph, or a stored value.
   struct Origin {
     int graphOp = -1;
-    int restValue = -1;
+    int storedValue = -1;
     /// Equal ops share one list.
     std::shared_ptr<const std::vector<ShardingStrategy>> shardingStrategies;
     std::vector<Layout> layouts;
@@ -101,7 +102,7 @@ private:
   };
 
   /// The graph values that share one storage layout.
-  struct RestingTensors {
+  struct StoredTensors {
     /// The values that functions return there, in their order.
     llvm::SmallVector<int, 1> returned;
     std::set<int> arguments;
@@ -111,7 +112,7 @@ private:
   int addPort(SearchOp &op, int graphValue);
   std::vector<double> getLikeness(const GraphOp &node) const;
   void addCompute(int index);
-  void addRest(int root, const RestingTensors &tensors);
+  void addStored(int root, const StoredTensors &tensors);
   LayoutGraph &getGraph(int rank);
 
   double getMemoryCost(const GraphOp &node,
@@ -121,7 +122,7 @@ private:
   int first, end;
   double memoryPrice;
   CollectiveCosts collectiveCosts;
-  AtRest known;
+  StorageLayouts known;
   std::set<MergedCollective> forbidden;
   LayoutScope scope;
   std::shared_ptr<LayoutGraphs> graphs;
@@ -142,10 +143,11 @@ private:
       tables;
 };
 
-/// The storage layout of every value of `graph`: from `atRest`, or else from
+/// The storage layout of every value of `graph`: from `stored`, or else from
 /// its annotation.
-std::vector<Layout> getLayoutsAtRest(const ShardingGraph &graph,
-                                     const SearchProblem::AtRest &atRest);
+std::vector<Layout>
+getStorageLayouts(const ShardingGraph &graph,
+                  const SearchProblem::StorageLayouts &stored);
 
 } // namespace shardc
 

@@ -43,15 +43,15 @@ struct GraphValue {
   /// Of a constraint: axes over which it may be a partial sum.
   AxisSet unreduced = 0;
   AnnotationClass annotationClass = AnnotationClass::Constraint;
-  /// It is an argument: annotations of its own class or stronger ones decide
-  /// its storage sharding.
-  bool isAtRest = false;
+  /// It is an argument, stored between steps: annotations of its own class or
+  /// stronger ones decide its storage sharding.
+  bool isStored = false;
   /// It is a function's result and no argument.
   bool isResult = false;
   /// The value whose layout this one shares; -1: none. Such a value is an
   /// argument besides another one of that layout and only occurs among
   /// `tensors` of ops.
-  int restsAs = -1;
+  int storedAs = -1;
   /// The number of times that a step reshards it, if it does: once per run of
   /// the loop that makes it, and once if it is a sum over the loop.
   int64_t repeats = 1;

@@ -155,7 +155,7 @@ private:
   }
 
   /// Decides which parameters get copies: those that a program both rounds and
-  /// updates. A program that only rounds is worth no bytes at rest.
+  /// updates. A program that only rounds is worth no stored bytes.
   void findCopies() {
     llvm::StringSet<> names;
     for (auto function : getOperation().getOps<func::FuncOp>())

@@ -127,9 +127,9 @@ std::string ReshardCauses::explain(Value value, const Layout &from,
   Value source = value;
   if (auto copy = value.getDefiningOp<ConvertOp>())
     source = copy.getOperand();
-  bool isAtRest = isa<BlockArgument>(source) &&
+  bool isStored = isa<BlockArgument>(source) &&
                   isa<func::FuncOp>(source.getParentBlock()->getParentOp());
-  if (!isAtRest)
+  if (!isStored)
     return name + " is " + toString(from, mesh) + "; " + place + " needs " +
            toString(to, mesh);
   AxisSet gathered = from.getAxes() & ~to.getAxes();

@@ -69,7 +69,7 @@ private:
   /// The decisions after some functions have been planned.
   struct Decided {
     std::vector<ShardingStrategy> strategies;
-    SearchProblem::AtRest atRest;
+    SearchProblem::StorageLayouts stored;
     std::vector<CheapestPlan> plans;
   };
 
@@ -88,23 +88,23 @@ private:
   }
 
   PlanDecisions getDecisions(const Decided &decided) const {
-    return {decided.strategies, getLayoutsAtRest(graph, decided.atRest)};
+    return {decided.strategies, getStorageLayouts(graph, decided.stored)};
   }
 
   SearchProblem makeProblem(int number, const Decided &decided,
                             double memoryPrice = 0) const {
     const ModuleGraph::Function &function = module.functions[number];
     return SearchProblem(graph, function.firstOp, function.endOp,
-                         collectiveCosts, decided.atRest, layouts, memoryPrice);
+                         collectiveCosts, decided.stored, layouts, memoryPrice);
   }
 
   /// The search of function `number`, which depends on the storage layouts of
   /// earlier arguments; null and an error if it is too large.
   Planned *getPlanned(int number, const Decided &decided) {
-    auto it = planned.find({number, decided.atRest});
+    auto it = planned.find({number, decided.stored});
     if (it == planned.end())
       it = planned
-               .try_emplace({number, decided.atRest},
+               .try_emplace({number, decided.stored},
                             Planned{makeProblem(number, decided)})
                .first;
     int64_t numStrategies = it->second.problem.getNumStrategies();
@@ -164,7 +164,7 @@ private:
 
   void decide(int number, const CheapestPlan &plan, Decided &decided) {
     getPlanned(number, decided)
-        ->problem.apply(plan.strategies, decided.strategies, decided.atRest);
+        ->problem.apply(plan.strategies, decided.strategies, decided.stored);
     decided.plans.push_back(plan);
   }
 
@@ -187,7 +187,7 @@ private:
         tryPlan(module, getDecisions(all), all.plans, collectiveCosts,
                 options.regathers, options.limit);
     if (!peaks) {
-      getRoot().emitError("what memory a plan needs is not known: ")
+      getRoot().emitError("the memory that a plan needs is not known: ")
           << llvm::toString(peaks.takeError());
       return std::nullopt;
     }
@@ -197,13 +197,13 @@ private:
     int64_t peak = (*peaks)[number];
     // Every function holds the arguments of all. Those that only later
     // functions use might have storage layouts of less memory.
-    bool restsMore = llvm::any_of(all.atRest, [&](const auto &value) {
-      return graph.values[value.first].isAtRest &&
-             !next.atRest.count(value.first);
+    bool storesMore = llvm::any_of(all.stored, [&](const auto &value) {
+      return graph.values[value.first].isStored &&
+             !next.stored.count(value.first);
     });
     bool isLast = number + 1 == static_cast<int>(module.functions.size());
     if (most <= options.limit.bytes || peak > options.limit.bytes || isLast)
-      return PlanPeak{most, restsMore};
+      return PlanPeak{most, storesMore};
     const MemoryConstrainedSearch *later = find(number + 1, next);
     if (!later)
       return std::nullopt;
@@ -270,7 +270,7 @@ private:
   const CheapestOptions &options;
   std::shared_ptr<LayoutSteps> steps;
   std::shared_ptr<LayoutGraphs> layouts;
-  std::map<std::pair<int, SearchProblem::AtRest>, Planned> planned;
+  std::map<std::pair<int, SearchProblem::StorageLayouts>, Planned> planned;
   /// The peak of the first plan tried, made of the cheapest plans of all
   /// functions.
   std::optional<int64_t> cheapestPeak;

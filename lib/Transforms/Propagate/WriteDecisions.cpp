@@ -113,17 +113,17 @@ private:
 
   void writeFunction(ModuleGraph::Function &function) {
     func::FuncOp op = function.op;
-    llvm::DenseMap<int, ShardingAttr> atRest;
+    llvm::DenseMap<int, ShardingAttr> stored;
     setArgAttrs(op, shardingAttrName, [&](unsigned index) {
       int value = function.arguments[index];
       ShardingAttr sharding = getSharding(
           value, op.getArgAttrOfType<ShardingAttr>(index, shardingAttrName));
-      atRest.try_emplace(value, sharding);
+      stored.try_emplace(value, sharding);
       return sharding;
     });
     setResultAttrs(op, shardingAttrName, [&](unsigned index) {
       int value = function.results[index];
-      ShardingAttr sharding = atRest.lookup(value);
+      ShardingAttr sharding = stored.lookup(value);
       return sharding ? sharding
                       : getSharding(value, op.getResultAttrOfType<ShardingAttr>(
                                                index, shardingAttrName));

@@ -1,4 +1,4 @@
-// Parameters that rest replicated are sliced for free and gathered anew.
+// Parameters that are stored replicated are sliced for free and gathered anew.
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s

@@ -191,7 +191,7 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
 }
 
 // -----
-// unreduced at rest
+// unreduced in storage
 module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <adam, learning_rate = 0.01>>} {
   shardc.mesh @mesh <["data" = 4, "model" = 2]>
   func.func @loss(

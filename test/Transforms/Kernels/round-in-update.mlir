@@ -1,6 +1,6 @@
 // RUN: shardc-opt %s --split-input-file --shardc-round-in-update | FileCheck %s
 
-// Nothing of this is a parameter that the update could round: what is converted
+// Nothing of this is a parameter that the update could round: the converted value
 // is computed from one, an input, a state, or made wider, or an integer; and what
 // a program without the update rounds alone.
 
@@ -32,7 +32,7 @@ module {
 
 // -----
 
-// The copy lies as its parameter does, at rest and in loops; all programs that
+// The copy lies as its parameter does, in storage and in loops; all programs that
 // round read it, and that which updates writes it. Who reads the parameter
 // itself still does. The name "w.bf16" is taken.
 

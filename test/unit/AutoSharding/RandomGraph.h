@@ -81,7 +81,7 @@ private:
 
   int argument(llvm::ArrayRef<int64_t> shape) {
     int id = value(shape);
-    graph.values[id].isAtRest = true;
+    graph.values[id].isStored = true;
     annotate(graph.values[id]);
     return id;
   }

@@ -29,13 +29,13 @@ public:
     int id = value(shape);
     GraphValue &value = graph.values[id];
     value.annotationClass = annotationClass;
-    value.isAtRest = true;
+    value.isStored = true;
     for (auto [dim, axes] : llvm::zip_equal(value.dims, dims))
       dim = {axes, true, priority};
     return id;
   }
 
-  int product(int lhs, int rhs) {
+  int matmul(int lhs, int rhs) {
     int64_t m = graph.values[lhs].shape[0], k = graph.values[lhs].shape[1],
             n = graph.values[rhs].shape[1];
     GraphOp op;
@@ -84,7 +84,7 @@ using Dims = llvm::SmallVector<AxisList, 2>;
 
 TEST(Propagation, NothingAnnotated) {
   GraphBuilder b({{"d", 4}});
-  int result = b.product(b.value({8, 8}), b.value({8, 8}));
+  int result = b.matmul(b.value({8, 8}), b.value({8, 8}));
   Propagation propagation(b.graph);
   propagation.run();
   EXPECT_TRUE(propagation.getLayout(result).isReplicated());
@@ -94,7 +94,7 @@ TEST(Propagation, InputsAreStrongerThanParameters) {
   GraphBuilder b({{"d", 4}});
   int x = b.annotated({32, 16}, {{0}, {}}, AnnotationClass::Input);
   int w = b.annotated({16, 64}, {{0}, {}}, AnnotationClass::Parameter);
-  int z = b.product(x, w);
+  int z = b.matmul(x, w);
   Propagation propagation(b.graph);
   propagation.run();
   EXPECT_EQ(propagation.getLayout(z).dims, (Dims{{0}, {}}));
@@ -106,7 +106,7 @@ TEST(Propagation, PriorityIsStrongerThanClass) {
   GraphBuilder b({{"d", 4}});
   int x = b.annotated({32, 16}, {{0}, {}}, AnnotationClass::Input, 1);
   int w = b.annotated({16, 64}, {{}, {0}}, AnnotationClass::Parameter, 0);
-  int z = b.product(x, w);
+  int z = b.matmul(x, w);
   Propagation propagation(b.graph);
   propagation.run();
   EXPECT_EQ(propagation.getLayout(z).dims, (Dims{{}, {0}}));
@@ -138,7 +138,7 @@ TEST(PartialSums, AddedBeforeTheyAreReduced) {
   GraphBuilder b({{"t", 4}});
   int a = b.annotated({32, 16}, {{}, {0}}, AnnotationClass::Input);
   int w = b.annotated({16, 8}, {{0}, {}}, AnnotationClass::Parameter);
-  int first = b.product(a, w), second = b.product(a, w);
+  int first = b.matmul(a, w), second = b.matmul(a, w);
   int sum = b.elementwise({first, second}, PartialRule::Additive);
   b.elementwise({sum}, PartialRule::Never);
   Propagation propagation(b.graph);
@@ -152,7 +152,7 @@ TEST(PartialSums, ReplicatedTermForcesTheReduction) {
   int a = b.annotated({32, 16}, {{}, {0}}, AnnotationClass::Input);
   int w = b.annotated({16, 8}, {{0}, {}}, AnnotationClass::Parameter);
   int bias = b.annotated({32, 8}, {{}, {}}, AnnotationClass::Parameter);
-  int sum = b.elementwise({b.product(a, w), bias}, PartialRule::Additive);
+  int sum = b.elementwise({b.matmul(a, w), bias}, PartialRule::Additive);
   b.elementwise({sum}, PartialRule::Never);
   Propagation propagation(b.graph);
   propagation.run();
@@ -163,7 +163,7 @@ TEST(PartialSums, SquareOfAPartialSumIsNotOne) {
   GraphBuilder b({{"t", 4}});
   int a = b.annotated({32, 16}, {{}, {0}}, AnnotationClass::Input);
   int w = b.annotated({16, 8}, {{0}, {}}, AnnotationClass::Parameter);
-  int z = b.product(a, w);
+  int z = b.matmul(a, w);
   b.elementwise({z, z}, PartialRule::Multilinear);
   Propagation propagation(b.graph);
   propagation.run();
