@@ -69,7 +69,7 @@ train() {
   local launcher=$1 size=$2 model=$3 rank
   local what="$size ranks of $launcher, $4"
   cases=$((cases + 1)) port=$(freePort) running=()
-  # Products of the library are summed in its own order.
+  # GEMMs of the library are summed in its own order.
   local -a reference=("$work/emulated.shardc")
   [ "${library:-0}" = 0 ] || reference=("$work/cuda.shardc" --device=cuda --gpus=1)
   if ! compile "$model" || ! SHARDC_FAKE_KERNELS="$work/kernels.so" \
@@ -82,7 +82,7 @@ train() {
   rm -f "$work"/{cuda.jsonl,cuda.npz,said.*}
   for ((rank = 0; rank < size; ++rank)); do
     start "$launcher" "$size" "$rank" --steps=8 --deadline=60 \
-      --tune-products="$work/gemms.txt" \
+      --tune-gemms="$work/gemms.txt" \
       --metrics="$work/cuda.jsonl" --save-params="$work/cuda.npz"
   done
   ended $(seq 0 $((size - 1)))
@@ -131,7 +131,7 @@ for strategy in zero1 fsdp; do
 done
 flags=()
 
-# Products of the library, which rank 0 times for all.
+# GEMMs of the library, which rank 0 times for all.
 shardc-gen --layers=64,384,256,10 --batch-size=128 --strategy=fsdp \
   --mesh=data=2 --activation=relu --loss=softmax_cross_entropy \
   --optimizer=sgd --learning-rate=0.05 -o "$work/model.mlir"

@@ -48,26 +48,44 @@ public:
   explicit MachineReader(StringRef file) : file(file), fields(file) {}
 
   bool read(const json::Value &value, Machine &machine) {
-    const json::Object *root = fields.asObject(value, "");
-    if (!root || !fields.checkKeys(*root, "",
-                                   {"name", "source", "device", "shared",
-                                    "f32_products", "default_link", "axes"}))
+    const json::Object *given = fields.asObject(value, "");
+    if (!given)
       return false;
-    const json::Value *device = fields.getRequired(*root, "", "device");
+    json::Object root = *given;
+    if (!renameKeys(root) ||
+        !fields.checkKeys(root, "",
+                          {"name", "source", "device", "shared", "f32_gemms",
+                           "default_link", "axes"}))
+      return false;
+    const json::Value *device = fields.getRequired(root, "", "device");
     if (!device || !readDevice(*device, machine))
       return false;
     machine.source = file.str();
-    return fields.readString(*root, "name", machine.name) &&
-           fields.readString(*root, "source", machine.source) &&
-           fields.readBool(*root, "shared", machine.isShared) &&
-           readProducts(*root, machine) &&
-           readDefaultLink(*root, !device->getAsString(), machine) &&
-           readAxes(*root, machine);
+    return fields.readString(root, "name", machine.name) &&
+           fields.readString(root, "source", machine.source) &&
+           fields.readBool(root, "shared", machine.isShared) &&
+           readGemms(root, machine) &&
+           readDefaultLink(root, !device->getAsString(), machine) &&
+           readAxes(root, machine);
   }
 
   Error takeError() const { return fields.takeError(); }
 
 private:
+  /// Gives keys their new names; the former ones stay for one release.
+  bool renameKeys(json::Object &root) {
+    const json::Value *gemms = root.get("f32_products");
+    if (!gemms)
+      return true;
+    json::Value moved = *gemms;
+    root.erase("f32_products");
+    if (!root.try_emplace("f32_gemms", std::move(moved)).second)
+      return fields.fail("f32_products",
+                         "the former name of 'f32_gemms', which is given, too; "
+                         "expected one of them");
+    return true;
+  }
+
   bool readDevice(const json::Value &value, Machine &machine) {
     if (std::optional<StringRef> name = value.getAsString()) {
       const Machine *known = findByName(getBuiltInMachines(), *name);
@@ -115,16 +133,15 @@ private:
     return true;
   }
 
-  bool readProducts(const json::Object &root, Machine &machine) {
+  bool readGemms(const json::Object &root, Machine &machine) {
     std::string name = "f32";
-    if (!fields.readString(root, "f32_products", name))
+    if (!fields.readString(root, "f32_gemms", name))
       return false;
     if (name != "f32" && name != "tf32")
-      return fields.fail("f32_products",
-                         "expected \"f32\" or \"tf32\", found \"" + name +
-                             "\"");
+      return fields.fail("f32_gemms", "expected \"f32\" or \"tf32\", found \"" +
+                                          name + "\"");
     if (name == "tf32" && machine.getFlopsPerSecond(ComputeType::TF32) == 0)
-      return fields.fail("f32_products",
+      return fields.fail("f32_gemms",
                          "expected \"f32\", found \"tf32\", of which the "
                          "device has no FLOP/s");
     machine.f32MatmulType =

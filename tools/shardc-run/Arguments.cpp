@@ -15,6 +15,7 @@
 #include <cmath>
 #include <iostream>
 #include <limits>
+#include <map>
 #include <set>
 
 using namespace shardc::run;
@@ -30,6 +31,10 @@ static std::string suggestFlag(const CLI::App &app, const std::string &name) {
   return nearest.empty() ? "; shardc-run --help lists all flags"
                          : "; did you mean --" + nearest + "?";
 }
+
+/// Flags by the names that they had before, which stay for one release.
+static const std::map<std::string, std::string> renamedFlags = {
+    {"--tune-products", "--tune-gemms"}};
 
 /// Brings a command line into the form "--flag", "--flag=value" and at most one
 /// argument without dashes, each flag once and with a value iff it takes one.
@@ -56,6 +61,8 @@ static std::string normalise(const CLI::App &app,
     }
     size_t equals = argument.find('=');
     std::string flag = argument.substr(0, equals);
+    if (auto renamed = renamedFlags.find(flag); renamed != renamedFlags.end())
+      flag = renamed->second;
     const CLI::Option *option =
         dashes == 2 ? app.get_option_no_throw(flag) : nullptr;
     if (!option)
@@ -71,8 +78,10 @@ static std::string normalise(const CLI::App &app,
     if (takesValue && equals == std::string::npos && i + 1 < given.size() &&
         given[i + 1].rfind("--", 0) != 0)
       normal.push_back(flag + "=" + given[++i]);
+    else if (equals == std::string::npos)
+      normal.push_back(flag);
     else
-      normal.push_back(argument);
+      normal.push_back(flag + argument.substr(equals));
     if (takesValue && normal.back().size() <= flag.size() + 1)
       return flag + ": expected a value, found none";
   }
@@ -273,7 +282,7 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
                      "one for each",
                      1);
   flags.text(
-      "tune-products", "FILE", "", arguments.tuneProducts,
+      "tune-gemms", "FILE", "", arguments.tuneGemms,
       "Time the algorithms of library GEMMs that this file does not list "
       "yet, and keep the fastest in it");
   flags.positive("deadline", "SECONDS", "300", arguments.deadline,

@@ -25,7 +25,7 @@ struct Arguments {
   int gpu = -1;          ///< Negative: not given.
   int gpus = 0;          ///< 0: as many as there are devices, or one.
   double deadline = 300; ///< Seconds.
-  std::string tuneProducts;
+  std::string tuneGemms;
   int threads = 0;
   std::string data;
   std::string evalData;

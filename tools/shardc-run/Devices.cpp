@@ -26,7 +26,7 @@ static bool isCuda(const Arguments &arguments) {
 static CudaOptions cudaOptions(const Arguments &arguments) {
   CudaOptions options;
   options.serialize = arguments.serialize;
-  options.gemmCachePath = arguments.tuneProducts;
+  options.gemmCachePath = arguments.tuneGemms;
   options.deadline = absl::Seconds(arguments.deadline);
   if (const char *path = std::getenv("SHARDC_LIBCUDA"))
     options.driverPath = path;

@@ -76,10 +76,9 @@ static std::string whyNotWritable(const std::string &path, bool isReplaced) {
 int shardc::run::checkOutputs(const Arguments &arguments) {
   std::vector<NamedFile> inputs = findInputs(arguments);
   std::vector<NamedFile> outputs;
-  for (auto [flag, path] :
-       {std::tuple("--save-params", &arguments.saveParams),
-        std::tuple("--metrics", &arguments.metrics),
-        std::tuple("--tune-products", &arguments.tuneProducts)})
+  for (auto [flag, path] : {std::tuple("--save-params", &arguments.saveParams),
+                            std::tuple("--metrics", &arguments.metrics),
+                            std::tuple("--tune-gemms", &arguments.tuneGemms)})
     outputs.push_back({absl::StrCat(flag, "=", *path), *path});
   if (std::string error = checkOutputFiles(inputs, outputs); !error.empty())
     return report(1, error);

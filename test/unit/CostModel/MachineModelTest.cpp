@@ -17,7 +17,7 @@ static constexpr const char *example = R"({
     "memory_bytes": 80e9,
     "memory_bytes_per_second": 2e12
   },
-  "f32_products": "tf32",
+  "f32_gemms": "tf32",
   "default_link": {"bytes_per_second": 100, "latency_seconds": 0.5},
   "axes": {
     "data": {"bytes_per_second": 10, "latency_seconds": 2},
@@ -69,6 +69,11 @@ TEST(MachineFile, ReferencesBuiltInMachines) {
   EXPECT_EQ(machine.getLink("model").bytesPerSecond, 450e9);
 }
 
+TEST(MachineFile, TakesKeysByTheirFormerNames) {
+  Machine machine = parse(replaced("\"f32_gemms\"", "\"f32_products\""));
+  EXPECT_EQ(machine.f32MatmulType, ComputeType::TF32);
+}
+
 TEST(MachineFile, SaysWhatIsWrongAndWhere) {
   const std::pair<std::string, const char *> cases[] = {
       {"", "m.json: [1:0"},
@@ -78,12 +83,15 @@ TEST(MachineFile, SaysWhatIsWrongAndWhere) {
        "m.json: device: unknown device 'h10'; did you mean 'h100'?"},
       {"{\"device\": 7}", "m.json: device: expected an object, found 7"},
       {replaced("\"model\"", "\"model\" x"), "m.json: [13:"},
-      {replaced("\"f32_products\"", "\"f32_product\""),
-       "m.json: f32_product: unknown key; did you mean 'f32_products'?"},
+      {replaced("\"f32_gemms\"", "\"f32_gemm\""),
+       "m.json: f32_gemm: unknown key; did you mean 'f32_gemms'?"},
+      {replaced("\"f32_gemms\"", "\"f32_products\": \"tf32\", \"f32_gemms\""),
+       "m.json: f32_products: the former name of 'f32_gemms', which is given, "
+       "too; expected one of them"},
       {replaced("\"tf32\",", "7,"),
-       "m.json: f32_products: expected a string, found 7"},
+       "m.json: f32_gemms: expected a string, found 7"},
       {replaced("\"tf32\",", "\"f16\","),
-       "m.json: f32_products: expected \"f32\" or \"tf32\", found \"f16\""},
+       "m.json: f32_gemms: expected \"f32\" or \"tf32\", found \"f16\""},
       {replaced("\"tf32\": 8e12, ", ""), "of which the device has no FLOP/s"},
       {replaced("\"f64\": 1e12", "\"f64\": -1"),
        "m.json: device.flops_per_second.f64: expected a number from 1 to "
