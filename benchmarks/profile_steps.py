@@ -1,9 +1,9 @@
 #!/usr/bin/env python3
-"""Says what a plan's train steps spend their time on, with Linux perf.
+"""Prints where the time of a plan's train steps goes, with Linux perf.
 
   benchmarks/profile_steps.py [--bin build/bin] [--steps N] PLAN.shardc...
 
-Prints the share of samples of all workers, in percent, by what runs: kernels that
+Prints the share of samples of all workers, in percent, by kind of work: kernels that
 the compiler generated, oneDNN, reductions, copies and clears of memory, workers
 that wait for others (on a busy computer also: for a core), page faults, the rest.
 """

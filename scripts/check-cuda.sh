@@ -89,7 +89,7 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
   check equal "$work/small.mlir" digits --bucket-bytes=4096 --microbatches=4
   check equal "$work/small.mlir" digits --dtype=bf16
 done
-# Products that the library computes.
+# GEMMs that the library computes.
 for strategy in fsdp tp dp+tp; do
   shardc-gen --layers=64,384,256,10 --batch-size=256 --strategy=$strategy \
     --mesh=data=4,model=2 --activation=relu --loss=softmax_cross_entropy \

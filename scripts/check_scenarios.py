@@ -4,7 +4,7 @@ compares. In both modes of --partition, by bytes, each must hold:
 
   i    N devices compute what one does: every value in the reference interpreter,
        losses and parameters in a run, and these bit for bit where all is exact
-  ii   no product is computed twice: each matmul is cut into as many parts as there
+  ii   no GEMM is computed twice: each matmul is cut into as many parts as there
        are devices, and the report counts the FLOPs of one part
   iii  new parameters, new states and results rest as annotated
   iv   the run sends as many bytes as the report says
@@ -66,13 +66,13 @@ def ceil_div(size, parts):
 # --- The conditions -----------------------------------------------------------
 
 
-def check_products(whole, part, num_devices):
+def check_gemms(whole, part, num_devices):
     """ii, but for what the report says."""
-    expect("ii", f"@{part.name}, products", len(part.products), len(whole.products))
-    for number, (globally, locally) in enumerate(zip(whole.products, part.products)):
+    expect("ii", f"@{part.name}, GEMMs", len(part.gemms), len(whole.gemms))
+    for number, (globally, locally) in enumerate(zip(whole.gemms, part.gemms)):
         sizes = zip(globally[0] + globally[1], locally[0] + locally[1])
         parts = math.prod(ceil_div(size, local) for size, local in sizes)
-        expect("ii", f"@{part.name}, parts of product {number}", parts, num_devices)
+        expect("ii", f"@{part.name}, parts of GEMM {number}", parts, num_devices)
 
 
 def check_results(part, wanted, global_sizes, axes):
@@ -89,7 +89,7 @@ def check_results(part, wanted, global_sizes, axes):
 
 def wanted_of_step(source, part):
     """Name -> sharding and name -> sizes of the results of a train step. What is not
-    annotated rests where the old value does."""
+    annotated is stored where the old value does."""
     wanted, sizes = {"loss": []}, {"loss": []}
     annotated = {name: shardings for name, _, shardings, _ in source.arguments}
     full = {name: size for name, size, _, _ in source.arguments}
@@ -189,7 +189,7 @@ class Case:
         is_small = small == self.text
         report, phases = self.compile(self.path, folder)
         whole, part = phases["differentiate"]["train_step"], phases["partition"]["train_step"]
-        check_products(whole, part, self.num_devices)
+        check_gemms(whole, part, self.num_devices)
         expect("ii", "FLOPs per device reported", report["matmul_flops_per_device"], part.flops())
         expect("ii", "global FLOPs reported", report["global_matmul_flops"], whole.flops())
         check_results(part, *wanted_of_step(source, part), self.axes)
@@ -224,7 +224,7 @@ class Case:
             raise Failed("i", "the partition was not verified")
         parts = parse_functions(done.stdout)
         for name, source in parse_functions(self.text).items():
-            check_products(source, parts[name], self.num_devices)
+            check_gemms(source, parts[name], self.num_devices)
             results = list(enumerate(source.results))
             # An open result is as computed; the verification has compared it.
             wanted = {i: it[2].get("sharding", parts[name].results[i][2]["sharding"]) for i, it in results}

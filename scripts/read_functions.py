@@ -1,5 +1,5 @@
 """Reads from the IR of a module what its functions compute where: the types, names and
-shardings of arguments and results, and the sizes of products. For scripts that check
+shardings of arguments and results, and the sizes of GEMMs. For scripts that check
 the compiler without relying on its own accounts.
 """
 
@@ -26,7 +26,7 @@ def parse_shardings(attributes, aliases=()):
 
 class Function:
     """What is compared of a function: the types, names and shardings of its arguments
-    and results, and its products."""
+    and results, and its GEMMs."""
 
     def __init__(self, name, header, body, aliases):
         self.name = name
@@ -34,14 +34,14 @@ class Function:
         self.arguments = self.parse_values(arguments, aliases)
         self.results = self.parse_values(results, aliases)
         # (result, contracted sizes, how often it runs)
-        self.products, runs = [], 1
+        self.gemms, runs = [], 1
         for line in body.splitlines():
             loop = re.search(r"shardc\.accumulate (\d+) of", line)
             runs = int(loop.group(1)) if loop else 1 if line.startswith("    }") else runs
             if "shardc.dot_general" in line:
                 dims = re.search(r"contracting = \[([\d, ]*)\]", line).group(1)
                 left, _, result = map(dimensions, re.findall(r"tensor<(\S*?)>", line)[-3:])
-                self.products.append((result, [left[int(dim)] for dim in dims.split(",")], runs))
+                self.gemms.append((result, [left[int(dim)] for dim in dims.split(",")], runs))
 
     @staticmethod
     def parse_values(text, aliases):
@@ -53,8 +53,8 @@ class Function:
         return values
 
     def flops(self):
-        """Of all products."""
-        return sum(2 * math.prod(result + contracted) * runs for result, contracted, runs in self.products)
+        """Of all GEMMs."""
+        return sum(2 * math.prod(result + contracted) * runs for result, contracted, runs in self.gemms)
 
 
 def parse_functions(text):

@@ -1,4 +1,4 @@
-"""What the sections share: shardc and JAX as servers, the next contest."""
+"""Shared by the sections: shardc and JAX as servers, the next contest."""
 
 import os
 
@@ -11,7 +11,7 @@ SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
 
 
 class Bench:
-    """What all sections share."""
+    """State that all sections share."""
 
     def __init__(self, arguments, folder):
         self.compiler = w.Compiler(arguments.bin, folder)
@@ -57,7 +57,7 @@ class Bench:
     def hold(self):
         result = hold(self.entrants, self.rounds, self.seconds, self.best)
         self.entrants = {}
-        # What is loaded takes memory and, waiting, time.
+        # A loaded program takes memory and, waiting, time.
         for server in [self.shardc, *self.jax.values()]:
             server.stop()
         return result

@@ -15,7 +15,7 @@ import subprocess
 
 
 class Failure(Exception):
-    """What a process says went wrong."""
+    """The error of a process."""
 
 
 class Server:

@@ -7,7 +7,7 @@ request per line of standard input, answered by one line, a JSON object:
   model NAME JSON       makes a train step; JSON has layers, loss, optimizer,
                         batch, strategy, mesh and scan, the steps of one scan,
                         and may have precision: "tf32" for the factors of
-                        products, "bf16" for all but parameters, loss and sums
+                        GEMMs, "bf16" for all but parameters, loss and sums
   run NAME STEPS        so many steps, synchronised after each
   scan NAME STEPS       the same in loops of jax.lax.scan
   epoch NAME DATADIR    reads the digits, runs one epoch of them and evaluates
@@ -33,7 +33,7 @@ TRAIN_ROWS = 1437  # of the digits; the others are for evaluation
 def specs(layers, strategy, sizes):
     """PartitionSpecs of the weight and bias of each layer, as shardc-gen has them.
 
-    JAX shards evenly or not at all; what does not divide stays whole."""
+    JAX shards evenly or not at all; a dimension that does not divide stays whole."""
 
     def fit(shape, names):
         return PartitionSpec(*(name if name and size % sizes[name] == 0 else None for size, name in zip(shape, names)))
@@ -51,7 +51,7 @@ class Model:
     def __init__(self, layers, loss, optimizer, batch, strategy, mesh, scan, precision="f32"):
         self.batch, self.loss, self.scan_steps = batch, loss, scan
         self.dtype = jnp.bfloat16 if precision == "bf16" else jnp.float32
-        self.products = "tensorfloat32" if precision == "tf32" else None
+        self.precision = "tensorfloat32" if precision == "tf32" else None
         axes = mesh or {"data": 1}
         count = int(np.prod(list(axes.values())))
         self.grid = Mesh(np.array(jax.devices()[:count]).reshape(list(axes.values())), list(axes))
@@ -83,7 +83,7 @@ class Model:
     def forward(self, params, x):
         x = x.astype(self.dtype)
         for i, (w, b) in enumerate(params):
-            x = jnp.matmul(x, w.astype(self.dtype), precision=self.products) + b.astype(self.dtype)
+            x = jnp.matmul(x, w.astype(self.dtype), precision=self.precision) + b.astype(self.dtype)
             if i + 1 < len(params):
                 x = jax.nn.relu(x)
         return x.astype(jnp.float32)

@@ -40,13 +40,13 @@ def measure_micro(program, update_plan, quick, best):
 
 
 def measure_limits(program):
-    """A limit is what the computer did once: short runs, the best of many."""
+    """A limit is the best of many short runs."""
     return Limits(run_benchmarks(program, "--benchmark_filter=limit/(flops|triad|core)", "--benchmark_min_time=0.0005",
                                  "--benchmark_repetitions=100", "--benchmark_enable_random_interleaving=true"))  # fmt: skip
 
 
 class Limits:
-    """What the computer can do."""
+    """The limits of the computer."""
 
     def __init__(self, figures):
         self.flops = max(max(values) for name, values in figures.items() if name.startswith("limit/flops"))

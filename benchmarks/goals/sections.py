@@ -1,4 +1,4 @@
-"""What is measured, section by section: contests, and the lines they give."""
+"""The measurements by section: contests, and the lines they give."""
 
 import os
 import statistics
@@ -46,7 +46,7 @@ def images(bench):
     result = bench.hold()
     for layout, goal in goals:
         yield bench.line(result, f"{name}, {layout.name}", mlp, layout.name, "JAX, step loop", "JAX " + layout.name, goal, True)
-    yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "oneDNN, its products alone", "gemms", 1.15, False)
+    yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "oneDNN, its GEMMs alone", "gemms", 1.15, False)
     yield from device_lines(bench, result, name, mlp)
 
 
@@ -57,7 +57,7 @@ def wide(bench):
     bench.enter_jax("JAX", mlp, w.ONE)
     result = bench.hold()
     yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "JAX, step loop", "JAX", 1.8, True)
-    yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "oneDNN, its products alone", "gemms", 1.05, False)
+    yield bench.line(result, f"{name}, one device", mlp, w.ONE.name, "oneDNN, its GEMMs alone", "gemms", 1.05, False)
     yield from device_lines(bench, result, name, mlp)
 
 
@@ -80,7 +80,7 @@ def epoch(bench):
                              "JAX " + layout.name, 15, True)  # fmt: skip
 
 
-# What is unusual, and its neighbour that is not.
+# An unusual case, and its usual neighbour.
 SHAPES = [
     ("61-127-31-7, batch 251", w.Mlp((61, 127, 31, 7), 251), "64-128-32-8, batch 256", w.Mlp((64, 128, 32, 8), 256)),
     ("787-1021-1031-11, batch 127", w.Mlp((787, 1021, 1031, 11), 127), "784-1024-1024-10, batch 128", w.Mlp((784, 1024, 1024, 10), 128)),
@@ -138,7 +138,7 @@ def compilation(bench):
 
 
 def memory(bench):
-    """What processes grow by, against what plans report and against one device."""
+    """The growth of processes, against the reports of plans and against one device."""
     name, facts = "1024-2048-1024 AdamW", {}
     for layout in (w.ONE, w.DP8):
         bench.shardc.ask(f"plan m {bench.compiler.plan(w.BUCKET, layout)}")

@@ -28,12 +28,12 @@ class Line:
     ours: Optional[float]
     peer: Optional[float]
     unit: str
-    """What is compared with the goal; None: there is no peer here."""
+    """The number compared with the goal; None: there is no peer here."""
     ratio: Optional[float]
     goal: float
     """Whether the ratio is to be at least the goal, or else at most."""
     at_least: bool
-    """How far from what this computer can do, in words."""
+    """The distance to the limit of this computer, in words."""
     limit: str = ""
     """Why there is no ratio."""
     note: str = ""

@@ -14,7 +14,7 @@ class Mlp:
     optimizer: str = "sgd"
 
     def flops(self):
-        """Of the matrix products of a step: none for the gradient of the input."""
+        """Of the GEMMs of a step: none for the gradient of the input."""
         weights = sum(a * b for a, b in zip(self.layers, self.layers[1:]))
         return 6 * self.batch * weights - 2 * self.batch * self.layers[0] * self.layers[1]
 

@@ -15,7 +15,7 @@ static Attribute getPart(Operation *op) {
   return op->getAttr(partAttrName);
 }
 
-static bool isProduct(Operation *op) {
+static bool isGemm(Operation *op) {
   return isa_and_nonnull<DotGeneralOp, GemmOp>(op);
 }
 
@@ -70,11 +70,11 @@ void MemoryTraffic::addStores(Operation *op) {
   for (Value operand : op->getOperands()) {
     Value value = resolve(operand);
     Operation *producer = value.getDefiningOp();
-    if (isProduct(op) || isa<func::ReturnOp>(op) ||
+    if (isGemm(op) || isa<func::ReturnOp>(op) ||
         (producer && getPart(producer) != getPart(op)))
       stored.insert(value);
   }
-  if (isProduct(op))
+  if (isGemm(op))
     stored.insert(op->getResult(0));
 }
 
@@ -86,9 +86,9 @@ void MemoryTraffic::addLoads(Operation *op) {
     Operation *producer = value.getDefiningOp();
     if (!stored.contains(value))
       continue;
-    if (!isProduct(op)) {
+    if (!isGemm(op)) {
       bool isFused =
-          producer && !isProduct(producer) && getPart(producer) == getPart(op);
+          producer && !isGemm(producer) && getPart(producer) == getPart(op);
       if (isFused || !readInPart.insert({value, getPart(op)}).second)
         continue;
     }

@@ -40,8 +40,8 @@ static RankedTensorType getTensor(Value value) {
 /// The type in which `op` computes: that of its result, for a GEMM that of its
 /// factors.
 static ComputeType getComputeType(Operation *op) {
-  bool isProduct = isa<DotGeneralOp, GemmOp>(op);
-  Value value = isProduct ? op->getOperand(0) : op->getResult(0);
+  bool isGemm = isa<DotGeneralOp, GemmOp>(op);
+  Value value = isGemm ? op->getOperand(0) : op->getResult(0);
   Type elementType = getTensor(value).getElementType();
   if (elementType.isF64())
     return ComputeType::F64;
@@ -70,8 +70,8 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
   OpWork work;
   if (!isCompute(op))
     return work;
-  work.isProduct = isa<DotGeneralOp, GemmOp>(op);
-  if (work.isProduct)
+  work.isGemm = isa<DotGeneralOp, GemmOp>(op);
+  if (work.isGemm)
     work.flops = getMatmulFlops(op);
   else if (Value computed = getComputed(op))
     work.flops = getTensor(computed).getNumElements();
@@ -90,7 +90,7 @@ OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
 }
 
 double shardc::getComputeSeconds(const Machine &machine, const OpWork &work) {
-  if (work.isProduct)
+  if (work.isGemm)
     return work.flops / machine.getMatmulFlopsPerSecond(work.computeType);
   // Outside of GEMMs, bf16 is computed in f32.
   ComputeType computeType = work.computeType == ComputeType::BF16
@@ -111,13 +111,13 @@ OpSeconds shardc::getOpSeconds(const Machine &machine, Operation *op,
   int64_t runs = getNumRuns(op);
   // One element, or one multiplication and addition.
   OpWork one;
-  one.isProduct = isa<DotGeneralOp>(op);
+  one.isGemm = isa<DotGeneralOp>(op);
   one.computeType = getComputeType(op);
-  one.flops = one.isProduct ? 2 : 1;
+  one.flops = one.isGemm ? 2 : 1;
   double computeType = runs * getComputeSeconds(machine, one);
-  if (one.isProduct)
+  if (one.isGemm)
     seconds.perPoint = computeType;
-  Value computed = one.isProduct ? Value() : getComputed(op);
+  Value computed = one.isGemm ? Value() : getComputed(op);
   auto add = [&](Value value, bool isComputed, bool isMoved) {
     one.memoryBytes = getElementBytes(getTensor(value).getElementType());
     seconds.perElement.push_back(

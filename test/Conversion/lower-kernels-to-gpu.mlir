@@ -229,7 +229,7 @@ func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
 // A small GEMM is a sum per element, with its epilogue; several nests have
 // blocks of their own.
 
-// CHECK-LABEL: func.func @product
+// CHECK-LABEL: func.func @gemm
 // CHECK: shardc.extent = 2
 // CHECK: gpu.func
 // CHECK: arith.cmpi ult
@@ -239,7 +239,7 @@ func.func @columns(%x: tensor<100x72xf32>) -> tensor<72xf32> {
 // CHECK: arith.cmpi ult
 // CHECK: scf.if
 shardc.mesh @mesh <["data" = 1]>
-func.func @product(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>, %z: tensor<7xf32>) -> (tensor<8x4xf32>, tensor<7xf32>) {
+func.func @gemm(%x: tensor<8x16xf32>, %y: tensor<16x4xf32>, %z: tensor<7xf32>) -> (tensor<8x4xf32>, tensor<7xf32>) {
   %0:2 = shardc.kernel(%x, %y, %z) : (tensor<8x16xf32>, tensor<16x4xf32>, tensor<7xf32>) -> (tensor<8x4xf32>, tensor<7xf32>) {
   ^bb0(%a: tensor<8x16xf32>, %b: tensor<16x4xf32>, %c: tensor<7xf32>):
     %1 = shardc.dot_general %a, %b contracting = [1] x [0] : tensor<8x16xf32>, tensor<16x4xf32> -> tensor<8x4xf32>

@@ -68,7 +68,7 @@ struct OpWork {
   /// arithmetic: one per element of the result. None for collectives,
   /// constants, and ops that only move elements.
   double flops = 0;
-  bool isProduct = false;
+  bool isGemm = false;
   ComputeType computeType = ComputeType::F32;
   /// Operands that it loads and results that it stores.
   double memoryBytes = 0;

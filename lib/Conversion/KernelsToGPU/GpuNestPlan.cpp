@@ -51,7 +51,7 @@ static int64_t getLanes(const GpuNestPlan &plan, ArrayRef<int64_t> shape) {
 /// Plans the parts that do not depend on the threads of a block.
 static void planUnits(GpuNestPlan &plan) {
   KernelNest &nest = plan.nest;
-  // A small product is a sum per element: computed where it is needed.
+  // A small GEMM is a sum per element: computed where it is needed.
   if (nest.kind == NestKind::Gemm)
     nest.kind = NestKind::Map;
   plan.isFlat = isFlatNest(nest);

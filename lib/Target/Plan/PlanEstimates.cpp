@@ -11,7 +11,7 @@ using namespace mlir;
 
 namespace shardc {
 
-uint64_t countProductFlops(func::FuncOp function) {
+uint64_t countGemmFlops(func::FuncOp function) {
   uint64_t flops = 0;
   function.walk([&](DotGeneralOp dot) {
     auto lhs = cast<RankedTensorType>(dot.getLhs().getType()).getShape();

@@ -267,7 +267,7 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   addResults();
   if (plan.hasStreams)
     addDownloads();
-  flops += countProductFlops(function);
+  flops += countGemmFlops(function);
   auto commandTables = commands.write(plan.hasStreams);
   auto time = writeTimeEstimate(plan, function);
   auto regather = writeRegather(plan, function);

@@ -74,7 +74,7 @@ writeResult(PlanContext &plan, mlir::func::FuncOp function, unsigned index,
             uint32_t buffer);
 
 /// FLOPs of the GEMMs in kernels, in all runs.
-uint64_t countProductFlops(mlir::func::FuncOp function);
+uint64_t countGemmFlops(mlir::func::FuncOp function);
 /// The estimated time of a step on the plan's machine; the effect of --regather
 /// and the cost of the partition, each null if it is not known.
 flatbuffers::Offset<fb::TimeEstimate>

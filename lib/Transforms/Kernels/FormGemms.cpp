@@ -71,7 +71,7 @@ public:
     if (!isPlain || !isLargeGemm(*view)) {
       LLVM_DEBUG(llvm::dbgs()
                  << "not a gemm: " << describeOp(dot) << " is "
-                 << (isPlain ? "small" : "no product of matrices") << '\n');
+                 << (isPlain ? "small" : "no GEMM of matrices") << '\n');
       return;
     }
     fused.push_back(dot);
@@ -96,13 +96,13 @@ private:
   /// The ops that become the gemm. The last computes its result.
   SmallVector<Operation *, 3> fused;
 
-  /// Finds an addition of the product to the running sum of a loop. The gemm
+  /// Finds an addition of the matmul to the running sum of a loop. The gemm
   /// then accumulates in place of the sum.
   void findSum() {
-    Value product = dot.getResult();
-    if (!product.hasOneUse())
+    Value matmul = dot.getResult();
+    if (!matmul.hasOneUse())
       return;
-    auto add = dyn_cast<AddOp>(*product.getUsers().begin());
+    auto add = dyn_cast<AddOp>(*matmul.getUsers().begin());
     auto loop = dyn_cast<AccumulateOp>(dot->getParentOp());
     if (!add || !loop || !llvm::is_contained(loop.getSums(), add.getLhs()) ||
         !add.getLhs().hasOneUse())
@@ -113,13 +113,13 @@ private:
 
   /// Finds an addition of a bias that is broadcast over the rows.
   void findBias(int64_t batch) {
-    Value product = dot.getResult();
-    if (!product.hasOneUse() || batch != 0)
+    Value matmul = dot.getResult();
+    if (!matmul.hasOneUse() || batch != 0)
       return;
-    auto add = dyn_cast<AddOp>(*product.getUsers().begin());
+    auto add = dyn_cast<AddOp>(*matmul.getUsers().begin());
     if (!add)
       return;
-    auto broadcast = getOther(add, product).getDefiningOp<BroadcastOp>();
+    auto broadcast = getOther(add, matmul).getDefiningOp<BroadcastOp>();
     if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>{1})
       return;
     bias = broadcast.getOperand();

@@ -1,4 +1,4 @@
-// Megatron: only the second layer's product is reduced.
+// Megatron: only the second layer's GEMM is reduced.
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s

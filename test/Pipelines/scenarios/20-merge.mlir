@@ -1,4 +1,4 @@
-// A product that is constrained to be summed over one axis and then over the
+// A GEMM that is constrained to be summed over one axis and then over the
 // other is summed over both at once.
 
 // RUN: shardc-opt %s --compile-to=collectives \

@@ -1,5 +1,5 @@
 // The reshards of row 24 within a train step, forward and backward. With `follow`
-// the first constraint is taken up by the product's rows.
+// the first constraint is taken up by the GEMM's rows.
 
 // RUN: shardc-opt %s --compile-to=collectives \
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s

@@ -1,4 +1,4 @@
-// A parameter of f32 that is used in bf16 has its gradient in f32: products and
+// A parameter of f32 that is used in bf16 has its gradient in f32: GEMMs and
 // sums are not rounded, and uses are added up in f32. Gradients of activations
 // are of bf16.
 // RUN: shardc-opt %s --shardc-differentiate --mlir-print-local-scope | FileCheck %s

@@ -1,5 +1,5 @@
 // A parameter of f64 that is used in bf16 has its gradient in f64, made of that
-// of its copy: products keep sums in f32 at most, and only those of bf16 do.
+// of its copy: GEMMs keep sums in f32 at most, and only those of bf16 do.
 // RUN: shardc-opt %s --shardc-differentiate --mlir-print-local-scope | FileCheck %s
 
 module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>>} {

@@ -14,7 +14,7 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
 }
 
 // -----
-// A product of rows with rows.
+// A GEMM of rows with rows.
 module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 2>} {
   func.func @loss(
       %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},

@@ -1,6 +1,6 @@
 // RUN: shardc-opt %s --split-input-file --shardc-form-gemms | FileCheck %s
 
-// A small product stays: a generated kernel is faster.
+// A small GEMM stays: a generated kernel is faster.
 
 // CHECK-LABEL: func.func @small
 // CHECK: shardc.dot_general
@@ -29,7 +29,7 @@ func.func @epilogue(%x: tensor<256x512xf32>, %w: tensor<512x512xf32>, %b: tensor
 
 // -----
 
-// The two products of the backward pass transpose by flag.
+// The two GEMMs of the backward pass transpose by flag.
 
 // CHECK-LABEL: func.func @backward
 // CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[G:.*]]: tensor<256x384xf32>
@@ -43,7 +43,7 @@ func.func @backward(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %g: tensor
 
 // -----
 
-// The addition to a loop's sum is part of the product; any other one is not.
+// The addition to a loop's sum is part of the GEMM; any other one is not.
 
 // CHECK-LABEL: func.func @accumulated
 // CHECK: ^bb0(%[[X:.*]]: tensor<256x512xf32>, %[[G:.*]]: tensor<256x384xf32>, %[[S:.*]]: tensor<512x384xf32>, %[[T:.*]]: tensor<512x384xf32>):
@@ -84,7 +84,7 @@ func.func @narrow(%x: tensor<256x512xbf16>, %w: tensor<512x384xbf16>, %b: tensor
 
 // -----
 
-// Sums of columns that are marked come with the product whose operand's rows
+// Sums of columns that are marked come with the GEMM whose operand's rows
 // are contracted, whichever operand that is and wherever they stand; users may
 // stand before it. No mark is left.
 
@@ -130,7 +130,7 @@ func.func @other_sums(%x: tensor<256x512xf32>, %g: tensor<256x384xf32>, %h: tens
 
 // -----
 
-// Factors of bf16 are widened as they are summed; in a loop the product is added
+// Factors of bf16 are widened as they are summed; in a loop the GEMM is added
 // to its sum, and the sums of the columns to theirs by a kernel.
 
 // CHECK-LABEL: func.func @accumulated_sums

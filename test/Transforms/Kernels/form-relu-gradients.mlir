@@ -1,6 +1,6 @@
 // RUN: shardc-opt %s --split-input-file --shardc-form-relu-gradients | FileCheck %s
 
-// A product without a relu before it stays.
+// A GEMM without a relu before it stays.
 
 // CHECK-LABEL: func.func @nothing
 // CHECK-NOT: mask
@@ -16,7 +16,7 @@ func.func @nothing(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %v: tensor<
 
 // -----
 
-// The product with the relu leaves a mask, the other one takes it, and nothing
+// The GEMM with the relu leaves a mask, the other one takes it, and nothing
 // is left of the comparison. Other readers of the activation stay.
 
 // CHECK-LABEL: func.func @gradient
@@ -53,7 +53,7 @@ func.func @ragged(%x: tensor<256x512xbf16>, %w: tensor<512x129xbf16>) -> tensor<
 
 // -----
 
-// Sums of the columns come with the product if no other one has them; those of
+// Sums of the columns come with the GEMM if no other one has them; those of
 // another type are left. The comparison stays if it is asked for elsewhere.
 
 // CHECK-LABEL: func.func @column_sums
@@ -111,7 +111,7 @@ func.func @layers(%x: tensor<256x256xf32>, %w: tensor<256x256xf32>) -> tensor<25
 // -----
 
 // Not where partial sums are reduced in between, the gradient has another user,
-// the condition or the other value is another one, or the product has an
+// the condition or the other value is another one, or the GEMM has an
 // epilogue.
 
 // CHECK-LABEL: func.func @reduced
@@ -203,7 +203,7 @@ func.func @other_epilogue(%x: tensor<256x512xf32>, %w: tensor<512x384xf32>, %v: 
 
 // -----
 
-// The product may read the very activation.
+// The GEMM may read the very activation.
 
 // CHECK-LABEL: func.func @of_itself
 // CHECK-SAME: %[[X:.*]]: tensor<256x512xf32>, %[[W:.*]]: tensor<512x384xf32>, %[[V:.*]]: tensor<384x384xf32>

@@ -10,7 +10,7 @@ func.func @nothing(%x: tensor<8xf32>) -> tensor<8xf32> {
 
 // -----
 
-// A product, its bias and its activation are one kernel.
+// A GEMM, its bias and its activation are one kernel.
 
 // CHECK-LABEL: func.func @layer
 // CHECK: %[[Y:.*]] = shardc.kernel

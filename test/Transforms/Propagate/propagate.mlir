@@ -38,7 +38,7 @@ func.func @tensor_parallel(
 
 // -----
 
-// Two products of one sum are added before they are reduced.
+// Two GEMMs of one sum are added before they are reduced.
 shardc.mesh @mesh <["t" = 4]>
 
 // CHECK-LABEL: func.func @partial_sums

@@ -87,7 +87,7 @@ private:
   std::map<size_t, size_t> places;
 };
 
-/// Expects the kernel to compute what interpretation does, to `tolerance`
+/// Expects the kernel to compute the values of interpretation, to `tolerance`
 /// relative to the largest element, and the same bits in any division, with
 /// all mappings; and the same bits for all CPUs, and for GPUs if it is
 /// elementwise.

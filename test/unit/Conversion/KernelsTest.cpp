@@ -124,7 +124,7 @@ TEST(Kernels, ElementTypes) {
 }
 
 TEST(Kernels, BF16RoundsToNearestEven) {
-  // Numbers with bits that bf16 has no room for, and what they become.
+  // Numbers with bits that bf16 has no room for, and their roundings.
   const double up = 1 + 0x1p-7, most = std::numeric_limits<float>::max();
   const std::pair<double, double> cases[] = {{1 + 0x1p-8, 1},
                                              {1 + 3 * 0x1p-8, 1 + 0x1p-6},
@@ -161,17 +161,17 @@ TEST(Kernels, BF16RoundsToNearestEven) {
     std::string a = tensor({1, 3}, "bf16"), b = tensor({3, 1}, "bf16");
     for (const char *type : {"f32", "bf16"}) {
       std::string c = tensor({1, 1}, type);
-      KernelHarness product("(" + a + ", " + b + ") -> " + c +
-                                " {\n^bb0(%a: " + a + ", %b: " + b +
-                                "):\n %0 = shardc.dot_general %a, %b "
-                                "contracting = [1] x [0] : " +
-                                a + ", " + b + " -> " + c +
-                                "\n shardc.yield %0 : " + c + "\n}",
-                            mapping);
-      ASSERT_TRUE(product.isReady());
+      KernelHarness gemm("(" + a + ", " + b + ") -> " + c +
+                             " {\n^bb0(%a: " + a + ", %b: " + b +
+                             "):\n %0 = shardc.dot_general %a, %b "
+                             "contracting = [1] x [0] : " +
+                             a + ", " + b + " -> " + c +
+                             "\n shardc.yield %0 : " + c + "\n}",
+                         mapping);
+      ASSERT_TRUE(gemm.isReady());
       Tensor ones({3, 1}, 1), terms({1, 3}, 1);
       terms.data[0] = 256;
-      EXPECT_EQ(product.run({terms, ones})[0].data[0], 258);
+      EXPECT_EQ(gemm.run({terms, ones})[0].data[0], 258);
     }
   }
 }

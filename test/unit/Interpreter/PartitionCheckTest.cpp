@@ -63,7 +63,7 @@ protected:
 };
 
 // The GEMM is summed over b; rows stay over a.
-constexpr llvm::StringLiteral product = R"mlir(
+constexpr llvm::StringLiteral gemm = R"mlir(
 shardc.mesh @mesh <["a" = 2, "b" = 2]>
 func.func @f(
     %x: tensor<4x6xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"a"}, {"b"}]>},
@@ -77,7 +77,7 @@ func.func @f(
 )mlir";
 
 TEST_F(PartitionCheckTest, NothingIsWrong) {
-  partition(product);
+  partition(gemm);
   EXPECT_EQ(check(), "");
   // The GEMM as partial sums and reduced, two ops, and the result.
   EXPECT_EQ(summary.values, 5);
@@ -88,7 +88,7 @@ TEST_F(PartitionCheckTest, NothingIsWrong) {
 }
 
 TEST_F(PartitionCheckTest, MissingAllReduce) {
-  partition(product);
+  partition(gemm);
   drop(find<AllReduceOp>());
   EXPECT_EQ(check(), "8: 'shardc.tanh' op has operand 0 laid out [{\"a\"}, {}] "
                      "unreduced={\"b\"}, of which it makes a result laid out "
@@ -96,7 +96,7 @@ TEST_F(PartitionCheckTest, MissingAllReduce) {
 }
 
 TEST_F(PartitionCheckTest, ReducedTwice) {
-  partition(product);
+  partition(gemm);
   auto reduce = find<AllReduceOp>();
   OpBuilder builder(reduce);
   builder.setInsertionPointAfter(reduce);
@@ -110,7 +110,7 @@ TEST_F(PartitionCheckTest, ReducedTwice) {
 }
 
 TEST_F(PartitionCheckTest, ReducedOverTheWrongAxis) {
-  partition(product);
+  partition(gemm);
   find<AllReduceOp>().setAxesAttr(Builder(&context).getStrArrayAttr({"a"}));
   EXPECT_THAT(
       check(),
@@ -118,13 +118,13 @@ TEST_F(PartitionCheckTest, ReducedOverTheWrongAxis) {
 }
 
 TEST_F(PartitionCheckTest, MaximumInsteadOfSum) {
-  partition(product);
+  partition(gemm);
   find<AllReduceOp>().setKind(ReductionKind::Max);
   EXPECT_THAT(check(), HasSubstr("7: 'shardc.all_reduce' op diverges"));
 }
 
 TEST_F(PartitionCheckTest, OperandsSwapped) {
-  partition(product);
+  partition(gemm);
   auto sub = find<SubOp>();
   sub->setOperands({sub.getRhs(), sub.getLhs()});
   std::string said = check();
@@ -136,7 +136,7 @@ TEST_F(PartitionCheckTest, OperandsSwapped) {
 }
 
 TEST_F(PartitionCheckTest, ResultIsNotWhereItIsSaidToBe) {
-  func::FuncOp function = partition(product);
+  func::FuncOp function = partition(gemm);
   auto mesh = FlatSymbolRefAttr::get(&context, "mesh");
   function.setResultAttr(
       0, shardingAttrName,
@@ -145,7 +145,7 @@ TEST_F(PartitionCheckTest, ResultIsNotWhereItIsSaidToBe) {
 }
 
 TEST_F(PartitionCheckTest, UnknownOp) {
-  partition(product);
+  partition(gemm);
   auto tanh = find<TanhOp>();
   OpBuilder builder(tanh);
   auto relu =

@@ -1,7 +1,7 @@
 //===- KernelsTest.cpp - Generated kernels against plain loops ------------===//
 //
 // Each case writes a kernel as text, compiles and links it as a plan would,
-// loads it and compares with what plain C++ computes in double precision, over
+// loads it and compares with the results of plain C++ in double precision, over
 // sizes that are 1, odd, and not multiples of a vector.
 //
 //===----------------------------------------------------------------------===//
@@ -172,7 +172,7 @@ TEST(KernelsTest, Reductions) {
         }
 }
 
-TEST(KernelsTest, Products) {
+TEST(KernelsTest, Gemms) {
   for (int64_t m : {1, 5, 6, 17})
     for (int64_t n : {1, 3, 7, 8, 16, 35})
       for (int64_t k : {1, 4, 16, 33})

@@ -74,7 +74,7 @@ TEST_F(TimeEstimateTest, AddsUp) {
 }
 
 TEST_F(TimeEstimateTest, CollectivesOverlapWithWhatDoesNotNeedThem) {
-  // The all-reduce starts after the product (0.128 + 2.24) and the first exp
+  // The all-reduce starts after the GEMM (0.128 + 2.24) and the first exp
   // (0.8 + 0.64) and takes 8; the second exp (3.2 + 2.56) is beside it.
   EXPECT_DOUBLE_EQ(estimate(step).overlappedSeconds,
                    0.128 + 2.24 + 0.8 + 0.64 + 8);
@@ -144,7 +144,7 @@ func.func @f(%x: tensor<8xf32>) -> tensor<8xf32> {
 }
 
 TEST_F(TimeEstimateTest, RatesFollowTheElementType) {
-  auto product = [&](const std::string &type, const std::string &sum) {
+  auto gemm = [&](const std::string &type, const std::string &sum) {
     std::string matrix = "tensor<2x2x" + type + ">";
     std::string result = "tensor<2x2x" + sum + ">";
     return estimate("func.func @f(%x: " + matrix + ") -> " + result +
@@ -154,10 +154,10 @@ TEST_F(TimeEstimateTest, RatesFollowTheElementType) {
                     "\n  return %0 : " + result + "\n}")
         .computeSeconds;
   };
-  EXPECT_DOUBLE_EQ(product("f64", "f64"), 16);
-  EXPECT_DOUBLE_EQ(product("f32", "f32"), 16 / 1000.0);
-  EXPECT_DOUBLE_EQ(product("bf16", "bf16"), 16 / 4000.0);
-  EXPECT_DOUBLE_EQ(product("bf16", "f32"), 16 / 4000.0);
+  EXPECT_DOUBLE_EQ(gemm("f64", "f64"), 16);
+  EXPECT_DOUBLE_EQ(gemm("f32", "f32"), 16 / 1000.0);
+  EXPECT_DOUBLE_EQ(gemm("bf16", "bf16"), 16 / 4000.0);
+  EXPECT_DOUBLE_EQ(gemm("bf16", "f32"), 16 / 4000.0);
   // Other computeType on bf16 is that of f32.
   EXPECT_DOUBLE_EQ(estimate(R"(
 func.func @f(%x: tensor<20xbf16>) -> tensor<20xbf16> {

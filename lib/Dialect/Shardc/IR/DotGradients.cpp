@@ -18,7 +18,7 @@ namespace {
 
 /// The dot_general of a gradient and the other operand, and the dimension of
 /// the wanted operand for each of its dimensions.
-struct GradientProduct {
+struct GradientDot {
   Value lhs, rhs;
   SmallVector<int64_t> lhsBatching, rhsBatching, lhsContracting, rhsContracting;
   SmallVector<int64_t> order;
@@ -29,12 +29,12 @@ struct GradientProduct {
       shape.push_back(type.getDimSize(dim));
       inverse[dim] = index;
     }
-    Value product = builder.create<DotGeneralOp>(
+    Value dot = builder.create<DotGeneralOp>(
         loc, RankedTensorType::get(shape, type.getElementType()), lhs, rhs,
         lhsBatching, rhsBatching, lhsContracting, rhsContracting);
     if (llvm::is_sorted(order))
-      return product;
-    return builder.create<TransposeOp>(loc, type, product, inverse);
+      return dot;
+    return builder.create<TransposeOp>(loc, type, dot, inverse);
   }
 };
 
@@ -62,22 +62,22 @@ static Value buildDotGradient(
   SmallVector<int64_t> remaining =
       llvm::to_vector(llvm::make_second_range(pairs));
 
-  GradientProduct gradFirst{grad,
-                            other,
-                            batching,
-                            llvm::to_vector(otherBatching),
-                            contracted,
-                            llvm::to_vector(otherFree),
-                            llvm::to_vector(ownBatching)};
+  GradientDot gradFirst{grad,
+                        other,
+                        batching,
+                        llvm::to_vector(otherBatching),
+                        contracted,
+                        llvm::to_vector(otherFree),
+                        llvm::to_vector(ownBatching)};
   llvm::append_range(gradFirst.order, ownFree);
   llvm::append_range(gradFirst.order, remaining);
-  GradientProduct otherFirst{other,
-                             grad,
-                             llvm::to_vector(otherBatching),
-                             batching,
-                             llvm::to_vector(otherFree),
-                             contracted,
-                             llvm::to_vector(ownBatching)};
+  GradientDot otherFirst{other,
+                         grad,
+                         llvm::to_vector(otherBatching),
+                         batching,
+                         llvm::to_vector(otherFree),
+                         contracted,
+                         llvm::to_vector(ownBatching)};
   llvm::append_range(otherFirst.order, remaining);
   llvm::append_range(otherFirst.order, ownFree);
 

@@ -1,4 +1,4 @@
-//===- PlanProducts.cpp - GEMMs in a plan ---------------------------------===//
+//===- PlanGemms.cpp - GEMMs in a plan ------------------------------------===//
 
 #include "PlanTables.h"
 

@@ -1,4 +1,4 @@
-//===- ProductKernelsTest.cpp - Generated products, interpreted too -------===//
+//===- GemmKernelsTest.cpp - Generated GEMMs, interpreted too -------------===//
 //
 // Every order of operands, over shapes with single, odd and vector-sized
 // dimensions, with batches and of all element types.
@@ -28,7 +28,7 @@ void expectDot(int64_t m, int64_t n, int64_t k, bool transposeLhs,
       "\n shardc.yield %3 : " + c + "\n}");
 }
 
-TEST(Kernels, ProductsOfEveryShape) {
+TEST(Kernels, GemmsOfEveryShape) {
   std::mt19937 random(7);
   auto pick = [&](int64_t limit) { return int64_t(random() % limit) + 1; };
   for (int round = 0; round < 40; ++round)
@@ -51,7 +51,7 @@ TEST(Kernels, ProductsOfEveryShape) {
     }
 }
 
-TEST(Kernels, BatchedAndCollapsedProducts) {
+TEST(Kernels, BatchedAndCollapsedGemms) {
   expectKernelMatches(
       "(tensor<3x5x7xf32>, tensor<3x7x9xf32>) -> tensor<3x5x9xf32> "
       "{\n^bb0(%a: tensor<3x5x7xf32>, %b: tensor<3x7x9xf32>):\n"
@@ -71,7 +71,7 @@ TEST(Kernels, BatchedAndCollapsedProducts) {
       "tensor<7x9xf32>\n}");
 }
 
-TEST(Kernels, ProductsOfOtherElementTypes) {
+TEST(Kernels, GemmsOfOtherElementTypes) {
   for (auto [type, sum] : {std::pair("f64", "f64"), std::pair("bf16", "bf16"),
                            std::pair("bf16", "f32"), std::pair("i32", "i32")}) {
     auto check = [&, type = type, sum = sum](
@@ -94,7 +94,7 @@ TEST(Kernels, ProductsOfOtherElementTypes) {
 }
 
 /// Rows of two dimensions do not make lanes.
-TEST(Kernels, ProductsOfCollapsedRowsWithFewColumns) {
+TEST(Kernels, GemmsOfCollapsedRowsWithFewColumns) {
   expectKernelMatches(
       "(tensor<64x6x8xf32>, tensor<64x4xf32>) -> tensor<6x8x4xf32> "
       "{\n^bb0(%a: tensor<64x6x8xf32>, %b: tensor<64x4xf32>):\n"
