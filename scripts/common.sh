@@ -1,4 +1,4 @@
-# What the scripts share: paths, installing, building. Sourced, not run.
+# Shared by the scripts: paths, installing, building. Sourced, not run.
 
 set -euo pipefail
 cd "$(dirname "${BASH_SOURCE[0]}")/.."

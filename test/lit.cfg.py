@@ -17,7 +17,7 @@ config.environment["PATH"] = os.pathsep.join(
 # Only builds without NDEBUG have LLVM_DEBUG lines and the flag --debug-only.
 if config.build_type == "Debug":
     config.available_features.add("debug-build")
-# Tests compile what they run; those of the plan cache choose one of their own.
+# Tests compile their models; those of the plan cache choose one of their own.
 config.environment["SHARDC_PLAN_CACHE"] = ""
 # Whether this computer has an assembler for GPUs changes no test.
 config.environment["SHARDC_PTXAS"] = ""

@@ -179,7 +179,7 @@ static constexpr Phase phases[] = {
     {"differentiate",
      "@train_step (forward, backward, update) and @evaluate over the core",
      buildDifferentiate, verifyDifferentiated},
-    {"propagate", "every op has an assignment, every argument a sharding",
+    {"propagate", "every op has a strategy, every argument a sharding",
      buildPropagate, verifyPropagated},
     {"partition", "local tensors, explicit collectives, padding masked",
      buildPartition, verifyPartitioned},

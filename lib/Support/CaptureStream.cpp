@@ -1,4 +1,4 @@
-//===- CaptureStream.cpp - What a library prints --------------------------===//
+//===- CaptureStream.cpp - The text that a library prints -----------------===//
 
 #include "shardc/Support/CaptureStream.h"
 

@@ -72,7 +72,7 @@ TEST(PlanGemmTest, Masks) {
   EXPECT_EQ(gemmOf((*plan)->spec()).columnSumsOf, Summed::C);
 }
 
-/// What is wrong with a GEMM, and what the error says of it.
+/// A fault of a GEMM, and its error.
 struct GemmMisuse {
   const char *message;
   Edit edit;

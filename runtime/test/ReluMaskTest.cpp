@@ -1,4 +1,4 @@
-//===- ReluMaskTest.cpp - What masks of relus say -------------------------===//
+//===- ReluMaskTest.cpp - The meaning of relu masks -----------------------===//
 
 #include "backends/cpu/ReluMask.h"
 #include "backends/cpu/ColumnSums.h"

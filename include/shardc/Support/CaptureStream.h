@@ -1,4 +1,4 @@
-//===- CaptureStream.h - What a library prints ------------------*- C++ -*-===//
+//===- CaptureStream.h - The text that a library prints ---------*- C++ -*-===//
 //
 // LLVM prints help to standard output and errors of its flags to standard
 // error, the only places it knows.

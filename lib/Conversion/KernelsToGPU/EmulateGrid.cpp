@@ -144,7 +144,7 @@ struct EmulateGridPass : PassWrapper<EmulateGridPass, OperationPass<ModuleOp>> {
 
   StringRef getArgument() const override { return "shardc-emulate-grid"; }
   StringRef getDescription() const override {
-    return "Turn kernels into what a GPU would do, as functions for the CPU";
+    return "Turn kernels into functions for the CPU that do a grid's work";
   }
   void getDependentDialects(DialectRegistry &registry) const override {
     insertKernelDialects(registry);

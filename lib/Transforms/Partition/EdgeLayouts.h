@@ -30,7 +30,7 @@ public:
       : function(function), mesh(mesh) {}
 
   /// Collects the layouts of all edges. Fails with an error where a sharding or
-  /// an assignment is missing.
+  /// a strategy is missing.
   mlir::LogicalResult collect();
 
   /// The layout in which `value` is produced. `value` must have existed when

@@ -1,7 +1,7 @@
 //===- InsertReshards.cpp - Explicit changes of sharding ------------------===//
 //
 // Inserts a `shardc.reshard` on every edge whose two ends have different
-// layouts. The sharding rule of an op and its assignment give the layouts of
+// layouts. The sharding rule of an op and its strategy give the layouts of
 // its operands and results (EdgeLayouts.h). The reshards of a value form a
 // multicast tree (a Steiner tree in the layout graph, ReshardPlanner.h) that
 // all of its uses share.

@@ -49,7 +49,7 @@ static absl::Status checkCopy(const PlanSpec &plan, const TensorSpec &copy) {
 
 namespace {
 
-/// What a program writes.
+/// The writes of a program.
 class Written {
 public:
   Written(const PlanSpec &plan, const ProgramSpec &program) {

@@ -1,7 +1,7 @@
 """Compares a run with one that stopped and went on, bit for bit.
 
     compare_resumed.py ALL FIRST REST    (with .jsonl, of --metrics; .npz, of
-                                          --save-params; .txt, what was printed)
+                                          --save-params; .txt, the output)
 
 The losses of the first part and the rest are those of all; the rest ends with the same
 parameters, and its evaluation finds the same.

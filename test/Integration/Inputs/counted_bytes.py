@@ -1,4 +1,4 @@
-"""Compares what shardc-compile reports with what shardc-run counts, by strategy."""
+"""Compares the bytes that shardc-compile reports with those that shardc-run counts."""
 
 import json
 import subprocess

@@ -1,7 +1,7 @@
 """lose_folder.py FOLDER TMPDIR COMMAND...: a training whose output folder goes away.
 
 Starts the command with --save-params=FOLDER/p.npz, removes the folder after the first
-line about a step, and prints what was said. Fails unless the command does.
+line about a step, and prints its output. Fails unless the command does.
 """
 
 import os

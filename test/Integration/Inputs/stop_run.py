@@ -2,7 +2,7 @@
 
 Starts the command with --save-params=PATH.npz, --metrics=PATH.jsonl and a line
 every 100 steps, sends the signal after the first of them, or closes its output if
-that is PIPE, and prints what it said on both streams. Fails if it does not end with
+that is PIPE, and prints its output on both streams. Fails if it does not end with
 the code, or did not write the metrics of every step.
 """
 
@@ -16,7 +16,7 @@ name, code, path = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 
 
 def stop_at_signals():
-    """What a shell in the foreground gives a command: Python ignores SIGPIPE, and
+    """The signals of a command in the foreground of a shell: Python ignores SIGPIPE, and
     whatever started this may ignore SIGINT, as shells do in the background."""
     for each in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE):
         signal.signal(each, signal.SIG_DFL)

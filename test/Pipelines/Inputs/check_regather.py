@@ -1,4 +1,4 @@
-"""Compiles a model with and without --regather, and checks that what either report says of the other choice is so."""
+"""Compiles a model with and without --regather, and checks the numbers that either report gives of the other choice."""
 
 import argparse
 import json

@@ -1,5 +1,5 @@
 """Makes every change that `shardc-compile --explain` proposes for a model, in
-its text, and compares what the changed model costs with the price.
+its text, and compares the cost of the changed model with the cost printed.
 
 usage: check_remedies.py MODEL.mlir WORK.mlir EXPECTED_REMEDIES
 """
@@ -68,5 +68,5 @@ for program in run_json(model, "--explain")["explanation"]["programs"]:
             if remedy:
                 check(remedy, program["name"], collective, tensors)
                 remedies += 1
-print(remedies, "remedies cost what they are said to")
+print(remedies, "fix-its have the cost printed")
 assert remedies == expected, remedies

@@ -1,4 +1,4 @@
-"""Prints the JSON report of a model without what depends on options alone: the
+"""Prints the JSON report of a model without the parts that depend on options alone: the
 options given, and the cost of the plan that --partition=cheapest would take."""
 
 import json

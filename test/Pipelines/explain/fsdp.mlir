@@ -1,5 +1,5 @@
 // FSDP with one weight that is forgotten: the chain of every collective, the
-// line to look at first, and what would remove it.
+// line to look at first, and the fix-it that removes it.
 
 // RUN: shardc-compile %s --explain | FileCheck %s --match-full-lines --strict-whitespace
 

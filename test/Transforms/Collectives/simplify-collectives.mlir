@@ -74,7 +74,7 @@ func.func @rest(%x: tensor<8x8xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
 
 shardc.mesh @mesh <["a" = 2, "b" = 2, "c" = 3]>
 
-// Equal but for what they are part of and why: one, with both causes. Another
+// Equal but for their part of the step and their cause: one, with both causes. Another
 // attribute, other axes or another operand keep them apart.
 // CHECK-LABEL: func.func @shared
 // CHECK-SAME: %[[X:[^ ]*]]: tensor<4xf32>, %[[Y:[^ ]*]]: tensor<4xf32>

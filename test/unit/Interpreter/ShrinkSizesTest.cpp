@@ -245,7 +245,7 @@ TEST_F(ShrinkSizesTest, GapsThatNoAxesLeftKeepTheMesh) {
       (std::vector<int64_t>{4, 8}));
 }
 
-/// What is said if `body` cannot be checked on so many axes of two devices.
+/// The error if `body` cannot be checked on so many axes of two devices.
 static std::string getRefusal(int axes, StringRef body, MLIRContext &context) {
   std::string mesh, said;
   for (int axis = 0; axis < axes; ++axis)

@@ -18,7 +18,7 @@
 using namespace mlir;
 using namespace shardc;
 
-/// The phase's own passes, and what it gets in their place.
+/// The phase's own passes, and those in their place.
 std::unique_ptr<Pass> createRealDifferentiatePass() asm(
     "__real__ZN6shardc23createDifferentiatePassEv");
 std::unique_ptr<Pass> createWrappedDifferentiatePass() asm(

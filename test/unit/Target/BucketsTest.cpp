@@ -1,6 +1,6 @@
 //===- BucketsTest.cpp - Collectives in plans -----------------------------===//
 //
-// What a plan says about its collectives: where their tensors lie, that nothing
+// The collectives of a plan: where their tensors lie, that nothing
 // is copied to put them there, and when they start and end.
 //
 //===----------------------------------------------------------------------===//

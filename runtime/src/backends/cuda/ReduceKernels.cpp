@@ -31,7 +31,7 @@ constexpr CudaElementType types[] = {
 };
 
 constexpr unsigned threadsPerBlock = 256;
-/// Blocks stride over what is left.
+/// Blocks stride over the rest.
 constexpr uint64_t maxBlocks = 2048;
 
 // Thread i takes element i and every so many further. The address of a
