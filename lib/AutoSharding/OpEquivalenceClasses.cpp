@@ -6,6 +6,8 @@
 
 #include "OpEquivalenceClasses.h"
 
+#include "llvm/ADT/DenseMap.h"
+
 using namespace llvm;
 using namespace shardc;
 
