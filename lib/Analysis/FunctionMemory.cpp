@@ -62,10 +62,9 @@ int64_t FunctionMemory::plan(int64_t enough) {
 }
 
 int64_t shardc::getPlannedBytes(func::FuncOp function, int64_t enough) {
-  // Planning adds copies.
-  func::FuncOp copy = function.clone();
-  int64_t bytes = FunctionMemory(copy, {}, /*base=*/0).plan(enough);
-  copy.erase();
+  FunctionMemory memory(function, {}, /*base=*/0);
+  int64_t bytes = memory.plan(enough);
+  memory.removeCopies();
   return bytes;
 }
 
@@ -153,6 +152,20 @@ static Value buildCopy(Value value, Operation *terminator) {
   return kernel.getResult(0);
 }
 
+void FunctionMemory::copy(OpOperand &operand) {
+  copied.emplace_back(&operand, operand.get());
+  operand.set(buildCopy(operand.get(), operand.getOwner()));
+}
+
+void FunctionMemory::removeCopies() {
+  for (auto [operand, value] : llvm::reverse(copied)) {
+    Operation *kernel = operand->get().getDefiningOp();
+    operand->set(value);
+    kernel->erase();
+  }
+  copied.clear();
+}
+
 /// Gives the sums of a loop one place each: that of the result.
 void FunctionMemory::placeSums(AccumulateOp loop) {
   for (auto [result, sum, operand] :
@@ -160,7 +173,7 @@ void FunctionMemory::placeSums(AccumulateOp loop) {
                        loop.getYield()->getOpOperands())) {
     places[sum] = result;
     if (!mayDonate(sum, operand.get()))
-      operand.set(buildCopy(operand.get(), loop.getYield()));
+      copy(operand);
     places[operand.get()] = sum;
   }
 }
@@ -176,7 +189,7 @@ void FunctionMemory::donateArguments() {
     if (!donor) {
       // A result has a buffer of its own, which no argument shares.
       if (isa<BlockArgument>(operand.get()))
-        operand.set(buildCopy(operand.get(), terminator));
+        copy(operand);
       continue;
     }
     Value value = operand.get();
@@ -190,9 +203,9 @@ void FunctionMemory::donateArguments() {
   // Arguments whose values go to other places are saved first.
   for (auto &[operand, donor] : left)
     if (isa<BlockArgument>(getPlace(operand->get())))
-      operand->set(buildCopy(operand->get(), terminator));
+      copy(*operand);
   for (auto &[operand, donor] : left) {
-    operand->set(buildCopy(operand->get(), terminator));
+    copy(*operand);
     places[operand->get()] = donor;
   }
 }

@@ -55,12 +55,16 @@ public:
   /// After `plan`: annotates ops and arguments with their offsets, and the
   /// function with these bytes as `shardc.peak_bytes`.
   void annotate();
+  /// Removes the copies that `plan` has added; the places mean nothing then.
+  void removeCopies();
 
 private:
   bool mayReplace(mlir::Operation *op, unsigned operand, unsigned result);
   bool mayDonate(mlir::BlockArgument argument, mlir::Value value);
   void donateArguments();
   void placeSums(AccumulateOp loop);
+  /// Makes `operand`, of a terminator, a copy of its value.
+  void copy(mlir::OpOperand &operand);
   void forEachOp(llvm::function_ref<void(mlir::Operation &)> callback);
   llvm::SmallVector<mlir::Value> getFreedPlaces(mlir::Operation *writer,
                                                 const Liveness &liveness);
@@ -77,6 +81,8 @@ private:
   llvm::DenseMap<mlir::Value, unsigned> buffers;
   /// From a value to the one whose place it takes.
   llvm::DenseMap<mlir::Value, mlir::Value> places;
+  /// The operands that are copies now, and the values that they were.
+  llvm::SmallVector<std::pair<mlir::OpOperand *, mlir::Value>> copied;
   /// By kernel, on demand.
   llvm::DenseMap<mlir::Operation *, std::vector<KernelNest>> nests;
 };
