@@ -12,7 +12,10 @@ plots the times.
 
 Then depth: MLPs of 96, 384 and 1536 layers (width 16, SGD, fsdp over 4 devices),
 with the most memory that the process takes; goals for 1536 layers: 6 s, 600 MB.
-And axes: one layer whose tensors are split over all of 1 to 12 axes of two devices,
+Whole plans of 500, 1000 and 2000 layers (width 8) in processor time; goals for 2000
+layers: 12 s, 1 GB. What differentiation of 20 000 takes; goal: 4 GB. Depth and
+devices: 384 layers over 4096 devices, fsdp and fsdp+tp, to a plan and its check by
+shardc-run. And axes: one layer whose tensors are split over all of 1 to 12 axes of two devices,
 with --partition=follow; goal: 2 s.
 """
 
@@ -30,6 +33,11 @@ GOALS = {4: 0.2, 96: 2.0}
 AXES = {2: ("fsdp+tp", ["data", "model"]), 3: ("hsdp+tp", ["replica", "shard", "model"])}
 DEPTHS = [96, 384, 1536]
 DEPTH_GOAL_SECONDS, DEPTH_GOAL_BYTES = 6.0, 600e6
+PLAN_DEPTHS = [500, 1000, 2000]
+PLAN_GOAL_SECONDS, PLAN_GOAL_BYTES = 12.0, 1e9
+DIFFERENTIATED_DEPTH, DIFFERENTIATED_GOAL_BYTES = 20000, 4e9
+WIDE_DEPTH = 384
+WIDE_MESHES = {"fsdp": "data=4096", "fsdp+tp": "data=64,model=64"}
 NUM_AXES = [1, 2, 4, 6, 8, 10, 12]
 AXES_GOAL_SECONDS = 2.0
 COLORS = ["#4477aa", "#66ccee", "#228833", "#ccbb44", "#ee6677", "#aa3377", "#bbbbbb", "#222222"]
@@ -77,10 +85,10 @@ class Compiler:
             for _ in range(repeat)
         )
 
-    def deep_model(self, layers):
-        path = os.path.join(self.folder, f"deep-{layers}.mlir")
-        self.run("shardc-gen", "--layers=" + ",".join(["16"] * (layers + 1)),
-                 "--strategy=fsdp", "--mesh=data=4", "-o", path)  # fmt: skip
+    def deep_model(self, layers, width=16, strategy="fsdp", mesh="data=4", batch=128):
+        path = os.path.join(self.folder, f"deep-{layers}-{width}-{strategy}-{batch}.mlir")
+        self.run("shardc-gen", "--layers=" + ",".join([str(width)] * (layers + 1)),
+                 f"--strategy={strategy}", f"--mesh={mesh}", f"--batch-size={batch}", "-o", path)  # fmt: skip
         return path
 
     def many_axes_model(self, count):
@@ -110,15 +118,24 @@ module @axes attributes {{shardc.training = #shardc.training<loss = @loss, optim
             file.write(text)
         return path
 
-    def peak_bytes(self, model):
-        """The most memory that a compilation takes."""
-        output = os.path.join(self.folder, "out.mlir")
-        command = [os.path.join(self.bin, "shardc-compile"), model, "--compile-to=memory", "-o", output]
-        process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
+    def resources(self, tool, *flags):
+        """Processor seconds in user mode and the most memory that a process takes."""
+        command = [os.path.join(self.bin, tool), *flags]
+        process = subprocess.Popen(command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
         _, status, usage = os.wait4(process.pid, 0)
         if status:
             sys.exit(f"{' '.join(command)}: status {status}")
-        return usage.ru_maxrss * 1024
+        return usage.ru_utime, usage.ru_maxrss * 1024
+
+    def phases(self, model, phase):
+        """The resources of a compilation up to `phase`."""
+        output = os.path.join(self.folder, "out.mlir")
+        return self.resources("shardc-compile", model, f"--compile-to={phase}", "-o", output)
+
+    def plan(self, model):
+        """A plan, and the resources of its compilation."""
+        output = os.path.splitext(model)[0] + ".shardc"
+        return output, self.resources("shardc-compile", model, "-o", output)
 
     def plan_bytes(self, model, mode):
         flags = [f"--partition={mode}"] if mode else []
@@ -171,6 +188,32 @@ def svg(series):
     return "\n".join(out) + "\n"
 
 
+def measure_depth(compiler):
+    """Prints what very deep models take; returns a line per goal that is missed."""
+    slow = []
+
+    def check(name, value, goal, unit):
+        if value > goal:
+            slow.append(f"{name}: {value:.2f} {unit}, goal {goal:g} {unit}")
+
+    print(f"{'layers of 8, plan':<22}" + "".join(f"{layers:>10}" for layers in PLAN_DEPTHS) + "  layers")
+    taken = [compiler.plan(compiler.deep_model(layers, width=8))[1] for layers in PLAN_DEPTHS]
+    print(" " * 22 + "".join(f"{seconds:>10.2f}" for seconds, _ in taken) + "  s, user")
+    print(" " * 22 + "".join(f"{peak / 1e6:>10.0f}" for _, peak in taken) + "  MB", flush=True)
+    check(f"plan of {PLAN_DEPTHS[-1]} layers", taken[-1][0], PLAN_GOAL_SECONDS, "s")
+    check(f"plan of {PLAN_DEPTHS[-1]} layers", taken[-1][1] / 1e6, PLAN_GOAL_BYTES / 1e6, "MB")
+    seconds, peak = compiler.phases(compiler.deep_model(DIFFERENTIATED_DEPTH, width=8), "differentiate")
+    print(f"differentiation of {DIFFERENTIATED_DEPTH} layers: {seconds:.2f} s, user, {peak / 1e6:.0f} MB", flush=True)
+    check(f"differentiation of {DIFFERENTIATED_DEPTH} layers", peak / 1e6, DIFFERENTIATED_GOAL_BYTES / 1e6, "MB")
+    for strategy, mesh in WIDE_MESHES.items():
+        model = compiler.deep_model(WIDE_DEPTH, strategy=strategy, mesh=mesh, batch=4096)
+        plan, (seconds, peak) = compiler.plan(model)
+        checked, _ = compiler.resources("shardc-run", plan, "--check-plan")
+        print(f"{WIDE_DEPTH} layers, {strategy} on {mesh}: plan {seconds:.2f} s, user, {peak / 1e6:.0f} MB, "
+              f"{os.path.getsize(plan) / 1e6:.1f} MB large; its check {checked:.2f} s", flush=True)  # fmt: skip
+    return slow
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default="build/bin")
@@ -197,13 +240,14 @@ def main():
         print(f"{'layers of 16, fsdp':<22}" + "".join(f"{layers:>10}" for layers in DEPTHS) + "  layers")
         models = [compiler.deep_model(layers) for layers in DEPTHS]
         times = [compiler.seconds(model, "", args.repeat) for model in models]
-        peaks = [compiler.peak_bytes(model) for model in models]
+        peaks = [compiler.phases(model, "memory")[1] for model in models]
         print(" " * 22 + "".join(f"{seconds:>10.2f}" for seconds in times) + "  s")
         print(" " * 22 + "".join(f"{peak / 1e6:>10.0f}" for peak in peaks) + "  MB", flush=True)
         if times[-1] > DEPTH_GOAL_SECONDS:
             slow.append(f"{DEPTHS[-1]} layers: {times[-1]:.2f} s, goal {DEPTH_GOAL_SECONDS} s")
         if peaks[-1] > DEPTH_GOAL_BYTES:
             slow.append(f"{DEPTHS[-1]} layers: {peaks[-1] / 1e6:.0f} MB, goal {DEPTH_GOAL_BYTES / 1e6:.0f} MB")
+        slow += measure_depth(compiler)
         print(f"{'axes of 2, follow':<22}" + "".join(f"{count:>10}" for count in NUM_AXES) + "  axes")
         times = [compiler.seconds(compiler.many_axes_model(count), "", args.repeat) for count in NUM_AXES]
         print(" " * 22 + "".join(f"{seconds:>10.3f}" for seconds in times) + "  s", flush=True)
