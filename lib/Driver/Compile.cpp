@@ -63,7 +63,8 @@ static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
     return failure();
   if (options.findFixIts)
     findFixIts(imported, options, *machine, *explanation);
-  llvm::raw_string_ostream(state.explanation) << toJSON(*explanation);
+  llvm::raw_string_ostream os(state.explanation);
+  writeJSON(*explanation, os);
   return success();
 }
 

@@ -1,6 +1,8 @@
 //===- ExplanationJson.cpp - Explanations as JSON -------------------------===//
 //
-// One pair of functions per struct of Explanation.h, in its order.
+// One pair of functions per struct of Explanation.h, in its order. Fields are
+// written at once, in the order of their names: with a json::Value of all of
+// them, the compilation of a deep model takes twice the memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -10,15 +12,38 @@ using namespace llvm;
 
 namespace shardc {
 
-/// The array in its place from the start: one that grows copies all that it
-/// holds, since moving a json::Value is not noexcept.
+static void writeValue(json::OStream &json, StringRef text) {
+  json.value(text);
+}
+
+static void writeValue(json::OStream &json, int64_t number) {
+  json.value(number);
+}
+
 template <typename T>
-static json::Array toArray(const std::vector<T> &items) {
-  json::Array array;
-  array.reserve(items.size());
-  for (const T &item : items)
-    array.push_back(json::Value(item));
-  return array;
+static void writeField(json::OStream &json, StringRef name, const T &value) {
+  json.attributeBegin(name);
+  writeValue(json, value);
+  json.attributeEnd();
+}
+
+/// Null if there is no value.
+template <typename T>
+static void writeField(json::OStream &json, StringRef name,
+                       const std::optional<T> &value) {
+  if (value)
+    writeField(json, name, *value);
+  else
+    json.attribute(name, nullptr);
+}
+
+template <typename T>
+static void writeArray(json::OStream &json, StringRef name,
+                       const std::vector<T> &items) {
+  json.attributeArray(name, [&] {
+    for (const T &item : items)
+      writeValue(json, item);
+  });
 }
 
 static bool mapMicroseconds(json::ObjectMapper &map, double &seconds) {
@@ -28,8 +53,11 @@ static bool mapMicroseconds(json::ObjectMapper &map, double &seconds) {
   return true;
 }
 
-static json::Value toJSON(const SourceOp &op) {
-  return json::Object{{"op", op.op}, {"source", op.source}};
+static void writeValue(json::OStream &json, const SourceOp &op) {
+  json.object([&] {
+    writeField(json, "op", op.op);
+    writeField(json, "source", op.source);
+  });
 }
 
 static bool fromJSON(const json::Value &value, SourceOp &op, json::Path path) {
@@ -37,11 +65,13 @@ static bool fromJSON(const json::Value &value, SourceOp &op, json::Path path) {
   return map && map.map("op", op.op) && map.map("source", op.source);
 }
 
-static json::Value toJSON(const AxisOrigin &origin) {
-  return json::Object{{"axis", origin.axis},
-                      {"name", origin.name},
-                      {"source", origin.source},
-                      {"through", toArray(origin.through)}};
+static void writeValue(json::OStream &json, const AxisOrigin &origin) {
+  json.object([&] {
+    writeField(json, "axis", origin.axis);
+    writeField(json, "name", origin.name);
+    writeField(json, "source", origin.source);
+    writeArray(json, "through", origin.through);
+  });
 }
 
 static bool fromJSON(const json::Value &value, AxisOrigin &origin,
@@ -51,12 +81,14 @@ static bool fromJSON(const json::Value &value, AxisOrigin &origin,
          map.map("source", origin.source) && map.map("through", origin.through);
 }
 
-static json::Value toJSON(const ChainEnd &end) {
-  return json::Object{{"op", end.op},
-                      {"part", end.part},
-                      {"source", end.source},
-                      {"arguments", toArray(end.arguments)},
-                      {"origins", toArray(end.origins)}};
+static void writeValue(json::OStream &json, const ChainEnd &end) {
+  json.object([&] {
+    writeArray(json, "arguments", end.arguments);
+    writeField(json, "op", end.op);
+    writeArray(json, "origins", end.origins);
+    writeField(json, "part", end.part);
+    writeField(json, "source", end.source);
+  });
 }
 
 static bool fromJSON(const json::Value &value, ChainEnd &end, json::Path path) {
@@ -66,12 +98,14 @@ static bool fromJSON(const json::Value &value, ChainEnd &end, json::Path path) {
          map.map("origins", end.origins);
 }
 
-static json::Value toJSON(const ProgramCost &cost) {
-  return json::Object{{"wire_bytes_per_device", cost.wireBytes},
-                      {"matmul_flops_per_device", cost.matmulFlops},
-                      {"state_bytes_per_device", cost.stateBytes},
-                      {"microseconds", cost.seconds * 1e6},
-                      {"may_be_less", cost.mayBeLess}};
+static void writeValue(json::OStream &json, const ProgramCost &cost) {
+  json.object([&] {
+    json.attribute("matmul_flops_per_device", cost.matmulFlops);
+    json.attribute("may_be_less", cost.mayBeLess);
+    json.attribute("microseconds", cost.seconds * 1e6);
+    json.attribute("state_bytes_per_device", cost.stateBytes);
+    json.attribute("wire_bytes_per_device", cost.wireBytes);
+  });
 }
 
 static bool fromJSON(const json::Value &value, ProgramCost &cost,
@@ -84,9 +118,12 @@ static bool fromJSON(const json::Value &value, ProgramCost &cost,
          map.map("may_be_less", cost.mayBeLess);
 }
 
-static json::Value toJSON(const AnnotationEdit &edit) {
-  return json::Object{
-      {"source", edit.source}, {"name", edit.name}, {"text", edit.text}};
+static void writeValue(json::OStream &json, const AnnotationEdit &edit) {
+  json.object([&] {
+    writeField(json, "name", edit.name);
+    writeField(json, "source", edit.source);
+    writeField(json, "text", edit.text);
+  });
 }
 
 static bool fromJSON(const json::Value &value, AnnotationEdit &edit,
@@ -96,11 +133,11 @@ static bool fromJSON(const json::Value &value, AnnotationEdit &edit,
          map.map("text", edit.text);
 }
 
-static json::Value toJSON(const std::optional<FixIt> &fixIt) {
-  if (!fixIt)
-    return nullptr;
-  return json::Object{{"edits", toArray(fixIt->edits)},
-                      {"cost", toJSON(fixIt->cost)}};
+static void writeValue(json::OStream &json, const FixIt &fixIt) {
+  json.object([&] {
+    writeField(json, "cost", fixIt.cost);
+    writeArray(json, "edits", fixIt.edits);
+  });
 }
 
 static bool fromJSON(const json::Value &value, FixIt &fixIt, json::Path path) {
@@ -113,17 +150,19 @@ static bool fromJSON(const json::Value &value, FixIt &fixIt, json::Path path) {
   return !fixIt.edits.empty();
 }
 
-static json::Value toJSON(const MovedTensor &tensor) {
-  return json::Object{{"name", tensor.name},
-                      {"move", tensor.move},
-                      {"shape", toArray(tensor.shape)},
-                      {"dtype", tensor.dtype},
-                      {"from", tensor.from},
-                      {"to", tensor.to},
-                      {"wire_bytes", tensor.wireBytes},
-                      {"producer", toJSON(tensor.producer)},
-                      {"consumer", toJSON(tensor.consumer)},
-                      {"remedy", toJSON(tensor.fixIt)}};
+static void writeValue(json::OStream &json, const MovedTensor &tensor) {
+  json.object([&] {
+    writeField(json, "consumer", tensor.consumer);
+    writeField(json, "dtype", tensor.dtype);
+    writeField(json, "from", tensor.from);
+    json.attribute("move", tensor.move);
+    writeField(json, "name", tensor.name);
+    writeField(json, "producer", tensor.producer);
+    writeField(json, "remedy", tensor.fixIt);
+    writeArray(json, "shape", tensor.shape);
+    writeField(json, "to", tensor.to);
+    json.attribute("wire_bytes", tensor.wireBytes);
+  });
 }
 
 static bool fromJSON(const json::Value &value, MovedTensor &tensor,
@@ -138,24 +177,25 @@ static bool fromJSON(const json::Value &value, MovedTensor &tensor,
          map.map("remedy", tensor.fixIt);
 }
 
-static json::Value toJSON(const ExplainedCollective &collective) {
-  return json::Object{{"kind", collective.kind},
-                      {"axes", toArray(collective.axes)},
-                      {"group_size", collective.groupSize},
-                      {"bytes", collective.bytes},
-                      {"wire_bytes", collective.wireBytes},
-                      {"runs", collective.runs},
-                      {"microseconds", collective.seconds * 1e6},
-                      {"part", collective.part},
-                      {"cause", collective.cause},
-                      {"gathered_again", collective.isGatheredAgain},
-                      {"tensors", toArray(collective.tensors)},
-                      {"guilty", collective.guilty},
-                      {"remedy", toJSON(collective.fixIt)},
-                      {"cost_without", collective.costWithout
-                                           ? toJSON(*collective.costWithout)
-                                           : json::Value(nullptr)},
-                      {"changes_tried", collective.numTried}};
+static void writeValue(json::OStream &json,
+                       const ExplainedCollective &collective) {
+  json.object([&] {
+    writeArray(json, "axes", collective.axes);
+    json.attribute("bytes", collective.bytes);
+    writeField(json, "cause", collective.cause);
+    json.attribute("changes_tried", collective.numTried);
+    writeField(json, "cost_without", collective.costWithout);
+    json.attribute("gathered_again", collective.isGatheredAgain);
+    json.attribute("group_size", collective.groupSize);
+    writeField(json, "guilty", collective.guilty);
+    writeField(json, "kind", collective.kind);
+    json.attribute("microseconds", collective.seconds * 1e6);
+    writeField(json, "part", collective.part);
+    writeField(json, "remedy", collective.fixIt);
+    json.attribute("runs", collective.runs);
+    writeArray(json, "tensors", collective.tensors);
+    json.attribute("wire_bytes", collective.wireBytes);
+  });
 }
 
 static bool fromJSON(const json::Value &value, ExplainedCollective &collective,
@@ -178,10 +218,12 @@ static bool fromJSON(const json::Value &value, ExplainedCollective &collective,
          map.map("changes_tried", collective.numTried);
 }
 
-static json::Value toJSON(const ExplainedProgram &program) {
-  return json::Object{{"name", program.name},
-                      {"cost", toJSON(program.cost)},
-                      {"collectives", toArray(program.collectives)}};
+static void writeValue(json::OStream &json, const ExplainedProgram &program) {
+  json.object([&] {
+    writeArray(json, "collectives", program.collectives);
+    writeField(json, "cost", program.cost);
+    writeField(json, "name", program.name);
+  });
 }
 
 static bool fromJSON(const json::Value &value, ExplainedProgram &program,
@@ -192,10 +234,13 @@ static bool fromJSON(const json::Value &value, ExplainedProgram &program,
          map.map("collectives", program.collectives);
 }
 
-json::Value toJSON(const Explanation &explanation) {
-  return json::Object{{"mesh", explanation.mesh},
-                      {"machine", explanation.machine},
-                      {"programs", toArray(explanation.programs)}};
+void writeJSON(const Explanation &explanation, raw_ostream &os) {
+  json::OStream json(os);
+  json.object([&] {
+    writeField(json, "machine", explanation.machine);
+    writeField(json, "mesh", explanation.mesh);
+    writeArray(json, "programs", explanation.programs);
+  });
 }
 
 bool fromJSON(const json::Value &value, Explanation &explanation,

@@ -173,7 +173,8 @@ std::string getNoteText(const ExplainedCollective &collective,
 /// For people: one paragraph per collective, the guilty line first.
 void print(const Explanation &explanation, llvm::raw_ostream &os);
 
-llvm::json::Value toJSON(const Explanation &explanation);
+/// Writes the explanation as JSON on one line.
+void writeJSON(const Explanation &explanation, llvm::raw_ostream &os);
 bool fromJSON(const llvm::json::Value &value, Explanation &explanation,
               llvm::json::Path path);
 

@@ -166,7 +166,9 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
     Expected<Explanation> explanation = readExplanation(bytes);
     if (!explanation)
       return explanation.takeError();
-    report["explanation"] = toJSON(*explanation);
+    const flatbuffers::String *text = plan.explanation();
+    report["explanation"] =
+        cantFail(json::parse(StringRef(text->data(), text->size())));
   }
   os << formatv("{0:2}", json::Value(std::move(report))) << "\n";
   return Error::success();
