@@ -4,6 +4,7 @@
 #include "PlanTables.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
 #include "shardc/Analysis/Nesting.h"
@@ -219,14 +220,17 @@ void ProgramWriter::addUploads() {
 
 void ProgramWriter::addResults() {
   Operation *terminator = function.getBody().front().getTerminator();
+  std::vector<BlockArgument> donors = getDonors(function);
   for (OpOperand &operand : terminator->getOpOperands()) {
-    uint32_t buffer = numbers.lookup(operand.get());
-    auto result =
-        writeResult(plan, function, operand.getOperandNumber(), buffer);
-    if (!result)
+    unsigned index = operand.getOperandNumber();
+    // Nothing reads new parameters and states from there: they take their
+    // tensors' places.
+    if (donors[index] ||
+        !function.getResultAttrOfType<StringAttr>(index, resultAttrName))
       continue;
+    uint32_t buffer = numbers.lookup(operand.get());
     resultBuffers.push_back(buffer);
-    results.push_back(*result);
+    results.push_back(writeResult(plan, function, index, buffer));
   }
 }
 

@@ -67,11 +67,10 @@ writeCollectiveReport(PlanContext &plan, mlir::Operation *op);
 std::vector<flatbuffers::Offset<fb::Tensor>>
 writeTensors(PlanContext &plan, mlir::func::FuncOp function);
 
-/// Result `index` of `function`, which is in buffer `buffer`. None if nothing
-/// reads it from there: new parameters and states take their tensors' places.
-std::optional<flatbuffers::Offset<fb::Result>>
-writeResult(PlanContext &plan, mlir::func::FuncOp function, unsigned index,
-            uint32_t buffer);
+/// Result `index` of `function`, which has a name and is in buffer `buffer`.
+flatbuffers::Offset<fb::Result> writeResult(PlanContext &plan,
+                                            mlir::func::FuncOp function,
+                                            unsigned index, uint32_t buffer);
 
 /// FLOPs of the GEMMs in kernels, in all runs.
 uint64_t countGemmFlops(mlir::func::FuncOp function);

@@ -4,7 +4,6 @@
 
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
-#include "shardc/Dialect/Shardc/IR/Roles.h"
 
 #include <cmath>
 
@@ -166,22 +165,10 @@ writeTensors(PlanContext &plan, func::FuncOp function) {
   return tensors;
 }
 
-/// Whether the tensor that is updated in place has that name.
-static bool isTensor(func::FuncOp function, StringAttr name) {
-  return llvm::any_of(
-      llvm::seq<unsigned>(0, function.getNumArguments()), [&](unsigned index) {
-        Attribute role = getRole(function, index);
-        return isa_and_nonnull<ParameterAttr, StateAttr, CopyAttr>(role) &&
-               getRoleName(role) == name;
-      });
-}
-
-std::optional<flatbuffers::Offset<fb::Result>>
-writeResult(PlanContext &plan, func::FuncOp function, unsigned index,
-            uint32_t buffer) {
+flatbuffers::Offset<fb::Result> writeResult(PlanContext &plan,
+                                            func::FuncOp function,
+                                            unsigned index, uint32_t buffer) {
   auto name = function.getResultAttrOfType<StringAttr>(index, resultAttrName);
-  if (!name || isTensor(function, name))
-    return std::nullopt;
   auto type = cast<RankedTensorType>(function.getResultTypes()[index]);
   auto globalShape = function.getResultAttrOfType<DenseI64ArrayAttr>(
       index, globalShapeAttrName);
