@@ -12,24 +12,62 @@ using namespace mlir;
 
 namespace shardc {
 
-/// The body's text without locations: equal kernels have equal keys.
-static std::string getKey(KernelOp kernel) {
+namespace {
+
+/// Writes the code of a kernel as bytes, the same for kernels that compute the
+/// same. Locations and discardable attributes, which tell of the source
+/// program, do not count. Types, attributes and names are unique in a context:
+/// their addresses stand for them.
+class KeyWriter {
+public:
+  std::string run(KernelOp kernel) {
+    addTypes(kernel.getOperandTypes());
+    addBlock(kernel.getBody().front());
+    return std::move(key);
+  }
+
+private:
+  void add(size_t number) {
+    key.append(reinterpret_cast<const char *>(&number), sizeof(number));
+  }
+  void add(const void *address) { add(reinterpret_cast<size_t>(address)); }
+  void addTypes(TypeRange types) {
+    add(types.size());
+    for (Type type : types)
+      add(type.getAsOpaquePointer());
+  }
+  void number(ValueRange values) {
+    for (Value value : values)
+      numbers.try_emplace(value, numbers.size());
+  }
+
+  void addBlock(Block &block) {
+    addTypes(block.getArgumentTypes());
+    number(block.getArguments());
+    add(block.getOperations().size());
+    for (Operation &op : block) {
+      add(op.getName().getAsOpaquePointer());
+      add(op.getPropertiesAsAttribute().getAsOpaquePointer());
+      add(op.getNumOperands());
+      for (Value operand : op.getOperands())
+        add(numbers.at(operand));
+      addTypes(op.getResultTypes());
+      number(op.getResults());
+      add(op.getNumRegions());
+      for (Region &region : op.getRegions()) {
+        add(region.getBlocks().size());
+        for (Block &inner : region)
+          addBlock(inner);
+      }
+    }
+  }
+
   std::string key;
-  llvm::raw_string_ostream os(key);
-  for (Type type : kernel.getOperandTypes())
-    os << type << ',';
-  OpPrintingFlags flags;
-  flags.useLocalScope();
-  // Attributes of the source program do not change the computation.
-  KernelOp copy = cast<KernelOp>(kernel->clone());
-  copy->setDiscardableAttrs(DictionaryAttr::get(kernel.getContext()));
-  copy.walk([](Operation *op) {
-    op->setDiscardableAttrs(DictionaryAttr::get(op->getContext()));
-  });
-  copy.getBody().front().print(os);
-  copy->erase();
-  return key;
-}
+  /// Values, numbered in the order of their definitions.
+  llvm::DenseMap<Value, size_t> numbers;
+};
+
+} // namespace
 
 /// A short name for the kernel: its most expensive op.
 static std::string getName(KernelOp kernel, int64_t number) {
@@ -77,7 +115,7 @@ LogicalResult buildDistinctKernels(ModuleOp module, BuildKernel build,
                                    DistinguishKernel distinguish) {
   llvm::StringMap<NamedAttrList> known;
   WalkResult result = module.walk([&](KernelOp kernel) {
-    std::string key = getKey(kernel);
+    std::string key = KeyWriter().run(kernel);
     if (distinguish)
       key += distinguish(kernel);
     auto [it, isNew] = known.try_emplace(key);
