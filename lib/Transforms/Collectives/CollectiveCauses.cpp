@@ -5,6 +5,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/IR/BuiltinAttributes.h"
+#include "llvm/ADT/SetVector.h"
 #include "llvm/ADT/StringExtras.h"
 
 using namespace mlir;
@@ -13,14 +14,14 @@ using namespace mlir;
 static constexpr size_t maxCauses = 8;
 
 void shardc::setJoinedCause(Operation *merged, ArrayRef<Operation *> members) {
-  SmallVector<StringRef> causes;
+  llvm::SetVector<StringRef> causes;
   for (Operation *op : members)
     if (auto cause = op->getAttrOfType<StringAttr>(causeAttrName))
-      if (!llvm::is_contained(causes, cause.getValue()))
-        causes.push_back(cause.getValue());
+      causes.insert(cause.getValue());
   if (causes.empty())
     return;
-  std::string text = llvm::join(ArrayRef(causes).take_front(maxCauses), "; ");
+  std::string text =
+      llvm::join(causes.getArrayRef().take_front(maxCauses), "; ");
   if (causes.size() > maxCauses)
     text += "; and " + std::to_string(causes.size() - maxCauses) + " more";
   merged->setAttr(causeAttrName, StringAttr::get(merged->getContext(), text));

@@ -136,8 +136,9 @@ private:
         if (hasRematLimit(&op) &&
             getCollectiveCost(&op)->bytes > rematBucketBytes)
           key += " alone";
+        llvm::BitVector all = getClosure(dependences);
         auto [it, isNew] = open.try_emplace(key, -1);
-        if (isNew || !accepts(it->second, &op, dependences)) {
+        if (isNew || !accepts(it->second, &op, all)) {
           it->second = buckets.size();
           buckets.emplace_back();
           bucketDependences.emplace_back();
@@ -145,7 +146,7 @@ private:
         Bucket &bucket = buckets[it->second];
         bucket.members.push_back(&op);
         bucket.bytes += getCollectiveCost(&op)->bytes;
-        addDependences(it->second, dependences);
+        addDependences(it->second, all);
         memberOf[&op] = it->second;
       }
       dependencesOf[&op] = std::move(dependences);
@@ -160,27 +161,32 @@ private:
            (rematBucketBytes > 0 && isa<ReduceScatterOp>(op));
   }
 
-  /// Whether bucket `index` has room for `op`, which depends on `dependences`,
-  /// and would not come to depend on itself.
-  bool accepts(int index, Operation *op,
-               const llvm::BitVector &dependences) const {
+  /// The buckets in `dependences` and those that they depend on.
+  llvm::BitVector getClosure(const llvm::BitVector &dependences) const {
+    llvm::BitVector indirect;
+    // Later buckets mostly depend on the earlier ones, which are done then.
+    for (int bucket = dependences.find_last(); bucket >= 0;
+         bucket = dependences.find_prev(bucket))
+      if (!contains(indirect, bucket))
+        indirect |= bucketDependences[bucket];
+    llvm::BitVector all = dependences;
+    all |= indirect;
+    return all;
+  }
+
+  /// Whether bucket `index` has room for `op`, which depends on the buckets
+  /// `all`, directly or not, and would not come to depend on itself.
+  bool accepts(int index, Operation *op, const llvm::BitVector &all) const {
     int64_t bytes = buckets[index].bytes + getCollectiveCost(op)->bytes;
     if ((bucketBytes > 0 && bytes > bucketBytes) ||
         (hasRematLimit(op) && bytes > rematBucketBytes))
       return false;
-    // Neither the buckets in `dependences` nor those that they depend on.
-    return !contains(dependences, index) &&
-           llvm::none_of(dependences.set_bits(), [&](int other) {
-             return contains(bucketDependences[other], index);
-           });
+    return !contains(all, index);
   }
 
-  /// Adds `dependences` to the dependences of bucket `index`, and updates the
-  /// transitive closure.
-  void addDependences(int index, const llvm::BitVector &dependences) {
-    llvm::BitVector all = dependences;
-    for (int other : dependences.set_bits())
-      all |= bucketDependences[other];
+  /// Adds the closure `all` to the dependences of bucket `index` and of the
+  /// buckets that depend on it.
+  void addDependences(int index, const llvm::BitVector &all) {
     bucketDependences[index] |= all;
     for (llvm::BitVector &other : bucketDependences)
       if (contains(other, index))
