@@ -30,13 +30,72 @@ int64_t MemoryPlan::getBytes(const Run &run) const {
   return bytes;
 }
 
+namespace {
+
+/// Where a run cannot start, both ends being free: occupied ranges, ascending
+/// and disjoint, seen from some members of the run.
+class Obstacles {
+public:
+  /// The members lie from byte `begin` of the run up to byte `end`.
+  Obstacles(llvm::ArrayRef<OccupiedBytes::Range> ranges, int64_t begin,
+            int64_t end)
+      : ranges(ranges), begin(begin), end(end) {}
+
+  bool isEmpty() const { return ranges.empty(); }
+  /// The first range, both ends being free.
+  int64_t getLow() const { return ranges.front().first - end; }
+  int64_t getHigh() const { return ranges.front().second - begin; }
+
+  /// Drops the ranges that end at `offset` or before it, by galloping search:
+  /// mostly there are few.
+  void dropBefore(int64_t offset) {
+    auto isBefore = [&](const OccupiedBytes::Range &range) {
+      return range.second - begin <= offset;
+    };
+    size_t known = 0, next = 0;
+    while (next < ranges.size() && isBefore(ranges[next])) {
+      known = next + 1;
+      next = 2 * next + 1;
+    }
+    ranges = ranges.drop_front(known);
+    size_t most = std::min(next - known, ranges.size());
+    ranges = ranges.drop_front(
+        llvm::partition_point(ranges.take_front(most), isBefore) -
+        ranges.begin());
+  }
+
+private:
+  llvm::ArrayRef<OccupiedBytes::Range> ranges;
+  int64_t begin, end;
+};
+
+} // namespace
+
+/// The first offset from `free` on at which the run can start. Drops the
+/// obstacles before it.
+static int64_t findFree(llvm::SmallVectorImpl<Obstacles> &obstacles,
+                        int64_t free) {
+  for (bool isCovered = true; isCovered;) {
+    isCovered = false;
+    for (Obstacles &each : obstacles) {
+      each.dropBefore(free);
+      if (each.isEmpty() || each.getLow() >= free)
+        continue;
+      free = each.getHigh();
+      isCovered = true;
+    }
+    llvm::erase_if(obstacles,
+                   [](const Obstacles &each) { return each.isEmpty(); });
+  }
+  return free;
+}
+
 /// The start of the tightest gap for `run` in `occupied`, the lowest of equal
 /// ones, or else the first byte behind the buffers that live at the same time.
 int64_t MemoryPlan::findOffset(const Run &run,
                                const OccupiedBytes &occupied) const {
-  // Where the run cannot start, both ends being free. Buffers side by side with
-  // equal lives count as one.
-  llvm::SmallVector<OccupiedBytes::Range> taken;
+  // Buffers side by side with equal lives count as one.
+  llvm::SmallVector<Obstacles> obstacles;
   int64_t within = 0;
   for (size_t begin = 0, end = 0; begin < run.size(); begin = end) {
     const Buffer &first = buffers[run[begin]];
@@ -47,19 +106,24 @@ int64_t MemoryPlan::findOffset(const Run &run,
         break;
       bytes += next.bytes;
     }
-    for (auto [low, high] : occupied.get(first.first, first.last))
-      taken.push_back({low - within - bytes, high - within});
+    for (llvm::ArrayRef<OccupiedBytes::Range> ranges :
+         occupied.get(first.first, first.last))
+      obstacles.emplace_back(ranges, within, within + bytes);
     within += bytes;
   }
-  llvm::sort(taken);
-  int64_t free = base, best = -1;
+  int64_t free = findFree(obstacles, base), best = -1;
   int64_t bestGap = std::numeric_limits<int64_t>::max();
-  for (auto [low, high] : taken) {
-    if (low >= free && low - free < bestGap) {
+  // No gap is tighter than one that the run fills.
+  while (!obstacles.empty() && bestGap > 0) {
+    auto next = llvm::min_element(
+        obstacles, [](const Obstacles &lhs, const Obstacles &rhs) {
+          return lhs.getLow() < rhs.getLow();
+        });
+    if (int64_t gap = next->getLow() - free; gap < bestGap) {
       best = free;
-      bestGap = low - free;
+      bestGap = gap;
     }
-    free = std::max(free, high);
+    free = findFree(obstacles, next->getHigh());
   }
   return best >= 0 ? best : free;
 }

@@ -3,7 +3,6 @@
 #include "OccupiedBytes.h"
 
 #include "llvm/ADT/STLExtras.h"
-#include "llvm/ADT/SmallVector.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -70,44 +69,19 @@ void OccupiedBytes::add(int64_t first, int64_t last, Range range) {
                   [&](size_t node) { insert(nodes[node].ever, range); });
 }
 
-void OccupiedBytes::unite(llvm::ArrayRef<Range> lhs, llvm::ArrayRef<Range> rhs,
-                          Union &result) {
-  result.clear();
-  result.reserve(lhs.size() + rhs.size());
-  while (!lhs.empty() || !rhs.empty()) {
-    bool isLeft = rhs.empty() || (!lhs.empty() && lhs.front() < rhs.front());
-    llvm::ArrayRef<Range> &next = isLeft ? lhs : rhs;
-    Range range = next.front();
-    next = next.drop_front();
-    if (result.empty() || result.back().second < range.first)
-      result.push_back(range);
-    else if (result.back().second < range.second)
-      result.back().second = range.second;
-  }
-}
-
-OccupiedBytes::Union OccupiedBytes::get(int64_t first, int64_t last) const {
-  llvm::SmallVector<llvm::ArrayRef<Range>> parts;
-  auto addPart = [&](const Union &ranges) {
+llvm::SmallVector<llvm::ArrayRef<OccupiedBytes::Range>>
+OccupiedBytes::get(int64_t first, int64_t last) const {
+  llvm::SmallVector<llvm::ArrayRef<Range>> unions;
+  auto add = [&](const Union &ranges) {
     if (!ranges.empty())
-      parts.push_back(ranges);
+      unions.push_back(ranges);
   };
   size_t firstLeaf = getLeaf(first), lastLeaf = getLeaf(last);
   forEachSubtree(firstLeaf, lastLeaf,
-                 [&](size_t node) { addPart(nodes[node].ever); });
+                 [&](size_t node) { add(nodes[node].ever); });
   forEachAncestor(firstLeaf, lastLeaf,
-                  [&](size_t node) { addPart(nodes[node].always); });
-  if (parts.empty())
-    return {};
-  // Pairs, then pairs of pairs, and so on. United parts are kept in `united`.
-  std::vector<Union> united(parts.size());
-  for (size_t distance = 1; distance < parts.size(); distance *= 2)
-    for (size_t i = 0; i + distance < parts.size(); i += 2 * distance) {
-      unite(parts[i], parts[i + distance], united[i + 1]);
-      std::swap(united[i], united[i + 1]);
-      parts[i] = united[i];
-    }
-  return parts.size() > 1 ? std::move(united.front()) : parts.front().vec();
+                  [&](size_t node) { add(nodes[node].always); });
+  return unions;
 }
 
 } // namespace shardc

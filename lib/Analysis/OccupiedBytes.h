@@ -12,6 +12,7 @@
 #define SHARDC_LIB_ANALYSIS_OCCUPIEDBYTES_H
 
 #include "llvm/ADT/ArrayRef.h"
+#include "llvm/ADT/SmallVector.h"
 
 #include <cstdint>
 #include <utility>
@@ -20,7 +21,8 @@
 namespace shardc {
 
 /// The bytes that buffers occupy over their lives. With s steps, `add` and
-/// `get` visit O(log s) nodes and take time in proportion to the ranges there.
+/// `get` visit O(log s) nodes; `add` takes time in proportion to the ranges
+/// there.
 class OccupiedBytes {
 public:
   /// From the first byte up to the byte behind the last.
@@ -34,8 +36,10 @@ public:
   /// Occupies `range`, which is not empty, at the steps [first, last].
   void add(int64_t first, int64_t last, Range range);
 
-  /// The bytes that are occupied at one or more of the steps [first, last].
-  Union get(int64_t first, int64_t last) const;
+  /// The bytes that are occupied at one or more of the steps [first, last], as
+  /// O(log s) unions that may overlap. They are borrowed until the next `add`.
+  llvm::SmallVector<llvm::ArrayRef<Range>> get(int64_t first,
+                                               int64_t last) const;
 
 private:
   struct Node {
@@ -45,9 +49,6 @@ private:
   };
 
   static void insert(Union &ranges, Range range);
-  /// Makes `result` the union of the other two.
-  static void unite(llvm::ArrayRef<Range> lhs, llvm::ArrayRef<Range> rhs,
-                    Union &result);
   size_t getLeaf(int64_t step) const;
 
   /// Ascending, one for each leaf.
