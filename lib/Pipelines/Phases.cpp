@@ -242,7 +242,9 @@ void shardc::buildPhases(OpPassManager &manager, int first, int last,
     if (options.verifyPartition && getPhases()[index].name == "partition")
       manager.addPass(createVerifyPartitionPass(options, index, last, state));
     getPhases()[index].build(manager, options, state);
-    manager.addPass(createPhaseEndPass(index, options.dumpDir, state));
+    bool verifiesIR = !state.isTrial || index == last;
+    manager.addPass(
+        createPhaseEndPass(index, options.dumpDir, verifiesIR, state));
   }
 }
 

@@ -30,10 +30,11 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
         return success();
       });
   CompileState state;
+  state.isTrial = true;
   state.getPeaks = getPeaksOnTrial;
   state.estimatePlan = std::move(estimatePlan);
   PassManager manager(module.getContext());
-  // Every phase ends with that.
+  // The last phase ends with that.
   manager.enableVerifier(options.verifyEach);
   buildPhases(manager, first, last, options, state);
   if (succeeded(manager.run(module)))
