@@ -130,23 +130,20 @@ private:
           if (auto it = memberOf.find(producer); it != memberOf.end())
             include(dependences, it->second);
         }
-      if (canMerge(&op)) {
-        std::string key = getBucketKey(&op);
-        // A separate key keeps the bucket of smaller members open meanwhile.
-        if (hasRematLimit(&op) &&
-            getCollectiveCost(&op)->bytes > rematBucketBytes)
-          key += " alone";
+      if (canMerge(&op) && !isAlone(&op)) {
         llvm::BitVector all = getClosure(dependences);
-        auto [it, isNew] = open.try_emplace(key, -1);
+        auto [it, isNew] = open.try_emplace(getBucketKey(&op), -1);
         if (isNew || !accepts(it->second, &op, all)) {
           it->second = buckets.size();
           buckets.emplace_back();
-          bucketDependences.emplace_back();
+          // No bucket depends on it yet.
+          bucketDependences.push_back(std::move(all));
+        } else {
+          addDependences(it->second, all);
         }
         Bucket &bucket = buckets[it->second];
         bucket.members.push_back(&op);
         bucket.bytes += getCollectiveCost(&op)->bytes;
-        addDependences(it->second, all);
         memberOf[&op] = it->second;
       }
       dependencesOf[&op] = std::move(dependences);
@@ -159,6 +156,12 @@ private:
   bool hasRematLimit(Operation *op) const {
     return op->hasAttr(gatheredForAttrName) ||
            (rematBucketBytes > 0 && isa<ReduceScatterOp>(op));
+  }
+
+  /// Whether `op` exceeds `rematBucketBytes` by itself. Such a collective has
+  /// no bucket and leaves that of smaller ones open.
+  bool isAlone(Operation *op) const {
+    return hasRematLimit(op) && getCollectiveCost(op)->bytes > rematBucketBytes;
   }
 
   /// The buckets in `dependences` and those that they depend on.
@@ -187,6 +190,8 @@ private:
   /// Adds the closure `all` to the dependences of bucket `index` and of the
   /// buckets that depend on it.
   void addDependences(int index, const llvm::BitVector &all) {
+    if (!all.test(bucketDependences[index]))
+      return;
     bucketDependences[index] |= all;
     for (llvm::BitVector &other : bucketDependences)
       if (contains(other, index))
