@@ -5,7 +5,6 @@
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/ModuleQueries.h"
-#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -80,7 +79,7 @@ int64_t FunctionMemory::getOffset(Value value) {
 }
 
 void FunctionMemory::forEachOp(llvm::function_ref<void(Operation &)> callback) {
-  for (Block *block : getBlocks(function))
+  for (Block *block : blocks)
     for (Operation &op : *block)
       callback(op);
 }

@@ -11,6 +11,7 @@
 
 #include "shardc/Analysis/KernelNest.h"
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/Nesting.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"
@@ -45,8 +46,8 @@ public:
   /// else is placed from byte `base` on.
   FunctionMemory(mlir::func::FuncOp function,
                  llvm::StringMap<int64_t> argumentOffsets, int64_t base)
-      : function(function), argumentOffsets(std::move(argumentOffsets)),
-        memory(base) {}
+      : function(function), blocks(getBlocks(function)),
+        argumentOffsets(std::move(argumentOffsets)), memory(base) {}
 
   /// Adds the copies and finds a place for every value. Returns the bytes of
   /// the arena that the function uses. If they are more than `enough`, the
@@ -75,6 +76,7 @@ private:
   int64_t getOffset(mlir::Value value);
 
   mlir::func::FuncOp function;
+  llvm::SmallVector<mlir::Block *> blocks;
   llvm::StringMap<int64_t> argumentOffsets;
   MemoryPlan memory;
   /// The buffer in `memory` of each place other than an argument's.
