@@ -31,52 +31,79 @@ double PipelineSimulation::getBubble() const {
   return 1 - sum / (makespan * static_cast<double>(busy.size()));
 }
 
-PipelineSimulation shardc::simulateSchedule(const PipelineSchedule &schedule,
-                                            llvm::ArrayRef<StageTimes> stages) {
+ScheduleSimulator::ScheduleSimulator(const PipelineSchedule &schedule)
+    : numRanks(schedule.getNumRanks()) {
   TaskIndex index(schedule);
-  PipelineSimulation result;
-  result.tasks.resize(schedule.getNumRanks());
-  result.busy.assign(schedule.getNumRanks(), 0);
-
-  /// When the result of `needed` is on the rank of `task`; negative: not yet.
-  auto getArrival = [&](const PipelineTask &needed, const PipelineTask &task) {
-    int from = schedule.rankOfStage[needed.stage];
-    auto position = static_cast<size_t>(index.getPosition(needed));
-    if (position >= result.tasks[from].size())
-      return -1.0;
-    double end = result.tasks[from][position].end;
-    if (from == schedule.rankOfStage[task.stage])
-      return end;
-    const StageTimes &stage = stages[needed.stage];
-    return end + (needed.kind == TaskKind::Forward ? stage.sendForward
-                                                   : stage.sendBackward);
-  };
-  /// Runs the next task of `rank`, if it can.
-  auto runNext = [&](int rank) {
-    const std::vector<PipelineTask> &tasks = schedule.ranks[rank];
-    std::vector<SimulatedTask> &done = result.tasks[rank];
-    if (done.size() == tasks.size())
+  // By rank the places of its tasks in `tasks`.
+  std::vector<std::vector<int>> places(numRanks);
+  auto addNext = [&](int rank) {
+    if (places[rank].size() == schedule.ranks[rank].size())
       return false;
-    const PipelineTask &task = tasks[done.size()];
-    double start = done.empty() ? 0 : done.back().end;
+    const PipelineTask &task = schedule.ranks[rank][places[rank].size()];
+    Task added{task.kind, task.stage,
+               rank,      places[rank].empty() ? -1 : places[rank].back(),
+               {-1, -1},  {false, false}};
+    int number = 0;
     for (const PipelineTask &needed : index.getDependences(task)) {
-      double arrival = getArrival(needed, task);
-      if (arrival < 0)
+      int other = schedule.rankOfStage[needed.stage];
+      auto position = static_cast<size_t>(index.getPosition(needed));
+      if (position >= places[other].size())
         return false;
-      start = std::max(start, arrival);
+      added.needed[number] = places[other][position];
+      added.crosses[number++] = other != rank;
     }
-    double seconds = getSeconds(stages[task.stage], task.kind);
-    done.push_back({start, start + seconds});
-    result.busy[rank] += seconds;
-    result.makespan = std::max(result.makespan, start + seconds);
+    places[rank].push_back(static_cast<int>(tasks.size()));
+    tasks.push_back(added);
     return true;
   };
-  bool changed = true;
-  while (changed) {
+  for (bool changed = true; changed;) {
     changed = false;
-    for (int rank = 0; rank < schedule.getNumRanks(); ++rank)
-      while (runNext(rank))
+    for (int rank = 0; rank < numRanks; ++rank)
+      while (addNext(rank))
         changed = true;
   }
+  times.resize(tasks.size());
+}
+
+double ScheduleSimulator::getMakespan(llvm::ArrayRef<StageTimes> stages) {
+  double makespan = 0;
+  for (size_t number = 0; number < tasks.size(); ++number) {
+    const Task &task = tasks[number];
+    double start = task.before < 0 ? 0 : times[task.before].end;
+    for (int operand = 0; operand < 2; ++operand) {
+      if (task.needed[operand] < 0)
+        continue;
+      const Task &needed = tasks[task.needed[operand]];
+      double arrival = times[task.needed[operand]].end;
+      if (task.crosses[operand])
+        arrival += needed.kind == TaskKind::Forward
+                       ? stages[needed.stage].sendForward
+                       : stages[needed.stage].sendBackward;
+      start = std::max(start, arrival);
+    }
+    times[number] = {start, start + getSeconds(stages[task.stage], task.kind)};
+    makespan = std::max(makespan, times[number].end);
+  }
+  return makespan;
+}
+
+PipelineSimulation ScheduleSimulator::getSimulation() const {
+  PipelineSimulation result;
+  result.tasks.resize(numRanks);
+  result.busy.assign(numRanks, 0);
+  for (size_t number = 0; number < tasks.size(); ++number) {
+    int rank = tasks[number].rank;
+    SimulatedTask time = times[number];
+    result.tasks[rank].push_back(time);
+    result.busy[rank] += time.end - time.start;
+    result.makespan = std::max(result.makespan, time.end);
+  }
   return result;
+}
+
+PipelineSimulation shardc::simulateSchedule(const PipelineSchedule &schedule,
+                                            llvm::ArrayRef<StageTimes> stages) {
+  ScheduleSimulator simulator(schedule);
+  simulator.getMakespan(stages);
+  return simulator.getSimulation();
 }

@@ -41,6 +41,35 @@ struct PipelineSimulation {
   double getBubble() const;
 };
 
+/// Simulates one schedule with many times. Tasks are put in an order in which
+/// each follows those that it needs, once; a simulation goes through it once.
+class ScheduleSimulator {
+public:
+  /// `schedule` passes `checkPipelineSchedule`, and need not outlive this.
+  explicit ScheduleSimulator(const PipelineSchedule &schedule);
+
+  /// The makespan with the times of each stage.
+  double getMakespan(llvm::ArrayRef<StageTimes> stages);
+
+  /// By task the last times simulated, in the order of the schedule.
+  PipelineSimulation getSimulation() const;
+
+private:
+  /// A task; other tasks are numbered by their places in `tasks`.
+  struct Task {
+    TaskKind kind;
+    int stage;
+    int rank;
+    int before;      ///< The one before it on its rank, or -1.
+    int needed[2];   ///< Those whose results it needs, or -1.
+    bool crosses[2]; ///< Whether these are on other ranks.
+  };
+
+  int numRanks;
+  std::vector<Task> tasks;
+  std::vector<SimulatedTask> times;
+};
+
 /// Simulates `schedule`, which passes `checkPipelineSchedule`, with the times
 /// of each stage. Transfers take their time, and do not slow each other down.
 PipelineSimulation simulateSchedule(const PipelineSchedule &schedule,

@@ -1,0 +1,39 @@
+//===- StageCut.h - Where to cut a model into stages ------------*- C++ -*-===//
+//
+// A model is a list of ops in program order; a cut gives each stage consecutive
+// ones. The time of a step is not that of its largest stage alone, so cuts are
+// compared by simulation: all of them where there are few, otherwise those of a
+// local search from cuts whose largest stage is least, which dynamic
+// programming finds. Plain functions; thread-safe.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_PIPELINESCHEDULES_STAGECUT_H
+#define SHARDC_PIPELINESCHEDULES_STAGECUT_H
+
+#include "shardc/PipelineSchedules/SimulateSchedule.h"
+
+namespace shardc {
+
+/// The times of an op on one microbatch. `sendForward` and `sendBackward` are
+/// those of all values and gradients that cross if a stage ends with this op,
+/// each in its direction.
+using OpTimes = StageTimes;
+
+/// A cut: by stage the number of ops before its end, ascending. The last is the
+/// number of all ops.
+using StageCut = std::vector<size_t>;
+
+/// The times of the stages that `cut` makes of `ops`.
+std::vector<StageTimes> getStageTimes(llvm::ArrayRef<OpTimes> ops,
+                                      const StageCut &cut);
+
+/// A cut of `ops`, of which there are as many as stages of `schedule` or more,
+/// whose step is short as `simulateSchedule` sees it. Every stage has an op.
+/// `schedule` passes `checkPipelineSchedule`. Deterministic.
+StageCut findStageCut(llvm::ArrayRef<OpTimes> ops,
+                      const PipelineSchedule &schedule);
+
+} // namespace shardc
+
+#endif // SHARDC_PIPELINESCHEDULES_STAGECUT_H

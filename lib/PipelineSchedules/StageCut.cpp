@@ -1,0 +1,219 @@
+//===- StageCut.cpp - Where to cut a model into stages --------------------===//
+
+#include "shardc/PipelineSchedules/StageCut.h"
+
+#include <algorithm>
+#include <limits>
+#include <set>
+
+using namespace shardc;
+
+std::vector<StageTimes> shardc::getStageTimes(llvm::ArrayRef<OpTimes> ops,
+                                              const StageCut &cut) {
+  std::vector<StageTimes> stages(cut.size());
+  size_t begin = 0;
+  for (size_t stage = 0; stage < cut.size(); ++stage) {
+    StageTimes &times = stages[stage];
+    for (size_t op = begin; op < cut[stage]; ++op) {
+      times.forward += ops[op].forward;
+      times.inputGradient += ops[op].inputGradient;
+      times.weightGradient += ops[op].weightGradient;
+    }
+    begin = cut[stage];
+    // The gradient that a stage sends is that of the boundary before it.
+    if (stage + 1 < cut.size()) {
+      times.sendForward = ops[begin - 1].sendForward;
+      stages[stage + 1].sendBackward = ops[begin - 1].sendBackward;
+    }
+  }
+  return stages;
+}
+
+/// The cut whose greatest stage, by `weight` of its ops, is least; of these the
+/// one that sends least.
+template <typename Weight>
+static StageCut balance(llvm::ArrayRef<OpTimes> ops, size_t numStages,
+                        Weight weight) {
+  std::vector<double> sums(ops.size() + 1, 0);
+  for (size_t op = 0; op < ops.size(); ++op)
+    sums[op + 1] = sums[op] + weight(ops[op]);
+  using Cost = std::pair<double, double>;
+  constexpr double none = std::numeric_limits<double>::infinity();
+  // By stage and end, the greatest stage so far and what is sent so far.
+  std::vector<std::vector<Cost>> best(
+      numStages, std::vector<Cost>(ops.size() + 1, {none, none}));
+  std::vector<std::vector<size_t>> from(numStages,
+                                        std::vector<size_t>(ops.size() + 1, 0));
+  for (size_t end = 1; end <= ops.size(); ++end)
+    best[0][end] = {sums[end], 0};
+  for (size_t stage = 1; stage < numStages; ++stage)
+    for (size_t end = stage + 1; end <= ops.size(); ++end)
+      for (size_t begin = stage; begin < end; ++begin) {
+        auto [greatest, sent] = best[stage - 1][begin];
+        Cost cost = {std::max(greatest, sums[end] - sums[begin]),
+                     sent + ops[begin - 1].sendForward +
+                         ops[begin - 1].sendBackward};
+        if (cost < best[stage][end]) {
+          best[stage][end] = cost;
+          from[stage][end] = begin;
+        }
+      }
+  StageCut cut(numStages, ops.size());
+  for (size_t stage = numStages - 1; stage > 0; --stage)
+    cut[stage - 1] = from[stage][cut[stage]];
+  return cut;
+}
+
+namespace {
+
+/// Walks from cut to cut as long as the simulated step becomes shorter.
+class CutSearch {
+public:
+  CutSearch(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule)
+      : ops(ops), numStages(schedule.getNumStages()), simulator(schedule) {}
+
+  void descendFrom(StageCut cut, bool again = false) {
+    double seconds =
+        again ? std::numeric_limits<double>::infinity() : measure(cut);
+    for (bool improved = true; improved;) {
+      improved = false;
+      StageCut start = cut;
+      for (const StageCut &neighbour : getNeighbours(start))
+        if (double other = measure(neighbour); other < seconds) {
+          seconds = other;
+          cut = neighbour;
+          improved = true;
+        }
+    }
+    keep(cut, seconds);
+  }
+
+  /// Descends again from where one boundary of the best cut is moved further
+  /// than a step, as long as that finds better cuts.
+  void leaveLocalMinima() {
+    StageCut start;
+    while (start != best) {
+      start = best;
+      for (size_t boundary = 0; boundary + 1 < start.size(); ++boundary)
+        for (int64_t distance : {-4, 4, -2, 2, -1, 1}) {
+          StageCut moved = start;
+          moved[boundary] += distance;
+          size_t before = boundary == 0 ? 0 : start[boundary - 1];
+          if (moved[boundary] > before && moved[boundary] < start[boundary + 1])
+            descendFrom(moved, /*again=*/true);
+        }
+    }
+  }
+
+  /// Measures every cut that begins with `cut`.
+  void tryAll(StageCut &cut) {
+    if (cut.size() + 1 == numStages) {
+      cut.push_back(ops.size());
+      keep(cut, measure(cut));
+      cut.pop_back();
+      return;
+    }
+    size_t stagesBehind = numStages - cut.size() - 1;
+    for (size_t end = cut.empty() ? 1 : cut.back() + 1;
+         end + stagesBehind <= ops.size(); ++end) {
+      cut.push_back(end);
+      tryAll(cut);
+      cut.pop_back();
+    }
+  }
+
+  StageCut best;
+
+private:
+  void keep(const StageCut &cut, double seconds) {
+    if (seconds < bestSeconds) {
+      bestSeconds = seconds;
+      best = cut;
+    }
+  }
+
+  double measure(const StageCut &cut) {
+    if (!tried.insert(cut).second)
+      return std::numeric_limits<double>::infinity();
+    return simulator.getMakespan(getStageTimes(ops, cut));
+  }
+
+  /// One boundary moves by up to three ops, two by one each, or a row of them
+  /// by one.
+  std::vector<StageCut> getNeighbours(const StageCut &cut) const {
+    std::vector<StageCut> neighbours;
+    auto add = [&](StageCut moved) {
+      size_t before = 0;
+      for (size_t end : moved) {
+        if (end <= before || end > ops.size())
+          return;
+        before = end;
+      }
+      neighbours.push_back(std::move(moved));
+    };
+    for (size_t first = 0; first + 1 < cut.size(); ++first) {
+      for (int64_t distance : {-1, 1, -2, 2, -3, 3}) {
+        StageCut moved = cut;
+        moved[first] += distance;
+        add(std::move(moved));
+      }
+      for (int64_t distance : {-1, 1}) {
+        StageCut row = cut;
+        row[first] += distance;
+        for (size_t last = first + 1; last + 1 < cut.size(); ++last) {
+          row[last] += distance;
+          add(row);
+          for (int64_t other : {-1, 1}) {
+            StageCut pair = cut;
+            pair[first] += distance;
+            pair[last] += other;
+            add(std::move(pair));
+          }
+        }
+      }
+    }
+    return neighbours;
+  }
+
+  llvm::ArrayRef<OpTimes> ops;
+  size_t numStages;
+  ScheduleSimulator simulator;
+  std::set<StageCut> tried;
+  double bestSeconds = std::numeric_limits<double>::infinity();
+};
+
+} // namespace
+
+/// The number of cuts, or `most` if there are as many or more.
+static size_t countCuts(size_t numOps, size_t numStages, size_t most) {
+  // Binomial coefficients of numOps - 1 over 0, 1, ...
+  double count = 1;
+  for (size_t stage = 1; stage < numStages; ++stage)
+    count = count * static_cast<double>(numOps - stage) /
+            static_cast<double>(stage);
+  return count < static_cast<double>(most) ? static_cast<size_t>(count + 0.5)
+                                           : most;
+}
+
+StageCut shardc::findStageCut(llvm::ArrayRef<OpTimes> ops,
+                              const PipelineSchedule &schedule) {
+  auto numStages = static_cast<size_t>(schedule.getNumStages());
+  CutSearch search(ops, schedule);
+  // In small models one op more or less matters.
+  constexpr size_t fewCuts = 1000;
+  if (countCuts(ops.size(), numStages, fewCuts) < fewCuts) {
+    StageCut cut;
+    search.tryAll(cut);
+    return search.best;
+  }
+  search.descendFrom(balance(ops, numStages, [](const OpTimes &op) {
+    return op.forward + op.inputGradient + op.weightGradient;
+  }));
+  search.descendFrom(
+      balance(ops, numStages, [](const OpTimes &op) { return op.forward; }));
+  search.descendFrom(balance(ops, numStages, [](const OpTimes &op) {
+    return op.forward + op.inputGradient;
+  }));
+  search.leaveLocalMinima();
+  return search.best;
+}
