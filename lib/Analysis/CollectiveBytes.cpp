@@ -2,6 +2,7 @@
 
 #include "shardc/Analysis/CollectiveBytes.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 #include "shardc/Sharding/Layout.h"
 
@@ -33,6 +34,18 @@ static int64_t getGroupSize(Operation *op, FlatSymbolRefAttr meshName,
   for (auto axis : axes.getAsRange<StringAttr>())
     devices *= mesh.getAxisSize(axis.getValue());
   return devices;
+}
+
+SmallVector<StringAttr> shardc::getMovedAxes(Operation *op) {
+  SmallVector<StringAttr> names;
+  if (auto axes = op->getAttrOfType<ArrayAttr>("axes"))
+    llvm::append_range(names, axes.getAsRange<StringAttr>());
+  if (isa<TransferOp>(op))
+    if (auto pipeline =
+            op->getParentOfType<ModuleOp>()->getAttrOfType<PipelineAttr>(
+                pipelineAttrName))
+      names.push_back(pipeline.getAxis());
+  return names;
 }
 
 std::optional<CollectiveCost> shardc::getCollectiveCost(Operation *op) {
@@ -72,6 +85,10 @@ std::optional<CollectiveCost> shardc::getCollectiveCost(Operation *op) {
         return cost(CollectiveKind::CollectivePermute,
                     getGroupSize(op, permute.getMeshAttr(), permute.getAxes()),
                     getBytes(permute.getOperand()));
+      })
+      .Case([&](TransferOp transfer) {
+        return cost(CollectiveKind::Send, /*groupSize=*/2,
+                    getBytes(transfer.getOperand()));
       })
       .Default([](Operation *) { return std::nullopt; });
 }

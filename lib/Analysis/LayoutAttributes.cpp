@@ -2,13 +2,20 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 using namespace mlir;
 using namespace shardc;
 
 MeshAxes shardc::getMeshAxes(MeshOp mesh) {
+  auto pipeline =
+      mesh->getParentOp()->getAttrOfType<PipelineAttr>(pipelineAttrName);
   SmallVector<std::pair<std::string, int64_t>> axes;
-  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
-    axes.emplace_back(axis.getName().getValue().str(), axis.getSize());
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>()) {
+    bool isOfStages = pipeline && pipeline.getAxis() == axis.getName();
+    axes.emplace_back(axis.getName().getValue().str(),
+                      isOfStages ? 1 : axis.getSize());
+  }
   return MeshAxes(axes);
 }
 

@@ -50,6 +50,7 @@ static int64_t getSteps(CollectiveKind kind, int64_t size) {
   case CollectiveKind::AllToAll:
     return size - 1;
   case CollectiveKind::CollectivePermute:
+  case CollectiveKind::Send:
     return 1;
   }
   return 0;

@@ -18,6 +18,7 @@ int64_t shardc::getWireBytes(CollectiveKind kind, int64_t bytes,
   case CollectiveKind::AllToAll:
     return ceilDiv((groupSize - 1) * bytes, groupSize);
   case CollectiveKind::CollectivePermute:
+  case CollectiveKind::Send:
     return bytes;
   }
   return 0;

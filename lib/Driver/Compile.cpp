@@ -153,6 +153,9 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
   if (options.singleDevice) {
     options.mesh = getSingleDeviceMesh(module, options.mesh);
     options.microbatches = 1;
+    options.stages = 0;
+    options.pipelineSchedule = "";
+    options.virtualStages = 0;
     options.deviceMemory = 0;
   }
   CompileState state;

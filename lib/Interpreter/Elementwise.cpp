@@ -39,7 +39,8 @@ UnaryFunction shardc::getUnary(Operation *op) {
       .Case<ErfOp>([](auto) { return [](double x) { return std::erf(x); }; })
       .Case<CosOp>([](auto) { return [](double x) { return std::cos(x); }; })
       .Case<SinOp>([](auto) { return [](double x) { return std::sin(x); }; })
-      .Case<StopGradientOp, ShardingConstraintOp>([](auto) { return identity; })
+      .Case<StopGradientOp, ShardingConstraintOp, TransferOp>(
+          [](auto) { return identity; })
       .Case<ConvertOp>([](ConvertOp op) -> UnaryFunction {
         Type to = getElementType(op);
         if (isa<FloatType>(to))

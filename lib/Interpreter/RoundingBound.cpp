@@ -128,8 +128,8 @@ RoundingBound shardc::deriveBound(Operation *op, const Tensor &result,
           return multiply(operands[0], operands[1], 1);
         if (isa<DivOp>(op) && operands[1].roundings == 0)
           return divide(operands[0], *divisor);
-        if (isa<NegOp, StopGradientOp, ShardingConstraintOp, BroadcastOp,
-                TransposeOp, ReshapeOp, ConvertOp>(op))
+        if (isa<NegOp, StopGradientOp, ShardingConstraintOp, TransferOp,
+                BroadcastOp, TransposeOp, ReshapeOp, ConvertOp>(op))
           return operands[0];
         return unknown;
       });

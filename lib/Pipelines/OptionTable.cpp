@@ -27,6 +27,16 @@ const std::vector<CompileOption> &shardc::getCompileOptions() {
        Accepts::Positive, "import", "the model's",
        "Split the batch into this many microbatches, run one after the other, "
        "and accumulate their gradients"},
+      {"stages", &CompileOptions::stages, "number", Accepts::NotNegative,
+       "import", "the model's",
+       "Size of the mesh axis of the pipeline's stages; 0: no pipeline"},
+      {"pipeline-schedule", &CompileOptions::pipelineSchedule,
+       "1f1b or file.csv", Accepts::Any, "import", "the model's, or 1f1b",
+       "Order of the pipeline's tasks: gpipe, 1f1b, interleaved, zero-bubble, "
+       "or a file in PyTorch's notation"},
+      {"virtual-stages", &CompileOptions::virtualStages, "number",
+       Accepts::Positive, "import", "the model's, or 1",
+       "Stages of each rank of the pipeline, for interleaved"},
       {"target", &CompileOptions::target, "cpu|cpu:x86-64-v3|cuda:sm_90",
        Accepts::Target, "codegen", "cpu; in shardc-run this computer's",
        "Target of code generation; cpu is x86-64-v3, with a version for v4"},

@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -67,8 +68,37 @@ LogicalResult shardc::verifyImported(ModuleOp module) {
   });
 }
 
+/// In a module with a pipeline, every value is used on the rank of its stage.
+static LogicalResult checkStages(ModuleOp module) {
+  auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
+  if (!pipeline)
+    return success();
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh))
+    return failure();
+  int64_t ranks = mesh->getAxisSize(pipeline.getAxis().getValue());
+  auto getStage = [](Operation *op, bool isMaker) -> IntegerAttr {
+    if (auto transfer = dyn_cast<TransferOp>(op))
+      return isMaker ? transfer.getTargetAttr() : transfer.getSourceAttr();
+    return op->getAttrOfType<IntegerAttr>(stageAttrName);
+  };
+  return checkOps(module, /*inKernels=*/true, [&](Operation *op) {
+    IntegerAttr used = getStage(op, /*isMaker=*/false);
+    for (Value operand : op->getOperands()) {
+      Operation *maker = getComputingOp(operand);
+      IntegerAttr made =
+          maker ? getStage(maker, /*isMaker=*/true) : IntegerAttr();
+      if (used && made && used.getInt() % ranks != made.getInt() % ranks)
+        return LogicalResult(op->emitOpError("is on stage ")
+                             << used.getInt() << " and uses a value of stage "
+                             << made.getInt() << " without a transfer");
+    }
+    return success();
+  });
+}
+
 LogicalResult shardc::verifyDifferentiated(ModuleOp module) {
-  if (failed(checkProgramsExist(module)))
+  if (failed(checkProgramsExist(module)) || failed(checkStages(module)))
     return failure();
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
     if (isa<CompositeOpInterface>(op))
@@ -135,7 +165,7 @@ static LogicalResult checkArguments(ModuleOp module) {
 }
 
 LogicalResult shardc::verifyPartitioned(ModuleOp module) {
-  if (failed(checkArguments(module)))
+  if (failed(checkArguments(module)) || failed(checkStages(module)))
     return failure();
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
     if (isa<ReshardOp, ShardingConstraintOp>(op) ||

@@ -52,7 +52,14 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   import.learningRate = options.learningRate;
   import.schedule = options.schedule;
   import.clipNorm = options.clipNorm;
+  import.stages = options.stages;
+  import.pipelineSchedule = options.pipelineSchedule;
+  import.virtualStages = options.virtualStages;
   manager.addPass(createImportPass(import));
+  // On the loss function: what is built from an op belongs to its stage.
+  AssignStagesPassOptions stages;
+  stages.machine = options.machine;
+  manager.addPass(createAssignStagesPass(stages));
 }
 
 static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
@@ -65,6 +72,8 @@ static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
   // After differentiation, when the loop can be cut out of the whole step: no
   // gradient of a loop is needed.
   manager.addPass(createSplitMicrobatchesPass());
+  // Behind the loop, since a value that no microbatch changes crosses once.
+  manager.addPass(createInsertTransfersPass());
 }
 
 static void buildPropagate(OpPassManager &manager,
@@ -102,6 +111,8 @@ static void buildPartition(OpPassManager &manager,
   reshard.regather = options.regather;
   manager.addPass(createInsertReshardsPass(reshard));
   manager.addPass(createPartitionPass());
+  // Before buckets, which hold collectives of one stage.
+  manager.addPass(createCompleteStagesPass());
 }
 
 static void buildCollectives(OpPassManager &manager,
@@ -121,6 +132,7 @@ static TargetSpec getTarget(const CompileOptions &options) {
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
+  manager.addPass(createCutTasksPass());
   // Before fusion, which puts the rounding into the kernels of the update.
   manager.addPass(createRoundInUpdatePass());
   // Before fusion, which computes the summands of a row where they are reduced.

@@ -13,6 +13,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 using namespace mlir;
 using namespace shardc;
@@ -31,13 +32,19 @@ std::optional<CollectiveEntry> shardc::getCollectiveEntry(Operation *op) {
                         Part::Forward,
                         getSourceText(op->getLoc()),
                         ""};
-  for (auto axis :
-       op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
+  for (StringAttr axis : getMovedAxes(op))
     entry.axes.push_back(axis.str());
   if (auto part = op->getAttrOfType<PartAttr>(partAttrName))
     entry.part = part.getValue();
   if (auto cause = op->getAttrOfType<StringAttr>(causeAttrName))
     entry.cause = cause.str();
+  if (auto transfer = dyn_cast<TransferOp>(op)) {
+    entry.stage = transfer.getSource();
+    entry.cause = "from stage " + std::to_string(transfer.getSource()) +
+                  " to stage " + std::to_string(transfer.getTarget());
+  } else if (auto stage = op->getAttrOfType<IntegerAttr>(stageAttrName)) {
+    entry.stage = stage.getInt();
+  }
   return entry;
 }
 
@@ -62,17 +69,44 @@ int64_t shardc::getMatmulFlops(Operation *op) {
   return 0;
 }
 
+/// The number of ranks of the pipeline of `function`'s module; 1 without one.
+static int64_t getNumRanks(func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
+  if (pipeline)
+    for (MeshOp mesh : module.getOps<MeshOp>())
+      return std::max<int64_t>(1,
+                               mesh.getAxisSize(pipeline.getAxis().getValue()));
+  return 1;
+}
+
 CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
   report.regather = getRegatherCost(function);
   report.cost = getPlanCost(function);
+  int64_t ranks = getNumRanks(function);
+  std::vector<int64_t> wireBytes(ranks, 0), flops(ranks, 0);
+  // Without a stage an op is on every rank.
+  auto add = [&](std::vector<int64_t> &sums, std::optional<int64_t> stage,
+                 int64_t summand) {
+    for (int64_t rank = 0; rank < ranks; ++rank)
+      if (!stage || *stage % ranks == rank)
+        sums[rank] += summand;
+  };
   function.walk([&](Operation *op) {
-    report.matmulFlopsPerDevice += getNumRuns(op) * getMatmulFlops(op);
+    std::optional<int64_t> stage;
+    if (auto attr = op->getAttrOfType<IntegerAttr>(stageAttrName))
+      stage = attr.getInt();
+    add(flops, stage, getNumRuns(op) * getMatmulFlops(op));
     if (std::optional<CollectiveEntry> entry = getCollectiveEntry(op)) {
-      report.wireBytesPerDevice += entry->wireBytes;
+      add(wireBytes, entry->stage, entry->wireBytes);
       report.collectives.push_back(std::move(*entry));
     }
   });
+  report.wireBytesPerDevice = *llvm::max_element(wireBytes);
+  report.matmulFlopsPerDevice = *llvm::max_element(flops);
+  if (ranks > 1)
+    report.wireBytesByRank = std::move(wireBytes);
   return report;
 }
 
@@ -196,21 +230,26 @@ llvm::json::Object shardc::toJson(const RegatherCost &cost) {
 
 llvm::json::Object shardc::toJson(const CommunicationReport &report) {
   llvm::json::Array collectives;
-  for (const CollectiveEntry &entry : report.collectives)
-    collectives.push_back(
-        llvm::json::Object{{"kind", toString(entry.kind)},
-                           {"axes", llvm::json::Array(entry.axes)},
-                           {"group_size", entry.groupSize},
-                           {"bytes", entry.bytes},
-                           {"runs", entry.runs},
-                           {"wire_bytes", entry.wireBytes},
-                           {"part", stringifyPart(entry.part)},
-                           {"source", entry.source},
-                           {"cause", entry.cause}});
+  for (const CollectiveEntry &entry : report.collectives) {
+    llvm::json::Object object{{"kind", toString(entry.kind)},
+                              {"axes", llvm::json::Array(entry.axes)},
+                              {"group_size", entry.groupSize},
+                              {"bytes", entry.bytes},
+                              {"runs", entry.runs},
+                              {"wire_bytes", entry.wireBytes},
+                              {"part", stringifyPart(entry.part)},
+                              {"source", entry.source},
+                              {"cause", entry.cause}};
+    if (entry.stage)
+      object["stage"] = *entry.stage;
+    collectives.push_back(std::move(object));
+  }
   llvm::json::Object object{
       {"collectives", std::move(collectives)},
       {"wire_bytes_per_device", report.wireBytesPerDevice},
       {"matmul_flops_per_device", report.matmulFlopsPerDevice}};
+  if (!report.wireBytesByRank.empty())
+    object["wire_bytes_by_rank"] = llvm::json::Array(report.wireBytesByRank);
   if (report.cost)
     object["cost"] = toJson(*report.cost);
   if (report.regather)
@@ -236,6 +275,15 @@ void shardc::print(const CommunicationReport &report, llvm::raw_ostream &os) {
       os << '\n';
     }
   }
+  for (auto [rank, bytes] : llvm::enumerate(report.wireBytesByRank))
+    os << llvm::formatv("{0,-25}{1}\n",
+                        llvm::formatv("on pipeline rank {0}:", rank).str(),
+                        bytes);
+  if (!report.wireBytesByRank.empty())
+    os << "on all ranks together:   "
+       << std::accumulate(report.wireBytesByRank.begin(),
+                          report.wireBytesByRank.end(), int64_t(0))
+       << '\n';
   os << "wire bytes per device:   " << report.wireBytesPerDevice << '\n'
      << "matmul FLOPs per device: " << report.matmulFlopsPerDevice << '\n';
   if (report.cost)

@@ -3,8 +3,8 @@
 #include "shardc/Report/TimeEstimate.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
-#include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Support/Suggest.h"
 
@@ -54,7 +54,7 @@ static ComputeType getComputeType(Operation *op) {
 static Value getComputed(Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<ConstantOp, IotaOp, BroadcastOp, TransposeOp, ReshapeOp,
-            StopGradientOp, MaskOp, ShardingConstraintOp>(
+            StopGradientOp, MaskOp, ShardingConstraintOp, TransferOp>(
           [](Operation *) { return Value(); })
       .Case([](ReduceOp reduce) { return reduce.getOperand(); })
       .Default([](Operation *op) { return op->getResult(0); });
@@ -63,7 +63,7 @@ static Value getComputed(Operation *op) {
 /// Whether `op` itself computes; for loops their ops do.
 static bool isCompute(Operation *op) {
   return isa<ShardingRuleOpInterface, GemmOp, MaskOp>(op) &&
-         op->getNumRegions() == 0;
+         op->getNumRegions() == 0 && !isa<TransferOp>(op);
 }
 
 OpWork shardc::getOpWork(Operation *op, const MemoryTraffic &traffic) {
@@ -152,11 +152,12 @@ double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
   std::optional<CollectiveCost> cost = getCollectiveCost(op);
   if (!cost)
     return 0;
-  MeshOp mesh = lookupMesh(op, op->getAttrOfType<FlatSymbolRefAttr>("mesh"));
+  FailureOr<MeshOp> mesh = getMesh(op->getParentOfType<ModuleOp>());
+  if (failed(mesh))
+    return 0;
   SmallVector<LinkAxis> axes;
-  for (auto axis :
-       op->getAttrOfType<ArrayAttr>("axes").getAsRange<StringAttr>())
-    axes.push_back({axis.getValue(), mesh.getAxisSize(axis.getValue())});
+  for (StringAttr axis : getMovedAxes(op))
+    axes.push_back({axis.getValue(), mesh->getAxisSize(axis.getValue())});
   return getCollectiveSeconds(machine, cost->kind, cost->wireBytes, axes);
 }
 

@@ -13,7 +13,9 @@
 
 namespace shardc {
 
-/// The axes of `mesh` in declaration order.
+/// The axes of `mesh` in declaration order. The axis of a pipeline's stages has
+/// size 1: as far as `collectives`, a program is that of the devices of a
+/// stage.
 MeshAxes getMeshAxes(MeshOp mesh);
 
 /// The layout that `sharding` means; its axes exist in `mesh`.

@@ -113,7 +113,7 @@ double getWireSeconds(const Machine &machine, int64_t wireBytes,
 /// algorithms that send no more than getWireBytes (Thakur, Rabenseifner, Gropp:
 /// Optimization of Collective Communication Operations in MPICH, 2005):
 /// ceil(log2 n) for all-gather and reduce-scatter, twice that for all-reduce,
-/// n - 1 for all-to-all, 1 for a permute; none if n is 1.
+/// n - 1 for all-to-all, 1 for a permute or a send; none if n is 1.
 double getLatencySeconds(const Machine &machine, CollectiveKind kind,
                          llvm::ArrayRef<LinkAxis> axes);
 

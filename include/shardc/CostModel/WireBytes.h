@@ -24,7 +24,8 @@ inline llvm::StringRef toString(CollectiveKind kind) {
 ///   all_gather           (n-1)/n of the gathered tensor (n times a shard),
 ///   reduce_scatter       (n-1)/n of the tensor scattered (n times a shard),
 ///   all_to_all           (n-1)/n of the local tensor, padding included,
-///   collective_permute   the local tensor.
+///   collective_permute   the local tensor,
+///   send                 the local tensor, to one device of another stage.
 /// Rounded up to whole bytes; 0 for a group of one.
 int64_t getWireBytes(CollectiveKind kind, int64_t bytes, int64_t groupSize);
 

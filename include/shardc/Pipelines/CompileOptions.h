@@ -69,6 +69,15 @@ struct CompileOptions {
   bool regather = false;
   /// The number of microbatches of a step; 0 keeps the module's.
   int64_t microbatches = 0;
+  /// The number of ranks of the pipeline: the size of its mesh axis, which is
+  /// "stage" if the model has none. 0 takes the model's pipeline away, -1 keeps
+  /// it.
+  int64_t stages = -1;
+  /// Replaces the schedule of the pipeline: "1f1b", or the path of a file that
+  /// ends in ".csv"; empty keeps it.
+  std::string pipelineSchedule;
+  /// The number of stages of each rank; 0 keeps the module's.
+  int64_t virtualStages = 0;
   /// Most bytes of a bucket (a collective of several tensors), as the
   /// communication report counts them; 0: no limit. By default a bucket takes
   /// so long on any link that its latency does not matter.
@@ -90,8 +99,8 @@ struct CompileOptions {
   int64_t maxBranchOptions = 0;
   /// Does not check contracts (`shardc.expect`).
   bool ignoreExpectations = false;
-  /// Sets every mesh axis and the number of microbatches to 1: the
-  /// unpartitioned program.
+  /// Sets every mesh axis and the number of microbatches to 1, without a
+  /// pipeline: the unpartitioned program.
   bool singleDevice = false;
   /// Verifies the IR after every pass, not only after every phase: a fault is
   /// found in the pass that makes it.

@@ -34,6 +34,8 @@ struct CollectiveEntry {
   /// "file:line:column", or empty.
   std::string source;
   std::string cause;
+  /// The stage of a pipeline that it is on, of a transfer the one that sends.
+  std::optional<int64_t> stage = std::nullopt;
 };
 
 /// The cost of rematerialised all-gathers: of gathering weights again for the
@@ -83,9 +85,13 @@ struct PlanCost {
 struct CommunicationReport {
   /// In program order.
   std::vector<CollectiveEntry> collectives;
+  /// With a pipeline, those of the rank that sends most.
   int64_t wireBytesPerDevice = 0;
-  /// Floating-point operations of GEMMs, padding included.
+  /// Floating-point operations of GEMMs, padding included. With a pipeline,
+  /// those of the rank that computes most.
   int64_t matmulFlopsPerDevice = 0;
+  /// With a pipeline, by rank the bytes that a device of it sends; else empty.
+  std::vector<int64_t> wireBytesByRank = {};
   /// If it is known.
   std::optional<PlanCost> cost;
   /// If there are such weights.
@@ -134,8 +140,8 @@ std::string toString(const RegatherCost &cost);
 llvm::json::Object toJson(const RegatherCost &cost);
 
 /// `{"collectives": [...], "wire_bytes_per_device": ...,
-///   "matmul_flops_per_device": ...}`, `cost` where it is known, and `regather`
-///   if there is a choice
+///   "matmul_flops_per_device": ...}`, `wire_bytes_by_rank` with a pipeline,
+///   `cost` where it is known, and `regather` if there is a choice
 llvm::json::Object toJson(const CommunicationReport &report);
 
 /// A table with one line per collective, and totals.

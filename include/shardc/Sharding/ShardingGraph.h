@@ -59,8 +59,9 @@ struct GraphValue {
   std::string name;
 };
 
-/// The time of an op on a device, by its local sizes. All zero if time does not
-/// count.
+/// The cost of an op on a device, by its local sizes, in the unit of the
+/// objective: seconds, or for transfers between stages bytes. Zero if it does
+/// not count.
 struct OpSeconds {
   /// Per element of its iteration space: the product of its factors' sizes.
   double perPoint = 0;

@@ -81,7 +81,40 @@ def ImportPass : Shardc_Pass<"import"> {
     Option<"schedule", "schedule", "std::string", "\"\"",
            "Replace the schedule: cosine,warmup_steps=10,decay_steps=100 (empty: keep)">,
     Option<"clipNorm", "clip-norm", "double", "0",
-           "Replace the largest global norm of the gradients (0: keep; inf: no clipping)">];
+           "Replace the largest global norm of the gradients (0: keep; inf: no clipping)">,
+    Option<"stages", "stages", "int64_t", "-1",
+           "Replace the size of the pipeline's axis (0: no pipeline; negative: keep)">,
+    Option<"pipelineSchedule", "pipeline-schedule", "std::string", "\"\"",
+           "Replace the schedule of the pipeline: a name or a file.csv (empty: keep)">,
+    Option<"virtualStages", "virtual-stages", "int64_t", "0",
+           "Replace the number of stages per rank (0: keep)">];
+}
+
+def AssignStagesPass : Shardc_Pass<"assign-stages"> {
+  let summary = "Give every op of a pipeline's loss a stage";
+  let description = [{
+    Input: an imported module. Without `shardc.pipeline` it stays as it is.
+    Output: every op of the loss function has a `shardc.stage`. Annotated ops keep
+    theirs. The others are divided by a minimum cut at each boundary between
+    stages: the fewest bytes of values, and of their gradients, cross it; no op is
+    before an operand; among equal cuts ops go to the earlier stage. A pipeline of
+    one stage is removed.
+
+    If no op is annotated, the list of ops is cut: where the simulated step is
+    shortest (`PipelineSchedules/StageCut.h`), by the estimated times of the ops and
+    their gradients on `machine`, before anything is sharded.
+
+    ```mlir
+    %z1 = shardc.dot_general %x, %w1 contracting = [1] x [0] {shardc.stage = 0 : i64} : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
+    %h = shardc.add %z1, %z1 : tensor<32x64xf32>
+    %z2 = shardc.dot_general %h, %w2 contracting = [1] x [0] {shardc.stage = 1 : i64} : tensor<32x64xf32>, tensor<64x8xf32> -> tensor<32x8xf32>
+    ```
+
+    puts `%h` on stage 0.
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", "\"cpu\"",
+           "Machine of the time estimates: a name or a JSON file">];
 }
 
 //===----------------------------------------------------------------------===//
@@ -116,7 +149,7 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
   let summary = "Accumulate gradients over microbatches in a loop";
   let description = [{
     Input: the output of `shardc-differentiate`. Output: where the training
-    description asks for microbatches, the ops of `@train_step` that work on
+    description asks for microbatches, or the module has a pipeline, the ops of `@train_step` that work on
     rows of the batch are the body of one `shardc.accumulate`, whose results are
     the gradients and the loss; all other ops stay outside. The values are those
     of the whole batch, dropout included. A step in which rows depend on each
@@ -126,6 +159,26 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
     %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {
     ^bb0(%x_part: tensor<8x16xf32>, %y_part: tensor<8x8xf32>):
       %z = shardc.dot_general %x_part, %w contracting = [1] x [0] : ...
+    ```
+  }];
+}
+
+def InsertTransfersPass : Shardc_Pass<"insert-transfers"> {
+  let summary = "Mark the values that cross between stages of a pipeline";
+  let description = [{
+    Input: the output of `shardc-split-microbatches`. Without `shardc.pipeline` it
+    stays as it is. Output: an op has a `shardc.stage`, unless all ranks compute
+    it, and a value that is made on one rank and used on another goes through a
+    `shardc.transfer`, one for each stage that uses it. A parameter is at home on
+    the first stage that uses it, with its states and its update; a gradient is on
+    the stage of the op that it is the gradient of. What a loop does not change
+    crosses once, outside of it: parameters that several stages use, and the sums
+    of their gradients.
+
+    ```mlir
+    %z = shardc.relu %a {shardc.stage = 0 : i64} : tensor<8x64xf32>
+    %t = shardc.transfer %z from 0 to 1 : tensor<8x64xf32>
+    %o = shardc.dot_general %t, %w contracting = [1] x [0] {shardc.stage = 1 : i64} : tensor<8x64xf32>, tensor<64x8xf32> -> tensor<8x8xf32>
     ```
   }];
 }
@@ -232,6 +285,23 @@ def PartitionPass : Shardc_Pass<"partition"> {
   }];
 }
 
+def CompleteStagesPass : Shardc_Pass<"complete-stages"> {
+  let summary = "Give the stages of a pipeline to what partitioning added";
+  let description = [{
+    Input: a partitioned program. Without `shardc.pipeline` it stays as it is.
+    Output: collectives, slices and masks have the `shardc.stage` of their operands,
+    or else of their users; one with users on several stages is cloned for each.
+    Collectives of different stages are thereby never in one bucket.
+
+    ```mlir
+    %w = shardc.all_gather %p over @mesh["data"] dims = [0] : (tensor<8x64xf32>) -> tensor<16x64xf32>
+    %z = shardc.dot_general %x, %w contracting = [1] x [0] {shardc.stage = 1 : i64} : tensor<8x16xf32>, tensor<16x64xf32> -> tensor<8x64xf32>
+    ```
+
+    puts the all-gather on stage 1.
+  }];
+}
+
 //===----------------------------------------------------------------------===//
 // collectives
 //===----------------------------------------------------------------------===//
@@ -281,6 +351,14 @@ def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
   let options = [Option<"bucketBytes", "bucket-bytes", "int64_t", "0",
       "Most bytes of a collective with several tensors, as the communication "
       "report counts them (0: no limit)">];
+}
+
+def CutTasksPass : Shardc_Pass<"cut-tasks"> {
+  let summary = "Refuse pipelines, whose tasks cannot be cut yet";
+  let description = [{
+    Input: the output of `collectives`. Output: the same; a module with a
+    `shardc.pipeline` is an error.
+  }];
 }
 
 //===----------------------------------------------------------------------===//

@@ -1,7 +1,7 @@
 //===- Differentiate.cpp - Loss to train step and evaluation --------------===//
 
 #include "Evaluation.h"
-#include "TrainStep.h"
+#include "shardc/Transforms/Differentiate/TrainStep.h"
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"

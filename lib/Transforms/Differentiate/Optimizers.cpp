@@ -4,8 +4,10 @@
 #include "LearningRateSchedules.h"
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include <cmath>
+#include <map>
 
 using namespace mlir;
 using namespace shardc;
@@ -28,11 +30,21 @@ bool shardc::needsStep(TrainingAttr training) {
   return isAdam(training.getOptimizer().getKind()) || hasSchedule(training);
 }
 
+/// The stage of the pipeline that makes `gradient`; null without one.
+static IntegerAttr getStage(Value gradient) {
+  Operation *maker = gradient.getDefiningOp();
+  return maker ? maker->getAttrOfType<IntegerAttr>(stageAttrName)
+               : IntegerAttr();
+}
+
 void shardc::clipByGlobalNorm(OpBuilder &builder, Location loc, double limit,
                               MutableArrayRef<Value> gradients) {
   Arithmetic a(builder, loc, RankedTensorType::get({}, builder.getF32Type()));
-  Value total;
+  // One sum for each stage of a pipeline: nothing else of the squares crosses.
+  std::map<int64_t, Value> totals;
   for (Value gradient : gradients) {
+    IntegerAttr stage = getStage(gradient);
+    Value &total = totals[stage ? stage.getInt() : 0];
     auto type = cast<RankedTensorType>(gradient.getType());
     // Squares of a narrow type are summed in f32.
     if (type.getElementTypeBitWidth() < 32)
@@ -43,13 +55,20 @@ void shardc::clipByGlobalNorm(OpBuilder &builder, Location loc, double limit,
         a.broadcast(reduceAll(builder, loc, ReductionKind::Sum, square));
     total = total ? a.add(total, sum) : sum;
   }
+  Value total;
+  for (auto &[stage, ofStage] : totals)
+    total = total ? a.add(total, ofStage) : ofStage;
   Value norm = a.sqrt(total);
   Value keep = a.less(norm, a.constant(limit));
   Value ratio = a.div(a.constant(limit), norm);
   Value scale = a.select(keep, a.constant(1), ratio);
   for (Value &gradient : gradients) {
     Arithmetic like(builder, loc, gradient);
-    gradient = like.mul(gradient, like.broadcast(scale));
+    Value factor = like.broadcast(scale);
+    // The scalar crosses, not the tensor.
+    if (IntegerAttr stage = getStage(gradient); stage && factor != scale)
+      factor.getDefiningOp()->setAttr(stageAttrName, stage);
+    gradient = like.mul(gradient, factor);
   }
 }
 

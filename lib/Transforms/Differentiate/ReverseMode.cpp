@@ -14,6 +14,7 @@
 #include "WidenGradient.h"
 
 #include "shardc/Analysis/DescribeOp.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 
 #include "mlir/IR/TypeUtilities.h"
@@ -40,6 +41,17 @@ static DenseSet<Value> findActive(Block &block, ValueRange parameters) {
         active.insert(result);
   }
   return active;
+}
+
+/// Gives the ops behind `last` the pipeline stage of `source`, if it has one: a
+/// gradient is on the stage of the op that it is the gradient of. An addition
+/// of gradients is thereby on the earlier of the two stages.
+static void setStageBehind(Operation *last, Operation *source) {
+  Attribute stage = source ? source->getAttr(stageAttrName) : Attribute();
+  if (!stage)
+    return;
+  for (Operation *op = last->getNextNode(); op; op = op->getNextNode())
+    op->setAttr(stageAttrName, stage);
 }
 
 /// The element type of the gradient of `value`. It is that of `value`, unless
@@ -69,9 +81,11 @@ shardc::buildGradients(OpBuilder &builder, Value loss, ValueRange parameters) {
     ops.push_back(&op);
 
   DenseMap<Value, Value> gradients;
-  if (active.contains(loss))
+  if (active.contains(loss)) {
     gradients[loss] = constantSplat(builder, loss.getLoc(),
                                     cast<RankedTensorType>(loss.getType()), 1);
+    setStageBehind(ops.back(), loss.getDefiningOp());
+  }
   for (Operation *op : llvm::reverse(ops)) {
     if (op->getNumResults() != 1 || !gradients.contains(op->getResult(0)))
       continue;
@@ -80,6 +94,7 @@ shardc::buildGradients(OpBuilder &builder, Value loss, ValueRange parameters) {
       return op->emitOpError("has no gradient, but the loss depends on a "
                              "parameter through it");
     LLVM_DEBUG(llvm::dbgs() << "differentiate " << describeOp(op) << '\n');
+    Operation *last = &block.back();
     SmallVector<Value> operandGrads(op->getNumOperands());
     Value resultGrad = gradients.lookup(op->getResult(0));
     differentiable.buildVjp(builder, resultGrad, operandGrads);
@@ -93,6 +108,7 @@ shardc::buildGradients(OpBuilder &builder, Value loss, ValueRange parameters) {
       sum = sum ? builder.create<AddOp>(op->getLoc(), sum, gradient).getResult()
                 : gradient;
     }
+    setStageBehind(last, op);
   }
 
   SmallVector<Value> results;

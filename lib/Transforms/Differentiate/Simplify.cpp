@@ -193,8 +193,9 @@ static void splitConstants(func::FuncOp function) {
     for (OpOperand *use : uses) {
       OpBuilder builder(use->getOwner());
       Operation *copy = builder.clone(*op);
-      if (Attribute part = use->getOwner()->getAttr(partAttrName))
-        copy->setAttr(partAttrName, part);
+      for (StringRef name : {partAttrName, stageAttrName})
+        if (Attribute value = use->getOwner()->getAttr(name))
+          copy->setAttr(name, value);
       use->set(copy->getResult(0));
     }
     op->erase();

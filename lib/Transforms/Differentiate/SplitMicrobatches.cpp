@@ -171,7 +171,10 @@ struct SplitMicrobatchesPass
     ModuleOp module = getOperation();
     auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
     auto step = module.lookupSymbol<func::FuncOp>("train_step");
-    if (!training || !step || training.getMicrobatches() == 1)
+    // The tasks of a pipeline are cut out of the loop, even if it runs once.
+    bool hasLoop = training && (training.getMicrobatches() > 1 ||
+                                module->hasAttr(pipelineAttrName));
+    if (!hasLoop || !step)
       return;
     if (auto loops = step.getOps<AccumulateOp>(); !loops.empty()) {
       (*loops.begin())

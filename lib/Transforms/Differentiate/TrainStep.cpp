@@ -1,6 +1,6 @@
 //===- TrainStep.cpp - The train step -------------------------------------===//
 
-#include "TrainStep.h"
+#include "shardc/Transforms/Differentiate/TrainStep.h"
 #include "Programs.h"
 #include "ReverseMode.h"
 #include "shardc/Transforms/Differentiate/Optimizers.h"
@@ -104,10 +104,15 @@ private:
         result = failure();
         continue;
       }
-      if (parameter.gradSharding)
-        gradient = builder.create<ShardingConstraintOp>(
+      if (parameter.gradSharding) {
+        auto constraint = builder.create<ShardingConstraintOp>(
             parameter.source.getLoc(), gradient.getType(), gradient,
             parameter.gradSharding, ArrayAttr());
+        if (Operation *maker = gradient.getDefiningOp())
+          if (Attribute stage = maker->getAttr(stageAttrName))
+            constraint->setAttr(stageAttrName, stage);
+        gradient = constraint;
+      }
       gradients.push_back(gradient);
     }
     return result;

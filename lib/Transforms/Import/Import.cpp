@@ -31,12 +31,18 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
     if (failed(loss) || failed(overrideRules(module, rules)))
       return failure();
     FailureOr<MeshOp> resolved = overrideMesh(module, mesh);
-    if (failed(resolved) || failed(resolveLogicalAxes(*loss, *resolved)) ||
+    if (failed(resolved) ||
+        failed(overridePipeline(
+            *loss, *resolved,
+            {stages, pipelineSchedule, virtualStages, mesh})) ||
+        failed(resolveLogicalAxes(*loss, *resolved)) ||
         failed(overrideBatch(*loss, batch)) ||
         failed(overrideMicrobatches(*loss, microbatches)) ||
         failed(overrideDtype(*loss, dtype)) ||
         failed(overrideTraining(module,
                                 {optimizer, learningRate, schedule, clipNorm})))
+      return failure();
+    if (failed(verifyPipeline(*loss, *resolved)))
       return failure();
     return verifyAnnotations(*loss);
   }

@@ -31,6 +31,8 @@ static llvm::StringSet<> findUsedAxes(ModuleOp module) {
         used.insert(filter->axis.getValue());
     });
   });
+  if (auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName))
+    used.insert(pipeline.getAxis().getValue());
   if (auto rules = module->getAttrOfType<DictionaryAttr>(rulesAttrName))
     for (NamedAttribute rule : rules)
       for (auto axis :

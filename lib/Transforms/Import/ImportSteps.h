@@ -74,6 +74,28 @@ struct TrainingOverrides {
 mlir::LogicalResult overrideTraining(mlir::ModuleOp module,
                                      const TrainingOverrides &overrides);
 
+/// Changes of the pipeline of a module.
+struct PipelineOverrides {
+  /// The size of its mesh axis; 0 takes pipeline and axis away, a negative
+  /// number keeps them.
+  int64_t stages;
+  /// The name of a schedule, or the path of a file (.csv); empty keeps it.
+  std::string schedule;
+  /// Stages per rank; 0 keeps the number.
+  int64_t chunks;
+  /// The mesh that options ask for, which must not contradict `stages`.
+  std::string mesh;
+};
+
+/// Applies `overrides` to the pipeline of the module of `loss` and to `mesh`.
+/// Takes the stages of ops away if there are then more or fewer of them.
+mlir::LogicalResult overridePipeline(mlir::func::FuncOp loss, MeshOp mesh,
+                                     const PipelineOverrides &overrides);
+
+/// Checks the pipeline against mesh, rules and microbatches, and the stages of
+/// ops: in range, none before an operand's, and all or none of them there.
+mlir::LogicalResult verifyPipeline(mlir::func::FuncOp loss, MeshOp mesh);
+
 /// Checks the shardings of arguments and constraints against the mesh.
 mlir::LogicalResult verifyAnnotations(mlir::func::FuncOp loss);
 

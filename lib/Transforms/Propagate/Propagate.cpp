@@ -205,7 +205,10 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       return signalPassFailure();
     std::optional<PlanEstimate> better;
     double lowerBound = 0;
-    if (isSearched && estimator) {
+    // Plans of pipelines are not compiled beyond `collectives` yet, so there
+    // are no estimates to compare.
+    bool hasPipeline = getOperation()->hasAttr(pipelineAttrName);
+    if (isSearched && estimator && !hasPipeline) {
       FailureOr<ModuleGraph> plain = ModuleGraph::build(getOperation());
       if (failed(plain))
         return signalPassFailure();

@@ -674,8 +674,8 @@ func.func @gemm_c7_type(%x: tensor<4x8xf32>, %w: tensor<8x2xf32>, %m: tensor<4x4
 // -----
 // accumulate C1
 func.func @accumulate_c1(%x: tensor<8x4xf32>) {
-  // expected-error @+1 {{must run at least twice, got 1}}
-  %0 = shardc.accumulate 1 of (%x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
+  // expected-error @+1 {{must run at least once, got 0}}
+  %0 = shardc.accumulate 0 of (%x) : (tensor<8x4xf32>) -> tensor<8x4xf32> {
   ^bb0(%a: tensor<8x4xf32>):
     shardc.yield %a : tensor<8x4xf32>
   }
@@ -957,4 +957,71 @@ module attributes {shardc.seconds_per_byte = {data = 1.0e-9}} {
 // expected-error @+1 {{`shardc.seconds_per_byte` uses axis "data", but mesh @mesh has axes }}
 module attributes {shardc.seconds_per_byte = {data = 1.0e-9}} {
   "shardc.mesh"() <{sym_name = "mesh"}> : () -> ()
+}
+
+// -----
+// transfer C1
+func.func @transfer_c1(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C1: expected two stages, got 1 and 1}}
+  %0 = shardc.transfer %x from 1 to 1 : tensor<4xf32>
+  return
+}
+
+// -----
+// transfer C1: negative
+func.func @transfer_c1_negative(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C1: expected two stages, got -1 and 0}}
+  %0 = shardc.transfer %x from -1 to 0 : tensor<4xf32>
+  return
+}
+
+// -----
+// pipeline L1
+// expected-error @+1 {{`shardc.pipeline` must be a #shardc.pipeline attribute on the module}}
+module attributes {shardc.pipeline = "1f1b"} {
+}
+
+// -----
+// pipeline L1: on the module
+// expected-error @+1 {{`shardc.pipeline` must be a #shardc.pipeline attribute on the module}}
+func.func @pipeline_l1() attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b">} {
+  return
+}
+
+// -----
+// pipeline L2
+func.func @pipeline_l2(%x: tensor<4xf32>) {
+  // expected-error @+1 {{`shardc.stage` must be an i64 of at least 0, such as 1 : i64, got -1 : i64}}
+  %0 = shardc.exp %x {shardc.stage = -1 : i64} : tensor<4xf32>
+  return
+}
+
+// -----
+// pipeline L2: type
+func.func @pipeline_l2_type(%x: tensor<4xf32>) {
+  // expected-error @+1 {{`shardc.stage` must be an i64 of at least 0, such as 1 : i64, got "0"}}
+  %0 = shardc.exp %x {shardc.stage = "0"} : tensor<4xf32>
+  return
+}
+
+// -----
+// pipeline L3
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b">} {
+  shardc.mesh @mesh <["stage" = 2]>
+  func.func @pipeline_l3(%x: tensor<4xf32>) {
+    // expected-error @+1 {{sharding uses axis "stage", which is that of the stages of `shardc.pipeline`; nothing is sharded over it}}
+    %0 = shardc.sharding_constraint %x sharding = <@mesh, [{"stage"}]> : tensor<4xf32>
+    return
+  }
+}
+
+// -----
+// chunks
+// expected-error @+1 {{expected at least one chunk, got 0}}
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b", chunks = 0>} {
+}
+
+// -----
+// expected-error @+1 {{#shardc.pipeline needs the name of a mesh axis and a schedule}}
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "", schedule = "1f1b">} {
 }

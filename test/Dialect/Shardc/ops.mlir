@@ -5,6 +5,7 @@
 
 // CHECK: module attributes
 // CHECK-SAME: shardc.expect = [#shardc.max_collectives<0>, #shardc.max_collectives<2 of all_gather over "data">, #shardc.max_collectives<1 of all_reduce over "model" in backward region "tower">, #shardc.max_bytes<50362374>, #shardc.max_bytes<0 in forward>, #shardc.max_memory<1048576>, #shardc.no_redundant_flops]
+// CHECK-SAME: shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "interleaved", chunks = 2>
 // CHECK-SAME: shardc.rules = {batch = ["data"], embed = []}
 // CHECK-SAME: shardc.training = #shardc.training<loss = @loss, optimizer = <adamw, b1 = 0.9, learning_rate = 0.001>, clip_norm = 1, schedule = <cosine, decay_steps = 10, warmup_steps = 2>, microbatches = 4>
 module attributes {
@@ -13,6 +14,7 @@ module attributes {
         #shardc.max_collectives<1 of all_reduce over "model" in backward region "tower">,
         #shardc.max_bytes<50362374>, #shardc.max_bytes<0 in forward>,
         #shardc.max_memory<1048576>, #shardc.no_redundant_flops],
+    shardc.pipeline = #shardc.pipeline<schedule = "interleaved", axis = "stage", chunks = 2>,
     shardc.rules = {batch = ["data"], embed = []},
     shardc.training = #shardc.training<loss = @loss,
         optimizer = <adamw, learning_rate = 1.0e-3, b1 = 0.9>, clip_norm = 1.0,
@@ -182,6 +184,15 @@ module attributes {
     // CHECK: shardc.exp %{{.*}} {shardc.assignment = #shardc.assignment<[{"data"}, {}], unreduced={"model"}>, shardc.part = #shardc.part<backward>}
     %3 = shardc.exp %x {shardc.assignment = #shardc.assignment<[{"data"}, {}], unreduced={"model"}>,
         shardc.part = #shardc.part<backward>} : tensor<32x64xf32>
+    return
+  }
+
+  // CHECK-LABEL: func @stages
+  func.func @stages(%x: tensor<32x64xf32>) {
+    // CHECK: %[[X:.*]] = shardc.exp %{{.*}} {shardc.stage = 0 : i64} : tensor<32x64xf32>
+    %0 = shardc.exp %x {shardc.stage = 0 : i64} : tensor<32x64xf32>
+    // CHECK: shardc.transfer %[[X]] from 0 to 2 : tensor<32x64xf32>
+    %1 = shardc.transfer %0 from 0 to 2 : tensor<32x64xf32>
     return
   }
 

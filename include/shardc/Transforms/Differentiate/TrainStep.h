@@ -1,7 +1,7 @@
 //===- TrainStep.h - The train step -----------------------------*- C++ -*-===//
 
-#ifndef SHARDC_LIB_TRANSFORMS_DIFFERENTIATE_TRAINSTEP_H
-#define SHARDC_LIB_TRANSFORMS_DIFFERENTIATE_TRAINSTEP_H
+#ifndef SHARDC_TRANSFORMS_DIFFERENTIATE_TRAINSTEP_H
+#define SHARDC_TRANSFORMS_DIFFERENTIATE_TRAINSTEP_H
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -19,4 +19,4 @@ mlir::FailureOr<mlir::func::FuncOp> buildTrainStep(mlir::func::FuncOp loss,
 
 } // namespace shardc
 
-#endif // SHARDC_LIB_TRANSFORMS_DIFFERENTIATE_TRAINSTEP_H
+#endif // SHARDC_TRANSFORMS_DIFFERENTIATE_TRAINSTEP_H

@@ -16,8 +16,8 @@ int64_t AccumulateOp::getRows() {
 
 LogicalResult AccumulateOp::verify() {
   auto count = static_cast<int64_t>(getCount());
-  if (count < 2)
-    return emitOpError("must run at least twice, got ") << count;
+  if (count < 1)
+    return emitOpError("must run at least once, got ") << count;
   if (isa_and_nonnull<AccumulateOp>((*this)->getParentOp()))
     return emitOpError("must not be inside of another loop");
   if (getOperands().empty())

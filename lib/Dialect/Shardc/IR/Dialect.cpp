@@ -110,6 +110,17 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
       return op->emitError("`shardc.training` must be a #shardc.training "
                            "attribute on the module");
   }
+  if (name == pipelineAttrName &&
+      !(isa<PipelineAttr>(value) && isa<ModuleOp>(op)))
+    return op->emitError("`shardc.pipeline` must be a #shardc.pipeline "
+                         "attribute on the module");
+  if (name == stageAttrName) {
+    auto stage = dyn_cast<IntegerAttr>(value);
+    if (!stage || !stage.getType().isSignlessInteger(64) || stage.getInt() < 0)
+      return op->emitError("`shardc.stage` must be an i64 of at least 0, such "
+                           "as 1 : i64, got ")
+             << value;
+  }
   if (name == partAttrName && !isa<PartAttr>(value))
     return op->emitError("`shardc.part` must be a #shardc.part attribute");
   if (name == gatheredForAttrName && !isa<PartAttr>(value))

@@ -53,9 +53,15 @@ LogicalResult shardc::verifySharding(
                        << type.getRank();
 
   llvm::StringSet<> seen;
+  auto pipeline =
+      mesh->getParentOp()->getAttrOfType<PipelineAttr>(pipelineAttrName);
   auto checkAxis = [&](StringAttr axis) -> LogicalResult {
     if (failed(verifyAxis(axis, mesh, emitError)))
       return failure();
+    if (pipeline && pipeline.getAxis() == axis)
+      return emitError() << "uses axis " << axis
+                         << ", which is that of the stages of "
+                            "`shardc.pipeline`; nothing is sharded over it";
     if (!seen.insert(axis.getValue()).second)
       return emitError() << "uses axis " << axis
                          << " twice; an axis shards one dimension of a tensor";

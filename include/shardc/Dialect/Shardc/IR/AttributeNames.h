@@ -17,6 +17,8 @@ namespace shardc {
 
 /// The optimizer, its rate and its schedule.
 constexpr llvm::StringLiteral trainingAttrName = "shardc.training";
+/// The mesh axis and the schedule of a pipeline.
+constexpr llvm::StringLiteral pipelineAttrName = "shardc.pipeline";
 /// Mesh axes of the logical axes.
 constexpr llvm::StringLiteral rulesAttrName = "shardc.rules";
 /// The policy for dimensions that do not divide: pad or error.
@@ -69,6 +71,8 @@ constexpr llvm::StringLiteral offsetAttrName = "shardc.offset";
 
 /// The phase of the step that it belongs to: forward, backward, update.
 constexpr llvm::StringLiteral partAttrName = "shardc.part";
+/// The stage of the pipeline that it belongs to.
+constexpr llvm::StringLiteral stageAttrName = "shardc.stage";
 /// The op's sharding strategy: mesh axes per factor of its rule.
 constexpr llvm::StringLiteral assignmentAttrName = "shardc.assignment";
 /// The annotations that the axes of its strategy came from.

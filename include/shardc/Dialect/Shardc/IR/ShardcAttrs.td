@@ -257,4 +257,20 @@ def Shardc_TrainingAttr : Shardc_Attr<"Training", "training"> {
   let hasCustomAssemblyFormat = 1;
 }
 
+def Shardc_PipelineAttr : Shardc_Attr<"Pipeline", "pipeline"> {
+  let summary = "A pipeline of stages: its mesh axis and schedule";
+  let description = [{
+    `#shardc.pipeline<axis = "stage", schedule = "1f1b", chunks = 1>`: the ops of
+    the loss are divided into stages, which `shardc.stage` numbers from 0. Each
+    coordinate of `axis` is a rank, which has `chunks` stages (1 if absent); stage
+    s is on rank s mod the size of the axis. `schedule` is `gpipe`, `1f1b`,
+    `interleaved` or `zero-bubble`, or the text of a schedule in PyTorch's notation
+    (docs/Pipelines.md). No sharding names the axis.
+  }];
+  let parameters = (ins "::mlir::StringAttr":$axis, "::mlir::StringAttr":$schedule,
+                        DefaultValuedParameter<"int64_t", "1">:$chunks);
+  let assemblyFormat = "`<` struct(params) `>`";
+  let genVerifyDecl = 1;
+}
+
 #endif

@@ -30,6 +30,8 @@ def Shardc_Dialect : Dialect {
     | `shardc.rules` | module | dictionary from logical name to a list of mesh axes |
     | `shardc.uneven` | module | "pad" (default) or "error" for dimensions that do not divide |
     | `shardc.training` | module | `#shardc.training`: loss, optimizer and schedule |
+    | `shardc.pipeline` | module | `#shardc.pipeline`: mesh axis and schedule of a pipeline |
+    | `shardc.stage` | op of the loss function; after `differentiate` any op | the stage of the pipeline that the op belongs to |
     | `shardc.expect` | module, function, argument, op | list of contracts, see below |
     | `shardc.region` | op of the loss function | the name of a region that contracts refer to |
     | `shardc.cost` | function, after `propagate` | `#shardc.cost`: the cost of its plan |
@@ -55,6 +57,12 @@ def Shardc_Dialect : Dialect {
     - P2: `shardc.starts` is a list of `#shardc.start` over axes of the mesh.
     - P3: `shardc.seconds_per_byte` is a dictionary on the module, from axes of
       the mesh to numbers that are not negative.
+
+    Pipelines:
+
+    - L1: `shardc.pipeline` is a `#shardc.pipeline` on the module.
+    - L2: `shardc.stage` is an i64 of at least 0.
+    - L3: the axis of the pipeline is in no sharding (S6 of shardings).
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -13,7 +13,8 @@ def Shardc_CollectiveKind : Shardc_Enum<"CollectiveKind", "collectives that move
   I32EnumAttrCase<"AllGather", 1, "all_gather">,
   I32EnumAttrCase<"ReduceScatter", 2, "reduce_scatter">,
   I32EnumAttrCase<"AllToAll", 3, "all_to_all">,
-  I32EnumAttrCase<"CollectivePermute", 4, "collective_permute">]>;
+  I32EnumAttrCase<"CollectivePermute", 4, "collective_permute">,
+  I32EnumAttrCase<"Send", 5, "send">]>;
 
 // A limit on the collectives that a filter lets through.
 class Shardc_LimitAttr<string name, string mnemonic> : Shardc_Attr<name, mnemonic> {

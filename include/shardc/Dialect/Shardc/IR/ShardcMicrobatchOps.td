@@ -33,7 +33,7 @@ def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rul
     yields the new sums.
 
     Constraints:
-    - C1: at least two runs and one operand.
+    - C1: at least one run and one operand.
     - C2: a body argument has the type of its operand but for dimension 0, of which it has 1/`count`.
     - C3: arguments beyond those of the operands, if any, have the types of the results.
     - C4: the yielded values have the types of the results.

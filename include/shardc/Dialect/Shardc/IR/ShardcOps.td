@@ -12,5 +12,6 @@ include "shardc/Dialect/Shardc/IR/ShardcExpectAttrs.td"
 include "shardc/Dialect/Shardc/IR/ShardcMoveAttrs.td"
 include "shardc/Dialect/Shardc/IR/ShardcPlanAttrs.td"
 include "shardc/Dialect/Shardc/IR/ShardcMicrobatchOps.td"
+include "shardc/Dialect/Shardc/IR/ShardcPipelineOps.td"
 
 #endif

@@ -22,7 +22,8 @@ verifyAxis(mlir::StringAttr axis, MeshOp mesh,
 ///   S3: every axis is one of the mesh;
 ///   S4: an axis occurs once over dimensions, replicated and unreduced axes;
 ///   S5: under uneven=error (on the sharding, else on the module) every
-///       dimension divides by the number of its shards.
+///       dimension divides by the number of its shards;
+///   S6: no axis is that of the module's pipeline.
 /// On failure it reports through `emitError` and appends the fault and the
 /// expectation to that message. Gaps of strided shards are errors (of S3)
 /// unless `allowGaps`: only the partitioner makes them.
