@@ -76,15 +76,20 @@ TEST_P(DamagedPlanTest, DamageBehindARightFingerprintNeverCrashes) {
 INSTANTIATE_TEST_SUITE_P(All, DamagedPlanTest,
                          testing::Values(
                              +[](fb::PlanT &) {}, &test::addLoops,
-                             &test::addCopy, &test::onGpu));
+                             &test::addCopy, &test::onGpu,
+                             +[](fb::PlanT &p) {
+                               test::addPipeline(p, /*ranks=*/2,
+                                                 /*microbatches=*/2);
+                             }));
 
 TEST(PlanTest, ForeignFilesAndVersions) {
   EXPECT_EQ(codeOf("PK\3\4 not a plan at all"), absl::StatusCode::kDataLoss);
   absl::Status old =
       Plan::parse(makePlan(2, [](fb::PlanT &p) { p.version = 2; })).status();
   EXPECT_EQ(old.code(), absl::StatusCode::kDataLoss);
-  EXPECT_EQ(old.message(), "plan of version 2; this runtime reads version 5: "
-                           "compile the model again");
+  EXPECT_EQ(old.message(),
+            "plan of version 2; this runtime reads versions 5 and "
+            "6: compile the model again");
   EXPECT_EQ(
       Plan::loadFile(test::TemporaryFolder() / "x.shardc").status().code(),
       absl::StatusCode::kNotFound);
@@ -234,15 +239,15 @@ void move(fb::PlanT &p, int from, int to) {
 INSTANTIATE_TEST_SUITE_P(
     Collectives, MisuseTest,
     testing::Values(
-        Misuse{"command 2: waits for command 0, which starts no collective",
+        Misuse{"command 2: waits for command 0, which starts no communication",
                [](fb::PlanT &p) { wait(p, 2)->start = 0; }},
-        Misuse{"command 2: waits for command 99, which starts no collective",
+        Misuse{"command 2: waits for command 99, which starts no communication",
                [](fb::PlanT &p) { wait(p, 2)->start = 99; }},
         Misuse{"command 4: waits for command 1, which has been waited for",
                [](fb::PlanT &p) { wait(p, 4)->start = 1; }},
         Misuse{"command 2: waits for command 3, which comes later",
                [](fb::PlanT &p) { wait(p, 2)->start = 3; }},
-        Misuse{"command 3: starts a collective that is never waited for",
+        Misuse{"command 3: starts communication that is never waited for",
                [](fb::PlanT &p) { p.programs[0]->commands.resize(4); }},
         // The second collective reads the result of the first one.
         Misuse{"nothing orders command 2 (all_reduce), which reads bytes",
@@ -260,7 +265,7 @@ INSTANTIATE_TEST_SUITE_P(
                  wait(p, 2)->start = 0;
                }},
         // A loop of the start alone, and one of the wait alone.
-        Misuse{"command 2: ends a loop in which command 2 starts a collective",
+        Misuse{"command 2: ends a loop in which command 2 starts communication",
                [](fb::PlanT &p) { test::addLoop(p, 1, /*runs=*/2); }},
         Misuse{"command 3: waits in each run of a loop for command 1",
                [](fb::PlanT &p) { test::addLoop(p, 2, /*runs=*/2); }},
@@ -291,7 +296,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) { p.programs[0]->commands[1]->after = {0}; }},
         Misuse{"command 1: unknown stream",
                [](fb::PlanT &p) { onGpu(p, 1).stream = fb::Stream(3); }},
-        Misuse{"command 2: a collective on stream compute, expected",
+        Misuse{"command 2: all_gather on stream compute, expected",
                [](fb::PlanT &p) {
                  // They are ordered nevertheless.
                  onGpu(p, 2).stream = fb::Stream::Compute;

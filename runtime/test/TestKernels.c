@@ -77,3 +77,58 @@ void test_update(void *const *buffers, const int64_t *context, int64_t begin,
   for (int64_t i = begin; i < end; ++i)
     w[i] -= 0.5f * g[i];
 }
+
+/* Of the stages of a pipeline over a mesh of three axes:
+   out = h * w + 10 * (coordinate on axis 0) + (run). */
+void test_stage_forward(void *const *buffers, const int64_t *context,
+                        int64_t begin, int64_t end) {
+  const float *h = buffers[0];
+  const float *w = buffers[1];
+  float *out = buffers[2];
+  for (int64_t i = begin; i < end; ++i)
+    out[i] = h[i] * *w + 10.0f * (float)context[0] + (float)context[4];
+}
+
+/* loss += the sum of two rows of h; g = 1. */
+void test_stage_loss(void *const *buffers, const int64_t *context,
+                     int64_t begin, int64_t end) {
+  const float *h = buffers[0];
+  float *loss = buffers[2];
+  float *g = buffers[3];
+  (void)context;
+  (void)begin;
+  (void)end;
+  *loss += h[0] + h[1];
+  g[0] = g[1] = 1.0f;
+}
+
+/* Two rows: dh = g * w; dw += the sum of g * h. */
+void test_stage_backward(void *const *buffers, const int64_t *context,
+                         int64_t begin, int64_t end) {
+  const float *g = buffers[0];
+  const float *h = buffers[1];
+  const float *w = buffers[2];
+  float *dh = buffers[4];
+  float *dw = buffers[5];
+  (void)context;
+  (void)begin;
+  (void)end;
+  for (int i = 0; i < 2; ++i) {
+    dh[i] = g[i] * *w;
+    *dw += g[i] * h[i];
+  }
+}
+
+/* w -= dw / 1024 + n / 4096; t += 1. */
+void test_stage_update(void *const *buffers, const int64_t *context,
+                       int64_t begin, int64_t end) {
+  const float *dw = buffers[0];
+  const float *n = buffers[1];
+  float *w = buffers[4];
+  float *t = buffers[5];
+  (void)context;
+  (void)begin;
+  (void)end;
+  *w -= *dw / 1024.0f + *n / 4096.0f;
+  *t += 1.0f;
+}

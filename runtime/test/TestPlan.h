@@ -36,6 +36,21 @@ void addCopy(fb::PlanT &plan);
 /// events.
 void onGpu(fb::PlanT &plan);
 
+/// An edit that makes it a pipeline of `ranks` stages over the mesh
+/// stage=`ranks`, data=2, copy=2. x [32 * microbatches] is sharded over data;
+/// of a device's 16 rows for each microbatch it uses the first two. Stage s
+/// computes h = h * w_s + 10 * s + microbatch with one parameter each, and the
+/// loss is the sum of the last h. Tasks are in the order of 1F1B. Then dw_s is
+/// the gradient and n the sum of all of them, an all-reduce over stage and
+/// data; the update is w_s -= dw_s / 1024 + n / 4096. Each rank counts steps in
+/// "t". "evaluate" computes the loss. Rank r leaves 64 * r bytes of its arena
+/// unused.
+void addPipeline(fb::PlanT &plan, int ranks, int microbatches);
+
+/// A plan with that pipeline.
+std::string makePipelinePlan(int ranks, int microbatches,
+                             const std::function<void(fb::PlanT &)> &edit = {});
+
 /// Makes command `at` of the step a loop of `runs` runs.
 void addLoop(fb::PlanT &plan, size_t at, int64_t runs);
 

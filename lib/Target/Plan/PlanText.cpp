@@ -40,6 +40,8 @@ StringRef shardc::getName(fb::CollectiveKind kind) {
     return "all_to_all";
   case fb::CollectiveKind::CollectivePermute:
     return "collective_permute";
+  case fb::CollectiveKind::Send:
+    return "send";
   }
   return "unknown";
 }

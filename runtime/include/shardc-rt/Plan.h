@@ -59,9 +59,10 @@ struct ResultInfo {
 struct ProgramInfo {
   std::string name;
   std::vector<ResultInfo> results;
-  /// Bytes that each device sends in one run.
+  /// Bytes that each device sends in one run; with a pipeline the most of all.
   uint64_t wireBytes = 0;
-  /// Floating-point operations of GEMMs that each device does in one run.
+  /// Floating-point operations of GEMMs that each device does in one run; with
+  /// a pipeline the most of all.
   uint64_t matmulFlops = 0;
 };
 
@@ -99,7 +100,7 @@ public:
   int64_t numDevices() const;
   /// Rows of a batch.
   int64_t batchSize() const;
-  /// Bytes that each device needs.
+  /// Bytes that each device needs; with a pipeline the most of all.
   uint64_t arenaBytes() const;
 
   /// In the order of the plan.

@@ -14,8 +14,9 @@
 namespace shardc::rt {
 
 /// The version of the plan format that this compiler writes and this runtime
-/// reads (docs/PlanFormat.md).
+/// reads (docs/PlanFormat.md), and that of plans with a pipeline.
 inline constexpr uint32_t planVersion = 5;
+inline constexpr uint32_t pipelinePlanVersion = 6;
 
 /// The program that rounds parameters to their copies; a plan with copies has
 /// it. Executors run it after a parameter has been written, hosts never do.

@@ -50,6 +50,14 @@ public:
   void operator()(const DownloadCommand &download) {
     read(program.results[download.result].buffer);
   }
+  void operator()(const SendCommand &send) {
+    for (uint32_t buffer : send.buffers)
+      read(buffer);
+  }
+  void operator()(const ReceiveCommand &receive) {
+    for (uint32_t buffer : receive.buffers)
+      write(buffer);
+  }
 
   std::vector<Operand> operands;
 
@@ -115,7 +123,8 @@ absl::string_view shardc::rt::nameOf(const Command &command) {
   if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
     return toString(start->kind);
   constexpr absl::string_view names[] = {
-      "launch", "gemm", "collective", "collective_wait", "copy",
-      "clear",  "loop", "upload",     "download"};
+      "launch",   "gemm",  "collective", "collective_wait",
+      "copy",     "clear", "loop",       "upload",
+      "download", "send",  "receive"};
   return names[command.operation.index()];
 }

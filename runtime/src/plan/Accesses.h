@@ -69,6 +69,13 @@ std::string describe(const PlanSpec &plan, const Access &access);
 std::vector<Access> accessesOf(const PlanSpec &plan, const ProgramSpec &program,
                                const Command &command, int64_t runs);
 
+/// Whether the command starts a collective, a send or a receive.
+inline bool isCommunication(const Command &command) {
+  return std::holds_alternative<CollectiveStartCommand>(command.operation) ||
+         std::holds_alternative<SendCommand>(command.operation) ||
+         std::holds_alternative<ReceiveCommand>(command.operation);
+}
+
 /// "launch", "gemm", "all_reduce", ...
 absl::string_view nameOf(const Command &command);
 

@@ -32,7 +32,7 @@ private:
   const PlanSpec &plan;
   const ProgramSpec &program;
   uint32_t number = 0;
-  /// The starts of the collectives in flight.
+  /// The starts of the communication in flight.
   std::vector<uint32_t> underWay;
   /// The loop of the current command: its first command, runs, and commands
   /// left.
@@ -42,18 +42,22 @@ private:
 
 } // namespace
 
-/// The tensors of a collective are moved in no order among themselves.
+/// The tensors of a collective or a transfer are moved in no order among
+/// themselves.
 absl::Status Follower::start(const Command &command) {
   // Other streams are not shared by the devices of a GPU.
   if (!plan.gpuTarget.empty() && command.stream != Stream::Communication)
-    return bad("a collective on stream ", toString(command.stream),
+    return bad(nameOf(command), " on stream ", toString(command.stream),
                ", expected communication");
-  // Of each tensor the operand, then the result.
   std::vector<Access> accesses = accessesOf(plan, program, command, runs);
-  for (size_t i = 1; i < accesses.size(); i += 2)
-    for (size_t j = 0; j < accesses.size(); ++j)
-      if (i / 2 != j / 2 && overlap(accesses[i].bytes, accesses[j].bytes))
-        return bad("the result of tensor ", i / 2, " overlaps tensor ", j / 2);
+  // A tensor of a collective has two accesses, its operand and its result.
+  size_t each =
+      std::holds_alternative<CollectiveStartCommand>(command.operation) ? 2 : 1;
+  for (size_t i = 0; i < accesses.size(); ++i)
+    for (size_t j = 0; accesses[i].isWrite && j < accesses.size(); ++j)
+      if (i / each != j / each && overlap(accesses[i].bytes, accesses[j].bytes))
+        return bad("the result of tensor ", i / each, " overlaps tensor ",
+                   j / each);
   if (plan.gpuTarget.empty())
     underWay.push_back(number);
   return absl::OkStatus();
@@ -64,9 +68,8 @@ absl::Status Follower::wait(uint32_t start) {
     return bad("waits for command ", start,
                ", but in a plan for a GPU commands come after others");
   if (start >= program.commands.size() ||
-      !std::holds_alternative<CollectiveStartCommand>(
-          program.commands[start].operation))
-    return bad("waits for command ", start, ", which starts no collective");
+      !isCommunication(program.commands[start]))
+    return bad("waits for command ", start, ", which starts no communication");
   auto found = std::find(underWay.begin(), underWay.end(), start);
   if (found == underWay.end())
     return bad("waits for command ", start,
@@ -84,7 +87,7 @@ absl::Status Follower::endLoop() const {
   for (uint32_t start : underWay)
     if (start >= body)
       return bad("ends a loop in which command ", start,
-                 " starts a collective that is not waited for");
+                 " starts communication that is not waited for");
   return absl::OkStatus();
 }
 
@@ -94,7 +97,7 @@ absl::Status Follower::run() {
     absl::Status status;
     if (auto *ended = std::get_if<CollectiveWaitCommand>(&command.operation))
       status = wait(ended->start);
-    else if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    else if (isCommunication(command))
       status = start(command);
     if (!status.ok())
       return status;
@@ -110,7 +113,7 @@ absl::Status Follower::run() {
   }
   if (!underWay.empty()) {
     number = underWay.front();
-    return bad("starts a collective that is never waited for");
+    return bad("starts communication that is never waited for");
   }
   return absl::OkStatus();
 }

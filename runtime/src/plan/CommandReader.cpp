@@ -7,6 +7,8 @@
 
 #include "shardc-rt/HostArray.h"
 
+#include "absl/algorithm/container.h"
+
 #include <algorithm>
 #include <numeric>
 
@@ -288,7 +290,7 @@ absl::Status CommandReader::checkItem(const CollectiveStartCommand &collective,
 absl::Status
 CommandReader::readCollective(const fb::CollectiveStart &file,
                               CollectiveStartCommand &collective) const {
-  if (file.kind() > fb::CollectiveKind::MAX ||
+  if (file.kind() > fb::CollectiveKind::CollectivePermute ||
       file.kind() < fb::CollectiveKind::MIN ||
       file.reduction() > fb::Reduction::MAX ||
       file.reduction() < fb::Reduction::MIN)
@@ -306,6 +308,10 @@ CommandReader::readCollective(const fb::CollectiveStart &file,
   if (absl::Status s = readAxes(file.target_axes(), collective.targetAxes);
       !s.ok())
     return s;
+  if (collective.kind != CollectiveKind::AllReduce &&
+      absl::c_linear_search(collective.axes, plan.rankAxis))
+    return bad(toString(collective.kind),
+               " over the axis of the pipeline; expected an all_reduce");
   if (collective.kind == CollectiveKind::CollectivePermute &&
       !std::is_permutation(collective.axes.begin(), collective.axes.end(),
                            collective.targetAxes.begin(),
@@ -345,6 +351,8 @@ absl::Status CommandReader::readClear(const fb::Clear &file,
 
 absl::Status CommandReader::readLoop(const fb::Loop &file, LoopCommand &loop) {
   loop = {file.runs(), file.commands()};
+  if (plan.rankAxis >= 0)
+    return bad("a loop in a plan with a pipeline");
   if (left > 0)
     return bad("a loop inside of a loop");
   if (loop.runs < 1 || loop.runs > maxRuns)
@@ -374,9 +382,41 @@ absl::Status CommandReader::readDownload(const fb::Download &file,
   return checkBuffer(program.results[download.result].buffer);
 }
 
+/// The buffers of a send or a receive.
+absl::Status
+CommandReader::readTransfer(const flatbuffers::Vector<uint32_t> &file,
+                            std::vector<uint32_t> &buffers) const {
+  if (plan.rankAxis < 0)
+    return bad("a transfer between ranks in a plan without a pipeline");
+  buffers.assign(file.begin(), file.end());
+  if (buffers.empty())
+    return bad("a transfer of no buffers");
+  for (uint32_t buffer : buffers)
+    if (absl::Status s = checkBuffer(buffer); !s.ok())
+      return s;
+  return absl::OkStatus();
+}
+
 //===----------------------------------------------------------------------===//
 // Any command
 //===----------------------------------------------------------------------===//
+
+/// The task that it belongs to. Tasks run one after the other, but starts and
+/// waits may be anywhere.
+absl::Status CommandReader::readTask(const fb::Command &file,
+                                     Command &command) {
+  command.task = file.task();
+  int64_t count = program.tasks.size();
+  if (command.task < -1 || command.task >= count)
+    return bad("task ", command.task, " of ", count);
+  if (command.task < 0 || isCommunication(command) ||
+      std::holds_alternative<CollectiveWaitCommand>(command.operation))
+    return absl::OkStatus();
+  if (command.task < task)
+    return bad("belongs to task ", command.task, " after one of task ", task);
+  task = command.task;
+  return absl::OkStatus();
+}
 
 /// The command's stream and dependences.
 absl::Status CommandReader::readOrder(const fb::Command &file,
@@ -435,9 +475,19 @@ absl::Status CommandReader::read(const fb::Command &file) {
   else if (const fb::Download *download = file.operation_as_Download())
     status =
         readDownload(*download, command.operation.emplace<DownloadCommand>());
-  else
+  else if (const fb::Send *send = file.operation_as_Send()) {
+    SendCommand &own = command.operation.emplace<SendCommand>();
+    own.peer = send->peer(), own.message = send->message();
+    status = readTransfer(*send->buffers(), own.buffers);
+  } else if (const fb::Receive *receive = file.operation_as_Receive()) {
+    ReceiveCommand &own = command.operation.emplace<ReceiveCommand>();
+    own.peer = receive->peer(), own.message = receive->message();
+    status = readTransfer(*receive->buffers(), own.buffers);
+  } else
     status = bad("unknown operation");
   if (!status.ok())
+    return status;
+  if (status = readTask(file, command); !status.ok())
     return status;
   if (status = readOrder(file, command); !status.ok())
     return status;

@@ -76,6 +76,9 @@ private:
   absl::Status readUpload(const fb::Upload &file, UploadCommand &upload) const;
   absl::Status readDownload(const fb::Download &file,
                             DownloadCommand &download) const;
+  absl::Status readTransfer(const flatbuffers::Vector<uint32_t> &file,
+                            std::vector<uint32_t> &buffers) const;
+  absl::Status readTask(const fb::Command &file, Command &command);
   absl::Status readOrder(const fb::Command &file, Command &command) const;
 
   const PlanSpec &plan;
@@ -83,6 +86,8 @@ private:
   /// The runs of the loop of the next command, and its commands left.
   int64_t runs = 1;
   uint32_t left = 0;
+  /// The task of the last command, starts and waits aside.
+  int32_t task = -1;
 };
 
 } // namespace shardc::rt

@@ -13,7 +13,7 @@ namespace {
 constexpr size_t numStreams = 3;
 
 /// A vector clock: by lane, the number of issues that come before. Lanes are
-/// the streams and, on a CPU, one for each collective in flight.
+/// the streams and, on a CPU, one for each collective or transfer in flight.
 using Clock = std::vector<size_t>;
 
 class OrderChecker {
@@ -28,7 +28,7 @@ private:
   struct Lane {
     std::vector<uint32_t> issued; ///< Commands in order.
     Clock clock;                  ///< Of the last one, itself included.
-    bool isUnderWay = false;      ///< With a collective of a CPU.
+    bool isUnderWay = false;      ///< With communication of a CPU.
   };
 
   void noteAccesses();
@@ -69,17 +69,16 @@ void OrderChecker::noteAccesses() {
       runs = 1;
     }
     report.events += command.after.size();
-    if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    if (isCommunication(command))
       ++report.commands[static_cast<int>(Stream::Communication)];
     else if (!accesses.back().empty())
       ++report.commands[static_cast<int>(command.stream)];
   }
 }
 
-/// On a CPU a collective has a lane to itself until its wait.
+/// On a CPU a collective or a transfer has a lane to itself until its wait.
 size_t OrderChecker::chooseLane(const Command &command) {
-  if (!plan.gpuTarget.empty() ||
-      !std::holds_alternative<CollectiveStartCommand>(command.operation))
+  if (!plan.gpuTarget.empty() || !isCommunication(command))
     return static_cast<size_t>(command.stream);
   size_t lane = numStreams;
   while (lane < lanes.size() && lanes[lane].isUnderWay)

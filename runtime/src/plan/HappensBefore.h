@@ -6,8 +6,9 @@
 //  - commands of a stream, in the order of the list; those of a loop's body run
 //    after run;
 //  - a command after those that it names in `after`, by their latest issue;
-//  - on a CPU, where all commands are on one stream: a collective after the
-//    commands before its start, and the commands behind its wait after it;
+//  - on a CPU, where all commands are on one stream: a collective, a send or a
+//    receive after the commands before its start, and the commands behind its
+//    wait after it;
 //  - runs of programs: one starts when all commands of the one before have
 //    ended. So a run may be captured as one graph.
 //
@@ -34,8 +35,8 @@ namespace shardc::rt {
 
 /// The size of the order that was found.
 struct OrderReport {
-  /// By stream; a collective counts as communication wherever it is, waits and
-  /// loops not at all.
+  /// By stream; collectives, sends and receives count as communication wherever
+  /// they are, waits and loops not at all.
   int64_t commands[3] = {0, 0, 0};
   /// Entries of `after`.
   int64_t events = 0;

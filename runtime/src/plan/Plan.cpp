@@ -15,6 +15,7 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace shardc::rt;
@@ -41,6 +42,11 @@ absl::string_view shardc::rt::toString(MemoryKind kind) {
   constexpr absl::string_view names[] = {"parameters", "gradients",
                                          "optimizer",  "activations",
                                          "inputs",     "workspace"};
+  return names[static_cast<int>(kind)];
+}
+
+absl::string_view shardc::rt::toString(TaskKind kind) {
+  constexpr absl::string_view names[] = {"F", "B", "I", "W"};
   return names[static_cast<int>(kind)];
 }
 
@@ -72,10 +78,20 @@ static absl::Status verifyFile(const std::string &bytes) {
     return absl::DataLossError(
         "damaged plan: the file is truncated or its structure is broken");
   const fb::Plan *plan = fb::GetPlan(bytes.data());
-  if (plan->version() != planVersion)
-    return absl::DataLossError(absl::StrCat(
-        "plan of version ", plan->version(), "; this runtime reads version ",
-        planVersion, ": compile the model again"));
+  if (plan->version() != planVersion && plan->version() != pipelinePlanVersion)
+    return absl::DataLossError(
+        absl::StrCat("plan of version ", plan->version(),
+                     "; this runtime reads versions ", planVersion, " and ",
+                     pipelinePlanVersion, ": compile the model again"));
+  if ((plan->version() == pipelinePlanVersion) != (plan->pipeline() != nullptr))
+    return absl::DataLossError(
+        absl::StrCat("damaged plan: version ", plan->version(),
+                     plan->pipeline() ? " with" : " without", " a pipeline"));
+  if (plan->pipeline() && plan->gpu_target())
+    return absl::UnavailableError(
+        absl::StrCat("the plan is for ", plan->gpu_target()->str(),
+                     " with a pipeline; this runtime runs pipelines on virtual "
+                     "CPU devices alone"));
   const uint8_t *field =
       reinterpret_cast<const flatbuffers::Table *>(plan)->GetAddressOf(
           fb::Plan::VT_FINGERPRINT);
@@ -135,6 +151,16 @@ const ProgramSpec *PlanSpec::findProgram(absl::string_view name) const {
   return findIn<ProgramSpec>(programs, name);
 }
 
+int64_t PlanSpec::deviceOf(int rank, int64_t device) const {
+  if (!pipeline)
+    return device;
+  int64_t inner = 1;
+  for (size_t axis = pipeline->axis + 1; axis < mesh.axes().size(); ++axis)
+    inner *= mesh.axes()[axis].size;
+  int64_t numRanks = pipeline->ranks.size();
+  return (device / inner * numRanks + rank) * inner + device % inner;
+}
+
 /// Answers to queries of hosts that the content does not hold directly.
 struct Plan::View {
   std::string mesh;
@@ -148,16 +174,20 @@ Plan::Plan(std::unique_ptr<const PlanSpec> spec) : ownSpec(std::move(spec)) {
   for (const TensorSpec &tensor : ownSpec->tensors)
     if (tensor.role != Role::Copy)
       made->tensors.push_back(tensor);
-  for (const ProgramSpec &program : ownSpec->programs) {
-    if (program.name == roundingProgram)
+  for (size_t number = 0; number < ownSpec->ranks()[0].programs.size();
+       ++number) {
+    if (ownSpec->ranks()[0].programs[number].name == roundingProgram)
       continue;
     ProgramInfo &info = made->programs.emplace_back();
-    info.name = program.name;
-    for (const ResultSpec &result : program.results)
-      info.results.push_back(
-          {result.name, program.buffers[result.buffer].dtype, result.shape});
-    info.wireBytes = program.wireBytes;
-    info.matmulFlops = program.matmulFlops;
+    for (const PlanSpec &rank : ownSpec->ranks()) {
+      const ProgramSpec &program = rank.programs[number];
+      info.name = program.name;
+      for (const ResultSpec &result : program.results)
+        info.results.push_back(
+            {result.name, program.buffers[result.buffer].dtype, result.shape});
+      info.wireBytes = std::max(info.wireBytes, program.wireBytes);
+      info.matmulFlops = std::max(info.matmulFlops, program.matmulFlops);
+    }
   }
   view = std::move(made);
 }

@@ -16,8 +16,10 @@
 
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
+#include "absl/types/span.h"
 
 #include <memory>
+#include <optional>
 #include <string>
 #include <variant>
 #include <vector>
@@ -37,6 +39,12 @@ enum class Activation : int8_t { None, Relu, ReluGradient };
 enum class Summed : int8_t { B, A, C };
 enum class Precision : int8_t { Highest, TF32, BF16 };
 enum class Stream : int8_t { Compute, Communication, Copies };
+enum class TaskKind : int8_t {
+  Forward,
+  Backward,
+  InputGradient,
+  WeightGradient
+};
 enum class MemoryKind : int8_t {
   Parameters,
   Gradients,
@@ -50,6 +58,8 @@ absl::string_view toString(Part part);
 /// "all_reduce", "all_gather", ...
 absl::string_view toString(CollectiveKind kind);
 absl::string_view toString(MemoryKind kind);
+/// "F", "B", "I", "W".
+absl::string_view toString(TaskKind kind);
 /// "compute", "communication", "copies".
 absl::string_view toString(Stream stream);
 
@@ -137,8 +147,8 @@ struct CollectiveStartCommand {
   uint32_t report;
 };
 
-/// Ends the collective that command `start` began; on a CPU every start has
-/// one.
+/// Ends the collective, send or receive that command `start` began; on a CPU
+/// every start has one.
 struct CollectiveWaitCommand {
   uint32_t start;
 };
@@ -167,10 +177,24 @@ struct DownloadCommand {
   uint32_t result; ///< Of ProgramSpec::results.
 };
 
+/// Begins to copy `buffers` to the same device of rank `peer` of the pipeline.
+struct SendCommand {
+  std::vector<uint32_t> buffers;
+  int peer;
+  uint32_t message; ///< Of all programs of one name together.
+};
+
+/// Begins to receive `buffers` from the same device of rank `peer`.
+struct ReceiveCommand {
+  std::vector<uint32_t> buffers;
+  int peer;
+  uint32_t message;
+};
+
 struct Command {
   std::variant<LaunchCommand, GemmCommand, CollectiveStartCommand,
                CollectiveWaitCommand, CopyCommand, ClearCommand, LoopCommand,
-               UploadCommand, DownloadCommand>
+               UploadCommand, DownloadCommand, SendCommand, ReceiveCommand>
       operation;
   Part part;
   std::string source; ///< "file:line:col" in the model.
@@ -180,11 +204,11 @@ struct Command {
   /// The commands that have to be complete, in all runs issued so far, before
   /// this one runs. Ascending.
   std::vector<uint32_t> after;
+  int32_t task = -1; ///< Of ProgramSpec::tasks; negative: none.
 };
 
 /// One line of the communication report; bytes per device.
 struct CollectiveReport {
-  CollectiveKind kind;
   std::vector<std::string> axes;
   int64_t groupSize;
   uint64_t bytes;
@@ -202,6 +226,14 @@ struct ResultSpec {
   Sharding sharding;
 };
 
+/// The part of a program that serves one stage and one microbatch.
+struct TaskSpec {
+  TaskKind kind;
+  int stage;
+  int64_t microbatch;
+  double seconds; ///< Estimated.
+};
+
 /// One entry point: "train_step", "evaluate" or `roundingProgram`.
 struct ProgramSpec {
   GemmTypes typesOf(const GemmCommand &gemm) const {
@@ -216,6 +248,7 @@ struct ProgramSpec {
   uint64_t wireBytes;
   uint64_t matmulFlops;
   uint64_t peakBytes;
+  std::vector<TaskSpec> tasks; ///< In order; of a pipeline.
 };
 
 struct MemoryReport {
@@ -240,12 +273,34 @@ struct CpuCode {
   std::string code;                  ///< An ELF shared object.
 };
 
+struct PlanSpec;
+
+/// The cut of a plan into stages. Devices with one coordinate on `axis` are a
+/// pipeline rank.
+struct PipelineSpec {
+  int axis = 0;
+  std::string schedule;
+  std::vector<int> stages; ///< By stage its rank.
+  int64_t microbatches = 1;
+  /// By rank the plan of its devices, without code. Its mesh has `axis` with
+  /// size 1. Tensors have their offsets here alone, and programs are here
+  /// alone; program number p has the same name on all ranks.
+  std::vector<PlanSpec> ranks;
+};
+
 /// The content of a plan. That of a Plan has been verified.
 struct PlanSpec {
   /// The tensor `name`, or null.
   const TensorSpec *findTensor(absl::string_view name) const;
   /// The program `name`, or null.
   const ProgramSpec *findProgram(absl::string_view name) const;
+  /// The plans of the pipeline ranks; without a pipeline this plan alone.
+  absl::Span<const PlanSpec> ranks() const {
+    return pipeline ? absl::MakeConstSpan(pipeline->ranks)
+                    : absl::MakeConstSpan(this, 1);
+  }
+  /// The device of the mesh that is device `device` of rank `rank`.
+  int64_t deviceOf(int rank, int64_t device) const;
 
   std::string producer;
   std::string model;
@@ -253,9 +308,13 @@ struct PlanSpec {
   std::string cpuTarget;
   std::string gpuTarget; ///< Of the kernels; empty: they are for a CPU.
   Mesh mesh;
+  /// Of the plan of a pipeline rank: the axis of the mesh along which ranks
+  /// differ, which has size 1 there. Negative otherwise.
+  int rankAxis = -1;
   int64_t batchSize = 0;
   std::vector<TensorSpec> tensors;
-  std::vector<ProgramSpec> programs;
+  std::vector<ProgramSpec> programs; ///< With a pipeline none.
+  std::optional<PipelineSpec> pipeline;
   std::vector<std::string> kernels;
   /// Multiversioned kernels for CPUs with more features than `cpuTarget`; the
   /// first that this CPU can run replaces `code`.

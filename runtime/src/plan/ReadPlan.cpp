@@ -8,8 +8,10 @@
 
 #include "plan/ReadPlan.h"
 
+#include "plan/CheckPipeline.h"
 #include "shardc-rt/HostArray.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
@@ -18,6 +20,7 @@ using namespace shardc::rt;
 /// A larger number of elements in a tensor means a damaged file.
 static constexpr int64_t maxElements = int64_t(1) << 46;
 static constexpr int64_t maxDevices = int64_t(1) << 20;
+static constexpr int64_t maxMicrobatches = int64_t(1) << 16;
 
 template <typename... Args>
 static absl::Status bad(const Args &...args) {
@@ -170,7 +173,6 @@ static absl::Status readReports(const fb::Program &file, ProgramSpec &program) {
       return bad("program \"", program.name,
                  "\": a line of the communication report is of unknown kind");
     CollectiveReport report;
-    report.kind = static_cast<CollectiveKind>(entry->kind());
     for (const flatbuffers::String *axis : *entry->axes())
       report.axes.push_back(axis->str());
     report.groupSize = entry->group_size();
@@ -185,6 +187,21 @@ static absl::Status readReports(const fb::Program &file, ProgramSpec &program) {
   return absl::OkStatus();
 }
 
+static absl::Status readTasks(const fb::Program &file, ProgramSpec &program) {
+  if (!file.tasks())
+    return absl::OkStatus();
+  for (const fb::Task *entry : *file.tasks()) {
+    if (entry->kind() > fb::TaskKind::MAX || entry->kind() < fb::TaskKind::MIN)
+      return bad("program \"", program.name, "\", task ", program.tasks.size(),
+                 " is of unknown kind");
+    program.tasks.push_back({static_cast<TaskKind>(entry->kind()),
+                             entry->stage(), entry->microbatch(),
+                             entry->seconds()});
+  }
+  return absl::OkStatus();
+}
+
+/// `plan` is that of the devices that run the program.
 static absl::Status readProgram(const fb::Program &file, const PlanSpec &plan,
                                 ProgramSpec &program) {
   program.name = file.name()->str();
@@ -213,6 +230,8 @@ static absl::Status readProgram(const fb::Program &file, const PlanSpec &plan,
     return s;
   if (absl::Status s = readResults(file, plan, program); !s.ok())
     return s;
+  if (absl::Status s = readTasks(file, program); !s.ok())
+    return s;
   return readCommands(file, plan, program);
 }
 
@@ -239,6 +258,110 @@ static absl::Status readMemoryReport(const fb::MemoryReport &file,
   return absl::OkStatus();
 }
 
+/// The cut into stages, and the plans of the ranks without tensors, kernels and
+/// programs. The rest of `plan` but tensors, code and programs has been read.
+static absl::Status readPipeline(const fb::Pipeline &file, PlanSpec &plan) {
+  PipelineSpec &pipeline = plan.pipeline.emplace();
+  pipeline.axis = file.axis();
+  pipeline.schedule = file.schedule()->str();
+  pipeline.microbatches = file.microbatches();
+  if (file.axis() >= plan.mesh.axes().size())
+    return bad("the pipeline is over axis ", file.axis(), " of ",
+               plan.mesh.axes().size());
+  std::vector<Mesh::Axis> axes(plan.mesh.axes().begin(),
+                               plan.mesh.axes().end());
+  int64_t numRanks = axes[pipeline.axis].size;
+  axes[pipeline.axis].size = 1;
+  if (file.ranks()->size() != numRanks)
+    return bad("a pipeline of ", file.ranks()->size(), " ranks over axis \"",
+               axes[pipeline.axis].name, "\" of size ", numRanks);
+  if (pipeline.microbatches < 1 || pipeline.microbatches > maxMicrobatches)
+    return bad("a pipeline of ", pipeline.microbatches,
+               " microbatches; expected 1 to ", maxMicrobatches);
+  for (uint16_t rank : *file.stages()) {
+    if (rank >= numRanks)
+      return bad("stage ", pipeline.stages.size(), " is on pipeline rank ",
+                 rank, " of ", numRanks);
+    pipeline.stages.push_back(rank);
+  }
+  uint64_t greatest = 0;
+  for (const fb::PipelineRank *entry : *file.ranks()) {
+    PlanSpec &rank = pipeline.ranks.emplace_back();
+    rank.model = plan.model;
+    rank.gpuTarget = plan.gpuTarget;
+    rank.mesh = Mesh(axes);
+    rank.rankAxis = pipeline.axis;
+    rank.batchSize = plan.batchSize;
+    rank.alignment = plan.alignment;
+    rank.arenaBytes = entry->arena_bytes();
+    greatest = std::max(greatest, rank.arenaBytes);
+    if (entry->memory())
+      if (absl::Status s = readMemoryReport(*entry->memory(), rank.memory);
+          !s.ok())
+        return s;
+  }
+  if (greatest != plan.arenaBytes)
+    return bad("an arena of ", plan.arenaBytes,
+               " bytes, but the greatest of the pipeline ranks has ", greatest);
+  return absl::OkStatus();
+}
+
+/// Gives the tensor to the ranks that hold it.
+static absl::Status placeTensor(const fb::Tensor &file,
+                                const TensorSpec &tensor, PlanSpec &plan) {
+  std::string what = absl::StrCat("tensor \"", tensor.name, "\"");
+  if (!plan.pipeline)
+    return file.places() ? bad(what, " has places in a plan without a pipeline")
+                         : absl::OkStatus();
+  for (const std::vector<int> &axes : tensor.sharding.dims)
+    if (absl::c_linear_search(axes, plan.pipeline->axis))
+      return bad(what, " is sharded over the axis of the pipeline");
+  if (!file.places() || file.places()->size() == 0 || tensor.offset != 0)
+    return bad(what, " needs places on pipeline ranks, and no other");
+  int last = -1;
+  for (const fb::TensorPlace *place : *file.places()) {
+    if (place->rank() >= plan.pipeline->ranks.size() || place->rank() <= last)
+      return bad(what, " is on pipeline rank ", place->rank(), " of ",
+                 plan.pipeline->ranks.size(), " after rank ", last);
+    last = place->rank();
+    PlanSpec &rank = plan.pipeline->ranks[last];
+    TensorSpec &placed = rank.tensors.emplace_back(tensor);
+    placed.offset = place->offset();
+    if (absl::Status s = checkRange(
+            rank, placed.offset, placed.bytes, placed.dtype,
+            localShape(rank.mesh, placed.sharding, placed.shape), what);
+        !s.ok())
+      return absl::DataLossError(
+          absl::StrCat("pipeline rank ", last, ": ", s.message()));
+  }
+  return absl::OkStatus();
+}
+
+/// Reads the programs of the plan, or those of each pipeline rank.
+static absl::Status readPrograms(const fb::Plan &file, PlanSpec &plan) {
+  for (const fb::Program *entry : *file.programs()) {
+    ProgramSpec program;
+    int numRanks = plan.pipeline ? plan.pipeline->ranks.size() : 0;
+    if (plan.pipeline ? entry->rank() < 0 || entry->rank() >= numRanks
+                      : entry->rank() != -1)
+      return bad("program \"", entry->name()->str(), "\" is of pipeline rank ",
+                 entry->rank(), " of ", numRanks);
+    PlanSpec &own = plan.pipeline ? plan.pipeline->ranks[entry->rank()] : plan;
+    std::string prefix =
+        plan.pipeline ? absl::StrCat("pipeline rank ", entry->rank(), ": ")
+                      : "";
+    if (absl::Status s = readProgram(*entry, own, program); !s.ok())
+      return bad(prefix, s.message());
+    if (own.findProgram(program.name))
+      return bad(prefix, "two programs are named \"", program.name, "\"");
+    own.programs.push_back(std::move(program));
+  }
+  for (const PlanSpec &rank : plan.ranks())
+    if (absl::Status s = checkCopies(rank); !s.ok())
+      return s;
+  return plan.pipeline ? checkPipeline(plan) : absl::OkStatus();
+}
+
 absl::Status shardc::rt::readPlan(const fb::Plan &file, PlanSpec &plan) {
   plan.producer = text(file.producer());
   plan.model = text(file.model());
@@ -256,6 +379,9 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, PlanSpec &plan) {
     return bad("batch size ", plan.batchSize, " is negative");
   if (absl::Status s = readMesh(*file.mesh(), plan.mesh); !s.ok())
     return s;
+  if (file.pipeline())
+    if (absl::Status s = readPipeline(*file.pipeline(), plan); !s.ok())
+      return s;
 
   absl::flat_hash_set<std::string> names;
   for (const fb::Tensor *entry : *file.tensors()) {
@@ -264,20 +390,16 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, PlanSpec &plan) {
       return s;
     if (!names.insert(tensor.name).second)
       return bad("two tensors are named \"", tensor.name, "\"");
+    if (absl::Status s = placeTensor(*entry, tensor, plan); !s.ok())
+      return s;
     plan.tensors.push_back(std::move(tensor));
   }
   if (absl::Status s = readCode(file, plan); !s.ok())
     return s;
-  names.clear();
-  for (const fb::Program *entry : *file.programs()) {
-    ProgramSpec program;
-    if (absl::Status s = readProgram(*entry, plan, program); !s.ok())
-      return s;
-    if (!names.insert(program.name).second)
-      return bad("two programs are named \"", program.name, "\"");
-    plan.programs.push_back(std::move(program));
-  }
-  if (absl::Status s = checkCopies(plan); !s.ok())
+  if (plan.pipeline)
+    for (PlanSpec &rank : plan.pipeline->ranks)
+      rank.kernels = plan.kernels;
+  if (absl::Status s = readPrograms(file, plan); !s.ok())
     return s;
   if (file.memory())
     return readMemoryReport(*file.memory(), plan.memory);

@@ -23,9 +23,9 @@ absl::Status readCode(const fb::Plan &file, PlanSpec &plan);
 absl::Status readCommands(const fb::Program &file, const PlanSpec &plan,
                           ProgramSpec &program);
 
-/// Checks that the tensors of a collective of `program` do not touch each other
-/// and, on a CPU, that every one is started once and then waited for once; on a
-/// GPU nothing waits.
+/// Checks that the tensors of a collective, or of a receive, of `program` do
+/// not touch each other and, on a CPU, that each of them and each send is
+/// started once and then waited for once; on a GPU nothing waits.
 absl::Status checkCollectives(const PlanSpec &plan, const ProgramSpec &program);
 
 /// Checks that copies have the shape and sharding of their parameters and are

@@ -1,0 +1,416 @@
+//===- CheckPipeline.cpp - Whether the ranks of a pipeline fit ------------===//
+
+#include "plan/CheckPipeline.h"
+
+#include "plan/Accesses.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <map>
+#include <queue>
+#include <set>
+#include <tuple>
+
+using namespace shardc::rt;
+
+template <typename... Args>
+static absl::Status badPipeline(const Args &...args) {
+  return absl::DataLossError(absl::StrCat(args...));
+}
+
+namespace {
+
+/// The joint graph of one program.
+class JointGraph {
+public:
+  JointGraph(const PlanSpec &plan, size_t program)
+      : plan(plan), number(program) {}
+
+  absl::StatusOr<PipelineOrder> order();
+
+private:
+  template <typename... Args>
+  absl::Status bad(const Args &...args) const {
+    return badPipeline("program \"", program(0).name, "\": ", args...);
+  }
+
+  const ProgramSpec &program(int rank) const {
+    return plan.ranks()[rank].programs[number];
+  }
+  int numRanks() const { return plan.ranks().size(); }
+  const Command &at(RankCommand place) const {
+    return program(place.rank).commands[place.command];
+  }
+  uint32_t nodeOf(RankCommand place) const {
+    return first[place.rank] + place.command;
+  }
+  bool isEnd(uint32_t node) const { return node >= first.back(); }
+  /// Of a node that is no end.
+  RankCommand placeOf(uint32_t node) const;
+
+  absl::Status findMessages();
+  absl::Status checkMessage(uint32_t message) const;
+  absl::Status findJointCollectives();
+  void addEdges();
+  void addEdge(uint32_t from, uint32_t to) {
+    successors[from].push_back(to);
+    ++waitsFor[to];
+  }
+  absl::Status follow(PipelineOrder &order);
+  absl::Status describeCycle() const;
+  std::string describe(RankCommand place) const;
+
+  const PlanSpec &plan;
+  size_t number;
+  /// By rank, the node of its command 0; then the first end.
+  std::vector<uint32_t> first;
+  /// The ends and their commands: messages, then joint collectives, then the
+  /// others.
+  std::vector<PipelineStep> ends;
+  size_t numMessages = 0, numJoint = 0;
+  /// By node that starts communication, its end; 0 for others.
+  std::vector<uint32_t> endOf;
+  std::vector<std::vector<uint32_t>> successors;
+  /// By node, the number of those before it that have not run.
+  std::vector<uint32_t> waitsFor;
+};
+
+} // namespace
+
+RankCommand JointGraph::placeOf(uint32_t node) const {
+  int rank =
+      std::upper_bound(first.begin(), first.end(), node) - first.begin() - 1;
+  return {rank, node - first[rank]};
+}
+
+std::string JointGraph::describe(RankCommand place) const {
+  const Command &command = at(place);
+  std::string text =
+      absl::StrCat("command ", place.command, " of pipeline rank ", place.rank,
+                   " (", nameOf(command));
+  if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation))
+    absl::StrAppend(&text, " for command ", wait->start, ", ",
+                    nameOf(program(place.rank).commands[wait->start]));
+  if (auto *send = std::get_if<SendCommand>(&command.operation))
+    absl::StrAppend(&text, " of message ", send->message);
+  if (auto *receive = std::get_if<ReceiveCommand>(&command.operation))
+    absl::StrAppend(&text, " of message ", receive->message);
+  if (command.task >= 0) {
+    const TaskSpec &task = program(place.rank).tasks[command.task];
+    absl::StrAppend(&text, ", task ", task.stage, toString(task.kind),
+                    task.microbatch);
+  }
+  if (!command.source.empty())
+    absl::StrAppend(&text, ", ", command.source);
+  return text + ")";
+}
+
+/// Pairs sends with receives; message m gets end m.
+absl::Status JointGraph::findMessages() {
+  std::map<uint32_t, PipelineStep> sends, receives;
+  for (int rank = 0; rank < numRanks(); ++rank)
+    for (uint32_t i = 0; i < program(rank).commands.size(); ++i) {
+      const Command &command = program(rank).commands[i];
+      if (auto *send = std::get_if<SendCommand>(&command.operation))
+        sends[send->message].push_back({rank, i});
+      if (auto *receive = std::get_if<ReceiveCommand>(&command.operation))
+        receives[receive->message].push_back({rank, i});
+    }
+  for (const auto &[message, places] : receives)
+    if (!sends.count(message))
+      return bad(describe(places[0]), " has no send");
+  for (const auto &[message, places] : sends) {
+    if (message != ends.size())
+      return bad("message ", ends.size(), " is missing before ",
+                 describe(places[0]));
+    if (places.size() > 1)
+      return bad(describe(places[1]), " is the second one");
+    auto received = receives.find(message);
+    if (received == receives.end())
+      return bad(describe(places[0]), " has no receive");
+    if (received->second.size() > 1)
+      return bad(describe(received->second[1]), " is the second one");
+    ends.push_back({places[0], received->second[0]});
+    if (absl::Status s = checkMessage(message); !s.ok())
+      return s;
+  }
+  numMessages = ends.size();
+  return absl::OkStatus();
+}
+
+absl::Status JointGraph::checkMessage(uint32_t message) const {
+  RankCommand from = ends[message][0], to = ends[message][1];
+  auto &send = std::get<SendCommand>(at(from).operation);
+  auto &receive = std::get<ReceiveCommand>(at(to).operation);
+  if (from.rank == to.rank)
+    return bad(describe(from), " goes to its own rank");
+  if (send.peer != to.rank)
+    return bad(describe(from), " goes to rank ", send.peer, ", but ",
+               describe(to), " is there");
+  if (receive.peer != from.rank)
+    return bad(describe(to), " comes from rank ", receive.peer, ", but ",
+               describe(from), " is there");
+  if (send.buffers.size() != receive.buffers.size())
+    return bad(describe(from), " has ", send.buffers.size(), " buffers and ",
+               describe(to), " ", receive.buffers.size());
+  for (size_t i = 0; i < send.buffers.size(); ++i) {
+    const BufferSpec &in = program(from.rank).buffers[send.buffers[i]];
+    const BufferSpec &out = program(to.rank).buffers[receive.buffers[i]];
+    if (in.bytes != out.bytes || in.dtype != out.dtype)
+      return bad("buffer ", i, " of ", describe(from), " is ", in.bytes,
+                 " bytes of ", toString(in.dtype), " and that of ",
+                 describe(to), " ", out.bytes, " of ", toString(out.dtype));
+  }
+  return absl::OkStatus();
+}
+
+/// The k-th collectives over the pipeline's axis of all ranks are one.
+absl::Status JointGraph::findJointCollectives() {
+  std::vector<std::vector<uint32_t>> ofRank(numRanks());
+  for (int rank = 0; rank < numRanks(); ++rank)
+    for (uint32_t i = 0; i < program(rank).commands.size(); ++i)
+      if (auto *start = std::get_if<CollectiveStartCommand>(
+              &program(rank).commands[i].operation))
+        if (absl::c_linear_search(start->axes, plan.pipeline->axis))
+          ofRank[rank].push_back(i);
+  for (int rank = 1; rank < numRanks(); ++rank)
+    if (ofRank[rank].size() != ofRank[0].size())
+      return bad("pipeline rank ", rank, " has ", ofRank[rank].size(),
+                 " collectives over the axis of the pipeline and rank 0 ",
+                 ofRank[0].size());
+  for (size_t k = 0; k < ofRank[0].size(); ++k) {
+    PipelineStep together;
+    for (int rank = 0; rank < numRanks(); ++rank)
+      together.push_back({rank, ofRank[rank][k]});
+    auto describeShapes = [&](RankCommand place) {
+      auto &start = std::get<CollectiveStartCommand>(at(place).operation);
+      std::vector<std::tuple<DType, std::vector<int64_t>>> shapes;
+      for (const CollectiveItem &item : start.items) {
+        const BufferSpec &in = program(place.rank).buffers[item.in];
+        shapes.push_back({in.dtype, in.shape});
+      }
+      return std::make_tuple(start.reduction, start.axes, shapes);
+    };
+    for (RankCommand place : together)
+      if (describeShapes(place) != describeShapes(together[0]))
+        return bad(describe(place), " differs from ", describe(together[0]),
+                   " in its reduction, axes or shapes");
+    ends.push_back(std::move(together));
+  }
+  numJoint = ends.size() - numMessages;
+  return absl::OkStatus();
+}
+
+void JointGraph::addEdges() {
+  endOf.resize(first.back());
+  for (uint32_t end = 0; end < ends.size(); ++end)
+    for (RankCommand place : ends[end])
+      endOf[nodeOf(place)] = first.back() + end;
+  for (uint32_t node = 0; node < first.back(); ++node)
+    if (isCommunication(at(placeOf(node))) && endOf[node] == 0) {
+      endOf[node] = first.back() + ends.size();
+      ends.push_back({placeOf(node)});
+    }
+  successors.resize(first.back() + ends.size());
+  waitsFor.resize(successors.size());
+  for (int rank = 0; rank < numRanks(); ++rank) {
+    uint32_t last = 0; // end on this rank
+    for (uint32_t node = first[rank]; node < first[rank + 1]; ++node) {
+      if (node > first[rank])
+        addEdge(node - 1, node);
+      const Command &command = at(placeOf(node));
+      if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation))
+        addEdge(endOf[first[rank] + wait->start], node);
+      if (endOf[node] == 0)
+        continue;
+      addEdge(node, endOf[node]);
+      if (last > 0)
+        addEdge(last, endOf[node]);
+      last = endOf[node];
+    }
+  }
+}
+
+/// Kahn's algorithm (1962), by the simulated time at which nodes can run.
+absl::Status JointGraph::follow(PipelineOrder &order) {
+  std::vector<double> time(successors.size());
+  std::vector<int64_t> chain(successors.size(), 1);
+  // The time of a task passes with its last command, so that the commands of a
+  // task stay together.
+  std::vector<double> duration(successors.size());
+  for (int rank = 0; rank < numRanks(); ++rank) {
+    std::map<int32_t, uint32_t> last;
+    for (uint32_t i = 0; i < program(rank).commands.size(); ++i)
+      if (program(rank).commands[i].task >= 0)
+        last[program(rank).commands[i].task] = i;
+    for (auto [task, command] : last)
+      duration[nodeOf({rank, command})] = program(rank).tasks[task].seconds;
+  }
+  using Entry = std::pair<double, uint32_t>;
+  std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
+  for (uint32_t node = 0; node < successors.size(); ++node)
+    if (waitsFor[node] == 0)
+      ready.push({0, node});
+  for (; !ready.empty(); ++order.nodes) {
+    uint32_t node = ready.top().second;
+    ready.pop();
+    order.longestChain = std::max(order.longestChain, chain[node]);
+    if (isEnd(node))
+      order.steps.push_back(ends[node - first.back()]);
+    else if (endOf[node] == 0 && !std::holds_alternative<CollectiveWaitCommand>(
+                                     at(placeOf(node)).operation))
+      order.steps.push_back({placeOf(node)});
+    for (uint32_t next : successors[node]) {
+      time[next] = std::max(time[next], time[node] + duration[node]);
+      chain[next] = std::max(chain[next], chain[node] + 1);
+      if (--waitsFor[next] == 0)
+        ready.push({time[next], next});
+    }
+  }
+  order.messages = numMessages;
+  order.jointCollectives = numJoint;
+  return order.nodes == static_cast<int64_t>(successors.size())
+             ? absl::OkStatus()
+             : describeCycle();
+}
+
+/// Names two transfers or collectives of a cycle. It has as many: one alone
+/// would have to be waited for on a rank before it starts there.
+absl::Status JointGraph::describeCycle() const {
+  // A node that has not run comes after another one.
+  std::vector<uint32_t> before(successors.size());
+  uint32_t node = 0;
+  for (uint32_t from = 0; from < successors.size(); ++from)
+    for (uint32_t to : successors[from])
+      if (waitsFor[from] > 0 && waitsFor[to] > 0)
+        before[to] = from, node = to;
+  std::set<uint32_t> cycle;
+  for (size_t i = 0; i < successors.size(); ++i)
+    node = before[node];
+  for (; cycle.insert(node).second; node = before[node]) {
+  }
+  std::vector<PipelineStep> waiting;
+  for (uint32_t of : cycle)
+    if (isEnd(of))
+      waiting.push_back(ends[of - first.back()]);
+  RankCommand one = waiting[0].front(), other = waiting[1].front();
+  // Those of two ranks, if there are.
+  if (one.rank == other.rank)
+    other = waiting[1].back();
+  return bad(describe(one), " and ", describe(other), " wait for each other");
+}
+
+absl::StatusOr<PipelineOrder> JointGraph::order() {
+  first = {0};
+  for (int rank = 0; rank < numRanks(); ++rank)
+    first.push_back(first.back() + program(rank).commands.size());
+  if (absl::Status s = findMessages(); !s.ok())
+    return s;
+  if (absl::Status s = findJointCollectives(); !s.ok())
+    return s;
+  addEdges();
+  PipelineOrder order;
+  if (absl::Status s = follow(order); !s.ok())
+    return s;
+  return order;
+}
+
+absl::StatusOr<PipelineOrder> shardc::rt::orderPipeline(const PlanSpec &plan,
+                                                        size_t program) {
+  return JointGraph(plan, program).order();
+}
+
+/// Parameters, their states and copies have one home.
+static absl::Status checkPlaces(const PlanSpec &plan) {
+  auto ranksOf = [&](absl::string_view name) {
+    std::vector<int> ranks;
+    for (size_t rank = 0; rank < plan.ranks().size(); ++rank)
+      if (plan.ranks()[rank].findTensor(name))
+        ranks.push_back(rank);
+    return ranks;
+  };
+  for (const TensorSpec &tensor : plan.tensors) {
+    bool isOwned = !tensor.parameter.empty();
+    if (tensor.role != Role::Parameter && !isOwned)
+      continue;
+    std::vector<int> ranks = ranksOf(tensor.name);
+    if (ranks.size() != 1 || (isOwned && ranksOf(tensor.parameter) != ranks))
+      return badPipeline(toString(tensor.role), " \"", tensor.name, "\" is on ",
+                         ranks.size(), " pipeline ranks",
+                         isOwned ? ", expected the one of its parameter"
+                                 : ", expected one");
+  }
+  return absl::OkStatus();
+}
+
+/// Each stage has its tasks for each microbatch: with an update F and either B,
+/// or I and W; in an evaluation F alone.
+static absl::Status checkTasks(const PlanSpec &plan, size_t number) {
+  const PipelineSpec &pipeline = *plan.pipeline;
+  const std::string &name = plan.ranks()[0].programs[number].name;
+  std::set<std::tuple<int, int64_t, TaskKind>> found;
+  for (size_t rank = 0; rank < pipeline.ranks.size(); ++rank)
+    for (const TaskSpec &task : pipeline.ranks[rank].programs[number].tasks) {
+      std::string what =
+          absl::StrCat("program \"", name, "\", task ", task.stage,
+                       toString(task.kind), task.microbatch);
+      if (task.stage >= static_cast<int>(pipeline.stages.size()) ||
+          pipeline.stages[task.stage] != static_cast<int>(rank) ||
+          task.microbatch >= pipeline.microbatches)
+        return badPipeline(what, " on pipeline rank ", rank,
+                           ", which has no such stage or microbatch");
+      if (!(task.seconds >= 0 && task.seconds < 1e9))
+        return badPipeline(what, " takes ", task.seconds, " seconds");
+      if (!found.insert({task.stage, task.microbatch, task.kind}).second)
+        return badPipeline(what, " is there twice");
+    }
+  bool isStep = name == "train_step";
+  if (!isStep && name != "evaluate")
+    return found.empty() ? absl::OkStatus()
+                         : badPipeline("program \"", name, "\" has tasks");
+  for (int stage = 0; stage < static_cast<int>(pipeline.stages.size()); ++stage)
+    for (int64_t run = 0; run < pipeline.microbatches; ++run) {
+      auto has = [&](TaskKind kind) -> bool {
+        return found.count({stage, run, kind});
+      };
+      bool whole = has(TaskKind::Backward);
+      bool input = has(TaskKind::InputGradient);
+      bool weight = has(TaskKind::WeightGradient);
+      if (!has(TaskKind::Forward) || input != weight ||
+          (isStep ? whole == weight : whole || weight))
+        return badPipeline("program \"", name, "\", stage ", stage,
+                           ", microbatch ", run, " has not its tasks: F",
+                           isStep ? ", and B or I and W" : " alone");
+    }
+  return absl::OkStatus();
+}
+
+absl::Status shardc::rt::checkPipeline(const PlanSpec &plan) {
+  if (absl::Status s = checkPlaces(plan); !s.ok())
+    return s;
+  absl::Span<const PlanSpec> ranks = plan.ranks();
+  for (size_t rank = 1; rank < ranks.size(); ++rank)
+    if (!std::equal(ranks[rank].programs.begin(), ranks[rank].programs.end(),
+                    ranks[0].programs.begin(), ranks[0].programs.end(),
+                    [](const ProgramSpec &a, const ProgramSpec &b) {
+                      return a.name == b.name;
+                    }))
+      return badPipeline("pipeline rank ", rank,
+                         " has other programs than rank 0");
+  for (size_t number = 0; number < ranks[0].programs.size(); ++number) {
+    int withResults = 0;
+    for (const PlanSpec &rank : ranks)
+      withResults += !rank.programs[number].results.empty();
+    if (withResults > 1)
+      return badPipeline("program \"", ranks[0].programs[number].name,
+                         "\" has results on ", withResults,
+                         " pipeline ranks, expected one");
+    if (absl::Status s = checkTasks(plan, number); !s.ok())
+      return s;
+    if (absl::Status s = orderPipeline(plan, number).status(); !s.ok())
+      return s;
+  }
+  return absl::OkStatus();
+}

@@ -1,0 +1,70 @@
+//===- CheckPipeline.h - Whether the ranks of a pipeline fit ----*- C++ -*-===//
+//
+// The ranks of a pipeline run programs of their own and meet in sends, receives
+// and collectives over the pipeline's axis. For each program name one graph
+// joins the commands of all ranks. Its nodes are
+//
+//  - each command, of which a start is its issue alone;
+//  - the end of each send, receive and collective. The send and the receive of
+//  a
+//    message have one end together, and so have the k-th collectives over the
+//    pipeline's axis of all ranks.
+//
+// Edges are the order of each rank's list, from an issue to its end, from an
+// end to its waits, and on each rank from an end to that of the communication
+// that starts next there. A graph without a cycle has an order in which
+// everything runs, whatever a runtime buffers: no run can wait forever. Ranks
+// share no memory, so that HappensBefore need only look at one rank at a time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_PLAN_CHECKPIPELINE_H
+#define SHARDC_RT_SRC_PLAN_CHECKPIPELINE_H
+
+#include "plan/PlanSpec.h"
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+
+namespace shardc::rt {
+
+/// A command of the program of one rank.
+struct RankCommand {
+  int rank;
+  uint32_t command;
+};
+
+/// Commands that take place together: the send, then the receive of a message;
+/// a collective over the pipeline's axis on all ranks, in their order; any
+/// other command alone.
+using PipelineStep = absl::InlinedVector<RankCommand, 2>;
+
+/// An order in which one thread can run a program of all ranks.
+struct PipelineOrder {
+  /// Each command once, communication where it ends and waits not at all.
+  std::vector<PipelineStep> steps;
+  int64_t messages = 0;
+  int64_t jointCollectives = 0; ///< Over the pipeline's axis.
+  int64_t nodes = 0;
+  /// The most nodes of which each comes after the one before.
+  int64_t longestChain = 0;
+};
+
+/// Orders program number `program` of the ranks of `plan`, which has a
+/// pipeline: tasks by the time at which they start if they take as long as
+/// estimated. DataLoss: a message without its one send and receive of the same
+/// sizes, collectives of the ranks that differ, or a program that would wait
+/// forever; then the error names two commands that wait for each other. The
+/// indices of the plan must be sound. Thread-safe.
+[[nodiscard]] absl::StatusOr<PipelineOrder> orderPipeline(const PlanSpec &plan,
+                                                          size_t program);
+
+/// Checks the ranks of a plan with a pipeline against each other: the places of
+/// tensors, programs, results, tasks, and for each program that it has an
+/// order.
+[[nodiscard]] absl::Status checkPipeline(const PlanSpec &plan);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_PLAN_CHECKPIPELINE_H
