@@ -29,6 +29,9 @@ TEST_P(SoundPipelineTest, HasAnOrderOfAllCommands) {
     int64_t passes = program == 0 ? 2 : 1;
     EXPECT_EQ(order->messages, passes * microbatches * (ranks - 1));
     EXPECT_EQ(order->jointCollectives, program == 0);
+    // (M+S-1)(F+B) with F = 1 and B = 2.
+    EXPECT_EQ(order->seconds,
+              (microbatches + ranks - 1) * (program == 0 ? 3 : 1));
     // Every command but waits, and each before those behind it on its rank;
     // communication before its wait.
     std::vector<std::set<uint32_t>> done(ranks);
@@ -190,6 +193,13 @@ INSTANTIATE_TEST_SUITE_P(
                     *step(p, 1).buffers[receive(p, 1, 0).buffers[0]];
                 buffer.shape = {1}, buffer.bytes = 4;
                 buffer.dtype = fb::DType::I32;
+              }},
+        Fault{"line 7 of a communication report that has 1",
+              [](fb::PlanT &p) {
+                auto line = std::make_unique<fb::CollectiveReportT>();
+                line->kind = fb::CollectiveKind::Send;
+                step(p, 0).collectives.push_back(std::move(line));
+                send(p, 0, 0).report = 7;
               }},
         Fault{"a transfer of no buffers",
               [](fb::PlanT &p) { send(p, 0, 0).buffers.clear(); }},

@@ -31,29 +31,34 @@ std::shared_ptr<const Plan> withoutCoordinates(const Plan &plan,
   return makeUnverifiedPlan(std::move(edited));
 }
 
+/// The layout of a plan without a pipeline.
+ArenaLayout layoutOf(const Plan &plan, bool share) {
+  auto layouts = ArenaLayout::create(plan.spec(), share);
+  EXPECT_TRUE(layouts.ok());
+  return layouts->front();
+}
+
 /// Buffers of the test plan.
 enum Buffers : uint32_t { X, W, M, Y, All, G, H, Loss };
 
 TEST(ReplicationAnalysisTest, FollowsValuesThroughTheProgram) {
   auto plan = withoutCoordinates(*parse(makePlan(4)), 6);
-  auto layout = ArenaLayout::create(plan->spec(), /*share=*/true);
-  ASSERT_TRUE(layout.ok());
+  ArenaLayout layout = layoutOf(*plan, /*share=*/true);
   for (uint32_t sharded : {X, Y})
-    EXPECT_EQ(layout->holdersOf(0, sharded).size(), 4u) << sharded;
+    EXPECT_EQ(layout.holdersOf(0, sharded).size(), 4u) << sharded;
   for (uint32_t replicated : {W, M, All, G, H, Loss})
-    EXPECT_EQ(layout->holdersOf(0, replicated).size(), 1u) << replicated;
+    EXPECT_EQ(layout.holdersOf(0, replicated).size(), 1u) << replicated;
   // Copies of a value are contiguous, x and y of 3 floats each.
   for (int64_t device = 0; device < 4; ++device)
-    EXPECT_EQ(layout->offsetOf(0, Y, device),
-              layout->offsetOf(0, Y, 0) + device * plan->spec().alignment);
-  EXPECT_EQ(layout->bytes(),
+    EXPECT_EQ(layout.offsetOf(0, Y, device),
+              layout.offsetOf(0, Y, 0) + device * plan->spec().alignment);
+  EXPECT_EQ(layout.bytes(),
             plan->arenaBytes() + 2 * 3 * plan->spec().alignment);
 
-  auto apart = ArenaLayout::create(plan->spec(), /*share=*/false);
-  ASSERT_TRUE(apart.ok());
+  ArenaLayout apart = layoutOf(*plan, /*share=*/false);
   for (uint32_t buffer : {X, W, M, Y, All, G, H, Loss})
-    EXPECT_EQ(apart->holdersOf(0, buffer).size(), 4u) << buffer;
-  EXPECT_EQ(apart->bytes(), 4 * plan->arenaBytes());
+    EXPECT_EQ(apart.holdersOf(0, buffer).size(), 4u) << buffer;
+  EXPECT_EQ(apart.bytes(), 4 * plan->arenaBytes());
 }
 
 TEST(ReplicationAnalysisTest,
@@ -61,16 +66,15 @@ TEST(ReplicationAnalysisTest,
   for (int devices : {1, 2, 3, 5, 8})
     for (bool share : {false, true}) {
       auto plan = parse(makePlan(devices));
-      auto layout = ArenaLayout::create(plan->spec(), share);
-      ASSERT_TRUE(layout.ok());
+      ArenaLayout layout = layoutOf(*plan, share);
       // The buffers of the test plan never reuse bytes.
       std::vector<ByteRange> taken;
       for (uint32_t buffer : {X, W, M, Y, All, G, H, Loss})
-        for (int64_t device : layout->holdersOf(0, buffer)) {
-          uint64_t begin = layout->offsetOf(0, buffer, device);
+        for (int64_t device : layout.holdersOf(0, buffer)) {
+          uint64_t begin = layout.offsetOf(0, buffer, device);
           ByteRange bytes{
               begin, begin + plan->spec().programs[0].buffers[buffer].bytes};
-          EXPECT_LE(bytes.end, layout->bytes());
+          EXPECT_LE(bytes.end, layout.bytes());
           for (ByteRange other : taken)
             EXPECT_FALSE(overlap(bytes, other)) << buffer;
           taken.push_back(bytes);
@@ -88,11 +92,9 @@ TEST(ReplicationAnalysisTest, AKernelThatReadsNoCoordinatesMakesNoDifference) {
   // `all` is written by the kernel as well: with coordinates it differs, and so
   // do the values computed from it.
   auto plan = parse(makePlan(4, edit));
-  EXPECT_EQ(ArenaLayout::create(plan->spec(), true)->holdersOf(0, All).size(),
-            4u);
+  EXPECT_EQ(layoutOf(*plan, true).holdersOf(0, All).size(), 4u);
   auto without = withoutCoordinates(*plan, 0);
-  EXPECT_EQ(
-      ArenaLayout::create(without->spec(), true)->holdersOf(0, All).size(), 1u);
+  EXPECT_EQ(layoutOf(*without, true).holdersOf(0, All).size(), 1u);
 }
 
 /// Adds to the step the GEMM of y and x, seen as matrices of `columns`

@@ -8,6 +8,7 @@
 #include "shardc/Support/InputFiles.h"
 
 #include "base/ReadFile.h"
+#include "plan/CheckPipeline.h"
 #include "plan/HappensBefore.h"
 
 #include "absl/strings/match.h"
@@ -156,29 +157,81 @@ int shardc::run::checkAgainstPlan(const Arguments &arguments,
   return 0;
 }
 
+/// The order of the ranks of a pipeline among each other.
+static absl::Status printPipeline(const PlanSpec &plan, size_t number,
+                                  bool asJson, nlohmann::ordered_json &json) {
+  absl::StatusOr<PipelineOrder> order = orderPipeline(plan, number);
+  if (!order.ok())
+    return order.status();
+  const std::string &name = plan.ranks()[0].programs[number].name;
+  nlohmann::ordered_json of;
+  of["name"] = name;
+  of["ranks"] = plan.ranks().size();
+  of["messages"] = order->messages;
+  of["collectives"] = order->jointCollectives;
+  of["nodes"] = order->nodes;
+  of["longest_chain"] = order->longestChain;
+  double busy = 0;
+  for (const PlanSpec &rank : plan.ranks())
+    for (const TaskSpec &task : rank.programs[number].tasks)
+      busy += task.seconds;
+  double all = order->seconds * plan.ranks().size();
+  double bubble = all > 0 ? 1 - busy / all : 0;
+  of["bubble"] = bubble;
+  json["pipelines"].push_back(of);
+  if (!asJson)
+    std::cout << absl::StrFormat(
+        "%-16s joined: %d ranks, %d messages, %d collectives between them; "
+        "%d nodes without a cycle, %d in the longest chain; bubble %.1f %% "
+        "(estimated)\n",
+        name, plan.ranks().size(), order->messages, order->jointCollectives,
+        order->nodes, order->longestChain, 100 * bubble);
+  return absl::OkStatus();
+}
+
+/// The order of the program of one rank, or of all devices.
+static absl::Status printProgram(const PlanSpec &plan, size_t number, int rank,
+                                 bool asJson, nlohmann::ordered_json &json) {
+  const PlanSpec &own = plan.ranks()[rank];
+  const ProgramSpec &program = own.programs[number];
+  absl::StatusOr<OrderReport> order = checkHappensBefore(own, program);
+  if (!order.ok())
+    return order.status();
+  nlohmann::ordered_json of;
+  of["name"] = program.name;
+  if (plan.pipeline)
+    of["rank"] = rank;
+  std::string name =
+      plan.pipeline ? absl::StrCat("  rank ", rank) : program.name;
+  std::string line = absl::StrFormat("%-16s ordered: ", name);
+  for (Stream stream :
+       {Stream::Compute, Stream::Communication, Stream::Copies}) {
+    int64_t commands = order->commands[static_cast<int>(stream)];
+    of[std::string(toString(stream))] = commands;
+    absl::StrAppend(&line, toString(stream), " ", commands, ", ");
+  }
+  of["events"] = order->events;
+  of["concurrent_pairs"] = order->concurrentPairs;
+  json["programs"].push_back(of);
+  if (!asJson)
+    std::cout << line << order->events << " events; of "
+              << order->concurrentPairs
+              << " pairs that may run at the same time none conflicts\n";
+  return absl::OkStatus();
+}
+
 int shardc::run::printOrder(const Plan &plan, bool asJson) {
   nlohmann::ordered_json json;
-  for (const ProgramSpec &program : plan.spec().programs) {
-    absl::StatusOr<OrderReport> order =
-        checkHappensBefore(plan.spec(), program);
-    if (!order.ok())
-      return report(order.status());
-    nlohmann::ordered_json of;
-    of["name"] = program.name;
-    std::string line = absl::StrFormat("%-16s ordered: ", program.name);
-    for (Stream stream :
-         {Stream::Compute, Stream::Communication, Stream::Copies}) {
-      int64_t commands = order->commands[static_cast<int>(stream)];
-      of[std::string(toString(stream))] = commands;
-      absl::StrAppend(&line, toString(stream), " ", commands, ", ");
-    }
-    of["events"] = order->events;
-    of["concurrent_pairs"] = order->concurrentPairs;
-    json["programs"].push_back(of);
-    if (!asJson)
-      std::cout << line << order->events << " events; of "
-                << order->concurrentPairs
-                << " pairs that may run at the same time none conflicts\n";
+  const PlanSpec &spec = plan.spec();
+  for (size_t number = 0; number < spec.ranks()[0].programs.size(); ++number) {
+    absl::Status status = spec.pipeline
+                              ? printPipeline(spec, number, asJson, json)
+                              : absl::OkStatus();
+    for (int rank = 0; rank < static_cast<int>(spec.ranks().size()); ++rank)
+      if (status.ok())
+        status = printProgram(spec, number, rank, asJson, json);
+    if (!status.ok())
+      return report(status);
   }
   if (asJson)
     std::cout << json.dump(2) << "\n";

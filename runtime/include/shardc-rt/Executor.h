@@ -68,7 +68,7 @@ struct SHARDC_RT_API RunResult {
   std::vector<std::pair<std::string, HostArray>> results;
   /// Of the result "loss"; NaN if the program has none.
   double loss = std::numeric_limits<double>::quiet_NaN();
-  /// Bytes that the collectives sent, counted as they ran: logical, per
+  /// Bytes that collectives and sends sent, counted as they ran: logical, per
   /// device, the maximum over devices, on padded sizes.
   uint64_t wireBytes = 0;
   double seconds = 0;              ///< From submitting to the results.
@@ -101,7 +101,7 @@ public:
 
   virtual const Plan &plan() const = 0;
 
-  /// Bytes of each device: the plan's `arenaBytes`.
+  /// Bytes of each device: the plan's `arenaBytes`, with a pipeline the most.
   virtual uint64_t allocatedBytesPerDevice() const = 0;
 
   /// Bytes allocated for all devices together; fewer than the sum over devices

@@ -21,8 +21,31 @@ static std::vector<bool> marked(const Mesh &mesh, AxisSet axes) {
   return over;
 }
 
-absl::StatusOr<ArenaLayout> ArenaLayout::create(const PlanSpec &plan,
-                                                bool share) {
+/// Brings the axes along which buffers differ from senders to receivers;
+/// returns whether this changed any.
+bool ArenaLayout::receiveAll(std::vector<ArenaLayout> &layouts,
+                             const PipelineOrder &order, size_t program) {
+  bool changed = false;
+  for (const PipelineStep &step : order.steps) {
+    const ArenaLayout &from = layouts[step.front().rank];
+    ArenaLayout &to = layouts[step.back().rank];
+    auto commandOf = [&](const ArenaLayout &layout, RankCommand place) {
+      return &layout.plan->programs[program].commands[place.command].operation;
+    };
+    auto *send = std::get_if<SendCommand>(commandOf(from, step.front()));
+    auto *receive = std::get_if<ReceiveCommand>(commandOf(to, step.back()));
+    for (size_t i = 0; send && i < send->buffers.size(); ++i)
+      changed |= to.replication.receive(
+          to.aliasSets, program, receive->buffers[i],
+          from.replication.varies(
+              from.aliasSets.ofBuffer(program, send->buffers[i])));
+  }
+  return changed;
+}
+
+absl::StatusOr<std::vector<ArenaLayout>>
+ArenaLayout::create(const PlanSpec &plan, bool share,
+                    absl::Span<const PipelineOrder> orders) {
   // Offsets are 64 bits wide, and so must be their sum over all devices.
   constexpr uint64_t most = uint64_t(1) << 60;
   uint64_t devices = plan.mesh.numDevices();
@@ -30,9 +53,19 @@ absl::StatusOr<ArenaLayout> ArenaLayout::create(const PlanSpec &plan,
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory: ", devices, " devices of ",
                      plan.arenaBytes, " bytes each"));
-  ArenaLayout layout(plan, share);
-  layout.place();
-  return layout;
+  std::vector<ArenaLayout> layouts;
+  for (const PlanSpec &rank : plan.ranks())
+    layouts.push_back(ArenaLayout(rank, share));
+  for (bool changed = !orders.empty(); changed;) {
+    changed = false;
+    for (size_t program = 0; program < orders.size(); ++program)
+      changed |= receiveAll(layouts, orders[program], program);
+    for (ArenaLayout &layout : layouts)
+      layout.replication.settle(*layout.plan, layout.aliasSets);
+  }
+  for (ArenaLayout &layout : layouts)
+    layout.place();
+  return layouts;
 }
 
 int64_t ArenaLayout::copies(AxisSet axes) const {

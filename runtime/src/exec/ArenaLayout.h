@@ -6,7 +6,8 @@
 // alignment. A set has as many copies as there are devices with different bits.
 // Sets whose bytes of the plan's arena are disjoint stay disjoint: each byte of
 // the plan's arena gets as many bytes here as the largest number of copies
-// among the sets that it serves one after the other.
+// among the sets that it serves one after the other. The devices of a pipeline
+// rank have a layout of their own.
 //
 //===----------------------------------------------------------------------===//
 
@@ -14,17 +15,22 @@
 #define SHARDC_RT_SRC_EXEC_ARENALAYOUT_H
 
 #include "exec/ReplicationAnalysis.h"
+#include "plan/CheckPipeline.h"
 
 #include "absl/status/statusor.h"
 
 namespace shardc::rt {
 
-/// Places in the common allocation. Immutable; borrows the plan.
+/// Places in the common allocation of the devices of one pipeline rank; without
+/// a pipeline, of all devices. Immutable; borrows the plan.
 class ArenaLayout {
 public:
-  /// `share`: replicas share their memory. ResourceExhausted if the bytes of
+  /// Layouts by rank. `share`: replicas share their memory. `orders` are those
+  /// of the programs, if there is a pipeline. ResourceExhausted if the bytes of
   /// all devices cannot be counted.
-  static absl::StatusOr<ArenaLayout> create(const PlanSpec &plan, bool share);
+  static absl::StatusOr<std::vector<ArenaLayout>>
+  create(const PlanSpec &plan, bool share,
+         absl::Span<const PipelineOrder> orders = {});
 
   /// Of all devices together.
   uint64_t bytes() const { return numBytes; }
@@ -74,6 +80,8 @@ private:
   ArenaLayout(const PlanSpec &plan, bool share)
       : plan(&plan), aliasSets(plan), replication(plan, aliasSets, share) {}
 
+  static bool receiveAll(std::vector<ArenaLayout> &layouts,
+                         const PipelineOrder &order, size_t program);
   void place();
   std::vector<AxisSet> findSpreads() const;
   std::vector<int> orderAxes() const;

@@ -27,8 +27,9 @@ absl::StatusOr<size_t> shardc::rt::findProgram(const PlanSpec &plan,
   if (name == roundingProgram)
     return absl::InvalidArgumentError(absl::StrCat(
         "the program \"", name, "\" runs by itself where it is needed"));
-  for (size_t i = 0; i < plan.programs.size(); ++i)
-    if (plan.programs[i].name == name)
+  absl::Span<const ProgramSpec> programs = plan.ranks()[0].programs;
+  for (size_t i = 0; i < programs.size(); ++i)
+    if (programs[i].name == name)
       return i;
   return absl::NotFoundError(
       absl::StrCat("the plan has no program \"", name, "\""));

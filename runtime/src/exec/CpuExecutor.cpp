@@ -8,6 +8,7 @@
 #include "exec/Shards.h"
 #include "init/Initialization.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include <chrono>
@@ -58,14 +59,14 @@ public:
               ExecutorOptions options, std::unique_ptr<Collectives> collectives)
       : context(context), ownPlan(std::move(plan)), spec(ownPlan->spec()),
         options(options), collectives(std::move(collectives)),
-        parameters(spec) {}
+        shards(spec.tensors.size()), parameters(spec) {}
 
   absl::Status allocate();
   absl::Status prepare();
 
   const Plan &plan() const override { return *ownPlan; }
   uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
-  uint64_t allocatedBytes() const override { return layout->bytes(); }
+  uint64_t allocatedBytes() const override;
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
@@ -76,6 +77,8 @@ public:
   int maxInFlight() const override { return 1; }
 
 private:
+  void addRank(size_t rank, char *place);
+
   /// A shard and its address.
   struct LocalShard {
     Shard shard;
@@ -83,18 +86,21 @@ private:
   };
 
   template <typename OffsetOn>
-  HostArray gather(DType dtype, const Sharding &sharding,
+  HostArray gather(size_t rank, DType dtype, const Sharding &sharding,
                    const std::vector<int64_t> &shape, OffsetOn offsetOn) const;
 
   Context &context;
   std::shared_ptr<const Plan> ownPlan;
   const PlanSpec &spec;
   ExecutorOptions options;
-  std::optional<ArenaLayout> layout;
+  /// By program, if there is a pipeline.
+  std::vector<PipelineOrder> orders;
+  /// By pipeline rank, one if there is none: its layout, and its devices.
+  std::vector<ArenaLayout> layouts;
+  std::vector<DeviceSet> ranks;
   Memory memory;
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<Collectives> collectives;
-  std::unique_ptr<DeviceSet> devices;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
   /// By tensor, every copy of every shard.
   std::vector<std::vector<LocalShard>> shards;
@@ -105,19 +111,34 @@ private:
 
 } // namespace
 
+uint64_t CpuExecutor::allocatedBytes() const {
+  uint64_t bytes = 0;
+  for (const ArenaLayout &layout : layouts)
+    bytes += layout.bytes();
+  return bytes;
+}
+
 absl::Status CpuExecutor::allocate() {
-  absl::StatusOr<ArenaLayout> made =
-      ArenaLayout::create(spec, options.shareReplicas);
+  for (size_t program = 0;
+       spec.pipeline && program < spec.ranks()[0].programs.size(); ++program) {
+    absl::StatusOr<PipelineOrder> order = orderPipeline(spec, program);
+    if (!order.ok())
+      return order.status();
+    orders.push_back(*std::move(order));
+  }
+  absl::StatusOr<std::vector<ArenaLayout>> made =
+      ArenaLayout::create(spec, options.shareReplicas, orders);
   if (!made.ok())
     return made.status();
-  layout = *std::move(made);
-  if (!memory.allocate(layout->bytes()))
+  layouts = *std::move(made);
+  // Layouts are made of aligned copies, so that each ends aligned.
+  if (!memory.allocate(allocatedBytes()))
     return absl::ResourceExhaustedError(
-        absl::StrCat("out of memory: cannot allocate ", layout->bytes(),
+        absl::StrCat("out of memory: cannot allocate ", allocatedBytes(),
                      " bytes for ", spec.mesh.numDevices(), " devices of ",
                      spec.arenaBytes, " bytes each"));
   if (options.poisonPadding)
-    std::memset(memory.get(), 0xff, layout->bytes());
+    std::memset(memory.get(), 0xff, allocatedBytes());
   return absl::OkStatus();
 }
 
@@ -128,32 +149,45 @@ absl::Status CpuExecutor::prepare() {
     return loaded.status();
   kernels = *std::move(loaded);
 
-  const Mesh &mesh = spec.mesh;
-  int axes = mesh.axes().size();
-  devices.reset(
-      new DeviceSet{spec, *kernels, *layout, memory.get(), {}, axes + 2});
-  for (int64_t device = 0; device < mesh.numDevices(); ++device) {
-    for (int axis = 0; axis < axes; ++axis)
-      devices->contexts.push_back(mesh.coordinate(device, axis));
-    devices->contexts.push_back(static_cast<int64_t>(options.seed));
-    devices->contexts.push_back(0);
+  char *place = memory.get();
+  for (size_t rank = 0; rank < layouts.size(); ++rank) {
+    addRank(rank, place);
+    place += layouts[rank].bytes();
   }
-  for (size_t program = 0; program < spec.programs.size(); ++program) {
+  for (size_t program = 0; program < spec.ranks()[0].programs.size();
+       ++program) {
     absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
-        PreparedProgram::prepare(*devices, program, *collectives,
-                                 context.numThreads());
+        PreparedProgram::prepare(spec, ranks, program,
+                                 spec.pipeline ? &orders[program] : nullptr,
+                                 *collectives, context.numThreads());
     if (!prepared.ok())
       return prepared.status();
     programs.push_back(*std::move(prepared));
   }
-  for (size_t i = 0; i < spec.tensors.size(); ++i) {
-    const TensorSpec &tensor = spec.tensors[i];
-    std::vector<LocalShard> &ofTensor = shards.emplace_back();
-    for (int64_t device : layout->holdersOfTensor(i))
-      ofTensor.push_back({shardOf(mesh, tensor.sharding, tensor.shape, device),
-                          memory.get() + layout->offsetOfTensor(i, device)});
-  }
   return absl::OkStatus();
+}
+
+/// The devices of a rank, whose arenas are at `place`, and their shards.
+void CpuExecutor::addRank(size_t rank, char *place) {
+  const PlanSpec &own = spec.ranks()[rank];
+  int axes = spec.mesh.axes().size();
+  DeviceSet &devices = ranks.emplace_back(
+      DeviceSet{own, *kernels, layouts[rank], place, {}, axes + 2});
+  for (int64_t device = 0; device < own.mesh.numDevices(); ++device) {
+    for (int axis = 0; axis < axes; ++axis)
+      devices.contexts.push_back(
+          spec.mesh.coordinate(spec.deviceOf(rank, device), axis));
+    devices.contexts.push_back(static_cast<int64_t>(options.seed));
+    devices.contexts.push_back(0);
+  }
+  for (size_t i = 0; i < own.tensors.size(); ++i) {
+    const TensorSpec &tensor = own.tensors[i];
+    size_t global = spec.findTensor(tensor.name) - spec.tensors.data();
+    for (int64_t device : layouts[rank].holdersOfTensor(i))
+      shards[global].push_back(
+          {shardOf(own.mesh, tensor.sharding, tensor.shape, device),
+           place + layouts[rank].offsetOfTensor(i, device)});
+  }
 }
 
 absl::StatusOr<std::unique_ptr<Executor>> shardc::rt::createCpuExecutor(
@@ -212,16 +246,18 @@ absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
   return absl::OkStatus();
 }
 
-/// Gathers an array; `offsetOn(device)` is the offset of a device's shard.
+/// Gathers an array from the devices of a rank; `offsetOn(device)` is the
+/// offset of a device's shard.
 template <typename OffsetOn>
-HostArray CpuExecutor::gather(DType dtype, const Sharding &sharding,
+HostArray CpuExecutor::gather(size_t rank, DType dtype,
+                              const Sharding &sharding,
                               const std::vector<int64_t> &shape,
                               OffsetOn offsetOn) const {
   HostArray array(dtype, shape);
-  const Mesh &mesh = spec.mesh;
+  const Mesh &mesh = ranks[rank].plan.mesh;
   for (int64_t device : holdersOf(mesh, sharding))
     gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
-                memory.get() + offsetOn(device), array.data.data());
+                ranks[rank].memory + offsetOn(device), array.data.data());
   return array;
 }
 
@@ -231,10 +267,15 @@ absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
     return index.status();
   if (absl::Status status = parameters.check(*index); !status.ok())
     return status;
-  const TensorSpec &tensor = spec.tensors[*index];
-  return gather(
-      tensor.dtype, tensor.sharding, tensor.shape,
-      [&](int64_t device) { return layout->offsetOfTensor(*index, device); });
+  // Ranks that hold a tensor hold the same.
+  for (size_t rank = 0;; ++rank)
+    if (const TensorSpec *tensor = ranks[rank].plan.findTensor(name)) {
+      size_t own = tensor - ranks[rank].plan.tensors.data();
+      return gather(rank, tensor->dtype, tensor->sharding, tensor->shape,
+                    [&](int64_t device) {
+                      return layouts[rank].offsetOfTensor(own, device);
+                    });
+    }
 }
 
 absl::StatusOr<RunResult> CpuExecutor::await() {
@@ -260,7 +301,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
     return status;
 
   Clock::time_point start = Clock::now();
-  PreparedProgram::Counters counters;
+  PreparedProgram::Counters counters(spec);
   WorkerPool &pool = context.workers();
   std::optional<size_t> rounding = parameters.takeRounding();
   pool.run([&](int worker) {
@@ -289,14 +330,18 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   }
 
   RunResult &result = this->result.emplace();
-  result.wireBytes = counters.wireBytes;
+  result.wireBytes = *absl::c_max_element(counters.wireBytes);
   result.communicationSeconds = counters.communicationSeconds;
-  for (const ResultSpec &global : program.spec().results)
-    result.add(global.name,
-               gather(program.spec().buffers[global.buffer].dtype,
-                      global.sharding, global.shape, [&](int64_t device) {
-                        return layout->offsetOf(*number, global.buffer, device);
-                      }));
+  for (size_t rank = 0; rank < ranks.size(); ++rank) {
+    const ProgramSpec &own = ranks[rank].plan.programs[*number];
+    for (const ResultSpec &global : own.results)
+      result.add(global.name,
+                 gather(rank, own.buffers[global.buffer].dtype, global.sharding,
+                        global.shape, [&](int64_t device) {
+                          return layouts[rank].offsetOf(*number, global.buffer,
+                                                        device);
+                        }));
+  }
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();
 }

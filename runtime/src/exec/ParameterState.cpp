@@ -24,10 +24,13 @@ static bool writesPersistent(const PlanSpec &plan, const ProgramSpec &program) {
 
 ParameterState::ParameterState(const PlanSpec &plan)
     : plan(plan), hasValue(plan.tensors.size()) {
-  for (size_t i = 0; i < plan.programs.size(); ++i) {
-    if (plan.programs[i].name == roundingProgram)
+  for (size_t i = 0; i < plan.ranks()[0].programs.size(); ++i) {
+    if (plan.ranks()[0].programs[i].name == roundingProgram)
       rounding = i;
-    writesState.push_back(writesPersistent(plan, plan.programs[i]));
+    bool writes = false;
+    for (const PlanSpec &rank : plan.ranks())
+      writes |= writesPersistent(rank, rank.programs[i]);
+    writesState.push_back(writes);
   }
 }
 
@@ -41,7 +44,8 @@ void ParameterState::noteFailure(size_t program, absl::string_view why) {
   areShadowsStale = true;
   if (!writesState[program])
     return;
-  failure = absl::StrCat("\"", plan.programs[program].name, "\" ", why);
+  failure =
+      absl::StrCat("\"", plan.ranks()[0].programs[program].name, "\" ", why);
   for (size_t i = 0; i < hasValue.size(); ++i)
     if (isPersistent(plan.tensors[i]))
       hasValue[i] = false;

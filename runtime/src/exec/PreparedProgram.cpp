@@ -21,16 +21,17 @@ using namespace shardc::rt;
 // Preparing
 //===----------------------------------------------------------------------===//
 
-char *PreparedProgram::address(int64_t device, uint32_t buffer,
-                               int64_t run) const {
-  return devices.memory + devices.layout.offsetOf(number, buffer, device, run);
+char *PreparedProgram::addressOn(int rank, int64_t device, uint32_t buffer,
+                                 int64_t run) const {
+  return ranks[rank].memory +
+         ranks[rank].layout.offsetOf(number, buffer, device, run);
 }
 
 void PreparedProgram::setStrides(Step &step,
                                  const std::vector<uint32_t> &buffers) const {
   bool moves = false;
   for (uint32_t buffer : buffers) {
-    step.strides.push_back(program->buffers[buffer].stride);
+    step.strides.push_back(program().buffers[buffer].stride);
     moves |= step.strides.back() > 0;
   }
   if (!moves)
@@ -45,13 +46,13 @@ void PreparedProgram::bind(Step &step, const std::vector<Operand> &operands,
     Access &access = step.accesses.emplace_back();
     for (const Operand &operand : operands)
       if (operand.buffer == buffer) {
-        access.bytes = program->buffers[buffer].bytes;
+        access.bytes = program().buffers[buffer].bytes;
         access.isWrite |= operand.isWrite;
       }
   }
-  for (int64_t device : devices.layout.devicesFor(number, operands)) {
+  for (int64_t device : devices().layout.devicesFor(number, operands)) {
     step.calls.push_back(
-        {devices.contexts.data() + device * devices.contextStride,
+        {devices().contexts.data() + device * devices().contextStride,
          step.table.size()});
     for (uint32_t buffer : buffers)
       step.table.push_back(address(device, buffer));
@@ -64,14 +65,14 @@ void PreparedProgram::addLaunch(const LaunchCommand &launch) {
   for (size_t i = 0; i < launch.parts.size();) {
     Step &step = steps.emplace_back();
     step.kind = Step::Kind::Launch;
-    step.kernel = devices.kernels.kernel(launch.kernel);
+    step.kernel = devices().kernels.kernel(launch.kernel);
     step.grain = launch.grain;
     step.first = next;
     std::vector<Operand> operands = operandsOf(launch, launch.parts[i]);
-    std::vector<int64_t> of = devices.layout.devicesFor(number, operands);
+    std::vector<int64_t> of = devices().layout.devicesFor(number, operands);
     for (; i < launch.parts.size(); ++i) {
       std::vector<Operand> more = operandsOf(launch, launch.parts[i]);
-      if (devices.layout.devicesFor(number, more) != of)
+      if (devices().layout.devicesFor(number, more) != of)
         break;
       operands.insert(operands.end(), more.begin(), more.end());
       next += launch.parts[i].extent;
@@ -86,10 +87,10 @@ void PreparedProgram::addLaunch(const LaunchCommand &launch) {
 absl::Status PreparedProgram::bindGemm(Step &step, uint32_t command,
                                        const GemmCommand &gemm) {
   step.kind = Step::Kind::Gemm;
-  std::vector<int64_t> of = devices.layout.devicesFor(
-      number, operandsOf(*program, program->commands[command]));
+  std::vector<int64_t> of = devices().layout.devicesFor(
+      number, operandsOf(program(), program().commands[command]));
   std::vector<std::vector<int64_t>> terms =
-      devices.layout.termsOf(number, command, of);
+      devices().layout.termsOf(number, command, of);
   std::vector<GemmPointers> gemms;
   for (size_t i = 0; i < of.size(); ++i) {
     GemmPointers &one = gemms.emplace_back();
@@ -98,7 +99,7 @@ absl::Status PreparedProgram::bindGemm(Step &step, uint32_t command,
     one.c = address(of[i], gemm.c);
     one.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
   }
-  GemmTypes types = program->typesOf(gemm);
+  GemmTypes types = program().typesOf(gemm);
   GemmCommand merged = gemm;
   if (gemm.activation == Activation::ReluGradient)
     merged.activation = Activation::None;
@@ -135,7 +136,7 @@ absl::Status PreparedProgram::bindGemm(Step &step, uint32_t command,
   uint64_t result = merged.batch * byteSize(types.result);
   step.accesses.push_back({merged.m * merged.n * result, true});
   if (step.hasBias)
-    step.accesses.push_back({program->buffers[gemm.bias].bytes, false});
+    step.accesses.push_back({program().buffers[gemm.bias].bytes, false});
   for (const GemmPointers &one : gemms) {
     step.calls.push_back({nullptr, step.table.size()});
     for (const GemmPointers::Factors &term : one.terms)
@@ -153,7 +154,7 @@ void PreparedProgram::addMask(const GemmCommand &gemm) {
   Step &step = steps.emplace_back();
   bool isWritten = gemm.activation == Activation::Relu;
   step.kind = isWritten ? Step::Kind::WriteMask : Step::Kind::ApplyMask;
-  step.mask.emplace(gemm, program->typesOf(gemm).result);
+  step.mask.emplace(gemm, program().typesOf(gemm).result);
   step.tiles = step.mask->numTiles();
   uint32_t mask = gemm.mask;
   if (isWritten)
@@ -166,7 +167,7 @@ void PreparedProgram::addMask(const GemmCommand &gemm) {
 void PreparedProgram::addColumnSums(const GemmCommand &gemm) {
   Step &step = steps.emplace_back();
   step.kind = Step::Kind::ColumnSums;
-  step.columnSums.emplace(gemm, program->typesOf(gemm));
+  step.columnSums.emplace(gemm, program().typesOf(gemm));
   step.tiles = step.columnSums->numTiles();
   uint32_t matrix = gemm.columnSumsOf == Summed::A   ? gemm.a
                     : gemm.columnSumsOf == Summed::B ? gemm.b
@@ -197,41 +198,59 @@ CollectiveSpec PreparedProgram::describeCollective(
   spec.targetAxes = command.targetAxes;
   for (const CollectiveItem &item : command.items) {
     CollectiveTensor &tensor = spec.tensors.emplace_back();
-    tensor.dtype = program->buffers[item.in].dtype;
-    tensor.inShape = program->buffers[item.in].shape;
-    tensor.outShape = program->buffers[item.out].shape;
+    tensor.dtype = program().buffers[item.in].dtype;
+    tensor.inShape = program().buffers[item.in].shape;
+    tensor.outShape = program().buffers[item.out].shape;
     tensor.dim = item.dim;
     tensor.splitDim = item.splitDim;
-    tensor.isReduced = devices.layout.isSummed(number, item.in);
+    tensor.isReduced = devices().layout.isSummed(number, item.in);
   }
   return spec;
 }
 
-CollectiveSpec
-PreparedProgram::bindCollective(const CollectiveStartCommand &command,
-                                int64_t run) const {
-  CollectiveSpec spec = describeCollective(command);
-  for (size_t i = 0; i < command.items.size(); ++i)
-    for (int64_t device = 0; device < devices.size(); ++device) {
-      const CollectiveItem &item = command.items[i];
-      spec.tensors[i].in.push_back(address(device, item.in, run));
-      spec.tensors[i].out.push_back(address(device, item.out, run));
-    }
+/// The mesh of the devices that take part: those of one rank, or of all.
+const Mesh &PreparedProgram::meshOf(const PipelineStep &starts) const {
+  return starts.size() > 1 ? plan.mesh : devices().plan.mesh;
+}
+
+CollectiveSpec PreparedProgram::bindCollective(const PipelineStep &starts,
+                                               int64_t run) const {
+  CollectiveSpec spec = describeCollective(std::get<CollectiveStartCommand>(
+      program().commands[starts[0].command].operation));
+  for (CollectiveTensor &tensor : spec.tensors) {
+    tensor.in.resize(meshOf(starts).numDevices());
+    tensor.out.resize(meshOf(starts).numDevices());
+  }
+  for (RankCommand start : starts) {
+    auto &items = std::get<CollectiveStartCommand>(
+                      programOf(start.rank).commands[start.command].operation)
+                      .items;
+    for (size_t i = 0; i < items.size(); ++i)
+      for (int64_t device = 0; device < ranks[start.rank].size(); ++device) {
+        int64_t place =
+            starts.size() > 1 ? plan.deviceOf(start.rank, device) : device;
+        spec.tensors[i].in[place] =
+            addressOn(start.rank, device, items[i].in, run);
+        spec.tensors[i].out[place] =
+            addressOn(start.rank, device, items[i].out, run);
+      }
+  }
   return spec;
 }
 
-absl::Status PreparedProgram::prepareCollective(uint32_t command, int64_t runs,
+absl::Status PreparedProgram::prepareCollective(const PipelineStep &starts,
+                                                int64_t runs,
                                                 Collectives &backend) {
-  auto &start =
-      std::get<CollectiveStartCommand>(program->commands[command].operation);
+  auto &start = std::get<CollectiveStartCommand>(
+      program().commands[starts[0].command].operation);
   bool moves = false;
   for (const CollectiveItem &item : start.items)
-    moves |= program->buffers[item.in].stride > 0 ||
-             program->buffers[item.out].stride > 0;
-  PreparedCollectives &ofRuns = collectives[command];
+    moves |= program().buffers[item.in].stride > 0 ||
+             program().buffers[item.out].stride > 0;
+  PreparedCollectives &ofRuns = collectives[{rank, starts[0].command}];
   for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
     absl::StatusOr<std::unique_ptr<PreparedCollective>> prepared =
-        backend.prepare(devices.plan.mesh, bindCollective(start, run));
+        backend.prepare(meshOf(starts), bindCollective(starts, run));
     if (!prepared.ok())
       return prepared.status();
     ofRuns.push_back(*std::move(prepared));
@@ -239,11 +258,51 @@ absl::Status PreparedProgram::prepareCollective(uint32_t command, int64_t runs,
   return absl::OkStatus();
 }
 
+/// The step of a collective that has been prepared.
+void PreparedProgram::addCollective(const PipelineStep &starts) {
+  Step &step = steps.emplace_back();
+  step.kind = Step::Kind::Collective;
+  step.collectives = &collectives[{rank, starts[0].command}];
+  step.wireBytes = wireBytes(
+      meshOf(starts), describeCollective(std::get<CollectiveStartCommand>(
+                          program().commands[starts[0].command].operation)));
+  for (RankCommand start : starts)
+    step.senders.push_back(start.rank);
+}
+
+/// One step for each buffer, with a call for every copy at the receiver.
+void PreparedProgram::addTransfer(RankCommand from, RankCommand to) {
+  auto &sent = std::get<SendCommand>(
+      programOf(from.rank).commands[from.command].operation);
+  auto &received = std::get<ReceiveCommand>(
+      programOf(to.rank).commands[to.command].operation);
+  for (size_t i = 0; i < sent.buffers.size(); ++i) {
+    uint32_t in = sent.buffers[i], out = received.buffers[i];
+    Step &step = steps.emplace_back();
+    step.kind = Step::Kind::Copy;
+    step.bytes = step.wireBytes = programOf(to.rank).buffers[out].bytes;
+    step.senders = {from.rank};
+    step.operands = 2;
+    step.accesses = {{step.bytes, false}, {step.bytes, true}};
+    for (int64_t device :
+         ranks[to.rank].layout.devicesFor(number, {{out, true}})) {
+      step.calls.push_back({nullptr, step.table.size()});
+      step.table.push_back(addressOn(from.rank, device, in));
+      step.table.push_back(addressOn(to.rank, device, out));
+    }
+  }
+}
+
 absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
                                       Collectives &backend) {
-  const Command &command = program->commands[number];
+  const Command &command = program().commands[number];
   if (std::holds_alternative<CollectiveStartCommand>(command.operation))
-    return prepareCollective(number, runs, backend);
+    return prepareCollective({{rank, number}}, runs, backend);
+  // A verified plan waits once for each collective (checkCollectives).
+  if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation)) {
+    addCollective({{rank, wait->start}});
+    return absl::OkStatus();
+  }
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
     addLaunch(*launch);
     return absl::OkStatus();
@@ -253,25 +312,50 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
   Step step;
   if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     step.kind = Step::Kind::Copy;
-    step.bytes = program->buffers[copy->in].bytes;
-    bind(step, operandsOf(*program, command), {copy->in, copy->out});
+    step.bytes = program().buffers[copy->in].bytes;
+    bind(step, operandsOf(program(), command), {copy->in, copy->out});
   } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
     step.kind = Step::Kind::Clear;
-    step.bytes = program->buffers[clear->buffer].bytes;
-    bind(step, operandsOf(*program, command), {clear->buffer});
-  } else if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
-    step.kind = Step::Kind::Loop;
-    step.runs = loop->runs;
+    step.bytes = program().buffers[clear->buffer].bytes;
+    bind(step, operandsOf(program(), command), {clear->buffer});
   } else {
-    // A verified plan waits once for each collective (checkCollectives).
-    uint32_t start = std::get<CollectiveWaitCommand>(command.operation).start;
-    step.kind = Step::Kind::Collective;
-    step.collectives = &collectives[start];
-    step.wireBytes = wireBytes(
-        devices.plan.mesh, describeCollective(std::get<CollectiveStartCommand>(
-                               program->commands[start].operation)));
+    step.kind = Step::Kind::Loop;
+    step.runs = std::get<LoopCommand>(command.operation).runs;
   }
   steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::named(const absl::Status &status,
+                                    uint32_t command) const {
+  return absl::Status(status.code(),
+                      absl::StrCat("program \"", program().name, "\", command ",
+                                   command, ": ", status.message()));
+}
+
+absl::Status PreparedProgram::addSteps(const PipelineOrder &order,
+                                       Collectives &backend) {
+  for (const PipelineStep &together : order.steps) {
+    rank = together[0].rank;
+    uint32_t number = together[0].command;
+    const Command &command = program().commands[number];
+    size_t first = steps.size();
+    if (std::holds_alternative<SendCommand>(command.operation)) {
+      addTransfer(together[0], together[1]);
+      continue;
+    }
+    bool isCollective =
+        std::holds_alternative<CollectiveStartCommand>(command.operation);
+    absl::Status status = isCollective
+                              ? prepareCollective(together, /*runs=*/1, backend)
+                              : addStep(number, /*runs=*/1, backend);
+    if (!status.ok())
+      return named(status, number);
+    if (isCollective)
+      addCollective(together);
+    for (; command.task >= 0 && first < steps.size(); ++first)
+      steps[first].microbatch = program().tasks[command.task].microbatch;
+  }
   return absl::OkStatus();
 }
 
@@ -279,15 +363,12 @@ absl::Status PreparedProgram::addSteps(Collectives &backend) {
   // The step of the loop around the next command, and its commands left.
   size_t loop = 0;
   uint32_t left = 0;
-  for (size_t i = 0; i < program->commands.size(); ++i) {
+  for (size_t i = 0; i < program().commands.size(); ++i) {
     int64_t runs = left > 0 ? steps[loop].runs : 1;
     if (absl::Status status = addStep(i, runs, backend); !status.ok())
-      return absl::Status(status.code(),
-                          absl::StrCat("program \"", program->name,
-                                       "\", command ", i, ": ",
-                                       status.message()));
+      return named(status, i);
     if (auto *command =
-            std::get_if<LoopCommand>(&program->commands[i].operation)) {
+            std::get_if<LoopCommand>(&program().commands[i].operation)) {
       loop = steps.size() - 1;
       left = command->commands;
     } else if (left > 0 && --left == 0) {
@@ -342,12 +423,14 @@ void PreparedProgram::placeBarriers() {
   }
 }
 
-absl::StatusOr<std::unique_ptr<PreparedProgram>>
-PreparedProgram::prepare(const DeviceSet &devices, size_t program,
-                         Collectives &collectives, int workers) {
+absl::StatusOr<std::unique_ptr<PreparedProgram>> PreparedProgram::prepare(
+    const PlanSpec &plan, absl::Span<const DeviceSet> ranks, size_t program,
+    const PipelineOrder *order, Collectives &collectives, int workers) {
   std::unique_ptr<PreparedProgram> prepared(
-      new PreparedProgram(devices, program, workers));
-  if (absl::Status status = prepared->addSteps(collectives); !status.ok())
+      new PreparedProgram(plan, ranks, program, workers));
+  if (absl::Status status = order ? prepared->addSteps(*order, collectives)
+                                  : prepared->addSteps(collectives);
+      !status.ok())
     return status;
   prepared->placeBarriers();
   return prepared;
@@ -388,9 +471,9 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
   case Step::Kind::Launch: {
     const int64_t *context = call.context;
     absl::InlinedVector<int64_t, 8> ofRun;
-    if (run > 0) {
-      ofRun.assign(context, context + devices.contextStride);
-      ofRun.back() = run;
+    if (run > 0 || step.microbatch > 0) {
+      ofRun.assign(context, context + devices().contextStride);
+      ofRun.back() = std::max(run, step.microbatch);
       context = ofRun.data();
     }
     step.kernel(table, context, step.first + tiles.begin * step.grain,
@@ -435,18 +518,27 @@ void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
   }
 }
 
-void PreparedProgram::runCollective(const Step &step, int64_t run, int worker,
-                                    Counters &counters) {
-  using Clock = std::chrono::steady_clock;
+void PreparedProgram::runCollective(const Step &step, int64_t run, int worker) {
   PreparedCollective &collective =
       *(*step.collectives)[step.collectives->size() == 1 ? 0 : run];
-  Clock::time_point start = Clock::now();
   TaskRange tasks(collective.numTasks(), worker, workers);
   for (int64_t task = tasks.begin; task < tasks.end; ++task)
     note(collective.runTask(task));
+}
+
+/// Runs a collective or a transfer, and counts it.
+void PreparedProgram::communicate(const Step &step, int64_t run, int worker,
+                                  Counters &counters) {
+  using Clock = std::chrono::steady_clock;
+  Clock::time_point start = Clock::now();
+  if (step.isLocal())
+    runLocal(step, run, worker);
+  else
+    runCollective(step, run, worker);
   if (worker > 0)
     return;
-  counters.wireBytes += step.wireBytes;
+  for (int rank : step.senders)
+    counters.wireBytes[rank] += step.wireBytes;
   counters.communicationSeconds +=
       std::chrono::duration<double>(Clock::now() - start).count();
 }
@@ -466,10 +558,10 @@ void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
       for (int64_t run = 0; run < step.runs; ++run)
         runRange({index + 1, end, run}, worker, pool, counters);
       index = end - 1;
-    } else if (step.isLocal()) {
+    } else if (step.senders.empty()) {
       runLocal(step, range.run, worker);
     } else {
-      runCollective(step, range.run, worker, counters);
+      communicate(step, range.run, worker, counters);
     }
   }
 }

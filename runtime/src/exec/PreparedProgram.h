@@ -19,6 +19,7 @@
 #include "exec/KernelLibrary.h"
 #include "exec/MergeGemms.h"
 #include "exec/WorkerPool.h"
+#include "plan/CheckPipeline.h"
 #include "plan/PlanSpec.h"
 
 #include "absl/status/statusor.h"
@@ -31,9 +32,10 @@
 
 namespace shardc::rt {
 
-/// The virtual devices of an executor.
+/// The virtual devices of a pipeline rank; without a pipeline all of an
+/// executor.
 struct DeviceSet {
-  const PlanSpec &plan;
+  const PlanSpec &plan; ///< Of the rank.
   const KernelLibrary &kernels;
   const ArenaLayout &layout;
   /// The memory of all devices, in the order of `layout`.
@@ -48,17 +50,20 @@ struct DeviceSet {
 
 class PreparedProgram {
 public:
-  /// Prepares program number `program` of the plan for `workers` workers. A
-  /// collective runs at its wait. `devices` must outlive the program. Errors
-  /// are those of the backend, with the number of the command.
+  /// Prepares program number `program` of `plan`, whose ranks have the devices
+  /// `ranks`, for `workers` workers. Without a pipeline commands run in the
+  /// order of the list, a collective at its wait; with one as `order` says. All
+  /// must outlive the program, but for `order`. Errors are those of the
+  /// backend, with the number of the command.
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
-  prepare(const DeviceSet &devices, size_t program, Collectives &collectives,
+  prepare(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
+          size_t program, const PipelineOrder *order, Collectives &collectives,
           int workers);
 
-  const ProgramSpec &spec() const { return *program; }
-
   struct Counters {
-    uint64_t wireBytes = 0;
+    explicit Counters(const PlanSpec &plan) : wireBytes(plan.ranks().size()) {}
+
+    std::vector<uint64_t> wireBytes; ///< By rank, of each of its devices.
     double communicationSeconds = 0;
   };
 
@@ -129,7 +134,11 @@ private:
     std::optional<ColumnSums> columnSums;
     uint64_t bytes = 0;
     PreparedCollectives *collectives = nullptr;
+    /// Bytes that each device of the ranks `senders` sends.
     uint64_t wireBytes = 0;
+    absl::InlinedVector<int, 1> senders;
+    /// Of a task, which runs once: its microbatch.
+    int64_t microbatch = 0;
     /// Of a loop, whose body is the next `length` steps.
     int64_t runs = 1;
     size_t length = 0;
@@ -147,14 +156,24 @@ private:
     int64_t run = 0;
   };
 
-  PreparedProgram(const DeviceSet &devices, size_t number, int workers)
-      : devices(devices), number(number),
-        program(&devices.plan.programs[number]), workers(workers) {}
+  PreparedProgram(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
+                  size_t number, int workers)
+      : plan(plan), ranks(ranks), number(number), workers(workers) {}
+
+  const DeviceSet &devices() const { return ranks[rank]; }
+  const ProgramSpec &program() const { return programOf(rank); }
+  const ProgramSpec &programOf(int rank) const {
+    return ranks[rank].plan.programs[number];
+  }
 
   absl::Status addSteps(Collectives &backend);
+  absl::Status addSteps(const PipelineOrder &order, Collectives &backend);
   absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
-  absl::Status prepareCollective(uint32_t command, int64_t runs,
+  void addTransfer(RankCommand from, RankCommand to);
+  absl::Status prepareCollective(const PipelineStep &starts, int64_t runs,
                                  Collectives &backend);
+  void addCollective(const PipelineStep &starts);
+  absl::Status named(const absl::Status &status, uint32_t command) const;
   absl::Status addGemm(uint32_t command, const GemmCommand &gemm);
   absl::Status bindGemm(Step &step, uint32_t command, const GemmCommand &gemm);
   void addMask(const GemmCommand &gemm);
@@ -162,9 +181,13 @@ private:
   void addLaunch(const LaunchCommand &launch);
   CollectiveSpec
   describeCollective(const CollectiveStartCommand &command) const;
-  CollectiveSpec bindCollective(const CollectiveStartCommand &command,
-                                int64_t run) const;
-  char *address(int64_t device, uint32_t buffer, int64_t run = 0) const;
+  CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
+  const Mesh &meshOf(const PipelineStep &starts) const;
+  char *address(int64_t device, uint32_t buffer, int64_t run = 0) const {
+    return addressOn(rank, device, buffer, run);
+  }
+  char *addressOn(int rank, int64_t device, uint32_t buffer,
+                  int64_t run = 0) const;
   /// Adds a call on `buffers` for every device that computes a copy of the
   /// results among `operands`.
   void bind(Step &step, const std::vector<Operand> &operands,
@@ -177,17 +200,21 @@ private:
   void runCall(const Step &step, const Call &call, int64_t run,
                TileRange tiles);
   void runGemm(const Step &step, void *const *table, int64_t tile);
-  void runCollective(const Step &step, int64_t run, int worker,
-                     Counters &counters);
+  void runCollective(const Step &step, int64_t run, int worker);
+  void communicate(const Step &step, int64_t run, int worker,
+                   Counters &counters);
   void note(const absl::Status &status);
 
-  const DeviceSet &devices;
+  const PlanSpec &plan;
+  absl::Span<const DeviceSet> ranks;
   size_t number;
-  const ProgramSpec *program;
+  /// Of the command that is being prepared.
+  int rank = 0;
   int workers;
   std::vector<Step> steps;
-  /// By the number of the command that starts the collective.
-  std::map<uint32_t, PreparedCollectives> collectives;
+  /// By rank and number of the command that starts the collective, on the first
+  /// rank if several do.
+  std::map<std::pair<int, uint32_t>, PreparedCollectives> collectives;
 
   std::mutex errorMutex;
   absl::Status error;

@@ -2,6 +2,8 @@
 
 #include "exec/ReplicationAnalysis.h"
 
+#include "absl/algorithm/container.h"
+
 #include <optional>
 
 using namespace shardc::rt;
@@ -53,7 +55,9 @@ void ReplicationAnalysis::findSums(const PlanSpec &plan,
     };
     forEachOutsideLoops([&](uint32_t, const Command &command) {
       auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
+      // A sum over pipeline ranks has operands in several arenas.
       bool isSum = start && start->reduction == Reduction::Sum &&
+                   !absl::c_linear_search(start->axes, plan.rankAxis) &&
                    (start->kind == CollectiveKind::AllReduce ||
                     start->kind == CollectiveKind::ReduceScatter);
       for (size_t i = 0; isSum && i < start->items.size(); ++i)
@@ -115,6 +119,9 @@ bool ReplicationAnalysis::propagateCommand(const PlanSpec &plan,
   const Command &command = plan.programs[program].commands[number];
   if (auto *start = std::get_if<CollectiveStartCommand>(&command.operation))
     return propagateCollective(plan, aliasSets, program, *start);
+  // The sender decides along which axes its buffers differ.
+  if (std::holds_alternative<ReceiveCommand>(command.operation))
+    return false;
   auto *launch = std::get_if<LaunchCommand>(&command.operation);
   if (!launch)
     return propagateLocal(aliasSets, program,
@@ -171,6 +178,11 @@ ReplicationAnalysis::ReplicationAnalysis(const PlanSpec &plan,
     for (const std::vector<int> &axes : plan.tensors[tensor].sharding.dims)
       widen(aliasSets.ofTensor(tensor), setOf(plan.mesh, axes));
   findSums(plan, aliasSets);
+  settle(plan, aliasSets);
+}
+
+void ReplicationAnalysis::settle(const PlanSpec &plan,
+                                 const AliasSets &aliasSets) {
   // Sets only grow.
   while (propagate(plan, aliasSets)) {
   }

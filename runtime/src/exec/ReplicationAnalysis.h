@@ -6,7 +6,8 @@
 //   - a tensor differs along the axes that shard it;
 //   - the results of a kernel differ along the axes of its operands, and along
 //     those whose coordinates it reads;
-//   - an all-reduce or all-gather makes devices equal along its axes.
+//   - an all-reduce or all-gather makes devices equal along its axes;
+//   - what a pipeline rank receives differs as it does where it is sent.
 //
 // Devices that differ in none of these axes hold the same bits, and one copy
 // serves them all.
@@ -47,6 +48,15 @@ public:
   bool isSummed(size_t program, uint32_t buffer) const {
     return summed[program].contains(buffer);
   }
+
+  /// Widens the axes along which a buffer differs, which another pipeline rank
+  /// sends; returns whether they change. Then `settle` has to follow.
+  bool receive(const AliasSets &aliasSets, size_t program, uint32_t buffer,
+               AxisSet axes) {
+    return widen(aliasSets.ofBuffer(program, buffer), axes);
+  }
+  /// Widens all that depends on the buffers received.
+  void settle(const PlanSpec &plan, const AliasSets &aliasSets);
 
   /// The set of `axes`, of all axes.
   static AxisSet setOf(const Mesh &mesh, absl::Span<const int> axes);

@@ -136,7 +136,9 @@ absl::Status shardc::rt::checkCopies(const PlanSpec &plan) {
   }
   if (!rounding)
     return absl::OkStatus();
-  if (!hasCopies)
+  // Another pipeline rank may have copies.
+  bool isIdle = plan.rankAxis >= 0 && rounding->commands.empty();
+  if (!hasCopies && !isIdle)
     return badCopy("program \"", roundingProgram,
                    "\" in a plan without copies");
   return checkRounding(plan, *rounding, writtenBy(*rounding));

@@ -49,6 +49,11 @@ private:
   bool isEnd(uint32_t node) const { return node >= first.back(); }
   /// Of a node that is no end.
   RankCommand placeOf(uint32_t node) const;
+  /// Whether the command does more than to start communication or wait for it.
+  bool isWork(RankCommand place) const {
+    return !isCommunication(at(place)) &&
+           !std::holds_alternative<CollectiveWaitCommand>(at(place).operation);
+  }
 
   absl::Status findMessages();
   absl::Status checkMessage(uint32_t message) const;
@@ -235,18 +240,16 @@ void JointGraph::addEdges() {
 
 /// Kahn's algorithm (1962), by the simulated time at which nodes can run.
 absl::Status JointGraph::follow(PipelineOrder &order) {
-  std::vector<double> time(successors.size());
+  std::vector<double> time(successors.size()), duration(successors.size());
   std::vector<int64_t> chain(successors.size(), 1);
-  // The time of a task passes with its last command, so that the commands of a
-  // task stay together.
-  std::vector<double> duration(successors.size());
+  // The time of a task passes with its first command that works, so that
+  // messages leave at its end.
   for (int rank = 0; rank < numRanks(); ++rank) {
-    std::map<int32_t, uint32_t> last;
+    std::set<int32_t> begun;
     for (uint32_t i = 0; i < program(rank).commands.size(); ++i)
-      if (program(rank).commands[i].task >= 0)
-        last[program(rank).commands[i].task] = i;
-    for (auto [task, command] : last)
-      duration[nodeOf({rank, command})] = program(rank).tasks[task].seconds;
+      if (int32_t task = program(rank).commands[i].task;
+          task >= 0 && isWork({rank, i}) && begun.insert(task).second)
+        duration[nodeOf({rank, i})] = program(rank).tasks[task].seconds;
   }
   using Entry = std::pair<double, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
@@ -254,19 +257,23 @@ absl::Status JointGraph::follow(PipelineOrder &order) {
     if (waitsFor[node] == 0)
       ready.push({0, node});
   for (; !ready.empty(); ++order.nodes) {
-    uint32_t node = ready.top().second;
+    auto [key, node] = ready.top();
     ready.pop();
     order.longestChain = std::max(order.longestChain, chain[node]);
+    order.seconds = std::max(order.seconds, time[node] + duration[node]);
     if (isEnd(node))
       order.steps.push_back(ends[node - first.back()]);
-    else if (endOf[node] == 0 && !std::holds_alternative<CollectiveWaitCommand>(
-                                     at(placeOf(node)).operation))
+    else if (isWork(placeOf(node)))
       order.steps.push_back({placeOf(node)});
     for (uint32_t next : successors[node]) {
       time[next] = std::max(time[next], time[node] + duration[node]);
       chain[next] = std::max(chain[next], chain[node] + 1);
+      // The commands of a task stay together.
+      bool isSameTask = !isEnd(node) && !isEnd(next) &&
+                        at(placeOf(node)).task >= 0 &&
+                        at(placeOf(node)).task == at(placeOf(next)).task;
       if (--waitsFor[next] == 0)
-        ready.push({time[next], next});
+        ready.push({isSameTask ? key : time[next], next});
     }
   }
   order.messages = numMessages;

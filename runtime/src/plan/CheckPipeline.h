@@ -49,6 +49,9 @@ struct PipelineOrder {
   int64_t nodes = 0;
   /// The most nodes of which each comes after the one before.
   int64_t longestChain = 0;
+  /// The makespan: until the last task ends if tasks take as long as estimated
+  /// and everything else takes no time.
+  double seconds = 0;
 };
 
 /// Orders program number `program` of the ranks of `plan`, which has a

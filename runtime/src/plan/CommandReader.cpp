@@ -478,6 +478,11 @@ absl::Status CommandReader::read(const fb::Command &file) {
   else if (const fb::Send *send = file.operation_as_Send()) {
     SendCommand &own = command.operation.emplace<SendCommand>();
     own.peer = send->peer(), own.message = send->message();
+    if (!program.collectives.empty() &&
+        send->report() >= program.collectives.size())
+      return bad("line ", send->report(),
+                 " of a communication report that has ",
+                 program.collectives.size());
     status = readTransfer(*send->buffers(), own.buffers);
   } else if (const fb::Receive *receive = file.operation_as_Receive()) {
     ReceiveCommand &own = command.operation.emplace<ReceiveCommand>();

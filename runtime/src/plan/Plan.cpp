@@ -148,7 +148,13 @@ const TensorSpec *PlanSpec::findTensor(absl::string_view name) const {
 }
 
 const ProgramSpec *PlanSpec::findProgram(absl::string_view name) const {
-  return findIn<ProgramSpec>(programs, name);
+  const ProgramSpec *found = nullptr;
+  for (const PlanSpec &rank : ranks()) {
+    const ProgramSpec *program = findIn<ProgramSpec>(rank.programs, name);
+    if (!found || (program && program->wireBytes > found->wireBytes))
+      found = program;
+  }
+  return found;
 }
 
 int64_t PlanSpec::deviceOf(int rank, int64_t device) const {

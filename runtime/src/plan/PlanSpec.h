@@ -292,7 +292,8 @@ struct PipelineSpec {
 struct PlanSpec {
   /// The tensor `name`, or null.
   const TensorSpec *findTensor(absl::string_view name) const;
-  /// The program `name`, or null.
+  /// The program `name`, with a pipeline that of the rank that sends most; or
+  /// null.
   const ProgramSpec *findProgram(absl::string_view name) const;
   /// The plans of the pipeline ranks; without a pipeline this plan alone.
   absl::Span<const PlanSpec> ranks() const {
@@ -323,7 +324,7 @@ struct PlanSpec {
   std::string cubin; ///< That PTX for `gpuTarget`, assembled; may be empty.
   uint64_t arenaBytes = 0;
   uint32_t alignment = 64;
-  MemoryReport memory;
+  MemoryReport memory; ///< With a pipeline, of the greatest arena.
 };
 
 /// A plan that has not been read from a file, nor verified: for tests.

@@ -294,11 +294,14 @@ static absl::Status readPipeline(const fb::Pipeline &file, PlanSpec &plan) {
     rank.batchSize = plan.batchSize;
     rank.alignment = plan.alignment;
     rank.arenaBytes = entry->arena_bytes();
-    greatest = std::max(greatest, rank.arenaBytes);
     if (entry->memory())
       if (absl::Status s = readMemoryReport(*entry->memory(), rank.memory);
           !s.ok())
         return s;
+    if (rank.arenaBytes < greatest)
+      continue;
+    greatest = rank.arenaBytes;
+    plan.memory = rank.memory;
   }
   if (greatest != plan.arenaBytes)
     return bad("an arena of ", plan.arenaBytes,
@@ -401,7 +404,7 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, PlanSpec &plan) {
       rank.kernels = plan.kernels;
   if (absl::Status s = readPrograms(file, plan); !s.ok())
     return s;
-  if (file.memory())
+  if (file.memory() && !plan.pipeline)
     return readMemoryReport(*file.memory(), plan.memory);
   return absl::OkStatus();
 }

@@ -1,0 +1,178 @@
+//===- PipelineTest.cpp - Pipelines compute what their programs say -------===//
+
+#include "TestPlan.h"
+
+#include "exec/CpuExecutor.h"
+#include "plan/PlanSpec.h"
+
+#include <cmath>
+#include <gtest/gtest.h>
+
+using namespace shardc::rt;
+using test::makePipelinePlan;
+
+namespace {
+
+/// The model of the plan, step by step. All values are exact.
+struct Model {
+  explicit Model(int ranks) : gradients(ranks) {
+    for (int rank = 0; rank < ranks; ++rank)
+      w.push_back(rank + 1);
+  }
+
+  void run(int microbatches, const HostArray &x);
+  void update();
+
+  std::vector<float> w, gradients;
+  float loss = 0;
+};
+
+void Model::run(int microbatches, const HostArray &x) {
+  size_t ranks = w.size();
+  gradients.assign(ranks, 0);
+  loss = 0;
+  for (int device = 0; device < 2; ++device)
+    for (int m = 0; m < microbatches; ++m)
+      for (int row = 0; row < 2; ++row) {
+        std::vector<float> h = {
+            x.values<float>()[16 * (microbatches * device + m) + row]};
+        for (size_t rank = 0; rank < ranks; ++rank)
+          h.push_back(h[rank] * w[rank] + 10 * rank + m);
+        loss += h[ranks];
+        float g = 1;
+        for (size_t rank = ranks; rank-- > 0; g *= w[rank])
+          gradients[rank] += g * h[rank];
+      }
+}
+
+void Model::update() {
+  float sum = 0;
+  for (float gradient : gradients)
+    sum += gradient;
+  for (size_t rank = 0; rank < w.size(); ++rank)
+    w[rank] -= gradients[rank] / 1024 + sum / 4096;
+}
+
+/// NaN in rows that the plan does not use.
+HostArray makeInput(int microbatches) {
+  HostArray x(DType::F32, {32 * microbatches});
+  for (int i = 0; i < 32 * microbatches; ++i)
+    x.values<float>()[i] = i % 16 < 2 ? float(i / 16 % 3 + i % 16) : NAN;
+  return x;
+}
+
+std::unique_ptr<Executor> makeExecutor(Context &context, int ranks,
+                                       int microbatches,
+                                       ExecutorOptions options) {
+  auto plan = Plan::parse(makePipelinePlan(ranks, microbatches));
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  auto executor = Executor::create(context, *plan, options);
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  EXPECT_TRUE((*executor)->initializeParameters().ok());
+  return *std::move(executor);
+}
+
+float get(const Executor &executor, const std::string &name) {
+  auto array = executor.getTensor(name);
+  EXPECT_TRUE(array.ok()) << array.status();
+  return array.ok() ? array->values<float>()[0] : NAN;
+}
+
+/// What a device of the rank that sends most sends in a step.
+uint64_t wireBytes(int ranks, int microbatches) {
+  uint64_t most = 0, n = 2 * ranks;
+  for (int rank = 0; rank < ranks; ++rank) {
+    uint64_t sends = (rank > 0) + (rank < ranks - 1);
+    uint64_t reduced = 4 + (2 * (n - 1) * 4 + n - 1) / n;
+    if (rank == ranks - 1)
+      reduced += 4;
+    most = std::max(most, 8 * microbatches * sends + reduced);
+  }
+  return most;
+}
+
+/// Ranks, microbatches, threads, and whether replicas share memory.
+class PipelineTest
+    : public testing::TestWithParam<std::tuple<int, int, int, bool>> {};
+
+TEST_P(PipelineTest, ComputesWhatThePlanSays) {
+  auto [ranks, microbatches, threads, share] = GetParam();
+  auto context = Context::create({threads});
+  ASSERT_TRUE(context.ok());
+  ExecutorOptions options;
+  options.poisonPadding = true;
+  options.shareReplicas = share;
+  auto executor = makeExecutor(**context, ranks, microbatches, options);
+  HostArray x = makeInput(microbatches);
+  for (int step = 1; step <= 3; ++step) {
+    Model model(ranks);
+    for (int rank = 0; rank < ranks; ++rank) {
+      HostArray value(DType::F32, {});
+      value.values<float>()[0] = model.w[rank];
+      ASSERT_TRUE(
+          executor->setTensor("w" + std::to_string(rank), value.view()).ok());
+    }
+    model.run(microbatches, x);
+    auto evaluated = executor->run("evaluate", {{"x", x.view()}});
+    ASSERT_TRUE(evaluated.ok()) << evaluated.status();
+    EXPECT_EQ(evaluated->loss, model.loss);
+    auto result = executor->step({{"x", x.view()}});
+    ASSERT_TRUE(result.ok()) << result.status();
+    EXPECT_EQ(result->loss, model.loss);
+    EXPECT_EQ(result->results.size(), 1u);
+    EXPECT_EQ(result->wireBytes, wireBytes(ranks, microbatches));
+    model.update();
+    for (int rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(get(*executor, "w" + std::to_string(rank)), model.w[rank]);
+    EXPECT_EQ(get(*executor, "t"), step);
+  }
+  // All values differ over data and none over copy.
+  uint64_t arenas = 0;
+  for (const PlanSpec &rank : executor->plan().spec().ranks())
+    arenas += rank.arenaBytes;
+  for (int rank = 0; rank < ranks; ++rank)
+    arenas -= 64 * rank; // unused
+  if (share)
+    EXPECT_LE(executor->allocatedBytes(), 2 * arenas);
+  else
+    EXPECT_EQ(executor->allocatedBytes(), 4 * arenas);
+}
+
+INSTANTIATE_TEST_SUITE_P(All, PipelineTest,
+                         testing::Combine(testing::Values(1, 2, 3, 4),
+                                          testing::Values(1, 2, 5),
+                                          testing::Values(1, 2, 3),
+                                          testing::Bool()));
+
+TEST(PipelineExecutorTest, BitsDoNotDependOnThreads) {
+  std::vector<float> expected;
+  for (int threads : {1, 2, 3, 4, 7}) {
+    auto context = Context::create({threads});
+    ASSERT_TRUE(context.ok());
+    auto executor = makeExecutor(**context, 3, 4, {});
+    HostArray x = makeInput(4);
+    std::vector<float> values;
+    for (int step = 0; step < 5; ++step) {
+      auto result = executor->step({{"x", x.view()}});
+      ASSERT_TRUE(result.ok()) << result.status();
+      values.push_back(float(result->loss));
+      for (const char *name : {"w0", "w1", "w2"})
+        values.push_back(get(*executor, name));
+    }
+    if (expected.empty())
+      expected = values;
+    EXPECT_EQ(values, expected) << threads;
+  }
+}
+
+TEST(PipelineExecutorTest, InitialValuesDoNotDependOnTheCut) {
+  auto context = Context::create({2});
+  ASSERT_TRUE(context.ok());
+  auto two = makeExecutor(**context, 2, 1, {});
+  auto four = makeExecutor(**context, 4, 1, {});
+  for (const char *name : {"w0", "w1"})
+    EXPECT_EQ(get(*two, name), get(*four, name));
+  EXPECT_EQ(two->step({}).status().code(), absl::StatusCode::kInvalidArgument);
+}
+
+} // namespace
