@@ -134,7 +134,7 @@ hasNccl=1
 for library in ${SHARDC_LIBNCCL:-libnccl.so.2}; do
   case $library in
   /*) [ -e "$library" ] || hasNccl=0 ;;
-  *) PATH=$PATH:/sbin ldconfig -p 2>/dev/null | grep -qF "$library" || hasNccl=0 ;;
+  *) grep -qF "$library" <<<"$(PATH=$PATH:/sbin ldconfig -p 2>/dev/null)" || hasNccl=0 ;;
   esac
 done
 : "${SHARDC_LIBCUDA:=libcuda.so.1}"
