@@ -63,6 +63,9 @@ static void registerMlirFlags(cl::OptionCategory &category) {
       option->setHiddenFlag(cl::NotHidden);
       option->addCategory(category);
     }
+  // The op of an error of the module is the whole text.
+  static_cast<cl::opt<bool> *>(options.lookup("mlir-print-op-on-diagnostic"))
+      ->setInitialValue(false);
   // One option has the names of all passes.
   options.lookup("cse")->addCategory(category);
 }
