@@ -39,6 +39,7 @@ static const T *findByName(ArrayRef<T> entries, StringRef name) {
 static constexpr double leastBytes = 1, mostBytes = 1e18;
 static constexpr double leastRate = 1, mostRate = 1e24;
 static constexpr double mostLatency = 1e6;
+static constexpr uint64_t maxMachineBytes = uint64_t(1) << 24;
 
 namespace {
 
@@ -214,7 +215,8 @@ Expected<Machine> shardc::loadMachine(StringRef nameOrFile) {
   if (const Machine *machine = findByName(getBuiltInMachines(), nameOrFile))
     return *machine;
   std::string name = nameOrFile.str();
-  if (std::string error = checkInputEnds(name); !error.empty())
+  // It is read more than once, which a pipe cannot be.
+  if (std::string error = checkInputSize(name, maxMachineBytes); !error.empty())
     return createStringError(inconvertibleErrorCode(), error);
   auto buffer = MemoryBuffer::getFile(name, /*IsText=*/true);
   if (buffer)

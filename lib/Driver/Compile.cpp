@@ -216,6 +216,8 @@ std::string shardc::checkOutputs(std::vector<NamedFile> inputs,
   });
   if (!isBuiltIn)
     inputs.push_back({"--machine", options.machine});
+  if (isScheduleFile(options.pipelineSchedule))
+    inputs.push_back({"--pipeline-schedule", options.pipelineSchedule});
   for (size_t index = 0; index < getPhases().size(); ++index)
     if (!options.dumpDir.empty()) {
       std::string path = getDumpPath(options.dumpDir, index);

@@ -1,7 +1,8 @@
-//===- InputFiles.cpp - Inputs without an end -----------------------------===//
+//===- InputFiles.cpp - Inputs without an end or too large ----------------===//
 
 #include "shardc/Support/InputFiles.h"
 
+#include <string_view>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
 #include <unistd.h>
@@ -22,4 +23,27 @@ std::string shardc::checkInputEnds(const std::string &path) {
   return isEndless ? (path == "-" ? "standard input" : "'" + path + "'") +
                          " is a device without an end; expected a file"
                    : "";
+}
+
+std::string shardc::checkInputSize(const std::string &path,
+                                   uint64_t mostBytes) {
+  if (std::string error = checkInputEnds(path); !error.empty())
+    return error;
+  struct stat status;
+  if (stat(path.c_str(), &status) != 0)
+    return "";
+  if (!S_ISREG(status.st_mode))
+    return "'" + path + "' is not a regular file";
+  auto bytes = static_cast<uint64_t>(status.st_size);
+  return bytes <= mostBytes
+             ? ""
+             : "'" + path + "' has " + std::to_string(bytes) +
+                   " bytes; expected at most " + std::to_string(mostBytes);
+}
+
+bool shardc::isScheduleFile(const std::string &schedule) {
+  constexpr std::string_view ending = ".csv";
+  return schedule.size() >= ending.size() &&
+         std::string_view(schedule).substr(schedule.size() - ending.size()) ==
+             ending;
 }

@@ -79,8 +79,14 @@ static std::string describeCpu() {
 
 std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
   const CompileOptions &options = request.options;
+  bool hasSchedule = isScheduleFile(options.pipelineSchedule);
+  auto isFile = [](const std::string &path) {
+    constexpr uint64_t mostBytes = uint64_t(1) << 26;
+    return checkInputSize(path, mostBytes).empty();
+  };
   if (!options.dumpDir.empty() || options.verifyPartition || request.source ||
-      !checkInputEnds(options.machine).empty())
+      !isFile(options.machine) ||
+      (hasSchedule && !isFile(options.pipelineSchedule)))
     return std::nullopt;
   std::optional<std::string> compiler = readBuildId(compilerPath());
   std::optional<std::string> model = readContent(request.path);
@@ -100,6 +106,8 @@ std::optional<std::string> shardc::run::planKey(const CompileRequest &request) {
     add(option.name, toText(getValue(option, options)));
   add("single device", options.singleDevice ? 1 : 0);
   add("machine file", readContent(options.machine).value_or(""));
+  if (hasSchedule)
+    add("schedule file", readContent(options.pipelineSchedule).value_or(""));
   add("model", *model);
   return key;
 }
