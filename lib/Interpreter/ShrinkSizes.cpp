@@ -212,9 +212,13 @@ private:
     for (auto [axis, attr] :
          llvm::enumerate(mesh.getAxes().getAsRange<MeshAxisAttr>())) {
       int64_t size = newAxes.getSize(axis);
-      if (size != attr.getSize())
-        changes.push_back(
-            {attr.getName().getValue().str(), attr.getSize(), size});
+      // The axis of a pipeline has its size in the mesh alone.
+      if (size == axes.getSize(axis)) {
+        attributes.push_back(attr);
+        continue;
+      }
+      changes.push_back(
+          {attr.getName().getValue().str(), attr.getSize(), size});
       attributes.push_back(
           MeshAxisAttr::get(attr.getContext(), attr.getName(), size));
     }

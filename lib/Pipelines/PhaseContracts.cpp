@@ -7,6 +7,7 @@
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -70,25 +71,16 @@ LogicalResult shardc::verifyImported(ModuleOp module) {
 
 /// In a module with a pipeline, every value is used on the rank of its stage.
 static LogicalResult checkStages(ModuleOp module) {
-  auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
-  if (!pipeline)
+  std::optional<PipelineSize> size = getPipelineSize(module);
+  if (!size)
     return success();
-  FailureOr<MeshOp> mesh = getMesh(module);
-  if (failed(mesh))
-    return failure();
-  int64_t ranks = mesh->getAxisSize(pipeline.getAxis().getValue());
-  auto getStage = [](Operation *op, bool isMaker) -> IntegerAttr {
-    if (auto transfer = dyn_cast<TransferOp>(op))
-      return isMaker ? transfer.getTargetAttr() : transfer.getSourceAttr();
-    return op->getAttrOfType<IntegerAttr>(stageAttrName);
-  };
   return checkOps(module, /*inKernels=*/true, [&](Operation *op) {
-    IntegerAttr used = getStage(op, /*isMaker=*/false);
+    IntegerAttr used = getStageOfUse(op);
     for (Value operand : op->getOperands()) {
       Operation *maker = getComputingOp(operand);
-      IntegerAttr made =
-          maker ? getStage(maker, /*isMaker=*/true) : IntegerAttr();
-      if (used && made && used.getInt() % ranks != made.getInt() % ranks)
+      IntegerAttr made = maker ? getStageOfResults(maker) : IntegerAttr();
+      if (used && made &&
+          used.getInt() % size->ranks != made.getInt() % size->ranks)
         return LogicalResult(op->emitOpError("is on stage ")
                              << used.getInt() << " and uses a value of stage "
                              << made.getInt() << " without a transfer");
@@ -111,6 +103,8 @@ LogicalResult shardc::verifyDifferentiated(ModuleOp module) {
 }
 
 LogicalResult shardc::verifyPropagated(ModuleOp module) {
+  if (failed(checkStages(module)))
+    return failure();
   for (auto function : module.getOps<func::FuncOp>()) {
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (!isClosed(

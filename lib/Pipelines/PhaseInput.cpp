@@ -14,8 +14,8 @@ static LogicalResult checkIsOfPhase(ModuleOp module, const Phase &phase) {
   // Functions that show no phase: the phases that follow report missing input.
   if (!found)
     return success();
-  auto emitError = [&] {
-    return module.emitError("expected IR of the phase '")
+  auto emitPhaseError = [&](Location place) {
+    return emitError(place, "expected IR of the phase '")
            << phase.name << "', found IR of the phase '" << getPhaseName(*found)
            << "'";
   };
@@ -26,23 +26,26 @@ static LogicalResult checkIsOfPhase(ModuleOp module, const Phase &phase) {
   bool isSource = *found == ModulePhase::Import;
   if (last > index || (isSource && last < index) ||
       (phase.name == "codegen" && last < index))
-    return emitError();
+    return emitPhaseError(module.getLoc());
   std::string why;
+  Location place = module.getLoc();
   {
     ScopedDiagnosticHandler handler(module.getContext(),
                                     [&](Diagnostic &diagnostic) {
-                                      if (why.empty())
+                                      if (why.empty()) {
                                         why = diagnostic.str();
+                                        place = diagnostic.getLocation();
+                                      }
                                       return success();
                                     });
     if (succeeded(phase.verify(module)))
       return success();
   }
   if (getPhaseName(*found) == phase.name)
-    return module.emitError(
-               "expected IR that keeps the contract of the phase '")
+    return emitError(place,
+                     "expected IR that keeps the contract of the phase '")
            << phase.name << "': " << why;
-  return emitError() << ": " << why;
+  return emitPhaseError(place) << ": " << why;
 }
 
 namespace {

@@ -6,6 +6,7 @@
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -69,22 +70,12 @@ int64_t shardc::getMatmulFlops(Operation *op) {
   return 0;
 }
 
-/// The number of ranks of the pipeline of `function`'s module; 1 without one.
-static int64_t getNumRanks(func::FuncOp function) {
-  auto module = function->getParentOfType<ModuleOp>();
-  auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
-  if (pipeline)
-    for (MeshOp mesh : module.getOps<MeshOp>())
-      return std::max<int64_t>(1,
-                               mesh.getAxisSize(pipeline.getAxis().getValue()));
-  return 1;
-}
-
 CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
   report.regather = getRegatherCost(function);
   report.cost = getPlanCost(function);
-  int64_t ranks = getNumRanks(function);
+  std::optional<PipelineSize> pipeline = getPipelineSize(function);
+  int64_t ranks = pipeline ? pipeline->ranks : 1;
   std::vector<int64_t> wireBytes(ranks, 0), flops(ranks, 0);
   // Without a stage an op is on every rank.
   auto add = [&](std::vector<int64_t> &sums, std::optional<int64_t> stage,

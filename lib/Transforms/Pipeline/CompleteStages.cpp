@@ -9,6 +9,7 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -22,21 +23,10 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// The stage that `op` uses its operands on, or none.
-static IntegerAttr getStageOfUse(Operation *op) {
-  if (auto transfer = dyn_cast<TransferOp>(op))
-    return transfer.getSourceAttr();
-  return op->getAttrOfType<IntegerAttr>(stageAttrName);
-}
-
 /// The stage that `value` is made on, or none.
 static IntegerAttr getStageMade(Value value) {
   Operation *op = getComputingOp(value);
-  if (!op)
-    return {};
-  if (auto transfer = dyn_cast<TransferOp>(op))
-    return transfer.getTargetAttr();
-  return op->getAttrOfType<IntegerAttr>(stageAttrName);
+  return op ? getStageOfResults(op) : IntegerAttr();
 }
 
 static bool canHaveStage(Operation *op) {

@@ -14,6 +14,7 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -232,13 +233,11 @@ struct InsertTransfersPass
                                ModulePhase::Differentiate)))
       return signalPassFailure();
     ModuleOp module = getOperation();
-    auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
-    if (!pipeline)
+    if (!module->hasAttr(pipelineAttrName))
       return;
-    FailureOr<MeshOp> mesh = getMesh(module);
-    if (failed(mesh))
+    if (failed(getMesh(module)))
       return signalPassFailure();
-    int64_t ranks = mesh->getAxisSize(pipeline.getAxis().getValue());
+    int64_t ranks = getPipelineSize(module)->ranks;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isExternal())
         TransferInserter(function, ranks).run();

@@ -976,6 +976,28 @@ func.func @transfer_c1_negative(%x: tensor<4xf32>) {
 }
 
 // -----
+// transfer C2: without a pipeline
+func.func @transfer_c2_none(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C2: the module has no `shardc.pipeline`}}
+  %0 = shardc.transfer %x from 0 to 1 : tensor<4xf32>
+  return
+}
+
+// -----
+
+// transfer C2
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "interleaved", chunks = 2>} {
+  func.func @transfer_c2(%x: tensor<4xf32>) {
+    %0 = shardc.transfer %x from 0 to 3 : tensor<4xf32>
+    // expected-error @+1 {{C2: there is no stage 4, the pipeline has stages 0 to 3}}
+    %1 = shardc.transfer %0 from 4 to 0 : tensor<4xf32>
+    return
+  }
+  shardc.mesh @mesh <["stage" = 2]>
+}
+
+// -----
+
 // pipeline L1
 // expected-error @+1 {{`shardc.pipeline` must be a #shardc.pipeline attribute on the module}}
 module attributes {shardc.pipeline = "1f1b"} {
@@ -1005,6 +1027,36 @@ func.func @pipeline_l2_type(%x: tensor<4xf32>) {
 }
 
 // -----
+// pipeline L4
+// expected-error @+1 {{`shardc.pipeline` uses axis "nope", but mesh @mesh has axes "stage", "data"}}
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "nope", schedule = "1f1b">} {
+  shardc.mesh @mesh <["stage" = 2, "data" = 2]>
+}
+
+// -----
+
+// pipeline L5
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "interleaved", chunks = 2>} {
+  shardc.mesh @mesh <["stage" = 2]>
+  func.func @pipeline_l5(%x: tensor<4xf32>) {
+    %0 = shardc.exp %x {shardc.stage = 3 : i64} : tensor<4xf32>
+    // expected-error @+1 {{is on stage 4, but the pipeline has stages 0 to 3}}
+    %1 = shardc.exp %0 {shardc.stage = 4 : i64} : tensor<4xf32>
+    return
+  }
+}
+
+// -----
+
+// pipeline L5: without a pipeline
+func.func @pipeline_l5_none(%x: tensor<4xf32>) {
+  // expected-error @+1 {{has a `shardc.stage`, but the module has no `shardc.pipeline`}}
+  %0 = shardc.exp %x {shardc.stage = 0 : i64} : tensor<4xf32>
+  return
+}
+
+// -----
+
 // pipeline L3
 module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b">} {
   shardc.mesh @mesh <["stage" = 2]>
@@ -1017,7 +1069,7 @@ module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule =
 
 // -----
 // chunks
-// expected-error @+1 {{expected at least one chunk, got 0}}
+// expected-error @+1 {{expected 1 to 1048576 chunks, got 0}}
 module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b", chunks = 0>} {
 }
 

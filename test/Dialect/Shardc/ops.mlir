@@ -20,8 +20,8 @@ module attributes {
         optimizer = <adamw, learning_rate = 1.0e-3, b1 = 0.9>, clip_norm = 1.0,
         schedule = <cosine, warmup_steps = 2, decay_steps = 10>, microbatches = 4>} {
 
-  // CHECK: shardc.mesh @mesh <["data" = 4, "model" = 2]>
-  shardc.mesh @mesh <["data" = 4, "model" = 2]>
+  // CHECK: shardc.mesh @mesh <["data" = 4, "model" = 2, "stage" = 2]>
+  shardc.mesh @mesh <["data" = 4, "model" = 2, "stage" = 2]>
 
   // CHECK-LABEL: func @roles
   // CHECK-SAME: #shardc.input<"x">

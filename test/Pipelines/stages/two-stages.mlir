@@ -7,6 +7,7 @@
 // RUN:   | shardc-opt --shardc-report-communication -o /dev/null | FileCheck %s --check-prefix=DP
 // RUN: shardc-opt %s --compile-to=collectives  --verify-partition -o /dev/null
 // RUN: shardc-opt %s --compile-to=collectives --mesh=stage=2,data=2 --verify-partition -o /dev/null
+// RUN: shardc-opt %s --compile-to=collectives --mesh=stage=2,data=8,model=8 --verify-partition -o /dev/null 2>&1 | FileCheck %s --check-prefix=SMALLER
 // RUN: shardc-opt %s --compile-to=differentiate | FileCheck %s --check-prefix=IR
 // RUN: not shardc-opt %s --compile-to=kernels 2>&1 | FileCheck %s --check-prefix=LATER
 // RUN: shardc-compile %s --stages=0 --report=comm | FileCheck %s --check-prefix=NONE
@@ -16,6 +17,9 @@
 // TWO-NEXT: on pipeline rank 1: 8192
 // TWO-NEXT: on all ranks together: 16384
 // TWO-NEXT: wire bytes per device: 8192
+
+// The axis of the stages stays as it is where sizes shrink.
+// SMALLER: agree on 64 devices {{.*}}; sizes checked: 16 as 8{{$}}
 
 // DP-LABEL: @train_step
 // DP: send stage 2 1024 4096 forward {{.*}}: from stage 0 to stage 1 (in each of 4 microbatches)

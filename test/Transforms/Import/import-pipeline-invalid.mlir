@@ -2,7 +2,7 @@
 // RUN: shardc-opt %s --split-input-file --verify-diagnostics --shardc-import
 
 // an axis that the mesh lacks
-// expected-error @+1 {{`shardc.pipeline` names axis "pipe", which mesh @mesh lacks}}
+// expected-error @+1 {{`shardc.pipeline` uses axis "pipe", but mesh @mesh has axes "stage", "data"}}
 module attributes {shardc.pipeline = #shardc.pipeline<axis = "pipe", schedule = "1f1b", chunks = 1>, shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>, microbatches = 4>} {
   shardc.mesh @mesh <["stage" = 2, "data" = 2]>
   func.func @loss(

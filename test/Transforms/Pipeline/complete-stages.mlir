@@ -3,13 +3,13 @@
 // Without a pipeline nothing changes.
 
 // CHECK-LABEL: module @none
-// CHECK-NOT: shardc.stage = 1 : i64, shardc
+// CHECK-NOT: shardc.stage
 module @none {
   shardc.mesh @mesh <["data" = 2]>
   func.func @f(%p: tensor<4x4xf32>, %x: tensor<8x8xf32>) -> tensor<8x4xf32> {
     // CHECK: shardc.all_gather %{{.*}} over @mesh["data"] dims = [0] {shardc.cause = "here"} :
     %w = shardc.all_gather %p over @mesh["data"] dims = [0] {shardc.cause = "here"} : (tensor<4x4xf32>) -> tensor<8x4xf32>
-    %z = shardc.dot_general %x, %w contracting = [1] x [0] {shardc.stage = 1 : i64} : tensor<8x8xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
+    %z = shardc.dot_general %x, %w contracting = [1] x [0] : tensor<8x8xf32>, tensor<8x4xf32> -> tensor<8x4xf32>
     return %z : tensor<8x4xf32>
   }
 }

@@ -9,6 +9,7 @@
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
@@ -69,6 +70,49 @@ LogicalResult verifyRules(Operation *op, Attribute attr) {
   return success();
 }
 
+LogicalResult verifyPipeline(Operation *op, Attribute value) {
+  auto pipeline = dyn_cast<PipelineAttr>(value);
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!pipeline || !module)
+    return op->emitError("`shardc.pipeline` must be a #shardc.pipeline "
+                         "attribute on the module");
+  for (MeshOp mesh : module.getOps<MeshOp>())
+    // A mesh without a name is an error that is found later.
+    if (mesh.getSymNameAttr() &&
+        failed(verifyAxis(pipeline.getAxis(), mesh,
+                          [&] { return op->emitError("`shardc.pipeline` "); })))
+      return failure();
+  return success();
+}
+
+/// Whether `op` is in the function that is the loss of its module.
+bool isInLoss(Operation *op, ModuleOp module) {
+  auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
+  auto function = op->getParentOfType<func::FuncOp>();
+  return training && function && function.getSymNameAttr() &&
+         function.getSymName() == training.getLoss().getValue();
+}
+
+LogicalResult verifyStage(Operation *op, Attribute value) {
+  auto stage = dyn_cast<IntegerAttr>(value);
+  if (!stage || !stage.getType().isSignlessInteger(64) || stage.getInt() < 0)
+    return op->emitError("`shardc.stage` must be an i64 of at least 0, such "
+                         "as 1 : i64, got ")
+           << value;
+  auto module = op->getParentOfType<ModuleOp>();
+  if (!module || isInLoss(op, module))
+    return success();
+  if (!module->hasAttr(pipelineAttrName))
+    return op->emitOpError(
+        "has a `shardc.stage`, but the module has no `shardc.pipeline`");
+  std::optional<PipelineSize> size = getPipelineSize(module);
+  if (size && stage.getInt() >= size->getNumStages())
+    return op->emitOpError("is on stage ")
+           << stage.getInt() << ", but the pipeline has stages 0 to "
+           << size->getNumStages() - 1;
+  return success();
+}
+
 /// The type of argument `index` of `op` if it is a static tensor, else null.
 RankedTensorType argumentTensor(Operation *op, unsigned index) {
   auto function = dyn_cast<FunctionOpInterface>(op);
@@ -110,17 +154,10 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
       return op->emitError("`shardc.training` must be a #shardc.training "
                            "attribute on the module");
   }
-  if (name == pipelineAttrName &&
-      !(isa<PipelineAttr>(value) && isa<ModuleOp>(op)))
-    return op->emitError("`shardc.pipeline` must be a #shardc.pipeline "
-                         "attribute on the module");
-  if (name == stageAttrName) {
-    auto stage = dyn_cast<IntegerAttr>(value);
-    if (!stage || !stage.getType().isSignlessInteger(64) || stage.getInt() < 0)
-      return op->emitError("`shardc.stage` must be an i64 of at least 0, such "
-                           "as 1 : i64, got ")
-             << value;
-  }
+  if (name == pipelineAttrName)
+    return verifyPipeline(op, value);
+  if (name == stageAttrName)
+    return verifyStage(op, value);
   if (name == partAttrName && !isa<PartAttr>(value))
     return op->emitError("`shardc.part` must be a #shardc.part attribute");
   if (name == gatheredForAttrName && !isa<PartAttr>(value))

@@ -1,10 +1,41 @@
 //===- PipelineOps.cpp - Pipelines, and values between stages -------------===//
 
-#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
+#include "shardc/Support/MeshSpec.h"
 
 using namespace mlir;
 using namespace shardc;
+
+std::optional<PipelineSize> shardc::getPipelineSize(Operation *op) {
+  auto module = dyn_cast<ModuleOp>(op);
+  if (!module)
+    module = op->getParentOfType<ModuleOp>();
+  if (!module)
+    return std::nullopt;
+  auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
+  if (!pipeline)
+    return std::nullopt;
+  // The mesh may stand behind `op` and not be verified yet.
+  for (MeshOp mesh : module.getOps<MeshOp>())
+    if (int64_t ranks = mesh.getAxisSize(pipeline.getAxis().getValue());
+        ranks >= 1 && ranks <= maxMeshDevices)
+      return PipelineSize{ranks, pipeline.getChunks()};
+  return std::nullopt;
+}
+
+IntegerAttr shardc::getStageOfUse(Operation *op) {
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return transfer.getSourceAttr();
+  return op->getAttrOfType<IntegerAttr>(stageAttrName);
+}
+
+IntegerAttr shardc::getStageOfResults(Operation *op) {
+  if (auto transfer = dyn_cast<TransferOp>(op))
+    return transfer.getTargetAttr();
+  return op->getAttrOfType<IntegerAttr>(stageAttrName);
+}
 
 LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    StringAttr axis, StringAttr schedule,
@@ -12,8 +43,9 @@ LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
   if (axis.empty() || schedule.empty())
     return emitError() << "#shardc.pipeline needs the name of a mesh axis and "
                           "a schedule";
-  if (chunks < 1)
-    return emitError() << "expected at least one chunk, got " << chunks;
+  if (chunks < 1 || chunks > maxChunks)
+    return emitError() << "expected 1 to " << maxChunks << " chunks, got "
+                       << chunks;
   return success();
 }
 
@@ -23,6 +55,14 @@ LogicalResult TransferOp::verify() {
   if (from < 0 || to < 0 || from == to)
     return emitOpError("C1: expected two stages, got ")
            << from << " and " << to;
+  auto module = (*this)->getParentOfType<ModuleOp>();
+  if (module && !module->hasAttr(pipelineAttrName))
+    return emitOpError("C2: the module has no `shardc.pipeline`");
+  std::optional<PipelineSize> size = getPipelineSize(*this);
+  if (size && std::max(from, to) >= size->getNumStages())
+    return emitOpError("C2: there is no stage ")
+           << std::max(from, to) << ", the pipeline has stages 0 to "
+           << size->getNumStages() - 1;
   return success();
 }
 

@@ -262,7 +262,8 @@ def Shardc_PipelineAttr : Shardc_Attr<"Pipeline", "pipeline"> {
   let description = [{
     `#shardc.pipeline<axis = "stage", schedule = "1f1b", chunks = 1>`: the ops of
     the loss are divided into stages, which `shardc.stage` numbers from 0. Each
-    coordinate of `axis` is a rank, which has `chunks` stages (1 if absent); stage
+    coordinate of `axis` is a rank, which has `chunks` stages (1 if absent, at most
+    1048576); stage
     s is on rank s mod the size of the axis. `schedule` is `gpipe`, `1f1b`,
     `interleaved` or `zero-bubble`, or the text of a schedule in PyTorch's notation
     (docs/Pipelines.md). No sharding names the axis.

@@ -63,6 +63,9 @@ def Shardc_Dialect : Dialect {
     - L1: `shardc.pipeline` is a `#shardc.pipeline` on the module.
     - L2: `shardc.stage` is an i64 of at least 0.
     - L3: the axis of the pipeline is in no sharding (S6 of shardings).
+    - L4: the axis of the pipeline is one of the mesh.
+    - L5: `shardc.stage` is a stage of the module's pipeline. In the loss function
+      `import` checks this, since options may replace the pipeline.
   }];
   let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;

@@ -21,6 +21,7 @@ def Shardc_TransferOp : Shardc_Op<"transfer", [Pure, SameOperandsAndResultType, 
 
     Constraints:
     - C1: the stages differ and are not negative.
+    - C2: both are stages of the module's `shardc.pipeline`.
   }];
   let arguments = (ins Shardc_Tensor:$operand, I64Attr:$source, I64Attr:$target);
   let results = (outs Shardc_Tensor:$result);
