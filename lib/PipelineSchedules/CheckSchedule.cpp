@@ -5,6 +5,7 @@
 #include "shardc/PipelineSchedules/PipelineSchedule.h"
 
 #include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseMap.h"
 #include "llvm/ADT/STLExtras.h"
 
 using namespace shardc;
@@ -152,12 +153,27 @@ static llvm::Error checkProgress(const PipelineSchedule &schedule,
   auto isAtEnd = [&](int rank) {
     return next[rank] == schedule.ranks[rank].size();
   };
-  bool changed = true;
-  while (changed) {
-    changed = false;
-    for (int rank = 0; rank < schedule.getNumRanks(); ++rank)
-      while (!isAtEnd(rank) && findAwaited(rank).empty())
-        ++next[rank], changed = true;
+  // A rank that waits goes on when the task is done that it waits for.
+  llvm::DenseMap<size_t, llvm::SmallVector<int, 1>> waiting;
+  std::vector<int> running;
+  for (int rank = 0; rank < schedule.getNumRanks(); ++rank)
+    running.push_back(rank);
+  while (!running.empty()) {
+    int rank = running.back();
+    running.pop_back();
+    while (!isAtEnd(rank)) {
+      if (std::vector<PipelineTask> awaited = findAwaited(rank);
+          !awaited.empty()) {
+        waiting[index.getNumber(awaited.front())].push_back(rank);
+        break;
+      }
+      const PipelineTask &done = schedule.ranks[rank][next[rank]++];
+      if (auto found = waiting.find(index.getNumber(done));
+          found != waiting.end()) {
+        llvm::append_range(running, found->second);
+        waiting.erase(found);
+      }
+    }
   }
   int rank = 0;
   while (rank < schedule.getNumRanks() && isAtEnd(rank))

@@ -2,6 +2,7 @@
 
 #include "shardc/PipelineSchedules/PipelineSchedule.h"
 
+#include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -95,19 +96,34 @@ static void addInterleaved(int64_t rank, int64_t ranks, int64_t chunks,
   }
 }
 
-/// Checks the numbers of a schedule with a name.
+llvm::Error shardc::checkPipelineSize(int64_t ranks, int64_t chunks,
+                                      int64_t microbatches) {
+  if (ranks < 1 || chunks < 1 || microbatches < 1)
+    return llvm::createStringError(
+        "a schedule needs at least one stage and one microbatch");
+  if (ranks > maxPipelineTasks || chunks > maxPipelineTasks / ranks ||
+      microbatches > maxPipelineTasks / ranks / chunks / 3)
+    return llvm::createStringError(
+        "a schedule of " + std::to_string(microbatches) + " microbatches on " +
+        std::to_string(ranks) + " ranks with " + std::to_string(chunks) +
+        " stages each has more than " + std::to_string(maxPipelineTasks) +
+        " tasks");
+  return llvm::Error::success();
+}
+
+/// Checks that the numbers suit the schedule `name`.
 static llvm::Error checkNumbers(llvm::StringRef name, int64_t ranks,
                                 int64_t chunks, int64_t microbatches) {
   if (!llvm::is_contained(names, name)) {
     std::vector<std::string> known;
     for (llvm::StringRef each : names)
       known.push_back(each.str());
-    return llvm::createStringError("unknown schedule '" + name.str() + "'" +
+    return llvm::createStringError("unknown schedule '" +
+                                   makePrintable(name.str()) + "'" +
                                    suggest(name.str(), known));
   }
-  if (ranks < 1 || chunks < 1 || microbatches < 1)
-    return llvm::createStringError(
-        "a schedule needs at least one stage and one microbatch");
+  if (llvm::Error error = checkPipelineSize(ranks, chunks, microbatches))
+    return error;
   if (name == "interleaved" && microbatches % ranks != 0)
     return llvm::createStringError(
         "schedule 'interleaved' needs a number of microbatches that the " +
@@ -118,13 +134,6 @@ static llvm::Error checkNumbers(llvm::StringRef name, int64_t ranks,
         "schedule '" + name.str() + "' has one stage per rank, found " +
         std::to_string(chunks) +
         "; several need 'interleaved' or a schedule from a file");
-  if (ranks > maxPipelineTasks || chunks > maxPipelineTasks / ranks ||
-      microbatches > maxPipelineTasks / ranks / chunks / 3)
-    return llvm::createStringError(
-        "a schedule of " + std::to_string(microbatches) + " microbatches on " +
-        std::to_string(ranks) + " ranks with " + std::to_string(chunks) +
-        " stages each has more than " + std::to_string(maxPipelineTasks) +
-        " tasks");
   return llvm::Error::success();
 }
 

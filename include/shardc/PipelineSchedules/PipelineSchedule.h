@@ -56,8 +56,13 @@ inline constexpr int64_t maxPipelineTasks = int64_t(1) << 22;
 /// The names of the schedules that `makePipelineSchedule` knows.
 llvm::ArrayRef<llvm::StringRef> getPipelineScheduleNames();
 
-/// The schedule `name` of `microbatches` on `ranks` with `chunks` stages each,
-/// all at least 1. Stage s is on rank s mod `ranks`. Backward tasks of a stage
+/// Checks that `ranks` with `chunks` stages each and `microbatches` are at
+/// least 1 each, and that their schedules have at most maxPipelineTasks tasks.
+llvm::Error checkPipelineSize(int64_t ranks, int64_t chunks,
+                              int64_t microbatches);
+
+/// The schedule `name` of `microbatches` on `ranks` with `chunks` stages each.
+/// Stage s is on rank s mod `ranks`. Backward tasks of a stage
 /// are in the order of microbatches.
 ///
 ///   gpipe        all forward tasks, then all backward tasks (Huang et al.,
@@ -68,8 +73,8 @@ llvm::ArrayRef<llvm::StringRef> getPipelineScheduleNames();
 ///   zero-bubble  1f1b with delayed gradients of weights, ZB-H1 (Qi et al.,
 ///                arXiv 2401.10241)
 ///
-/// An error if the name is unknown, the numbers do not suit it, or there are
-/// more than maxPipelineTasks tasks.
+/// An error if the name is unknown, the numbers do not suit it, or
+/// `checkPipelineSize` finds one.
 llvm::Expected<PipelineSchedule> makePipelineSchedule(llvm::StringRef name,
                                                       int64_t ranks,
                                                       int64_t chunks,

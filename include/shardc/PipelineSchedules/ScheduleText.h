@@ -13,13 +13,23 @@
 
 namespace shardc {
 
-/// Reads a schedule for `ranks` ranks, `stages` stages and `microbatches`
-/// microbatches, and checks it (`checkPipelineSchedule`). Errors begin with the
-/// place, "LINE:COLUMN: ", where there is one.
-llvm::Expected<PipelineSchedule> readPipelineSchedule(llvm::StringRef text,
-                                                      int64_t ranks,
-                                                      int64_t stages,
-                                                      int64_t microbatches);
+/// Reads a schedule of `microbatches` on `ranks` with `chunks` stages each, and
+/// checks it (`checkPipelineSchedule`). Errors begin with the place,
+/// "FILE:LINE:COLUMN: ", or "FILE: " where the whole text is meant; `file` is
+/// the name for that. They are printable.
+llvm::Expected<PipelineSchedule>
+readPipelineSchedule(llvm::StringRef text, llvm::StringRef file, int64_t ranks,
+                     int64_t chunks, int64_t microbatches);
+
+/// Whether `schedule`, as `#shardc.pipeline` has it, is the text of a schedule
+/// and not a name: it has lines.
+bool isScheduleText(llvm::StringRef schedule);
+
+/// The schedule that `schedule` names (`makePipelineSchedule`) or, if it is a
+/// text, is (`readPipelineSchedule`).
+llvm::Expected<PipelineSchedule>
+getPipelineSchedule(llvm::StringRef schedule, llvm::StringRef file,
+                    int64_t ranks, int64_t chunks, int64_t microbatches);
 
 /// The text of `schedule`, which `readPipelineSchedule` reads back.
 std::string printPipelineSchedule(const PipelineSchedule &schedule);

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Transforms/Passes.h"
+#include "shardc/Transforms/Pipeline/VerifyPipeline.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_IMPORTPASS
@@ -42,7 +43,7 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
         failed(overrideTraining(module,
                                 {optimizer, learningRate, schedule, clipNorm})))
       return failure();
-    if (failed(verifyPipeline(*loss, *resolved)))
+    if (failed(verifyPipeline(*loss, *resolved, pipelineSchedule)))
       return failure();
     return verifyAnnotations(*loss);
   }

@@ -3,10 +3,10 @@
 #include "ImportSteps.h"
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
-#include "shardc/PipelineSchedules/ScheduleText.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
+#include "shardc/Support/InputFiles.h"
 #include "shardc/Support/MeshSpec.h"
 
-#include "llvm/ADT/DenseMap.h"
 #include "llvm/Support/MemoryBuffer.h"
 
 using namespace mlir;
@@ -15,9 +15,9 @@ using namespace shardc;
 /// The axis of a pipeline that only options ask for.
 static constexpr StringLiteral defaultAxis = "stage";
 
-static IntegerAttr getStage(Operation *op) {
-  return op->getAttrOfType<IntegerAttr>(stageAttrName);
-}
+/// The most bytes of a schedule's file: of 4194304 tasks, the most that there
+/// are, each has 16.
+static constexpr uint64_t maxScheduleBytes = uint64_t(1) << 26;
 
 static void removeStages(func::FuncOp loss) {
   loss.walk([](Operation *op) { op->removeAttr(stageAttrName); });
@@ -43,14 +43,17 @@ static void setAxisSize(MeshOp mesh, StringAttr axis, int64_t size) {
 /// The schedule that `option` names: the text of the file if it is one.
 static FailureOr<std::string> readSchedule(ModuleOp module,
                                            const std::string &option) {
-  if (!StringRef(option).ends_with(".csv"))
+  if (!isScheduleFile(option))
     return option;
+  if (std::string error = checkInputSize(option, maxScheduleBytes);
+      !error.empty())
+    return module.emitError("pipeline-schedule: ") << error;
   auto buffer = llvm::MemoryBuffer::getFile(option, /*IsText=*/true);
   if (std::error_code error = buffer.getError())
     return module.emitError("pipeline-schedule: cannot read '")
            << option << "': " << error.message();
   std::string text = (*buffer)->getBuffer().str();
-  // A schedule by name has no line.
+  // A schedule by name has no line (`isScheduleText`).
   if (text.empty() || text.back() != '\n')
     text += '\n';
   return text;
@@ -91,6 +94,9 @@ LogicalResult shardc::overridePipeline(func::FuncOp loss, MeshOp mesh,
       return failure();
     schedule = *read;
   }
+  if (overrides.chunks > maxChunks)
+    return module.emitError("virtual-stages: expected 1 to ")
+           << maxChunks << ", got " << overrides.chunks;
   if (overrides.chunks > 0)
     chunks = overrides.chunks;
   if (overrides.stages > 0) {
@@ -111,131 +117,13 @@ LogicalResult shardc::overridePipeline(func::FuncOp loss, MeshOp mesh,
                                     builder.getStringAttr(schedule), chunks));
   // Labels of another number of stages are those of another cut.
   if (overrides.stages > 0 || overrides.chunks > 0) {
-    int64_t count = 0;
+    int64_t last = -1;
     loss.walk([&](Operation *op) {
-      if (IntegerAttr stage = getStage(op))
-        count = std::max(count, stage.getInt() + 1);
+      if (auto stage = op->getAttrOfType<IntegerAttr>(stageAttrName))
+        last = std::max(last, stage.getInt());
     });
-    if (count != mesh.getAxisSize(axis.getValue()) * chunks)
+    if (last != mesh.getAxisSize(axis.getValue()) * chunks - 1)
       removeStages(loss);
   }
   return success();
-}
-
-/// Checks that the module's schedule suits its pipeline.
-static LogicalResult verifySchedule(ModuleOp module, PipelineAttr pipeline,
-                                    int64_t ranks) {
-  int64_t microbatches =
-      module->getAttrOfType<TrainingAttr>(trainingAttrName).getMicrobatches();
-  StringRef text = pipeline.getSchedule().getValue();
-  llvm::Expected<PipelineSchedule> schedule =
-      text.contains('\n')
-          ? readPipelineSchedule(text, ranks, ranks * pipeline.getChunks(),
-                                 microbatches)
-          : makePipelineSchedule(text, ranks, pipeline.getChunks(),
-                                 microbatches);
-  if (schedule)
-    return success();
-  return module.emitError("`shardc.pipeline`: ")
-         << llvm::toString(schedule.takeError());
-}
-
-/// Checks that no rule of a logical axis names the pipeline's axis.
-static LogicalResult verifyRules(ModuleOp module, StringAttr axis) {
-  auto rules = module->getAttrOfType<DictionaryAttr>(rulesAttrName);
-  if (!rules)
-    return success();
-  for (NamedAttribute rule : rules)
-    if (llvm::is_contained(cast<ArrayAttr>(rule.getValue()), axis))
-      return module.emitError("the rule of logical axis ")
-             << rule.getName() << " names " << axis
-             << ", which is the axis of the stages of `shardc.pipeline`; "
-                "nothing is sharded over it";
-  return success();
-}
-
-namespace {
-
-/// Checks the numbers that ops of the loss have.
-class StageVerifier {
-public:
-  StageVerifier(func::FuncOp loss, int64_t numStages)
-      : loss(loss), numStages(numStages), labelled(numStages, nullptr) {}
-
-  LogicalResult verify() {
-    for (Operation &op : loss.getBody().front())
-      if (failed(verify(&op)))
-        return failure();
-    bool isEmpty = llvm::none_of(labelled, [](Operation *op) { return op; });
-    for (auto [stage, op] : llvm::enumerate(labelled))
-      if (!op && !isEmpty)
-        return loss.emitError("no op is on stage ")
-               << stage << " of " << numStages << ": expected one with "
-               << "`shardc.stage = " << stage << " : i64`";
-    return success();
-  }
-
-private:
-  LogicalResult verify(Operation *op) {
-    IntegerAttr stage = getStage(op);
-    if (stage && stage.getInt() >= numStages)
-      return op->emitOpError("is on stage ")
-             << stage.getInt() << ", but the pipeline has stages 0 to "
-             << numStages - 1;
-    Operation *latest = stage ? op : nullptr;
-    for (Value operand : op->getOperands()) {
-      Operation *other = latestBefore.lookup(operand);
-      if (!other)
-        continue;
-      if (stage && stage.getInt() < getStage(other).getInt()) {
-        InFlightDiagnostic error =
-            op->emitOpError("is on stage ")
-            << stage.getInt() << ", but it needs a value of stage "
-            << getStage(other).getInt() << ": stages follow the forward pass";
-        error.attachNote(other->getLoc()) << "that value is made here";
-        return error;
-      }
-      if (!latest || getStage(latest).getInt() < getStage(other).getInt())
-        latest = other;
-    }
-    if (stage && !labelled[stage.getInt()])
-      labelled[stage.getInt()] = op;
-    for (Value result : op->getResults())
-      if (latest)
-        latestBefore[result] = latest;
-    return success();
-  }
-
-  func::FuncOp loss;
-  int64_t numStages;
-  /// By stage the first op on it.
-  SmallVector<Operation *> labelled;
-  /// The op of the last stage among those with a stage that a value needs.
-  llvm::DenseMap<Value, Operation *> latestBefore;
-};
-
-} // namespace
-
-LogicalResult shardc::verifyPipeline(func::FuncOp loss, MeshOp mesh) {
-  auto module = loss->getParentOfType<ModuleOp>();
-  auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
-  if (!pipeline) {
-    WalkResult walk = loss.walk([](Operation *op) {
-      if (!getStage(op))
-        return WalkResult::advance();
-      op->emitOpError("has a `shardc.stage`, but the module has no "
-                      "`shardc.pipeline`");
-      return WalkResult::interrupt();
-    });
-    return failure(walk.wasInterrupted());
-  }
-  int64_t ranks = mesh.getAxisSize(pipeline.getAxis().getValue());
-  if (ranks == 0)
-    return module.emitError("`shardc.pipeline` names axis ")
-           << pipeline.getAxis() << ", which mesh @" << mesh.getSymName()
-           << " lacks";
-  if (failed(verifySchedule(module, pipeline, ranks)) ||
-      failed(verifyRules(module, pipeline.getAxis())))
-    return failure();
-  return StageVerifier(loss, ranks * pipeline.getChunks()).verify();
 }

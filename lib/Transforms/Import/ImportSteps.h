@@ -79,7 +79,8 @@ struct PipelineOverrides {
   /// The size of its mesh axis; 0 takes pipeline and axis away, a negative
   /// number keeps them.
   int64_t stages;
-  /// The name of a schedule, or the path of a file (.csv); empty keeps it.
+  /// The name of a schedule, or the path of a regular file (.csv) of at most
+  /// 2^26 bytes; empty keeps it.
   std::string schedule;
   /// Stages per rank; 0 keeps the number.
   int64_t chunks;
@@ -91,10 +92,6 @@ struct PipelineOverrides {
 /// Takes the stages of ops away if there are then more or fewer of them.
 mlir::LogicalResult overridePipeline(mlir::func::FuncOp loss, MeshOp mesh,
                                      const PipelineOverrides &overrides);
-
-/// Checks the pipeline against mesh, rules and microbatches, and the stages of
-/// ops: in range, none before an operand's, and all or none of them there.
-mlir::LogicalResult verifyPipeline(mlir::func::FuncOp loss, MeshOp mesh);
 
 /// Checks the shardings of arguments and constraints against the mesh.
 mlir::LogicalResult verifyAnnotations(mlir::func::FuncOp loss);

@@ -14,11 +14,13 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/PipelineSchedules/FlowNetwork.h"
 #include "shardc/PipelineSchedules/ScheduleText.h"
 #include "shardc/Transforms/Passes.h"
+#include "shardc/Transforms/Pipeline/VerifyPipeline.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_ASSIGNSTAGESPASS
@@ -136,12 +138,12 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
       return;
     FailureOr<MeshOp> mesh = getMesh(module);
     auto loss = module.lookupSymbol<func::FuncOp>(training.getLoss());
-    if (failed(mesh) || !loss)
+    // Without `import` before it, nothing has been checked.
+    if (failed(mesh) || !loss || failed(verifyPipeline(loss, *mesh)))
       return signalPassFailure();
     auto isAnnotated = [](Operation *op) { return op->hasAttr(stageAttrName); };
     Block &block = loss.getBody().front();
-    int64_t numStages =
-        mesh->getAxisSize(pipeline.getAxis().getValue()) * pipeline.getChunks();
+    int64_t numStages = getPipelineSize(module)->getNumStages();
     if (numStages == 1) {
       module->removeAttr(pipelineAttrName);
       for (Operation &op : block)
@@ -167,7 +169,8 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
     FailureOr<std::vector<OpTimes>> times = estimateOpTimes(loss, *loaded);
     if (failed(times))
       return failure();
-    StageCut cut = findStageCut(*times, getScheduleToCutBy(loss, mesh));
+    StageCut cut = findStageCut(
+        *times, getScheduleToCutBy(loss->getParentOfType<ModuleOp>()));
     Builder builder(loss.getContext());
     int64_t stage = 0;
     for (auto [number, op] : llvm::enumerate(ops)) {
@@ -178,20 +181,18 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
     return success();
   }
 
-  /// The schedule of the pipeline, which `import` has verified, with so few
+  /// The schedule of the pipeline, which has been verified, with so few
   /// microbatches that a cut is found fast: more only repeat.
-  static PipelineSchedule getScheduleToCutBy(func::FuncOp loss, MeshOp mesh) {
-    auto module = loss->getParentOfType<ModuleOp>();
+  static PipelineSchedule getScheduleToCutBy(ModuleOp module) {
     auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
     int64_t microbatches =
         module->getAttrOfType<TrainingAttr>(trainingAttrName).getMicrobatches();
-    int64_t ranks = mesh.getAxisSize(pipeline.getAxis().getValue());
-    StringRef text = pipeline.getSchedule().getValue();
-    if (text.contains('\n'))
-      return llvm::cantFail(readPipelineSchedule(
-          text, ranks, ranks * pipeline.getChunks(), microbatches));
-    return llvm::cantFail(makePipelineSchedule(
-        text, ranks, pipeline.getChunks(), std::min(microbatches, 4 * ranks)));
+    auto [ranks, chunks] = *getPipelineSize(module);
+    StringRef schedule = pipeline.getSchedule().getValue();
+    if (!isScheduleText(schedule))
+      microbatches = std::min(microbatches, 4 * ranks);
+    return llvm::cantFail(
+        getPipelineSchedule(schedule, "schedule", ranks, chunks, microbatches));
   }
 };
 

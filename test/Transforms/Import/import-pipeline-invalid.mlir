@@ -62,7 +62,7 @@ module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule =
 
 // -----
 // a schedule in text that waits forever
-// expected-error @+1 {{`shardc.pipeline`: the schedule waits forever: 0B0 (rank 0) waits for 1B0, which stands behind 1F1 on rank 1; 1F1 (rank 1) waits for 0F1, which stands behind 0B0 on rank 0}}
+// expected-error @+1 {{`shardc.pipeline`: schedule: the schedule waits forever: 0B0 (rank 0) waits for 1B0, which stands behind 1F1 on rank 1; 1F1 (rank 1) waits for 0F1, which stands behind 0B0 on rank 0}}
 module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "0F0,0B0,0F1,0B1\0A1F0,1F1,1B0,1B1\0A", chunks = 1>, shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>, microbatches = 2>} {
   shardc.mesh @mesh <["stage" = 2, "data" = 2]>
   func.func @loss(
@@ -72,6 +72,50 @@ module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule =
     %1 = shardc.tanh %0 {shardc.stage = 1 : i64} : tensor<8x4xf32>
     %2 = shardc.reduce sum %1 dims = [0, 1] : tensor<8x4xf32> -> tensor<f32>
     return %2 : tensor<f32>
+  }
+}
+
+// -----
+// a schedule in text that is no schedule
+// expected-error @+1 {{`shardc.pipeline`: schedule:2:5: expected a task such as 0F0 (stage, one of F, B, I and W, microbatch), found '\x1b'}}
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "0F0,0B0\0A1F0,\1B,1B0\0A", chunks = 1>, shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  shardc.mesh @mesh <["stage" = 2]>
+  func.func @loss(%w: tensor<4x4xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.reduce sum %w dims = [0, 1] : tensor<4x4xf32> -> tensor<f32>
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+// more stages than there is memory for
+// expected-error @+1 {{`shardc.pipeline`: a schedule of 1 microbatches on 8 ranks with 1048576 stages each has more than 4194304 tasks}}
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "0F0,0B0\0A", chunks = 1048576>, shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  shardc.mesh @mesh <["stage" = 8]>
+  func.func @loss(%w: tensor<4x4xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.reduce sum %w dims = [0, 1] : tensor<4x4xf32> -> tensor<f32>
+    return %0 : tensor<f32>
+  }
+}
+
+// -----
+// a stage with the result alone
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b">, shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  shardc.mesh @mesh <["stage" = 2]>
+  func.func @loss(%w: tensor<4x4xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.reduce sum %w dims = [0, 1] {shardc.stage = 0 : i64} : tensor<4x4xf32> -> tensor<f32>
+    // expected-error @+1 {{has a `shardc.stage`; the loss is on the stage of the op that makes it}}
+    return {shardc.stage = 1 : i64} %0 : tensor<f32>
+  }
+}
+
+// -----
+// the largest number
+module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b">, shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.01>>} {
+  shardc.mesh @mesh <["stage" = 2]>
+  func.func @loss(%w: tensor<4x4xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    // expected-error @+1 {{is on stage 9223372036854775807, but the pipeline has stages 0 to 1}}
+    %0 = shardc.reduce sum %w dims = [0, 1] {shardc.stage = 9223372036854775807 : i64} : tensor<4x4xf32> -> tensor<f32>
+    return %0 : tensor<f32>
   }
 }
 

@@ -7,6 +7,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <limits>
+
 using namespace shardc;
 using testing::ElementsAre;
 
@@ -45,10 +47,11 @@ double getBubblePercent(llvm::StringRef name, int64_t ranks, int64_t chunks,
          simulateSchedule(schedule, getTimes(schedule, 1, 1, 1)).getBubble();
 }
 
-std::string read(llvm::StringRef text, int64_t ranks, int64_t stages,
+/// The schedule that `text` is, as text, or the error.
+std::string read(llvm::StringRef text, int64_t ranks, int64_t chunks,
                  int64_t microbatches) {
   llvm::Expected<PipelineSchedule> schedule =
-      readPipelineSchedule(text, ranks, stages, microbatches);
+      readPipelineSchedule(text, "a.csv", ranks, chunks, microbatches);
   if (!schedule)
     return llvm::toString(schedule.takeError());
   return printPipelineSchedule(*schedule);
@@ -215,59 +218,111 @@ TEST(PipelineSchedule, TextIsReadBack) {
   for (llvm::StringRef name : getPipelineScheduleNames()) {
     int64_t chunks = name == "interleaved" ? 2 : 1;
     std::string text = printPipelineSchedule(make(name, 4, chunks, 8));
-    EXPECT_EQ(read(text, 4, 4 * chunks, 8), text);
+    EXPECT_EQ(read(text, 4, chunks, 8), text);
   }
   // Stages on any rank; spaces, empty cells and returns; a line without an end.
-  EXPECT_EQ(read("0F0 ,, 3F0,3B0,0I0,0W0,\r\n1F0,2F0,2I0,2W0,1B0", 2, 4, 1),
+  EXPECT_EQ(read("0F0 ,, 3F0,3B0,0I0,0W0,\r\n1F0,2F0,2I0,2W0,1B0", 2, 2, 1),
             "0F0,3F0,3B0,0I0,0W0\n1F0,2F0,2I0,2W0,1B0\n");
 }
 
 TEST(PipelineSchedule, WrongTexts) {
-  EXPECT_EQ(read("0F0,0X0\n", 1, 1, 1),
-            "1:5: expected a task such as 0F0 (stage, one of F, B, I and W, "
-            "microbatch), found '0X0'");
-  EXPECT_EQ(read("0F0,0B\n", 1, 1, 1),
-            "1:5: expected a task such as 0F0 (stage, one of F, B, I and W, "
-            "microbatch), found '0B'");
-  EXPECT_EQ(read("0F0,0B0\n1F0, 2B0\n", 2, 2, 1),
-            "2:6: '2B0': there are stages 0 to 1 and microbatches 0 to 0");
-  EXPECT_EQ(read("0F0,0B0\n1F0,0B0\n", 2, 2, 1), "2:5: '0B0': stage 0 is on "
-                                                 "row 1");
-  EXPECT_EQ(read("0F0,0B0\n", 2, 2, 1),
-            "expected a row for each of the 2 ranks of the pipeline, found 1");
+  EXPECT_EQ(
+      read("0F0,0X0\n", 1, 1, 1),
+      "a.csv:1:5: expected a task such as 0F0 (stage, one of F, B, I and W, "
+      "microbatch), found '0X0'");
+  EXPECT_EQ(
+      read("0F0,0B\n", 1, 1, 1),
+      "a.csv:1:5: expected a task such as 0F0 (stage, one of F, B, I and W, "
+      "microbatch), found '0B'");
+  EXPECT_EQ(
+      read("0F0,0B0\n1F0, 2B0\n", 2, 1, 1),
+      "a.csv:2:6: '2B0': there are stages 0 to 1 and microbatches 0 to 0");
+  EXPECT_EQ(read("0F0,0B0\n1F0,0B0\n", 2, 1, 1),
+            "a.csv:2:5: '0B0': stage 0 is on "
+            "row 1");
+  EXPECT_EQ(
+      read("0F0,0B0\n", 2, 1, 1),
+      "a.csv: expected a row for each of the 2 ranks of the pipeline, found 1");
   EXPECT_EQ(read("0F0,0B0\n1F0,1B0\n", 1, 2, 1),
-            "2:1: a row too many: the pipeline has 1 ranks");
-  EXPECT_EQ(read("", 1, 1, 1), "stage 0 has no task");
-  EXPECT_EQ(read("0F0,0B0\n0F1", 2, 2, 2), "2:1: '0F1': stage 0 is on row 1");
-  EXPECT_EQ(read("0F0,0B0,0F0", 1, 1, 1), "0F0 (rank 0) is there twice");
-  EXPECT_EQ(read("0F0,0I0", 1, 1, 1),
-            "0W0 is missing: a stage has for each microbatch F and either B or "
-            "I and W");
+            "a.csv:2:1: a row too many: the pipeline has 1 ranks");
+  EXPECT_EQ(read("", 1, 1, 1), "a.csv: stage 0 has no task");
+  EXPECT_EQ(read("0F0,0B0\n0F1", 2, 1, 2),
+            "a.csv:2:1: '0F1': stage 0 is on row 1");
+  EXPECT_EQ(read("0F0,0B0,0F0", 1, 1, 1), "a.csv: 0F0 (rank 0) is there twice");
+  EXPECT_EQ(read("0F0,0I0", 1, 1, 1), "a.csv: 0W0 is missing: a stage has for "
+                                      "each microbatch F and either B or "
+                                      "I and W");
   EXPECT_EQ(read("0F0,0F1,0B0", 1, 1, 2),
-            "0B1 is missing: a stage has for each microbatch F and either B or "
+            "a.csv: 0B1 is missing: a stage has for each microbatch F and "
+            "either B or "
             "I and W");
-  EXPECT_EQ(read("0F0,0B0,0I0,0W0", 1, 1, 1),
-            "0B0 stands beside I or W of the same stage and microbatch, which "
-            "are its two parts");
+  EXPECT_EQ(
+      read("0F0,0B0,0I0,0W0", 1, 1, 1),
+      "a.csv: 0B0 stands beside I or W of the same stage and microbatch, which "
+      "are its two parts");
   EXPECT_EQ(read("0F0,0F1,0B1,0B0", 1, 1, 2),
-            "0B1 (rank 0) comes out of order: a stage adds up the gradients of "
+            "a.csv: 0B1 (rank 0) comes out of order: a stage adds up the "
+            "gradients of "
             "its weights in the order of microbatches, so that every schedule "
             "gives the same sums");
-  EXPECT_EQ(read("0F99999999999999999999", 1, 1, 1),
-            "1:1: expected a task such as 0F0 (stage, one of F, B, I and W, "
-            "microbatch), found '0F99999999999999999999'");
+  EXPECT_EQ(
+      read("0F99999999999999999999", 1, 1, 1),
+      "a.csv:1:1: expected a task such as 0F0 (stage, one of F, B, I and W, "
+      "microbatch), found '0F99999999999999999999'");
+}
+
+TEST(PipelineSchedule, ErrorsArePrintable) {
+  EXPECT_EQ(read(llvm::StringRef("0F0,\0\x1b[31m\xff,", 11), 1, 1, 1),
+            "a.csv:1:5: expected a task such as 0F0 (stage, one of F, B, I and "
+            "W, microbatch), found '\\x00\\x1b[31m\\xff'");
+  std::string found = read(std::string(100, '7'), 1, 1, 1);
+  EXPECT_THAT(found,
+              testing::EndsWith("found '" + std::string(40, '7') + "…'"));
+}
+
+/// Numbers for which there is no memory are found before it is allocated.
+TEST(PipelineSchedule, MoreTasksThanThereMayBe) {
+  constexpr int64_t most = std::numeric_limits<int64_t>::max();
+  for (auto [ranks, chunks, microbatches] :
+       {std::tuple(int64_t(2), int64_t(2000000000), int64_t(4)),
+        {2, most, 4},
+        {most, most, most},
+        {most, 2, 1},
+        {1, 1, most},
+        {2, 1, maxPipelineTasks / 6 + 1}}) {
+    EXPECT_THAT(read("0F0,0B0\n1F0,1B0", ranks, chunks, microbatches),
+                testing::EndsWith("has more than 4194304 tasks"));
+    for (llvm::StringRef name : getPipelineScheduleNames())
+      EXPECT_THAT(
+          llvm::toString(makePipelineSchedule(name, ranks, chunks, microbatches)
+                             .takeError()),
+          testing::EndsWith("has more than 4194304 tasks"));
+  }
+  EXPECT_EQ(read("0F0", 1, 0, 1),
+            "a schedule needs at least one stage and one microbatch");
+}
+
+/// Checking takes time in proportion to the tasks, not to their square.
+TEST(PipelineSchedule, ManyRanks) {
+  constexpr int ranks = 300000;
+  std::string text;
+  for (int rank = 0; rank < ranks; ++rank)
+    text += std::to_string(rank) + "F0," + std::to_string(rank) + "B0\n";
+  EXPECT_TRUE(bool(readPipelineSchedule(text, "a.csv", ranks, 1, 1)));
 }
 
 TEST(PipelineSchedule, WaitsForever) {
-  EXPECT_EQ(read("0B0,0F0", 1, 1, 1),
-            "the schedule waits forever: 0B0 (rank 0) waits for 0F0, which "
-            "stands behind 0B0 on rank 0");
+  EXPECT_EQ(
+      read("0B0,0F0", 1, 1, 1),
+      "a.csv: the schedule waits forever: 0B0 (rank 0) waits for 0F0, which "
+      "stands behind 0B0 on rank 0");
   // Rank 0 wants its gradient before it sends the second microbatch, rank 1 the
   // second microbatch before it makes the gradient.
-  EXPECT_EQ(read("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1", 2, 2, 2),
-            "the schedule waits forever: 0B0 (rank 0) waits for 1B0, which "
-            "stands behind 1F1 on rank 1; 1F1 (rank 1) waits for 0F1, which "
-            "stands behind 0B0 on rank 0");
+  EXPECT_EQ(
+      read("0F0,0B0,0F1,0B1\n1F0,1F1,1B0,1B1", 2, 1, 2),
+      "a.csv: the schedule waits forever: 0B0 (rank 0) waits for 1B0, which "
+      "stands behind 1F1 on rank 1; 1F1 (rank 1) waits for 0F1, which "
+      "stands behind 0B0 on rank 0");
 }
 
 /// The check and the simulation agree on whether an order comes to its end.
