@@ -39,9 +39,12 @@ public:
   }
 
 private:
-  /// Each microbatch must have a whole number of rows of every device.
+  /// Each of several microbatches must have a whole number of rows of every
+  /// device.
   LogicalResult checkRows(AccumulateOp loop, const GraphOp &node) {
     int64_t runs = loop.getCount();
+    if (runs == 1)
+      return success();
     for (auto [value, operand] :
          llvm::zip_equal(node.operands, loop.getOperands())) {
       const AxisList &axes = decisions.layouts[value].dims[0];

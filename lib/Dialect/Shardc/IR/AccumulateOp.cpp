@@ -59,9 +59,9 @@ LogicalResult AccumulateOp::verify() {
 ShardingRule AccumulateOp::getShardingRule() {
   ShardingRule rule;
   // A device takes the same number of rows in each run, so that it takes all of
-  // its own.
+  // its own. In a single run it may take fewer, as it may without the loop.
   rule.factors.push_back(
-      {getRows(), FactorKind::Parallel, /*mustDivide=*/true});
+      {getRows(), FactorKind::Parallel, /*mustDivide=*/getCount() > 1});
   for (Value slice : getSlices()) {
     ShardingRule::TensorFactors dims = {{0}};
     for (int64_t size : getTensorType(slice).getShape().drop_front()) {
