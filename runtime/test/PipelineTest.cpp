@@ -165,6 +165,46 @@ TEST(PipelineExecutorTest, BitsDoNotDependOnThreads) {
   }
 }
 
+/// A sum over ranks differs along an axis along which the operand of any rank
+/// differs, also where a rank has an operand that does not.
+TEST(PipelineExecutorTest, SumsOverRanksDifferAsTheirOperandsDo) {
+  auto context = Context::create({2});
+  ASSERT_TRUE(context.ok());
+  std::string bytes = makePipelinePlan(3, 2, [](fb::PlanT &plan) {
+    for (int rank = 0; rank < 3; ++rank) {
+      uint32_t counter = 0;
+      for (auto &command : plan.programs[rank]->commands)
+        if (auto *launch = command->operation.AsLaunch())
+          counter = launch->buffers[3];
+      for (auto &command : plan.programs[rank]->commands)
+        if (auto *start = command->operation.AsCollectiveStart())
+          if (start->axes.size() == 2) {
+            start->axes = {0};
+            // The step counter, which is the same on all devices.
+            if (rank > 0)
+              start->items[0]->in = counter;
+          }
+    }
+  });
+  auto plan = Plan::parse(bytes);
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  HostArray x = makeInput(2);
+  std::vector<double> losses;
+  for (bool share : {false, true}) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    auto executor = Executor::create(**context, *plan, options);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    // Then the parameters differ, too, and with them the next losses.
+    ASSERT_TRUE((*executor)->step({{"x", x.view()}}).ok());
+    auto second = (*executor)->step({{"x", x.view()}});
+    ASSERT_TRUE(second.ok()) << second.status();
+    losses.push_back(second->loss);
+  }
+  EXPECT_EQ(losses[0], losses[1]);
+}
+
 TEST(PipelineExecutorTest, InitialValuesDoNotDependOnTheCut) {
   auto context = Context::create({2});
   ASSERT_TRUE(context.ok());

@@ -21,24 +21,50 @@ static std::vector<bool> marked(const Mesh &mesh, AxisSet axes) {
   return over;
 }
 
-/// Brings the axes along which buffers differ from senders to receivers;
-/// returns whether this changed any.
+/// Brings the axes along which buffers differ from senders to receivers, and
+/// through collectives over the pipeline's axis to all ranks; returns whether
+/// this changed any.
 bool ArenaLayout::receiveAll(std::vector<ArenaLayout> &layouts,
                              const PipelineOrder &order, size_t program) {
   bool changed = false;
+  auto commandOf = [&](RankCommand place) {
+    const PlanSpec &plan = *layouts[place.rank].plan;
+    return &plan.programs[program].commands[place.command].operation;
+  };
+  auto variesOver = [&](RankCommand place, uint32_t buffer) {
+    const ArenaLayout &layout = layouts[place.rank];
+    return layout.replication.varies(
+        layout.aliasSets.ofBuffer(program, buffer));
+  };
+  auto receive = [&](RankCommand place, uint32_t buffer, AxisSet axes) {
+    ArenaLayout &layout = layouts[place.rank];
+    changed |=
+        layout.replication.receive(layout.aliasSets, program, buffer, axes);
+  };
   for (const PipelineStep &step : order.steps) {
-    const ArenaLayout &from = layouts[step.front().rank];
-    ArenaLayout &to = layouts[step.back().rank];
-    auto commandOf = [&](const ArenaLayout &layout, RankCommand place) {
-      return &layout.plan->programs[program].commands[place.command].operation;
+    if (auto *send = std::get_if<SendCommand>(commandOf(step.front()))) {
+      auto &received = std::get<ReceiveCommand>(*commandOf(step.back()));
+      for (size_t i = 0; i < send->buffers.size(); ++i)
+        receive(step.back(), received.buffers[i],
+                variesOver(step.front(), send->buffers[i]));
+      continue;
+    }
+    auto itemsOf = [&](RankCommand place) -> const auto & {
+      return std::get<CollectiveStartCommand>(*commandOf(place)).items;
     };
-    auto *send = std::get_if<SendCommand>(commandOf(from, step.front()));
-    auto *receive = std::get_if<ReceiveCommand>(commandOf(to, step.back()));
-    for (size_t i = 0; send && i < send->buffers.size(); ++i)
-      changed |= to.replication.receive(
-          to.aliasSets, program, receive->buffers[i],
-          from.replication.varies(
-              from.aliasSets.ofBuffer(program, send->buffers[i])));
+    auto *joint = std::get_if<CollectiveStartCommand>(commandOf(step.front()));
+    if (!joint || step.size() == 1)
+      continue;
+    // It is an all-reduce: the sum differs as the operands of all ranks do.
+    AxisSet over = ReplicationAnalysis::setOf(
+        layouts[step.front().rank].plan->mesh, joint->axes);
+    for (size_t i = 0; i < joint->items.size(); ++i) {
+      AxisSet axes = 0;
+      for (RankCommand place : step)
+        axes |= variesOver(place, itemsOf(place)[i].in);
+      for (RankCommand place : step)
+        receive(place, itemsOf(place)[i].out, axes & ~over);
+    }
   }
   return changed;
 }

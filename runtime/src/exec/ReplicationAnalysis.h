@@ -7,7 +7,8 @@
 //   - the results of a kernel differ along the axes of its operands, and along
 //     those whose coordinates it reads;
 //   - an all-reduce or all-gather makes devices equal along its axes;
-//   - what a pipeline rank receives differs as it does where it is sent.
+//   - what a pipeline rank receives differs as it does where it is sent, and a
+//     sum over ranks as the operands of all of them.
 //
 // Devices that differ in none of these axes hold the same bits, and one copy
 // serves them all.
@@ -49,8 +50,8 @@ public:
     return summed[program].contains(buffer);
   }
 
-  /// Widens the axes along which a buffer differs, which another pipeline rank
-  /// sends; returns whether they change. Then `settle` has to follow.
+  /// Widens the axes along which a buffer differs that has values of another
+  /// pipeline rank; returns whether they change. Then `settle` has to follow.
   bool receive(const AliasSets &aliasSets, size_t program, uint32_t buffer,
                AxisSet axes) {
     return widen(aliasSets.ofBuffer(program, buffer), axes);
