@@ -13,6 +13,7 @@
 
 #include <chrono>
 #include <cstring>
+#include <map>
 #include <optional>
 #include <sys/mman.h>
 
@@ -210,13 +211,12 @@ absl::Status CpuExecutor::initializeParameters() {
     const TensorSpec &tensor = spec.tensors[i];
     if (tensor.role != Role::Parameter && tensor.role != Role::State)
       continue;
+    std::map<std::vector<int64_t>, const char *> done; // by start
     for (const LocalShard &local : shards[i]) {
       // Devices that hold the same shard copy the first one's.
-      const LocalShard *same = shards[i].data();
-      while (same->shard.start != local.shard.start)
-        ++same;
-      if (same != &local) {
-        std::memcpy(local.data, same->data, tensor.bytes);
+      auto [same, isNew] = done.emplace(local.shard.start, local.data);
+      if (!isNew) {
+        std::memcpy(local.data, same->second, tensor.bytes);
         continue;
       }
       if (options.poisonPadding)
