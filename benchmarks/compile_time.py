@@ -17,6 +17,11 @@ layers: 12 s, 1 GB. What differentiation of 20 000 takes; goal: 4 GB. Depth and
 devices: 384 layers over 4096 devices, fsdp and fsdp+tp, to a plan and its check by
 shardc-run. And axes: one layer whose tensors are split over all of 1 to 12 axes of two devices,
 with --partition=follow; goal: 2 s.
+
+--phases prints instead the processor time of every phase for MLPs of 500 to 8000
+layers (width 8): the difference of a compilation up to it and one up to the phase
+before. The last row has what remains of a whole plan: the comparisons with other
+plans, the explanation, machine code and the file.
 """
 
 import argparse
@@ -36,6 +41,9 @@ DEPTH_GOAL_SECONDS, DEPTH_GOAL_BYTES = 6.0, 600e6
 PLAN_DEPTHS = [500, 1000, 2000]
 PLAN_GOAL_SECONDS, PLAN_GOAL_BYTES = 12.0, 1e9
 DIFFERENTIATED_DEPTH, DIFFERENTIATED_GOAL_BYTES = 20000, 4e9
+PHASE_DEPTHS = [500, 1000, 2000, 4000, 8000]
+PHASES = ["import", "differentiate", "propagate", "partition", "collectives", "kernels", "schedule",
+          "memory", "codegen"]  # fmt: skip
 WIDE_DEPTH = 384
 WIDE_MESHES = {"fsdp": "data=4096", "fsdp+tp": "data=64,model=64"}
 NUM_AXES = [1, 2, 4, 6, 8, 10, 12]
@@ -214,12 +222,34 @@ def measure_depth(compiler):
     return slow
 
 
+def measure_phases(compiler):
+    """Prints a row per phase and a column per depth."""
+    columns = []
+    for layers in PHASE_DEPTHS:
+        model = compiler.deep_model(layers, width=8)
+        until = [compiler.phases(model, phase)[0] for phase in PHASES]
+        whole, peak = compiler.plan(model)[1]
+        until.append(whole)
+        spent = [max(after - before, 0) for before, after in zip([0] + until, until)]
+        columns.append([*spent, whole, peak / 1e6])
+    print(f"{'layers of 8, fsdp':<22}" + "".join(f"{layers:>10}" for layers in PHASE_DEPTHS) + "  layers")
+    units = ["s, user"] * (len(PHASES) + 2) + ["MB"]
+    for name, unit, *row in zip([*PHASES, "plan", "all", "most memory"], units, *columns):
+        digits = 0 if unit == "MB" else 2
+        print(f"{name:<22}" + "".join(f"{value:>10.{digits}f}" for value in row) + "  " + unit)
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default="build/bin")
     parser.add_argument("--repeat", type=int, default=5)
     parser.add_argument("--svg")
+    parser.add_argument("--phases", action="store_true")
     args = parser.parse_args()
+    if args.phases:
+        with tempfile.TemporaryDirectory() as folder:
+            measure_phases(Compiler(args.bin, folder))
+        return
     series, slow = [], []
     print(f"{'layers axes mode':<22}" + "".join(f"{devices:>10}" for devices in DEVICES) + "  devices")
     with tempfile.TemporaryDirectory() as folder:
