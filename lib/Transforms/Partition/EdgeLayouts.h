@@ -10,6 +10,7 @@
 #define SHARDC_LIB_TRANSFORMS_PARTITION_EDGELAYOUTS_H
 
 #include "shardc/Analysis/OpLayouts.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/DenseMap.h"

@@ -9,6 +9,7 @@
 #ifndef SHARDC_LIB_TRANSFORMS_PARTITION_PROVENANCE_H
 #define SHARDC_LIB_TRANSFORMS_PARTITION_PROVENANCE_H
 
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Sharding/Layout.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
