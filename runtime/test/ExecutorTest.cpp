@@ -6,8 +6,10 @@
 
 #include <atomic>
 #include <cmath>
+#include <ctime>
 #include <gtest/gtest.h>
 #include <mutex>
+#include <set>
 
 using namespace shardc::rt;
 using test::makePlan;
@@ -77,6 +79,44 @@ TEST_P(ExecutorTest, ComputesWhatThePlanSays) {
 INSTANTIATE_TEST_SUITE_P(Meshes, ExecutorTest,
                          testing::Combine(testing::Values(1, 2, 3, 4, 5, 8),
                                           testing::Values(1, 2, 3)));
+
+/// The processor time that the parameters of `devices` devices take, in
+/// seconds: one, of which every device has one element.
+double initializationSeconds(int devices) {
+  auto plan = Plan::parse(makePlan(devices, [&](fb::PlanT &plan) {
+    fb::TensorT &w = *plan.tensors[0];
+    w.shape = {devices};
+    w.sharding->dims[0]->axes = {0};
+    w.bytes = 4;
+    plan.tensors.resize(1);
+    fb::ProgramT &step = *plan.programs[0];
+    step.buffers.clear();
+    step.commands.clear();
+    step.results.clear();
+  }));
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  auto context = Context::create({1});
+  EXPECT_TRUE(context.ok());
+  auto executor = Executor::create(**context, *plan, {});
+  EXPECT_TRUE(executor.ok()) << executor.status();
+  double least = 1e9;
+  for (int run = 0; run < 3; ++run) {
+    std::clock_t start = std::clock();
+    EXPECT_TRUE((*executor)->initializeParameters().ok());
+    least = std::min(least, double(std::clock() - start) / CLOCKS_PER_SEC);
+  }
+  HostArray w = *(*executor)->getTensor("w");
+  std::set<float> values(w.values<float>().begin(), w.values<float>().end());
+  EXPECT_GT(values.size(), devices * 0.9) << "expected random values";
+  return least;
+}
+
+// The time is in proportion to the devices: 8 times as many took 64 times as
+// long.
+TEST(InitializationTimeTest, IsNotQuadraticInDevices) {
+  EXPECT_LT(initializationSeconds(1 << 15),
+            24 * initializationSeconds(1 << 12));
+}
 
 /// In-process collectives that count the runs of each task, and fail if told.
 class WatchedCollectives : public Collectives {
