@@ -2,6 +2,7 @@
 
 #include "shardc/Analysis/ModulePhase.h"
 
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
@@ -26,7 +27,7 @@ static std::optional<ModulePhase> findPhase(Operation *op) {
   if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
           CollectivePermuteOp, SliceOp, MaskOp>(op))
     return ModulePhase::Partition;
-  if (isa<ReshardOp>(op) || op->hasAttr(assignmentAttrName))
+  if (isa<ReshardOp>(op) || getStrategyAttr(op))
     return ModulePhase::Propagate;
   if (op->hasAttr(partAttrName))
     return ModulePhase::Differentiate;

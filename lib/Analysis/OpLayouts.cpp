@@ -7,16 +7,29 @@
 using namespace mlir;
 using namespace shardc;
 
-/// Reads the `shardc.assignment` of `op` into axis numbers; emits an error and
+StrategyAttr shardc::getStrategyAttr(Operation *op) {
+  if (auto strategy = op->getAttrOfType<StrategyAttr>(strategyAttrName))
+    return strategy;
+  return op->getAttrOfType<StrategyAttr>(formerStrategyAttrName);
+}
+
+void shardc::setStrategyAttr(Operation *op, StrategyAttr strategy) {
+  op->removeAttr(formerStrategyAttrName);
+  op->removeAttr(strategyAttrName);
+  if (strategy)
+    op->setAttr(strategyAttrName, strategy);
+}
+
+/// Reads the `shardc.strategy` of `op` into axis numbers; emits an error and
 /// fails if it does not fit.
 static FailureOr<ShardingStrategy>
 readStrategy(Operation *op, const MeshAxes &mesh, const ShardingRule &rule) {
-  auto attr = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
+  StrategyAttr attr = getStrategyAttr(op);
   if (!attr)
-    return op->emitOpError("has no `shardc.assignment`; a planner such as "
+    return op->emitOpError("has no `shardc.strategy`; a planner such as "
                            "shardc-propagate must run first");
   if (attr.getFactors().size() != rule.factors.size())
-    return op->emitOpError("`shardc.assignment` has ")
+    return op->emitOpError("`shardc.strategy` has ")
            << attr.getFactors().size()
            << " factors, but the op's sharding rule has "
            << rule.factors.size();
@@ -25,7 +38,7 @@ readStrategy(Operation *op, const MeshAxes &mesh, const ShardingRule &rule) {
   auto add = [&](StringAttr name, function_ref<void(int)> use) {
     int axis = mesh.find(name.getValue());
     if (axis < 0 || (seen & axisBit(axis)))
-      return op->emitOpError("`shardc.assignment` uses axis ")
+      return op->emitOpError("`shardc.strategy` uses axis ")
              << name << (axis < 0 ? ", which the mesh lacks" : " twice");
     seen |= axisBit(axis);
     if (mesh.getSize(axis) > 1)
@@ -64,14 +77,14 @@ static LogicalResult verifyStrategy(Operation *op, const MeshAxes &mesh,
       continue;
     if (factor.kind == FactorKind::Whole ||
         (factor.mustDivide && factor.size % shards != 0))
-      return op->emitOpError("`shardc.assignment` shards a factor of size ")
+      return op->emitOpError("`shardc.strategy` shards a factor of size ")
              << factor.size << " over " << shards
              << " devices, which its sharding rule forbids";
     if (isStrided(axes) && rule.needsBlocks)
-      return op->emitOpError("`shardc.assignment` has strided shards, but the "
+      return op->emitOpError("`shardc.strategy` has strided shards, but the "
                              "op computes from global indices");
     if (isStrided(axes) && factor.size % mesh.getNumParts(axes) != 0)
-      return op->emitOpError("`shardc.assignment` has strided shards of a "
+      return op->emitOpError("`shardc.strategy` has strided shards of a "
                              "factor of size ")
              << factor.size << ", which its " << mesh.getNumParts(axes)
              << " parts do not divide";

@@ -2,6 +2,7 @@
 
 #include "StridedGaps.h"
 
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Reshard/ReshardSteps.h"
 
@@ -18,10 +19,10 @@ StridedGaps::StridedGaps(ModuleOp module, const MeshAxes &mesh) : mesh(mesh) {
     for (AxisSet group = all; group != 0; group = (group - 1) & all)
       groups.push_back(group);
   module.walk([&](Operation *op) {
-    auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
-    if (!assignment)
+    StrategyAttr strategy = getStrategyAttr(op);
+    if (!strategy)
       return;
-    for (DimShardingAttr factor : assignment.getFactors()) {
+    for (DimShardingAttr factor : strategy.getFactors()) {
       AxisList list;
       for (StringAttr entry : factor.getAxes()) {
         int64_t gap = DimShardingAttr::getGapSize(entry);
@@ -100,7 +101,7 @@ void StridedGaps::moveTo(const MeshAxes &other, ModuleOp module) const {
                                    entry.getContext());
   });
   module.walk([&](Operation *op) {
-    if (Attribute assignment = op->getAttr(assignmentAttrName))
-      op->setAttr(assignmentAttrName, replacer.replace(assignment));
+    if (StrategyAttr strategy = getStrategyAttr(op))
+      setStrategyAttr(op, cast<StrategyAttr>(replacer.replace(strategy)));
   });
 }

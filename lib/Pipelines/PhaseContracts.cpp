@@ -6,6 +6,7 @@
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -118,9 +119,8 @@ LogicalResult shardc::verifyPropagated(ModuleOp module) {
                << i << " has no closed shardc.sharding";
   }
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
-    if (isa<ShardingRuleOpInterface>(op) &&
-        !op->getAttrOfType<AssignmentAttr>(assignmentAttrName))
-      return LogicalResult(op->emitOpError("expected shardc.assignment"));
+    if (isa<ShardingRuleOpInterface>(op) && !getStrategyAttr(op))
+      return LogicalResult(op->emitOpError("expected shardc.strategy"));
     return success();
   });
 }
@@ -162,8 +162,7 @@ LogicalResult shardc::verifyPartitioned(ModuleOp module) {
   if (failed(checkArguments(module)) || failed(checkStages(module)))
     return failure();
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
-    if (isa<ReshardOp, ShardingConstraintOp>(op) ||
-        op->hasAttr(assignmentAttrName))
+    if (isa<ReshardOp, ShardingConstraintOp>(op) || getStrategyAttr(op))
       return LogicalResult(op->emitOpError("is still over global tensors"));
     if (isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
             CollectivePermuteOp>(op) &&

@@ -84,7 +84,7 @@ static void buildPropagate(OpPassManager &manager,
   propagate.machine = options.machine;
   propagate.regather = options.regather;
   propagate.gap = options.gap;
-  propagate.maxAssignments = options.maxAssignments;
+  propagate.maxStrategies = options.maxStrategies;
   propagate.maxBranchOptions = options.maxBranchOptions;
   PlanEstimator estimator;
   if (state.estimatePlan)

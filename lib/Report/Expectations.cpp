@@ -6,6 +6,7 @@
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
@@ -183,14 +184,14 @@ LogicalResult shardc::checkExpectedCollectives(ModuleOp module,
 
 /// Axes of more than one device that shard no factor of `op`.
 static AxisSet getIdleAxes(Operation *op, const MeshAxes &mesh) {
-  auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
-  if (!assignment)
+  StrategyAttr strategy = getStrategyAttr(op);
+  if (!strategy)
     return 0;
   AxisSet idle = 0;
   for (int axis = 0; axis < mesh.getNumAxes(); ++axis)
     if (mesh.getSize(axis) > 1)
       idle |= axisBit(axis);
-  for (DimShardingAttr factor : assignment.getFactors())
+  for (DimShardingAttr factor : strategy.getFactors())
     for (StringAttr name : factor.getAxes())
       if (int axis = mesh.find(name.getValue()); axis >= 0)
         idle &= ~axisBit(axis);

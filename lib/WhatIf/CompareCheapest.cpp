@@ -13,7 +13,7 @@ using namespace shardc;
 
 /// The most strategies of all ops, and combinations of them: a search of about
 /// a second.
-constexpr int64_t maxAssignments = 200'000;
+constexpr int64_t maxStrategies = 200'000;
 /// The most strategies that all branches of that search look at.
 constexpr int64_t maxComparedBranchOptions = 40'000;
 
@@ -34,7 +34,7 @@ shardc::compareCheapest(ModuleOp module, ModuleOp differentiated,
     return comparison;
   }
   CompileOptions search = options;
-  search.maxAssignments = maxAssignments;
+  search.maxStrategies = maxStrategies;
   search.maxBranchOptions = maxComparedBranchOptions;
   comparison.error = searchOnTrial(differentiated, search);
   if (!comparison.error.empty())

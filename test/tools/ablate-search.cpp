@@ -85,7 +85,7 @@ static LogicalResult run(ModuleOp module, const Variant &variant) {
       objective,
       machine,
       /*regathers=*/false,
-      /*maxAssignments=*/0,
+      /*maxStrategies=*/0,
       {},
       PeakLimit{deviceMemory, [&](ModuleOp propagated, bool) {
                   return getPeaksOnTrial(propagated, compile);

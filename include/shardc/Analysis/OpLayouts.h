@@ -1,6 +1,6 @@
 //===- OpLayouts.h - Layouts of an op's operands and results ----*- C++ -*-===//
 //
-// Derives the layouts from the op's sharding rule and its `shardc.assignment`,
+// Derives the layouts from the op's sharding rule and its `shardc.strategy`,
 // the sharding strategy in which every planner hands its decisions to the
 // partitioner.
 //
@@ -9,11 +9,18 @@
 #ifndef SHARDC_ANALYSIS_OPLAYOUTS_H
 #define SHARDC_ANALYSIS_OPLAYOUTS_H
 
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Sharding/ShardingGraph.h"
 
 #include "mlir/IR/Operation.h"
 
 namespace shardc {
+
+/// The sharding strategy that a planner has given `op`, or null. It may have
+/// its former name, `shardc.assignment`.
+StrategyAttr getStrategyAttr(mlir::Operation *op);
+/// Gives `op` a strategy in place of the one it may have, or none.
+void setStrategyAttr(mlir::Operation *op, StrategyAttr strategy);
 
 struct OpLayouts {
   ShardingRule rule;

@@ -93,7 +93,7 @@ struct CompileOptions {
   /// The most strategies of all ops, and the most combinations of them, that
   /// the search for the cheapest plan takes on; it fails beyond. 0: the
   /// defaults.
-  int64_t maxAssignments = 0;
+  int64_t maxStrategies = 0;
   /// The most strategies of all ops, summed over the branches of the search for
   /// the least time, before the best plan so far is taken; 0: the default.
   int64_t maxBranchOptions = 0;

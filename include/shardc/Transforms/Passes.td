@@ -192,10 +192,10 @@ def PropagatePass : Shardc_Pass<"propagate"> {
   let description = [{
     Input: functions over the tensor core whose arguments, results and
     constraints may carry shardings. Output: every op that has a sharding rule
-    carries `shardc.assignment`, one closed axis list per factor; every argument
+    carries `shardc.strategy`, one closed axis list per factor; every argument
     and result of a function has a closed `shardc.sharding`; `shardc.origin`
     names the annotations that the axes of an op came from. Nothing else changes:
-    the shardings of operands and results follow from rule and assignment.
+    the shardings of operands and results follow from rule and strategy.
 
     With `partition=follow` the annotations flow through the sharding rules.
     With `partition=cheapest` annotations stay, and an exact search chooses the
@@ -211,7 +211,7 @@ def PropagatePass : Shardc_Pass<"propagate"> {
 
     ```mlir
     %0 = shardc.dot_general %x, %w contracting = [1] x [0]
-        {shardc.assignment = #shardc.assignment<[{"data"}, {}, {} ]>}
+        {shardc.strategy = #shardc.strategy<[{"data"}, {}, {} ]>}
         : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>
     ```
   }];
@@ -228,9 +228,11 @@ def PropagatePass : Shardc_Pass<"propagate"> {
     Option<"gap", "gap", "double", "1e-4",
            "Relative gap at which the search for the least time may stop; at "
            "least a millionth">,
-    Option<"maxAssignments", "max-assignments", "int64_t", "0",
+    Option<"maxStrategies", "max-strategies", "int64_t", "0",
            "Most sharding strategies of all ops that cheapest searches, and "
            "most combinations of them (0: the defaults)">,
+    Option<"maxAssignments", "max-assignments", "int64_t", "0",
+           "The former name of max-strategies">,
     Option<"maxBranchOptions", "max-branch-options", "int64_t", "0",
            "Most sharding strategies, summed over the branches of the search "
            "for the least time, before cheapest takes the best plan so far "
@@ -276,7 +278,7 @@ def PartitionPass : Shardc_Pass<"partition"> {
     tensors with explicit collectives (`shardc.cause` on each), masks where
     padding would be summed or maximised over, and `shard` on ops that need the
     global index. Arguments and results keep `shardc.sharding` and gain
-    `shardc.global_shape`. No `shardc.reshard` and no assignment is left.
+    `shardc.global_shape`. No `shardc.reshard` and no strategy is left.
 
     ```mlir
     %1 = shardc.all_gather %w over @mesh["data"] dims = [0] {shardc.cause = "..."}

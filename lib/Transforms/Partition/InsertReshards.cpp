@@ -23,6 +23,7 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Reshard/ReshardPlanner.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -110,8 +111,8 @@ private:
                               << toString(consumer.layout, mesh) << '\n');
       Operation *copy = builder.clone(*op);
       ShardingAttr sharding = getSharding(consumer.layout, mesh, meshName);
-      copy->setAttr(assignmentAttrName,
-                    AssignmentAttr::get(op->getContext(), sharding.getDims(),
+      setStrategyAttr(copy,
+                      StrategyAttr::get(op->getContext(), sharding.getDims(),
                                         ArrayRef<StringAttr>(),
                                         ArrayRef<StringAttr>()));
       for (OpOperand *use : consumer.uses)

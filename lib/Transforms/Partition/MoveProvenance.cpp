@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
@@ -135,10 +136,10 @@ MoveEndAttr MoveProvenance::getConsumer(OpOperand &use, AxisSet moved) {
     }
     return getEnd("rest", PartAttr(), op->getLoc(), {}, {});
   }
-  auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
+  StrategyAttr strategy = getStrategyAttr(op);
   for (int axis : mesh.getList(moved))
-    if (assignment &&
-        llvm::any_of(assignment.getFactors(), [&](DimShardingAttr factor) {
+    if (strategy &&
+        llvm::any_of(strategy.getFactors(), [&](DimShardingAttr factor) {
           return llvm::any_of(factor.getAxes(), [&](StringAttr it) {
             return it == mesh.getName(axis);
           });

@@ -148,7 +148,7 @@ private:
     if (op->hasAttr(idAttrName))
       op->setAttr(layoutAttrName,
                   getSharding(layouts->results[0], mesh, meshName));
-    op->removeAttr(assignmentAttrName);
+    setStrategyAttr(op, nullptr);
     op->removeAttr(originAttrName);
     auto loop = dyn_cast<AccumulateOp>(op);
     SmallVector<Value> results(op->getResults());

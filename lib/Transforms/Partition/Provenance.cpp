@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
@@ -21,10 +22,10 @@ static bool isAnnotated(ArrayRef<DimShardingAttr> dims, StringRef name) {
   });
 }
 
-/// The axes in the assignment of `op`: of its factors and of partial sums.
+/// The axes in the strategy of `op`: of its factors and of partial sums.
 static AxisSet getAssignedAxes(Operation *op, const MeshAxes &mesh) {
-  auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
-  if (!assignment)
+  StrategyAttr strategy = getStrategyAttr(op);
+  if (!strategy)
     return 0;
   AxisSet axes = 0;
   auto add = [&](ArrayRef<StringAttr> names) {
@@ -32,10 +33,10 @@ static AxisSet getAssignedAxes(Operation *op, const MeshAxes &mesh) {
       if (int axis = mesh.find(name); axis >= 0)
         axes |= axisBit(axis);
   };
-  for (DimShardingAttr factor : assignment.getFactors())
+  for (DimShardingAttr factor : strategy.getFactors())
     add(factor.getAxes());
-  add(assignment.getUnreduced());
-  add(assignment.getUnreducedRhs());
+  add(strategy.getUnreduced());
+  add(strategy.getUnreducedRhs());
   return axes;
 }
 

@@ -34,7 +34,7 @@ class Provenance {
 public:
   Provenance(mlir::func::FuncOp function, const MeshAxes &mesh);
 
-  /// The origin of `axis` on `op`. The assignment of `op` need not have the
+  /// The origin of `axis` on `op`. The strategy of `op` need not have the
   /// axis: the op may work on partial sums of another one.
   OriginAttr find(mlir::Operation *op, int axis);
   /// The origin of `axis` in the storage sharding of `argument`.
@@ -74,7 +74,7 @@ private:
   };
   llvm::StringMap<Source> sources;
   llvm::DenseMap<mlir::Operation *, int> order;
-  /// The axes in the assignment of each op.
+  /// The axes in the strategy of each op.
   llvm::DenseMap<mlir::Operation *, AxisSet> axesOf;
   /// By axis, the ops that hold it and for which no source was found.
   std::map<int, llvm::DenseSet<mlir::Operation *>> sourceless;

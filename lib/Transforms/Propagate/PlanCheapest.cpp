@@ -108,11 +108,11 @@ private:
                             Planned{makeProblem(number, decided)})
                .first;
     int64_t numStrategies = it->second.problem.getNumStrategies();
-    if (options.maxAssignments == 0 || numStrategies <= options.maxAssignments)
+    if (options.maxStrategies == 0 || numStrategies <= options.maxStrategies)
       return &it->second;
     module.functions[number].op.emitOpError("has ")
         << numStrategies << " ways to shard single ops, more than "
-        << options.maxAssignments << " (max-assignments)";
+        << options.maxStrategies << " (max-strategies)";
     return nullptr;
   }
 

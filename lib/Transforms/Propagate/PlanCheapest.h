@@ -29,7 +29,7 @@ struct CheapestOptions {
   /// the backward pass are then tensors of their own.
   bool regathers;
   /// Most strategies of all ops together; 0: no limit.
-  int64_t maxAssignments;
+  int64_t maxStrategies;
   SearchOptions search;
   PeakLimit limit;
 };

@@ -97,6 +97,15 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       return getOperation().emitError("max-assignments: expected 0 (the "
                                       "defaults) or more, found ")
              << maxAssignments.getValue();
+    if (maxAssignments > 0 && maxStrategies > 0)
+      return getOperation().emitError("max-assignments: the former name of "
+                                      "max-strategies, which is given, too");
+    if (maxAssignments > 0)
+      maxStrategies = maxAssignments;
+    if (maxStrategies < 0)
+      return getOperation().emitError("max-strategies: expected 0 (the "
+                                      "defaults) or more, found ")
+             << maxStrategies.getValue();
     if (maxBranchOptions < 0)
       return getOperation().emitError("max-branch-options: expected 0 (the "
                                       "default) or more, found ")
@@ -109,13 +118,13 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
       return follow(module.graph);
     SearchOptions search;
     search.gap = gap;
-    search.usesBeam = maxAssignments == 0;
-    if (maxAssignments > 0)
-      search.maxWork = maxAssignments;
+    search.usesBeam = maxStrategies == 0;
+    if (maxStrategies > 0)
+      search.maxWork = maxStrategies;
     if (maxBranchOptions > 0)
       search.maxBranchOptions = maxBranchOptions;
     FailureOr<PlanDecisions> plan = planCheapest(
-        module, {objective, machine, regather, maxAssignments, search, limit},
+        module, {objective, machine, regather, maxStrategies, search, limit},
         getAnalysis<MeshSteps>().steps);
     markAnalysesPreserved<MeshSteps>();
     if (failed(plan))

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "llvm/Support/Debug.h"
@@ -76,10 +77,9 @@ private:
     auto getNames = [&](AxisSet axes) {
       return getAxisNames(graph.mesh.getList(axes), graph.mesh, context);
     };
-    op->setAttr(assignmentAttrName,
-                AssignmentAttr::get(context, dims,
-                                    getNames(strategy.partial.operands),
-                                    getNames(strategy.partial.rhs)));
+    setStrategyAttr(op, StrategyAttr::get(context, dims,
+                                          getNames(strategy.partial.operands),
+                                          getNames(strategy.partial.rhs)));
     SmallVector<Attribute> origins;
     for (const AxisUse &use : decisions.origins[index]) {
       const std::string &source = graph.values[use.source].name;
@@ -89,8 +89,8 @@ private:
     if (!origins.empty())
       op->setAttr(originAttrName, ArrayAttr::get(context, origins));
     LLVM_DEBUG(llvm::dbgs()
-               << describeOp(op) << ": " << op->getAttr(assignmentAttrName)
-               << " from " << ArrayAttr::get(context, origins) << '\n');
+               << describeOp(op) << ": " << getStrategyAttr(op) << " from "
+               << ArrayAttr::get(context, origins) << '\n');
   }
 
   /// The closed sharding of a stored value. Axes of size 1 in its annotation

@@ -1,6 +1,6 @@
 //===- WriteDecisions.h - Decisions of a planner in the IR ------*- C++ -*-===//
 //
-// Writes the sharding of a module to its IR: `shardc.assignment` and
+// Writes the sharding of a module to its IR: `shardc.strategy` and
 // `shardc.origin` on ops, closed `shardc.sharding` on arguments and results.
 //
 //===----------------------------------------------------------------------===//

@@ -181,8 +181,8 @@ module attributes {
     // CHECK: shardc.reshard %{{.*}} from <@mesh, [{}, {}], unreduced={"model"}> to <@mesh, [{"model"}, {}]> {cause = "why"} : tensor<32x64xf32>
     %2 = shardc.reshard %x from <@mesh, [{}, {}], unreduced={"model"}> to <@mesh, [{"model"}, {}]>
         {cause = "why"} : tensor<32x64xf32>
-    // CHECK: shardc.exp %{{.*}} {shardc.assignment = #shardc.assignment<[{"data"}, {}], unreduced={"model"}>, shardc.part = #shardc.part<backward>}
-    %3 = shardc.exp %x {shardc.assignment = #shardc.assignment<[{"data"}, {}], unreduced={"model"}>,
+    // CHECK: shardc.exp %{{.*}} {shardc.part = #shardc.part<backward>, shardc.strategy = #shardc.strategy<[{"data"}, {}], unreduced={"model"}>}
+    %3 = shardc.exp %x {shardc.strategy = #shardc.strategy<[{"data"}, {}], unreduced={"model"}>,
         shardc.part = #shardc.part<backward>} : tensor<32x64xf32>
     return
   }

@@ -21,7 +21,7 @@ func.func @forward_only(
     %w: tensor<16x16xf32> {shardc.role = #shardc.parameter<"w", he_normal>, shardc.sharding = #rows})
     -> (tensor<32x16xf32> {shardc.sharding = #rows}) {
   %0 = shardc.dot_general %x, %w contracting = [1] x [0]
-      {shardc.part = #shardc.part<forward>, shardc.assignment = #shardc.assignment<[{"d"}, {}, {}]>}
+      {shardc.part = #shardc.part<forward>, shardc.strategy = #shardc.strategy<[{"d"}, {}, {}]>}
       : tensor<32x16xf32>, tensor<16x16xf32> -> tensor<32x16xf32>
   return %0 : tensor<32x16xf32>
 }
@@ -58,18 +58,18 @@ func.func @both(
     %w: tensor<16x16xf32> {shardc.role = #shardc.parameter<"w", he_normal>, shardc.sharding = #rows})
     -> (tensor<32x16xf32> {shardc.sharding = #rows}) {
   %0 = shardc.dot_general %x, %w contracting = [1] x [0]
-      {shardc.part = #shardc.part<forward>, shardc.assignment = #shardc.assignment<[{"d"}, {}, {}]>}
+      {shardc.part = #shardc.part<forward>, shardc.strategy = #shardc.strategy<[{"d"}, {}, {}]>}
       : tensor<32x16xf32>, tensor<16x16xf32> -> tensor<32x16xf32>
   %1 = shardc.dot_general %0, %w contracting = [1] x [0]
-      {shardc.part = #shardc.part<forward>, shardc.assignment = #shardc.assignment<[{"d"}, {}, {}]>}
+      {shardc.part = #shardc.part<forward>, shardc.strategy = #shardc.strategy<[{"d"}, {}, {}]>}
       : tensor<32x16xf32>, tensor<16x16xf32> -> tensor<32x16xf32>
   %2 = shardc.exp %1
-      {shardc.part = #shardc.part<backward>, shardc.assignment = #shardc.assignment<[{"d"}, {}]>} : tensor<32x16xf32>
+      {shardc.part = #shardc.part<backward>, shardc.strategy = #shardc.strategy<[{"d"}, {}]>} : tensor<32x16xf32>
   %3 = shardc.dot_general %2, %w contracting = [1] x [1]
-      {shardc.part = #shardc.part<backward>, shardc.assignment = #shardc.assignment<[{"d"}, {}, {}]>}
+      {shardc.part = #shardc.part<backward>, shardc.strategy = #shardc.strategy<[{"d"}, {}, {}]>}
       : tensor<32x16xf32>, tensor<16x16xf32> -> tensor<32x16xf32>
   %4 = shardc.dot_general %3, %w contracting = [1] x [1]
-      {shardc.part = #shardc.part<backward>, shardc.assignment = #shardc.assignment<[{"d"}, {}, {}]>}
+      {shardc.part = #shardc.part<backward>, shardc.strategy = #shardc.strategy<[{"d"}, {}, {}]>}
       : tensor<32x16xf32>, tensor<16x16xf32> -> tensor<32x16xf32>
   return %4 : tensor<32x16xf32>
 }
@@ -93,12 +93,12 @@ func.func @computed(
     %w: tensor<16x16xf32> {shardc.role = #shardc.parameter<"w", he_normal>, shardc.sharding = #rows})
     -> (tensor<32x16xf32> {shardc.sharding = #rows}) {
   %e = shardc.exp %w
-      {shardc.part = #shardc.part<forward>, shardc.assignment = #shardc.assignment<[{"d"}, {}]>} : tensor<16x16xf32>
+      {shardc.part = #shardc.part<forward>, shardc.strategy = #shardc.strategy<[{"d"}, {}]>} : tensor<16x16xf32>
   %0 = shardc.dot_general %x, %e contracting = [1] x [0]
-      {shardc.part = #shardc.part<forward>, shardc.assignment = #shardc.assignment<[{"d"}, {}, {}]>}
+      {shardc.part = #shardc.part<forward>, shardc.strategy = #shardc.strategy<[{"d"}, {}, {}]>}
       : tensor<32x16xf32>, tensor<16x16xf32> -> tensor<32x16xf32>
   %1 = shardc.dot_general %0, %e contracting = [1] x [1]
-      {shardc.part = #shardc.part<backward>, shardc.assignment = #shardc.assignment<[{"d"}, {}, {}]>}
+      {shardc.part = #shardc.part<backward>, shardc.strategy = #shardc.strategy<[{"d"}, {}, {}]>}
       : tensor<32x16xf32>, tensor<16x16xf32> -> tensor<32x16xf32>
   return %1 : tensor<32x16xf32>
 }

@@ -5,7 +5,7 @@ shardc.mesh @mesh <["d" = 1]>
 
 // CHECK-LABEL: func.func @nothing
 // CHECK-SAME: %[[X:.*]]: tensor<4x8xf32> {shardc.sharding = #[[R:.*]]}
-// CHECK: shardc.exp %[[X]] {shardc.assignment = #shardc.assignment<[{}, {}]>}
+// CHECK: shardc.exp %[[X]] {shardc.strategy = #shardc.strategy<[{}, {}]>}
 // CHECK-NOT: shardc.origin
 func.func @nothing(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
   %0 = shardc.exp %x : tensor<4x8xf32>
@@ -18,11 +18,11 @@ func.func @nothing(%x: tensor<4x8xf32>) -> tensor<4x8xf32> {
 shardc.mesh @mesh <["d" = 2, "t" = 4]>
 
 // CHECK-LABEL: func.func @tensor_parallel
-// CHECK: dot_general {{.*}}shardc.assignment = #shardc.assignment<[{"d"}, {"t"}, {}]>, shardc.origin = ["d: x", "t: w1"]
-// CHECK: tanh {{.*}}#shardc.assignment<[{"d"}, {"t"}]>
-// CHECK: dot_general {{.*}}#shardc.assignment<[{"d"}, {}, {"t"}]>
-// CHECK: broadcast {{.*}}#shardc.assignment<[{"d"}, {}]>
-// CHECK: add {{.*}}#shardc.assignment<[{"d"}, {}]>
+// CHECK: dot_general {{.*}}shardc.origin = ["d: x", "t: w1"], shardc.strategy = #shardc.strategy<[{"d"}, {"t"}, {}]>
+// CHECK: tanh {{.*}}#shardc.strategy<[{"d"}, {"t"}]>
+// CHECK: dot_general {{.*}}#shardc.strategy<[{"d"}, {}, {"t"}]>
+// CHECK: broadcast {{.*}}#shardc.strategy<[{"d"}, {}]>
+// CHECK: add {{.*}}#shardc.strategy<[{"d"}, {}]>
 func.func @tensor_parallel(
     %x: tensor<32x16xf32> {shardc.role = #shardc.input<"x">, shardc.sharding = #shardc.sharding<@mesh, [{"d"}, {}]>},
     %w1: tensor<16x64xf32> {shardc.role = #shardc.parameter<"w1", he_normal>, shardc.sharding = #shardc.sharding<@mesh, [{}, {"t"}]>},
@@ -42,7 +42,7 @@ func.func @tensor_parallel(
 shardc.mesh @mesh <["t" = 4]>
 
 // CHECK-LABEL: func.func @partial_sums
-// CHECK: add {{.*}}#shardc.assignment<[{}, {}], unreduced={"t"}>
+// CHECK: add {{.*}}#shardc.strategy<[{}, {}], unreduced={"t"}>
 func.func @partial_sums(
     %a: tensor<8x16xf32> {shardc.sharding = #shardc.sharding<@mesh, [{}, {"t"}]>},
     %v: tensor<16x8xf32>, %w: tensor<16x8xf32>) -> tensor<8x8xf32> {
@@ -59,8 +59,8 @@ func.func @partial_sums(
 shardc.mesh @mesh <["d" = 2, "t" = 2]>
 
 // CHECK-LABEL: func.func @constraint
-// CHECK: exp {{.*}}#shardc.assignment<[{"t", "d"}, {}]>, shardc.origin = ["d: argument 0", "t: constraint at propagate.mlir:{{[0-9]+.*}}"]
-// CHECK: sharding_constraint {{.*}}#shardc.assignment<[{"t"}, {}]>, shardc.origin = ["t: constraint at propagate.mlir:{{[0-9]+.*}}"]
+// CHECK: exp {{.*}}shardc.origin = ["d: argument 0", "t: constraint at propagate.mlir:{{[0-9]+.*}}"], shardc.strategy = #shardc.strategy<[{"t", "d"}, {}]>
+// CHECK: sharding_constraint {{.*}}shardc.origin = ["t: constraint at propagate.mlir:{{[0-9]+.*}}"], shardc.strategy = #shardc.strategy<[{"t"}, {}]>
 func.func @constraint(
     %x: tensor<8x8xf32> {shardc.sharding = #shardc.sharding<@mesh, [{"d"}, {"t"}]>}) -> tensor<8x8xf32> {
   %0 = shardc.exp %x : tensor<8x8xf32>

@@ -3,6 +3,7 @@
 #include "InterpreterTest.h"
 
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Interpreter/ShrinkSizes.h"
 
@@ -86,7 +87,7 @@ int64_t getShrunk(int64_t size, ArrayRef<StringRef> entries,
       "func.func @f(%x: " +
           type + ") -> " + type +
           " {\n"
-          "  %0 = shardc.relu %x {shardc.assignment = #shardc.assignment<[{" +
+          "  %0 = shardc.relu %x {shardc.strategy = #shardc.strategy<[{" +
           list + "}]>} : " + type + "\n  return %0 : " + type + "\n}\n",
       &context);
   if (!module || failed(shrinkSizes(*module)))
@@ -183,7 +184,7 @@ Strided shrinkStrided(StringRef mesh, StringRef list, int64_t size,
   OwningOpRef<ModuleOp> module = parseSourceString<ModuleOp>(
       ("shardc.mesh @mesh <[" + mesh + "]>\nfunc.func @f(%x: " + type +
        ") -> " + type +
-       " {\n  %0 = shardc.relu %x {shardc.assignment = #shardc.assignment<[{" +
+       " {\n  %0 = shardc.relu %x {shardc.strategy = #shardc.strategy<[{" +
        list + "}]>} : " + type + "\n  return %0 : " + type + "\n}\n")
           .str(),
       &context);
@@ -195,8 +196,8 @@ Strided shrinkStrided(StringRef mesh, StringRef list, int64_t size,
     result.axes.push_back(axes.getSize(axis));
   result.size = getSizes(*module)[0];
   module->walk([&](ReluOp op) {
-    auto assignment = op->getAttrOfType<AssignmentAttr>(assignmentAttrName);
-    for (StringAttr entry : assignment.getFactors()[0].getAxes())
+    StrategyAttr strategy = getStrategyAttr(op);
+    for (StringAttr entry : strategy.getFactors()[0].getAxes())
       result.list.push_back(entry.str());
   });
   return result;

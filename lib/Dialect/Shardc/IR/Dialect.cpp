@@ -136,6 +136,32 @@ void ShardcDialect::initialize() {
   addInterfaces<ShardcAsmInterface>();
 }
 
+/// Whether `value` is an i64 of at least 0.
+static bool isNumber(Attribute value) {
+  auto number = dyn_cast<IntegerAttr>(value);
+  return number && number.getType().isSignlessInteger(64) &&
+         number.getInt() >= 0;
+}
+
+Attribute ShardcDialect::parseAttribute(DialectAsmParser &parser,
+                                        Type type) const {
+  llvm::SMLoc at = parser.getCurrentLocation();
+  StringRef mnemonic;
+  Attribute attribute;
+  if (generatedAttributeParser(parser, &mnemonic, type, attribute).has_value())
+    return attribute;
+  if (mnemonic == "assignment")
+    return StrategyAttr::parse(parser, type);
+  parser.emitError(at) << "unknown attribute `" << mnemonic << "` in dialect `"
+                       << getNamespace() << "`";
+  return {};
+}
+
+void ShardcDialect::printAttribute(Attribute attribute,
+                                   DialectAsmPrinter &printer) const {
+  (void)generatedAttributePrinter(attribute, printer);
+}
+
 LogicalResult
 ShardcDialect::verifyOperationAttribute(Operation *op,
                                         NamedAttribute attribute) {
@@ -173,9 +199,13 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
     return verifyPlanAttribute(op, attribute);
   if (name == expectAttrName || name == regionAttrName)
     return verifyExpectAttribute(op, attribute);
-  if (name == assignmentAttrName && !isa<AssignmentAttr>(value))
-    return op->emitError(
-        "`shardc.assignment` must be a #shardc.assignment attribute");
+  if ((name == strategyAttrName || name == formerStrategyAttrName) &&
+      !isa<StrategyAttr>(value))
+    return op->emitError() << '`' << name
+                           << "` must be a #shardc.strategy attribute";
+  if (name == formerStrategyAttrName && op->hasAttr(strategyAttrName))
+    return op->emitError("`shardc.assignment` is the former name of "
+                         "`shardc.strategy`, which is given, too");
   return success();
 }
 

@@ -1,6 +1,6 @@
 //===- ShardingAttributes.cpp - Text of shardings -------------------------===//
 //
-// Parsing and printing of #shardc.dim, #shardc.sharding, #shardc.assignment.
+// Parsing and printing of #shardc.dim, #shardc.sharding, #shardc.strategy.
 // The text follows Shardy's.
 //
 //===----------------------------------------------------------------------===//
@@ -187,7 +187,7 @@ ShardingAttr ShardingAttr::getClosed(FlatSymbolRefAttr mesh,
   return ShardingAttr::get(context, mesh, attrs, {}, unreduced, std::nullopt);
 }
 
-Attribute AssignmentAttr::parse(AsmParser &parser, Type) {
+Attribute StrategyAttr::parse(AsmParser &parser, Type) {
   SmallVector<DimShardingAttr> factors;
   SmallVector<StringAttr> unreduced, unreducedRhs;
   if (parser.parseLess() || parseDims(parser, factors))
@@ -206,11 +206,11 @@ Attribute AssignmentAttr::parse(AsmParser &parser, Type) {
   }
   if (parser.parseGreater())
     return {};
-  return AssignmentAttr::get(parser.getContext(), factors, unreduced,
-                             unreducedRhs);
+  return StrategyAttr::get(parser.getContext(), factors, unreduced,
+                           unreducedRhs);
 }
 
-void AssignmentAttr::print(AsmPrinter &printer) const {
+void StrategyAttr::print(AsmPrinter &printer) const {
   printer << '<';
   printDims(printer, getFactors());
   printAxisSet(printer, "unreduced", getUnreduced());

@@ -74,7 +74,9 @@ constexpr llvm::StringLiteral partAttrName = "shardc.part";
 /// The stage of the pipeline that it belongs to.
 constexpr llvm::StringLiteral stageAttrName = "shardc.stage";
 /// The op's sharding strategy: mesh axes per factor of its rule.
-constexpr llvm::StringLiteral assignmentAttrName = "shardc.assignment";
+constexpr llvm::StringLiteral strategyAttrName = "shardc.strategy";
+/// Its former name, read for one release.
+constexpr llvm::StringLiteral formerStrategyAttrName = "shardc.assignment";
 /// The annotations that the axes of its strategy came from.
 constexpr llvm::StringLiteral originAttrName = "shardc.origin";
 /// The cause of a collective.

@@ -133,7 +133,7 @@ def Shardc_ShardingAttr : Shardc_Attr<"Sharding", "sharding"> {
   }];
 }
 
-def Shardc_AssignmentAttr : Shardc_Attr<"Assignment", "assignment"> {
+def Shardc_StrategyAttr : Shardc_Attr<"Strategy", "strategy"> {
   let summary = "The sharding strategy of an op: mesh axes for each factor of its rule";
   let description = [{
     The decision of `propagate`: one list of axes (major to minor) per factor,
@@ -143,9 +143,9 @@ def Shardc_AssignmentAttr : Shardc_Attr<"Assignment", "assignment"> {
     `unreduced`, and its second one over those in `unreduced_rhs`. An entry
     `"*2"` is a gap, see `#shardc.dim`.
 
-    `#shardc.assignment<[{"data"}, {}, {"model"} ]>`
-    `#shardc.assignment<[{}, {} ], unreduced={"data"}>`
-    `#shardc.assignment<[{}, {} ], unreduced_rhs={"data"}>`
+    `#shardc.strategy<[{"data"}, {}, {"model"} ]>`
+    `#shardc.strategy<[{}, {} ], unreduced={"data"}>`
+    `#shardc.strategy<[{}, {} ], unreduced_rhs={"data"}>`
   }];
   let parameters = (ins ArrayRefParameter<"::shardc::DimShardingAttr">:$factors,
                         ArrayRefParameter<"::mlir::StringAttr">:$unreduced,

@@ -67,12 +67,18 @@ def Shardc_Dialect : Dialect {
     - L5: `shardc.stage` is a stage of the module's pipeline. In the loss function
       `import` checks this, since options may replace the pipeline.
   }];
-  let useDefaultAttributePrinterParser = 1;
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
   let hasRegionArgAttrVerify = 1;
   let hasConstantMaterializer = 0;
   let dependentDialects = ["::mlir::func::FuncDialect"];
+  let extraClassDeclaration = [{
+    /// As MLIR generates it, and former names besides.
+    ::mlir::Attribute parseAttribute(::mlir::DialectAsmParser &parser,
+                                     ::mlir::Type type) const override;
+    void printAttribute(::mlir::Attribute attribute,
+                        ::mlir::DialectAsmPrinter &printer) const override;
+  }];
 }
 
 class Shardc_Op<string mnemonic, list<Trait> traits = []>
