@@ -205,6 +205,40 @@ TEST(PipelineExecutorTest, SumsOverRanksDifferAsTheirOperandsDo) {
   EXPECT_EQ(losses[0], losses[1]);
 }
 
+/// A command may write the rows of one microbatch while it reads those of
+/// another: copies of the batch lie side by side, and must not mix.
+TEST(PipelineExecutorTest, PartsOfABatchMayBeOverwritten) {
+  auto context = Context::create({2});
+  ASSERT_TRUE(context.ok());
+  auto plan = Plan::parse(makePipelinePlan(2, 2, [](fb::PlanT &plan) {
+    std::vector<fb::LaunchT *> launches;
+    for (auto &command : plan.programs[2]->commands)
+      if (auto *launch = command->operation.AsLaunch())
+        launches.push_back(launch);
+    launches[0]->buffers[2] = launches[1]->buffers[0];
+  }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  for (bool share : {false, true}) {
+    ExecutorOptions options;
+    options.shareReplicas = share;
+    auto executor = Executor::create(**context, *plan, options);
+    ASSERT_TRUE(executor.ok()) << executor.status();
+    ASSERT_TRUE((*executor)->initializeParameters().ok());
+    HostArray w(DType::F32, {});
+    w.values<float>()[0] = 2;
+    ASSERT_TRUE((*executor)->setTensor("w0", w.view()).ok());
+    HostArray x(DType::F32, {64});
+    for (int i = 0; i < 64; ++i)
+      x.values<float>()[i] = float(i + 1);
+    ASSERT_TRUE((*executor)->run("evaluate", {{"x", x.view()}}).ok());
+    auto after = (*executor)->getTensor("x");
+    ASSERT_TRUE(after.ok()) << after.status();
+    for (int row : {16, 17, 48, 49})
+      x.values<float>()[row] = 2 * x.values<float>()[row - 16];
+    EXPECT_EQ(after->data, x.data);
+  }
+}
+
 TEST(PipelineExecutorTest, InitialValuesDoNotDependOnTheCut) {
   auto context = Context::create({2});
   ASSERT_TRUE(context.ok());

@@ -3,6 +3,7 @@
 #include "exec/AliasSets.h"
 
 #include <algorithm>
+#include <map>
 #include <numeric>
 
 using namespace shardc::rt;
@@ -15,40 +16,61 @@ bool shardc::rt::isInPlace(const ProgramSpec &program,
          in.stride == out.stride;
 }
 
-std::vector<BufferUse> shardc::rt::usesOf(const ProgramSpec &program) {
-  std::vector<BufferUse> uses(program.buffers.size());
-  // The loop that a command is in; outside of loops, itself.
-  int64_t first = 0, last = -1, runs = 1;
+/// Calls `visit(i, loop, runs, operand)` for each operand of each command i;
+/// `loop` has the first and the last command of the loop around it, outside of
+/// loops itself.
+template <typename Visit>
+static void forEachOperand(const ProgramSpec &program, Visit visit) {
+  std::pair<int64_t, int64_t> around = {0, -1};
+  int64_t runs = 1;
   for (int64_t i = 0; i < static_cast<int64_t>(program.commands.size()); ++i) {
-    bool isInLoop = i <= last;
-    if (!isInLoop)
-      first = last = i, runs = 1;
+    if (i > around.second)
+      around = {i, i}, runs = 1;
     const Command &command = program.commands[i];
     if (auto *loop = std::get_if<LoopCommand>(&command.operation)) {
-      last = i + loop->commands;
+      around.second = i + loop->commands;
       runs = loop->runs;
     }
-    for (const Operand &operand : operandsOf(program, command)) {
-      BufferUse &use = uses[operand.buffer];
-      ByteRange bytes = bytesOf(program.buffers[operand.buffer], runs);
-      use.bytes = {bytes.begin, std::max(use.bytes.end, bytes.end)};
-      if (operand.isWrite) {
-        if (use.numWrites++ == 0)
-          use.firstWrite = i, use.writtenFrom = first;
-      } else {
-        if (use.numReads++ == 0)
-          use.firstRead = i;
-        use.readUntil = last;
-      }
-    }
+    for (const Operand &operand : operandsOf(program, command))
+      visit(i, around, runs, operand);
   }
+}
+
+std::vector<BufferUse> shardc::rt::usesOf(const ProgramSpec &program) {
+  std::vector<BufferUse> uses(program.buffers.size());
+  using Loop = std::pair<int64_t, int64_t>;
+  forEachOperand(
+      program, [&](int64_t i, Loop loop, int64_t runs, const Operand &operand) {
+        auto [first, last] = loop;
+        BufferUse &use = uses[operand.buffer];
+        ByteRange bytes = bytesOf(program.buffers[operand.buffer], runs);
+        use.bytes = {bytes.begin, std::max(use.bytes.end, bytes.end)};
+        if (operand.isWrite) {
+          if (use.numWrites++ == 0)
+            use.firstWrite = i, use.writtenFrom = first;
+        } else {
+          if (use.numReads++ == 0)
+            use.firstRead = i;
+          use.readUntil = last;
+        }
+      });
+  forEachOperand(
+      program, [&](int64_t i, Loop loop, int64_t, const Operand &operand) {
+        BufferUse &use = uses[operand.buffer];
+        // Each run writes it anew, and before it is read.
+        bool isOfRun = !use.isIncoming() && use.writtenFrom == loop.first &&
+                       program.buffers[operand.buffer].stride == 0;
+        if (use.liveFrom == BufferUse::never)
+          use.liveFrom = isOfRun ? i : loop.first;
+        use.liveUntil = std::max(use.liveUntil, isOfRun ? i : loop.second);
+      });
   for (const ResultSpec &result : program.results) {
     BufferUse &use = uses[result.buffer];
     const BufferSpec &spec = program.buffers[result.buffer];
     int64_t end = program.commands.size();
     if (use.numReads++ == 0)
       use.firstRead = end;
-    use.readUntil = end;
+    use.readUntil = use.liveUntil = end;
     if (spec.bytes > 0 && use.numReads + use.numWrites == 1)
       use.bytes = {spec.offset, spec.offset + spec.bytes};
   }
@@ -134,6 +156,87 @@ void AliasSets::linkInPlace(const ProgramSpec &spec, size_t program) {
   }
 }
 
+/// Links sets of which one is written while the other lives, in bytes that both
+/// have. Returns whether there were any: then sets have grown.
+bool AliasSets::linkLiving(const PlanSpec &plan, size_t program) {
+  const ProgramSpec &spec = plan.programs[program];
+  int64_t end = spec.commands.size();
+  struct Life {
+    int64_t from, until;
+    ByteRange bytes;
+    uint32_t set;
+  };
+  // By root, its life in this program; the bytes are those of all members.
+  std::map<uint32_t, Life> ofSet;
+  auto live = [&](uint32_t node, int64_t from, int64_t until) {
+    uint32_t set = find(node);
+    auto [it, isNew] = ofSet.try_emplace(set, Life{from, until, {0, 0}, set});
+    Life &life = it->second;
+    life.from = std::min(life.from, from);
+    life.until = std::max(life.until, until);
+  };
+  for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
+    Role role = plan.tensors[tensor].role;
+    bool isFed = role == Role::Input || role == Role::Label;
+    live(tensor, -1, isFed ? -1 : end);
+  }
+  for (size_t i = 0; i < uses[program].size(); ++i)
+    if (const BufferUse &use = uses[program][i]; use.isUsed())
+      live(firstNode[program] + i, use.isIncoming() ? -1 : use.liveFrom,
+           use.liveUntil);
+  for (uint32_t node = 0; node < nodeBytes.size(); ++node) {
+    auto found = ofSet.find(find(node));
+    ByteRange bytes = nodeBytes[node];
+    if (found == ofSet.end() || bytes.begin == bytes.end)
+      continue;
+    ByteRange &all = found->second.bytes;
+    all = all.begin == all.end ? bytes
+                               : ByteRange{std::min(all.begin, bytes.begin),
+                                           std::max(all.end, bytes.end)};
+  }
+  std::vector<Life> lives;
+  for (const auto &[set, life] : ofSet)
+    if (life.bytes.begin != life.bytes.end)
+      lives.push_back(life);
+  std::stable_sort(
+      lives.begin(), lives.end(),
+      [](const Life &a, const Life &b) { return a.from < b.from; });
+  // An in-place collective takes care of its operands and results.
+  auto isInPlaceAt = [&](const Life &in, const Life &out) {
+    if (out.from < 0 || out.from >= end)
+      return false;
+    auto *start =
+        std::get_if<CollectiveStartCommand>(&spec.commands[out.from].operation);
+    for (size_t i = 0; start && i < start->items.size(); ++i)
+      if (isInPlace(spec, start->items[i]) &&
+          find(firstNode[program] + start->items[i].in) == in.set &&
+          find(firstNode[program] + start->items[i].out) == out.set)
+        return true;
+    return false;
+  };
+  bool changed = false;
+  // By first byte, sets with disjoint bytes: the last ones that had them.
+  std::map<uint64_t, Life> last;
+  for (const Life &life : lives) {
+    auto it = last.upper_bound(life.bytes.begin);
+    if (it != last.begin() &&
+        std::prev(it)->second.bytes.end > life.bytes.begin)
+      --it;
+    while (it != last.end() && it->first < life.bytes.end) {
+      const Life &other = it->second;
+      bool isDead = other.until < life.from ||
+                    (other.until == life.from && isInPlaceAt(other, life));
+      if (!isDead) {
+        link(other.set, life.set);
+        changed = true;
+      }
+      it = last.erase(it);
+    }
+    last.emplace(life.bytes.begin, life);
+  }
+  return changed;
+}
+
 void AliasSets::number() {
   setOf.resize(parent.size());
   for (uint32_t node = 0; node < parent.size(); ++node) {
@@ -176,6 +279,11 @@ AliasSets::AliasSets(const PlanSpec &plan) {
   for (size_t program = 0; program < plan.programs.size(); ++program) {
     linkIncoming(plan, program);
     linkInPlace(plan.programs[program], program);
+  }
+  for (bool changed = true; changed;) {
+    changed = false;
+    for (size_t program = 0; program < plan.programs.size(); ++program)
+      changed |= linkLiving(plan, program);
   }
   number();
 }

@@ -6,7 +6,9 @@
 // rows of the batch and the slices that a loop takes of them, operand and
 // result of a kernel that works in place. Buffers that alias keep their
 // distance wherever they are placed. Buffers that only follow one another in
-// the same bytes do not alias.
+// the same bytes do not alias, if the bytes of all members of their sets do:
+// copies of a set for several devices lie side by side, so that a buffer in the
+// bytes of a part that is dead would lie in the living part of another copy.
 //
 //===----------------------------------------------------------------------===//
 
@@ -30,6 +32,9 @@ struct BufferUse {
   /// The last read and the first write, with a loop as one command.
   int64_t readUntil = never, writtenFrom = never;
   int64_t numReads = 0, numWrites = 0;
+  /// The commands from the first use to the last. A buffer that goes through
+  /// a loop, or from one run of it to the next, lives in all of the loop.
+  int64_t liveFrom = never, liveUntil = never;
   /// The bytes in all runs of the loop it is used in.
   ByteRange bytes{0, 0};
 
@@ -65,6 +70,7 @@ private:
   void linkTensors(const PlanSpec &plan);
   void linkIncoming(const PlanSpec &plan, size_t program);
   void linkInPlace(const ProgramSpec &spec, size_t program);
+  bool linkLiving(const PlanSpec &plan, size_t program);
   void number();
 
   /// Nodes are tensors, then buffers: by program, the node of its buffer 0.

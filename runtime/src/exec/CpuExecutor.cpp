@@ -181,9 +181,12 @@ void CpuExecutor::addRank(size_t rank, char *place) {
     devices.contexts.push_back(static_cast<int64_t>(options.seed));
     devices.contexts.push_back(0);
   }
+  // The tensors of a rank are in the order of the plan's.
+  size_t global = 0;
   for (size_t i = 0; i < own.tensors.size(); ++i) {
     const TensorSpec &tensor = own.tensors[i];
-    size_t global = spec.findTensor(tensor.name) - spec.tensors.data();
+    while (spec.tensors[global].name != tensor.name)
+      ++global;
     for (int64_t device : layouts[rank].holdersOfTensor(i))
       shards[global].push_back(
           {shardOf(own.mesh, tensor.sharding, tensor.shape, device),

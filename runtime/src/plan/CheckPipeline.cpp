@@ -5,6 +5,7 @@
 #include "plan/Accesses.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/container/flat_hash_map.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -331,19 +332,16 @@ absl::StatusOr<PipelineOrder> shardc::rt::orderPipeline(const PlanSpec &plan,
 
 /// Parameters, their states and copies have one home.
 static absl::Status checkPlaces(const PlanSpec &plan) {
-  auto ranksOf = [&](absl::string_view name) {
-    std::vector<int> ranks;
-    for (size_t rank = 0; rank < plan.ranks().size(); ++rank)
-      if (plan.ranks()[rank].findTensor(name))
-        ranks.push_back(rank);
-    return ranks;
-  };
+  absl::flat_hash_map<absl::string_view, std::vector<size_t>> ranksOf;
+  for (size_t rank = 0; rank < plan.ranks().size(); ++rank)
+    for (const TensorSpec &tensor : plan.ranks()[rank].tensors)
+      ranksOf[tensor.name].push_back(rank);
   for (const TensorSpec &tensor : plan.tensors) {
     bool isOwned = !tensor.parameter.empty();
     if (tensor.role != Role::Parameter && !isOwned)
       continue;
-    std::vector<int> ranks = ranksOf(tensor.name);
-    if (ranks.size() != 1 || (isOwned && ranksOf(tensor.parameter) != ranks))
+    const std::vector<size_t> &ranks = ranksOf[tensor.name];
+    if (ranks.size() != 1 || (isOwned && ranksOf[tensor.parameter] != ranks))
       return badPipeline(toString(tensor.role), " \"", tensor.name, "\" is on ",
                          ranks.size(), " pipeline ranks",
                          isOwned ? ", expected the one of its parameter"

@@ -283,8 +283,9 @@ struct PipelineSpec {
   std::vector<int> stages; ///< By stage its rank.
   int64_t microbatches = 1;
   /// By rank the plan of its devices, without code. Its mesh has `axis` with
-  /// size 1. Tensors have their offsets here alone, and programs are here
-  /// alone; program number p has the same name on all ranks.
+  /// size 1. Tensors have their offsets here alone, in the order of the whole
+  /// plan, and programs are here alone; program number p has the same name on
+  /// all ranks.
   std::vector<PlanSpec> ranks;
 };
 

@@ -342,6 +342,7 @@ static absl::Status placeTensor(const fb::Tensor &file,
 
 /// Reads the programs of the plan, or those of each pipeline rank.
 static absl::Status readPrograms(const fb::Plan &file, PlanSpec &plan) {
+  absl::flat_hash_set<std::pair<int, std::string>> names;
   for (const fb::Program *entry : *file.programs()) {
     ProgramSpec program;
     int numRanks = plan.pipeline ? plan.pipeline->ranks.size() : 0;
@@ -355,7 +356,7 @@ static absl::Status readPrograms(const fb::Plan &file, PlanSpec &plan) {
                       : "";
     if (absl::Status s = readProgram(*entry, own, program); !s.ok())
       return bad(prefix, s.message());
-    if (own.findProgram(program.name))
+    if (!names.emplace(entry->rank(), program.name).second)
       return bad(prefix, "two programs are named \"", program.name, "\"");
     own.programs.push_back(std::move(program));
   }
