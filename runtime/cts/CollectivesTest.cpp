@@ -213,11 +213,12 @@ TEST_P(CollectivesTest, AllReduce) {
           std::vector<int64_t> shape = around(size);
           run({CollectiveKind::AllReduce, reduction, axes, {}, {}}, dtype,
               shape, shape, 0);
-          for (int64_t device = 0; device < mesh.numDevices(); ++device)
+          for (int64_t device = 0; device < mesh.numDevices(); ++device) {
+            std::vector<int64_t> members = groupOf(device, axes);
             for (int64_t i = 0; i < numElements(shape); ++i)
-              ASSERT_EQ(result(device, i),
-                        reduced(groupOf(device, axes), reduction, i))
+              ASSERT_EQ(result(device, i), reduced(members, reduction, i))
                   << toString(dtype) << " size " << size << " element " << i;
+          }
         }
 }
 
