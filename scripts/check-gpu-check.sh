@@ -7,8 +7,8 @@ trap 'rm -rf "$work"' EXIT
 scripts/gpu-check.sh --pack-fake "$work/packed"
 # Nothing of this tree.
 cd /
-# run [VARIABLE=VALUE]
-run() { env -i PATH=/usr/bin:/bin "$@" "$work/packed/gpu-check.sh"; }
+# run VARIABLE=VALUE FLAG...
+run() { env -i PATH=/usr/bin:/bin "$1" "$work/packed/gpu-check.sh" "${@:2}"; }
 # A Python without JAX.
 printf '#!/bin/sh\nexit 1\n' >"$work/without"
 # What looks like one with JAX and a GPU, whose steps take 2 s each.
@@ -34,7 +34,11 @@ for text in '^FAKE: no GPU is involved' 'against the fake: nothing is known' \
   '^figure .*all-reduce' '^ok .*in 4 processes'; do
   grep -q -e "$text" "$work/output" || { echo "no line \"$text\""; exit 1; }
 done
-run SHARDC_JAX_PYTHON="$work/with" >"$work/output"
+run SHARDC_JAX_PYTHON="$work/with" --figures >"$work/output"
+if grep -q '^ok .*notebook' "$work/output"; then
+  echo 'it trains with --figures'
+  exit 1
+fi
 for text in 'batch 8192, tf32' 'batch 8192, bf16' 'loop of jitted steps' 'jitted loop (lax.scan)'; do
   grep -q -e "^figure .*$text: JAX's time over its own, 2e+06 us over .* us: [0-9.e+]* (goal \(1\|10\): of the fake)" \
     "$work/output" || { echo "no figure of JAX for \"$text\""; exit 1; }

@@ -4,7 +4,9 @@
 # then figures. Ends with an error at the first wrong number.
 #
 #   scripts/gpu-check.sh --pack FOLDER   # here: binaries, plans, expected numbers
-#   FOLDER/gpu-check.sh                  # there; FOLDER is less than 60 MiB
+#   FOLDER/gpu-check.sh [--figures]      # there; FOLDER is less than 60 MiB
+#
+# --figures leaves out what trains and compares: figures alone.
 #
 # With --pack-fake the folder has the fake of the vendor's libraries and
 # is run against it: that shows that the script works, and nothing of a GPU.
@@ -49,10 +51,10 @@ if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-fake ]; then
   pack "$2" $isFake
   exit
 fi
-[ -d "$here/plans" ] || {
-  echo "usage: gpu-check.sh --pack FOLDER, then FOLDER/gpu-check.sh" >&2
+if [ ! -d "$here/plans" ] || [ $# -gt 1 ] || [ "${1:---figures}" != --figures ]; then
+  echo "usage: gpu-check.sh --pack FOLDER, then FOLDER/gpu-check.sh [--figures]" >&2
   exit 1
-}
+fi
 
 # --- There: running -----------------------------------------------------------
 
@@ -139,55 +141,59 @@ for library in ${SHARDC_LIBNCCL:-libnccl.so.2}; do
 done
 : "${SHARDC_LIBCUDA:=libcuda.so.1}"
 export SHARDC_LIBCUDA
-check 'conformance of collectives within a GPU' \
-  timeout 200 shardc-rt-cts --gtest_filter='VirtualGpu*' --gtest_brief=1
-for size in 1 2 4; do
-  what="conformance of collectives by NCCL, ranks on one GPU: $size"
-  if [ $hasNccl = 0 ]; then
-    skip "$what: no libnccl.so.2"
-    continue
-  fi
-  export SHARDC_LIBNCCL=${SHARDC_LIBNCCL:-libnccl.so.2}
-  filter='Nccl*'
-  [ $size -gt 1 ] || filter='Nccl*/0' # The mesh of one device.
-  check "$what" onOneGpu $size \
-    timeout 150 shardc-rt-cts --gtest_filter="$filter" --gtest_brief=1
-done
-where=(--gpus=1)
-for model in "${models[@]}"; do
-  name=${model%% *}
-  for run in "${runs[@]}"; do
-    read -r losses parameters <<<"$(tolerancesOf "$name")"
-    check "$name, $run: the CPU's losses to $losses, parameters to $parameters" \
-      train -- "$name" "$(nameOf "$name" "${run% *}" "${run#* }")"
-  done
-done
-where=()
-for run in "${rankRuns[@]}"; do
-  size=2
-  [ "${run#* }" = data=2 ] || size=4
-  what="digits, $run, in $size processes"
-  if [ $hasNccl = 0 ]; then
-    skip "$what: no libnccl.so.2"
-  else
-    check "$what" train onOneGpu $size -- digits \
-      "$(nameOf digits "${run% *}" "${run#* }")"
-  fi
-done
-for tool in memcheck racecheck; do
-  for run in "notebook none data=1" "notebook dp+tp data=4,model=2"; do
-    read -r model strategy mesh <<<"$run"
-    plan=$(nameOf "$model" "$strategy" "$mesh")
-    if ! command -v compute-sanitizer >/dev/null; then
-      skip "compute-sanitizer $tool, $plan: it is not on this machine"
+# Numbers: collectives, training, and the kernels under compute-sanitizer.
+numbers() {
+  check 'conformance of collectives within a GPU' \
+    timeout 200 shardc-rt-cts --gtest_filter='VirtualGpu*' --gtest_brief=1
+  for size in 1 2 4; do
+    what="conformance of collectives by NCCL, ranks on one GPU: $size"
+    if [ $hasNccl = 0 ]; then
+      skip "$what: no libnccl.so.2"
       continue
     fi
-    kernelsOf "$plan"
-    check "compute-sanitizer $tool, $plan" timeout 100 compute-sanitizer \
-      --tool $tool --error-exitcode 99 shardc-run "$here/plans/$plan.shardc" \
-      --device=cuda --gpus=1 --data=synthetic:quadratic --steps=3
+    export SHARDC_LIBNCCL=${SHARDC_LIBNCCL:-libnccl.so.2}
+    filter='Nccl*'
+    [ $size -gt 1 ] || filter='Nccl*/0' # The mesh of one device.
+    check "$what" onOneGpu $size \
+      timeout 150 shardc-rt-cts --gtest_filter="$filter" --gtest_brief=1
   done
-done
+  where=(--gpus=1)
+  for model in "${models[@]}"; do
+    name=${model%% *}
+    for run in "${runs[@]}"; do
+      read -r losses parameters <<<"$(tolerancesOf "$name")"
+      check "$name, $run: the CPU's losses to $losses, parameters to $parameters" \
+        train -- "$name" "$(nameOf "$name" "${run% *}" "${run#* }")"
+    done
+  done
+  where=()
+  for run in "${rankRuns[@]}"; do
+    size=2
+    [ "${run#* }" = data=2 ] || size=4
+    what="digits, $run, in $size processes"
+    if [ $hasNccl = 0 ]; then
+      skip "$what: no libnccl.so.2"
+    else
+      check "$what" train onOneGpu $size -- digits \
+        "$(nameOf digits "${run% *}" "${run#* }")"
+    fi
+  done
+  for tool in memcheck racecheck; do
+    for run in "notebook none data=1" "notebook dp+tp data=4,model=2"; do
+      read -r model strategy mesh <<<"$run"
+      plan=$(nameOf "$model" "$strategy" "$mesh")
+      if ! command -v compute-sanitizer >/dev/null; then
+        skip "compute-sanitizer $tool, $plan: it is not on this machine"
+        continue
+      fi
+      kernelsOf "$plan"
+      check "compute-sanitizer $tool, $plan" timeout 100 compute-sanitizer \
+        --tool $tool --error-exitcode 99 shardc-run "$here/plans/$plan.shardc" \
+        --device=cuda --gpus=1 --data=synthetic:quadratic --steps=3
+    done
+  done
+}
+[ $# -gt 0 ] || numbers
 
 # figures PLAN STEPS: leaves them in `figure`.
 declare -A figure
