@@ -148,7 +148,8 @@ class Case:
     def compile(self, path, folder, *flags):
         """The report, and the functions per phase."""
         dump = os.path.join(folder, "dump")
-        done = execute("i", "shardc-compile", path, "--json", f"--partition={self.mode}", "--objective=bytes", f"--shardc-dump-dir={dump}", *flags)
+        done = execute("i", "shardc-compile", path, "--json", f"--partition={self.mode}", "--objective=bytes",
+                       "--target=cpu:x86-64-v3", f"--shardc-dump-dir={dump}", *flags)  # fmt: skip
         if flags and "partition verified" not in done.stderr:
             raise Failed("i", "the partition was not verified")
         phases = {}

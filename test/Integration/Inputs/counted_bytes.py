@@ -23,13 +23,13 @@ def run(*command):
 failed = False
 with tempfile.TemporaryDirectory() as folder:
     for strategy, mesh, batch, microbatches, *options in CASES:
-        model, metrics = f"{folder}/m.mlir", f"{folder}/m.jsonl"
+        model, plan, metrics = f"{folder}/m.mlir", f"{folder}/m.shardc", f"{folder}/m.jsonl"
         flags = [f"--mesh={mesh}"] if mesh else []
         run("shardc-gen", "--layers=10,13,7,3,1", "--optimizer=adam", f"--strategy={strategy}",
             f"--batch-size={batch}", f"--microbatches={microbatches}", "-o", model, *flags)  # fmt: skip
-        report = json.loads(run("shardc-compile", model, "--json", *options))
+        report = json.loads(run("shardc-compile", model, "--json", "--target=cpu:x86-64-v3", "-o", plan, *options))
         summary = json.loads(
-            run("shardc-run", model, "--data=synthetic:quadratic", "--steps=3", "--json", f"--metrics={metrics}", *options)
+            run("shardc-run", plan, "--data=synthetic:quadratic", "--steps=3", "--json", f"--metrics={metrics}")
         )
         counted = [json.loads(line)["wire_bytes"] for line in open(metrics)]
         wire, peak = report["wire_bytes_per_device"], report["peak_bytes_per_device"]

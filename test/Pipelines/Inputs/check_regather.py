@@ -14,7 +14,7 @@ arguments, options = parser.parse_known_args()
 
 
 def report(*flags):
-    command = ["shardc-compile", arguments.model, "--json", *options, *flags]
+    command = ["shardc-compile", arguments.model, "--json", "--target=cpu:x86-64-v3", *options, *flags]
     return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)
 
 
