@@ -116,14 +116,23 @@ static llvm::Error checkComplete(const PipelineSchedule &schedule,
   return llvm::Error::success();
 }
 
-/// Checks that gradients of weights are summed in the order of microbatches.
+/// Checks that the losses and gradients of weights are summed in the order of
+/// microbatches.
 static llvm::Error checkSums(const PipelineSchedule &schedule) {
   std::vector<int> next(schedule.getNumStages(), 0);
+  std::vector<int> nextForward(schedule.getNumStages(), 0);
   for (auto [rank, tasks] : llvm::enumerate(schedule.ranks))
     for (const PipelineTask &task : tasks) {
-      if (task.kind != TaskKind::Backward &&
-          task.kind != TaskKind::WeightGradient)
+      if (task.kind == TaskKind::InputGradient)
         continue;
+      if (task.kind == TaskKind::Forward) {
+        if (task.microbatch != nextForward[task.stage]++)
+          return llvm::createStringError(
+              describe(task, static_cast<int>(rank)) +
+              " comes out of order: a stage takes the microbatches in their "
+              "order, in which losses are added up");
+        continue;
+      }
       if (task.microbatch != next[task.stage]++)
         return llvm::createStringError(
             describe(task, static_cast<int>(rank)) +

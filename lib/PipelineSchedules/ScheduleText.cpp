@@ -9,7 +9,7 @@
 using namespace shardc;
 
 /// Reads "2F0"; false if `cell` is no task.
-static bool readTask(llvm::StringRef cell, PipelineTask &task) {
+bool shardc::readPipelineTask(llvm::StringRef cell, PipelineTask &task) {
   unsigned stage, microbatch;
   if (cell.consumeInteger(10, stage) || cell.empty() || stage > 1u << 30)
     return false;
@@ -100,7 +100,7 @@ private:
       if (cell.empty())
         continue;
       PipelineTask task;
-      if (!readTask(cell, task))
+      if (!readPipelineTask(cell, task))
         return fail(line, cell.begin(),
                     "expected a task such as 0F0 (stage, one of F, B, I and W, "
                     "microbatch), found " +

@@ -90,11 +90,13 @@ double ScheduleSimulator::getMakespan(llvm::ArrayRef<StageTimes> stages) {
 PipelineSimulation ScheduleSimulator::getSimulation() const {
   PipelineSimulation result;
   result.tasks.resize(numRanks);
+  result.order.resize(numRanks);
   result.busy.assign(numRanks, 0);
   for (size_t number = 0; number < tasks.size(); ++number) {
     int rank = tasks[number].rank;
     SimulatedTask time = times[number];
     result.tasks[rank].push_back(time);
+    result.order[rank].push_back(static_cast<int>(number));
     result.busy[rank] += time.end - time.start;
     result.makespan = std::max(result.makespan, time.end);
   }

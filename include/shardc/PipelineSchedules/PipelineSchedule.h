@@ -82,7 +82,8 @@ llvm::Expected<PipelineSchedule> makePipelineSchedule(llvm::StringRef name,
 
 /// Checks that `schedule` can be run: every stage has for every microbatch a
 /// forward task and a backward task in one or two parts, each once and on the
-/// stage's rank; gradients of weights are in the order of microbatches; and no
+/// stage's rank; forward passes and gradients of weights are in the order of
+/// microbatches; and no
 /// task waits forever. The error of the last names the tasks that wait for each
 /// other.
 llvm::Error checkPipelineSchedule(const PipelineSchedule &schedule);

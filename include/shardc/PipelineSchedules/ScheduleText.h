@@ -13,6 +13,9 @@
 
 namespace shardc {
 
+/// Reads one task, such as "0F1"; false if `text` is none.
+bool readPipelineTask(llvm::StringRef text, PipelineTask &task);
+
 /// Reads a schedule of `microbatches` on `ranks` with `chunks` stages each, and
 /// checks it (`checkPipelineSchedule`). Errors begin with the place,
 /// "FILE:LINE:COLUMN: ", or "FILE: " where the whole text is meant; `file` is

@@ -32,6 +32,8 @@ struct SimulatedTask {
 struct PipelineSimulation {
   /// As in the schedule.
   std::vector<std::vector<SimulatedTask>> tasks;
+  /// By task its place in an order in which each follows those that it needs.
+  std::vector<std::vector<int>> order;
   /// By rank the seconds in which it runs tasks.
   std::vector<double> busy;
   /// The end of the last task.

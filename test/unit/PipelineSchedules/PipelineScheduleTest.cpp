@@ -265,6 +265,9 @@ TEST(PipelineSchedule, WrongTexts) {
             "gradients of "
             "its weights in the order of microbatches, so that every schedule "
             "gives the same sums");
+  EXPECT_EQ(read("0F1,0F0,0B0,0B1", 1, 1, 2),
+            "a.csv: 0F1 (rank 0) comes out of order: a stage takes the "
+            "microbatches in their order, in which losses are added up");
   EXPECT_EQ(
       read("0F99999999999999999999", 1, 1, 1),
       "a.csv:1:1: expected a task such as 0F0 (stage, one of F, B, I and W, "
