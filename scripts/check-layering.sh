@@ -15,13 +15,13 @@ PipelineSchedules: Support
 AutoSharding: Support Sharding CostModel Reshard IR/Enums.h
 IR: Support Sharding
 Models: Support IR
-Analysis: Support IR Sharding CostModel Reshard
-Report: Support IR Sharding CostModel Reshard Analysis
+Analysis: Support IR Sharding CostModel Reshard PipelineSchedules
+Report: Support IR Sharding CostModel Reshard PipelineSchedules Analysis
 Transforms: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report
-Interpreter: Support IR Sharding CostModel Reshard Analysis Report
+Interpreter: Support IR Sharding CostModel Reshard PipelineSchedules Analysis Report
 Conversion: Support IR Analysis
 Conversion/KernelEmitter: Support IR Analysis
-Target: Support IR Sharding CostModel Analysis Report Conversion
+Target: Support IR Sharding CostModel PipelineSchedules Analysis Report Conversion
 Pipelines: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target
 WhatIf: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines
 Driver: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf

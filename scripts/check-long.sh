@@ -11,6 +11,8 @@ seed=${2:-$RANDOM}
 say "Seed $seed"
 python3 scripts/check_random.py --count="${1:-2000}" --seed="$seed" \
   --jobs="$(nproc)"
+python3 scripts/check_random.py --count="${1:-2000}" --seed="$seed" \
+  --jobs="$(nproc)" --pipelines
 python3 scripts/check_annotations.py --count="${1:-2000}" --seed="$seed"
 check-partitions --count="${1:-2000}0" --seed="$seed"
 scripts/test-runtime-sanitizers.sh --all

@@ -2,7 +2,9 @@
 """Runs random models, sharded by random strategies over random meshes, beside their
 unpartitioned programs and compares.
 
-  check_random.py [--count=N] [--seed=S] [--jobs=J]
+  check_random.py [--count=N] [--seed=S] [--jobs=J] [--pipelines]
+
+With --pipelines each is a pipeline of two or three ranks, by a random schedule.
 
 Sizes mostly do not divide. --check-reference poisons padding with NaN, so one
 padded element that counts fails the run. Programs are found on PATH. Needs Python's
@@ -83,6 +85,22 @@ def random_cases(rng, count):
         )  # fmt: skip
 
 
+def add_pipeline(rng, case):
+    """Makes `case` a pipeline: its microbatches, and flags of shardc-run."""
+    stages, schedule = rng.choice([2, 2, 3]), rng.choice(["gpipe", "1f1b", "interleaved", "zero-bubble"])
+    flags = [f"--stages={stages}", f"--pipeline-schedule={schedule}"]
+    microbatches = rng.choice([1, stages, 3, 5, 4 * stages])
+    if schedule == "interleaved":
+        microbatches = stages * rng.choice([1, 2, 4])
+        flags.append("--virtual-stages=2")
+    rows = math.prod(int(axis.split("=")[1]) for axis in case["mesh"].split(",") if not axis.startswith("model"))
+    for chance, flag in ((0.2, "--dtype=bf16"), (0.25, "--partition=cheapest"), (0.2, "--regather")):
+        if rng.random() < chance:
+            flags.append(flag)
+    layers = case["layers"] + [rng.randint(2, 40) for _ in range(len(case["layers"]), 4)]
+    case.update(microbatches=microbatches, batch=microbatches * rows * rng.randint(1, 3), layers=layers, run=flags)
+
+
 def run_case(number, case, seed):
     rng = random.Random(seed * 1000003 + number)
     with tempfile.TemporaryDirectory() as folder:
@@ -95,6 +113,7 @@ def run_case(number, case, seed):
         ] + case["flags"]  # fmt: skip
         make_data(rng, case, data)
         run = ["shardc-run", model, f"--data={data}", "--check-reference", f"--steps={case['steps']}", "--epochs=9"]
+        run += case.get("run", [])
         if case["optimizer"].startswith("adam"):
             # Adam divides a gradient by its own magnitude: one that is zero but for
             # rounding moves its parameter by up to the learning rate.
@@ -115,8 +134,13 @@ def main():
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--count", type=int, default=100)
     parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--pipelines", action="store_true")
     arguments = parser.parse_args()
     cases = list(enumerate(random_cases(random.Random(arguments.seed), arguments.count)))
+    if arguments.pipelines:
+        rng = random.Random(arguments.seed + 1)
+        for _, case in cases:
+            add_pipeline(rng, case)
     failed = 0
     with concurrent.futures.ThreadPoolExecutor(arguments.jobs) as pool:
         for command, failure in pool.map(lambda it: run_case(*it, arguments.seed), cases):

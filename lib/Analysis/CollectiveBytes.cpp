@@ -40,7 +40,7 @@ SmallVector<StringAttr> shardc::getMovedAxes(Operation *op) {
   SmallVector<StringAttr> names;
   if (auto axes = op->getAttrOfType<ArrayAttr>("axes"))
     llvm::append_range(names, axes.getAsRange<StringAttr>());
-  if (isa<TransferOp>(op))
+  if (isa<TransferOp, SendOp>(op))
     if (auto pipeline =
             op->getParentOfType<ModuleOp>()->getAttrOfType<PipelineAttr>(
                 pipelineAttrName))
@@ -89,6 +89,10 @@ std::optional<CollectiveCost> shardc::getCollectiveCost(Operation *op) {
       .Case([&](TransferOp transfer) {
         return cost(CollectiveKind::Send, /*groupSize=*/2,
                     getBytes(transfer.getOperand()));
+      })
+      .Case([&](SendOp send) {
+        return cost(CollectiveKind::Send, /*groupSize=*/2,
+                    getBytes(send.getOperands()));
       })
       .Default([](Operation *) { return std::nullopt; });
 }

@@ -34,6 +34,8 @@ static IntegerAttr getI64(Operation *op, int64_t value) {
 int64_t FunctionMemory::plan(int64_t enough) {
   donateArguments();
   function.walk([&](AccumulateOp loop) { placeSums(loop); });
+  for (auto rows : function.getBody().front().getOps<RowsOp>())
+    places[rows.getResult()] = rows.getOperand();
   Liveness liveness(function);
   findPlaces(liveness);
   // One buffer per place, over the life of all values in it.
@@ -72,6 +74,9 @@ int64_t FunctionMemory::getArgumentOffset(BlockArgument argument) {
 }
 
 int64_t FunctionMemory::getOffset(Value value) {
+  if (auto rows = value.getDefiningOp<RowsOp>())
+    return getOffset(rows.getOperand()) +
+           static_cast<int64_t>(rows.getNumber()) * getNumBytes(rows.getType());
   Value place = getPlace(value);
   if (auto argument = dyn_cast<BlockArgument>(place))
     return getArgumentOffset(argument);
@@ -221,9 +226,10 @@ static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
 SmallVector<Value> FunctionMemory::getFreedPlaces(Operation *writer,
                                                   const Liveness &liveness) {
   SmallVector<Value> freed(writer->getNumOperands());
-  // Only a reduction frees operands: it works in place.
+  // Of collectives only a reduction works in place, and a GEMM adds to a sum.
   auto start = dyn_cast<CollectiveStartOp>(writer);
-  if (start ? !isa<AllReduceOp>(start.getCollective()) : !isa<KernelOp>(writer))
+  if (start ? !isa<AllReduceOp>(start.getCollective())
+            : !isa<KernelOp, GemmOp>(writer))
     return freed;
   llvm::SmallDenseMap<Value, int> counts;
   for (Value operand : writer->getOperands())

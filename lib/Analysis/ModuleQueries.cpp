@@ -83,6 +83,11 @@ func::FuncOp shardc::getStep(ModuleOp module) {
   return functions.empty() ? func::FuncOp() : *functions.begin();
 }
 
+StringRef shardc::getProgramName(func::FuncOp function) {
+  auto program = function->getAttrOfType<StringAttr>(programAttrName);
+  return program ? program.getValue() : function.getName();
+}
+
 bool shardc::usesAllAxes(ModuleOp module) {
   auto mode = module->getAttrOfType<StringAttr>(partitionAttrName);
   return mode && mode.getValue() == "cheapest";
@@ -118,6 +123,17 @@ CostsByPart shardc::getCostsByPart(func::FuncOp function,
 bool shardc::isPart(Operation *op, Part part) {
   auto attr = op->getAttrOfType<PartAttr>(partAttrName);
   return attr && attr.getValue() == part;
+}
+
+bool shardc::areInOneTask(Operation *lhs, Operation *rhs) {
+  return lhs->getAttr(stageAttrName) == rhs->getAttr(stageAttrName) &&
+         lhs->getAttr(taskAttrName) == rhs->getAttr(taskAttrName);
+}
+
+void shardc::setPlaceInStep(Operation *to, Operation *from) {
+  for (StringRef name : {partAttrName, stageAttrName, taskAttrName})
+    if (Attribute attr = from->getAttr(name))
+      to->setAttr(name, attr);
 }
 
 bool shardc::isInForwardPass(Operation *op) {

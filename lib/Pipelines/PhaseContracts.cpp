@@ -4,12 +4,14 @@
 
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
+#include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Transforms/Pipeline/VerifyPipeline.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -49,14 +51,31 @@ static LogicalResult checkProgramsExist(ModuleOp module) {
   return success();
 }
 
+/// Every op of the loss has a stage, and they follow the forward pass.
+static LogicalResult checkLoss(func::FuncOp loss) {
+  auto module = loss->getParentOfType<ModuleOp>();
+  if (!module->hasAttr(pipelineAttrName))
+    return success();
+  FailureOr<MeshOp> mesh = getMesh(module);
+  if (failed(mesh) || failed(verifyPipeline(loss, *mesh)))
+    return failure();
+  for (Operation &op : loss.getBody().front().without_terminator())
+    if (!op.hasAttr(stageAttrName))
+      return op.emitOpError("expected shardc.stage");
+  return success();
+}
+
 LogicalResult shardc::verifyImported(ModuleOp module) {
   if (!llvm::hasSingleElement(module.getOps<MeshOp>()))
     return module.emitError("expected one shardc.mesh");
   auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   if (!training)
     return module.emitError("expected shardc.training on the module");
-  if (!module.lookupSymbol<func::FuncOp>(training.getLoss()))
+  auto loss = module.lookupSymbol<func::FuncOp>(training.getLoss());
+  if (!loss || loss.isExternal())
     return module.emitError("there is no loss function ") << training.getLoss();
+  if (failed(checkLoss(loss)))
+    return failure();
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i)
       if (function.getArgAttr(i, logicalAxesAttrName))
@@ -72,16 +91,23 @@ LogicalResult shardc::verifyImported(ModuleOp module) {
 
 /// In a module with a pipeline, every value is used on the rank of its stage.
 static LogicalResult checkStages(ModuleOp module) {
-  std::optional<PipelineSize> size = getPipelineSize(module);
-  if (!size)
+  if (!module->hasAttr(pipelineAttrName))
     return success();
+  FailureOr<std::vector<int>> rankOfStage = getRanksOfStages(module);
+  if (failed(rankOfStage))
+    return failure();
   return checkOps(module, /*inKernels=*/true, [&](Operation *op) {
     IntegerAttr used = getStageOfUse(op);
     for (Value operand : op->getOperands()) {
       Operation *maker = getComputingOp(operand);
       IntegerAttr made = maker ? getStageOfResults(maker) : IntegerAttr();
+      if (!used && made && !isa<AccumulateOp>(op) &&
+          !op->hasTrait<OpTrait::IsTerminator>())
+        return LogicalResult(op->emitOpError("has no stage and uses a value of "
+                                             "stage ")
+                             << made.getInt());
       if (used && made &&
-          used.getInt() % size->ranks != made.getInt() % size->ranks)
+          (*rankOfStage)[used.getInt()] != (*rankOfStage)[made.getInt()])
         return LogicalResult(op->emitOpError("is on stage ")
                              << used.getInt() << " and uses a value of stage "
                              << made.getInt() << " without a transfer");
@@ -176,7 +202,8 @@ LogicalResult shardc::verifyOutlined(ModuleOp module) {
   if (failed(checkArguments(module)))
     return failure();
   return checkOps(module, /*inKernels=*/false, [](Operation *op) {
-    if (isa<ShardingRuleOpInterface, MaskOp>(op) && !isa<AccumulateOp>(op))
+    if (isa<ShardingRuleOpInterface, MaskOp>(op) &&
+        !isa<AccumulateOp, TransferOp>(op))
       return LogicalResult(op->emitOpError("is outside of a kernel"));
     return success();
   });

@@ -132,7 +132,8 @@ static TargetSpec getTarget(const CompileOptions &options) {
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &options,
                          CompileState &) {
-  manager.addPass(createCutTasksPass());
+  // First: ops of different tasks never become one.
+  manager.addPass(createMarkTasksPass());
   // Before fusion, which puts the rounding into the kernels of the update.
   manager.addPass(createRoundInUpdatePass());
   // Before fusion, which computes the summands of a row where they are reduced.
@@ -151,10 +152,14 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
   manager.addPass(createFuseKernelsPass(fuse));
 }
 
-static void buildSchedule(OpPassManager &manager, const CompileOptions &,
+static void buildSchedule(OpPassManager &manager, const CompileOptions &options,
                           CompileState &) {
   // First the order that needs the least memory: its peak bounds the overlap.
   manager.addPass(createSchedulePass());
+  // With the order of the ops in a task, the order of tasks.
+  SchedulePipelinePassOptions pipeline;
+  pipeline.machine = options.machine;
+  manager.addPass(createSchedulePipelinePass(pipeline));
   manager.addPass(createOverlapCollectivesPass());
 }
 

@@ -37,24 +37,33 @@ std::string getSourceString(Location loc) {
   return source;
 }
 
-/// Whether an op of the update reads the value, directly or through
-/// collectives.
-static bool feedsUpdate(Value value) {
-  SmallVector<Value> worklist{value};
-  for (size_t i = 0; i < worklist.size(); ++i) {
-    for (Operation *user : worklist[i].getUsers()) {
-      if (isPart(user, Part::Update))
-        return true;
-      auto start = dyn_cast<CollectiveStartOp>(user);
-      if (!start)
-        continue;
-      for (OpOperand &operand : start->getOpOperands())
-        if (operand.get() == worklist[i])
-          worklist.push_back(
-              start.getWait()->getResult(operand.getOperandNumber()));
-    }
-  }
-  return false;
+static int64_t getOffset(func::FuncOp function, Value value);
+
+/// The values that an op of the update reads: directly, through collectives, or
+/// as sums to which others are added in their place.
+static llvm::DenseSet<Value> findReadByUpdate(func::FuncOp function) {
+  llvm::DenseSet<Value> found;
+  auto isRead = [&](OpOperand &use) {
+    Operation *user = use.getOwner();
+    if (isPart(user, Part::Update))
+      return true;
+    Value value = use.get();
+    if (auto start = dyn_cast<CollectiveStartOp>(user))
+      return !isa<SendOp>(start.getCollective()) &&
+             found.contains(start.getWait()->getResult(use.getOperandNumber()));
+    return isa<KernelOp, GemmOp>(user) &&
+           llvm::any_of(user->getResults(), [&](OpResult result) {
+             return found.contains(result) &&
+                    result.getType() == value.getType() &&
+                    getOffset(function, result) == getOffset(function, value);
+           });
+  };
+  for (Block *block : getBlocks(function))
+    for (Operation &op : llvm::reverse(*block))
+      for (OpResult result : op.getResults())
+        if (llvm::any_of(result.getUses(), isRead))
+          found.insert(result);
+  return found;
 }
 
 /// Whether the value is the next sum of a loop, which has the place of the
@@ -65,9 +74,9 @@ static bool isNextSum(Value value) {
   });
 }
 
-static MemoryKind classify(Value value) {
+static MemoryKind classify(Value value, bool isReadByUpdate) {
   Operation *op = value.getDefiningOp();
-  if (feedsUpdate(value) && !isPart(op, Part::Forward))
+  if (isReadByUpdate && !isPart(op, Part::Forward))
     return MemoryKind::Gradients;
   if (isPart(op, Part::Forward))
     return MemoryKind::Activations;
@@ -161,18 +170,33 @@ static std::vector<MemoryBucket> findBuckets(func::FuncOp function) {
   return buckets;
 }
 
-MemoryReport::MemoryReport(ModuleOp module) {
-  if (auto arena = module->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
-    arenaBytes = arena.getInt();
-  auto function = module.lookupSymbol<func::FuncOp>("train_step");
-  if (!function) {
-    auto functions = module.getOps<func::FuncOp>();
-    if (functions.empty())
-      return;
-    function = *functions.begin();
-  }
+/// Bytes of the arena that `op` has an attribute for; 0 without.
+static int64_t getArenaBytes(Operation *op) {
+  auto arena = op->getAttrOfType<IntegerAttr>(arenaBytesAttrName);
+  return arena ? arena.getInt() : 0;
+}
+
+/// The train step; with a pipeline that of the first rank with the largest
+/// arena. Null without functions.
+static func::FuncOp getReportedStep(ModuleOp module) {
+  func::FuncOp step = getStep(module);
+  for (auto function : module.getOps<func::FuncOp>())
+    if (getProgramName(function) == "train_step" &&
+        getArenaBytes(function) > getArenaBytes(step))
+      step = function;
+  return step;
+}
+
+MemoryReport::MemoryReport(ModuleOp module)
+    : MemoryReport(getReportedStep(module), shardc::getArenaBytes(module)) {}
+
+MemoryReport::MemoryReport(func::FuncOp function, int64_t arenaBytes)
+    : arenaBytes(arenaBytes) {
+  if (!function)
+    return;
   buckets = findBuckets(function);
   Liveness liveness(function);
+  llvm::DenseSet<Value> readByUpdate = findReadByUpdate(function);
   // One entry per place in use, under the name of its first value.
   struct Place {
     int64_t offset, first, last;
@@ -190,7 +214,7 @@ MemoryReport::MemoryReport(ModuleOp module) {
   SmallVector<Value> results;
   for (Block *block : getBlocks(function))
     for (Operation &op : *block)
-      if (!isa<CollectiveStartOp>(op))
+      if (!isa<CollectiveStartOp, RowsOp>(op))
         llvm::append_range(results, op.getResults());
   llvm::stable_sort(results, [&](Value lhs, Value rhs) {
     return liveness.getFirst(lhs) < liveness.getFirst(rhs);
@@ -204,7 +228,7 @@ MemoryReport::MemoryReport(ModuleOp module) {
         offset, liveness.getFirst(result), liveness.getLast(result), {}};
     place.buffer.name = getName(result);
     place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
-    place.buffer.kind = classify(result);
+    place.buffer.kind = classify(result, readByUpdate.contains(result));
     place.buffer.source = getSourceString(getComputingOp(result)->getLoc());
     // Written over an operand: both are one buffer from there on.
     for (size_t index : placesAt[offset])

@@ -161,6 +161,18 @@ double shardc::getCollectiveSeconds(const Machine &machine, Operation *op) {
   return getCollectiveSeconds(machine, cost->kind, cost->wireBytes, axes);
 }
 
+double shardc::getSerialSeconds(const Machine &machine, Operation *op,
+                                const MemoryTraffic &traffic) {
+  double seconds = 0;
+  op->walk([&](Operation *inner) {
+    OpWork work = getOpWork(inner, traffic);
+    seconds += getComputeSeconds(machine, work) +
+               getMemorySeconds(machine, work) +
+               getCollectiveSeconds(machine, inner);
+  });
+  return seconds;
+}
+
 namespace {
 
 /// List scheduling in program order on two queues, one of compute and one of

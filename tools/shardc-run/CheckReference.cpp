@@ -70,10 +70,11 @@ static int64_t endOfSegment(int64_t first) {
 
 /// Whether a program has values of bf16.
 static bool usesBF16(const Plan &plan) {
-  for (const ProgramSpec &program : plan.spec().programs)
-    for (const BufferSpec &buffer : program.buffers)
-      if (buffer.dtype == DType::BF16)
-        return true;
+  for (const PlanSpec &rank : plan.spec().ranks())
+    for (const ProgramSpec &program : rank.programs)
+      for (const BufferSpec &buffer : program.buffers)
+        if (buffer.dtype == DType::BF16)
+          return true;
   return false;
 }
 

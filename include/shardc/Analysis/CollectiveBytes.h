@@ -26,11 +26,12 @@ struct CollectiveCost {
 };
 
 /// The mesh axes along which `op` moves its operands: those of a collective, or
-/// the axis of the pipeline for a transfer. Empty for any other op.
+/// the axis of the pipeline for a transfer or send. Empty for any other op.
 llvm::SmallVector<mlir::StringAttr> getMovedAxes(mlir::Operation *op);
 
 /// The cost of `op`, an all_reduce, all_gather, reduce_scatter, all_to_all,
-/// collective_permute or transfer on local tensors; nullopt for any other op.
+/// collective_permute, transfer or send on local tensors; nullopt for any other
+/// op.
 std::optional<CollectiveCost> getCollectiveCost(mlir::Operation *op);
 
 } // namespace shardc

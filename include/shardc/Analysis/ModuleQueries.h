@@ -49,8 +49,18 @@ bool usesAllAxes(mlir::ModuleOp module);
 /// collectives are permitted.
 CostsByPart getCostsByPart(mlir::func::FuncOp function, const MeshAxes &mesh);
 
+/// The program that `function` is, or that it is the part of a rank of.
+llvm::StringRef getProgramName(mlir::func::FuncOp function);
+
 /// Whether `op` belongs to `part` of the step.
 bool isPart(mlir::Operation *op, Part part);
+
+/// Whether both belong to one stage and one task of a pipeline, or to none. Ops
+/// of different tasks never become one.
+bool areInOneTask(mlir::Operation *lhs, mlir::Operation *rhs);
+
+/// Gives `to` the part of the step of `from`, its stage and its task.
+void setPlaceInStep(mlir::Operation *to, mlir::Operation *from);
 
 /// Whether `op` is part of the forward pass. With rematerialised all-gathers
 /// everything after it counts as the backward pass.

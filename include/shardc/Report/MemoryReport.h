@@ -55,8 +55,10 @@ struct MemoryBucket {
 class MemoryReport {
 public:
   /// Reads the train step of `module`, or its only function; offsets must be
-  /// there.
+  /// there. With a pipeline that of the rank with the largest arena.
   explicit MemoryReport(mlir::ModuleOp module);
+  /// Reads `step`, which may be null, of a device whose arena has these bytes.
+  MemoryReport(mlir::func::FuncOp step, int64_t arenaBytes);
 
   /// Bytes of the arena, exactly those that the runtime allocates per device.
   int64_t getArenaBytes() const { return arenaBytes; }

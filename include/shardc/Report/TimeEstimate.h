@@ -111,6 +111,11 @@ struct TimeEstimate {
 /// Seconds of the collective `op`; 0 if it is none.
 double getCollectiveSeconds(const Machine &machine, mlir::Operation *op);
 
+/// Seconds of one run of `op`, with the ops that it encloses, one after the
+/// other: arithmetic, memory and communication.
+double getSerialSeconds(const Machine &machine, mlir::Operation *op,
+                        const MemoryTraffic &traffic);
+
 /// The estimate for `function`, a local program, at any phase from `partition`
 /// on.
 TimeEstimate estimateTime(mlir::func::FuncOp function, const Machine &machine);

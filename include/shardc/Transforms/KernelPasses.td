@@ -10,6 +10,17 @@
 // kernels
 //===----------------------------------------------------------------------===//
 
+def MarkTasksPass : Shardc_Pass<"mark-tasks"> {
+  let summary = "Give the ops of a pipeline's stages their tasks";
+  let description = [{
+    Input: the output of `collectives`. Without `shardc.pipeline` it stays as it is.
+    Output: the ops of the loop over microbatches have a `shardc.task`: "F" in the
+    forward pass, "B" in the backward pass. If the schedule has the latter in two
+    parts, ops whose results another stage needs have "I" and the others "W". Ops of
+    different tasks never become one kernel or GEMM.
+  }];
+}
+
 def ExpandAccumulationsPass : Shardc_Pass<"expand-accumulations"> {
   let summary = "Make the additions of loops over microbatches explicit";
   let description = [{
@@ -162,6 +173,37 @@ def SchedulePass : Shardc_Pass<"schedule"> {
     order in which every device executes them. The all-gather of a weight for one
     pass stands right before its first user.
   }];
+}
+
+def SchedulePipelinePass : Shardc_Pass<"schedule-pipeline"> {
+  let summary = "Make a program for each rank of a pipeline";
+  let description = [{
+    Input: the output of `shardc-schedule`. Without `shardc.pipeline` it stays as it
+    is. Output: each program is one function for each rank, such as `@train_step.1`.
+    The loop over microbatches is the list of the rank's tasks, in the order of the
+    schedule; ops have the name of their task. Transfers are sends and receives,
+    started and waited for. A function has the arguments and results of its rank.
+
+    ```mlir
+    %s = shardc.accumulate 2 of (%x) : (tensor<8x4xf32>) -> tensor<4x4xf32> { ... }
+    ```
+
+    becomes on rank 0 of two
+
+    ```mlir
+    func.func @train_step.0(...) attributes {shardc.pipeline_rank = 0 : i64, shardc.program = "train_step",
+                                             shardc.tasks = "0F0,0F1,0B0,0B1"} {
+      %x0 = shardc.rows %x 0 of 2 : tensor<8x4xf32> -> tensor<4x4xf32>
+      %h0 = shardc.kernel(%x0, %w) {shardc.task = "0F0"} ...
+      %m0 = shardc.collective_start(%h0) : tensor<4x4xf32> { shardc.send ... to 1 message 0 ... }
+      ...
+      %z = shardc.zeros {shardc.task = "0B0"} : tensor<4x4xf32>
+      %d0 = shardc.gemm %x0, %g0 plus %z transpose_lhs {shardc.task = "0B0"} ...
+      %d1 = shardc.gemm %x1, %g1 plus %d0 transpose_lhs {shardc.task = "0B1"} ...
+    ```
+  }];
+  let options = [Option<"machine", "machine", "std::string", "\"cpu\"",
+      "Machine of the time estimates: a name or a JSON file">];
 }
 
 def OverlapCollectivesPass : Shardc_Pass<"overlap-collectives"> {

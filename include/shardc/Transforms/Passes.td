@@ -355,14 +355,6 @@ def CombineCollectivesPass : Shardc_Pass<"combine-collectives"> {
       "report counts them (0: no limit)">];
 }
 
-def CutTasksPass : Shardc_Pass<"cut-tasks"> {
-  let summary = "Refuse pipelines, whose tasks cannot be cut yet";
-  let description = [{
-    Input: the output of `collectives`. Output: the same; a module with a
-    `shardc.pipeline` is an error.
-  }];
-}
-
 //===----------------------------------------------------------------------===//
 // reports
 //===----------------------------------------------------------------------===//

@@ -25,7 +25,9 @@ static constexpr unsigned globalSpace = 1;
 static int64_t getAlignment(Value operand) {
   auto argument = dyn_cast<BlockArgument>(operand);
   auto loop = dyn_cast<AccumulateOp>(operand.getParentBlock()->getParentOp());
-  if (!argument || !loop || !llvm::is_contained(loop.getSlices(), argument))
+  bool isSlice =
+      argument && loop && llvm::is_contained(loop.getSlices(), argument);
+  if (!isSlice && !operand.getDefiningOp<RowsOp>())
     return bufferAlignment;
   auto type = cast<RankedTensorType>(operand.getType());
   Type memoryType = getMemoryType(type.getElementType());

@@ -5,6 +5,7 @@
 #include "PlanTables.h"
 
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
@@ -41,6 +42,12 @@ static uint64_t hashBytes(const uint8_t *data, size_t size) {
   return hash;
 }
 
+static bool hasStep(ModuleOp module) {
+  return llvm::any_of(module.getOps<func::FuncOp>(), [](auto function) {
+    return getProgramName(function) == "train_step";
+  });
+}
+
 /// Checks the preconditions of the tables.
 static llvm::Error checkModule(ModuleOp module) {
   if (module.getOps<MeshOp>().empty())
@@ -48,14 +55,14 @@ static llvm::Error checkModule(ModuleOp module) {
   if (!module->hasAttr(arenaBytesAttrName))
     return llvm::createStringError(
         "the module has no memory plan: run the phases up to codegen first");
-  if (!module.lookupSymbol<func::FuncOp>("train_step"))
+  if (!hasStep(module))
     return llvm::createStringError("the module has no function @train_step");
   std::string problem;
   for (auto function : module.getOps<func::FuncOp>())
     for (Block *block : getBlocks(function))
       for (Operation &op : *block) {
         bool isKnown = isa<KernelOp, GemmOp, AccumulateOp, CollectiveStartOp,
-                           CollectiveWaitOp>(op) ||
+                           CollectiveWaitOp, RowsOp, ZerosOp>(op) ||
                        op.hasTrait<OpTrait::IsTerminator>();
         if (!isKnown || (isa<KernelOp>(op) && !op.hasAttr(symbolAttrName)))
           problem = op.getName().getStringRef().str();
@@ -78,7 +85,7 @@ static flatbuffers::Offset<fb::Mesh> writeMesh(PlanContext &plan) {
                               plan.mesh.getSymName().str().c_str(), &axes);
 }
 
-static flatbuffers::Offset<fb::MemoryReport>
+flatbuffers::Offset<fb::MemoryReport>
 writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
   std::vector<flatbuffers::Offset<fb::MemoryEntry>> entries;
   for (size_t kind = 0; kind < numMemoryKinds; ++kind)
@@ -98,15 +105,18 @@ writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
                                       &buckets);
 }
 
-/// The global leading dimension of the first input or label.
-static int64_t getBatchSize(func::FuncOp function) {
-  for (unsigned i = 0; i < function.getNumArguments(); ++i) {
-    Attribute role = function.getArgAttr(i, roleAttrName);
-    auto shape =
-        function.getArgAttrOfType<DenseI64ArrayAttr>(i, globalShapeAttrName);
-    if (isa_and_nonnull<InputAttr, LabelAttr>(role) && shape && !shape.empty())
-      return shape[0];
-  }
+/// The global leading dimension of the first input or label of the train step.
+static int64_t getBatchSize(ModuleOp module) {
+  for (auto function : module.getOps<func::FuncOp>())
+    for (unsigned i = 0; i < function.getNumArguments(); ++i) {
+      Attribute role = function.getArgAttr(i, roleAttrName);
+      auto shape =
+          function.getArgAttrOfType<DenseI64ArrayAttr>(i, globalShapeAttrName);
+      if (getProgramName(function) == "train_step" &&
+          isa_and_nonnull<InputAttr, LabelAttr>(role) && shape &&
+          !shape.empty())
+        return shape[0];
+    }
   return 0;
 }
 
@@ -203,9 +213,7 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
   std::string model = options.model;
   if (model.empty())
     model = module.getSymName().value_or("model").str();
-  auto trainStep = module.lookupSymbol<func::FuncOp>("train_step");
-
-  auto tensors = writeTensors(plan, trainStep);
+  auto tensors = writeTensors(plan, module);
   std::vector<flatbuffers::Offset<fb::Program>> programs;
   for (auto function : module.getOps<func::FuncOp>())
     programs.push_back(writeProgram(plan, function));
@@ -220,7 +228,11 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
     gpuTarget = builder.CreateString(kernelCode.gpuTarget);
   }
   auto mesh = writeMesh(plan);
-  auto memory = writeMemoryReport(plan, MemoryReport(module));
+  // With a pipeline each rank has its own.
+  auto pipeline = writePipeline(plan, module);
+  flatbuffers::Offset<fb::MemoryReport> memory;
+  if (pipeline.IsNull())
+    memory = writeMemoryReport(plan, MemoryReport(module));
   auto modelOffset = builder.CreateString(model);
   auto producer = builder.CreateString(options.producer);
   auto featuresOffset = builder.CreateVector(features);
@@ -243,7 +255,8 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
       module->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
 
   fb::PlanBuilder root(builder);
-  root.add_version(rt::planVersion);
+  root.add_version(pipeline.IsNull() ? rt::planVersion
+                                     : rt::pipelinePlanVersion);
   root.add_producer(producer);
   root.add_model(modelOffset);
   // Anything but the default, so that the field has a place.
@@ -252,7 +265,7 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_gpu_target(gpuTarget);
   root.add_cpu_features(featuresOffset);
   root.add_mesh(mesh);
-  root.add_batch_size(getBatchSize(trainStep));
+  root.add_batch_size(getBatchSize(module));
   root.add_tensors(tensorsOffset);
   root.add_programs(programsOffset);
   root.add_kernels(kernelsOffset);
@@ -262,6 +275,7 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_arena_bytes(arena);
   root.add_alignment(bufferAlignment);
   root.add_memory(memory);
+  root.add_pipeline(pipeline);
   root.add_explanation(explanation);
   fb::FinishPlanBuffer(builder, root.Finish());
 

@@ -19,8 +19,13 @@ fb::Part getPart(Operation *op) {
 void CommandList::append(Operation *op, fb::Operation kind,
                          flatbuffers::Offset<void> operation,
                          StreamCommand order) {
+  int32_t task = -1;
+  if (auto name = op->getAttrOfType<StringAttr>(taskAttrName))
+    if (auto it = tasks.find(name.getValue()); it != tasks.end())
+      task = it->second;
   commands.push_back({kind, operation, getPart(op),
-                      builder.CreateString(getSourceString(op->getLoc()))});
+                      builder.CreateString(getSourceString(op->getLoc())),
+                      task});
   orders.push_back(std::move(order));
 }
 
@@ -51,7 +56,7 @@ CommandList::write(bool hasStreams) {
     auto stream = hasStreams ? fb::Stream(order.stream) : fb::Stream::Compute;
     tables.push_back(fb::CreateCommand(builder, entry.kind, entry.operation,
                                        entry.part, entry.source, stream,
-                                       afterOffset));
+                                       afterOffset, entry.task));
   }
   return tables;
 }

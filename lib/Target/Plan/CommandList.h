@@ -16,8 +16,10 @@ namespace shardc {
 
 class CommandList {
 public:
-  explicit CommandList(flatbuffers::FlatBufferBuilder &builder)
-      : builder(builder) {}
+  /// `tasks` are those of the program by their names, with their numbers.
+  CommandList(flatbuffers::FlatBufferBuilder &builder,
+              const llvm::StringMap<int32_t> &tasks)
+      : builder(builder), tasks(tasks) {}
 
   uint32_t size() const { return commands.size(); }
 
@@ -43,12 +45,14 @@ private:
     flatbuffers::Offset<void> operation;
     fb::Part part;
     flatbuffers::Offset<flatbuffers::String> source;
+    int32_t task;
   };
 
   void append(mlir::Operation *op, fb::Operation kind,
               flatbuffers::Offset<void> operation, StreamCommand order);
 
   flatbuffers::FlatBufferBuilder &builder;
+  const llvm::StringMap<int32_t> &tasks;
   std::vector<Entry> commands;
   /// Of the same commands.
   std::vector<StreamCommand> orders;

@@ -65,10 +65,46 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
         {"overlapped_microseconds", time->overlapped() * 1e6}};
 }
 
+/// Of a pipeline, by rank what differs between ranks.
+static json::Object pipelineToJson(const fb::Plan &plan) {
+  const fb::Pipeline &pipeline = *plan.pipeline();
+  json::Array ranks, stages;
+  for (uint16_t rank : *pipeline.stages())
+    stages.push_back(rank);
+  for (const fb::Program *step : *plan.programs()) {
+    if (step->name()->str() != "train_step" || step->rank() < 0 ||
+        static_cast<uint32_t>(step->rank()) >= pipeline.ranks()->size())
+      continue;
+    const fb::PipelineRank *rank = pipeline.ranks()->Get(step->rank());
+    ranks.push_back(json::Object{
+        {"peak_bytes_per_device", static_cast<int64_t>(rank->arena_bytes())},
+        {"wire_bytes_per_device", static_cast<int64_t>(step->wire_bytes())},
+        {"matmul_flops_per_device", static_cast<int64_t>(step->matmul_flops())},
+        {"tasks", getTasksText(*step)}});
+  }
+  return json::Object{
+      {"axis", plan.mesh()->axes()->Get(pipeline.axis())->name()->str()},
+      {"schedule", pipeline.schedule()->str()},
+      {"microbatches", pipeline.microbatches()},
+      {"rank_of_stage", std::move(stages)},
+      {"ranks", std::move(ranks)}};
+}
+
+/// The memory of a device; with a pipeline of the first with the largest arena.
+static const fb::MemoryReport *getLargestMemory(const fb::Plan &plan) {
+  if (!plan.pipeline())
+    return plan.memory();
+  for (const fb::PipelineRank *rank : *plan.pipeline()->ranks())
+    if (rank->arena_bytes() == plan.arena_bytes())
+      return rank->memory();
+  return nullptr;
+}
+
 static json::Object memoryToJson(const fb::Plan &plan) {
   json::Object memory;
   json::Array largest;
-  if (const fb::MemoryReport *report = plan.memory()) {
+  const fb::MemoryReport *report = getLargestMemory(plan);
+  if (report) {
     if (report->entries())
       for (const fb::MemoryEntry *entry : *report->entries())
         memory[getName(entry->kind())] = static_cast<int64_t>(entry->bytes());
@@ -82,8 +118,8 @@ static json::Object memoryToJson(const fb::Plan &plan) {
   }
   memory["largest"] = std::move(largest);
   json::Array buckets;
-  if (plan.memory() && plan.memory()->buckets())
-    for (const fb::Bucket *bucket : *plan.memory()->buckets())
+  if (report && report->buckets())
+    for (const fb::Bucket *bucket : *report->buckets())
       buckets.push_back(
           json::Object{{"collective", bucket->collective()},
                        {"tensors", bucket->tensors()},
@@ -147,12 +183,14 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
       {"peak_bytes_per_device", static_cast<int64_t>(plan.arena_bytes())}};
   if (!options.empty())
     report["compile_options"] = std::move(options);
-  if (const fb::Program *step = findProgram(plan, "train_step")) {
+  if (plan.pipeline())
+    report["pipeline"] = pipelineToJson(plan);
+  if (const fb::Program *step = findLargestProgram(plan, "train_step")) {
     addTotals(plan, *step, report);
     if (kinds.communication)
       report["collectives"] = getCollectives(*step);
   }
-  if (const fb::Program *evaluate = findProgram(plan, "evaluate");
+  if (const fb::Program *evaluate = findLargestProgram(plan, "evaluate");
       evaluate && kinds.communication) {
     json::Object totals{{"collectives", getCollectives(*evaluate)}};
     addTotals(plan, *evaluate, totals);

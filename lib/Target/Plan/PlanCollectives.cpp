@@ -52,9 +52,8 @@ flatbuffers::Offset<fb::CollectiveReport>
 writeCollectiveReport(PlanContext &plan, Operation *op) {
   CollectiveCost cost = *getCollectiveCost(op);
   std::vector<flatbuffers::Offset<flatbuffers::String>> axes;
-  for (Attribute axis : op->getAttrOfType<ArrayAttr>("axes"))
-    axes.push_back(
-        plan.builder.CreateString(cast<StringAttr>(axis).getValue().str()));
+  for (StringAttr axis : getMovedAxes(op))
+    axes.push_back(plan.builder.CreateString(axis.getValue().str()));
   std::string cause;
   Attribute attr = op->getAttr(causeAttrName);
   if (auto text = dyn_cast_or_null<StringAttr>(attr))

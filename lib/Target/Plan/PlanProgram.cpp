@@ -7,6 +7,7 @@
 #include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/MemoryPlan.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/CommunicationReport.h"
@@ -24,7 +25,7 @@ class ProgramWriter {
 public:
   ProgramWriter(PlanContext &plan, func::FuncOp function)
       : plan(plan), builder(plan.builder), function(function),
-        commands(builder) {}
+        tasks(getTaskNumbers(function)), commands(builder, tasks) {}
 
   flatbuffers::Offset<fb::Program> write();
 
@@ -32,6 +33,8 @@ private:
   PlanContext &plan;
   flatbuffers::FlatBufferBuilder &builder;
   func::FuncOp function;
+  /// With a pipeline, the numbers of the rank's tasks by their names.
+  llvm::StringMap<int32_t> tasks;
   llvm::DenseMap<Value, uint32_t> numbers;
   llvm::DenseMap<Value, int64_t> offsets;
   std::vector<flatbuffers::Offset<fb::Buffer>> buffers;
@@ -53,6 +56,8 @@ private:
   flatbuffers::Offset<fb::LaunchPart> writeLaunchPart(DictionaryAttr part);
   void addGemm(GemmOp gemm);
   void addStart(CollectiveStartOp start);
+  void addSend(CollectiveStartOp start, SendOp send);
+  void addReceive(CollectiveStartOp start, ReceiveOp receive);
   void addWait(CollectiveWaitOp wait);
   void addUploads();
   void addResults();
@@ -104,6 +109,11 @@ void ProgramWriter::addCommands(Block &block) {
         .Case<KernelOp>([&](KernelOp kernel) { addKernel(kernel); })
         .Case<GemmOp>([&](GemmOp gemm) { addGemm(gemm); })
         .Case<AccumulateOp>([&](AccumulateOp loop) { addLoop(loop); })
+        .Case<ZerosOp>([&](ZerosOp zeros) {
+          uint32_t buffer = numbers.lookup(zeros.getResult());
+          commands.add(zeros, fb::Operation::Clear,
+                       fb::CreateClear(builder, buffer), access({}, {buffer}));
+        })
         .Case<CollectiveStartOp>(
             [&](CollectiveStartOp start) { addStart(start); })
         .Case<CollectiveWaitOp>([&](CollectiveWaitOp wait) { addWait(wait); });
@@ -176,8 +186,36 @@ void ProgramWriter::addGemm(GemmOp gemm) {
                access(reads, writes));
 }
 
+void ProgramWriter::addSend(CollectiveStartOp start, SendOp send) {
+  std::vector<uint32_t> buffers;
+  for (Value operand : start->getOperands())
+    buffers.push_back(numbers.lookup(operand));
+  startCommands[start] = commands.size();
+  commands.add(start, fb::Operation::Send,
+               fb::CreateSendDirect(builder, &buffers, send.getPeer(),
+                                    send.getMessage(), reports.size()),
+               access(buffers, {}, fb::Stream::Communication));
+  reports.push_back(writeCollectiveReport(plan, send));
+  wireBytes += getCollectiveCost(send)->wireBytes;
+}
+
+void ProgramWriter::addReceive(CollectiveStartOp start, ReceiveOp receive) {
+  std::vector<uint32_t> buffers;
+  for (Value result : start.getWait()->getResults())
+    buffers.push_back(numbers.lookup(result));
+  startCommands[start] = commands.size();
+  commands.add(start, fb::Operation::Receive,
+               fb::CreateReceiveDirect(builder, &buffers, receive.getPeer(),
+                                       receive.getMessage()),
+               access({}, buffers, fb::Stream::Communication));
+}
+
 void ProgramWriter::addStart(CollectiveStartOp start) {
   Operation *op = start.getCollective();
+  if (auto send = dyn_cast<SendOp>(op))
+    return addSend(start, send);
+  if (auto receive = dyn_cast<ReceiveOp>(op))
+    return addReceive(start, receive);
   CollectiveWaitOp wait = start.getWait();
   llvm::SmallVector<uint32_t> reads, writes;
   for (auto [operand, result] :
@@ -280,10 +318,13 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
     auto attr = function->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
   };
+  auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName);
+  auto taskTables = writeTasks(plan, function);
   return fb::CreateProgramDirect(
-      builder, function.getName().str().c_str(), &buffers, &commandTables,
+      builder, getProgramName(function).str().c_str(), &buffers, &commandTables,
       &results, &reports, wireBytes, flops, getCount(peakBytesAttrName),
-      getCount(globalMatmulFlopsAttrName), time, regather, cost);
+      getCount(globalMatmulFlopsAttrName), time, regather, cost,
+      rank ? rank.getInt() : -1, taskTables.empty() ? nullptr : &taskTables);
 }
 
 } // namespace

@@ -63,9 +63,24 @@ writeCollective(PlanContext &plan, mlir::Operation *op,
 flatbuffers::Offset<fb::CollectiveReport>
 writeCollectiveReport(PlanContext &plan, mlir::Operation *op);
 
-/// The tensors that the arguments of the train step stand for.
+/// The tensors that the arguments of the train step stand for; with a pipeline
+/// those of the train steps of all ranks.
 std::vector<flatbuffers::Offset<fb::Tensor>>
-writeTensors(PlanContext &plan, mlir::func::FuncOp function);
+writeTensors(PlanContext &plan, mlir::ModuleOp module);
+
+/// The tasks of a rank's program by their names, with their numbers, and as
+/// tables with their estimated times. Empty for other functions.
+llvm::StringMap<int32_t> getTaskNumbers(mlir::func::FuncOp function);
+std::vector<flatbuffers::Offset<fb::Task>>
+writeTasks(PlanContext &plan, mlir::func::FuncOp function);
+
+/// The pipeline of `module`; null if it has none.
+flatbuffers::Offset<fb::Pipeline> writePipeline(PlanContext &plan,
+                                                mlir::ModuleOp module);
+
+class MemoryReport;
+flatbuffers::Offset<fb::MemoryReport>
+writeMemoryReport(PlanContext &plan, const MemoryReport &report);
 
 /// Result `index` of `function`, which has a name and is in buffer `buffer`.
 flatbuffers::Offset<fb::Result> writeResult(PlanContext &plan,

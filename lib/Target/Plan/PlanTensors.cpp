@@ -3,7 +3,10 @@
 #include "PlanTables.h"
 
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
+#include "llvm/ADT/MapVector.h"
 
 #include <cmath>
 
@@ -105,62 +108,117 @@ writeInitializer(PlanContext &plan, InitAttr init, ArrayRef<int64_t> shape) {
                                argument(0, 0), 0);
 }
 
-std::vector<flatbuffers::Offset<fb::Tensor>>
-writeTensors(PlanContext &plan, func::FuncOp function) {
-  std::vector<flatbuffers::Offset<fb::Tensor>> tensors;
-  for (BlockArgument argument : function.getArguments()) {
-    unsigned index = argument.getArgNumber();
-    auto type = cast<RankedTensorType>(argument.getType());
-    auto globalShape = function.getArgAttrOfType<DenseI64ArrayAttr>(
-        index, globalShapeAttrName);
-    ArrayRef<int64_t> shape =
-        globalShape ? globalShape.asArrayRef() : type.getShape();
-    Attribute attr = function.getArgAttr(index, roleAttrName);
-    fb::Role role = fb::Role::Input;
-    StringRef name, parameter;
-    InitAttr init;
-    int64_t classes = 0;
-    if (auto found = dyn_cast_or_null<ParameterAttr>(attr)) {
-      role = fb::Role::Parameter;
-      name = found.getName().getValue();
-      init = found.getInit();
-    } else if (auto found = dyn_cast_or_null<StateAttr>(attr)) {
-      role = fb::Role::State;
-      name = found.getName().getValue();
-      init = found.getInit();
-      if (StringAttr of = found.getParameter())
-        parameter = of.getValue();
-    } else if (auto found = dyn_cast_or_null<CopyAttr>(attr)) {
-      role = fb::Role::Copy;
-      name = found.getName().getValue();
-      parameter = found.getParameter().getValue();
-    } else if (auto found = dyn_cast_or_null<InputAttr>(attr)) {
-      name = found.getName().getValue();
-    } else if (auto found = dyn_cast_or_null<LabelAttr>(attr)) {
-      role = fb::Role::Label;
-      name = found.getName().getValue();
-      if (auto noted = function.getArgAttrOfType<IntegerAttr>(
-              index, labelClassesAttrName))
-        classes = noted.getInt();
+/// The place of argument `index` in the arena.
+static int64_t getArgumentOffset(func::FuncOp function, unsigned index) {
+  auto offset = function.getArgAttrOfType<IntegerAttr>(index, offsetAttrName);
+  return offset ? offset.getInt() : 0;
+}
+
+/// The tensor that argument `index` of `function` stands for; `places` are
+/// those on the ranks of a pipeline, if there is one.
+static flatbuffers::Offset<fb::Tensor>
+writeTensor(PlanContext &plan, func::FuncOp function, unsigned index,
+            ArrayRef<std::pair<int64_t, int64_t>> places) {
+  auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
+  auto globalShape =
+      function.getArgAttrOfType<DenseI64ArrayAttr>(index, globalShapeAttrName);
+  ArrayRef<int64_t> shape =
+      globalShape ? globalShape.asArrayRef() : type.getShape();
+  Attribute attr = function.getArgAttr(index, roleAttrName);
+  fb::Role role = fb::Role::Input;
+  StringRef name, parameter;
+  InitAttr init;
+  int64_t classes = 0;
+  if (auto found = dyn_cast_or_null<ParameterAttr>(attr)) {
+    role = fb::Role::Parameter;
+    name = found.getName().getValue();
+    init = found.getInit();
+  } else if (auto found = dyn_cast_or_null<StateAttr>(attr)) {
+    role = fb::Role::State;
+    name = found.getName().getValue();
+    init = found.getInit();
+    if (StringAttr of = found.getParameter())
+      parameter = of.getValue();
+  } else if (auto found = dyn_cast_or_null<CopyAttr>(attr)) {
+    role = fb::Role::Copy;
+    name = found.getName().getValue();
+    parameter = found.getParameter().getValue();
+  } else if (auto found = dyn_cast_or_null<InputAttr>(attr)) {
+    name = found.getName().getValue();
+  } else if (auto found = dyn_cast_or_null<LabelAttr>(attr)) {
+    role = fb::Role::Label;
+    name = found.getName().getValue();
+    if (auto noted =
+            function.getArgAttrOfType<IntegerAttr>(index, labelClassesAttrName))
+      classes = noted.getInt();
+  }
+  auto nameOffset = plan.builder.CreateString(name.str());
+  auto shapeOffset = plan.builder.CreateVector(getShapeVector(shape));
+  auto sharding = writeSharding(
+      plan, function.getArgAttrOfType<ShardingAttr>(index, shardingAttrName),
+      type.getRank());
+  flatbuffers::Offset<fb::Initializer> initOffset;
+  if (init)
+    initOffset = writeInitializer(plan, init, shape);
+  flatbuffers::Offset<flatbuffers::String> parameterOffset;
+  if (!parameter.empty())
+    parameterOffset = plan.builder.CreateString(parameter.str());
+  std::vector<flatbuffers::Offset<fb::TensorPlace>> placeTables;
+  for (auto [rank, place] : places)
+    placeTables.push_back(fb::CreateTensorPlace(plan.builder, rank, place));
+  flatbuffers::Offset<flatbuffers::Vector<flatbuffers::Offset<fb::TensorPlace>>>
+      placesOffset;
+  if (!places.empty())
+    placesOffset = plan.builder.CreateVector(placeTables);
+  return fb::CreateTensor(
+      plan.builder, nameOffset, role, getDType(type.getElementType()),
+      shapeOffset, sharding, initOffset, parameterOffset, classes,
+      places.empty() ? getArgumentOffset(function, index) : 0,
+      getNumBytes(type), placesOffset);
+}
+
+std::vector<flatbuffers::Offset<fb::Tensor>> writeTensors(PlanContext &plan,
+                                                          ModuleOp module) {
+  /// An argument that stands for a tensor, and the places of the tensor.
+  struct Entry {
+    func::FuncOp function;
+    unsigned index;
+    SmallVector<std::pair<int64_t, int64_t>> places;
+  };
+  llvm::MapVector<StringRef, Entry> entries;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName);
+    if (!rank && function.getName() != "train_step")
+      continue;
+    for (unsigned index = 0; index < function.getNumArguments(); ++index) {
+      Entry &entry = entries[getRoleName(function, index)];
+      if (!entry.function)
+        entry = {function, index, {}};
+      std::pair<int64_t, int64_t> place = {rank ? rank.getInt() : -1,
+                                           getArgumentOffset(function, index)};
+      if (rank && !llvm::is_contained(entry.places, place))
+        entry.places.push_back(place);
     }
-    if (role == fb::Role::Input || role == fb::Role::Label)
+  }
+  // In the order of the program of all ranks.
+  SmallVector<std::pair<StringRef, Entry>> sorted = entries.takeVector();
+  auto getNumber = [](const std::pair<StringRef, Entry> &entry) {
+    func::FuncOp function = entry.second.function;
+    auto number = function.getArgAttrOfType<IntegerAttr>(entry.second.index,
+                                                         numberAttrName);
+    return number ? number.getInt() : 0;
+  };
+  llvm::stable_sort(sorted, [&](const auto &lhs, const auto &rhs) {
+    return getNumber(lhs) < getNumber(rhs);
+  });
+  std::vector<flatbuffers::Offset<fb::Tensor>> tensors;
+  for (auto &[name, entry] : sorted) {
+    Attribute role = entry.function.getArgAttr(entry.index, roleAttrName);
+    if (isa_and_nonnull<InputAttr, LabelAttr>(role))
       plan.inputs[name] = tensors.size();
-    auto nameOffset = plan.builder.CreateString(name.str());
-    auto shapeOffset = plan.builder.CreateVector(getShapeVector(shape));
-    auto sharding = writeSharding(
-        plan, function.getArgAttrOfType<ShardingAttr>(index, shardingAttrName),
-        type.getRank());
-    flatbuffers::Offset<fb::Initializer> initOffset;
-    if (init)
-      initOffset = writeInitializer(plan, init, shape);
-    flatbuffers::Offset<flatbuffers::String> parameterOffset;
-    if (!parameter.empty())
-      parameterOffset = plan.builder.CreateString(parameter.str());
-    auto offset = function.getArgAttrOfType<IntegerAttr>(index, offsetAttrName);
-    tensors.push_back(fb::CreateTensor(
-        plan.builder, nameOffset, role, getDType(type.getElementType()),
-        shapeOffset, sharding, initOffset, parameterOffset, classes,
-        offset ? offset.getInt() : 0, getNumBytes(type)));
+    llvm::sort(entry.places);
+    tensors.push_back(
+        writeTensor(plan, entry.function, entry.index, entry.places));
   }
   return tensors;
 }

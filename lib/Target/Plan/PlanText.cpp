@@ -28,6 +28,26 @@ const fb::Program *shardc::findProgram(const fb::Plan &plan, StringRef name) {
   return nullptr;
 }
 
+const fb::Program *shardc::findLargestProgram(const fb::Plan &plan,
+                                              StringRef name) {
+  const fb::Program *largest = nullptr;
+  for (const fb::Program *program : *plan.programs())
+    if (program->name()->str() == name &&
+        (!largest || program->wire_bytes() > largest->wire_bytes()))
+      largest = program;
+  return largest;
+}
+
+std::string shardc::getTasksText(const fb::Program &program) {
+  std::string text;
+  if (program.tasks())
+    for (const fb::Task *task : *program.tasks())
+      text += (text.empty() ? "" : ",") + std::to_string(task->stage()) +
+              "FBIW"[static_cast<int>(task->kind()) & 3] +
+              std::to_string(task->microbatch());
+  return text;
+}
+
 StringRef shardc::getName(fb::CollectiveKind kind) {
   switch (kind) {
   case fb::CollectiveKind::AllReduce:

@@ -57,6 +57,12 @@ uint64_t getRedundantFlops(const rt::fb::Plan &plan,
 /// The cost of rematerialised all-gathers in `program`, if there is a choice.
 std::optional<RegatherCost> getRegatherCost(const rt::fb::Plan &plan,
                                             const rt::fb::Program &program);
+/// The program of this name; with a pipeline that of the first rank that sends
+/// most. Null if there is none.
+const rt::fb::Program *findLargestProgram(const rt::fb::Plan &plan,
+                                          llvm::StringRef name);
+/// The tasks of `program`, "0F0,0B0"; empty without a pipeline.
+std::string getTasksText(const rt::fb::Program &program);
 /// The cost of `program` by an objective, if that is known.
 std::optional<PlanCost> getPlanCost(const rt::fb::Program &program);
 /// Seconds of a run without overlap.

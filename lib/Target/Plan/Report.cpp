@@ -10,6 +10,8 @@
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/JSON.h"
 
+#include <map>
+
 using namespace llvm;
 using namespace shardc;
 namespace fb = shardc::rt::fb;
@@ -21,29 +23,70 @@ static std::string getAxesText(const fb::CollectiveReport &line) {
   return axes;
 }
 
+namespace {
+
+/// Collectives of one op, which the tasks of a pipeline have one by one.
+struct ReportLine {
+  const fb::CollectiveReport *first;
+  uint64_t runs = 0, wireBytes = 0;
+  double seconds = 0;
+};
+
+} // namespace
+
+/// The lines of the table, in the order in which they come first.
+static std::vector<ReportLine> getLines(const fb::Program &program) {
+  std::vector<ReportLine> lines;
+  if (!program.collectives())
+    return lines;
+  std::map<std::string, size_t> known;
+  for (const fb::CollectiveReport *line : *program.collectives()) {
+    std::string key;
+    raw_string_ostream os(key);
+    os << int(line->kind()) << ' ' << int(line->part()) << ' ' << line->bytes()
+       << ' ' << getAxesText(*line) << '|'
+       << (line->source() ? line->source()->str() : "") << '|'
+       << (line->cause() ? line->cause()->str() : "");
+    // Without a pipeline each is an op of its own.
+    if (program.rank() < 0)
+      os << '|' << lines.size();
+    auto [it, isNew] = known.try_emplace(key, lines.size());
+    if (isNew)
+      lines.push_back({line});
+    ReportLine &sum = lines[it->second];
+    sum.runs += line->runs();
+    sum.wireBytes += line->wire_bytes();
+    sum.seconds += line->seconds();
+  }
+  return lines;
+}
+
 static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                raw_ostream &os) {
   // Each device rounds its own shards.
   if (kRoundParametersName == program.name()->c_str())
     return;
   os << "Communication of " << program.name()->str()
-     << ", bytes per device and run\n";
+     << ", bytes per device and run";
+  if (program.rank() >= 0)
+    os << ", on pipeline rank " << program.rank();
+  os << '\n';
+  if (std::string tasks = getTasksText(program); !tasks.empty())
+    os << "  tasks: " << tasks << '\n';
   std::vector<std::vector<std::string>> rows = {{"kind", "axes", "group",
                                                  "tensor", "wire", "us", "part",
                                                  "source", "cause"}};
-  if (program.collectives())
-    for (const fb::CollectiveReport *line : *program.collectives()) {
-      std::string cause = line->cause() ? line->cause()->str() : "";
-      if (line->runs() > 1)
-        cause +=
-            " (in each of " + std::to_string(line->runs()) + " microbatches)";
-      rows.push_back(
-          {getName(line->kind()).str(), getAxesText(*line),
-           std::to_string(line->group_size()), std::to_string(line->bytes()),
-           std::to_string(line->wire_bytes()),
-           getMicrosecondsText(line->seconds()), getName(line->part()).str(),
-           line->source() ? line->source()->str() : "", cause});
-    }
+  for (const ReportLine &line : getLines(program)) {
+    std::string cause = line.first->cause() ? line.first->cause()->str() : "";
+    if (line.runs > 1)
+      cause += " (in each of " + std::to_string(line.runs) + " microbatches)";
+    rows.push_back(
+        {getName(line.first->kind()).str(), getAxesText(*line.first),
+         std::to_string(line.first->group_size()),
+         std::to_string(line.first->bytes()), std::to_string(line.wireBytes),
+         getMicrosecondsText(line.seconds), getName(line.first->part()).str(),
+         line.first->source() ? line.first->source()->str() : "", cause});
+  }
   if (rows.size() == 1)
     os << "  none\n";
   else
@@ -66,10 +109,7 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
        << getMicrosecondsText(time->overlapped()) << " us\n";
 }
 
-static void printMemory(const fb::Plan &plan, raw_ostream &os) {
-  os << "Memory per device: " << plan.arena_bytes() << " bytes ("
-     << getBytesText(plan.arena_bytes()) << ")\n";
-  const fb::MemoryReport *memory = plan.memory();
+static void printMemory(const fb::MemoryReport *memory, raw_ostream &os) {
   if (!memory)
     return;
   if (memory->entries()) {
@@ -88,6 +128,20 @@ static void printMemory(const fb::Plan &plan, raw_ostream &os) {
                       getName(buffer->kind()).str(),
                       buffer->source() ? buffer->source()->str() : ""});
     os << getTableText(rows, {1});
+  }
+}
+
+static void printMemory(const fb::Plan &plan, raw_ostream &os) {
+  os << "Memory per device: " << plan.arena_bytes() << " bytes ("
+     << getBytesText(plan.arena_bytes()) << ")\n";
+  printMemory(plan.memory(), os);
+  if (!plan.pipeline())
+    return;
+  for (auto [number, rank] : enumerate(*plan.pipeline()->ranks())) {
+    os << "Memory per device of pipeline rank " << number << ": "
+       << rank->arena_bytes() << " bytes (" << getBytesText(rank->arena_bytes())
+       << ")\n";
+    printMemory(rank->memory(), os);
   }
 }
 

@@ -63,12 +63,15 @@ bool canMerge(Operation *op) {
 }
 
 /// The key of the bucket that `op` belongs to: the kind, the element type, and
-/// the attributes that do not describe a single tensor.
+/// the attributes that do not describe a single tensor. In the
+/// microbatches of a pipeline the part of the step counts: forward and backward
+/// pass are different tasks.
 std::string getBucketKey(Operation *op) {
   NamedAttrList attributes(op->getAttrDictionary());
-  for (StringRef name :
-       {StringRef("dims"), StringRef(causeAttrName), StringRef(partAttrName)})
+  for (StringRef name : {StringRef("dims"), StringRef(causeAttrName)})
     attributes.erase(name);
+  if (!op->hasAttr(stageAttrName) || !op->getParentOfType<AccumulateOp>())
+    attributes.erase(partAttrName);
   std::string key;
   llvm::raw_string_ostream os(key);
   os << op->getName() << ' ' << attributes.getDictionary(op->getContext())

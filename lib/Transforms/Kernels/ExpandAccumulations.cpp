@@ -8,6 +8,7 @@
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
@@ -49,6 +50,8 @@ struct ExpandAccumulationsPass
       Value sum = loop.getBody().addArgument(summand.get().getType(),
                                              getFileLocation(loc));
       auto add = builder.create<AddOp>(loc, sum, summand.get());
+      if (Operation *maker = summand.get().getDefiningOp())
+        setPlaceInStep(add, maker);
       add->setAttr(partAttrName, loop->getAttr(partAttrName));
       summand.set(add);
     }

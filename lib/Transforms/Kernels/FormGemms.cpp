@@ -14,6 +14,7 @@
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/GemmView.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Transforms/Passes.h"
@@ -105,7 +106,7 @@ private:
     auto add = dyn_cast<AddOp>(*matmul.getUsers().begin());
     auto loop = dyn_cast<AccumulateOp>(dot->getParentOp());
     if (!add || !loop || !llvm::is_contained(loop.getSums(), add.getLhs()) ||
-        !add.getLhs().hasOneUse())
+        !add.getLhs().hasOneUse() || !areInOneTask(add, dot))
       return;
     sum = add.getLhs();
     fused.push_back(add);
@@ -117,7 +118,7 @@ private:
     if (!matmul.hasOneUse() || batch != 0)
       return;
     auto add = dyn_cast<AddOp>(*matmul.getUsers().begin());
-    if (!add)
+    if (!add || !areInOneTask(add, dot))
       return;
     auto broadcast = getOther(add, matmul).getDefiningOp<BroadcastOp>();
     if (!broadcast || broadcast.getDims() != ArrayRef<int64_t>{1})
@@ -134,7 +135,7 @@ private:
     MaxOp relu;
     for (Operation *user : value.getUsers()) {
       if (auto max = dyn_cast<MaxOp>(user)) {
-        if (relu || !isZero(getOther(max, value)))
+        if (relu || !isZero(getOther(max, value)) || !areInOneTask(max, dot))
           return;
         relu = max;
         continue;
@@ -178,6 +179,7 @@ private:
         if (auto reduce = dyn_cast<ReduceOp>(user);
             reduce && reduce->hasAttr(byProductAttrName) &&
             reduce->getBlock() == dot->getBlock() &&
+            areInOneTask(reduce, dot) &&
             getElementTypeOrSelf(reduce.getResult().getType()) == element &&
             !dependsOn(last, reduce))
           return reduce;
@@ -210,8 +212,7 @@ private:
         dot.getRhsContracting()[0] == rank - 1, hasRelu,
         columnSums && isLhsSummed, columnSums && !isLhsSummed,
         /*sumsResult=*/false);
-    if (Attribute part = dot->getAttr(partAttrName))
-      gemm->setAttr(partAttrName, part);
+    setPlaceInStep(gemm, dot);
     last->getResult(0).replaceAllUsesWith(gemm.getResult());
     if (columnSums) {
       columnSums.replaceAllUsesWith(gemm.getColumnSums());

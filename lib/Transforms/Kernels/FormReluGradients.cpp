@@ -12,6 +12,7 @@
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -58,6 +59,7 @@ static ReduceOp findColumnSums(Value matrix) {
         reduce && reduce.getKind() == ReductionKind::Sum &&
         reduce.getDims() == ArrayRef<int64_t>{0} &&
         reduce->getBlock() == matrix.getParentBlock() &&
+        areInOneTask(reduce, matrix.getDefiningOp()) &&
         getElementTypeOrSelf(reduce.getResult().getType()) == element)
       return reduce;
   return nullptr;
@@ -89,7 +91,8 @@ static void formReluGradient(SelectOp select) {
   auto type = cast<RankedTensorType>(select.getResult().getType());
   if (!relu || !gradientGemm || !isZero(select.getOnFalse()) ||
       type.getRank() != 2 || relu->getBlock() != select->getBlock() ||
-      gradientGemm->getBlock() != select->getBlock())
+      gradientGemm->getBlock() != select->getBlock() ||
+      !areInOneTask(gradientGemm, select))
     return;
   LLVM_DEBUG(llvm::dbgs() << "gradient of the relu of " << describeOp(relu)
                           << " in " << describeOp(gradientGemm) << '\n');

@@ -8,6 +8,7 @@
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
@@ -59,8 +60,7 @@ public:
       types.push_back(result.getType());
     Operation *main = getMainOp(node.ops);
     auto kernel = builder.create<KernelOp>(main->getLoc(), types, inputs);
-    if (Attribute part = main->getAttr(partAttrName))
-      kernel->setAttr(partAttrName, part);
+    setPlaceInStep(kernel, main);
     OpBuilder::InsertionGuard guard(builder);
     Block *body = builder.createBlock(&kernel.getBody());
     for (Value operand : operands)
@@ -103,7 +103,8 @@ private:
           cloneWithOperands(def);
     Operation *clone = builder.clone(*op, mapping);
     // Equal kernels share code, so their bodies have no such attributes.
-    for (StringRef name : {partAttrName, originAttrName, causeAttrName})
+    for (StringRef name : {partAttrName, stageAttrName, taskAttrName,
+                           originAttrName, causeAttrName})
       clone->removeAttr(name);
   }
 };

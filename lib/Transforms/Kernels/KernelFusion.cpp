@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/Liveness.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
@@ -56,7 +57,8 @@ Attribute KernelFusion::getPart(const Node &node) {
 /// Whether the op runs outside of kernels.
 static bool isOutside(Operation *op) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
-             CollectivePermuteOp, GemmOp, KernelOp, AccumulateOp>(op) ||
+             CollectivePermuteOp, TransferOp, GemmOp, KernelOp, AccumulateOp>(
+             op) ||
          op->hasTrait<OpTrait::IsTerminator>();
 }
 
@@ -256,6 +258,8 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
                << describeOp(second.ops.back()) << ": " << reason << '\n');
     return false;
   };
+  if (!areInOneTask(first.ops.front(), second.ops.front()))
+    return refuse("they are in different tasks");
   if (first.ops.size() + second.ops.size() > maxOps)
     return refuse("too many ops");
   if (!isProfitable(first, second))
@@ -308,7 +312,8 @@ void KernelFusion::fuseNodes(OpPredicate mayFuse, size_t mostOps,
       continue;
     SmallVector<unsigned> &buckets = bucketsByKey[getKey(nodes[node])];
     auto bucket = llvm::find_if(buckets, [&](unsigned other) {
-      return nodes[other].ops.size() + nodes[node].ops.size() <= mostOps &&
+      return areInOneTask(nodes[other].ops.front(), nodes[node].ops.front()) &&
+             nodes[other].ops.size() + nodes[node].ops.size() <= mostOps &&
              countBuffers(other) + countBuffers(node) <= mostBuffers &&
              !reaches({other}, node) && !reaches({node}, other);
     });

@@ -50,9 +50,13 @@ static NamedAttrList getLayout(func::FuncOp function, BlockArgument argument) {
   return attributes;
 }
 
-static Value round(OpBuilder &builder, Location loc, Value value, Type type) {
+/// Rounds `value` on `stage` of a pipeline, which is null without one.
+static Value round(OpBuilder &builder, Location loc, Value value, Type type,
+                   Attribute stage) {
   auto op = builder.create<ConvertOp>(loc, type, value);
   op->setAttr(partAttrName, PartAttr::get(builder.getContext(), Part::Update));
+  if (stage)
+    op->setAttr(stageAttrName, stage);
   return op;
 }
 
@@ -142,6 +146,8 @@ struct RoundInUpdatePass
 
 private:
   llvm::MapVector<Key, CopyAttr> copies;
+  /// By parameter the stage of a pipeline that updates it.
+  llvm::DenseMap<StringAttr, Attribute> stages;
 
   /// The roundings of a parameter, in `function` and its loops.
   static SmallVector<ConvertOp> getRoundings(BlockArgument parameter,
@@ -222,9 +228,13 @@ private:
       Value updated = terminator->getOperand(result->second);
       OpBuilder builder(&getContext());
       builder.setInsertionPointAfterValue(updated);
-      Value rounded = updated == parameter ? Value(copy)
-                                           : round(builder, updated.getLoc(),
-                                                   updated, copy.getType());
+      Attribute stage;
+      if (Operation *update = updated.getDefiningOp())
+        stage = stages[key.first] = update->getAttr(stageAttrName);
+      Value rounded = updated == parameter
+                          ? Value(copy)
+                          : round(builder, updated.getLoc(), updated,
+                                  copy.getType(), stage);
       newResults.push_back(
           getResult(function, rounded, copies[key], parameter));
     }
@@ -285,10 +295,11 @@ private:
          llvm::zip_equal(copies, appendArguments(function, newCopies))) {
       auto &[key, role] = entry;
       BlockArgument parameter = byName[key.first];
-      results.push_back(getResult(
-          function,
-          round(builder, parameter.getLoc(), parameter, copy.getType()), role,
-          parameter));
+      results.push_back(
+          getResult(function,
+                    round(builder, parameter.getLoc(), parameter,
+                          copy.getType(), stages.lookup(key.first)),
+                    role, parameter));
     }
     appendResults(function, results);
   }

@@ -18,6 +18,7 @@
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Transforms/Passes.h"
 
+#include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Debug.h"
 
 #define DEBUG_TYPE "shardc-plan-memory"
@@ -45,24 +46,49 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
           << memoryLimit.getValue();
       return signalPassFailure();
     }
+    // Each rank of a pipeline has an arena of its own.
+    llvm::MapVector<int64_t, SmallVector<func::FuncOp>> ranks;
+    for (auto function : getOperation().getOps<func::FuncOp>()) {
+      auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName);
+      ranks[rank ? rank.getInt() : -1].push_back(function);
+    }
+    int64_t largest = 0;
+    for (auto &[rank, functions] : ranks) {
+      FailureOr<int64_t> arena = planArena(functions);
+      if (failed(arena))
+        return signalPassFailure();
+      largest = std::max(largest, *arena);
+      if (rank >= 0)
+        for (func::FuncOp function : functions)
+          function->setAttr(arenaBytesAttrName,
+                            Builder(&getContext()).getI64IntegerAttr(*arena));
+    }
+    getOperation()->setAttr(arenaBytesAttrName,
+                            Builder(&getContext()).getI64IntegerAttr(largest));
+    if (memoryLimit > 0 && largest > memoryLimit)
+      refuse(largest);
+  }
+
+  /// Plans the arena that `functions` share and returns its bytes.
+  FailureOr<int64_t> planArena(ArrayRef<func::FuncOp> functions) {
     // Offsets and sizes of arguments by name, the same in every function.
     llvm::StringMap<int64_t> offsets, sizes;
     int64_t base = 0;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
+    for (func::FuncOp function : functions) {
       for (BlockArgument argument : function.getArguments()) {
         StringRef name = getRoleName(function, argument.getArgNumber());
         int64_t bytes = getNumBytes(argument.getType());
         if (name.empty()) {
           function.emitError("argument ")
               << argument.getArgNumber() << " has no shardc.role";
-          return signalPassFailure();
+          return failure();
         }
         auto [it, isNew] = sizes.try_emplace(name, bytes);
         if (!isNew && it->second != bytes) {
           function.emitError("argument \"")
               << name << "\" has " << bytes << " bytes here and " << it->second
               << " in another program";
-          return signalPassFailure();
+          return failure();
         }
         if (isNew) {
           LLVM_DEBUG(llvm::dbgs() << "argument \"" << name << "\": " << bytes
@@ -73,16 +99,13 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
       }
     }
     int64_t arena = base;
-    for (auto function : getOperation().getOps<func::FuncOp>()) {
+    for (func::FuncOp function : functions) {
       FunctionMemory memory(function, offsets, base);
       arena = std::max(arena, memory.plan());
       memory.annotate();
       LLVM_DEBUG(print(function));
     }
-    getOperation()->setAttr(arenaBytesAttrName,
-                            Builder(&getContext()).getI64IntegerAttr(arena));
-    if (memoryLimit > 0 && arena > memoryLimit)
-      refuse(arena);
+    return arena;
   }
 
   static void print(func::FuncOp function) {

@@ -12,9 +12,9 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
-#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -38,11 +38,13 @@ namespace {
 /// Rewrites one program.
 class TransferInserter {
 public:
-  TransferInserter(func::FuncOp function, int64_t ranks)
-      : function(function), ranks(ranks), builder(function.getContext()) {}
+  TransferInserter(func::FuncOp function, ArrayRef<int> rankOfStage)
+      : function(function), rankOfStage(rankOfStage),
+        builder(function.getContext()) {}
 
   void run() {
     Block &block = function.getBody().front();
+    isEvaluation = block.getOps<AccumulateOp>().empty();
     placeArguments();
     // Sums are divided before their additions get a transfer.
     for (auto loop : llvm::to_vector(block.getOps<AccumulateOp>())) {
@@ -95,6 +97,9 @@ private:
     int64_t stage = everywhere;
     for (Value operand : op->getOperands()) {
       int64_t other = getStage(operand);
+      // The results of an evaluation are with the loss.
+      if (isEvaluation && other != everywhere)
+        return static_cast<int64_t>(rankOfStage.size()) - 1;
       if (stage == everywhere)
         stage = other;
       else if (other != everywhere)
@@ -135,8 +140,8 @@ private:
     if (!add || !value.hasOneUse())
       return {};
     int64_t lhs = getStage(add.getLhs()), rhs = getStage(add.getRhs());
-    bool crosses =
-        lhs != everywhere && rhs != everywhere && lhs % ranks != rhs % ranks;
+    bool crosses = lhs != everywhere && rhs != everywhere &&
+                   rankOfStage[lhs] != rankOfStage[rhs];
     return crosses ? add : AddOp();
   }
 
@@ -201,7 +206,7 @@ private:
     for (OpOperand &use : value.getUses())
       if (auto stage =
               use.getOwner()->getAttrOfType<IntegerAttr>(stageAttrName))
-        if (stage.getInt() % ranks != from % ranks)
+        if (rankOfStage[stage.getInt()] != rankOfStage[from])
           uses[stage.getInt()].push_back(&use);
     for (auto &[to, usesThere] : uses) {
       auto part = Part::Update;
@@ -220,7 +225,8 @@ private:
   }
 
   func::FuncOp function;
-  int64_t ranks;
+  bool isEvaluation = false;
+  ArrayRef<int> rankOfStage;
   OpBuilder builder;
   llvm::DenseMap<Value, int64_t> stages;
 };
@@ -235,12 +241,12 @@ struct InsertTransfersPass
     ModuleOp module = getOperation();
     if (!module->hasAttr(pipelineAttrName))
       return;
-    if (failed(getMesh(module)))
+    FailureOr<std::vector<int>> rankOfStage = getRanksOfStages(module);
+    if (failed(rankOfStage))
       return signalPassFailure();
-    int64_t ranks = getPipelineSize(module)->ranks;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isExternal())
-        TransferInserter(function, ranks).run();
+        TransferInserter(function, *rankOfStage).run();
   }
 };
 

@@ -7,6 +7,8 @@
 
 #include "OpTimes.h"
 
+#include "InputGradients.h"
+
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -20,21 +22,6 @@ using namespace shardc;
 static int64_t getOrigin(Operation *op) {
   auto stage = op->getAttrOfType<IntegerAttr>(stageAttrName);
   return stage ? stage.getInt() : -1;
-}
-
-/// The ops of the backward pass whose results the gradients of an earlier op
-/// need. All others make gradients of parameters.
-static llvm::DenseSet<Operation *> findInputGradients(Block &block) {
-  llvm::DenseSet<Operation *> needed;
-  for (Operation &op : llvm::reverse(block)) {
-    if (!isPart(&op, Part::Backward))
-      continue;
-    for (Operation *user : op.getUsers())
-      if (isPart(user, Part::Backward) &&
-          (needed.contains(user) || getOrigin(user) != getOrigin(&op)))
-        needed.insert(&op);
-  }
-  return needed;
 }
 
 static void addComputeTimes(func::FuncOp step, const Machine &machine,

@@ -22,6 +22,7 @@
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -330,6 +331,9 @@ static void overlap(func::FuncOp function) {
     for (Operation &op : llvm::make_early_inc_range(*block))
       if (getCollectiveCost(&op))
         splitCollective(&op);
+  // The order of a pipeline is decided: collectives end where they start.
+  if (function->hasAttr(rankAttrName))
+    return;
   for (Block *block : getBlocks(function))
     Overlapper(function, *block).run();
 }
@@ -339,8 +343,11 @@ namespace {
 struct OverlapCollectivesPass
     : shardc::impl::OverlapCollectivesPassBase<OverlapCollectivesPass> {
   void runOnOperation() override {
+    // The messages of a pipeline have started and are waited for already.
+    bool isPipeline = getOperation()->hasAttr(pipelineAttrName);
     if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Kernels,
-                               ModulePhase::Kernels)))
+                               isPipeline ? ModulePhase::Schedule
+                                          : ModulePhase::Kernels)))
       return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>())
       if (!function.isExternal())

@@ -2,7 +2,7 @@
 
 #include "SplitCollective.h"
 
-#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
 using namespace mlir;
@@ -15,10 +15,8 @@ CollectiveStartOp shardc::splitCollective(Operation *collective) {
       loc, HandleType::get(builder.getContext()), collective->getOperands());
   auto wait = builder.create<CollectiveWaitOp>(
       loc, collective->getResultTypes(), start.getHandle());
-  if (Attribute part = collective->getAttr(partAttrName)) {
-    start->setAttr(partAttrName, part);
-    wait->setAttr(partAttrName, part);
-  }
+  setPlaceInStep(start, collective);
+  setPlaceInStep(wait, collective);
   collective->replaceAllUsesWith(wait);
   Block *body = builder.createBlock(&start.getBody());
   for (Value operand : start.getOperands())

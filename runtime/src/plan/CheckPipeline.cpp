@@ -351,11 +351,12 @@ static absl::Status checkPlaces(const PlanSpec &plan) {
 }
 
 /// Each stage has its tasks for each microbatch: with an update F and either B,
-/// or I and W; in an evaluation F alone.
+/// or I and W; in an evaluation, which may take all rows as one, F alone.
 static absl::Status checkTasks(const PlanSpec &plan, size_t number) {
   const PipelineSpec &pipeline = *plan.pipeline;
   const std::string &name = plan.ranks()[0].programs[number].name;
   std::set<std::tuple<int, int64_t, TaskKind>> found;
+  int64_t runs = 1;
   for (size_t rank = 0; rank < pipeline.ranks.size(); ++rank)
     for (const TaskSpec &task : pipeline.ranks[rank].programs[number].tasks) {
       std::string what =
@@ -370,13 +371,16 @@ static absl::Status checkTasks(const PlanSpec &plan, size_t number) {
         return badPipeline(what, " takes ", task.seconds, " seconds");
       if (!found.insert({task.stage, task.microbatch, task.kind}).second)
         return badPipeline(what, " is there twice");
+      runs = std::max<int64_t>(runs, task.microbatch + 1);
     }
   bool isStep = name == "train_step";
   if (!isStep && name != "evaluate")
     return found.empty() ? absl::OkStatus()
                          : badPipeline("program \"", name, "\" has tasks");
+  if (isStep)
+    runs = pipeline.microbatches;
   for (int stage = 0; stage < static_cast<int>(pipeline.stages.size()); ++stage)
-    for (int64_t run = 0; run < pipeline.microbatches; ++run) {
+    for (int64_t run = 0; run < runs; ++run) {
       auto has = [&](TaskKind kind) -> bool {
         return found.count({stage, run, kind});
       };

@@ -89,19 +89,19 @@ static absl::Status readSharding(const fb::Sharding *file, size_t rank,
   return absl::OkStatus();
 }
 
-/// Checks that [offset, offset + bytes) lies aligned in the arena and that
-/// `bytes` is the size of the local shape.
+/// Checks that [offset, offset + bytes) lies in the arena, aligned unless it
+/// may be a part of a buffer, and that `bytes` is the size of the local shape.
 static absl::Status checkRange(const PlanSpec &plan, uint64_t offset,
                                uint64_t bytes, DType dtype,
                                absl::Span<const int64_t> shape,
-                               absl::string_view what) {
+                               absl::string_view what, bool isPart = false) {
   if (bytes != static_cast<uint64_t>(numElements(shape) * byteSize(dtype)))
     return bad(what, " takes ", bytes, " bytes, but ", describe(dtype, shape),
                " takes ", numElements(shape) * byteSize(dtype));
   if (offset > plan.arenaBytes || bytes > plan.arenaBytes - offset)
     return bad(what, " lies at bytes ", offset, " to ", offset + bytes,
                " of an arena of ", plan.arenaBytes);
-  if (offset % plan.alignment != 0)
+  if (offset % plan.alignment != 0 && !isPart)
     return bad(what, " lies at byte ", offset, ", not aligned to ",
                plan.alignment);
   return absl::OkStatus();
@@ -201,6 +201,23 @@ static absl::Status readTasks(const fb::Program &file, ProgramSpec &program) {
   return absl::OkStatus();
 }
 
+/// Whether `buffer`, of a pipeline, is one of the equal parts of a buffer of
+/// `program`: the rows of a microbatch.
+static bool areRows(const PlanSpec &plan, const ProgramSpec &program,
+                    const BufferSpec &buffer) {
+  return plan.rankAxis >= 0 && buffer.bytes > 0 &&
+         absl::c_any_of(program.buffers, [&](const BufferSpec &whole) {
+           return whole.dtype == buffer.dtype &&
+                  whole.offset % plan.alignment == 0 &&
+                  buffer.offset >= whole.offset &&
+                  buffer.offset - whole.offset <= whole.bytes &&
+                  buffer.bytes <=
+                      whole.bytes - (buffer.offset - whole.offset) &&
+                  (buffer.offset - whole.offset) % buffer.bytes == 0 &&
+                  whole.bytes % buffer.bytes == 0;
+         });
+}
+
 /// `plan` is that of the devices that run the program.
 static absl::Status readProgram(const fb::Program &file, const PlanSpec &plan,
                                 ProgramSpec &program) {
@@ -220,8 +237,10 @@ static absl::Status readProgram(const fb::Program &file, const PlanSpec &plan,
                       entry->stride()};
     if (absl::Status s = readShape(entry->shape(), what, buffer.shape); !s.ok())
       return s;
+    bool isPart =
+        buffer.offset % plan.alignment != 0 && areRows(plan, program, buffer);
     if (absl::Status s = checkRange(plan, buffer.offset, buffer.bytes,
-                                    buffer.dtype, buffer.shape, what);
+                                    buffer.dtype, buffer.shape, what, isPart);
         !s.ok())
       return s;
     program.buffers.push_back(std::move(buffer));

@@ -756,7 +756,7 @@ func.func @collective_start_c1(%x: tensor<4xf32>) {
 shardc.mesh @mesh <["data" = 4]>
 // collective_start C2
 func.func @collective_start_c2(%x: tensor<4xf32>, %y: tensor<4xf32>) {
-  // expected-error @+1 {{body must be one collective on all its arguments and a yield of all its results}}
+  // expected-error @+1 {{body must be one collective, send or receive on all its arguments and a yield of all its results}}
   %h = shardc.collective_start(%x, %y) : tensor<4xf32>, tensor<4xf32> {
   ^bb0(%a: tensor<4xf32>, %b: tensor<4xf32>):
     %0 = shardc.all_reduce sum %a over @mesh["data"] : (tensor<4xf32>) -> tensor<4xf32>
@@ -1076,4 +1076,74 @@ module attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule =
 // -----
 // expected-error @+1 {{#shardc.pipeline needs the name of a mesh axis and a schedule}}
 module attributes {shardc.pipeline = #shardc.pipeline<axis = "", schedule = "1f1b">} {
+}
+
+// -----
+// send C1
+func.func @send_c1(%x: tensor<4xf32>) {
+  // expected-error @+1 {{C1: expected a rank and a message of at least 0, got -1 and 0}}
+  shardc.send %x to -1 message 0 : tensor<4xf32>
+  return
+}
+
+// -----
+// receive C1
+func.func @receive_c1() {
+  // expected-error @+1 {{C1: expected a rank and a message of at least 0, got 0 and -5}}
+  %0 = shardc.receive from 0 message -5 : tensor<4xf32>
+  return
+}
+
+// -----
+// rows C1
+func.func @rows_c1(%x: tensor<8x2xf32>) {
+  // expected-error @+1 {{C1: expected a part of 4 parts, got 4}}
+  %0 = shardc.rows %x 4 of 4 : tensor<8x2xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+// rows C1: no parts
+func.func @rows_c1_none(%x: tensor<8x2xf32>) {
+  // expected-error @+1 {{C1: expected a part of 0 parts, got 0}}
+  %0 = shardc.rows %x 0 of 0 : tensor<8x2xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+// rows C2
+func.func @rows_c2(%x: tensor<9x2xf32>) {
+  // expected-error @+1 {{C2: 'tensor<2x2xf32>' is not one of 4 equal parts of 'tensor<9x2xf32>'}}
+  %0 = shardc.rows %x 0 of 4 : tensor<9x2xf32> -> tensor<2x2xf32>
+  return
+}
+
+// -----
+// rows C2: another element type
+func.func @rows_c2_type(%x: tensor<8x2xf32>) {
+  // expected-error @+1 {{C2: 'tensor<2x2xbf16>' is not one of 4 equal parts of 'tensor<8x2xf32>'}}
+  %0 = shardc.rows %x 0 of 4 : tensor<8x2xf32> -> tensor<2x2xbf16>
+  return
+}
+
+// -----
+// pipeline L6
+func.func @pipeline_l6(%x: tensor<4xf32>) {
+  // expected-error @+1 {{`shardc.task` must be a string, got 1 : i64}}
+  %0 = shardc.exp %x {shardc.task = 1 : i64} : tensor<4xf32>
+  return
+}
+
+// -----
+// pipeline L6: a rank
+// expected-error @+1 {{`shardc.pipeline_rank` must be an i64 of at least 0, got -1 : i64}}
+func.func @pipeline_l6_rank() attributes {shardc.pipeline_rank = -1 : i64} {
+  return
+}
+
+// -----
+// pipeline L6: a number
+// expected-error @+1 {{argument 0: `shardc.number` must be an i64 of at least 0, got "1"}}
+func.func @pipeline_l6_number(%x: tensor<4xf32> {shardc.number = "1"}) {
+  return
 }

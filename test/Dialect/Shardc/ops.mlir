@@ -232,6 +232,35 @@ module attributes {
     return %1#0, %1#1 : tensor<16x64xf32>, tensor<64xf32>
   }
 
+  // CHECK-LABEL: func @messages
+  // CHECK-SAME: shardc.number = 2 : i64
+  // CHECK-SAME: shardc.pipeline_rank = 0 : i64, shardc.program = "train_step", shardc.tasks = "0F0,0B0"
+  func.func @messages(%x: tensor<32x16xf32> {shardc.number = 2 : i64}) -> tensor<8x16xf32>
+      attributes {shardc.pipeline_rank = 0 : i64, shardc.program = "train_step", shardc.tasks = "0F0,0B0"} {
+    // CHECK: %[[ROWS:.*]] = shardc.rows %{{.*}} 1 of 4 : tensor<32x16xf32> -> tensor<8x16xf32>
+    %0 = shardc.rows %x 1 of 4 : tensor<32x16xf32> -> tensor<8x16xf32>
+    // CHECK: %[[SENT:.*]] = shardc.collective_start(%[[ROWS]]) : tensor<8x16xf32> {
+    // CHECK: shardc.send %{{.*}} to 1 message 0 : tensor<8x16xf32>
+    %sent = shardc.collective_start(%0) : tensor<8x16xf32> {
+    ^bb0(%arg0: tensor<8x16xf32>):
+      shardc.send %arg0 to 1 message 0 : tensor<8x16xf32>
+      shardc.yield
+    }
+    // CHECK: %[[RECEIVED:.*]] = shardc.collective_start() : () {
+    // CHECK: shardc.receive from 1 message 1 : tensor<8x16xf32>
+    %received = shardc.collective_start() : () {
+      %1 = shardc.receive from 1 message 1 : tensor<8x16xf32>
+      shardc.yield %1 : tensor<8x16xf32>
+    }
+    // CHECK: shardc.collective_wait %[[SENT]] : ()
+    shardc.collective_wait %sent : ()
+    // CHECK: shardc.collective_wait %[[RECEIVED]] : tensor<8x16xf32>
+    %2 = shardc.collective_wait %received : tensor<8x16xf32>
+    // CHECK: shardc.zeros {shardc.task = "0B0"} : tensor<8x16xf32>
+    %3 = shardc.zeros {shardc.task = "0B0"} : tensor<8x16xf32>
+    return %2 : tensor<8x16xf32>
+  }
+
   // CHECK-LABEL: func @kernels
   func.func @kernels(%x: tensor<128x784xf32>, %w: tensor<784x512xf32>, %b: tensor<512xf32>,
                      %g: tensor<128x512xf32>, %v: tensor<512x784xf32>) -> tensor<128x512xf32> {

@@ -178,12 +178,13 @@ LogicalResult CollectiveStartOp::verify() {
            << body.getArgumentTypes() << ") for (" << getOperandTypes() << ")";
   Operation *collective = getCollective();
   if (!isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
-           CollectivePermuteOp>(collective) ||
+           CollectivePermuteOp, SendOp, ReceiveOp>(collective) ||
       !llvm::equal(collective->getOperands(), body.getArguments()) ||
       collective->getNextNode() != body.getTerminator() ||
       !llvm::equal(body.getTerminator()->getOperands(),
                    collective->getResults()))
-    return emitOpError("body must be one collective on all its arguments and a "
+    return emitOpError("body must be one collective, send or receive on all "
+                       "its arguments and a "
                        "yield of all its results");
   if (!getHandle().hasOneUse() ||
       !isa<CollectiveWaitOp>(*getHandle().user_begin()))

@@ -184,6 +184,13 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
     return verifyPipeline(op, value);
   if (name == stageAttrName)
     return verifyStage(op, value);
+  if ((name == taskAttrName || name == programAttrName ||
+       name == tasksAttrName) &&
+      !isa<StringAttr>(value))
+    return op->emitError("`") << name << "` must be a string, got " << value;
+  if (name == rankAttrName && !isNumber(value))
+    return op->emitError("`")
+           << name << "` must be an i64 of at least 0, got " << value;
   if (name == partAttrName && !isa<PartAttr>(value))
     return op->emitError("`shardc.part` must be a #shardc.part attribute");
   if (name == gatheredForAttrName && !isa<PartAttr>(value))
@@ -221,6 +228,8 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
 
   if (name == expectAttrName)
     return verifyExpectations(value, op, ExpectScope::Argument, emitError);
+  if (name == numberAttrName && !isNumber(value))
+    return emitError() << "must be an i64 of at least 0, got " << value;
   RankedTensorType type = argumentTensor(op, argIndex);
   if (!type)
     return emitError() << "needs an argument that is a tensor";

@@ -66,6 +66,39 @@ LogicalResult TransferOp::verify() {
   return success();
 }
 
+template <typename Op>
+static LogicalResult verifyMessage(Op op) {
+  auto peer = static_cast<int64_t>(op.getPeer());
+  auto message = static_cast<int64_t>(op.getMessage());
+  if (peer < 0 || message < 0)
+    return op.emitOpError(
+               "C1: expected a rank and a message of at least 0, got ")
+           << peer << " and " << message;
+  return success();
+}
+
+LogicalResult SendOp::verify() { return verifyMessage(*this); }
+
+LogicalResult ReceiveOp::verify() { return verifyMessage(*this); }
+
+LogicalResult RowsOp::verify() {
+  auto number = static_cast<int64_t>(getNumber());
+  auto count = static_cast<int64_t>(getCount());
+  if (number < 0 || number >= count)
+    return emitOpError("C1: expected a part of ")
+           << count << " parts, got " << number;
+  RankedTensorType from = getTensorType(getOperand());
+  RankedTensorType to = getTensorType(getResult());
+  if (from.getRank() == 0 || from.getRank() != to.getRank() ||
+      from.getElementType() != to.getElementType() ||
+      from.getShape().drop_front() != to.getShape().drop_front() ||
+      from.getDimSize(0) % count != 0 ||
+      from.getDimSize(0) / count != to.getDimSize(0))
+    return emitOpError("C2: ")
+           << to << " is not one of " << count << " equal parts of " << from;
+  return success();
+}
+
 /// The identity, which is linear.
 ShardingRule TransferOp::getShardingRule() {
   RankedTensorType type = getTensorType(getResult());

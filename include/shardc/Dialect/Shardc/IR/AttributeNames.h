@@ -47,6 +47,13 @@ constexpr llvm::StringLiteral peakBytesAttrName = "shardc.peak_bytes";
 constexpr llvm::StringLiteral globalMatmulFlopsAttrName =
     "shardc.global_matmul_flops";
 
+/// Of a rank of a pipeline: the program that it is part of, "train_step", …
+constexpr llvm::StringLiteral programAttrName = "shardc.program";
+/// The rank of the pipeline that runs it.
+constexpr llvm::StringLiteral rankAttrName = "shardc.pipeline_rank";
+/// Its tasks in their order: "0F0,0F1,0B0,0B1".
+constexpr llvm::StringLiteral tasksAttrName = "shardc.tasks";
+
 // Of an argument or a result of a function.
 
 /// Parameter, state, input, label, …
@@ -64,6 +71,8 @@ constexpr llvm::StringLiteral globalShapeAttrName = "shardc.global_shape";
 constexpr llvm::StringLiteral labelClassesAttrName = "shardc.label_classes";
 /// The name of a result.
 constexpr llvm::StringLiteral resultAttrName = "shardc.result";
+/// The number of the argument in the program of all ranks of a pipeline.
+constexpr llvm::StringLiteral numberAttrName = "shardc.number";
 /// The place of an argument in the arena, in bytes.
 constexpr llvm::StringLiteral offsetAttrName = "shardc.offset";
 
@@ -73,6 +82,9 @@ constexpr llvm::StringLiteral offsetAttrName = "shardc.offset";
 constexpr llvm::StringLiteral partAttrName = "shardc.part";
 /// The stage of the pipeline that it belongs to.
 constexpr llvm::StringLiteral stageAttrName = "shardc.stage";
+/// The task of the stage that it belongs to: its letter, "F"; in the program of
+/// a rank also stage and microbatch, "1F0".
+constexpr llvm::StringLiteral taskAttrName = "shardc.task";
 /// The op's sharding strategy: mesh axes per factor of its rule.
 constexpr llvm::StringLiteral strategyAttrName = "shardc.strategy";
 /// Its former name, read for one release.

@@ -154,7 +154,7 @@ def Shardc_CollectiveStartOp : Shardc_Op<"collective_start",
     [IsolatedFromAbove, SingleBlockImplicitTerminator<"YieldOp">]> {
   let summary = "The start of a collective that is waited for later";
   let description = [{
-    The body is the collective: its arguments are the operands, and it yields
+    The body is the collective, send or receive: its arguments are the operands, and it yields
     the results, which exist after the wait. From the start to the wait the
     collective is in flight: its operands must not be overwritten, and the
     memory of its results must not be touched.
@@ -169,15 +169,18 @@ def Shardc_CollectiveStartOp : Shardc_Op<"collective_start",
     %1:2 = shardc.collective_wait %h : tensor<16x64xf32>, tensor<64xf32>
     ```
 
+    `()` stands for no types: those of the operands of a receive, and of the results of
+    a send.
+
     Constraints:
     - C1: the body's arguments have the types of the operands.
-    - C2: the body is one collective on all its arguments, in order, and a yield of all its results, in order.
+    - C2: the body is one collective, send or receive on all its arguments, in order, and a yield of all its results, in order.
     - C3: one `shardc.collective_wait` uses the handle, and nothing else.
   }];
   let arguments = (ins Variadic<Shardc_Tensor>:$operands);
   let results = (outs Shardc_HandleType:$handle);
   let regions = (region SizedRegion<1>:$body);
-  let assemblyFormat = "`(` $operands `)` attr-dict `:` type($operands) $body";
+  let assemblyFormat = "`(` $operands `)` attr-dict `:` custom<TypesOrNone>(type($operands)) $body";
   let extraClassDeclaration = [{
     /// The collective in the body.
     ::mlir::Operation *getCollective() { return &getBody().front().front(); }
@@ -200,7 +203,7 @@ def Shardc_CollectiveWaitOp : Shardc_Op<"collective_wait"> {
   }];
   let arguments = (ins Shardc_HandleType:$handle);
   let results = (outs Variadic<Shardc_Tensor>:$results);
-  let assemblyFormat = "$handle attr-dict `:` type($results)";
+  let assemblyFormat = "$handle attr-dict `:` custom<TypesOrNone>(type($results))";
   let extraClassDeclaration = [{
     /// The op that started the collective.
     CollectiveStartOp getStart() {

@@ -32,6 +32,9 @@ def Shardc_Dialect : Dialect {
     | `shardc.training` | module | `#shardc.training`: loss, optimizer and schedule |
     | `shardc.pipeline` | module | `#shardc.pipeline`: mesh axis and schedule of a pipeline |
     | `shardc.stage` | op of the loss function; after `differentiate` any op | the stage of the pipeline that the op belongs to |
+    | `shardc.task` | op, after `kernels` | the letter of the stage's task that the op belongs to; after `schedule` stage, letter and microbatch: "1F0" |
+    | `shardc.program`, `shardc.pipeline_rank`, `shardc.tasks` | function, after `schedule` | of a rank of a pipeline: the program that it is part of, the rank, its tasks in their order |
+    | `shardc.number` | argument, after `schedule` | of a rank of a pipeline: its number in the program of all ranks |
     | `shardc.expect` | module, function, argument, op | list of contracts, see below |
     | `shardc.region` | op of the loss function | the name of a region that contracts refer to |
     | `shardc.cost` | function, after `propagate` | `#shardc.cost`: the cost of its plan |
@@ -66,6 +69,8 @@ def Shardc_Dialect : Dialect {
     - L4: the axis of the pipeline is one of the mesh.
     - L5: `shardc.stage` is a stage of the module's pipeline. In the loss function
       `import` checks this, since options may replace the pipeline.
+    - L6: `shardc.task`, `shardc.program` and `shardc.tasks` are strings,
+      `shardc.pipeline_rank` and `shardc.number` are i64 of at least 0.
   }];
   let useDefaultTypePrinterParser = 1;
   let hasOperationAttrVerify = 1;
