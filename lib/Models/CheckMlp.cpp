@@ -13,8 +13,9 @@ using namespace shardc;
 
 const std::vector<std::string> &shardc::getStrategies() {
   static const std::vector<std::string> names = {
-      "none", "dp",    "zero1",   "zero2", "fsdp",
-      "tp",   "dp+tp", "fsdp+tp", "hsdp",  "hsdp+tp"};
+      "none",  "dp",      "zero1",   "zero2",    "fsdp",     "tp",
+      "dp+tp", "fsdp+tp", "hsdp",    "hsdp+tp",  "pp",       "dp+pp",
+      "tp+pp", "pp+tp",   "fsdp+pp", "zero1+pp", "dp+tp+pp", "fsdp+tp+pp"};
   return names;
 }
 
@@ -48,6 +49,34 @@ static bool isNonNegative(double value) {
   return std::isfinite(value) && value >= 0;
 }
 
+/// Checks the flags of a pipeline.
+static std::string checkPipeline(const MlpSpec &spec) {
+  if (spec.strategy.find("pp") == std::string::npos) {
+    const char *flag = spec.stages                      ? "stages"
+                       : !spec.pipelineSchedule.empty() ? "pipeline-schedule"
+                       : spec.virtualStages             ? "virtual-stages"
+                                                        : nullptr;
+    return flag ? std::string(flag) + ": strategy '" + spec.strategy +
+                      "' has no pipeline; expected one with pp, such as dp+pp"
+                : "";
+  }
+  for (auto [name, number] : {std::pair("stages", spec.stages),
+                              std::pair("virtual-stages", spec.virtualStages)})
+    if (number && (*number < 1 || *number > (1 << 20)))
+      return std::string(name) + ": expected 1 to 1048576, found " +
+             std::to_string(*number);
+  for (const auto &[axis, size] : spec.mesh)
+    if (axis == "stage" && spec.stages && size != *spec.stages)
+      return "stages: " + std::to_string(*spec.stages) +
+             " stages, but the mesh has " + std::to_string(size) +
+             " devices along \"stage\"";
+  static const std::vector<std::string> schedules = {
+      "gpipe", "1f1b", "interleaved", "zero-bubble"};
+  return spec.pipelineSchedule.empty()
+             ? ""
+             : checkName("pipeline-schedule", spec.pipelineSchedule, schedules);
+}
+
 std::string shardc::checkMlp(const MlpSpec &spec) {
   if (spec.layers.size() < 2)
     return "layers: expected at least two sizes, such as 10,32,16,1";
@@ -69,6 +98,8 @@ std::string shardc::checkMlp(const MlpSpec &spec) {
         checkName("strategy", spec.strategy, getStrategies())})
     if (!error.empty())
       return error;
+  if (std::string error = checkPipeline(spec); !error.empty())
+    return error;
   if (!isNonNegative(spec.learningRate))
     return "learning-rate: expected a finite number of at least 0";
   if (!spec.schedule.empty())

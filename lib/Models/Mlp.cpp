@@ -26,7 +26,9 @@ namespace {
 class MlpPrinter {
 public:
   explicit MlpPrinter(const MlpSpec &spec)
-      : spec(spec), strategy(spec.strategy), mesh(getMesh(spec, strategy)) {}
+      : spec(spec),
+        strategy(spec.strategy == "pp+tp" ? "tp+pp" : spec.strategy),
+        mesh(getMesh(spec, strategy)) {}
 
   std::string print();
 
@@ -39,6 +41,7 @@ private:
                     std::string init);
   void printBody();
   std::string printTraining();
+  std::string printPipeline();
   std::string printMesh();
 
   /// The alias of a sharding, declared on first use.
@@ -126,7 +129,7 @@ void MlpPrinter::addParameter(std::string name, int64_t layer,
   std::string annotations;
   // Under none and dp, parameters are left to propagation, which leaves them
   // replicated. Under other strategies dimensions without an axis are closed.
-  if (spec.strategy != "none" && spec.strategy != "dp")
+  if (strategy.shardsParameters())
     annotations =
         ", shardc.sharding = " +
         getAlias(getParameterAxes(strategy, layer, shape, spec.fsdpMinSize));
@@ -232,6 +235,18 @@ static std::string printSchedule(llvm::StringRef text) {
   return printed + ">";
 }
 
+std::string MlpPrinter::printPipeline() {
+  if (strategy.pipelineAxis.empty())
+    return "";
+  std::string schedule = spec.pipelineSchedule;
+  std::string text = ",\n    shardc.pipeline = #shardc.pipeline<axis = \"" +
+                     strategy.pipelineAxis + "\", schedule = \"" +
+                     (schedule.empty() ? "1f1b" : schedule) + "\"";
+  if (spec.virtualStages.value_or(1) > 1)
+    text += ", chunks = " + std::to_string(*spec.virtualStages);
+  return text + ">";
+}
+
 std::string MlpPrinter::printTraining() {
   std::string text = "#shardc.training<loss = @loss, optimizer = <" +
                      spec.optimizer +
@@ -269,7 +284,7 @@ std::string MlpPrinter::print() {
   if (!aliases.empty())
     os << "\n";
   os << "module @mlp attributes {\n    shardc.training = " << printTraining()
-     << "} {\n"
+     << printPipeline() << "} {\n"
      << printMesh() << "  func.func @loss(\n      "
      << llvm::join(arguments, ",\n      ") << ") -> tensor<f32> {\n"
      << body << "  }\n}\n";

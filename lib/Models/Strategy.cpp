@@ -7,27 +7,31 @@
 
 using namespace shardc;
 
-Strategy::Strategy(const std::string &name) {
-  llvm::StringRef text(name);
+Strategy::Strategy(llvm::StringRef text) {
+  if (text.consume_back("+pp") || text.consume_back("pp"))
+    pipelineAxis = "stage";
   bool isHybrid = text.starts_with("hsdp");
   if (isHybrid)
     rowAxes = {"replica", "shard"};
-  else if (name != "none" && name != "tp")
+  else if (text != "" && text != "none" && text != "tp")
     rowAxes = {"data"};
   if (isHybrid)
     parameterAxis = "shard";
   else if (text.starts_with("fsdp"))
     parameterAxis = "data";
-  if (name == "tp" || text.ends_with("+tp"))
+  if (text == "tp" || text.ends_with("+tp"))
     modelAxis = "model";
-  if (name == "zero1" || name == "zero2")
+  if (text == "zero1" || text == "zero2")
     stateAxis = "data";
-  if (name == "zero2")
+  if (text == "zero2")
     gradientAxis = "data";
 }
 
 std::vector<std::string> Strategy::getAxes() const {
-  std::vector<std::string> axes = rowAxes;
+  std::vector<std::string> axes;
+  if (!pipelineAxis.empty())
+    axes.push_back(pipelineAxis);
+  axes.insert(axes.end(), rowAxes.begin(), rowAxes.end());
   if (!modelAxis.empty())
     axes.push_back(modelAxis);
   return axes;
@@ -62,6 +66,15 @@ DimAxes shardc::getParameterAxes(const Strategy &strategy, int64_t layer,
 MeshSpec shardc::getMesh(const MlpSpec &spec, const Strategy &strategy) {
   MeshSpec mesh = spec.mesh;
   std::vector<std::string> axes = strategy.getAxes();
+  if (mesh.empty() && !strategy.pipelineAxis.empty()) {
+    // Two stages, or as asked, and eight devices with two stages.
+    static const std::vector<int64_t> sizes[] = {{}, {4}, {2, 2}};
+    mesh.emplace_back(axes[0], spec.stages.value_or(2));
+    for (auto [axis, size] :
+         llvm::zip(llvm::drop_begin(axes), sizes[axes.size() - 1]))
+      mesh.emplace_back(axis, size);
+    return mesh;
+  }
   if (mesh.empty()) {
     // Eight devices: 8, 4x2 or 2x2x2; hsdp 2x4.
     static const std::vector<int64_t> sizes[] = {{}, {8}, {4, 2}, {2, 2, 2}};
@@ -72,7 +85,10 @@ MeshSpec shardc::getMesh(const MlpSpec &spec, const Strategy &strategy) {
     return mesh;
   }
   for (const std::string &axis : axes)
-    if (llvm::none_of(mesh, [&](const auto &it) { return it.first == axis; }))
-      mesh.emplace_back(axis, 1);
+    if (llvm::none_of(mesh, [&](const auto &it) { return it.first == axis; })) {
+      bool isStages = axis == strategy.pipelineAxis;
+      mesh.insert(isStages ? mesh.begin() : mesh.end(),
+                  {axis, isStages ? spec.stages.value_or(2) : 1});
+    }
   return mesh;
 }

@@ -13,7 +13,7 @@ namespace shardc {
 
 /// The parts of a strategy.
 struct Strategy {
-  explicit Strategy(const std::string &name);
+  explicit Strategy(llvm::StringRef name);
 
   /// Axes of the rows of inputs and labels, major to minor.
   std::vector<std::string> rowAxes;
@@ -21,10 +21,16 @@ struct Strategy {
   std::string parameterAxis;
   /// Axis that alternates between columns and rows of weights; empty: none.
   std::string modelAxis;
+  /// Axis of the stages of a pipeline; empty: none.
+  std::string pipelineAxis;
   /// Axis of dimension 0 of states (ZeRO-1) and gradients (ZeRO-2).
   std::string stateAxis;
   std::string gradientAxis;
 
+  /// Whether parameters, their states or gradients are sharded.
+  bool shardsParameters() const {
+    return !parameterAxis.empty() || !modelAxis.empty() || !stateAxis.empty();
+  }
   /// Axes that the mesh must have, in the order in which they are declared.
   std::vector<std::string> getAxes() const;
 };

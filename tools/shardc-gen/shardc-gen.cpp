@@ -102,7 +102,17 @@ static Flag<double> clipNorm("clip-norm", "norm", "0",
 static Flag<std::string>
     strategy("strategy",
              "none|dp|zero1|zero2|fsdp|tp|dp+tp|fsdp+tp|hsdp|hsdp+tp", "none",
-             "Sharding strategy: the tensors sharded over each axis");
+             "Sharding strategy: the tensors sharded over each axis; pp, or "
+             "+pp behind dp, tp, zero1, fsdp, dp+tp or fsdp+tp: a pipeline");
+static Flag<int64_t> stages("stages", "number", "2",
+                            "Of a pipeline: the size of its mesh axis",
+                            "the mesh's, or 2");
+static Flag<std::string>
+    pipelineSchedule("pipeline-schedule", "gpipe|1f1b|interleaved|zero-bubble",
+                     "1f1b", "Of a pipeline: the order of its tasks");
+static Flag<int64_t> virtualStages("virtual-stages", "number", "1",
+                                   "Of a pipeline: stages of each rank, for "
+                                   "interleaved");
 static Flag<int64_t>
     fsdpMinSize("fsdp-min-size", "elements", "0",
                 "Smaller parameters stay replicated under fsdp");
@@ -150,6 +160,12 @@ int main(int argc, char **argv) {
   if (clipNorm.getNumOccurrences())
     spec.clipNorm = clipNorm.read();
   spec.strategy = strategy;
+  if (stages.getNumOccurrences())
+    spec.stages = stages.read();
+  if (pipelineSchedule.getNumOccurrences())
+    spec.pipelineSchedule = pipelineSchedule;
+  if (virtualStages.getNumOccurrences())
+    spec.virtualStages = virtualStages.read();
   spec.fsdpMinSize = fsdpMinSize.read();
   spec.batchSize = batchSize.read();
   spec.microbatches = microbatches.read();
@@ -164,7 +180,8 @@ int main(int argc, char **argv) {
     return fail(mistake);
   if (std::string error = checkMlp(spec); !error.empty())
     return fail("--" + error);
-  if (spec.strategy == "zero1" && spec.optimizer == "sgd")
+  if (llvm::StringRef(spec.strategy).starts_with("zero1") &&
+      spec.optimizer == "sgd")
     llvm::errs() << "shardc-gen: note: sgd has no states for zero1 to shard; "
                     "the model is that of dp\n";
 

@@ -47,6 +47,13 @@ struct MlpSpec {
   std::optional<double> clipNorm;
   /// One of `getStrategies()`.
   std::string strategy = "none";
+  /// Of a strategy with pp, the number of pipeline ranks; absent: as the mesh
+  /// says, or 2.
+  std::optional<int64_t> stages;
+  /// gpipe, 1f1b, interleaved or zero-bubble; empty: 1f1b.
+  std::string pipelineSchedule;
+  /// Stages of each rank; absent: 1.
+  std::optional<int64_t> virtualStages;
   /// Smallest parameter, in elements, that the fsdp strategies shard.
   int64_t fsdpMinSize = 0;
   /// Axes of size 1 are added for those that the strategy needs. Empty: eight
@@ -58,7 +65,8 @@ struct MlpSpec {
   int64_t microbatches = 1;
 };
 
-/// none, dp, zero1, zero2, fsdp, tp, dp+tp, fsdp+tp, hsdp, hsdp+tp.
+/// none, dp, zero1, zero2, fsdp, tp, dp+tp, fsdp+tp, hsdp, hsdp+tp; pp, dp+pp,
+/// tp+pp, fsdp+pp, zero1+pp, dp+tp+pp, fsdp+tp+pp, and pp+tp for tp+pp.
 const std::vector<std::string> &getStrategies();
 const std::vector<std::string> &getActivations();
 const std::vector<std::string> &getLosses();

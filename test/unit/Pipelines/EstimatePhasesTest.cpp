@@ -35,6 +35,9 @@ TEST(EstimatePhases, KernelsChangeLittle) {
   llvm::Expected<Machine> machine = loadMachine("h100");
   ASSERT_TRUE(bool(machine));
   for (const std::string &strategy : getStrategies()) {
+    // A pipeline has a program for each rank from `schedule` on.
+    if (llvm::StringRef(strategy).contains("pp"))
+      continue;
     SCOPED_TRACE(strategy);
     MlpSpec spec;
     spec.layers = {784, 1024, 1024, 10};

@@ -118,7 +118,8 @@ TEST_F(BucketsTest, NothingIsCopiedAndEveryStartHasItsWait) {
       for (uint32_t i = 0; i < step.commands()->size(); ++i) {
         const fb::Command *command = step.commands()->Get(i);
         EXPECT_NE(command->operation_type(), fb::Operation::Copy) << strategy;
-        if (command->operation_as_CollectiveStart())
+        if (command->operation_as_CollectiveStart() ||
+            command->operation_as_Send() || command->operation_as_Receive())
           underWay.push_back(i);
         if (const auto *wait = command->operation_as_CollectiveWait()) {
           auto found =
