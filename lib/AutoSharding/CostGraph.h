@@ -38,10 +38,10 @@ public:
   int getNode(int layout) const { return nodeOf[layout]; }
 
   /// Lowers each cost to the minimum over all nodes of their cost plus the
-  /// distance from there (`backward`: to there).
-  void relax(LayoutCosts &costs, bool backward);
-  /// The distances from node `id` (`backward`: to it) to all nodes.
-  llvm::ArrayRef<double> getDistances(int id, bool backward);
+  /// distance from there (`isBackward`: to there).
+  void relax(LayoutCosts &costs, bool isBackward);
+  /// The distances from node `id` (`isBackward`: to it) to all nodes.
+  llvm::ArrayRef<double> getDistances(int id, bool isBackward);
   /// The nodes on paths from some of `sources` to some of `targets`, ascending.
   std::vector<int> getBetween(llvm::ArrayRef<int> sources,
                               llvm::ArrayRef<int> targets) const;
@@ -76,8 +76,8 @@ private:
   };
   void setEdges(const EdgeLists &out);
   /// Lowers costs along edges until none changes (Bellman, 1958).
-  void expand(LayoutCosts &costs, bool backward);
-  void mark(llvm::ArrayRef<int> sources, bool backward,
+  void expand(LayoutCosts &costs, bool isBackward);
+  void mark(llvm::ArrayRef<int> sources, bool isBackward,
             std::vector<bool> &isMarked) const;
 
   const SearchOptions *options;

@@ -7,6 +7,7 @@
 #ifndef SHARDC_REPORT_MEMORYREPORT_H
 #define SHARDC_REPORT_MEMORYREPORT_H
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/BuiltinOps.h"
 #include "llvm/Support/JSON.h"
 

@@ -91,8 +91,10 @@ SmallVector<KernelPart> buildKernelFunction(KernelOp kernel, MeshOp mesh,
   // A nest's share of the iterations [begin, end).
   Value begin = entry->getArgument(2), end = entry->getArgument(3);
   int64_t first = 0;
-  for (auto [plan, part] : llvm::zip_equal(plans, parts)) {
-    auto noteAxes = llvm::make_scope_exit([&, &part = part] {
+  for (size_t number = 0; number < plans.size(); ++number) {
+    NestPlan &plan = plans[number];
+    KernelPart &part = parts[number];
+    auto noteAxes = llvm::make_scope_exit([&] {
       part.coordinateAxes = llvm::to_vector(emitter.device.takeAxes());
     });
     if (extent == 1) {

@@ -278,7 +278,9 @@ void GpuNestBuilder::buildColumns(Value nestBlock) {
 }
 
 void GpuNestBuilder::buildColumnBlock(const Index &unit) {
-  auto [kept, reduced] = splitShape(nest);
+  // In C++17 no lambda may name a structured binding.
+  SplitShape split = splitShape(nest);
+  const auto &kept = split.kept, &reduced = split.reduced;
   int64_t dim = getLastLongDim(kept);
   int64_t columns = dim < 0 ? 1 : kept[dim];
   SmallVector<int64_t> sizes(kept);

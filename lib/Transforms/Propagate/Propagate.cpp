@@ -77,9 +77,9 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
   using Base = shardc::impl::PropagatePassBase<PropagatePass>;
   using Base::Base;
 
-  PropagatePass(PropagatePassOptions options, PeakLimit limit,
+  PropagatePass(const PropagatePassOptions &options, PeakLimit limit,
                 PlanEstimator estimator)
-      : Base(std::move(options)), limit(std::move(limit)),
+      : Base(options), limit(std::move(limit)),
         estimator(std::move(estimator)) {}
 
   LogicalResult checkOptions() {
@@ -248,6 +248,6 @@ struct PropagatePass : shardc::impl::PropagatePassBase<PropagatePass> {
 std::unique_ptr<Pass> shardc::createPropagatePass(PropagatePassOptions options,
                                                   PeakLimit limit,
                                                   PlanEstimator estimator) {
-  return std::make_unique<PropagatePass>(std::move(options), std::move(limit),
+  return std::make_unique<PropagatePass>(options, std::move(limit),
                                          std::move(estimator));
 }
