@@ -80,6 +80,17 @@ def epoch(bench):
                              "JAX " + layout.name, 15, True)  # fmt: skip
 
 
+def pipelines(bench):
+    """Stages on virtual devices against the same microbatches on one."""
+    for name, mlp in ((w.NOTEBOOK_NAME, w.NOTEBOOK), (w.IMAGES_NAME, w.IMAGES)):
+        for layout in (w.ONE_IN_PARTS, w.PP2, w.PP4):
+            bench.enter(layout.name, mlp, layout)
+        result = bench.hold()
+        for layout in (w.PP2, w.PP4):
+            yield bench.line(result, f"{name}, {layout.name}", mlp, layout.name, "itself on one device",
+                             w.ONE_IN_PARTS.name, 1.15, False)  # fmt: skip
+
+
 # An unusual case, and its usual neighbour.
 SHAPES = [
     ("61-127-31-7, batch 251", w.Mlp((61, 127, 31, 7), 251), "64-128-32-8, batch 256", w.Mlp((64, 128, 32, 8), 256)),
@@ -164,4 +175,4 @@ def micro(bench):
 
 
 SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes,
-            "compilation": compilation, "memory": memory}  # fmt: skip
+            "pipelines": pipelines, "compilation": compilation, "memory": memory}  # fmt: skip

@@ -26,6 +26,7 @@ class Layout:
     name: str
     strategy: str = "none"
     mesh: str = ""
+    microbatches: int = 1
 
     def devices(self):
         count = 1
@@ -41,6 +42,8 @@ ONE = Layout("one device")
 DP2, DP4, DP8 = (Layout(f"DP {n}", "dp", f"data={n}") for n in (2, 4, 8))
 FSDP8 = Layout("FSDP 2x4", "fsdp+tp", "data=2,model=4")
 TP8 = Layout("TP 8", "tp", "model=8")
+ONE_IN_PARTS = Layout("one device, 8 microbatches", microbatches=8)
+PP2, PP4 = (Layout(f"{n} stages, 8 microbatches", "pp", f"stage={n}", 8) for n in (2, 4))
 
 NOTEBOOK = Mlp((10, 32, 16, 1), 1024)
 IMAGES = Mlp((784, 1024, 1024, 10), 128, "softmax_cross_entropy")
@@ -72,7 +75,8 @@ class Compiler:
         path = os.path.join(self.folder, f"{self.count}.mlir")
         self.run("shardc-gen", f"--layers={','.join(map(str, mlp.layers))}", f"--loss={mlp.loss}",
                  f"--optimizer={mlp.optimizer}", f"--batch-size={mlp.batch}", "--learning-rate=0.0001",
-                 f"--strategy={layout.strategy}", f"--mesh={layout.mesh or 'data=1'}", "-o", path)  # fmt: skip
+                 f"--strategy={layout.strategy}", f"--mesh={layout.mesh or 'data=1'}",
+                 f"--microbatches={layout.microbatches}", "-o", path)  # fmt: skip
         return path
 
     def plan(self, mlp, layout):

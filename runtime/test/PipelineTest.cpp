@@ -174,7 +174,8 @@ TEST(PipelineExecutorTest, SumsOverRanksDifferAsTheirOperandsDo) {
     for (int rank = 0; rank < 3; ++rank) {
       uint32_t counter = 0;
       for (auto &command : plan.programs[rank]->commands)
-        if (auto *launch = command->operation.AsLaunch())
+        if (auto *launch = command->operation.AsLaunch();
+            launch && launch->buffers.size() > 3)
           counter = launch->buffers[3];
       for (auto &command : plan.programs[rank]->commands)
         if (auto *start = command->operation.AsCollectiveStart())

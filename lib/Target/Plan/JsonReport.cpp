@@ -47,10 +47,13 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
   report["wire_bytes_per_device"] = static_cast<int64_t>(program.wire_bytes());
   report["matmul_flops_per_device"] =
       static_cast<int64_t>(program.matmul_flops());
-  report["redundant_matmul_flops_per_device"] =
-      static_cast<int64_t>(getRedundantFlops(plan, program));
-  report["global_matmul_flops"] =
-      static_cast<int64_t>(program.global_matmul_flops());
+  // Not known of the ranks of a pipeline.
+  if (program.rank() < 0) {
+    report["redundant_matmul_flops_per_device"] =
+        static_cast<int64_t>(getRedundantFlops(plan, program));
+    report["global_matmul_flops"] =
+        static_cast<int64_t>(program.global_matmul_flops());
+  }
   if (std::optional<RegatherCost> cost = getRegatherCost(plan, program))
     report["regather"] = toJson(*cost);
   if (std::optional<PlanCost> cost = getPlanCost(program))

@@ -78,7 +78,9 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                                  "source", "cause"}};
   for (const ReportLine &line : getLines(program)) {
     std::string cause = line.first->cause() ? line.first->cause()->str() : "";
-    if (line.runs > 1)
+    if (program.rank() >= 0 && line.runs > 1)
+      cause += " (" + std::to_string(line.runs) + " times)";
+    else if (line.runs > 1)
       cause += " (in each of " + std::to_string(line.runs) + " microbatches)";
     rows.push_back(
         {getName(line.first->kind()).str(), getAxesText(*line.first),

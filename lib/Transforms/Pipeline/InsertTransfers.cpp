@@ -38,8 +38,11 @@ namespace {
 /// Rewrites one program.
 class TransferInserter {
 public:
-  TransferInserter(func::FuncOp function, ArrayRef<int> rankOfStage)
-      : function(function), rankOfStage(rankOfStage),
+  /// `homes` has the stages of parameters by name, to which those are added
+  /// that no function before has had.
+  TransferInserter(func::FuncOp function, ArrayRef<int> rankOfStage,
+                   llvm::StringMap<int64_t> &homes)
+      : function(function), rankOfStage(rankOfStage), homes(homes),
         builder(function.getContext()) {}
 
   void run() {
@@ -61,9 +64,9 @@ public:
   }
 
 private:
-  /// A parameter is at home on the first stage that uses it, with its states.
+  /// A parameter is at home on the first stage of the train step that uses it,
+  /// with its states.
   void placeArguments() {
-    llvm::StringMap<int64_t> homes;
     for (BlockArgument argument : function.getArguments()) {
       Attribute role = getRole(function, argument.getArgNumber());
       if (!isa_and_nonnull<ParameterAttr>(role))
@@ -74,7 +77,8 @@ private:
           home = std::min(home, stage.getInt());
       if (home == std::numeric_limits<int64_t>::max())
         home = 0;
-      stages[argument] = homes[getRoleName(role)] = home;
+      stages[argument] =
+          homes.try_emplace(getRoleName(role), home).first->second;
     }
     for (BlockArgument argument : function.getArguments())
       if (auto state = dyn_cast_or_null<StateAttr>(
@@ -227,6 +231,7 @@ private:
   func::FuncOp function;
   bool isEvaluation = false;
   ArrayRef<int> rankOfStage;
+  llvm::StringMap<int64_t> &homes;
   OpBuilder builder;
   llvm::DenseMap<Value, int64_t> stages;
 };
@@ -244,9 +249,11 @@ struct InsertTransfersPass
     FailureOr<std::vector<int>> rankOfStage = getRanksOfStages(module);
     if (failed(rankOfStage))
       return signalPassFailure();
+    // The train step is the first.
+    llvm::StringMap<int64_t> homes;
     for (auto function : module.getOps<func::FuncOp>())
       if (!function.isExternal())
-        TransferInserter(function, *rankOfStage).run();
+        TransferInserter(function, *rankOfStage, homes).run();
   }
 };
 

@@ -544,16 +544,20 @@ LogicalResult PipelineScheduler::run() {
     }
   }
   unsigned lastRank = schedule.rankOfStage.back();
-  // All uses first: whether a rank keeps a state depends on them.
   for (int rank = 0; rank < schedule.getNumRanks(); ++rank)
     if (failed(finishRank(rank, lastRank)))
       return failure();
-  for (RankProgram &program : ranks) {
+  for (auto [rank, program] : llvm::enumerate(ranks)) {
     llvm::BitVector isUnused(function.getNumArguments());
     std::vector<BlockArgument> donors = getDonors(program.function);
-    for (BlockArgument argument : program.function.getArguments())
-      if (argument.use_empty() && !llvm::is_contained(donors, argument))
-        isUnused.set(argument.getArgNumber());
+    for (BlockArgument argument : program.function.getArguments()) {
+      // An input that nothing uses is one all the same.
+      unsigned number = argument.getArgNumber();
+      bool isKept = rank == 0 && function.getArgument(number).use_empty();
+      if (argument.use_empty() && !isKept &&
+          !llvm::is_contained(donors, argument))
+        isUnused.set(number);
+    }
     program.function.eraseArguments(isUnused);
   }
   function.erase();
