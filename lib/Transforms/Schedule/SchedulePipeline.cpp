@@ -553,7 +553,9 @@ LogicalResult PipelineScheduler::run() {
     for (BlockArgument argument : program.function.getArguments()) {
       // An input that nothing uses is one all the same.
       unsigned number = argument.getArgNumber();
-      bool isKept = rank == 0 && function.getArgument(number).use_empty();
+      bool isKept = rank == 0 && function.getArgument(number).use_empty() &&
+                    isa_and_nonnull<InputAttr, LabelAttr>(
+                        function.getArgAttr(number, roleAttrName));
       if (argument.use_empty() && !isKept &&
           !llvm::is_contained(donors, argument))
         isUnused.set(number);
