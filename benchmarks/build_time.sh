@@ -38,8 +38,11 @@ for flag; do
   case $flag in
   --ci) measure .ci/run 1500 "$work/shardc/.ci/run" ;;
   --edit)
-    (cd "$work/shardc" && cmake --preset release && ninja -C build shardc-opt) \
-      &>"$work/log"
+    if ! (cd "$work/shardc" && cmake --preset release && ninja -C build shardc-opt) \
+      &>"$work/log"; then
+      tail -n 40 "$work/log"
+      exit 1
+    fi
     sed -i 's/^using namespace mlir;/&\n\/\/ Changed./' \
       "$work/shardc/lib/Transforms/Partition/InsertReshards.cpp"
     measure 'a changed line, to shardc-opt' 15 \
