@@ -2,6 +2,8 @@
 
 #include "shardc/AutoSharding/StrategySpace.h"
 
+#include <map>
+
 using namespace llvm;
 using namespace shardc;
 
