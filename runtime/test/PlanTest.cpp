@@ -164,6 +164,7 @@ INSTANTIATE_TEST_SUITE_P(
         +[](fb::PlanT &p) { p.tensors[0]->dtype = fb::DType(77); },
         +[](fb::PlanT &p) { p.tensors[0]->role = fb::Role(-3); },
         +[](fb::PlanT &p) { p.programs[0]->buffers[0]->bytes += 4; },
+        +[](fb::PlanT &p) { p.kernels.push_back(p.kernels[0]); },
         +[](fb::PlanT &p) { launch(p)->kernel = 9; },
         +[](fb::PlanT &p) { launch(p)->buffers = {99}; },
         +[](fb::PlanT &p) { launch(p)->extent = -1; },

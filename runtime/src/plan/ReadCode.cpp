@@ -2,6 +2,7 @@
 
 #include "plan/ReadPlan.h"
 
+#include "absl/container/flat_hash_set.h"
 #include "absl/strings/str_cat.h"
 
 using namespace shardc::rt;
@@ -24,8 +25,13 @@ static absl::Status readCpuCode(const fb::CpuCode &file, PlanSpec &plan) {
 }
 
 absl::Status shardc::rt::readCode(const fb::Plan &file, PlanSpec &plan) {
-  for (const flatbuffers::String *kernel : *file.kernels())
+  absl::flat_hash_set<std::string> names;
+  for (const flatbuffers::String *kernel : *file.kernels()) {
     plan.kernels.push_back(kernel->str());
+    if (!names.insert(plan.kernels.back()).second)
+      return absl::DataLossError(
+          absl::StrCat("two kernels are named \"", plan.kernels.back(), "\""));
+  }
   plan.code = bytesOf(*file.code());
   if (file.wider_codes())
     for (const fb::CpuCode *entry : *file.wider_codes())
