@@ -522,10 +522,15 @@ LogicalResult PipelineScheduler::emitAllTasks() {
 }
 
 LogicalResult PipelineScheduler::run() {
+  Block &block = function.getBody().front();
+  for (auto other : block.getOps<AccumulateOp>())
+    if (other != loop)
+      return other.emitOpError(
+          "is the second loop over microbatches; a program "
+          "of a pipeline has one");
   if (failed(findMessages()))
     return failure();
   beginRanks();
-  Block &block = function.getBody().front();
   // Without a loop, tasks come behind the transfers that do not need them.
   if (!loop) {
     for (auto transfer : block.getOps<TransferOp>())
