@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Path.h"
@@ -127,7 +128,8 @@ bool shardc::isPart(Operation *op, Part part) {
 
 bool shardc::areInOneTask(Operation *lhs, Operation *rhs) {
   return lhs->getAttr(stageAttrName) == rhs->getAttr(stageAttrName) &&
-         lhs->getAttr(taskAttrName) == rhs->getAttr(taskAttrName);
+         lhs->getAttr(taskAttrName) == rhs->getAttr(taskAttrName) &&
+         addsOverStages(lhs) == addsOverStages(rhs);
 }
 
 void shardc::setPlaceInStep(Operation *to, Operation *from) {

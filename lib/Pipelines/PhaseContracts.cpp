@@ -101,7 +101,7 @@ static LogicalResult checkStages(ModuleOp module) {
     for (Value operand : op->getOperands()) {
       Operation *maker = getComputingOp(operand);
       IntegerAttr made = maker ? getStageOfResults(maker) : IntegerAttr();
-      if (!used && made && !isa<AccumulateOp>(op) &&
+      if (!used && made && !isa<AccumulateOp>(op) && !addsOverStages(op) &&
           !op->hasTrait<OpTrait::IsTerminator>())
         return LogicalResult(op->emitOpError("has no stage and uses a value of "
                                              "stage ")
@@ -184,8 +184,34 @@ static LogicalResult checkArguments(ModuleOp module) {
   return success();
 }
 
+/// Whether `value` is a sum over stages before the all_reduce over the
+/// pipeline's axis.
+static bool isSumOfRank(Value value) {
+  Operation *maker = value.getDefiningOp();
+  if (auto reduce = dyn_cast_or_null<AllReduceOp>(maker))
+    return !isOverPipeline(reduce) && !reduce->hasAttr(stageAttrName) &&
+           isSumOfRank(reduce.getOperand(0));
+  return maker && addsOverStages(maker);
+}
+
+/// Sums over stages are completed before anything else uses them.
+static LogicalResult checkSumsOverStages(ModuleOp module) {
+  if (!module->hasAttr(pipelineAttrName))
+    return success();
+  return checkOps(module, /*inKernels=*/false, [](Operation *op) {
+    bool mayUse = isa<AllReduceOp>(op) || addsOverStages(op);
+    for (Value operand : op->getOperands())
+      if (!mayUse && isSumOfRank(operand))
+        return LogicalResult(
+            op->emitOpError("uses a sum over stages without an all_reduce "
+                            "over the axis of the pipeline"));
+    return success();
+  });
+}
+
 LogicalResult shardc::verifyPartitioned(ModuleOp module) {
-  if (failed(checkArguments(module)) || failed(checkStages(module)))
+  if (failed(checkArguments(module)) || failed(checkStages(module)) ||
+      failed(checkSumsOverStages(module)))
     return failure();
   return checkOps(module, /*inKernels=*/true, [](Operation *op) {
     if (isa<ReshardOp, ShardingConstraintOp>(op) || getStrategyAttr(op))

@@ -55,8 +55,9 @@ llvm::StringRef getProgramName(mlir::func::FuncOp function);
 /// Whether `op` belongs to `part` of the step.
 bool isPart(mlir::Operation *op, Part part);
 
-/// Whether both belong to one stage and one task of a pipeline, or to none. Ops
-/// of different tasks never become one.
+/// Whether both belong to one stage and one task of a pipeline, or to none, and
+/// both are sums over stages (`addsOverStages`), or neither. Others never
+/// become one.
 bool areInOneTask(mlir::Operation *lhs, mlir::Operation *rhs);
 
 /// Gives `to` the part of the step of `from`, its stage and its task.

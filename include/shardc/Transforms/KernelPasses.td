@@ -183,6 +183,8 @@ def SchedulePipelinePass : Shardc_Pass<"schedule-pipeline"> {
     The loop over microbatches is the list of the rank's tasks, in the order of the
     schedule; ops have the name of their task. Transfers are sends and receives,
     started and waited for. A function has the arguments and results of its rank.
+    An all-reduce over the axis of the pipeline is in the functions of all ranks, with
+    zeros for the summands of other ranks.
 
     ```mlir
     %s = shardc.accumulate 2 of (%x) : (tensor<8x4xf32>) -> tensor<4x4xf32> { ... }

@@ -173,7 +173,8 @@ def InsertTransfersPass : Shardc_Pass<"insert-transfers"> {
     the first stage that uses it, with its states and its update; a gradient is on
     the stage of the op that it is the gradient of. What a loop does not change
     crosses once, outside of it: parameters that several stages use, and the sums
-    of their gradients.
+    of their gradients. A sum of scalars of several ranks, as for the global norm,
+    has no stage: each rank adds what it has.
 
     ```mlir
     %z = shardc.relu %a {shardc.stage = 0 : i64} : tensor<8x64xf32>
@@ -293,7 +294,9 @@ def CompleteStagesPass : Shardc_Pass<"complete-stages"> {
     Input: a partitioned program. Without `shardc.pipeline` it stays as it is.
     Output: collectives, slices and masks have the `shardc.stage` of their operands,
     or else of their users; one with users on several stages is cloned for each.
-    Collectives of different stages are thereby never in one bucket.
+    Collectives of different stages are thereby never in one bucket. Where scalars of
+    stages are added, an all-reduce over the axis of the pipeline completes the sum
+    on all ranks.
 
     ```mlir
     %w = shardc.all_gather %p over @mesh["data"] dims = [0] : (tensor<8x64xf32>) -> tensor<16x64xf32>

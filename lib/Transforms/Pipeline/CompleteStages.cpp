@@ -4,9 +4,14 @@
 // of their operands, or, where these are on every rank, that of their users.
 // One with users on several stages is cloned for each of them.
 //
+// Where scalars of several stages are added (InsertTransfers.cpp), inserts the
+// all_reduce over the pipeline's axis that gives the sum to all ranks, or adds
+// the axis to the one that follows.
+//
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
@@ -39,7 +44,7 @@ static void takeFromOperands(Block &block) {
   for (Operation &op : block) {
     if (auto loop = dyn_cast<AccumulateOp>(op))
       takeFromOperands(loop.getBody().front());
-    if (!canHaveStage(&op) || op.hasAttr(stageAttrName))
+    if (!canHaveStage(&op) || op.hasAttr(stageAttrName) || addsOverStages(&op))
       continue;
     for (Value operand : op.getOperands())
       if (IntegerAttr stage = getStageMade(operand))
@@ -54,7 +59,7 @@ static void takeFromUsers(Block &block) {
       takeFromUsers(loop.getBody().front());
     // Each rank has a copy of what all compute from nothing that is stored.
     if (!canHaveStage(&op) || op.hasAttr(stageAttrName) ||
-        op.getNumOperands() == 0)
+        op.getNumOperands() == 0 || isOverPipeline(&op))
       continue;
     std::map<int64_t, SmallVector<OpOperand *>> uses;
     bool isUsedEverywhere = false;
@@ -81,6 +86,56 @@ static void takeFromUsers(Block &block) {
   }
 }
 
+/// The all_reduce over devices of a rank that is the only use of `add`, if any.
+static AllReduceOp getReductionOf(AddOp add) {
+  auto reduce = add->hasOneUse() ? dyn_cast<AllReduceOp>(*add->user_begin())
+                                 : AllReduceOp();
+  bool isPlain = reduce && reduce.getKind() == ReductionKind::Sum &&
+                 reduce.getNumOperands() == 1 &&
+                 !reduce->hasAttr(stageAttrName);
+  return isPlain ? reduce : AllReduceOp();
+}
+
+/// Completes the sums over stages in `function` by reductions over `axis`.
+static void reduceOverStages(func::FuncOp function, MeshOp mesh,
+                             StringAttr axis) {
+  Block &block = function.getBody().front();
+  for (AddOp add : llvm::to_vector(block.getOps<AddOp>())) {
+    if (!addsOverStages(add))
+      continue;
+    AllReduceOp reduce = getReductionOf(add);
+    Value sum = reduce ? reduce.getResult(0) : add.getResult();
+    if (llvm::any_of(sum.getUsers(), addsOverStages))
+      continue; // part of another sum
+    OpBuilder builder(add->getContext());
+    Attribute cause = builder.getStringAttr("sum over stages");
+    if (!reduce) {
+      builder.setInsertionPointAfter(add);
+      reduce = builder.create<AllReduceOp>(
+          add.getLoc(), TypeRange{add.getType()}, ReductionKind::Sum,
+          ValueRange{add}, mesh.getSymName(), builder.getArrayAttr({axis}));
+      setPlaceInStep(reduce, add);
+      reduce->setAttr(causeAttrName, cause);
+      add.getResult().replaceAllUsesExcept(reduce.getResult(0), reduce);
+    } else {
+      SmallVector<Attribute> axes(reduce.getAxes().getValue());
+      axes.push_back(axis);
+      llvm::sort(axes, [&](Attribute lhs, Attribute rhs) {
+        return mesh.getAxisIndex(cast<StringAttr>(lhs).getValue()) <
+               mesh.getAxisIndex(cast<StringAttr>(rhs).getValue());
+      });
+      reduce.setAxesAttr(builder.getArrayAttr(axes));
+      if (auto first = reduce->getAttrOfType<StringAttr>(causeAttrName))
+        cause = builder.getStringAttr(first.getValue() + "; sum over stages");
+      reduce->setAttr(causeAttrName, cause);
+    }
+    // The check of the programs of ranks compares the complete sum alone.
+    for (StringRef name : {idAttrName, layoutAttrName})
+      if (Attribute attr = add->getAttr(name))
+        reduce->setAttr(name, attr);
+  }
+}
+
 namespace {
 
 struct CompleteStagesPass
@@ -89,12 +144,18 @@ struct CompleteStagesPass
     if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Partition,
                                ModulePhase::Partition)))
       return signalPassFailure();
-    if (!getOperation()->hasAttr(pipelineAttrName))
+    auto pipeline =
+        getOperation()->getAttrOfType<PipelineAttr>(pipelineAttrName);
+    if (!pipeline)
       return;
+    FailureOr<MeshOp> mesh = getMesh(getOperation());
+    if (failed(mesh))
+      return signalPassFailure();
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
       takeFromOperands(function.getBody().front());
+      reduceOverStages(function, *mesh, pipeline.getAxis());
       takeFromUsers(function.getBody().front());
     }
   }

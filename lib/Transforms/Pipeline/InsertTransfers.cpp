@@ -6,6 +6,10 @@
 // does not change crosses outside of it, once per step: the weights that two
 // stages share, and the sums of their gradients.
 //
+// A sum of scalars of several ranks that stages need, the squares of the global
+// norm, has no stage either: an all_reduce forms it on all ranks
+// (shardc-complete-stages).
+//
 // Ops whose operands are on every rank (constants, the step, the batch) have no
 // stage: each rank that needs them computes them.
 //
@@ -15,6 +19,7 @@
 #include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Transforms/Passes.h"
 
@@ -113,6 +118,16 @@ private:
     return stage;
   }
 
+  /// Whether `op` is a sum over stages, of several ranks.
+  bool addsOverRanks(Operation *op) const {
+    if (isEvaluation || !addsOverStages(op))
+      return false;
+    int64_t lhs = getStage(op->getOperand(0)),
+            rhs = getStage(op->getOperand(1));
+    return lhs == everywhere || rhs == everywhere ||
+           rankOfStage[lhs] != rankOfStage[rhs];
+  }
+
   void placeOps(Block &block) {
     for (Operation &op : block.without_terminator()) {
       if (auto loop = dyn_cast<AccumulateOp>(op)) {
@@ -121,7 +136,7 @@ private:
           stages[result] = getStage(summand);
         continue;
       }
-      int64_t stage = findStage(&op);
+      int64_t stage = addsOverRanks(&op) ? everywhere : findStage(&op);
       // Without operands of a stage, what it makes is everywhere.
       bool isFree = llvm::all_of(op.getOperands(), [&](Value operand) {
         return getStage(operand) == everywhere;

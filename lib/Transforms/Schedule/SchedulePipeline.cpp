@@ -20,6 +20,7 @@
 #include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/PipelineSchedules/MessageSlots.h"
 #include "shardc/PipelineSchedules/ScheduleText.h"
@@ -106,6 +107,8 @@ private:
 
   void beginRanks();
   LogicalResult emitOuter(Operation *op);
+  LogicalResult emitOverRanks(Operation *reduce);
+  LogicalResult getSummand(int rank, Value value, IRMapping &summands);
   LogicalResult emitAllTasks();
   LogicalResult emitTasks(int rank);
   LogicalResult emitTask(int rank, const PipelineTask &task);
@@ -321,8 +324,60 @@ void PipelineScheduler::waitFor(int rank, int number) {
   wait->moveBefore(&block, block.end());
 }
 
+static bool isAddition(Operation *op) {
+  auto kernel = dyn_cast<KernelOp>(op);
+  return isa<AddOp>(op) ||
+         (kernel &&
+          llvm::all_of(kernel.getBody().front().without_terminator(),
+                       [](Operation &inner) { return isa<AddOp>(inner); }));
+}
+
+/// Gives `value`, a sum over stages or a summand, the part that rank `rank` has
+/// of it: zero for what other ranks have.
+LogicalResult PipelineScheduler::getSummand(int rank, Value value,
+                                            IRMapping &summands) {
+  if (summands.contains(value))
+    return success();
+  Operation *op = value.getDefiningOp();
+  OpBuilder builder = atEnd(rank);
+  if (getStage(op) >= 0 || isa<TransferOp, AccumulateOp>(op)) {
+    auto zeros = builder.create<ZerosOp>(value.getLoc(), value.getType());
+    zeros->setAttr(partAttrName,
+                   PartAttr::get(builder.getContext(), Part::Update));
+    summands.map(value, zeros.getResult());
+    return success();
+  }
+  if (!isAddition(op) && !isa<AllReduceOp>(op))
+    return op->emitOpError("is part of a sum over the ranks of the pipeline, "
+                           "and no addition");
+  for (Value operand : op->getOperands())
+    if (failed(getSummand(rank, operand, summands)))
+      return failure();
+  // Its value is not that of the global program.
+  builder.clone(*op, summands)->walk([](Operation *inner) {
+    inner->removeAttr(idAttrName);
+  });
+  return success();
+}
+
+/// Emits an all_reduce over the pipeline's axis on all ranks, which meet there.
+LogicalResult PipelineScheduler::emitOverRanks(Operation *reduce) {
+  for (int rank = 0; rank < schedule.getNumRanks(); ++rank) {
+    IRMapping &outer = ranks[rank].outer;
+    IRMapping summands = outer;
+    for (Value operand : reduce->getOperands())
+      if (failed(getSummand(rank, operand, summands)))
+        return failure();
+    Operation *clone = atEnd(rank).clone(*reduce, summands);
+    outer.map(reduce->getResults(), clone->getResults());
+  }
+  return success();
+}
+
 /// Emits `op`, which is outside of tasks, on the rank of its stage.
 LogicalResult PipelineScheduler::emitOuter(Operation *op) {
+  if (isOverPipeline(op))
+    return emitOverRanks(op);
   auto transfer = dyn_cast<TransferOp>(op);
   if (!transfer) {
     int stage = getStage(op);

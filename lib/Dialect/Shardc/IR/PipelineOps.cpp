@@ -37,6 +37,30 @@ IntegerAttr shardc::getStageOfResults(Operation *op) {
   return op->getAttrOfType<IntegerAttr>(stageAttrName);
 }
 
+bool shardc::addsOverStages(Operation *op) {
+  auto add = dyn_cast<AddOp>(op);
+  if (!add || op->hasAttr(stageAttrName) ||
+      cast<RankedTensorType>(add.getType()).getRank() != 0 ||
+      isa<AccumulateOp, KernelOp>(op->getParentOp()))
+    return false;
+  return llvm::all_of(op->getOperands(), [](Value operand) {
+    Operation *maker = operand.getDefiningOp();
+    // The devices of a rank may have added up their parts.
+    if (auto reduce = dyn_cast_or_null<AllReduceOp>(maker);
+        reduce && !reduce->hasAttr(stageAttrName) && !isOverPipeline(reduce))
+      maker = reduce.getOperand(0).getDefiningOp();
+    return maker && (getStageOfResults(maker) || addsOverStages(maker));
+  });
+}
+
+bool shardc::isOverPipeline(Operation *op) {
+  auto reduce = dyn_cast<AllReduceOp>(op);
+  auto pipeline = op->getParentOfType<ModuleOp>()->getAttrOfType<PipelineAttr>(
+      pipelineAttrName);
+  return reduce && pipeline &&
+         llvm::is_contained(reduce.getAxes(), pipeline.getAxis());
+}
+
 LogicalResult PipelineAttr::verify(function_ref<InFlightDiagnostic()> emitError,
                                    StringAttr axis, StringAttr schedule,
                                    int64_t chunks) {

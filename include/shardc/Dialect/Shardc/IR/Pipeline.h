@@ -38,6 +38,15 @@ mlir::IntegerAttr getStageOfUse(mlir::Operation *op);
 /// of a transfer; null without one: all ranks do.
 mlir::IntegerAttr getStageOfResults(mlir::Operation *op);
 
+/// Whether `op` adds scalars of several stages, as no stage alone can: an
+/// addition without a stage, outside of loops, whose operands are of stages or
+/// such sums. Each rank adds what its stages have, and an all_reduce over the
+/// pipeline's axis completes the sum.
+bool addsOverStages(mlir::Operation *op);
+
+/// Whether `op` is an all_reduce over the axis of the module's pipeline.
+bool isOverPipeline(mlir::Operation *op);
+
 } // namespace shardc
 
 #endif // SHARDC_DIALECT_SHARDC_IR_PIPELINE_H
