@@ -81,10 +81,11 @@ AxisList Devices::getAxes(ArrayAttr names) const {
 }
 
 std::string Devices::toString(int64_t device) const {
-  std::string text = std::to_string(device);
-  SmallVector<int64_t> coordinates = getCoordinates(device, mesh);
-  for (auto [axis, coordinate] : llvm::enumerate(coordinates))
-    text += (axis ? ", " : " (") + mesh.getName(axis).str() + "=" +
-            std::to_string(coordinate);
-  return coordinates.empty() ? text : text + ")";
+  // The axis of a pipeline has size 1 here, and no coordinate.
+  std::string text;
+  for (auto [axis, coordinate] : llvm::enumerate(getCoordinates(device, mesh)))
+    if (mesh.getSize(axis) > 1)
+      text += (text.empty() ? "" : ", ") + mesh.getName(axis).str() + "=" +
+              std::to_string(coordinate);
+  return std::to_string(device) + (text.empty() ? "" : " (" + text + ")");
 }

@@ -2,6 +2,7 @@
 
 #include "VerifyPartition.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Interpreter/PartitionCheck.h"
 #include "shardc/Interpreter/ShrinkSizes.h"
 
@@ -32,6 +33,8 @@ public:
       : options(options), partition(partition), last(last), state(state) {
     // Contracts apply to the module itself, not to shrunk sizes.
     this->options.ignoreExpectations = true;
+    // The interpreter knows the kernels of a CPU.
+    this->options.target = CompileOptions().target;
   }
 
   StringRef getName() const override { return "VerifyPartition"; }
@@ -65,6 +68,10 @@ public:
         << summary.ops << " ops agree on " << summary.devices
         << " devices after " << phases << ", " << summary.exact
         << " of them bit for bit" << toString(*changes);
+    if (getOperation()->hasAttr(pipelineAttrName) &&
+        last >= getPhaseIndex("collectives") &&
+        failed(verifyRanks(*global, *program, *changes)))
+      return signalPassFailure();
     if (summary.nonFinite > 0)
       mlir::emitRemark(getOperation().getLoc())
           << summary.nonFinite
@@ -74,6 +81,28 @@ public:
   }
 
 private:
+  /// Checks the programs of the ranks of a pipeline that the phases up to
+  /// `schedule` make of `program`, which has been through `collectives`.
+  LogicalResult verifyRanks(ModuleOp global, ModuleOp program,
+                            ArrayRef<ShrunkSize> changes) {
+    for (const char *phase : {"kernels", "schedule"})
+      if (failed(runPhase(program, getPhaseIndex(phase))))
+        return failure();
+    FailureOr<PartitionSummary> checked = checkRanks(global, program);
+    if (failed(checked)) {
+      state.hasBrokenContract = true;
+      return getOperation().emitError("the programs of the ranks do not "
+                                      "compute what the loop computes")
+             << toString(changes);
+    }
+    mlir::emitRemark(getOperation().getLoc())
+        << "pipeline verified: " << checked->values << " values of "
+        << checked->ops << " ops of " << checked->ranks
+        << " ranks agree with the loop after schedule, " << checked->exact
+        << " of them bit for bit";
+    return success();
+  }
+
   /// Runs the passes of phase `index`. Their remarks come from the run on the
   /// module itself.
   LogicalResult runPhase(ModuleOp program, int index) {

@@ -15,8 +15,10 @@ namespace shardc {
 /// the module as it is. On a copy with the planner's decisions and small sizes
 /// it runs the phases up to `collectives`, or `last` if that comes first. After
 /// each it compares the program with the global one in the reference
-/// interpreter. Ends with a remark on the extent of the check, or with an error
-/// where the programs diverge, which also sets `hasBrokenContract` of `state`.
+/// interpreter. With a pipeline it goes on from `collectives` to `schedule` and
+/// compares the programs of the ranks. Ends with a remark on the extent of the
+/// check, or with an error where the programs diverge, which also sets
+/// `hasBrokenContract` of `state`.
 std::unique_ptr<mlir::Pass>
 createVerifyPartitionPass(const CompileOptions &options, int partition,
                           int last, CompileState &state);

@@ -2,7 +2,10 @@
 
 #include "PlantFault.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/PipelineSchedules/ScheduleText.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -12,14 +15,9 @@
 
 using namespace mlir;
 using namespace shardc;
+using test::Fault;
 
 namespace {
-
-struct Fault {
-  Operation *op;
-  std::string what;
-  std::function<void()> plant;
-};
 
 /// All faults that can be planted in a module.
 class Faults {
@@ -117,4 +115,108 @@ std::string shardc::test::plantFault(ModuleOp module, uint64_t seed) {
   llvm::raw_string_ostream(text) << *fault.op << " " << fault.what;
   fault.plant();
   return text;
+}
+
+namespace {
+
+/// All faults that can be planted in the programs of ranks.
+class RankFaults {
+public:
+  explicit RankFaults(ModuleOp module) {
+    for (auto function : module.getOps<func::FuncOp>())
+      if (function->hasAttr(rankAttrName)) {
+        lastSend = nullptr;
+        latest.clear();
+        function.walk<WalkOrder::PreOrder>([&](Operation *op) { collect(op); });
+      }
+  }
+
+  std::vector<Fault> list;
+
+private:
+  void add(Operation *op, const char *what, std::function<void()> plant) {
+    list.push_back({op, what, std::move(plant)});
+  }
+
+  static void addToNumber(Operation *op, StringRef name, int64_t number,
+                          int64_t count) {
+    auto value = op->getAttrOfType<IntegerAttr>(name);
+    op->setAttr(name, IntegerAttr::get(value.getType(),
+                                       (value.getInt() + number) % count));
+  }
+
+  void collect(Operation *op) {
+    if (auto send = dyn_cast<SendOp>(op)) {
+      add(op, "to the next rank",
+          [op] { addToNumber(op, "peer", 1, 1 << 20); });
+      // In the place of the one before, if that has the same types.
+      if (SendOp other = lastSend;
+          other && other.getPeer() == send.getPeer() &&
+          other.getOperandTypes() == send.getOperandTypes())
+        add(op, "in the place of the one before", [send, other]() mutable {
+          uint64_t number = send.getMessage();
+          send.setMessage(other.getMessage());
+          other.setMessage(number);
+        });
+      lastSend = send;
+    }
+    if (isa<ReceiveOp>(op))
+      add(op, "from the next rank",
+          [op] { addToNumber(op, "peer", 1, 1 << 20); });
+    if (auto rows = dyn_cast<RowsOp>(op); rows && rows.getCount() > 1)
+      add(op, "of the next microbatch", [op, count = rows.getCount()] {
+        addToNumber(op, "number", 1, static_cast<int64_t>(count));
+      });
+    // The addition to a sum has no number.
+    PipelineTask task{TaskKind::Forward, 0, 0};
+    auto text = op->getParentOp()->getAttrOfType<StringAttr>(taskAttrName);
+    if (auto sum = dyn_cast<AddOp>(op);
+        sum && !op->hasAttr(idAttrName) && text &&
+        readPipelineTask(text.getValue(), task)) {
+      add(op, "without the summand", [sum]() mutable {
+        sum.getResult().replaceAllUsesWith(sum.getLhs());
+      });
+      if (task.microbatch > 0)
+        add(op, "without the sum so far", [sum]() mutable {
+          sum.getResult().replaceAllUsesWith(sum.getRhs());
+        });
+    }
+    if (auto wait = dyn_cast<CollectiveWaitOp>(op)) {
+      auto start = wait.getHandle().getDefiningOp<CollectiveStartOp>();
+      if (isOverPipeline(&start.getBody().front().front()))
+        add(op, "with the summand of the rank alone", [wait, start]() mutable {
+          wait->replaceAllUsesWith(start.getOperands());
+        });
+    }
+    if (auto kernel = dyn_cast<KernelOp>(op))
+      collectOperands(kernel);
+  }
+
+  /// Values of the same type that the same kernel has for a microbatch before.
+  void collectOperands(KernelOp kernel) {
+    if (!kernel->hasAttr(taskAttrName))
+      return;
+    Operation *&before = latest[kernel.getLoc()];
+    if (before && before->getOperandTypes() == kernel->getOperandTypes() &&
+        before->getAttr(taskAttrName) != kernel->getAttr(taskAttrName))
+      for (OpOperand &operand : kernel->getOpOperands()) {
+        Value other = before->getOperand(operand.getOperandNumber());
+        if (other != operand.get())
+          add(kernel, "with an operand of the microbatch before",
+              [kernel, index = operand.getOperandNumber(), other]() mutable {
+                kernel->setOperand(index, other);
+              });
+      }
+    before = kernel;
+  }
+
+  SendOp lastSend;
+  /// By location the last kernel.
+  llvm::DenseMap<Location, Operation *> latest;
+};
+
+} // namespace
+
+std::vector<Fault> shardc::test::getRankFaults(ModuleOp module) {
+  return RankFaults(module).list;
 }

@@ -41,6 +41,8 @@ struct PartitionSummary {
   /// Values that are not finite in the global program: padding that leaks into
   /// them could go unnoticed.
   int64_t nonFinite = 0;
+  /// Ranks of the pipeline, whose devices are counted once.
+  int64_t ranks = 1;
 };
 
 /// Checks every function of `partitioned` against that of the same name in
@@ -50,6 +52,18 @@ struct PartitionSummary {
 /// error, on ops that the interpreter does not know.
 mlir::FailureOr<PartitionSummary> checkPartition(mlir::ModuleOp global,
                                                  mlir::ModuleOp partitioned);
+
+/// Checks the programs of the ranks of a pipeline, as the phase `schedule`
+/// leaves them, against `global`, a numbered module over global tensors: runs
+/// the functions of all ranks together, on inputs of every kind. Values of a
+/// task are compared with the run of the global loop for its microbatch, sums
+/// over microbatches with the sums so far, and results with those of the global
+/// program. The errors are those of `checkPartition`, with rank and task, and
+/// those of messages: of another rank, received twice or never, waited for
+/// forever. Library GEMMs have no number; they are compared in what is made of
+/// them.
+mlir::FailureOr<PartitionSummary> checkRanks(mlir::ModuleOp global,
+                                             mlir::ModuleOp programs);
 
 } // namespace shardc
 
