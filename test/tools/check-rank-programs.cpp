@@ -1,4 +1,4 @@
-//===- check-ranks.cpp - Faults in the programs of a pipeline's ranks -----===//
+//===- check-rank-programs.cpp - Faults in programs of ranks --------------===//
 //
 // Makes the programs of the ranks of a model, with the numbers of the values
 // that they are checked by. Prints them (--print); or checks an edited text of
@@ -25,7 +25,7 @@ using namespace mlir;
 using namespace shardc;
 namespace cl = llvm::cl;
 
-static cl::OptionCategory category("check-ranks options");
+static cl::OptionCategory category("check-rank-programs options");
 static cl::opt<std::string> input(cl::Positional, cl::Required,
                                   cl::desc("MODEL.mlir"), cl::cat(category));
 static cl::opt<bool> print("print", cl::cat(category),
