@@ -183,6 +183,19 @@ static Tensor getIota(IotaOp op, const Devices &devices, int64_t device,
   return result;
 }
 
+static Tensor scatterRows(ScatterRowsOp op, const Tensor &operand,
+                          const MicrobatchRows &microbatch) {
+  Tensor result(getTensorShape(op.getResult()), 0);
+  int64_t rows = operand.shape[0], size = getStrides(operand.shape)[0];
+  for (int64_t row = 0; row < rows; ++row) {
+    int64_t place = microbatch.rows.empty() ? microbatch.run * rows + row
+                                            : microbatch.rows[row];
+    std::copy_n(operand.data.begin() + row * size, size,
+                result.data.begin() + place * size);
+  }
+  return result;
+}
+
 static Tensor getRandom(RandomUniformOp op, double step, const Devices &devices,
                         int64_t device, const MicrobatchRows &microbatch) {
   Tensor result(getTensorType(op.getResult()).getShape(), 0);
@@ -234,7 +247,8 @@ static Tensor mask(MaskOp op, const Tensor &operand, const Devices &devices,
 bool shardc::isCoreOp(Operation *op) {
   return getUnary(op) || getBinary(op) ||
          isa<SelectOp, BroadcastOp, TransposeOp, ReshapeOp, ReduceOp,
-             DotGeneralOp, ConstantOp, IotaOp, RandomUniformOp, MaskOp>(op);
+             DotGeneralOp, ConstantOp, IotaOp, RandomUniformOp, MaskOp,
+             ScatterRowsOp>(op);
 }
 
 FailureOr<Tensor> shardc::evaluateOp(Operation *op,
@@ -278,6 +292,9 @@ FailureOr<Tensor> shardc::evaluateOp(Operation *op,
           [&](IotaOp op) { return getIota(op, devices, device, microbatch); })
       .Case<RandomUniformOp>([&](RandomUniformOp op) {
         return getRandom(op, operands[0]->data[0], devices, device, microbatch);
+      })
+      .Case<ScatterRowsOp>([&](ScatterRowsOp op) {
+        return scatterRows(op, *operands[0], microbatch);
       })
       .Case<MaskOp>(
           [&](MaskOp op) { return mask(op, *operands[0], devices, device); })

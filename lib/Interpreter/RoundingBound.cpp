@@ -129,7 +129,8 @@ RoundingBound shardc::deriveBound(Operation *op, const Tensor &result,
         if (isa<DivOp>(op) && operands[1].roundings == 0)
           return divide(operands[0], *divisor);
         if (isa<NegOp, StopGradientOp, ShardingConstraintOp, TransferOp,
-                BroadcastOp, TransposeOp, ReshapeOp, ConvertOp>(op))
+                BroadcastOp, TransposeOp, ReshapeOp, ConvertOp, ScatterRowsOp>(
+                op))
           return operands[0];
         return unknown;
       });

@@ -54,8 +54,8 @@ static ComputeType getComputeType(Operation *op) {
 static Value getComputed(Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<ConstantOp, IotaOp, BroadcastOp, TransposeOp, ReshapeOp,
-            StopGradientOp, MaskOp, ShardingConstraintOp, TransferOp>(
-          [](Operation *) { return Value(); })
+            StopGradientOp, MaskOp, ShardingConstraintOp, TransferOp,
+            ScatterRowsOp>([](Operation *) { return Value(); })
       .Case([](ReduceOp reduce) { return reduce.getOperand(); })
       .Default([](Operation *op) { return op->getResult(0); });
 }

@@ -15,9 +15,9 @@ def MarkTasksPass : Shardc_Pass<"mark-tasks"> {
   let description = [{
     Input: the output of `collectives`. Without `shardc.pipeline` it stays as it is.
     Output: the ops of the loop over microbatches have a `shardc.task`: "F" in the
-    forward pass, "B" in the backward pass. If the schedule has the latter in two
-    parts, ops whose results another stage needs have "I" and the others "W". Ops of
-    different tasks never become one kernel or GEMM.
+    forward pass; in the backward pass "I" if another stage needs their results, else
+    "W". Ops of different letters never become one kernel or GEMM, whatever the
+    schedule: so all schedules have the same kernels, and the same bits.
   }];
 }
 

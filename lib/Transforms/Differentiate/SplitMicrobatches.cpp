@@ -1,10 +1,13 @@
 //===- SplitMicrobatches.cpp - A loop over microbatches -------------------===//
 //
-// Gradient accumulation over microbatches (GPipe, arXiv 1811.06965). Ops of the
-// train step that work on rows of the batch (BatchRows) move into the body of a
+// Gradient accumulation over microbatches (GPipe, arXiv 1811.06965). Ops of a
+// program that work on rows of the batch (BatchRows) move into the body of a
 // shardc.accumulate and work there on the rows of one microbatch. The loop adds
 // up their sums over rows. The summands are those of the whole batch, so that
-// nothing needs to be scaled.
+// nothing needs to be scaled. A result of the program that has the rows of the
+// batch is a sum, too: in each run its other rows are zero.
+//
+// This cuts the train step, and with a pipeline also the evaluation.
 //
 //===----------------------------------------------------------------------===//
 
@@ -32,24 +35,27 @@ using namespace shardc;
 
 namespace {
 
-/// Builds the loop of one train step.
+/// Builds the loop of one program.
 class Splitter {
 public:
-  /// Borrows `rows`, which must have ops.
-  Splitter(const BatchRows &rows, int64_t count)
-      : rows(rows), count(count), builder(rows.getOps().front()) {}
+  /// Borrows `rows`, which must have ops. The loop belongs to `part`.
+  Splitter(const BatchRows &rows, int64_t count, Part part)
+      : rows(rows), count(count), part(part), builder(rows.getOps().front()) {}
 
   LogicalResult run() {
+    isInLoop.insert(rows.getOps().begin(), rows.getOps().end());
     buildLoop();
     for (Operation *op : rows.getOps())
       if (failed(clone(op)))
         return failure();
     SmallVector<Value> summands;
     for (Value sum : sums)
-      summands.push_back(mapping.lookup(sum));
+      summands.push_back(scatterRows(sum));
     builder.create<YieldOp>(loop.getLoc(), summands);
     for (auto [sum, result] : llvm::zip_equal(sums, loop.getResults()))
-      sum.replaceAllUsesWith(result);
+      sum.replaceUsesWithIf(result, [&](OpOperand &use) {
+        return !isInLoop.contains(use.getOwner());
+      });
     // Ops that need a sum and stand before the loop move behind it.
     Operation *last = loop;
     for (Operation &op : llvm::make_early_inc_range(llvm::make_range(
@@ -84,6 +90,29 @@ private:
     return type.clone(shape);
   }
 
+  /// The summand of `sum`, which may be the rows of all microbatches.
+  Value scatterRows(Value sum) {
+    Value value = mapping.lookup(sum);
+    if (rows.isSum(sum) || count == 1)
+      return value;
+    auto scatter = builder.create<ScatterRowsOp>(
+        value.getLoc(), sum.getType(), value, static_cast<uint64_t>(count));
+    scatter->setDiscardableAttrs(
+        value.getDefiningOp()->getDiscardableAttrDictionary());
+    return scatter;
+  }
+
+  /// Whether the loop must make `value`: a sum over rows, or rows of the batch
+  /// that are needed behind the loop.
+  bool isNeeded(Value value) {
+    if (rows.isSum(value))
+      return !value.use_empty();
+    return rows.getDim(value) == 0 &&
+           llvm::any_of(value.getUsers(), [&](Operation *user) {
+             return !isInLoop.contains(user);
+           });
+  }
+
   /// Builds the loop, with an empty body, before the last of the ops.
   void buildLoop() {
     llvm::SetVector<Value> operands;
@@ -92,7 +121,7 @@ private:
         if (isa<BlockArgument>(operand) && rows.getDim(operand) >= 0)
           operands.insert(operand);
       for (Value result : op->getResults())
-        if (rows.isSum(result) && !result.use_empty())
+        if (isNeeded(result))
           sums.push_back(result);
     }
     Operation *last = rows.getOps().back();
@@ -103,8 +132,7 @@ private:
     loop = builder.create<AccumulateOp>(
         last->getParentOfType<func::FuncOp>().getLoc(), types,
         builder.getI64IntegerAttr(count), operands.getArrayRef());
-    loop->setAttr(partAttrName,
-                  PartAttr::get(builder.getContext(), Part::Backward));
+    loop->setAttr(partAttrName, PartAttr::get(builder.getContext(), part));
     Block *body = builder.createBlock(&loop.getBody());
     for (Value operand : operands)
       mapping.map(operand,
@@ -152,9 +180,12 @@ private:
 
   const BatchRows &rows;
   int64_t count;
+  Part part;
   OpBuilder builder;
   AccumulateOp loop;
-  /// The sums over all rows that have uses, in program order.
+  /// The ops that work on rows.
+  llvm::DenseSet<Operation *> isInLoop;
+  /// The values that the loop makes, in program order.
   SmallVector<Value> sums;
   llvm::SetVector<Operation *> constants;
   /// Maps values of the whole batch to values of a microbatch.
@@ -170,23 +201,31 @@ struct SplitMicrobatchesPass
       return signalPassFailure();
     ModuleOp module = getOperation();
     auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
-    auto step = module.lookupSymbol<func::FuncOp>("train_step");
-    // The tasks of a pipeline are cut out of the loop, even if it runs once.
-    bool hasLoop = training && (training.getMicrobatches() > 1 ||
-                                module->hasAttr(pipelineAttrName));
-    if (!hasLoop || !step)
+    if (!training)
       return;
-    if (auto loops = step.getOps<AccumulateOp>(); !loops.empty()) {
-      (*loops.begin())
+    // The tasks of a pipeline are cut out of the loop, even if it runs once.
+    bool isPipeline = module->hasAttr(pipelineAttrName);
+    int64_t count = training.getMicrobatches();
+    auto cut = [&](StringRef name, Part part) {
+      auto program = module.lookupSymbol<func::FuncOp>(name);
+      return !program || succeeded(split(program, count, part));
+    };
+    if ((count > 1 || isPipeline) && !cut("train_step", Part::Backward))
+      return signalPassFailure();
+    if (isPipeline && !cut("evaluate", Part::Forward))
+      signalPassFailure();
+  }
+
+  /// Cuts the rows of `program` into `count` microbatches.
+  static LogicalResult split(func::FuncOp program, int64_t count, Part part) {
+    if (auto loops = program.getOps<AccumulateOp>(); !loops.empty())
+      return (*loops.begin())
           .emitOpError("shows that the batch is cut into "
                        "microbatches already");
-      return signalPassFailure();
-    }
-    int64_t count = training.getMicrobatches();
-    FailureOr<BatchRows> rows = BatchRows::find(step, count);
-    if (failed(rows) ||
-        (!rows->getOps().empty() && failed(Splitter(*rows, count).run())))
-      signalPassFailure();
+    FailureOr<BatchRows> rows = BatchRows::find(program, count);
+    if (failed(rows) || rows->getOps().empty())
+      return rows;
+    return Splitter(*rows, count, part).run();
   }
 };
 

@@ -94,7 +94,7 @@ static LogicalResult verifyBody(func::FuncOp loss) {
   if (!loss.getBody().hasOneBlock())
     return loss.emitError("the loss function must have one block");
   for (Operation &op : loss.getBody().front()) {
-    bool isPartitioned = isa<AccumulateOp>(op);
+    bool isPartitioned = isa<AccumulateOp, ScatterRowsOp, TransferOp>(op);
     if (auto iota = dyn_cast<IotaOp>(op))
       isPartitioned = iota.getShard() || iota.getMicrobatch();
     if (auto random = dyn_cast<RandomUniformOp>(op))

@@ -2,16 +2,19 @@
 //
 // Makes the running sums of a shardc.accumulate arguments of its body, and the
 // additions to them ops of the body. Fusion can then join an addition with the
-// op that computes the summand.
+// op that computes the summand. A shardc.scatter_rows becomes a selection: the
+// rows are repeated for each microbatch, and kept for the current one alone.
 //
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
+#include "shardc/Dialect/Shardc/IR/Arithmetic.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -36,6 +39,44 @@ struct ExpandAccumulationsPass
                                ModulePhase::Partition)))
       return signalPassFailure();
     getOperation().walk(expand);
+    getOperation().walk(expandScatter);
+  }
+
+  static void expandScatter(ScatterRowsOp op) {
+    OpBuilder builder(op);
+    Location loc = op.getLoc();
+    // From [rows, …] to [count, rows, …].
+    RankedTensorType type = getTensorType(op.getOperand());
+    SmallVector<int64_t> shape(type.getShape());
+    int64_t rows = shape[0], count = op.getCount();
+    shape.insert(shape.begin(), count);
+    Arithmetic numbers(builder, loc, type.clone(shape, builder.getI32Type()));
+    auto iota = [&](int64_t dim, DenseI64ArrayAttr microbatch) -> Value {
+      return builder.create<IotaOp>(loc, numbers.getType(), dim, ShardingAttr(),
+                                    microbatch);
+    };
+    // The rows of the current microbatch, less those of the first, against the
+    // rows before each.
+    Value row = iota(1, builder.getDenseI64ArrayAttr({count, rows}));
+    Value start = numbers.sub(row, iota(1, {}));
+    Value run = iota(0, {});
+    Value size = numbers.constant(static_cast<double>(rows));
+    Value isCurrent =
+        compare(builder, loc, CompareKind::EQ, start, numbers.mul(run, size));
+
+    Arithmetic values(builder, loc, type.clone(shape));
+    auto dims = llvm::to_vector(llvm::seq<int64_t>(1, shape.size()));
+    Value repeated = builder.create<BroadcastOp>(loc, values.getType(),
+                                                 op.getOperand(), dims);
+    Value zero = values.constant(0);
+    Value selected = values.select(isCurrent, repeated, zero);
+    Value result =
+        builder.create<ReshapeOp>(loc, op.getResult().getType(), selected);
+    for (Operation *made = row.getDefiningOp(); made != op;
+         made = made->getNextNode())
+      setPlaceInStep(made, op);
+    op.replaceAllUsesWith(result);
+    op.erase();
   }
 
   static void expand(AccumulateOp loop) {

@@ -52,7 +52,9 @@ public:
 
   void run() {
     Block &block = function.getBody().front();
-    isEvaluation = block.getOps<AccumulateOp>().empty();
+    isEvaluation = llvm::all_of(block.getOps<AccumulateOp>(), [](auto loop) {
+      return isPart(loop, Part::Forward);
+    });
     placeArguments();
     // Sums are divided before their additions get a transfer.
     for (auto loop : llvm::to_vector(block.getOps<AccumulateOp>())) {

@@ -2,8 +2,9 @@
 //
 // A task is what a stage does for one microbatch in one go: its forward pass,
 // its backward pass, or one of the two parts of the latter. Each op of the loop
-// over microbatches gets the letter of its task. From here on no op is joined
-// with one of another task.
+// over microbatches gets the letter of its task, or part of a task. From here
+// on no op is joined with one of another letter. So kernels, and with them
+// bits, do not depend on whether the schedule parts the backward pass.
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,23 +24,14 @@ namespace shardc {
 using namespace mlir;
 using namespace shardc;
 
-/// Whether the backward pass of `schedule` is in two parts.
-static bool hasTwoParts(const PipelineSchedule &schedule) {
-  return llvm::any_of(schedule.ranks, [](const auto &tasks) {
-    return llvm::any_of(tasks, [](const PipelineTask &task) {
-      return task.kind == TaskKind::WeightGradient;
-    });
-  });
-}
-
-static void markTasks(Block &body, bool isInTwoParts) {
+static void markTasks(Block &body) {
   llvm::DenseSet<Operation *> inputGradients = findInputGradients(body);
   for (Operation &op : body) {
     if (!op.hasAttr(stageAttrName))
       continue;
     const char *letter = "F";
     if (isPart(&op, Part::Backward))
-      letter = !isInTwoParts ? "B" : inputGradients.contains(&op) ? "I" : "W";
+      letter = inputGradients.contains(&op) ? "I" : "W";
     op.setAttr(taskAttrName, StringAttr::get(op.getContext(), letter));
   }
 }
@@ -54,12 +46,7 @@ struct MarkTasksPass : shardc::impl::MarkTasksPassBase<MarkTasksPass> {
       return signalPassFailure();
     if (!module->hasAttr(pipelineAttrName))
       return;
-    FailureOr<PipelineSchedule> schedule = getPipelineSchedule(module);
-    if (failed(schedule))
-      return signalPassFailure();
-    module.walk([&](AccumulateOp loop) {
-      markTasks(loop.getBody().front(), hasTwoParts(*schedule));
-    });
+    module.walk([](AccumulateOp loop) { markTasks(loop.getBody().front()); });
   }
 };
 

@@ -25,9 +25,11 @@ public:
 
   LogicalResult run() {
     for (size_t op = 0; op < graph.ops.size(); ++op)
-      if (auto loop = dyn_cast_or_null<AccumulateOp>(module.operations[op]);
-          loop && failed(checkRows(loop, graph.ops[op])))
-        return failure();
+      if (auto loop = dyn_cast_or_null<AccumulateOp>(module.operations[op])) {
+        if (failed(checkRows(loop, graph.ops[op])))
+          return failure();
+        axesOfRows[loop] = decisions.strategies[op].factors[0];
+      }
     for (size_t op = 0; op < graph.ops.size(); ++op)
       if (module.operations[op])
         writeOp(op);
@@ -63,9 +65,24 @@ private:
     return success();
   }
 
+  /// The strategy of op number `index`: as decided, but for ops that put rows
+  /// back where a loop took them from, and so have them sharded like the loop.
+  ShardingStrategy getStrategy(int index) {
+    ShardingStrategy strategy = decisions.strategies[index];
+    Operation *op = module.operations[index];
+    if (!isa<ScatterRowsOp>(op))
+      return strategy;
+    const AxisList &rows = axesOfRows[op->getParentOp()];
+    for (AxisList &axes : strategy.factors)
+      llvm::erase_if(axes,
+                     [&](int axis) { return llvm::is_contained(rows, axis); });
+    strategy.factors[0] = rows;
+    return strategy;
+  }
+
   void writeOp(int index) {
     Operation *op = module.operations[index];
-    const ShardingStrategy &strategy = decisions.strategies[index];
+    ShardingStrategy strategy = getStrategy(index);
     SmallVector<DimShardingAttr> dims;
     for (const AxisList &axes : strategy.factors) {
       for (int axis : axes)
@@ -175,6 +192,8 @@ private:
     }
   }
 
+  /// By loop over microbatches.
+  llvm::DenseMap<Operation *, AxisList> axesOfRows;
   ModuleGraph &module;
   const ShardingGraph &graph;
   const Decisions &decisions;

@@ -54,16 +54,13 @@ static TaskKind getTaskKind(Operation *op) {
   return task.kind;
 }
 
-/// All forward tasks for one microbatch.
-static PipelineSchedule getForwardTasks(const PipelineSchedule &schedule) {
-  PipelineSchedule forward;
-  forward.rankOfStage = schedule.rankOfStage;
-  forward.ranks.resize(schedule.getNumRanks());
-  forward.microbatches = 1;
-  for (auto [stage, rank] : llvm::enumerate(schedule.rankOfStage))
-    forward.ranks[rank].push_back(
-        {TaskKind::Forward, static_cast<int>(stage), 0});
-  return forward;
+/// The forward tasks of `schedule`, in its order.
+static PipelineSchedule getForwardTasks(PipelineSchedule schedule) {
+  for (auto &tasks : schedule.ranks)
+    llvm::erase_if(tasks, [](const PipelineTask &task) {
+      return task.kind != TaskKind::Forward;
+    });
+  return schedule;
 }
 
 namespace {
@@ -90,8 +87,7 @@ public:
 
 private:
   bool isInTask(Operation *op) const {
-    return op->getBlock() == body && getStage(op) >= 0 &&
-           !isPart(op, Part::Update);
+    return loop && op->getBlock() == body && getStage(op) >= 0;
   }
   /// Whether a message carries it from one task to others.
   bool isBetweenTasks(TransferOp transfer) const {
@@ -127,7 +123,7 @@ private:
   func::FuncOp function;
   PipelineSchedule schedule;
   PipelineSimulation simulation;
-  /// The loop over microbatches, if any, and the block whose ops are tasks'.
+  /// The loop over microbatches, if there are ops on rows, and its body.
   AccumulateOp loop;
   Block *body;
   /// The ops of each task, by stage and kind.
@@ -157,10 +153,11 @@ PipelineScheduler::PipelineScheduler(func::FuncOp function,
     loop = *loops.begin();
     body = &loop.getBody().front();
     sums.resize(loop.getNumResults());
-  } else {
-    schedule = getForwardTasks(given);
+    groupOps();
+    // An evaluation.
+    if (isPart(loop, Part::Forward))
+      schedule = getForwardTasks(given);
   }
-  groupOps();
   if (groups.empty())
     for (auto &tasks : schedule.ranks)
       tasks.clear();
@@ -208,12 +205,17 @@ int PipelineScheduler::getPlace(Operation *op, int microbatch) const {
   return found->second;
 }
 
-/// The ops of `task`, which has both parts of the backward pass if it is whole.
+/// The ops of `task`, which has both parts of the backward pass if it is whole:
+/// in the order of the loop's body.
 std::vector<Operation *> PipelineScheduler::getOps(const PipelineTask &task) {
-  std::vector<Operation *> ops = groups[{task.stage, task.kind}];
-  if (task.kind == TaskKind::Backward)
-    for (TaskKind part : {TaskKind::InputGradient, TaskKind::WeightGradient})
-      llvm::append_range(ops, groups[{task.stage, part}]);
+  if (task.kind != TaskKind::Backward)
+    return groups[{task.stage, task.kind}];
+  const auto &inputs = groups[{task.stage, TaskKind::InputGradient}];
+  const auto &weights = groups[{task.stage, TaskKind::WeightGradient}];
+  std::vector<Operation *> ops(inputs.size() + weights.size());
+  std::merge(
+      inputs.begin(), inputs.end(), weights.begin(), weights.end(), ops.begin(),
+      [](Operation *lhs, Operation *rhs) { return lhs->isBeforeInBlock(rhs); });
   return ops;
 }
 
@@ -422,7 +424,7 @@ LogicalResult PipelineScheduler::mapOperand(int rank, int microbatch,
   IRMapping &inner = ranks[rank].inner[microbatch];
   if (inner.contains(value))
     return success();
-  if (!loop || value.getParentBlock() != body) {
+  if (value.getParentBlock() != body) {
     // Outside of tasks, or an op without a stage.
     FailureOr<Value> outer = getOuter(rank, value);
     if (failed(outer))
@@ -478,7 +480,7 @@ LogicalResult PipelineScheduler::emitTask(int rank, const PipelineTask &task) {
     clone->removeAttr(stageAttrName);
     clone->setAttr(taskAttrName, currentTask);
     for (OpOperand &use : op->getUses())
-      if (loop && use.getOwner() == loop.getYield())
+      if (use.getOwner() == loop.getYield())
         sums[use.getOperandNumber()] = {inner.lookup(use.get()),
                                         task.microbatch + 1};
   }
@@ -523,8 +525,6 @@ LogicalResult PipelineScheduler::finishRank(int rank, unsigned lastRank) {
   for (OpOperand &operand : terminator->getOpOperands()) {
     unsigned index = operand.getOperandNumber();
     Value value = program.outer.lookupOrNull(operand.get());
-    if (!value && loop == nullptr)
-      value = program.inner[0].lookupOrNull(operand.get());
     auto name = function.getResultAttrOfType<StringAttr>(index, resultAttrName);
     BlockArgument donor =
         name ? arguments.lookup(name.getValue()) : BlockArgument();
@@ -564,8 +564,6 @@ LogicalResult PipelineScheduler::emitAllTasks() {
     if (failed(emitTasks(rank)))
       return failure();
   nextMessage += static_cast<int>(messages.size());
-  if (!loop)
-    return success();
   for (auto [result, summand, sum] : llvm::zip_equal(
            loop.getResults(), loop.getYield().getOperands(), sums)) {
     if (!sum.first)
@@ -586,23 +584,9 @@ LogicalResult PipelineScheduler::run() {
   if (failed(findMessages()))
     return failure();
   beginRanks();
-  // Without a loop, tasks come behind the transfers that do not need them.
-  if (!loop) {
-    for (auto transfer : block.getOps<TransferOp>())
-      if (!isBetweenTasks(transfer) && failed(emitOuter(transfer)))
-        return failure();
-    if (failed(emitAllTasks()))
+  for (Operation &op : block.without_terminator())
+    if (failed(&op == loop ? emitAllTasks() : emitOuter(&op)))
       return failure();
-  }
-  for (Operation &op : block.without_terminator()) {
-    if (&op == loop) {
-      if (failed(emitAllTasks()))
-        return failure();
-    } else if (!isInTask(&op) && (loop || !isa<TransferOp>(op)) &&
-               failed(emitOuter(&op))) {
-      return failure();
-    }
-  }
   unsigned lastRank = schedule.rankOfStage.back();
   for (int rank = 0; rank < schedule.getNumRanks(); ++rank)
     if (failed(finishRank(rank, lastRank)))

@@ -739,6 +739,21 @@ func.func @random_uniform_c3(%step: tensor<i32>) {
 }
 
 // -----
+// scatter_rows C1
+func.func @scatter_rows_c1(%x: tensor<8xf32>) {
+  // expected-error @+1 {{result must have 4 times the rows of 'tensor<8xf32>', got 'tensor<16xf32>'}}
+  %0 = shardc.scatter_rows %x of 4 : tensor<8xf32> -> tensor<16xf32>
+  return
+}
+
+// -----
+func.func @scatter_rows_c1_scalar(%x: tensor<f32>) {
+  // expected-error @+1 {{result must have 1 times the rows of 'tensor<f32>', got 'tensor<f32>'}}
+  %0 = shardc.scatter_rows %x of 1 : tensor<f32> -> tensor<f32>
+  return
+}
+
+// -----
 shardc.mesh @mesh <["data" = 4]>
 // collective_start C1
 func.func @collective_start_c1(%x: tensor<4xf32>) {

@@ -309,4 +309,11 @@ module attributes {
     }
     return %0 : tensor<16x64xf32>
   }
+
+  // CHECK-LABEL: func @scatter_rows
+  func.func @scatter_rows(%x: tensor<8x2xf32>) -> tensor<32x2xf32> {
+    // CHECK: shardc.scatter_rows %{{.*}} of 4 : tensor<8x2xf32> -> tensor<32x2xf32>
+    %0 = shardc.scatter_rows %x of 4 : tensor<8x2xf32> -> tensor<32x2xf32>
+    return %0 : tensor<32x2xf32>
+  }
 }

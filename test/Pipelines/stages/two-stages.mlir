@@ -42,8 +42,11 @@
 // IR-NEXT: shardc.transfer %[[G]] from 1 to 0 {shardc.part = #shardc.part<backward>} : tensor<8x64xf32>
 // IR-NOT: shardc.transfer
 // IR-LABEL: func.func @evaluate
-// IR: shardc.transfer {{.*}} from 0 to 1 {shardc.part = #shardc.part<forward>} : tensor<32x64xf32>
+// IR: %[[EVALUATED:.*]]:2 = shardc.accumulate 4
+// IR: shardc.transfer {{.*}} from 0 to 1 {shardc.part = #shardc.part<forward>} : tensor<8x64xf32>
 // IR-NOT: shardc.transfer
+// IR: shardc.scatter_rows {{.*}} of 4 {{.*}}shardc.stage = 1 : i64} : tensor<8xf32> -> tensor<32xf32>
+// IR: return {{.*}}%[[EVALUATED]]#1
 
 // No kernel is in two tasks.
 // TASKS-LABEL: func.func @train_step
@@ -51,9 +54,9 @@
 // TASKS: shardc.kernel{{.*}}shardc.stage = 0 : i64, shardc.task = "F"}
 // TASKS: shardc.transfer {{.*}} from 0 to 1
 // TASKS: shardc.kernel{{.*}}shardc.stage = 1 : i64, shardc.task = "F"}
-// TASKS: shardc.kernel{{.*}}shardc.stage = 1 : i64, shardc.task = "B"}
+// TASKS: shardc.kernel{{.*}}shardc.stage = 1 : i64, shardc.task = "I"}
 // TASKS: shardc.transfer {{.*}} from 1 to 0
-// TASKS: shardc.kernel{{.*}}shardc.stage = 0 : i64, shardc.task = "B"}
+// TASKS: shardc.kernel{{.*}}shardc.stage = 0 : i64, shardc.task = "W"}
 
 // Nothing needs the gradients of stage 0 but its own weights.
 // PARTS-LABEL: func.func @train_step
@@ -88,7 +91,7 @@
 // RANKS-LABEL: func.func @train_step.1(
 // RANKS: shardc.receive from 0 message 0
 // RANKS-LABEL: func.func @evaluate.0(
-// RANKS-SAME: shardc.tasks = "0F0"
+// RANKS-SAME: shardc.tasks = "0F0,0F1,0F2,0F3"
 // RANKS-LABEL: func.func @evaluate.1(
 
 // NONE: total: 0 bytes on the wire

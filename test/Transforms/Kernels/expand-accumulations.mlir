@@ -41,3 +41,28 @@ func.func @expanded(%x: tensor<8x3xf32>) -> tensor<f32> {
   }
   return %0 : tensor<f32>
 }
+
+// Rows at their places: repeated for each microbatch, and kept for the current one.
+
+// CHECK-LABEL: func.func @rows
+// CHECK: ^bb0(%[[X:.*]]: tensor<4xf32>, %[[S:.*]]: tensor<12xf32>):
+// CHECK: %[[ROW:.*]] = shardc.iota dim = 1 microbatch = [3, 4] {shardc.part = #shardc.part<forward>} : tensor<3x4xi32>
+// CHECK: %[[FIRST:.*]] = shardc.iota dim = 1 {{.*}} : tensor<3x4xi32>
+// CHECK: %[[START:.*]] = shardc.sub %[[ROW]], %[[FIRST]]
+// CHECK: %[[NUMBER:.*]] = shardc.iota dim = 0
+// CHECK: %[[FOUR:.*]] = shardc.constant {{.*}}dense<4> : tensor<3x4xi32>
+// CHECK: %[[BEFORE:.*]] = shardc.mul %[[NUMBER]], %[[FOUR]]
+// CHECK: %[[IS:.*]] = shardc.compare eq %[[START]], %[[BEFORE]]
+// CHECK: %[[ALL:.*]] = shardc.broadcast %[[X]] dims = [1]
+// CHECK: %[[KEPT:.*]] = shardc.select %[[IS]], %[[ALL]], %{{.*}}
+// CHECK: %[[ROWS:.*]] = shardc.reshape %[[KEPT]] {shardc.part = #shardc.part<forward>} : tensor<3x4xf32> -> tensor<12xf32>
+// CHECK: shardc.add %[[S]], %[[ROWS]]
+// CHECK-NOT: shardc.scatter_rows
+func.func @rows(%x: tensor<12xf32>) -> tensor<12xf32> {
+  %0 = shardc.accumulate 3 of (%x) {shardc.part = #shardc.part<forward>} : (tensor<12xf32>) -> tensor<12xf32> {
+  ^bb0(%a: tensor<4xf32>):
+    %1 = shardc.scatter_rows %a of 3 {shardc.part = #shardc.part<forward>} : tensor<4xf32> -> tensor<12xf32>
+    shardc.yield %1 : tensor<12xf32>
+  }
+  return %0 : tensor<12xf32>
+}

@@ -38,6 +38,7 @@ module @none attributes {shardc.training = #shardc.training<loss = @loss, optimi
 // CHECK: shardc.mul {{.*}}shardc.part<update>, shardc.stage = 1 : i64} : tensor<6x2xf32>
 // CHECK: shardc.add {{.*}}{shardc.part = #shardc.part<update>} : tensor<i32>
 // CHECK: func.func @evaluate
+// CHECK: shardc.accumulate 1
 // CHECK: shardc.transfer {{.*}} from 0 to 1
 // CHECK-NOT: shardc.transfer
 module @two attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b">, shardc.training = #shardc.training<loss = @loss, optimizer = <adam, learning_rate = 0.5>>} {

@@ -3,6 +3,8 @@
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
+#include "llvm/Support/MathExtras.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -71,5 +73,33 @@ ShardingRule AccumulateOp::getShardingRule() {
     rule.operands.push_back(dims);
     rule.results.push_back(dims);
   }
+  return rule;
+}
+
+LogicalResult ScatterRowsOp::verify() {
+  auto count = static_cast<int64_t>(getCount());
+  RankedTensorType type = getTensorType(getOperand());
+  SmallVector<int64_t> shape(type.getShape());
+  if (count < 1 || shape.empty() ||
+      llvm::MulOverflow(shape[0], count, shape[0]) ||
+      getResult().getType() != type.clone(shape))
+    return emitOpError("result must have ")
+           << count << " times the rows of " << type << ", got "
+           << getResult().getType();
+  return success();
+}
+
+/// Factor 0 is the rows, of which a device has as many in each microbatch.
+ShardingRule ScatterRowsOp::getShardingRule() {
+  ShardingRule rule;
+  ShardingRule::TensorFactors dims;
+  for (int64_t size : getTensorShape(getOperand())) {
+    dims.push_back({static_cast<int>(rule.factors.size())});
+    rule.factors.push_back({size});
+  }
+  rule.factors[0].mustDivide = true;
+  rule.operands = {dims};
+  rule.results = {dims};
+  rule.partial = PartialRule::Additive;
   return rule;
 }

@@ -60,4 +60,25 @@ def Shardc_AccumulateOp : Shardc_Op<"accumulate", [Pure, SingleBlock, Shardc_Rul
   }];
 }
 
+def Shardc_ScatterRowsOp : Shardc_Op<"scatter_rows", [Pure, Shardc_Rule]> {
+  let summary = "The rows of a microbatch at their places in the batch";
+  let description = [{
+    In the body of a `shardc.accumulate` with `count` runs: the rows that the run
+    has become the rows of the batch that it takes; the other rows of the result are
+    zero. So the sum of all runs has the rows of all of them. On a device, run i takes
+    the i-th part of its rows of the batch.
+
+    ```mlir
+    %0 = shardc.scatter_rows %x of 4 : tensor<8xf32> -> tensor<32xf32>
+    ```
+
+    Constraints:
+    - C1: the result has the type of the operand but for dimension 0, of which it has `count` times as much.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, I64Attr:$count);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `of` $count attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 #endif
