@@ -160,6 +160,7 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
   }
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
+  state.getRankBytes = getRankBytesOnTrial;
   state.estimatePlan = estimateOnTrial;
   if (failed(first == 0 ? runPhases(module, options, last, state)
                         : resumePhases(module, options, first, last, state)))

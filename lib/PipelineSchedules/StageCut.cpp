@@ -29,6 +29,17 @@ std::vector<StageTimes> shardc::getStageTimes(llvm::ArrayRef<OpTimes> ops,
   return stages;
 }
 
+std::vector<double> shardc::getRankWeights(llvm::ArrayRef<double> weights,
+                                           const StageCut &cut,
+                                           const PipelineSchedule &schedule) {
+  std::vector<double> sums(schedule.getNumRanks(), 0);
+  size_t op = 0;
+  for (size_t stage = 0; stage < cut.size(); ++stage)
+    for (; op < cut[stage]; ++op)
+      sums[schedule.rankOfStage[stage]] += weights[op];
+  return sums;
+}
+
 /// The cut whose greatest stage, by `weight` of its ops, is least; of these the
 /// one that sends least.
 template <typename Weight>
@@ -69,23 +80,24 @@ namespace {
 /// Walks from cut to cut as long as the simulated step becomes shorter.
 class CutSearch {
 public:
-  CutSearch(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule)
-      : ops(ops), numStages(schedule.getNumStages()), simulator(schedule) {}
+  CutSearch(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule,
+            const CutLimits &limits)
+      : ops(ops), numStages(schedule.getNumStages()), schedule(schedule),
+        limits(limits), simulator(schedule) {}
 
   void descendFrom(StageCut cut, bool again = false) {
-    double seconds =
-        again ? std::numeric_limits<double>::infinity() : measure(cut);
+    Cost cost = again ? unknown : measure(cut);
     for (bool improved = true; improved;) {
       improved = false;
       StageCut start = cut;
       for (const StageCut &neighbour : getNeighbours(start))
-        if (double other = measure(neighbour); other < seconds) {
-          seconds = other;
+        if (Cost other = measure(neighbour); other < cost) {
+          cost = other;
           cut = neighbour;
           improved = true;
         }
     }
-    keep(cut, seconds);
+    keep(cut, cost);
   }
 
   /// Descends again from where one boundary of the best cut is moved further
@@ -125,17 +137,28 @@ public:
   StageCut best;
 
 private:
-  void keep(const StageCut &cut, double seconds) {
-    if (seconds < bestSeconds) {
-      bestSeconds = seconds;
+  /// By how much limits are exceeded, in shares of them; and seconds.
+  using Cost = std::pair<double, double>;
+  static constexpr Cost unknown = {std::numeric_limits<double>::infinity(), 0};
+
+  void keep(const StageCut &cut, Cost cost) {
+    if (cost < bestCost) {
+      bestCost = cost;
       best = cut;
     }
   }
 
-  double measure(const StageCut &cut) {
+  Cost measure(const StageCut &cut) {
     if (!tried.insert(cut).second)
-      return std::numeric_limits<double>::infinity();
-    return simulator.getMakespan(getStageTimes(ops, cut));
+      return unknown;
+    Cost cost = {0, simulator.getMakespan(getStageTimes(ops, cut))};
+    if (limits.most.empty())
+      return cost;
+    std::vector<double> sums = getRankWeights(limits.weights, cut, schedule);
+    for (size_t rank = 0; rank < sums.size(); ++rank)
+      if (sums[rank] > limits.most[rank])
+        cost.first += sums[rank] / limits.most[rank] - 1;
+    return cost;
   }
 
   /// One boundary moves by up to three ops, two by one each, or a row of them
@@ -177,9 +200,11 @@ private:
 
   llvm::ArrayRef<OpTimes> ops;
   size_t numStages;
+  const PipelineSchedule &schedule;
+  const CutLimits &limits;
   ScheduleSimulator simulator;
   std::set<StageCut> tried;
-  double bestSeconds = std::numeric_limits<double>::infinity();
+  Cost bestCost = unknown;
 };
 
 } // namespace
@@ -196,9 +221,10 @@ static size_t countCuts(size_t numOps, size_t numStages, size_t most) {
 }
 
 StageCut shardc::findStageCut(llvm::ArrayRef<OpTimes> ops,
-                              const PipelineSchedule &schedule) {
+                              const PipelineSchedule &schedule,
+                              const CutLimits &limits) {
   auto numStages = static_cast<size_t>(schedule.getNumStages());
-  CutSearch search(ops, schedule);
+  CutSearch search(ops, schedule, limits);
   // In small models one op more or less matters.
   constexpr size_t fewCuts = 1000;
   if (countCuts(ops.size(), numStages, fewCuts) < fewCuts) {

@@ -41,7 +41,7 @@ static void checkExpectations(OpPassManager &manager,
 }
 
 static void buildImport(OpPassManager &manager, const CompileOptions &options,
-                        CompileState &) {
+                        CompileState &state) {
   ImportPassOptions import;
   import.mesh = options.mesh;
   import.rules = options.rules;
@@ -59,7 +59,10 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   // On the loss function: what is built from an op belongs to its stage.
   AssignStagesPassOptions stages;
   stages.machine = options.machine;
-  manager.addPass(createAssignStagesPass(stages));
+  manager.addPass(createAssignStagesPass(
+      stages, {options.deviceMemory, [options, &state](ModuleOp module) {
+                 return state.getRankBytes(module, options);
+               }}));
 }
 
 static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,

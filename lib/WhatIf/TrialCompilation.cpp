@@ -10,6 +10,9 @@
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
+#include "llvm/ADT/MapVector.h"
+
+#include <map>
 
 using namespace mlir;
 using namespace shardc;
@@ -32,6 +35,7 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
   CompileState state;
   state.isTrial = true;
   state.getPeaks = getPeaksOnTrial;
+  state.getRankBytes = getRankBytesOnTrial;
   state.estimatePlan = std::move(estimatePlan);
   PassManager manager(module.getContext());
   // The last phase ends with that.
@@ -63,11 +67,33 @@ shardc::getPeaksOnTrial(ModuleOp module, const CompileOptions &options) {
                                      getPhaseIndex("memory"), options);
   if (!error.empty())
     return llvm::createStringError(error);
-  std::vector<int64_t> peaks;
+  // The ranks of a pipeline have one function each for a program.
+  llvm::MapVector<StringRef, int64_t> peaks;
+  for (auto function : module.getOps<func::FuncOp>()) {
+    auto program = function->getAttrOfType<StringAttr>(programAttrName);
+    int64_t &peak = peaks[program ? program.getValue() : function.getName()];
+    peak = std::max(
+        peak, function->getAttrOfType<IntegerAttr>(peakBytesAttrName).getInt());
+  }
+  std::vector<int64_t> bytes;
+  llvm::append_range(bytes, llvm::make_second_range(peaks));
+  return bytes;
+}
+
+llvm::Expected<std::vector<int64_t>>
+shardc::getRankBytesOnTrial(ModuleOp module, const CompileOptions &options) {
+  std::string error = compileOnTrial(module, getPhaseIndex("import") + 1,
+                                     getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  std::map<int64_t, int64_t> ranks;
   for (auto function : module.getOps<func::FuncOp>())
-    peaks.push_back(
-        function->getAttrOfType<IntegerAttr>(peakBytesAttrName).getInt());
-  return peaks;
+    if (auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName))
+      ranks[rank.getInt()] =
+          function->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
+  std::vector<int64_t> bytes;
+  llvm::append_range(bytes, llvm::make_second_range(ranks));
+  return bytes;
 }
 
 llvm::Expected<PlanEstimate>

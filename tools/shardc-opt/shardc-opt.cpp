@@ -116,6 +116,7 @@ int main(int argc, char **argv) {
   MlirOptMainConfig config = mlirFlags.getConfig();
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
+  state.getRankBytes = getRankBytesOnTrial;
   state.estimatePlan = estimateOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
     if (from >= 0)

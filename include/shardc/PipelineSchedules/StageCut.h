@@ -28,11 +28,26 @@ using StageCut = std::vector<size_t>;
 std::vector<StageTimes> getStageTimes(llvm::ArrayRef<OpTimes> ops,
                                       const StageCut &cut);
 
+/// Limits on the ops of ranks, by their weights. No limits if both are empty.
+struct CutLimits {
+  /// By op, such as the bytes that it keeps.
+  std::vector<double> weights;
+  /// By rank the greatest sum over its ops; may be infinite.
+  std::vector<double> most;
+};
+
+/// By rank the sum of `weights` over the ops that it has in `cut`.
+std::vector<double> getRankWeights(llvm::ArrayRef<double> weights,
+                                   const StageCut &cut,
+                                   const PipelineSchedule &schedule);
+
 /// A cut of `ops`, of which there are as many as stages of `schedule` or more,
-/// whose step is short as `simulateSchedule` sees it. Every stage has an op.
-/// `schedule` passes `checkPipelineSchedule`. Deterministic.
+/// whose step is short as `simulateSchedule` sees it, among the cuts tried that
+/// keep `limits`, or else exceed them least. Every stage has an op. `schedule`
+/// passes `checkPipelineSchedule`. Deterministic.
 StageCut findStageCut(llvm::ArrayRef<OpTimes> ops,
-                      const PipelineSchedule &schedule);
+                      const PipelineSchedule &schedule,
+                      const CutLimits &limits = {});
 
 } // namespace shardc
 

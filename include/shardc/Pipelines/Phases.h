@@ -32,6 +32,13 @@ struct CompileState {
       getPeaks = [](mlir::ModuleOp, const CompileOptions &) {
         return llvm::createStringError("nobody here compiles plans on trial");
       };
+  /// The same for the cut of a pipeline: compiles `imported`, a module after
+  /// `import`, and returns the bytes of a device of each rank.
+  std::function<llvm::Expected<std::vector<int64_t>>(
+      mlir::ModuleOp imported, const CompileOptions &options)>
+      getRankBytes = [](mlir::ModuleOp, const CompileOptions &) {
+        return llvm::createStringError("nobody here compiles plans on trial");
+      };
   /// The plan file's bytes, set by the phase `plan`.
   std::string plan;
   /// The explanation of the collectives as JSON, for the plan; may be empty.

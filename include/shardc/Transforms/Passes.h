@@ -38,6 +38,20 @@ struct PeakLimit {
       getPeaks = {};
 };
 
+/// A limit on the memory of the ranks of a pipeline, and a way to measure it.
+struct RankLimit {
+  /// Bytes of a device; 0 for no limit.
+  int64_t bytes = 0;
+  /// Takes a module after `import`, whose loss has stages, through the phases
+  /// up to `memory` and returns the bytes of a device of each rank.
+  std::function<llvm::Expected<std::vector<int64_t>>(mlir::ModuleOp imported)>
+      getBytes = {};
+};
+
+/// The pass with a limit on the memory of stages.
+std::unique_ptr<mlir::Pass>
+createAssignStagesPass(AssignStagesPassOptions options, RankLimit limit);
+
 #define GEN_PASS_REGISTRATION
 #include "shardc/Transforms/Passes.h.inc"
 

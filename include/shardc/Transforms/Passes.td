@@ -102,7 +102,9 @@ def AssignStagesPass : Shardc_Pass<"assign-stages"> {
 
     If no op is annotated, the list of ops is cut: where the simulated step is
     shortest (`PipelineSchedules/StageCut.h`), by the estimated times of the ops and
-    their gradients on `machine`, before anything is sharded.
+    their gradients on `machine`, before anything is sharded. With `--device-memory`
+    cuts are compiled on trial until one fits; if none does, the cut is taken that
+    needs least.
 
     ```mlir
     %z1 = shardc.dot_general %x, %w1 contracting = [1] x [0] {shardc.stage = 0 : i64} : tensor<32x16xf32>, tensor<16x64xf32> -> tensor<32x64xf32>

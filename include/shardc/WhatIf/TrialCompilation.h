@@ -19,9 +19,15 @@ std::string compileOnTrial(mlir::ModuleOp module, int first, int last,
                            CompileOptions options);
 
 /// The bytes that each function of `module`, after `propagate`, needs on a
-/// device, arguments of the others included; takes the module up to `memory`.
+/// device, arguments of the others included; with a pipeline on a device of the
+/// rank that needs most. Takes the module up to `memory`.
 llvm::Expected<std::vector<int64_t>>
 getPeaksOnTrial(mlir::ModuleOp module, const CompileOptions &options);
+
+/// The bytes of a device of each rank of the pipeline of `module`, which is
+/// after `import`. Takes the module up to `memory`.
+llvm::Expected<std::vector<int64_t>>
+getRankBytesOnTrial(mlir::ModuleOp module, const CompileOptions &options);
 
 /// Takes `module`, after `differentiate`, through `propagate` with a searched
 /// plan, without a memory limit and without the comparison with the plan that

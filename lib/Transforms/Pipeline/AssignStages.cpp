@@ -22,6 +22,9 @@
 #include "shardc/Transforms/Passes.h"
 #include "shardc/Transforms/Pipeline/VerifyPipeline.h"
 
+#include <cmath>
+#include <limits>
+
 namespace shardc {
 #define GEN_PASS_DEF_ASSIGNSTAGESPASS
 #include "shardc/Transforms/Passes.h.inc"
@@ -126,6 +129,8 @@ private:
 
 struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
   using AssignStagesPassBase::AssignStagesPassBase;
+  AssignStagesPass(AssignStagesPassOptions options, RankLimit limit)
+      : AssignStagesPassBase(std::move(options)), limit(std::move(limit)) {}
 
   void runOnOperation() override {
     if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,
@@ -166,19 +171,76 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
     llvm::Expected<Machine> loaded = loadMachineFor(mesh, machine);
     if (!loaded)
       return loss.emitError("machine: ") << llvm::toString(loaded.takeError());
-    FailureOr<std::vector<OpTimes>> times = estimateOpTimes(loss, *loaded);
-    if (failed(times))
+    FailureOr<OpCosts> costs = estimateOpCosts(loss, *loaded);
+    if (failed(costs))
       return failure();
-    StageCut cut = findStageCut(
-        *times, getScheduleToCutBy(loss->getParentOfType<ModuleOp>()));
+    PipelineSchedule schedule =
+        getScheduleToCutBy(loss->getParentOfType<ModuleOp>());
+    if (limit.bytes > 0)
+      cutWithinLimit(loss, *costs, schedule);
+    else
+      setStages(loss, findStageCut(costs->times, schedule));
+    return success();
+  }
+
+  static void setStages(func::FuncOp loss, const StageCut &cut) {
     Builder builder(loss.getContext());
     int64_t stage = 0;
+    auto ops = loss.getBody().front().without_terminator();
     for (auto [number, op] : llvm::enumerate(ops)) {
       while (number >= cut[stage])
         ++stage;
       op.setAttr(stageAttrName, builder.getI64IntegerAttr(stage));
     }
-    return success();
+  }
+
+  /// Cuts the list of ops where the step is shortest among the cuts whose ranks
+  /// need no more memory than `limit`, as their plans tell. If a rank needs too
+  /// much, its ops get a limit for the next cut: its share of what they weigh.
+  /// More would not fit as long as memory beyond that of the ops is not
+  /// negative. If no cut fits, takes the one that needs least.
+  void cutWithinLimit(func::FuncOp loss, const OpCosts &costs,
+                      const PipelineSchedule &schedule) {
+    auto module = loss->getParentOfType<ModuleOp>();
+    CutLimits limits;
+    // A parameter comes with a gradient and about as much state, and a rank
+    // keeps about as many microbatches as there are ranks.
+    for (auto [parameter, stash] :
+         llvm::zip_equal(costs.parameterBytes, costs.stashBytes))
+      limits.weights.push_back(3 * parameter + schedule.getNumRanks() * stash +
+                               1);
+    limits.most.assign(schedule.getNumRanks(),
+                       std::numeric_limits<double>::infinity());
+    StageCut best;
+    int64_t least = std::numeric_limits<int64_t>::max();
+    constexpr int mostTrials = 24;
+    for (int trial = 0; trial < mostTrials && least > limit.bytes; ++trial) {
+      StageCut cut = findStageCut(costs.times, schedule, limits);
+      std::vector<double> weights =
+          getRankWeights(limits.weights, cut, schedule);
+      if (!std::equal(weights.begin(), weights.end(), limits.most.begin(),
+                      std::less_equal<>()))
+        break;
+      setStages(loss, cut);
+      OwningOpRef<ModuleOp> copy = module.clone();
+      llvm::Expected<std::vector<int64_t>> bytes = limit.getBytes(*copy);
+      if (!bytes) {
+        // To compile this cut ends with the same error.
+        llvm::consumeError(bytes.takeError());
+        return;
+      }
+      if (int64_t most = *llvm::max_element(*bytes); most < least) {
+        least = most;
+        best = cut;
+      }
+      for (auto [weight, needed, most] :
+           llvm::zip_equal(weights, *bytes, limits.most))
+        if (needed > limit.bytes)
+          most = std::nextafter(weight * static_cast<double>(limit.bytes) /
+                                    static_cast<double>(needed),
+                                0.0);
+    }
+    setStages(loss, best);
   }
 
   /// The schedule of the pipeline, which has been verified, with so few
@@ -194,6 +256,15 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
     return llvm::cantFail(
         getPipelineSchedule(schedule, "schedule", ranks, chunks, microbatches));
   }
+
+  RankLimit limit;
 };
 
 } // namespace
+
+std::unique_ptr<Pass>
+shardc::createAssignStagesPass(AssignStagesPassOptions options,
+                               RankLimit limit) {
+  return std::make_unique<AssignStagesPass>(std::move(options),
+                                            std::move(limit));
+}

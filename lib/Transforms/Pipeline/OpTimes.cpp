@@ -46,9 +46,30 @@ static void addComputeTimes(func::FuncOp step, const Machine &machine,
   }
 }
 
+static double getBytes(Value value) {
+  RankedTensorType type = getTensorType(value);
+  return static_cast<double>(type.getNumElements() *
+                             getElementBytes(type.getElementType()));
+}
+
+/// Adds what the backward pass of `step` uses of the forward pass.
+static void addStash(func::FuncOp step, std::vector<double> &stashBytes) {
+  for (Operation &op : step.getBody().front()) {
+    int64_t origin = getOrigin(&op);
+    if (origin < 0 || !isPart(&op, Part::Forward))
+      continue;
+    for (Value result : op.getResults())
+      if (llvm::any_of(result.getUsers(), [](Operation *user) {
+            return isPart(user, Part::Backward);
+          }))
+        stashBytes[origin] += getBytes(result);
+  }
+}
+
 /// The bytes that cross behind each op, forward and backward.
 static void addTransferTimes(func::FuncOp loss, const Link &link,
-                             std::vector<OpTimes> &times) {
+                             OpCosts &costs) {
+  std::vector<OpTimes> &times = costs.times;
   llvm::DenseMap<Operation *, size_t> numbers;
   llvm::DenseSet<Value> trained;
   for (unsigned index = 0; index < loss.getNumArguments(); ++index)
@@ -62,11 +83,7 @@ static void addTransferTimes(func::FuncOp loss, const Link &link,
       trained.insert(op.result_begin(), op.result_end());
   }
   auto addValue = [&](Value value, size_t from) {
-    RankedTensorType type = getTensorType(value);
-    double seconds =
-        static_cast<double>(type.getNumElements() *
-                            getElementBytes(type.getElementType())) /
-        link.bytesPerSecond;
+    double seconds = getBytes(value) / link.bytesPerSecond;
     size_t last = from;
     for (Operation *user : value.getUsers())
       last = std::max(last, numbers.lookup(user));
@@ -83,6 +100,7 @@ static void addTransferTimes(func::FuncOp loss, const Link &link,
     size_t first = times.size();
     for (Operation *user : argument.getUsers())
       first = std::min(first, numbers.lookup(user));
+    costs.parameterBytes[first] += getBytes(argument);
     addValue(argument, first);
   }
   for (Operation &op : block)
@@ -90,15 +108,16 @@ static void addTransferTimes(func::FuncOp loss, const Link &link,
       addValue(result, numbers.lookup(&op));
 }
 
-FailureOr<std::vector<OpTimes>>
-shardc::estimateOpTimes(func::FuncOp loss, const Machine &machine) {
+FailureOr<OpCosts> shardc::estimateOpCosts(func::FuncOp loss,
+                                           const Machine &machine) {
   auto module = loss->getParentOfType<ModuleOp>();
   auto training = module->getAttrOfType<TrainingAttr>(trainingAttrName);
   auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
   OwningOpRef<ModuleOp> copy = module.clone();
   auto copied = copy->lookupSymbol<func::FuncOp>(training.getLoss());
   Builder builder(module.getContext());
-  std::vector<OpTimes> times;
+  OpCosts costs;
+  std::vector<OpTimes> &times = costs.times;
   for (Operation &op : copied.getBody().front().without_terminator()) {
     op.setAttr(stageAttrName, builder.getI64IntegerAttr(times.size()));
     times.emplace_back();
@@ -107,9 +126,14 @@ shardc::estimateOpTimes(func::FuncOp loss, const Machine &machine) {
   if (failed(step))
     return failure();
   addComputeTimes(*step, machine, times);
+  costs.parameterBytes.resize(times.size());
+  costs.stashBytes.resize(times.size());
+  addStash(*step, costs.stashBytes);
   const Link &link = machine.getLink(pipeline.getAxis().getValue());
-  addTransferTimes(loss, link, times);
+  addTransferTimes(loss, link, costs);
   auto microbatches = static_cast<double>(training.getMicrobatches());
+  for (double &bytes : costs.stashBytes)
+    bytes /= microbatches;
   for (OpTimes &own : times) {
     for (double *seconds :
          {&own.forward, &own.inputGradient, &own.weightGradient,
@@ -118,5 +142,5 @@ shardc::estimateOpTimes(func::FuncOp loss, const Machine &machine) {
     own.sendForward += link.latencySeconds;
     own.sendBackward += link.latencySeconds;
   }
-  return times;
+  return costs;
 }

@@ -23,14 +23,13 @@ double measure(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule,
   return simulateSchedule(schedule, getStageTimes(ops, cut)).makespan;
 }
 
-/// The shortest step of all cuts.
-double tryAll(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule) {
-  double best = std::numeric_limits<double>::infinity();
+void forEachCut(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule,
+                llvm::function_ref<void(const StageCut &)> visit) {
   StageCut cut;
   std::function<void()> extend = [&] {
     if (cut.size() + 1 == static_cast<size_t>(schedule.getNumStages())) {
       cut.push_back(ops.size());
-      best = std::min(best, measure(ops, schedule, cut));
+      visit(cut);
       cut.pop_back();
       return;
     }
@@ -42,6 +41,14 @@ double tryAll(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule) {
     }
   };
   extend();
+}
+
+/// The shortest step of all cuts.
+double tryAll(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule) {
+  double best = std::numeric_limits<double>::infinity();
+  forEachCut(ops, schedule, [&](const StageCut &cut) {
+    best = std::min(best, measure(ops, schedule, cut));
+  });
   return best;
 }
 
@@ -119,3 +126,52 @@ TEST(StageCut, RandomModelsAgainstAllCuts) { compareWithAllCuts(300, 16); }
 
 /// So many cuts that not all of them are simulated.
 TEST(StageCut, LargerModelsAgainstAllCuts) { compareWithAllCuts(60, 36); }
+
+/// With limits, the best of the cuts that keep them; without such a cut, one
+/// that exceeds them as little as any.
+TEST(StageCut, LimitsAgainstAllCuts) {
+  unsigned state = 7;
+  auto draw = [&](int below) {
+    state = state * 1664525u + 1013904223u;
+    return static_cast<int>((state >> 8) % below);
+  };
+  int numLimited = 0, numWithout = 0;
+  for (int trial = 0; trial < 200; ++trial) {
+    int ranks = 2 + draw(3), chunks = 1 + draw(2);
+    PipelineSchedule schedule = makeNamed(chunks > 1 ? "interleaved" : "1f1b",
+                                          ranks, chunks, ranks * 2);
+    std::vector<OpTimes> ops(ranks * chunks + draw(6));
+    CutLimits limits;
+    for (OpTimes &op : ops) {
+      double work = 1 + draw(20);
+      op = {work, work, work, 0.1, 0.1};
+      limits.weights.push_back(1 + draw(9));
+    }
+    limits.most.assign(ranks, std::numeric_limits<double>::infinity());
+    limits.most[draw(ranks)] = 2 + draw(20);
+    auto getExcess = [&](const StageCut &cut) {
+      double excess = 0;
+      std::vector<double> sums = getRankWeights(limits.weights, cut, schedule);
+      for (int rank = 0; rank < ranks; ++rank)
+        excess += std::max(sums[rank] / limits.most[rank] - 1, 0.0);
+      return excess;
+    };
+    std::pair<double, double> best = {std::numeric_limits<double>::infinity(),
+                                      0};
+    double unlimited = std::numeric_limits<double>::infinity();
+    forEachCut(ops, schedule, [&](const StageCut &cut) {
+      double seconds = measure(ops, schedule, cut);
+      best = std::min(best, {getExcess(cut), seconds});
+      unlimited = std::min(unlimited, seconds);
+    });
+    StageCut cut = findStageCut(ops, schedule, limits);
+    EXPECT_EQ(getExcess(cut), best.first) << trial;
+    EXPECT_EQ(measure(ops, schedule, cut), best.second) << trial;
+    numLimited += best.first == 0 && best.second > unlimited;
+    numWithout += best.first > 0;
+  }
+  // Of all three kinds there are some.
+  EXPECT_GT(numLimited, 20);
+  EXPECT_GT(numWithout, 20);
+  EXPECT_LT(numLimited + numWithout, 180);
+}
