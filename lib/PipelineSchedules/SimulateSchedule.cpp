@@ -40,9 +40,13 @@ ScheduleSimulator::ScheduleSimulator(const PipelineSchedule &schedule)
     if (places[rank].size() == schedule.ranks[rank].size())
       return false;
     const PipelineTask &task = schedule.ranks[rank][places[rank].size()];
-    Task added{task.kind, task.stage,
-               rank,      places[rank].empty() ? -1 : places[rank].back(),
-               {-1, -1},  {false, false}};
+    Task added{task.kind,
+               task.stage,
+               rank,
+               static_cast<int>(places[rank].size()),
+               places[rank].empty() ? -1 : places[rank].back(),
+               {-1, -1},
+               {false, false}};
     int number = 0;
     for (const PipelineTask &needed : index.getDependences(task)) {
       int other = schedule.rankOfStage[needed.stage];
@@ -65,7 +69,9 @@ ScheduleSimulator::ScheduleSimulator(const PipelineSchedule &schedule)
   times.resize(tasks.size());
 }
 
-double ScheduleSimulator::getMakespan(llvm::ArrayRef<StageTimes> stages) {
+template <typename GetSeconds>
+double ScheduleSimulator::simulate(llvm::ArrayRef<StageTimes> stages,
+                                   GetSeconds getSeconds) {
   double makespan = 0;
   for (size_t number = 0; number < tasks.size(); ++number) {
     const Task &task = tasks[number];
@@ -81,10 +87,24 @@ double ScheduleSimulator::getMakespan(llvm::ArrayRef<StageTimes> stages) {
                        : stages[needed.stage].sendBackward;
       start = std::max(start, arrival);
     }
-    times[number] = {start, start + getSeconds(stages[task.stage], task.kind)};
+    times[number] = {start, start + getSeconds(task)};
     makespan = std::max(makespan, times[number].end);
   }
   return makespan;
+}
+
+double ScheduleSimulator::getMakespan(llvm::ArrayRef<StageTimes> stages) {
+  return simulate(stages, [&](const Task &task) {
+    return getSeconds(stages[task.stage], task.kind);
+  });
+}
+
+double
+ScheduleSimulator::getMakespan(llvm::ArrayRef<StageTimes> stages,
+                               llvm::ArrayRef<std::vector<double>> seconds) {
+  return simulate(stages, [&](const Task &task) {
+    return seconds[task.rank][task.position];
+  });
 }
 
 PipelineSimulation ScheduleSimulator::getSimulation() const {
@@ -107,5 +127,14 @@ PipelineSimulation shardc::simulateSchedule(const PipelineSchedule &schedule,
                                             llvm::ArrayRef<StageTimes> stages) {
   ScheduleSimulator simulator(schedule);
   simulator.getMakespan(stages);
+  return simulator.getSimulation();
+}
+
+PipelineSimulation
+shardc::simulateSchedule(const PipelineSchedule &schedule,
+                         llvm::ArrayRef<StageTimes> stages,
+                         llvm::ArrayRef<std::vector<double>> seconds) {
+  ScheduleSimulator simulator(schedule);
+  simulator.getMakespan(stages, seconds);
   return simulator.getSimulation();
 }

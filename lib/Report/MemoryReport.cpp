@@ -161,6 +161,9 @@ static std::vector<MemoryBucket> findBuckets(func::FuncOp function) {
   std::vector<MemoryBucket> buckets;
   unsigned number = 0;
   function.walk([&](CollectiveStartOp start) {
+    // The sender counts it.
+    if (isa<ReceiveOp>(start.getCollective()))
+      return;
     if (start.getNumOperands() > 1)
       buckets.push_back({number, start.getNumOperands(),
                          countRegions(function, start.getOperands()),

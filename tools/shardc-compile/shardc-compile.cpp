@@ -43,7 +43,8 @@ static cl::opt<std::string> output("o", cl::cat(category),
                                             "with --compile-to"));
 static cl::list<std::string> reports("report", cl::CommaSeparated,
                                      cl::cat(category),
-                                     cl::value_desc("comm,memory,shardings"),
+                                     cl::value_desc("comm,pipeline,memory,"
+                                                    "shardings"),
                                      cl::desc("Reports on standard output"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Report as one JSON object"));
@@ -87,13 +88,15 @@ static std::string readReports(ReportKinds &kinds) {
   for (const std::string &name : reports) {
     if (name == "comm")
       kinds.communication = true;
+    else if (name == "pipeline")
+      kinds.pipeline = true;
     else if (name == "memory")
       kinds.memory = true;
     else if (name == "shardings")
       kinds.shardings = true;
     else
       return "--report: unknown report '" + name + "'" +
-             suggest(name, {"comm", "memory", "shardings"});
+             suggest(name, {"comm", "pipeline", "memory", "shardings"});
   }
   kinds.explanation = explain;
   if (reports.empty() && json && !explain)

@@ -53,6 +53,11 @@ public:
   /// The makespan with the times of each stage.
   double getMakespan(llvm::ArrayRef<StageTimes> stages);
 
+  /// The makespan with the seconds of each task, as in the schedule. `stages`
+  /// has the times of transfers alone.
+  double getMakespan(llvm::ArrayRef<StageTimes> stages,
+                     llvm::ArrayRef<std::vector<double>> seconds);
+
   /// By task the last times simulated, in the order of the schedule.
   PipelineSimulation getSimulation() const;
 
@@ -62,10 +67,14 @@ private:
     TaskKind kind;
     int stage;
     int rank;
+    int position;    ///< Among the tasks of its rank.
     int before;      ///< The one before it on its rank, or -1.
     int needed[2];   ///< Those whose results it needs, or -1.
     bool crosses[2]; ///< Whether these are on other ranks.
   };
+
+  template <typename GetSeconds>
+  double simulate(llvm::ArrayRef<StageTimes> stages, GetSeconds getSeconds);
 
   int numRanks;
   std::vector<Task> tasks;
@@ -76,6 +85,13 @@ private:
 /// of each stage. Transfers take their time, and do not slow each other down.
 PipelineSimulation simulateSchedule(const PipelineSchedule &schedule,
                                     llvm::ArrayRef<StageTimes> stages);
+
+/// The same with the seconds of each task, as in the schedule; `stages` has the
+/// times of transfers alone.
+PipelineSimulation
+simulateSchedule(const PipelineSchedule &schedule,
+                 llvm::ArrayRef<StageTimes> stages,
+                 llvm::ArrayRef<std::vector<double>> seconds);
 
 } // namespace shardc
 

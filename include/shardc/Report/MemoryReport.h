@@ -45,7 +45,8 @@ struct MemoryBuffer {
 
 /// The places of the tensors of one collective. One region moves as one piece.
 struct MemoryBucket {
-  /// Number of the collective among those of the program, in order.
+  /// Number of the collective among those of the program and its sends, in
+  /// order.
   unsigned collective;
   unsigned tensors;
   /// Regions in which operands and results lie, padding of the alignment aside.

@@ -2,8 +2,11 @@
 
 #include "shardc/Target/Plan/Report.h"
 
+#include "CommunicationLines.h"
 #include "PlanText.h"
+#include "PlannedPipeline.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/JSON.h"
 
 using namespace llvm;
@@ -18,25 +21,38 @@ static json::Array toJson(ArrayRef<int64_t> sizes) {
   return json::Array(sizes);
 }
 
-static json::Array getCollectives(const fb::Program &program) {
+/// The collectives of the programs `name`, of all ranks of a pipeline in their
+/// order. By rank, where its first one is, comes into `begins`.
+static json::Array getCollectives(const fb::Plan &plan, StringRef name,
+                                  std::vector<size_t> *begins = nullptr) {
   json::Array lines;
-  if (!program.collectives())
-    return lines;
-  for (const fb::CollectiveReport *line : *program.collectives()) {
-    json::Array axes;
-    for (const flatbuffers::String *axis : *line->axes())
-      axes.push_back(axis->str());
-    lines.push_back(
-        json::Object{{"kind", getName(line->kind())},
-                     {"axes", std::move(axes)},
-                     {"group_size", line->group_size()},
-                     {"bytes", static_cast<int64_t>(line->bytes())},
-                     {"runs", line->runs()},
-                     {"wire_bytes", static_cast<int64_t>(line->wire_bytes())},
-                     {"microseconds", line->seconds() * 1e6},
-                     {"part", getName(line->part())},
-                     {"source", getText(line->source())},
-                     {"cause", getText(line->cause())}});
+  size_t numRanks = plan.pipeline() ? plan.pipeline()->ranks()->size() : 1;
+  for (size_t rank = 0; rank < numRanks; ++rank) {
+    if (begins)
+      begins->push_back(lines.size());
+    const fb::Program *program = findProgram(
+        plan, name, plan.pipeline() ? static_cast<int64_t>(rank) : -1);
+    if (!program)
+      continue;
+    for (const CommunicationLine &line :
+         getCommunicationLines(*program).lines) {
+      json::Array axes;
+      for (const flatbuffers::String *axis : *line.first->axes())
+        axes.push_back(axis->str());
+      json::Object object{{"kind", getName(line.first->kind())},
+                          {"axes", std::move(axes)},
+                          {"group_size", line.first->group_size()},
+                          {"bytes", static_cast<int64_t>(line.first->bytes())},
+                          {"runs", static_cast<int64_t>(line.runs)},
+                          {"wire_bytes", static_cast<int64_t>(line.wireBytes)},
+                          {"microseconds", line.seconds * 1e6},
+                          {"part", getName(line.first->part())},
+                          {"source", getText(line.first->source())},
+                          {"cause", getText(line.first->cause())}};
+      if (plan.pipeline())
+        object["rank"] = static_cast<int64_t>(rank);
+      lines.push_back(std::move(object));
+    }
   }
   return lines;
 }
@@ -68,68 +84,103 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
         {"overlapped_microseconds", time->overlapped() * 1e6}};
 }
 
+/// The memory of a device and what lies in it at the peak.
+static json::Object memoryToJson(const fb::MemoryReport *report) {
+  json::Object memory;
+  json::Array largest;
+  if (report && report->entries())
+    for (const fb::MemoryEntry *entry : *report->entries())
+      memory[getName(entry->kind())] = static_cast<int64_t>(entry->bytes());
+  if (report && report->largest())
+    for (const fb::LargestBuffer *buffer : *report->largest())
+      largest.push_back(
+          json::Object{{"name", getText(buffer->name())},
+                       {"bytes", static_cast<int64_t>(buffer->bytes())},
+                       {"kind", getName(buffer->kind())},
+                       {"source", getText(buffer->source())}});
+  memory["largest"] = std::move(largest);
+  return memory;
+}
+
+/// Adds the buckets of `step` to `buckets`. `begin` is where its collectives
+/// are among those of the report.
+static void addBuckets(const fb::Program *step, const fb::MemoryReport *memory,
+                       size_t begin, json::Array &buckets) {
+  if (!step || !memory || !memory->buckets())
+    return;
+  CommunicationLines lines = getCommunicationLines(*step);
+  for (const fb::Bucket *bucket : *memory->buckets())
+    if (bucket->collective() < lines.lineOf.size())
+      buckets.push_back(json::Object{
+          {"collective",
+           static_cast<int64_t>(begin + lines.lineOf[bucket->collective()])},
+          {"tensors", bucket->tensors()},
+          {"operand_regions", bucket->operand_regions()},
+          {"result_regions", bucket->result_regions()}});
+}
+
+/// With a pipeline the memory of the first rank with the largest arena, but the
+/// buckets of all. `begins` is by rank where its collectives begin.
+static json::Object memoryToJson(const fb::Plan &plan,
+                                 ArrayRef<size_t> begins) {
+  json::Array buckets;
+  json::Object memory;
+  if (!plan.pipeline()) {
+    memory = memoryToJson(plan.memory());
+    addBuckets(findProgram(plan, "train_step"), plan.memory(), 0, buckets);
+  } else {
+    const fb::PipelineRank *largest = nullptr;
+    for (auto [number, rank] : enumerate(*plan.pipeline()->ranks())) {
+      if (!largest || rank->arena_bytes() > largest->arena_bytes())
+        largest = rank;
+      addBuckets(findProgram(plan, "train_step", number), rank->memory(),
+                 begins[number], buckets);
+    }
+    memory = memoryToJson(largest ? largest->memory() : nullptr);
+  }
+  memory["buckets"] = std::move(buckets);
+  return memory;
+}
+
 /// Of a pipeline, by rank what differs between ranks.
-static json::Object pipelineToJson(const fb::Plan &plan) {
+static Expected<json::Object> pipelineToJson(const fb::Plan &plan,
+                                             ReportKinds kinds) {
+  Expected<PlannedPipeline> planned = getPlannedPipeline(plan);
+  if (!planned)
+    return planned.takeError();
   const fb::Pipeline &pipeline = *plan.pipeline();
   json::Array ranks, stages;
   for (uint16_t rank : *pipeline.stages())
     stages.push_back(rank);
-  for (const fb::Program *step : *plan.programs()) {
-    if (step->name()->str() != "train_step" || step->rank() < 0 ||
-        static_cast<uint32_t>(step->rank()) >= pipeline.ranks()->size())
-      continue;
-    const fb::PipelineRank *rank = pipeline.ranks()->Get(step->rank());
-    ranks.push_back(json::Object{
+  uint64_t wireBytes = 0;
+  for (auto [number, step] : enumerate(planned->steps)) {
+    const fb::PipelineRank *rank = pipeline.ranks()->Get(number);
+    wireBytes += step->wire_bytes();
+    json::Array starts;
+    for (SimulatedTask task : planned->simulation.tasks[number])
+      starts.push_back(task.start * 1e6);
+    json::Object object{
         {"peak_bytes_per_device", static_cast<int64_t>(rank->arena_bytes())},
         {"wire_bytes_per_device", static_cast<int64_t>(step->wire_bytes())},
         {"matmul_flops_per_device", static_cast<int64_t>(step->matmul_flops())},
-        {"tasks", getTasksText(*step)}});
+        {"tasks", getTasksText(*step)},
+        {"start_microseconds", std::move(starts)},
+        {"live_microbatches", planned->liveMicrobatches[number]},
+        {"busy_microseconds", planned->simulation.busy[number] * 1e6},
+        {"idle", planned->getIdleShare(number)}};
+    if (kinds.memory)
+      object["memory"] = memoryToJson(rank->memory());
+    ranks.push_back(std::move(object));
   }
   return json::Object{
       {"axis", plan.mesh()->axes()->Get(pipeline.axis())->name()->str()},
       {"schedule", pipeline.schedule()->str()},
       {"microbatches", pipeline.microbatches()},
       {"rank_of_stage", std::move(stages)},
+      {"makespan_microseconds", planned->simulation.makespan * 1e6},
+      {"bubble", planned->simulation.getBubble()},
+      {"wire_bytes_of_all_ranks", static_cast<int64_t>(wireBytes)},
       {"ranks", std::move(ranks)}};
-}
-
-/// The memory of a device; with a pipeline of the first with the largest arena.
-static const fb::MemoryReport *getLargestMemory(const fb::Plan &plan) {
-  if (!plan.pipeline())
-    return plan.memory();
-  for (const fb::PipelineRank *rank : *plan.pipeline()->ranks())
-    if (rank->arena_bytes() == plan.arena_bytes())
-      return rank->memory();
-  return nullptr;
-}
-
-static json::Object memoryToJson(const fb::Plan &plan) {
-  json::Object memory;
-  json::Array largest;
-  const fb::MemoryReport *report = getLargestMemory(plan);
-  if (report) {
-    if (report->entries())
-      for (const fb::MemoryEntry *entry : *report->entries())
-        memory[getName(entry->kind())] = static_cast<int64_t>(entry->bytes());
-    if (report->largest())
-      for (const fb::LargestBuffer *buffer : *report->largest())
-        largest.push_back(
-            json::Object{{"name", getText(buffer->name())},
-                         {"bytes", static_cast<int64_t>(buffer->bytes())},
-                         {"kind", getName(buffer->kind())},
-                         {"source", getText(buffer->source())}});
-  }
-  memory["largest"] = std::move(largest);
-  json::Array buckets;
-  if (report && report->buckets())
-    for (const fb::Bucket *bucket : *report->buckets())
-      buckets.push_back(
-          json::Object{{"collective", bucket->collective()},
-                       {"tensors", bucket->tensors()},
-                       {"operand_regions", bucket->operand_regions()},
-                       {"result_regions", bucket->result_regions()}});
-  memory["buckets"] = std::move(buckets);
-  return memory;
 }
 
 static json::Array getShardings(const fb::Plan &plan) {
@@ -186,21 +237,26 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
       {"peak_bytes_per_device", static_cast<int64_t>(plan.arena_bytes())}};
   if (!options.empty())
     report["compile_options"] = std::move(options);
-  if (plan.pipeline())
-    report["pipeline"] = pipelineToJson(plan);
-  if (const fb::Program *step = findLargestProgram(plan, "train_step")) {
-    addTotals(plan, *step, report);
-    if (kinds.communication)
-      report["collectives"] = getCollectives(*step);
+  if (plan.pipeline()) {
+    Expected<json::Object> pipeline = pipelineToJson(plan, kinds);
+    if (!pipeline)
+      return pipeline.takeError();
+    report["pipeline"] = std::move(*pipeline);
   }
+  std::vector<size_t> begins;
+  if (const fb::Program *step = findLargestProgram(plan, "train_step"))
+    addTotals(plan, *step, report);
+  json::Array collectives = getCollectives(plan, "train_step", &begins);
+  if (kinds.communication && findLargestProgram(plan, "train_step"))
+    report["collectives"] = std::move(collectives);
   if (const fb::Program *evaluate = findLargestProgram(plan, "evaluate");
       evaluate && kinds.communication) {
-    json::Object totals{{"collectives", getCollectives(*evaluate)}};
+    json::Object totals{{"collectives", getCollectives(plan, "evaluate")}};
     addTotals(plan, *evaluate, totals);
     report["evaluate"] = std::move(totals);
   }
   if (kinds.memory)
-    report["memory"] = memoryToJson(plan);
+    report["memory"] = memoryToJson(plan, begins);
   if (kinds.shardings)
     report["shardings"] = getShardings(plan);
   if (kinds.explanation) {

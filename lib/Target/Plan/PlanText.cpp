@@ -21,9 +21,10 @@ Expected<const fb::Plan *> shardc::readPlan(StringRef bytes) {
   return fb::GetPlan(bytes.data());
 }
 
-const fb::Program *shardc::findProgram(const fb::Plan &plan, StringRef name) {
+const fb::Program *shardc::findProgram(const fb::Plan &plan, StringRef name,
+                                       int64_t rank) {
   for (const fb::Program *program : *plan.programs())
-    if (program->name()->str() == name)
+    if (program->name()->str() == name && program->rank() == rank)
       return program;
   return nullptr;
 }

@@ -22,9 +22,9 @@ namespace shardc {
 /// The verified plan in `bytes`; borrowed from them.
 llvm::Expected<const rt::fb::Plan *> readPlan(llvm::StringRef bytes);
 
-/// The program called `name`, or null.
+/// The program called `name`, with a pipeline that of `rank`; or null.
 const rt::fb::Program *findProgram(const rt::fb::Plan &plan,
-                                   llvm::StringRef name);
+                                   llvm::StringRef name, int64_t rank = -1);
 
 /// "all_reduce", ...
 llvm::StringRef getName(rt::fb::CollectiveKind kind);

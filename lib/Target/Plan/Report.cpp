@@ -2,15 +2,18 @@
 
 #include "shardc/Target/Plan/Report.h"
 
+#include "CommunicationLines.h"
 #include "PlanText.h"
+#include "PlannedPipeline.h"
 
 #include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/PipelineSchedules/DrawSchedule.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringExtras.h"
+#include "llvm/Support/Format.h"
+#include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/JSON.h"
-
-#include <map>
 
 using namespace llvm;
 using namespace shardc;
@@ -23,44 +26,6 @@ static std::string getAxesText(const fb::CollectiveReport &line) {
   return axes;
 }
 
-namespace {
-
-/// Collectives of one op, which the tasks of a pipeline have one by one.
-struct ReportLine {
-  const fb::CollectiveReport *first;
-  uint64_t runs = 0, wireBytes = 0;
-  double seconds = 0;
-};
-
-} // namespace
-
-/// The lines of the table, in the order in which they come first.
-static std::vector<ReportLine> getLines(const fb::Program &program) {
-  std::vector<ReportLine> lines;
-  if (!program.collectives())
-    return lines;
-  std::map<std::string, size_t> known;
-  for (const fb::CollectiveReport *line : *program.collectives()) {
-    std::string key;
-    raw_string_ostream os(key);
-    os << int(line->kind()) << ' ' << int(line->part()) << ' ' << line->bytes()
-       << ' ' << getAxesText(*line) << '|'
-       << (line->source() ? line->source()->str() : "") << '|'
-       << (line->cause() ? line->cause()->str() : "");
-    // Without a pipeline each is an op of its own.
-    if (program.rank() < 0)
-      os << '|' << lines.size();
-    auto [it, isNew] = known.try_emplace(key, lines.size());
-    if (isNew)
-      lines.push_back({line});
-    ReportLine &sum = lines[it->second];
-    sum.runs += line->runs();
-    sum.wireBytes += line->wire_bytes();
-    sum.seconds += line->seconds();
-  }
-  return lines;
-}
-
 static void printCommunication(const fb::Plan &plan, const fb::Program &program,
                                raw_ostream &os) {
   // Each device rounds its own shards.
@@ -71,16 +36,12 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
   if (program.rank() >= 0)
     os << ", on pipeline rank " << program.rank();
   os << '\n';
-  if (std::string tasks = getTasksText(program); !tasks.empty())
-    os << "  tasks: " << tasks << '\n';
   std::vector<std::vector<std::string>> rows = {{"kind", "axes", "group",
                                                  "tensor", "wire", "us", "part",
                                                  "source", "cause"}};
-  for (const ReportLine &line : getLines(program)) {
+  for (const CommunicationLine &line : getCommunicationLines(program).lines) {
     std::string cause = line.first->cause() ? line.first->cause()->str() : "";
-    if (program.rank() >= 0 && line.runs > 1)
-      cause += " (" + std::to_string(line.runs) + " times)";
-    else if (line.runs > 1)
+    if (line.runs > 1)
       cause += " (in each of " + std::to_string(line.runs) + " microbatches)";
     rows.push_back(
         {getName(line.first->kind()).str(), getAxesText(*line.first),
@@ -133,25 +94,11 @@ static void printMemory(const fb::MemoryReport *memory, raw_ostream &os) {
   }
 }
 
-static void printMemory(const fb::Plan &plan, raw_ostream &os) {
-  os << "Memory per device: " << plan.arena_bytes() << " bytes ("
-     << getBytesText(plan.arena_bytes()) << ")\n";
-  printMemory(plan.memory(), os);
-  if (!plan.pipeline())
-    return;
-  for (auto [number, rank] : enumerate(*plan.pipeline()->ranks())) {
-    os << "Memory per device of pipeline rank " << number << ": "
-       << rank->arena_bytes() << " bytes (" << getBytesText(rank->arena_bytes())
-       << ")\n";
-    printMemory(rank->memory(), os);
-  }
-}
-
-/// Whether the tensors of each bucket are one region.
-static void printBuckets(const fb::Plan &plan, raw_ostream &os) {
-  const fb::Program *step = findProgram(plan, "train_step");
-  if (!step || !step->collectives() || !plan.memory() ||
-      !plan.memory()->buckets() || plan.memory()->buckets()->size() == 0)
+/// Whether the tensors of each bucket of `step` are one region.
+static void printBuckets(const fb::Program *step,
+                         const fb::MemoryReport *memory, raw_ostream &os) {
+  if (!step || !step->collectives() || !memory || !memory->buckets() ||
+      memory->buckets()->size() == 0)
     return;
   auto getText = [](uint32_t regions) {
     return regions == 1 ? std::string("one region")
@@ -159,7 +106,7 @@ static void printBuckets(const fb::Plan &plan, raw_ostream &os) {
   };
   std::vector<std::vector<std::string>> rows = {
       {"buckets", "tensors", "bytes", "operands in", "results in"}};
-  for (const fb::Bucket *bucket : *plan.memory()->buckets()) {
+  for (const fb::Bucket *bucket : *memory->buckets()) {
     if (bucket->collective() >= step->collectives()->size())
       continue;
     const auto *line = step->collectives()->Get(bucket->collective());
@@ -170,6 +117,78 @@ static void printBuckets(const fb::Plan &plan, raw_ostream &os) {
                     getText(bucket->result_regions())});
   }
   os << getTableText(rows, {1, 2});
+}
+
+static void printMemory(const fb::Plan &plan, raw_ostream &os) {
+  os << "Memory per device: " << plan.arena_bytes() << " bytes ("
+     << getBytesText(plan.arena_bytes()) << ")\n";
+  if (!plan.pipeline()) {
+    printMemory(plan.memory(), os);
+    printBuckets(findProgram(plan, "train_step"), plan.memory(), os);
+    return;
+  }
+  for (auto [number, rank] : enumerate(*plan.pipeline()->ranks())) {
+    os << "Memory per device of pipeline rank " << number << ": "
+       << rank->arena_bytes() << " bytes (" << getBytesText(rank->arena_bytes())
+       << ")\n";
+    printMemory(rank->memory(), os);
+    printBuckets(findProgram(plan, "train_step", number), rank->memory(), os);
+  }
+}
+
+/// "4", "5.5".
+static std::string getShortText(double number) {
+  std::string text;
+  raw_string_ostream(text) << format("%g", number);
+  return text;
+}
+
+static std::string getPercentText(double share) {
+  return formatv("{0:f1} %", 100 * share).str();
+}
+
+/// The order of the tasks and its figures, by the estimated times.
+static Error printPipeline(const fb::Plan &plan, raw_ostream &os) {
+  const fb::Pipeline *pipeline = plan.pipeline();
+  if (!pipeline) {
+    os << "Pipeline: none\n";
+    return Error::success();
+  }
+  Expected<PlannedPipeline> planned = getPlannedPipeline(plan);
+  if (!planned)
+    return planned.takeError();
+  const PipelineSchedule &schedule = planned->schedule;
+  const PipelineSimulation &simulation = planned->simulation;
+  os << "Pipeline " << pipeline->schedule()->str() << ": "
+     << schedule.getNumRanks() << " ranks, " << schedule.getNumStages()
+     << " stages, " << schedule.microbatches
+     << " microbatches; tasks over time, by estimated times\n";
+  std::string picture = drawSchedule(schedule, simulation);
+  for (StringRef line : split(StringRef(picture).rtrim('\n'), '\n'))
+    os << "  " << line << '\n';
+  std::vector<std::vector<std::string>> rows = {
+      {"rank", "stages", "live microbatches", "busy us", "idle", "wire bytes",
+       "peak bytes"}};
+  uint64_t wireBytes = 0;
+  for (auto [rank, step] : enumerate(planned->steps)) {
+    std::string stages;
+    for (auto [stage, rankOfStage] : enumerate(schedule.rankOfStage))
+      if (rankOfStage == static_cast<int>(rank))
+        stages += (stages.empty() ? "" : ",") + std::to_string(stage);
+    wireBytes += step->wire_bytes();
+    rows.push_back(
+        {std::to_string(rank), stages,
+         getShortText(planned->liveMicrobatches[rank]),
+         getMicrosecondsText(simulation.busy[rank]),
+         getPercentText(planned->getIdleShare(rank)),
+         std::to_string(step->wire_bytes()),
+         std::to_string(pipeline->ranks()->Get(rank)->arena_bytes())});
+  }
+  rows.push_back({"all", "", "", "", "", std::to_string(wireBytes), ""});
+  os << getTableText(rows, {0, 2, 3, 4, 5, 6});
+  os << "  makespan of the tasks: " << getMicrosecondsText(simulation.makespan)
+     << " us, bubble " << getPercentText(simulation.getBubble()) << '\n';
+  return Error::success();
 }
 
 static void printShardings(const fb::Plan &plan, raw_ostream &os) {
@@ -217,10 +236,15 @@ Error shardc::printReports(StringRef bytes, ReportKinds kinds,
       printCommunication(**plan, *program, os);
       separator = "\n";
     }
+  if (kinds.pipeline) {
+    os << separator;
+    if (Error error = printPipeline(**plan, os))
+      return error;
+    separator = "\n";
+  }
   if (kinds.memory) {
     os << separator;
     printMemory(**plan, os);
-    printBuckets(**plan, os);
     separator = "\n";
   }
   if (kinds.shardings) {

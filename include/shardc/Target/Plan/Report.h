@@ -23,6 +23,8 @@ struct ReportKinds {
   bool memory = false;
   bool shardings = false;
   bool explanation = false;
+  /// The order of a pipeline's tasks. In JSON it is always there.
+  bool pipeline = false;
 };
 
 /// The explanation that the plan in `bytes` holds. Fails if the bytes are not a
@@ -30,14 +32,14 @@ struct ReportKinds {
 llvm::Expected<Explanation> readExplanation(llvm::StringRef bytes);
 
 /// Prints reports of the plan in `bytes` for people. Fails if the bytes are not
-/// a plan.
+/// a plan, or the tasks of its pipeline no schedule.
 llvm::Error printReports(llvm::StringRef bytes, ReportKinds kinds,
                          llvm::raw_ostream &os);
 
 /// Prints everything that the reports say as one JSON object; `kinds` chooses
 /// among `collectives`, `memory`, `shardings` and `explanation`, the totals
 /// are always there, and so are `options`, the compile options that were given,
-/// if there are any.
+/// if there are any. Fails as `printReports` does.
 llvm::Error printJsonReports(llvm::StringRef bytes, ReportKinds kinds,
                              llvm::json::Object options, llvm::raw_ostream &os);
 
