@@ -84,6 +84,15 @@ std::string shardc::checkMlp(const MlpSpec &spec) {
     if (size < 1 || size > INT32_MAX)
       return "layers: expected sizes from 1 to 2147483647, found " +
              std::to_string(size);
+  if (spec.residualBlocks < 0 || spec.residualBlocks > (1 << 20))
+    return "residual-blocks: expected 0 to 1048576, found " +
+           std::to_string(spec.residualBlocks);
+  if (spec.residualBlocks > 0 && spec.layers.size() < 3)
+    return "residual-blocks: expected at least three sizes of layers, of which "
+           "the last but one is that of the blocks";
+  if (spec.residualBlocks > 0 && spec.layerNorm)
+    return "residual-blocks: the blocks have layer norms of their own; "
+           "expected no --layer-norm";
   if (spec.batchSize < 1 || spec.batchSize > INT32_MAX)
     return "batch-size: expected 1 to 2147483647, found " +
            std::to_string(spec.batchSize);

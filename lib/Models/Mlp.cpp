@@ -33,11 +33,25 @@ public:
   std::string print();
 
 private:
+  /// A linear layer and what stands beside it.
+  struct Layer {
+    std::string index;
+    int64_t in, out;
+    /// Strategies with tensor parallelism shard it by column if it is even, by
+    /// row if it is odd.
+    int64_t role = 0;
+    bool normalizesInput = false, normalizesOutput = false;
+    bool isActivated = false;
+    /// Whether the value in front of the last norm of an input is added.
+    bool endsBlock = false;
+  };
+
+  void collectLayers();
   void collectArguments();
   void addArgument(std::string name, std::vector<int64_t> shape,
                    std::string element, std::string role,
                    std::string annotations = "");
-  void addParameter(std::string name, int64_t layer, std::vector<int64_t> shape,
+  void addParameter(std::string name, int64_t role, std::vector<int64_t> shape,
                     std::string init);
   void printBody();
   std::string printTraining();
@@ -54,6 +68,7 @@ private:
   const MlpSpec &spec;
   Strategy strategy;
   MeshSpec mesh;
+  std::vector<Layer> layers;
   /// Aliases and the shardings they stand for, in order of first use.
   std::vector<std::pair<std::string, std::string>> aliases;
   std::vector<std::string> arguments;
@@ -124,7 +139,7 @@ void MlpPrinter::addArgument(std::string name, std::vector<int64_t> shape,
                       " {shardc.role = #shardc." + role + annotations + "}");
 }
 
-void MlpPrinter::addParameter(std::string name, int64_t layer,
+void MlpPrinter::addParameter(std::string name, int64_t role,
                               std::vector<int64_t> shape, std::string init) {
   std::string annotations;
   // Under none and dp, parameters are left to propagation, which leaves them
@@ -132,7 +147,7 @@ void MlpPrinter::addParameter(std::string name, int64_t layer,
   if (strategy.shardsParameters())
     annotations =
         ", shardc.sharding = " +
-        getAlias(getParameterAxes(strategy, layer, shape, spec.fsdpMinSize));
+        getAlias(getParameterAxes(strategy, role, shape, spec.fsdpMinSize));
   DimAxes first(shape.size());
   if (!strategy.stateAxis.empty() && hasStates()) {
     first[0] = {strategy.stateAxis};
@@ -167,47 +182,93 @@ void MlpPrinter::collectArguments() {
   // Glorot's, through the others He's.
   bool saturates = spec.activation == "tanh" || spec.activation == "sigmoid";
   std::string init = saturates ? "glorot_normal" : "he_normal";
+  for (const Layer &layer : layers) {
+    auto addNorm = [&](int64_t role, int64_t size) {
+      addParameter("scale" + layer.index, role, {size}, "constant(1.0)");
+      addParameter("shift" + layer.index, role, {size}, "constant(0.0)");
+    };
+    // What comes into a block is whole.
+    if (layer.normalizesInput)
+      addNorm(/*role=*/1, layer.in);
+    addParameter("w" + layer.index, layer.role, {layer.in, layer.out}, init);
+    addParameter("b" + layer.index, layer.role, {layer.out}, "constant(0.0)");
+    if (layer.normalizesOutput)
+      addNorm(layer.role, layer.out);
+  }
+}
+
+/// The linear layers in their order.
+void MlpPrinter::collectLayers() {
   int64_t numLayers = spec.layers.size() - 1;
+  auto add = [&](Layer layer) {
+    layer.index = std::to_string(layers.size());
+    layers.push_back(layer);
+  };
   for (int64_t i = 0; i < numLayers; ++i) {
-    std::string index = std::to_string(i);
-    int64_t size = spec.layers[i + 1];
-    addParameter("w" + index, i, {spec.layers[i], size}, init);
-    addParameter("b" + index, i, {size}, "constant(0.0)");
-    if (spec.layerNorm && i + 1 < numLayers) {
-      addParameter("scale" + index, i, {size}, "constant(1.0)");
-      addParameter("shift" + index, i, {size}, "constant(0.0)");
+    Layer layer;
+    layer.in = spec.layers[i];
+    layer.out = spec.layers[i + 1];
+    layer.role = i;
+    bool isLast = i + 1 == numLayers;
+    bool isBeforeBlocks = spec.residualBlocks > 0 && i + 2 == numLayers;
+    layer.isActivated = !isLast && !isBeforeBlocks;
+    layer.normalizesOutput = layer.isActivated && spec.layerNorm;
+    // A block's first layer is sharded by column and its second by row, so that
+    // the values between blocks are whole.
+    if (spec.residualBlocks > 0 && (isLast || isBeforeBlocks))
+      layer.role = 1;
+    layer.normalizesInput = isLast && spec.residualBlocks > 0;
+    add(layer);
+    if (!isBeforeBlocks)
+      continue;
+    Layer first, second;
+    first.in = first.out = second.in = second.out = layer.out;
+    first.role = 0;
+    first.normalizesInput = first.isActivated = true;
+    second.role = 1;
+    second.endsBlock = true;
+    for (int64_t block = 0; block < spec.residualBlocks; ++block) {
+      add(first);
+      add(second);
     }
   }
 }
 
 void MlpPrinter::printBody() {
   llvm::raw_string_ostream os(body);
-  std::string value = "%x";
-  int64_t numLayers = spec.layers.size() - 1;
-  for (int64_t i = 0; i < numLayers; ++i) {
-    std::string index = std::to_string(i);
-    int64_t in = spec.layers[i], out = spec.layers[i + 1];
-    std::string type = getTensor({spec.batchSize, out});
+  std::string value = "%x", blockInput;
+  for (const Layer &layer : layers) {
+    std::string type = getTensor({spec.batchSize, layer.out});
     auto step = [&](std::string name, std::string text) {
-      os << "    %" << name << index << " = shardc." << text << "\n";
-      value = "%" + name + index;
+      os << "    %" << name << layer.index << " = shardc." << text << "\n";
+      value = "%" + name + layer.index;
     };
-    step("z", "linear " + value + ", %w" + index + ", %b" + index + " : " +
-                  getTensor({spec.batchSize, in}) + ", " +
-                  getTensor({in, out}) + ", " + getTensor({out}) + " -> " +
-                  type);
-    if (i + 1 == numLayers)
-      break;
-    if (spec.layerNorm)
-      step("n", "layer_norm " + value + ", %scale" + index + ", %shift" +
-                    index + " epsilon = 1.0e-6 : " + type + ", " +
-                    getTensor({out}));
+    auto addNorm = [&](int64_t size) {
+      step("n", "layer_norm " + value + ", %scale" + layer.index + ", %shift" +
+                    layer.index +
+                    " epsilon = 1.0e-6 : " + getTensor({spec.batchSize, size}) +
+                    ", " + getTensor({size}));
+    };
+    if (layer.normalizesInput) {
+      blockInput = value;
+      addNorm(layer.in);
+    }
+    step("z", "linear " + value + ", %w" + layer.index + ", %b" + layer.index +
+                  " : " + getTensor({spec.batchSize, layer.in}) + ", " +
+                  getTensor({layer.in, layer.out}) + ", " +
+                  getTensor({layer.out}) + " -> " + type);
+    if (layer.endsBlock)
+      step("r", "add " + blockInput + ", " + value + " : " + type);
+    if (!layer.isActivated)
+      continue;
+    if (layer.normalizesOutput)
+      addNorm(layer.out);
     std::string name =
         spec.activation == "gelu_tanh" ? "gelu tanh" : spec.activation;
     step("h", name + " " + value + " : " + type);
     if (spec.dropout > 0)
       step("d", "dropout " + value + " rate = " + printNumber(spec.dropout) +
-                    " stream = " + index + " : " + type);
+                    " stream = " + layer.index + " : " + type);
   }
   std::string type = getTensor({spec.batchSize, spec.layers.back()});
   os << "    %loss = shardc." << spec.loss << " " << value << ", %y : " << type;
@@ -275,6 +336,7 @@ std::string MlpPrinter::printMesh() {
 }
 
 std::string MlpPrinter::print() {
+  collectLayers();
   collectArguments();
   printBody();
   std::string text;

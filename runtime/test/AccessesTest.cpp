@@ -56,7 +56,7 @@ TEST(AccessesTest, OperandsOfEachCommand) {
   EXPECT_EQ(describeOperands(make(LoopCommand{2, 1})), "");
   EXPECT_EQ(describeOperands(make(UploadCommand{0})), "");
   EXPECT_EQ(describeOperands(make(DownloadCommand{0})), "r4");
-  EXPECT_EQ(describeOperands(make(SendCommand{{2, 3}, 1, 0})), "r2 r3");
+  EXPECT_EQ(describeOperands(make(SendCommand{{2, 3}, 1, 0, 0})), "r2 r3");
   EXPECT_EQ(describeOperands(make(ReceiveCommand{{4}, 1, 0})), "w4");
 }
 

@@ -5,6 +5,7 @@
 #include "plan/Accesses.h"
 #include "plan/CheckPipeline.h"
 
+#include <cmath>
 #include <gtest/gtest.h>
 #include <set>
 
@@ -63,6 +64,55 @@ TEST_P(SoundPipelineTest, HasAnOrderOfAllCommands) {
 INSTANTIATE_TEST_SUITE_P(All, SoundPipelineTest,
                          testing::Combine(testing::Values(1, 2, 3, 4),
                                           testing::Values(1, 2, 3, 8)));
+
+/// Durations on one clock per rank. The ranks run F0 F1 B0 B1 and F0 B0 F1 B1;
+/// messages 0 and 1 are those of F, 2 and 3 those of B.
+TEST(CheckPipelineTest, ReplaysDurations) {
+  auto plan = Plan::parse(makePipelinePlan(2, 2));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const PlanSpec &spec = (*plan)->spec();
+  PipelineTimes times = estimatedTimes(spec, 0);
+  EXPECT_EQ(times.tasks,
+            (std::vector<std::vector<double>>{{1, 1, 2, 2}, {1, 2, 1, 2}}));
+  EXPECT_EQ(times.messages, std::vector<double>(4));
+  auto replay = [&](PipelineTimes times) {
+    auto order = orderPipeline(spec, 0, times);
+    EXPECT_TRUE(order.ok()) << order.status();
+    return std::make_pair(order->seconds, order->bubble);
+  };
+  EXPECT_EQ(replay(times), std::make_pair(9.0, 1 - 12.0 / 18));
+  // Rank 1 runs from 1 to 15, and rank 0 its last task behind that.
+  times.tasks = {{1, 1, 2, 2}, {3, 4, 3, 4}};
+  EXPECT_EQ(replay(times), std::make_pair(17.0, 1 - 20.0 / 34));
+  // Rank 1 receives the second microbatch when it has sent the first gradient,
+  // and waits for it from 8.5 to 9.
+  times.messages = {0.5, 0.5, 0.5, 0.5};
+  EXPECT_EQ(replay(times), std::make_pair(18.5, 1 - 20.0 / 37));
+  // Rank 0 is slow, and rank 1 waits for it.
+  times = {{{5, 5, 1, 1}, {1, 1, 1, 1}}, {0, 0, 0, 0}};
+  EXPECT_EQ(replay(times), std::make_pair(13.0, 1 - 16.0 / 26));
+  times = {{{0, 0, 0, 0}, {0, 0, 0, 0}}, {0, 0, 0, 0}};
+  EXPECT_EQ(replay(times), std::make_pair(0.0, 0.0));
+}
+
+/// Transfers take the time that their lines in the report have, if a task makes
+/// what they carry.
+TEST(CheckPipelineTest, EstimatesMessages) {
+  auto plan = Plan::parse(makePipelinePlan(2, 1, [](fb::PlanT &plan) {
+    for (auto &program : plan.programs) {
+      auto line = std::make_unique<fb::CollectiveReportT>();
+      line->kind = fb::CollectiveKind::Send;
+      line->seconds = program->rank == 0 ? 0.5 : 0.25;
+      program->collectives.push_back(std::move(line));
+    }
+  }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  PipelineTimes times = estimatedTimes((*plan)->spec(), 0);
+  EXPECT_EQ(times.messages, (std::vector<double>{0.5, 0.25}));
+  auto order = orderPipeline((*plan)->spec(), 0);
+  ASSERT_TRUE(order.ok()) << order.status();
+  EXPECT_EQ(order->seconds, 1 + 0.5 + 1 + 2 + 0.25 + 2);
+}
 
 TEST(CheckPipelineTest, RanksHaveTheirOwnPlaces) {
   auto plan = Plan::parse(makePipelinePlan(3, 2));
@@ -339,6 +389,12 @@ INSTANTIATE_TEST_SUITE_P(
               }},
         Fault{"seconds",
               [](fb::PlanT &p) { p.programs[0]->tasks[0]->seconds = -1; }},
+        Fault{"a line of the communication report takes nan seconds",
+              [](fb::PlanT &p) {
+                auto line = std::make_unique<fb::CollectiveReportT>();
+                line->seconds = NAN;
+                p.programs[0]->collectives.push_back(std::move(line));
+              }},
         Fault{"task 9 of 4",
               [](fb::PlanT &p) {
                 p.programs[0]

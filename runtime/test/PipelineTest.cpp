@@ -240,6 +240,30 @@ TEST(PipelineExecutorTest, PartsOfABatchMayBeOverwritten) {
   }
 }
 
+TEST(PipelineExecutorTest, ReplaysItsTasks) {
+  auto context = Context::create({2});
+  ASSERT_TRUE(context.ok());
+  auto executor = makeExecutor(**context, 3, 4, {});
+  HostArray x = makeInput(4);
+  EXPECT_FALSE(executor->pipelineBubble("train_step"));
+  for (int step = 0; step < 3; ++step) {
+    ASSERT_TRUE(executor->step({{"x", x.view()}}).ok());
+    auto bubble = executor->pipelineBubble("train_step");
+    ASSERT_TRUE(bubble);
+    EXPECT_EQ(bubble->predictedSeconds, (4 + 3 - 1) * 3);
+    EXPECT_NEAR(bubble->predicted, 1 - 4. / 6, 1e-12);
+    EXPECT_GT(bubble->measuredSeconds, 0);
+    // At least one task runs at any time.
+    EXPECT_GE(bubble->measured, 0);
+    EXPECT_LE(bubble->measured, 1 - 1. / 3 + 1e-9);
+  }
+  EXPECT_FALSE(executor->pipelineBubble("evaluate"));
+  EXPECT_FALSE(executor->pipelineBubble("nothing"));
+  auto plain = Executor::create(**context, *Plan::parse(test::makePlan(2)));
+  ASSERT_TRUE(plain.ok()) << plain.status();
+  EXPECT_FALSE((*plain)->pipelineBubble("train_step"));
+}
+
 TEST(PipelineExecutorTest, InitialValuesDoNotDependOnTheCut) {
   auto context = Context::create({2});
   ASSERT_TRUE(context.ok());

@@ -80,6 +80,9 @@ static Flag<std::string> activation("activation",
                                     "relu", "After every layer but the last");
 static cl::opt<bool> layerNorm("layer-norm", cl::cat(category),
                                cl::desc("A layer norm before each activation"));
+static Flag<int64_t> residualBlocks("residual-blocks", "number", "0",
+                                    "Pre-LN residual blocks in front of the "
+                                    "last layer, and a layer norm");
 static Flag<double> dropout("dropout", "rate", "0",
                             "Dropout after each activation");
 static Flag<std::string> loss("loss", "mse|softmax_cross_entropy", "mse",
@@ -148,6 +151,7 @@ int main(int argc, char **argv) {
     spec.layers.push_back(readNumber<int64_t>("layers", size));
   spec.activation = activation;
   spec.layerNorm = layerNorm;
+  spec.residualBlocks = residualBlocks.read();
   spec.dropout = dropout.read();
   spec.loss = loss;
   spec.optimizer = optimizer;

@@ -171,13 +171,7 @@ static absl::Status printPipeline(const PlanSpec &plan, size_t number,
   of["collectives"] = order->jointCollectives;
   of["nodes"] = order->nodes;
   of["longest_chain"] = order->longestChain;
-  double busy = 0;
-  for (const PlanSpec &rank : plan.ranks())
-    for (const TaskSpec &task : rank.programs[number].tasks)
-      busy += task.seconds;
-  double all = order->seconds * plan.ranks().size();
-  double bubble = all > 0 ? 1 - busy / all : 0;
-  of["bubble"] = bubble;
+  of["bubble"] = order->bubble;
   json["pipelines"].push_back(of);
   if (!asJson)
     std::cout << absl::StrFormat(
@@ -185,7 +179,7 @@ static absl::Status printPipeline(const PlanSpec &plan, size_t number,
         "%d nodes without a cycle, %d in the longest chain; bubble %.1f %% "
         "(estimated)\n",
         name, plan.ranks().size(), order->messages, order->jointCollectives,
-        order->nodes, order->longestChain, 100 * bubble);
+        order->nodes, order->longestChain, 100 * order->bubble);
   return absl::OkStatus();
 }
 

@@ -75,6 +75,12 @@ static void addTraining(const TrainSummary &training, Json &json) {
   json["samples_per_s"] = training.samplesPerSecond;
   json["communication_share"] = training.communicationShare;
   json["wire_bytes_per_step"] = training.wireBytesPerStep;
+  if (const std::optional<PipelineBubble> &bubble = training.bubble)
+    json["pipeline"] = {
+        {"predicted_bubble", bubble->predicted},
+        {"predicted_makespan_seconds", bubble->predictedSeconds},
+        {"measured_bubble", bubble->measured},
+        {"measured_makespan_seconds", bubble->measuredSeconds}};
 }
 
 void shardc::run::printJsonSummary(const Executor &executor,
@@ -156,6 +162,14 @@ void shardc::run::printSummary(const RunSummary &summary, std::ostream &out) {
       absl::StrAppendFormat(&text, ", communication %.0f %% of the time",
                             100 * training.communicationShare);
     printField("done", text, out);
+    if (const std::optional<PipelineBubble> &bubble = training.bubble)
+      printField("bubble",
+                 absl::StrFormat("%.1f %% predicted; %.1f %% with the measured "
+                                 "durations, replayed on a clock for each "
+                                 "rank of the pipeline",
+                                 100 * bubble->predicted,
+                                 100 * bubble->measured),
+                 out);
   }
   if (summary.reference)
     print(*summary.reference, out);

@@ -29,6 +29,10 @@ struct MlpSpec {
   std::string activation = "relu";
   /// Whether a layer norm precedes each activation.
   bool layerNorm = false;
+  /// Pre-LN residual blocks in front of the last layer, in place of the
+  /// activation there: h + W'·act(W·norm(h)) of h's width each; then a layer
+  /// norm. Needs three sizes of layers, and no `layerNorm`.
+  int64_t residualBlocks = 0;
   /// Rate of dropout after each activation, in [0, 1); 0: none.
   double dropout = 0;
   /// mse (y is [batch, out] f32) or softmax_cross_entropy (y is [batch] i32).

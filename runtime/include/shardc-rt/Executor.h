@@ -35,6 +35,7 @@
 #include <limits>
 #include <map>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -79,6 +80,20 @@ struct SHARDC_RT_API RunResult {
 
   /// The result `name`, or null.
   const HostArray *find(absl::string_view name) const;
+};
+
+/// The share of a pipeline's makespan in which ranks idle, and the makespan:
+/// from the first task of a run to the end of the last. A simulation on one
+/// clock per rank, each task as soon as the rank and its operands are there.
+struct SHARDC_RT_API PipelineBubble {
+  /// With the times that the plan has for tasks and transfers, estimated.
+  double predicted = 0;
+  double predictedSeconds = 0;
+  /// With the measured durations: of a task on all threads of the context, as
+  /// if each rank had as many, and of the copies that transfers are. Means of
+  /// the second to the sixth run, or those of the only one.
+  double measured = 0;
+  double measuredSeconds = 0;
 };
 
 /// Inputs and labels by name: global arrays, borrowed for the call.
@@ -155,6 +170,14 @@ public:
   /// another run is in flight.
   [[nodiscard]] absl::StatusOr<RunResult> run(absl::string_view program,
                                               const NamedArrays &inputs);
+
+  /// The bubble of the program, of which runs have ended. Empty without them or
+  /// without a pipeline, and on GPUs, where tasks are not measured.
+  virtual std::optional<PipelineBubble>
+  pipelineBubble(absl::string_view program) const {
+    (void)program;
+    return std::nullopt;
+  }
 
   /// run("train_step", inputs): updates parameters and states; the loss is that
   /// of the batch before the update.

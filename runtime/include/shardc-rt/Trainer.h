@@ -18,6 +18,7 @@
 #include "shardc-rt/Export.h"
 
 #include <functional>
+#include <optional>
 #include <ostream>
 #include <string>
 
@@ -89,6 +90,8 @@ struct TrainSummary {
   double samplesPerSecond = 0;
   double communicationShare = 0; ///< NaN if it was not measured.
   uint64_t wireBytesPerStep = 0;
+  /// Of a pipeline, if it was measured.
+  std::optional<PipelineBubble> bubble;
 };
 
 /// Trains on `dataset`, which fits the executor's plan, with as many steps in

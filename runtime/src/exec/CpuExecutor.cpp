@@ -53,6 +53,22 @@ private:
   uint64_t bytes = 0;
 };
 
+/// The mean durations of the first runs of a program. The very first one also
+/// makes memory ready: it does not count once there are others.
+class MeanTimes {
+public:
+  /// Whether the next run is to be measured, which costs some time.
+  bool needsMore() const { return runs < 6; }
+  /// Adds those of a run.
+  void add(const PipelineTimes &times);
+  /// Empty before the first run.
+  std::optional<PipelineTimes> mean() const;
+
+private:
+  int64_t runs = 0; ///< In `sums`, but for the first if there are others.
+  PipelineTimes sums;
+};
+
 /// Runs a plan on virtual CPU devices.
 class CpuExecutor : public Executor {
 public:
@@ -76,6 +92,8 @@ public:
   absl::StatusOr<RunResult> await() override;
   int inFlight() const override { return result.has_value(); }
   int maxInFlight() const override { return 1; }
+  std::optional<PipelineBubble>
+  pipelineBubble(absl::string_view program) const override;
 
 private:
   void addRank(size_t rank, char *place);
@@ -103,6 +121,8 @@ private:
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<Collectives> collectives;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
+  /// By program, if there is a pipeline.
+  std::vector<MeanTimes> times;
   /// By tensor, every copy of every shard.
   std::vector<std::vector<LocalShard>> shards;
   ParameterState parameters;
@@ -111,6 +131,36 @@ private:
 };
 
 } // namespace
+
+/// Applies `change` to each time of `times` and the same one of `other`.
+template <typename Change>
+static void changeAll(PipelineTimes &times, const PipelineTimes &other,
+                      Change change) {
+  auto changeEach = [&](std::vector<double> &own,
+                        const std::vector<double> &others) {
+    for (size_t i = 0; i < own.size(); ++i)
+      change(own[i], others[i]);
+  };
+  for (size_t rank = 0; rank < times.tasks.size(); ++rank)
+    changeEach(times.tasks[rank], other.tasks[rank]);
+  changeEach(times.messages, other.messages);
+}
+
+void MeanTimes::add(const PipelineTimes &times) {
+  if (++runs <= 2)
+    sums = times;
+  else
+    changeAll(sums, times, [](double &sum, double time) { sum += time; });
+}
+
+std::optional<PipelineTimes> MeanTimes::mean() const {
+  if (runs == 0)
+    return std::nullopt;
+  PipelineTimes mean = sums;
+  double count = std::max<int64_t>(1, runs - 1);
+  changeAll(mean, sums, [&](double &time, double) { time /= count; });
+  return mean;
+}
 
 uint64_t CpuExecutor::allocatedBytes() const {
   uint64_t bytes = 0;
@@ -165,7 +215,24 @@ absl::Status CpuExecutor::prepare() {
       return prepared.status();
     programs.push_back(*std::move(prepared));
   }
+  times.resize(orders.size());
   return absl::OkStatus();
+}
+
+std::optional<PipelineBubble>
+CpuExecutor::pipelineBubble(absl::string_view name) const {
+  absl::StatusOr<size_t> number = findProgram(spec, name);
+  if (!number.ok() || times.empty())
+    return std::nullopt;
+  std::optional<PipelineTimes> measured = times[*number].mean();
+  if (!measured)
+    return std::nullopt;
+  absl::StatusOr<PipelineOrder> replayed =
+      orderPipeline(spec, *number, *measured);
+  if (!replayed.ok())
+    return std::nullopt;
+  return PipelineBubble{orders[*number].bubble, orders[*number].seconds,
+                        replayed->bubble, replayed->seconds};
 }
 
 /// The devices of a rank, whose arenas are at `place`, and their shards.
@@ -305,6 +372,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
 
   Clock::time_point start = Clock::now();
   PreparedProgram::Counters counters(spec);
+  counters.measures = !times.empty() && times[*number].needsMore();
   WorkerPool &pool = context.workers();
   std::optional<size_t> rounding = parameters.takeRounding();
   pool.run([&](int worker) {
@@ -332,6 +400,8 @@ absl::Status CpuExecutor::submit(absl::string_view name,
     return error;
   }
 
+  if (counters.measures)
+    times[*number].add(program.timesOf(counters));
   RunResult &result = this->result.emplace();
   result.wireBytes = *absl::c_max_element(counters.wireBytes);
   result.communicationSeconds = counters.communicationSeconds;

@@ -8,6 +8,7 @@
 
 #include "exec/PreparedProgram.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
@@ -16,6 +17,8 @@
 #include <cstring>
 
 using namespace shardc::rt;
+
+using Clock = std::chrono::steady_clock;
 
 //===----------------------------------------------------------------------===//
 // Preparing
@@ -333,30 +336,66 @@ absl::Status PreparedProgram::named(const absl::Status &status,
                                    command, ": ", status.message()));
 }
 
-absl::Status PreparedProgram::addSteps(const PipelineOrder &order,
+/// Adds the steps of `together`, with their clock and microbatch.
+absl::Status PreparedProgram::addSteps(const PipelineStep &together,
                                        Collectives &backend) {
-  for (const PipelineStep &together : order.steps) {
-    rank = together[0].rank;
-    uint32_t number = together[0].command;
-    const Command &command = program().commands[number];
-    size_t first = steps.size();
-    if (std::holds_alternative<SendCommand>(command.operation)) {
-      addTransfer(together[0], together[1]);
-      continue;
-    }
-    bool isCollective =
-        std::holds_alternative<CollectiveStartCommand>(command.operation);
-    absl::Status status = isCollective
-                              ? prepareCollective(together, /*runs=*/1, backend)
-                              : addStep(number, /*runs=*/1, backend);
-    if (!status.ok())
-      return named(status, number);
-    if (isCollective)
-      addCollective(together);
-    for (; command.task >= 0 && first < steps.size(); ++first)
-      steps[first].microbatch = program().tasks[command.task].microbatch;
+  rank = together[0].rank;
+  uint32_t command = together[0].command, first = steps.size();
+  const Command &table = program().commands[command];
+  if (auto *send = std::get_if<SendCommand>(&table.operation)) {
+    addTransfer(together[0], together[1]);
+    for (; first < steps.size(); ++first)
+      steps[first].clock = clocks[ranks.size()] + send->message;
+    return absl::OkStatus();
+  }
+  bool isCollective =
+      std::holds_alternative<CollectiveStartCommand>(table.operation);
+  absl::Status status = isCollective
+                            ? prepareCollective(together, /*runs=*/1, backend)
+                            : addStep(command, /*runs=*/1, backend);
+  if (!status.ok())
+    return named(status, command);
+  if (isCollective)
+    addCollective(together);
+  for (; table.task >= 0 && first < steps.size(); ++first) {
+    steps[first].microbatch = program().tasks[table.task].microbatch;
+    steps[first].clock = clocks[rank] + table.task;
   }
   return absl::OkStatus();
+}
+
+absl::Status PreparedProgram::addSteps(const PipelineOrder &order,
+                                       Collectives &backend) {
+  clocks = {0};
+  for (const DeviceSet &devices : ranks)
+    clocks.push_back(clocks.back() +
+                     devices.plan.programs[number].tasks.size());
+  clocks.push_back(clocks.back() + order.messages);
+  // By step its round, and its place among those of its command.
+  std::vector<std::pair<int64_t, size_t>> places;
+  for (size_t i = 0; i < order.steps.size(); ++i) {
+    size_t first = steps.size();
+    if (absl::Status status = addSteps(order.steps[i], backend); !status.ok())
+      return status;
+    for (size_t added = first; added < steps.size(); ++added)
+      places.push_back({order.rounds[i], added - first});
+  }
+  sortSteps(places);
+  return absl::OkStatus();
+}
+
+/// Sorts the steps by `places`: in a round the first steps of all commands come
+/// first, then their second ones, so that one barrier serves all.
+void PreparedProgram::sortSteps(
+    absl::Span<const std::pair<int64_t, size_t>> places) {
+  std::vector<size_t> order(steps.size());
+  absl::c_iota(order, 0);
+  absl::c_stable_sort(
+      order, [&](size_t a, size_t b) { return places[a] < places[b]; });
+  std::vector<Step> sorted;
+  for (size_t index : order)
+    sorted.push_back(std::move(steps[index]));
+  steps = std::move(sorted);
 }
 
 absl::Status PreparedProgram::addSteps(Collectives &backend) {
@@ -529,30 +568,67 @@ void PreparedProgram::runCollective(const Step &step, int64_t run, int worker) {
 /// Runs a collective or a transfer, and counts it.
 void PreparedProgram::communicate(const Step &step, int64_t run, int worker,
                                   Counters &counters) {
-  using Clock = std::chrono::steady_clock;
-  Clock::time_point start = Clock::now();
   if (step.isLocal())
     runLocal(step, run, worker);
   else
     runCollective(step, run, worker);
-  if (worker > 0)
+  if (worker == 0)
+    for (int rank : step.senders)
+      counters.wireBytes[rank] += step.wireBytes;
+}
+
+void PreparedProgram::Counters::setCommunicating(bool now) {
+  if (now == communicates)
     return;
-  for (int rank : step.senders)
-    counters.wireBytes[rank] += step.wireBytes;
-  counters.communicationSeconds +=
-      std::chrono::duration<double>(Clock::now() - start).count();
+  communicates = now;
+  Clock::time_point time = Clock::now();
+  if (now)
+    communicationStart = time;
+  else
+    communicationSeconds +=
+        std::chrono::duration<double>(time - communicationStart).count();
+}
+
+void PreparedProgram::Counters::startClock(int next) {
+  Clock::time_point now = Clock::now();
+  if (clock >= 0)
+    clockSeconds[clock] +=
+        std::chrono::duration<double>(now - clockStart).count();
+  clock = next;
+  clockStart = now;
+}
+
+PipelineTimes PreparedProgram::timesOf(const Counters &counters) const {
+  auto first = counters.clockSeconds.begin();
+  PipelineTimes times;
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    times.tasks.emplace_back(first + clocks[rank], first + clocks[rank + 1]);
+  times.messages.assign(first + clocks[ranks.size()], first + clocks.back());
+  return times;
 }
 
 void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
+  bool measures = counters.measures && worker == 0;
+  if (measures && !clocks.empty())
+    counters.clockSeconds.resize(clocks.back());
   runRange({0, steps.size()}, worker, pool, counters);
+  if (measures)
+    counters.startClock(-1);
+  if (worker == 0)
+    counters.setCommunicating(false);
 }
 
 void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
                                Counters &counters) {
   for (size_t index = range.begin; index < range.end; ++index) {
     const Step &step = steps[index];
-    if (step.needsBarrier)
+    if (step.needsBarrier || counters.measures)
       pool.barrier();
+    // Behind the barrier, where all workers have ended what came before.
+    if (counters.measures && worker == 0)
+      counters.startClock(step.clock);
+    if (worker == 0)
+      counters.setCommunicating(!step.senders.empty());
     if (step.kind == Step::Kind::Loop) {
       size_t end = index + 1 + step.length;
       for (int64_t run = 0; run < step.runs; ++run)

@@ -24,6 +24,7 @@
 
 #include "absl/status/statusor.h"
 
+#include <chrono>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -65,7 +66,27 @@ public:
 
     std::vector<uint64_t> wireBytes; ///< By rank, of each of its devices.
     double communicationSeconds = 0;
+    bool communicates = false; ///< Now, since the time below.
+    std::chrono::steady_clock::time_point communicationStart;
+
+    /// Notes that worker 0 begins to communicate, or ends. It is measured from
+    /// the first of neighbouring collectives and transfers to the last.
+    void setCommunicating(bool now);
+    /// Measure the durations of tasks and messages: then all workers wait for
+    /// one another before each step. The same for all workers.
+    bool measures = false;
+    /// By clock (`PreparedProgram::timesOf`) the seconds that it ran.
+    std::vector<double> clockSeconds;
+    int clock = -1; ///< The one that runs; negative: none.
+    std::chrono::steady_clock::time_point clockStart;
+
+    /// Stops the clock that runs, and starts another one.
+    void startClock(int next);
   };
+
+  /// The durations of one run with a pipeline that was measured: of a task the
+  /// time in which all workers work on it, of a message that of its copies.
+  PipelineTimes timesOf(const Counters &counters) const;
 
   /// Runs the share of worker `worker`; every worker of the pool calls it in
   /// one job. Worker 0 alone writes `counters`. Errors: `takeError`.
@@ -139,6 +160,8 @@ private:
     absl::InlinedVector<int, 1> senders;
     /// Of a task, which runs once: its microbatch.
     int64_t microbatch = 0;
+    /// The clock of its task or message; negative: none.
+    int clock = -1;
     /// Of a loop, whose body is the next `length` steps.
     int64_t runs = 1;
     size_t length = 0;
@@ -168,6 +191,8 @@ private:
 
   absl::Status addSteps(Collectives &backend);
   absl::Status addSteps(const PipelineOrder &order, Collectives &backend);
+  absl::Status addSteps(const PipelineStep &together, Collectives &backend);
+  void sortSteps(absl::Span<const std::pair<int64_t, size_t>> places);
   absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
   void addTransfer(RankCommand from, RankCommand to);
   absl::Status prepareCollective(const PipelineStep &starts, int64_t runs,
@@ -212,6 +237,9 @@ private:
   int rank = 0;
   int workers;
   std::vector<Step> steps;
+  /// With a pipeline: by rank the clock of its first task, then that of message
+  /// 0, then their number.
+  std::vector<int> clocks;
   /// By rank and number of the command that starts the collective, on the first
   /// rank if several do.
   std::map<std::pair<int, uint32_t>, PreparedCollectives> collectives;

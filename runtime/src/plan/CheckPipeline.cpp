@@ -29,7 +29,7 @@ public:
   JointGraph(const PlanSpec &plan, size_t program)
       : plan(plan), number(program) {}
 
-  absl::StatusOr<PipelineOrder> order();
+  absl::StatusOr<PipelineOrder> order(const PipelineTimes &times);
 
 private:
   template <typename... Args>
@@ -64,7 +64,8 @@ private:
     successors[from].push_back(to);
     ++waitsFor[to];
   }
-  absl::Status follow(PipelineOrder &order);
+  std::vector<double> durations(const PipelineTimes &times) const;
+  absl::Status follow(const PipelineTimes &times, PipelineOrder &order);
   absl::Status describeCycle() const;
   std::string describe(RankCommand place) const;
 
@@ -239,19 +240,34 @@ void JointGraph::addEdges() {
   }
 }
 
-/// Kahn's algorithm (1962), by the simulated time at which nodes can run.
-absl::Status JointGraph::follow(PipelineOrder &order) {
-  std::vector<double> time(successors.size()), duration(successors.size());
-  std::vector<int64_t> chain(successors.size(), 1);
-  // The time of a task passes with its first command that works, so that
-  // messages leave at its end.
+/// By node its seconds. The time of a task passes with its first command that
+/// works, so that messages leave at its end; that of a message with its end.
+std::vector<double> JointGraph::durations(const PipelineTimes &times) const {
+  std::vector<double> seconds(successors.size());
   for (int rank = 0; rank < numRanks(); ++rank) {
     std::set<int32_t> begun;
-    for (uint32_t i = 0; i < program(rank).commands.size(); ++i)
-      if (int32_t task = program(rank).commands[i].task;
-          task >= 0 && isWork({rank, i}) && begun.insert(task).second)
-        duration[nodeOf({rank, i})] = program(rank).tasks[task].seconds;
+    for (uint32_t i = 0; i < program(rank).commands.size(); ++i) {
+      const Command &command = program(rank).commands[i];
+      auto *send = std::get_if<SendCommand>(&command.operation);
+      if (send && !begun.empty())
+        seconds[endOf[nodeOf({rank, i})]] = times.messages[send->message];
+      if (command.task >= 0 && isWork({rank, i}) &&
+          begun.insert(command.task).second)
+        seconds[nodeOf({rank, i})] = times.tasks[rank][command.task];
+    }
   }
+  return seconds;
+}
+
+/// Kahn's algorithm (1962), by the simulated time at which nodes can run.
+absl::Status JointGraph::follow(const PipelineTimes &times,
+                                PipelineOrder &order) {
+  std::vector<double> time(successors.size()), duration = durations(times);
+  std::vector<int64_t> chain(successors.size(), 1);
+  // By node the most steps before it of which each needs the one before; each
+  // step with that of its node.
+  std::vector<int64_t> depth(successors.size());
+  std::vector<std::pair<int64_t, PipelineStep>> steps;
   using Entry = std::pair<double, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (uint32_t node = 0; node < successors.size(); ++node)
@@ -261,14 +277,19 @@ absl::Status JointGraph::follow(PipelineOrder &order) {
     auto [key, node] = ready.top();
     ready.pop();
     order.longestChain = std::max(order.longestChain, chain[node]);
-    order.seconds = std::max(order.seconds, time[node] + duration[node]);
-    if (isEnd(node))
-      order.steps.push_back(ends[node - first.back()]);
-    else if (isWork(placeOf(node)))
-      order.steps.push_back({placeOf(node)});
+    if (!isEnd(node))
+      if (RankCommand place = placeOf(node);
+          at(place).task >= 0 && isWork(place))
+        order.seconds = std::max(order.seconds, time[node] + duration[node]);
+    bool isStep = isEnd(node) || isWork(placeOf(node));
+    if (isStep)
+      steps.emplace_back(depth[node], isEnd(node)
+                                          ? ends[node - first.back()]
+                                          : PipelineStep{placeOf(node)});
     for (uint32_t next : successors[node]) {
       time[next] = std::max(time[next], time[node] + duration[node]);
       chain[next] = std::max(chain[next], chain[node] + 1);
+      depth[next] = std::max(depth[next], depth[node] + isStep);
       // The commands of a task stay together.
       bool isSameTask = !isEnd(node) && !isEnd(next) &&
                         at(placeOf(node)).task >= 0 &&
@@ -277,6 +298,17 @@ absl::Status JointGraph::follow(PipelineOrder &order) {
         ready.push({isSameTask ? key : time[next], next});
     }
   }
+  absl::c_stable_sort(
+      steps, [](const auto &a, const auto &b) { return a.first < b.first; });
+  for (auto &[round, step] : steps) {
+    order.steps.push_back(std::move(step));
+    order.rounds.push_back(round);
+  }
+  double busy = 0;
+  for (const std::vector<double> &tasks : times.tasks)
+    busy = absl::c_accumulate(tasks, busy);
+  if (order.seconds > 0)
+    order.bubble = 1 - busy / (order.seconds * numRanks());
   order.messages = numMessages;
   order.jointCollectives = numJoint;
   return order.nodes == static_cast<int64_t>(successors.size())
@@ -310,7 +342,7 @@ absl::Status JointGraph::describeCycle() const {
   return bad(describe(one), " and ", describe(other), " wait for each other");
 }
 
-absl::StatusOr<PipelineOrder> JointGraph::order() {
+absl::StatusOr<PipelineOrder> JointGraph::order(const PipelineTimes &times) {
   first = {0};
   for (int rank = 0; rank < numRanks(); ++rank)
     first.push_back(first.back() + program(rank).commands.size());
@@ -320,14 +352,43 @@ absl::StatusOr<PipelineOrder> JointGraph::order() {
     return s;
   addEdges();
   PipelineOrder order;
-  if (absl::Status s = follow(order); !s.ok())
+  if (absl::Status s = follow(times, order); !s.ok())
     return s;
   return order;
 }
 
+PipelineTimes shardc::rt::estimatedTimes(const PlanSpec &plan, size_t number) {
+  PipelineTimes times;
+  std::vector<std::pair<uint32_t, double>> messages;
+  for (const PlanSpec &rank : plan.ranks()) {
+    const ProgramSpec &program = rank.programs[number];
+    std::vector<double> &tasks = times.tasks.emplace_back();
+    for (const TaskSpec &task : program.tasks)
+      tasks.push_back(task.seconds);
+    for (const Command &command : program.commands)
+      if (auto *send = std::get_if<SendCommand>(&command.operation))
+        messages.emplace_back(send->message,
+                              send->report < program.collectives.size()
+                                  ? program.collectives[send->report].seconds
+                                  : 0);
+  }
+  // Their numbers may not have been checked yet.
+  times.messages.resize(messages.size());
+  for (auto [message, seconds] : messages)
+    if (message < messages.size())
+      times.messages[message] = seconds;
+  return times;
+}
+
+absl::StatusOr<PipelineOrder>
+shardc::rt::orderPipeline(const PlanSpec &plan, size_t program,
+                          const PipelineTimes &times) {
+  return JointGraph(plan, program).order(times);
+}
+
 absl::StatusOr<PipelineOrder> shardc::rt::orderPipeline(const PlanSpec &plan,
                                                         size_t program) {
-  return JointGraph(plan, program).order();
+  return orderPipeline(plan, program, estimatedTimes(plan, program));
 }
 
 /// Parameters, their states and copies have one home.

@@ -40,28 +40,49 @@ struct RankCommand {
 /// other command alone.
 using PipelineStep = absl::InlinedVector<RankCommand, 2>;
 
+/// The seconds that the parts of a program take, which has a pipeline.
+struct PipelineTimes {
+  /// By rank and task.
+  std::vector<std::vector<double>> tasks;
+  /// By message. Messages before the first task of their rank take none.
+  std::vector<double> messages;
+};
+
 /// An order in which one thread can run a program of all ranks.
 struct PipelineOrder {
   /// Each command once, communication where it ends and waits not at all.
   std::vector<PipelineStep> steps;
+  /// Of the same steps, ascending: none needs another one of its round. Threads
+  /// that share each step need only wait for one another between rounds.
+  std::vector<int64_t> rounds;
   int64_t messages = 0;
   int64_t jointCollectives = 0; ///< Over the pipeline's axis.
   int64_t nodes = 0;
   /// The most nodes of which each comes after the one before.
   int64_t longestChain = 0;
-  /// The makespan: until the last task ends if tasks take as long as estimated
-  /// and everything else takes no time.
+  /// The makespan: until the last task ends if tasks and messages take as long
+  /// as given, on one clock per rank, and everything else takes no time.
   double seconds = 0;
+  /// The share of the makespan in which ranks run no task, on average; 0
+  /// without tasks.
+  double bubble = 0;
 };
 
+/// The times that the plan has for program number `program`, estimated. The
+/// indices of the plan must be sound.
+PipelineTimes estimatedTimes(const PlanSpec &plan, size_t program);
+
 /// Orders program number `program` of the ranks of `plan`, which has a
-/// pipeline: tasks by the time at which they start if they take as long as
-/// estimated. DataLoss: a message without its one send and receive of the same
-/// sizes, collectives of the ranks that differ, or a program that would wait
-/// forever; then the error names two commands that wait for each other. The
-/// indices of the plan must be sound. Thread-safe.
+/// pipeline: tasks by the time at which they start if parts take as long as
+/// `times` says, by default as long as estimated. DataLoss: a message without
+/// its one send and receive of the same sizes, collectives of the ranks that
+/// differ, or a program that would wait forever; then the error names two
+/// commands that wait for each other. The indices of the plan must be sound.
+/// Thread-safe.
 [[nodiscard]] absl::StatusOr<PipelineOrder> orderPipeline(const PlanSpec &plan,
                                                           size_t program);
+[[nodiscard]] absl::StatusOr<PipelineOrder>
+orderPipeline(const PlanSpec &plan, size_t program, const PipelineTimes &times);
 
 /// Checks the ranks of a plan with a pipeline against each other: the places of
 /// tensors, programs, results, tasks, and for each program that it has an

@@ -478,6 +478,7 @@ absl::Status CommandReader::read(const fb::Command &file) {
   else if (const fb::Send *send = file.operation_as_Send()) {
     SendCommand &own = command.operation.emplace<SendCommand>();
     own.peer = send->peer(), own.message = send->message();
+    own.report = send->report();
     if (!program.collectives.empty() &&
         send->report() >= program.collectives.size())
       return bad("line ", send->report(),

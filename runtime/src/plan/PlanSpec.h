@@ -182,6 +182,7 @@ struct SendCommand {
   std::vector<uint32_t> buffers;
   int peer;
   uint32_t message; ///< Of all programs of one name together.
+  uint32_t report;  ///< Of ProgramSpec::collectives.
 };
 
 /// Begins to receive `buffers` from the same device of rank `peer`.
@@ -216,7 +217,8 @@ struct CollectiveReport {
   Part part;
   std::string source;
   std::string cause;
-  int64_t runs = 1; ///< Of the loop it is in.
+  int64_t runs = 1;   ///< Of the loop it is in.
+  double seconds = 0; ///< In all runs of a step, estimated.
 };
 
 struct ResultSpec {

@@ -182,6 +182,11 @@ static absl::Status readReports(const fb::Program &file, ProgramSpec &program) {
     report.source = text(entry->source());
     report.cause = text(entry->cause());
     report.runs = entry->runs();
+    report.seconds = entry->seconds();
+    if (!(report.seconds >= 0 && report.seconds < 1e9))
+      return bad("program \"", program.name,
+                 "\": a line of the communication report takes ",
+                 report.seconds, " seconds");
     program.collectives.push_back(std::move(report));
   }
   return absl::OkStatus();

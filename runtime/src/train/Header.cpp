@@ -23,6 +23,12 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
                           plan.batchSize()),
              out);
   printField("mesh", absl::StrCat(plan.mesh(), ": ", devices), out);
+  if (const std::optional<PipelineSpec> &pipeline = plan.spec().pipeline)
+    printField("pipeline",
+               absl::StrCat(pipeline->schedule, ": ", pipeline->stages.size(),
+                            " stages on ", pipeline->ranks.size(), " ranks, ",
+                            pipeline->microbatches, " microbatches"),
+               out);
   std::string memory =
       absl::StrCat(formatBytes(plan.arenaBytes()), " per device");
   const char *separator = ": ";

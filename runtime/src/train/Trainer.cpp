@@ -161,6 +161,7 @@ absl::StatusOr<TrainSummary> Training::run() {
   summary.seconds = since(start);
   if (summary.steps > 0)
     summary.samplesPerSecond = summary.steps * batchSize / summary.seconds;
+  summary.bubble = executor.pipelineBubble("train_step");
   summary.communicationShare = computing > 0 ? communication / computing : 0;
   return summary;
 }
