@@ -249,8 +249,10 @@ std::vector<double> JointGraph::durations(const PipelineTimes &times) const {
     for (uint32_t i = 0; i < program(rank).commands.size(); ++i) {
       const Command &command = program(rank).commands[i];
       auto *send = std::get_if<SendCommand>(&command.operation);
-      if (send && !begun.empty())
-        seconds[endOf[nodeOf({rank, i})]] = times.messages[send->message];
+      if (send && !begun.empty()) {
+        double &end = seconds[endOf[nodeOf({rank, i})]];
+        end = std::max(end, times.messages[send->message]);
+      }
       if (command.task >= 0 && isWork({rank, i}) &&
           begun.insert(command.task).second)
         seconds[nodeOf({rank, i})] = times.tasks[rank][command.task];
