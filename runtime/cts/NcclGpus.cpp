@@ -168,8 +168,11 @@ absl::StatusOr<bool> NcclGpus::open(const Mesh &mesh) {
 absl::StatusOr<std::unique_ptr<PreparedCollective>>
 NcclGpus::prepare(const Mesh &mesh, CollectiveSpec spec) {
   auto prepared = std::make_unique<OnGpus>(places);
-  for (const Place &place : places)
+  std::vector<int64_t> devices;
+  for (const Place &place : places) {
     prepared->buffers.emplace_back(*place.pool, *place.stream);
+    devices.push_back(place.device);
+  }
   for (CollectiveTensor &tensor : spec.tensors) {
     uint64_t width = byteSize(tensor.dtype);
     uint64_t inBytes = numElements(tensor.inShape) * width;
@@ -190,7 +193,7 @@ NcclGpus::prepare(const Mesh &mesh, CollectiveSpec spec) {
     tensor.in = std::move(in);
     tensor.out = std::move(out);
   }
-  auto collective = backend->prepare(mesh, spec);
+  auto collective = backend->prepare(mesh, devices, spec);
   if (!collective.ok())
     return collective.status();
   prepared->collective = *std::move(collective);

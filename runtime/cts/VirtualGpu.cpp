@@ -8,6 +8,7 @@
 #include "shardc-rt/HostArray.h"
 
 #include <iostream>
+#include <numeric>
 
 using namespace shardc::rt;
 using namespace shardc::rt::test;
@@ -76,7 +77,9 @@ public:
         out = *place;
       }
     }
-    auto collective = backend->prepare(mesh, spec);
+    std::vector<int64_t> devices(mesh.numDevices());
+    std::iota(devices.begin(), devices.end(), 0);
+    auto collective = backend->prepare(mesh, devices, spec);
     if (!collective.ok())
       return collective.status();
     return std::make_unique<OnGpu>(std::move(buffers), *std::move(collective),

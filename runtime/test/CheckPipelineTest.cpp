@@ -419,12 +419,165 @@ TEST(CheckPipelineTest, TransfersNeedAPipeline) {
       << status;
 }
 
-TEST(CheckPipelineTest, GpusHaveNoPipelinesYet) {
-  EXPECT_EQ(Plan::parse(makePipelinePlan(
-                            2, 2, [](fb::PlanT &p) { p.gpu_target = "sm_90"; }))
-                .status()
-                .code(),
-            absl::StatusCode::kUnavailable);
+//===----------------------------------------------------------------------===//
+// GPUs
+//===----------------------------------------------------------------------===//
+
+TEST_P(SoundPipelineTest, HasAnOrderOfStreams) {
+  auto [ranks, microbatches] = GetParam();
+  auto plan = Plan::parse(makePipelinePlan(ranks, microbatches, test::onGpus));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const PlanSpec &spec = (*plan)->spec();
+  for (size_t program = 0; program < 2; ++program) {
+    auto order = orderPipeline(spec, program);
+    ASSERT_TRUE(order.ok()) << order.status();
+    EXPECT_EQ(order->messages,
+              (program == 0 ? 2 : 1) * microbatches * (ranks - 1));
+    EXPECT_EQ(order->seconds,
+              (microbatches + ranks - 1) * (program == 0 ? 3 : 1));
+    // Every command once, behind those of its stream and those it comes after.
+    std::vector<std::set<uint32_t>> done(ranks);
+    for (const PipelineStep &step : order->steps) {
+      for (RankCommand place : step) {
+        const ProgramSpec &of = spec.ranks()[place.rank].programs[program];
+        const Command &command = of.commands[place.command];
+        for (uint32_t other : command.after)
+          EXPECT_TRUE(done[place.rank].count(other));
+        for (uint32_t i = 0; i < place.command; ++i)
+          EXPECT_TRUE(of.commands[i].stream != command.stream ||
+                      done[place.rank].count(i) || step.size() == 4);
+      }
+      for (RankCommand place : step)
+        EXPECT_TRUE(done[place.rank].insert(place.command).second);
+    }
+    for (int rank = 0; rank < ranks; ++rank)
+      EXPECT_EQ(done[rank].size(),
+                spec.ranks()[rank].programs[program].commands.size());
+  }
 }
+
+/// Two further messages behind all commands of the step: from rank 0 to rank 1
+/// and back.
+void addOpposite(fb::PlanT &p) {
+  test::onGpus(p);
+  uint32_t number = 0;
+  for (auto &command : step(p, 1).commands)
+    number += as<fb::SendT>(*command) || as<fb::ReceiveT>(*command);
+  for (int rank : {0, 1}) {
+    fb::ProgramT &program = step(p, rank);
+    uint32_t last = 0;
+    for (uint32_t i = 0; i < program.commands.size(); ++i)
+      if (as<fb::LaunchT>(*program.commands[i]))
+        last = i;
+    // The operands of the first kernel, of two rows, and a further buffer.
+    fb::LaunchT &launch = find<fb::LaunchT>(program, 0);
+    uint32_t more = program.buffers.size();
+    program.buffers.push_back(
+        std::make_unique<fb::BufferT>(*program.buffers[launch.buffers[2]]));
+    program.buffers.back()->offset = p.pipeline->ranks[rank]->arena_bytes;
+    p.pipeline->ranks[rank]->arena_bytes += 64;
+    p.arena_bytes =
+        std::max(p.arena_bytes, p.pipeline->ranks[rank]->arena_bytes);
+    for (int message : {0, 1}) {
+      auto command = std::make_unique<fb::CommandT>();
+      command->stream = fb::Stream::Communication;
+      command->after = {last};
+      auto fill = [&](auto transfer, uint32_t buffer) {
+        transfer.buffers = {buffer};
+        transfer.peer = 1 - rank;
+        transfer.message = number + message;
+        command->operation.Set(std::move(transfer));
+      };
+      if (message == rank)
+        fill(fb::SendT(), launch.buffers[2]);
+      else
+        fill(fb::ReceiveT(), more);
+      program.commands.push_back(std::move(command));
+    }
+  }
+}
+
+/// Of the step of two ranks and one microbatch.
+int64_t countPairs(const std::function<void(fb::PlanT &)> &edit) {
+  auto plan = Plan::parse(makePipelinePlan(2, 1, edit));
+  EXPECT_TRUE(plan.ok()) << plan.status();
+  if (!plan.ok())
+    return -1;
+  auto order = orderPipeline((*plan)->spec(), 0);
+  EXPECT_TRUE(order.ok()) << order.status();
+  int64_t together = 0;
+  for (const PipelineStep &commands : order->steps)
+    together += commands.size() == 4;
+  EXPECT_EQ(order->messagePairs, together);
+  return together;
+}
+
+TEST(CheckPipelineTest, OppositeNeighboursCrossTogether) {
+  EXPECT_EQ(countPairs(test::onGpus), 0);
+  EXPECT_EQ(countPairs(addOpposite), 1);
+  // On a rank it sends back the bytes that it receives.
+  EXPECT_EQ(countPairs([](fb::PlanT &p) {
+              addOpposite(p);
+              auto &commands = step(p, 1).commands;
+              commands.back()->operation.AsSend()->buffers =
+                  commands[commands.size() - 2]->operation.AsReceive()->buffers;
+            }),
+            0);
+  // The second one comes after a command between them.
+  EXPECT_EQ(
+      countPairs([](fb::PlanT &p) {
+        addOpposite(p);
+        fb::ProgramT &program = step(p, 1);
+        auto clear = std::make_unique<fb::CommandT>();
+        fb::ClearT zeros;
+        zeros.buffer = program.commands.back()->operation.AsSend()->buffers[0];
+        clear->operation.Set(zeros);
+        uint32_t place = program.commands.size() - 1;
+        program.commands.insert(program.commands.end() - 1, std::move(clear));
+        program.commands.back()->after = {place};
+      }),
+      0);
+}
+
+class GpuFaultTest : public testing::TestWithParam<Fault> {};
+
+TEST_P(GpuFaultTest, IsAnError) {
+  absl::Status status = Plan::parse(makePipelinePlan(3, 2, [](fb::PlanT &p) {
+                          test::onGpus(p);
+                          GetParam().edit(p);
+                        })).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_NE(status.message().find(GetParam().error), absl::string_view::npos)
+      << status;
+}
+
+fb::UploadT &upload(fb::PlanT &p) {
+  return *step(p, 0).commands[0]->operation.AsUpload();
+}
+
+INSTANTIATE_TEST_SUITE_P(
+    All, GpuFaultTest,
+    testing::Values(
+        Fault{"wait for each other",
+              [](fb::PlanT &p) {
+                std::swap(send(p, 0, 0).message, send(p, 0, 1).message);
+              }},
+        Fault{"program \"train_step\": nothing orders command",
+              [](fb::PlanT &p) {
+                step(p, 0)
+                    .commands[numberOf<fb::SendT>(step(p, 0), 0)]
+                    ->after.clear();
+              }},
+        Fault{
+            "send on stream compute, expected communication",
+            [](fb::PlanT &p) {
+              step(p, 0).commands[numberOf<fb::SendT>(step(p, 0), 0)]->stream =
+                  fb::Stream::Compute;
+            }},
+        Fault{"tensor 99 of 5", [](fb::PlanT &p) { upload(p).tensor = 99; }},
+        Fault{"tensor 2 is on other pipeline ranks",
+              [](fb::PlanT &p) { upload(p).tensor = 2; }},
+        Fault{"tensor \"w0\" is a parameter, which the host does not give",
+              [](fb::PlanT &p) { upload(p).tensor = 1; }}));
 
 } // namespace

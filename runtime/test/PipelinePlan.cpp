@@ -12,10 +12,10 @@ using namespace shardc::rt;
 
 namespace {
 
-using Kind = fb::TaskKind;
+using FileTaskKind = fb::TaskKind;
 
 struct TaskAt {
-  Kind kind;
+  FileTaskKind kind;
   int microbatch;
   bool operator<(const TaskAt &other) const {
     return std::tie(kind, microbatch) < std::tie(other.kind, other.microbatch);
@@ -94,9 +94,9 @@ Schedule::Schedule(int ranks, int microbatches, bool isStep)
     int ahead = isStep ? std::min(ranks - rank, microbatches) : microbatches;
     for (int i = 0; i < microbatches + ahead; ++i) {
       if (i < microbatches)
-        tasks[rank].push_back({Kind::Forward, i});
+        tasks[rank].push_back({FileTaskKind::Forward, i});
       if (i >= ahead - 1 && i - ahead + 1 < microbatches && isStep)
-        tasks[rank].push_back({Kind::Backward, i - ahead + 1});
+        tasks[rank].push_back({FileTaskKind::Backward, i - ahead + 1});
     }
   }
   std::vector<size_t> next(ranks);
@@ -110,7 +110,7 @@ Schedule::Schedule(int ranks, int microbatches, bool isStep)
   std::vector<std::tuple<int, int, TaskAt>> sent;
   for (int rank = 0; rank < ranks; ++rank)
     for (auto [task, end] : ends[rank])
-      if (rank != (task.kind == Kind::Forward ? ranks - 1 : 0))
+      if (rank != (task.kind == FileTaskKind::Forward ? ranks - 1 : 0))
         sent.push_back({end, rank, task});
   std::sort(sent.begin(), sent.end());
   for (auto [end, rank, task] : sent) {
@@ -122,7 +122,7 @@ Schedule::Schedule(int ranks, int microbatches, bool isStep)
 }
 
 bool Schedule::run(int rank, TaskAt task) {
-  bool isForward = task.kind == Kind::Forward;
+  bool isForward = task.kind == FileTaskKind::Forward;
   int start = clocks[rank];
   int from = isForward ? rank - 1 : rank + 1;
   if (from >= 0 && from < static_cast<int>(ends.size())) {
@@ -225,7 +225,7 @@ uint32_t RankProgram::startUntil(uint32_t message, int task) {
 
 void RankProgram::addTask(int number, TaskAt task) {
   int m = task.microbatch;
-  bool isForward = task.kind == Kind::Forward;
+  bool isForward = task.kind == FileTaskKind::Forward;
   int from = isForward ? rank - 1 : rank + 1;
   if (from >= 0 && from <= last)
     wait(startUntil(schedule.sends[from].at(task), number));
@@ -250,7 +250,7 @@ std::unique_ptr<fb::ProgramT> RankProgram::make() {
     entry->kind = task.kind;
     entry->stage = rank;
     entry->microbatch = task.microbatch;
-    entry->seconds = task.kind == Kind::Forward ? 1 : 2;
+    entry->seconds = task.kind == FileTaskKind::Forward ? 1 : 2;
     program->tasks.push_back(std::move(entry));
   }
   for (uint32_t m = 0; m < plan.pipeline->microbatches; ++m) {
@@ -261,7 +261,7 @@ std::unique_ptr<fb::ProgramT> RankProgram::make() {
   }
   for (int other = 0; other <= last; ++other)
     for (auto [task, message] : schedule.sends[other]) {
-      bool isForward = task.kind == Kind::Forward;
+      bool isForward = task.kind == FileTaskKind::Forward;
       int to = isForward ? other + 1 : other - 1, m = task.microbatch;
       if (other == rank)
         transfers[message] = {true, uint16_t(to),
@@ -373,6 +373,89 @@ void test::addPipeline(fb::PlanT &plan, int ranks, int microbatches) {
     plan.pipeline->ranks.push_back(std::move(rank));
     plan.arena_bytes = std::max(plan.arena_bytes, arena);
   }
+}
+
+namespace {
+
+/// The commands of a rank on the streams of a GPU.
+class GpuCommands {
+public:
+  explicit GpuCommands(fb::ProgramT &program) : program(program) {}
+
+  void make();
+
+private:
+  uint32_t add(std::unique_ptr<fb::CommandT> command, fb::Stream stream,
+               std::vector<uint32_t> after);
+  template <typename T>
+  uint32_t addCopy(T operation, std::vector<uint32_t> after) {
+    auto command = std::make_unique<fb::CommandT>();
+    command->operation.Set(std::move(operation));
+    return add(std::move(command), fb::Stream::Copies, std::move(after));
+  }
+
+  fb::ProgramT &program;
+  std::vector<std::unique_ptr<fb::CommandT>> commands;
+  /// The last one on the stream of kernels, if any, and of communication that
+  /// has been waited for since those that the next one comes after.
+  std::vector<uint32_t> lastKernel, ended;
+};
+
+} // namespace
+
+uint32_t GpuCommands::add(std::unique_ptr<fb::CommandT> command,
+                          fb::Stream stream, std::vector<uint32_t> after) {
+  command->stream = stream;
+  std::sort(after.begin(), after.end());
+  command->after = std::move(after);
+  commands.push_back(std::move(command));
+  return commands.size() - 1;
+}
+
+void GpuCommands::make() {
+  std::vector<std::unique_ptr<fb::CommandT>> old = std::move(program.commands);
+  // By old number of a start its new one.
+  std::map<uint32_t, uint32_t> starts;
+  // The upload of x, which is tensor 0, where the rank has it.
+  if (program.rank == 0) {
+    fb::UploadT upload;
+    upload.tensor = 0;
+    ended.push_back(addCopy(upload, {}));
+  }
+  for (uint32_t i = 0; i < old.size(); ++i) {
+    fb::OperationUnion &operation = old[i]->operation;
+    if (auto *wait = operation.AsCollectiveWait()) {
+      ended.push_back(starts.at(wait->start));
+    } else if (operation.AsSend() || operation.AsReceive() ||
+               operation.AsCollectiveStart()) {
+      starts[i] = add(std::move(old[i]), fb::Stream::Communication, lastKernel);
+    } else {
+      if (fb::LaunchT *launch = operation.AsLaunch())
+        launch->threads = 32;
+      lastKernel = {add(std::move(old[i]), fb::Stream::Compute, ended)};
+      ended.clear();
+    }
+  }
+  // The last start makes the result.
+  if (!program.results.empty())
+    addCopy(fb::DownloadT(), {starts.rbegin()->second});
+  program.commands = std::move(commands);
+}
+
+void test::onGpus(fb::PlanT &plan) {
+  plan.gpu_target = "sm_90";
+  for (auto &program : plan.programs)
+    GpuCommands(*program).make();
+  std::string ptx = ".version 7.8\n";
+  for (auto [kernel, buffers] :
+       {std::make_pair("forward", 3), std::make_pair("loss", 4),
+        std::make_pair("backward", 6), std::make_pair("update", 6)}) {
+    ptx += std::string(".entry test_stage_") + kernel + "( .param .u64 context";
+    for (int i = 0; i < buffers; ++i)
+      ptx += ", .param .u64 p" + std::to_string(i);
+    ptx += " ) { ret; }\n";
+  }
+  plan.code.assign(ptx.begin(), ptx.end());
 }
 
 std::string

@@ -47,6 +47,10 @@ void onGpu(fb::PlanT &plan);
 /// unused.
 void addPipeline(fb::PlanT &plan, int ranks, int microbatches);
 
+/// An edit that makes this pipeline one for GPUs, with PTX that declares its
+/// kernels. Each command comes after what the CPU's list has in front of it.
+void onGpus(fb::PlanT &plan);
+
 /// A plan with that pipeline.
 std::string makePipelinePlan(int ranks, int microbatches,
                              const std::function<void(fb::PlanT &)> &edit = {});

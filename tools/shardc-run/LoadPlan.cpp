@@ -168,6 +168,12 @@ static absl::Status printPipeline(const PlanSpec &plan, size_t number,
   of["name"] = name;
   of["ranks"] = plan.ranks().size();
   of["messages"] = order->messages;
+  // On a CPU every message is copied by itself.
+  std::string pairs;
+  if (!plan.gpuTarget.empty()) {
+    of["message_pairs"] = order->messagePairs;
+    pairs = absl::StrCat(" (", order->messagePairs, " opposite pairs)");
+  }
   of["collectives"] = order->jointCollectives;
   of["nodes"] = order->nodes;
   of["longest_chain"] = order->longestChain;
@@ -175,11 +181,12 @@ static absl::Status printPipeline(const PlanSpec &plan, size_t number,
   json["pipelines"].push_back(of);
   if (!asJson)
     std::cout << absl::StrFormat(
-        "%-16s joined: %d ranks, %d messages, %d collectives between them; "
+        "%-16s joined: %d ranks, %d messages%s, %d collectives between them; "
         "%d nodes without a cycle, %d in the longest chain; bubble %.1f %% "
         "(estimated)\n",
-        name, plan.ranks().size(), order->messages, order->jointCollectives,
-        order->nodes, order->longestChain, 100 * order->bubble);
+        name, plan.ranks().size(), order->messages, pairs,
+        order->jointCollectives, order->nodes, order->longestChain,
+        100 * order->bubble);
   return absl::OkStatus();
 }
 

@@ -65,11 +65,12 @@ listGpus(const CudaOptions &options = {});
 ///     each of its GPUs, and makes the same calls of the executor in the same
 ///     order. All pass the same global arrays and get the same results.
 /// GPUs communicate through NCCL. Each device has an arena of exactly the bytes
-/// of the plan. Each GPU captures a program once as a graph and launches it for
-/// every run, so that a run allocates nothing. Two runs can be in flight: the
-/// host reads the results of one while the GPU works on the next. Beside the
-/// arenas a GPU holds the scratch memory of GEMMs and of collectives, one piece
-/// per device.
+/// of the plan, with a pipeline those of its rank; a process may have devices
+/// of several ranks. Each GPU captures a program once as a graph and launches
+/// it for every run, so that a run allocates nothing. Two runs can be in
+/// flight: the host reads the results of one while the GPU works on the next.
+/// Beside the arenas a GPU holds the scratch memory of GEMMs and of
+/// collectives, one piece per device.
 ///
 /// Unavailable: a library was not found, with the names looked for, or the GPU
 /// is older than the plan's code. DataLoss has the log of the driver's

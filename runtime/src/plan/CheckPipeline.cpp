@@ -59,7 +59,11 @@ private:
   absl::Status findMessages();
   absl::Status checkMessage(uint32_t message) const;
   absl::Status findJointCollectives();
+  void pairMessages();
+  bool mayStartTogether(RankCommand first, RankCommand second) const;
   void addEdges();
+  void addEdgesOfList(int rank);
+  void addEdgesOfStreams(int rank);
   void addEdge(uint32_t from, uint32_t to) {
     successors[from].push_back(to);
     ++waitsFor[to];
@@ -76,7 +80,7 @@ private:
   /// The ends and their commands: messages, then joint collectives, then the
   /// others.
   std::vector<PipelineStep> ends;
-  size_t numMessages = 0, numJoint = 0;
+  size_t numMessages = 0, numPairs = 0, numJoint = 0;
   /// By node that starts communication, its end; 0 for others.
   std::vector<uint32_t> endOf;
   std::vector<std::vector<uint32_t>> successors;
@@ -210,6 +214,60 @@ absl::Status JointGraph::findJointCollectives() {
   return absl::OkStatus();
 }
 
+/// Whether `second`, which is the next communication of its rank, can start
+/// where `first` does: it comes after nothing behind `first`, and neither
+/// writes bytes of the other.
+bool JointGraph::mayStartTogether(RankCommand first, RankCommand second) const {
+  for (uint32_t other : at(second).after)
+    if (other >= first.command)
+      return false;
+  const PlanSpec &own = plan.ranks()[first.rank];
+  for (const Access &a :
+       accessesOf(own, program(first.rank), at(first), /*runs=*/1))
+    for (const Access &b :
+         accessesOf(own, program(first.rank), at(second), /*runs=*/1))
+      if (overlap(a.bytes, b.bytes) && (a.isWrite || b.isWrite))
+        return false;
+  return true;
+}
+
+/// Joins the ends of opposite messages that are neighbours on both ranks. This
+/// makes no cycle: nothing on either rank comes after the first message and
+/// before the second, and every way to another rank is behind both.
+void JointGraph::pairMessages() {
+  // By rank and command the next one on the stream of communication; 0: none.
+  std::vector<std::vector<uint32_t>> next(numRanks());
+  for (int rank = 0; rank < numRanks(); ++rank) {
+    next[rank].resize(program(rank).commands.size());
+    uint32_t following = 0;
+    for (uint32_t i = next[rank].size(); i-- > 0;) {
+      next[rank][i] = following;
+      if (at({rank, i}).stream == Stream::Communication)
+        following = i;
+    }
+  }
+  for (size_t message = 0; message < numMessages; ++message) {
+    if (ends[message].size() != 2)
+      continue;
+    RankCommand from = ends[message][0], to = ends[message][1];
+    RankCommand back{to.rank, next[to.rank][to.command]};
+    RankCommand here{from.rank, next[from.rank][from.command]};
+    auto *send = std::get_if<SendCommand>(&at(back).operation);
+    auto *receive = std::get_if<ReceiveCommand>(&at(here).operation);
+    if (back.command == 0 || here.command == 0 || !send || !receive ||
+        send->message != receive->message || ends[send->message].size() != 2 ||
+        !mayStartTogether(from, here) || !mayStartTogether(to, back))
+      continue;
+    ends[message].insert(ends[message].end(), {back, here});
+    ends[send->message].clear();
+    ++numPairs;
+  }
+  ends.erase(
+      std::remove_if(ends.begin(), ends.end(),
+                     [](const PipelineStep &end) { return end.empty(); }),
+      ends.end());
+}
+
 void JointGraph::addEdges() {
   endOf.resize(first.back());
   for (uint32_t end = 0; end < ends.size(); ++end)
@@ -222,21 +280,47 @@ void JointGraph::addEdges() {
     }
   successors.resize(first.back() + ends.size());
   waitsFor.resize(successors.size());
-  for (int rank = 0; rank < numRanks(); ++rank) {
-    uint32_t last = 0; // end on this rank
-    for (uint32_t node = first[rank]; node < first[rank + 1]; ++node) {
-      if (node > first[rank])
-        addEdge(node - 1, node);
-      const Command &command = at(placeOf(node));
-      if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation))
-        addEdge(endOf[first[rank] + wait->start], node);
-      if (endOf[node] == 0)
-        continue;
-      addEdge(node, endOf[node]);
-      if (last > 0)
-        addEdge(last, endOf[node]);
-      last = endOf[node];
-    }
+  for (int rank = 0; rank < numRanks(); ++rank)
+    plan.gpuTarget.empty() ? addEdgesOfList(rank) : addEdgesOfStreams(rank);
+}
+
+/// On a CPU.
+void JointGraph::addEdgesOfList(int rank) {
+  uint32_t last = 0; // end on this rank
+  for (uint32_t node = first[rank]; node < first[rank + 1]; ++node) {
+    if (node > first[rank])
+      addEdge(node - 1, node);
+    const Command &command = at(placeOf(node));
+    if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation))
+      addEdge(endOf[first[rank] + wait->start], node);
+    if (endOf[node] == 0)
+      continue;
+    addEdge(node, endOf[node]);
+    if (last > 0)
+      addEdge(last, endOf[node]);
+    last = endOf[node];
+  }
+}
+
+/// On a GPU. An issue is complete when all that it comes after is.
+void JointGraph::addEdgesOfStreams(int rank) {
+  auto completionOf = [&](uint32_t node) {
+    return endOf[node] > 0 ? endOf[node] : node;
+  };
+  // By stream the completion of its last command.
+  std::map<Stream, uint32_t> lasts;
+  for (uint32_t node = first[rank]; node < first[rank + 1]; ++node) {
+    const Command &command = at(placeOf(node));
+    for (uint32_t other : command.after)
+      addEdge(completionOf(first[rank] + other), node);
+    uint32_t completion = completionOf(node);
+    if (completion != node)
+      addEdge(node, completion);
+    auto [last, isFirst] = lasts.try_emplace(command.stream, completion);
+    // Of two messages that cross together there is one end.
+    if (!isFirst && last->second != completion)
+      addEdge(last->second, completion);
+    last->second = completion;
   }
 }
 
@@ -312,6 +396,7 @@ absl::Status JointGraph::follow(const PipelineTimes &times,
   if (order.seconds > 0)
     order.bubble = 1 - busy / (order.seconds * numRanks());
   order.messages = numMessages;
+  order.messagePairs = numPairs;
   order.jointCollectives = numJoint;
   return order.nodes == static_cast<int64_t>(successors.size())
              ? absl::OkStatus()
@@ -352,6 +437,8 @@ absl::StatusOr<PipelineOrder> JointGraph::order(const PipelineTimes &times) {
     return s;
   if (absl::Status s = findJointCollectives(); !s.ok())
     return s;
+  if (!plan.gpuTarget.empty())
+    pairMessages();
   addEdges();
   PipelineOrder order;
   if (absl::Status s = follow(times, order); !s.ok())

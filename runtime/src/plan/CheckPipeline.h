@@ -6,15 +6,18 @@
 //
 //  - each command, of which a start is its issue alone;
 //  - the end of each send, receive and collective. The send and the receive of
-//  a
-//    message have one end together, and so have the k-th collectives over the
-//    pipeline's axis of all ranks.
+//    a message have one end together, and so have the k-th collectives over the
+//    pipeline's axis of all ranks. On GPUs two opposite messages between two
+//    ranks have one end as well where they may cross at the same time.
 //
-// Edges are the order of each rank's list, from an issue to its end, from an
-// end to its waits, and on each rank from an end to that of the communication
-// that starts next there. A graph without a cycle has an order in which
-// everything runs, whatever a runtime buffers: no run can wait forever. Ranks
-// share no memory, so that HappensBefore need only look at one rank at a time.
+// Edges lead from an issue to its end, and on each rank from an end to that of
+// the communication that starts next there. On a CPU the others are the order
+// of each rank's list, and from an end to its waits; on a GPU the order of each
+// stream, and those from a command to the ones behind it in `after`, where a
+// start is complete when it has ended. A graph without a cycle has an order in
+// which everything runs, whatever a runtime buffers: no run can wait forever.
+// Ranks share no memory, so that HappensBefore need only look at one rank at a
+// time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -35,9 +38,10 @@ struct RankCommand {
   uint32_t command;
 };
 
-/// Commands that take place together: the send, then the receive of a message;
-/// a collective over the pipeline's axis on all ranks, in their order; any
-/// other command alone.
+/// Commands that take place together: the send, then the receive of a message,
+/// and behind them those of another message that crosses at the same time; a
+/// collective over the pipeline's axis on all ranks, in their order; any other
+/// command alone.
 using PipelineStep = absl::InlinedVector<RankCommand, 2>;
 
 /// The seconds that the parts of a program take, which has a pipeline.
@@ -56,6 +60,8 @@ struct PipelineOrder {
   /// that share each step need only wait for one another between rounds.
   std::vector<int64_t> rounds;
   int64_t messages = 0;
+  /// Pairs of opposite messages that cross at the same time, on GPUs.
+  int64_t messagePairs = 0;
   int64_t jointCollectives = 0; ///< Over the pipeline's axis.
   int64_t nodes = 0;
   /// The most nodes of which each comes after the one before.

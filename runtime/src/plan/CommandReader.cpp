@@ -364,9 +364,14 @@ absl::Status CommandReader::readLoop(const fb::Loop &file, LoopCommand &loop) {
 
 absl::Status CommandReader::readUpload(const fb::Upload &file,
                                        UploadCommand &upload) const {
-  upload = {file.tensor()};
-  if (upload.tensor >= plan.tensors.size())
-    return bad("tensor ", upload.tensor, " of ", plan.tensors.size());
+  size_t count =
+      plan.rankAxis < 0 ? plan.tensors.size() : plan.tensorNumbers.size();
+  if (file.tensor() >= count)
+    return bad("tensor ", file.tensor(), " of ", count);
+  int64_t number = plan.numberOf(file.tensor());
+  if (number < 0)
+    return bad("tensor ", file.tensor(), " is on other pipeline ranks");
+  upload.tensor = number;
   Role role = plan.tensors[upload.tensor].role;
   if (role != Role::Input && role != Role::Label)
     return bad("tensor \"", plan.tensors[upload.tensor].name, "\" is a ",

@@ -87,11 +87,6 @@ static absl::Status verifyFile(const std::string &bytes) {
     return absl::DataLossError(
         absl::StrCat("damaged plan: version ", plan->version(),
                      plan->pipeline() ? " with" : " without", " a pipeline"));
-  if (plan->pipeline() && plan->gpu_target())
-    return absl::UnavailableError(
-        absl::StrCat("the plan is for ", plan->gpu_target()->str(),
-                     " with a pipeline; this runtime runs pipelines on virtual "
-                     "CPU devices alone"));
   const uint8_t *field =
       reinterpret_cast<const flatbuffers::Table *>(plan)->GetAddressOf(
           fb::Plan::VT_FINGERPRINT);
@@ -165,6 +160,13 @@ int64_t PlanSpec::deviceOf(int rank, int64_t device) const {
     inner *= mesh.axes()[axis].size;
   int64_t numRanks = pipeline->ranks.size();
   return (device / inner * numRanks + rank) * inner + device % inner;
+}
+
+int PlanSpec::rankOfResults(size_t program) const {
+  for (size_t rank = 0; rank < ranks().size(); ++rank)
+    if (!ranks()[rank].programs[program].results.empty())
+      return rank;
+  return 0;
 }
 
 /// Answers to queries of hosts that the content does not hold directly.

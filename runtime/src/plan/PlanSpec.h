@@ -305,6 +305,17 @@ struct PlanSpec {
   }
   /// The device of the mesh that is device `device` of rank `rank`.
   int64_t deviceOf(int rank, int64_t device) const;
+  /// The rank of a device of the mesh; without a pipeline 0.
+  int rankOf(int64_t device) const {
+    return pipeline ? mesh.coordinate(device, pipeline->axis) : 0;
+  }
+  /// The rank whose program number `program` has results; 0 if none has.
+  int rankOfResults(size_t program) const;
+  /// The number here of tensor `tensor` of the whole plan; negative: it is on
+  /// other ranks.
+  int64_t numberOf(size_t tensor) const {
+    return rankAxis < 0 ? tensor : tensorNumbers[tensor];
+  }
 
   std::string producer;
   std::string model;
@@ -315,6 +326,8 @@ struct PlanSpec {
   /// Of the plan of a pipeline rank: the axis of the mesh along which ranks
   /// differ, which has size 1 there. Negative otherwise.
   int rankAxis = -1;
+  /// Of the same: by tensor of the whole plan its number in `tensors`, or -1.
+  std::vector<int64_t> tensorNumbers;
   int64_t batchSize = 0;
   std::vector<TensorSpec> tensors;
   std::vector<ProgramSpec> programs; ///< With a pipeline none.

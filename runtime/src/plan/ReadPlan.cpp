@@ -345,6 +345,8 @@ static absl::Status placeTensor(const fb::Tensor &file,
       return bad(what, " is sharded over the axis of the pipeline");
   if (!file.places() || file.places()->size() == 0 || tensor.offset != 0)
     return bad(what, " needs places on pipeline ranks, and no other");
+  for (PlanSpec &rank : plan.pipeline->ranks)
+    rank.tensorNumbers.push_back(-1);
   int last = -1;
   for (const fb::TensorPlace *place : *file.places()) {
     if (place->rank() >= plan.pipeline->ranks.size() || place->rank() <= last)
@@ -352,6 +354,7 @@ static absl::Status placeTensor(const fb::Tensor &file,
                  plan.pipeline->ranks.size(), " after rank ", last);
     last = place->rank();
     PlanSpec &rank = plan.pipeline->ranks[last];
+    rank.tensorNumbers.back() = rank.tensors.size();
     TensorSpec &placed = rank.tensors.emplace_back(tensor);
     placed.offset = place->offset();
     if (absl::Status s = checkRange(

@@ -60,16 +60,42 @@ std::string shardc::rt::test::numbered(const char *what, uint64_t a, int b) {
   return std::string(what) + "." + std::to_string(a) + "." + std::to_string(b);
 }
 
-bool Communication::fetch(const std::string &name, int from,
-                          std::string &bytes) {
-  Arrival arrival = exchange->read(name, from, bytes);
-  if (arrival == Arrival::Here)
-    return true;
-  if (arrival == Arrival::Gone)
-    error = ncclRemoteError;
+bool Communication::fail(ncclResult_t result) {
+  error = result;
   if (!isAborted)
     setStuck(this, true);
   return false;
+}
+
+bool Communication::note(Arrival arrival) {
+  return arrival == Arrival::Here ||
+         fail(arrival == Arrival::Gone ? ncclRemoteError : ncclSuccess);
+}
+
+/// Of the next one between two ranks.
+std::string Communication::nameOfMessage(int from, int to) {
+  return numbered("message", messages[{from, to}]++, from) + ".to." +
+         std::to_string(to);
+}
+
+/// The element type and number of a send, in front of its bytes.
+static std::string headerOf(const Operation &operation) {
+  return std::to_string(operation.count) + " " + nameOf(operation.type) + "\n";
+}
+
+/// The next message, which has to be what the operation expects.
+bool Communication::receive(const Operation &operation) {
+  std::string name = nameOfMessage(operation.peer, rank), bytes;
+  if (!note(exchange->read(name, operation.peer, bytes)))
+    return false;
+  std::string header = headerOf(operation);
+  if (bytes.compare(0, header.size(), header) != 0)
+    return fail(ncclInvalidArgument);
+  std::memcpy(operation.out, bytes.data() + header.size(),
+              bytes.size() - header.size());
+  // The sender goes on.
+  exchange->remove(name);
+  return true;
 }
 
 std::string Communication::contribution(const Operation &operation) const {
@@ -114,43 +140,46 @@ void Communication::combine(const Operation &operation,
   reduce(arguments, 1);
 }
 
-/// A group: all sends of this rank come before its receives.
+/// A group: all of it begins before any of it ends, and it ends when the
+/// receivers have what this rank sends.
 void Communication::run(const std::vector<Operation> &operations) {
   if (isAborted)
     return;
   const uint64_t begin = collectives;
   uint64_t next = begin;
+  std::vector<std::pair<std::string, int>> sent; // With their receivers.
   for (const Operation &operation : operations)
-    if (operation.kind == Operation::Send)
-      exchange->leave(
-          numbered("message", messages[{rank, operation.peer}]++, rank) +
-              ".to." + std::to_string(operation.peer),
-          contribution(operation));
-    else if (operation.kind != Operation::Receive)
+    if (operation.kind == Operation::Send) {
+      sent.push_back({nameOfMessage(rank, operation.peer), operation.peer});
+      exchange->leave(sent.back().first,
+                      headerOf(operation) + contribution(operation));
+    } else if (operation.kind != Operation::Receive) {
       exchange->leave(numbered("part", next++, rank), contribution(operation));
+    }
   for (const Operation &operation : operations) {
     if (operation.kind == Operation::Send)
       continue;
     if (operation.kind == Operation::Receive) {
-      std::string bytes,
-          name = numbered("message", messages[{operation.peer, rank}]++,
-                          operation.peer) +
-                 ".to." + std::to_string(rank);
-      if (!fetch(name, operation.peer, bytes))
+      if (!receive(operation))
         return;
-      exchange->remove(name);
-      std::memcpy(
-          operation.out, bytes.data(),
-          std::min(bytes.size(), operation.count * widthOf(operation.type)));
       continue;
     }
     std::vector<std::string> all(size);
     for (int other = 0; other < size; ++other)
-      if (!fetch(numbered("part", collectives, other), other, all[other]))
+      if (!note(exchange->read(numbered("part", collectives, other), other,
+                               all[other])))
         return;
+    for (const std::string &part : all)
+      if (part.size() != all[rank].size()) {
+        fail(ncclInvalidArgument);
+        return;
+      }
     combine(operation, all);
     ++collectives;
   }
+  for (const auto &[name, receiver] : sent)
+    if (!note(exchange->awaitRemoval(name, receiver)))
+      return;
   // All ranks have reached this group, so that none reads messages of earlier
   // groups.
   if (next > begin)

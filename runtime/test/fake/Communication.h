@@ -39,7 +39,12 @@ struct Communication {
 
 private:
   std::string contribution(const Operation &operation) const;
-  bool fetch(const std::string &name, int from, std::string &bytes);
+  std::string nameOfMessage(int from, int to);
+  bool receive(const Operation &operation);
+  /// Whether `arrival` is in time; otherwise streams stop here.
+  bool note(Arrival arrival);
+  /// Reports `result` and stops streams.
+  bool fail(ncclResult_t result);
   void combine(const Operation &operation,
                const std::vector<std::string> &all) const;
 };

@@ -73,20 +73,38 @@ bool Exchange::isGone(int other) const {
   return isFree;
 }
 
-Arrival Exchange::read(const std::string &name, int from,
-                       std::string &bytes) const {
+/// Waits for what `from` does.
+template <typename Condition>
+Arrival Exchange::await(int from, Condition isDone) const {
   using Clock = std::chrono::steady_clock;
   const char *told = std::getenv("SHARDC_FAKE_PATIENCE_MS");
   auto patience = std::chrono::milliseconds(told ? std::atoi(told) : 60000);
   Clock::time_point start = Clock::now();
-  for (int64_t polls = 1; !has(name); ++polls) {
+  for (int64_t polls = 1; !isDone(); ++polls) {
     // Its earlier messages count only if it ended in order.
-    if (polls % 64 == 0 && isGone(from) && !has(name))
+    if (polls % 64 == 0 && isGone(from) && !isDone())
       return Arrival::Gone;
     if (Clock::now() - start > patience)
       return Arrival::Late;
-    std::this_thread::sleep_for(std::chrono::microseconds(50));
+    // A peer that computes for long has the processor to itself.
+    std::this_thread::sleep_for(
+        std::chrono::microseconds(std::min<int64_t>(50 + 2 * polls, 1000)));
   }
+  return Arrival::Here;
+}
+
+Arrival Exchange::awaitRemoval(const std::string &name, int by) {
+  Arrival arrival = await(by, [&] { return !has(name); });
+  if (arrival == Arrival::Here)
+    remove(name);
+  return arrival;
+}
+
+Arrival Exchange::read(const std::string &name, int from,
+                       std::string &bytes) const {
+  Arrival arrival = await(from, [&] { return has(name); });
+  if (arrival != Arrival::Here)
+    return arrival;
   std::ifstream file(path + "/" + name, std::ios::binary);
   bytes.assign(std::istreambuf_iterator<char>(file), {});
   return Arrival::Here;

@@ -34,6 +34,8 @@ public:
   void leave(const std::string &name, const std::string &bytes);
   /// Waits for a message of `rank`, at most SHARDC_FAKE_PATIENCE_MS.
   Arrival read(const std::string &name, int rank, std::string &bytes) const;
+  /// Waits until `rank` has removed a message of this one, as long.
+  Arrival awaitRemoval(const std::string &name, int rank);
   void remove(const std::string &name);
   bool has(const std::string &name) const;
   /// Whether `rank` has arrived, and whether it has gone.
@@ -42,6 +44,8 @@ public:
 
 private:
   std::string memberOf(int rank) const;
+  template <typename Condition>
+  Arrival await(int rank, Condition isDone) const;
 
   const std::string path;
   const int rank;

@@ -154,6 +154,9 @@ ncclResult_t ncclCommGetAsyncError(ncclComm_t comm, ncclResult_t *error) {
 ncclResult_t ncclCommFinalize(ncclComm_t comm) {
   if (enter("ncclCommFinalize"))
     return ncclSystemError;
+  // It is being split off, and others may never come.
+  if (!comm->communication->exchange)
+    return ncclInvalidUsage;
   comm->communication->exchange->leave(
       numbered("end", 0, comm->communication->rank), "");
   comm->ends = true;

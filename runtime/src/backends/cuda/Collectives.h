@@ -19,27 +19,42 @@
 
 namespace shardc::rt::cuda {
 
-/// A collective that can be issued many times.
+/// A collective, or transfers, that can be issued many times.
 class DeviceCollective {
 public:
   virtual ~DeviceCollective() = default;
-  /// Issues it; `streams` has the communication stream of each device of this
-  /// process, and devices may share a stream. Work issued later to a device's
-  /// stream sees the results, and no peer reads the operands any more.
+  /// Issues it; `streams` has the communication stream of each device that it
+  /// was prepared for, and devices may share a stream. Work issued later to a
+  /// device's stream sees the results, and no peer reads the operands any more.
   [[nodiscard]] virtual absl::Status
   issue(absl::Span<const Stream *const> streams) const = 0;
 };
 
-/// A way of moving data between the devices of a mesh.
+/// A region of a device's memory that another device gets.
+struct DeviceTransfer {
+  int64_t from, to;    ///< Devices of the mesh.
+  CUdeviceptr in, out; ///< 0 on a device of another process.
+  uint64_t bytes;      ///< At least 1.
+};
+
+/// A way of moving data between the devices of a mesh. All collectives and
+/// transfers are prepared before anything is captured.
 class DeviceCollectives {
 public:
   virtual ~DeviceCollectives() = default;
-  /// Addresses in `spec` are those of the GPUs, one for each device of this
-  /// process. InvalidArgument: element type or number of devices that the kind
-  /// does not support. All collectives are prepared before anything is
-  /// captured.
+  /// A collective between the groups of `devices`, which are all members that
+  /// this process has of these groups. Addresses in `spec` are those of the
+  /// GPUs, in the order of `devices`. InvalidArgument: element type or number
+  /// of devices that the kind does not support.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
-  prepare(const Mesh &mesh, const CollectiveSpec &spec) = 0;
+  prepare(const Mesh &mesh, absl::Span<const int64_t> devices,
+          const CollectiveSpec &spec) = 0;
+  /// Transfers that take place at the same time, between devices that differ on
+  /// `axis` alone. `devices` are those of this process that take part. The
+  /// processes of two devices name the transfers between these in one order.
+  [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<DeviceCollective>>
+  prepareTransfers(const Mesh &mesh, absl::Span<const int64_t> devices,
+                   int axis, absl::Span<const DeviceTransfer> transfers) = 0;
   /// Bytes on each device beside its arena, for the prepared collectives.
   virtual uint64_t scratchBytes() const { return 0; }
   /// The error of a communication between devices, if there is one. Does not

@@ -77,14 +77,12 @@ absl::Status CudaExecutor::loadAll() {
                collectives);
       !s.ok())
     return s;
+  if (absl::Status s = keep(tuneGemms(*hardware, spec, cudaOptions), choices);
+      !s.ok())
+    return s;
   if (absl::Status s = allocateDevices(); !s.ok())
     return s;
   if (absl::Status s = fillKernelContexts(); !s.ok())
-    return s;
-  if (absl::Status s = keep(
-          tuneGemms(*hardware, spec, devices[0].arena.address(), cudaOptions),
-          choices);
-      !s.ok())
     return s;
   if (absl::Status s = preparePrograms(); !s.ok())
     return s;
@@ -102,16 +100,26 @@ absl::Status CudaExecutor::allocateDevices() {
         !s.ok())
       return s;
   uint64_t largest = 0;
-  for (const TensorSpec &tensor : spec.tensors) {
-    largest = std::max(largest, tensor.bytes);
-    std::vector<Shard> &ofTensor = shards.emplace_back();
-    for (int64_t device : local)
-      ofTensor.push_back(
-          shardOf(spec.mesh, tensor.sharding, tensor.shape, device));
+  for (size_t i = 0; i < spec.tensors.size(); ++i) {
+    largest = std::max(largest, spec.tensors[i].bytes);
+    std::vector<LocalShard> &ofTensor = shards.emplace_back();
+    for (const Device &device : devices)
+      ofTensor.push_back(shardOn(i, device));
   }
   return keep(PinnedMemory::allocate(*hardware->gpus[0]->context, largest,
                                      "tensors set and read"),
               transfer);
+}
+
+CudaExecutor::LocalShard CudaExecutor::shardOn(size_t tensor,
+                                               const Device &device) const {
+  const TensorSpec &global = spec.tensors[tensor];
+  LocalShard local{
+      shardOf(spec.mesh, global.sharding, global.shape, device.number), {}};
+  const PlanSpec &rank = spec.ranks()[device.rank];
+  if (int64_t number = rank.numberOf(tensor); number >= 0)
+    local.offset = rank.tensors[number].offset;
+  return local;
 }
 
 absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
@@ -122,12 +130,14 @@ absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
           other.streams[static_cast<size_t>(rt::Stream::Communication)];
   Device &device = devices.emplace_back();
   device.number = number;
+  device.rank = spec.rankOf(number);
   device.gpu = &gpu;
-  if (absl::Status s = keep(
-          DeviceMemory::allocate(*gpu.context, spec.arenaBytes,
-                                 absl::StrCat("the arena of device ", number,
-                                              " of ", spec.mesh.numDevices())),
-          device.arena);
+  if (absl::Status s =
+          keep(DeviceMemory::allocate(
+                   *gpu.context, spec.ranks()[device.rank].arenaBytes,
+                   absl::StrCat("the arena of device ", number, " of ",
+                                spec.mesh.numDevices())),
+               device.arena);
       !s.ok())
     return s;
   for (rt::Stream which :
@@ -147,6 +157,8 @@ absl::Status CudaExecutor::addDevice(int64_t number, const Gpu &gpu) {
 
 absl::Status CudaExecutor::fillKernelContexts() {
   int64_t &runs = kernelContexts;
+  if (spec.pipeline)
+    runs = spec.pipeline->microbatches;
   for (const ProgramSpec &program : spec.programs)
     for (const Command &command : program.commands)
       if (auto *loop = std::get_if<LoopCommand>(&command.operation))
@@ -206,7 +218,7 @@ absl::Status CudaExecutor::preparePrograms() {
                           cudaOptions.gemmWorkspaceBytes, choices.get(),
                           hardware->nvtx.get()});
   uint64_t &workspace = gemmScratchBytes;
-  for (size_t number = 0; number < spec.programs.size(); ++number) {
+  for (size_t number = 0; number < spec.ranks()[0].programs.size(); ++number) {
     absl::StatusOr<std::unique_ptr<Program>> program =
         Program::prepare(*set, number);
     if (!program.ok())
@@ -250,19 +262,20 @@ absl::Status CudaExecutor::allocateBatches() {
 /// batches as runs expect them.
 absl::Status CudaExecutor::warmUp() {
   auto fillArenas = [&](unsigned char value) {
-    if (spec.arenaBytes > 0)
-      for (const Device &device : devices) {
-        if (hardware->gpus.size() > 1)
-          if (absl::Status s = device.gpu->context->makeCurrent(); !s.ok())
-            return s;
-        if (absl::Status s = device.gpu->context->check(
-                hardware->driver->memsetD8Async(device.arena.address(), value,
-                                                spec.arenaBytes,
-                                                device.gpu->main->get()),
-                "clearing an arena");
-            !s.ok())
+    for (const Device &device : devices) {
+      if (device.arena.bytes() == 0)
+        continue;
+      if (hardware->gpus.size() > 1)
+        if (absl::Status s = device.gpu->context->makeCurrent(); !s.ok())
           return s;
-      }
+      if (absl::Status s = device.gpu->context->check(
+              hardware->driver->memsetD8Async(device.arena.address(), value,
+                                              device.arena.bytes(),
+                                              device.gpu->main->get()),
+              "clearing an arena");
+          !s.ok())
+        return s;
+    }
     return absl::OkStatus();
   };
   if (absl::Status s = fillArenas(0); !s.ok())
@@ -395,15 +408,16 @@ absl::Status CudaExecutor::write(
     return absl::OkStatus();
   std::vector<bool> isWritten(devices.size());
   for (size_t first = 0; first < devices.size(); ++first) {
-    if (isWritten[first])
+    if (isWritten[first] || !shards[tensor][first].offset)
       continue;
-    const Shard &shard = shards[tensor][first];
+    const Shard &shard = shards[tensor][first].shard;
     std::memset(transfer.data(), options.poisonPadding ? 0xff : 0,
                 written.bytes);
     if (absl::Status s = fill(shard, transfer.data()); !s.ok())
       return s;
     for (size_t device = first; device < devices.size(); ++device) {
-      if (shards[tensor][device].start != shard.start)
+      const LocalShard &other = shards[tensor][device];
+      if (!other.offset || other.shard.start != shard.start)
         continue;
       isWritten[device] = true;
       const Gpu &gpu = *devices[device].gpu;
@@ -411,7 +425,7 @@ absl::Status CudaExecutor::write(
         return s;
       if (absl::Status s = gpu.context->check(
               hardware->driver->memcpyHtoDAsync(
-                  devices[device].arena.address() + written.offset,
+                  devices[device].arena.address() + *other.offset,
                   transfer.data(), written.bytes, gpu.main->get()),
               absl::StrCat("setting ", written.name));
           !s.ok())
@@ -441,9 +455,15 @@ CudaExecutor::getTensor(absl::string_view name) const {
   HostArray array(tensor.dtype, tensor.shape);
   if (tensor.bytes == 0)
     return array;
+  // Ranks that hold a tensor hold the same.
+  int rank = 0;
+  while (spec.ranks()[rank].numberOf(*index) < 0)
+    ++rank;
   std::set<std::vector<int64_t>> read;
   for (size_t device = 0; device < devices.size(); ++device) {
-    const Shard &shard = shards[*index][device];
+    const auto &[shard, offset] = shards[*index][device];
+    if (devices[device].rank != rank)
+      continue;
     if (!read.insert(shard.start).second)
       continue;
     const Gpu &gpu = *devices[device].gpu;
@@ -451,10 +471,9 @@ CudaExecutor::getTensor(absl::string_view name) const {
       return s;
     std::string what = absl::StrCat("reading ", tensor.name);
     if (absl::Status s = gpu.context->check(
-            hardware->driver->memcpyDtoHAsync(transfer.data(),
-                                              devices[device].arena.address() +
-                                                  tensor.offset,
-                                              tensor.bytes, gpu.main->get()),
+            hardware->driver->memcpyDtoHAsync(
+                transfer.data(), devices[device].arena.address() + *offset,
+                tensor.bytes, gpu.main->get()),
             what);
         !s.ok())
       return s;
@@ -464,8 +483,8 @@ CudaExecutor::getTensor(absl::string_view name) const {
     gatherShard(shard, tensor.dtype, tensor.shape, transfer.data(),
                 array.data.data());
   }
-  if (absl::Status s = exchange.complete(tensor.name, tensor.sharding, array,
-                                         cudaOptions.deadline);
+  if (absl::Status s = exchange.complete(tensor.name, rank, tensor.sharding,
+                                         array, cudaOptions.deadline);
       !s.ok())
     return s;
   return array;
@@ -501,7 +520,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
 }
 
 absl::Status CudaExecutor::begin(size_t number, Batch &batch) {
-  NvtxRange range(hardware->nvtx.get(), spec.programs[number].name);
+  NvtxRange range(hardware->nvtx.get(), nameOf(number));
   std::vector<size_t> order = {number};
   if (std::optional<size_t> rounding = parameters.takeRounding())
     order.insert(order.begin(), *rounding);
@@ -544,7 +563,8 @@ absl::StatusOr<RunResult> CudaExecutor::await() {
 
 absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   const Batch &batch = batches[run.batch];
-  const ProgramSpec &program = spec.programs[run.program];
+  int rank = spec.rankOfResults(run.program);
+  const ProgramSpec &program = spec.ranks()[rank].programs[run.program];
   for (size_t i = 0; i < hardware->gpus.size(); ++i) {
     if (absl::Status s = hardware->gpus[i]->context->makeCurrent(); !s.ok())
       return s;
@@ -561,7 +581,7 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   RunResult result;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const ResultSpec &global = program.results[i];
-    if (absl::Status s = exchange.complete(global.name, global.sharding,
+    if (absl::Status s = exchange.complete(global.name, rank, global.sharding,
                                            arrays[i], cudaOptions.deadline);
         !s.ok())
       return s;
@@ -584,6 +604,8 @@ absl::StatusOr<std::vector<double>> CudaExecutor::timeCommands(size_t program,
     return failure;
   if (inFlight() > 0)
     return absl::FailedPreconditionError("runs are in flight");
+  if (spec.pipeline)
+    return absl::UnimplementedError("times of the commands of a pipeline");
   parameters.noteFailure(program, "has been timed command by command");
   std::vector<double> seconds;
   for (size_t i = 0; i < spec.programs[program].commands.size(); ++i) {
@@ -633,6 +655,13 @@ absl::StatusOr<double> CudaExecutor::measureCopies(uint64_t bytes,
   double seconds =
       std::chrono::duration<double>(Clock::now() - start).count() / repeats;
   return 2 * static_cast<double>(bytes) / seconds;
+}
+
+uint64_t CudaExecutor::allocatedBytes() const {
+  uint64_t bytes = 0;
+  for (const PlanSpec &rank : spec.ranks())
+    bytes += rank.arenaBytes * rank.mesh.numDevices();
+  return bytes;
 }
 
 uint64_t CudaExecutor::allocatedArenaBytes() const {

@@ -25,8 +25,8 @@ public:
                CudaOptions cudaOptions, std::vector<int64_t> local)
       : ownPlan(std::move(plan)), spec(ownPlan->spec()), options(options),
         cudaOptions(std::move(cudaOptions)), local(local),
-        host(spec, std::move(local)),
-        exchange(spec.mesh, this->cudaOptions.store), parameters(spec) {}
+        host(spec, std::move(local)), exchange(spec, this->cudaOptions.store),
+        parameters(spec) {}
   ~CudaExecutor() override;
 
   /// Opens libraries, allocates, compiles and captures.
@@ -34,6 +34,7 @@ public:
 
   const Plan &plan() const override { return *ownPlan; }
   uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
+  uint64_t allocatedBytes() const override;
   uint64_t scratchBytesPerDevice() const override {
     return gemmScratchBytes + collectives->scratchBytes() +
            devices[0].kernelContextBytes * kernelContexts;
@@ -49,7 +50,8 @@ public:
 
   /// Seconds of each command of a program alone (Program::timeAlone); 0 for
   /// those that begin a loop. Nothing may be in flight. Parameters and states
-  /// have no value afterwards if the program writes them.
+  /// have no value afterwards if the program writes them. Unimplemented: the
+  /// plan has a pipeline.
   absl::StatusOr<std::vector<double>> timeCommands(size_t program, int repeats);
   /// Bytes per second that a copy within the first GPU reads and writes.
   absl::StatusOr<double> measureCopies(uint64_t bytes, int repeats);
@@ -62,6 +64,13 @@ public:
   }
 
 private:
+  /// A tensor on a device.
+  struct LocalShard {
+    Shard shard;
+    /// In the arena; none: the device's pipeline rank does not have it.
+    std::optional<uint64_t> offset;
+  };
+
   static constexpr int numBatches = 2;
   using Clock = std::chrono::steady_clock;
 
@@ -80,6 +89,10 @@ private:
   absl::Status loadAll();
   absl::Status allocateDevices();
   absl::Status addDevice(int64_t number, const Gpu &gpu);
+  LocalShard shardOn(size_t tensor, const Device &device) const;
+  const std::string &nameOf(size_t program) const {
+    return spec.ranks()[0].programs[program].name;
+  }
   absl::Status fillKernelContexts();
   absl::Status preparePrograms();
   absl::Status allocateBatches();
@@ -115,12 +128,13 @@ private:
   std::vector<Batch> batches;
   int nextBatch = 0;
   uint64_t gemmScratchBytes = 0; ///< Of a device.
-  int64_t kernelContexts = 1;    ///< Of a device: the runs of the longest loop.
+  /// Of a device: the runs of the longest loop, or the microbatches.
+  int64_t kernelContexts = 1;
   std::deque<Running> running;
   /// The first error, after which nothing can be run.
   absl::Status failure;
   /// By tensor, then device of this process.
-  std::vector<std::vector<Shard>> shards;
+  std::vector<std::vector<LocalShard>> shards;
 };
 
 } // namespace shardc::rt::cuda

@@ -17,6 +17,8 @@ namespace shardc::rt::cuda {
 struct Device {
   /// In the mesh.
   int64_t number;
+  /// Of the pipeline; 0 without one.
+  int rank = 0;
   const Gpu *gpu;
   DeviceMemory arena;
   /// Kernel contexts (docs/PlanFormat.md), one for each run of a loop.

@@ -56,6 +56,9 @@ struct GemmRequest {
   std::string name() const;
 };
 
+/// The request of command `number`, which is a GEMM.
+GemmRequest gemmRequest(const ProgramSpec &program, uint32_t number);
+
 /// The GEMMs of a program that the library computes, except those of no
 /// elements.
 std::vector<GemmRequest> gemmRequests(const ProgramSpec &program);

@@ -15,24 +15,27 @@ static uint32_t alignmentOf(absl::Span<const uint64_t> addresses) {
   return static_cast<uint32_t>(bits & -bits);
 }
 
+GemmRequest shardc::rt::cuda::gemmRequest(const ProgramSpec &program,
+                                          uint32_t number) {
+  auto &gemm = std::get<GemmCommand>(program.commands[number].operation);
+  // Only buffers in loops have strides.
+  std::vector<uint64_t> addresses;
+  for (int64_t buffer : {int64_t(gemm.a), int64_t(gemm.b), int64_t(gemm.c),
+                         vectorOf(gemm), int64_t(gemm.mask)})
+    if (buffer >= 0) {
+      addresses.push_back(program.buffers[buffer].offset);
+      addresses.push_back(program.buffers[buffer].stride);
+    }
+  return {number, &gemm, program.typesOf(gemm), alignmentOf(addresses)};
+}
+
 std::vector<GemmRequest>
 shardc::rt::cuda::gemmRequests(const ProgramSpec &program) {
   std::vector<GemmRequest> requests;
   for (uint32_t i = 0; i < program.commands.size(); ++i) {
     auto *gemm = std::get_if<GemmCommand>(&program.commands[i].operation);
-    if (!gemm || gemm->m == 0 || gemm->n == 0 || gemm->k == 0 ||
-        gemm->batch == 0)
-      continue;
-    // Only buffers in loops have strides.
-    std::vector<uint64_t> addresses;
-    for (int64_t buffer : {int64_t(gemm->a), int64_t(gemm->b), int64_t(gemm->c),
-                           vectorOf(*gemm), int64_t(gemm->mask)})
-      if (buffer >= 0) {
-        addresses.push_back(program.buffers[buffer].offset);
-        addresses.push_back(program.buffers[buffer].stride);
-      }
-    requests.push_back(
-        {i, gemm, program.typesOf(*gemm), alignmentOf(addresses)});
+    if (gemm && gemm->m > 0 && gemm->n > 0 && gemm->k > 0 && gemm->batch > 0)
+      requests.push_back(gemmRequest(program, i));
   }
   return requests;
 }

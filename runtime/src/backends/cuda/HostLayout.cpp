@@ -15,13 +15,16 @@ HostLayout::HostLayout(const PlanSpec &plan, std::vector<int64_t> devices)
     if (plan.tensors[i].role == Role::Input ||
         plan.tensors[i].role == Role::Label)
       addInput(i);
-  for (const ProgramSpec &program : plan.programs) {
+  for (size_t number = 0; number < plan.ranks()[0].programs.size(); ++number) {
     auto &ofProgram = results.emplace_back();
+    int rank = plan.rankOfResults(number);
+    const ProgramSpec &program = plan.ranks()[rank].programs[number];
     for (const ResultSpec &result : program.results) {
       std::vector<HostShard> &shards = ofProgram.emplace_back();
       std::set<std::vector<int64_t>> starts;
       for (int64_t device : this->devices)
-        if (starts
+        if (plan.rankOf(device) == rank &&
+            starts
                 .insert(
                     shardOf(plan.mesh, result.sharding, result.shape, device)
                         .start)
@@ -40,22 +43,25 @@ uint64_t HostLayout::take(uint64_t bytes) {
 
 void HostLayout::addInput(uint32_t tensor) {
   const TensorSpec &spec = plan.tensors[tensor];
-  Input &input = inputs[tensor];
+  Input &input = inputs.emplace_back(Input{&spec, {}});
   std::map<std::vector<int64_t>, uint64_t> places;
   for (int64_t device : devices) {
+    int64_t number = plan.ranks()[plan.rankOf(device)].numberOf(tensor);
+    if (number < 0)
+      continue;
     Shard shard = shardOf(plan.mesh, spec.sharding, spec.shape, device);
     auto [place, isNew] = places.try_emplace(shard.start);
     if (isNew) {
       place->second = take(spec.bytes);
       input.shards.push_back({device, place->second});
     }
-    input.offsets[device] = place->second;
+    inputOffsets[{device, static_cast<uint32_t>(number)}] = place->second;
   }
 }
 
 void HostLayout::scatter(const NamedArrays &arrays, char *batch) const {
-  for (const auto &[tensor, input] : inputs) {
-    const TensorSpec &spec = plan.tensors[tensor];
+  for (const Input &input : inputs) {
+    const TensorSpec &spec = *input.tensor;
     const ArrayView &array = arrays.find(spec.name)->second;
     for (const HostShard &shard : input.shards)
       scatterShard(shardOf(plan.mesh, spec.sharding, spec.shape, shard.device),
@@ -65,7 +71,8 @@ void HostLayout::scatter(const NamedArrays &arrays, char *batch) const {
 
 std::vector<HostArray> HostLayout::gather(size_t program,
                                           const char *batch) const {
-  const ProgramSpec &spec = plan.programs[program];
+  const ProgramSpec &spec =
+      plan.ranks()[plan.rankOfResults(program)].programs[program];
   std::vector<HostArray> arrays;
   for (size_t i = 0; i < spec.results.size(); ++i) {
     const ResultSpec &of = spec.results[i];

@@ -32,9 +32,10 @@ public:
 
   uint64_t bytes() const { return total; }
 
-  /// The offset of input or label `tensor` of the plan for `device`.
+  /// The offset for `device` of an input or label: tensor `tensor` of the plan,
+  /// with a pipeline of that of the device's rank.
   uint64_t inputOffset(uint32_t tensor, int64_t device) const {
-    return inputs.at(tensor).offsets.at(device);
+    return inputOffsets.at({device, tensor});
   }
 
   /// The different shards of result `result` of program `program` that this
@@ -53,8 +54,8 @@ public:
 
 private:
   struct Input {
-    std::map<int64_t, uint64_t> offsets; ///< By device.
-    std::vector<HostShard> shards;       ///< That differ.
+    const TensorSpec *tensor;
+    std::vector<HostShard> shards; ///< That differ.
   };
 
   uint64_t take(uint64_t bytes);
@@ -63,7 +64,9 @@ private:
   const PlanSpec &plan;
   const std::vector<int64_t> devices;
   uint64_t total = 0;
-  std::map<uint32_t, Input> inputs;
+  std::vector<Input> inputs;
+  /// By device and its tensor.
+  std::map<std::pair<int64_t, uint32_t>, uint64_t> inputOffsets;
   /// By program, then result.
   std::vector<std::vector<std::vector<HostShard>>> results;
 };

@@ -2,6 +2,8 @@
 
 #include "backends/cuda/LocalGpus.h"
 
+#include "plan/Accesses.h"
+
 #include "absl/strings/numbers.h"
 #include "absl/strings/strip.h"
 
@@ -72,11 +74,31 @@ openGpu(const LocalGpus &libraries, const PlanSpec &plan, int ordinal) {
 }
 
 static bool hasGemms(const PlanSpec &plan) {
-  for (const ProgramSpec &program : plan.programs)
-    for (const Command &command : program.commands)
-      if (std::holds_alternative<GemmCommand>(command.operation))
-        return true;
+  for (const PlanSpec &rank : plan.ranks())
+    for (const ProgramSpec &program : rank.programs)
+      for (const Command &command : program.commands)
+        if (std::holds_alternative<GemmCommand>(command.operation))
+          return true;
   return false;
+}
+
+/// Makes the communicators of all programs, in the order of their first use by
+/// program and pipeline rank. To make one takes all processes, also those whose
+/// devices do not use it.
+static absl::Status makeCommunicators(const PlanSpec &plan,
+                                      Communicators &communicators) {
+  for (size_t number = 0; number < plan.ranks()[0].programs.size(); ++number)
+    for (const PlanSpec &rank : plan.ranks())
+      for (const Command &command : rank.programs[number].commands) {
+        if (!isCommunication(command))
+          continue;
+        auto *start = std::get_if<CollectiveStartCommand>(&command.operation);
+        std::vector<int> axes =
+            start ? start->axes : std::vector<int>{plan.pipeline->axis};
+        if (absl::Status s = communicators.over(axes).status(); !s.ok())
+          return s;
+      }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<LocalGpus>>
@@ -142,6 +164,10 @@ LocalGpus::connect(const PlanSpec &plan, uint64_t seed,
                             options.deadline);
   if (!communicators.ok())
     return communicators.status();
+  if (absl::Status s = makeCommunicators(plan, **communicators); !s.ok()) {
+    (*communicators)->abort();
+    return s;
+  }
   return createNcclCollectives(*std::move(communicators));
 }
 

@@ -6,116 +6,221 @@
 
 #include <algorithm>
 #include <chrono>
+#include <set>
 
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
-/// Calls `visit` with each command that is no loop and the runs of the loop it
-/// is in, which is 1 outside of loops.
-template <typename Visit>
-static absl::Status forEachCommand(const ProgramSpec &program, Visit visit) {
-  int64_t runs = 1;
-  uint32_t left = 0;
-  for (uint32_t i = 0; i < program.commands.size(); ++i) {
-    if (auto *loop = std::get_if<LoopCommand>(&program.commands[i].operation)) {
-      runs = loop->runs;
-      left = loop->commands;
-      continue;
-    }
-    if (absl::Status s = visit(i, runs); !s.ok())
-      return s;
-    if (left > 0 && --left == 0)
-      runs = 1;
-  }
-  return absl::OkStatus();
+Program::Program(const DeviceSet &set, size_t number)
+    : set(set), number(number), devices(set.plan.ranks().size()) {
+  for (const Device &device : set.devices)
+    devices[device.rank].push_back(&device);
 }
 
 absl::StatusOr<std::unique_ptr<Program>> Program::prepare(const DeviceSet &set,
                                                           size_t number) {
   std::unique_ptr<Program> program(new Program(set, number));
-  if (absl::Status s =
-          forEachCommand(program->spec,
-                         [&](uint32_t command, int64_t runs) {
-                           return program->annotate(
-                               program->prepareCommand(command, runs), command);
-                         });
-      !s.ok())
+  if (absl::Status s = program->findSteps(); !s.ok())
     return s;
+  for (const Step &step : program->steps)
+    if (absl::Status s =
+            program->annotate(program->prepareStep(step), step.commands[0]);
+        !s.ok())
+      return s;
   if (absl::Status s = program->prepareEvents(); !s.ok())
     return s;
   return program;
 }
 
-absl::Status Program::prepareCommand(uint32_t number, int64_t runs) {
-  const Command &command = spec.commands[number];
+/// Also counts the bytes that the devices of all ranks send.
+absl::Status Program::findSteps() {
+  std::vector<uint64_t> sent(devices.size());
+  auto add = [&](Step step) {
+    bool isHere = false;
+    for (RankCommand at : step.commands) {
+      isHere |= !devices[at.rank].empty();
+      sent[at.rank] += sentBytes(at);
+    }
+    if (isHere)
+      steps.push_back(std::move(step));
+  };
+  if (set.plan.pipeline) {
+    absl::StatusOr<PipelineOrder> order = orderPipeline(set.plan, number);
+    if (!order.ok())
+      return order.status();
+    for (PipelineStep &commands : order->steps)
+      add({std::move(commands)});
+  } else {
+    const std::vector<Command> &commands = programOf(0).commands;
+    for (uint32_t i = 0; i < commands.size(); ++i) {
+      auto *loop = std::get_if<LoopCommand>(&commands[i].operation);
+      uint32_t last = loop ? i + loop->commands : i;
+      for (int64_t run = 0; run < (loop ? loop->runs : 1); ++run)
+        for (uint32_t body = loop ? i + 1 : i; body <= last; ++body)
+          add({PipelineStep{RankCommand{0, body}}, run});
+      i = last;
+    }
+  }
+  wireSize = *std::max_element(sent.begin(), sent.end());
+  return absl::OkStatus();
+}
+
+/// Without the addresses of its tensors.
+CollectiveSpec Program::describeCollective(RankCommand at) const {
+  auto &command = operationAt<CollectiveStartCommand>(at);
+  const std::vector<BufferSpec> &buffers = programOf(at.rank).buffers;
+  CollectiveSpec spec{
+      command.kind, command.reduction, command.axes, command.targetAxes, {}};
+  for (const CollectiveItem &item : command.items) {
+    CollectiveTensor &tensor = spec.tensors.emplace_back();
+    tensor.dtype = buffers[item.in].dtype;
+    tensor.inShape = buffers[item.in].shape;
+    tensor.outShape = buffers[item.out].shape;
+    tensor.dim = item.dim;
+    tensor.splitDim = item.splitDim;
+  }
+  return spec;
+}
+
+/// Bytes that a device sends in a run of the command.
+uint64_t Program::sentBytes(RankCommand at) const {
+  const Command &command = commandAt(at);
   if (std::holds_alternative<CollectiveStartCommand>(command.operation))
-    return prepareCollective(number, runs);
-  auto *gemm = std::get_if<GemmCommand>(&command.operation);
-  if (!gemm)
-    return absl::OkStatus();
-  if (gemm->m == 0 || gemm->n == 0 || gemm->batch == 0)
-    return gemm->columnSums < 0 || spec.buffers[gemm->columnSums].bytes == 0
+    return rt::wireBytes(set.plan.mesh, describeCollective(at));
+  uint64_t bytes = 0;
+  if (auto *send = std::get_if<SendCommand>(&command.operation))
+    for (uint32_t buffer : send->buffers)
+      bytes += programOf(at.rank).buffers[buffer].bytes;
+  return bytes;
+}
+
+/// The devices of this process that take part, once each.
+std::vector<const Device *>
+Program::devicesOf(const PipelineStep &commands) const {
+  std::vector<const Device *> all;
+  std::set<int> ranks;
+  for (RankCommand at : commands)
+    if (ranks.insert(at.rank).second)
+      all.insert(all.end(), devices[at.rank].begin(), devices[at.rank].end());
+  return all;
+}
+
+static std::vector<int64_t>
+numbersOf(const std::vector<const Device *> &devices) {
+  std::vector<int64_t> numbers;
+  for (const Device *device : devices)
+    numbers.push_back(device->number);
+  return numbers;
+}
+
+absl::Status Program::prepareStep(const Step &step) {
+  RankCommand first = step.commands[0];
+  const Command &command = commandAt(first);
+  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    return prepareCollective(step);
+  if (std::holds_alternative<SendCommand>(command.operation))
+    return prepareTransfers(step.commands);
+  if (std::holds_alternative<GemmCommand>(command.operation) && step.run == 0)
+    return prepareGemm(first);
+  return absl::OkStatus();
+}
+
+absl::Status Program::prepareGemm(RankCommand at) {
+  auto &gemm = operationAt<GemmCommand>(at);
+  const ProgramSpec &spec = programOf(at.rank);
+  if (gemm.m == 0 || gemm.n == 0 || gemm.batch == 0)
+    return gemm.columnSums < 0 || spec.buffers[gemm.columnSums].bytes == 0
                ? absl::OkStatus()
                : absl::UnimplementedError("sums of columns by a GEMM "
                                           "without elements on a GPU");
-  if (gemm->k == 0)
+  if (gemm.k == 0)
     return absl::UnimplementedError("a GEMM of empty factors on a GPU");
-  std::vector<GemmRequest> requests = gemmRequests(spec);
-  auto request =
-      std::find_if(requests.begin(), requests.end(),
-                   [&](const GemmRequest &of) { return of.number == number; });
-  for (const std::unique_ptr<Gpu> &gpu : set.gpus) {
-    auto first = std::find_if(
-        set.devices.begin(), set.devices.end(),
-        [&](const Device &device) { return device.gpu == gpu.get(); });
+  const GemmRequest request = gemmRequest(spec, at.command);
+  for (const Device *device : devices[at.rank]) {
+    std::unique_ptr<Gemm> &place = gemms[keyOf(at)][device->gpu];
+    if (place)
+      continue;
     absl::StatusOr<std::unique_ptr<Gemm>> prepared = Gemm::prepare(
-        *gpu->gemms, *request,
-        placesOf(*gemm,
-                 [&](uint32_t buffer) { return address(*first, buffer, 0); }),
+        *device->gpu->gemms, request,
+        placesOf(gemm,
+                 [&](uint32_t buffer) { return address(*device, buffer, 0); }),
         set.maxGemmWorkspace, set.choices);
     if (!prepared.ok())
       return prepared.status();
     workspaceSize = std::max(workspaceSize, (*prepared)->workspaceBytes());
-    gemms[number].push_back(*std::move(prepared));
+    place = *std::move(prepared);
   }
   return absl::OkStatus();
 }
 
-absl::Status Program::prepareCollective(uint32_t number, int64_t runs) {
-  auto &command =
-      std::get<CollectiveStartCommand>(spec.commands[number].operation);
+absl::Status Program::prepareCollective(const Step &step) {
+  RankCommand first = step.commands[0];
   bool moves = false;
-  for (const CollectiveItem &item : command.items)
-    moves |=
-        spec.buffers[item.in].stride > 0 || spec.buffers[item.out].stride > 0;
-  auto pointer = [&](const Device &device, uint32_t buffer, int64_t run) {
-    return reinterpret_cast<void *>(
-        static_cast<uintptr_t>(address(device, buffer, run)));
-  };
-  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
-    CollectiveSpec bound{
-        command.kind, command.reduction, command.axes, command.targetAxes, {}};
-    for (const CollectiveItem &item : command.items) {
-      CollectiveTensor &tensor = bound.tensors.emplace_back();
-      tensor.dtype = spec.buffers[item.in].dtype;
-      tensor.inShape = spec.buffers[item.in].shape;
-      tensor.outShape = spec.buffers[item.out].shape;
-      tensor.dim = item.dim;
-      tensor.splitDim = item.splitDim;
-      for (const Device &device : set.devices) {
-        tensor.in.push_back(pointer(device, item.in, run));
-        tensor.out.push_back(pointer(device, item.out, run));
+  for (const CollectiveItem &item :
+       operationAt<CollectiveStartCommand>(first).items)
+    for (uint32_t buffer : {item.in, item.out})
+      moves |= programOf(first.rank).buffers[buffer].stride > 0;
+  if (step.run > 0 && !moves)
+    return absl::OkStatus();
+  CollectiveSpec bound = describeCollective(first);
+  for (RankCommand at : step.commands) {
+    auto &items = operationAt<CollectiveStartCommand>(at).items;
+    for (const Device *device : devices[at.rank])
+      for (size_t i = 0; i < items.size(); ++i) {
+        auto pointer = [&](uint32_t buffer) {
+          return reinterpret_cast<void *>(
+              static_cast<uintptr_t>(address(*device, buffer, step.run)));
+        };
+        bound.tensors[i].in.push_back(pointer(items[i].in));
+        bound.tensors[i].out.push_back(pointer(items[i].out));
       }
-    }
-    if (run == 0)
-      wireSize += rt::wireBytes(set.plan.mesh, bound) * runs;
-    joinNeighbours(bound, set.plan.alignment);
-    absl::StatusOr<std::unique_ptr<DeviceCollective>> prepared =
-        set.collectives.prepare(set.plan.mesh, bound);
-    if (!prepared.ok())
-      return prepared.status();
-    collectives[number].push_back(*std::move(prepared));
   }
+  // The ranks of a pipeline have tensors in other places, and all processes
+  // have to join the same.
+  if (step.commands.size() == 1)
+    joinNeighbours(bound, set.plan.alignment);
+  absl::StatusOr<std::unique_ptr<DeviceCollective>> prepared =
+      set.collectives.prepare(set.plan.mesh,
+                              numbersOf(devicesOf(step.commands)), bound);
+  if (!prepared.ok())
+    return prepared.status();
+  collectives[keyOf(first)].push_back(*std::move(prepared));
+  return absl::OkStatus();
+}
+
+/// One message or two: a send, then its receive.
+absl::Status Program::prepareTransfers(const PipelineStep &commands) {
+  std::vector<DeviceTransfer> transfers;
+  for (size_t i = 0; i < commands.size(); i += 2) {
+    RankCommand from = commands[i], to = commands[i + 1];
+    auto &sent = operationAt<SendCommand>(from).buffers;
+    auto &received = operationAt<ReceiveCommand>(to).buffers;
+    auto addressOn = [&](int rank, int64_t number, uint32_t buffer) {
+      for (const Device *device : devices[rank])
+        if (device->number == number)
+          return address(*device, buffer, 0);
+      return CUdeviceptr(0);
+    };
+    int64_t count = set.plan.ranks()[from.rank].mesh.numDevices();
+    for (int64_t device = 0; device < count; ++device)
+      for (size_t part = 0; part < sent.size(); ++part) {
+        DeviceTransfer one;
+        one.from = set.plan.deviceOf(from.rank, device);
+        one.to = set.plan.deviceOf(to.rank, device);
+        one.in = addressOn(from.rank, one.from, sent[part]);
+        one.out = addressOn(to.rank, one.to, received[part]);
+        one.bytes = programOf(from.rank).buffers[sent[part]].bytes;
+        if (one.bytes > 0)
+          transfers.push_back(one);
+      }
+  }
+  absl::StatusOr<std::unique_ptr<DeviceCollective>> prepared =
+      set.collectives.prepareTransfers(set.plan.mesh,
+                                       numbersOf(devicesOf(commands)),
+                                       set.plan.pipeline->axis, transfers);
+  if (!prepared.ok())
+    return prepared.status();
+  collectives[keyOf(commands[0])].push_back(*std::move(prepared));
   return absl::OkStatus();
 }
 
@@ -127,12 +232,16 @@ absl::Status Program::prepareEvents() {
     list.push_back(*std::move(event));
     return absl::OkStatus();
   };
-  for (const Command &command : spec.commands)
-    for (uint32_t other : command.after)
-      for (std::vector<Event> &list = events[other];
-           list.size() < set.devices.size();)
-        if (absl::Status s = add(*set.devices[list.size()].gpu, list); !s.ok())
-          return s;
+  for (int rank = 0; rank < static_cast<int>(devices.size()); ++rank) {
+    isRecorded.emplace_back(programOf(rank).commands.size());
+    for (const Command &command : programOf(rank).commands)
+      for (uint32_t other : command.after)
+        for (std::vector<Event> &list = events[{rank, other}];
+             list.size() < devices[rank].size();)
+          if (absl::Status s = add(*devices[rank][list.size()]->gpu, list);
+              !s.ok())
+            return s;
+  }
   for (const std::unique_ptr<Gpu> &gpu : set.gpus) {
     Ends &of = ends.emplace_back();
     for (const Device &device : set.devices)
@@ -151,8 +260,8 @@ absl::Status Program::prepareEvents() {
   return absl::OkStatus();
 }
 
-std::string Program::describe(uint32_t command) const {
-  const Command &of = spec.commands[command];
+std::string Program::describe(RankCommand at) const {
+  const Command &of = commandAt(at);
   std::string what(nameOf(of));
   if (auto *launch = std::get_if<LaunchCommand>(&of.operation))
     absl::StrAppend(&what, " of ", set.plan.kernels[launch->kernel]);
@@ -162,18 +271,20 @@ std::string Program::describe(uint32_t command) const {
 }
 
 absl::Status Program::annotate(const absl::Status &status,
-                               uint32_t command) const {
+                               RankCommand at) const {
   if (status.ok())
     return status;
+  std::string rank =
+      set.plan.pipeline ? absl::StrCat(" of pipeline rank ", at.rank) : "";
   return absl::Status(status.code(),
-                      absl::StrCat("program \"", spec.name, "\", command ",
-                                   command, " (", describe(command),
-                                   "): ", status.message()));
+                      absl::StrCat("program \"", programOf(at.rank).name,
+                                   "\", command ", at.command, rank, " (",
+                                   describe(at), "): ", status.message()));
 }
 
 CUdeviceptr Program::address(const Device &device, uint32_t buffer,
                              int64_t run) const {
-  const BufferSpec &of = spec.buffers[buffer];
+  const BufferSpec &of = programOf(device.rank).buffers[buffer];
   return device.arena.address() + of.offset + run * of.stride;
 }
 
@@ -190,7 +301,7 @@ absl::StatusOr<std::vector<Graph>> Program::capture(char *batch) {
       Graph::capture(mains, [&] { return issueAll(batch); });
   if (!graphs.ok())
     return absl::Status(graphs.status().code(),
-                        absl::StrCat("capturing program \"", spec.name,
+                        absl::StrCat("capturing program \"", programOf(0).name,
                                      "\": ", graphs.status().message()));
   return graphs;
 }
@@ -207,19 +318,20 @@ absl::StatusOr<double> Program::timeAlone(uint32_t command, int repeats,
                                           absl::Duration deadline) {
   using Clock = std::chrono::steady_clock;
   Clock::time_point start;
+  const RankCommand at{0, command};
   // The first one is not counted.
   for (int i = -1; i < repeats; ++i) {
-    isRecorded.assign(spec.commands.size(), false);
-    if (absl::Status s = annotate(issueCommand(command, 0, batch), command);
+    isRecorded[0].assign(programOf(0).commands.size(), false);
+    if (absl::Status s = annotate(issueStep({PipelineStep{at}}, batch), at);
         !s.ok())
       return s;
     if (i >= 0)
       continue;
-    if (absl::Status s = annotate(waitForAll(deadline), command); !s.ok())
+    if (absl::Status s = annotate(waitForAll(deadline), at); !s.ok())
       return s;
     start = Clock::now();
   }
-  if (absl::Status s = annotate(waitForAll(deadline), command); !s.ok())
+  if (absl::Status s = annotate(waitForAll(deadline), at); !s.ok())
     return s;
   return std::chrono::duration<double>(Clock::now() - start).count() / repeats;
 }
@@ -242,7 +354,8 @@ absl::Status Program::waitForAll(absl::Duration deadline) {
 }
 
 absl::Status Program::issueAll(char *batch) {
-  isRecorded.assign(spec.commands.size(), false);
+  for (std::vector<bool> &ofRank : isRecorded)
+    ofRank.assign(ofRank.size(), false);
   // A run starts on all streams of a GPU when its main one is there.
   for (size_t gpu = 0; gpu < ends.size(); ++gpu) {
     if (absl::Status s = enter(*set.gpus[gpu]); !s.ok())
@@ -254,16 +367,10 @@ absl::Status Program::issueAll(char *batch) {
       if (absl::Status s = stream->waitFor(begin); !s.ok())
         return s;
   }
-  for (uint32_t i = 0; i < spec.commands.size(); ++i) {
-    auto *loop = std::get_if<LoopCommand>(&spec.commands[i].operation);
-    uint32_t last = loop ? i + loop->commands : i;
-    for (int64_t run = 0; run < (loop ? loop->runs : 1); ++run)
-      for (uint32_t body = loop ? i + 1 : i; body <= last; ++body)
-        if (absl::Status s = annotate(issueCommand(body, run, batch), body);
-            !s.ok())
-          return s;
-    i = last;
-  }
+  for (const Step &step : steps)
+    if (absl::Status s = annotate(issueStep(step, batch), step.commands[0]);
+        !s.ok())
+      return s;
   // And ends there when all are there.
   for (size_t gpu = 0; gpu < ends.size(); ++gpu) {
     if (absl::Status s = enter(*set.gpus[gpu]); !s.ok())
@@ -279,90 +386,100 @@ absl::Status Program::issueAll(char *batch) {
   return absl::OkStatus();
 }
 
-absl::Status Program::issueCommand(uint32_t number, int64_t run, char *batch) {
-  NvtxRange range(set.nvtx, set.nvtx ? describe(number) : std::string());
-  const Command &command = spec.commands[number];
-  bool isCollective =
-      std::holds_alternative<CollectiveStartCommand>(command.operation);
-  std::vector<const Stream *> streams;
-  for (const Device &device : set.devices)
-    streams.push_back(&device.stream(command.stream));
-  for (uint32_t other : command.after) {
-    // In the first run of a loop there is nothing of the run before.
-    if (!isRecorded[other])
-      continue;
-    for (size_t i = 0; i < streams.size(); ++i) {
-      if (absl::Status s = enter(*set.devices[i].gpu); !s.ok())
-        return s;
-      if (absl::Status s = streams[i]->waitFor(events[other][i]); !s.ok())
-        return s;
+absl::Status Program::issueStep(const Step &step, char *batch) {
+  RankCommand first = step.commands[0];
+  NvtxRange range(set.nvtx, set.nvtx ? describe(first) : std::string());
+  auto streamOf = [&](RankCommand at, size_t i) -> const Stream & {
+    return devices[at.rank][i]->stream(commandAt(at).stream);
+  };
+  for (RankCommand at : step.commands)
+    for (uint32_t other : commandAt(at).after) {
+      // In the first run of a loop there is nothing of the run before.
+      if (!isRecorded[at.rank][other])
+        continue;
+      for (size_t i = 0; i < devices[at.rank].size(); ++i) {
+        if (absl::Status s = enter(*devices[at.rank][i]->gpu); !s.ok())
+          return s;
+        if (absl::Status s =
+                streamOf(at, i).waitFor(events[{at.rank, other}][i]);
+            !s.ok())
+          return s;
+      }
     }
-  }
-  if (isCollective) {
-    const auto &ofRuns = collectives[number];
-    if (absl::Status s = ofRuns[ofRuns.size() > 1 ? run : 0]->issue(streams);
+  if (isCommunication(commandAt(first))) {
+    std::vector<const Stream *> streams;
+    for (const Device *device : devicesOf(step.commands))
+      streams.push_back(&device->stream(commandAt(first).stream));
+    const auto &ofRuns = collectives[keyOf(first)];
+    if (absl::Status s =
+            ofRuns[ofRuns.size() > 1 ? step.run : 0]->issue(streams);
         !s.ok())
       return s;
   } else {
-    for (const Device &device : set.devices) {
-      if (absl::Status s = enter(*device.gpu); !s.ok())
+    for (const Device *device : devices[first.rank]) {
+      if (absl::Status s = enter(*device->gpu); !s.ok())
         return s;
-      if (absl::Status s = issueOn(device, number, run, batch); !s.ok())
+      if (absl::Status s = issueOn(*device, first.command, step.run, batch);
+          !s.ok())
         return s;
     }
   }
   if (serialized)
     if (absl::Status s = waitForAll(*serialized); !s.ok())
       return s;
-  auto own = events.find(number);
-  if (own == events.end())
-    return absl::OkStatus();
-  isRecorded[number] = true;
-  for (size_t i = 0; i < streams.size(); ++i) {
-    if (absl::Status s = enter(*set.devices[i].gpu); !s.ok())
-      return s;
-    if (absl::Status s = own->second[i].record(*streams[i]); !s.ok())
-      return s;
+  for (RankCommand at : step.commands) {
+    auto own = events.find(keyOf(at));
+    if (own == events.end())
+      continue;
+    isRecorded[at.rank][at.command] = true;
+    for (size_t i = 0; i < devices[at.rank].size(); ++i) {
+      if (absl::Status s = enter(*devices[at.rank][i]->gpu); !s.ok())
+        return s;
+      if (absl::Status s = own->second[i].record(streamOf(at, i)); !s.ok())
+        return s;
+    }
   }
   return absl::OkStatus();
 }
 
+/// `context` is the number of the kernel context.
 absl::Status Program::launch(const LaunchCommand &launch, const Device &device,
-                             int64_t run, const Stream &stream) const {
+                             int64_t context, int64_t run,
+                             const Stream &stream) const {
   std::vector<CUdeviceptr> values;
   for (uint32_t buffer : launch.buffers)
     values.push_back(address(device, buffer, run));
   values.push_back(device.kernelContexts.address() +
-                   run * device.kernelContextBytes);
+                   context * device.kernelContextBytes);
   std::vector<void *> pointers;
   for (CUdeviceptr &value : values)
     pointers.push_back(&value);
-  const cuda::Context &context = *device.gpu->context;
-  return context.check(
-      context.driver().launchKernel(device.gpu->kernels.kernel(launch.kernel),
-                                    launch.extent, 1, 1, launch.threads, 1, 1,
-                                    0, stream.get(), pointers.data(), nullptr),
+  const cuda::Context &gpu = *device.gpu->context;
+  return gpu.check(
+      gpu.driver().launchKernel(device.gpu->kernels.kernel(launch.kernel),
+                                launch.extent, 1, 1, launch.threads, 1, 1, 0,
+                                stream.get(), pointers.data(), nullptr),
       "cuLaunchKernel");
 }
 
 absl::Status Program::issueOn(const Device &device, uint32_t number,
                               int64_t run, char *batch) {
+  const ProgramSpec &spec = programOf(device.rank);
   const Command &command = spec.commands[number];
   const Stream &stream = device.stream(command.stream);
   const cuda::Context &context = *device.gpu->context;
   const Driver &driver = context.driver();
   auto at = [&](uint32_t buffer) { return address(device, buffer, run); };
   if (auto *launched = std::get_if<LaunchCommand>(&command.operation))
-    return launch(*launched, device, run, stream);
+    return launch(*launched, device,
+                  command.task >= 0 ? spec.tasks[command.task].microbatch : run,
+                  run, stream);
   if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
-    auto prepared = gemms.find(number);
+    auto prepared = gemms.find({device.rank, number});
     if (prepared == gemms.end())
       return absl::OkStatus();
-    size_t gpu = 0;
-    while (set.gpus[gpu].get() != device.gpu)
-      ++gpu;
-    return prepared->second[gpu]->issue(placesOf(*gemm, at),
-                                        device.workspace.address(), stream);
+    return prepared->second.at(device.gpu)
+        ->issue(placesOf(*gemm, at), device.workspace.address(), stream);
   }
   if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     uint64_t bytes = spec.buffers[copy->in].bytes;
@@ -381,7 +498,8 @@ absl::Status Program::issueOn(const Device &device, uint32_t number,
         "cuMemsetD8Async");
   }
   if (auto *upload = std::get_if<UploadCommand>(&command.operation)) {
-    const TensorSpec &tensor = set.plan.tensors[upload->tensor];
+    const TensorSpec &tensor =
+        set.plan.ranks()[device.rank].tensors[upload->tensor];
     if (tensor.bytes == 0)
       return absl::OkStatus();
     return context.check(

@@ -5,6 +5,11 @@
 // event is recorded behind it if another command names it. The whole program is
 // captured, or it runs with a wait behind every command.
 //
+// With a pipeline the devices of a rank have commands of their own. All
+// processes issue those of their ranks in one joint order (CheckPipeline.h), a
+// send and its receive together. So a process may hold devices of several
+// ranks, and processes may wait for each other's commands while they issue.
+//
 //===----------------------------------------------------------------------===//
 
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_PROGRAM_H
@@ -17,6 +22,7 @@
 #include "backends/cuda/HostLayout.h"
 #include "backends/cuda/Module.h"
 #include "backends/cuda/Nvtx.h"
+#include "plan/CheckPipeline.h"
 
 #include <map>
 #include <optional>
@@ -47,7 +53,8 @@ public:
 
   /// Scratch memory that GEMMs of a device need.
   uint64_t workspaceBytes() const { return workspaceSize; }
-  /// Bytes that the collectives of a run send (RunResult::wireBytes).
+  /// Bytes that a device sends in a run, with a pipeline the most of all ranks
+  /// (RunResult::wireBytes).
   uint64_t wireBytes() const { return wireSize; }
 
   /// A run as one graph for each GPU, which begins and ends on its main stream.
@@ -61,45 +68,73 @@ public:
 
   /// Seconds of `command` alone, on all devices of this process: the mean of
   /// `repeats` that are issued one behind the other. It computes from the
-  /// current content of the arena.
+  /// current content of the arena. The plan has no pipeline.
   [[nodiscard]] absl::StatusOr<double> timeAlone(uint32_t command, int repeats,
                                                  char *batch,
                                                  absl::Duration deadline);
 
 private:
-  Program(const DeviceSet &set, size_t number)
-      : set(set), number(number), spec(set.plan.programs[number]) {}
+  Program(const DeviceSet &set, size_t number);
 
-  absl::Status prepareCommand(uint32_t command, int64_t runs);
-  absl::Status prepareCollective(uint32_t command, int64_t runs);
+  /// Commands that are issued together, in one run of their loop.
+  struct Step {
+    PipelineStep commands;
+    int64_t run = 0;
+  };
+  /// A pipeline rank, 0 without a pipeline, and a command of its program.
+  using Key = std::pair<int, uint32_t>;
+  static Key keyOf(RankCommand at) { return {at.rank, at.command}; }
+
+  const ProgramSpec &programOf(int rank) const {
+    return set.plan.ranks()[rank].programs[number];
+  }
+  const Command &commandAt(RankCommand at) const {
+    return programOf(at.rank).commands[at.command];
+  }
+  template <typename T>
+  const T &operationAt(RankCommand at) const {
+    return std::get<T>(commandAt(at).operation);
+  }
+
+  absl::Status findSteps();
+  CollectiveSpec describeCollective(RankCommand at) const;
+  uint64_t sentBytes(RankCommand at) const;
+  std::vector<const Device *> devicesOf(const PipelineStep &commands) const;
+  absl::Status prepareStep(const Step &step);
+  absl::Status prepareGemm(RankCommand at);
+  absl::Status prepareCollective(const Step &step);
+  absl::Status prepareTransfers(const PipelineStep &commands);
   absl::Status prepareEvents();
   absl::Status issueAll(char *batch);
-  absl::Status issueCommand(uint32_t command, int64_t run, char *batch);
+  absl::Status issueStep(const Step &step, char *batch);
   absl::Status waitForAll(absl::Duration deadline);
   absl::Status issueOn(const Device &device, uint32_t command, int64_t run,
                        char *batch);
   /// Comes before any work is issued to `gpu`.
   absl::Status enter(const Gpu &gpu) const;
   absl::Status launch(const LaunchCommand &launch, const Device &device,
-                      int64_t run, const Stream &stream) const;
+                      int64_t context, int64_t run, const Stream &stream) const;
   CUdeviceptr address(const Device &device, uint32_t buffer, int64_t run) const;
   /// "launch of shardc_map_3, model.mlir:7:5".
-  std::string describe(uint32_t command) const;
-  absl::Status annotate(const absl::Status &status, uint32_t command) const;
+  std::string describe(RankCommand at) const;
+  absl::Status annotate(const absl::Status &status, RankCommand at) const;
 
   const DeviceSet &set;
   const size_t number;
-  const ProgramSpec &spec;
-  /// By command, then GPU.
-  std::map<uint32_t, std::vector<std::unique_ptr<Gemm>>> gemms;
-  /// By command; one for all runs of a loop, or one for each where operands
-  /// move.
-  std::map<uint32_t, std::vector<std::unique_ptr<DeviceCollective>>>
-      collectives;
-  /// By command that others wait for, then device.
-  std::map<uint32_t, std::vector<Event>> events;
-  /// Commands whose events have been recorded in the present capture.
-  std::vector<bool> isRecorded;
+  /// By pipeline rank its devices of this process.
+  std::vector<std::vector<const Device *>> devices;
+  /// Those of this process, in the order in which they are issued.
+  std::vector<Step> steps;
+  /// By GPU.
+  std::map<Key, std::map<const Gpu *, std::unique_ptr<Gemm>>> gemms;
+  /// Collectives and transfers, by the first command of their step; one for all
+  /// runs of a loop, or one for each where operands move.
+  std::map<Key, std::vector<std::unique_ptr<DeviceCollective>>> collectives;
+  /// By command that others wait for, then device of its rank.
+  std::map<Key, std::vector<Event>> events;
+  /// By rank, the commands whose events have been recorded in the present
+  /// capture.
+  std::vector<std::vector<bool>> isRecorded;
   /// The streams of a GPU's devices, each once, an event for the end of each,
   /// and one for the beginning.
   struct Ends {

@@ -12,32 +12,42 @@
 using namespace shardc::rt;
 using namespace shardc::rt::cuda;
 
+std::vector<int64_t> ShardExchange::holdersOn(int rank,
+                                              const Sharding &sharding) const {
+  std::vector<int64_t> holders = holdersOf(plan.ranks()[rank].mesh, sharding);
+  for (int64_t &holder : holders)
+    holder = plan.deviceOf(rank, holder);
+  return holders;
+}
+
 /// The same answer in every process.
-bool ShardExchange::isWholeEverywhere(const Sharding &sharding,
+bool ShardExchange::isWholeEverywhere(int rank, const Sharding &sharding,
                                       absl::Span<const int64_t> shape) const {
-  size_t needed = holdersOf(mesh, sharding).size();
-  for (int64_t first = 0; first < mesh.numDevices(); first += devicesPerRank) {
+  size_t needed = holdersOn(rank, sharding).size();
+  for (int64_t first = 0; first < plan.mesh.numDevices();
+       first += devicesPerProcess) {
     std::set<std::vector<int64_t>> starts;
-    for (int64_t i = 0; i < devicesPerRank; ++i)
-      starts.insert(shardOf(mesh, sharding, shape, first + i).start);
+    for (int64_t device = first; device < first + devicesPerProcess; ++device)
+      if (plan.rankOf(device) == rank)
+        starts.insert(shardOf(plan.mesh, sharding, shape, device).start);
     if (starts.size() < needed)
       return false;
   }
   return true;
 }
 
-absl::Status ShardExchange::complete(const std::string &name,
+absl::Status ShardExchange::complete(const std::string &name, int pipelineRank,
                                      const Sharding &sharding, HostArray &array,
                                      absl::Duration deadline) const {
-  if (!store || isWholeEverywhere(sharding, array.shape))
+  if (!store || isWholeEverywhere(pipelineRank, sharding, array.shape))
     return absl::OkStatus();
-  const std::vector<int64_t> holders = holdersOf(mesh, sharding);
+  const std::vector<int64_t> holders = holdersOn(pipelineRank, sharding);
   auto forEachOf = [&](int rank, auto visit) {
     size_t offset = 0;
     for (int64_t holder : holders) {
-      if (holder / devicesPerRank != rank)
+      if (holder / devicesPerProcess != rank)
         continue;
-      Shard shard = shardOf(mesh, sharding, array.shape, holder);
+      Shard shard = shardOf(plan.mesh, sharding, array.shape, holder);
       visit(shard, offset);
       offset += numElements(shard.local) * byteSize(array.dtype);
     }

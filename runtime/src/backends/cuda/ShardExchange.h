@@ -3,7 +3,7 @@
 #ifndef SHARDC_RT_SRC_BACKENDS_CUDA_SHARDEXCHANGE_H
 #define SHARDC_RT_SRC_BACKENDS_CUDA_SHARDEXCHANGE_H
 
-#include "base/Mesh.h"
+#include "plan/PlanSpec.h"
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Store.h"
 
@@ -13,29 +13,33 @@ namespace shardc::rt::cuda {
 
 /// Completes global arrays on the host between processes that hold devices of
 /// the mesh, the same number each, in the order of their ranks. It goes through
-/// the store and is meant for rare reads. Replicated values, such as the loss,
-/// are not sent.
+/// the store and is meant for rare or small reads. Values that all processes
+/// have, such as the loss without a pipeline, are not sent.
 class ShardExchange {
 public:
-  /// `store` is null in a single process; it outlives the exchange.
-  ShardExchange(const Mesh &mesh, Store *store)
-      : mesh(mesh), store(store),
-        devicesPerRank(mesh.numDevices() / (store ? store->ranks().size : 1)) {}
+  /// `store` is null in a single process; both outlive the exchange.
+  ShardExchange(const PlanSpec &plan, Store *store)
+      : plan(plan), store(store),
+        devicesPerProcess(plan.mesh.numDevices() /
+                          (store ? store->ranks().size : 1)) {}
 
-  /// `array` has the shards of this process's devices; the others are filled
-  /// in. All processes call it in the same order.
-  [[nodiscard]] absl::Status complete(const std::string &name,
+  /// `array` has the shards of those devices of this process that are of
+  /// pipeline rank `rank`, which holds it; the others are filled in. All
+  /// processes call it in the same order.
+  [[nodiscard]] absl::Status complete(const std::string &name, int rank,
                                       const Sharding &sharding,
                                       HostArray &array,
                                       absl::Duration deadline) const;
 
 private:
-  bool isWholeEverywhere(const Sharding &sharding,
+  /// The first device of the rank that holds each shard.
+  std::vector<int64_t> holdersOn(int rank, const Sharding &sharding) const;
+  bool isWholeEverywhere(int rank, const Sharding &sharding,
                          absl::Span<const int64_t> shape) const;
 
-  const Mesh &mesh;
+  const PlanSpec &plan;
   Store *store;
-  const int64_t devicesPerRank;
+  const int64_t devicesPerProcess;
 };
 
 } // namespace shardc::rt::cuda

@@ -10,38 +10,45 @@ using namespace shardc::rt::cuda;
 /// Times the GEMMs of `plan` that `choices` lacks, and adds the fastest
 /// algorithm of each.
 static absl::Status timeGemms(const LocalGpus &local, const PlanSpec &plan,
-                              CUdeviceptr arena, const CudaOptions &options,
+                              const CudaOptions &options,
                               GemmChoices &choices) {
   const Gpu &gpu = *local.gpus[0];
+  absl::StatusOr<DeviceMemory> arena = DeviceMemory::allocate(
+      *gpu.context, plan.arenaBytes, "the operands of GEMMs to be timed");
+  if (!arena.ok())
+    return arena.status();
   absl::StatusOr<DeviceMemory> workspace =
       DeviceMemory::allocate(*gpu.context, options.gemmWorkspaceBytes,
                              "the scratch memory of GEMMs to be timed");
   if (!workspace.ok())
     return workspace.status();
-  for (const ProgramSpec &program : plan.programs)
-    for (const GemmRequest &request : gemmRequests(program)) {
-      if (choices.find(request.name()))
-        continue;
-      GemmOperands operands = placesOf(*request.command, [&](uint32_t buffer) {
-        return arena + program.buffers[buffer].offset;
-      });
-      absl::StatusOr<std::unique_ptr<Gemm>> gemm = Gemm::prepare(
-          *gpu.gemms, request, operands, options.gemmWorkspaceBytes, nullptr);
-      if (!gemm.ok())
-        return gemm.status();
-      absl::StatusOr<GemmChoices::Choice> best = (*gemm)->fastest(
-          operands, workspace->address(), options.gemmWorkspaceBytes, *gpu.main,
-          [&] { return local.wait(gpu, options.deadline, "timing a GEMM"); });
-      if (!best.ok())
-        return best.status();
-      choices.add(request.name(), *best);
-    }
+  for (const PlanSpec &rank : plan.ranks())
+    for (const ProgramSpec &program : rank.programs)
+      for (const GemmRequest &request : gemmRequests(program)) {
+        if (choices.find(request.name()))
+          continue;
+        GemmOperands operands =
+            placesOf(*request.command, [&](uint32_t buffer) {
+              return arena->address() + program.buffers[buffer].offset;
+            });
+        absl::StatusOr<std::unique_ptr<Gemm>> gemm = Gemm::prepare(
+            *gpu.gemms, request, operands, options.gemmWorkspaceBytes, nullptr);
+        if (!gemm.ok())
+          return gemm.status();
+        absl::StatusOr<GemmChoices::Choice> best = (*gemm)->fastest(
+            operands, workspace->address(), options.gemmWorkspaceBytes,
+            *gpu.main,
+            [&] { return local.wait(gpu, options.deadline, "timing a GEMM"); });
+        if (!best.ok())
+          return best.status();
+        choices.add(request.name(), *best);
+      }
   return absl::OkStatus();
 }
 
 absl::StatusOr<std::unique_ptr<GemmChoices>>
 shardc::rt::cuda::tuneGemms(const LocalGpus &local, const PlanSpec &plan,
-                            CUdeviceptr arena, const CudaOptions &options) {
+                            const CudaOptions &options) {
   if (options.gemmCachePath.empty() || !local.cublasLt)
     return nullptr;
   const cuda::Context &context = *local.gpus[0]->context;
@@ -56,8 +63,7 @@ shardc::rt::cuda::tuneGemms(const LocalGpus &local, const PlanSpec &plan,
   Store *store = options.store;
   if (!store || store->ranks().rank == 0) {
     choices->readFile(options.gemmCachePath);
-    if (absl::Status s = timeGemms(local, plan, arena, options, *choices);
-        !s.ok())
+    if (absl::Status s = timeGemms(local, plan, options, *choices); !s.ok())
       return s;
     if (absl::Status s = choices->writeFile(options.gemmCachePath); !s.ok())
       return s;

@@ -16,11 +16,12 @@ namespace shardc::rt::cuda {
 
 /// The algorithms for the GEMMs of `plan`: those in the file
 /// `options.gemmCachePath`, and for GEMMs that it lacks the fastest on the
-/// first GPU, which are added to the file. `arena` is the arena of a device on
-/// that GPU; its content is overwritten. All ranks call it and get the same;
-/// rank 0 alone times. Null if there is no path or the plan has no GEMMs.
+/// first GPU, which are added to the file. Meanwhile their operands take as
+/// much memory there as an arena, so that none is allocated yet. All ranks call
+/// it and get the same; rank 0 alone times, with a pipeline also the GEMMs of
+/// others. Null if there is no path or the plan has no GEMMs.
 [[nodiscard]] absl::StatusOr<std::unique_ptr<GemmChoices>>
-tuneGemms(const LocalGpus &local, const PlanSpec &plan, CUdeviceptr arena,
+tuneGemms(const LocalGpus &local, const PlanSpec &plan,
           const CudaOptions &options);
 
 } // namespace shardc::rt::cuda

@@ -29,12 +29,14 @@ CUdeviceptr addressOf(const void *pointer) {
 class VirtualCollective : public DeviceCollective {
 public:
   VirtualCollective(const ReduceKernels &kernels, const Mesh &mesh,
+                    absl::Span<const int64_t> devices,
                     const CollectiveSpec &spec)
       : kernels(kernels), reduction(spec.reduction),
-        groups(mesh.groups(spec.axes)), shards(mesh.numShards(spec.axes)) {}
+        groups(groupsOf(mesh, devices, spec.axes)),
+        shards(mesh.numShards(spec.axes)) {}
 
-  void add(const Mesh &mesh, const CollectiveSpec &spec,
-           const CollectiveTensor &tensor);
+  void add(const Mesh &mesh, absl::Span<const int64_t> devices,
+           const CollectiveSpec &spec, const CollectiveTensor &tensor);
 
   absl::Status
   issue(absl::Span<const cuda::Stream *const> streams) const override {
@@ -51,7 +53,12 @@ public:
   }
 
 private:
+  /// As indices into the list of devices.
   using Group = std::vector<int64_t>;
+
+  static std::vector<Group> groupsOf(const Mesh &mesh,
+                                     absl::Span<const int64_t> devices,
+                                     absl::Span<const int> axes);
 
   /// First row and number of rows of member `member` of a dimension.
   std::pair<int64_t, int64_t> rows(int64_t size, int64_t member) const {
@@ -64,8 +71,9 @@ private:
   void reduceScatter(const CollectiveTensor &tensor, const Group &group);
   void allGather(const CollectiveTensor &tensor, const Group &group);
   void allToAll(const CollectiveTensor &tensor, const Group &group);
-  void permute(const Mesh &mesh, const CollectiveSpec &spec,
-               const CollectiveTensor &tensor, const Group &group);
+  void permute(const Mesh &mesh, absl::Span<const int64_t> devices,
+               const CollectiveSpec &spec, const CollectiveTensor &tensor,
+               const Group &group);
   void append(std::vector<Copy2D> added) {
     copies.insert(copies.end(), added.begin(), added.end());
   }
@@ -79,6 +87,23 @@ private:
 };
 
 } // namespace
+
+std::vector<VirtualCollective::Group>
+VirtualCollective::groupsOf(const Mesh &mesh, absl::Span<const int64_t> devices,
+                            absl::Span<const int> axes) {
+  std::vector<int64_t> places(mesh.numDevices(), -1);
+  for (size_t i = 0; i < devices.size(); ++i)
+    places[devices[i]] = i;
+  std::vector<Group> groups;
+  for (const std::vector<int64_t> &all : mesh.groups(axes)) {
+    if (places[all[0]] < 0)
+      continue;
+    Group &group = groups.emplace_back();
+    for (int64_t device : all)
+      group.push_back(places[device]);
+  }
+  return groups;
+}
 
 /// One kernel reads all operands and writes all results: an element that lies
 /// in place is read before it is written, by the same thread.
@@ -152,18 +177,22 @@ void VirtualCollective::allToAll(const CollectiveTensor &tensor,
     }
 }
 
-void VirtualCollective::permute(const Mesh &mesh, const CollectiveSpec &spec,
+void VirtualCollective::permute(const Mesh &mesh,
+                                absl::Span<const int64_t> devices,
+                                const CollectiveSpec &spec,
                                 const CollectiveTensor &tensor,
                                 const Group &group) {
   uint64_t bytes = numElements(tensor.inShape) * byteSize(tensor.dtype);
-  for (int64_t device : group)
+  for (int64_t to : group) {
+    int64_t from = group[mesh.index(devices[to], spec.targetAxes)];
     if (bytes > 0)
-      copies.push_back(
-          {addressOf(tensor.in[group[mesh.index(device, spec.targetAxes)]]),
-           addressOf(tensor.out[device]), bytes, 1, bytes, bytes});
+      copies.push_back({addressOf(tensor.in[from]), addressOf(tensor.out[to]),
+                        bytes, 1, bytes, bytes});
+  }
 }
 
-void VirtualCollective::add(const Mesh &mesh, const CollectiveSpec &spec,
+void VirtualCollective::add(const Mesh &mesh, absl::Span<const int64_t> devices,
+                            const CollectiveSpec &spec,
                             const CollectiveTensor &tensor) {
   for (const Group &group : groups)
     switch (spec.kind) {
@@ -180,12 +209,32 @@ void VirtualCollective::add(const Mesh &mesh, const CollectiveSpec &spec,
       allToAll(tensor, group);
       break;
     case CollectiveKind::CollectivePermute:
-      permute(mesh, spec, tensor, group);
+      permute(mesh, devices, spec, tensor, group);
       break;
     }
 }
 
 namespace {
+
+/// Copies in the memory of one GPU.
+class VirtualTransfers : public DeviceCollective {
+public:
+  explicit VirtualTransfers(absl::Span<const DeviceTransfer> transfers) {
+    for (const DeviceTransfer &one : transfers)
+      copies.push_back({one.in, one.out, one.bytes, 1, one.bytes, one.bytes});
+  }
+
+  absl::Status
+  issue(absl::Span<const cuda::Stream *const> streams) const override {
+    for (const Copy2D &copy : copies)
+      if (absl::Status s = cuda::issue(copy, *streams[0]); !s.ok())
+        return s;
+    return absl::OkStatus();
+  }
+
+private:
+  std::vector<Copy2D> copies;
+};
 
 class VirtualCollectives : public DeviceCollectives {
 public:
@@ -193,16 +242,24 @@ public:
       : kernels(std::move(kernels)) {}
 
   absl::StatusOr<std::unique_ptr<DeviceCollective>>
-  prepare(const Mesh &mesh, const CollectiveSpec &spec) override {
+  prepareTransfers(const Mesh &, absl::Span<const int64_t>, int,
+                   absl::Span<const DeviceTransfer> transfers) override {
+    return std::make_unique<VirtualTransfers>(transfers);
+  }
+
+  absl::StatusOr<std::unique_ptr<DeviceCollective>>
+  prepare(const Mesh &mesh, absl::Span<const int64_t> devices,
+          const CollectiveSpec &spec) override {
     if (2 * mesh.numShards(spec.axes) > int64_t(maxReducePointers))
       return absl::InvalidArgumentError(absl::StrCat(
           "a collective between ", mesh.numShards(spec.axes),
           " virtual devices of one GPU; at most ", maxReducePointers / 2));
-    auto collective = std::make_unique<VirtualCollective>(kernels, mesh, spec);
+    auto collective =
+        std::make_unique<VirtualCollective>(kernels, mesh, devices, spec);
     for (const CollectiveTensor &tensor : spec.tensors) {
       if (absl::Status s = checkReduction(spec, tensor); !s.ok())
         return s;
-      collective->add(mesh, spec, tensor);
+      collective->add(mesh, devices, spec, tensor);
     }
     return collective;
   }
