@@ -89,6 +89,17 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
   check equal "$work/small.mlir" digits --bucket-bytes=4096 --microbatches=4
   check equal "$work/small.mlir" digits --dtype=bf16
 done
+# Pipelines, with all ranks on one GPU.
+for run in "pp stage=3 zero-bubble 1" "dp+tp+pp stage=2,data=2,model=2 1f1b 1" \
+  "fsdp+pp stage=2,data=2 interleaved 2" "zero1+pp stage=2,data=3 gpipe 1"; do
+  read -r strategy mesh schedule chunks <<<"$run"
+  shardc-gen --layers=64,33,65,33,10 --batch-size=96 --strategy=$strategy \
+    --mesh=$mesh --pipeline-schedule=$schedule --virtual-stages=$chunks \
+    --microbatches=4 --activation=gelu --loss=softmax_cross_entropy \
+    --optimizer=adamw --clip-norm=0.5 --layer-norm --dropout=0.1 \
+    -o "$work/pipeline.mlir"
+  check equal "$work/pipeline.mlir" digits
+done
 # GEMMs that the library computes.
 for strategy in fsdp tp dp+tp; do
   shardc-gen --layers=64,384,256,10 --batch-size=256 --strategy=$strategy \

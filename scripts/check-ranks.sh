@@ -4,7 +4,9 @@
 # runtime/test/fake, whose collectives really happen between processes. And
 # processes that are missing, killed or stopped are named by the others.
 #
-#   scripts/check-ranks.sh
+#   scripts/check-ranks.sh [--pipelines]
+#
+# With --pipelines each process trains the program of its pipeline rank.
 source "$(dirname "$0")/common.sh"
 source scripts/free-port.sh
 case "$build" in /*) bin=$build/bin ;; *) bin=$PWD/$build/bin ;; esac
@@ -36,8 +38,9 @@ start() {
       SLURM_LOCALID="$rank")
     ;;
   esac
-  env MASTER_PORT=$port "${variables[@]}" SHARDC_FAKE_KERNELS="$work/kernels.so" \
-    shardc-run "$work/cuda.shardc" --device=cuda --data=digits \
+  env MASTER_PORT=$port "${variables[@]}" \
+    SHARDC_FAKE_KERNELS="${kernels:-$work/kernels.so}" \
+    shardc-run "${plan:-$work/cuda.shardc}" --device=cuda --data=digits \
     --seed="${seed:-3}" "$@" &>"$work/said.$rank" &
   running+=($!)
 }
@@ -100,8 +103,137 @@ train() {
   fi
 }
 
+# expect WHAT RANK CODE TEXT: a process ends with a code and says why.
+expect() {
+  local what=$1 rank=$2 code=$3 text=$4
+  cases=$((cases + 1))
+  ended "$rank"
+  if [ "${codes[0]}" -ne "$code" ] || ! grep -qF -- "$text" "$work/said.$rank"; then
+    fail "$what: exit code ${codes[0]} instead of $code, or no \"$text\""
+  fi
+}
+
+# begin FLAG...: two ranks that train for long, and have begun to.
+begin() {
+  port=$(freePort) running=()
+  rm -f "$work"/{steps.jsonl,said.*}
+  for rank in 0 1; do
+    start torchrun 2 $rank --steps=1000000 --metrics="$work/steps.jsonl" "$@"
+  done
+  for _ in $(seq 300); do
+    [ -s "$work/steps.jsonl" ] && return
+    sleep 0.1
+  done
+}
+
+# killAndStop: one of the two, and what the other says of it.
+killAndStop() {
+  begin
+  kill -9 "${running[1]}"
+  expect 'a rank is killed' 0 6 'rank 1 has gone'
+  begin
+  kill -9 "${running[0]}"
+  expect 'rank 0 is killed' 1 6 'rank 0'
+  # It is there and says nothing: what waits has a deadline.
+  export SHARDC_FAKE_PATIENCE_MS=500
+  begin --deadline=2
+  kill -STOP "${running[1]}"
+  expect 'a rank is stopped' 0 6 'rank 0 of 2: a run of "train_step"'
+  kill -9 "${running[1]}"
+  unset SHARDC_FAKE_PATIENCE_MS
+}
+
+finish() {
+  echo "$cases cases; $failed failed"
+  [ "$failed" -eq 0 ]
+  exit
+}
+
 launchers=(torchrun mpirun srun)
 number=0
+
+# generate STRATEGY MESH SCHEDULE FLAG...: a model with a pipeline.
+generate() {
+  local strategy=$1 mesh=$2 schedule=$3 chunks=1
+  shift 3
+  [ "$schedule" != interleaved ] || chunks=2
+  [ $# -gt 0 ] || set -- --layers=64,33,65,33,10 --batch-size=96 --dropout=0.1
+  shardc-gen --strategy="$strategy" --mesh="$mesh" --pipeline-schedule="$schedule" \
+    --virtual-stages=$chunks --microbatches=4 --activation=gelu \
+    --loss=softmax_cross_entropy --optimizer=adamw --clip-norm=0.5 "$@" -o "$work/model.mlir"
+}
+
+# compareWithOneDevice WHAT SIZE: processes that compile the model and train
+# beside the program of one device.
+compareWithOneDevice() {
+  local what=$1 size=$2 rank
+  cases=$((cases + 1)) port=$(freePort) running=()
+  compile "$work/model.mlir"
+  shardc-compile "$work/model.mlir" --stages=0 --microbatches=1 \
+    --mesh=data=1 --target=emulated-gpu -o "$work/single.shardc" &>"$work/log"
+  extract-code "$work/single.shardc" "$work/single.so"
+  rm -f "$work"/said.*
+  for ((rank = 0; rank < size; ++rank)); do
+    kernels=$work/kernels.so:$work/single.so plan=$work/model.mlir \
+      start torchrun "$size" "$rank" --steps=4 --deadline=60 --check-reference
+  done
+  ended $(seq 0 $((size - 1)))
+  if [[ "${codes[*]}" =~ [1-9] ]] ||
+    ! grep -qE '^reference +(bit-equal|agrees) over 4 steps' "$work/said.0"; then
+    fail "$what beside one device: exit codes ${codes[*]}"
+  fi
+}
+
+pipelines() {
+  local schedule strategy mesh size run
+  # The bits of the emulated GPU, the same for every schedule.
+  for schedule in gpipe 1f1b zero-bubble; do
+    generate pp stage=2 $schedule
+    train "${launchers[$((number++ % 3))]}" 2 "$work/model.mlir" "pp, $schedule"
+    mv "$work/cuda.npz" "$work/$schedule.npz"
+    if ! cmp -s "$work/gpipe.npz" "$work/$schedule.npz"; then
+      fail "pp, $schedule: not the bits of gpipe"
+    fi
+  done
+  compareWithOneDevice pp 2
+  for run in "pp stage=4 1f1b 4" "dp+pp stage=2,data=2 1f1b 4" \
+    "tp+pp stage=2,model=2 zero-bubble 4" "fsdp+pp stage=2,data=2 interleaved 4" \
+    "zero1+pp stage=2,data=2 gpipe 4"; do
+    read -r strategy mesh schedule size <<<"$run"
+    generate "$strategy" "$mesh" "$schedule"
+    train "${launchers[$((number++ % 3))]}" "$size" "$work/model.mlir" \
+      "$strategy on $mesh, $schedule"
+  done
+  generate fsdp+pp stage=2,data=2 zero-bubble
+  compareWithOneDevice fsdp+pp 4
+  # A process with several GPUs, also with devices of two pipeline ranks.
+  export SHARDC_FAKE_GPUS=4
+  train torchrun 2 "$work/model.mlir" 'a pipeline, 2 GPUs each'
+  generate dp+pp stage=2,data=3 1f1b
+  SHARDC_FAKE_GPUS=6
+  train torchrun 3 "$work/model.mlir" 'a process with devices of both ranks'
+  unset SHARDC_FAKE_GPUS
+  flags=(--dtype=bf16)
+  generate fsdp+pp stage=2,data=2 1f1b
+  train mpirun 4 "$work/model.mlir" 'a pipeline in bf16'
+  flags=()
+  # GEMMs of the library, which rank 0 times for both.
+  generate pp stage=2 1f1b --layers=64,384,256,10 --batch-size=512
+  library=1 train torchrun 2 "$work/model.mlir" 'a pipeline with GEMMs'
+  generate pp stage=2 1f1b
+  compile "$work/model.mlir"
+  killAndStop
+  port=$(freePort) running=()
+  for rank in 0 1 2; do start mpirun 3 $rank; done
+  expect 'two stages in 3 processes' 0 2 'which 3 processes cannot hold as many each'
+  ended 1 2
+}
+
+if [ "${1:-}" = --pipelines ]; then
+  pipelines
+  finish
+fi
+
 for strategy in dp zero2 fsdp tp dp+tp fsdp+tp hsdp; do
   case $strategy in
   *+tp) meshes=(data=2,model=2) ;;
@@ -151,47 +283,12 @@ for size in 1 2; do
 done
 unset SHARDC_FAKE_GPUS
 
-# expect WHAT RANK CODE TEXT: a process ends with a code and says why.
-expect() {
-  local what=$1 rank=$2 code=$3 text=$4
-  cases=$((cases + 1))
-  ended "$rank"
-  if [ "${codes[0]}" -ne "$code" ] || ! grep -qF -- "$text" "$work/said.$rank"; then
-    fail "$what: exit code ${codes[0]} instead of $code, or no \"$text\""
-  fi
-}
-
 shardc-gen --layers=64,33,10 --batch-size=96 --strategy=dp --mesh=data=2 \
   --activation=relu --loss=softmax_cross_entropy --optimizer=sgd \
   --learning-rate=0.05 -o "$work/model.mlir"
 compile "$work/model.mlir"
 
-# begin NAME: two ranks that train for long, and have begun to.
-begin() {
-  port=$(freePort) running=()
-  rm -f "$work"/{steps.jsonl,said.*}
-  for rank in 0 1; do
-    start torchrun 2 $rank --steps=1000000 --metrics="$work/steps.jsonl" "$@"
-  done
-  for _ in $(seq 300); do
-    [ -s "$work/steps.jsonl" ] && return
-    sleep 0.1
-  done
-}
-
-begin
-kill -9 "${running[1]}"
-expect 'a rank is killed' 0 6 'rank 1 has gone'
-begin
-kill -9 "${running[0]}"
-expect 'rank 0 is killed' 1 6 'rank 0'
-# It is there and says nothing: what waits has a deadline.
-export SHARDC_FAKE_PATIENCE_MS=500
-begin --deadline=2
-kill -STOP "${running[1]}"
-expect 'a rank is stopped' 0 6 'rank 0 of 2: a run of "train_step"'
-kill -9 "${running[1]}"
-unset SHARDC_FAKE_PATIENCE_MS
+killAndStop
 
 port=$(freePort) running=()
 start torchrun 2 0 --deadline=1
@@ -213,5 +310,4 @@ ended 0
 running=(none none)
 start torchrun 2 2
 expect 'no such rank' 2 1 'RANK=2 contradicts WORLD_SIZE=2'
-echo "$cases cases; $failed failed"
-[ "$failed" -eq 0 ]
+finish

@@ -59,6 +59,16 @@ for strategy in none dp zero1 zero2 fsdp hsdp tp dp+tp fsdp+tp hsdp+tp; do
   shuffle "$model" --regather
   shuffle "$model" --bucket-bytes=4096 --dtype=bf16
 done
+# The programs of a pipeline's ranks.
+for run in "pp stage=2 1f1b 1" "dp+tp+pp stage=3,data=2,model=2 zero-bubble 1" \
+  "fsdp+pp stage=2,data=2 interleaved 2"; do
+  read -r strategy mesh schedule chunks <<<"$run"
+  shardc-gen --layers=33,64,65,64,10 --batch-size=96 --strategy=$strategy \
+    --mesh=$mesh --pipeline-schedule=$schedule --virtual-stages=$chunks \
+    --microbatches=6 --activation=gelu --loss=softmax_cross_entropy \
+    --optimizer=adamw --clip-norm=0.5 --layer-norm --dropout=0.1 -o "$work/pp.mlir"
+  check "$work/pp.mlir"
+done
 # It notices what events are for.
 if shuffle-streams "$work/fsdp.mlir" --bucket-bytes=4096 --plant \
     &>"$work/log" || ! grep -q 'gives other numbers' "$work/log"; then

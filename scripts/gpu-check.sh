@@ -25,6 +25,8 @@ models=(
 # Strategy and mesh.
 runs=("none data=1" "dp data=8" "fsdp data=8" "tp model=8" "dp+tp data=4,model=2")
 rankRuns=("fsdp data=2" "fsdp+tp data=2,model=2")
+# Pipelines, with their schedule: of digits, in as many processes as devices.
+pipelineRuns=("pp stage=2 1f1b" "fsdp+pp stage=2,data=2 zero-bubble")
 
 dataOf() {
   case $1 in
@@ -42,6 +44,9 @@ dtypeOf() { [[ $1 != *-bf16 ]] || echo --dtype=bf16; }
 tolerancesOf() { [[ $1 == *-bf16 ]] && echo 1e-2 3e-2 || echo 1e-5 1e-4; }
 
 nameOf() { echo "$1-$2-${3//[=,]/}"; }
+
+# The number of devices of a mesh.
+sizeOf() { echo $(($(sed 's/[a-z]*=//g; s/,/*/g' <<<"$1"))); }
 
 if [ "${1:-}" = --pack ] || [ "${1:-}" = --pack-fake ]; then
   [ $# -eq 2 ] || { echo "usage: gpu-check.sh $1 FOLDER" >&2; exit 1; }
@@ -166,16 +171,21 @@ numbers() {
         train -- "$name" "$(nameOf "$name" "${run% *}" "${run#* }")"
     done
   done
+  for run in "${pipelineRuns[@]}"; do
+    read -r strategy mesh schedule <<<"$run"
+    check "digits, $strategy $mesh, $schedule, its stages on one GPU" \
+      train -- digits "$(nameOf digits "$strategy" "$mesh")"
+  done
   where=()
-  for run in "${rankRuns[@]}"; do
-    size=2
-    [ "${run#* }" = data=2 ] || size=4
-    what="digits, $run, in $size processes"
+  for run in "${rankRuns[@]}" "${pipelineRuns[@]}"; do
+    read -r strategy mesh schedule <<<"$run"
+    size=$(sizeOf "$mesh")
+    what="digits, $strategy $mesh${schedule:+, $schedule}, in $size processes"
     if [ $hasNccl = 0 ]; then
       skip "$what: no libnccl.so.2"
     else
-      check "$what" train onOneGpu $size -- digits \
-        "$(nameOf digits "${run% *}" "${run#* }")"
+      check "$what" train onOneGpu "$size" -- digits \
+        "$(nameOf digits "$strategy" "$mesh")"
     fi
   done
   for tool in memcheck racecheck; do

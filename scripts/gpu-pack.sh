@@ -51,11 +51,13 @@ pack() {
   for model in "${models[@]}"; do
     local name=${model%% *} flags=${model#* }
     local -a all=("${runs[@]}")
-    [ "$name" != digits ] || all+=("${rankRuns[@]}")
+    [ "$name" != digits ] || all+=("${rankRuns[@]}" "${pipelineRuns[@]}")
     for run in "${all[@]}"; do
-      local strategy=${run% *} mesh=${run#* }
+      local strategy mesh schedule
+      read -r strategy mesh schedule <<<"$run"
       # shellcheck disable=SC2086
       shardc-gen $flags --strategy="$strategy" --mesh="$mesh" \
+        ${schedule:+--pipeline-schedule="$schedule" --microbatches=4} \
         -o "$folder/model.mlir"
       # shellcheck disable=SC2046
       compile "$folder" "$(nameOf "$name" "$strategy" "$mesh")" $(dtypeOf "$name")

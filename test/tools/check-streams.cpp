@@ -60,15 +60,16 @@ static std::string check(const std::string &model,
   auto plan = rt::Plan::parse(std::move(result.plan));
   if (!plan.ok())
     return plan.status().ToString();
-  for (const rt::ProgramSpec &program : (*plan)->spec().programs) {
-    auto order = rt::checkHappensBefore((*plan)->spec(), program);
-    if (!order.ok())
-      return order.status().ToString();
-    ++totals.programs;
-    totals.commands += program.commands.size();
-    totals.pairs += order->concurrentPairs;
-    takeEventsOut((*plan)->spec(), program, totals);
-  }
+  for (const rt::PlanSpec &rank : (*plan)->spec().ranks())
+    for (const rt::ProgramSpec &program : rank.programs) {
+      auto order = rt::checkHappensBefore(rank, program);
+      if (!order.ok())
+        return order.status().ToString();
+      ++totals.programs;
+      totals.commands += program.commands.size();
+      totals.pairs += order->concurrentPairs;
+      takeEventsOut(rank, program, totals);
+    }
   return "";
 }
 
