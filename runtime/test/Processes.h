@@ -3,8 +3,11 @@
 #ifndef SHARDC_RT_TEST_PROCESSES_H
 #define SHARDC_RT_TEST_PROCESSES_H
 
+#include "TemporaryFolder.h"
+
 #include "shardc-rt/Ranks.h"
 
+#include <cstdlib>
 #include <functional>
 #include <netinet/in.h>
 #include <string>
@@ -33,6 +36,8 @@ inline int freePort() {
 inline std::vector<std::string>
 runRanks(int size, const std::function<std::string(const Ranks &)> &body) {
   int port = freePort();
+  // For messages of the fake that processes leave behind when they die.
+  TemporaryFolder folder;
   std::vector<int> pipes;
   std::vector<pid_t> children;
   for (int rank = 0; rank < size; ++rank) {
@@ -41,6 +46,7 @@ runRanks(int size, const std::function<std::string(const Ranks &)> &body) {
       return {};
     pid_t child = fork();
     if (child == 0) {
+      setenv("TMPDIR", (folder / "").c_str(), 1);
       std::string said = body({rank, size, rank, "127.0.0.1", port, "a test"});
       ssize_t written = write(ends[1], said.data(), said.size());
       _exit(written < 0);
