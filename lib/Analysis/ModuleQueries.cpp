@@ -133,7 +133,8 @@ bool shardc::areInOneTask(Operation *lhs, Operation *rhs) {
 }
 
 void shardc::setPlaceInStep(Operation *to, Operation *from) {
-  for (StringRef name : {partAttrName, stageAttrName, taskAttrName})
+  for (StringRef name :
+       {partAttrName, stageAttrName, taskAttrName, recomputedAttrName})
     if (Attribute attr = from->getAttr(name))
       to->setAttr(name, attr);
 }

@@ -156,11 +156,13 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
     options.stages = 0;
     options.pipelineSchedule = "";
     options.virtualStages = 0;
+    options.recompute = "none";
     options.deviceMemory = 0;
   }
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
   state.getRankBytes = getRankBytesOnTrial;
+  state.measurePlan = measureOnTrial;
   state.estimatePlan = estimateOnTrial;
   if (failed(first == 0 ? runPhases(module, options, last, state)
                         : resumePhases(module, options, first, last, state)))

@@ -77,6 +77,23 @@ static std::string checkPipeline(const MlpSpec &spec) {
              : checkName("pipeline-schedule", spec.pipelineSchedule, schedules);
 }
 
+/// Checks the policy of recomputation: "stage" is for pipelines.
+static std::string checkRecompute(const MlpSpec &spec) {
+  static const std::vector<std::string> policies = {"none", "layer", "stage",
+                                                    "auto"};
+  if (spec.recompute.empty() || spec.recompute == "none")
+    return "";
+  if (std::string error = checkName("recompute", spec.recompute, policies);
+      !error.empty())
+    return error;
+  bool hasPipeline = spec.strategy.find("pp") != std::string::npos;
+  if ((spec.recompute == "stage") == hasPipeline)
+    return "";
+  return "recompute: strategy '" + spec.strategy +
+         (hasPipeline ? "' has a pipeline; expected stage or none"
+                      : "' has no pipeline; expected layer, auto or none");
+}
+
 std::string shardc::checkMlp(const MlpSpec &spec) {
   if (spec.layers.size() < 2)
     return "layers: expected at least two sizes, such as 10,32,16,1";
@@ -108,6 +125,8 @@ std::string shardc::checkMlp(const MlpSpec &spec) {
     if (!error.empty())
       return error;
   if (std::string error = checkPipeline(spec); !error.empty())
+    return error;
+  if (std::string error = checkRecompute(spec); !error.empty())
     return error;
   if (!isNonNegative(spec.learningRate))
     return "learning-rate: expected a finite number of at least 0";

@@ -56,6 +56,7 @@ private:
   void printBody();
   std::string printTraining();
   std::string printPipeline();
+  std::string printRecompute();
   std::string printMesh();
 
   /// The alias of a sharding, declared on first use.
@@ -308,6 +309,12 @@ std::string MlpPrinter::printPipeline() {
   return text + ">";
 }
 
+std::string MlpPrinter::printRecompute() {
+  if (spec.recompute.empty() || spec.recompute == "none")
+    return "";
+  return ",\n    shardc.recompute = \"" + spec.recompute + "\"";
+}
+
 std::string MlpPrinter::printTraining() {
   std::string text = "#shardc.training<loss = @loss, optimizer = <" +
                      spec.optimizer +
@@ -346,7 +353,7 @@ std::string MlpPrinter::print() {
   if (!aliases.empty())
     os << "\n";
   os << "module @mlp attributes {\n    shardc.training = " << printTraining()
-     << printPipeline() << "} {\n"
+     << printPipeline() << printRecompute() << "} {\n"
      << printMesh() << "  func.func @loss(\n      "
      << llvm::join(arguments, ",\n      ") << ") -> tensor<f32> {\n"
      << body << "  }\n}\n";

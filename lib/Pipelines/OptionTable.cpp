@@ -37,6 +37,11 @@ const std::vector<CompileOption> &shardc::getCompileOptions() {
       {"virtual-stages", &CompileOptions::virtualStages, "number",
        Accepts::Positive, "import", "the model's, or 1",
        "Stages of each rank of the pipeline, for interleaved"},
+      {"recompute", &CompileOptions::recompute, "none|layer|stage|auto",
+       Accepts::OneOf, "import", "the model's, or none",
+       "What the backward pass computes again instead of keeping it: all but "
+       "the inputs of layers; with a pipeline all but what stages receive; "
+       "auto: what --device-memory asks for"},
       {"target", &CompileOptions::target, "cpu|cpu:x86-64-v3|cuda:sm_90",
        Accepts::Target, "codegen", "cpu; in shardc-run this computer's",
        "Target of code generation; cpu is x86-64-v3, with a version for v4"},

@@ -55,6 +55,7 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   import.stages = options.stages;
   import.pipelineSchedule = options.pipelineSchedule;
   import.virtualStages = options.virtualStages;
+  import.recompute = options.recompute;
   manager.addPass(createImportPass(import));
   // On the loss function: what is built from an op belongs to its stage.
   AssignStagesPassOptions stages;
@@ -134,8 +135,18 @@ static TargetSpec getTarget(const CompileOptions &options) {
 }
 
 static void buildKernels(OpPassManager &manager, const CompileOptions &options,
-                         CompileState &) {
-  // First: ops of different tasks never become one.
+                         CompileState &state) {
+  // First, when communication is decided: repeated ops belong to tasks and get
+  // kernels as all others do.
+  RecomputePassOptions recompute;
+  recompute.machine = options.machine;
+  RecomputeLimit limit{options.deviceMemory, state.isTrial, nullptr};
+  if (state.measurePlan)
+    limit.measure = [options, &state](ModuleOp module) {
+      return state.measurePlan(module, options);
+    };
+  manager.addPass(createRecomputePass(recompute, limit));
+  // Then tasks: ops of different ones never become one.
   manager.addPass(createMarkTasksPass());
   // Before fusion, which puts the rounding into the kernels of the update.
   manager.addPass(createRoundInUpdatePass());

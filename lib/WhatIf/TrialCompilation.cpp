@@ -36,6 +36,7 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
   state.isTrial = true;
   state.getPeaks = getPeaksOnTrial;
   state.getRankBytes = getRankBytesOnTrial;
+  state.measurePlan = measureOnTrial;
   state.estimatePlan = std::move(estimatePlan);
   PassManager manager(module.getContext());
   // The last phase ends with that.
@@ -94,6 +95,31 @@ shardc::getRankBytesOnTrial(ModuleOp module, const CompileOptions &options) {
   std::vector<int64_t> bytes;
   llvm::append_range(bytes, llvm::make_second_range(ranks));
   return bytes;
+}
+
+llvm::Expected<MeasuredPlan>
+shardc::measureOnTrial(ModuleOp module, const CompileOptions &options) {
+  std::string error = compileOnTrial(module, getPhaseIndex("collectives") + 1,
+                                     getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  // By rank; without a pipeline there is one.
+  std::map<int64_t, int64_t> arenas;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName))
+      arenas[rank.getInt()] =
+          function->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
+  MeasuredPlan plan;
+  for (auto [rank, bytes] : arenas)
+    plan.arenaBytes.push_back(bytes);
+  if (arenas.empty())
+    plan.arenaBytes.push_back(
+        module->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt());
+  llvm::Expected<PlanEstimate> estimate = getEstimate(module, options);
+  if (!estimate)
+    return estimate.takeError();
+  plan.seconds = estimate->overlappedSeconds;
+  return plan;
 }
 
 llvm::Expected<PlanEstimate>

@@ -43,6 +43,7 @@ static bool findFault(ModuleOp module, uint64_t seed,
                       const CompileOptions &options, std::string &output) {
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
+  state.measurePlan = measureOnTrial;
   PassManager planner(module.getContext()), partitioner(module.getContext());
   int partition = getPhaseIndex("partition");
   buildPhases(planner, 0, partition - 1, options, state);
@@ -79,6 +80,7 @@ static bool checkProgram(const std::string &text, uint64_t seed,
     return findFault(*module, seed, options, output);
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
+  state.measurePlan = measureOnTrial;
   PassManager manager(&context);
   buildPhases(manager, 0, getPhaseIndex("collectives"), options, state);
   return succeeded(manager.run(*module)) &&

@@ -116,6 +116,9 @@ static Flag<std::string>
 static Flag<int64_t> virtualStages("virtual-stages", "number", "1",
                                    "Of a pipeline: stages of each rank, for "
                                    "interleaved");
+static Flag<std::string>
+    recompute("recompute", "none|layer|stage|auto", "none",
+              "What the backward pass computes again; stage: of a pipeline");
 static Flag<int64_t>
     fsdpMinSize("fsdp-min-size", "elements", "0",
                 "Smaller parameters stay replicated under fsdp");
@@ -170,6 +173,7 @@ int main(int argc, char **argv) {
     spec.pipelineSchedule = pipelineSchedule;
   if (virtualStages.getNumOccurrences())
     spec.virtualStages = virtualStages.read();
+  spec.recompute = recompute;
   spec.fsdpMinSize = fsdpMinSize.read();
   spec.batchSize = batchSize.read();
   spec.microbatches = microbatches.read();

@@ -117,6 +117,7 @@ int main(int argc, char **argv) {
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
   state.getRankBytes = getRankBytesOnTrial;
+  state.measurePlan = measureOnTrial;
   state.estimatePlan = estimateOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
     if (from >= 0)

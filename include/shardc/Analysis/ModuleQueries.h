@@ -60,7 +60,8 @@ bool isPart(mlir::Operation *op, Part part);
 /// become one.
 bool areInOneTask(mlir::Operation *lhs, mlir::Operation *rhs);
 
-/// Gives `to` the part of the step of `from`, its stage and its task.
+/// Gives `to` the part of the step of `from`, its stage and its task, and the
+/// mark of a repeated op.
 void setPlaceInStep(mlir::Operation *to, mlir::Operation *from);
 
 /// Whether `op` is part of the forward pass. With rematerialised all-gathers

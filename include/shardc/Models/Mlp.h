@@ -58,6 +58,8 @@ struct MlpSpec {
   std::string pipelineSchedule;
   /// Stages of each rank; absent: 1.
   std::optional<int64_t> virtualStages;
+  /// none, layer, stage (of a strategy with pp) or auto; empty: none.
+  std::string recompute;
   /// Smallest parameter, in elements, that the fsdp strategies shard.
   int64_t fsdpMinSize = 0;
   /// Axes of size 1 are added for those that the strategy needs. Empty: eight

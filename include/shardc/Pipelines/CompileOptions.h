@@ -78,6 +78,9 @@ struct CompileOptions {
   std::string pipelineSchedule;
   /// The number of stages of each rank; 0 keeps the module's.
   int64_t virtualStages = 0;
+  /// Replaces the policy of recomputation: "none", "layer", "stage" or "auto"
+  /// (docs/Recomputation.md); empty keeps the module's.
+  std::string recompute;
   /// Most bytes of a bucket (a collective of several tensors), as the
   /// communication report counts them; 0: no limit. By default a bucket takes
   /// so long on any link that its latency does not matter.

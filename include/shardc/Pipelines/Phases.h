@@ -10,6 +10,7 @@
 
 #include "shardc/Pipelines/CompileOptions.h"
 #include "shardc/Support/ExitCodes.h"
+#include "shardc/Transforms/Kernels/RecomputeLimit.h"
 #include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -39,6 +40,11 @@ struct CompileState {
       getRankBytes = [](mlir::ModuleOp, const CompileOptions &) {
         return llvm::createStringError("nobody here compiles plans on trial");
       };
+  /// The measurement behind recomputation (RecomputeLimit.h); null: there is
+  /// none.
+  std::function<llvm::Expected<MeasuredPlan>(mlir::ModuleOp collectives,
+                                             const CompileOptions &options)>
+      measurePlan = {};
   /// The plan file's bytes, set by the phase `plan`.
   std::string plan;
   /// The explanation of the collectives as JSON, for the plan; may be empty.

@@ -10,6 +10,42 @@
 // kernels
 //===----------------------------------------------------------------------===//
 
+def RecomputePass : Shardc_Pass<"recompute"> {
+  let summary = "Compute values of the forward pass again in the backward pass";
+  let description = [{
+    Input: the output of `collectives`. Output: the same where the backward pass
+    computes again what `shardc.recompute` on the module does not keep: the
+    forward ops whose results it needs have clones in front of their first user
+    there, which are part of the backward pass and marked `shardc.recomputed`.
+    Communication is never done again. docs/Recomputation.md describes the
+    policies.
+
+    ```mlir
+    %h = shardc.dot_general %x, %w contracting = [1] x [0] {shardc.part = #shardc.part<forward>} : ...
+    %a = shardc.tanh %h {shardc.part = #shardc.part<forward>} : ...
+    ...
+    %dv = shardc.dot_general %a, %g contracting = [0] x [0] {shardc.part = #shardc.part<backward>} : ...
+    ```
+
+    becomes, if `%h` is kept and `%a` is not,
+
+    ```mlir
+    %b = shardc.tanh %h {shardc.part = #shardc.part<backward>, shardc.recomputed} : ...
+    %dv = shardc.dot_general %b, %g contracting = [0] x [0] {shardc.part = #shardc.part<backward>} : ...
+    ```
+
+    The policy `auto` takes the choice of least estimated time that fits a limit
+    on memory. The driver gives it the limit, and the means to measure a choice.
+  }];
+  let options = [
+    Option<"machine", "machine", "std::string", "\"cpu\"",
+           "Machine of the time estimates: a name or a JSON file">,
+    Option<"choices", "choices", "std::string", "\"\"",
+           "In place of the policy: for each layer k, keep its values, r, repeat "
+           "them from its input, or j, with those of the layer before (empty: "
+           "the policy's)">];
+}
+
 def MarkTasksPass : Shardc_Pass<"mark-tasks"> {
   let summary = "Give the ops of a pipeline's stages their tasks";
   let description = [{

@@ -87,7 +87,9 @@ def ImportPass : Shardc_Pass<"import"> {
     Option<"pipelineSchedule", "pipeline-schedule", "std::string", "\"\"",
            "Replace the schedule of the pipeline: a name or a file.csv (empty: keep)">,
     Option<"virtualStages", "virtual-stages", "int64_t", "0",
-           "Replace the number of stages per rank (0: keep)">];
+           "Replace the number of stages per rank (0: keep)">,
+    Option<"recompute", "recompute", "std::string", "\"\"",
+           "Replace the policy of recomputation: none, layer, stage or auto (empty: keep)">];
 }
 
 def AssignStagesPass : Shardc_Pass<"assign-stages"> {

@@ -4,6 +4,7 @@
 #define SHARDC_WHATIF_TRIALCOMPILATION_H
 
 #include "shardc/Pipelines/CompileOptions.h"
+#include "shardc/Transforms/Kernels/RecomputeLimit.h"
 #include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -28,6 +29,11 @@ getPeaksOnTrial(mlir::ModuleOp module, const CompileOptions &options);
 /// after `import`. Takes the module up to `memory`.
 llvm::Expected<std::vector<int64_t>>
 getRankBytesOnTrial(mlir::ModuleOp module, const CompileOptions &options);
+
+/// The memory and the time of `module`, after `collectives`, which it takes up
+/// to `memory`.
+llvm::Expected<MeasuredPlan> measureOnTrial(mlir::ModuleOp module,
+                                            const CompileOptions &options);
 
 /// Takes `module`, after `differentiate`, through `propagate` with a searched
 /// plan, without a memory limit and without the comparison with the plan that

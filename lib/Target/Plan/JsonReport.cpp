@@ -57,6 +57,18 @@ static json::Array getCollectives(const fb::Plan &plan, StringRef name,
   return lines;
 }
 
+/// What `program` computes again, and the peak without that.
+static json::Object recomputeToJson(const fb::Recompute &table) {
+  json::Object object{
+      {"policy", getText(table.policy())},
+      {"matmul_flops_per_device", static_cast<int64_t>(table.matmul_flops())},
+      {"microseconds", table.seconds() * 1e6}};
+  if (table.other_arena_bytes())
+    object["other_peak_bytes"] =
+        static_cast<int64_t>(table.other_arena_bytes());
+  return object;
+}
+
 /// The cost of one run of `program`.
 static void addTotals(const fb::Plan &plan, const fb::Program &program,
                       json::Object &report) {
@@ -72,6 +84,8 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
   }
   if (std::optional<RegatherCost> cost = getRegatherCost(plan, program))
     report["regather"] = toJson(*cost);
+  if (const fb::Recompute *table = program.recompute())
+    report["recompute"] = recomputeToJson(*table);
   if (std::optional<PlanCost> cost = getPlanCost(program))
     report["cost"] = toJson(*cost);
   if (const fb::TimeEstimate *time = program.time())
@@ -170,6 +184,8 @@ static Expected<json::Object> pipelineToJson(const fb::Plan &plan,
         {"idle", planned->getIdleShare(number)}};
     if (kinds.memory)
       object["memory"] = memoryToJson(rank->memory());
+    if (const fb::Recompute *table = step->recompute())
+      object["recompute"] = recomputeToJson(*table);
     ranks.push_back(std::move(object));
   }
   return json::Object{

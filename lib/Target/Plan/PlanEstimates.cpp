@@ -2,7 +2,9 @@
 
 #include "PlanTables.h"
 
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Report/TimeEstimate.h"
@@ -49,6 +51,32 @@ flatbuffers::Offset<fb::PlanCost> writePlanCost(PlanContext &plan,
   return fb::CreatePlanCostDirect(
       plan.builder, cost->objective.c_str(), cost->cost, cost->atLeast,
       cost->cheapest.value_or(0), cost->within.value_or(0));
+}
+
+flatbuffers::Offset<fb::Recompute> writeRecompute(PlanContext &plan,
+                                                  func::FuncOp function) {
+  auto module = function->getParentOfType<ModuleOp>();
+  auto policy = module->getAttrOfType<StringAttr>(recomputeAttrName);
+  if (!policy || getProgramName(function) != "train_step")
+    return {};
+  MemoryTraffic traffic(function);
+  uint64_t flops = 0;
+  double seconds = 0;
+  function.walk<WalkOrder::PreOrder>([&](Operation *op) {
+    if (!op->hasAttr(recomputedAttrName))
+      return WalkResult::advance();
+    op->walk([&](Operation *inner) {
+      flops += getNumRuns(op) * getMatmulFlops(inner);
+    });
+    seconds += getNumRuns(op) * getSerialSeconds(plan.machine, op, traffic);
+    return WalkResult::skip();
+  });
+  auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName);
+  auto bytes = module->getAttrOfType<DenseI64ArrayAttr>(bytesWithoutAttrName);
+  int64_t index = rank ? rank.getInt() : 0;
+  return fb::CreateRecomputeDirect(
+      plan.builder, policy.str().c_str(), flops, seconds,
+      bytes && index < bytes.size() ? bytes[index] : 0);
 }
 
 } // namespace shardc

@@ -314,6 +314,7 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   auto time = writeTimeEstimate(plan, function);
   auto regather = writeRegather(plan, function);
   auto cost = writePlanCost(plan, function);
+  auto recompute = writeRecompute(plan, function);
   auto getCount = [&](StringRef name) {
     auto attr = function->getAttrOfType<IntegerAttr>(name);
     return attr ? attr.getInt() : 0;
@@ -324,7 +325,8 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
       builder, getProgramName(function).str().c_str(), &buffers, &commandTables,
       &results, &reports, wireBytes, flops, getCount(peakBytesAttrName),
       getCount(globalMatmulFlopsAttrName), time, regather, cost,
-      rank ? rank.getInt() : -1, taskTables.empty() ? nullptr : &taskTables);
+      rank ? rank.getInt() : -1, taskTables.empty() ? nullptr : &taskTables,
+      recompute);
 }
 
 } // namespace

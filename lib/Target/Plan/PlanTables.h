@@ -97,6 +97,10 @@ flatbuffers::Offset<fb::Regather> writeRegather(PlanContext &plan,
                                                 mlir::func::FuncOp function);
 flatbuffers::Offset<fb::PlanCost> writePlanCost(PlanContext &plan,
                                                 mlir::func::FuncOp function);
+/// What the function computes again; null if it has no backward pass or its
+/// module no policy.
+flatbuffers::Offset<fb::Recompute> writeRecompute(PlanContext &plan,
+                                                  mlir::func::FuncOp function);
 
 /// One function as a program.
 flatbuffers::Offset<fb::Program> writeProgram(PlanContext &plan,

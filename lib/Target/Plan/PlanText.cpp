@@ -192,6 +192,9 @@ int64_t shardc::getNumDevices(const fb::Plan &plan) {
 uint64_t shardc::getRedundantFlops(const fb::Plan &plan,
                                    const fb::Program &program) {
   uint64_t share = program.global_matmul_flops() / getNumDevices(plan);
+  // What is repeated on purpose is not redundant.
+  if (share && program.recompute())
+    share += program.recompute()->matmul_flops();
   return share && program.matmul_flops() > share
              ? program.matmul_flops() - share
              : 0;
@@ -210,6 +213,33 @@ shardc::getRegatherCost(const fb::Plan &plan, const fb::Program &program) {
   if (table->other_peak_bytes())
     cost.otherPeakBytes = table->other_peak_bytes();
   return cost;
+}
+
+uint64_t shardc::getArenaBytes(const fb::Plan &plan,
+                               const fb::Program &program) {
+  const fb::Pipeline *pipeline = plan.pipeline();
+  if (!pipeline || program.rank() < 0 ||
+      static_cast<uint32_t>(program.rank()) >= pipeline->ranks()->size())
+    return plan.arena_bytes();
+  return pipeline->ranks()->Get(program.rank())->arena_bytes();
+}
+
+std::string shardc::getRecomputeText(const fb::Plan &plan,
+                                     const fb::Program &program) {
+  const fb::Recompute *table = program.recompute();
+  if (!table)
+    return "";
+  std::string text =
+      formatv("recomputation (--recompute={0}): {1} matmul FLOPs and {2} us by "
+              "estimate again in the backward pass",
+              table->policy() ? table->policy()->str() : "",
+              table->matmul_flops(), getMicrosecondsText(table->seconds()))
+          .str();
+  if (table->other_arena_bytes())
+    text += formatv(", a peak of {0} instead of {1} bytes",
+                    getArenaBytes(plan, program), table->other_arena_bytes())
+                .str();
+  return text;
 }
 
 std::optional<PlanCost> shardc::getPlanCost(const fb::Program &program) {

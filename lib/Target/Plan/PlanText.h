@@ -57,6 +57,12 @@ uint64_t getRedundantFlops(const rt::fb::Plan &plan,
 /// The cost of rematerialised all-gathers in `program`, if there is a choice.
 std::optional<RegatherCost> getRegatherCost(const rt::fb::Plan &plan,
                                             const rt::fb::Program &program);
+/// Bytes of the arena of a device that runs `program`.
+uint64_t getArenaBytes(const rt::fb::Plan &plan,
+                       const rt::fb::Program &program);
+/// What `program` computes again and saves by it; empty if it does not.
+std::string getRecomputeText(const rt::fb::Plan &plan,
+                             const rt::fb::Program &program);
 /// The program of this name; with a pipeline that of the first rank that sends
 /// most. Null if there is none.
 const rt::fb::Program *findLargestProgram(const rt::fb::Plan &plan,

@@ -61,6 +61,8 @@ static void printCommunication(const fb::Plan &plan, const fb::Program &program,
   os << '\n';
   if (std::optional<RegatherCost> cost = getRegatherCost(plan, program))
     os << "  " << toString(*cost) << '\n';
+  if (std::string text = getRecomputeText(plan, program); !text.empty())
+    os << "  " << text << '\n';
   if (std::optional<PlanCost> cost = getPlanCost(program))
     os << "  " << toString(*cost) << '\n';
   if (const fb::TimeEstimate *time = program.time())

@@ -40,8 +40,9 @@ struct ImportPass : shardc::impl::ImportPassBase<ImportPass> {
         failed(overrideBatch(*loss, batch)) ||
         failed(overrideMicrobatches(*loss, microbatches)) ||
         failed(overrideDtype(*loss, dtype)) ||
-        failed(overrideTraining(module,
-                                {optimizer, learningRate, schedule, clipNorm})))
+        failed(overrideTraining(
+            module, {optimizer, learningRate, schedule, clipNorm})) ||
+        failed(overrideRecomputation(module, recompute)))
       return failure();
     if (failed(verifyPipeline(*loss, *resolved, pipelineSchedule)))
       return failure();

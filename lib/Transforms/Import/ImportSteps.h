@@ -93,6 +93,12 @@ struct PipelineOverrides {
 mlir::LogicalResult overridePipeline(mlir::func::FuncOp loss, MeshOp mesh,
                                      const PipelineOverrides &overrides);
 
+/// Replaces the policy of recomputation by `policy` (empty: keep) and checks
+/// that it suits the module: "stage" needs a pipeline, and "layer" and "auto"
+/// need none. To be called when the pipeline is that of the options.
+mlir::LogicalResult overrideRecomputation(mlir::ModuleOp module,
+                                          llvm::StringRef policy);
+
 /// Checks the shardings of arguments and constraints against the mesh.
 mlir::LogicalResult verifyAnnotations(mlir::func::FuncOp loss);
 

@@ -104,7 +104,7 @@ private:
     Operation *clone = builder.clone(*op, mapping);
     // Equal kernels share code, so their bodies have no such attributes.
     for (StringRef name : {partAttrName, stageAttrName, taskAttrName,
-                           originAttrName, causeAttrName})
+                           recomputedAttrName, originAttrName, causeAttrName})
       clone->removeAttr(name);
   }
 };

@@ -54,6 +54,10 @@ Attribute KernelFusion::getPart(const Node &node) {
   return node.ops.front()->getAttr(partAttrName);
 }
 
+static bool isRecomputed(Operation *op) {
+  return op->hasAttr(recomputedAttrName);
+}
+
 /// Whether the op runs outside of kernels.
 static bool isOutside(Operation *op) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp, AllToAllOp,
@@ -260,6 +264,10 @@ bool KernelFusion::tryFuse(unsigned producer, unsigned consumer) {
   };
   if (!areInOneTask(first.ops.front(), second.ops.front()))
     return refuse("they are in different tasks");
+  // The kernels of gradients shall be those without recomputation: a sum is
+  // formed in an order that depends on its kernel.
+  if (isRecomputed(first.ops.front()) != isRecomputed(second.ops.front()))
+    return refuse("one of them is repeated");
   if (first.ops.size() + second.ops.size() > maxOps)
     return refuse("too many ops");
   if (!isProfitable(first, second))

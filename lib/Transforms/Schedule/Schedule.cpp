@@ -4,8 +4,8 @@
 // frees at least as many bytes as it allocates, so that gradients do not
 // accumulate; if there is none, the first in program order. Readers of a
 // parameter precede the op that updates it in place, if the data flow allows
-// it. An all-gather of a weight for one pass only comes right before its first
-// user.
+// it. An all-gather of a weight for one pass only, and an op that is repeated
+// in the backward pass, come right before their first user.
 //
 //===----------------------------------------------------------------------===//
 
@@ -43,8 +43,9 @@ public:
     for (Operation &op : block.without_terminator()) {
       numbers[&op] = ops.size();
       ops.push_back(&op);
-      comesWithUser.push_back(op.hasAttr(gatheredForAttrName) &&
-                              getCollectiveCost(&op));
+      comesWithUser.push_back(
+          (op.hasAttr(gatheredForAttrName) && getCollectiveCost(&op)) ||
+          op.hasAttr(recomputedAttrName));
     }
     before.resize(ops.size());
     readBefore.resize(ops.size());

@@ -11,6 +11,7 @@
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TrainingText.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -91,6 +92,15 @@ bool isInLoss(Operation *op, ModuleOp module) {
   auto function = op->getParentOfType<func::FuncOp>();
   return training && function && function.getSymNameAttr() &&
          function.getSymName() == training.getLoss().getValue();
+}
+
+LogicalResult verifyRecompute(Operation *op, Attribute value) {
+  auto policy = dyn_cast<StringAttr>(value);
+  if (!isa<ModuleOp>(op) || !policy || !isRecomputePolicy(policy.getValue()))
+    return op->emitError("`shardc.recompute` must be \"none\", \"layer\", "
+                         "\"stage\" or \"auto\" on the module, got ")
+           << value;
+  return success();
 }
 
 LogicalResult verifyStage(Operation *op, Attribute value) {
@@ -182,6 +192,8 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
   }
   if (name == pipelineAttrName)
     return verifyPipeline(op, value);
+  if (name == recomputeAttrName)
+    return verifyRecompute(op, value);
   if (name == stageAttrName)
     return verifyStage(op, value);
   if ((name == taskAttrName || name == programAttrName ||

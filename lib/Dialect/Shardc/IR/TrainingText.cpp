@@ -109,3 +109,7 @@ std::string shardc::checkSchedule(StringRef text) {
     readSchedule(context, text, error);
   });
 }
+
+bool shardc::isRecomputePolicy(StringRef text) {
+  return text == "none" || text == "layer" || text == "stage" || text == "auto";
+}

@@ -19,6 +19,12 @@ namespace shardc {
 constexpr llvm::StringLiteral trainingAttrName = "shardc.training";
 /// The mesh axis and the schedule of a pipeline.
 constexpr llvm::StringLiteral pipelineAttrName = "shardc.pipeline";
+/// The policy of recomputation: "none", "layer", "stage" or "auto".
+constexpr llvm::StringLiteral recomputeAttrName = "shardc.recompute";
+/// Bytes of the arena of a device if nothing were recomputed, by rank of the
+/// pipeline, or one number.
+constexpr llvm::StringLiteral bytesWithoutAttrName =
+    "shardc.bytes_without_recomputation";
 /// Mesh axes of the logical axes.
 constexpr llvm::StringLiteral rulesAttrName = "shardc.rules";
 /// The policy for dimensions that do not divide: pad or error.
@@ -85,6 +91,8 @@ constexpr llvm::StringLiteral stageAttrName = "shardc.stage";
 /// The task of the stage that it belongs to: its letter, "F"; in the program of
 /// a rank also stage and microbatch, "1F0".
 constexpr llvm::StringLiteral taskAttrName = "shardc.task";
+/// It repeats an op of the forward pass in the backward pass.
+constexpr llvm::StringLiteral recomputedAttrName = "shardc.recomputed";
 /// The op's sharding strategy: mesh axes per factor of its rule.
 constexpr llvm::StringLiteral strategyAttrName = "shardc.strategy";
 /// Its former name, read for one release.

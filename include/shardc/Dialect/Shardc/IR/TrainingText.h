@@ -31,6 +31,10 @@ ScheduleAttr readSchedule(mlir::MLIRContext *context, llvm::StringRef text,
 std::string checkOptimizer(llvm::StringRef text);
 std::string checkSchedule(llvm::StringRef text);
 
+/// Whether `text` is a policy of recomputation: "none", "layer", "stage" or
+/// "auto".
+bool isRecomputePolicy(llvm::StringRef text);
+
 } // namespace shardc
 
 #endif // SHARDC_DIALECT_SHARDC_IR_TRAININGTEXT_H
