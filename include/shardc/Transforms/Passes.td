@@ -297,7 +297,8 @@ def CompleteStagesPass : Shardc_Pass<"complete-stages"> {
   let description = [{
     Input: a partitioned program. Without `shardc.pipeline` it stays as it is.
     Output: collectives, slices and masks have the `shardc.stage` of their operands,
-    or else of their users; one with users on several stages is cloned for each.
+    or else of their users, as those have that move values of the forward pass for the
+    backward pass; one with users on several stages is cloned for each.
     Collectives of different stages are thereby never in one bucket. Where scalars of
     stages are added, an all-reduce over the axis of the pipeline completes the sum
     on all ranks.

@@ -1,8 +1,9 @@
 //===- CompleteStages.cpp - The stages of what partitioning adds ----------===//
 //
 // Collectives, masks and slices belong to the stage whose value they move: that
-// of their operands, or, where these are on every rank, that of their users.
-// One with users on several stages is cloned for each of them.
+// of their operands, or, where these are on every rank, that of their users. So
+// do those that move a value of the forward pass for the backward pass. One
+// with users on several stages is cloned for each of them.
 //
 // Where scalars of several stages are added (InsertTransfers.cpp), inserts the
 // all_reduce over the pipeline's axis that gives the sum to all ranks, or adds
@@ -39,12 +40,26 @@ static bool canHaveStage(Operation *op) {
          !op->hasTrait<OpTrait::IsTerminator>() && op->getNumResults() > 0;
 }
 
-/// From the operands, in program order.
-static void takeFromOperands(Block &block) {
+/// Whether `op` moves a value of the forward pass for the backward pass.
+static bool movesForGradients(Operation *op) {
+  return isPart(op, Part::Backward) &&
+         llvm::any_of(op->getOperands(), [](Value operand) {
+           Operation *maker = getComputingOp(operand);
+           return maker && isPart(maker, Part::Forward);
+         });
+}
+
+/// From the operands, in program order. If `hasUsers`, only where these have
+/// the stage at hand: a stage may use a value in its backward pass that an
+/// earlier stage of the same rank has made, and whose own backward pass comes
+/// later.
+static void takeFromOperands(Block &block, bool hasUsers) {
   for (Operation &op : block) {
     if (auto loop = dyn_cast<AccumulateOp>(op))
-      takeFromOperands(loop.getBody().front());
+      takeFromOperands(loop.getBody().front(), hasUsers);
     if (!canHaveStage(&op) || op.hasAttr(stageAttrName) || addsOverStages(&op))
+      continue;
+    if (hasUsers && movesForGradients(&op))
       continue;
     for (Value operand : op.getOperands())
       if (IntegerAttr stage = getStageMade(operand))
@@ -154,9 +169,12 @@ struct CompleteStagesPass
     for (auto function : getOperation().getOps<func::FuncOp>()) {
       if (function.isExternal())
         continue;
-      takeFromOperands(function.getBody().front());
+      Block &block = function.getBody().front();
+      takeFromOperands(block, /*hasUsers=*/true);
       reduceOverStages(function, *mesh, pipeline.getAxis());
-      takeFromUsers(function.getBody().front());
+      takeFromUsers(block);
+      // What moves for gradients, and has no user of a stage.
+      takeFromOperands(block, /*hasUsers=*/false);
     }
   }
 };

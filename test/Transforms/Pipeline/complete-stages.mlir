@@ -46,3 +46,25 @@ module @stages attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", sc
     return %o : tensor<8x8xf32>
   }
 }
+
+// -----
+
+// Stages 0 and 2 are on one rank. The backward pass of stage 2 moves a value that stage 0
+// has made: on stage 2, since the backward pass of stage 0 comes later.
+
+// CHECK-LABEL: module @interleaved
+module @interleaved attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "interleaved", chunks = 2>} {
+  shardc.mesh @mesh <["stage" = 2, "data" = 2]>
+  func.func @f(%x: tensor<8x8xf32>, %d: tensor<8x8xf32>) -> (tensor<8x8xf32>, tensor<8x8xf32>) {
+    %z = shardc.exp %x {shardc.part = #shardc.part<forward>, shardc.stage = 0 : i64} : tensor<8x8xf32>
+    // CHECK: shardc.slice %{{.*}} over @mesh["data"] dim = 0 {shardc.part = #shardc.part<forward>, shardc.stage = 0 : i64}
+    %f = shardc.slice %z over @mesh["data"] dim = 0 {shardc.part = #shardc.part<forward>} : tensor<8x8xf32> -> tensor<4x8xf32>
+    // CHECK: shardc.slice %{{.*}} over @mesh["data"] dim = 1 {shardc.part = #shardc.part<backward>, shardc.stage = 2 : i64}
+    %s = shardc.slice %z over @mesh["data"] dim = 1 {shardc.part = #shardc.part<backward>} : tensor<8x8xf32> -> tensor<8x4xf32>
+    // CHECK: shardc.all_gather %{{.*}} {shardc.part = #shardc.part<backward>, shardc.stage = 2 : i64}
+    %g = shardc.all_gather %s over @mesh["data"] dims = [1] {shardc.part = #shardc.part<backward>} : (tensor<8x4xf32>) -> tensor<8x8xf32>
+    %h = shardc.all_gather %f over @mesh["data"] dims = [0] {shardc.part = #shardc.part<forward>} : (tensor<4x8xf32>) -> tensor<8x8xf32>
+    %m = shardc.mul %g, %d {shardc.part = #shardc.part<backward>, shardc.stage = 2 : i64} : tensor<8x8xf32>
+    return %h, %m : tensor<8x8xf32>, tensor<8x8xf32>
+  }
+}
