@@ -24,6 +24,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Transforms/Passes.h"
+#include "shardc/Transforms/Pipeline/InputGradients.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/BitVector.h"
@@ -62,24 +63,6 @@ bool canMerge(Operation *op) {
   return isa<AllReduceOp, AllGatherOp, ReduceScatterOp>(op);
 }
 
-/// The key of the bucket that `op` belongs to: the kind, the element type, and
-/// the attributes that do not describe a single tensor. In the
-/// microbatches of a pipeline the part of the step counts: forward and backward
-/// pass are different tasks.
-std::string getBucketKey(Operation *op) {
-  NamedAttrList attributes(op->getAttrDictionary());
-  for (StringRef name : {StringRef("dims"), StringRef(causeAttrName)})
-    attributes.erase(name);
-  if (!op->hasAttr(stageAttrName) || !op->getParentOfType<AccumulateOp>())
-    attributes.erase(partAttrName);
-  std::string key;
-  llvm::raw_string_ostream os(key);
-  os << op->getName() << ' ' << attributes.getDictionary(op->getContext())
-     << ' '
-     << cast<RankedTensorType>(op->getOperand(0).getType()).getElementType();
-  return key;
-}
-
 // Sets of buckets are bit vectors that end with their last member.
 
 bool contains(const llvm::BitVector &set, unsigned bucket) {
@@ -106,6 +89,8 @@ public:
         rematBucketBytes(rematBucketBytes) {}
 
   void run() {
+    if (isa<AccumulateOp>(block.getParentOp()))
+      inputGradients = findInputGradients(block);
     collect();
     bool changed = false;
     for (Bucket &bucket : buckets) {
@@ -120,6 +105,27 @@ public:
   }
 
 private:
+  /// The key of the bucket that `op` belongs to: the kind, the element type,
+  /// and the attributes that do not describe a single tensor. In the
+  /// microbatches of a pipeline the task counts: the forward pass and both
+  /// parts of the backward pass are different tasks.
+  std::string getBucketKey(Operation *op) const {
+    NamedAttrList attributes(op->getAttrDictionary());
+    for (StringRef name : {StringRef("dims"), StringRef(causeAttrName)})
+      attributes.erase(name);
+    bool isInTask =
+        op->hasAttr(stageAttrName) && isa<AccumulateOp>(block.getParentOp());
+    if (!isInTask)
+      attributes.erase(partAttrName);
+    std::string key;
+    llvm::raw_string_ostream os(key);
+    os << op->getName() << ' ' << attributes.getDictionary(op->getContext())
+       << ' '
+       << cast<RankedTensorType>(op->getOperand(0).getType()).getElementType()
+       << ' ' << (isInTask && inputGradients.contains(op));
+    return key;
+  }
+
   /// Fills the buckets in program order.
   void collect() {
     llvm::DenseMap<Operation *, int> memberOf;
@@ -292,6 +298,8 @@ private:
   std::vector<Bucket> buckets;
   /// By bucket, the buckets that its members depend on: transitive closure.
   std::vector<llvm::BitVector> bucketDependences;
+  /// In the loop of a pipeline, the ops of the first part of the backward pass.
+  llvm::DenseSet<Operation *> inputGradients;
 };
 
 struct CombineCollectivesPass

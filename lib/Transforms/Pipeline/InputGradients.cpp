@@ -1,6 +1,6 @@
 //===- InputGradients.cpp - The backward pass in two parts ----------------===//
 
-#include "InputGradients.h"
+#include "shardc/Transforms/Pipeline/InputGradients.h"
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"

@@ -8,13 +8,12 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "InputGradients.h"
-
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Transforms/Passes.h"
+#include "shardc/Transforms/Pipeline/InputGradients.h"
 
 namespace shardc {
 #define GEN_PASS_DEF_MARKTASKSPASS

@@ -7,13 +7,12 @@
 
 #include "OpTimes.h"
 
-#include "InputGradients.h"
-
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Transforms/Differentiate/TrainStep.h"
+#include "shardc/Transforms/Pipeline/InputGradients.h"
 
 using namespace mlir;
 using namespace shardc;

@@ -120,3 +120,28 @@ func.func @held_briefly(%w: tensor<32xf32>, %v: tensor<32xf32>, %b: tensor<1xf32
   %dw = shardc.reduce_scatter sum %3 over @mesh["a"] dims = [0] : (tensor<64xf32>) -> tensor<32xf32>
   return %dw, %dv, %db, %dc : tensor<32xf32>, tensor<32xf32>, tensor<1xf32>, tensor<1xf32>
 }
+
+// -----
+
+// In the microbatches of a pipeline one sum is needed by another stage, and the other makes the
+// gradient of a weight: these are two tasks, and two collectives.
+
+// CHECK-LABEL: module @parts
+// CHECK: shardc.accumulate
+// CHECK: shardc.all_reduce sum %{{[^,]*}} over
+// CHECK: shardc.all_reduce sum %{{[^,]*}} over
+module @parts attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "zero-bubble">} {
+  shardc.mesh @mesh <["stage" = 2, "model" = 2]>
+  func.func @train_step(%x: tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+    %0:2 = shardc.accumulate 2 of (%x) {shardc.part = #shardc.part<backward>} : (tensor<8x4xf32>) -> (tensor<4x4xf32>, tensor<4x4xf32>) {
+    ^bb0(%a: tensor<4x4xf32>):
+      %d = shardc.exp %a {shardc.part = #shardc.part<backward>, shardc.stage = 1 : i64} : tensor<4x4xf32>
+      %i = shardc.all_reduce sum %a over @mesh["model"] {shardc.part = #shardc.part<backward>, shardc.stage = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      %w = shardc.all_reduce sum %d over @mesh["model"] {shardc.part = #shardc.part<backward>, shardc.stage = 1 : i64} : (tensor<4x4xf32>) -> tensor<4x4xf32>
+      %t = shardc.transfer %i from 1 to 0 {shardc.part = #shardc.part<backward>} : tensor<4x4xf32>
+      %u = shardc.neg %t {shardc.part = #shardc.part<backward>, shardc.stage = 0 : i64} : tensor<4x4xf32>
+      shardc.yield %u, %w : tensor<4x4xf32>, tensor<4x4xf32>
+    }
+    return %0#0, %0#1 : tensor<4x4xf32>, tensor<4x4xf32>
+  }
+}

@@ -1,7 +1,7 @@
 //===- InputGradients.h - The backward pass in two parts --------*- C++ -*-===//
 
-#ifndef SHARDC_LIB_TRANSFORMS_PIPELINE_INPUTGRADIENTS_H
-#define SHARDC_LIB_TRANSFORMS_PIPELINE_INPUTGRADIENTS_H
+#ifndef SHARDC_TRANSFORMS_PIPELINE_INPUTGRADIENTS_H
+#define SHARDC_TRANSFORMS_PIPELINE_INPUTGRADIENTS_H
 
 #include "mlir/IR/Block.h"
 #include "llvm/ADT/DenseSet.h"
@@ -15,4 +15,4 @@ llvm::DenseSet<mlir::Operation *> findInputGradients(mlir::Block &block);
 
 } // namespace shardc
 
-#endif // SHARDC_LIB_TRANSFORMS_PIPELINE_INPUTGRADIENTS_H
+#endif // SHARDC_TRANSFORMS_PIPELINE_INPUTGRADIENTS_H
