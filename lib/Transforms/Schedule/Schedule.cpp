@@ -16,6 +16,7 @@
 #include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Analysis/Liveness.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -45,7 +46,7 @@ public:
       ops.push_back(&op);
       comesWithUser.push_back(
           (op.hasAttr(gatheredForAttrName) && getCollectiveCost(&op)) ||
-          op.hasAttr(recomputedAttrName));
+          op.hasAttr(recomputedAttrName) || followsFromRepeated(&op));
     }
     before.resize(ops.size());
     readBefore.resize(ops.size());
@@ -110,6 +111,24 @@ private:
   /// Whether an op gathers a weight for one pass only.
   std::vector<bool> comesWithUser;
   std::vector<bool> isDone;
+
+  /// Whether the backward pass computes `op` from values of the forward pass,
+  /// some of them repeated, and from no gradient. The ops before it are known.
+  bool followsFromRepeated(Operation *op) const {
+    if (!isPart(op, Part::Backward) || isa<AccumulateOp>(op))
+      return false;
+    bool usesRepeated = false;
+    for (Value operand : op->getOperands()) {
+      Operation *def = operand.getDefiningOp();
+      auto it = numbers.find(def);
+      if (it == numbers.end() || isInForwardPass(def))
+        continue;
+      if (!comesWithUser[it->second])
+        return false;
+      usesRepeated |= !getCollectiveCost(def);
+    }
+    return usesRepeated;
+  }
 
   /// Whether a path of dependences leads from op `from` to op `to`.
   bool reaches(int from, int to) const {
