@@ -253,9 +253,9 @@ TEST(PipelineExecutorTest, ReplaysItsTasks) {
     EXPECT_EQ(bubble->predictedSeconds, (4 + 3 - 1) * 3);
     EXPECT_NEAR(bubble->predicted, 1 - 4. / 6, 1e-12);
     EXPECT_GT(bubble->measuredSeconds, 0);
-    // At least one task runs at any time.
+    // At any time a task runs or a message crosses, however long that takes.
     EXPECT_GE(bubble->measured, 0);
-    EXPECT_LE(bubble->measured, 1 - 1. / 3 + 1e-9);
+    EXPECT_LT(bubble->measured, 1);
   }
   EXPECT_FALSE(executor->pipelineBubble("evaluate"));
   EXPECT_FALSE(executor->pipelineBubble("nothing"));
