@@ -44,6 +44,11 @@ public:
 
   LogicalResult run() {
     isInLoop.insert(rows.getOps().begin(), rows.getOps().end());
+    for (Operation *op : rows.getOps())
+      for (Value result : op->getResults())
+        if (int64_t dim = rows.getDim(result); dim > 0 && isUsedBehind(result))
+          return op->emitOpError("has rows of the batch along dimension ")
+                 << dim << "; results of a program need them along the first";
     buildLoop();
     for (Operation *op : rows.getOps())
       if (failed(clone(op)))
@@ -105,12 +110,13 @@ private:
   /// Whether the loop must make `value`: a sum over rows, or rows of the batch
   /// that are needed behind the loop.
   bool isNeeded(Value value) {
-    if (rows.isSum(value))
-      return !value.use_empty();
-    return rows.getDim(value) == 0 &&
-           llvm::any_of(value.getUsers(), [&](Operation *user) {
-             return !isInLoop.contains(user);
-           });
+    return rows.isSum(value) ? !value.use_empty() : isUsedBehind(value);
+  }
+
+  bool isUsedBehind(Value value) {
+    return llvm::any_of(value.getUsers(), [&](Operation *user) {
+      return !isInLoop.contains(user);
+    });
   }
 
   /// Builds the loop, with an empty body, before the last of the ops.
