@@ -740,16 +740,43 @@ func.func @random_uniform_c3(%step: tensor<i32>) {
 
 // -----
 // scatter_rows C1
-func.func @scatter_rows_c1(%x: tensor<8xf32>) {
-  // expected-error @+1 {{result must have 4 times the rows of 'tensor<8xf32>', got 'tensor<16xf32>'}}
-  %0 = shardc.scatter_rows %x of 4 : tensor<8xf32> -> tensor<16xf32>
+func.func @scatter_rows_c1(%x: tensor<32xf32>) {
+  %0 = shardc.accumulate 4 of (%x) : (tensor<32xf32>) -> tensor<32xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    // expected-error @+1 {{result must have 4 times the rows of 'tensor<8xf32>', got 'tensor<16xf32>'}}
+    %1 = shardc.scatter_rows %a of 4 : tensor<8xf32> -> tensor<16xf32>
+    shardc.yield %x : tensor<32xf32>
+  }
   return
 }
 
 // -----
-func.func @scatter_rows_c1_scalar(%x: tensor<f32>) {
-  // expected-error @+1 {{result must have 1 times the rows of 'tensor<f32>', got 'tensor<f32>'}}
-  %0 = shardc.scatter_rows %x of 1 : tensor<f32> -> tensor<f32>
+func.func @scatter_rows_c1_scalar(%x: tensor<32xf32>, %s: tensor<f32>) {
+  %0 = shardc.accumulate 1 of (%x) : (tensor<32xf32>) -> tensor<32xf32> {
+  ^bb0(%a: tensor<32xf32>):
+    // expected-error @+1 {{result must have 1 times the rows of 'tensor<f32>', got 'tensor<f32>'}}
+    %1 = shardc.scatter_rows %s of 1 : tensor<f32> -> tensor<f32>
+    shardc.yield %x : tensor<32xf32>
+  }
+  return
+}
+
+// -----
+// scatter_rows C2
+func.func @scatter_rows_c2(%x: tensor<32xf32>) {
+  %0 = shardc.accumulate 4 of (%x) : (tensor<32xf32>) -> tensor<32xf32> {
+  ^bb0(%a: tensor<8xf32>):
+    // expected-error @+1 {{must be in the body of a shardc.accumulate with 2 runs}}
+    %1 = shardc.scatter_rows %a of 2 : tensor<8xf32> -> tensor<16xf32>
+    shardc.yield %x : tensor<32xf32>
+  }
+  return
+}
+
+// -----
+func.func @scatter_rows_c2_outside(%x: tensor<8xf32>) {
+  // expected-error @+1 {{must be in the body of a shardc.accumulate with 4 runs}}
+  %0 = shardc.scatter_rows %x of 4 : tensor<8xf32> -> tensor<32xf32>
   return
 }
 

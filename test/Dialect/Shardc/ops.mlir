@@ -311,9 +311,13 @@ module attributes {
   }
 
   // CHECK-LABEL: func @scatter_rows
-  func.func @scatter_rows(%x: tensor<8x2xf32>) -> tensor<32x2xf32> {
-    // CHECK: shardc.scatter_rows %{{.*}} of 4 : tensor<8x2xf32> -> tensor<32x2xf32>
-    %0 = shardc.scatter_rows %x of 4 : tensor<8x2xf32> -> tensor<32x2xf32>
+  func.func @scatter_rows(%x: tensor<32x2xf32>) -> tensor<32x2xf32> {
+    %0 = shardc.accumulate 4 of (%x) : (tensor<32x2xf32>) -> tensor<32x2xf32> {
+    ^bb0(%a: tensor<8x2xf32>):
+      // CHECK: shardc.scatter_rows %{{.*}} of 4 : tensor<8x2xf32> -> tensor<32x2xf32>
+      %1 = shardc.scatter_rows %a of 4 : tensor<8x2xf32> -> tensor<32x2xf32>
+      shardc.yield %1 : tensor<32x2xf32>
+    }
     return %0 : tensor<32x2xf32>
   }
 }

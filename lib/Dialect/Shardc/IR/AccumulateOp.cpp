@@ -78,6 +78,10 @@ ShardingRule AccumulateOp::getShardingRule() {
 
 LogicalResult ScatterRowsOp::verify() {
   auto count = static_cast<int64_t>(getCount());
+  auto loop = dyn_cast_or_null<AccumulateOp>((*this)->getParentOp());
+  if (!loop || loop.getCount() != getCount())
+    return emitOpError("must be in the body of a shardc.accumulate with ")
+           << count << " runs";
   RankedTensorType type = getTensorType(getOperand());
   SmallVector<int64_t> shape(type.getShape());
   if (count < 1 || shape.empty() ||

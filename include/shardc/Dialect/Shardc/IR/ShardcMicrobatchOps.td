@@ -74,6 +74,7 @@ def Shardc_ScatterRowsOp : Shardc_Op<"scatter_rows", [Pure, Shardc_Rule]> {
 
     Constraints:
     - C1: the result has the type of the operand but for dimension 0, of which it has `count` times as much.
+    - C2: the op is in the body of a `shardc.accumulate` with `count` runs.
   }];
   let arguments = (ins Shardc_Tensor:$operand, I64Attr:$count);
   let results = (outs Shardc_Tensor:$result);
