@@ -161,7 +161,6 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
   }
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
-  state.getRankBytes = getRankBytesOnTrial;
   state.measurePlan = measureOnTrial;
   state.estimatePlan = estimateOnTrial;
   if (failed(first == 0 ? runPhases(module, options, last, state)

@@ -18,6 +18,7 @@
 #include "shardc/Pipelines/OptionTable.h"
 #include "shardc/Support/TargetSpec.h"
 #include "shardc/Target/CUDA/EmitPtx.h"
+#include "shardc/Transforms/Kernels/RecomputeLimit.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -38,6 +39,16 @@ static void checkExpectations(OpPassManager &manager,
   CheckExpectationsPassOptions check;
   check.after = after.str();
   manager.addPass(createCheckExpectationsPass(check));
+}
+
+/// Measures modules after phase `phase`; null if nobody does that here.
+static PlanMeasurer getMeasurer(StringRef phase, const CompileOptions &options,
+                                CompileState &state) {
+  if (!state.measurePlan)
+    return {};
+  return [phase, options, &state](ModuleOp module) {
+    return state.measurePlan(module, phase, options);
+  };
 }
 
 static void buildImport(OpPassManager &manager, const CompileOptions &options,
@@ -61,9 +72,7 @@ static void buildImport(OpPassManager &manager, const CompileOptions &options,
   AssignStagesPassOptions stages;
   stages.machine = options.machine;
   manager.addPass(createAssignStagesPass(
-      stages, {options.deviceMemory, [options, &state](ModuleOp module) {
-                 return state.getRankBytes(module, options);
-               }}));
+      stages, {options.deviceMemory, getMeasurer("import", options, state)}));
 }
 
 static void buildDifferentiate(OpPassManager &manager, const CompileOptions &,
@@ -140,11 +149,8 @@ static void buildKernels(OpPassManager &manager, const CompileOptions &options,
   // kernels as all others do.
   RecomputePassOptions recompute;
   recompute.machine = options.machine;
-  RecomputeLimit limit{options.deviceMemory, state.isTrial, nullptr};
-  if (state.measurePlan)
-    limit.measure = [options, &state](ModuleOp module) {
-      return state.measurePlan(module, options);
-    };
+  RecomputeLimit limit{options.deviceMemory, state.isTrial,
+                       getMeasurer("collectives", options, state)};
   manager.addPass(createRecomputePass(recompute, limit));
   // Then tasks: ops of different ones never become one.
   manager.addPass(createMarkTasksPass());

@@ -35,7 +35,6 @@ runPhases(ModuleOp module, int first, int last, CompileOptions options,
   CompileState state;
   state.isTrial = true;
   state.getPeaks = getPeaksOnTrial;
-  state.getRankBytes = getRankBytesOnTrial;
   state.measurePlan = measureOnTrial;
   state.estimatePlan = std::move(estimatePlan);
   PassManager manager(module.getContext());
@@ -81,25 +80,10 @@ shardc::getPeaksOnTrial(ModuleOp module, const CompileOptions &options) {
   return bytes;
 }
 
-llvm::Expected<std::vector<int64_t>>
-shardc::getRankBytesOnTrial(ModuleOp module, const CompileOptions &options) {
-  std::string error = compileOnTrial(module, getPhaseIndex("import") + 1,
-                                     getPhaseIndex("memory"), options);
-  if (!error.empty())
-    return llvm::createStringError(error);
-  std::map<int64_t, int64_t> ranks;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName))
-      ranks[rank.getInt()] =
-          function->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
-  std::vector<int64_t> bytes;
-  llvm::append_range(bytes, llvm::make_second_range(ranks));
-  return bytes;
-}
-
 llvm::Expected<MeasuredPlan>
-shardc::measureOnTrial(ModuleOp module, const CompileOptions &options) {
-  std::string error = compileOnTrial(module, getPhaseIndex("collectives") + 1,
+shardc::measureOnTrial(ModuleOp module, StringRef phase,
+                       const CompileOptions &options) {
+  std::string error = compileOnTrial(module, getPhaseIndex(phase) + 1,
                                      getPhaseIndex("memory"), options);
   if (!error.empty())
     return llvm::createStringError(error);

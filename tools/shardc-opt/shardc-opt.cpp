@@ -116,7 +116,6 @@ int main(int argc, char **argv) {
   MlirOptMainConfig config = mlirFlags.getConfig();
   CompileState state;
   state.getPeaks = getPeaksOnTrial;
-  state.getRankBytes = getRankBytesOnTrial;
   state.measurePlan = measureOnTrial;
   state.estimatePlan = estimateOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {

@@ -10,7 +10,7 @@
 
 #include "shardc/Pipelines/CompileOptions.h"
 #include "shardc/Support/ExitCodes.h"
-#include "shardc/Transforms/Kernels/RecomputeLimit.h"
+#include "shardc/Transforms/MeasuredPlan.h"
 #include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -33,16 +33,11 @@ struct CompileState {
       getPeaks = [](mlir::ModuleOp, const CompileOptions &) {
         return llvm::createStringError("nobody here compiles plans on trial");
       };
-  /// The same for the cut of a pipeline: compiles `imported`, a module after
-  /// `import`, and returns the bytes of a device of each rank.
-  std::function<llvm::Expected<std::vector<int64_t>>(
-      mlir::ModuleOp imported, const CompileOptions &options)>
-      getRankBytes = [](mlir::ModuleOp, const CompileOptions &) {
-        return llvm::createStringError("nobody here compiles plans on trial");
-      };
-  /// The measurement behind recomputation (RecomputeLimit.h); null: there is
+  /// The measurement behind the cut of a pipeline and behind recomputation:
+  /// compiles `module`, which is after phase `phase`, likewise. Null: there is
   /// none.
-  std::function<llvm::Expected<MeasuredPlan>(mlir::ModuleOp collectives,
+  std::function<llvm::Expected<MeasuredPlan>(mlir::ModuleOp module,
+                                             llvm::StringRef phase,
                                              const CompileOptions &options)>
       measurePlan = {};
   /// The plan file's bytes, set by the phase `plan`.

@@ -10,6 +10,8 @@
 #ifndef SHARDC_TRANSFORMS_PASSES_H
 #define SHARDC_TRANSFORMS_PASSES_H
 
+#include "shardc/Transforms/MeasuredPlan.h"
+
 #include "mlir/Pass/Pass.h"
 
 #include <functional>
@@ -42,10 +44,9 @@ struct PeakLimit {
 struct RankLimit {
   /// Bytes of a device; 0 for no limit.
   int64_t bytes = 0;
-  /// Takes a module after `import`, whose loss has stages, through the phases
-  /// up to `memory` and returns the bytes of a device of each rank.
-  std::function<llvm::Expected<std::vector<int64_t>>(mlir::ModuleOp imported)>
-      getBytes = {};
+  /// Takes a module after `import`, whose loss has stages. Null: nobody here
+  /// compiles plans on trial.
+  PlanMeasurer measure = {};
 };
 
 /// The pass with a limit on the memory of stages.

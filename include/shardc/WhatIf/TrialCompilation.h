@@ -4,7 +4,7 @@
 #define SHARDC_WHATIF_TRIALCOMPILATION_H
 
 #include "shardc/Pipelines/CompileOptions.h"
-#include "shardc/Transforms/Kernels/RecomputeLimit.h"
+#include "shardc/Transforms/MeasuredPlan.h"
 #include "shardc/Transforms/Propagate/PlanEstimate.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -25,14 +25,10 @@ std::string compileOnTrial(mlir::ModuleOp module, int first, int last,
 llvm::Expected<std::vector<int64_t>>
 getPeaksOnTrial(mlir::ModuleOp module, const CompileOptions &options);
 
-/// The bytes of a device of each rank of the pipeline of `module`, which is
-/// after `import`. Takes the module up to `memory`.
-llvm::Expected<std::vector<int64_t>>
-getRankBytesOnTrial(mlir::ModuleOp module, const CompileOptions &options);
-
-/// The memory and the time of `module`, after `collectives`, which it takes up
-/// to `memory`.
+/// What a step of `module`, after phase `phase`, needs; takes it up to
+/// `memory`.
 llvm::Expected<MeasuredPlan> measureOnTrial(mlir::ModuleOp module,
+                                            llvm::StringRef phase,
                                             const CompileOptions &options);
 
 /// Takes `module`, after `differentiate`, through `propagate` with a searched

@@ -176,6 +176,9 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
       return failure();
     PipelineSchedule schedule =
         getScheduleToCutBy(loss->getParentOfType<ModuleOp>());
+    if (limit.bytes > 0 && !limit.measure)
+      return loss.emitError("stages that fit the memory of a device: nobody "
+                            "here compiles plans on trial");
     if (limit.bytes > 0)
       cutWithinLimit(loss, *costs, schedule);
     else
@@ -223,18 +226,18 @@ struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
         break;
       setStages(loss, cut);
       OwningOpRef<ModuleOp> copy = module.clone();
-      llvm::Expected<std::vector<int64_t>> bytes = limit.getBytes(*copy);
-      if (!bytes) {
+      llvm::Expected<MeasuredPlan> plan = limit.measure(*copy);
+      if (!plan) {
         // To compile this cut ends with the same error.
-        llvm::consumeError(bytes.takeError());
+        llvm::consumeError(plan.takeError());
         return;
       }
-      if (int64_t most = *llvm::max_element(*bytes); most < least) {
+      if (int64_t most = *llvm::max_element(plan->arenaBytes); most < least) {
         least = most;
         best = cut;
       }
       for (auto [weight, needed, most] :
-           llvm::zip_equal(weights, *bytes, limits.most))
+           llvm::zip_equal(weights, plan->arenaBytes, limits.most))
         if (needed > limit.bytes)
           most = std::nextafter(weight * static_cast<double>(limit.bytes) /
                                     static_cast<double>(needed),

@@ -8,26 +8,10 @@
 #ifndef SHARDC_TRANSFORMS_KERNELS_RECOMPUTELIMIT_H
 #define SHARDC_TRANSFORMS_KERNELS_RECOMPUTELIMIT_H
 
+#include "shardc/Transforms/MeasuredPlan.h"
 #include "shardc/Transforms/Passes.h"
 
-#include "mlir/IR/BuiltinOps.h"
-#include "llvm/ADT/SmallVector.h"
-#include "llvm/Support/Error.h"
-
 namespace shardc {
-
-/// What a plan needs.
-struct MeasuredPlan {
-  /// Bytes of the arena of a device; with a pipeline of one of each rank.
-  llvm::SmallVector<int64_t> arenaBytes;
-  /// The estimated time of a step, with overlap.
-  double seconds = 0;
-};
-
-/// Compiles a module after `collectives`, without a policy of recomputation, up
-/// to `memory`. It leaves the module in an unspecified state.
-using PlanMeasurer =
-    std::function<llvm::Expected<MeasuredPlan>(mlir::ModuleOp collectives)>;
 
 struct RecomputeLimit {
   /// Bytes of a device, for the policy "auto"; 0 for no limit.
@@ -35,6 +19,7 @@ struct RecomputeLimit {
   /// The plan is not taken: nothing is measured for reports, and "auto" without
   /// a limit does what "layer" does, which is to say how little may be needed.
   bool isTrial = false;
+  /// Takes a module after `collectives`, without a policy of recomputation.
   /// Null: nobody here compiles plans on trial.
   PlanMeasurer measure = {};
 };
