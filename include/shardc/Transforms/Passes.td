@@ -155,9 +155,11 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
     Input: the output of `shardc-differentiate`. Output: where the training
     description asks for microbatches, or the module has a pipeline, the ops of `@train_step` that work on
     rows of the batch are the body of one `shardc.accumulate`, whose results are
-    the gradients and the loss; all other ops stay outside. The values are those
-    of the whole batch, dropout included. A step in which rows depend on each
-    other, or which needs a sum over all rows inside the loop, is an error.
+    the gradients and the loss; all other ops stay outside. With a pipeline the same
+    is done to `@evaluate`; results that have rows of the batch are sums of
+    `shardc.scatter_rows`. The values are those of the whole batch, dropout
+    included. A step in which rows depend on each other, or which needs a sum over
+    all rows inside the loop, is an error.
 
     ```mlir
     %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {
