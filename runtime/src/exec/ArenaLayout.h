@@ -47,6 +47,17 @@ public:
            run * spec.stride;
   }
 
+  uint32_t aliasSetOfTensor(size_t tensor) const {
+    return aliasSets.ofTensor(tensor);
+  }
+  uint32_t aliasSetOf(size_t program, uint32_t buffer) const {
+    return aliasSets.ofBuffer(program, buffer);
+  }
+  /// The tensors and buffers of an alias set.
+  size_t numMembers(uint32_t aliasSet) const {
+    return aliasSets.numMembers(aliasSet);
+  }
+
   /// One device for every copy of a tensor or a buffer: the first.
   std::vector<int64_t> holdersOfTensor(size_t tensor) const {
     return firstDevices(replication.varies(aliasSets.ofTensor(tensor)));

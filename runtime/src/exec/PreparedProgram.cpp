@@ -15,6 +15,7 @@
 #include <algorithm>
 #include <chrono>
 #include <cstring>
+#include <tuple>
 
 using namespace shardc::rt;
 
@@ -26,6 +27,8 @@ using Clock = std::chrono::steady_clock;
 
 char *PreparedProgram::addressOn(int rank, int64_t device, uint32_t buffer,
                                  int64_t run) const {
+  if (messagePlaces)
+    std::tie(rank, buffer) = messagePlaces->placeOf({rank, buffer});
   return ranks[rank].memory +
          ranks[rank].layout.offsetOf(number, buffer, device, run);
 }
@@ -273,7 +276,8 @@ void PreparedProgram::addCollective(const PipelineStep &starts) {
     step.senders.push_back(start.rank);
 }
 
-/// One step for each buffer, with a call for every copy at the receiver.
+/// One step for each buffer, with a call for every copy at the receiver. There
+/// is none for a buffer whose value is in its place already.
 void PreparedProgram::addTransfer(RankCommand from, RankCommand to) {
   auto &sent = std::get<SendCommand>(
       programOf(from.rank).commands[from.command].operation);
@@ -281,6 +285,10 @@ void PreparedProgram::addTransfer(RankCommand from, RankCommand to) {
       programOf(to.rank).commands[to.command].operation);
   for (size_t i = 0; i < sent.buffers.size(); ++i) {
     uint32_t in = sent.buffers[i], out = received.buffers[i];
+    if (addressOn(from.rank, 0, in) == addressOn(to.rank, 0, out)) {
+      sharedBytes[from.rank] += programOf(to.rank).buffers[out].bytes;
+      continue;
+    }
     Step &step = steps.emplace_back();
     step.kind = Step::Kind::Copy;
     step.bytes = step.wireBytes = programOf(to.rank).buffers[out].bytes;
@@ -336,6 +344,19 @@ absl::Status PreparedProgram::named(const absl::Status &status,
                                    command, ": ", status.message()));
 }
 
+/// Gives the kernel of a task its microbatch as the run of a loop.
+void PreparedProgram::setMicrobatch(Step &step, int64_t microbatch) const {
+  if (step.kind != Step::Kind::Launch)
+    return;
+  for (const Call &call : step.calls) {
+    step.contexts.insert(step.contexts.end(), call.context,
+                         call.context + devices().contextStride);
+    step.contexts.back() = microbatch;
+  }
+  for (size_t i = 0; i < step.calls.size(); ++i)
+    step.calls[i].context = step.contexts.data() + i * devices().contextStride;
+}
+
 /// Adds the steps of `together`, with their clock and microbatch.
 absl::Status PreparedProgram::addSteps(const PipelineStep &together,
                                        Collectives &backend) {
@@ -358,7 +379,7 @@ absl::Status PreparedProgram::addSteps(const PipelineStep &together,
   if (isCollective)
     addCollective(together);
   for (; table.task >= 0 && first < steps.size(); ++first) {
-    steps[first].microbatch = program().tasks[table.task].microbatch;
+    setMicrobatch(steps[first], program().tasks[table.task].microbatch);
     steps[first].clock = clocks[rank] + table.task;
   }
   return absl::OkStatus();
@@ -366,6 +387,11 @@ absl::Status PreparedProgram::addSteps(const PipelineStep &together,
 
 absl::Status PreparedProgram::addSteps(const PipelineOrder &order,
                                        Collectives &backend) {
+  std::vector<const ArenaLayout *> layouts;
+  for (const DeviceSet &devices : ranks)
+    layouts.push_back(&devices.layout);
+  messagePlaces.emplace(plan, layouts, number, order);
+  sharedBytes.resize(ranks.size());
   clocks = {0};
   for (const DeviceSet &devices : ranks)
     clocks.push_back(clocks.back() +
@@ -381,6 +407,7 @@ absl::Status PreparedProgram::addSteps(const PipelineOrder &order,
       places.push_back({order.rounds[i], added - first});
   }
   sortSteps(places);
+  messagePlaces.reset();
   return absl::OkStatus();
 }
 
@@ -510,9 +537,9 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
   case Step::Kind::Launch: {
     const int64_t *context = call.context;
     absl::InlinedVector<int64_t, 8> ofRun;
-    if (run > 0 || step.microbatch > 0) {
+    if (run > 0) {
       ofRun.assign(context, context + devices().contextStride);
-      ofRun.back() = std::max(run, step.microbatch);
+      ofRun.back() = run;
       context = ofRun.data();
     }
     step.kernel(table, context, step.first + tiles.begin * step.grain,
@@ -550,7 +577,8 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
 void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
   TaskRange tasks(step.numTasks(), worker, workers);
   for (int64_t task = tasks.begin; task < tasks.end;) {
-    int64_t call = task / step.tiles, first = task % step.tiles;
+    int64_t call = step.calls.size() == 1 ? 0 : task / step.tiles;
+    int64_t first = task - call * step.tiles;
     int64_t count = std::min(step.tiles - first, tasks.end - task);
     runCall(step, step.calls[call], run, {first, first + count});
     task += count;
@@ -616,6 +644,8 @@ void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
     counters.startClock(-1);
   if (worker == 0)
     counters.setCommunicating(false);
+  for (size_t rank = 0; worker == 0 && rank < sharedBytes.size(); ++rank)
+    counters.wireBytes[rank] += sharedBytes[rank];
 }
 
 void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,

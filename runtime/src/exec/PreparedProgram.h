@@ -18,6 +18,7 @@
 #include "exec/Barriers.h"
 #include "exec/KernelLibrary.h"
 #include "exec/MergeGemms.h"
+#include "exec/MessagePlaces.h"
 #include "exec/WorkerPool.h"
 #include "plan/CheckPipeline.h"
 #include "plan/PlanSpec.h"
@@ -85,7 +86,8 @@ public:
   };
 
   /// The durations of one run with a pipeline that was measured: of a task the
-  /// time in which all workers work on it, of a message that of its copies.
+  /// time in which all workers work on it, of a message that of its copies:
+  /// none where sender and receiver share a place.
   PipelineTimes timesOf(const Counters &counters) const;
 
   /// Runs the share of worker `worker`; every worker of the pool calls it in
@@ -158,8 +160,8 @@ private:
     /// Bytes that each device of the ranks `senders` sends.
     uint64_t wireBytes = 0;
     absl::InlinedVector<int, 1> senders;
-    /// Of a task, which runs once: its microbatch.
-    int64_t microbatch = 0;
+    /// Of a kernel of a task: by call its context, with the microbatch.
+    std::vector<int64_t> contexts;
     /// The clock of its task or message; negative: none.
     int clock = -1;
     /// Of a loop, whose body is the next `length` steps.
@@ -194,6 +196,7 @@ private:
   absl::Status addSteps(const PipelineStep &together, Collectives &backend);
   void sortSteps(absl::Span<const std::pair<int64_t, size_t>> places);
   absl::Status addStep(uint32_t command, int64_t runs, Collectives &backend);
+  void setMicrobatch(Step &step, int64_t microbatch) const;
   void addTransfer(RankCommand from, RankCommand to);
   absl::Status prepareCollective(const PipelineStep &starts, int64_t runs,
                                  Collectives &backend);
@@ -237,6 +240,10 @@ private:
   int rank = 0;
   int workers;
   std::vector<Step> steps;
+  /// With a pipeline, while it is prepared.
+  std::optional<MessagePlaces> messagePlaces;
+  /// By rank: bytes that each device sends where there is nothing to copy.
+  std::vector<uint64_t> sharedBytes;
   /// With a pipeline: by rank the clock of its first task, then that of message
   /// 0, then their number.
   std::vector<int> clocks;

@@ -29,6 +29,11 @@ inline ByteRange intersection(ByteRange a, ByteRange b) {
   return {std::max(a.begin, b.begin), std::min(a.end, b.end)};
 }
 
+/// The least range that has both.
+inline ByteRange hull(ByteRange a, ByteRange b) {
+  return {std::min(a.begin, b.begin), std::max(a.end, b.end)};
+}
+
 /// The bytes that a buffer covers in `runs` runs of its loop, together.
 inline ByteRange bytesOf(const BufferSpec &buffer, int64_t runs) {
   uint64_t end = buffer.offset;
