@@ -151,7 +151,7 @@ void RandomPlan::send(int rank, uint32_t message) {
   add(rank, SendCommand{{sent.buffer}, peer, message, 0});
   add(peer, ReceiveCommand{{received.buffer}, rank, message});
   sent.isPinned = received.isPinned = true;
-  // Nobody may write it under way; the first one is never written.
+  // Nobody may write it in flight; the first one is never written.
   if (index != 0 || draw(2))
     wait(rank, sent);
   if (draw(2))
