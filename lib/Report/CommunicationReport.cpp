@@ -3,10 +3,10 @@
 #include "shardc/Report/CommunicationReport.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
-#include "shardc/Dialect/Shardc/IR/Pipeline.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Format.h"
@@ -74,14 +74,18 @@ CommunicationReport shardc::getCommunicationReport(func::FuncOp function) {
   CommunicationReport report;
   report.regather = getRegatherCost(function);
   report.cost = getPlanCost(function);
-  std::optional<PipelineSize> pipeline = getPipelineSize(function);
-  int64_t ranks = pipeline ? pipeline->ranks : 1;
+  std::vector<int> rankOfStage;
+  if (FailureOr<std::vector<int>> found =
+          getRanksOfStages(function->getParentOfType<ModuleOp>());
+      succeeded(found))
+    rankOfStage = std::move(*found);
+  int64_t ranks = rankOfStage.empty() ? 1 : *llvm::max_element(rankOfStage) + 1;
   std::vector<int64_t> wireBytes(ranks, 0), flops(ranks, 0);
   // Without a stage an op is on every rank.
   auto add = [&](std::vector<int64_t> &sums, std::optional<int64_t> stage,
                  int64_t summand) {
     for (int64_t rank = 0; rank < ranks; ++rank)
-      if (!stage || *stage % ranks == rank)
+      if (!stage || ranks == 1 || rankOfStage[*stage] == rank)
         sums[rank] += summand;
   };
   function.walk([&](Operation *op) {
