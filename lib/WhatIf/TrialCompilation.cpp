@@ -6,6 +6,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/CommunicationReport.h"
+#include "shardc/Report/RankPrograms.h"
 #include "shardc/Report/TimeEstimate.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -127,6 +128,17 @@ shardc::getEstimate(ModuleOp module, const CompileOptions &options) {
       loadMachineFor(*meshes.begin(), options.machine);
   if (!machine)
     return machine.takeError();
+  // A pipeline's step ends with its last rank.
+  if (auto ranks = getRankPrograms(module, getProgramName(step));
+      !ranks.empty()) {
+    PlanEstimate estimate;
+    estimate.seconds = estimate.overlappedSeconds =
+        estimateSeconds(ranks, *machine);
+    for (func::FuncOp rank : ranks)
+      estimate.wireBytes = std::max(
+          estimate.wireBytes, getCommunicationReport(rank).wireBytesPerDevice);
+    return estimate;
+  }
   TimeEstimate time = estimateTime(step, *machine);
   return PlanEstimate{time.overlappedSeconds, time.getSeconds(),
                       getCommunicationReport(step).wireBytesPerDevice};

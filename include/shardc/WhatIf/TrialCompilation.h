@@ -37,7 +37,9 @@ llvm::Expected<MeasuredPlan> measureOnTrial(mlir::ModuleOp module,
 std::string searchOnTrial(mlir::ModuleOp module, CompileOptions options);
 
 /// The estimate that reports show for the step (getStep) of `module`, after
-/// `memory`. Fails if there is no step, or its machine cannot be read.
+/// `memory`. With a pipeline it is the time until the last rank ends, with and
+/// without overlap alike, and the bytes of the rank that sends most. Fails if
+/// there is no step, or its machine cannot be read.
 llvm::Expected<PlanEstimate> getEstimate(mlir::ModuleOp module,
                                          const CompileOptions &options);
 
