@@ -48,24 +48,16 @@ static std::string getSingleDeviceMesh(ModuleOp module,
   return toString(mesh);
 }
 
-/// Puts the explanation of `module`, after `collectives`, into `state`.
-static LogicalResult explainModule(ModuleOp module, ModuleOp imported,
-                                   const CompileOptions &options,
-                                   CompileState &state) {
+/// The machine of `module`, which emits an error if it cannot be read.
+static FailureOr<Machine> getMachine(ModuleOp module,
+                                     const CompileOptions &options) {
   FailureOr<MeshOp> mesh = getMesh(module);
   if (failed(mesh))
     return failure();
   llvm::Expected<Machine> machine = loadMachineFor(*mesh, options.machine);
   if (!machine)
     return module.emitError() << llvm::toString(machine.takeError());
-  FailureOr<Explanation> explanation = explain(module, *machine);
-  if (failed(explanation))
-    return failure();
-  if (options.findFixIts)
-    findFixIts(imported, options, *machine, *explanation);
-  llvm::raw_string_ostream os(state.explanation);
-  writeJSON(*explanation, os);
-  return success();
+  return std::move(*machine);
 }
 
 /// Runs the phases up to `last`. For a plan it stops between phases to collect
@@ -86,6 +78,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
     return run(0, last);
   int import = getPhaseIndex("import");
   int collectives = getPhaseIndex("collectives");
+  SourceAnnotations source = getSourceAnnotations(module);
   if (failed(run(0, import)))
     return failure();
   OwningOpRef<ModuleOp> imported = module.clone();
@@ -104,14 +97,21 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   if (failed(runWith(propagate + 1, collectives, unchecked)))
     return failure();
   if (!options.ignoreExpectations && !options.singleDevice &&
-      failed(checkContracts(module, *imported, options)))
+      failed(checkContracts(module, *imported, source, options)))
     return failure();
   compareRegather(module, *propagated, options);
-  if (failed(explainModule(module, imported.get(), options, state)))
+  FailureOr<Machine> machine = getMachine(module, options);
+  if (failed(machine))
     return failure();
+  FailureOr<Explanation> explanation = explain(module, *machine);
   int memory = getPhaseIndex("memory");
-  if (failed(run(collectives + 1, memory)))
+  if (failed(explanation) || failed(run(collectives + 1, memory)))
     return failure();
+  setPipelineCosts(*explanation, module, *machine);
+  if (options.findFixIts)
+    findFixIts(*imported, source, options, *machine, *explanation);
+  llvm::raw_string_ostream os(state.explanation);
+  writeJSON(*explanation, os);
   std::optional<CheapestComparison> comparison;
   if (options.compareCheapest)
     comparison = compareCheapest(module, *differentiated, options);
@@ -139,11 +139,21 @@ static LogicalResult resumePhases(ModuleOp module,
     return run(first, last);
   if (first <= collectives && failed(run(first, collectives)))
     return failure();
-  CompileOptions plain = options;
-  plain.findFixIts = false;
-  if (failed(explainModule(module, module, plain, state)))
+  FailureOr<Machine> machine = getMachine(module, options);
+  if (failed(machine))
     return failure();
-  return run(collectives + 1, last);
+  FailureOr<Explanation> explanation = explain(module, *machine);
+  if (failed(explanation))
+    return failure();
+  int memory = getPhaseIndex("memory");
+  if (last <= memory)
+    return run(collectives + 1, last);
+  if (failed(run(collectives + 1, memory)))
+    return failure();
+  setPipelineCosts(*explanation, module, *machine);
+  llvm::raw_string_ostream os(state.explanation);
+  writeJSON(*explanation, os);
+  return run(memory + 1, last);
 }
 
 /// Runs phases from `first` to `last`; `output` receives the plan, or the text

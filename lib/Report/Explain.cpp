@@ -8,9 +8,12 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Report/CommunicationReport.h"
+#include "shardc/Report/RankPrograms.h"
 #include "shardc/Report/TimeEstimate.h"
 
 #include "llvm/ADT/StringExtras.h"
+
+#include <numeric>
 
 using namespace mlir;
 using namespace shardc;
@@ -118,6 +121,10 @@ ExplainedCollective shardc::explainCollective(Operation *op) {
                              tensor.producer.origins.end());
         tensor.producer = std::move(inner);
       }
+      if (auto transfer = dyn_cast<TransferOp>(op)) {
+        tensor.producer.stage = transfer.getSource();
+        tensor.consumer.stage = transfer.getTarget();
+      }
       tensor.wireBytes = wireBytes[index];
       result.tensors.push_back(std::move(tensor));
     }
@@ -139,6 +146,9 @@ static LocationAttr findAnnotation(MoveEndAttr end) {
 }
 
 Location shardc::getGuiltyLocation(Operation *collective) {
+  // The last op of a stage.
+  if (isa<TransferOp>(collective))
+    return collective->getLoc();
   auto moves = getMoves(collective->getLoc(), collective->getNumOperands());
   if (moves.empty())
     return collective->getLoc();
@@ -157,15 +167,25 @@ Location shardc::getGuiltyLocation(Operation *collective) {
   return move.getConsumer().getAt();
 }
 
-ProgramCost shardc::getProgramCost(func::FuncOp function,
-                                   const Machine &machine) {
-  CommunicationReport report = getCommunicationReport(function);
-  ProgramCost cost{report.wireBytesPerDevice, report.matmulFlopsPerDevice, 0,
-                   estimateTime(function, machine).getSeconds()};
+/// The bytes of the parameters and states among the arguments.
+static int64_t getStateBytes(func::FuncOp function) {
+  int64_t bytes = 0;
   for (unsigned index = 0; index < function.getNumArguments(); ++index)
     if (isa_and_nonnull<ParameterAttr, StateAttr>(
             function.getArgAttr(index, roleAttrName)))
-      cost.stateBytes += getNumBytes(function.getArgument(index).getType());
+      bytes += getNumBytes(function.getArgument(index).getType());
+  return bytes;
+}
+
+ProgramCost shardc::getProgramCost(func::FuncOp function,
+                                   const Machine &machine) {
+  CommunicationReport report = getCommunicationReport(function);
+  ProgramCost cost{report.wireBytesPerDevice, report.matmulFlopsPerDevice,
+                   getStateBytes(function),
+                   estimateTime(function, machine).getSeconds()};
+  if (ArrayRef<int64_t> byRank = report.wireBytesByRank; !byRank.empty())
+    cost.sumOfWireBytes =
+        std::accumulate(byRank.begin(), byRank.end(), int64_t(0));
   return cost;
 }
 
@@ -196,4 +216,23 @@ FailureOr<Explanation> shardc::explain(ModuleOp module,
     explanation.programs.push_back(std::move(program));
   }
   return explanation;
+}
+
+void shardc::setPipelineCosts(Explanation &explanation, ModuleOp planned,
+                              const Machine &machine) {
+  for (ExplainedProgram &program : explanation.programs) {
+    SmallVector<func::FuncOp> ranks = getRankPrograms(planned, program.name);
+    if (ranks.empty())
+      continue;
+    ProgramCost &cost = program.cost;
+    cost.seconds = estimateSeconds(ranks, machine);
+    cost.stateBytes = 0;
+    cost.peakBytes = 0;
+    for (func::FuncOp rank : ranks) {
+      cost.stateBytes = std::max(cost.stateBytes, getStateBytes(rank));
+      cost.peakBytes = std::max(
+          *cost.peakBytes,
+          rank->getAttrOfType<IntegerAttr>(peakBytesAttrName).getInt());
+    }
+  }
 }

@@ -48,12 +48,20 @@ static std::string getOriginText(const AxisOrigin &origin) {
               ", ");
 }
 
+static std::string getStageText(const ChainEnd &end) {
+  return "on stage " + std::to_string(*end.stage);
+}
+
 static std::string getProducerText(const MovedTensor &tensor) {
   const ChainEnd &producer = tensor.producer;
   if (!isArgument(producer))
-    return getOpText(producer) + " makes it " + tensor.from;
+    return getOpText(producer) + " makes it " +
+           (producer.stage ? getStageText(producer) : tensor.from);
   const std::string &name =
       producer.arguments.empty() ? tensor.name : producer.arguments.front();
+  if (producer.stage)
+    return producer.op + " " + name + " is at home " + getStageText(producer) +
+           ", the first that uses it";
   return producer.op + " " + name + " is stored as " + tensor.from;
 }
 
@@ -67,7 +75,23 @@ static std::string getConsumerText(const MovedTensor &tensor) {
   bool isSame = consumer.op == producer.op && consumer.part == producer.part &&
                 consumer.source == producer.source;
   return (isSame ? "the rest of that " + consumer.op : getOpText(consumer)) +
-         " reads it as " + tensor.to;
+         (consumer.stage ? " reads it " + getStageText(consumer)
+                         : " reads it as " + tensor.to);
+}
+
+/// The stages between those of a send, if there are any.
+static std::string getSkipText(const MovedTensor &tensor) {
+  if (!tensor.producer.stage || !tensor.consumer.stage)
+    return "";
+  auto [first, last] =
+      std::minmax(*tensor.producer.stage, *tensor.consumer.stage);
+  if (last - first < 2)
+    return "";
+  std::string text = "it crosses directly, past stage";
+  if (last - first == 2)
+    return text + " " + std::to_string(first + 1);
+  return text + "s " + std::to_string(first + 1) + " to " +
+         std::to_string(last - 1);
 }
 
 /// The axes that shard the tensor and that no tensor of its consumer has.
@@ -98,12 +122,16 @@ std::vector<std::string> shardc::getChainLines(const MovedTensor &tensor) {
   addOrigins(tensor.producer);
   lines.push_back(getConsumerText(tensor));
   addOrigins(tensor.consumer);
+  if (std::string text = getSkipText(tensor); !text.empty())
+    lines.push_back(std::move(text));
   for (const std::string &axis : getUnusedAxes(tensor))
     lines.push_back("  \"" + axis + "\": shards nothing there");
   return lines;
 }
 
 std::string shardc::getGuiltySource(const MovedTensor &tensor) {
+  if (tensor.producer.stage)
+    return tensor.producer.source;
   if (tensor.fixIt)
     return tensor.fixIt->edits.front().source;
   if (tensor.consumer.op == "sharding_constraint")

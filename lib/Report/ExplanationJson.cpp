@@ -27,6 +27,13 @@ static void writeField(json::OStream &json, StringRef name, const T &value) {
   json.attributeEnd();
 }
 
+/// Nothing if there is no value: plans without a pipeline have no such fields.
+static void writeNumber(json::OStream &json, StringRef name,
+                        std::optional<int64_t> value) {
+  if (value)
+    json.attribute(name, *value);
+}
+
 /// Null if there is no value.
 template <typename T>
 static void writeField(json::OStream &json, StringRef name,
@@ -88,6 +95,7 @@ static void writeValue(json::OStream &json, const ChainEnd &end) {
     writeArray(json, "origins", end.origins);
     writeField(json, "part", end.part);
     writeField(json, "source", end.source);
+    writeNumber(json, "stage", end.stage);
   });
 }
 
@@ -95,7 +103,7 @@ static bool fromJSON(const json::Value &value, ChainEnd &end, json::Path path) {
   json::ObjectMapper map(value, path);
   return map && map.map("op", end.op) && map.map("part", end.part) &&
          map.map("source", end.source) && map.map("arguments", end.arguments) &&
-         map.map("origins", end.origins);
+         map.map("origins", end.origins) && map.map("stage", end.stage);
 }
 
 static void writeValue(json::OStream &json, const ProgramCost &cost) {
@@ -103,7 +111,9 @@ static void writeValue(json::OStream &json, const ProgramCost &cost) {
     json.attribute("matmul_flops_per_device", cost.matmulFlops);
     json.attribute("may_be_less", cost.mayBeLess);
     json.attribute("microseconds", cost.seconds * 1e6);
+    writeNumber(json, "peak_bytes_per_device", cost.peakBytes);
     json.attribute("state_bytes_per_device", cost.stateBytes);
+    writeNumber(json, "wire_bytes_of_all_ranks", cost.sumOfWireBytes);
     json.attribute("wire_bytes_per_device", cost.wireBytes);
   });
 }
@@ -115,7 +125,9 @@ static bool fromJSON(const json::Value &value, ProgramCost &cost,
          map.map("matmul_flops_per_device", cost.matmulFlops) &&
          map.map("state_bytes_per_device", cost.stateBytes) &&
          mapMicroseconds(map, cost.seconds) &&
-         map.map("may_be_less", cost.mayBeLess);
+         map.map("may_be_less", cost.mayBeLess) &&
+         map.map("peak_bytes_per_device", cost.peakBytes) &&
+         map.map("wire_bytes_of_all_ranks", cost.sumOfWireBytes);
 }
 
 static void writeValue(json::OStream &json, const AnnotationEdit &edit) {

@@ -82,6 +82,16 @@ static void addCost(const ProgramCost &then, const ProgramCost &now,
         formatv("{0:f2} times the FLOPs",
                 static_cast<double>(then.matmulFlops) /
                     static_cast<double>(std::max<int64_t>(now.matmulFlops, 1)));
+  if (then.peakBytes && now.peakBytes && then.sumOfWireBytes &&
+      now.sumOfWireBytes) {
+    lines.push_back(line + ',');
+    line = formatv("{0}{1} bytes of memory ({2}), {3} on the wires of all "
+                   "ranks ({4})",
+                   indent, *then.peakBytes,
+                   getDifference(*then.peakBytes, *now.peakBytes),
+                   *then.sumOfWireBytes,
+                   getDifference(*then.sumOfWireBytes, *now.sumOfWireBytes));
+  }
   if (then.mayBeLess)
     line += "; a longer search may find less";
   lines.push_back(std::move(line));
@@ -112,7 +122,8 @@ static void addTensors(const ExplainedCollective &collective, Lines &lines) {
         "{0}{1}  {2}  {3,12} B", label, left_justify(tensor.name, width),
         left_justify(getShapeText(tensor), shapeWidth), tensor.wireBytes);
     label = indent;
-    std::string layouts = tensor.from + " -> " + tensor.to;
+    std::string layouts =
+        collective.isSend() ? tensor.from : tensor.from + " -> " + tensor.to;
     if (line.size() + 2 + layouts.size() <= maxColumns) {
       lines.push_back(line + "  " + layouts);
       continue;
@@ -156,30 +167,63 @@ static void addReasons(const ExplainedCollective &collective,
                     "is held until here");
 }
 
+static bool areEqual(const FixIt &lhs, const FixIt &rhs) {
+  return lhs.edits.size() == rhs.edits.size() &&
+         all_of(zip(lhs.edits, rhs.edits), [](const auto &pair) {
+           const auto &[edit, other] = pair;
+           return edit.source == other.source && edit.name == other.name &&
+                  edit.text == other.text;
+         });
+}
+
+/// The collective of `program` before `collective` that has the same fix-it.
+static const ExplainedCollective *
+findSameFixIt(const ExplainedCollective &collective,
+              const ExplainedProgram &program) {
+  for (const ExplainedCollective &other : program.collectives) {
+    if (&other == &collective)
+      return nullptr;
+    if (other.fixIt && areEqual(*other.fixIt, *collective.fixIt))
+      return &other;
+  }
+  return nullptr;
+}
+
 static void addFixIts(const ExplainedCollective &collective,
                       const ExplainedProgram &program, Lines &lines) {
   const ProgramCost &cost = program.cost;
+  bool isSend = collective.isSend();
+  std::string label = isSend ? "  send less by" : "  remove by";
   if (collective.fixIt) {
-    lines.push_back("  remove by");
+    // The sends across one boundary between stages have it in common.
+    if (isSend)
+      if (auto *other = findSameFixIt(collective, program)) {
+        lines.push_back(label + "  the change above, for the send of " +
+                        other->tensors.front().name);
+        return;
+      }
+    lines.push_back(label);
     addFixIt(*collective.fixIt, cost, lines);
     return;
   }
   if (collective.costWithout) {
     // A change that pays here is no fix-it if the step pays for it.
     lines.push_back(
-        std::string("  remove by  no change that pays") +
+        label + "  no change that pays" +
         (pays(cost, *collective.costWithout) ? " in the step" : "") +
-        "; with the fastest of those that remove it");
+        "; with the fastest of those that " +
+        (isSend ? "send less" : "remove it"));
     addCost(*collective.costWithout, cost, lines);
   } else if (collective.numTried > 0) {
-    lines.push_back(formatv("  remove by  no change of an annotation: {0} "
-                            "tried, none removes the whole of it",
-                            collective.numTried)
-                        .str());
+    lines.push_back(
+        formatv("{0}  no change of an annotation: {1} tried, {2}", label,
+                collective.numTried,
+                isSend ? "none sends less" : "none removes the whole of it")
+            .str());
   } else if (any_of(program.collectives, [](const ExplainedCollective &it) {
                return it.numTried > 0;
              })) {
-    lines.push_back("  remove by  no change of an annotation was tried");
+    lines.push_back(label + "  no change of an annotation was tried");
   }
   if (collective.tensors.size() > 1)
     for (const MovedTensor &tensor :

@@ -26,9 +26,12 @@ void Edits::apply(func::FuncOp loss) const {
     else
       getConstraint(loss, annotation.constraint).setShardingAttr(sharding);
   }
+  if (!stages.empty())
+    setStageLabels(loss, stages);
 }
 
-std::vector<AnnotationEdit> Edits::describe(func::FuncOp loss) const {
+std::vector<AnnotationEdit>
+Edits::describe(func::FuncOp loss, const SourceAnnotations &source) const {
   std::vector<AnnotationEdit> edits;
   for (const auto &[annotation, sharding] : list) {
     AnnotationEdit edit;
@@ -50,6 +53,15 @@ std::vector<AnnotationEdit> Edits::describe(func::FuncOp loss) const {
     }
     edits.push_back(std::move(edit));
   }
+  if (stages.empty())
+    return edits;
+  Block &block = loss.getBody().front();
+  for (size_t number : findLabelsToWrite(loss, stages, source)) {
+    Operation &op = *std::next(block.begin(), number);
+    edits.push_back({getSourceText(op.getLoc()),
+                     op.getName().stripDialect().str(),
+                     (stageAttrName + " = " + Twine(stages[number])).str()});
+  }
   return edits;
 }
 
@@ -59,5 +71,7 @@ std::string Edits::getKey() const {
   for (const auto &[annotation, sharding] : list)
     os << annotation.argument << ' ' << annotation.constraint << ' '
        << annotation.attribute << ' ' << sharding << '\n';
+  for (int64_t stage : stages)
+    os << stage << ' ';
   return key;
 }

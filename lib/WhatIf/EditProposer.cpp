@@ -4,6 +4,8 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModulePipeline.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 
 #include "mlir/AsmParser/AsmParser.h"
@@ -13,6 +15,15 @@
 
 using namespace mlir;
 using namespace shardc;
+
+EditProposer::EditProposer(func::FuncOp loss, bool hasPriorities,
+                           const SourceAnnotations &source)
+    : loss(loss), hasPriorities(hasPriorities), source(source) {
+  FailureOr<std::vector<int>> ranks =
+      getRanksOfStages(loss->getParentOfType<ModuleOp>());
+  if (succeeded(ranks) && !ranks->empty())
+    stages.emplace(loss, std::move(*ranks));
+}
 
 static bool contains(ArrayRef<std::string> axes, StringAttr axis) {
   return llvm::is_contained(axes, axis.getValue());
@@ -152,36 +163,44 @@ void EditProposer::dropAxes(const ChainEnd &end, ArrayRef<std::string> axes,
   }
 }
 
+/// The sharding of the annotation with the axes on dimension `place` and
+/// nowhere else; null if it has it already.
+ShardingAttr EditProposer::withAxesAt(const Annotation &annotation,
+                                      ArrayRef<std::string> axes,
+                                      int64_t place) {
+  MLIRContext *context = loss.getContext();
+  ShardingAttr sharding = getSharding(annotation);
+  if (!sharding) {
+    SmallVector<DimShardingAttr> open(
+        getRank(annotation),
+        DimShardingAttr::get(context, {}, /*isClosed=*/false, std::nullopt));
+    if (ShardingAttr any = parse("[]"))
+      sharding = withDims(any, open);
+  }
+  if (!sharding)
+    return {};
+  ShardingAttr without = withoutAxes(sharding, axes);
+  SmallVector<DimShardingAttr> dims(without.getDims());
+  SmallVector<StringAttr> placed(dims[place].getAxes());
+  for (const std::string &axis : axes)
+    placed.push_back(StringAttr::get(context, axis));
+  dims[place] = DimShardingAttr::get(context, placed, dims[place].getIsClosed(),
+                                     dims[place].getPriority());
+  ShardingAttr changed = withDims(without, dims);
+  return changed == sharding ? ShardingAttr() : changed;
+}
+
 /// Puts the axes on each dimension in turn of an argument of the op.
 void EditProposer::proposePlaces(const ChainEnd &end,
                                  ArrayRef<std::string> axes,
                                  Proposals &proposals) {
-  MLIRContext *context = loss.getContext();
   for (const std::string &name : end.arguments) {
     std::optional<Annotation> annotation = find(name);
     if (!annotation)
       continue;
-    ShardingAttr sharding = getSharding(*annotation);
-    if (!sharding) {
-      SmallVector<DimShardingAttr> open(
-          getRank(*annotation),
-          DimShardingAttr::get(context, {}, /*isClosed=*/false, std::nullopt));
-      if (ShardingAttr any = parse("[]"))
-        sharding = withDims(any, open);
-    }
-    if (!sharding)
-      continue;
-    for (int64_t place = 0; place < sharding.getRank(); ++place) {
-      ShardingAttr without = withoutAxes(sharding, axes);
-      SmallVector<DimShardingAttr> dims(without.getDims());
-      SmallVector<StringAttr> placed(dims[place].getAxes());
-      for (const std::string &axis : axes)
-        placed.push_back(StringAttr::get(context, axis));
-      dims[place] =
-          DimShardingAttr::get(context, placed, dims[place].getIsClosed(),
-                               dims[place].getPriority());
-      ShardingAttr changed = withDims(without, dims);
-      if (changed == sharding)
+    for (int64_t place = 0; place < getRank(*annotation); ++place) {
+      ShardingAttr changed = withAxesAt(*annotation, axes, place);
+      if (!changed)
         continue;
       Edits edits;
       edits.add(*annotation, changed);
@@ -221,9 +240,125 @@ void EditProposer::proposeYielding(const MovedTensor &tensor,
   }
 }
 
-std::vector<Edits> EditProposer::propose(const ExplainedCollective &collective,
-                                         size_t limit) {
-  Proposals proposals;
+/// Whether `op` has a weight with two dimensions or more, as GEMMs have.
+static bool hasMatrix(Operation *op) {
+  return llvm::any_of(op->getOperands(), [](Value operand) {
+    return isWeight(operand) &&
+           cast<RankedTensorType>(operand.getType()).getRank() > 1;
+  });
+}
+
+/// The GEMM that makes `value`, possibly through ops on its elements; null if
+/// there is none.
+static Operation *findGemmBefore(Value value) {
+  Operation *op = value.getDefiningOp();
+  while (op && !hasMatrix(op))
+    op = op->getNumOperands() > 0 ? op->getOperand(0).getDefiningOp() : nullptr;
+  return op;
+}
+
+/// The GEMM that uses the results of `op`, possibly through ops on their
+/// elements, or `op` itself; null if there is none.
+static Operation *findGemmBehind(Operation *op) {
+  while (op && !hasMatrix(op))
+    op = op->getNumResults() > 0 && !op->use_empty() ? *op->user_begin()
+                                                     : nullptr;
+  return op;
+}
+
+/// Shards the weights of the GEMM before a boundary by column, and those of the
+/// GEMM behind it by row: each device then makes, sends and reads a part.
+void EditProposer::shardAround(Value value, Operation *user,
+                               const std::string &axis, Edits &edits) {
+  Operation *before = findGemmBefore(value), *behind = findGemmBehind(user);
+  if (!before || !behind)
+    return;
+  auto place = [&](Value operand, bool isLast) {
+    auto argument = dyn_cast<BlockArgument>(operand);
+    if (!argument || !isWeight(operand))
+      return;
+    Annotation annotation{static_cast<int>(argument.getArgNumber()), -1,
+                          shardingAttrName};
+    int64_t rank = getRank(annotation);
+    if (isLast ? rank == 0 : rank < 2)
+      return;
+    if (ShardingAttr changed =
+            withAxesAt(annotation, axis, isLast ? rank - 1 : 0))
+      edits.add(annotation, changed);
+  };
+  for (Value operand : before->getOperands())
+    place(operand, /*isLast=*/true);
+  for (Value operand : behind->getOperands())
+    place(operand, /*isLast=*/false);
+}
+
+/// Shards what crosses with `tensor` over axes that it is not sharded over:
+/// inputs by row, or the weights on both sides of the boundary.
+void EditProposer::proposeShardedBoundary(const MovedTensor &tensor,
+                                          Proposals &proposals) {
+  auto meshes = loss->getParentOfType<ModuleOp>().getOps<MeshOp>();
+  if (!stages || !tensor.producer.stage || !tensor.consumer.stage ||
+      meshes.empty())
+    return;
+  MeshAxes mesh = getMeshAxes(*meshes.begin());
+  auto [first, last] =
+      std::minmax(*tensor.producer.stage, *tensor.consumer.stage);
+  auto isOn = [](Operation *op, int64_t stage) {
+    auto attr = op->getAttrOfType<IntegerAttr>(stageAttrName);
+    return attr && attr.getInt() == stage;
+  };
+  for (int index = 0; index < mesh.getNumAxes(); ++index) {
+    std::string axis = mesh.getName(index).str();
+    // An axis that --mesh alone has cannot be named in the source.
+    if (mesh.getSize(index) < 2 || source.axes.count(axis) == 0 ||
+        StringRef(tensor.from).contains('"' + axis + '"'))
+      continue;
+    Edits rows, weights;
+    for (unsigned number = 0; number < loss.getNumArguments(); ++number) {
+      Annotation annotation{static_cast<int>(number), -1, shardingAttrName};
+      if (isa<InputAttr, LabelAttr>(loss.getArgAttr(number, roleAttrName)) &&
+          getRank(annotation) > 0)
+        if (ShardingAttr changed = withAxesAt(annotation, axis, 0))
+          rows.add(annotation, changed);
+    }
+    for (Operation &op : loss.getBody().front())
+      for (Value result : op.getResults())
+        for (Operation *user : result.getUsers())
+          if (isOn(&op, first) && isOn(user, last))
+            shardAround(result, user, axis, weights);
+    proposals.push_back(std::move(weights));
+    proposals.push_back(std::move(rows));
+    if (tensor.producer.op == "parameter")
+      proposePlaces(tensor.producer, axis, proposals);
+  }
+}
+
+/// Other shardings of what crosses, at most half of `limit`, and other
+/// boundaries between the stages of `send`.
+void EditProposer::proposeForSend(const ExplainedCollective &send, size_t limit,
+                                  Proposals &proposals) {
+  Proposals shardings;
+  for (const MovedTensor &tensor : send.tensors)
+    proposeShardedBoundary(tensor, shardings);
+  llvm::erase_if(shardings, [](const Edits &edits) { return edits.empty(); });
+  if (shardings.size() > limit / 2)
+    shardings.resize(limit / 2);
+  for (const MovedTensor &tensor : send.tensors) {
+    if (!stages || !tensor.producer.stage || !tensor.consumer.stage)
+      continue;
+    for (StageLabels &labels :
+         stages->propose(*tensor.producer.stage, *tensor.consumer.stage,
+                         limit - shardings.size())) {
+      Edits edits;
+      edits.setStages(std::move(labels));
+      proposals.push_back(std::move(edits));
+    }
+  }
+  llvm::append_range(proposals, shardings);
+}
+
+void EditProposer::proposeForMoves(const ExplainedCollective &collective,
+                                   size_t limit, Proposals &proposals) {
   Edits meeting, producers, consumers;
   for (const MovedTensor &tensor : collective.tensors) {
     meetOtherEnd(tensor, meeting);
@@ -248,7 +383,15 @@ std::vector<Edits> EditProposer::propose(const ExplainedCollective &collective,
     if (proposals.size() > 4 * limit)
       break;
   }
+}
 
+std::vector<Edits> EditProposer::propose(const ExplainedCollective &collective,
+                                         size_t limit) {
+  Proposals proposals;
+  if (collective.isSend())
+    proposeForSend(collective, limit, proposals);
+  else
+    proposeForMoves(collective, limit, proposals);
   std::vector<Edits> distinct;
   std::set<std::string> seen;
   for (Edits &edits : proposals)

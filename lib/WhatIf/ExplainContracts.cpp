@@ -3,8 +3,11 @@
 #include "shardc/WhatIf/ExplainContracts.h"
 
 #include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/WhatIf/FixIts.h"
+#include "shardc/WhatIf/TrialCompilation.h"
 
+#include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/Expectations.h"
 #include "shardc/Report/Explain.h"
 #include "shardc/Report/TimeEstimate.h"
@@ -18,8 +21,9 @@ namespace {
 class ContractExplainer {
 public:
   ContractExplainer(ModuleOp module, ModuleOp imported,
+                    const SourceAnnotations &source,
                     const CompileOptions &options)
-      : module(module), imported(imported), options(options) {}
+      : module(module), imported(imported), source(source), options(options) {}
 
   CollectiveNote explain(Operation *collective) {
     if (!finder && failed(prepare()))
@@ -57,7 +61,14 @@ private:
     if (failed(result))
       return failure();
     explanation = std::move(*result);
-    finder.emplace(imported, options, machine, explanation);
+    if (module->hasAttr(pipelineAttrName)) {
+      OwningOpRef<ModuleOp> planned = module.clone();
+      if (compileOnTrial(*planned, getPhaseIndex("collectives") + 1,
+                         getPhaseIndex("memory"), options)
+              .empty())
+        setPipelineCosts(explanation, *planned, machine);
+    }
+    finder.emplace(imported, source, options, machine, explanation);
     return success();
   }
 
@@ -74,6 +85,7 @@ private:
   }
 
   ModuleOp module, imported;
+  const SourceAnnotations &source;
   const CompileOptions &options;
   Machine machine;
   Explanation explanation;
@@ -83,8 +95,9 @@ private:
 } // namespace
 
 LogicalResult shardc::checkContracts(ModuleOp module, ModuleOp imported,
+                                     const SourceAnnotations &source,
                                      const CompileOptions &options) {
-  ContractExplainer explainer(module, imported, options);
+  ContractExplainer explainer(module, imported, source, options);
   return checkExpectedCollectives(module, [&](Operation *collective) {
     return explainer.explain(collective);
   });

@@ -50,19 +50,44 @@ static std::pair<int64_t, int> count(const ExplainedProgram &program,
   return {bytes, number};
 }
 
+/// The bytes of all sends, and of those between the stages of `send`.
+static std::pair<int64_t, int64_t> countSends(const ExplainedProgram &program,
+                                              const ExplainedCollective &send) {
+  const MovedTensor &sent = send.tensors.front();
+  int64_t all = 0, same = 0;
+  for (const ExplainedCollective &collective : program.collectives)
+    for (const MovedTensor &tensor : collective.tensors)
+      if (collective.isSend()) {
+        all += tensor.wireBytes;
+        if (tensor.producer.stage == sent.producer.stage &&
+            tensor.consumer.stage == sent.consumer.stage)
+          same += tensor.wireBytes;
+      }
+  return {all, same};
+}
+
+/// Whether `after` has less of what `collective` does in `before` to tensor
+/// `name`: it does not do it any more, or it sends less.
 static bool removes(const ExplainedProgram &before,
                     const ExplainedProgram &after,
                     const ExplainedCollective &collective, StringRef name) {
+  if (collective.isSend()) {
+    auto [all, same] = countSends(before, collective);
+    auto [allAfter, sameAfter] = countSends(after, collective);
+    return allAfter < all && sameAfter < same &&
+           after.cost.sumOfWireBytes <= before.cost.sumOfWireBytes;
+  }
   return count(after, name, collective.kind, collective.axes).second == 0 &&
          count(after, name, "", collective.axes).first <=
              count(before, name, "", collective.axes).first;
 }
 
-FixItFinder::FixItFinder(ModuleOp imported, const CompileOptions &options,
-                         const Machine &machine, const Explanation &explanation)
-    : imported(imported), options(options), machine(machine),
+FixItFinder::FixItFinder(ModuleOp imported, const SourceAnnotations &source,
+                         const CompileOptions &options, const Machine &machine,
+                         const Explanation &explanation)
+    : imported(imported), source(source), options(options), machine(machine),
       explanation(explanation),
-      proposer(getLoss(imported), options.partition == "follow") {
+      proposer(getLoss(imported), options.partition == "follow", source) {
   // `import` has applied these options already.
   this->options.mesh.clear();
   this->options.rules.clear();
@@ -99,7 +124,9 @@ void FixItFinder::find(const ExplainedProgram &program,
   }
   if (!collective.fixIt)
     return;
-  collective.guilty = collective.fixIt->edits.front().source;
+  // A boundary between stages is no annotation to blame.
+  if (!collective.isSend())
+    collective.guilty = collective.fixIt->edits.front().source;
   collective.costWithout.reset();
 }
 
@@ -126,7 +153,7 @@ void FixItFinder::offer(std::optional<FixIt> &best, const Edits &edits,
                            it.stateBytes);
   };
   if (!best || rank(after) < rank(best->cost))
-    best = FixIt{edits.describe(getLoss(imported)), after};
+    best = FixIt{edits.describe(getLoss(imported), source), after};
 }
 
 /// The programs with the changes, none if they do not compile or do not fit;
@@ -134,25 +161,14 @@ void FixItFinder::offer(std::optional<FixIt> &best, const Edits &edits,
 const Explanation *FixItFinder::compile(const Edits &edits) {
   auto it = compiled.find(edits.getKey());
   if (it == compiled.end()) {
-    size_t limit = options.partition == "cheapest" ? maxSearchedChanges
-                                                   : maxCompiledChanges;
+    bool isLong =
+        options.partition == "cheapest" || imported->hasAttr(pipelineAttrName);
+    size_t limit = isLong ? maxLongChanges : maxCompiledChanges;
     if (compiled.size() >= limit)
       return nullptr;
     it = compiled.emplace(edits.getKey(), run(edits)).first;
   }
   return &it->second;
-}
-
-/// Whether `module`, after `collectives`, fits in the memory limit.
-bool FixItFinder::fits(ModuleOp module) const {
-  if (options.deviceMemory == 0)
-    return true;
-  OwningOpRef<ModuleOp> planned = module.clone();
-  return compileOnTrial(*planned, getPhaseIndex("collectives") + 1,
-                        getPhaseIndex("memory"), options)
-             .empty() &&
-         (*planned)->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt() <=
-             options.deviceMemory;
 }
 
 Explanation FixItFinder::run(const Edits &edits) {
@@ -161,9 +177,8 @@ Explanation FixItFinder::run(const Edits &edits) {
                                   [](Diagnostic &) { return success(); });
   OwningOpRef<ModuleOp> copy = imported.clone();
   edits.apply(getLoss(*copy));
-  if (!compileOnTrial(*copy, 0, getPhaseIndex("collectives"), options)
-           .empty() ||
-      !fits(*copy))
+  int collectives = getPhaseIndex("collectives");
+  if (!compileOnTrial(*copy, 0, collectives, options).empty())
     return {};
   FailureOr<Explanation> result = explain(*copy, machine);
   if (failed(result))
@@ -172,12 +187,22 @@ Explanation FixItFinder::run(const Edits &edits) {
     if (std::optional<PlanCost> cost =
             getPlanCost(copy->lookupSymbol<func::FuncOp>(program.name)))
       program.cost.mayBeLess = cost->isSearched() && !cost->isProved();
+  if (options.deviceMemory == 0 && !imported->hasAttr(pipelineAttrName))
+    return std::move(*result);
+  if (!compileOnTrial(*copy, collectives + 1, getPhaseIndex("memory"), options)
+           .empty())
+    return {};
+  auto arena = (*copy)->getAttrOfType<IntegerAttr>(arenaBytesAttrName);
+  if (options.deviceMemory > 0 && arena.getInt() > options.deviceMemory)
+    return {};
+  setPipelineCosts(*result, *copy, machine);
   return std::move(*result);
 }
 
-void shardc::findFixIts(ModuleOp imported, const CompileOptions &options,
-                        const Machine &machine, Explanation &explanation) {
-  FixItFinder finder(imported, options, machine, explanation);
+void shardc::findFixIts(ModuleOp imported, const SourceAnnotations &source,
+                        const CompileOptions &options, const Machine &machine,
+                        Explanation &explanation) {
+  FixItFinder finder(imported, source, options, machine, explanation);
   std::vector<std::pair<ExplainedProgram *, ExplainedCollective *>> all;
   for (ExplainedProgram &program : explanation.programs)
     for (ExplainedCollective &collective : program.collectives)

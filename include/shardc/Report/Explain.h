@@ -28,9 +28,17 @@ llvm::SmallVector<int64_t> getTensorWireBytes(mlir::Operation *collective);
 mlir::Location getGuiltyLocation(mlir::Operation *collective);
 
 /// The explanation of a module after `collectives`, with times on `machine`.
-/// Emits an error and fails without a mesh.
+/// Emits an error and fails without a mesh. With a pipeline its costs are those
+/// of all ranks together, until `setPipelineCosts`.
 mlir::FailureOr<Explanation> explain(mlir::ModuleOp module,
                                      const Machine &machine);
+
+/// Gives programs of a pipeline in `explanation` the costs of their ranks, from
+/// `planned`, the same module after `memory`: the time until the last rank
+/// ends, and the bytes of the rank that has most. Other programs stay as they
+/// are.
+void setPipelineCosts(Explanation &explanation, mlir::ModuleOp planned,
+                      const Machine &machine);
 
 /// Cost of one function after `collectives`.
 ProgramCost getProgramCost(mlir::func::FuncOp function, const Machine &machine);

@@ -49,6 +49,8 @@ struct ChainEnd {
   /// The function's arguments among the operands of the op.
   std::vector<std::string> arguments;
   std::vector<AxisOrigin> origins;
+  /// Of a send: the stage of the pipeline.
+  std::optional<int64_t> stage = {};
 };
 
 /// The cost of one run of a program on one device.
@@ -57,11 +59,15 @@ struct ProgramCost {
   int64_t matmulFlops = 0;
   /// Parameters and optimizer states as stored between steps.
   int64_t stateBytes = 0;
-  /// Estimated, without overlap, on the machine of the explanation.
+  /// Estimated, without overlap, on the machine of the explanation; with a
+  /// pipeline until the last rank ends (estimateSeconds, RankPrograms.h).
   double seconds = 0;
   /// Of a change: the search for the cheapest plan was cut short, and a
   /// complete one might find a cheaper plan.
   bool mayBeLess = false;
+  /// With a pipeline: the bytes that it needs on a device of the rank that
+  /// needs most, and those that a device of each rank sends, together.
+  std::optional<int64_t> peakBytes = {}, sumOfWireBytes = {};
 };
 
 /// Whether `lhs` takes less time, by more than the rounding of reports.
@@ -71,17 +77,17 @@ bool isFaster(const ProgramCost &lhs, const ProgramCost &rhs);
 /// larger share of the bytes than it loses of the time.
 bool pays(const ProgramCost &before, const ProgramCost &after);
 
-/// A change of one annotation.
+/// A change of one annotation, or a new one.
 struct AnnotationEdit {
   std::string source;
-  /// The annotated argument, or "constraint at file:line".
+  /// The annotated argument, "constraint at file:line", or an op, "linear".
   std::string name;
-  /// `shardc.sharding = <@mesh, [{}, {}]>`.
+  /// `shardc.sharding = <@mesh, [{}, {}]>`, `shardc.stage = 1`.
   std::string text;
 };
 
-/// A fix-it: changes that remove a move and, compiled on trial, save time or
-/// bytes. The JSON calls it `remedy`.
+/// A fix-it: changes that remove a move, or with which a send sends less, and
+/// that save time or bytes, compiled on trial. The JSON calls it `remedy`.
 struct FixIt {
   std::vector<AnnotationEdit> edits;
   /// Of the whole program with the changes.
@@ -123,15 +129,20 @@ struct ExplainedCollective {
   /// Largest first. Empty if the IR does not tell.
   std::vector<MovedTensor> tensors;
   /// The line to look at first: that of the fix-it if there is one, else of the
-  /// annotation where the chain starts.
+  /// annotation where the chain starts; of a send that of the op that makes the
+  /// value.
   std::string guilty;
-  /// The fix-it that removes the whole collective, if one was found.
+  /// The fix-it that removes the whole collective, if one was found; of a send,
+  /// which a pipeline needs, one with which fewer bytes cross.
   std::optional<FixIt> fixIt;
   /// If no fix-it pays, in this program or in the step: the cost of the program
   /// with the fastest change that removes the collective, if any does.
   std::optional<ProgramCost> costWithout;
   /// The number of changes compiled in search of fix-its.
   int64_t numTried = 0;
+
+  /// Whether it carries a value from one stage of a pipeline to another.
+  bool isSend() const { return kind == "send"; }
 };
 
 struct ExplainedProgram {
@@ -156,7 +167,8 @@ std::string getShortSource(llvm::StringRef source);
 std::vector<std::string> getChainLines(const MovedTensor &tensor);
 
 /// The line to look at first for one tensor: that of its fix-it if there is
-/// one, else of the annotation where its chain starts.
+/// one, else of the annotation where its chain starts; of a send that of the op
+/// that makes it.
 std::string getGuiltySource(const MovedTensor &tensor);
 
 /// The lines under the first of the paragraph on `collective`, one of those of

@@ -11,6 +11,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Report/Explanation.h"
+#include "shardc/WhatIf/StageLabels.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 
@@ -40,18 +41,24 @@ class Edits {
 public:
   /// Adds a change unless the annotation has one already.
   void add(const Annotation &annotation, ShardingAttr sharding);
-  bool empty() const { return list.empty(); }
+  /// Gives all ops of the loss function other stages.
+  void setStages(StageLabels labels) { stages = std::move(labels); }
+  bool empty() const { return list.empty() && stages.empty(); }
 
   /// Makes the changes in `loss`, a loss function like the one for which they
   /// were proposed.
   void apply(mlir::func::FuncOp loss) const;
-  /// The changes for people, with locations in `loss`.
-  std::vector<AnnotationEdit> describe(mlir::func::FuncOp loss) const;
+  /// The changes for people, with locations in `loss`; of stages those labels
+  /// that its `source` needs.
+  std::vector<AnnotationEdit> describe(mlir::func::FuncOp loss,
+                                       const SourceAnnotations &source) const;
   /// Equal for equal changes.
   std::string getKey() const;
 
 private:
   std::vector<std::pair<Annotation, ShardingAttr>> list;
+  /// Empty: as they are.
+  StageLabels stages;
 };
 
 } // namespace shardc

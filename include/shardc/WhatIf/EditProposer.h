@@ -11,6 +11,7 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/WhatIf/AnnotationEdits.h"
+#include "shardc/WhatIf/StageProposer.h"
 
 namespace shardc {
 
@@ -19,13 +20,15 @@ namespace shardc {
 class EditProposer {
 public:
   /// `loss` is the loss function of a module after `import`. `hasPriorities`:
-  /// the planner honours the priorities of annotations.
-  EditProposer(mlir::func::FuncOp loss, bool hasPriorities)
-      : loss(loss), hasPriorities(hasPriorities) {}
+  /// the planner honours the priorities of annotations. Borrows `source`, which
+  /// is of the same module before `import`.
+  EditProposer(mlir::func::FuncOp loss, bool hasPriorities,
+               const SourceAnnotations &source);
 
   /// At most `limit` changes that might remove the collective, or one of its
   /// tensors: first those that treat all tensors alike, then those for one
-  /// tensor, the largest first.
+  /// tensor, the largest first. For a send changes with which it might send
+  /// less: ops on other stages, and shardings of the value that crosses.
   std::vector<Edits> propose(const ExplainedCollective &collective,
                              size_t limit);
 
@@ -46,8 +49,21 @@ private:
   void proposeYielding(const MovedTensor &tensor,
                        mlir::ArrayRef<std::string> axes, Proposals &proposals);
 
+  ShardingAttr withAxesAt(const Annotation &annotation,
+                          mlir::ArrayRef<std::string> axes, int64_t place);
+  void shardAround(mlir::Value value, mlir::Operation *user,
+                   const std::string &axis, Edits &edits);
+  void proposeShardedBoundary(const MovedTensor &tensor, Proposals &proposals);
+  void proposeForSend(const ExplainedCollective &send, size_t limit,
+                      Proposals &proposals);
+  void proposeForMoves(const ExplainedCollective &collective, size_t limit,
+                       Proposals &proposals);
+
   mlir::func::FuncOp loss;
   bool hasPriorities;
+  const SourceAnnotations &source;
+  /// None without a pipeline.
+  std::optional<StageProposer> stages;
 };
 
 } // namespace shardc

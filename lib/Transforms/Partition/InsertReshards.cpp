@@ -55,6 +55,7 @@ public:
   LogicalResult run() {
     if (failed(edges.collect()))
       return failure();
+    recordTransfers();
     SmallVector<Value> values;
     for (Block *block : getBlocks(function)) {
       llvm::append_range(values, block->getArguments());
@@ -76,6 +77,23 @@ public:
   }
 
 private:
+  /// Gives transfers the provenance that reshards have. Before any of these:
+  /// the consumer is an op of the program.
+  void recordTransfers() {
+    function.walk([&](TransferOp transfer) {
+      if (transfer->use_empty())
+        return;
+      const Layout &layout = edges.getProduced(transfer.getResult());
+      OpOperand &use = **llvm::min_element(
+          llvm::make_pointer_range(transfer->getUses()),
+          [&](OpOperand *lhs, OpOperand *rhs) {
+            return edges.isBefore(lhs->getOwner(), rhs->getOwner());
+          });
+      transfer->setLoc(moves.record(transfer.getLoc(), transfer.getOperand(),
+                                    layout, layout, use));
+    });
+  }
+
   /// Gives all uses of `value` the layouts that they need.
   void reshard(Value value) {
     const Layout &from = edges.getProduced(value);

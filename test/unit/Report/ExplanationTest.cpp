@@ -51,9 +51,13 @@ TEST(ExplanationTest, JsonKeepsEverything) {
   tensor.fixIt =
       FixIt{{{"m.mlir:3:7", "w0", "shardc.sharding = x"}}, {1, 2, 3}};
   tensor.move = 7;
+  tensor.producer.stage = 0;
+  tensor.consumer.stage = 2;
   Explanation written = makeExplanation({tensor});
   written.programs[0].collectives[0].runs = 4;
   written.programs[0].collectives[0].costWithout = ProgramCost{4, 5, 6};
+  written.programs[0].cost.peakBytes = 7;
+  written.programs[0].cost.sumOfWireBytes = 8;
   llvm::json::Value value = getJSON(written);
   Explanation read;
   llvm::json::Path::Root root;
