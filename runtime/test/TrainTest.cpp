@@ -107,6 +107,62 @@ TEST(TrainTest, StopsInGoodOrder) {
   }
 }
 
+TEST(TrainTest, IsSavedBetweenStepsAndGoesOn) {
+  Dataset dataset = makeData(48); // four steps an epoch
+  TrainOptions options;
+  options.steps = 11;
+  options.seed = 3;
+  std::ostringstream out;
+  std::vector<double> losses;
+  std::vector<TrainProgress> saved;
+  FakeExecutor executor(meanSquarePlusOne);
+  options.onStep = [&](const StepRecord &, const RunResult &result) {
+    losses.push_back(result.loss);
+    return absl::OkStatus();
+  };
+  options.shouldSave = [](int64_t steps) { return steps % 3 == 0; };
+  options.onSave = [&](const TrainProgress &progress) {
+    EXPECT_EQ(executor.inFlight(), 0);
+    EXPECT_EQ(progress.steps, int64_t(losses.size()));
+    EXPECT_EQ(progress.finalLoss, losses.back());
+    saved.push_back(progress);
+    return absl::OkStatus();
+  };
+  auto whole = train(executor, dataset, options, out);
+  ASSERT_TRUE(whole.ok()) << whole.status();
+  ASSERT_EQ(saved.size(), 3u);
+  saved.push_back(whole->progress);
+  EXPECT_EQ(whole->progress.steps, 11);
+  std::vector<double> wholeLosses = losses;
+  for (const TrainProgress &from : saved) {
+    EXPECT_EQ(from.epoch(), from.steps / 4 + 1);
+    EXPECT_EQ(from.stepInEpoch(), from.steps % 4);
+    losses.assign(wholeLosses.begin(), wholeLosses.begin() + from.steps);
+    options.start = from;
+    options.shouldSave = nullptr;
+    options.onSave = nullptr;
+    auto rest = train(executor, dataset, options, out);
+    ASSERT_TRUE(rest.ok()) << rest.status();
+    EXPECT_EQ(losses, wholeLosses);
+    EXPECT_EQ(rest->steps, 11);
+    EXPECT_EQ(rest->firstStep, from.steps);
+    EXPECT_EQ(rest->firstLoss, whole->firstLoss);
+    EXPECT_EQ(rest->finalLoss, whole->finalLoss);
+    EXPECT_EQ(rest->progress.epochLossSum, whole->progress.epochLossSum);
+    // The mean of an epoch is of all of its steps.
+    if (from.steps < 11) {
+      EXPECT_EQ(rest->epochs.back().meanLoss, whole->epochs.back().meanLoss);
+      EXPECT_EQ(rest->epochs.back().steps, whole->epochs.back().steps);
+    }
+  }
+  options.seed = 4;
+  absl::Status status = train(executor, dataset, options, out).status();
+  EXPECT_EQ(status.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(status.message()),
+            "after step 11 the training cannot go on with the order of the "
+            "data that it had: the seed was 3, and is 4");
+}
+
 TEST(TrainTest, NothingIsInFlightBetweenEpochs) {
   FakeExecutor executor(meanSquarePlusOne);
   Dataset dataset = makeData(48);

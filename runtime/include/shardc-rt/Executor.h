@@ -146,6 +146,10 @@ public:
   [[nodiscard]] virtual absl::StatusOr<HostArray>
   getTensor(absl::string_view name) const = 0;
 
+  /// Writes the same array to `out`, which has room for its bytes.
+  [[nodiscard]] virtual absl::Status readTensor(absl::string_view name,
+                                                void *out) const;
+
   /// Begins a run of a program on one batch, of which it keeps no reference.
   /// Runs begin and end in order. NotFound: no such program. InvalidArgument
   /// names the input that is missing, unknown, of another type or shape,

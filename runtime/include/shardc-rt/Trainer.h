@@ -24,6 +24,31 @@
 
 namespace shardc::rt {
 
+/// How far a training is, between two steps: all that the further steps depend
+/// on, beside parameters and states. Of checkpoints (Checkpoint.h).
+struct TrainProgress {
+  int64_t steps = 0; ///< That have ended.
+  double firstLoss = 0;
+  double finalLoss = 0;
+  /// Of the steps of the present epoch.
+  double epochLossSum = 0;
+  /// The order of the data.
+  int64_t rows = 0;
+  int64_t batchSize = 0;
+  uint64_t seed = 0;
+  bool shuffle = true;
+
+  int64_t stepsPerEpoch() const { return batchSize ? rows / batchSize : 0; }
+  /// That of the next step, from 1.
+  int64_t epoch() const {
+    return stepsPerEpoch() ? steps / stepsPerEpoch() + 1 : 1;
+  }
+  /// Steps of that epoch that have ended.
+  int64_t stepInEpoch() const {
+    return stepsPerEpoch() ? steps % stepsPerEpoch() : 0;
+  }
+};
+
 /// The progress of training when a step has ended.
 struct StepRecord {
   int64_t step = 0; ///< From 1.
@@ -51,6 +76,10 @@ struct TrainOptions {
   /// Of the order of the rows.
   uint64_t seed = 0;
   bool shuffle = true;
+  /// Where the training goes on, with the parameters and states that the
+  /// executor has; steps and epochs above count from the very beginning. Its
+  /// order of the data must be that of this training.
+  TrainProgress start;
   /// The number of steps per line if there is no progress bar; 0: no lines.
   int64_t logEvery = 0;
   /// Draw a progress bar (the output is a terminal).
@@ -64,6 +93,11 @@ struct TrainOptions {
   /// Called after the line of an epoch, the last one included, when no run is
   /// in flight. An error ends the training.
   std::function<absl::Status(const EpochSummary &)> onEpoch;
+  /// Asked between two steps, with the number of those that have begun: whether
+  /// to save the training when they have ended. Then no run is in flight, and
+  /// `onSave` is called. An error ends the training.
+  std::function<bool(int64_t)> shouldSave;
+  std::function<absl::Status(const TrainProgress &)> onSave;
   /// Asked before each step begins. Once it returns true no further step
   /// begins; training ends in good order with the steps that have begun. Not a
   /// signal handler: it is called from `train` alone.
@@ -80,10 +114,13 @@ struct Evaluation {
 
 /// The result of `train`. Without a step, losses and rates are 0.
 struct TrainSummary {
+  /// All that have ended, from the very beginning.
   int64_t steps = 0;
+  int64_t firstStep = 0; ///< Those of them before this call.
+  TrainProgress progress;
   /// `shouldStop` ended the training before all steps had begun.
   bool isStopped = false;
-  double firstLoss = 0;
+  double firstLoss = 0; ///< Of the very first step.
   double finalLoss = 0;
   std::vector<EpochSummary> epochs;
   double seconds = 0;
@@ -96,7 +133,8 @@ struct TrainSummary {
 
 /// Trains on `dataset`, which fits the executor's plan, with as many steps in
 /// flight as the executor takes. OutOfRange: a loss that
-/// is not finite, with the step's number. InvalidArgument: too few rows.
+/// is not finite, with the step's number. InvalidArgument: too few rows, or a
+/// start with another order of the data.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<TrainSummary>
 train(Executor &executor, const Dataset &dataset, const TrainOptions &options,
       std::ostream &out);
@@ -114,7 +152,8 @@ evaluate(Executor &executor, const Dataset &dataset,
 [[nodiscard]] SHARDC_RT_API absl::Status
 checkEvaluation(Executor &executor, const Dataset &dataset);
 
-/// Sets every parameter from the archive; optimizer states stay as they are.
+/// Sets every parameter from an archive, FILE.npz or FILE.safetensors;
+/// optimizer states stay as they are.
 /// InvalidArgument names a parameter that is missing, unknown, of another
 /// shape, or has a value out of the range of its type.
 [[nodiscard]] SHARDC_RT_API absl::Status
@@ -124,7 +163,12 @@ loadParameters(Executor &executor, const std::string &path);
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<ArrayMap>
 readParameters(const Executor &executor);
 
-/// Writes `readParameters` to an archive.
+/// Writes an archive, FILE.npz or FILE.safetensors by the extension, and
+/// replaces the file in one step.
+[[nodiscard]] SHARDC_RT_API absl::Status writeArrays(const std::string &path,
+                                                     const ArrayMap &arrays);
+
+/// Writes `readParameters` to an archive, FILE.npz or FILE.safetensors.
 [[nodiscard]] SHARDC_RT_API absl::Status
 saveParameters(const Executor &executor, const std::string &path);
 

@@ -9,6 +9,17 @@
 
 using namespace shardc::rt;
 
+float shardc::rt::fromF16(uint16_t bits) {
+  int exponent = bits >> 10 & 0x1f;
+  float fraction = static_cast<float>(bits & 0x3ff);
+  float value = exponent == 0 ? std::ldexp(fraction, -24)
+                : exponent < 31
+                    ? std::ldexp(fraction + 1024, exponent - 25)
+                    : (bits & 0x3ff ? std::numeric_limits<float>::quiet_NaN()
+                                    : std::numeric_limits<float>::infinity());
+  return bits & 0x8000 ? -value : value;
+}
+
 float shardc::rt::fromBF16(uint16_t bits) {
   uint32_t wide = static_cast<uint32_t>(bits) << 16;
   float value;

@@ -9,6 +9,9 @@
 
 namespace shardc::rt {
 
+/// A number of IEEE 754's binary16, given by its bits, as f32.
+float fromF16(uint16_t bits);
+
 /// A bf16 number, given by its bits, as f32.
 float fromBF16(uint16_t bits);
 

@@ -73,6 +73,7 @@ struct BatchStream::Implementation {
   const int64_t batchSize;
   const uint64_t seed;
   const bool shuffle;
+  const int64_t skipped;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -85,10 +86,12 @@ struct BatchStream::Implementation {
 };
 
 void BatchStream::Implementation::prepare() {
-  for (int64_t epoch = 0;; ++epoch) {
+  int64_t perEpoch = dataset.rows / batchSize;
+  int64_t first = skipped % perEpoch * batchSize;
+  for (int64_t epoch = skipped / perEpoch;; ++epoch, first = 0) {
     std::vector<int64_t> order =
         orderOfRows(dataset.rows, seed, shuffle, epoch);
-    for (int64_t begin = 0; begin + batchSize <= dataset.rows;
+    for (int64_t begin = first; begin + batchSize <= dataset.rows;
          begin += batchSize) {
       Batch batch = gatherBatch(dataset, order, begin, batchSize);
       std::unique_lock<std::mutex> lock(mutex);
@@ -103,19 +106,28 @@ void BatchStream::Implementation::prepare() {
 
 absl::StatusOr<std::unique_ptr<BatchStream>>
 BatchStream::create(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-                    bool shuffle) {
+                    bool shuffle, int64_t skipped) {
   if (batchSize < 1 || dataset.rows < batchSize)
     return absl::InvalidArgumentError(
         absl::StrCat(dataset.name, " has ", dataset.rows,
                      " rows, fewer than the batch size ", batchSize));
   return std::unique_ptr<BatchStream>(
-      new BatchStream(dataset, batchSize, seed, shuffle));
+      new BatchStream(dataset, batchSize, seed, shuffle, skipped));
 }
 
 BatchStream::BatchStream(const Dataset &dataset, int64_t batchSize,
-                         uint64_t seed, bool shuffle)
-    : implementation(new Implementation{
-          dataset, batchSize, seed, shuffle, {}, {}, {}, false, {}, {}}) {
+                         uint64_t seed, bool shuffle, int64_t skipped)
+    : implementation(new Implementation{dataset,
+                                        batchSize,
+                                        seed,
+                                        shuffle,
+                                        skipped,
+                                        {},
+                                        {},
+                                        {},
+                                        false,
+                                        {},
+                                        {}}) {
   implementation->thread = std::thread([this] { implementation->prepare(); });
 }
 

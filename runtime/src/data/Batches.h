@@ -27,10 +27,11 @@ Batch gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,
 class BatchStream {
 public:
   /// InvalidArgument: `dataset`, which must outlive the stream, has fewer than
-  /// `batchSize` rows, or that is below 1.
+  /// `batchSize` rows, or that is below 1. The first `skipped` batches are left
+  /// out.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<BatchStream>>
-  create(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-         bool shuffle);
+  create(const Dataset &dataset, int64_t batchSize, uint64_t seed, bool shuffle,
+         int64_t skipped = 0);
   ~BatchStream();
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
@@ -41,7 +42,7 @@ public:
 
 private:
   BatchStream(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-              bool shuffle);
+              bool shuffle, int64_t skipped);
 
   struct Implementation;
   std::unique_ptr<Implementation> implementation;

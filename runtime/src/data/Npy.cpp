@@ -2,6 +2,7 @@
 
 #include "data/Npz.h"
 
+#include "base/Convert.h"
 #include "base/ReadFile.h"
 
 #include "absl/strings/match.h"
@@ -130,18 +131,6 @@ static absl::StatusOr<NpyElementType> parseType(const std::string &descr) {
                   ? "bool"
                   : absl::StrCat(std::string(1, type.kind), 8 * type.bytes);
   return type;
-}
-
-/// A number of IEEE 754's binary16, given by its bits.
-static float fromF16(uint16_t bits) {
-  int exponent = bits >> 10 & 0x1f;
-  float fraction = static_cast<float>(bits & 0x3ff);
-  float value = exponent == 0 ? std::ldexp(fraction, -24)
-                : exponent < 31
-                    ? std::ldexp(fraction + 1024, exponent - 25)
-                    : (bits & 0x3ff ? std::numeric_limits<float>::quiet_NaN()
-                                    : std::numeric_limits<float>::infinity());
-  return bits & 0x8000 ? -value : value;
 }
 
 /// The bits of an element, as of an unsigned integer of its size.

@@ -87,6 +87,7 @@ public:
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
+  absl::Status readTensor(absl::string_view name, void *out) const override;
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
   absl::StatusOr<RunResult> await() override;
@@ -105,8 +106,9 @@ private:
   };
 
   template <typename OffsetOn>
-  HostArray gather(size_t rank, DType dtype, const Sharding &sharding,
-                   const std::vector<int64_t> &shape, OffsetOn offsetOn) const;
+  void gather(size_t rank, DType dtype, const Sharding &sharding,
+              const std::vector<int64_t> &shape, OffsetOn offsetOn,
+              void *array) const;
 
   Context &context;
   std::shared_ptr<const Plan> ownPlan;
@@ -319,19 +321,16 @@ absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
 /// Gathers an array from the devices of a rank; `offsetOn(device)` is the
 /// offset of a device's shard.
 template <typename OffsetOn>
-HostArray CpuExecutor::gather(size_t rank, DType dtype,
-                              const Sharding &sharding,
-                              const std::vector<int64_t> &shape,
-                              OffsetOn offsetOn) const {
-  HostArray array(dtype, shape);
+void CpuExecutor::gather(size_t rank, DType dtype, const Sharding &sharding,
+                         const std::vector<int64_t> &shape, OffsetOn offsetOn,
+                         void *array) const {
   const Mesh &mesh = ranks[rank].plan.mesh;
   for (int64_t device : holdersOf(mesh, sharding))
     gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
-                ranks[rank].memory + offsetOn(device), array.data.data());
-  return array;
+                ranks[rank].memory + offsetOn(device), array);
 }
 
-absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
+absl::Status CpuExecutor::readTensor(absl::string_view name, void *out) const {
   absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
@@ -341,11 +340,23 @@ absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
   for (size_t rank = 0;; ++rank)
     if (const TensorSpec *tensor = ranks[rank].plan.findTensor(name)) {
       size_t own = tensor - ranks[rank].plan.tensors.data();
-      return gather(rank, tensor->dtype, tensor->sharding, tensor->shape,
-                    [&](int64_t device) {
-                      return layouts[rank].offsetOfTensor(own, device);
-                    });
+      gather(
+          rank, tensor->dtype, tensor->sharding, tensor->shape,
+          [&](int64_t device) {
+            return layouts[rank].offsetOfTensor(own, device);
+          },
+          out);
+      return absl::OkStatus();
     }
+}
+
+absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
+  absl::StatusOr<size_t> index = findTensor(spec, name);
+  if (!index.ok())
+    return index.status();
+  HostArray array(spec.tensors[*index].dtype, spec.tensors[*index].shape);
+  absl::Status status = readTensor(name, array.data.data());
+  return status.ok() ? absl::StatusOr<HostArray>(std::move(array)) : status;
 }
 
 absl::StatusOr<RunResult> CpuExecutor::await() {
@@ -407,13 +418,16 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   result.communicationSeconds = counters.communicationSeconds;
   for (size_t rank = 0; rank < ranks.size(); ++rank) {
     const ProgramSpec &own = ranks[rank].plan.programs[*number];
-    for (const ResultSpec &global : own.results)
-      result.add(global.name,
-                 gather(rank, own.buffers[global.buffer].dtype, global.sharding,
-                        global.shape, [&](int64_t device) {
-                          return layouts[rank].offsetOf(*number, global.buffer,
-                                                        device);
-                        }));
+    for (const ResultSpec &global : own.results) {
+      HostArray array(own.buffers[global.buffer].dtype, global.shape);
+      gather(
+          rank, array.dtype, global.sharding, global.shape,
+          [&](int64_t device) {
+            return layouts[rank].offsetOf(*number, global.buffer, device);
+          },
+          array.data.data());
+      result.add(global.name, std::move(array));
+    }
   }
   result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
   return absl::OkStatus();

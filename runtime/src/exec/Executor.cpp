@@ -7,6 +7,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <cstring>
+
 using namespace shardc::rt;
 
 absl::StatusOr<std::unique_ptr<Executor>>
@@ -24,6 +26,13 @@ absl::StatusOr<RunResult> Executor::run(absl::string_view program,
   if (absl::Status status = submit(program, inputs); !status.ok())
     return status;
   return await();
+}
+
+absl::Status Executor::readTensor(absl::string_view name, void *out) const {
+  absl::StatusOr<HostArray> array = getTensor(name);
+  if (array.ok() && !array->data.empty())
+    std::memcpy(out, array->data.data(), array->data.size());
+  return array.status();
 }
 
 const HostArray *RunResult::find(absl::string_view name) const {

@@ -6,11 +6,9 @@
 
 using namespace shardc::rt;
 
-/// Calls copy(global offset, local offset, bytes) for every run of elements
-/// that is contiguous on both sides.
 template <typename Copy>
-static void forEachRun(const Shard &shard, DType dtype,
-                       absl::Span<const int64_t> global, Copy copy) {
+static void visitRuns(const Shard &shard, DType dtype,
+                      absl::Span<const int64_t> global, Copy copy) {
   int rank = global.size();
   for (int64_t size : shard.valid)
     if (size == 0)
@@ -40,10 +38,16 @@ static void forEachRun(const Shard &shard, DType dtype,
   }
 }
 
+void shardc::rt::forEachRun(
+    const Shard &shard, DType dtype, absl::Span<const int64_t> global,
+    absl::FunctionRef<void(int64_t, int64_t, int64_t)> run) {
+  visitRuns(shard, dtype, global, run);
+}
+
 void shardc::rt::scatterShard(const Shard &shard, DType dtype,
                               absl::Span<const int64_t> global,
                               const void *array, void *local) {
-  forEachRun(shard, dtype, global, [&](int64_t from, int64_t to, int64_t run) {
+  visitRuns(shard, dtype, global, [&](int64_t from, int64_t to, int64_t run) {
     std::memcpy(static_cast<char *>(local) + to,
                 static_cast<const char *>(array) + from, run);
   });
@@ -52,7 +56,7 @@ void shardc::rt::scatterShard(const Shard &shard, DType dtype,
 void shardc::rt::gatherShard(const Shard &shard, DType dtype,
                              absl::Span<const int64_t> global,
                              const void *local, void *array) {
-  forEachRun(shard, dtype, global, [&](int64_t from, int64_t to, int64_t run) {
+  visitRuns(shard, dtype, global, [&](int64_t from, int64_t to, int64_t run) {
     std::memcpy(static_cast<char *>(array) + from,
                 static_cast<const char *>(local) + to, run);
   });

@@ -6,7 +6,16 @@
 #include "base/Mesh.h"
 #include "shardc-rt/DType.h"
 
+#include "absl/functional/function_ref.h"
+
 namespace shardc::rt {
+
+/// Calls run(global offset, local offset, bytes) for every run of elements of a
+/// shard's valid part that is contiguous in the global array and in the local
+/// buffer, in row-major order. Offsets are in bytes.
+void forEachRun(const Shard &shard, DType dtype,
+                absl::Span<const int64_t> global,
+                absl::FunctionRef<void(int64_t, int64_t, int64_t)> run);
 
 /// Copies a shard's valid part from a global array into a local buffer.
 void scatterShard(const Shard &shard, DType dtype,

@@ -3,6 +3,7 @@
 #include "shardc-rt/Trainer.h"
 
 #include "base/Convert.h"
+#include "checkpoint/Safetensors.h"
 #include "data/Npz.h"
 
 #include "absl/strings/str_cat.h"
@@ -11,7 +12,8 @@ using namespace shardc::rt;
 
 absl::Status shardc::rt::loadParameters(Executor &executor,
                                         const std::string &path) {
-  absl::StatusOr<ArrayMap> arrays = readNpz(path);
+  absl::StatusOr<ArrayMap> arrays =
+      isSafetensorsPath(path) ? readSafetensors(path) : readNpz(path);
   if (!arrays.ok())
     return arrays.status();
   for (const auto &[name, array] : *arrays) {
@@ -49,7 +51,7 @@ absl::StatusOr<ArrayMap> shardc::rt::readParameters(const Executor &executor) {
     if (tensor.role != Role::Parameter)
       continue;
     absl::StatusOr<HostArray> array = executor.getTensor(tensor.name);
-    // NumPy has no bf16; f32 holds it exactly.
+    // NumPy has no bf16; f32 holds it exactly. Both kinds of files are alike.
     if (array.ok() && array->dtype == DType::BF16)
       array = convert(*array, DType::F32);
     if (!array.ok())
@@ -59,8 +61,14 @@ absl::StatusOr<ArrayMap> shardc::rt::readParameters(const Executor &executor) {
   return arrays;
 }
 
+absl::Status shardc::rt::writeArrays(const std::string &path,
+                                     const ArrayMap &arrays) {
+  return isSafetensorsPath(path) ? writeSafetensors(path, arrays)
+                                 : writeNpz(path, arrays);
+}
+
 absl::Status shardc::rt::saveParameters(const Executor &executor,
                                         const std::string &path) {
   absl::StatusOr<ArrayMap> arrays = readParameters(executor);
-  return arrays.ok() ? writeNpz(path, *arrays) : arrays.status();
+  return arrays.ok() ? writeArrays(path, *arrays) : arrays.status();
 }

@@ -39,6 +39,13 @@ public:
                              : epochs * stepsPerEpoch;
       steps = steps == 0 ? byEpochs : std::min(steps, byEpochs);
     }
+    const TrainProgress &from = options.start;
+    begun = saved = beforeEpoch = from.steps;
+    summary.steps = summary.firstStep = from.steps;
+    summary.firstLoss = from.firstLoss;
+    summary.finalLoss = from.finalLoss;
+    epoch.steps = begun % stepsPerEpoch;
+    epoch.meanLoss = epoch.steps > 0 ? from.epochLossSum : 0;
   }
 
   absl::StatusOr<TrainSummary> run();
@@ -47,6 +54,8 @@ private:
   absl::Status begin();
   absl::Status end();
   absl::Status endEpoch();
+  absl::Status save();
+  TrainProgress progress() const;
 
   Executor &executor;
   const TrainOptions &options;
@@ -57,8 +66,11 @@ private:
   StepLog log;
   int64_t steps; ///< Fewer once training is stopped.
   int64_t begun = 0;
-  TrainSummary summary; ///< Its steps have ended.
-  EpochSummary epoch;   ///< The current one; `meanLoss` is the sum so far.
+  bool isSaving = false;   ///< None begins before those begun are saved.
+  int64_t saved = 0;       ///< Steps when the training was saved last.
+  int64_t beforeEpoch = 0; ///< Steps when the epoch began, in this call.
+  TrainSummary summary;    ///< Its steps have ended.
+  EpochSummary epoch;      ///< The current one; `meanLoss` is the sum so far.
   double communication = 0, computing = 0;
   Clock::time_point start, epochStart, last;
 };
@@ -72,6 +84,10 @@ absl::Status Training::begin() {
     limit =
         std::min(limit, (summary.steps / stepsPerEpoch + 1) * stepsPerEpoch);
   while (begun < limit && executor.inFlight() < executor.maxInFlight()) {
+    if (begun > saved && options.shouldSave && options.shouldSave(begun)) {
+      isSaving = true;
+      break;
+    }
     if (options.shouldStop && options.shouldStop()) {
       summary.isStopped = true;
       steps = begun;
@@ -89,6 +105,22 @@ absl::Status Training::begin() {
   return absl::OkStatus();
 }
 
+TrainProgress Training::progress() const {
+  TrainProgress progress = options.start;
+  progress.steps = summary.steps;
+  progress.firstLoss = summary.firstLoss;
+  progress.finalLoss = summary.finalLoss;
+  progress.epochLossSum = epoch.meanLoss;
+  return progress;
+}
+
+absl::Status Training::save() {
+  isSaving = false;
+  saved = begun;
+  log.clear();
+  return options.onSave ? options.onSave(progress()) : absl::OkStatus();
+}
+
 /// Ends the oldest step in flight.
 absl::Status Training::end() {
   absl::StatusOr<RunResult> result = executor.await();
@@ -103,7 +135,8 @@ absl::Status Training::end() {
   record.stepsPerEpoch = stepsPerEpoch;
   record.samplesPerSecond =
       batchSize / std::chrono::duration<double>(now - last).count();
-  record.secondsLeft = since(start) / record.step * (steps - record.step);
+  record.secondsLeft =
+      since(start) / (record.step - summary.firstStep) * (steps - record.step);
   last = now;
   if (options.onStep)
     if (absl::Status status = options.onStep(record, *result); !status.ok())
@@ -134,7 +167,9 @@ absl::Status Training::endEpoch() {
   log.clear();
   out << absl::StrFormat(
       "epoch %d  loss %.6g  %s  %.0f samples/s\n", epoch.epoch, epoch.meanLoss,
-      formatSeconds(epoch.seconds), epoch.steps * batchSize / epoch.seconds);
+      formatSeconds(epoch.seconds),
+      (summary.steps - beforeEpoch) * batchSize / epoch.seconds);
+  beforeEpoch = summary.steps;
   summary.epochs.push_back(epoch);
   epoch = EpochSummary();
   if (options.onEpoch)
@@ -148,22 +183,59 @@ absl::Status Training::endEpoch() {
 absl::StatusOr<TrainSummary> Training::run() {
   start = epochStart = last = Clock::now();
   while (summary.steps < steps) {
-    if (absl::Status status = begin(); !status.ok())
-      return status;
+    if (!isSaving)
+      if (absl::Status status = begin(); !status.ok())
+        return status;
     // None is in flight if training was stopped.
-    if (summary.steps < steps)
+    if (summary.steps < begun)
       if (absl::Status status = end(); !status.ok())
         return status;
+    if (isSaving && summary.steps == begun)
+      if (absl::Status status = save(); !status.ok())
+        return status;
   }
-  if (epoch.steps > 0)
+  summary.progress = progress();
+  if (summary.steps > beforeEpoch)
     if (absl::Status status = endEpoch(); !status.ok())
       return status;
   summary.seconds = since(start);
-  if (summary.steps > 0)
-    summary.samplesPerSecond = summary.steps * batchSize / summary.seconds;
+  if (int64_t done = summary.steps - summary.firstStep)
+    summary.samplesPerSecond = done * batchSize / summary.seconds;
   summary.bubble = executor.pipelineBubble("train_step");
   summary.communicationShare = computing > 0 ? communication / computing : 0;
   return summary;
+}
+
+/// Checks that a training that goes on has its order of the data, and notes
+/// that of one that begins.
+static absl::Status checkStart(const Dataset &dataset, int64_t batchSize,
+                               TrainOptions &options) {
+  TrainProgress order = options.start;
+  order.rows = dataset.rows;
+  order.batchSize = batchSize;
+  order.seed = options.seed;
+  order.shuffle = options.shuffle;
+  std::swap(options.start, order);
+  if (order.steps == 0)
+    return absl::OkStatus();
+  auto differ = [&](absl::string_view what, auto before, auto now) {
+    return absl::InvalidArgumentError(
+        absl::StrCat("after step ", order.steps,
+                     " the training cannot go on with the order "
+                     "of the data that it had: ",
+                     what, " was ", before, ", and is ", now));
+  };
+  const TrainProgress &now = options.start;
+  if (order.rows != now.rows)
+    return differ("the number of rows", order.rows, now.rows);
+  if (order.batchSize != now.batchSize)
+    return differ("the batch size", order.batchSize, now.batchSize);
+  if (order.seed != now.seed)
+    return differ("the seed", order.seed, now.seed);
+  if (order.shuffle != now.shuffle)
+    return differ("shuffling", order.shuffle ? "on" : "off",
+                  now.shuffle ? "on" : "off");
+  return absl::OkStatus();
 }
 
 absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
@@ -171,8 +243,11 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
                                                const TrainOptions &options,
                                                std::ostream &out) {
   int64_t batchSize = executor.plan().batchSize();
-  absl::StatusOr<std::unique_ptr<BatchStream>> batches =
-      BatchStream::create(dataset, batchSize, options.seed, options.shuffle);
+  TrainOptions from = options;
+  if (absl::Status status = checkStart(dataset, batchSize, from); !status.ok())
+    return status;
+  absl::StatusOr<std::unique_ptr<BatchStream>> batches = BatchStream::create(
+      dataset, batchSize, options.seed, options.shuffle, options.start.steps);
   if (!batches.ok())
     return batches.status();
   std::string rows = absl::StrCat(dataset.name, ": ", dataset.rows, " rows");
@@ -180,5 +255,5 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
     absl::StrAppend(&rows, "; the last ", rest,
                     " of each epoch do not fill a batch and are dropped");
   printField("data", rows, out);
-  return Training(executor, *std::move(batches), options, out).run();
+  return Training(executor, *std::move(batches), from, out).run();
 }

@@ -8,6 +8,7 @@
 #include "../TemporaryFolder.h"
 #include "../TestPlan.h"
 
+#include "shardc-rt/Checkpoint.h"
 #include "shardc-rt/Context.h"
 #include "shardc-rt/Cuda.h"
 #include "shardc-rt/DType.h"
@@ -21,6 +22,7 @@
 #include "shardc-rt/Trainer.h"
 #include "shardc-rt/Version.h"
 
+#include <cstring>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -137,6 +139,41 @@ TEST(ApiTest, TrainsOnADataset) {
   EXPECT_NE((*executor)->getTensor("w")->data, before->at("w").data);
   ASSERT_TRUE(loadParameters(**executor, folder / "w.npz").ok());
   EXPECT_EQ((*executor)->getTensor("w")->data, before->at("w").data);
+  ASSERT_TRUE(writeArrays(folder / "w.safetensors", *before).ok());
+  ASSERT_TRUE(loadParameters(**executor, folder / "w.safetensors").ok());
+
+  // A training that is saved, and goes on.
+  {
+    auto writer = CheckpointWriter::open({folder / "checkpoints"});
+    ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->save(**executor, summary->progress).ok());
+    (*writer)->wait();
+    std::vector<CheckpointResult> results = (*writer)->takeResults();
+    ASSERT_EQ(results.size(), 1u);
+    EXPECT_TRUE(results[0].status.ok()) << results[0].status;
+  }
+  ASSERT_EQ(listCheckpoints(folder / "checkpoints")->size(), 1u);
+  auto checkpoint = openLatestCheckpoint(folder / "checkpoints");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  EXPECT_EQ((*checkpoint)->path(), folder / "checkpoints/step-2");
+  EXPECT_EQ((*checkpoint)->mesh(), (*plan)->mesh());
+  EXPECT_EQ((*checkpoint)->fingerprint().size(), 16u);
+  EXPECT_TRUE((*checkpoint)->verify().empty());
+  EXPECT_TRUE((*checkpoint)->checkAgainst(**plan).ok());
+  EXPECT_EQ((*checkpoint)->readParameters()->at("w").data,
+            before->at("w").data);
+  ASSERT_TRUE((*executor)->initializeParameters().ok());
+  ASSERT_TRUE((*checkpoint)->load(**executor).ok());
+  std::vector<float> w(4);
+  ASSERT_TRUE((*executor)->readTensor("w", w.data()).ok());
+  EXPECT_EQ(std::memcmp(w.data(), before->at("w").data.data(), 16), 0);
+  options.start = (*checkpoint)->progress();
+  options.steps = 3;
+  options.epochs = 0;
+  auto rest = train(**executor, dataset, options, out);
+  ASSERT_TRUE(rest.ok()) << rest.status();
+  EXPECT_EQ(rest->firstStep, 2);
+  EXPECT_EQ(rest->steps, 3);
 }
 
 TEST(ApiTest, ProcessesAndGpus) {

@@ -1,0 +1,300 @@
+//===- Checkpoint.cpp - Checkpoints that are read -------------------------===//
+
+#include "shardc-rt/Checkpoint.h"
+
+#include "base/Convert.h"
+#include "base/ReadFile.h"
+#include "checkpoint/Manifest.h"
+#include "checkpoint/MappedFile.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <filesystem>
+#include <map>
+
+using namespace shardc::rt;
+
+struct Checkpoint::Files {
+  std::map<std::string, MappedFile> mapped; ///< By name.
+};
+
+static absl::string_view bytesOf(const ManifestTensor &tensor,
+                                 const MappedFile &file) {
+  return file.bytes().substr(tensor.begin, tensor.type.bytes());
+}
+
+/// "w0", "b0" and 3 more: the tensors of a file, for messages.
+static std::string contentOf(const Manifest &manifest,
+                             const std::string &file) {
+  std::vector<std::string> names;
+  for (const ManifestTensor &tensor : manifest.tensors)
+    if (tensor.file == file)
+      names.push_back(absl::StrCat("\"", tensor.type.name, "\""));
+  constexpr size_t most = 4;
+  size_t rest = names.size() > most ? names.size() - most : 0;
+  names.resize(names.size() - rest);
+  std::string text = absl::StrJoin(names, ", ");
+  return rest ? absl::StrCat(text, " and ", rest, " more") : text;
+}
+
+/// Why a file is not the one that the manifest describes; empty: size and
+/// header are.
+static std::string findFault(const Manifest &manifest, const ManifestFile &file,
+                             absl::string_view bytes) {
+  if (bytes.size() < file.bytes) {
+    for (const ManifestTensor &tensor : manifest.tensors)
+      if (tensor.file == file.name &&
+          tensor.begin + tensor.type.bytes() > bytes.size())
+        return absl::StrCat("it is cut off in tensor \"", tensor.type.name,
+                            "\": it has ", bytes.size(), " bytes, expected ",
+                            file.bytes);
+    return absl::StrCat("it is cut off: it has ", bytes.size(),
+                        " bytes, expected ", file.bytes);
+  }
+  if (bytes.size() > file.bytes)
+    return absl::StrCat("it has ", bytes.size(), " bytes, expected ",
+                        file.bytes);
+  absl::string_view header = bytes.substr(0, file.headerBytes);
+  if (checksumOf(header) == file.headerChecksum)
+    return "";
+  std::string tensors =
+      absl::StrCat("; it holds ", contentOf(manifest, file.name));
+  if (header.find(manifest.id) == header.npos &&
+      header.find("\"checkpoint\":") != header.npos)
+    return absl::StrCat("it belongs to another checkpoint", tensors);
+  return absl::StrCat("its header is damaged", tensors);
+}
+
+/// The bytes of the manifest in a folder, parsed.
+static absl::StatusOr<Manifest> readManifest(const std::string &folder) {
+  std::string path = absl::StrCat(folder, "/", manifestName);
+  absl::StatusOr<std::string> text = readFile(path);
+  if (!text.ok())
+    return absl::DataLossError(
+        absl::StrCat(folder, ": no checkpoint: ", text.status().message()));
+  absl::StatusOr<Manifest> manifest = parseManifest(*text);
+  if (!manifest.ok())
+    return absl::DataLossError(
+        absl::StrCat(path, ": ", manifest.status().message()));
+  return manifest;
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>>
+Checkpoint::open(const std::string &path) {
+  std::error_code error;
+  if (!std::filesystem::is_directory(path, error))
+    return absl::NotFoundError(
+        absl::StrCat(path, ": there is no such checkpoint"));
+  absl::StatusOr<Manifest> manifest = readManifest(path);
+  if (!manifest.ok())
+    return manifest.status();
+  auto files = std::make_unique<Files>();
+  for (const ManifestFile &file : manifest->files) {
+    std::string name = absl::StrCat(path, "/", file.name);
+    absl::StatusOr<MappedFile> mapped = MappedFile::open(name);
+    if (!mapped.ok())
+      return absl::DataLossError(absl::StrCat(mapped.status().message(),
+                                              "; it holds ",
+                                              contentOf(*manifest, file.name)));
+    std::string fault = findFault(*manifest, file, mapped->bytes());
+    if (!fault.empty())
+      return absl::DataLossError(absl::StrCat(name, ": ", fault));
+    files->mapped.emplace(file.name, *std::move(mapped));
+  }
+  for (const ManifestIndex &index : manifest->indexes) {
+    std::string name = absl::StrCat(path, "/", index.name);
+    absl::StatusOr<std::string> bytes = readFile(name);
+    if (!bytes.ok())
+      return absl::DataLossError(bytes.status().message());
+    if (bytes->size() != index.bytes || checksumOf(*bytes) != index.checksum)
+      return absl::DataLossError(absl::StrCat(
+          name, ": it is damaged: its content does not match its checksum"));
+  }
+  return std::unique_ptr<Checkpoint>(new Checkpoint(
+      path, std::make_unique<const Manifest>(*std::move(manifest)),
+      std::move(files)));
+}
+
+Checkpoint::Checkpoint(std::string path,
+                       std::unique_ptr<const Manifest> manifest,
+                       std::unique_ptr<const Files> files)
+    : ownPath(std::move(path)),
+      ownFingerprint(fingerprintOf(manifest->tensors)),
+      ownManifest(std::move(manifest)), files(std::move(files)) {}
+
+Checkpoint::~Checkpoint() = default;
+
+const std::string &Checkpoint::path() const { return ownPath; }
+
+const TrainProgress &Checkpoint::progress() const {
+  return ownManifest->progress;
+}
+
+const std::string &Checkpoint::mesh() const { return ownManifest->mesh; }
+
+const std::string &Checkpoint::fingerprint() const { return ownFingerprint; }
+
+absl::string_view Checkpoint::bytesOf(size_t tensor) const {
+  const ManifestTensor &described = ownManifest->tensors[tensor];
+  return ::bytesOf(described, files->mapped.at(described.file));
+}
+
+std::vector<std::string> Checkpoint::verify(bool parametersAlone) const {
+  std::vector<std::string> faults;
+  for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
+    const ManifestTensor &tensor = ownManifest->tensors[i];
+    if (parametersAlone && tensor.role != Role::Parameter)
+      continue;
+    for (const ManifestShard &shard : tensor.shards)
+      if (checksumOf(tensor.type, shard, bytesOf(i)) != shard.checksum)
+        faults.push_back(
+            absl::StrCat(ownPath, "/", tensor.file, ": tensor \"",
+                         tensor.type.name, "\", shard of ", shard.describe(),
+                         ": its bytes do not match their checksum"));
+  }
+  return faults;
+}
+
+std::vector<std::string> Checkpoint::verify() const {
+  return verify(/*parametersAlone=*/false);
+}
+
+static absl::Status toStatus(const std::vector<std::string> &faults) {
+  return faults.empty() ? absl::OkStatus()
+                        : absl::DataLossError(absl::StrJoin(faults, "\n"));
+}
+
+absl::Status Checkpoint::checkAgainst(const Plan &plan) const {
+  auto differ = [&](absl::string_view difference) {
+    return absl::InvalidArgumentError(
+        absl::StrCat(ownPath, " is of another model: ", difference));
+  };
+  std::vector<ManifestTensor> tensors = tensorsOf(plan.spec());
+  for (const ManifestTensor &own : tensors) {
+    std::string name =
+        absl::StrCat(toString(own.role), " \"", own.type.name, "\"");
+    std::string expected = describe(own.type.dtype, own.type.shape);
+    const ManifestTensor *found = ownManifest->findTensor(own.type.name);
+    if (!found)
+      return differ(absl::StrCat("it has no ", name, ", which is ", expected));
+    std::string there = describe(found->type.dtype, found->type.shape);
+    if (there != expected || found->role != own.role)
+      return differ(absl::StrCat(name, " is ", expected, ", there it is ",
+                                 toString(found->role), " ", there));
+  }
+  for (const ManifestTensor &found : ownManifest->tensors)
+    if (!absl::c_any_of(tensors, [&](const ManifestTensor &own) {
+          return own.type.name == found.type.name;
+        }))
+      return differ(absl::StrCat("it has a ", toString(found.role), " \"",
+                                 found.type.name, "\", which this one lacks"));
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint::load(Executor &executor) const {
+  if (absl::Status status = checkAgainst(executor.plan()); !status.ok())
+    return status;
+  if (absl::Status status = toStatus(verify()); !status.ok())
+    return status;
+  for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
+    const TensorType &type = ownManifest->tensors[i].type;
+    absl::Status status = executor.setTensor(
+        type.name, {type.dtype, type.shape, bytesOf(i).data()});
+    if (!status.ok())
+      return status;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<ArrayMap> Checkpoint::readParameters() const {
+  if (absl::Status status = toStatus(verify(/*parametersAlone=*/true));
+      !status.ok())
+    return status;
+  ArrayMap arrays;
+  for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
+    const ManifestTensor &tensor = ownManifest->tensors[i];
+    if (tensor.role != Role::Parameter)
+      continue;
+    HostArray array(tensor.type.dtype, tensor.type.shape);
+    if (!array.data.empty())
+      std::memcpy(array.data.data(), bytesOf(i).data(), array.data.size());
+    // As in the archives of saveParameters.
+    absl::StatusOr<HostArray> result = std::move(array);
+    if (result->dtype == DType::BF16)
+      result = convert(*result, DType::F32);
+    if (!result.ok())
+      return result.status();
+    arrays.emplace(tensor.type.name, *std::move(result));
+  }
+  return arrays;
+}
+
+absl::StatusOr<std::vector<CheckpointName>>
+shardc::rt::listCheckpoints(const std::string &folder) {
+  std::error_code error;
+  std::filesystem::directory_iterator entries(folder, error);
+  if (error)
+    return absl::NotFoundError(
+        absl::StrCat(folder, ": cannot open: ", error.message()));
+  std::vector<CheckpointName> names;
+  for (; entries != std::filesystem::directory_iterator();
+       entries.increment(error)) {
+    std::string file = entries->path().filename().string();
+    absl::string_view step = file;
+    CheckpointName name;
+    if (!absl::ConsumePrefix(&step, "step-") ||
+        step.find_first_not_of("0123456789") != step.npos ||
+        !absl::SimpleAtoi(step, &name.step))
+      continue;
+    name.path = absl::StrCat(folder, "/", file);
+    absl::StatusOr<Manifest> manifest = readManifest(name.path);
+    name.status = manifest.status();
+    if (manifest.ok() && manifest->progress.steps != name.step)
+      name.status = absl::DataLossError(
+          absl::StrCat(name.path, "/", manifestName, ": it is that of step ",
+                       manifest->progress.steps));
+    if (name.status.ok())
+      name.sequence = manifest->sequence;
+    names.push_back(std::move(name));
+  }
+  if (error)
+    return absl::NotFoundError(
+        absl::StrCat(folder, ": cannot read: ", error.message()));
+  absl::c_sort(names, [](const CheckpointName &a, const CheckpointName &b) {
+    auto key = [](const CheckpointName &name) {
+      return std::make_tuple(name.status.ok(), -name.sequence, -name.step);
+    };
+    return key(a) < key(b);
+  });
+  return names;
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>> shardc::rt::openLatestCheckpoint(
+    const std::string &folder,
+    const std::function<void(const absl::Status &)> &onDamaged) {
+  absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
+  if (!names.ok())
+    return names.status();
+  for (const CheckpointName &name : *names) {
+    absl::Status status = name.status;
+    if (status.ok()) {
+      absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint =
+          Checkpoint::open(name.path);
+      status = checkpoint.ok() ? toStatus((*checkpoint)->verify())
+                               : checkpoint.status();
+      if (status.ok())
+        return checkpoint;
+    }
+    if (onDamaged)
+      onDamaged(status);
+  }
+  return absl::NotFoundError(absl::StrCat(
+      folder, ": there is no ", names->empty() ? "" : "whole ", "checkpoint"));
+}

@@ -1,0 +1,127 @@
+//===- Files.cpp - Files that survive a crash -----------------------------===//
+
+#include "checkpoint/Files.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <cerrno>
+#include <cstdio>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace shardc::rt;
+
+static absl::Status fault(const std::string &path, absl::string_view action,
+                          int error) {
+  std::string text =
+      absl::StrCat(path, ": cannot ", action, ": ", std::strerror(error));
+  return error == ENOSPC || error == EDQUOT || error == EFBIG
+             ? absl::ResourceExhaustedError(text)
+             : absl::InvalidArgumentError(text);
+}
+
+static std::string folderOf(const std::string &path) {
+  size_t slash = path.rfind('/');
+  return slash == path.npos ? "." : path.substr(0, slash + 1);
+}
+
+bool shardc::rt::isUtf8(const std::string &text) {
+  using Json = nlohmann::json;
+  std::string replaced =
+      Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json::parse(replaced, nullptr, false) == Json(text);
+}
+
+static bool writeAll(int file, absl::string_view bytes) {
+  while (!bytes.empty()) {
+    // Linux takes at most 2 GiB at a time.
+    ssize_t count =
+        write(file, bytes.data(), std::min(bytes.size(), size_t(1) << 26));
+    if (count < 0 && errno == EINTR)
+      continue;
+    if (count < 0)
+      return false;
+    bytes.remove_prefix(count);
+  }
+  return true;
+}
+
+absl::Status
+shardc::rt::writeFile(const std::string &path,
+                      const std::vector<absl::string_view> &pieces) {
+  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+  if (file < 0)
+    return fault(path, "make", errno);
+  absl::Status status;
+  for (absl::string_view piece : pieces)
+    if (status.ok() && !writeAll(file, piece))
+      status = fault(path, "write", errno);
+  if (status.ok() && fsync(file) != 0)
+    status = fault(path, "flush", errno);
+  if (close(file) != 0 && status.ok())
+    status = fault(path, "close", errno);
+  if (!status.ok())
+    unlink(path.c_str());
+  return status;
+}
+
+absl::Status
+shardc::rt::replaceFile(const std::string &path,
+                        const std::vector<absl::string_view> &pieces) {
+  std::string other = absl::StrCat(path, ".tmp.", getpid());
+  if (absl::Status status = removeAll(other); !status.ok())
+    return status;
+  if (absl::Status status = writeFile(other, pieces); !status.ok())
+    return status;
+  if (rename(other.c_str(), path.c_str()) != 0) {
+    absl::Status status = fault(path, "replace", errno);
+    unlink(other.c_str());
+    return status;
+  }
+  return syncFolder(folderOf(path));
+}
+
+absl::Status shardc::rt::makeFolder(const std::string &path) {
+  return mkdir(path.c_str(), 0777) == 0 ? absl::OkStatus()
+                                        : fault(path, "make", errno);
+}
+
+absl::Status shardc::rt::syncFolder(const std::string &path) {
+  int folder = open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+  if (folder < 0)
+    return fault(path, "open", errno);
+  absl::Status status;
+  // Some file systems cannot, and need not.
+  if (fsync(folder) != 0 && errno != EINVAL)
+    status = fault(path, "flush", errno);
+  close(folder);
+  return status;
+}
+
+absl::Status shardc::rt::publishFolder(const std::string &folder,
+                                       const std::string &path) {
+  if (rename(folder.c_str(), path.c_str()) != 0) {
+    if (errno != ENOTEMPTY && errno != EEXIST)
+      return fault(path, "rename to", errno);
+    std::string old = absl::StrCat(folder, "-old");
+    if (renameat2(AT_FDCWD, folder.c_str(), AT_FDCWD, path.c_str(),
+                  RENAME_EXCHANGE) == 0)
+      old = folder;
+    else if (rename(path.c_str(), old.c_str()) != 0 ||
+             rename(folder.c_str(), path.c_str()) != 0)
+      return fault(path, "rename to", errno);
+    absl::Status status = syncFolder(folderOf(path));
+    return status.ok() ? removeAll(old) : status;
+  }
+  return syncFolder(folderOf(path));
+}
+
+absl::Status shardc::rt::removeAll(const std::string &path) {
+  std::error_code error;
+  std::filesystem::remove_all(path, error);
+  return error ? fault(path, "remove", error.value()) : absl::OkStatus();
+}
