@@ -29,5 +29,7 @@ config.substitutions += [
     ("%fake", os.path.join(config.shardc_bin, "shardc-rt-fake.so")),
     # A library to preload, whose clock runs ahead (tools/fast-clock.cpp).
     ("%clock", os.path.join(config.shardc_bin, "fast-clock.so")),
+    # Another one, with faults at writes of checkpoints (tools/fail-writes.cpp).
+    ("%faults", os.path.join(config.shardc_bin, "fail-writes.so")),
     ("%python", config.python),
 ]

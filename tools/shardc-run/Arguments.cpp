@@ -72,17 +72,22 @@ static std::string normalise(const CLI::App &app,
     if (!seen.insert(flag).second)
       return flag + " is given twice";
     bool takesValue = option->get_expected_max() > 0;
+    bool needsValue = option->get_expected_min() > 0;
     if (!takesValue && equals != std::string::npos)
       return flag + " takes no value, found '" + argument.substr(equals + 1) +
              "'";
-    if (takesValue && equals == std::string::npos && i + 1 < given.size() &&
+    if (needsValue && equals == std::string::npos && i + 1 < given.size() &&
         given[i + 1].rfind("--", 0) != 0)
       normal.push_back(flag + "=" + given[++i]);
     else if (equals == std::string::npos)
-      normal.push_back(flag);
+      // CLI11 would take the next argument for a value.
+      normal.push_back(takesValue && !needsValue
+                           ? flag + "=" + option->get_default_str()
+                           : flag);
     else
       normal.push_back(flag + argument.substr(equals));
-    if (takesValue && normal.back().size() <= flag.size() + 1)
+    if ((needsValue || equals != std::string::npos) && takesValue &&
+        normal.back().size() <= flag.size() + 1)
       return flag + ": expected a value, found none";
   }
   return "";
@@ -151,6 +156,49 @@ public:
         ->group(group);
   }
 
+  /// Steps, or seconds with an "s" behind them.
+  void interval(const std::string &flag, int64_t &steps, double &seconds,
+                const std::string &standard, const std::string &help) {
+    auto read = [=, &steps, &seconds](const std::string &text) {
+      bool isTime = !text.empty() && text.back() == 's';
+      if (isTime
+              ? absl::SimpleAtod(text.substr(0, text.size() - 1), &seconds) &&
+                    std::isfinite(seconds) && seconds > 0
+              : absl::SimpleAtoi(text, &steps) && steps > 0)
+        return;
+      throw CLI::ValidationError("--" + flag,
+                                 "'" + text +
+                                     "' is neither a number of steps, as 100, "
+                                     "nor of seconds, as 30s");
+    };
+    app.add_option_function<std::string>("--" + flag, read,
+                                         describe(help, standard))
+        ->type_name("STEPS|SECONDSs")
+        ->group(group);
+  }
+
+  /// One of `words` or an integer of at least 0; `words[0]` without a value.
+  void wordOrInteger(const std::string &flag, const std::string &type,
+                     const std::vector<std::string> &words, std::string &value,
+                     const std::string &help) {
+    auto read = [=, &value](const std::string &text) {
+      int64_t number;
+      if (absl::SimpleAtoi(text, &number) && number >= 0) {
+        value = std::to_string(number);
+        return;
+      }
+      if (std::find(words.begin(), words.end(), text) == words.end())
+        throw CLI::ValidationError("--" + flag,
+                                   "'" + text + "' is not " + type);
+      value = text;
+    };
+    app.add_option_function<std::string>("--" + flag, read, help)
+        ->expected(0, 1)
+        ->default_str(words[0])
+        ->type_name(type)
+        ->group(group);
+  }
+
   void flag(const std::string &flag, bool &value, const std::string &help) {
     app.add_flag("--" + flag, value, help)->group(group);
   }
@@ -199,6 +247,7 @@ private:
 
 // Groups of the help.
 static const char ofData[] = "Data and training";
+static const char ofCheckpoints[] = "Checkpoints";
 static const char ofOutputs[] = "Outputs";
 static const char ofChecks[] = "Checks";
 static const char ofDevices[] = "Devices";
@@ -226,12 +275,25 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
                           "the data",
                           0);
   flags.flag("no-shuffle", arguments.noShuffle, "Keep the order of the data");
-  flags.text("load-params", "FILE.npz", "initial values", arguments.loadParams,
-             "Start from these parameters");
+  flags.text("load-params", "FILE", "initial values", arguments.loadParams,
+             "Start from these parameters, of a file .npz or .safetensors");
+
+  flags.group = ofCheckpoints;
+  flags.text("checkpoint-dir", "DIR", "", arguments.checkpointDir,
+             "Write checkpoints into this folder, one at the end");
+  flags.interval("checkpoint-every", arguments.checkpointSteps,
+                 arguments.checkpointSeconds, "only at the end",
+                 "Also write one each time after this many steps or seconds");
+  flags.integer<int64_t>("keep", "CHECKPOINTS", "all", arguments.keep,
+                         "Keep this many, the latest", 1);
+  flags.wordOrInteger("resume", "latest|if-any|STEP", {"latest", "if-any"},
+                      arguments.resume,
+                      "Go on from the latest checkpoint, or from that of this "
+                      "step; if-any: begin anew if there is none");
 
   flags.group = ofOutputs;
-  flags.text("save-params", "FILE.npz", "", arguments.saveParams,
-             "Write the final parameters");
+  flags.text("save-params", "FILE", "", arguments.saveParams,
+             "Write the final parameters to a file .npz or .safetensors");
   flags.text("metrics", "FILE", "", arguments.metrics,
              "Write one JSON object per step");
   flags.integer<int64_t>("log-every", "STEPS", "100", arguments.logEvery,
@@ -325,10 +387,21 @@ static std::string findContradiction(const CLI::App &app,
   if (arguments.evaluateOnly)
     for (const char *flag :
          {"--steps", "--epochs", "--eval-every", "--no-shuffle",
-          "--save-params", "--metrics", "--log-every", "--check-reference"})
+          "--save-params", "--metrics", "--log-every", "--check-reference",
+          "--checkpoint-every", "--keep"})
       if (isGiven(flag))
         return std::string(flag) +
                " is for training; --evaluate-only does none";
+  if (arguments.checkpointDir.empty())
+    for (const char *flag : {"--checkpoint-every", "--keep", "--resume"})
+      if (isGiven(flag))
+        return std::string(flag) + " needs --checkpoint-dir=DIR";
+  if (arguments.evaluateOnly && !arguments.checkpointDir.empty() &&
+      arguments.resume.empty())
+    return "--evaluate-only reads a checkpoint with --resume, and writes none";
+  if (!arguments.resume.empty() && !arguments.loadParams.empty())
+    return "--resume and --load-params contradict each other: a checkpoint has "
+           "the parameters";
   return "";
 }
 
@@ -355,6 +428,7 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       // CLI11 takes the last one first.
       std::reverse(normal.begin(), normal.end());
       app.parse(normal);
+      arguments.isSeedGiven = app.get_option("--seed")->count() > 0;
       error = findContradiction(app, arguments);
     } catch (const CLI::CallForHelp &) {
       std::cout << shardc::layOutHelp(app.help());

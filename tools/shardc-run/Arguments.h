@@ -34,10 +34,17 @@ struct Arguments {
   int64_t steps = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;
+  bool isSeedGiven = false;
   bool noShuffle = false;
   std::string loadParams;
   std::string saveParams;
   std::string metrics;
+  std::string checkpointDir;
+  int64_t checkpointSteps = 0;  ///< Between checkpoints; 0: not by steps.
+  double checkpointSeconds = 0; ///< 0: not by time.
+  int64_t keep = 0;             ///< 0: all.
+  /// "latest", "if-any" or the number of a step; empty: a new training.
+  std::string resume;
   int64_t logEvery = 100;
   bool checkReference = false;
   double tolerance = 0;

@@ -117,9 +117,11 @@ static absl::Status writeState(Executor &executor, const ArrayMap &state) {
 
 ReferenceCheck::ReferenceCheck(Executor &tested,
                                std::unique_ptr<Executor> reference,
-                               double tolerance, BatchOfStep batchOfStep)
+                               double tolerance, BatchOfStep batchOfStep,
+                               const TrainProgress &start)
     : tested(tested), reference(std::move(reference)), tolerance(tolerance),
-      batchOfStep(std::move(batchOfStep)) {
+      batchOfStep(std::move(batchOfStep)), stepsBefore(start.steps) {
+  scales.greatestLoss = start.firstLoss;
   int64_t most = std::max<int64_t>(1, tested.plan().batchSize());
   for (const TensorInfo &tensor : tested.plan().tensors())
     if (tensor.role == Role::Parameter)
@@ -243,7 +245,8 @@ absl::Status ReferenceCheck::measureSensitivity(const Segment &segment,
       return status;
     RunSegment actual;
     for (size_t i = 0; i < segment.expected.losses.size(); ++i) {
-      Batch batch = batchOfStep(segment.firstStep + static_cast<int64_t>(i));
+      Batch batch = batchOfStep(stepsBefore + segment.firstStep +
+                                static_cast<int64_t>(i));
       for (auto &[name, array] : batch.arrays)
         if (tested.plan().findTensor(name)->role == Role::Input)
           array = moveByRounding(array, amount, ++seed);
@@ -334,7 +337,7 @@ absl::Status ReferenceCheck::replay(Segment segment) {
     if (absl::Status status = writeState(*reference, single.start);
         !status.ok())
       return status;
-    Batch batch = batchOfStep(step);
+    Batch batch = batchOfStep(stepsBefore + step);
     for (auto [executor, run] :
          {std::pair(&tested, &single.actual),
           std::pair(reference.get(), &single.expected)}) {
@@ -371,9 +374,9 @@ void ReferenceCheck::record(const Segment &segment, Comparison comparison) {
   if (!isFirst && (result.verdict == Verdict::Mismatch || near <= nearest))
     return;
   nearest = near;
-  result.firstStep = segment.firstStep + 1;
-  result.lastStep =
-      segment.firstStep + static_cast<int64_t>(segment.expected.losses.size());
+  result.firstStep = stepsBefore + segment.firstStep + 1;
+  result.lastStep = stepsBefore + segment.firstStep +
+                    static_cast<int64_t>(segment.expected.losses.size());
   result.distance = std::move(comparison.distance);
   result.limits = std::move(comparison.limits);
   result.excess = std::move(comparison.excess);

@@ -44,12 +44,14 @@ void print(const ReferenceResult &result, std::ostream &out);
 /// and in segments that begin in the same state, and compares.
 class ReferenceCheck {
 public:
-  /// The batch of a step, from 0.
+  /// The batch of a step of the training, from 0.
   using BatchOfStep = std::function<rt::Batch(int64_t)>;
 
-  /// A `tolerance` of 0: the limits follow from the run. `tested` is borrowed.
+  /// A `tolerance` of 0: the limits follow from the run. `tested` is borrowed;
+  /// its training goes on from `start`.
   ReferenceCheck(rt::Executor &tested, std::unique_ptr<rt::Executor> reference,
-                 double tolerance, BatchOfStep batchOfStep);
+                 double tolerance, BatchOfStep batchOfStep,
+                 const rt::TrainProgress &start);
 
   /// Runs the reference on `batch`, before the tested one does.
   absl::Status step(const rt::Batch &batch);
@@ -90,7 +92,8 @@ private:
   std::unique_ptr<rt::Executor> reference;
   double tolerance;
   BatchOfStep batchOfStep;
-  double longest; ///< Terms of the longest sum.
+  int64_t stepsBefore; ///< Of the training; steps below count from these on.
+  double longest;      ///< Terms of the longest sum.
   Scales scales;
   std::vector<double> losses;   ///< Of the tested one, by step.
   std::vector<double> expected; ///< Of the reference, by step.

@@ -5,7 +5,7 @@
 #include "LoadData.h"
 #include "Report.h"
 
-#include "data/Npz.h"
+#include "base/ReadFile.h"
 #include "shardc/Support/OutputFiles.h"
 
 #include "absl/strings/str_cat.h"
@@ -92,24 +92,38 @@ int shardc::run::checkOutputs(const Arguments &arguments) {
   return 0;
 }
 
-int shardc::run::checkRoom(const Arguments &arguments, const Plan &plan) {
-  if (arguments.saveParams.empty())
-    return 0;
-  uint64_t bytes = 0;
-  for (const TensorInfo &tensor : plan.tensors())
-    if (tensor.role == Role::Parameter)
-      bytes += numElements(tensor.shape) * byteSize(tensor.dtype);
+/// Checks that `folder` has room for `bytes` of `what`, which `flag` asks for.
+static int checkRoomFor(uint64_t bytes, const std::string &folder,
+                        const std::string &flag, const std::string &what) {
   struct statvfs status;
   // Some file systems do not tell.
-  if (statvfs(folderOf(arguments.saveParams).c_str(), &status) != 0 ||
-      status.f_blocks == 0)
+  if (statvfs(folder.c_str(), &status) != 0 || status.f_blocks == 0)
     return 0;
   uint64_t room = uint64_t(status.f_bavail) * status.f_frsize;
   if (room >= bytes)
     return 0;
-  return report(1, absl::StrCat("--save-params=", arguments.saveParams,
-                                ": the parameters take ", bytes,
+  return report(1, absl::StrCat(flag, ": ", what, " take ", bytes,
                                 " bytes, and there is room for ", room));
+}
+
+int shardc::run::checkRoom(const Arguments &arguments, const Plan &plan) {
+  uint64_t parameters = 0, states = 0;
+  for (const TensorInfo &tensor : plan.tensors()) {
+    uint64_t bytes = numElements(tensor.shape) * byteSize(tensor.dtype);
+    parameters += tensor.role == Role::Parameter ? bytes : 0;
+    states += tensor.role == Role::State ? bytes : 0;
+  }
+  int code = 0;
+  if (!arguments.saveParams.empty())
+    code = checkRoomFor(parameters, folderOf(arguments.saveParams),
+                        absl::StrCat("--save-params=", arguments.saveParams),
+                        "the parameters");
+  if (code == 0 && !arguments.checkpointDir.empty() && !arguments.evaluateOnly)
+    code =
+        checkRoomFor(parameters + states, arguments.checkpointDir,
+                     absl::StrCat("--checkpoint-dir=", arguments.checkpointDir),
+                     "the parameters and optimizer states of a checkpoint");
+  return code;
 }
 
 /// Names of new files in place of `path`: beside it, then in $TMPDIR.
@@ -133,11 +147,11 @@ static std::vector<std::string> otherPlaces(const std::string &path) {
 
 int shardc::run::saveParameters(const ArrayMap &parameters,
                                 const std::string &path) {
-  absl::Status first = writeNpz(path, parameters);
+  absl::Status first = writeArrays(path, parameters);
   if (first.ok())
     return 0;
   for (const std::string &place : otherPlaces(path))
-    if (writeNpz(place, parameters).ok())
+    if (writeArrays(place, parameters).ok())
       return report(
           1, absl::StrCat(first.message(), "; the parameters are in ", place));
   return report(1, absl::StrCat(first.message(),
@@ -150,12 +164,49 @@ Metrics::~Metrics() {
     close(file);
 }
 
-int Metrics::open(const std::string &newPath) {
+/// The bytes of the lines of steps up to `last` at the beginning of `text`.
+/// InvalidArgument: a line that is none of a step, but for a last one that is
+/// cut off.
+static absl::StatusOr<size_t> findLines(absl::string_view text, int64_t last) {
+  size_t kept = 0, number = 1;
+  for (;; ++number) {
+    size_t end = text.find('\n', kept);
+    if (end == text.npos)
+      return kept;
+    nlohmann::json line = nlohmann::json::parse(
+        text.begin() + kept, text.begin() + end, nullptr, false);
+    auto step = line.is_object() ? line.find("step") : line.end();
+    if (!line.is_object() || step == line.end() || !step->is_number_integer())
+      return absl::InvalidArgumentError(
+          absl::StrCat("line ", number, " is not that of a step"));
+    if (*step->get_ptr<const int64_t *>() > last)
+      return kept;
+    kept = end + 1;
+  }
+}
+
+int Metrics::open(const std::string &newPath, int64_t stepsBefore) {
   path = newPath;
-  file = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
-  if (file < 0)
+  size_t kept = 0;
+  struct stat status;
+  // A pipe or a device has no lines to keep.
+  if (stepsBefore > 0 && stat(path.c_str(), &status) == 0 &&
+      S_ISREG(status.st_mode)) {
+    absl::StatusOr<std::string> text = readFile(path);
+    absl::StatusOr<size_t> lines =
+        text.ok() ? findLines(*text, stepsBefore) : text.status();
+    if (!lines.ok())
+      return report(1, absl::StrCat("--metrics=", path, ": cannot go on: ",
+                                    lines.status().message()));
+    kept = *lines;
+  }
+  file = ::open(path.c_str(),
+                O_WRONLY | O_CREAT | O_CLOEXEC | (kept ? 0 : O_TRUNC), 0666);
+  if (file < 0 || (kept > 0 && (ftruncate(file, kept) != 0 ||
+                                lseek(file, 0, SEEK_END) < 0)))
     return report(1, absl::StrCat("--metrics=", path,
                                   ": cannot write: ", std::strerror(errno)));
+  bytes = kept;
   return 0;
 }
 

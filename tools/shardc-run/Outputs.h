@@ -23,7 +23,7 @@ namespace shardc::run {
 int checkOutputs(const Arguments &arguments);
 
 /// Checks that there is room for the parameters of `plan` at the path of
-/// --save-params. Exit code 0, or 1 and an error printed.
+/// --save-params, and for a checkpoint. Exit code 0, or 1 and an error printed.
 int checkRoom(const Arguments &arguments, const rt::Plan &plan);
 
 /// Writes `parameters` to `path` or, where that fails, elsewhere: to a new file
@@ -36,8 +36,10 @@ class Metrics {
 public:
   ~Metrics();
 
-  /// Makes the file, empty. Exit code 0, or the code and an error printed.
-  int open(const std::string &path);
+  /// Makes the file, empty. A training that goes on after `stepsBefore` steps
+  /// keeps the lines of these in a file that is there. Exit code 0, or the code
+  /// and an error printed.
+  int open(const std::string &path, int64_t stepsBefore);
 
   /// Adds a line if a file is open. If that fails, prints so and writes this
   /// line and those that follow elsewhere, as `saveParameters` does.

@@ -3,6 +3,7 @@
 #include "Session.h"
 
 #include "CheckReference.h"
+#include "Checkpoints.h"
 #include "Devices.h"
 #include "LoadData.h"
 #include "LoadPlan.h"
@@ -39,6 +40,7 @@ public:
 
 private:
   int openPlan();
+  int openCheckpoints();
   int loadDatasets();
   int load(const std::string &spec, Dataset &dataset);
   int createExecutor();
@@ -47,10 +49,11 @@ private:
   int checkEvaluation();
   int train();
   int save();
+  int finishCheckpoints();
   int evaluate();
   int compareWithReference();
   void printResults();
-  int sayStopped() const;
+  int sayStopped(int code) const;
 
   /// With the actions of each step.
   TrainOptions trainOptions();
@@ -79,6 +82,8 @@ private:
   std::pair<int64_t, std::vector<int64_t>> rowsOfEpoch{-1, {}};
   std::optional<StopRequest> stopRequest; ///< While there is work to lose.
   bool isSaved = false;                   ///< Parameters, where asked for.
+  Checkpoints checkpoints;
+  bool areCheckpointsDone = false; ///< The last step is in one.
   Metrics metrics;
   RunSummary summary;
 };
@@ -106,9 +111,9 @@ int Session::run() {
   printHeader(*plan, devices.describe(*plan), out());
   if (arguments.dryRun)
     return 0;
-  for (auto step :
-       {&Session::loadDatasets, &Session::createExecutor, &Session::initialize,
-        &Session::checkEvaluation, &Session::createReference})
+  for (auto step : {&Session::openCheckpoints, &Session::loadDatasets,
+                    &Session::createExecutor, &Session::initialize,
+                    &Session::checkEvaluation, &Session::createReference})
     if (int code = (this->*step)())
       return code;
 
@@ -119,6 +124,8 @@ int Session::run() {
       return failed;
     // Before anything else can fail.
     code = save();
+    if (int unwritten = finishCheckpoints())
+      code = unwritten;
     if (code == 0)
       code = metrics.exitCode();
   }
@@ -128,7 +135,7 @@ int Session::run() {
     return failed;
   printResults();
   if (summary.stoppedBy)
-    return sayStopped();
+    return sayStopped(code);
   if (summary.reference &&
       summary.reference->verdict == ReferenceResult::Verdict::Mismatch)
     return report(3, "the result differs from the unpartitioned program's");
@@ -143,6 +150,13 @@ int Session::openPlan() {
   if (int code = loadPlan(arguments, /*singleDevice=*/false, plan))
     return code;
   return checkAgainstPlan(arguments, *plan);
+}
+
+int Session::openCheckpoints() {
+  if (store && !arguments.checkpointDir.empty())
+    return report(9, "--checkpoint-dir: checkpoints of several processes are "
+                     "not built yet; expected one process");
+  return checkpoints.open(arguments, *plan, out());
 }
 
 int Session::load(const std::string &spec, Dataset &dataset) {
@@ -205,6 +219,8 @@ int Session::createExecutor() {
 }
 
 int Session::initialize() {
+  if (checkpoints.isResumed())
+    return checkpoints.load(*executor);
   absl::Status status = executor->initializeParameters();
   if (status.ok() && !arguments.loadParams.empty())
     status = loadParameters(*executor, arguments.loadParams);
@@ -229,7 +245,7 @@ int Session::createReference() {
     return report(reference.status());
   check = std::make_unique<ReferenceCheck>(
       *executor, *std::move(reference), arguments.tolerance,
-      [this](int64_t step) { return batchOfStep(step); });
+      [this](int64_t step) { return batchOfStep(step); }, checkpoints.start());
   return 0;
 }
 
@@ -248,7 +264,16 @@ TrainOptions Session::trainOptions() {
   options.shuffle = !arguments.noShuffle;
   options.logEvery = arguments.logEvery;
   options.progressBar = isFirst && !arguments.json && isatty(STDOUT_FILENO);
+  options.start = checkpoints.start();
   options.shouldStop = [this] { return shouldStop(); };
+  if (checkpoints.isWriting()) {
+    options.shouldSave = [this](int64_t steps) {
+      return checkpoints.isDue(steps);
+    };
+    options.onSave = [this](const TrainProgress &progress) {
+      return checkpoints.save(*executor, progress);
+    };
+  }
   if (arguments.evalEvery > 0)
     options.onEpoch = [this](const EpochSummary &epoch) {
       return evaluateAfter(epoch);
@@ -261,6 +286,7 @@ TrainOptions Session::trainOptions() {
   options.onStep = [this, reported](const StepRecord &record,
                                     const RunResult &result) {
     metrics.add(record, result);
+    checkpoints.printErrors();
     if (result.wireBytes != reported)
       return absl::InternalError(
           absl::StrCat("the collectives of a step sent ", result.wireBytes,
@@ -291,14 +317,29 @@ bool Session::shouldStop() {
 
 int Session::train() {
   if (isFirst && !arguments.metrics.empty())
-    if (int code = metrics.open(arguments.metrics))
+    if (int code = metrics.open(arguments.metrics, checkpoints.start().steps))
       return code;
   absl::StatusOr<TrainSummary> trained =
       rt::train(*executor, trainingData, trainOptions(), out());
-  if (!trained.ok())
-    return report(trained.status());
+  if (!trained.ok()) {
+    int code = report(trained.status());
+    checkpoints.wait();
+    if (!checkpoints.last().empty())
+      report(code, absl::StrCat("the last checkpoint is ", checkpoints.last()));
+    return code;
+  }
   summary.training = *std::move(trained);
   return 0;
+}
+
+/// Writes the last checkpoint.
+int Session::finishCheckpoints() {
+  int code = checkpoints.finish(*executor, summary.training->progress);
+  areCheckpointsDone = checkpoints.isWriting() && code == 0;
+  if (!checkpoints.last().empty())
+    summary.checkpoint = {checkpoints.count(), checkpoints.lastStep(),
+                          checkpoints.last(), checkpoints.copySeconds()};
+  return code;
 }
 
 int Session::save() {
@@ -369,13 +410,19 @@ void Session::printResults() {
     printSummary(summary, out());
 }
 
-/// Prints the signal that ended the run; returns its exit code.
-int Session::sayStopped() const {
-  int code = 128 + summary.stoppedBy;
+/// Prints the signal that ended the run; returns its exit code, or 0 if all of
+/// the work was saved. `saved` is the code of saving it.
+int Session::sayStopped(int saved) const {
+  bool isAllSaved = areCheckpointsDone && saved == 0;
+  int code = isAllSaved ? 0 : 128 + summary.stoppedBy;
   if (!isFirst)
     return code;
   std::string how = absl::StrCat("ended by ", signalName(summary.stoppedBy));
-  if (summary.training)
+  if (areCheckpointsDone)
+    absl::StrAppend(&how, " after step ", summary.training->steps,
+                    "; all of the work is in ", checkpoints.last(),
+                    ", and --resume goes on");
+  else if (summary.training)
     absl::StrAppend(
         &how, " after step ", summary.training->steps,
         isSaved ? absl::StrCat("; the parameters are in ", arguments.saveParams)

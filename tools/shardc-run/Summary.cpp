@@ -63,6 +63,8 @@ static void addOptions(const Arguments &arguments, Json &json) {
 
 static void addTraining(const TrainSummary &training, Json &json) {
   json["steps"] = training.steps;
+  if (training.firstStep)
+    json["resumed_after_step"] = training.firstStep;
   json["first_loss"] = training.steps ? Json(training.firstLoss) : Json();
   json["final_loss"] = training.steps ? Json(training.finalLoss) : Json();
   json["epoch_losses"] = Json::array();
@@ -107,6 +109,11 @@ void shardc::run::printJsonSummary(const Executor &executor,
     addEvaluation(*summary.evaluation, "eval_", json);
   if (summary.reference)
     json["reference"] = toJson(*summary.reference);
+  if (const auto &checkpoint = summary.checkpoint)
+    json["checkpoint"] = {{"written", checkpoint->written},
+                          {"step", checkpoint->step},
+                          {"path", checkpoint->path},
+                          {"copy_seconds", checkpoint->copySeconds}};
   if (summary.stoppedBy)
     json["stopped_by"] = signalName(summary.stoppedBy);
   out << json.dump(2) << "\n";
@@ -152,12 +159,17 @@ void shardc::run::printSummary(const RunSummary &summary, std::ostream &out) {
     printField("evaluation", describe(*summary.evaluation), out);
   if (summary.training) {
     const TrainSummary &training = *summary.training;
-    std::string text =
-        absl::StrFormat("%d steps in %.3g s, loss %.6g -> %.6g, %.0f samples/s",
-                        training.steps, training.seconds, training.firstLoss,
-                        training.finalLoss, training.samplesPerSecond);
-    if (training.steps == 0)
-      text = "no step";
+    std::string text = absl::StrFormat(
+        "%d steps%s in %.3g s, loss %.6g -> %.6g, %.0f "
+        "samples/s",
+        training.steps - training.firstStep,
+        training.firstStep ? absl::StrCat(" after ", training.firstStep) : "",
+        training.seconds, training.firstLoss, training.finalLoss,
+        training.samplesPerSecond);
+    if (training.steps == training.firstStep)
+      text = training.firstStep
+                 ? absl::StrCat("no step after ", training.firstStep)
+                 : "no step";
     else if (!std::isnan(training.communicationShare))
       absl::StrAppendFormat(&text, ", communication %.0f %% of the time",
                             100 * training.communicationShare);
@@ -171,6 +183,12 @@ void shardc::run::printSummary(const RunSummary &summary, std::ostream &out) {
                                  100 * bubble->measured),
                  out);
   }
+  if (const auto &checkpoint = summary.checkpoint)
+    printField("checkpoints",
+               absl::StrCat(checkpoint->written, " written, the last ",
+                            checkpoint->path, "; each copy took ",
+                            formatSeconds(checkpoint->copySeconds), " at most"),
+               out);
   if (summary.reference)
     print(*summary.reference, out);
 }

@@ -29,6 +29,14 @@ struct RunSummary {
   std::optional<rt::Evaluation> evaluation; ///< At the end.
   std::optional<ReferenceResult> reference;
   int stoppedBy = 0; ///< A signal; 0: none.
+  struct CheckpointSummary {
+    int64_t written = 0;
+    int64_t step = 0; ///< Of the last one.
+    std::string path;
+    double copySeconds = 0; ///< Longest that the training stood still.
+  };
+  /// Empty: there is none.
+  std::optional<CheckpointSummary> checkpoint;
 };
 
 /// "loss 0.0721, accuracy 97.50 % (351 of 360)".

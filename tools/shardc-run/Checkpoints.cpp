@@ -1,0 +1,175 @@
+//===- Checkpoints.cpp - Checkpoints of a run -----------------------------===//
+
+#include "Checkpoints.h"
+
+#include "Report.h"
+
+#include "train/Format.h"
+
+#include "absl/strings/numbers.h"
+#include "absl/strings/str_cat.h"
+
+using namespace shardc::run;
+using namespace shardc::rt;
+
+/// The checkpoints in a folder: "step-40, step-80".
+static std::string listSteps(const std::string &folder) {
+  absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
+  std::string text;
+  if (names.ok())
+    for (auto name = names->rbegin(); name != names->rend(); ++name)
+      absl::StrAppend(&text, text.empty() ? "" : ", ", name->step);
+  return text.empty() ? "none" : text;
+}
+
+int Checkpoints::find(const Arguments &arguments, std::ostream &out) {
+  if (arguments.resume.empty())
+    return 0;
+  absl::StatusOr<std::unique_ptr<Checkpoint>> found;
+  int64_t step;
+  if (absl::SimpleAtoi(arguments.resume, &step)) {
+    found = Checkpoint::open(absl::StrCat(folder, "/step-", step));
+    if (absl::IsNotFound(found.status()))
+      return report(2, absl::StrCat("--resume=", step, ": ", folder,
+                                    " has no such checkpoint; its steps: ",
+                                    listSteps(folder)));
+  } else {
+    bool isOneDamaged = false;
+    found = openLatestCheckpoint(folder, [&](const absl::Status &damage) {
+      isOneDamaged = true;
+      report(0, absl::StrCat(damage.message(),
+                             "\nit is left out, and the one before is taken"));
+    });
+    if (absl::IsNotFound(found.status()) && !isOneDamaged &&
+        arguments.resume == "if-any") {
+      printField(
+          "checkpoint",
+          absl::StrCat("none in ", folder, " yet: the training begins anew"),
+          out);
+      return 0;
+    }
+    if (absl::IsNotFound(found.status()))
+      return report(
+          2, absl::StrCat("nothing to resume from: ", found.status().message(),
+                          isOneDamaged ? ""
+                                       : "; --resume=if-any begins anew then"));
+  }
+  if (!found.ok())
+    return report(found.status());
+  resumed = *std::move(found);
+  return 0;
+}
+
+int Checkpoints::open(Arguments &arguments, const Plan &plan,
+                      std::ostream &out) {
+  if (arguments.checkpointDir.empty())
+    return 0;
+  folder = arguments.checkpointDir;
+  everySteps = arguments.checkpointSteps;
+  everySeconds = arguments.checkpointSeconds;
+  // Locked first, so that nobody removes what is found.
+  if (!arguments.evaluateOnly) {
+    absl::StatusOr<std::unique_ptr<CheckpointWriter>> opened =
+        CheckpointWriter::open({folder, arguments.keep});
+    if (!opened.ok())
+      return report(
+          1, absl::StrCat("--checkpoint-dir=", opened.status().message()));
+    writer = *std::move(opened);
+  }
+  if (int code = find(arguments, out))
+    return code;
+  if (!resumed)
+    return 0;
+  if (absl::Status status = resumed->checkAgainst(plan); !status.ok())
+    return report(status);
+  from = resumed->progress();
+  auto differ = [&](absl::string_view what, auto there, auto here) {
+    return report(2,
+                  absl::StrCat(resumed->path(), " is of a training with ", what,
+                               " ", there, ", not ", here,
+                               ": it cannot go on in the order of its data"));
+  };
+  if (arguments.isSeedGiven && arguments.seed != from.seed)
+    return differ("--seed", from.seed, arguments.seed);
+  if (arguments.noShuffle && from.shuffle)
+    return differ("data that is", "shuffled", "in its order (--no-shuffle)");
+  if (from.batchSize != plan.batchSize())
+    return differ("batches of", from.batchSize, plan.batchSize());
+  arguments.seed = from.seed;
+  arguments.noShuffle = !from.shuffle;
+  lastBegun = lastWritten = from.steps;
+  lastPath = resumed->path();
+  const std::string &mesh = resumed->mesh();
+  printField(
+      "checkpoint",
+      absl::StrCat(
+          "goes on after step ", from.steps, " of ", resumed->path(),
+          mesh == plan.mesh() ? "" : absl::StrCat(", written on mesh ", mesh)),
+      out);
+  return 0;
+}
+
+TrainProgress Checkpoints::start() const { return from; }
+
+int Checkpoints::load(Executor &executor) {
+  absl::Status status = resumed->load(executor);
+  return status.ok() ? 0 : report(status);
+}
+
+bool Checkpoints::isDue(int64_t steps) const {
+  if (everySteps > 0)
+    return steps % everySteps == 0;
+  return everySeconds > 0 &&
+         std::chrono::duration<double>(Clock::now() - lastSave).count() >=
+             everySeconds;
+}
+
+absl::Status Checkpoints::save(const Executor &executor,
+                               const TrainProgress &progress) {
+  lastSave = Clock::now();
+  lastBegun = progress.steps;
+  absl::Status status = writer->save(executor, progress);
+  printErrors();
+  return status;
+}
+
+void Checkpoints::printErrors() {
+  if (!writer)
+    return;
+  for (const CheckpointResult &result : writer->takeResults()) {
+    longestCopy = std::max(longestCopy, result.copySeconds);
+    code = result.status.ok() ? 0 : absl::IsOutOfRange(result.status) ? 5 : 2;
+    if (code == 0) {
+      ++written;
+      lastWritten = result.step;
+      lastPath = result.path;
+      continue;
+    }
+    report(code,
+           absl::StrCat("the checkpoint of step ", result.step,
+                        " is not written: ", result.status.message(),
+                        lastPath.empty()
+                            ? "; there is none yet"
+                            : absl::StrCat("; the last one is ", lastPath)));
+  }
+}
+
+void Checkpoints::wait() {
+  if (!writer)
+    return;
+  writer->wait();
+  printErrors();
+}
+
+int Checkpoints::finish(const Executor &executor,
+                        const TrainProgress &progress) {
+  if (!writer)
+    return 0;
+  wait();
+  if (lastBegun != progress.steps || code != 0) {
+    if (absl::Status status = save(executor, progress); !status.ok())
+      return report(status);
+    wait();
+  }
+  return code;
+}

@@ -1,0 +1,85 @@
+//===- Checkpoints.h - Checkpoints of a run ---------------------*- C++ -*-===//
+//
+// The flags --checkpoint-dir, --checkpoint-every, --keep and --resume.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_TOOLS_SHARDC_RUN_CHECKPOINTS_H
+#define SHARDC_TOOLS_SHARDC_RUN_CHECKPOINTS_H
+
+#include "Arguments.h"
+
+#include "shardc-rt/Checkpoint.h"
+
+#include <chrono>
+#include <memory>
+#include <ostream>
+#include <string>
+
+namespace shardc::run {
+
+/// Finds the checkpoint that a run goes on from, and writes further ones. A
+/// checkpoint that cannot be written is an error that is printed when it is
+/// known; the training goes on. Not thread-safe.
+class Checkpoints {
+public:
+  /// Finds what --resume asks for, for a run of `plan`, and sets seed and
+  /// order of the data in `arguments` to those of the checkpoint. Locks the
+  /// folder if the run trains. Without --checkpoint-dir nothing happens. Exit
+  /// code 0, or the code and an error printed.
+  int open(Arguments &arguments, const rt::Plan &plan, std::ostream &out);
+
+  /// Whether the run goes on from a checkpoint.
+  bool isResumed() const { return resumed != nullptr; }
+  /// Of that checkpoint; of the beginning, if there is none.
+  rt::TrainProgress start() const;
+  /// Sets parameters and states from it, and lets go of it. Exit code 0, or the
+  /// code and an error printed.
+  int load(rt::Executor &executor);
+
+  /// Whether the run writes any.
+  bool isWriting() const { return writer != nullptr; }
+  /// Whether one is due after so many steps.
+  bool isDue(int64_t steps) const;
+  /// Begins to write one. An error of reading the executor.
+  absl::Status save(const rt::Executor &executor,
+                    const rt::TrainProgress &progress);
+  /// Prints errors of writes that have ended.
+  void printErrors();
+  /// Writes the last one, unless that was done, and waits. Exit code 0 if it
+  /// is there, 2, or 5 if it holds a value that is not finite.
+  int finish(const rt::Executor &executor, const rt::TrainProgress &progress);
+  /// Waits for the write in progress.
+  void wait();
+
+  /// Those written.
+  int64_t count() const { return written; }
+  /// The path of the last one written or gone on from; empty: none.
+  const std::string &last() const { return lastPath; }
+  int64_t lastStep() const { return lastWritten; }
+  /// The longest time that the training stood still for a copy.
+  double copySeconds() const { return longestCopy; }
+
+private:
+  using Clock = std::chrono::steady_clock;
+
+  int find(const Arguments &arguments, std::ostream &out);
+
+  rt::TrainProgress from;
+  std::unique_ptr<rt::Checkpoint> resumed;
+  std::unique_ptr<rt::CheckpointWriter> writer;
+  std::string folder;
+  int64_t everySteps = 0;  ///< 0: not by steps.
+  double everySeconds = 0; ///< 0: not by time.
+  Clock::time_point lastSave = Clock::now();
+  int64_t lastBegun = -1; ///< The step of the last one begun; negative: none.
+  int64_t written = 0;
+  int64_t lastWritten = -1;
+  std::string lastPath;
+  double longestCopy = 0;
+  int code = 0; ///< Of the last write.
+};
+
+} // namespace shardc::run
+
+#endif // SHARDC_TOOLS_SHARDC_RUN_CHECKPOINTS_H
