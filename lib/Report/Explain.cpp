@@ -226,9 +226,12 @@ void shardc::setPipelineCosts(Explanation &explanation, ModuleOp planned,
       continue;
     ProgramCost &cost = program.cost;
     cost.seconds = estimateSeconds(ranks, machine);
-    cost.stateBytes = 0;
+    cost.matmulFlops = cost.stateBytes = 0;
     cost.peakBytes = 0;
     for (func::FuncOp rank : ranks) {
+      // With those that are repeated.
+      cost.matmulFlops = std::max(
+          cost.matmulFlops, getCommunicationReport(rank).matmulFlopsPerDevice);
       cost.stateBytes = std::max(cost.stateBytes, getStateBytes(rank));
       cost.peakBytes = std::max(
           *cost.peakBytes,
