@@ -5,9 +5,36 @@
 #include "plan/PlanSpec.h"
 #include "train/Format.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
+#include <variant>
+
 using namespace shardc::rt;
+
+/// "5 collectives"; with a pipeline "8 sends, counted in each of 4
+/// microbatches, and 1 collective".
+static std::string describeCollectives(const ProgramSpec &program,
+                                       int64_t microbatches) {
+  auto count = [](size_t number, absl::string_view noun) {
+    return absl::StrCat(number, " ", noun, number == 1 ? "" : "s");
+  };
+  // Every send has a line of the report.
+  size_t sends = absl::c_count_if(program.commands, [](const Command &command) {
+    return std::holds_alternative<SendCommand>(command.operation);
+  });
+  size_t others = program.collectives.size() - sends;
+  if (sends == 0)
+    return count(others, "collective");
+  bool isCounted = microbatches > 1;
+  return absl::StrCat(count(sends, "send"),
+                      isCounted ? absl::StrCat(", counted in each of ",
+                                               microbatches, " microbatches")
+                                : "",
+                      others == 0 ? ""
+                                  : absl::StrCat(isCounted ? "," : "", " and ",
+                                                 count(others, "collective")));
+}
 
 void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
                              std::ostream &out) {
@@ -42,11 +69,12 @@ void shardc::rt::printHeader(const Plan &plan, const std::string &devices,
   printField("memory", memory, out);
   if (const ProgramSpec *program = plan.spec().findProgram("train_step"))
     printField("communication",
-               absl::StrCat(formatBytes(program->wireBytes),
-                            " per device and step in ",
-                            program->collectives.size(),
-                            program->collectives.size() == 1 ? " collective"
-                                                             : " collectives"),
+               absl::StrCat(
+                   formatBytes(program->wireBytes), " per device and step in ",
+                   describeCollectives(*program,
+                                       plan.spec().pipeline
+                                           ? plan.spec().pipeline->microbatches
+                                           : 1)),
                out);
 }
 
