@@ -19,6 +19,21 @@ void Edits::add(const Annotation &annotation, ShardingAttr sharding) {
   list.push_back({annotation, sharding});
 }
 
+/// Op `number` of `loss`, in program order.
+static Operation *getOp(func::FuncOp loss, size_t number) {
+  return &*std::next(loss.getBody().front().begin(), number);
+}
+
+/// `sharding` in the form of the op sharding_constraint: without the name of
+/// the attribute.
+static std::string getConstraintText(ShardingAttr sharding) {
+  std::string full;
+  llvm::raw_string_ostream(full) << sharding;
+  return ("sharding = " +
+          StringRef(full).drop_until([](char c) { return c == '<'; }))
+      .str();
+}
+
 void Edits::apply(func::FuncOp loss) const {
   for (const auto &[annotation, sharding] : list) {
     if (annotation.argument >= 0)
@@ -28,6 +43,20 @@ void Edits::apply(func::FuncOp loss) const {
   }
   if (!stages.empty())
     setStageLabels(loss, stages);
+  // The numbers are those of the ops before any of them.
+  SmallVector<Operation *> constrained;
+  for (auto [number, sharding] : constraints)
+    constrained.push_back(getOp(loss, number));
+  for (auto [op, constraint] : llvm::zip_equal(constrained, constraints)) {
+    OpBuilder builder(op->getContext());
+    builder.setInsertionPointAfter(op);
+    Value value = op->getResult(0);
+    auto added = builder.create<ShardingConstraintOp>(
+        op->getLoc(), value.getType(), value, constraint.second, ArrayAttr());
+    if (Attribute stage = op->getAttr(stageAttrName))
+      added->setAttr(stageAttrName, stage);
+    value.replaceAllUsesExcept(added.getResult(), added);
+  }
 }
 
 std::vector<AnnotationEdit>
@@ -45,22 +74,27 @@ Edits::describe(func::FuncOp loss, const SourceAnnotations &source) const {
       Location loc = getConstraint(loss, annotation.constraint).getLoc();
       edit.source = getSourceText(loc);
       edit.name = "constraint";
-      // In the form of the op: without the name of the attribute.
-      std::string full;
-      llvm::raw_string_ostream(full) << sharding;
-      os << "sharding = "
-         << StringRef(full).drop_until([](char c) { return c == '<'; });
+      os << getConstraintText(sharding);
     }
     edits.push_back(std::move(edit));
   }
-  if (stages.empty())
+  for (auto [number, sharding] : constraints) {
+    Operation *op = getOp(loss, number);
+    edits.push_back({getSourceText(op->getLoc()),
+                     ("result of " + op->getName().stripDialect()).str(),
+                     (ShardingConstraintOp::getOperationName() + " " +
+                      getConstraintText(sharding))
+                         .str()});
+  }
+  if (stages.empty() && constraints.empty())
     return edits;
-  Block &block = loss.getBody().front();
-  for (size_t number : findLabelsToWrite(loss, stages, source)) {
-    Operation &op = *std::next(block.begin(), number);
-    edits.push_back({getSourceText(op.getLoc()),
-                     op.getName().stripDialect().str(),
-                     (stageAttrName + " = " + Twine(stages[number])).str()});
+  // With one op more, a cut that is not in the source may be another one.
+  const StageLabels &labels = stages.empty() ? getStageLabels(loss) : stages;
+  for (size_t number : findLabelsToWrite(loss, labels, source)) {
+    Operation *op = getOp(loss, number);
+    edits.push_back({getSourceText(op->getLoc()),
+                     op->getName().stripDialect().str(),
+                     (stageAttrName + " = " + Twine(labels[number])).str()});
   }
   return edits;
 }
@@ -73,5 +107,7 @@ std::string Edits::getKey() const {
        << annotation.attribute << ' ' << sharding << '\n';
   for (int64_t stage : stages)
     os << stage << ' ';
+  for (auto [number, sharding] : constraints)
+    os << "behind " << number << ' ' << sharding << '\n';
   return key;
 }

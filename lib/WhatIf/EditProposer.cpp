@@ -7,6 +7,7 @@
 #include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "mlir/AsmParser/AsmParser.h"
 #include "llvm/Support/Path.h"
@@ -292,8 +293,31 @@ void EditProposer::shardAround(Value value, Operation *user,
     place(operand, /*isLast=*/false);
 }
 
-/// Shards what crosses with `tensor` over axes that it is not sharded over:
-/// inputs by row, or the weights on both sides of the boundary.
+/// Constrains the result of op `number` to the layout `from` with `axis` on one
+/// more dimension. The axis yields to the annotations on both sides: only what
+/// crosses is sharded over it.
+void EditProposer::proposeConstraints(size_t number, StringRef from,
+                                      const std::string &axis,
+                                      Proposals &proposals) {
+  ShardingAttr sharding = hasPriorities ? parse(from) : ShardingAttr();
+  if (!sharding)
+    return;
+  for (int64_t place = sharding.getRank() - 1; place >= 0; --place) {
+    SmallVector<DimShardingAttr> dims(sharding.getDims());
+    SmallVector<StringAttr> axes(dims[place].getAxes());
+    axes.push_back(StringAttr::get(loss.getContext(), axis));
+    dims[place] =
+        DimShardingAttr::get(loss.getContext(), axes, dims[place].getIsClosed(),
+                             /*priority=*/1);
+    Edits edits;
+    edits.addConstraint(number, withDims(sharding, dims));
+    proposals.push_back(std::move(edits));
+  }
+}
+
+/// Shards what crosses with `tensor` over axes that it is not sharded over: by
+/// the weights on both sides of the boundary, by a constraint, or inputs by
+/// row.
 void EditProposer::proposeShardedBoundary(const MovedTensor &tensor,
                                           Proposals &proposals) {
   auto meshes = loss->getParentOfType<ModuleOp>().getOps<MeshOp>();
@@ -321,12 +345,24 @@ void EditProposer::proposeShardedBoundary(const MovedTensor &tensor,
         if (ShardingAttr changed = withAxesAt(annotation, axis, 0))
           rows.add(annotation, changed);
     }
-    for (Operation &op : loss.getBody().front())
-      for (Value result : op.getResults())
-        for (Operation *user : result.getUsers())
-          if (isOn(&op, first) && isOn(user, last))
-            shardAround(result, user, axis, weights);
+    Proposals constraints;
+    for (auto [number, op] : llvm::enumerate(loss.getBody().front())) {
+      if (op.getNumResults() != 1 || !isOn(&op, first))
+        continue;
+      Value result = op.getResult(0);
+      bool crosses = false;
+      for (Operation *user : result.getUsers())
+        if (isOn(user, last)) {
+          shardAround(result, user, axis, weights);
+          crosses = true;
+        }
+      ShardingAttr sharding = parse(tensor.from);
+      if (crosses && sharding &&
+          sharding.getRank() == getTensorType(result).getRank())
+        proposeConstraints(number, tensor.from, axis, constraints);
+    }
     proposals.push_back(std::move(weights));
+    llvm::append_range(proposals, constraints);
     proposals.push_back(std::move(rows));
     if (tensor.producer.op == "parameter")
       proposePlaces(tensor.producer, axis, proposals);

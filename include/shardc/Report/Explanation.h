@@ -80,7 +80,8 @@ bool pays(const ProgramCost &before, const ProgramCost &after);
 /// A change of one annotation, or a new one.
 struct AnnotationEdit {
   std::string source;
-  /// The annotated argument, "constraint at file:line", or an op, "linear".
+  /// The annotated argument, "constraint at file:line", an op, "linear",
+  /// or its "result of linear", behind which a constraint is new.
   std::string name;
   /// `shardc.sharding = <@mesh, [{}, {}]>`, `shardc.stage = 1`.
   std::string text;

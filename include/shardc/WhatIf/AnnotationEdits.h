@@ -36,14 +36,21 @@ struct Annotation {
 /// Constraint `index` of a loss function, in its order.
 ShardingConstraintOp getConstraint(mlir::func::FuncOp loss, int index);
 
-/// New values of some annotations, at most one each.
+/// New values of some annotations, at most one each, and new annotations.
 class Edits {
 public:
   /// Adds a change unless the annotation has one already.
   void add(const Annotation &annotation, ShardingAttr sharding);
   /// Gives all ops of the loss function other stages.
   void setStages(StageLabels labels) { stages = std::move(labels); }
-  bool empty() const { return list.empty() && stages.empty(); }
+  /// Puts a constraint behind op `number` of the loss function, on the stage of
+  /// the op, between its first result and all users.
+  void addConstraint(size_t number, ShardingAttr sharding) {
+    constraints.push_back({number, sharding});
+  }
+  bool empty() const {
+    return list.empty() && stages.empty() && constraints.empty();
+  }
 
   /// Makes the changes in `loss`, a loss function like the one for which they
   /// were proposed.
@@ -59,6 +66,8 @@ private:
   std::vector<std::pair<Annotation, ShardingAttr>> list;
   /// Empty: as they are.
   StageLabels stages;
+  /// New ones, by the numbers of the ops whose results they constrain.
+  std::vector<std::pair<size_t, ShardingAttr>> constraints;
 };
 
 } // namespace shardc

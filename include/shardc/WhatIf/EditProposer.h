@@ -53,6 +53,8 @@ private:
                           mlir::ArrayRef<std::string> axes, int64_t place);
   void shardAround(mlir::Value value, mlir::Operation *user,
                    const std::string &axis, Edits &edits);
+  void proposeConstraints(size_t number, llvm::StringRef from,
+                          const std::string &axis, Proposals &proposals);
   void proposeShardedBoundary(const MovedTensor &tensor, Proposals &proposals);
   void proposeForSend(const ExplainedCollective &send, size_t limit,
                       Proposals &proposals);

@@ -30,6 +30,14 @@ def set_stage(line, text):
     return before + " {" + text + "} : " + types
 
 
+def constrain(line, text):
+    """Puts a constraint behind the op on the line, with the name of its result."""
+    value, op = line.strip().split(" = ", 1)
+    result = re.split(r" -> | : ", op)[-1]
+    name, sharding = text.split(" ", 1)
+    return f"{value}_free = {op}\n{value} = {name} {value}_free {sharding} : {result}"
+
+
 def get_sent_bytes(program, stages):
     """The bytes of all sends, and of those between two stages."""
     every = between = 0
@@ -52,6 +60,9 @@ def edit(lines, change):
     if change["text"].startswith("shardc.stage"):
         lines[number] = set_stage(lines[number], change["text"])
         return
+    if change["text"].startswith("shardc.sharding_constraint "):
+        lines[number] = constrain(lines[number], change["text"])
+        return
     name, value = change["text"].split(" = ", 1)
     sharding = r" = ((#shardc\.sharding)?<@mesh, \[[^\]]*\][^>]*>|#\w+)"
     line, count = re.subn(r"\b" + re.escape(name) + sharding, change["text"], lines[number])
@@ -70,7 +81,8 @@ def compile_with(edits):
     """The report on the model with `edits`, a text, made in its text."""
     with open(model) as file:
         lines = file.read().splitlines()
-    for change in json.loads(edits):
+    # Constraints last: they make two lines of one.
+    for change in sorted(json.loads(edits), key=lambda change: "constraint" in change["text"]):
         edit(lines, change)
     with open(work, "w") as file:
         file.write("\n".join(lines) + "\n")
