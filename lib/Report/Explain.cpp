@@ -226,12 +226,16 @@ void shardc::setPipelineCosts(Explanation &explanation, ModuleOp planned,
       continue;
     ProgramCost &cost = program.cost;
     cost.seconds = estimateSeconds(ranks, machine);
-    cost.matmulFlops = cost.stateBytes = 0;
-    cost.peakBytes = 0;
+    cost.wireBytes = cost.matmulFlops = cost.stateBytes = 0;
+    cost.peakBytes = cost.sumOfWireBytes = 0;
     for (func::FuncOp rank : ranks) {
-      // With those that are repeated.
-      cost.matmulFlops = std::max(
-          cost.matmulFlops, getCommunicationReport(rank).matmulFlopsPerDevice);
+      // Ops without a stage are in the programs that need them alone, and some
+      // are repeated.
+      CommunicationReport report = getCommunicationReport(rank);
+      cost.wireBytes = std::max(cost.wireBytes, report.wireBytesPerDevice);
+      *cost.sumOfWireBytes += report.wireBytesPerDevice;
+      cost.matmulFlops =
+          std::max(cost.matmulFlops, report.matmulFlopsPerDevice);
       cost.stateBytes = std::max(cost.stateBytes, getStateBytes(rank));
       cost.peakBytes = std::max(
           *cost.peakBytes,

@@ -35,8 +35,8 @@ mlir::FailureOr<Explanation> explain(mlir::ModuleOp module,
 
 /// Gives programs of a pipeline in `explanation` the costs of their ranks, from
 /// `planned`, the same module after `memory`: the time until the last rank
-/// ends, and the bytes of the rank that has most. Other programs stay as they
-/// are.
+/// ends, and the bytes and FLOPs of the rank that has most. Other programs stay
+/// as they are.
 void setPipelineCosts(Explanation &explanation, mlir::ModuleOp planned,
                       const Machine &machine);
 

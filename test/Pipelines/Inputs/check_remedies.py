@@ -33,7 +33,9 @@ def set_stage(line, text):
 def constrain(line, text):
     """Puts a constraint behind the op on the line, with the name of its result."""
     value, op = line.strip().split(" = ", 1)
-    result = re.split(r" -> | : ", op)[-1]
+    # Without an arrow the result has the type of the first operand.
+    types = re.findall(r"tensor<[^>]*>", op)
+    result = types[-1 if "->" in op else 0]
     name, sharding = text.split(" ", 1)
     return f"{value}_free = {op}\n{value} = {name} {value}_free {sharding} : {result}"
 
