@@ -116,6 +116,11 @@ int Checkpoints::load(Executor &executor) {
   return status.ok() ? 0 : report(status);
 }
 
+int Checkpoints::reserve(const Plan &plan) {
+  absl::Status status = writer ? writer->reserve(plan) : absl::OkStatus();
+  return status.ok() ? 0 : report(status);
+}
+
 bool Checkpoints::isDue(int64_t steps) const {
   if (everySteps > 0)
     return steps % everySteps == 0;

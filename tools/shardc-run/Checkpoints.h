@@ -37,6 +37,9 @@ public:
   /// code and an error printed.
   int load(rt::Executor &executor);
 
+  /// Allocates the memory for copies, if the run writes any. Exit code 0, or
+  /// the code and an error printed.
+  int reserve(const rt::Plan &plan);
   /// Whether the run writes any.
   bool isWriting() const { return writer != nullptr; }
   /// Whether one is due after so many steps.

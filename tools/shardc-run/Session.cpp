@@ -219,6 +219,8 @@ int Session::createExecutor() {
 }
 
 int Session::initialize() {
+  if (int code = checkpoints.reserve(*plan))
+    return code;
   if (checkpoints.isResumed())
     return checkpoints.load(*executor);
   absl::Status status = executor->initializeParameters();

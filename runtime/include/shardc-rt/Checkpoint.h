@@ -149,6 +149,11 @@ public:
   CheckpointWriter(const CheckpointWriter &) = delete;
   CheckpointWriter &operator=(const CheckpointWriter &) = delete;
 
+  /// Allocates the memory for copies of a plan's parameters and states, so that
+  /// the first copy takes no longer than the others. ResourceExhausted: there
+  /// is not enough. InvalidArgument: a name that safetensors cannot hold.
+  [[nodiscard]] absl::Status reserve(const Plan &plan);
+
   /// Copies parameters and states and returns; a thread writes the copy. First
   /// waits for the write before, if that has not ended. No run is in flight.
   /// Errors are those of reading the executor; those of the write are in its

@@ -146,6 +146,7 @@ TEST(ApiTest, TrainsOnADataset) {
   {
     auto writer = CheckpointWriter::open({folder / "checkpoints"});
     ASSERT_TRUE(writer.ok()) << writer.status();
+    ASSERT_TRUE((*writer)->reserve(**plan).ok());
     ASSERT_TRUE((*writer)->save(**executor, summary->progress).ok());
     (*writer)->wait();
     std::vector<CheckpointResult> results = (*writer)->takeResults();
