@@ -117,6 +117,7 @@ int Checkpoints::load(Executor &executor) {
 }
 
 int Checkpoints::reserve(const Plan &plan) {
+  lastSave = Clock::now();
   absl::Status status = writer ? writer->reserve(plan) : absl::OkStatus();
   return status.ok() ? 0 : report(status);
 }

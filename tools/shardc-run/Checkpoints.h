@@ -37,8 +37,8 @@ public:
   /// code and an error printed.
   int load(rt::Executor &executor);
 
-  /// Allocates the memory for copies, if the run writes any. Exit code 0, or
-  /// the code and an error printed.
+  /// Allocates the memory for copies, if the run writes any; time counts from
+  /// here. Exit code 0, or the code and an error printed.
   int reserve(const rt::Plan &plan);
   /// Whether the run writes any.
   bool isWriting() const { return writer != nullptr; }
@@ -74,7 +74,7 @@ private:
   std::string folder;
   int64_t everySteps = 0;  ///< 0: not by steps.
   double everySeconds = 0; ///< 0: not by time.
-  Clock::time_point lastSave = Clock::now();
+  Clock::time_point lastSave;
   int64_t lastBegun = -1; ///< The step of the last one begun; negative: none.
   int64_t written = 0;
   int64_t lastWritten = -1;
