@@ -6,16 +6,14 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "backends/cpu/Gemm.h"
 #include "collectives/Collectives.h"
-#include "exec/WorkerPool.h"
+#include "exec/RunGemm.h"
 
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <omp.h>
 #include <thread>
 #include <unistd.h>
 
@@ -42,8 +40,6 @@ static double measure(WorkerPool &pool, int rounds, Job job) {
          seconds) {
     auto start = Clock::now();
     pool.run([&](int worker) {
-      // Limits this thread; oneDNN would start threads of its own.
-      omp_set_num_threads(1);
       for (int round = 0; round < rounds; ++round) {
         job(worker);
         pool.barrier();
@@ -63,17 +59,12 @@ static double measureGemm(WorkerPool &pool, DType dtype) {
   command.batch = 1;
   command.m = command.n = command.k = size;
   auto gemm = PreparedGemm::prepare(command, {dtype, dtype});
-  if (!gemm.ok())
-    fail(gemm.status());
   // All zero: a number in either type.
   std::vector<float> a(size * size), b(size * size), c(size * size);
-  double seconds = measure(pool, 1, [&](int worker) {
-    for (int64_t tile = worker; tile < (*gemm)->numTiles(); tile += pool.size())
-      if (absl::Status status =
-              (*gemm)->run(a.data(), b.data(), nullptr, c.data(), tile);
-          !status.ok())
-        fail(status);
-  });
+  std::vector<float> packed(gemm->packedBytes() / sizeof(float));
+  GemmOperands operands{a.data(), b.data(), nullptr, c.data(), packed.data()};
+  double seconds = measure(
+      pool, 1, [&](int worker) { runGemm(*gemm, operands, pool, worker); });
   return 2.0 * size * size * size / seconds;
 }
 
@@ -159,7 +150,7 @@ int main() {
   "default_link": {"bytes_per_second": %.3g, "latency_seconds": %.2g}
 }
 )",
-      // oneDNN has no f64; a vector holds half as many.
+      // There are no GEMMs of f64; a vector holds half as many.
       pool.size(), f32 / 2, f32, bf16,
       double(sysconf(_SC_PHYS_PAGES)) * double(sysconf(_SC_PAGE_SIZE)), memory,
       (reduce.wireBytes + gather.wireBytes) / (reduce.seconds + gather.seconds),

@@ -3,6 +3,7 @@
 #include "exec/CpuExecutor.h"
 
 #include "exec/Arrays.h"
+#include "exec/Memory.h"
 #include "exec/ParameterState.h"
 #include "exec/PreparedProgram.h"
 #include "exec/Shards.h"
@@ -15,43 +16,10 @@
 #include <cstring>
 #include <map>
 #include <optional>
-#include <sys/mman.h>
 
 using namespace shardc::rt;
 
 namespace {
-
-/// Memory of zeros, in large pages where the system has them.
-class Memory {
-public:
-  ~Memory() {
-    if (bytes > 0)
-      munmap(data, bytes);
-  }
-
-  /// Returns whether there is enough. A page is allocated near the thread that
-  /// first accesses it.
-  bool allocate(uint64_t count) {
-    constexpr uint64_t unit = uint64_t(2) << 20;
-    // A large page begins at a multiple of its size.
-    uint64_t wanted = (std::max<uint64_t>(count, 1) + unit - 1) / unit * unit;
-    void *mapped = mmap(nullptr, wanted + unit, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED)
-      return false;
-    data = static_cast<char *>(mapped);
-    bytes = wanted + unit;
-    first = data + (unit - reinterpret_cast<uintptr_t>(data) % unit) % unit;
-    madvise(first, wanted, MADV_HUGEPAGE);
-    return true;
-  }
-
-  char *get() const { return first; }
-
-private:
-  char *data = nullptr, *first = nullptr;
-  uint64_t bytes = 0;
-};
 
 /// The mean durations of the first runs of a program. The very first one also
 /// makes memory ready: it does not count once there are others.
@@ -120,6 +88,8 @@ private:
   std::vector<ArenaLayout> layouts;
   std::vector<DeviceSet> ranks;
   Memory memory;
+  /// For packed factors of GEMMs; programs run one after the other.
+  Memory packed;
   std::unique_ptr<KernelLibrary> kernels;
   std::unique_ptr<Collectives> collectives;
   std::vector<std::unique_ptr<PreparedProgram>> programs;
@@ -217,6 +187,15 @@ absl::Status CpuExecutor::prepare() {
       return prepared.status();
     programs.push_back(*std::move(prepared));
   }
+  uint64_t packedBytes = 0;
+  for (const std::unique_ptr<PreparedProgram> &program : programs)
+    packedBytes = std::max(packedBytes, program->packedBytes());
+  if (!packed.allocate(packedBytes))
+    return absl::ResourceExhaustedError(
+        absl::StrCat("out of memory: cannot allocate ", packedBytes,
+                     " bytes for packed factors of GEMMs"));
+  for (const std::unique_ptr<PreparedProgram> &program : programs)
+    program->bindPacked(packed.get());
   times.resize(orders.size());
   return absl::OkStatus();
 }

@@ -89,69 +89,165 @@ void PreparedProgram::addLaunch(const LaunchCommand &launch) {
   }
 }
 
-/// The GEMM itself, with a bias and a relu, for all devices.
-absl::Status PreparedProgram::bindGemm(Step &step, uint32_t command,
-                                       const GemmCommand &gemm) {
+/// A GEMM, with a bias and a relu, of all devices.
+struct PreparedProgram::MergedGemms {
+  const GemmCommand &command;
+  GemmCommand merged;
+  GemmTypes types;
+  std::vector<GemmPointers> calls;
+  std::shared_ptr<const PreparedGemm> first;
+  /// Adds the second and further terms of a sum; null if there are none.
+  std::shared_ptr<const PreparedGemm> added;
+
+  size_t numTerms() const { return calls[0].terms.size(); }
+  const PreparedGemm &ofTerm(size_t term) const {
+    return term == 0 ? *first : *added;
+  }
+  /// The different addresses of a factor in one term of all calls.
+  std::vector<char *> distinct(size_t term, bool ofA) const {
+    std::vector<char *> factors;
+    for (const GemmPointers &one : calls)
+      factors.push_back(ofA ? one.terms[term].a : one.terms[term].b);
+    std::sort(factors.begin(), factors.end());
+    factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
+    return factors;
+  }
+  /// What is packed for all tiles of a term.
+  std::vector<char *> shared(size_t term) const {
+    return distinct(term, isShared(PreparedGemm::SharedFactor::A));
+  }
+  bool isShared(PreparedGemm::SharedFactor factor) const {
+    return first->sharedFactor() == factor;
+  }
+  /// The distance of packed factors.
+  uint64_t packedStride() const {
+    return (first->packedBytes() + 63) / 64 * 64;
+  }
+};
+
+/// Packs the shared factors of a term, each once.
+void PreparedProgram::addPacking(const MergedGemms &gemms, size_t term,
+                                 int64_t round) {
+  Step &step = steps.emplace_back();
+  step.kind = Step::Kind::Pack;
+  step.gemm = term == 0 ? gemms.first : gemms.added;
+  step.round = round;
+  step.tiles = step.gemm->numPackTasks(round);
+  step.hasPacked = true;
+  step.operands = 2;
+  bool isA = gemms.isShared(PreparedGemm::SharedFactor::A);
+  const GemmCommand &merged = gemms.merged;
+  uint64_t bytes = merged.batch * merged.k * (isA ? merged.m : merged.n) *
+                   byteSize(gemms.types.factors);
+  step.accesses = {{bytes, false}, {step.gemm->packedBytes(), true}};
+  setStrides(step, {isA ? gemms.command.a : gemms.command.b});
+  if (!step.strides.empty())
+    step.strides.push_back(0);
+  std::vector<char *> factors = gemms.shared(term);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    step.calls.push_back({nullptr, step.table.size()});
+    step.table.insert(
+        step.table.end(),
+        {factors[i], reinterpret_cast<void *>(i * gemms.packedStride())});
+  }
+  packed = std::max(packed, factors.size() * gemms.packedStride());
+}
+
+/// The tiles of the terms [firstTerm, lastTerm), of which several are not
+/// packed.
+void PreparedProgram::addTiles(const MergedGemms &gemms, size_t firstTerm,
+                               size_t lastTerm, int64_t round) {
+  Step &step = steps.emplace_back();
+  const GemmCommand &command = gemms.command, &merged = gemms.merged;
   step.kind = Step::Kind::Gemm;
+  step.gemm = firstTerm == 0 ? gemms.first : gemms.added;
+  step.addTerm = gemms.added;
+  step.round = round;
+  step.tiles = step.gemm->numTiles();
+  step.hasBias = command.bias >= 0;
+  step.hasPacked = !gemms.isShared(PreparedGemm::SharedFactor::None);
+  std::vector<uint32_t> buffers;
+  uint64_t factor = merged.batch * byteSize(gemms.types.factors);
+  for (size_t term = firstTerm; term < lastTerm; ++term) {
+    buffers.insert(buffers.end(), {command.a, command.b});
+    step.accesses.push_back({merged.m * merged.k * factor, false});
+    step.accesses.push_back({merged.k * merged.n * factor, false});
+  }
+  buffers.push_back(command.c);
+  uint64_t result = merged.batch * byteSize(gemms.types.result);
+  step.accesses.push_back({merged.m * merged.n * result, true});
+  if (step.hasBias) {
+    buffers.push_back(command.bias);
+    step.accesses.push_back({program().buffers[command.bias].bytes, false});
+  }
+  setStrides(step, buffers);
+  step.operands = buffers.size();
+  std::vector<char *> shared;
+  if (step.hasPacked) {
+    shared = gemms.shared(firstTerm);
+    step.accesses.push_back({step.gemm->packedBytes(), false});
+    ++step.operands;
+    if (!step.strides.empty())
+      step.strides.push_back(0);
+  }
+  for (const GemmPointers &one : gemms.calls) {
+    step.calls.push_back({nullptr, step.table.size()});
+    for (size_t term = firstTerm; term < lastTerm; ++term)
+      step.table.insert(step.table.end(),
+                        {one.terms[term].a, one.terms[term].b});
+    step.table.push_back(one.c);
+    if (step.hasBias)
+      step.table.push_back(one.bias);
+    if (step.hasPacked) {
+      const GemmPointers::Factors &factors = one.terms[firstTerm];
+      char *own =
+          gemms.isShared(PreparedGemm::SharedFactor::A) ? factors.a : factors.b;
+      size_t place = absl::c_lower_bound(shared, own) - shared.begin();
+      step.table.push_back(
+          reinterpret_cast<void *>(place * gemms.packedStride()));
+    }
+  }
+}
+
+/// The GEMM itself, with a bias and a relu, for all devices.
+void PreparedProgram::addProducts(uint32_t command, const GemmCommand &gemm) {
+  MergedGemms gemms{gemm, gemm, program().typesOf(gemm), {}, nullptr, nullptr};
   std::vector<int64_t> of = devices().layout.devicesFor(
       number, operandsOf(program(), program().commands[command]));
   std::vector<std::vector<int64_t>> terms =
       devices().layout.termsOf(number, command, of);
-  std::vector<GemmPointers> gemms;
   for (size_t i = 0; i < of.size(); ++i) {
-    GemmPointers &one = gemms.emplace_back();
+    GemmPointers &one = gemms.calls.emplace_back();
     for (int64_t device : terms[i])
       one.terms.push_back({address(device, gemm.a), address(device, gemm.b)});
     one.c = address(of[i], gemm.c);
     one.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
   }
-  GemmTypes types = program().typesOf(gemm);
-  GemmCommand merged = gemm;
   if (gemm.activation == Activation::ReluGradient)
-    merged.activation = Activation::None;
-  mergeGemms(merged, types, gemms);
+    gemms.merged.activation = Activation::None;
+  mergeGemms(gemms.merged, gemms.types, gemms.calls);
 
-  absl::StatusOr<std::unique_ptr<PreparedGemm>> prepared =
-      PreparedGemm::prepare(merged, types);
-  if (!prepared.ok())
-    return prepared.status();
-  step.gemm = *std::move(prepared);
-  step.tiles = step.gemm->numTiles();
-  step.hasBias = gemm.bias >= 0;
-  std::vector<uint32_t> buffers;
-  for (size_t i = 0; i < gemms[0].terms.size(); ++i)
-    buffers.insert(buffers.end(), {gemm.a, gemm.b});
-  if (gemms[0].terms.size() > 1) {
-    GemmCommand added = merged;
+  GemmCalls calls{
+      static_cast<int64_t>(gemms.calls.size()),
+      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/true).size()),
+      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/false).size())};
+  gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls);
+  if (gemms.numTerms() > 1) {
+    GemmCommand added = gemms.merged;
     added.accumulate = true;
-    if (prepared = PreparedGemm::prepare(added, types); !prepared.ok())
-      return prepared.status();
-    step.addTerm = *std::move(prepared);
+    gemms.added = PreparedGemm::prepare(added, gemms.types, calls);
   }
-  buffers.push_back(gemm.c);
-  if (step.hasBias)
-    buffers.push_back(gemm.bias);
-  step.operands = buffers.size();
-  setStrides(step, buffers);
-
-  uint64_t factor = merged.batch * byteSize(types.factors);
-  for (size_t i = 0; i < gemms[0].terms.size(); ++i) {
-    step.accesses.push_back({merged.m * merged.k * factor, false});
-    step.accesses.push_back({merged.k * merged.n * factor, false});
+  int64_t rounds = gemms.first->numRounds();
+  if (gemms.isShared(PreparedGemm::SharedFactor::None)) {
+    for (int64_t round = 0; round < rounds; ++round)
+      addTiles(gemms, 0, gemms.numTerms(), round);
+    return;
   }
-  uint64_t result = merged.batch * byteSize(types.result);
-  step.accesses.push_back({merged.m * merged.n * result, true});
-  if (step.hasBias)
-    step.accesses.push_back({program().buffers[gemm.bias].bytes, false});
-  for (const GemmPointers &one : gemms) {
-    step.calls.push_back({nullptr, step.table.size()});
-    for (const GemmPointers::Factors &term : one.terms)
-      step.table.insert(step.table.end(), {term.a, term.b});
-    step.table.push_back(one.c);
-    if (step.hasBias)
-      step.table.push_back(one.bias);
-  }
-  return absl::OkStatus();
+  for (size_t term = 0; term < gemms.numTerms(); ++term)
+    for (int64_t round = 0; round < rounds; ++round) {
+      addPacking(gemms, term, round);
+      addTiles(gemms, term, term + 1, round);
+    }
 }
 
 /// The step behind a GEMM with a mask. A relu writes the mask, a bit for each
@@ -182,16 +278,12 @@ void PreparedProgram::addColumnSums(const GemmCommand &gemm) {
   bind(step, {{matrix, false}, {sums, true}}, {matrix, sums});
 }
 
-absl::Status PreparedProgram::addGemm(uint32_t command,
-                                      const GemmCommand &gemm) {
-  if (absl::Status status = bindGemm(steps.emplace_back(), command, gemm);
-      !status.ok())
-    return status;
+void PreparedProgram::addGemm(uint32_t command, const GemmCommand &gemm) {
+  addProducts(command, gemm);
   if (gemm.mask >= 0)
     addMask(gemm);
   if (gemm.columnSums >= 0)
     addColumnSums(gemm);
-  return absl::OkStatus();
 }
 
 /// The collective without the addresses of its tensors.
@@ -318,8 +410,10 @@ absl::Status PreparedProgram::addStep(uint32_t number, int64_t runs,
     addLaunch(*launch);
     return absl::OkStatus();
   }
-  if (auto *gemm = std::get_if<GemmCommand>(&command.operation))
-    return addGemm(number, *gemm);
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
+    addGemm(number, *gemm);
+    return absl::OkStatus();
+  }
   Step step;
   if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
     step.kind = Step::Kind::Copy;
@@ -498,8 +592,17 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>> PreparedProgram::prepare(
                                   : prepared->addSteps(collectives);
       !status.ok())
     return status;
-  prepared->placeBarriers();
   return prepared;
+}
+
+void PreparedProgram::bindPacked(char *memory) {
+  for (Step &step : steps)
+    for (const Call &call : step.calls)
+      if (step.hasPacked) {
+        void *&place = step.table[call.buffers + step.operands - 1];
+        place = memory + reinterpret_cast<uintptr_t>(place);
+      }
+  placeBarriers();
 }
 
 //===----------------------------------------------------------------------===//
@@ -515,13 +618,17 @@ void PreparedProgram::note(const absl::Status &status) {
 
 void PreparedProgram::runGemm(const Step &step, void *const *table,
                               int64_t tile) {
-  // Factors of every term, the result, the bias.
-  int64_t factors = step.operands - 1 - step.hasBias;
-  void *c = table[factors];
-  const void *bias = step.hasBias ? table[factors + 1] : nullptr;
-  note(step.gemm->run(table[0], table[1], bias, c, tile));
-  for (int64_t term = 2; term < factors; term += 2)
-    note(step.addTerm->run(table[term], table[term + 1], bias, c, tile));
+  // Factors of every term, the result, the bias, the packed factor.
+  int64_t factors = step.operands - 1 - step.hasBias - step.hasPacked;
+  GemmOperands operands{
+      table[0], table[1], step.hasBias ? table[factors + 1] : nullptr,
+      table[factors], step.hasPacked ? table[step.operands - 1] : nullptr};
+  step.gemm->run(operands, step.round, tile);
+  for (int64_t term = 2; term < factors; term += 2) {
+    operands.a = table[term];
+    operands.b = table[term + 1];
+    step.addTerm->run(operands, step.round, tile);
+  }
 }
 
 void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
@@ -546,6 +653,10 @@ void PreparedProgram::runCall(const Step &step, const Call &call, int64_t run,
                 std::min(step.last, step.first + tiles.end * step.grain));
     break;
   }
+  case Step::Kind::Pack:
+    for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
+      step.gemm->pack(table[0], table[1], step.round, tile);
+    break;
   case Step::Kind::Gemm:
     for (int64_t tile = tiles.begin; tile < tiles.end; ++tile)
       runGemm(step, table, tile);

@@ -53,14 +53,20 @@ struct DeviceSet {
 class PreparedProgram {
 public:
   /// Prepares program number `program` of `plan`, whose ranks have the devices
-  /// `ranks`, for `workers` workers. Without a pipeline commands run in the
-  /// order of the list, a collective at its wait; with one as `order` says. All
-  /// must outlive the program, but for `order`. Errors are those of the
-  /// backend, with the number of the command.
+  /// `ranks`, for `workers` workers; `bindPacked` follows. Without a pipeline
+  /// commands run in the order of the list, a collective at its wait; with one
+  /// as `order` says. All must outlive the program, but for `order`. Errors are
+  /// those of the backend, with the number of the command.
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
           size_t program, const PipelineOrder *order, Collectives &collectives,
           int workers);
+
+  /// Bytes that it needs besides for packed factors of GEMMs.
+  uint64_t packedBytes() const { return packed; }
+  /// Gives it memory for them, aligned to 64 bytes, which other programs may
+  /// use between its runs. Once, before the first run.
+  void bindPacked(char *memory);
 
   struct Counters {
     explicit Counters(const PlanSpec &plan) : wireBytes(plan.ranks().size()) {}
@@ -123,6 +129,7 @@ private:
   struct Step {
     enum class Kind {
       Launch,
+      Pack,
       Gemm,
       WriteMask,
       ApplyMask,
@@ -138,7 +145,8 @@ private:
     /// Each call is this many tasks.
     int64_t tiles = 1;
     /// Buffer addresses, `operands` for every call: those of the command; of a
-    /// GEMM the factors of all its terms, the result and the bias.
+    /// GEMM the factors of all its terms, the result, the bias and the packed
+    /// factor; where one is packed, it and its place.
     std::vector<void *> table;
     int64_t operands = 0;
     /// By operand.
@@ -149,10 +157,14 @@ private:
     KernelFunction kernel = nullptr;
     /// Iterations [first, last).
     int64_t first = 0, last = 1, grain = 1;
-    std::unique_ptr<PreparedGemm> gemm;
+    std::shared_ptr<const PreparedGemm> gemm;
     /// Adds the second and further terms of a sum.
-    std::unique_ptr<PreparedGemm> addTerm;
+    std::shared_ptr<const PreparedGemm> addTerm;
+    int64_t round = 0; ///< Of the GEMM.
     bool hasBias = false;
+    /// Whether the last address is that of a packed factor, at first relative
+    /// to the memory for them.
+    bool hasPacked = false;
     std::optional<ReluMask> mask;
     std::optional<ColumnSums> columnSums;
     uint64_t bytes = 0;
@@ -202,8 +214,12 @@ private:
                                  Collectives &backend);
   void addCollective(const PipelineStep &starts);
   absl::Status named(const absl::Status &status, uint32_t command) const;
-  absl::Status addGemm(uint32_t command, const GemmCommand &gemm);
-  absl::Status bindGemm(Step &step, uint32_t command, const GemmCommand &gemm);
+  void addGemm(uint32_t command, const GemmCommand &gemm);
+  struct MergedGemms;
+  void addProducts(uint32_t command, const GemmCommand &gemm);
+  void addPacking(const MergedGemms &gemms, size_t term, int64_t round);
+  void addTiles(const MergedGemms &gemms, size_t firstTerm, size_t lastTerm,
+                int64_t round);
   void addMask(const GemmCommand &gemm);
   void addColumnSums(const GemmCommand &gemm);
   void addLaunch(const LaunchCommand &launch);
@@ -244,6 +260,7 @@ private:
   std::optional<MessagePlaces> messagePlaces;
   /// By rank: bytes that each device sends where there is nothing to copy.
   std::vector<uint64_t> sharedBytes;
+  uint64_t packed = 0; ///< Bytes for packed factors.
   /// With a pipeline: by rank the clock of its first task, then that of message
   /// 0, then their number.
   std::vector<int> clocks;

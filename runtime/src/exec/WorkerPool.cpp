@@ -2,7 +2,6 @@
 
 #include "exec/WorkerPool.h"
 
-#include <omp.h>
 #include <pthread.h>
 
 using namespace shardc::rt;
@@ -49,8 +48,6 @@ uint64_t WorkerPool::waitForJob(uint64_t last) {
 }
 
 void WorkerPool::work(int worker) {
-  // oneDNN inside a worker uses that worker alone.
-  omp_set_num_threads(1);
   uint64_t number = 0;
   while ((number = waitForJob(number)) != 0) {
     (*job)(worker);
@@ -75,9 +72,6 @@ void WorkerPool::leaveCoreToCaller() {
 
 void WorkerPool::run(const std::function<void(int)> &newJob) {
   std::lock_guard<std::mutex> running(runMutex);
-  // The caller's own setting comes back afterwards.
-  int callerThreads = omp_get_max_threads();
-  omp_set_num_threads(1);
   if (workers > 1) {
     leaveCoreToCaller();
     {
@@ -90,7 +84,6 @@ void WorkerPool::run(const std::function<void(int)> &newJob) {
   newJob(0);
   if (workers > 1)
     barrier();
-  omp_set_num_threads(callerThreads);
 }
 
 void WorkerPool::barrier() {

@@ -1,8 +1,7 @@
-//===- Gemm.h - GEMMs through oneDNN ----------------------------*- C++ -*-===//
+//===- Gemm.h - GEMMs of a plan ---------------------------------*- C++ -*-===//
 //
-// A GEMM is cut into tiles by its shape alone, so that any number of workers
-// gives the same bits; a tile is one call of oneDNN, which runs on the calling
-// thread (the workers set OpenMP to one thread).
+// A GEMM is cut into tasks that the workers share. The order of additions is a
+// matter of its shape alone, so that any number of workers gives the same bits.
 //
 //===----------------------------------------------------------------------===//
 
@@ -12,8 +11,6 @@
 #include "plan/PlanSpec.h"
 #include "shardc-rt/DType.h"
 
-#include "absl/status/statusor.h"
-
 #include <memory>
 
 namespace shardc::rt {
@@ -22,21 +19,50 @@ namespace shardc::rt {
 /// NaN and infinities are kept.
 float roundTo(Precision precision, float value);
 
+/// The addresses of a GEMM's operands.
+struct GemmOperands {
+  const void *a, *b;
+  const void *bias; ///< Null if there is none.
+  void *c;
+  void *packed = nullptr; ///< The shared factor, if it is packed.
+};
+
+/// How many GEMMs of one shape run together, with how many different factors.
+/// Work is divided by it; the bits do not depend on it.
+struct GemmCalls {
+  int64_t count = 1, distinctA = 1, distinctB = 1;
+};
+
 /// A GEMM, ready to run on any device. If its precision is below the highest,
 /// factors of f32 are rounded to it first; those of bf16 stay. The arithmetic
 /// is that of f32 in either case. Thread-safe.
+///
+/// It consists of rounds. In each one, the tasks that pack a part of one factor
+/// come first, if there are any, and when all have ended, the tiles. Tasks of a
+/// kind may run in any order and at the same time.
 class PreparedGemm {
 public:
-  static absl::StatusOr<std::unique_ptr<PreparedGemm>>
-  prepare(const GemmCommand &command, GemmTypes types);
+  static std::unique_ptr<PreparedGemm>
+  prepare(const GemmCommand &command, GemmTypes types, GemmCalls calls = {});
   virtual ~PreparedGemm() = default;
 
+  virtual int64_t numRounds() const { return 1; }
   virtual int64_t numTiles() const = 0;
-  /// Computes tile `tile`; `bias` may be null when there is none. An error if
-  /// oneDNN fails.
-  [[nodiscard]] virtual absl::Status run(const void *a, const void *b,
-                                         const void *bias, void *c,
-                                         int64_t tile) const = 0;
+  /// Computes tile `tile` of round `round`, which reads what the round has
+  /// packed in place of the shared factor.
+  virtual void run(const GemmOperands &operands, int64_t round,
+                   int64_t tile) const = 0;
+
+  /// The factor that all tiles read and that is packed for them.
+  enum class SharedFactor { None, A, B };
+  virtual SharedFactor sharedFactor() const { return SharedFactor::None; }
+  /// The size of `GemmOperands::packed`, which every round writes anew. Best
+  /// aligned to 64 bytes.
+  virtual uint64_t packedBytes() const { return 0; }
+  virtual int64_t numPackTasks(int64_t /*round*/) const { return 0; }
+  /// Packs a part of the shared factor, which is at `factor`.
+  virtual void pack(const void * /*factor*/, void * /*packed*/,
+                    int64_t /*round*/, int64_t /*task*/) const {}
 };
 
 } // namespace shardc::rt

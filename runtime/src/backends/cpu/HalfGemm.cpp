@@ -2,13 +2,11 @@
 
 #include "backends/cpu/HalfGemm.h"
 
-#include "backends/cpu/SkinnyGemm.h"
+#include "backends/cpu/PackedGemm.h"
+#include "base/Convert.h"
 #include "base/VectorClones.h"
 
-#include "base/Convert.h"
-
 #include <cstring>
-#include <oneapi/dnnl/dnnl.h>
 #include <vector>
 
 using namespace shardc::rt;
@@ -48,53 +46,28 @@ struct HalfMatrix {
   bool isTransposed;
 
   /// Converts the block of `rows` x `columns` at (row, column) of the matrix,
-  /// or of its transpose, in the order of memory. Returns the length of rows.
-  int64_t widenBlock(int64_t row, int64_t column, int64_t rows, int64_t columns,
-                     float *to) const {
+  /// or of its transpose, in the order of memory.
+  void widenBlock(int64_t row, int64_t column, int64_t rows, int64_t columns,
+                  float *to) const {
     if (isTransposed) {
       std::swap(row, column);
       std::swap(rows, columns);
     }
     for (int64_t i = 0; i < rows; ++i)
       widen(data + (row + i) * stride + column, to + i * columns, columns);
-    return columns;
   }
 };
 
-/// c (+)= a·b of f32 blocks.
-absl::Status multiply(int64_t m, int64_t n, int64_t k, const float *a,
-                      int64_t aStride, bool transposeA, const float *b,
-                      int64_t bStride, bool transposeB, bool accumulate,
-                      float *c) {
-  if (std::min(n, k) <= skinnySide) {
-    SkinnyGemm{m,
-               n,
-               k,
-               transposeA ? 1 : aStride,
-               transposeA ? aStride : 1,
-               transposeB ? 1 : bStride,
-               transposeB ? bStride : 1,
-               n,
-               accumulate,
-               false}
-        .run(a, b, nullptr, c);
-    return absl::OkStatus();
-  }
-  if (dnnl_sgemm(transposeA ? 'T' : 'N', transposeB ? 'T' : 'N', m, n, k, 1.0f,
-                 a, aStride, b, bStride, accumulate ? 1.0f : 0.0f, c,
-                 n) != dnnl_success)
-    return absl::InternalError("oneDNN: sgemm failed");
-  return absl::OkStatus();
-}
-
 } // namespace
 
-absl::Status HalfGemm::run(const void *a, const void *b, const void *bias,
-                           void *c, int64_t index) const {
+void HalfGemm::run(const GemmOperands &operands, int64_t /*round*/,
+                   int64_t index) const {
+  const void *bias = operands.bias;
+  void *c = operands.c;
   Tile tile = tileOf(gemm, tiling, index);
-  HalfMatrix left{static_cast<const uint16_t *>(a) + tile.a,
+  HalfMatrix left{static_cast<const uint16_t *>(operands.a) + tile.a,
                   gemm.transposeA ? gemm.m : gemm.k, gemm.transposeA};
-  HalfMatrix right{static_cast<const uint16_t *>(b) + tile.b,
+  HalfMatrix right{static_cast<const uint16_t *>(operands.b) + tile.b,
                    gemm.transposeB ? gemm.k : gemm.n, gemm.transposeB};
   int64_t blockRows = std::min(tile.m, maxRows);
   int64_t blockColumns = std::min(tile.n, maxColumns);
@@ -138,13 +111,15 @@ absl::Status HalfGemm::run(const void *a, const void *b, const void *bias,
         });
       for (int64_t k = 0; k < gemm.k; k += depth) {
         int64_t terms = std::min(depth, gemm.k - k);
-        int64_t aStride = left.widenBlock(row, k, rows, terms, wideA);
-        int64_t bStride = right.widenBlock(k, column, terms, columns, wideB);
-        if (absl::Status s = multiply(
-                rows, columns, terms, wideA, aStride, gemm.transposeA, wideB,
-                bStride, gemm.transposeB, gemm.accumulate || k > 0, sums);
-            !s.ok())
-          return s;
+        left.widenBlock(row, k, rows, terms, wideA);
+        right.widenBlock(k, column, terms, columns, wideB);
+        GemmCommand block{};
+        block.batch = 1;
+        block.m = rows, block.n = columns, block.k = terms;
+        block.transposeA = gemm.transposeA;
+        block.transposeB = gemm.transposeB;
+        block.accumulate = gemm.accumulate || k > 0;
+        PackedGemm::multiply(block, wideA, wideB, sums);
       }
       forEachRow(row, column, rows, columns, [&](int64_t at, float *sum) {
         finishRow(sum, addend, gemm.activation == Activation::Relu, columns);
@@ -156,5 +131,4 @@ absl::Status HalfGemm::run(const void *a, const void *b, const void *bias,
       });
     }
   }
-  return absl::OkStatus();
 }

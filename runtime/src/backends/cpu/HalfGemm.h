@@ -20,8 +20,8 @@ public:
                                /*minBlock=*/128)),
         isResultHalf(result == DType::BF16) {}
 
-  absl::Status run(const void *a, const void *b, const void *bias, void *c,
-                   int64_t index) const override;
+  void run(const GemmOperands &operands, int64_t round,
+           int64_t index) const override;
 
 private:
   bool isResultHalf;

@@ -1,0 +1,62 @@
+//===- MicroKernels.h - Products of packed panels ---------------*- C++ -*-===//
+//
+// The innermost part of a packed GEMM (PackedGemm.h), which Van Zee and van de
+// Geijn, "BLIS: A Framework for Rapidly Instantiating BLAS Functionality" (ACM
+// TOMS 41(3), 2015), call the micro-kernel: a tile of the result stays in
+// registers while a panel of a and one of b stream past it. It exists for each
+// vector width, number of rows and number of vectors.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CPU_MICROKERNELS_H
+#define SHARDC_RT_SRC_BACKENDS_CPU_MICROKERNELS_H
+
+#include <cstdint>
+
+namespace shardc::rt {
+
+/// The place of a tile of the result, and what happens to it when its sums are
+/// there: c = relu?(sums + c? + bias?).
+struct MicroTile {
+  float *c;
+  int64_t cRow;      ///< Distance of rows, in elements.
+  int64_t columns;   ///< The first so many are stored.
+  bool adds;         ///< To the old c.
+  const float *bias; ///< Of the first column; null: none.
+  bool relu;
+};
+
+/// Multiplies `terms` columns of a panel of a by as many rows of a panel of b;
+/// at least one. Each element is the sum of its products in order, by fused
+/// multiply-adds that begin at 0, whatever the kernel: the bits do not depend
+/// on the sizes of panels.
+using MicroKernel = void (*)(int64_t terms, const float *a, const float *b,
+                             const MicroTile &tile);
+
+/// The kernels for one kind of CPU. Panels are packed (PackPanel.h) with the
+/// elements of a term side by side. Those of b are a whole number of vectors
+/// wide.
+struct MicroKernels {
+  int64_t maxRows;    ///< Of a panel of a.
+  int64_t lanes;      ///< Of a vector.
+  int64_t maxVectors; ///< Of a panel of b.
+  /// By rows less 1, then by vectors less 1.
+  const MicroKernel *kernels;
+
+  int64_t maxColumns() const { return lanes * maxVectors; }
+  MicroKernel kernel(int64_t rows, int64_t vectors) const {
+    return kernels[(rows - 1) * maxVectors + vectors - 1];
+  }
+
+  /// For CPUs with AVX-512, with AVX2 and FMA, and for others, where
+  /// multiplication and addition round one by one.
+  static const MicroKernels &avx512();
+  static const MicroKernels &avx2();
+  static const MicroKernels &portable();
+  /// Those for this CPU.
+  static const MicroKernels &best();
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_BACKENDS_CPU_MICROKERNELS_H

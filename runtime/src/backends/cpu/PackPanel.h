@@ -1,0 +1,72 @@
+//===- PackPanel.h - Panels of a GEMM's factors -----------------*- C++ -*-===//
+//
+// A factor is packed so that a micro-kernel reads it in the order of memory:
+// Goto and van de Geijn, "Anatomy of High-Performance Matrix Multiplication"
+// (ACM TOMS 34(3), 2008). A panel has some rows of a, or columns of b; packing
+// also transposes where that is needed, so that all four transpositions of a
+// GEMM are the same afterwards.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CPU_PACKPANEL_H
+#define SHARDC_RT_SRC_BACKENDS_CPU_PACKPANEL_H
+
+#include <algorithm>
+#include <cstdint>
+
+namespace shardc::rt {
+
+/// A factor in memory: element `i` (a row of a, a column of b) of term `term`
+/// is at `data[i * stride + term * termStride]`. One of the strides is 1.
+struct Factor {
+  const float *data;
+  int64_t stride, termStride;
+
+  Factor at(int64_t i, int64_t term) const {
+    return {data + i * stride + term * termStride, stride, termStride};
+  }
+};
+
+/// How the rows of a, or the columns of b, are cut into panels. They follow one
+/// another in packed memory.
+struct Panels {
+  int64_t count;
+  /// Panels of a differ by one row at most.
+  static Panels ofRows(int64_t rows, int64_t maxRows) {
+    return {(rows + maxRows - 1) / maxRows, rows, 0, 0};
+  }
+  /// All panels of b but the last one are full; that is padded to whole
+  /// vectors.
+  static Panels ofColumns(int64_t columns, int64_t maxColumns, int64_t lanes) {
+    return {(columns + maxColumns - 1) / maxColumns, columns, maxColumns,
+            lanes};
+  }
+
+  int64_t begin(int64_t panel) const {
+    return width ? std::min(panel * width, extent) : extent * panel / count;
+  }
+  /// Without padding.
+  int64_t size(int64_t panel) const { return begin(panel + 1) - begin(panel); }
+  int64_t packedSize(int64_t panel) const {
+    return width ? padded(size(panel)) : size(panel);
+  }
+  /// Of all panels.
+  int64_t packedExtent() const { return width ? padded(extent) : extent; }
+
+  /// Behind `count`: of panels of columns their width and vectors, else 0.
+  int64_t extent, width, lanes;
+
+private:
+  int64_t padded(int64_t size) const {
+    return (size + lanes - 1) / lanes * lanes;
+  }
+};
+
+/// Packs `terms` terms of the first `count` elements: element i of term t comes
+/// to `to[t * width + i]`. Elements from `count` to `width` become any number.
+void packPanel(Factor from, int64_t count, int64_t width, int64_t terms,
+               float *to);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_BACKENDS_CPU_PACKPANEL_H

@@ -1,0 +1,95 @@
+//===- PackedGemm.h - GEMMs on packed panels --------------------*- C++ -*-===//
+//
+// The loops around the micro-kernel, after Goto and van de Geijn, "Anatomy of
+// High-Performance Matrix Multiplication" (ACM TOMS 34(3), 2008), and Van Zee
+// and van de Geijn, "BLIS" (ACM TOMS 41(3), 2015): blocks of terms, so that a
+// panel of b stays in the first-level cache, and blocks of rows, so that those
+// of a stay in the second-level cache.
+//
+// Tiles are blocks of rows or of columns, and all of them read the other
+// factor. It is packed once, before them, by all workers, into memory that they
+// share. A tile packs its own factor itself, when it needs it. So each factor
+// is packed once.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_BACKENDS_CPU_PACKEDGEMM_H
+#define SHARDC_RT_SRC_BACKENDS_CPU_PACKEDGEMM_H
+
+#include "backends/cpu/Gemm.h"
+#include "backends/cpu/MicroKernels.h"
+#include "backends/cpu/PackPanel.h"
+
+namespace shardc::rt {
+
+/// GEMMs of f32. Terms are added up in blocks that depend on their number
+/// alone; an element of c is the sum of its blocks, in order. So the bits are
+/// the same for any tiles, workers and vector widths.
+class PackedGemm : public PreparedGemm {
+public:
+  explicit PackedGemm(const GemmCommand &gemm, GemmCalls calls = {},
+                      const MicroKernels &kernels = MicroKernels::best());
+
+  /// Computes a GEMM on the calling thread.
+  static void multiply(const GemmCommand &gemm, const float *a, const float *b,
+                       float *c);
+
+  int64_t numRounds() const override { return gemm.batch * slabs; }
+  int64_t numTiles() const override { return tiles; }
+  void run(const GemmOperands &operands, int64_t round,
+           int64_t tile) const override;
+  SharedFactor sharedFactor() const override;
+  uint64_t packedBytes() const override;
+  int64_t numPackTasks(int64_t round) const override;
+  void pack(const void *factor, void *packed, int64_t round,
+            int64_t task) const override;
+
+private:
+  struct Range {
+    int64_t begin, end;
+    int64_t size() const { return end - begin; }
+  };
+  struct Tile;
+
+  /// Part `index` of `count` of [0, extent), cut at multiples of `unit`.
+  static Range part(int64_t extent, int64_t unit, int64_t index, int64_t count);
+
+  /// The blocks of terms in a round.
+  Range blocksOf(int64_t round) const {
+    return part(blocks, 1, round % slabs, slabs);
+  }
+  Range termsOf(int64_t block) const { return part(gemm.k, 1, block, blocks); }
+  Factor factorA(const void *a, int64_t round) const;
+  Factor factorB(const void *b, int64_t round) const;
+  Panels rowPanels(int64_t rows) const {
+    return Panels::ofRows(rows, kernels->maxRows);
+  }
+  Panels columnPanels(int64_t columns) const {
+    return Panels::ofColumns(columns, kernels->maxColumns(), kernels->lanes);
+  }
+  /// Of the factor that all tiles read.
+  Panels sharedPanels() const {
+    return byRows ? columnPanels(gemm.n) : rowPanels(gemm.m);
+  }
+  void packRounded(const Factor &from, const Panels &panels, int64_t panel,
+                   Range terms, float *to) const;
+  void multiplyPanels(const Tile &tile, int64_t block, Range rows,
+                      Range columns) const;
+
+  GemmCommand gemm;
+  const MicroKernels *kernels;
+  /// Whether tiles are blocks of rows; otherwise they are blocks of columns.
+  bool byRows;
+  /// Whether the factor that all tiles read is packed before them; if not, each
+  /// tile packs it.
+  bool isShared = false;
+  int64_t tiles = 0;  ///< Of a round.
+  int64_t blocks = 0; ///< Of terms.
+  /// Rounds of a matrix, each with some of the blocks: they bound the memory
+  /// for the shared factor.
+  int64_t slabs = 1;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_BACKENDS_CPU_PACKEDGEMM_H

@@ -1,0 +1,260 @@
+//===- PackedGemmTest.cpp - Packed GEMMs against sums in double -----------===//
+
+#include "backends/cpu/PackedGemm.h"
+
+#include "exec/RunGemm.h"
+
+#include <array>
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <random>
+#include <set>
+
+using namespace shardc::rt;
+
+namespace {
+
+struct KernelsOf {
+  const char *name;
+  const MicroKernels *kernels;
+  bool canRun;
+};
+
+/// All versions; those that this CPU cannot run are skipped by name.
+std::vector<KernelsOf> versions() {
+  bool hasAvx512 = false, hasAvx2 = false;
+#if defined(__x86_64__)
+  hasAvx512 =
+      __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512vl");
+  hasAvx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+#endif
+  return {{"portable", &MicroKernels::portable(), true},
+          {"avx2", &MicroKernels::avx2(), hasAvx2},
+          {"avx512", &MicroKernels::avx512(), hasAvx512}};
+}
+
+GemmCommand commandOf(int64_t m, int64_t n, int64_t k, bool transposeA = false,
+                      bool transposeB = false) {
+  GemmCommand command{};
+  command.bias = -1;
+  command.batch = 1;
+  command.m = m, command.n = n, command.k = k;
+  command.transposeA = transposeA;
+  command.transposeB = transposeB;
+  return command;
+}
+
+/// Factors with numbers behind their end that must not count: NaN.
+struct Operands {
+  explicit Operands(const GemmCommand &gemm, unsigned seed = 1)
+      : a(gemm.m * gemm.k + 64, NAN), b(gemm.k * gemm.n + 64, NAN),
+        bias(gemm.n), c(gemm.m * gemm.n + 64) {
+    std::mt19937 generator(seed);
+    std::uniform_real_distribution<float> values(-1, 1);
+    for (std::vector<float> *all : {&a, &b})
+      std::generate(all->begin(), all->end() - 64,
+                    [&] { return values(generator); });
+    for (std::vector<float> *all : {&bias, &c})
+      std::generate(all->begin(), all->end(),
+                    [&] { return values(generator); });
+  }
+
+  std::vector<float> a, b, bias, c;
+};
+
+/// Runs a GEMM on `workers` workers and returns c.
+std::vector<float> compute(const PreparedGemm &gemm, Operands operands,
+                           bool hasBias, int workers = 1) {
+  WorkerPool pool(workers);
+  std::vector<float> packed(gemm.packedBytes() / sizeof(float), NAN);
+  GemmOperands addresses{operands.a.data(), operands.b.data(),
+                         hasBias ? operands.bias.data() : nullptr,
+                         operands.c.data(), packed.data()};
+  pool.run([&](int worker) { runGemm(gemm, addresses, pool, worker); });
+  return operands.c;
+}
+
+/// Compares with sums in double; the bound is that of sums of k terms.
+void expectNear(const GemmCommand &gemm, const Operands &operands,
+                const std::vector<float> &c, bool hasBias) {
+  auto at = [](const std::vector<float> &of, int64_t i, int64_t stride,
+               int64_t term, int64_t termStride) {
+    return double(of[i * stride + term * termStride]);
+  };
+  double unit = std::ldexp(1.0, -24);
+  for (int64_t i = 0; i < gemm.m; ++i)
+    for (int64_t j = 0; j < gemm.n; ++j) {
+      int64_t place = i * gemm.n + j;
+      double sum = gemm.accumulate ? operands.c[place] : 0;
+      double size = std::fabs(sum);
+      for (int64_t l = 0; l < gemm.k; ++l) {
+        double product = at(operands.a, i, gemm.transposeA ? 1 : gemm.k, l,
+                            gemm.transposeA ? gemm.m : 1) *
+                         at(operands.b, j, gemm.transposeB ? gemm.k : 1, l,
+                            gemm.transposeB ? 1 : gemm.n);
+        sum += product;
+        size += std::fabs(product);
+      }
+      if (hasBias)
+        sum += operands.bias[j], size += std::fabs(operands.bias[j]);
+      if (gemm.activation == Activation::Relu)
+        sum = std::max(sum, 0.0);
+      ASSERT_NEAR(c[place], sum, (gemm.k + 3) * unit * size)
+          << gemm.m << "x" << gemm.n << "x" << gemm.k << " at " << i << ", "
+          << j;
+    }
+  // Nothing is written behind the end.
+  EXPECT_EQ(0, std::memcmp(&c[gemm.m * gemm.n], &operands.c[gemm.m * gemm.n],
+                           64 * sizeof(float)));
+}
+
+bool haveEqualBits(const std::vector<float> &x, const std::vector<float> &y) {
+  return x.size() == y.size() &&
+         std::memcmp(x.data(), y.data(), x.size() * sizeof(float)) == 0;
+}
+
+TEST(PackedGemmTest, OddShapesInAllTranspositions) {
+  const int64_t shapes[][3] = {
+      {1, 1, 1},     {1, 17, 5},     {17, 1, 5},    {2, 3, 400},  {5, 7, 11},
+      {6, 16, 384},  {7, 33, 385},   {13, 15, 769}, {29, 31, 37}, {100, 20, 30},
+      {20, 100, 30}, {97, 101, 103}, {300, 50, 9},  {50, 300, 9}, {145, 129, 1},
+  };
+  for (const KernelsOf &version : versions()) {
+    if (!version.canRun)
+      continue;
+    for (const auto &[m, n, k] : shapes)
+      for (int which = 0; which < 16; ++which) {
+        GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
+        gemm.accumulate = which & 4;
+        gemm.activation = which & 8 ? Activation::Relu : Activation::None;
+        bool hasBias = which & 8;
+        Operands operands(gemm);
+        SCOPED_TRACE(version.name);
+        expectNear(
+            gemm, operands,
+            compute(PackedGemm(gemm, {}, *version.kernels), operands, hasBias),
+            hasBias);
+      }
+  }
+}
+
+/// Shapes that are packed before their tiles, in one round and in several.
+TEST(PackedGemmTest, LargeShapesInAllTranspositions) {
+  for (const KernelsOf &version : versions()) {
+    if (!version.canRun)
+      continue;
+    for (const auto &[m, n, k] : {std::array<int64_t, 3>{131, 517, 251},
+                                  {523, 127, 401},
+                                  {263, 269, 4507}})
+      for (int which = 0; which < 4; ++which) {
+        GemmCommand gemm = commandOf(m, n, k, which & 1, which & 2);
+        PackedGemm packed(gemm, {}, *version.kernels);
+        EXPECT_NE(packed.sharedFactor(), PreparedGemm::SharedFactor::None);
+        EXPECT_EQ(packed.numRounds() > 1, k > 4000);
+        Operands operands(gemm);
+        SCOPED_TRACE(version.name);
+        expectNear(gemm, operands, compute(packed, operands, false), false);
+      }
+  }
+}
+
+TEST(PackedGemmTest, BitsAreThoseOfTheShape) {
+  for (const auto &[m, n, k] : {std::array<int64_t, 3>{131, 517, 1151},
+                                {523, 127, 401},
+                                {263, 269, 4507},
+                                {40, 40, 777}}) {
+    GemmCommand gemm = commandOf(m, n, k, false, true);
+    gemm.accumulate = true;
+    gemm.activation = Activation::Relu;
+    Operands operands(gemm);
+    std::vector<float> expected =
+        compute(PackedGemm(gemm, {}, MicroKernels::best()), operands, true);
+    for (int workers = 2; workers <= 8; ++workers)
+      EXPECT_TRUE(haveEqualBits(
+          compute(PackedGemm(gemm), operands, true, workers), expected))
+          << workers << " workers";
+    // Other tiles, rounds and factors to share.
+    for (GemmCalls calls : {GemmCalls{8, 8, 8}, GemmCalls{8, 1, 8},
+                            GemmCalls{8, 8, 1}, GemmCalls{64, 64, 64}})
+      EXPECT_TRUE(haveEqualBits(
+          compute(PackedGemm(gemm, calls), operands, true), expected))
+          << calls.count << " calls";
+    // Kernels with multiply-adds of one rounding.
+    for (const KernelsOf &version : versions()) {
+      if (!version.canRun || version.kernels == &MicroKernels::portable())
+        continue;
+      PackedGemm packed(gemm, {}, *version.kernels);
+      EXPECT_TRUE(haveEqualBits(compute(packed, operands, true, 3), expected))
+          << version.name;
+    }
+  }
+}
+
+/// Rows and columns of a GEMM on their own have the bits that they have in it:
+/// so several devices compute what one computes.
+TEST(PackedGemmTest, PartsHaveTheBitsOfTheWhole) {
+  GemmCommand gemm = commandOf(240, 320, 900);
+  Operands operands(gemm);
+  std::vector<float> whole = compute(PackedGemm(gemm), operands, false);
+  for (int64_t parts : {2, 3, 8, 240}) {
+    GemmCommand part = gemm;
+    part.m /= parts;
+    for (int64_t index = 0; index < parts; ++index) {
+      Operands rows = operands;
+      rows.a.erase(rows.a.begin(), rows.a.begin() + index * part.m * part.k);
+      std::vector<float> c = compute(PackedGemm(part), rows, false);
+      ASSERT_EQ(0, std::memcmp(c.data(), &whole[index * part.m * part.n],
+                               part.m * part.n * sizeof(float)))
+          << index << " of " << parts;
+    }
+  }
+}
+
+TEST(PackedGemmTest, EveryElementIsPacked) {
+  for (const auto &[m, n, k] :
+       {std::array<int64_t, 3>{131, 517, 3001}, {523, 127, 3001}}) {
+    GemmCommand gemm = commandOf(m, n, k);
+    PackedGemm packed(gemm);
+    bool isA = packed.sharedFactor() == PreparedGemm::SharedFactor::A;
+    // Every element has its own number, which it is found by.
+    std::vector<float> factor((isA ? m : n) * k);
+    for (size_t i = 0; i < factor.size(); ++i)
+      factor[i] = float(i + 1);
+    std::set<float> found;
+    for (int64_t round = 0; round < packed.numRounds(); ++round) {
+      std::vector<float> panels(packed.packedBytes() / sizeof(float), 0);
+      for (int64_t task = packed.numPackTasks(round); task-- > 0;)
+        packed.pack(factor.data(), panels.data(), round, task);
+      for (float value : panels)
+        if (value != 0)
+          found.insert(value);
+    }
+    EXPECT_EQ(found.size(), factor.size());
+  }
+}
+
+TEST(PackedGemmTest, MemoryForPackedFactorsIsBounded) {
+  for (int64_t calls : {1, 8}) {
+    PackedGemm large(commandOf(4096, 4096, 65536), {calls, calls, calls});
+    EXPECT_GT(large.numRounds(), 1);
+    // 4 MiB, or one block of terms of each call.
+    EXPECT_LE(large.packedBytes() * calls,
+              std::max<uint64_t>(4 << 20, calls * 4096 * 384 * 4) * 5 / 4);
+  }
+}
+
+TEST(PackedGemmTest, NaNAndInfinityStay) {
+  GemmCommand gemm = commandOf(30, 40, 20);
+  gemm.activation = Activation::Relu;
+  Operands operands(gemm);
+  operands.a[3 * 20 + 4] = NAN;
+  operands.b[5 * 40 + 6] = INFINITY;
+  std::vector<float> c = compute(PackedGemm(gemm), operands, true);
+  for (int64_t j = 0; j < 40; ++j)
+    EXPECT_TRUE(std::isnan(c[3 * 40 + j])) << j;
+  EXPECT_TRUE(std::isinf(c[7 * 40 + 6]) || c[7 * 40 + 6] == 0);
+  EXPECT_FALSE(std::isnan(c[7 * 40 + 7]));
+}
+
+} // namespace
