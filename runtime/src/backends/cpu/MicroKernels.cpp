@@ -23,16 +23,19 @@ struct Vectors {
 
 /// Bytes that a core loads at once.
 constexpr int cacheLine = 64;
+/// Fewer are done before a line arrives.
+constexpr int minTermsToPrefetch = 32;
 
 /// Finishes sums in rows of `width` and stores them.
 template <int lanes>
 [[gnu::always_inline]] inline void storeTile(const float *sums, int rows,
                                              int width, const MicroTile &tile) {
   using Vector = typename Vectors<lanes>::Vector;
+  bool hasRows = tile.cColumn == 1 && (!tile.bias || tile.biasColumn == 1);
   for (int row = 0; row < rows; ++row, sums += width) {
     float *c = tile.c + row * tile.cRow;
     int64_t column = 0;
-    for (; column + lanes <= tile.columns; column += lanes) {
+    for (; hasRows && column + lanes <= tile.columns; column += lanes) {
       Vector values = *reinterpret_cast<const Vector *>(sums + column);
       if (tile.adds)
         values += *reinterpret_cast<const Vector *>(c + column);
@@ -43,12 +46,12 @@ template <int lanes>
       *reinterpret_cast<Vector *>(c + column) = values;
     }
     for (; column < tile.columns; ++column) {
-      float value = sums[column];
+      float &place = c[column * tile.cColumn], value = sums[column];
       if (tile.adds)
-        value += c[column];
+        value += place;
       if (tile.bias)
-        value += tile.bias[column];
-      c[column] = tile.relu && value < 0 ? 0 : value;
+        value += tile.bias[row * tile.biasRow + column * tile.biasColumn];
+      place = tile.relu && value < 0 ? 0 : value;
     }
   }
 }
@@ -66,22 +69,28 @@ keepInRegisters(Vector (&sums)[rows][vectors]) {
 #endif
 }
 
-/// The sums of a tile, row by row.
+/// Multiplies; stores the tile, or if it needs more than that, stores the sums
+/// row by row in `rest`. Returns whether it has stored the tile.
 template <int lanes, int rows, int vectors>
-[[gnu::always_inline]] inline void
-addTerms(int64_t terms, const float *a, const float *b, const MicroTile &tile,
-         float *result) {
+[[gnu::always_inline]] inline bool
+multiplyPanels(int64_t terms, const MicroFactors &factors,
+               const MicroTile &tile, float *rest) {
   using Vector = typename Vectors<lanes>::Vector;
   constexpr int width = vectors * lanes;
   // The lines of c arrive while the sums are computed.
+  if (tile.cColumn == 1 && terms > minTermsToPrefetch)
 #pragma GCC unroll 16
-  for (int row = 0; row < rows; ++row) {
-    const float *c = tile.c + row * tile.cRow;
-    for (int column = 0; column < width; column += cacheLine / sizeof(float))
-      __builtin_prefetch(c + column, 1);
-    __builtin_prefetch(c + width - 1, 1);
-  }
+    for (int row = 0; row < rows; ++row) {
+      const float *c = tile.c + row * tile.cRow;
+#pragma GCC unroll 16
+      for (int column = 0; column < width; column += cacheLine / sizeof(float))
+        __builtin_prefetch(c + column, 1);
+      __builtin_prefetch(c + width - 1, 1);
+    }
 
+  const float *a = factors.a, *b = factors.b;
+  const int64_t aRow = factors.aRow, aTerm = factors.aTerm,
+                bTerm = factors.bTerm;
   Vector sums[rows][vectors];
 #pragma GCC unroll 16
   for (int row = 0; row < rows; ++row)
@@ -89,25 +98,38 @@ addTerms(int64_t terms, const float *a, const float *b, const MicroTile &tile,
     for (int vector = 0; vector < vectors; ++vector)
       sums[row][vector] = Vector{};
   do {
-    Vector factors[vectors];
+    Vector ofB[vectors];
 #pragma GCC unroll 16
     for (int vector = 0; vector < vectors; ++vector)
-      factors[vector] = *reinterpret_cast<const Vector *>(b + vector * lanes);
+      ofB[vector] = *reinterpret_cast<const Vector *>(b + vector * lanes);
 #pragma GCC unroll 16
     for (int row = 0; row < rows; ++row)
 #pragma GCC unroll 16
       for (int vector = 0; vector < vectors; ++vector)
-        sums[row][vector] += a[row] * factors[vector];
+        sums[row][vector] += a[row * aRow] * ofB[vector];
     keepInRegisters(sums);
-    a += rows;
-    b += width;
+    a += aTerm;
+    b += bTerm;
   } while (--terms > 0);
+
+  bool isPlain =
+      tile.columns == width && tile.cColumn == 1 && !tile.bias && !tile.relu;
+  float *to = isPlain ? tile.c : rest;
+  int64_t toRow = isPlain ? tile.cRow : width;
+  if (isPlain && tile.adds)
+#pragma GCC unroll 16
+    for (int row = 0; row < rows; ++row)
+#pragma GCC unroll 16
+      for (int vector = 0; vector < vectors; ++vector)
+        sums[row][vector] += *reinterpret_cast<const Vector *>(
+            to + row * toRow + vector * lanes);
 #pragma GCC unroll 16
   for (int row = 0; row < rows; ++row)
 #pragma GCC unroll 16
     for (int vector = 0; vector < vectors; ++vector)
-      *reinterpret_cast<Vector *>(result + row * width + vector * lanes) =
+      *reinterpret_cast<Vector *>(to + row * toRow + vector * lanes) =
           sums[row][vector];
+  return isPlain;
 }
 
 #if defined(__x86_64__)
@@ -125,11 +147,11 @@ addTerms(int64_t terms, const float *a, const float *b, const MicroTile &tile,
 
 template <int rows, int vectors>
 SHARDC_TARGET("avx512f,avx512vl,avx2,fma,prfchw")
-void multiply512(int64_t terms, const float *a, const float *b,
+void multiply512(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
   float sums[rows * vectors * 16];
-  addTerms<16, rows, vectors>(terms, a, b, tile, sums);
-  store512(sums, rows, vectors * 16, tile);
+  if (!multiplyPanels<16, rows, vectors>(terms, factors, tile, sums))
+    store512(sums, rows, vectors * 16, tile);
 }
 
 [[gnu::noinline]] SHARDC_TARGET("avx2,fma,prfchw") void store256(
@@ -139,11 +161,11 @@ void multiply512(int64_t terms, const float *a, const float *b,
 
 template <int rows, int vectors>
 SHARDC_TARGET("avx2,fma,prfchw")
-void multiply256(int64_t terms, const float *a, const float *b,
+void multiply256(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
   float sums[rows * vectors * 8];
-  addTerms<8, rows, vectors>(terms, a, b, tile, sums);
-  store256(sums, rows, vectors * 8, tile);
+  if (!multiplyPanels<8, rows, vectors>(terms, factors, tile, sums))
+    store256(sums, rows, vectors * 8, tile);
 }
 
 [[gnu::noinline]] void store128(const float *sums, int rows, int width,
@@ -152,11 +174,11 @@ void multiply256(int64_t terms, const float *a, const float *b,
 }
 
 template <int rows, int vectors>
-void multiply128(int64_t terms, const float *a, const float *b,
+void multiply128(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
   float sums[rows * vectors * 4];
-  addTerms<4, rows, vectors>(terms, a, b, tile, sums);
-  store128(sums, rows, vectors * 4, tile);
+  if (!multiplyPanels<4, rows, vectors>(terms, factors, tile, sums))
+    store128(sums, rows, vectors * 4, tile);
 }
 
 #undef SHARDC_TARGET

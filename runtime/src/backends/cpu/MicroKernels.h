@@ -15,26 +15,33 @@
 
 namespace shardc::rt {
 
+/// What a micro-kernel multiplies: element (i, l) of a is at i·aRow + l·aTerm,
+/// and row l of b, whose elements are side by side, at l·bTerm.
+struct MicroFactors {
+  const float *a, *b;
+  int64_t aRow, aTerm, bTerm;
+};
+
 /// The place of a tile of the result, and what happens to it when its sums are
 /// there: c = relu?(sums + c? + bias?).
 struct MicroTile {
   float *c;
-  int64_t cRow;      ///< Distance of rows, in elements.
-  int64_t columns;   ///< The first so many are stored.
-  bool adds;         ///< To the old c.
-  const float *bias; ///< Of the first column; null: none.
+  int64_t cRow, cColumn;       ///< Distances of elements; one of them is 1.
+  int64_t columns;             ///< The first so many are stored.
+  bool adds;                   ///< To the old c.
+  const float *bias;           ///< Of the first element; null: none.
+  int64_t biasRow, biasColumn; ///< Distances as of c: one is 0, the other 1.
   bool relu;
 };
 
-/// Multiplies `terms` columns of a panel of a by as many rows of a panel of b;
-/// at least one. Each element is the sum of its products in order, by fused
-/// multiply-adds that begin at 0, whatever the kernel: the bits do not depend
-/// on the sizes of panels.
-using MicroKernel = void (*)(int64_t terms, const float *a, const float *b,
+/// Multiplies `terms` columns of a by as many rows of b; at least one. Each
+/// element is the sum of its products in order, by fused multiply-adds that
+/// begin at 0, whatever the kernel: the bits do not depend on the sizes of
+/// panels.
+using MicroKernel = void (*)(int64_t terms, const MicroFactors &factors,
                              const MicroTile &tile);
 
-/// The kernels for one kind of CPU. Panels are packed (PackPanel.h) with the
-/// elements of a term side by side. Those of b are a whole number of vectors
+/// The kernels for one kind of CPU. Panels of b are a whole number of vectors
 /// wide.
 struct MicroKernels {
   int64_t maxRows;    ///< Of a panel of a.

@@ -100,9 +100,9 @@ void shardc::rt::packPanel(Factor from, int64_t count, int64_t width,
 #if defined(__x86_64__)
   static const bool hasAvx2 = __builtin_cpu_supports("avx2");
   int64_t beyond = width % lanes == 0 ? 0 : (lanes + width - 1) / width;
-  if (hasAvx2 && from.stride == 1 && count == width) {
-    beyond =
-        width % lanes == 0 ? 0 : std::max(beyond, lanes / from.termStride + 1);
+  if (hasAvx2 && from.stride == 1) {
+    if (width % lanes != 0 || count < width)
+      beyond = std::max(beyond, lanes / from.termStride + 1);
     fast = std::max<int64_t>(terms - beyond, 0);
     copyPanel(from, width, fast, to);
   } else if (hasAvx2 && from.termStride == 1) {

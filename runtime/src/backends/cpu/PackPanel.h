@@ -29,37 +29,45 @@ struct Factor {
 
 /// How the rows of a, or the columns of b, are cut into panels. They follow one
 /// another in packed memory.
-struct Panels {
-  int64_t count;
+class Panels {
+public:
   /// Panels of a differ by one row at most.
   static Panels ofRows(int64_t rows, int64_t maxRows) {
-    return {(rows + maxRows - 1) / maxRows, rows, 0, 0};
+    int64_t count = (rows + maxRows - 1) / maxRows;
+    return {rows, count, rows / std::max<int64_t>(count, 1),
+            rows % std::max<int64_t>(count, 1), 1};
   }
   /// All panels of b but the last one are full; that is padded to whole
   /// vectors.
   static Panels ofColumns(int64_t columns, int64_t maxColumns, int64_t lanes) {
-    return {(columns + maxColumns - 1) / maxColumns, columns, maxColumns,
+    return {columns, (columns + maxColumns - 1) / maxColumns, maxColumns, 0,
             lanes};
   }
 
+  int64_t count() const { return number; }
   int64_t begin(int64_t panel) const {
-    return width ? std::min(panel * width, extent) : extent * panel / count;
+    return std::min(panel * width + std::min(panel, wider), extent);
   }
   /// Without padding.
   int64_t size(int64_t panel) const { return begin(panel + 1) - begin(panel); }
-  int64_t packedSize(int64_t panel) const {
-    return width ? padded(size(panel)) : size(panel);
-  }
+  int64_t packedSize(int64_t panel) const { return padded(size(panel)); }
   /// Of all panels.
-  int64_t packedExtent() const { return width ? padded(extent) : extent; }
-
-  /// Behind `count`: of panels of columns their width and vectors, else 0.
-  int64_t extent, width, lanes;
+  int64_t packedExtent() const { return padded(extent); }
 
 private:
+  Panels(int64_t extent, int64_t number, int64_t width, int64_t wider,
+         int64_t lanes)
+      : extent(extent), number(number), width(width), wider(wider),
+        lanes(lanes) {}
+
   int64_t padded(int64_t size) const {
     return (size + lanes - 1) / lanes * lanes;
   }
+
+  int64_t extent, number;
+  /// The first `wider` panels are wider by one.
+  int64_t width, wider;
+  int64_t lanes;
 };
 
 /// Packs `terms` terms of the first `count` elements: element i of term t comes

@@ -2,8 +2,6 @@
 
 #include "backends/cpu/PackedGemm.h"
 
-#include "backends/cpu/TiledGemm.h"
-
 #include <algorithm>
 
 using namespace shardc::rt;
@@ -19,8 +17,10 @@ static constexpr int64_t maxSharedElements = int64_t(1) << 20;
 /// Elements that tiles may pack more than once; beyond that they are packed
 /// before the tiles, which takes a barrier, or about as long as packing these.
 static constexpr int64_t maxRepacked = int64_t(1) << 14;
-/// Rows or columns of a tile, at least.
-static constexpr int64_t minTileExtent = 48;
+/// Rows or columns of a tile, and its operations, at least.
+static constexpr int64_t minTileExtent = 48, minTileFlops = 1 << 20;
+/// Elements of a block of the factor of rows that are read in place: 128 KiB.
+static constexpr int64_t maxInPlace = 1 << 15;
 
 static int64_t ceilDiv(int64_t a, int64_t b) { return (a + b - 1) / b; }
 
@@ -31,34 +31,86 @@ PackedGemm::Range PackedGemm::part(int64_t extent, int64_t unit, int64_t index,
           std::min(extent, units * (index + 1) / count * unit)};
 }
 
-/// Tiles of `flops` operations on `extent` rows or columns, beside those of the
-/// other calls: some microseconds each or more, at most eight or as many as
-/// have `maxGroupColumns`. Several are an even number, so that two workers can
-/// share them.
-static int64_t chooseTiles(double flops, int64_t extent, int64_t calls) {
-  int64_t most =
-      std::max(ceilDiv(8, calls), ceilDiv(extent, 2 * maxGroupColumns));
-  int64_t tiles = std::clamp<double>(flops / (1 << 20), 1, double(most));
-  tiles = std::clamp<int64_t>(extent / minTileExtent, 1, tiles);
-  return tiles > 1 ? tiles - tiles % 2 : 1;
-}
-
 PackedGemm::PackedGemm(const GemmCommand &gemm, GemmCalls calls,
                        const MicroKernels &kernels)
-    : gemm(gemm), kernels(&kernels) {
-  // The one with fewer elements to pack.
-  int64_t ofRowTiles = calls.count * gemm.m + calls.distinctB * gemm.n;
-  int64_t ofColumnTiles = calls.distinctA * gemm.m + calls.count * gemm.n;
-  byRows = ofRowTiles < ofColumnTiles ||
-           (ofRowTiles == ofColumnTiles && gemm.m >= gemm.n);
-  blocks = ceilDiv(gemm.k, maxTerms);
-  if (gemm.m == 0 || gemm.n == 0)
+    : gemm(gemm), kernels(&kernels), m(gemm.m), n(gemm.n),
+      blocks(ceilDiv(gemm.k, maxTerms)) {
+  if (m == 0 || n == 0)
     return;
-  tiles = chooseTiles(2.0 * gemm.m * gemm.n * gemm.k, byRows ? gemm.m : gemm.n,
-                      calls.count);
-  int64_t distinct = byRows ? calls.distinctB : calls.distinctA;
+  chooseOrientation();
+  chooseTiles(calls);
+}
+
+/// Decides what is read in place, and estimates the cycles of one core: those
+/// of multiply-adds, of which a kernel begins two in a cycle and ends each
+/// after four, of packing, and of storing c.
+void PackedGemm::chooseOrientation() {
+  double cycles[2];
+  auto orient = [&](bool swaps) {
+    isSwapped = swaps;
+    m = swaps ? gemm.n : gemm.m;
+    n = swaps ? gemm.m : gemm.n;
+    Factor rows = rowFactor({}, 0), columns = columnFactor({}, 0);
+    // Rounding is a part of packing.
+    bool mayRead = gemm.precision == Precision::Highest;
+    readsRows =
+        mayRead &&
+        (m * std::min(gemm.k, maxTerms) <= maxInPlace ||
+         (rows.termStride == 1 ? columnPanels(n).count() <= 4 : m <= 16));
+    readsColumns = mayRead && columns.stride == 1 && rowPanels(m).count() <= 2;
+  };
+  for (bool swaps : {true, false}) {
+    orient(swaps);
+    cycles[swaps] = estimateCycles();
+  }
+  constexpr int64_t narrow = 64;
+  if (std::min(m, n) < narrow && cycles[true] < cycles[false])
+    orient(true);
+}
+
+double PackedGemm::estimateCycles() const {
+  Panels rows = rowPanels(m), columns = columnPanels(n);
+  int64_t vectors = columns.packedExtent() / kernels->lanes;
+  double rowsOfPanel = double(m) / rows.count();
+  double full = std::max(rowsOfPanel * kernels->maxVectors / 2, 4.0);
+  double perTerm = double(vectors / kernels->maxVectors) * full;
+  if (vectors % kernels->maxVectors)
+    perTerm += std::max(rowsOfPanel / 2, 4.0);
+  double cycles = perTerm * rows.count() * gemm.k;
+  if (!readsRows)
+    cycles += 0.5 * m * gemm.k;
+  if (columnFactor({}, 0).stride != 1)
+    cycles += 0.6 * n * gemm.k;
+  else if (!readsColumns)
+    cycles += 0.25 * n * gemm.k;
+  return cycles + (isSwapped ? 1.5 : 0.25) * m * n * blocks;
+}
+
+/// Tiles of some microseconds or more, at most eight or as many as have
+/// `maxGroupColumns` twice, in all calls together. Several are an even number,
+/// so that two workers can share them.
+void PackedGemm::chooseTiles(GemmCalls calls) {
+  int64_t distinctRows = isSwapped ? calls.distinctB : calls.distinctA;
+  int64_t distinctColumns = isSwapped ? calls.distinctA : calls.distinctB;
+  // The way with fewer elements to pack.
+  int64_t packedM = readsRows ? 0 : m, packedN = readsColumns ? 0 : n;
+  int64_t ofRowTiles = calls.count * packedM + distinctColumns * packedN;
+  int64_t ofColumnTiles = distinctRows * packedM + calls.count * packedN;
+  byRows = ofRowTiles < ofColumnTiles ||
+           (ofRowTiles == ofColumnTiles && m >= (readsRows ? 4 * n : n));
+  int64_t extent = byRows ? m : n;
+  int64_t most =
+      std::max(ceilDiv(8, calls.count), ceilDiv(extent, 2 * maxGroupColumns));
+  tiles =
+      std::clamp<double>(2.0 * m * n * gemm.k / minTileFlops, 1, double(most));
+  tiles = std::clamp<int64_t>(extent / minTileExtent, 1, tiles);
+  if (tiles > 1)
+    tiles -= tiles % 2;
+
+  int64_t distinct = byRows ? distinctColumns : distinctRows;
   int64_t elements = sharedPanels().packedExtent() * gemm.k;
   isShared =
+      !(byRows ? readsColumns : readsRows) &&
       elements * (tiles * calls.count - distinct) > maxRepacked * calls.count;
   if (isShared)
     slabs = std::clamp<int64_t>(ceilDiv(elements * distinct, maxSharedElements),
@@ -77,7 +129,7 @@ void PackedGemm::multiply(const GemmCommand &gemm, const float *a,
 PreparedGemm::SharedFactor PackedGemm::sharedFactor() const {
   if (!isShared)
     return SharedFactor::None;
-  return byRows ? SharedFactor::B : SharedFactor::A;
+  return byRows != isSwapped ? SharedFactor::B : SharedFactor::A;
 }
 
 uint64_t PackedGemm::packedBytes() const {
@@ -90,7 +142,7 @@ uint64_t PackedGemm::packedBytes() const {
 }
 
 int64_t PackedGemm::numPackTasks(int64_t round) const {
-  return isShared ? blocksOf(round).size() * sharedPanels().count : 0;
+  return isShared ? blocksOf(round).size() * sharedPanels().count() : 0;
 }
 
 Factor PackedGemm::factorA(const void *a, int64_t round) const {
@@ -119,11 +171,12 @@ void PackedGemm::packRounded(const Factor &from, const Panels &panels,
 void PackedGemm::pack(const void *factor, void *packed, int64_t round,
                       int64_t task) const {
   Panels panels = sharedPanels();
-  int64_t first = blocksOf(round).begin, panel = task % panels.count;
-  Range terms = termsOf(first + task / panels.count);
+  int64_t first = blocksOf(round).begin, panel = task % panels.count();
+  Range terms = termsOf(first + task / panels.count());
   int64_t before = (terms.begin - termsOf(first).begin) * panels.packedExtent();
-  packRounded(byRows ? factorB(factor, round) : factorA(factor, round), panels,
-              panel, terms,
+  packRounded(sharedFactor() == SharedFactor::A ? factorA(factor, round)
+                                                : factorB(factor, round),
+              panels, panel, terms,
               static_cast<float *>(packed) + before +
                   panels.begin(panel) * terms.size());
 }
@@ -183,102 +236,128 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
   const Panels &ofRows = tile.rows, &ofColumns = tile.columns;
   Range terms = termsOf(block);
   int64_t before = terms.begin - tile.firstTerm;
-  bool packsB = !tile.packedB && rows.begin == 0;
+  bool isLast = block + 1 == blocks;
+  MicroTile result = tile.result;
+  result.adds = gemm.accumulate || block > 0;
+  result.relu = isLast && tile.result.relu;
   for (int64_t j = columns.begin; j < columns.end; ++j) {
-    int64_t column = ofColumns.begin(j);
-    const float *panelB;
+    int64_t column = ofColumns.begin(j), width = ofColumns.packedSize(j);
+    MicroFactors factors{nullptr, nullptr, 1, 0, width};
     Prefetch next;
     if (tile.packedB) {
-      panelB = tile.packedB + before * ofColumns.packedExtent() +
-               column * terms.size();
+      factors.b = tile.packedB + before * ofColumns.packedExtent() +
+                  column * terms.size();
       if (j + 1 < columns.end)
-        next = Prefetch(panelB + ofColumns.packedSize(j) * terms.size(),
-                        ofColumns.packedSize(j + 1), terms.size(), terms.size(),
+        next = Prefetch(factors.b + width * terms.size(), 1,
+                        ofColumns.packedSize(j + 1) * terms.size(), 0,
                         rows.size());
+    } else if (readsColumns && ofColumns.size(j) == width) {
+      factors.b = tile.b.at(column, terms.begin).data;
+      factors.bTerm = tile.b.termStride;
     } else {
       // One panel at a time if no other rows will read it.
-      int64_t first =
-          rows.size() == ofRows.count ? column : ofColumns.begin(columns.begin);
+      bool isOnly = rows.size() == ofRows.count();
+      int64_t first = isOnly ? column : ofColumns.begin(columns.begin);
       float *own = tile.ownB + (column - first) * terms.size();
-      if (packsB)
+      factors.b = own;
+      if (rows.begin == 0) {
         packRounded(tile.b, ofColumns, j, terms, own);
-      panelB = own;
-      if (packsB && j + 1 < columns.end)
-        next = Prefetch(tile.b.at(ofColumns.begin(j + 1), terms.begin),
-                        ofColumns.size(j + 1), terms.size(), rows.size());
+        if (j + 1 < columns.end)
+          next = Prefetch(tile.b.at(column + ofColumns.size(j), terms.begin),
+                          ofColumns.size(j + 1), terms.size(), rows.size());
+      }
     }
-    MicroTile result = tile.result;
     result.columns = ofColumns.size(j);
-    result.adds = gemm.accumulate || block > 0;
-    result.bias =
-        result.bias && block + 1 == blocks ? result.bias + column : nullptr;
-    result.relu = result.relu && block + 1 == blocks;
-    int64_t vectors = ofColumns.packedSize(j) / kernels->lanes;
     for (int64_t i = rows.begin; i < rows.end; ++i) {
-      int64_t row = ofRows.begin(i);
-      const float *panelA;
+      int64_t row = ofRows.begin(i), height = ofRows.size(i);
+      factors.aTerm = height;
       if (tile.packedA) {
-        panelA = tile.packedA + before * ofRows.extent + row * terms.size();
+        factors.a =
+            tile.packedA + before * ofRows.packedExtent() + row * terms.size();
+      } else if (readsRows) {
+        Factor inPlace = tile.a.at(row, terms.begin);
+        factors.a = inPlace.data;
+        factors.aRow = inPlace.stride;
+        factors.aTerm = inPlace.termStride;
       } else {
         float *own =
             tile.ownA + (row - ofRows.begin(rows.begin)) * terms.size();
+        factors.a = own;
         if (j == columns.begin)
           packRounded(tile.a, ofRows, i, terms, own);
-        panelA = own;
       }
       next.fetchPart();
-      result.c = tile.result.c + row * result.cRow + column;
-      kernels->kernel(ofRows.size(i), vectors)(terms.size(), panelA, panelB,
-                                               result);
+      result.c = tile.result.c + row * result.cRow + column * result.cColumn;
+      if (tile.result.bias)
+        result.bias = isLast ? tile.result.bias + row * result.biasRow +
+                                   column * result.biasColumn
+                             : nullptr;
+      kernels->kernel(height, width / kernels->lanes)(terms.size(), factors,
+                                                      result);
     }
   }
 }
 
 void PackedGemm::run(const GemmOperands &operands, int64_t round,
                      int64_t index) const {
-  Range rows =
-      byRows ? part(gemm.m, kernels->maxRows, index, tiles) : Range{0, gemm.m};
-  Range columns = byRows ? Range{0, gemm.n}
-                         : part(gemm.n, kernels->maxColumns(), index, tiles);
-  float *c = static_cast<float *>(operands.c) +
-             (round / slabs * gemm.m + rows.begin) * gemm.n + columns.begin;
-  const float *bias =
-      operands.bias ? static_cast<const float *>(operands.bias) + columns.begin
-                    : nullptr;
-  bool relu = gemm.activation == Activation::Relu;
-  if (gemm.k == 0) {
-    for (int64_t row = 0; row < rows.size(); ++row, c += gemm.n) {
-      if (!gemm.accumulate)
-        std::fill_n(c, columns.size(), 0.0f);
-      finishRow(c, bias, relu, columns.size());
-    }
-    return;
-  }
+  Range rows = byRows ? part(m, kernels->maxRows, index, tiles) : Range{0, m};
+  Range columns =
+      byRows ? Range{0, n} : part(n, kernels->maxColumns(), index, tiles);
+  // Row-major, or of the transpose.
+  int64_t cRow = isSwapped ? 1 : n, cColumn = isSwapped ? m : 1;
+  int64_t biasRow = isSwapped, biasColumn = !isSwapped;
+  float *c = static_cast<float *>(operands.c) + round / slabs * m * n +
+             rows.begin * cRow + columns.begin * cColumn;
+  const float *bias = static_cast<const float *>(operands.bias);
+  if (bias)
+    bias += rows.begin * biasRow + columns.begin * biasColumn;
+  MicroTile result{c,       cRow,       cColumn,
+                   0,       true,       bias,
+                   biasRow, biasColumn, gemm.activation == Activation::Relu};
+  if (gemm.k == 0)
+    return finishEmpty(rows.size(), columns.size(), result);
   alignas(64) float ownA[maxGroupRows * maxTerms];
   alignas(64) float ownB[maxGroupColumns * maxTerms];
-  const float *packed = static_cast<const float *>(operands.packed);
+  const float *packed =
+      isShared ? static_cast<const float *>(operands.packed) : nullptr;
   Range slab = blocksOf(round);
-  Tile tile{factorA(operands.a, round).at(rows.begin, 0),
-            factorB(operands.b, round).at(columns.begin, 0),
+  Tile tile{rowFactor(operands, round).at(rows.begin, 0),
+            columnFactor(operands, round).at(columns.begin, 0),
             rowPanels(rows.size()),
             columnPanels(columns.size()),
-            isShared && !byRows ? packed : nullptr,
-            isShared && byRows ? packed : nullptr,
+            byRows ? nullptr : packed,
+            byRows ? packed : nullptr,
             ownA,
             ownB,
             termsOf(slab.begin).begin,
-            {c, gemm.n, 0, false, bias, relu}};
-  // Columns are in one group if their panels are packed: then each panel of a
-  // is packed once.
+            result};
+  // Columns are in one group unless the tile packs them: then it packs each
+  // panel of rows once.
   int64_t columnGroups = tile.packedB
                              ? 1
-                             : ceilDiv(tile.columns.count,
+                             : ceilDiv(tile.columns.count(),
                                        maxGroupColumns / kernels->maxColumns());
-  int64_t rowGroups = ceilDiv(tile.rows.count, maxGroupRows / kernels->maxRows);
+  int64_t rowGroups =
+      ceilDiv(tile.rows.count(), maxGroupRows / kernels->maxRows);
   for (int64_t columnGroup = 0; columnGroup < columnGroups; ++columnGroup)
     for (int64_t block = slab.begin; block < slab.end; ++block)
       for (int64_t rowGroup = 0; rowGroup < rowGroups; ++rowGroup)
-        multiplyPanels(tile, block,
-                       part(tile.rows.count, 1, rowGroup, rowGroups),
-                       part(tile.columns.count, 1, columnGroup, columnGroups));
+        multiplyPanels(
+            tile, block, part(tile.rows.count(), 1, rowGroup, rowGroups),
+            part(tile.columns.count(), 1, columnGroup, columnGroups));
+}
+
+/// A tile of a GEMM without terms.
+void PackedGemm::finishEmpty(int64_t rows, int64_t columns,
+                             const MicroTile &result) const {
+  for (int64_t row = 0; row < rows; ++row)
+    for (int64_t column = 0; column < columns; ++column) {
+      float &value = result.c[row * result.cRow + column * result.cColumn];
+      if (!gemm.accumulate)
+        value = 0;
+      if (result.bias)
+        value += result.bias[row * result.biasRow + column * result.biasColumn];
+      if (result.relu && value < 0)
+        value = 0;
+    }
 }

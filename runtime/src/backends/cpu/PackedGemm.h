@@ -61,6 +61,13 @@ private:
   Range termsOf(int64_t block) const { return part(gemm.k, 1, block, blocks); }
   Factor factorA(const void *a, int64_t round) const;
   Factor factorB(const void *b, int64_t round) const;
+  /// The factors whose elements are rows and columns of what is computed.
+  Factor rowFactor(const GemmOperands &operands, int64_t round) const {
+    return isSwapped ? factorB(operands.b, round) : factorA(operands.a, round);
+  }
+  Factor columnFactor(const GemmOperands &operands, int64_t round) const {
+    return isSwapped ? factorA(operands.a, round) : factorB(operands.b, round);
+  }
   Panels rowPanels(int64_t rows) const {
     return Panels::ofRows(rows, kernels->maxRows);
   }
@@ -69,17 +76,30 @@ private:
   }
   /// Of the factor that all tiles read.
   Panels sharedPanels() const {
-    return byRows ? columnPanels(gemm.n) : rowPanels(gemm.m);
+    return byRows ? columnPanels(n) : rowPanels(m);
   }
+  void chooseOrientation();
+  double estimateCycles() const;
+  void chooseTiles(GemmCalls calls);
   void packRounded(const Factor &from, const Panels &panels, int64_t panel,
                    Range terms, float *to) const;
   void multiplyPanels(const Tile &tile, int64_t block, Range rows,
                       Range columns) const;
+  void finishEmpty(int64_t rows, int64_t columns,
+                   const MicroTile &result) const;
 
   GemmCommand gemm;
   const MicroKernels *kernels;
+  /// Whether the transpose of c is computed, of bᵀ by aᵀ: there the vectors of
+  /// a narrow c are full.
+  bool isSwapped = false;
+  /// Rows and columns of what is computed.
+  int64_t m, n;
+  /// Whether kernels read the factor of rows, or full panels of that of
+  /// columns, where they lie: it does not pay to pack what few panels meet.
+  bool readsRows = false, readsColumns = false;
   /// Whether tiles are blocks of rows; otherwise they are blocks of columns.
-  bool byRows;
+  bool byRows = false;
   /// Whether the factor that all tiles read is packed before them; if not, each
   /// tile packs it.
   bool isShared = false;
