@@ -4,7 +4,7 @@
   benchmarks/profile_steps.py [--bin build/bin] [--steps N] PLAN.shardc...
 
 Prints the share of samples of all workers, in percent, by kind of work: kernels that
-the compiler generated, oneDNN, reductions, copies and clears of memory, workers
+the compiler generated, GEMMs, reductions, copies and clears of memory, workers
 that wait for others (on a busy computer also: for a core), page faults, the rest.
 """
 
@@ -19,7 +19,7 @@ import tempfile
 GROUPS = [
     ("waiting", r"barrier|waitForJob|sched_yield|schedule|futex|pick_next|finish_task_switch|yield"),
     ("kernels", r"memfd"),
-    ("oneDNN", r"libdnnl|libgomp|^\[unknown\]|^\[JIT\]|^anon"),
+    ("GEMMs", r"multiply(128|256|512)|store(128|256|512)|PackedGemm|packPanel|packTerms|copyPanel|transposePanel"),
     ("reductions", r"addF32|addBF16|reduce"),
     ("copies", r"mem(move|cpy|set)"),
     ("page faults", r"page|folio|fault|pmd"),

@@ -43,8 +43,6 @@ pack() {
     *) cp -L "$library" "$folder/lib" ;;
     esac
   done
-  # What the GPU has no use for, and the largest of all.
-  gzip "$folder"/lib/libdnnl.so.*
   make-data labels 512 784,1024,1024,10 "$folder/data/wide.npz"
   # The fake multiplies an element after the other.
   [ "$fake" = 0 ] || models=("${models[@]//1024,1024/96,96}")

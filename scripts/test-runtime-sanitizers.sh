@@ -1,7 +1,6 @@
 #!/usr/bin/env bash
 # Builds the runtime alone under AddressSanitizer with UndefinedBehaviorSanitizer
-# and under ThreadSanitizer, and runs its tests. oneDNN itself, which uses
-# libgomp, is not instrumented; each worker calls it with one OpenMP thread.
+# and under ThreadSanitizer, and runs its tests.
 #
 #   scripts/test-runtime-sanitizers.sh [--all]
 #

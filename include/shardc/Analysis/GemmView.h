@@ -34,9 +34,9 @@ struct GemmView {
 std::optional<GemmView> getGemmView(DotGeneralOp dot);
 
 /// Whether the GEMM is large enough for a library call: the threshold between
-/// generated and library code. An estimate: oneDNN's dispatch and a separate
-/// epilogue cost about as much as generated code loses on a million
-/// multiply-adds.
+/// generated code and the runtime's packed GEMMs, or a GPU's library. An
+/// estimate: packing and a separate epilogue cost about as much as generated
+/// code loses on a million multiply-adds.
 bool isLargeGemm(const GemmView &view);
 
 } // namespace shardc
