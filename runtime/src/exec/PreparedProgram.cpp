@@ -95,6 +95,7 @@ struct PreparedProgram::MergedGemms {
   GemmCommand merged;
   GemmTypes types;
   std::vector<GemmPointers> calls;
+  uint64_t firstPacked; ///< The place of its first packed factor.
   std::shared_ptr<const PreparedGemm> first;
   /// Adds the second and further terms of a sum; null if there are none.
   std::shared_ptr<const PreparedGemm> added;
@@ -146,11 +147,12 @@ void PreparedProgram::addPacking(const MergedGemms &gemms, size_t term,
   std::vector<char *> factors = gemms.shared(term);
   for (size_t i = 0; i < factors.size(); ++i) {
     step.calls.push_back({nullptr, step.table.size()});
-    step.table.insert(
-        step.table.end(),
-        {factors[i], reinterpret_cast<void *>(i * gemms.packedStride())});
+    uint64_t place = gemms.firstPacked + i * gemms.packedStride();
+    step.table.insert(step.table.end(),
+                      {factors[i], reinterpret_cast<void *>(place)});
   }
-  packed = std::max(packed, factors.size() * gemms.packedStride());
+  nextPacked = gemms.firstPacked + factors.size() * gemms.packedStride();
+  packed = std::max(packed, nextPacked);
 }
 
 /// The tiles of the terms [firstTerm, lastTerm), of which several are not
@@ -203,15 +205,16 @@ void PreparedProgram::addTiles(const MergedGemms &gemms, size_t firstTerm,
       char *own =
           gemms.isShared(PreparedGemm::SharedFactor::A) ? factors.a : factors.b;
       size_t place = absl::c_lower_bound(shared, own) - shared.begin();
-      step.table.push_back(
-          reinterpret_cast<void *>(place * gemms.packedStride()));
+      step.table.push_back(reinterpret_cast<void *>(
+          gemms.firstPacked + place * gemms.packedStride()));
     }
   }
 }
 
 /// The GEMM itself, with a bias and a relu, for all devices.
 void PreparedProgram::addProducts(uint32_t command, const GemmCommand &gemm) {
-  MergedGemms gemms{gemm, gemm, program().typesOf(gemm), {}, nullptr, nullptr};
+  MergedGemms gemms{gemm,    gemm,   program().typesOf(gemm), {}, nextPacked,
+                    nullptr, nullptr};
   std::vector<int64_t> of = devices().layout.devicesFor(
       number, operandsOf(program(), program().commands[command]));
   std::vector<std::vector<int64_t>> terms =
@@ -494,6 +497,8 @@ absl::Status PreparedProgram::addSteps(const PipelineOrder &order,
   // By step its round, and its place among those of its command.
   std::vector<std::pair<int64_t, size_t>> places;
   for (size_t i = 0; i < order.steps.size(); ++i) {
+    if (i > 0 && order.rounds[i] != order.rounds[i - 1])
+      nextPacked = 0;
     size_t first = steps.size();
     if (absl::Status status = addSteps(order.steps[i], backend); !status.ok())
       return status;
@@ -525,6 +530,7 @@ absl::Status PreparedProgram::addSteps(Collectives &backend) {
   uint32_t left = 0;
   for (size_t i = 0; i < program().commands.size(); ++i) {
     int64_t runs = left > 0 ? steps[loop].runs : 1;
+    nextPacked = 0;
     if (absl::Status status = addStep(i, runs, backend); !status.ok())
       return named(status, i);
     if (auto *command =

@@ -261,6 +261,9 @@ private:
   /// By rank: bytes that each device sends where there is nothing to copy.
   std::vector<uint64_t> sharedBytes;
   uint64_t packed = 0; ///< Bytes for packed factors.
+  /// Where those of the next GEMM begin: GEMMs of one round of a pipeline,
+  /// which run together, have places of their own.
+  uint64_t nextPacked = 0;
   /// With a pipeline: by rank the clock of its first task, then that of message
   /// 0, then their number.
   std::vector<int> clocks;
