@@ -212,7 +212,8 @@ void PreparedProgram::addTiles(const MergedGemms &gemms, size_t firstTerm,
 }
 
 /// The GEMM itself, with a bias and a relu, for all devices.
-void PreparedProgram::addProducts(uint32_t command, const GemmCommand &gemm) {
+void PreparedProgram::addMergedGemms(uint32_t command,
+                                     const GemmCommand &gemm) {
   MergedGemms gemms{gemm,    gemm,   program().typesOf(gemm), {}, nextPacked,
                     nullptr, nullptr};
   std::vector<int64_t> of = devices().layout.devicesFor(
@@ -282,7 +283,7 @@ void PreparedProgram::addColumnSums(const GemmCommand &gemm) {
 }
 
 void PreparedProgram::addGemm(uint32_t command, const GemmCommand &gemm) {
-  addProducts(command, gemm);
+  addMergedGemms(command, gemm);
   if (gemm.mask >= 0)
     addMask(gemm);
   if (gemm.columnSums >= 0)

@@ -216,7 +216,7 @@ private:
   absl::Status named(const absl::Status &status, uint32_t command) const;
   void addGemm(uint32_t command, const GemmCommand &gemm);
   struct MergedGemms;
-  void addProducts(uint32_t command, const GemmCommand &gemm);
+  void addMergedGemms(uint32_t command, const GemmCommand &gemm);
   void addPacking(const MergedGemms &gemms, size_t term, int64_t round);
   void addTiles(const MergedGemms &gemms, size_t firstTerm, size_t lastTerm,
                 int64_t round);
