@@ -69,10 +69,7 @@ export SHARDC_DATA_DIR=$here/data
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
 export TMPDIR=$work
-for library in "$here"/lib/*.gz; do
-  gzip -dc "$library" >"$work/$(basename "$library" .gz)"
-done
-export LD_LIBRARY_PATH=$here/lib:$work${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
+export LD_LIBRARY_PATH=$here/lib${LD_LIBRARY_PATH:+:$LD_LIBRARY_PATH}
 isFake=0
 if [ -d "$here/fake" ]; then
   isFake=1
