@@ -17,6 +17,7 @@
 #include "shardc-rt/Checkpoint.h"
 
 #include "base/Convert.h"
+#include "base/Memory.h"
 #include "checkpoint/Files.h"
 #include "checkpoint/Manifest.h"
 
@@ -36,7 +37,6 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <sys/file.h>
-#include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <thread>
@@ -51,47 +51,11 @@ static double secondsSince(Clock::time_point start) {
 }
 
 namespace {
-/// Memory in large pages where the system has them.
-class PageMemory {
-public:
-  PageMemory() = default;
-  PageMemory(PageMemory &&other) noexcept
-      : data(std::exchange(other.data, nullptr)),
-        bytes(std::exchange(other.bytes, 0)) {}
-  PageMemory &operator=(PageMemory &&) = delete;
-  ~PageMemory() {
-    if (data)
-      munmap(data, bytes);
-  }
-
-  /// Returns whether there is enough; all pages are there then.
-  bool allocate(uint64_t count) {
-    // A mapping of nothing is an error.
-    bytes = std::max<uint64_t>(count, 1);
-    void *mapped = mmap(nullptr, bytes, PROT_READ | PROT_WRITE,
-                        MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-    if (mapped == MAP_FAILED)
-      return false;
-    data = static_cast<char *>(mapped);
-    madvise(data, bytes, MADV_HUGEPAGE);
-    constexpr uint64_t page = 4096;
-    for (uint64_t at = 0; at < bytes; at += page)
-      static_cast<volatile char *>(data)[at] = 0;
-    return true;
-  }
-
-  char *get() const { return data; }
-
-private:
-  char *data = nullptr;
-  uint64_t bytes = 0;
-};
-
 /// A copy of a training between two steps, as the files will hold it.
 struct Snapshot {
   Manifest manifest;
   /// The data of each of its files.
-  std::vector<PageMemory> data;
+  std::vector<Memory> data;
   double copySeconds = 0;
 
   uint64_t bytes() const;
@@ -289,13 +253,18 @@ absl::Status CheckpointWriter::Implementation::prepare(const Plan &plan) {
   if (isKnown && snapshot.data.size() == manifest.files.size())
     return absl::OkStatus();
   snapshot.data.clear();
-  for (const ManifestFile &file : manifest.files)
-    if (!snapshot.data.emplace_back().allocate(file.bytes - file.headerBytes)) {
+  for (const ManifestFile &file : manifest.files) {
+    uint64_t bytes = file.bytes - file.headerBytes;
+    Memory &data = snapshot.data.emplace_back();
+    if (!data.allocate(bytes)) {
       snapshot.data.clear();
       return absl::ResourceExhaustedError(
           absl::StrCat("out of memory: cannot allocate ", snapshot.bytes(),
                        " bytes for the copy of a checkpoint"));
     }
+    // No copy waits for pages.
+    data.touch(bytes);
+  }
   fingerprint = fingerprintOf(manifest.tensors);
   return absl::OkStatus();
 }

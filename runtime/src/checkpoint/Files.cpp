@@ -9,7 +9,6 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
-#include <nlohmann/json.hpp>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -27,13 +26,6 @@ static absl::Status fault(const std::string &path, absl::string_view action,
 static std::string folderOf(const std::string &path) {
   size_t slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash + 1);
-}
-
-bool shardc::rt::isUtf8(const std::string &text) {
-  using Json = nlohmann::json;
-  std::string replaced =
-      Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
-  return Json::parse(replaced, nullptr, false) == Json(text);
 }
 
 static bool writeAll(int file, absl::string_view bytes) {

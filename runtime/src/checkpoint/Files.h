@@ -18,9 +18,6 @@
 
 namespace shardc::rt {
 
-/// Whether `text` is UTF-8, which JSON texts are.
-bool isUtf8(const std::string &text);
-
 /// Makes a file, which must not exist, of `pieces`, one behind the other. If
 /// that fails there is none.
 [[nodiscard]] absl::Status

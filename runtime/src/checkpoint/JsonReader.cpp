@@ -14,6 +14,12 @@ using Json = nlohmann::json;
 
 static constexpr int deepest = 8;
 
+bool shardc::rt::isUtf8(const std::string &text) {
+  std::string replaced =
+      Json(text).dump(-1, ' ', false, Json::error_handler_t::replace);
+  return Json::parse(replaced, nullptr, false) == Json(text);
+}
+
 absl::StatusOr<Json> shardc::rt::parseJson(absl::string_view text) {
   // The parser keeps the last of two equal keys, and nests without a limit.
   std::vector<std::set<std::string>> keys;

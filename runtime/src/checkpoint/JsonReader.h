@@ -17,6 +17,9 @@
 
 namespace shardc::rt {
 
+/// Whether `text` is UTF-8, which JSON texts are.
+bool isUtf8(const std::string &text);
+
 /// Parses a JSON text whose values nest at most eight levels deep.
 /// InvalidArgument: not JSON, deeper, or an object with a key twice.
 [[nodiscard]] absl::StatusOr<nlohmann::json> parseJson(absl::string_view text);

@@ -2,8 +2,8 @@
 
 #include "exec/CpuExecutor.h"
 
+#include "base/Memory.h"
 #include "exec/Arrays.h"
-#include "exec/Memory.h"
 #include "exec/ParameterState.h"
 #include "exec/PreparedProgram.h"
 #include "exec/Shards.h"

@@ -1,11 +1,12 @@
-//===- Memory.h - Memory of an executor -------------------------*- C++ -*-===//
+//===- Memory.h - Memory in large pages -------------------------*- C++ -*-===//
 
-#ifndef SHARDC_RT_SRC_EXEC_MEMORY_H
-#define SHARDC_RT_SRC_EXEC_MEMORY_H
+#ifndef SHARDC_RT_SRC_BASE_MEMORY_H
+#define SHARDC_RT_SRC_BASE_MEMORY_H
 
 #include <algorithm>
 #include <cstdint>
 #include <sys/mman.h>
+#include <utility>
 
 namespace shardc::rt {
 
@@ -13,8 +14,11 @@ namespace shardc::rt {
 class Memory {
 public:
   Memory() = default;
-  Memory(const Memory &) = delete;
-  Memory &operator=(const Memory &) = delete;
+  Memory(Memory &&other) noexcept
+      : data(std::exchange(other.data, nullptr)),
+        first(std::exchange(other.first, nullptr)),
+        bytes(std::exchange(other.bytes, 0)) {}
+  Memory &operator=(Memory &&) = delete;
   ~Memory() {
     if (bytes > 0)
       munmap(data, bytes);
@@ -37,6 +41,13 @@ public:
     return true;
   }
 
+  /// Allocates the pages of the first `count` bytes now.
+  void touch(uint64_t count) {
+    constexpr uint64_t page = 4096;
+    for (uint64_t at = 0; at < count; at += page)
+      static_cast<volatile char *>(first)[at] = 0;
+  }
+
   char *get() const { return first; }
 
 private:
@@ -46,4 +57,4 @@ private:
 
 } // namespace shardc::rt
 
-#endif // SHARDC_RT_SRC_EXEC_MEMORY_H
+#endif // SHARDC_RT_SRC_BASE_MEMORY_H
