@@ -3,6 +3,8 @@
 #include "backends/cpu/PackedGemm.h"
 
 #include <algorithm>
+#include <cstdlib>
+#include <memory>
 
 using namespace shardc::rt;
 
@@ -298,6 +300,18 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
   }
 }
 
+/// Memory for the groups that a thread packs, which stacks may be too small
+/// for: 408 KiB.
+static float *panelsOfThread() {
+  constexpr size_t elements = (maxGroupRows + maxGroupColumns) * maxTerms;
+  struct Free {
+    void operator()(float *data) const { std::free(data); }
+  };
+  thread_local std::unique_ptr<float, Free> panels(
+      static_cast<float *>(std::aligned_alloc(64, elements * sizeof(float))));
+  return panels.get();
+}
+
 void PackedGemm::run(const GemmOperands &operands, int64_t round,
                      int64_t index) const {
   Range rows = byRows ? part(m, kernels->maxRows, index, tiles) : Range{0, m};
@@ -316,10 +330,9 @@ void PackedGemm::run(const GemmOperands &operands, int64_t round,
                    biasRow, biasColumn, gemm.activation == Activation::Relu};
   if (gemm.k == 0)
     return finishEmpty(rows.size(), columns.size(), result);
-  alignas(64) float ownA[maxGroupRows * maxTerms];
-  alignas(64) float ownB[maxGroupColumns * maxTerms];
   const float *packed =
       isShared ? static_cast<const float *>(operands.packed) : nullptr;
+  float *own = panelsOfThread();
   Range slab = blocksOf(round);
   Tile tile{rowFactor(operands, round).at(rows.begin, 0),
             columnFactor(operands, round).at(columns.begin, 0),
@@ -327,8 +340,8 @@ void PackedGemm::run(const GemmOperands &operands, int64_t round,
             columnPanels(columns.size()),
             byRows ? nullptr : packed,
             byRows ? packed : nullptr,
-            ownA,
-            ownB,
+            own,
+            own + maxGroupRows * maxTerms,
             termsOf(slab.begin).begin,
             result};
   // Columns are in one group unless the tile packs them: then it packs each
