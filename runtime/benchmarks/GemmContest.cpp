@@ -11,6 +11,8 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "MultiplyAdds.h"
+
 #include "exec/RunGemm.h"
 
 #include <algorithm>
@@ -21,7 +23,6 @@
 #include <ctime>
 #include <dlfcn.h>
 #include <functional>
-#include <immintrin.h>
 #include <memory>
 #include <omp.h>
 #include <oneapi/dnnl/dnnl.h>
@@ -62,43 +63,16 @@ struct Matrix {
 };
 
 /// GFLOP/s of multiply-adds in registers on one core.
-__attribute__((target("avx2,fma"))) double measurePeak() {
-  constexpr int sums = 12, rounds = 1 << 16;
+double measurePeak() {
   double best = 0;
-  for (int round = 0; round < 20; ++round) {
-    __m256 sum[sums];
-    for (__m256 &one : sum)
-      one = _mm256_set1_ps(1.0f);
-    __m256 factor = _mm256_set1_ps(0.5f);
-    auto start = Clock::now();
-    for (int i = 0; i < rounds; ++i)
-      for (__m256 &one : sum) {
-        one = _mm256_fmadd_ps(one, factor, factor);
-        asm volatile("" : "+x"(one));
-      }
-    std::chrono::duration<double> time = Clock::now() - start;
-    best = std::max(best, 16.0 * sums * rounds / time.count() / 1e9);
-  }
-  return best;
-}
-
-__attribute__((target("avx512f"))) double measurePeak512() {
-  constexpr int sums = 12, rounds = 1 << 16;
-  double best = 0;
-  for (int round = 0; round < 20; ++round) {
-    __m512 sum[sums];
-    for (__m512 &one : sum)
-      one = _mm512_set1_ps(1.0f);
-    __m512 factor = _mm512_set1_ps(0.5f);
-    auto start = Clock::now();
-    for (int i = 0; i < rounds; ++i)
-      for (__m512 &one : sum) {
-        one = _mm512_fmadd_ps(one, factor, factor);
-        asm volatile("" : "+v"(one));
-      }
-    std::chrono::duration<double> time = Clock::now() - start;
-    best = std::max(best, 32.0 * sums * rounds / time.count() / 1e9);
-  }
+  for (const bench::MultiplyAdds &adds : bench::multiplyAdds())
+    for (int round = 0; round < 10; ++round) {
+      auto start = Clock::now();
+      volatile float result = adds.run();
+      static_cast<void>(result);
+      std::chrono::duration<double> time = Clock::now() - start;
+      best = std::max(best, adds.flops / time.count() / 1e9);
+    }
   return best;
 }
 
@@ -256,10 +230,7 @@ int main(int argc, char **argv) {
     return 2;
   }
 
-  double peak = measurePeak();
-  if (__builtin_cpu_supports("avx512f"))
-    peak = std::max(peak, measurePeak512());
-  peak *= threads;
+  double peak = measurePeak() * threads;
   std::printf("multiply-adds in registers, %d cores: %.1f GFLOP/s\n", threads,
               peak);
   std::printf("%6s %6s %6s     %8s %6s", "m", "n", "k", "shardc", "peak");

@@ -6,60 +6,30 @@
 //===----------------------------------------------------------------------===//
 
 #include "MicroBenchmarks.h"
+#include "MultiplyAdds.h"
 
 #include <algorithm>
 #include <atomic>
 #include <cstring>
 #include <immintrin.h>
 #include <pthread.h>
+#include <string>
 #include <thread>
 #include <vector>
 
 using namespace shardc::rt::bench;
 
-static constexpr int64_t fmaRounds = 1 << 18;
-/// The number of sums that hides the latency of two units.
-static constexpr int accumulators = 12;
-
-__attribute__((target("avx2,fma"))) static float multiplyAdd256() {
-  __m256 sums[accumulators], factor = _mm256_set1_ps(0.5f);
-  for (__m256 &sum : sums)
-    sum = _mm256_set1_ps(1.0f);
-  for (int64_t round = 0; round < fmaRounds; ++round)
-#pragma GCC unroll 12
-    for (__m256 &sum : sums)
-      sum = _mm256_fmadd_ps(sum, factor, factor);
-  float result = 0;
-  for (__m256 &sum : sums)
-    result += _mm256_cvtss_f32(sum);
-  return result;
-}
-
-__attribute__((target("avx512f"))) static float multiplyAdd512() {
-  __m512 sums[accumulators], factor = _mm512_set1_ps(0.5f);
-  for (__m512 &sum : sums)
-    sum = _mm512_set1_ps(1.0f);
-  for (int64_t round = 0; round < fmaRounds; ++round)
-#pragma GCC unroll 12
-    for (__m512 &sum : sums)
-      sum = _mm512_fmadd_ps(sum, factor, factor);
-  float result = 0;
-  for (__m512 &sum : sums)
-    result += _mm512_cvtss_f32(sum);
-  return result;
-}
-
-/// FLOP/s of all cores, of vectors of `width` floats.
-static void measurePeak(benchmark::State &state, float (*run)(), int width) {
+/// FLOP/s of all cores.
+static void measurePeak(benchmark::State &state, const MultiplyAdds &adds) {
   int threads = numCores();
   for (auto _ : state) {
 #pragma omp parallel num_threads(threads)
     {
-      float result = run();
+      float result = adds.run();
       benchmark::DoNotOptimize(result);
     }
   }
-  setRate(state, "flops", 2.0 * width * accumulators * fmaRounds * threads);
+  setRate(state, "flops", adds.flops * threads);
 }
 
 static void measureTriad(benchmark::State &state) {
@@ -180,12 +150,9 @@ static void measureLatency(benchmark::State &state) {
 }
 
 void shardc::rt::bench::registerLimits() {
-  add("limit/flops_avx2",
-      [](benchmark::State &state) { measurePeak(state, multiplyAdd256, 8); });
-  if (__builtin_cpu_supports("avx512f"))
-    add("limit/flops_avx512", [](benchmark::State &state) {
-      measurePeak(state, multiplyAdd512, 16);
-    });
+  for (const MultiplyAdds &adds : multiplyAdds())
+    add(std::string("limit/flops_") + adds.features,
+        [adds](benchmark::State &state) { measurePeak(state, adds); });
   // Far above every cache, and the size of a bucket of 16 MiB with its Adam
   // states.
   add("limit/triad", measureTriad)->Arg(int64_t(384) << 20);
