@@ -185,9 +185,12 @@ void shardc::run::printSummary(const RunSummary &summary, std::ostream &out) {
   }
   if (const auto &checkpoint = summary.checkpoint)
     printField("checkpoints",
-               absl::StrCat(checkpoint->written, " written, the last ",
-                            checkpoint->path, "; each copy took ",
-                            formatSeconds(checkpoint->copySeconds), " at most"),
+               checkpoint->written == 0
+                   ? "none written"
+                   : absl::StrCat(checkpoint->written, " written, the last ",
+                                  checkpoint->path, "; each copy took ",
+                                  formatSeconds(checkpoint->copySeconds),
+                                  " at most"),
                out);
   if (summary.reference)
     print(*summary.reference, out);
