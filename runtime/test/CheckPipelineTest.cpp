@@ -7,6 +7,7 @@
 
 #include <cmath>
 #include <gtest/gtest.h>
+#include <numeric>
 #include <set>
 
 using namespace shardc::rt;
@@ -16,6 +17,52 @@ namespace {
 
 class SoundPipelineTest : public testing::TestWithParam<std::tuple<int, int>> {
 };
+
+/// Every command but waits, and each before those behind it on its rank;
+/// communication before its wait.
+void checkSteps(const PlanSpec &spec, size_t program,
+                const std::vector<PipelineStep> &steps) {
+  std::vector<std::set<uint32_t>> done(spec.ranks().size());
+  for (const PipelineStep &step : steps)
+    for (RankCommand place : step) {
+      const ProgramSpec &of = spec.ranks()[place.rank].programs[program];
+      EXPECT_TRUE(done[place.rank].insert(place.command).second);
+      if (isCommunication(of.commands[place.command]))
+        continue;
+      for (uint32_t i = 0; i < place.command; ++i) {
+        auto *wait =
+            std::get_if<CollectiveWaitCommand>(&of.commands[i].operation);
+        if (wait || !isCommunication(of.commands[i])) {
+          EXPECT_TRUE(done[place.rank].count(wait ? wait->start : i));
+        }
+      }
+    }
+  for (size_t rank = 0; rank < done.size(); ++rank) {
+    int64_t waits = 0;
+    const ProgramSpec &of = spec.ranks()[rank].programs[program];
+    for (const Command &command : of.commands)
+      waits += std::holds_alternative<CollectiveWaitCommand>(command.operation);
+    EXPECT_EQ(done[rank].size() + waits, of.commands.size());
+  }
+}
+
+/// How often a kernel of another task comes before the last one of a task.
+int countTasksLeft(const PlanSpec &spec, size_t program,
+                   const std::vector<PipelineStep> &steps) {
+  int left = 0;
+  std::pair<int, int32_t> current{-1, -1};
+  std::set<std::pair<int, int32_t>> begun;
+  for (const PipelineStep &step : steps) {
+    const Command &command =
+        spec.ranks()[step[0].rank].programs[program].commands[step[0].command];
+    if (command.task < 0 || isCommunication(command))
+      continue;
+    std::pair<int, int32_t> task{step[0].rank, command.task};
+    left += task != current && !begun.insert(task).second;
+    current = task;
+  }
+  return left;
+}
 
 TEST_P(SoundPipelineTest, HasAnOrderOfAllCommands) {
   auto [ranks, microbatches] = GetParam();
@@ -33,31 +80,13 @@ TEST_P(SoundPipelineTest, HasAnOrderOfAllCommands) {
     // (M+S-1)(F+B) with F = 1 and B = 2.
     EXPECT_EQ(order->seconds,
               (microbatches + ranks - 1) * (program == 0 ? 3 : 1));
-    // Every command but waits, and each before those behind it on its rank;
-    // communication before its wait.
-    std::vector<std::set<uint32_t>> done(ranks);
-    for (const PipelineStep &step : order->steps)
-      for (RankCommand place : step) {
-        const ProgramSpec &of = spec.ranks()[place.rank].programs[program];
-        EXPECT_TRUE(done[place.rank].insert(place.command).second);
-        if (isCommunication(of.commands[place.command]))
-          continue;
-        for (uint32_t i = 0; i < place.command; ++i) {
-          auto *wait =
-              std::get_if<CollectiveWaitCommand>(&of.commands[i].operation);
-          if (wait || !isCommunication(of.commands[i])) {
-            EXPECT_TRUE(done[place.rank].count(wait ? wait->start : i));
-          }
-        }
-      }
-    for (int rank = 0; rank < ranks; ++rank) {
-      int64_t waits = 0;
-      const ProgramSpec &of = spec.ranks()[rank].programs[program];
-      for (const Command &command : of.commands)
-        waits +=
-            std::holds_alternative<CollectiveWaitCommand>(command.operation);
-      EXPECT_EQ(done[rank].size() + waits, of.commands.size());
-    }
+    checkSteps(spec, program, order->steps);
+    PipelineOrder sequence = order->inSequence();
+    checkSteps(spec, program, sequence.steps);
+    std::vector<int64_t> rounds(sequence.steps.size());
+    std::iota(rounds.begin(), rounds.end(), 0);
+    EXPECT_EQ(sequence.rounds, rounds);
+    EXPECT_EQ(countTasksLeft(spec, program, sequence.steps), 0);
   }
 }
 

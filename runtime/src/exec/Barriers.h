@@ -19,9 +19,16 @@ namespace shardc::rt {
 /// order of workers; the first workers take the remainder.
 struct TaskRange {
   int64_t begin, end;
-  TaskRange(int64_t tasks, int worker, int workers)
-      : begin((tasks * worker + workers - 1) / workers),
-        end((tasks * (worker + 1) + workers - 1) / workers) {}
+  TaskRange(int64_t tasks, int worker, int workers) {
+    // Without a division, which small steps would notice.
+    if (tasks == 1) {
+      begin = worker > 0;
+      end = 1;
+      return;
+    }
+    begin = (tasks * worker + workers - 1) / workers;
+    end = (tasks * (worker + 1) + workers - 1) / workers;
+  }
 };
 
 /// Places barriers while it follows the workers through the steps of a program,

@@ -593,13 +593,31 @@ void PreparedProgram::placeBarriers() {
 absl::StatusOr<std::unique_ptr<PreparedProgram>> PreparedProgram::prepare(
     const PlanSpec &plan, absl::Span<const DeviceSet> ranks, size_t program,
     const PipelineOrder *order, Collectives &collectives, int workers) {
-  std::unique_ptr<PreparedProgram> prepared(
-      new PreparedProgram(plan, ranks, program, workers));
-  if (absl::Status status = order ? prepared->addSteps(*order, collectives)
-                                  : prepared->addSteps(collectives);
-      !status.ok())
-    return status;
-  return prepared;
+  using Result = absl::StatusOr<std::unique_ptr<PreparedProgram>>;
+  auto prepareIn = [&](const PipelineOrder *order) -> Result {
+    std::unique_ptr<PreparedProgram> prepared(
+        new PreparedProgram(plan, ranks, program, workers));
+    if (absl::Status status = order ? prepared->addSteps(*order, collectives)
+                                    : prepared->addSteps(collectives);
+        !status.ok())
+      return status;
+    return prepared;
+  };
+  if (!order)
+    return prepareIn(nullptr);
+  if (workers > 1)
+    if (Result inRounds = prepareIn(order);
+        !inRounds.ok() || (*inRounds)->isShared())
+      return inRounds;
+  PipelineOrder sequence = order->inSequence();
+  return prepareIn(&sequence);
+}
+
+bool PreparedProgram::isShared() const {
+  return absl::c_any_of(steps, [](const Step &step) {
+    return step.isLocal() ? step.numTasks() > 1
+                          : (*step.collectives)[0]->numTasks() > 1;
+  });
 }
 
 void PreparedProgram::bindPacked(char *memory) {

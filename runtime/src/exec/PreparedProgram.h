@@ -55,8 +55,9 @@ public:
   /// Prepares program number `program` of `plan`, whose ranks have the devices
   /// `ranks`, for `workers` workers; `bindPacked` follows. Without a pipeline
   /// commands run in the order of the list, a collective at its wait; with one
-  /// as `order` says. All must outlive the program, but for `order`. Errors are
-  /// those of the backend, with the number of the command.
+  /// in the rounds of `order`, or in its sequence if workers share no step. All
+  /// must outlive the program, but for `order`. Errors are those of the
+  /// backend, with the number of the command.
   static absl::StatusOr<std::unique_ptr<PreparedProgram>>
   prepare(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
           size_t program, const PipelineOrder *order, Collectives &collectives,
@@ -237,6 +238,8 @@ private:
   void bind(Step &step, const std::vector<Operand> &operands,
             const std::vector<uint32_t> &buffers) const;
   void setStrides(Step &step, const std::vector<uint32_t> &buffers) const;
+  /// Whether a step is of several tasks; with a pipeline, which has no loops.
+  bool isShared() const;
   void placeBarriers();
 
   void runRange(Range range, int worker, WorkerPool &pool, Counters &counters);

@@ -353,7 +353,7 @@ absl::Status JointGraph::follow(const PipelineTimes &times,
   // By node the most steps before it of which each needs the one before; each
   // step with that of its node.
   std::vector<int64_t> depth(successors.size());
-  std::vector<std::pair<int64_t, PipelineStep>> steps;
+  std::vector<std::pair<int64_t, PipelineStep>> steps; // in their sequence
   using Entry = std::pair<double, uint32_t>;
   std::priority_queue<Entry, std::vector<Entry>, std::greater<>> ready;
   for (uint32_t node = 0; node < successors.size(); ++node)
@@ -384,11 +384,16 @@ absl::Status JointGraph::follow(const PipelineTimes &times,
         ready.push({isSameTask ? key : time[next], next});
     }
   }
-  absl::c_stable_sort(
-      steps, [](const auto &a, const auto &b) { return a.first < b.first; });
-  for (auto &[round, step] : steps) {
-    order.steps.push_back(std::move(step));
-    order.rounds.push_back(round);
+  std::vector<size_t> byRound(steps.size());
+  absl::c_iota(byRound, 0);
+  absl::c_stable_sort(byRound, [&](size_t a, size_t b) {
+    return steps[a].first < steps[b].first;
+  });
+  order.sequence.resize(steps.size());
+  for (size_t i = 0; i < steps.size(); ++i) {
+    order.steps.push_back(std::move(steps[byRound[i]].second));
+    order.rounds.push_back(steps[byRound[i]].first);
+    order.sequence[byRound[i]] = i;
   }
   double busy = 0;
   for (const std::vector<double> &tasks : times.tasks)
@@ -401,6 +406,15 @@ absl::Status JointGraph::follow(const PipelineTimes &times,
   return order.nodes == static_cast<int64_t>(successors.size())
              ? absl::OkStatus()
              : describeCycle();
+}
+
+PipelineOrder PipelineOrder::inSequence() const {
+  PipelineOrder result = *this;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    result.steps[i] = steps[sequence[i]];
+    result.rounds[i] = result.sequence[i] = i;
+  }
+  return result;
 }
 
 /// Names two transfers or collectives of a cycle. It has as many: one alone

@@ -59,6 +59,9 @@ struct PipelineOrder {
   /// Of the same steps, ascending: none needs another one of its round. Threads
   /// that share each step need only wait for one another between rounds.
   std::vector<int64_t> rounds;
+  /// Indices of the steps by the time at which they start: the commands of a
+  /// task are neighbours.
+  std::vector<size_t> sequence;
   int64_t messages = 0;
   /// Pairs of opposite messages that cross at the same time, on GPUs.
   int64_t messagePairs = 0;
@@ -72,6 +75,10 @@ struct PipelineOrder {
   /// The share of the makespan in which ranks run no task, on average; 0
   /// without tasks.
   double bubble = 0;
+
+  /// The same steps in their sequence, each a round of its own: better for
+  /// caches, where threads cannot share the steps of a round.
+  PipelineOrder inSequence() const;
 };
 
 /// The times that the plan has for program number `program`, estimated. The
