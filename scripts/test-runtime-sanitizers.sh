@@ -27,10 +27,14 @@ if [ "${1:-}" = --all ]; then
   check asan
   check tsan
 else
-  check asan -E '^runtime-collectives-[02]$'
+  # The odd shapes remain, which reach every edge of a panel.
+  GTEST_FILTER='-PackedGemmTest.LargeShapes*' check asan -E '^runtime-collectives-[02]$'
   # ThreadSanitizer has nothing to find where one thread is at work: collectives
   # between virtual CPU devices, which the tests of executors run in several
-  # threads; GEMMs of many shapes; damaged files.
-  GTEST_FILTER='-InProcess*:PackedGemmTest.*Shape*:Safetensors*:CheckpointTest.AManifest*' \
-    check tsan -E '^runtime-collectives-[13]$'
+  # threads; GEMMs of many shapes; damaged files and plans; orders. What is left
+  # behind by failures is for AddressSanitizer: one executor's shows their threads.
+  one_thread='InProcess*:PackedGemmTest.*Shape*:PackedGemmTest.Parts*:*/GemmTest.*:Safetensors*:CheckpointTest.AManifest*'
+  one_thread+=':NpzTest*:*DamagedPlanTest*:PipelineFuzzTest*:MessagePlacesTest*:ReducePtxTest*'
+  one_thread+=':CudaSeveralGpusTest.EveryFailure*:CudaPipelineTest.EveryFailure*'
+  GTEST_FILTER="-$one_thread" check tsan -E '^runtime-collectives-[13]$'
 fi
