@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "NcclGpus.h"
+#include "ProcessesOfMpi.h"
 #include "VirtualGpu.h"
 
 #include "collectives/Collectives.h"
@@ -382,6 +383,21 @@ INSTANTIATE_TEST_SUITE_P(
     VirtualGpu, CollectivesTest,
     testing::Combine(testing::Values(&test::createVirtualGpuCollectives),
                      meshes));
+// 1, 2 and 3 devices in each of 2, 3 and 4 processes, and numbers of devices
+// that processes do not divide.
+INSTANTIATE_TEST_SUITE_P(
+    Mpi, CollectivesTest,
+    testing::Combine(
+        testing::Values(&test::createMpiCollectives),
+        testing::Values(std::vector<int64_t>{2}, std::vector<int64_t>{3},
+                        std::vector<int64_t>{4}, std::vector<int64_t>{5},
+                        std::vector<int64_t>{6}, std::vector<int64_t>{8},
+                        std::vector<int64_t>{9}, std::vector<int64_t>{12},
+                        std::vector<int64_t>{2, 2}, std::vector<int64_t>{2, 3},
+                        std::vector<int64_t>{3, 2}, std::vector<int64_t>{3, 3},
+                        std::vector<int64_t>{4, 2}, std::vector<int64_t>{3, 4},
+                        std::vector<int64_t>{2, 2, 2},
+                        std::vector<int64_t>{2, 3, 2})));
 INSTANTIATE_TEST_SUITE_P(
     Nccl, CollectivesTest,
     testing::Combine(

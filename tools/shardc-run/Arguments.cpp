@@ -334,6 +334,15 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              "Do not share memory among virtual CPU devices that hold the same "
              "bits");
 
+  flags.flag("ordered-sums", arguments.orderedSums,
+             "Add sums over virtual CPU devices in the order of devices, as "
+             "several processes do: the same bits for any number of processes");
+
+  flags.positive(
+      "deadline", "SECONDS", "300", arguments.deadline,
+      "With several processes or GPUs: longest wait for a step, or for other "
+      "processes");
+
   flags.group = ofGpus;
   flags.integer<int>(
       "gpu", "NUMBER", "the first, or that of the local rank", arguments.gpu,
@@ -347,8 +356,6 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
       "tune-gemms", "FILE", "", arguments.tuneGemms,
       "Time the algorithms of library GEMMs that this file does not list "
       "yet, and keep the fastest in it");
-  flags.positive("deadline", "SECONDS", "300", arguments.deadline,
-                 "Longest wait for a step, or for other processes");
   flags.flag("serialize", arguments.serialize,
              "Wait for every command, so that an error names its command");
 }

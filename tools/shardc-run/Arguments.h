@@ -51,6 +51,7 @@ struct Arguments {
   bool checkPlan = false;
   bool serialize = false;
   bool noAliasReplicas = false;
+  bool orderedSums = false;
   std::string cpuTarget;
   bool dryRun = false;
   bool listDevices = false;

@@ -25,6 +25,9 @@ struct CompileOutcome {
   std::string diagnostics;
 };
 
+/// The path of a library that is installed with this program.
+std::string libraryPath(const std::string &name);
+
 /// The path of the compiler: a library that belongs to this program. Loading it
 /// takes longer than many runs, so it is loaded on demand.
 std::string compilerPath();

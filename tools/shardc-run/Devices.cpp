@@ -2,6 +2,7 @@
 
 #include "Devices.h"
 
+#include "CompileInput.h"
 #include "Report.h"
 
 #include "absl/strings/str_cat.h"
@@ -13,6 +14,7 @@
 #include <nlohmann/json.hpp>
 #include <sched.h>
 #include <sys/resource.h>
+#include <thread>
 #include <unistd.h>
 
 using namespace shardc::run;
@@ -67,29 +69,71 @@ int shardc::run::listDevices(const Arguments &arguments) {
   return 0;
 }
 
-int shardc::run::joinRanks(const Arguments &arguments,
-                           std::unique_ptr<Store> &store) {
-  absl::StatusOr<Ranks> ranks = ranksFromEnvironment();
+/// The ranks as their launcher numbers them. MPI finds out itself where rank 0
+/// is: without an address, or a port, the store gets one of its choice.
+static absl::StatusOr<Ranks> ranksForMpi() {
+  auto value = [](const char *name) -> std::optional<std::string> {
+    const char *found = std::getenv(name);
+    return found ? std::optional<std::string>(found) : std::nullopt;
+  };
+  absl::StatusOr<Ranks> ranks =
+      ranksFrom([&](const char *name) -> std::optional<std::string> {
+        if (name == absl::string_view("MASTER_ADDR") && !value(name))
+          return "later";
+        return value(name);
+      });
+  if (ranks.ok() && !value("MASTER_ADDR"))
+    ranks->address.clear();
+  if (ranks.ok() && !value("MASTER_PORT") && !value("SHARDC_PORT"))
+    ranks->port = 0;
+  return ranks;
+}
+
+static ProcessesOptions processesOptions(const Arguments &arguments) {
+  ProcessesOptions options;
+  options.deadline = absl::Seconds(arguments.deadline);
+  options.mpiPath = libraryPath("libshardc-rt-mpi.so");
+  if (const char *path = std::getenv("SHARDC_LIBMPI"))
+    options.mpiPath = path;
+  return options;
+}
+
+bool shardc::run::isSecondProcess() {
+  absl::StatusOr<Ranks> ranks = ranksForMpi();
+  return ranks.ok() && ranks->rank > 0;
+}
+
+int shardc::run::joinRanks(const Arguments &arguments, Peers &peers) {
+  absl::StatusOr<Ranks> ranks =
+      isCuda(arguments) ? ranksFromEnvironment() : ranksForMpi();
   // A launcher's incomplete variables do not matter to a run on CPUs.
   if (!ranks.ok())
     return isCuda(arguments) ? report(1, std::string(ranks.status().message()))
                              : 0;
+  peers.isLaunched = !ranks->launcher.empty();
   if (ranks->size == 1)
     return 0;
-  // Each process would train a model of its own.
-  if (!isCuda(arguments))
+  if (isCuda(arguments)) {
+    absl::StatusOr<std::unique_ptr<Store>> connected =
+        Store::connect(*ranks, absl::Seconds(arguments.deadline));
+    if (!connected.ok())
+      return report(connected.status());
+    peers.ofGpus = *std::move(connected);
+    return 0;
+  }
+  // It has no MPI. Each process would train a model of its own.
+  if (ranks->launcher == "torchrun")
     return report(
-        1, absl::StrCat(ranks->launcher, " started ", ranks->size,
-                        " processes, and CPU devices are of one process: start "
-                        "shardc-run once, without ",
-                        ranks->launcher,
-                        ", which uses all cores for the devices of the mesh, "
-                        "or run on GPUs with --device=cuda"));
-  absl::StatusOr<std::unique_ptr<Store>> connected =
-      Store::connect(*ranks, absl::Seconds(arguments.deadline));
+        1, absl::StrCat("torchrun started ", ranks->size,
+                        " processes, which is for GPUs (--device=cuda): CPU "
+                        "devices in several processes need MPI, so start them "
+                        "with mpirun -n ",
+                        ranks->size));
+  absl::StatusOr<std::unique_ptr<Processes>> connected =
+      Processes::connect(*ranks, processesOptions(arguments));
   if (!connected.ok())
     return report(connected.status());
-  store = *std::move(connected);
+  peers.ofCpus = *std::move(connected);
   return 0;
 }
 
@@ -114,15 +158,22 @@ static uint64_t memoryBytes() {
   return bytes;
 }
 
-Devices::Devices(const Arguments &arguments, Store *store)
-    : arguments(arguments), cuda(cudaOptions(arguments)) {
-  cuda.store = store;
+Devices::Devices(const Arguments &arguments, const Peers &peers)
+    : arguments(arguments), cuda(cudaOptions(arguments)), peers(peers) {
+  cuda.store = peers.ofGpus.get();
 }
 
 int Devices::find() {
   if (!isCuda(arguments)) {
     ContextOptions options;
     options.threads = arguments.threads;
+    // Processes of one machine share its cores, unless the launcher has divided
+    // them.
+    if (int all = std::thread::hardware_concurrency();
+        peers.ofCpus && !arguments.threads)
+      options.threads = numCores() < all
+                            ? numCores()
+                            : std::max(1, all / peers.ofCpus->localSize());
     absl::StatusOr<std::unique_ptr<Context>> created = Context::create(options);
     if (!created.ok())
       return report(created.status());
@@ -191,9 +242,13 @@ std::string Devices::describe(const Plan &plan) const {
   int64_t count = plan.numDevices();
   if (context) {
     int threads = context->numThreads();
-    return absl::StrCat(count, " virtual CPU ",
-                        count == 1 ? "device" : "devices", " on ", threads,
-                        threads == 1 ? " thread" : " threads");
+    std::string text =
+        absl::StrCat(count, " virtual CPU ", count == 1 ? "device" : "devices",
+                     " on ", threads, threads == 1 ? " thread" : " threads");
+    if (peers.ofCpus)
+      absl::StrAppend(&text, " each of ", peers.ofCpus->size(),
+                      " processes of ", peers.store()->ranks().launcher);
+    return text;
   }
   bool isVirtual = !cuda.store && cuda.gpus == 1;
   const GpuInfo &first = gpus[std::min<size_t>(cuda.gpu, gpus.size() - 1)];
@@ -209,7 +264,10 @@ std::string Devices::describe(const Plan &plan) const {
 
 absl::StatusOr<std::unique_ptr<Executor>>
 Devices::createExecutor(std::shared_ptr<const Plan> plan,
-                        const ExecutorOptions &options) const {
+                        ExecutorOptions options) const {
+  options.processes = peers.ofCpus.get();
+  // A launcher may start any number of processes, which all have these bits.
+  options.orderedSums |= peers.isLaunched;
   return context ? Executor::create(*context, std::move(plan), options)
                  : createCudaExecutor(std::move(plan), options, cuda);
 }
@@ -229,9 +287,9 @@ int Devices::checkMemory(uint64_t bytes, uint64_t referenceBytes) const {
 absl::StatusOr<std::unique_ptr<Executor>>
 Devices::createReference(std::shared_ptr<const Plan> plan,
                          const ExecutorOptions &options) const {
-  if (context)
-    return createExecutor(std::move(plan), options);
   // Each process has its own, on its first GPU.
+  if (context)
+    return Executor::create(*context, std::move(plan), options);
   CudaOptions alone = cuda;
   alone.store = nullptr;
   alone.gpus = 1;

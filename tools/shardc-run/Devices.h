@@ -6,6 +6,7 @@
 #include "Arguments.h"
 
 #include "shardc-rt/Cuda.h"
+#include "shardc-rt/Processes.h"
 
 #include <memory>
 #include <string>
@@ -17,17 +18,32 @@ namespace shardc::run {
 /// object; returns the exit code.
 int listDevices(const Arguments &arguments);
 
-/// Connects with the other processes that were started with this one, if any;
-/// exit code 0, or the code and an error printed. Several processes need GPUs.
-int joinRanks(const Arguments &arguments, std::unique_ptr<rt::Store> &store);
+/// The other processes that were started with this one: a store for those with
+/// GPUs, or MPI, which has a store, for those with virtual CPU devices. Both
+/// null: there are none.
+struct Peers {
+  std::unique_ptr<rt::Store> ofGpus;
+  std::unique_ptr<rt::Processes> ofCpus;
+  /// A launcher started this process, maybe as the only one.
+  bool isLaunched = false;
+
+  /// Null: there are no others.
+  rt::Store *store() const { return ofCpus ? &ofCpus->store() : ofGpus.get(); }
+};
+
+/// Connects with the other processes, if any; exit code 0, or the code and an
+/// error printed.
+int joinRanks(const Arguments &arguments, Peers &peers);
+
+/// Whether another process that was started with this one speaks for both.
+bool isSecondProcess();
 
 /// The devices of a mesh: virtual ones on the cores of this computer, or GPUs,
 /// in one process or several. First `find`, then `place`. Not thread-safe.
 class Devices {
 public:
-  /// `store` leads to the other processes, and is borrowed; null: there are
-  /// none.
-  Devices(const Arguments &arguments, rt::Store *store);
+  /// `peers` are borrowed.
+  Devices(const Arguments &arguments, const Peers &peers);
 
   /// Looks for GPUs, or makes the workers of virtual devices. Exit code 0, or
   /// the code and an error printed.
@@ -45,7 +61,7 @@ public:
   /// `plan` on the devices that were placed.
   absl::StatusOr<std::unique_ptr<rt::Executor>>
   createExecutor(std::shared_ptr<const rt::Plan> plan,
-                 const rt::ExecutorOptions &options) const;
+                 rt::ExecutorOptions options) const;
 
   /// Checks that the memory of this computer holds virtual devices of `bytes`
   /// and, beside them, a reference of `referenceBytes`: exit code 0, or 4 and
@@ -63,6 +79,7 @@ private:
   std::unique_ptr<rt::Context> context;
   std::vector<rt::GpuInfo> gpus;
   rt::CudaOptions cuda;
+  const Peers &peers;
 };
 
 } // namespace shardc::run

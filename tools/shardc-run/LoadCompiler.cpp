@@ -7,12 +7,16 @@
 
 using namespace shardc::run;
 
-std::string shardc::run::compilerPath() {
+std::string shardc::run::libraryPath(const std::string &name) {
   char path[4096];
   ssize_t length = readlink("/proc/self/exe", path, sizeof(path));
   std::string program(path, length > 0 ? length : 0);
   std::string bin = program.substr(0, program.rfind('/'));
-  return bin.substr(0, bin.rfind('/')) + "/lib/shardc/shardc-compiler.so";
+  return bin.substr(0, bin.rfind('/')) + "/lib/shardc/" + name;
+}
+
+std::string shardc::run::compilerPath() {
+  return libraryPath("shardc-compiler.so");
 }
 
 CompileOutcome shardc::run::compileInput(const CompileRequest &request) {

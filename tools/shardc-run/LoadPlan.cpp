@@ -85,7 +85,8 @@ int shardc::run::loadPlan(const Arguments &arguments, bool singleDevice,
     CompileOutcome outcome =
         compileOnce(requestFor(arguments, singleDevice),
                     {arguments.noPlanCache, arguments.planCache});
-    if (!singleDevice || outcome.exitCode != 0)
+    if ((!singleDevice || outcome.exitCode != 0) &&
+        !outcome.diagnostics.empty() && mayPrint(outcome.diagnostics))
       std::cerr << (absl::StartsWith(outcome.diagnostics, "error: ")
                         ? "shardc-run: "
                         : "")

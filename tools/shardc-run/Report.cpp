@@ -4,9 +4,14 @@
 
 #include "shardc/Support/Printable.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
 #include <iostream>
 
 using namespace shardc::run;
+using namespace shardc::rt;
 
 /// The exit code for an error of the runtime.
 static int exitCodeOf(const absl::Status &status) {
@@ -41,7 +46,40 @@ int shardc::run::report(const absl::Status &status) {
   return report(exitCodeOf(status), std::string(status.message()));
 }
 
+/// Of this one; null: there are no others.
+static Processes *speaker = nullptr;
+
+void shardc::run::speakFor(Processes &processes) { speaker = &processes; }
+void shardc::run::stopSpeaking() { speaker = nullptr; }
+
+bool shardc::run::mayPrint(const std::string &message) {
+  if (!speaker)
+    return true;
+  // Only the first may set a key. Keys are short.
+  absl::Status status = speaker->store().set(
+      absl::StrCat("said ", message.size(), " ", message.substr(0, 1000)), "");
+  return !absl::IsFailedPrecondition(status);
+}
+
 int shardc::run::report(int exitCode, const std::string &message) {
-  std::cerr << "shardc-run: " << printable(message) << "\n";
+  if (!mayPrint(message)) {
+    // The first process that ends in an error ends the others, of which one is
+    // about to print this.
+    if (exitCode != 0)
+      absl::SleepFor(absl::Milliseconds(500));
+    return exitCode;
+  }
+  std::string place;
+  if (speaker)
+    place = absl::StrCat("rank ", speaker->rank(), " of ", speaker->size(),
+                         " on ", speaker->host(), ": ");
+  std::string prefix =
+      speaker ? absl::StrCat("rank ", speaker->rank(), " of ", speaker->size())
+              : "";
+  // The runtime's errors may name the rank already.
+  std::string rest = message;
+  if (speaker && absl::StartsWith(message, prefix + ": "))
+    rest = message.substr(prefix.size() + 2);
+  std::cerr << "shardc-run: " + place + printable(rest) + "\n";
   return exitCode;
 }

@@ -3,6 +3,8 @@
 #ifndef SHARDC_TOOLS_SHARDC_RUN_REPORT_H
 #define SHARDC_TOOLS_SHARDC_RUN_REPORT_H
 
+#include "shardc-rt/Processes.h"
+
 #include "absl/status/status.h"
 #include "absl/strings/string_view.h"
 
@@ -15,6 +17,15 @@ int report(const absl::Status &status);
 
 /// Prints `message` to standard error; returns `exitCode`.
 int report(int exitCode, const std::string &message);
+
+/// From now on what this process prints by `report` begins with its rank and
+/// its machine, and is left out if another one has said the same. `processes`
+/// is borrowed until `stopSpeaking`.
+void speakFor(rt::Processes &processes);
+void stopSpeaking();
+
+/// Whether this process is the one of all to print `message`.
+bool mayPrint(const std::string &message);
 
 /// `text` with bytes escaped that are neither characters (UTF-8) nor spaces, so
 /// that they do nothing to a terminal.

@@ -31,10 +31,10 @@ namespace {
 /// printed; `run` has their order.
 class Session {
 public:
-  /// `store` leads to the other processes; null: there are none.
-  Session(const Arguments &arguments, Store *store)
-      : arguments(arguments), isFirst(!store || store->ranks().rank == 0),
-        store(store), devices(this->arguments, store) {}
+  Session(const Arguments &arguments, const Peers &peers)
+      : arguments(arguments), store(peers.store()),
+        isFirst(!store || store->ranks().rank == 0),
+        devices(this->arguments, peers) {}
 
   int run();
 
@@ -68,8 +68,8 @@ private:
   }
 
   Arguments arguments;
+  Store *store; ///< Of all processes; null: there is one.
   bool isFirst;
-  Store *store;
   std::ostream silence{nullptr};
   Devices devices;
   std::shared_ptr<const Plan> plan;
@@ -200,6 +200,7 @@ int Session::createExecutor() {
   executorOptions.seed = arguments.seed;
   executorOptions.poisonPadding = arguments.checkReference;
   executorOptions.shareReplicas = !arguments.noAliasReplicas;
+  executorOptions.orderedSums = arguments.orderedSums;
   executorOptions.cpuTarget = arguments.cpuTarget;
   if (isFirst)
     executorOptions.onInitialize =
@@ -440,13 +441,22 @@ int shardc::run::runSession(const Arguments &arguments) {
                                   "\"; expected cpu or cuda"));
   if (arguments.listDevices)
     return listDevices(arguments);
-  std::unique_ptr<Store> store;
-  if (!arguments.checkPlan && !arguments.dryRun)
-    if (int code = joinRanks(arguments, store))
+  bool isAlone = arguments.checkPlan || arguments.dryRun;
+  if (isAlone && isSecondProcess())
+    return 0;
+  Peers peers;
+  if (!isAlone)
+    if (int code = joinRanks(arguments, peers))
       return code;
-  int code = Session(arguments, store.get()).run();
+  if (peers.ofCpus)
+    speakFor(*peers.ofCpus);
+  int code = Session(arguments, peers).run();
   // Nobody waits for a process that has failed. A stop is agreed on.
-  if (code != 0 && code < 128 && store)
-    store->fail(absl::StrCat("ended with exit code ", code));
+  if (code != 0 && code < 128 && peers.store())
+    peers.store()->fail(absl::StrCat("ended with exit code ", code));
+  else if (peers.ofCpus)
+    if (absl::Status status = peers.ofCpus->end(); !status.ok())
+      code = report(status);
+  stopSpeaking();
   return code;
 }

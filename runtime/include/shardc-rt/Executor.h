@@ -42,6 +42,8 @@
 
 namespace shardc::rt {
 
+class Processes;
+
 struct ExecutorOptions {
   /// Of initial values and dropout.
   uint64_t seed = 0;
@@ -53,6 +55,14 @@ struct ExecutorOptions {
   /// device has memory of its own and does all of its work. Bits may differ by
   /// the order of additions.
   bool shareReplicas = true;
+  /// Add sums over devices in the order of devices, as several processes do:
+  /// the bits then do not depend on their number. With false, in one process, a
+  /// GEMM whose result only a sum over virtual CPU devices reads computes that
+  /// sum, faster and in another order.
+  bool orderedSums = false;
+  /// The processes over which the virtual CPU devices of the mesh are spread;
+  /// null: all are in this one. Borrowed for as long as the executor lives.
+  Processes *processes = nullptr;
   /// The version of the kernels to run: "x86-64-v3", for example. Empty: the
   /// widest that this CPU supports. All compute the same bits.
   std::string cpuTarget;
@@ -106,7 +116,9 @@ public:
   /// ResourceExhausted: an arena cannot be allocated. DataLoss: the plan's
   /// machine code does not load. Unavailable: the plan is for GPUs, or this CPU
   /// cannot run the code that `options` ask for. InvalidArgument: the plan is
-  /// null or has no such code. The context must outlive the executor.
+  /// null or has no such code, or processes have other plans or options, or
+  /// are more than devices. Unimplemented: a pipeline in several processes. The
+  /// context must outlive the executor.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Executor>>
   create(Context &context, std::shared_ptr<const Plan> plan,
          ExecutorOptions options = {});

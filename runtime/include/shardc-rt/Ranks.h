@@ -40,12 +40,12 @@ using Environment =
     absl::FunctionRef<std::optional<std::string>(const char *name)>;
 
 /// Reads the variables of torchrun (RANK, WORLD_SIZE, LOCAL_RANK), else of Open
-/// MPI (OMPI_COMM_WORLD_*), else of a Slurm step (SLURM_PROCID and others): a
-/// launcher may itself have been started by one that comes later. Without any
-/// of them there is one process. MASTER_ADDR and MASTER_PORT are the address of
-/// rank 0; the address may be missing where all processes are on one machine,
-/// the port where there is no torchrun (default 29533). SHARDC_PORT replaces
-/// the port.
+/// MPI (OMPI_COMM_WORLD_*), else of a Slurm step (SLURM_PROCID and others),
+/// else of another PMI (PMI_RANK, PMI_SIZE, MPI_LOCALRANKID): a launcher may
+/// itself have been started by one that comes later. Without any of them there
+/// is one process. MASTER_ADDR and MASTER_PORT are the address of rank 0; the
+/// address may be missing where all processes are on one machine, the port
+/// where there is no torchrun (default 29533). SHARDC_PORT replaces the port.
 ///
 /// InvalidArgument names the variable that is missing, no number, or
 /// contradicts another.

@@ -54,6 +54,11 @@ Mesh::groups(absl::Span<const int> axes) const {
   return result;
 }
 
+DeviceRange shardc::rt::devicesOfProcess(int64_t devices, int process,
+                                         int processes) {
+  return {devices * process / processes, devices * (process + 1) / processes};
+}
+
 std::string Mesh::toString() const {
   return absl::StrJoin(meshAxes, ",", [](std::string *out, const Axis &axis) {
     absl::StrAppend(out, axis.name, "=", axis.size);

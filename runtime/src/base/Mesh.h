@@ -49,6 +49,20 @@ private:
   int64_t devices = 1;
 };
 
+/// Consecutive devices, [first, last).
+struct DeviceRange {
+  int64_t first = 0, last = 0;
+
+  int64_t size() const { return last - first; }
+  bool contains(int64_t device) const {
+    return first <= device && device < last;
+  }
+};
+
+/// The devices of process `process` of `processes`: consecutive ones in the
+/// order of processes, whose numbers differ by one at most.
+DeviceRange devicesOfProcess(int64_t devices, int process, int processes);
+
 /// The axes (indices into the mesh's) that shard each dimension, major to
 /// minor.
 struct Sharding {

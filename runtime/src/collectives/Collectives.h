@@ -20,7 +20,8 @@
 namespace shardc::rt {
 
 /// One tensor of a collective: shapes as in `CollectiveItem`, and its address
-/// on each device of this process, by device number. Virtual devices of one
+/// on each device of this process, by device number; null on the devices of
+/// other processes. Virtual devices of one
 /// process may have the same operand, and those that get the same result may
 /// share its memory.
 struct CollectiveTensor {
@@ -46,10 +47,10 @@ struct CollectiveSpec {
 };
 
 /// A collective that can be run many times, one run at a time. A run consists
-/// of all tasks; when all have returned, all results are complete. Tasks are
-/// independent and may run on any threads; their number and results do not
-/// depend on the number of threads. During a run nobody else writes the
-/// operands or accesses the results.
+/// of all tasks, then those of `next`, and so on; when all have returned, all
+/// results are complete. Tasks are independent and may run on any threads;
+/// their number and results do not depend on the number of threads. During a
+/// run nobody else writes the operands or accesses the results.
 class PreparedCollective {
 public:
   virtual ~PreparedCollective() = default;
@@ -57,6 +58,8 @@ public:
   /// Runs task `task` in [0, numTasks()). After an error the results are
   /// undefined.
   virtual absl::Status runTask(int64_t task) = 0;
+  /// What follows when all tasks have returned; null: nothing.
+  virtual PreparedCollective *next() { return nullptr; }
 };
 
 /// A way of moving data between the devices of a mesh.

@@ -6,23 +6,30 @@
 
 using namespace shardc::rt;
 
+absl::Status shardc::rt::checkCollective(const Mesh &mesh,
+                                         const CollectiveSpec &spec) {
+  for (const CollectiveTensor &tensor : spec.tensors) {
+    if (tensor.in.size() != static_cast<size_t>(mesh.numDevices()) ||
+        tensor.out.size() != tensor.in.size())
+      return absl::InvalidArgumentError(
+          absl::StrCat("a collective needs the buffers of all ",
+                       mesh.numDevices(), " devices"));
+    if (tensor.dtype == DType::Bool && spec.reduction == Reduction::Sum &&
+        (spec.kind == CollectiveKind::AllReduce ||
+         spec.kind == CollectiveKind::ReduceScatter))
+      return absl::InvalidArgumentError("booleans cannot be summed");
+  }
+  return absl::OkStatus();
+}
+
 namespace {
 
 class InProcessCollectives : public Collectives {
 public:
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
-    for (const CollectiveTensor &tensor : spec.tensors) {
-      if (tensor.in.size() != static_cast<size_t>(mesh.numDevices()) ||
-          tensor.out.size() != tensor.in.size())
-        return absl::InvalidArgumentError(
-            absl::StrCat("an in-process collective needs the buffers of all ",
-                         mesh.numDevices(), " devices"));
-      if (tensor.dtype == DType::Bool && spec.reduction == Reduction::Sum &&
-          (spec.kind == CollectiveKind::AllReduce ||
-           spec.kind == CollectiveKind::ReduceScatter))
-        return absl::InvalidArgumentError("booleans cannot be summed");
-    }
+    if (absl::Status status = checkCollective(mesh, spec); !status.ok())
+      return status;
     switch (spec.kind) {
     case CollectiveKind::AllReduce:
       return prepareAllReduce(mesh, std::move(spec));

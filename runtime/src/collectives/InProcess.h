@@ -100,6 +100,9 @@ protected:
   std::vector<Task> tasks;
 };
 
+/// InvalidArgument: buffers are missing, or booleans are to be summed.
+absl::Status checkCollective(const Mesh &mesh, const CollectiveSpec &spec);
+
 /// The collective that `spec`, of that kind, describes. ReduceInProcess.cpp has
 /// those that reduce, MoveInProcess.cpp those that do not.
 std::unique_ptr<PreparedCollective> prepareAllReduce(const Mesh &mesh,

@@ -25,6 +25,7 @@ constexpr Launcher launchers[] = {
     // The script of a batch job has SLURM_PROCID as well; tasks of a step have
     // these.
     {"Slurm", "SLURM_PROCID", "SLURM_STEP_NUM_TASKS", "SLURM_LOCALID", nullptr},
+    {"mpiexec", "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", "MPI_LOCALNRANKS"},
 };
 
 constexpr int defaultPort = 29533;

@@ -137,6 +137,20 @@ absl::StatusOr<Socket> Socket::listen(const std::string &address, int port) {
   return socket;
 }
 
+absl::StatusOr<int> Socket::findFreePort(const std::string &address) {
+  absl::StatusOr<Socket> socket = listen(address, 0);
+  if (!socket.ok())
+    return socket.status();
+  sockaddr_storage place = {};
+  socklen_t length = sizeof(place);
+  if (::getsockname(socket->descriptor, reinterpret_cast<sockaddr *>(&place),
+                    &length) != 0)
+    return systemError("finding a port");
+  return ntohs(place.ss_family == AF_INET6
+                   ? reinterpret_cast<const sockaddr_in6 &>(place).sin6_port
+                   : reinterpret_cast<const sockaddr_in &>(place).sin_port);
+}
+
 absl::StatusOr<Socket> Socket::accept() {
   for (;;) {
     int next = ::accept4(descriptor, nullptr, nullptr, SOCK_CLOEXEC);

@@ -33,6 +33,10 @@ public:
   [[nodiscard]] static absl::StatusOr<Socket> listen(const std::string &address,
                                                      int port);
 
+  /// A port at which `listen` finds nobody now.
+  [[nodiscard]] static absl::StatusOr<int>
+  findFreePort(const std::string &address);
+
   /// The next connection. Unavailable: the socket was shut down.
   [[nodiscard]] absl::StatusOr<Socket> accept();
 

@@ -70,18 +70,19 @@ bool ArenaLayout::receiveAll(std::vector<ArenaLayout> &layouts,
 }
 
 absl::StatusOr<std::vector<ArenaLayout>>
-ArenaLayout::create(const PlanSpec &plan, bool share,
+ArenaLayout::create(const PlanSpec &plan, LayoutOptions options,
                     absl::Span<const PipelineOrder> orders) {
   // Offsets are 64 bits wide, and so must be their sum over all devices.
   constexpr uint64_t most = uint64_t(1) << 60;
-  uint64_t devices = plan.mesh.numDevices();
+  uint64_t devices =
+      options.local ? options.local->size() : plan.mesh.numDevices();
   if (plan.arenaBytes > most / devices)
     return absl::ResourceExhaustedError(
         absl::StrCat("out of memory: ", devices, " devices of ",
                      plan.arenaBytes, " bytes each"));
   std::vector<ArenaLayout> layouts;
   for (const PlanSpec &rank : plan.ranks())
-    layouts.push_back(ArenaLayout(rank, share));
+    layouts.push_back(ArenaLayout(rank, options));
   for (bool changed = !orders.empty(); changed;) {
     changed = false;
     for (size_t program = 0; program < orders.size(); ++program)
@@ -94,12 +95,44 @@ ArenaLayout::create(const PlanSpec &plan, bool share,
   return layouts;
 }
 
-int64_t ArenaLayout::copies(AxisSet axes) const {
-  int64_t count = 1;
-  for (size_t axis = 0; axis < plan->mesh.axes().size(); ++axis)
-    if (axes & ReplicationAnalysis::setOf(plan->mesh, {static_cast<int>(axis)}))
-      count *= plan->mesh.axes()[axis].size;
-  return count;
+/// Copies are numbered in the order of `axisOrder`, those of other processes
+/// left out. Devices that need not differ take the first place of theirs.
+const ArenaLayout::Copies &ArenaLayout::copiesOf(AxisSet varies,
+                                                 AxisSet spread) {
+  std::shared_ptr<Copies> &made = copies[{varies, spread}];
+  if (made)
+    return *made;
+  // By device the number of its place, and the first one of equal values.
+  std::vector<int64_t> places, values;
+  for (int64_t device = local.first; device < local.last; ++device) {
+    int64_t place = 0, value = 0;
+    for (int axis : axisOrder) {
+      AxisSet bit = ReplicationAnalysis::setOf(plan->mesh, {axis});
+      if (!(bit & spread))
+        continue;
+      int64_t size = plan->mesh.axes()[axis].size;
+      int64_t coordinate = plan->mesh.coordinate(device, axis);
+      place = place * size + coordinate;
+      value = value * size + (bit & varies ? coordinate : 0);
+    }
+    places.push_back(place);
+    values.push_back(value);
+  }
+  std::map<int64_t, int64_t> firstOf;
+  for (size_t i = 0; i < places.size(); ++i) {
+    auto [first, isNew] = firstOf.emplace(values[i], places[i]);
+    first->second = std::min(first->second, places[i]);
+  }
+  std::vector<int64_t> distinct = places;
+  std::sort(distinct.begin(), distinct.end());
+  distinct.erase(std::unique(distinct.begin(), distinct.end()), distinct.end());
+  made = std::make_shared<Copies>();
+  made->count = distinct.size();
+  for (int64_t value : values)
+    made->ofDevice.push_back(
+        std::lower_bound(distinct.begin(), distinct.end(), firstOf[value]) -
+        distinct.begin());
+  return *made;
 }
 
 /// Major to minor: the axes that shard the batch come last, so that its rows
@@ -149,6 +182,7 @@ std::vector<AxisSet> ArenaLayout::findSpreads() const {
 }
 
 void ArenaLayout::place() {
+  axisOrder = orderAxes();
   std::vector<AxisSet> spreads = findSpreads();
   // Every buffer in the arena starts aligned, and so does every copy.
   auto align = [&](uint64_t bytes) {
@@ -160,7 +194,7 @@ void ArenaLayout::place() {
     auto [begin, end] = aliasSets.bytes(set);
     if (begin == end)
       continue;
-    int64_t count = copies(spreads[set]);
+    int64_t count = copiesOf(replication.varies(set), spreads[set]).count;
     edges.push_back({begin, {true, count}});
     edges.push_back({align(end), {false, count}});
   }
@@ -178,35 +212,22 @@ void ArenaLayout::place() {
     else
       open.erase(open.find(edge.second));
   }
-  std::vector<int> order = orderAxes();
   for (uint32_t set = 0; set < aliasSets.size(); ++set) {
     auto [begin, end] = aliasSets.bytes(set);
-    Place &place = places.emplace_back();
-    place.strides.resize(order.size());
-    place.base = begin == end ? 0 : bases[begin];
-    uint64_t stride = align(end - begin);
-    for (auto axis = order.rbegin(); axis != order.rend(); ++axis) {
-      AxisSet bit = ReplicationAnalysis::setOf(plan->mesh, {*axis});
-      if (bit & replication.varies(set))
-        place.strides[*axis] = stride;
-      if (bit & spreads[set])
-        stride *= plan->mesh.axes()[*axis].size;
-    }
+    places.push_back({begin == end ? 0 : bases[begin], align(end - begin),
+                      &copiesOf(replication.varies(set), spreads[set])});
   }
 }
 
 uint64_t ArenaLayout::offsetIn(uint32_t set, int64_t device,
                                uint64_t arenaOffset) const {
   const Place &place = places[set];
-  uint64_t offset = place.base + (arenaOffset - aliasSets.bytes(set).begin);
-  for (size_t axis = 0; axis < place.strides.size(); ++axis)
-    if (place.strides[axis] > 0)
-      offset += plan->mesh.coordinate(device, axis) * place.strides[axis];
-  return offset;
+  return place.base + (arenaOffset - aliasSets.bytes(set).begin) +
+         place.copies->ofDevice[device - local.first] * place.stride;
 }
 
 std::vector<int64_t> ArenaLayout::firstDevices(AxisSet axes) const {
-  return rt::firstDevices(plan->mesh, marked(plan->mesh, axes));
+  return rt::firstDevices(plan->mesh, marked(plan->mesh, axes), local);
 }
 
 std::vector<int64_t>

@@ -7,7 +7,9 @@
 // Sets whose bytes of the plan's arena are disjoint stay disjoint: each byte of
 // the plan's arena gets as many bytes here as the largest number of copies
 // among the sets that it serves one after the other. The devices of a pipeline
-// rank have a layout of their own.
+// rank have a layout of their own. Of several processes each has a layout of
+// its own devices alone: they share what they have in common, and copies of
+// other processes take no memory.
 //
 //===----------------------------------------------------------------------===//
 
@@ -19,21 +21,41 @@
 
 #include "absl/status/statusor.h"
 
+#include <map>
+#include <memory>
+#include <optional>
+
 namespace shardc::rt {
 
+struct LayoutOptions {
+  /// Replicas share their memory.
+  bool share = true;
+  /// A GEMM may compute the sum over devices that alone reads its result.
+  bool sumsInGemms = true;
+  /// The devices of this process; none: all. Without a pipeline.
+  std::optional<DeviceRange> local;
+};
+
 /// Places in the common allocation of the devices of one pipeline rank; without
-/// a pipeline, of all devices. Immutable; borrows the plan.
+/// a pipeline, of all devices of the process. Immutable; borrows the plan.
 class ArenaLayout {
 public:
-  /// Layouts by rank. `share`: replicas share their memory. `orders` are those
-  /// of the programs, if there is a pipeline. ResourceExhausted if the bytes of
-  /// all devices cannot be counted.
+  /// Layouts by rank. `orders` are those of the programs, if there is a
+  /// pipeline. ResourceExhausted if the bytes of all devices cannot be counted.
+  static absl::StatusOr<std::vector<ArenaLayout>>
+  create(const PlanSpec &plan, LayoutOptions options,
+         absl::Span<const PipelineOrder> orders = {});
   static absl::StatusOr<std::vector<ArenaLayout>>
   create(const PlanSpec &plan, bool share,
-         absl::Span<const PipelineOrder> orders = {});
+         absl::Span<const PipelineOrder> orders = {}) {
+    return create(plan, LayoutOptions{share, true, {}}, orders);
+  }
 
   /// Of all devices together.
   uint64_t bytes() const { return numBytes; }
+
+  /// The devices that have places.
+  DeviceRange devices() const { return local; }
 
   uint64_t offsetOfTensor(size_t tensor, int64_t device) const {
     return offsetIn(aliasSets.ofTensor(tensor), device,
@@ -81,22 +103,32 @@ public:
   }
 
 private:
-  /// Of an alias set: the offset of its first copy, and the distance of copies
-  /// along each mesh axis, in bytes; 0 where devices share a copy.
+  /// The copies of values that differ along some axes, in memory for copies
+  /// that differ along these and maybe more.
+  struct Copies {
+    int64_t count;
+    /// By device, from the first of `local` on.
+    std::vector<int64_t> ofDevice;
+  };
+  /// Of an alias set: the offset of its first copy, the distance of copies, and
+  /// which of them each device has.
   struct Place {
     uint64_t base;
-    std::vector<uint64_t> strides;
+    uint64_t stride;
+    const Copies *copies;
   };
 
-  ArenaLayout(const PlanSpec &plan, bool share)
-      : plan(&plan), aliasSets(plan), replication(plan, aliasSets, share) {}
+  ArenaLayout(const PlanSpec &plan, const LayoutOptions &options)
+      : plan(&plan), aliasSets(plan),
+        replication(plan, aliasSets, options.share, options.sumsInGemms),
+        local(options.local.value_or(DeviceRange{0, plan.mesh.numDevices()})) {}
 
   static bool receiveAll(std::vector<ArenaLayout> &layouts,
                          const PipelineOrder &order, size_t program);
   void place();
   std::vector<AxisSet> findSpreads() const;
   std::vector<int> orderAxes() const;
-  int64_t copies(AxisSet axes) const;
+  const Copies &copiesOf(AxisSet varies, AxisSet spread);
   std::vector<int64_t> firstDevices(AxisSet axes) const;
   uint64_t offsetIn(uint32_t aliasSet, int64_t device,
                     uint64_t arenaOffset) const;
@@ -104,7 +136,12 @@ private:
   const PlanSpec *plan;
   AliasSets aliasSets;
   ReplicationAnalysis replication;
-  std::vector<Place> places; ///< By alias set.
+  DeviceRange local;
+  /// By the axes along which values differ, and those of their memory. Few, and
+  /// they stay where they are.
+  std::map<std::pair<AxisSet, AxisSet>, std::shared_ptr<Copies>> copies;
+  std::vector<int> axisOrder; ///< Of copies, major to minor.
+  std::vector<Place> places;  ///< By alias set.
   uint64_t numBytes = 0;
 };
 

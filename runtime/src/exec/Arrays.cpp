@@ -4,6 +4,8 @@
 
 #include "absl/strings/str_cat.h"
 
+#include <set>
+
 using namespace shardc::rt;
 
 absl::StatusOr<size_t> shardc::rt::findTensor(const PlanSpec &plan,
@@ -112,11 +114,41 @@ std::vector<int64_t> shardc::rt::firstDevices(const Mesh &mesh,
   return devices;
 }
 
-std::vector<int64_t> shardc::rt::holdersOf(const Mesh &mesh,
-                                           const Sharding &sharding) {
+std::vector<int64_t> shardc::rt::firstDevices(const Mesh &mesh,
+                                              const std::vector<bool> &over,
+                                              DeviceRange range) {
+  if (range.size() == mesh.numDevices())
+    return firstDevices(mesh, over);
+  std::vector<int64_t> devices;
+  std::set<std::vector<int64_t>> positions;
+  for (int64_t device = range.first; device < range.last; ++device) {
+    std::vector<int64_t> position;
+    for (size_t axis = 0; axis < over.size(); ++axis)
+      if (over[axis])
+        position.push_back(mesh.coordinate(device, axis));
+    if (positions.insert(std::move(position)).second)
+      devices.push_back(device);
+  }
+  return devices;
+}
+
+/// By axis, whether it shards a dimension.
+static std::vector<bool> shardingAxes(const Mesh &mesh,
+                                      const Sharding &sharding) {
   std::vector<bool> over(mesh.axes().size());
   for (const std::vector<int> &axes : sharding.dims)
     for (int axis : axes)
       over[axis] = true;
-  return firstDevices(mesh, over);
+  return over;
+}
+
+std::vector<int64_t> shardc::rt::holdersOf(const Mesh &mesh,
+                                           const Sharding &sharding) {
+  return firstDevices(mesh, shardingAxes(mesh, sharding));
+}
+
+std::vector<int64_t> shardc::rt::holdersOf(const Mesh &mesh,
+                                           const Sharding &sharding,
+                                           DeviceRange range) {
+  return firstDevices(mesh, shardingAxes(mesh, sharding), range);
 }

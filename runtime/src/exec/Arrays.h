@@ -34,8 +34,17 @@ absl::Status checkInputs(const PlanSpec &plan, const NamedArrays &inputs);
 std::vector<int64_t> firstDevices(const Mesh &mesh,
                                   const std::vector<bool> &over);
 
-/// The first of the devices that hold each shard, ascending.
+/// Of `range` the first devices of those with the same position on all axes
+/// that `over` marks, ascending.
+std::vector<int64_t> firstDevices(const Mesh &mesh,
+                                  const std::vector<bool> &over,
+                                  DeviceRange range);
+
+/// The first of the devices that hold each shard, ascending: of all, or of
+/// `range`.
 std::vector<int64_t> holdersOf(const Mesh &mesh, const Sharding &sharding);
+std::vector<int64_t> holdersOf(const Mesh &mesh, const Sharding &sharding,
+                               DeviceRange range);
 
 } // namespace shardc::rt
 

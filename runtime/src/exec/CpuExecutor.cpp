@@ -3,16 +3,21 @@
 #include "exec/CpuExecutor.h"
 
 #include "base/Memory.h"
+#include "comm/Transport.h"
 #include "exec/Arrays.h"
 #include "exec/ParameterState.h"
 #include "exec/PreparedProgram.h"
+#include "exec/ShardExchange.h"
 #include "exec/Shards.h"
 #include "init/Initialization.h"
+#include "shardc-rt/Processes.h"
+#include "shardc-rt/Version.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include <chrono>
+#include <cstdlib>
 #include <cstring>
 #include <map>
 #include <optional>
@@ -43,15 +48,24 @@ public:
   CpuExecutor(Context &context, std::shared_ptr<const Plan> plan,
               ExecutorOptions options, std::unique_ptr<Collectives> collectives)
       : context(context), ownPlan(std::move(plan)), spec(ownPlan->spec()),
-        options(options), collectives(std::move(collectives)),
-        shards(spec.tensors.size()), parameters(spec) {}
+        options(options),
+        local(devicesOfProcess(spec.mesh.numDevices(), rank(), numProcesses())),
+        exchange(spec, rank(), numProcesses(),
+                 [this](const std::string &, const std::string &mine) {
+                   return this->options.processes->transport().gatherAll(mine);
+                 }),
+        collectives(std::move(collectives)), shards(spec.tensors.size()),
+        parameters(spec) {}
+
+  /// Whether all processes run the same.
+  absl::Status compareProcesses();
 
   absl::Status allocate();
   absl::Status prepare();
 
   const Plan &plan() const override { return *ownPlan; }
   uint64_t allocatedBytesPerDevice() const override { return spec.arenaBytes; }
-  uint64_t allocatedBytes() const override;
+  uint64_t allocatedBytes() const override { return bytesOfAll; }
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
@@ -65,7 +79,18 @@ public:
   pipelineBubble(absl::string_view program) const override;
 
 private:
+  int rank() const { return options.processes ? options.processes->rank() : 0; }
+  int numProcesses() const {
+    return options.processes ? options.processes->size() : 1;
+  }
   void addRank(size_t rank, char *place);
+
+  /// Allocated in this process.
+  uint64_t localBytes() const;
+  /// Finds what is allocated in all.
+  absl::Status addUpBytes();
+  /// Notes that a run of a program failed midway; returns `error`.
+  absl::Status fail(size_t program, const absl::Status &error);
 
   /// A shard and its address.
   struct LocalShard {
@@ -82,11 +107,15 @@ private:
   std::shared_ptr<const Plan> ownPlan;
   const PlanSpec &spec;
   ExecutorOptions options;
+  /// The devices of this process.
+  const DeviceRange local;
+  const ShardExchange exchange;
   /// By program, if there is a pipeline.
   std::vector<PipelineOrder> orders;
   /// By pipeline rank, one if there is none: its layout, and its devices.
   std::vector<ArenaLayout> layouts;
   std::vector<DeviceSet> ranks;
+  uint64_t bytesOfAll = 0; ///< Allocated in all processes.
   Memory memory;
   /// For packed factors of GEMMs; programs run one after the other.
   Memory packed;
@@ -134,11 +163,56 @@ std::optional<PipelineTimes> MeanTimes::mean() const {
   return mean;
 }
 
-uint64_t CpuExecutor::allocatedBytes() const {
+uint64_t CpuExecutor::localBytes() const {
   uint64_t bytes = 0;
   for (const ArenaLayout &layout : layouts)
     bytes += layout.bytes();
   return bytes;
+}
+
+absl::Status CpuExecutor::addUpBytes() {
+  bytesOfAll = localBytes();
+  if (numProcesses() == 1)
+    return absl::OkStatus();
+  absl::StatusOr<std::vector<std::string>> all =
+      options.processes->transport().gatherAll(absl::StrCat(bytesOfAll));
+  if (!all.ok())
+    return all.status();
+  bytesOfAll = 0;
+  for (const std::string &bytes : *all)
+    bytesOfAll += std::strtoull(bytes.c_str(), nullptr, 10);
+  return absl::OkStatus();
+}
+
+absl::Status CpuExecutor::compareProcesses() {
+  if (numProcesses() == 1)
+    return absl::OkStatus();
+  std::string mine =
+      absl::StrCat("shardc ", version(), ", plan ",
+                   absl::Hex(spec.fingerprint, absl::kZeroPad16), " on ",
+                   spec.mesh.toString(), ", seed ", options.seed,
+                   options.shareReplicas ? "" : ", no shared replicas",
+                   options.poisonPadding ? ", poisoned padding" : "");
+  absl::StatusOr<std::vector<std::string>> all =
+      options.processes->transport().gatherAll(mine);
+  if (!all.ok())
+    return all.status();
+  // The same words in all processes.
+  for (size_t other = 1; other < all->size(); ++other)
+    if ((*all)[other] != all->front())
+      return absl::InvalidArgumentError(
+          absl::StrCat("rank ", other, " has ", (*all)[other],
+                       ", and rank 0 has ", all->front()));
+  if (spec.mesh.numDevices() < numProcesses())
+    return absl::InvalidArgumentError(absl::StrCat(
+        "the mesh ", spec.mesh.toString(), " has ", spec.mesh.numDevices(),
+        " devices, fewer than the ", numProcesses(),
+        " processes: start no more processes than devices"));
+  if (spec.pipeline)
+    return absl::UnimplementedError(absl::StrCat(
+        "a pipeline on CPU devices is of one process, and there are ",
+        numProcesses(), ": start one, or compile with --stages=0"));
+  return absl::OkStatus();
 }
 
 absl::Status CpuExecutor::allocate() {
@@ -149,20 +223,22 @@ absl::Status CpuExecutor::allocate() {
       return order.status();
     orders.push_back(*std::move(order));
   }
-  absl::StatusOr<std::vector<ArenaLayout>> made =
-      ArenaLayout::create(spec, options.shareReplicas, orders);
+  absl::StatusOr<std::vector<ArenaLayout>> made = ArenaLayout::create(
+      spec,
+      {options.shareReplicas, !options.orderedSums && numProcesses() == 1,
+       spec.pipeline ? std::nullopt : std::make_optional(local)},
+      orders);
   if (!made.ok())
     return made.status();
   layouts = *std::move(made);
   // Layouts are made of aligned copies, so that each ends aligned.
-  if (!memory.allocate(allocatedBytes()))
-    return absl::ResourceExhaustedError(
-        absl::StrCat("out of memory: cannot allocate ", allocatedBytes(),
-                     " bytes for ", spec.mesh.numDevices(), " devices of ",
-                     spec.arenaBytes, " bytes each"));
+  if (!memory.allocate(localBytes()))
+    return absl::ResourceExhaustedError(absl::StrCat(
+        "out of memory: cannot allocate ", localBytes(), " bytes for ",
+        local.size(), " devices of ", spec.arenaBytes, " bytes each"));
   if (options.poisonPadding)
-    std::memset(memory.get(), 0xff, allocatedBytes());
-  return absl::OkStatus();
+    std::memset(memory.get(), 0xff, localBytes());
+  return addUpBytes();
 }
 
 absl::Status CpuExecutor::prepare() {
@@ -249,6 +325,8 @@ absl::StatusOr<std::unique_ptr<Executor>> shardc::rt::createCpuExecutor(
     return absl::InvalidArgumentError("no plan: the pointer is null");
   auto executor = std::make_unique<CpuExecutor>(
       context, std::move(plan), options, std::move(collectives));
+  if (absl::Status status = executor->compareProcesses(); !status.ok())
+    return status;
   if (absl::Status status = executor->allocate(); !status.ok())
     return status;
   if (absl::Status status = executor->prepare(); !status.ok())
@@ -297,14 +375,15 @@ absl::Status CpuExecutor::setTensor(absl::string_view name, ArrayView array) {
   return absl::OkStatus();
 }
 
-/// Gathers an array from the devices of a rank; `offsetOn(device)` is the
-/// offset of a device's shard.
+/// Gathers what this process has of an array from the devices of a rank;
+/// `offsetOn(device)` is the offset of a device's shard.
 template <typename OffsetOn>
 void CpuExecutor::gather(size_t rank, DType dtype, const Sharding &sharding,
                          const std::vector<int64_t> &shape, OffsetOn offsetOn,
                          void *array) const {
   const Mesh &mesh = ranks[rank].plan.mesh;
-  for (int64_t device : holdersOf(mesh, sharding))
+  DeviceRange here = layouts[rank].devices();
+  for (int64_t device : holdersOf(mesh, sharding, here))
     gatherShard(shardOf(mesh, sharding, shape, device), dtype, shape,
                 ranks[rank].memory + offsetOn(device), array);
 }
@@ -325,7 +404,8 @@ absl::Status CpuExecutor::readTensor(absl::string_view name, void *out) const {
             return layouts[rank].offsetOfTensor(own, device);
           },
           out);
-      return absl::OkStatus();
+      return exchange.complete(tensor->name, rank, tensor->sharding,
+                               tensor->dtype, tensor->shape, out);
     }
 }
 
@@ -344,6 +424,12 @@ absl::StatusOr<RunResult> CpuExecutor::await() {
   RunResult oldest = *std::move(result);
   result.reset();
   return oldest;
+}
+
+absl::Status CpuExecutor::fail(size_t program, const absl::Status &error) {
+  parameters.noteFailure(program,
+                         absl::StrCat("failed midway (", error.message(), ")"));
+  return error;
 }
 
 absl::Status CpuExecutor::submit(absl::string_view name,
@@ -384,11 +470,8 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   absl::Status error =
       rounding ? programs[*rounding]->takeError() : absl::OkStatus();
   error.Update(program.takeError());
-  if (!error.ok()) {
-    parameters.noteFailure(
-        *number, absl::StrCat("failed midway (", error.message(), ")"));
-    return error;
-  }
+  if (!error.ok())
+    return fail(*number, error);
 
   if (counters.measures)
     times[*number].add(program.timesOf(counters));
@@ -405,6 +488,12 @@ absl::Status CpuExecutor::submit(absl::string_view name,
             return layouts[rank].offsetOf(*number, global.buffer, device);
           },
           array.data.data());
+      if (absl::Status status =
+              exchange.complete(global.name, rank, global.sharding, array);
+          !status.ok()) {
+        this->result.reset();
+        return fail(*number, status);
+      }
       result.add(global.name, std::move(array));
     }
   }

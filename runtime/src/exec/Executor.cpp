@@ -3,7 +3,9 @@
 #include "shardc-rt/Executor.h"
 
 #include "base/Convert.h"
+#include "collectives/BetweenProcesses.h"
 #include "exec/CpuExecutor.h"
+#include "shardc-rt/Processes.h"
 
 #include "absl/strings/str_cat.h"
 
@@ -14,8 +16,12 @@ using namespace shardc::rt;
 absl::StatusOr<std::unique_ptr<Executor>>
 Executor::create(Context &context, std::shared_ptr<const Plan> plan,
                  ExecutorOptions options) {
+  std::unique_ptr<Collectives> collectives =
+      options.processes
+          ? createCollectivesBetweenProcesses(options.processes->transport())
+          : createInProcessCollectives();
   return createCpuExecutor(context, std::move(plan), std::move(options),
-                           createInProcessCollectives());
+                           std::move(collectives));
 }
 
 absl::StatusOr<RunResult> Executor::run(absl::string_view program,

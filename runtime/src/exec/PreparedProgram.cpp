@@ -16,6 +16,7 @@
 #include <chrono>
 #include <cstring>
 #include <tuple>
+#include <utility>
 
 using namespace shardc::rt;
 
@@ -328,7 +329,8 @@ CollectiveSpec PreparedProgram::bindCollective(const PipelineStep &starts,
                       programOf(start.rank).commands[start.command].operation)
                       .items;
     for (size_t i = 0; i < items.size(); ++i)
-      for (int64_t device = 0; device < ranks[start.rank].size(); ++device) {
+      for (int64_t device = ranks[start.rank].layout.devices().first;
+           device < ranks[start.rank].layout.devices().last; ++device) {
         int64_t place =
             starts.size() > 1 ? plan.deviceOf(start.rank, device) : device;
         spec.tensors[i].in[place] =
@@ -360,16 +362,26 @@ absl::Status PreparedProgram::prepareCollective(const PipelineStep &starts,
   return absl::OkStatus();
 }
 
-/// The step of a collective that has been prepared.
+/// The steps of a collective that has been prepared: one for its first tasks,
+/// and one for those of each `next`. The first counts its bytes.
 void PreparedProgram::addCollective(const PipelineStep &starts) {
-  Step &step = steps.emplace_back();
-  step.kind = Step::Kind::Collective;
-  step.collectives = &collectives[{rank, starts[0].command}];
-  step.wireBytes = wireBytes(
+  std::vector<PreparedCollective *> now;
+  for (const auto &ofRun : collectives[{rank, starts[0].command}])
+    now.push_back(ofRun.get());
+  uint64_t bytes = wireBytes(
       meshOf(starts), describeCollective(std::get<CollectiveStartCommand>(
                           program().commands[starts[0].command].operation)));
-  for (RankCommand start : starts)
-    step.senders.push_back(start.rank);
+  // They are the same in all runs, but for addresses.
+  while (now[0]) {
+    Step &step = steps.emplace_back();
+    step.kind = Step::Kind::Collective;
+    step.collectives = now;
+    step.wireBytes = std::exchange(bytes, 0);
+    for (RankCommand start : starts)
+      step.senders.push_back(start.rank);
+    for (PreparedCollective *&ofRun : now)
+      ofRun = ofRun->next();
+  }
 }
 
 /// One step for each buffer, with a call for every copy at the receiver. There
@@ -563,7 +575,7 @@ void PreparedProgram::placeBarriers() {
       runs = step.runs;
       continue;
     case Step::Kind::Collective:
-      step.needsBarrier = (*step.collectives)[0]->numTasks() > 0;
+      step.needsBarrier = step.collectives[0]->numTasks() > 0;
       if (step.needsBarrier)
         barriers.accessAll();
       continue;
@@ -616,7 +628,7 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>> PreparedProgram::prepare(
 bool PreparedProgram::isShared() const {
   return absl::c_any_of(steps, [](const Step &step) {
     return step.isLocal() ? step.numTasks() > 1
-                          : (*step.collectives)[0]->numTasks() > 1;
+                          : step.collectives[0]->numTasks() > 1;
   });
 }
 
@@ -723,7 +735,7 @@ void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
 
 void PreparedProgram::runCollective(const Step &step, int64_t run, int worker) {
   PreparedCollective &collective =
-      *(*step.collectives)[step.collectives->size() == 1 ? 0 : run];
+      *step.collectives[step.collectives.size() == 1 ? 0 : run];
   TaskRange tasks(collective.numTasks(), worker, workers);
   for (int64_t task = tasks.begin; task < tasks.end; ++task)
     note(collective.runTask(task));

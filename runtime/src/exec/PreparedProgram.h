@@ -35,7 +35,7 @@
 namespace shardc::rt {
 
 /// The virtual devices of a pipeline rank; without a pipeline all of an
-/// executor.
+/// executor, which are those of `layout`.
 struct DeviceSet {
   const PlanSpec &plan; ///< Of the rank.
   const KernelLibrary &kernels;
@@ -46,8 +46,6 @@ struct DeviceSet {
   /// of a loop (0).
   std::vector<int64_t> contexts;
   int64_t contextStride;
-
-  int64_t size() const { return plan.mesh.numDevices(); }
 };
 
 class PreparedProgram {
@@ -169,7 +167,8 @@ private:
     std::optional<ReluMask> mask;
     std::optional<ColumnSums> columnSums;
     uint64_t bytes = 0;
-    PreparedCollectives *collectives = nullptr;
+    /// Of a collective, one for all runs of a loop or one for each.
+    std::vector<PreparedCollective *> collectives;
     /// Bytes that each device of the ranks `senders` sends.
     uint64_t wireBytes = 0;
     absl::InlinedVector<int, 1> senders;

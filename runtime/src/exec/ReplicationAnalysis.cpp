@@ -167,7 +167,8 @@ bool ReplicationAnalysis::propagate(const PlanSpec &plan,
 }
 
 ReplicationAnalysis::ReplicationAnalysis(const PlanSpec &plan,
-                                         const AliasSets &aliasSets, bool share)
+                                         const AliasSets &aliasSets, bool share,
+                                         bool sumsInGemms)
     : variesOver(aliasSets.size()), sums(plan.programs.size()),
       summed(plan.programs.size()) {
   if (!share) {
@@ -177,7 +178,8 @@ ReplicationAnalysis::ReplicationAnalysis(const PlanSpec &plan,
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor)
     for (const std::vector<int> &axes : plan.tensors[tensor].sharding.dims)
       widen(aliasSets.ofTensor(tensor), setOf(plan.mesh, axes));
-  findSums(plan, aliasSets);
+  if (sumsInGemms)
+    findSums(plan, aliasSets);
   settle(plan, aliasSets);
 }
 

@@ -31,9 +31,9 @@ using AxisSet = uint64_t;
 class ReplicationAnalysis {
 public:
   /// With `share` false every device has its own memory for all values, and
-  /// collectives compute all sums.
+  /// collectives compute all sums. They do so with `sumsInGemms` false, too.
   ReplicationAnalysis(const PlanSpec &plan, const AliasSets &aliasSets,
-                      bool share);
+                      bool share, bool sumsInGemms = true);
 
   /// Axes along which the contents of an alias set may differ.
   AxisSet varies(uint32_t aliasSet) const { return variesOver[aliasSet]; }

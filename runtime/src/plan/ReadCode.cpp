@@ -7,7 +7,7 @@
 
 using namespace shardc::rt;
 
-static std::string bytesOf(const flatbuffers::Vector<uint8_t> &code) {
+static std::string codeOf(const flatbuffers::Vector<uint8_t> &code) {
   return std::string(reinterpret_cast<const char *>(code.data()), code.size());
 }
 
@@ -20,7 +20,7 @@ static absl::Status readCpuCode(const fb::CpuCode &file, PlanSpec &plan) {
   if (file.cpu_features())
     for (const flatbuffers::String *feature : *file.cpu_features())
       code.features.push_back(feature->str());
-  code.code = bytesOf(*file.code());
+  code.code = codeOf(*file.code());
   return absl::OkStatus();
 }
 
@@ -32,7 +32,7 @@ absl::Status shardc::rt::readCode(const fb::Plan &file, PlanSpec &plan) {
       return absl::DataLossError(
           absl::StrCat("two kernels are named \"", plan.kernels.back(), "\""));
   }
-  plan.code = bytesOf(*file.code());
+  plan.code = codeOf(*file.code());
   if (file.wider_codes())
     for (const fb::CpuCode *entry : *file.wider_codes())
       if (absl::Status s = readCpuCode(*entry, plan); !s.ok())
@@ -41,6 +41,6 @@ absl::Status shardc::rt::readCode(const fb::Plan &file, PlanSpec &plan) {
     return absl::OkStatus();
   if (plan.gpuTarget.empty())
     return absl::DataLossError("it has a cubin, and its kernels are for a CPU");
-  plan.cubin = bytesOf(*file.cubin());
+  plan.cubin = codeOf(*file.cubin());
   return absl::OkStatus();
 }

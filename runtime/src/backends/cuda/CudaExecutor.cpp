@@ -483,8 +483,8 @@ CudaExecutor::getTensor(absl::string_view name) const {
     gatherShard(shard, tensor.dtype, tensor.shape, transfer.data(),
                 array.data.data());
   }
-  if (absl::Status s = exchange.complete(tensor.name, rank, tensor.sharding,
-                                         array, cudaOptions.deadline);
+  if (absl::Status s =
+          exchange.complete(tensor.name, rank, tensor.sharding, array);
       !s.ok())
     return s;
   return array;
@@ -581,8 +581,8 @@ absl::StatusOr<RunResult> CudaExecutor::finish(const Running &run) {
   RunResult result;
   for (size_t i = 0; i < arrays.size(); ++i) {
     const ResultSpec &global = program.results[i];
-    if (absl::Status s = exchange.complete(global.name, rank, global.sharding,
-                                           arrays[i], cudaOptions.deadline);
+    if (absl::Status s =
+            exchange.complete(global.name, rank, global.sharding, arrays[i]);
         !s.ok())
       return s;
     result.add(global.name, std::move(arrays[i]));

@@ -6,8 +6,8 @@
 #include "backends/cuda/LocalGpus.h"
 #include "backends/cuda/PinnedMemory.h"
 #include "backends/cuda/Program.h"
-#include "backends/cuda/ShardExchange.h"
 #include "exec/ParameterState.h"
+#include "exec/ShardExchange.h"
 #include "shardc-rt/Cuda.h"
 
 #include <chrono>
@@ -25,7 +25,13 @@ public:
                CudaOptions cudaOptions, std::vector<int64_t> local)
       : ownPlan(std::move(plan)), spec(ownPlan->spec()), options(options),
         cudaOptions(std::move(cudaOptions)), local(local),
-        host(spec, std::move(local)), exchange(spec, this->cudaOptions.store),
+        host(spec, std::move(local)),
+        exchange(spec, store() ? store()->ranks().rank : 0,
+                 store() ? store()->ranks().size : 1,
+                 [this](const std::string &what, const std::string &mine) {
+                   return store()->gatherAll(what, mine,
+                                             this->cudaOptions.deadline);
+                 }),
         parameters(spec) {}
   ~CudaExecutor() override;
 
@@ -86,6 +92,7 @@ private:
     Clock::time_point start;
   };
 
+  Store *store() const { return cudaOptions.store; }
   absl::Status loadAll();
   absl::Status allocateDevices();
   absl::Status addDevice(int64_t number, const Gpu &gpu);

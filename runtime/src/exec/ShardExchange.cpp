@@ -1,6 +1,6 @@
 //===- ShardExchange.cpp - Arrays whose shards are elsewhere --------------===//
 
-#include "backends/cuda/ShardExchange.h"
+#include "exec/ShardExchange.h"
 
 #include "exec/Arrays.h"
 #include "exec/Shards.h"
@@ -10,7 +10,6 @@
 #include <set>
 
 using namespace shardc::rt;
-using namespace shardc::rt::cuda;
 
 std::vector<int64_t> ShardExchange::holdersOn(int rank,
                                               const Sharding &sharding) const {
@@ -24,10 +23,11 @@ std::vector<int64_t> ShardExchange::holdersOn(int rank,
 bool ShardExchange::isWholeEverywhere(int rank, const Sharding &sharding,
                                       absl::Span<const int64_t> shape) const {
   size_t needed = holdersOn(rank, sharding).size();
-  for (int64_t first = 0; first < plan.mesh.numDevices();
-       first += devicesPerProcess) {
+  for (int process = 0; process < processes; ++process) {
+    DeviceRange local =
+        devicesOfProcess(plan.mesh.numDevices(), process, processes);
     std::set<std::vector<int64_t>> starts;
-    for (int64_t device = first; device < first + devicesPerProcess; ++device)
+    for (int64_t device = local.first; device < local.last; ++device)
       if (plan.rankOf(device) == rank)
         starts.insert(shardOf(plan.mesh, sharding, shape, device).start);
     if (starts.size() < needed)
@@ -37,40 +37,40 @@ bool ShardExchange::isWholeEverywhere(int rank, const Sharding &sharding,
 }
 
 absl::Status ShardExchange::complete(const std::string &name, int pipelineRank,
-                                     const Sharding &sharding, HostArray &array,
-                                     absl::Duration deadline) const {
-  if (!store || isWholeEverywhere(pipelineRank, sharding, array.shape))
+                                     const Sharding &sharding, DType dtype,
+                                     absl::Span<const int64_t> shape,
+                                     void *array) const {
+  if (processes == 1 || isWholeEverywhere(pipelineRank, sharding, shape))
     return absl::OkStatus();
   const std::vector<int64_t> holders = holdersOn(pipelineRank, sharding);
-  auto forEachOf = [&](int rank, auto visit) {
+  auto forEachOf = [&](int process, auto visit) {
+    DeviceRange local =
+        devicesOfProcess(plan.mesh.numDevices(), process, processes);
     size_t offset = 0;
     for (int64_t holder : holders) {
-      if (holder / devicesPerProcess != rank)
+      if (!local.contains(holder))
         continue;
-      Shard shard = shardOf(plan.mesh, sharding, array.shape, holder);
+      Shard shard = shardOf(plan.mesh, sharding, shape, holder);
       visit(shard, offset);
-      offset += numElements(shard.local) * byteSize(array.dtype);
+      offset += numElements(shard.local) * byteSize(dtype);
     }
     return offset;
   };
-  int own = store->ranks().rank;
   std::string mine(forEachOf(own, [](const Shard &, size_t) {}), '\0');
   forEachOf(own, [&](const Shard &shard, size_t offset) {
-    scatterShard(shard, array.dtype, array.shape, array.data.data(),
-                 mine.data() + offset);
+    scatterShard(shard, dtype, shape, array, mine.data() + offset);
   });
   absl::StatusOr<std::vector<std::string>> all =
-      store->gatherAll(absl::StrCat("reading ", name), mine, deadline);
+      gatherAll(absl::StrCat("reading ", name), mine);
   if (!all.ok())
     return all.status();
-  for (int rank = 0; rank < store->ranks().size; ++rank) {
-    const std::string &bytes = (*all)[rank];
-    if (bytes.size() != forEachOf(rank, [](const Shard &, size_t) {}))
+  for (int process = 0; process < processes; ++process) {
+    const std::string &bytes = (*all)[process];
+    if (bytes.size() != forEachOf(process, [](const Shard &, size_t) {}))
       return absl::InternalError(absl::StrCat(
-          "rank ", rank, " sent ", bytes.size(), " bytes of ", name));
-    forEachOf(rank, [&](const Shard &shard, size_t offset) {
-      gatherShard(shard, array.dtype, array.shape, bytes.data() + offset,
-                  array.data.data());
+          "rank ", process, " sent ", bytes.size(), " bytes of ", name));
+    forEachOf(process, [&](const Shard &shard, size_t offset) {
+      gatherShard(shard, dtype, shape, bytes.data() + offset, array);
     });
   }
   return absl::OkStatus();

@@ -1,0 +1,133 @@
+//===- ProcessesOfMpi.cpp - Collectives by MPI under the suite ------------===//
+
+#include "ProcessesOfMpi.h"
+
+#include "collectives/BetweenProcesses.h"
+#include "shardc-rt/HostArray.h"
+#include "shardc-rt/Processes.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <iostream>
+
+using namespace shardc::rt;
+
+namespace {
+
+/// Those that mpirun started, until the program ends; null: there is one.
+Processes *processesOfMpi() {
+  static Processes *processes = [] {
+    absl::StatusOr<Ranks> ranks = ranksFromEnvironment();
+    if (!ranks.ok() || ranks->launcher != "mpirun" || ranks->size == 1)
+      return static_cast<Processes *>(nullptr);
+    ranks->address.clear();
+    ranks->port = 0;
+    ProcessesOptions options;
+    options.mpiPath = MPI_LIBRARY;
+    auto opened = Processes::connect(*ranks, options);
+    if (!opened.ok()) {
+      std::cerr << opened.status().message() << "\n";
+      std::exit(1);
+    }
+    return opened->release();
+  }();
+  static bool isEnding =
+      processes && std::atexit([] {
+                     if (absl::Status s = processesOfMpi()->end(); !s.ok())
+                       std::cerr << s.message() << "\n";
+                     delete processesOfMpi();
+                   }) == 0;
+  (void)isEnding;
+  return processes;
+}
+
+/// A collective, all rounds of which are one task.
+class InMpi : public PreparedCollective {
+public:
+  InMpi(std::unique_ptr<PreparedCollective> first,
+        std::vector<std::pair<std::vector<void *>, uint64_t>> results,
+        int64_t devices, Transport &transport)
+      : first(std::move(first)), results(std::move(results)), devices(devices),
+        transport(transport) {}
+
+  int64_t numTasks() const override { return 1; }
+
+  absl::Status runTask(int64_t) override {
+    for (PreparedCollective *round = first.get(); round; round = round->next())
+      for (int64_t task = round->numTasks(); task-- > 0;)
+        if (absl::Status s = round->runTask(task); !s.ok())
+          return s;
+    std::string mine;
+    forEachResult(transport.rank(), [&](void *result, uint64_t bytes) {
+      mine.append(static_cast<const char *>(result), bytes);
+    });
+    auto all = transport.gatherAll(mine);
+    if (!all.ok())
+      return all.status();
+    for (int process = 0; process < transport.size(); ++process) {
+      const char *from = (*all)[process].data();
+      forEachResult(process, [&](void *result, uint64_t bytes) {
+        std::copy_n(from, bytes, static_cast<char *>(result));
+        from += bytes;
+      });
+    }
+    return absl::OkStatus();
+  }
+
+private:
+  template <typename Visit>
+  void forEachResult(int process, Visit visit) {
+    DeviceRange local = devicesOfProcess(devices, process, transport.size());
+    for (const auto &[out, bytes] : results)
+      for (int64_t device = local.first; device < local.last; ++device)
+        visit(out[device], bytes);
+  }
+
+  std::unique_ptr<PreparedCollective> first;
+  /// By tensor, and device of any process.
+  std::vector<std::pair<std::vector<void *>, uint64_t>> results;
+  int64_t devices;
+  Transport &transport;
+};
+
+class MpiCollectives : public Collectives {
+public:
+  explicit MpiCollectives(Transport &transport)
+      : transport(transport),
+        backend(createCollectivesBetweenProcesses(transport)) {}
+
+  absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  prepare(const Mesh &mesh, CollectiveSpec spec) override {
+    DeviceRange local =
+        devicesOfProcess(mesh.numDevices(), transport.rank(), transport.size());
+    std::vector<std::pair<std::vector<void *>, uint64_t>> results;
+    for (CollectiveTensor &tensor : spec.tensors) {
+      results.push_back(
+          {tensor.out, numElements(tensor.outShape) * byteSize(tensor.dtype)});
+      for (int64_t device = 0; device < mesh.numDevices(); ++device)
+        if (!local.contains(device)) {
+          tensor.in[device] = nullptr;
+          tensor.out[device] = nullptr;
+        }
+    }
+    auto prepared = backend->prepare(mesh, std::move(spec));
+    if (!prepared.ok())
+      return prepared.status();
+    return std::make_unique<InMpi>(*std::move(prepared), std::move(results),
+                                   mesh.numDevices(), transport);
+  }
+
+private:
+  Transport &transport;
+  std::unique_ptr<Collectives> backend;
+};
+
+} // namespace
+
+std::unique_ptr<Collectives>
+shardc::rt::test::createMpiCollectives(const Mesh &mesh) {
+  Processes *processes = processesOfMpi();
+  if (!processes || mesh.numDevices() < processes->size())
+    return nullptr;
+  return std::make_unique<MpiCollectives>(processes->transport());
+}

@@ -1,0 +1,115 @@
+//===- Plugin.cpp - libshardc-rt-mpi.so -----------------------------------===//
+//
+// Messages have one tag: MPI keeps those between two processes in order.
+//
+//===----------------------------------------------------------------------===//
+
+#include "comm/MpiPlugin.h"
+
+#include <algorithm>
+#include <cstdio>
+#include <cstring>
+#include <mpi.h>
+#include <vector>
+
+namespace {
+
+/// Those of the runtime alone, beside others that a host may have.
+MPI_Comm processes = MPI_COMM_NULL;
+
+struct Exchange {
+  std::vector<MPI_Request> requests;
+  std::vector<int> peers; ///< Of the requests.
+};
+
+int initialize(int32_t *rank, int32_t *size) {
+  int isInitialized = 0, code = MPI_Initialized(&isInitialized);
+  int provided = 0;
+  // Workers take turns in calling.
+  if (code == MPI_SUCCESS && !isInitialized)
+    code = MPI_Init_thread(nullptr, nullptr, MPI_THREAD_SERIALIZED, &provided);
+  if (code == MPI_SUCCESS)
+    code = MPI_Comm_dup(MPI_COMM_WORLD, &processes);
+  if (code == MPI_SUCCESS)
+    code = MPI_Comm_set_errhandler(processes, MPI_ERRORS_RETURN);
+  if (code == MPI_SUCCESS)
+    code = MPI_Comm_rank(processes, rank);
+  if (code == MPI_SUCCESS)
+    code = MPI_Comm_size(processes, size);
+  return code;
+}
+
+/// The number of elements of a message is an int.
+constexpr uint64_t maxBytes = uint64_t(1) << 30;
+
+int start(const ShardcMpiMessage *messages, int64_t count, void **exchange) {
+  auto *begun = new Exchange;
+  *exchange = begun;
+  // Receives first: what comes then has its place.
+  for (bool receives : {true, false})
+    for (int64_t i = 0; i < count; ++i) {
+      const ShardcMpiMessage &message = messages[i];
+      if ((message.isReceived != 0) != receives)
+        continue;
+      for (uint64_t at = 0; at < message.bytes; at += maxBytes) {
+        int bytes = static_cast<int>(std::min(maxBytes, message.bytes - at));
+        char *data = static_cast<char *>(message.data) + at;
+        MPI_Request &request = begun->requests.emplace_back();
+        begun->peers.push_back(message.peer);
+        int code = receives ? MPI_Irecv(data, bytes, MPI_BYTE, message.peer, 0,
+                                        processes, &request)
+                            : MPI_Isend(data, bytes, MPI_BYTE, message.peer, 0,
+                                        processes, &request);
+        if (code != MPI_SUCCESS)
+          return code;
+      }
+    }
+  return MPI_SUCCESS;
+}
+
+int test(void *exchange, int32_t *isDone, int32_t *waitsFor) {
+  auto *begun = static_cast<Exchange *>(exchange);
+  int done = 0;
+  int code = MPI_Testall(static_cast<int>(begun->requests.size()),
+                         begun->requests.data(), &done, MPI_STATUSES_IGNORE);
+  *isDone = done;
+  if (code != MPI_SUCCESS)
+    return code;
+  if (done) {
+    delete begun;
+    return code;
+  }
+  for (size_t i = 0; waitsFor && i < begun->requests.size(); ++i) {
+    int isOver = 0;
+    code =
+        MPI_Request_get_status(begun->requests[i], &isOver, MPI_STATUS_IGNORE);
+    if (code != MPI_SUCCESS || !isOver) {
+      *waitsFor = begun->peers[i];
+      break;
+    }
+  }
+  return code;
+}
+
+int finalize() {
+  int code = MPI_Comm_free(&processes);
+  return code == MPI_SUCCESS ? MPI_Finalize() : code;
+}
+
+void describe(int code, char *text, uint64_t bytes) {
+  char full[MPI_MAX_ERROR_STRING + 1] = {};
+  int length = 0;
+  if (MPI_Error_string(code, full, &length) != MPI_SUCCESS)
+    length = std::snprintf(full, sizeof(full), "error %d of MPI", code);
+  std::snprintf(text, bytes, "%.*s", length, full);
+}
+
+constexpr ShardcMpiFunctions functions{
+    shardcMpiVersion, initialize, start, test, finalize, describe};
+
+} // namespace
+
+extern "C" __attribute__((visibility("default"))) const ShardcMpiFunctions *
+shardc_rt_mpi() {
+  return &functions;
+}

@@ -1,0 +1,40 @@
+//===- BetweenProcesses.h - Collectives of several processes ----*- C++ -*-===//
+//
+// Groups whose devices are in several processes. Devices of one process read
+// each other's operands in place; what another process needs of an operand is
+// sent to it, once for all of its devices.
+//
+// An all-reduce has four rounds. The elements are divided among the processes
+// of the group; each gets its part of all operands from the others, reduces it
+// in the order of the group, sends it to the others, and copies what it gets to
+// all of its results. A device's operand and its part of the result cross as
+// often as in a ring. All other kinds have two rounds: parts of operands are
+// exchanged, and results made of them. Since every element is reduced by one
+// process, in the order of the group, the bits are those of one process.
+//
+// Small parts for one process travel in one message; a large one that is
+// contiguous is sent from its place. Worker 0 alone exchanges messages, the
+// other rounds are shared by all workers.
+//
+// All processes prepare and run the same collectives in the same order. When
+// one is prepared they tell each other which devices share operands and
+// results; then each process knows all messages.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_COLLECTIVES_BETWEENPROCESSES_H
+#define SHARDC_RT_SRC_COLLECTIVES_BETWEENPROCESSES_H
+
+#include "collectives/Collectives.h"
+#include "comm/Transport.h"
+
+namespace shardc::rt {
+
+/// Collectives between the devices of all processes of `transport`, which hold
+/// those of `devicesOfProcess` each. It outlives them.
+std::unique_ptr<Collectives>
+createCollectivesBetweenProcesses(Transport &transport);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_COLLECTIVES_BETWEENPROCESSES_H

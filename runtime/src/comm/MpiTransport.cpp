@@ -1,0 +1,107 @@
+//===- MpiTransport.cpp - Messages through the plugin of MPI --------------===//
+
+#include "comm/MpiTransport.h"
+
+#include "absl/strings/str_cat.h"
+#include "absl/time/clock.h"
+
+#include <dlfcn.h>
+#include <sched.h>
+
+using namespace shardc::rt;
+
+/// Tests of a wait before it gives up its core between two of them, and between
+/// two looks at the clock. A test takes some tenths of a microsecond.
+static constexpr int testsBeforeYield = 2000, testsPerLook = 256;
+/// Between two questions whether the other processes are still there.
+static constexpr absl::Duration betweenChecks = absl::Milliseconds(500);
+
+absl::StatusOr<std::unique_ptr<MpiTransport>>
+MpiTransport::open(const std::string &path, absl::Duration deadline) {
+  std::string name = path.empty() ? "libshardc-rt-mpi.so" : path;
+  // Never closed. Open MPI opens modules, which look for its symbols among
+  // those of all libraries.
+  void *library = dlopen(name.c_str(), RTLD_NOW | RTLD_GLOBAL);
+  void *symbol = library ? dlsym(library, shardcMpiEntryName) : nullptr;
+  if (!symbol) {
+    const char *reason = dlerror();
+    return absl::UnavailableError(
+        absl::StrCat("looked for ", name, ": ", reason ? reason : "no reason"));
+  }
+  const ShardcMpiFunctions &mpi = *reinterpret_cast<ShardcMpiEntry>(symbol)();
+  if (mpi.version != shardcMpiVersion)
+    return absl::UnavailableError(
+        absl::StrCat(name, " is of version ", mpi.version, ", expected ",
+                     shardcMpiVersion, ": install the one of this runtime"));
+  int32_t rank = 0, size = 1;
+  if (int code = mpi.initialize(&rank, &size)) {
+    char text[512] = {};
+    mpi.describe(code, text, sizeof(text));
+    return absl::UnavailableError(absl::StrCat("starting MPI: ", text));
+  }
+  return std::unique_ptr<MpiTransport>(
+      new MpiTransport(mpi, rank, size, deadline));
+}
+
+absl::Status MpiTransport::check(int code, absl::string_view what) const {
+  if (code == 0)
+    return absl::OkStatus();
+  char text[512] = {};
+  mpi.describe(code, text, sizeof(text));
+  return absl::InternalError(
+      absl::StrCat("rank ", rank(), " of ", size(), ": ", what, ": ", text));
+}
+
+absl::Status MpiTransport::wait(void *exchange) {
+  absl::Time start = absl::InfinitePast(), nextCheck = start;
+  for (int64_t tests = 1;; ++tests) {
+    int32_t isDone = 0, peer = -1;
+    bool looks = tests % testsPerLook == 0;
+    if (absl::Status s =
+            check(mpi.test(exchange, &isDone, looks ? &peer : nullptr),
+                  "exchanging messages");
+        !s.ok() || isDone)
+      return s;
+    if (tests > testsBeforeYield)
+      sched_yield();
+    if (!looks)
+      continue;
+    absl::Time now = absl::Now();
+    if (start == absl::InfinitePast())
+      start = now, nextCheck = now + betweenChecks;
+    if (now >= nextCheck && store) {
+      if (absl::Status s = store->checkPeers(); !s.ok())
+        return s;
+      nextCheck = absl::Now() + betweenChecks;
+    }
+    if (now - start >= deadline)
+      return absl::DeadlineExceededError(absl::StrCat(
+          "rank ", rank(), " of ", size(), ": rank ", peer,
+          " has not answered for ", absl::FormatDuration(deadline)));
+  }
+}
+
+absl::Status MpiTransport::exchange(absl::Span<const Message> messages) {
+  if (!failure.ok())
+    return failure;
+  posted.clear();
+  for (const Message &message : messages)
+    if (message.bytes > 0)
+      posted.push_back(
+          {message.peer, message.isReceived, message.data, message.bytes});
+  if (posted.empty())
+    return absl::OkStatus();
+  void *begun = nullptr;
+  failure = check(mpi.start(posted.data(), posted.size(), &begun),
+                  "sending messages");
+  if (failure.ok())
+    failure = wait(begun);
+  return failure;
+}
+
+absl::Status MpiTransport::finalize() {
+  if (!failure.ok())
+    return failure;
+  failure = absl::FailedPreconditionError("MPI has been finalized");
+  return check(mpi.finalize(), "ending MPI");
+}

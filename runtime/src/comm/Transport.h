@@ -1,0 +1,57 @@
+//===- Transport.h - Messages between processes -----------------*- C++ -*-===//
+//
+// The processes that run a plan together send each other bytes. All of them
+// start the same exchanges in the same order, so that a message needs no name:
+// the first that A sends to B is the first that B receives from A.
+//
+// Thread-safety: one call at a time, from any thread. After an error all calls
+// return it, since the messages of the processes no longer match.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_COMM_TRANSPORT_H
+#define SHARDC_RT_SRC_COMM_TRANSPORT_H
+
+#include "absl/status/status.h"
+#include "absl/status/statusor.h"
+#include "absl/types/span.h"
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+namespace shardc::rt {
+
+class Transport {
+public:
+  Transport(int rank, int size) : ownRank(rank), numRanks(size) {}
+  virtual ~Transport() = default;
+
+  int rank() const { return ownRank; }
+  int size() const { return numRanks; }
+
+  /// Bytes to or from another process. A receiver expects as many as are sent.
+  struct Message {
+    int peer;
+    void *data;
+    uint64_t bytes;
+    bool isReceived;
+  };
+
+  /// Sends and receives, and returns when all has been done. Aborted: another
+  /// process failed or has gone. DeadlineExceeded: a message did not come in
+  /// time; names the processes that are missing.
+  [[nodiscard]] virtual absl::Status
+  exchange(absl::Span<const Message> messages) = 0;
+
+  /// The bytes that the processes pass, by rank.
+  [[nodiscard]] absl::StatusOr<std::vector<std::string>>
+  gatherAll(const std::string &mine);
+
+private:
+  const int ownRank, numRanks;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_COMM_TRANSPORT_H

@@ -1,0 +1,112 @@
+#!/usr/bin/env bash
+# Processes that mpirun starts, with some of the CPU devices each, train what one
+# process trains, to the same bits. And what does not work is said, once.
+#
+#   scripts/check-mpi.sh
+#
+# Exit code 77 where there is no MPI.
+source "$(dirname "$0")/common.sh"
+case "$build" in /*) ;; *) build=$PWD/$build ;; esac
+PATH=$build/bin:$PATH
+plugin=$build/lib/shardc/libshardc-rt-mpi.so
+if ! command -v mpirun >/dev/null || [ ! -e "$plugin" ]; then
+  echo "no MPI: nothing is checked"
+  exit 77
+fi
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+cd "$work"
+# In containers the user is root, and there are more processes than cores.
+export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
+export OMPI_MCA_rmaps_base_oversubscribe=1 TMPDIR=$work
+cases=0 failed=0
+
+losses() { sed 's/.*"loss":\([^,}]*\).*/\1/' "$1"; }
+
+fail() {
+  failed=$((failed + 1))
+  printf 'FAILED: %s\n' "$1"
+  tail -n 5 said
+}
+
+# train WHAT STRATEGY MESH "SIZE..." FLAG...: losses, parameters and evaluation of
+# so many processes are those of one, whatever the number of its threads.
+train() {
+  local what=$1 strategy=$2 mesh=$3 sizes=$4 size
+  shift 4
+  shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy="$strategy" \
+    --mesh="$mesh" --activation=gelu --loss=softmax_cross_entropy \
+    --optimizer=adamw --clip-norm=0.5 --dropout=0.1 "$@" -o model.mlir
+  # The remark about a plan that was compiled before is not of interest.
+  shardc-compile model.mlir -o model.shardc &>said
+  shardc-run model.shardc --data=digits --steps=6 --seed=3 --ordered-sums \
+    --metrics=one.jsonl --save-params=one.npz >one.said 2>&1
+  for size in $sizes; do
+    cases=$((cases + 1))
+    rm -f many.*
+    if ! mpirun -n "$size" shardc-run model.shardc --data=digits --steps=6 \
+      --seed=3 --metrics=many.jsonl --save-params=many.npz >said 2>said.err; then
+      cat said.err >>said
+      fail "$what, $size processes: does not train"
+    elif ! cmp -s <(losses one.jsonl) <(losses many.jsonl) ||
+      ! cmp -s one.npz many.npz ||
+      ! cmp -s <(grep ^evaluation one.said) <(grep ^evaluation said); then
+      fail "$what, $size processes: other numbers"
+    elif [ "$(grep -c '^done' said)" -ne 1 ] || [ -s said.err ]; then
+      cat said.err >>said
+      fail "$what, $size processes: not one of them speaks"
+    fi
+  done
+}
+
+# expect WHAT CODE TEXT COMMAND...: the command ends with a code, and the text is
+# printed once.
+expect() {
+  local what=$1 code=$2 text=$3 actual=0
+  shift 3
+  cases=$((cases + 1))
+  "$@" &>said || actual=$?
+  if [ "$actual" -ne "$code" ] || [ "$(grep -cF -- "$text" said)" -ne 1 ]; then
+    fail "$what: exit code $actual instead of $code, or not once \"$text\""
+  fi
+}
+
+train 'dp' dp data=8 '1 2 3 4 8'
+train 'FSDP' fsdp data=8 '2 4'
+train 'FSDP, uneven' fsdp data=6 '2 4'
+train 'ZeRO-1' zero1 data=8 '2 4'
+train 'ZeRO-2, uneven' zero2 data=5 '2'
+train 'TP' tp model=4 '2 4'
+train 'dp and TP' dp+tp data=2,model=3 '2 3'
+train 'FSDP and TP' fsdp+tp data=4,model=2 '2 4'
+train 'hybrid FSDP' hsdp replica=2,shard=4 '2 4'
+train 'microbatches' fsdp data=4 '2' --microbatches=3
+
+# Wide layers: messages of their own.
+train 'wide' dp data=4 '2 4' --layers=64,512,256,10
+train 'wide FSDP' fsdp data=4 '2 4' --layers=64,512,256,10
+
+run=(shardc-run model.shardc --data=digits --steps=2)
+expect 'no such file' 2 'nothere.npz' \
+  mpirun -n 2 shardc-run model.shardc --data=nothere.npz --steps=2
+expect 'more processes than devices' 2 'fewer than the 5 processes' \
+  mpirun -n 5 "${run[@]}"
+expect 'checkpoints' 9 'checkpoints of several processes' \
+  mpirun -n 2 "${run[@]}" --checkpoint-dir=saved --checkpoint-every=1
+expect 'other seeds' 2 'rank 1 has shardc' \
+  mpirun -n 1 "${run[@]}" : -n 1 "${run[@]}" --seed=4
+expect 'no MPI' 9 'CPU devices in several processes need MPI: looked for /none' \
+  env SHARDC_LIBMPI=/none SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 \
+  SLURM_LOCALID=0 SLURM_STEP_NUM_NODES=1 "${run[@]}"
+expect 'processes that MPI does not know' 9 'MPI calls it rank 0 of 1' \
+  env SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=1 \
+  SLURM_STEP_NUM_NODES=1 "${run[@]}"
+expect 'torchrun' 1 'mpirun -n 2' \
+  env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "${run[@]}"
+shardc-gen --layers=64,33,10 --batch-size=96 --strategy=pp --mesh=stage=2 \
+  --stages=2 --microbatches=4 --loss=softmax_cross_entropy -o pipeline.mlir
+expect 'a pipeline' 9 'a pipeline on CPU devices is of one process' \
+  mpirun -n 2 shardc-run pipeline.mlir --data=digits --steps=2
+
+echo "$cases cases; $failed failed"
+[ "$failed" -eq 0 ]
