@@ -4,7 +4,7 @@
 
 #include "collectives/InProcess.h"
 #include "collectives/Reduce.h"
-#include "exec/Memory.h"
+#include "base/Memory.h"
 #include "shardc-rt/HostArray.h"
 
 #include "absl/container/inlined_vector.h"
