@@ -108,5 +108,32 @@ shardc-gen --layers=64,33,10 --batch-size=96 --strategy=pp --mesh=stage=2 \
 expect 'a pipeline' 9 'a pipeline on CPU devices is of one process' \
   mpirun -n 2 shardc-run pipeline.mlir --data=digits --steps=2
 
+# lose SIGNAL CODE TEXT: of three processes that train, one gets a signal, and
+# the others name it. mpirun ends with the code of the first that ends.
+lose() {
+  local signal=$1 code=$2 text=$3 actual=0 launcher lost
+  cases=$((cases + 1))
+  rm -f steps.jsonl
+  mpirun -n 3 shardc-run model.shardc --data=digits --steps=100000000 \
+    --log-every=0 --deadline=3 --metrics=steps.jsonl &>said &
+  launcher=$!
+  for _ in $(seq 300); do
+    [ ! -s steps.jsonl ] || break
+    sleep 0.1
+  done
+  lost=$(pgrep -P "$launcher" | sed -n 2p)
+  kill -"$signal" "$lost"
+  wait "$launcher" || actual=$?
+  kill -KILL "$lost" 2>/dev/null || true
+  if [ "$actual" -ne "$code" ] || ! grep -qE -- "$text" said; then
+    fail "a process gets SIG$signal: exit code $actual instead of $code, or no \"$text\""
+  fi
+}
+shardc-gen --layers=64,33,10 --batch-size=96 --strategy=dp --mesh=data=3 \
+  --loss=softmax_cross_entropy -o model.mlir
+shardc-compile model.mlir -o model.shardc &>said
+lose KILL 137 'rank [02] of 3 on .*: rank 1 has gone'
+lose STOP 6 'rank [02] of 3 on .*: rank 1 has not answered for 3s'
+
 echo "$cases cases; $failed failed"
 [ "$failed" -eq 0 ]
