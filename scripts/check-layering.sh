@@ -15,6 +15,7 @@ PipelineSchedules: Support
 AutoSharding: Support Sharding CostModel Reshard IR/Enums.h
 IR: Support Sharding
 Models: Support IR
+Import: Support IR
 Analysis: Support IR Sharding CostModel Reshard PipelineSchedules
 Report: Support IR Sharding CostModel Reshard PipelineSchedules Analysis
 Transforms: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report
@@ -24,7 +25,7 @@ Conversion/KernelEmitter: Support IR Analysis
 Target: Support IR Sharding CostModel PipelineSchedules Analysis Report Conversion
 Pipelines: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target
 WhatIf: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines
-Driver: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf
+Driver: Support IR Import Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf
 '
 
 # say WHAT FOUND: reports the lines found, if any.

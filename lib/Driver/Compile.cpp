@@ -10,6 +10,7 @@
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Import/ImportStableHLO.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/Explain.h"
@@ -211,10 +212,12 @@ static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
+  bool isStableHLO = hasStableHLO(buffer->getBuffer());
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context, os);
   OwningOpRef<ModuleOp> module =
-      parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+      isStableHLO ? importStableHLO(sources, &context)
+                  : parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
   result.code = module ? compile(*module, options, first, last, result.plan)
                        : ExitCode::InvalidInput;
   return result;

@@ -9,6 +9,7 @@
 
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/DebugOnly.h"
+#include "shardc/Import/ImportStableHLO.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Support/Arguments.h"
@@ -136,6 +137,13 @@ int main(int argc, char **argv) {
   if (error = checkNesting(input->getBuffer(), inputFile); !error.empty()) {
     llvm::errs() << error;
     return static_cast<int>(ExitCode::InvalidInput);
+  }
+  if (hasStableHLO(input->getBuffer())) {
+    std::optional<std::string> imported =
+        importStableHLOText(input->getBuffer(), inputFile, llvm::errs());
+    if (!imported)
+      return static_cast<int>(ExitCode::InvalidInput);
+    input = llvm::MemoryBuffer::getMemBufferCopy(*imported, inputFile);
   }
   std::unique_ptr<llvm::ToolOutputFile> output =
       openOutputFile(outputFile, &error);

@@ -1,0 +1,115 @@
+//===- ImportStableHLO.cpp - JAX programs as source modules ---------------===//
+
+#include "shardc/Import/ImportStableHLO.h"
+#include "Lowering.h"
+
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
+#include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "mlir/IR/Diagnostics.h"
+#include "mlir/IR/Verifier.h"
+#include "mlir/Parser/Parser.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+using namespace mlir;
+using namespace shardc;
+
+bool shardc::hasStableHLO(StringRef text) {
+  for (size_t at = text.find("stablehlo."); at != StringRef::npos;
+       at = text.find("stablehlo.", at + 1)) {
+    StringRef line = text.take_front(at);
+    line = line.drop_front(line.rfind('\n') + 1);
+    if (!line.contains("//"))
+      return true;
+  }
+  return false;
+}
+
+/// The attributes of shardc and sdy on argument `index` of `main`.
+static LogicalResult copyArgument(func::FuncOp main, func::FuncOp function,
+                                  unsigned index) {
+  if (Attribute role = main.getArgAttr(index, roleAttrName))
+    function.setArgAttr(index, roleAttrName, role);
+  if (Attribute sharding = main.getArgAttr(index, "sdy.sharding")) {
+    FailureOr<ShardingAttr> imported = importSharding(
+        sharding, [&] { return emitError(main.getArgument(index).getLoc()); });
+    if (failed(imported))
+      return failure();
+    function.setArgAttr(index, shardingAttrName, *imported);
+  }
+  if (main.getArgAttr(index, "mhlo.sharding"))
+    return emitError(main.getArgument(index).getLoc())
+           << "has a sharding of GSPMD: expected Shardy's "
+              "(jax_use_shardy_partitioner, which is JAX's default)";
+  return success();
+}
+
+static OwningOpRef<ModuleOp> convert(ModuleOp source) {
+  auto main = source.lookupSymbol<func::FuncOp>("main");
+  auto training = source->getAttrOfType<TrainingAttr>(trainingAttrName);
+  if (!main || main.isExternal() || !training) {
+    emitError(source.getLoc())
+        << "is StableHLO without roles of arguments: expected a file that "
+           "shardc.jax.export_loss wrote (docs/JAX.md)";
+    return nullptr;
+  }
+  OwningOpRef<ModuleOp> module = ModuleOp::create(source.getLoc());
+  (*module)->setAttr(trainingAttrName, training);
+  OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
+  if (failed(importMesh(source, builder)))
+    return nullptr;
+  auto function = builder.create<func::FuncOp>(
+      main.getLoc(), training.getLoss().getValue(), main.getFunctionType());
+  Block *body = function.addEntryBlock();
+  builder.setInsertionPointToEnd(body);
+  Lowering lowering(source, builder);
+  for (BlockArgument argument : main.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (failed(copyArgument(main, function, index)))
+      return nullptr;
+    body->getArgument(index).setLoc(argument.getLoc());
+    lowering.set(argument, body->getArgument(index));
+  }
+  SmallVector<Value> results;
+  if (failed(lowering.run(main.getBody().front(), results)))
+    return nullptr;
+  lowering.getBuilder().create<func::ReturnOp>(main.getLoc(), results);
+  if (failed(verify(*module)))
+    return nullptr;
+  return module;
+}
+
+OwningOpRef<ModuleOp> shardc::importStableHLO(llvm::SourceMgr &sources,
+                                              MLIRContext *context) {
+  bool wasAllowed = context->allowsUnregisteredDialects();
+  context->allowUnregisteredDialects();
+  OwningOpRef<ModuleOp> module;
+  if (OwningOpRef<ModuleOp> source =
+          parseSourceFile<ModuleOp>(sources, ParserConfig(context)))
+    module = convert(*source);
+  context->allowUnregisteredDialects(wasAllowed);
+  return module;
+}
+
+std::optional<std::string> shardc::importStableHLOText(StringRef text,
+                                                       StringRef name,
+                                                       raw_ostream &errors) {
+  if (!hasStableHLO(text))
+    return text.str();
+  DialectRegistry registry;
+  registry.insert<ShardcDialect, func::FuncDialect>();
+  MLIRContext context(registry, MLIRContext::Threading::DISABLED);
+  context.printOpOnDiagnostic(false);
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBuffer(text, name, false), llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, &context, errors);
+  OwningOpRef<ModuleOp> module = importStableHLO(sources, &context);
+  if (!module)
+    return std::nullopt;
+  std::string printed;
+  llvm::raw_string_ostream os(printed);
+  module->print(os, OpPrintingFlags().enableDebugInfo());
+  return printed;
+}

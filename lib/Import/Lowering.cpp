@@ -1,0 +1,121 @@
+//===- Lowering.cpp - From ops of StableHLO to the tensor core ------------===//
+
+#include "Lowering.h"
+
+#include "llvm/ADT/StringMap.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static const llvm::StringMap<LowerOp> &getTable() {
+  static const llvm::StringMap<LowerOp> table = [] {
+    llvm::StringMap<LowerOp> all;
+    for (ArrayRef<OpLowering> part :
+         {getElementwiseLowerings(), getShapeLowerings(), getIndexLowerings(),
+          getCallLowerings()})
+      for (const OpLowering &each : part)
+        all.try_emplace(each.name, each.lower);
+    return all;
+  }();
+  return table;
+}
+
+/// What to write in place of an op that is not supported.
+static StringRef getAdvice(StringRef name) {
+  static const struct {
+    StringLiteral name, advice;
+  } advices[] = {
+      {"stablehlo.while",
+       "write the loop out in Python, or lax.scan(..., unroll=True)"},
+      {"stablehlo.sort", "sort the data before it is fed"},
+      {"stablehlo.rng_bit_generator", "feed the random numbers as an input"},
+      {"stablehlo.slice",
+       "keep the parts as arrays of their own in place of slices of one"},
+      {"stablehlo.concatenate",
+       "add the products of the parts in place of the product of their "
+       "concatenation"},
+      {"stablehlo.convolution", "use matrix products; shardc is for MLPs"},
+      {"sdy.manual_computation",
+       "use jax.jit with shardings in place of shard_map"},
+      {"stablehlo.case", "use jnp.where in place of lax.cond"},
+      {"stablehlo.custom_call", "use the ops of jax.numpy and jax.nn"},
+  };
+  for (const auto &each : advices)
+    if (each.name == name)
+      return each.advice;
+  return "docs/JAX.md lists the ops that are";
+}
+
+/// Whether the tensors of shardc have the type of each result.
+static LogicalResult checkTypes(Operation *op) {
+  for (Type type : op->getResultTypes()) {
+    auto tensor = dyn_cast<RankedTensorType>(type);
+    if (!tensor || !tensor.hasStaticShape())
+      return emitError(op->getLoc()) << op->getName() << " gives " << type
+                                     << ", expected tensors of static shape";
+    Type element = tensor.getElementType();
+    if (!element.isF32() && !element.isBF16() && !element.isF64() &&
+        !element.isSignlessInteger(32) && !element.isSignlessInteger(64) &&
+        !element.isSignlessInteger(1))
+      return emitError(op->getLoc())
+             << op->getName() << " gives elements of " << element
+             << ", which are not supported; expected float32, bfloat16, "
+                "float64, int32, int64 or bool";
+  }
+  return success();
+}
+
+LogicalResult Lowering::run(Block &block, SmallVectorImpl<Value> &results) {
+  for (Operation &op : block.without_terminator()) {
+    StringRef name = op.getName().getStringRef();
+    auto entry = getTable().find(name);
+    if (entry == getTable().end())
+      return emitError(op.getLoc())
+             << name << " is not supported: " << getAdvice(name);
+    if (failed(checkTypes(&op)) || failed(entry->second(*this, &op)))
+      return failure();
+  }
+  for (Value operand : block.getTerminator()->getOperands())
+    results.push_back(get(operand));
+  return success();
+}
+
+Value Lowering::reshape(Location loc, Value value, RankedTensorType type) {
+  while (auto op = value.getDefiningOp<ReshapeOp>())
+    value = op.getOperand();
+  if (value.getType() == type)
+    return value;
+  return builder.create<ReshapeOp>(loc, type, value);
+}
+
+Value Lowering::broadcast(Location loc, Value value, RankedTensorType type,
+                          ArrayRef<int64_t> dims) {
+  RankedTensorType from = getTensorType(value);
+  if (from == type && llvm::equal(dims, llvm::seq<int64_t>(0, dims.size())))
+    return value;
+  if (auto constant = value.getDefiningOp<ConstantOp>())
+    if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
+      if (elements.isSplat())
+        return builder.create<ConstantOp>(loc, elements.resizeSplat(type));
+  // Dimensions of one element that are repeated are new ones.
+  SmallVector<int64_t> shape, kept;
+  for (auto [index, dim] : llvm::enumerate(dims))
+    if (from.getDimSize(index) == type.getDimSize(dim)) {
+      shape.push_back(from.getDimSize(index));
+      kept.push_back(dim);
+    }
+  value = reshape(loc, value, from.clone(shape));
+  if (!llvm::is_sorted(kept)) {
+    auto order = llvm::to_vector(llvm::seq<int64_t>(0, kept.size()));
+    llvm::sort(order, [&](int64_t a, int64_t b) { return kept[a] < kept[b]; });
+    SmallVector<int64_t> permuted;
+    for (int64_t index : order)
+      permuted.push_back(shape[index]);
+    value =
+        builder.create<TransposeOp>(loc, from.clone(permuted), value, order);
+    llvm::sort(kept);
+  }
+  if (from.getNumElements() == type.getNumElements())
+    return reshape(loc, value, type);
+  return builder.create<BroadcastOp>(loc, type, value, kept);
+}

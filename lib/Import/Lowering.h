@@ -1,0 +1,89 @@
+//===- Lowering.h - From ops of StableHLO to the tensor core ----*- C++ -*-===//
+//
+// Walks a StableHLO function, with calls inlined, and builds the ops of a
+// function of shardc. Ops are found by name in tables, one per kind of op.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_LIB_IMPORT_LOWERING_H
+#define SHARDC_LIB_IMPORT_LOWERING_H
+
+#include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/IRMapping.h"
+
+namespace shardc {
+
+class Lowering {
+public:
+  Lowering(mlir::ModuleOp source, mlir::OpBuilder builder)
+      : source(source), builder(builder) {}
+
+  mlir::OpBuilder &getBuilder() { return builder; }
+  mlir::ModuleOp getSource() { return source; }
+
+  /// The value that stands for the operand `index` of `op`.
+  mlir::Value get(mlir::Operation *op, unsigned index) {
+    return values.lookup(op->getOperand(index));
+  }
+  mlir::Value get(mlir::Value value) { return values.lookup(value); }
+  void set(mlir::Value from, mlir::Value to) { values.map(from, to); }
+  mlir::LogicalResult set(mlir::Operation *op, mlir::Value to) {
+    values.map(op->getResult(0), to);
+    return mlir::success();
+  }
+  /// Arithmetic on tensors of the type of the only result of `op`.
+  Arithmetic at(mlir::Operation *op) {
+    return Arithmetic(
+        builder, op->getLoc(),
+        mlir::cast<mlir::RankedTensorType>(op->getResult(0).getType()));
+  }
+
+  /// Lowers the ops of `block`, whose arguments have values; the operands of
+  /// its terminator are its `results`.
+  mlir::LogicalResult run(mlir::Block &block,
+                          llvm::SmallVectorImpl<mlir::Value> &results);
+
+  /// `value` as a tensor of `type` with as many elements.
+  mlir::Value reshape(mlir::Location loc, mlir::Value value,
+                      mlir::RankedTensorType type);
+  /// `value` repeated as by broadcast_in_dim.
+  mlir::Value broadcast(mlir::Location loc, mlir::Value value,
+                        mlir::RankedTensorType type,
+                        llvm::ArrayRef<int64_t> dims);
+
+private:
+  mlir::ModuleOp source;
+  mlir::OpBuilder builder;
+  mlir::IRMapping values;
+};
+
+/// Lowers one op, or emits an error at it.
+using LowerOp = mlir::LogicalResult (*)(Lowering &, mlir::Operation *);
+struct OpLowering {
+  llvm::StringLiteral name;
+  LowerOp lower;
+};
+
+// The tables.
+llvm::ArrayRef<OpLowering> getElementwiseLowerings();
+llvm::ArrayRef<OpLowering> getShapeLowerings();
+llvm::ArrayRef<OpLowering> getIndexLowerings();
+llvm::ArrayRef<OpLowering> getCallLowerings();
+
+/// The sharding of sdy `attribute` as shardc's, or an error from `emitError`.
+mlir::FailureOr<ShardingAttr>
+importSharding(mlir::Attribute attribute,
+               llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
+
+/// Builds the mesh of the module from those of sdy; without one a mesh of one
+/// device.
+mlir::FailureOr<MeshOp> importMesh(mlir::ModuleOp source,
+                                   mlir::OpBuilder &builder);
+
+} // namespace shardc
+
+#endif // SHARDC_LIB_IMPORT_LOWERING_H

@@ -1,0 +1,8 @@
+"""JAX programs for shardc: export a loss function as one text file.
+
+The file goes to shardc-run, shardc-compile and shardc-opt (docs/JAX.md)."""
+
+from shardc.jax._export import export_loss
+from shardc.jax._optimizers import adam, adamw, sgd
+
+__all__ = ["adam", "adamw", "export_loss", "sgd"]

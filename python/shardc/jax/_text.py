@@ -1,0 +1,30 @@
+"""The text that shardc reads: StableHLO in generic form with shardc's roles."""
+
+import re
+
+_RANGE = re.compile(r'(loc\("(?:[^"\\]|\\.)*":\d+:\d+) to [^)]*\)')
+
+
+def to_text(lowered, roles, training, header):
+    """The module of a `Lowered` with a role on each argument of main."""
+    from jaxlib.mlir import ir
+
+    module = lowered.compiler_ir("stablehlo")
+    context = module.context
+    context.allow_unregistered_dialects = True
+    with context, ir.Location.unknown():
+        main = next(op for op in module.body.operations
+                    if op.operation.name == "func.func"
+                    and op.attributes["sym_name"].value == "main")
+        attributes = main.operation.attributes
+        arguments = []
+        for old, role in zip(attributes["arg_attrs"], roles, strict=True):
+            pairs = {pair.name: pair.attr for pair in old}
+            pairs["shardc.role"] = ir.Attribute.parse(role)
+            arguments.append(ir.DictAttr.get(pairs))
+        attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
+        module.operation.attributes["shardc.training"] = ir.Attribute.parse(training)
+        # MLIR of other versions has no ranges of locations.
+        text = module.operation.get_asm(print_generic_op_form=True,
+                                        enable_debug_info=True)
+    return header + _RANGE.sub(r"\1)", text)
