@@ -30,13 +30,84 @@ static Value buildOneHot(Lowering &lowering, Location loc, Value indices,
   return compare(builder, loc, CompareKind::EQ, counted, wanted);
 }
 
+/// For each row of `table` its element of dimension `dim` with the index of the
+/// row in `indices`.
+static Value pickInRows(Lowering &lowering, Location loc, Value table,
+                        Value indices, int64_t dim) {
+  RankedTensorType type = getTensorType(table);
+  SmallVector<int64_t> others, shape;
+  for (int64_t each = 0; each < type.getRank(); ++each)
+    if (each != dim) {
+      others.push_back(each);
+      shape.push_back(type.getDimSize(each));
+    }
+  OpBuilder &builder = lowering.getBuilder();
+  Value flat =
+      lowering.reshape(loc, indices, getTensorType(indices).clone(shape));
+  Value isWanted = buildOneHot(lowering, loc, flat, type, dim, others);
+  Arithmetic a(builder, loc, table);
+  return reduce(builder, loc, ReductionKind::Sum,
+                a.select(isWanted, table, a.constant(0)), {dim});
+}
+
+/// Whether `value` counts the rows: jnp.arange(n), also with n added to what is
+/// negative.
+static bool isRowNumber(Value value) {
+  while (Operation *op = value.getDefiningOp()) {
+    if (auto iota = dyn_cast<IotaOp>(op))
+      return iota.getDim() == 0;
+    if (isa<ReshapeOp, ConvertOp>(op)) {
+      value = op->getOperand(0);
+    } else if (auto select = dyn_cast<SelectOp>(op)) {
+      auto test = select.getPredicate().getDefiningOp<CompareOp>();
+      if (!test || test.getKind() != CompareKind::LT ||
+          test.getLhs() != select.getOnFalse() ||
+          matchSplat(test.getRhs()) != 0.0)
+        return false;
+      value = select.getOnFalse();
+    } else {
+      return false;
+    }
+  }
+  return false;
+}
+
+/// x[jnp.arange(rows), i]: the pairs of indices are a concatenation.
+static std::optional<Value> matchIndexOfRows(Lowering &lowering,
+                                             Operation *op) {
+  Operation *pairs = op->getOperand(1).getDefiningOp();
+  if (!pairs || pairs->getName().getStringRef() != "stablehlo.concatenate" ||
+      pairs->getNumOperands() != 2)
+    return std::nullopt;
+  Value rows = lowering.get(pairs, 0), columns = lowering.get(pairs, 1);
+  RankedTensorType table = getTensorType(lowering.get(op, 0));
+  if (table.getRank() != 2 || !isRowNumber(rows) ||
+      getTensorType(rows).getNumElements() != table.getDimSize(0) ||
+      getTensorType(columns).getNumElements() != table.getDimSize(0))
+    return std::nullopt;
+  return columns;
+}
+
+/// Pairs of indices have no tensor of their own: the lookup takes them apart.
+static LogicalResult lowerConcatenate(Lowering &, Operation *op) {
+  bool isIndex = llvm::all_of(op->getResult(0).getUses(), [](OpOperand &use) {
+    return use.getOwner()->getName().getStringRef() == "stablehlo.gather" &&
+           use.getOperandNumber() == 1;
+  });
+  if (isIndex)
+    return success();
+  return emitError(op->getLoc())
+         << "a concatenation is not supported: add the products of the parts "
+            "in "
+            "place of the product of their concatenation";
+}
+
 static LogicalResult lowerGather(Lowering &lowering, Operation *op) {
   Attribute numbers = op->getAttr("dimension_numbers");
   Location loc = op->getLoc();
-  Value table = lowering.get(op, 0), indices = lowering.get(op, 1);
+  Value table = lowering.get(op, 0);
   RankedTensorType from = getTensorType(table),
                    type = lowering.at(op).getType();
-  RankedTensorType indexType = getTensorType(indices);
   SmallVector<int64_t> offset = getNumbers(numbers, "offset_dims"),
                        collapsed = getNumbers(numbers, "collapsed_slice_dims"),
                        batching = getNumbers(numbers, "operand_batching_dims"),
@@ -49,7 +120,13 @@ static LogicalResult lowerGather(Lowering &lowering, Operation *op) {
               "table[i], or one element of each row, "
               "jnp.take_along_axis(x, i[:, None], axis=1)";
   };
-  if (starts.size() != 1 || collapsed != starts || !sizes)
+  if (starts == ArrayRef<int64_t>{0, 1} && collapsed == starts)
+    if (std::optional<Value> columns = matchIndexOfRows(lowering, op)) {
+      Value picked = pickInRows(lowering, loc, table, *columns, 1);
+      return lowering.set(op, lowering.reshape(loc, picked, type));
+    }
+  Value indices = lowering.get(op, 1);
+  if (!indices || starts.size() != 1 || collapsed != starts || !sizes)
     return unsupported();
   int64_t dim = starts[0];
   for (auto [index, size] : llvm::enumerate(sizes.asArrayRef())) {
@@ -58,6 +135,7 @@ static LogicalResult lowerGather(Lowering &lowering, Operation *op) {
     if (static_cast<int64_t>(index) != dim && !isBatch && !isWhole)
       return unsupported();
   }
+  RankedTensorType indexType = getTensorType(indices);
   // The index vector has one element.
   SmallVector<int64_t> shape(indexType.getShape());
   if (vectorDim < static_cast<int64_t>(shape.size())) {
@@ -72,14 +150,7 @@ static LogicalResult lowerGather(Lowering &lowering, Operation *op) {
     if (static_cast<int64_t>(batching.size()) + 1 != from.getRank() ||
         type.getNumElements() != rows || !llvm::is_sorted(batching))
       return unsupported();
-    SmallVector<int64_t> rowShape;
-    for (int64_t each : batching)
-      rowShape.push_back(from.getDimSize(each));
-    Value flat = lowering.reshape(loc, indices, indexType.clone(rowShape));
-    Value isWanted = buildOneHot(lowering, loc, flat, from, dim, batching);
-    Arithmetic a(builder, loc, table);
-    Value picked = reduce(builder, loc, ReductionKind::Sum,
-                          a.select(isWanted, table, a.constant(0)), {dim});
+    Value picked = pickInRows(lowering, loc, table, indices, dim);
     return lowering.set(op, lowering.reshape(loc, picked, type));
   }
   if (!isa<FloatType>(from.getElementType()))
@@ -106,8 +177,42 @@ static LogicalResult lowerGather(Lowering &lowering, Operation *op) {
   return lowering.set(op, found);
 }
 
+/// A slice of one index: the sum over the selected element.
+static LogicalResult lowerSlice(Lowering &lowering, Operation *op) {
+  Value x = lowering.get(op, 0);
+  OpBuilder &builder = lowering.getBuilder();
+  Location loc = op->getLoc();
+  auto starts = op->getAttrOfType<DenseI64ArrayAttr>("start_indices");
+  RankedTensorType type = lowering.at(op).getType();
+  SmallVector<int64_t> cut;
+  for (auto [dim, size] : llvm::enumerate(type.getShape()))
+    if (size != getTensorType(x).getDimSize(dim)) {
+      if (size != 1 || !starts)
+        return emitError(loc)
+               << "a slice of several indices is not supported: keep the parts "
+                  "as arrays of their own in place of slices of one";
+      cut.push_back(dim);
+    }
+  for (int64_t dim : llvm::reverse(cut)) {
+    Arithmetic a(builder, loc, x);
+    Type index = builder.getI32Type();
+    RankedTensorType indices = a.getType().clone(index);
+    Value counted = builder.create<IotaOp>(loc, indices, dim, ShardingAttr(),
+                                           DenseI64ArrayAttr());
+    Value wanted =
+        constantSplat(builder, loc, indices, static_cast<double>(starts[dim]));
+    Value selected =
+        a.select(compare(builder, loc, CompareKind::EQ, counted, wanted), x,
+                 a.constant(0));
+    x = reduce(builder, loc, ReductionKind::Sum, selected, {dim});
+  }
+  return lowering.set(op, lowering.reshape(loc, x, type));
+}
+
 ArrayRef<OpLowering> shardc::getIndexLowerings() {
   static const OpLowering table[] = {
+      {"stablehlo.concatenate", lowerConcatenate},
+      {"stablehlo.slice", lowerSlice},
       {"stablehlo.gather", lowerGather},
   };
   return table;

@@ -29,11 +29,6 @@ static StringRef getAdvice(StringRef name) {
        "write the loop out in Python, or lax.scan(..., unroll=True)"},
       {"stablehlo.sort", "sort the data before it is fed"},
       {"stablehlo.rng_bit_generator", "feed the random numbers as an input"},
-      {"stablehlo.slice",
-       "keep the parts as arrays of their own in place of slices of one"},
-      {"stablehlo.concatenate",
-       "add the products of the parts in place of the product of their "
-       "concatenation"},
       {"stablehlo.convolution", "use matrix products; shardc is for MLPs"},
       {"sdy.manual_computation",
        "use jax.jit with shardings in place of shard_map"},

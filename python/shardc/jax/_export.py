@@ -5,7 +5,7 @@ import numpy as np
 import jax
 from jax.sharding import NamedSharding
 
-from shardc.jax._optimizers import Optimizer, sgd
+from shardc.jax._optimizers import Optimizer, number, sgd
 from shardc.jax._tag import ExportError, tagged
 from shardc.jax._text import to_text
 
@@ -36,7 +36,7 @@ def _shardings(tree, given):
 
 
 def _training(optimizer, clip_norm):
-    clip = f", clip_norm = {float(clip_norm)!r}" if clip_norm is not None else ""
+    clip = f", clip_norm = {number(clip_norm)}" if clip_norm is not None else ""
     return (f"#shardc.training<loss = @loss, optimizer = {optimizer}{clip}>")
 
 
@@ -78,11 +78,13 @@ def export_loss(path, loss_fn, params, x, y, *, optimizer=None, clip_norm=None,
     parameters = _names(params, "")
     if parameters == [""]:
         parameters = ["params"]
+    inputs, labels = _names(x, "x"), _names(y, "y")
     roles = [f'#shardc.parameter<"{name}", constant(0.0)>' for name in parameters]
-    roles += [f'#shardc.input<"{name}">' for name in _names(x, "x")]
-    roles += [f'#shardc.label<"{name}">' for name in _names(y, "y")]
+    roles += [f'#shardc.input<"{name}">' for name in inputs]
+    roles += [f'#shardc.label<"{name}">' for name in labels]
     header = "// A loss function of JAX, exported by shardc.jax (docs/JAX.md).\n"
-    text = to_text(lowered, roles, _training(optimizer, clip_norm), header)
+    text = to_text(lowered, parameters + inputs + labels, roles,
+                   _training(optimizer, clip_norm), header)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)
     if initial is not None:

@@ -3,6 +3,13 @@
 import dataclasses
 
 
+def number(value):
+    """A number as MLIR reads it: with a decimal point."""
+    text = repr(float(value))
+    mantissa, exponent, power = text.partition("e")
+    return (mantissa if "." in mantissa else mantissa + ".0") + exponent + power
+
+
 @dataclasses.dataclass(frozen=True)
 class Optimizer:
     """The text of an optimizer's hyper-parameters in shardc.training."""
@@ -11,7 +18,7 @@ class Optimizer:
     arguments: dict
 
     def __str__(self):
-        pairs = ", ".join(f"{key} = {float(value)!r}"
+        pairs = ", ".join(f"{key} = {number(value)}"
                           for key, value in self.arguments.items())
         return f"<{self.kind}, {pairs}>"
 

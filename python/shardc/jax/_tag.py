@@ -35,6 +35,16 @@ _sigmoid = _composite("sigmoid",
 _stop_gradient = _composite("stop_gradient", lambda x: x + 0)
 
 
+def _relu6(x):
+    inside = lax.bitwise_and(lax.gt(x, lax.full_like(x, 0)),
+                             lax.lt(x, lax.full_like(x, 6)))
+    clamped = lax.clamp(lax.full_like(x, 0), x, lax.full_like(x, 6))
+    return lax.select(inside, x, _stop_gradient(clamped))
+
+
+_OWN = {"relu": _relu, "relu6": _relu6, "sigmoid": _sigmoid, "logistic": _sigmoid}
+
+
 def where(eqn):
     """The place of an equation in the user's program."""
     if source_info_util is None:
@@ -78,10 +88,8 @@ def _custom(eqn, args):
     debug = getattr(inner.jaxpr, "debug_info", None)
     name = str(getattr(debug, "func_name", "") or _name_of(eqn)).split(" ")[0]
     if eqn.primitive.name.startswith("custom_jvp"):
-        if name == "relu":
-            return [_relu(args[0])]
-        if name in ("sigmoid", "logistic"):
-            return [_sigmoid(args[0])]
+        if name in _OWN:
+            return [_OWN[name](args[0])]
         if name in _PLAIN_DERIVATIVE:
             return evaluate(inner, args)
     raise ExportError(

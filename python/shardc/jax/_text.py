@@ -1,11 +1,22 @@
 """The text that shardc reads: StableHLO in generic form with shardc's roles."""
 
+import os
 import re
 
 _RANGE = re.compile(r'(loc\("(?:[^"\\]|\\.)*":\d+:\d+) to [^)]*\)')
 
 
-def to_text(lowered, roles, training, header):
+_FILE = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(?=\d)')
+_ARGUMENT = re.compile(r'"flat\[(\d+)\]"')
+
+
+def _relative(match):
+    path = match.group(1)
+    inside = os.path.relpath(path)
+    return f'loc("{path if inside.startswith("..") else inside}":'
+
+
+def to_text(lowered, names, roles, training, header):
     """The module of a `Lowered` with a role on each argument of main."""
     from jaxlib.mlir import ir
 
@@ -27,4 +38,6 @@ def to_text(lowered, roles, training, header):
         # MLIR of other versions has no ranges of locations.
         text = module.operation.get_asm(print_generic_op_form=True,
                                         enable_debug_info=True)
-    return header + _RANGE.sub(r"\1)", text)
+    text = _FILE.sub(_relative, _RANGE.sub(r"\1)", text))
+    text = _ARGUMENT.sub(lambda match: f'"{names[int(match.group(1))]}"', text)
+    return header + text
