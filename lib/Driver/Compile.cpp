@@ -8,6 +8,7 @@
 #include "shardc/WhatIf/FixIts.h"
 #include "shardc/WhatIf/TrialCompilation.h"
 
+#include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Import/ImportStableHLO.h"
@@ -21,6 +22,7 @@
 #include "shardc/Support/MeshSpec.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/TargetSpec.h"
+#include "shardc/Transforms/Import/OverrideMesh.h"
 
 #include "mlir/IR/MLIRContext.h"
 #include "mlir/Parser/Parser.h"
@@ -157,6 +159,39 @@ static LogicalResult resumePhases(ModuleOp module,
   return run(memory + 1, last);
 }
 
+/// The flag among `options` that describes what an imported train step has of
+/// its own; "" if there is none.
+static std::string findTrainingFlag(const CompileOptions &options) {
+  const struct {
+    const char *flag;
+    bool isGiven;
+  } flags[] = {{"--rules", !options.rules.empty()},
+               {"--dtype", !options.dtype.empty()},
+               {"--optimizer", !options.optimizer.empty()},
+               {"--learning-rate", options.learningRate != 0},
+               {"--schedule", !options.schedule.empty()},
+               {"--clip-norm", options.clipNorm != 0},
+               {"--batch-size", options.batchSize != 0},
+               {"--microbatches", options.microbatches > 1},
+               {"--stages", options.stages > 0},
+               {"--recompute",
+                !options.recompute.empty() && options.recompute != "none"}};
+  for (const auto &each : flags)
+    if (each.isGiven)
+      return each.flag;
+  return "";
+}
+
+/// Prepares an imported train step, which `differentiate` has no part in.
+static LogicalResult prepareTrainStep(ModuleOp module,
+                                      const CompileOptions &options) {
+  if (std::string flag = findTrainingFlag(options); !flag.empty())
+    return module.emitError()
+           << flag << ": the program is a whole train step, which says this "
+           << "itself; expected a loss function of shardc.jax.export_loss";
+  return overrideMesh(module, options.mesh);
+}
+
 /// Runs phases from `first` to `last`; `output` receives the plan, or the text
 /// of the IR.
 static ExitCode compile(ModuleOp module, CompileOptions options, int first,
@@ -169,6 +204,17 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
     options.virtualStages = 0;
     options.recompute = "none";
     options.deviceMemory = 0;
+  }
+  int differentiate = getPhaseIndex("differentiate");
+  if (first == 0 && module.lookupSymbol("train_step") &&
+      findPhase(module) == ModulePhase::Differentiate) {
+    if (last <= differentiate)
+      return module.emitError("is a whole train step: expected a phase after "
+                              "'differentiate'"),
+             ExitCode::Usage;
+    if (failed(prepareTrainStep(module, options)))
+      return ExitCode::Usage;
+    first = differentiate + 1;
   }
   CompileState state;
   state.getPeaks = getPeaksOnTrial;

@@ -2,8 +2,10 @@
 
 #include "shardc/Import/ImportStableHLO.h"
 #include "Lowering.h"
+#include "TrainStep.h"
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/IR/Diagnostics.h"
@@ -45,6 +47,37 @@ static LogicalResult copyArgument(func::FuncOp main, func::FuncOp function,
   return success();
 }
 
+/// Names the results of a train step, which have the shardings of the arguments
+/// that they replace. One of them is the loss.
+static LogicalResult copyResults(func::FuncOp main, func::FuncOp step) {
+  bool hasLoss = false;
+  for (unsigned i = 0; i < main.getNumResults(); ++i) {
+    auto name = main.getResultAttrOfType<StringAttr>(i, resultAttrName);
+    if (!name)
+      return emitError(main.getLoc())
+             << "result " << i << " of the train step has no name: expected a "
+             << "file that shardc.jax.export wrote (docs/JAX.md)";
+    step.setResultAttr(i, resultAttrName, name);
+    Type type = step.getResultTypes()[i];
+    if (name.getValue() == "loss") {
+      hasLoss = type ==
+                RankedTensorType::get({}, FloatType::getF32(type.getContext()));
+      continue;
+    }
+    BlockArgument argument = findArgument(step, name.getValue());
+    if (!argument || argument.getType() != type)
+      return emitError(main.getLoc())
+             << "result " << name << " replaces no argument of its type";
+    if (Attribute sharding =
+            step.getArgAttr(argument.getArgNumber(), shardingAttrName))
+      step.setResultAttr(i, shardingAttrName, sharding);
+  }
+  if (!hasLoss)
+    return emitError(main.getLoc())
+           << "the train step has no result \"loss\" of type tensor<f32>";
+  return success();
+}
+
 static OwningOpRef<ModuleOp> convert(ModuleOp source) {
   auto main = source.lookupSymbol<func::FuncOp>("main");
   auto training = source->getAttrOfType<TrainingAttr>(trainingAttrName);
@@ -59,8 +92,11 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
   if (failed(importMesh(source, builder)))
     return nullptr;
+  bool isStep =
+      main.getNumResults() > 0 && main.getResultAttr(0, resultAttrName);
   auto function = builder.create<func::FuncOp>(
-      main.getLoc(), training.getLoss().getValue(), main.getFunctionType());
+      main.getLoc(), isStep ? "train_step" : training.getLoss().getValue(),
+      main.getFunctionType());
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
   Lowering lowering(source, builder);
@@ -75,6 +111,11 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
   if (failed(lowering.run(main.getBody().front(), results)))
     return nullptr;
   lowering.getBuilder().create<func::ReturnOp>(main.getLoc(), results);
+  if (isStep) {
+    if (failed(copyResults(main, function)))
+      return nullptr;
+    completeTrainStep(function);
+  }
   if (failed(verify(*module)))
     return nullptr;
   return module;

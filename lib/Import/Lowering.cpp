@@ -29,7 +29,7 @@ static StringRef getAdvice(StringRef name) {
        "write the loop out in Python, or lax.scan(..., unroll=True)"},
       {"stablehlo.sort", "sort the data before it is fed"},
       {"stablehlo.rng_bit_generator", "feed the random numbers as an input"},
-      {"stablehlo.convolution", "use matrix products; shardc is for MLPs"},
+      {"stablehlo.convolution", "use @ or jnp.einsum; shardc is for MLPs"},
       {"sdy.manual_computation",
        "use jax.jit with shardings in place of shard_map"},
       {"stablehlo.case", "use jnp.where in place of lax.cond"},

@@ -29,6 +29,7 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 
 import losses
+import steps
 import shardc.jax as sj
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "test" / "golden" / "jax"
@@ -87,7 +88,7 @@ def get_tolerances(name):
 
 def write_test(name):
     golden = f"%golden/jax/{name}"
-    lines = [f"# Three steps of python/tests/losses.py:{name} agree with JAX on one",
+    lines = [f"# Three steps of {name} (python/tests) agree with JAX on one",
              "# device, on meshes of one and of eight devices.",
              "# python/tests/make_goldens.py wrote this."]
     for mesh, more in (("data=1,model=1", ""),
@@ -121,16 +122,40 @@ def write_loss(number, name):
     print(f"{name}: {found[0]:.6f} -> {found[-1]:.6f}")
 
 
+def write_step(number, name):
+    rng = np.random.default_rng(100 + number)
+    step, params, state, x, y = steps.CASES[name](rng)
+    folder = GOLDEN / name
+    folder.mkdir(parents=True, exist_ok=True)
+    first = (params, state, rows(x, 0), rows(y, 0))
+    shardings = (*(jax.tree.map(at_rest, jax.tree.map(np.asarray, tree))
+                   for tree in first[:2]),
+                 *(jax.tree.map(over_rows, tree) for tree in first[2:]))
+    jitted = jax.jit(step, donate_argnums=(0, 1), keep_unused=True,
+                     in_shardings=shardings)
+    sj.export(folder / "model.mlir", jitted, *first, initial=folder / "init.npz")
+    alone, found = jax.jit(step), []
+    for batch in range(3):
+        params, state, loss = alone(params, state, rows(x, batch), rows(y, batch))
+        found.append(float(loss))
+    np.savez(folder / "final.npz", **named(params, ""))
+    np.savez(folder / "data.npz", **named(x, "x"), **named(y, "y"))
+    (folder / "losses.json").write_text(json.dumps(found) + "\n")
+    write_test(name)
+    print(f"{name}: {found[0]:.6f} -> {found[-1]:.6f}")
+
+
 def write_table():
     """The table of docs/JAX.md: the programs that have a test."""
     text = DOCS.read_text()
     head, rest = text.split(TABLE_BEGIN)
     tail = rest.split(TABLE_END)[1]
     lines = ["| program | optimizer | tolerance of losses, parameters |", "|---|---|---|"]
-    for number, name in enumerate(losses.CASES):
+    for name in (*losses.CASES, *steps.CASES):
         model = GOLDEN / name / "model.mlir"
         if model.exists():
             kind = re.search(r"optimizer = <(\w+)", model.read_text()).group(1)
+            kind = "its own" if name in steps.CASES else kind
             lines.append(f"| `{name}` | {kind} | {get_tolerances(name).replace(' ', ', ')} |")
     table = "\n".join(lines)
     DOCS.write_text(f"{head}{TABLE_BEGIN}\n{table}\n{TABLE_END}{tail}")
@@ -143,6 +168,12 @@ def main():
         if name in wanted:
             try:
                 write_loss(number, name)
+            except sj.ExportError as error:
+                print(f"{name}: {error}")
+    for number, name in enumerate(steps.CASES):
+        if not sys.argv[1:] or name in sys.argv[1:]:
+            try:
+                write_step(number, name)
             except sj.ExportError as error:
                 print(f"{name}: {error}")
     write_table()

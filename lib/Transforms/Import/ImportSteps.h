@@ -8,6 +8,8 @@
 #ifndef SHARDC_LIB_TRANSFORMS_IMPORT_IMPORTSTEPS_H
 #define SHARDC_LIB_TRANSFORMS_IMPORT_IMPORTSTEPS_H
 
+#include "shardc/Transforms/Import/OverrideMesh.h"
+
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
@@ -29,12 +31,6 @@ mlir::LogicalResult verifySizes(mlir::func::FuncOp loss);
 /// The most that a dimension of a tensor may have: plans hold sizes of GEMMs
 /// in 31 bits.
 constexpr int64_t maxDimension = (int64_t(1) << 31) - 1;
-
-/// Replaces the mesh by `spec` ("data=4,model=2"; empty: keep). Axes that
-/// annotations, contracts or rules name and `spec` lacks get size 1. A module
-/// without a mesh gets `@mesh`, of one device if `spec` is empty.
-mlir::FailureOr<MeshOp> overrideMesh(mlir::ModuleOp module,
-                                     const std::string &spec);
 
 /// Replaces the rules of the logical axes that `text` names
 /// ("batch=data,hidden=model+pod,embed="; empty: keep all).

@@ -16,8 +16,9 @@ def _relative(match):
     return f'loc("{path if inside.startswith("..") else inside}":'
 
 
-def to_text(lowered, names, roles, training, header):
-    """The module of a `Lowered` with a role on each argument of main."""
+def to_text(lowered, names, roles, training, header, results=()):
+    """The module of a `Lowered` with a role on each argument of main, and names of
+    results if it is a train step."""
     from jaxlib.mlir import ir
 
     module = lowered.compiler_ir("stablehlo")
@@ -34,6 +35,13 @@ def to_text(lowered, names, roles, training, header):
             pairs["shardc.role"] = ir.Attribute.parse(role)
             arguments.append(ir.DictAttr.get(pairs))
         attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
+        if results:
+            named = []
+            for old, name in zip(attributes["res_attrs"], results, strict=True):
+                pairs = {pair.name: pair.attr for pair in old}
+                pairs["shardc.result"] = ir.StringAttr.get(name)
+                named.append(ir.DictAttr.get(pairs))
+            attributes["res_attrs"] = ir.ArrayAttr.get(named)
         module.operation.attributes["shardc.training"] = ir.Attribute.parse(training)
         # MLIR of other versions has no ranges of locations.
         text = module.operation.get_asm(print_generic_op_form=True,

@@ -1,0 +1,94 @@
+//===- TrainStep.cpp - Whole train steps of JAX ---------------------------===//
+
+#include "TrainStep.h"
+
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+
+#include "llvm/ADT/BitVector.h"
+#include "llvm/ADT/DenseSet.h"
+
+using namespace mlir;
+using namespace shardc;
+
+static void eraseDeadOps(func::FuncOp function) {
+  SmallVector<Operation *> ops;
+  for (Operation &op : function.getBody().front().without_terminator())
+    ops.push_back(&op);
+  for (Operation *op : llvm::reverse(ops))
+    if (op->use_empty())
+      op->erase();
+}
+
+/// Whether JAX made the op by transposition, for the backward pass.
+static bool isTransposed(Location loc) {
+  bool found = false;
+  loc->walk([&](Location each) {
+    auto name = dyn_cast<NameLoc>(each);
+    found |= name && name.getName().getValue().contains("transpose(");
+    return WalkResult::advance();
+  });
+  return found;
+}
+
+static unsigned findLoss(func::FuncOp step) {
+  for (unsigned i = 0; i < step.getNumResults(); ++i)
+    if (auto name = step.getResultAttrOfType<StringAttr>(i, resultAttrName))
+      if (name.getValue() == "loss")
+        return i;
+  return step.getNumResults();
+}
+
+/// The loss is made in the forward pass. Of the other ops those that JAX made
+/// by transposition, and what these need, are the backward pass.
+static void markParts(func::FuncOp step, Value loss) {
+  llvm::DenseSet<Operation *> forward, backward;
+  if (Operation *maker = loss.getDefiningOp())
+    forward.insert(maker);
+  for (Operation &op :
+       llvm::reverse(step.getBody().front().without_terminator())) {
+    Part part = Part::Update;
+    if (forward.contains(&op)) {
+      part = Part::Forward;
+      for (Value operand : op.getOperands())
+        if (Operation *maker = operand.getDefiningOp())
+          forward.insert(maker);
+    } else if (isTransposed(op.getLoc()) ||
+               llvm::any_of(op.getUsers(), [&](Operation *user) {
+                 return backward.contains(user);
+               })) {
+      part = Part::Backward;
+      backward.insert(&op);
+    }
+    op.setDiscardableAttr(partAttrName, PartAttr::get(op.getContext(), part));
+  }
+}
+
+/// `@evaluate`: the loss of `step`, of the arguments that it depends on.
+static void buildEvaluation(func::FuncOp step, unsigned lossIndex) {
+  OpBuilder builder(step.getContext());
+  builder.setInsertionPointAfter(step);
+  auto evaluate = cast<func::FuncOp>(builder.clone(*step));
+  evaluate.setName("evaluate");
+  Operation *end = evaluate.getBody().front().getTerminator();
+  end->setOperands({end->getOperand(lossIndex)});
+  llvm::BitVector others(step.getNumResults(), true);
+  others.reset(lossIndex);
+  evaluate.eraseResults(others);
+  eraseDeadOps(evaluate);
+  llvm::BitVector unused(evaluate.getNumArguments());
+  for (BlockArgument argument : evaluate.getArguments())
+    if (argument.use_empty() &&
+        isa<StateAttr>(getRole(evaluate, argument.getArgNumber())))
+      unused.set(argument.getArgNumber());
+  evaluate.eraseArguments(unused);
+}
+
+void shardc::completeTrainStep(func::FuncOp step) {
+  eraseDeadOps(step);
+  unsigned lossIndex = findLoss(step);
+  Operation *end = step.getBody().front().getTerminator();
+  markParts(step, end->getOperand(lossIndex));
+  buildEvaluation(step, lossIndex);
+}
