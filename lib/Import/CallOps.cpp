@@ -2,37 +2,11 @@
 
 #include "Lowering.h"
 
-#include "mlir/Dialect/Func/IR/FuncOps.h"
-
 using namespace mlir;
 using namespace shardc;
 
-/// Inlines the function that `op` calls.
-static LogicalResult inlineCall(Lowering &lowering, Operation *op,
-                                FlatSymbolRefAttr callee) {
-  auto function = callee
-                      ? lowering.getSource().lookupSymbol<func::FuncOp>(callee)
-                      : func::FuncOp();
-  if (!function || function.isExternal() ||
-      function.getNumArguments() != op->getNumOperands() ||
-      function.getNumResults() != op->getNumResults())
-    return emitError(op->getLoc())
-           << "calls a function that the module does not have";
-  Block &body = function.getBody().front();
-  for (auto [argument, operand] :
-       llvm::zip_equal(body.getArguments(), op->getOperands()))
-    lowering.set(argument, lowering.get(operand));
-  SmallVector<Value> results;
-  if (failed(lowering.run(body, results)))
-    return failure();
-  for (auto [result, value] : llvm::zip_equal(op->getResults(), results))
-    lowering.set(result, value);
-  return success();
-}
-
 static LogicalResult lowerCall(Lowering &lowering, Operation *op) {
-  return inlineCall(lowering, op,
-                    op->getAttrOfType<FlatSymbolRefAttr>("callee"));
+  return lowering.runCall(op, op->getAttrOfType<FlatSymbolRefAttr>("callee"));
 }
 
 template <typename Op>
@@ -53,11 +27,15 @@ static LogicalResult lowerComposite(Lowering &lowering, Operation *op) {
   for (const auto &each : composites)
     if (name && name.getValue() == each.name && op->getNumOperands() == 1)
       return lowering.set(op, each.build(lowering, op));
-  return inlineCall(lowering, op,
-                    op->getAttrOfType<FlatSymbolRefAttr>("decomposition"));
+  return lowering.runCall(
+      op, op->getAttrOfType<FlatSymbolRefAttr>("decomposition"));
 }
 
 static LogicalResult forward(Lowering &lowering, Operation *op) {
+  if (op->getOperandTypes() != op->getResultTypes())
+    return emitError(op->getLoc())
+           << op->getName()
+           << " must have results of the types of its operands";
   for (auto [operand, result] :
        llvm::zip_equal(op->getOperands(), op->getResults()))
     lowering.set(result, lowering.get(operand));
@@ -77,10 +55,10 @@ static LogicalResult lowerConstraint(Lowering &lowering, Operation *op) {
 
 ArrayRef<OpLowering> shardc::getCallLowerings() {
   static const OpLowering table[] = {
-      {"func.call", lowerCall},
-      {"stablehlo.composite", lowerComposite},
-      {"stablehlo.optimization_barrier", forward},
-      {"sdy.sharding_constraint", lowerConstraint},
+      {"func.call", lowerCall, -1},
+      {"stablehlo.composite", lowerComposite, -1},
+      {"stablehlo.optimization_barrier", forward, -1},
+      {"sdy.sharding_constraint", lowerConstraint, 1},
   };
   return table;
 }

@@ -81,7 +81,7 @@ static LogicalResult copyResults(func::FuncOp main, func::FuncOp step) {
 static OwningOpRef<ModuleOp> convert(ModuleOp source) {
   auto main = source.lookupSymbol<func::FuncOp>("main");
   auto training = source->getAttrOfType<TrainingAttr>(trainingAttrName);
-  if (!main || main.isExternal() || !training) {
+  if (!main || !main.getBody().hasOneBlock() || !training) {
     emitError(source.getLoc())
         << "is StableHLO without roles of arguments: expected a file that "
            "shardc.jax.export_loss wrote (docs/JAX.md)";

@@ -126,7 +126,12 @@ static LogicalResult lowerGather(Lowering &lowering, Operation *op) {
       return lowering.set(op, lowering.reshape(loc, picked, type));
     }
   Value indices = lowering.get(op, 1);
-  if (!indices || starts.size() != 1 || collapsed != starts || !sizes)
+  if (!indices || starts.size() != 1 || collapsed != starts || !sizes ||
+      sizes.size() != from.getRank() || starts[0] < 0 ||
+      starts[0] >= from.getRank() || vectorDim < 0 ||
+      !llvm::all_of(offset, [&](int64_t dim) {
+        return dim >= 0 && dim < type.getRank();
+      }))
     return unsupported();
   int64_t dim = starts[0];
   for (auto [index, size] : llvm::enumerate(sizes.asArrayRef())) {
@@ -185,9 +190,11 @@ static LogicalResult lowerSlice(Lowering &lowering, Operation *op) {
   auto starts = op->getAttrOfType<DenseI64ArrayAttr>("start_indices");
   RankedTensorType type = lowering.at(op).getType();
   SmallVector<int64_t> cut;
+  if (type.getRank() != getTensorType(x).getRank())
+    return emitError(loc) << "a slice has the rank of its operand";
   for (auto [dim, size] : llvm::enumerate(type.getShape()))
     if (size != getTensorType(x).getDimSize(dim)) {
-      if (size != 1 || !starts)
+      if (size != 1 || !starts || starts.size() != type.getRank())
         return emitError(loc)
                << "a slice of several indices is not supported: keep the parts "
                   "as arrays of their own in place of slices of one";
@@ -211,9 +218,9 @@ static LogicalResult lowerSlice(Lowering &lowering, Operation *op) {
 
 ArrayRef<OpLowering> shardc::getIndexLowerings() {
   static const OpLowering table[] = {
-      {"stablehlo.concatenate", lowerConcatenate},
-      {"stablehlo.slice", lowerSlice},
-      {"stablehlo.gather", lowerGather},
+      {"stablehlo.concatenate", lowerConcatenate, -1},
+      {"stablehlo.slice", lowerSlice, 1},
+      {"stablehlo.gather", lowerGather, 2},
   };
   return table;
 }

@@ -2,19 +2,20 @@
 
 #include "Lowering.h"
 
+#include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
 
 using namespace mlir;
 using namespace shardc;
 
-static const llvm::StringMap<LowerOp> &getTable() {
-  static const llvm::StringMap<LowerOp> table = [] {
-    llvm::StringMap<LowerOp> all;
+static const llvm::StringMap<OpLowering> &getTable() {
+  static const llvm::StringMap<OpLowering> table = [] {
+    llvm::StringMap<OpLowering> all;
     for (ArrayRef<OpLowering> part :
          {getElementwiseLowerings(), getShapeLowerings(), getIndexLowerings(),
           getCallLowerings()})
       for (const OpLowering &each : part)
-        all.try_emplace(each.name, each.lower);
+        all.try_emplace(each.name, each);
     return all;
   }();
   return table;
@@ -60,6 +61,53 @@ static LogicalResult checkTypes(Operation *op) {
   return success();
 }
 
+/// Whether the op has the operands, results and regions that its lowering
+/// reads.
+static LogicalResult checkForm(Operation *op, const OpLowering &lowering) {
+  bool isRight = llvm::all_of(op->getOperandTypes(), [](Type type) {
+    return isa<RankedTensorType>(type);
+  });
+  if (lowering.operands >= 0)
+    isRight &= static_cast<int>(op->getNumOperands()) == lowering.operands &&
+               op->getNumResults() == 1;
+  isRight &= op->getNumRegions() == lowering.regions &&
+             llvm::all_of(op->getRegions(), [](Region &region) {
+               return region.hasOneBlock() && !region.front().empty();
+             });
+  if (isRight)
+    return success();
+  return emitError(op->getLoc())
+         << op->getName() << " has operands, results or regions that do not "
+         << "belong to this op";
+}
+
+LogicalResult Lowering::runCall(Operation *op, FlatSymbolRefAttr callee) {
+  // No function of JAX calls itself.
+  constexpr int mostCalls = 200;
+  auto function =
+      callee ? source.lookupSymbol<func::FuncOp>(callee) : func::FuncOp();
+  if (!function || !function.getBody().hasOneBlock() ||
+      !llvm::equal(function.getArgumentTypes(), op->getOperandTypes()) ||
+      !llvm::equal(function.getResultTypes(), op->getResultTypes()) ||
+      depth == mostCalls)
+    return emitError(op->getLoc())
+           << "calls a function of these types that the module does not have, "
+              "or that calls itself";
+  Block &body = function.getBody().front();
+  for (auto [argument, operand] :
+       llvm::zip_equal(body.getArguments(), op->getOperands()))
+    set(argument, get(operand));
+  SmallVector<Value> results;
+  ++depth;
+  LogicalResult result = run(body, results);
+  --depth;
+  if (failed(result))
+    return failure();
+  for (auto [result, value] : llvm::zip_equal(op->getResults(), results))
+    set(result, value);
+  return success();
+}
+
 LogicalResult Lowering::run(Block &block, SmallVectorImpl<Value> &results) {
   for (Operation &op : block.without_terminator()) {
     StringRef name = op.getName().getStringRef();
@@ -67,7 +115,8 @@ LogicalResult Lowering::run(Block &block, SmallVectorImpl<Value> &results) {
     if (entry == getTable().end())
       return emitError(op.getLoc())
              << name << " is not supported: " << getAdvice(name);
-    if (failed(checkTypes(&op)) || failed(entry->second(*this, &op)))
+    if (failed(checkForm(&op, entry->second)) || failed(checkTypes(&op)) ||
+        failed(entry->second.lower(*this, &op)))
       return failure();
   }
   for (Value operand : block.getTerminator()->getOperands())

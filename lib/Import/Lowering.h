@@ -47,6 +47,10 @@ public:
   mlir::LogicalResult run(mlir::Block &block,
                           llvm::SmallVectorImpl<mlir::Value> &results);
 
+  /// The same for the function `callee` in place of the call `op`.
+  mlir::LogicalResult runCall(mlir::Operation *op,
+                              mlir::FlatSymbolRefAttr callee);
+
   /// `value` as a tensor of `type` with as many elements.
   mlir::Value reshape(mlir::Location loc, mlir::Value value,
                       mlir::RankedTensorType type);
@@ -59,13 +63,18 @@ private:
   mlir::ModuleOp source;
   mlir::OpBuilder builder;
   mlir::IRMapping values;
+  int depth = 0;
 };
 
-/// Lowers one op, or emits an error at it.
+/// Lowers one op with one result, or emits an error at it.
 using LowerOp = mlir::LogicalResult (*)(Lowering &, mlir::Operation *);
 struct OpLowering {
   llvm::StringLiteral name;
   LowerOp lower;
+  /// The number of its operands and regions: nothing has verified the op. With
+  /// fewer than 0 operands any number of operands and results is right.
+  int operands;
+  unsigned regions = 0;
 };
 
 // The tables.

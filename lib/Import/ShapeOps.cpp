@@ -22,10 +22,17 @@ static LogicalResult lowerConstant(Lowering &lowering, Operation *op) {
 }
 
 static LogicalResult lowerBroadcast(Lowering &lowering, Operation *op) {
-  return lowering.set(op,
-                      lowering.broadcast(op->getLoc(), lowering.get(op, 0),
-                                         lowering.at(op).getType(),
-                                         getDims(op, "broadcast_dimensions")));
+  ArrayRef<int64_t> dims = getDims(op, "broadcast_dimensions");
+  Value x = lowering.get(op, 0);
+  RankedTensorType from = getTensorType(x), type = lowering.at(op).getType();
+  bool isRight = static_cast<int64_t>(dims.size()) == from.getRank();
+  for (size_t i = 0; isRight && i < dims.size(); ++i)
+    isRight = dims[i] >= 0 && dims[i] < type.getRank() &&
+              (from.getDimSize(i) == 1 ||
+               from.getDimSize(i) == type.getDimSize(dims[i]));
+  if (!isRight || from.getElementType() != type.getElementType())
+    return emitError(op->getLoc()) << "a broadcast has the wrong dimensions";
+  return lowering.set(op, lowering.broadcast(op->getLoc(), x, type, dims));
 }
 
 static LogicalResult lowerReshape(Lowering &lowering, Operation *op) {
@@ -33,8 +40,9 @@ static LogicalResult lowerReshape(Lowering &lowering, Operation *op) {
   RankedTensorType type = lowering.at(op).getType();
   if (auto constant = x.getDefiningOp<ConstantOp>())
     if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue()))
-      return lowering.set(op, lowering.getBuilder().create<ConstantOp>(
-                                  op->getLoc(), elements.reshape(type)));
+      if (elements.getType().getNumElements() == type.getNumElements())
+        return lowering.set(op, lowering.getBuilder().create<ConstantOp>(
+                                    op->getLoc(), elements.reshape(type)));
   return lowering.set(op, lowering.reshape(op->getLoc(), x, type));
 }
 
@@ -87,7 +95,7 @@ static LogicalResult lowerDot(Lowering &lowering, Operation *op) {
 static LogicalResult lowerReduce(Lowering &lowering, Operation *op) {
   Block &body = op->getRegion(0).front();
   StringRef name = body.front().getName().getStringRef();
-  bool isSimple = op->getNumOperands() == 2 &&
+  bool isSimple = op->getNumOperands() == 2 && op->getNumResults() == 1 &&
                   llvm::hasNItems(body.getOperations(), 2) &&
                   body.front().getNumOperands() == 2;
   if (!isSimple)
@@ -100,6 +108,8 @@ static LogicalResult lowerReduce(Lowering &lowering, Operation *op) {
   RankedTensorType from = getTensorType(x), type = lowering.at(op).getType();
   SmallVector<int64_t> dims(getDims(op, "dimensions"));
   llvm::sort(dims);
+  if (!dims.empty() && (dims.front() < 0 || dims.back() >= from.getRank()))
+    return emitError(loc) << "a reduction has the wrong dimensions";
   Arithmetic a(builder, loc, type);
   // A sum of no more than one element is that element.
   if (from.getNumElements() == type.getNumElements() &&
@@ -146,13 +156,13 @@ static LogicalResult lowerReduce(Lowering &lowering, Operation *op) {
 
 ArrayRef<OpLowering> shardc::getShapeLowerings() {
   static const OpLowering table[] = {
-      {"stablehlo.constant", lowerConstant},
-      {"stablehlo.broadcast_in_dim", lowerBroadcast},
-      {"stablehlo.reshape", lowerReshape},
-      {"stablehlo.transpose", lowerTranspose},
-      {"stablehlo.iota", lowerIota},
-      {"stablehlo.dot_general", lowerDot},
-      {"stablehlo.reduce", lowerReduce},
+      {"stablehlo.constant", lowerConstant, 0},
+      {"stablehlo.broadcast_in_dim", lowerBroadcast, 1},
+      {"stablehlo.reshape", lowerReshape, 1},
+      {"stablehlo.transpose", lowerTranspose, 1},
+      {"stablehlo.iota", lowerIota, 0},
+      {"stablehlo.dot_general", lowerDot, 2},
+      {"stablehlo.reduce", lowerReduce, -1, 1},
   };
   return table;
 }

@@ -5,6 +5,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
@@ -85,7 +86,23 @@ static void buildEvaluation(func::FuncOp step, unsigned lossIndex) {
   evaluate.eraseArguments(unused);
 }
 
+/// Explanations find the annotations of arguments in their locations.
+static void noteAnnotations(func::FuncOp step) {
+  for (BlockArgument argument : step.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    auto sharding =
+        step.getArgAttrOfType<ShardingAttr>(index, shardingAttrName);
+    auto kind =
+        StringAttr::get(step.getContext(), getRoleKind(getRole(step, index)));
+    argument.setLoc(
+        addMetadata(argument.getLoc(),
+                    SourceAttr::get(step.getContext(), kind, StringAttr(),
+                                    sharding, ArrayAttr())));
+  }
+}
+
 void shardc::completeTrainStep(func::FuncOp step) {
+  noteAnnotations(step);
   eraseDeadOps(step);
   unsigned lossIndex = findLoss(step);
   Operation *end = step.getBody().front().getTerminator();
