@@ -94,7 +94,7 @@ def write_test(name):
     for mesh, more in (("data=1,model=1", ""),
                        ("data=8,model=1", ""),
                        ("data=2,model=4", " --verify-partition --check-reference"),
-                       ("data=2,model=4", " --partition=cheapest")):
+                       ("data=2,model=4", " --partition=cheapest --objective=bytes")):
         lines += [f"RUN: shardc-run {golden}/model.mlir --mesh={mesh}{more} \\",
                   f"RUN:   --load-params={golden}/init.npz --data={golden}/data.npz \\",
                   "RUN:   --no-shuffle --steps=3 --metrics=%t.jsonl --save-params=%t.npz",

@@ -2,9 +2,9 @@
 
 #include "collectives/BetweenProcesses.h"
 
+#include "base/Memory.h"
 #include "collectives/InProcess.h"
 #include "collectives/Reduce.h"
-#include "base/Memory.h"
 #include "shardc-rt/HostArray.h"
 
 #include "absl/container/inlined_vector.h"
