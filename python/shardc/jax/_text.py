@@ -2,18 +2,31 @@
 
 import os
 import re
+import sys
 
 _RANGE = re.compile(r'(loc\("(?:[^"\\]|\\.)*":\d+:\d+) to [^)]*\)')
-
-
 _FILE = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(?=\d)')
 _ARGUMENT = re.compile(r'"flat\[(\d+)\]"')
 
 
 def _relative(match):
-    path = match.group(1)
-    inside = os.path.relpath(path)
-    return f'loc("{path if inside.startswith("..") else inside}":'
+    """Below the working directory, or else as it is imported: a file has the same
+    text wherever Python and its packages are."""
+    path = os.path.abspath(match.group(1))
+    roots = [root for root in map(os.path.abspath, [os.getcwd(), *filter(None, sys.path)])
+             if path.startswith(os.path.join(root, ""))]
+    if roots and os.getcwd() not in roots:
+        return f'loc("{os.path.relpath(path, max(roots, key=len))}":'
+    return f'loc("{os.path.relpath(path) if roots else match.group(1)}":'
+
+
+def _add(entries, name, values):
+    """Attributes of arguments or results, each with one more."""
+    from jaxlib.mlir import ir
+
+    return ir.ArrayAttr.get([
+        ir.DictAttr.get({**{pair.name: pair.attr for pair in old}, name: value})
+        for old, value in zip(entries, values, strict=True)])
 
 
 def to_text(lowered, names, roles, training, header, results=()):
@@ -29,19 +42,11 @@ def to_text(lowered, names, roles, training, header, results=()):
                     if op.operation.name == "func.func"
                     and op.attributes["sym_name"].value == "main")
         attributes = main.operation.attributes
-        arguments = []
-        for old, role in zip(attributes["arg_attrs"], roles, strict=True):
-            pairs = {pair.name: pair.attr for pair in old}
-            pairs["shardc.role"] = ir.Attribute.parse(role)
-            arguments.append(ir.DictAttr.get(pairs))
-        attributes["arg_attrs"] = ir.ArrayAttr.get(arguments)
+        attributes["arg_attrs"] = _add(attributes["arg_attrs"], "shardc.role",
+                                       map(ir.Attribute.parse, roles))
         if results:
-            named = []
-            for old, name in zip(attributes["res_attrs"], results, strict=True):
-                pairs = {pair.name: pair.attr for pair in old}
-                pairs["shardc.result"] = ir.StringAttr.get(name)
-                named.append(ir.DictAttr.get(pairs))
-            attributes["res_attrs"] = ir.ArrayAttr.get(named)
+            attributes["res_attrs"] = _add(attributes["res_attrs"], "shardc.result",
+                                           map(ir.StringAttr.get, results))
         module.operation.attributes["shardc.training"] = ir.Attribute.parse(training)
         # MLIR of other versions has no ranges of locations.
         text = module.operation.get_asm(print_generic_op_form=True,

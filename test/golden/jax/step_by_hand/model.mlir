@@ -156,7 +156,7 @@
 #loc10 = loc("losses.py":31:23)
 #loc11 = loc("losses.py":40:29)
 #loc12 = loc("steps.py":31:26)
-#loc13 = loc("/work/wt/jax/python/shardc/jax/_step.py":66:14)
+#loc13 = loc("shardc/jax/_step.py":66:14)
 #loc14 = loc("make_goldens.py":136:4)
 #loc15 = loc("make_goldens.py":176:16)
 #loc16 = loc("make_goldens.py":183:4)
