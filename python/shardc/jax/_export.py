@@ -83,7 +83,7 @@ def export_loss(path, loss_fn, params, x, y, *, optimizer=None, clip_norm=None,
     roles += [f'#shardc.input<"{name}">' for name in inputs]
     roles += [f'#shardc.label<"{name}">' for name in labels]
     header = "// A loss function of JAX, exported by shardc.jax (docs/JAX.md).\n"
-    text = to_text(lowered, parameters + inputs + labels, roles,
+    text = to_text(lowered, loss_fn, parameters + inputs + labels, roles,
                    _training(optimizer, clip_norm), header)
     with open(path, "w", encoding="utf-8") as file:
         file.write(text)

@@ -95,7 +95,7 @@ def export(path, step, *args, carry=None, params=0, initial=None):
                 "learning_rate = 0.0>>")
     header = "// A train step of JAX, exported by shardc.jax (docs/JAX.md).\n"
     try:
-        text = to_text(lowered, names, roles, training, header, results)
+        text = to_text(lowered, step, names, roles, training, header, results)
     except ValueError as error:
         raise ExportError(f"some of the {main_arguments} arrays of the arguments "
                           "are not used: expected jax.jit(step, keep_unused=True)"

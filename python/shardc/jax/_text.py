@@ -1,11 +1,14 @@
 """The text that shardc reads: StableHLO in generic form with shardc's roles."""
 
+import inspect
+import json
 import os
 import re
 import sys
 
 _RANGE = re.compile(r'(loc\("(?:[^"\\]|\\.)*":\d+:\d+) to [^)]*\)')
-_FILE = re.compile(r'loc\("((?:[^"\\]|\\.)*)":(?=\d)')
+_NAME = re.compile(r'loc\(("(?:[^"\\]|\\.)*")\)')
+_FILE = re.compile(r'\("((?:[^"\\]|\\.)*)":(?=\d)')
 _ARGUMENT = re.compile(r'"flat\[(\d+)\]"')
 
 
@@ -16,8 +19,8 @@ def _relative(match):
     roots = [root for root in map(os.path.abspath, [os.getcwd(), *filter(None, sys.path)])
              if path.startswith(os.path.join(root, ""))]
     if roots and os.getcwd() not in roots:
-        return f'loc("{os.path.relpath(path, max(roots, key=len))}":'
-    return f'loc("{os.path.relpath(path) if roots else match.group(1)}":'
+        return f'("{os.path.relpath(path, max(roots, key=len))}":'
+    return f'("{os.path.relpath(path) if roots else match.group(1)}":'
 
 
 def _add(entries, name, values):
@@ -29,9 +32,22 @@ def _add(entries, name, values):
         for old, value in zip(entries, values, strict=True)])
 
 
-def to_text(lowered, names, roles, training, header, results=()):
-    """The module of a `Lowered` with a role on each argument of main, and names of
-    results if it is a train step."""
+def _place(function):
+    """Where a function begins, as in a location, or None."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    return code and f"{json.dumps(code.co_filename)}:{code.co_firstlineno}:1"
+
+
+def _place_arguments(text, place):
+    """Gives the arguments of main, which comes first, a place besides their names."""
+    head, line, rest = re.split(r"^( *\^bb0\(.*)$", text, maxsplit=1, flags=re.MULTILINE)
+    line = _NAME.sub(lambda match: f"loc({match.group(1)}({place}))", line)
+    return head + line + rest
+
+
+def to_text(lowered, function, names, roles, training, header, results=()):
+    """The module of a `Lowered` of `function` with a role on each argument of main,
+    and names of results if it is a train step."""
     from jaxlib.mlir import ir
 
     module = lowered.compiler_ir("stablehlo")
@@ -51,6 +67,9 @@ def to_text(lowered, names, roles, training, header, results=()):
         # MLIR of other versions has no ranges of locations.
         text = module.operation.get_asm(print_generic_op_form=True,
                                         enable_debug_info=True)
-    text = _FILE.sub(_relative, _RANGE.sub(r"\1)", text))
+    text = _RANGE.sub(r"\1)", text)
+    if place := _place(function):
+        text = _place_arguments(text, place)
+    text = _FILE.sub(_relative, text)
     text = _ARGUMENT.sub(lambda match: f'"{names[int(match.group(1))]}"', text)
     return header + text
