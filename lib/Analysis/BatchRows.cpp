@@ -9,7 +9,7 @@
 using namespace mlir;
 using namespace shardc;
 
-FailureOr<BatchRows> BatchRows::find(func::FuncOp step, int64_t count) {
+FailureOr<BatchRows> BatchRows::find(func::FuncOp step) {
   BatchRows rows;
   Block &block = step.getBody().front();
   for (BlockArgument argument : step.getArguments())
@@ -29,7 +29,7 @@ FailureOr<BatchRows> BatchRows::find(func::FuncOp step, int64_t count) {
       if (failed(rows.spread(&op)))
         return failure();
   } while (rows.changed);
-  if (failed(rows.classify(step, count)))
+  if (failed(rows.classify(step)))
     return failure();
   return rows;
 }
@@ -99,7 +99,7 @@ LogicalResult BatchRows::spread(Operation *op) {
   return result;
 }
 
-LogicalResult BatchRows::classify(func::FuncOp step, int64_t count) {
+LogicalResult BatchRows::classify(func::FuncOp step) {
   for (Operation &op : step.getBody().front()) {
     bool needsSums = llvm::any_of(op.getOperands(), [&](Value operand) {
       Operation *producer = operand.getDefiningOp();
@@ -124,10 +124,6 @@ LogicalResult BatchRows::classify(func::FuncOp step, int64_t count) {
                << getTensorType(result).getDimSize(dim)
                << " groups, so what becomes of a row depends on its place in "
                   "the batch and there are no microbatches";
-      else if (getTensorType(result).getDimSize(dim) % count != 0)
-        return op.emitOpError("has ") << getTensorType(result).getDimSize(dim)
-                                      << " rows of the batch, which " << count
-                                      << " microbatches do not divide";
     }
   }
   return success();

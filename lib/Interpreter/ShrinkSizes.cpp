@@ -6,7 +6,9 @@
 
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Builders.h"
 
 #include "mlir/IR/Verifier.h"
 
@@ -243,7 +245,52 @@ private:
                                                          : it->second};
   }
 
+  /// `rows` of `from` rows, padded, as rows of `to`, of which some are padding,
+  /// too.
+  static int64_t scaleRows(int64_t rows, int64_t from, int64_t to) {
+    return std::max<int64_t>(1, rows * to / from);
+  }
+
+  /// If rows of the batch are padded, moves the end of the data: in the notes
+  /// on arguments and results, and in the comparisons that mask what is behind.
+  void moveEndOfRows(func::FuncOp function) {
+    bool isPadded = false;
+    auto getMoved = [&](Attribute attr, Type type) -> Attribute {
+      auto rows = dyn_cast_or_null<IntegerAttr>(attr);
+      if (!rows)
+        return {};
+      isPadded = true;
+      int64_t size = cast<RankedTensorType>(type).getDimSize(0);
+      return IntegerAttr::get(rows.getType(),
+                              scaleRows(rows.getInt(), size, sizes[size]));
+    };
+    setArgAttrs(function, unpaddedRowsAttrName, [&](unsigned index) {
+      return getMoved(function.getArgAttr(index, unpaddedRowsAttrName),
+                      function.getArgumentTypes()[index]);
+    });
+    setResultAttrs(function, unpaddedRowsAttrName, [&](unsigned index) {
+      return getMoved(function.getResultAttr(index, unpaddedRowsAttrName),
+                      function.getResultTypes()[index]);
+    });
+    if (!isPadded)
+      return;
+    llvm::SmallPtrSet<Operation *, 8> moved;
+    function.walk([&](CompareOp op) {
+      auto rows = op.getLhs().getDefiningOp<IotaOp>();
+      auto constant = op.getRhs().getDefiningOp<ConstantOp>();
+      if (!rows || !rows.getMicrobatch() || !constant || !isSplat(constant) ||
+          !moved.insert(constant).second)
+        return;
+      int64_t size = rows.getMicrobatch()->back();
+      constant.setValueAttr(
+          getSplat(cast<RankedTensorType>(constant.getType()),
+                   scaleRows(static_cast<int64_t>(*matchSplat(constant)), size,
+                             getMicrobatch(rows.getMicrobatch())->back())));
+    });
+  }
+
   void rewrite(func::FuncOp function) {
+    moveEndOfRows(function);
     for (BlockArgument argument : function.getArguments()) {
       argument.setType(getType(argument));
       unsigned index = argument.getArgNumber();

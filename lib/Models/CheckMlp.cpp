@@ -113,8 +113,8 @@ std::string shardc::checkMlp(const MlpSpec &spec) {
   if (spec.batchSize < 1 || spec.batchSize > INT32_MAX)
     return "batch-size: expected 1 to 2147483647, found " +
            std::to_string(spec.batchSize);
-  if (spec.microbatches < 1 || spec.batchSize % spec.microbatches != 0)
-    return "microbatches: expected a divisor of the batch size, " +
+  if (spec.microbatches < 1 || spec.microbatches > spec.batchSize)
+    return "microbatches: expected 1 to the batch size, " +
            std::to_string(spec.batchSize) + ", found " +
            std::to_string(spec.microbatches);
   for (std::string error :

@@ -18,8 +18,9 @@ constexpr int64_t maxDevices = 8;
 /// Draws one tensor.
 class Picture {
 public:
-  Picture(ArrayRef<int64_t> shape, const Layout &layout, const MeshAxes &mesh)
-      : shape(shape), layout(layout), mesh(mesh) {
+  Picture(ArrayRef<int64_t> shape, ArrayRef<int64_t> localShape,
+          const Layout &layout, const MeshAxes &mesh)
+      : shape(shape), localShape(localShape), layout(layout), mesh(mesh) {
     for (const AxisList &axes : layout.dims)
       counts.push_back(mesh.getNumShards(axes));
   }
@@ -47,9 +48,8 @@ private:
 
   /// "[8:16]" of block `index` in dimension `dim`.
   std::string getRange(size_t dim, int64_t index) const {
-    int64_t size = ceilDiv(shape[dim], counts[dim]);
-    int64_t begin = std::min(shape[dim], index * size);
-    int64_t end = std::min(shape[dim], begin + size);
+    int64_t begin = std::min(shape[dim], index * localShape[dim]);
+    int64_t end = std::min(shape[dim], begin + localShape[dim]);
     return std::to_string(begin) + ":" + std::to_string(end);
   }
 
@@ -166,7 +166,7 @@ private:
     }
   }
 
-  ArrayRef<int64_t> shape;
+  ArrayRef<int64_t> shape, localShape;
   const Layout &layout;
   const MeshAxes &mesh;
   SmallVector<int64_t> counts;
@@ -175,7 +175,8 @@ private:
 
 } // namespace
 
-std::string shardc::drawSharding(ArrayRef<int64_t> shape, const Layout &layout,
-                                 const MeshAxes &mesh) {
-  return Picture(shape, layout, mesh).draw();
+std::string shardc::drawSharding(ArrayRef<int64_t> shape,
+                                 ArrayRef<int64_t> localShape,
+                                 const Layout &layout, const MeshAxes &mesh) {
+  return Picture(shape, localShape, layout, mesh).draw();
 }

@@ -40,6 +40,9 @@ ShardingsReport shardc::getShardingsReport(func::FuncOp function, MeshOp mesh) {
     entry.localShape = entry.layout.getLocalShape(shape, report.mesh);
     entry.bytesPerDevice = entry.layout.getLocalElements(shape, report.mesh) *
                            getElementBytes(type.getElementType());
+    if (auto rows =
+            function.getArgAttrOfType<IntegerAttr>(index, unpaddedRowsAttrName))
+      entry.globalShape.front() = rows.getInt();
     report.tensors.push_back(std::move(entry));
   }
   return report;
@@ -87,6 +90,7 @@ void shardc::print(const ShardingsReport &report, llvm::raw_ostream &os) {
     os << '\n'
        << entry.name << ' ' << shapeText(entry.globalShape) << ' '
        << toString(entry.layout, report.mesh) << '\n'
-       << drawSharding(entry.globalShape, entry.layout, report.mesh);
+       << drawSharding(entry.globalShape, entry.localShape, entry.layout,
+                       report.mesh);
   }
 }

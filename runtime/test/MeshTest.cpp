@@ -52,6 +52,18 @@ TEST(ShardTest, IsCeilAndTrailingOnesMayBeEmpty) {
   EXPECT_EQ(localShape(mesh, rows, {30})[0], 8);
 }
 
+TEST(ShardTest, MayBeLongerThanCeil) {
+  Mesh mesh({{"d", 4}});
+  Sharding rows{{{0}, {}}, {12}};
+  int64_t start[] = {0, 12, 24, 30}, valid[] = {12, 12, 6, 0};
+  for (int64_t device = 0; device < 4; ++device) {
+    Shard shard = shardOf(mesh, rows, {30, 5}, device);
+    EXPECT_EQ(shard.start, (std::vector<int64_t>{start[device], 0}));
+    EXPECT_EQ(shard.valid, (std::vector<int64_t>{valid[device], 5}));
+    EXPECT_EQ(shard.local, (std::vector<int64_t>{12, 5}));
+  }
+}
+
 TEST(ShardTest, ScatterAndGatherAreInverse) {
   Mesh mesh({{"a", 2}, {"b", 3}});
   for (std::vector<int64_t> shape :

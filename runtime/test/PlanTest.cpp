@@ -161,6 +161,14 @@ INSTANTIATE_TEST_SUITE_P(
           p.tensors[2]->sharding->dims[0]->axes = {0, 0};
         },
         +[](fb::PlanT &p) { p.tensors[2]->sharding->dims.clear(); },
+        +[](fb::PlanT &p) { p.tensors[2]->sharding->dims[0]->shard_size = -1; },
+        +[](fb::PlanT &p) { p.tensors[2]->sharding->dims[0]->shard_size = 1; },
+        +[](fb::PlanT &p) {
+          p.tensors[2]->sharding->dims[0]->shard_size = 1 << 20;
+        },
+        +[](fb::PlanT &p) {
+          p.tensors[2]->sharding->dims[0]->shard_size = INT64_MAX;
+        },
         +[](fb::PlanT &p) { p.tensors[0]->dtype = fb::DType(77); },
         +[](fb::PlanT &p) { p.tensors[0]->role = fb::Role(-3); },
         +[](fb::PlanT &p) { p.programs[0]->buffers[0]->bytes += 4; },

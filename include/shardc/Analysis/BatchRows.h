@@ -22,10 +22,13 @@ namespace shardc {
 class BatchRows {
 public:
   /// Analyses `step`, over the tensor core. Fails with an error at the op if
-  /// the step cannot be cut into `count` microbatches: rows depend on each
-  /// other or on their position, do not divide, or need a sum over all rows.
-  static mlir::FailureOr<BatchRows> find(mlir::func::FuncOp step,
-                                         int64_t count);
+  /// the step cannot be cut into microbatches: rows depend on each other or on
+  /// their position, or need a sum over all rows.
+  static mlir::FailureOr<BatchRows> find(mlir::func::FuncOp step);
+
+  /// The rows of the batch. Every dimension that is rows of the batch has this
+  /// size, or a multiple: so many consecutive indices for each row.
+  int64_t getBatchSize() const { return batchSize; }
 
   /// The dimension of `value` that is rows of the batch, or -1.
   int64_t getDim(mlir::Value value) const;
@@ -42,7 +45,7 @@ public:
 private:
   mlir::LogicalResult mark(mlir::Value value, int64_t dim, mlir::Location loc);
   mlir::LogicalResult spread(mlir::Operation *op);
-  mlir::LogicalResult classify(mlir::func::FuncOp step, int64_t count);
+  mlir::LogicalResult classify(mlir::func::FuncOp step);
 
   llvm::DenseMap<mlir::Value, int64_t> dims;
   /// The factor of its rule that is rows of the batch.

@@ -49,13 +49,14 @@ llvm::json::Array toJson(const ShardingsReport &report);
 /// A table, then one picture for each distinct division of a tensor.
 void print(const ShardingsReport &report, llvm::raw_ostream &os);
 
-/// A picture of a tensor of `shape`: a grid of its blocks over the last two
-/// dimensions, one grid per block of the leading ones, each block with the
-/// devices that hold it (a replicated tensor: one block, all devices). Long
-/// dimensions and device lists are abbreviated, so that the size of the picture
-/// does not grow with the mesh.
-std::string drawSharding(llvm::ArrayRef<int64_t> shape, const Layout &layout,
-                         const MeshAxes &mesh);
+/// A picture of a tensor of `shape` in shards of `localShape`: a grid of its
+/// blocks over the last two dimensions, one grid per block of the leading ones,
+/// each block with the devices that hold it (a replicated tensor: one block,
+/// all devices). Long dimensions and device lists are abbreviated, so that the
+/// size of the picture does not grow with the mesh.
+std::string drawSharding(llvm::ArrayRef<int64_t> shape,
+                         llvm::ArrayRef<int64_t> localShape,
+                         const Layout &layout, const MeshAxes &mesh);
 
 } // namespace shardc
 

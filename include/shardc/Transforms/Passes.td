@@ -161,6 +161,13 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
     included. A step in which rows depend on each other, or which needs a sum over
     all rows inside the loop, is an error.
 
+    Microbatches have equally many rows on every device. D is the number of
+    devices over all mesh axes that annotations name along the rows. A batch that
+    is no multiple of D times the microbatches is padded to one: inputs, labels
+    and results by rows get more rows and `shardc.unpadded_rows`, and what a sum
+    over rows reads is replaced by zeros behind the last row of data. Then
+    `@evaluate` is cut, too. With `shardc.uneven = "error"` this is an error.
+
     ```mlir
     %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {
     ^bb0(%x_part: tensor<8x16xf32>, %y_part: tensor<8x8xf32>):

@@ -112,10 +112,13 @@ static int64_t getBatchSize(ModuleOp module) {
       Attribute role = function.getArgAttr(i, roleAttrName);
       auto shape =
           function.getArgAttrOfType<DenseI64ArrayAttr>(i, globalShapeAttrName);
-      if (getProgramName(function) == "train_step" &&
-          isa_and_nonnull<InputAttr, LabelAttr>(role) && shape &&
-          !shape.empty())
-        return shape[0];
+      if (getProgramName(function) != "train_step" ||
+          !isa_and_nonnull<InputAttr, LabelAttr>(role) || !shape ||
+          shape.empty())
+        continue;
+      auto rows =
+          function.getArgAttrOfType<IntegerAttr>(i, unpaddedRowsAttrName);
+      return rows ? rows.getInt() : shape[0];
     }
   return 0;
 }

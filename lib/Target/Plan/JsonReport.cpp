@@ -203,10 +203,8 @@ static json::Array getShardings(const fb::Plan &plan) {
   json::Array tensors;
   for (const fb::Tensor *tensor : *plan.tensors()) {
     SmallVector<int64_t> shape = toSizes(tensor->shape());
-    SmallVector<int64_t> local = shape;
-    SmallVector<int64_t> counts = getShardCounts(plan, *tensor->sharding());
-    for (auto [size, count] : zip(local, counts))
-      size = (size + count - 1) / count;
+    SmallVector<int64_t> local =
+        getLocalShape(plan, shape, *tensor->sharding());
     json::Array dims;
     for (const fb::DimSharding *dim : *tensor->sharding()->dims()) {
       json::Array axes;

@@ -25,7 +25,8 @@ std::string shardc::getPictureText(const fb::Plan &plan,
           list.push_back(axis);
   std::string text;
   SmallVector<StringRef> lines;
-  std::string picture = drawSharding(shape, layout, MeshAxes(axes));
+  std::string picture = drawSharding(
+      shape, getLocalShape(plan, shape, sharding), layout, MeshAxes(axes));
   StringRef(picture).split(lines, '\n', /*MaxSplit=*/-1, /*KeepEmpty=*/false);
   for (StringRef line : lines)
     text += line.trim(' ').empty() ? "" : "    " + line.str() + "\n";

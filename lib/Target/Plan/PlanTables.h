@@ -41,8 +41,12 @@ struct PlanContext {
 
 fb::DType getDType(mlir::Type elementType);
 std::vector<int64_t> getShapeVector(mlir::ArrayRef<int64_t> shape);
-flatbuffers::Offset<fb::Sharding>
-writeSharding(PlanContext &plan, ShardingAttr sharding, int64_t rank);
+/// The sharding of a tensor of shape `shape`, of which a device holds a shard
+/// of shape `local`.
+flatbuffers::Offset<fb::Sharding> writeSharding(PlanContext &plan,
+                                                ShardingAttr sharding,
+                                                mlir::ArrayRef<int64_t> shape,
+                                                mlir::ArrayRef<int64_t> local);
 /// Indices of mesh axes.
 std::vector<uint16_t> getAxisIndices(PlanContext &plan, mlir::ArrayAttr axes);
 

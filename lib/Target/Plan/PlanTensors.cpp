@@ -40,17 +40,36 @@ std::vector<uint16_t> getAxisIndices(PlanContext &plan, ArrayAttr axes) {
   return indices;
 }
 
-flatbuffers::Offset<fb::Sharding>
-writeSharding(PlanContext &plan, ShardingAttr sharding, int64_t rank) {
+flatbuffers::Offset<fb::Sharding> writeSharding(PlanContext &plan,
+                                                ShardingAttr sharding,
+                                                ArrayRef<int64_t> shape,
+                                                ArrayRef<int64_t> local) {
   std::vector<flatbuffers::Offset<fb::DimSharding>> dims;
-  for (int64_t dim = 0; dim < rank; ++dim) {
+  for (auto [dim, size] : llvm::enumerate(local)) {
     std::vector<uint16_t> axes;
+    int64_t shards = 1;
     if (sharding)
-      for (StringAttr axis : sharding.getAxes(dim))
+      for (StringAttr axis : sharding.getAxes(dim)) {
         axes.push_back(plan.mesh.getAxisIndex(axis.getValue()));
-    dims.push_back(fb::CreateDimShardingDirect(plan.builder, &axes));
+        shards *= plan.mesh.getAxisSize(axis.getValue());
+      }
+    bool isPadded = size > (shape[dim] + shards - 1) / shards;
+    dims.push_back(
+        fb::CreateDimShardingDirect(plan.builder, &axes, isPadded ? size : 0));
   }
   return fb::CreateShardingDirect(plan.builder, &dims);
+}
+
+/// The shape that the host sees of a tensor: before it was partitioned, without
+/// rows of padding.
+static SmallVector<int64_t> getHostShape(RankedTensorType type,
+                                         DenseI64ArrayAttr globalShape,
+                                         IntegerAttr unpaddedRows) {
+  SmallVector<int64_t> shape(globalShape ? globalShape.asArrayRef()
+                                         : type.getShape());
+  if (unpaddedRows)
+    shape.front() = unpaddedRows.getInt();
+  return shape;
 }
 
 flatbuffers::Offset<fb::Initializer>
@@ -120,10 +139,10 @@ static flatbuffers::Offset<fb::Tensor>
 writeTensor(PlanContext &plan, func::FuncOp function, unsigned index,
             ArrayRef<std::pair<int64_t, int64_t>> places) {
   auto type = cast<RankedTensorType>(function.getArgumentTypes()[index]);
-  auto globalShape =
-      function.getArgAttrOfType<DenseI64ArrayAttr>(index, globalShapeAttrName);
-  ArrayRef<int64_t> shape =
-      globalShape ? globalShape.asArrayRef() : type.getShape();
+  SmallVector<int64_t> shape = getHostShape(
+      type,
+      function.getArgAttrOfType<DenseI64ArrayAttr>(index, globalShapeAttrName),
+      function.getArgAttrOfType<IntegerAttr>(index, unpaddedRowsAttrName));
   Attribute attr = function.getArgAttr(index, roleAttrName);
   fb::Role role = fb::Role::Input;
   StringRef name, parameter;
@@ -156,7 +175,7 @@ writeTensor(PlanContext &plan, func::FuncOp function, unsigned index,
   auto shapeOffset = plan.builder.CreateVector(getShapeVector(shape));
   auto sharding = writeSharding(
       plan, function.getArgAttrOfType<ShardingAttr>(index, shardingAttrName),
-      type.getRank());
+      shape, type.getShape());
   flatbuffers::Offset<fb::Initializer> initOffset;
   if (init)
     initOffset = writeInitializer(plan, init, shape);
@@ -228,13 +247,14 @@ flatbuffers::Offset<fb::Result> writeResult(PlanContext &plan,
                                             unsigned index, uint32_t buffer) {
   auto name = function.getResultAttrOfType<StringAttr>(index, resultAttrName);
   auto type = cast<RankedTensorType>(function.getResultTypes()[index]);
-  auto globalShape = function.getResultAttrOfType<DenseI64ArrayAttr>(
-      index, globalShapeAttrName);
-  auto shape =
-      getShapeVector(globalShape ? globalShape.asArrayRef() : type.getShape());
+  std::vector<int64_t> shape = getShapeVector(getHostShape(
+      type,
+      function.getResultAttrOfType<DenseI64ArrayAttr>(index,
+                                                      globalShapeAttrName),
+      function.getResultAttrOfType<IntegerAttr>(index, unpaddedRowsAttrName)));
   auto sharding = writeSharding(
       plan, function.getResultAttrOfType<ShardingAttr>(index, shardingAttrName),
-      type.getRank());
+      shape, type.getShape());
   return fb::CreateResultDirect(plan.builder, name.str().c_str(), buffer,
                                 &shape, sharding);
 }

@@ -170,16 +170,18 @@ std::string shardc::getShardingText(const fb::Plan &plan,
   return "[" + join(dims, ", ") + "]";
 }
 
-SmallVector<int64_t> shardc::getShardCounts(const fb::Plan &plan,
-                                            const fb::Sharding &sharding) {
-  SmallVector<int64_t> counts;
-  for (unsigned dim = 0; dim < sharding.dims()->size(); ++dim) {
+SmallVector<int64_t> shardc::getLocalShape(const fb::Plan &plan,
+                                           ArrayRef<int64_t> shape,
+                                           const fb::Sharding &sharding) {
+  SmallVector<int64_t> local;
+  for (auto [dim, size] : enumerate(shape)) {
     int64_t count = 1;
     for (const fb::Axis *axis : getAxes(plan, sharding, dim))
       count *= axis->size();
-    counts.push_back(count);
+    int64_t shardSize = sharding.dims()->Get(dim)->shard_size();
+    local.push_back(shardSize ? shardSize : (size + count - 1) / count);
   }
-  return counts;
+  return local;
 }
 
 int64_t shardc::getNumDevices(const fb::Plan &plan) {

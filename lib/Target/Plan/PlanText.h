@@ -44,9 +44,10 @@ std::string getShapeText(llvm::ArrayRef<int64_t> shape);
 /// `[{"data"}, {}]`.
 std::string getShardingText(const rt::fb::Plan &plan,
                             const rt::fb::Sharding &sharding);
-/// The number of shards of each dimension.
-llvm::SmallVector<int64_t> getShardCounts(const rt::fb::Plan &plan,
-                                          const rt::fb::Sharding &sharding);
+/// The shape of a shard of a tensor of shape `shape`.
+llvm::SmallVector<int64_t> getLocalShape(const rt::fb::Plan &plan,
+                                         llvm::ArrayRef<int64_t> shape,
+                                         const rt::fb::Sharding &sharding);
 int64_t getNumDevices(const rt::fb::Plan &plan);
 /// "data=4, model=2 (8 devices)".
 std::string getMeshText(const rt::fb::Plan &plan);

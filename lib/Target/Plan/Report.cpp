@@ -199,10 +199,8 @@ static void printShardings(const fb::Plan &plan, raw_ostream &os) {
       {"tensor", "role", "type", "sharding", "per device", "bytes"}};
   for (const fb::Tensor *tensor : *plan.tensors()) {
     SmallVector<int64_t> shape = toSizes(tensor->shape());
-    SmallVector<int64_t> local = shape;
-    for (auto [size, count] :
-         zip(local, getShardCounts(plan, *tensor->sharding())))
-      size = (size + count - 1) / count;
+    SmallVector<int64_t> local =
+        getLocalShape(plan, shape, *tensor->sharding());
     rows.push_back({tensor->name()->str(), getName(tensor->role()).str(),
                     getName(tensor->dtype()).str() + getShapeText(shape),
                     getShardingText(plan, *tensor->sharding()),

@@ -13,8 +13,11 @@
 
 #include "shardc/Analysis/BatchRows.h"
 #include "shardc/Analysis/DescribeOp.h"
+#include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModulePhase.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Builders.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Transforms/Passes.h"
@@ -38,9 +41,12 @@ namespace {
 /// Builds the loop of one program.
 class Splitter {
 public:
-  /// Borrows `rows`, which must have ops. The loop belongs to `part`.
-  Splitter(const BatchRows &rows, int64_t count, Part part)
-      : rows(rows), count(count), part(part), builder(rows.getOps().front()) {}
+  /// Borrows `rows`, which must have ops. The batch is padded to
+  /// `paddedBatchSize` rows, a multiple of `count`. The loop belongs to `part`.
+  Splitter(const BatchRows &rows, int64_t count, int64_t paddedBatchSize,
+           Part part)
+      : rows(rows), count(count), paddedBatchSize(paddedBatchSize), part(part),
+        builder(rows.getOps().front()) {}
 
   LogicalResult run() {
     isInLoop.insert(rows.getOps().begin(), rows.getOps().end());
@@ -75,6 +81,8 @@ public:
                             << " microbatches: " << rows.getOps().size()
                             << " ops, " << loop.getNumOperands()
                             << " operands, " << sums.size() << " sums\n");
+    if (isPadded())
+      padProgram();
     for (Operation *op : llvm::reverse(rows.getOps()))
       op->erase();
     for (Operation *op : constants)
@@ -84,15 +92,27 @@ public:
   }
 
 private:
-  /// The type of `value` for one microbatch.
-  RankedTensorType getPartType(Value value) {
+  bool isPadded() const { return paddedBatchSize != rows.getBatchSize(); }
+
+  /// The type of `value` with `batchSize` rows instead of those of the batch.
+  RankedTensorType getTypeFor(Value value, int64_t batchSize) {
     RankedTensorType type = getTensorType(value);
     int64_t dim = rows.getDim(value);
     if (dim < 0)
       return type;
     SmallVector<int64_t> shape(type.getShape());
-    shape[dim] /= count;
+    shape[dim] = shape[dim] / rows.getBatchSize() * batchSize;
     return type.clone(shape);
+  }
+
+  /// The type of `value` for one microbatch.
+  RankedTensorType getPartType(Value value) {
+    return getTypeFor(value, paddedBatchSize / count);
+  }
+
+  /// The type of `value` for all microbatches.
+  RankedTensorType getPaddedType(Value value) {
+    return getTypeFor(value, paddedBatchSize);
   }
 
   /// The summand of `sum`, which may be the rows of all microbatches.
@@ -100,8 +120,9 @@ private:
     Value value = mapping.lookup(sum);
     if (rows.isSum(sum) || count == 1)
       return value;
-    auto scatter = builder.create<ScatterRowsOp>(
-        value.getLoc(), sum.getType(), value, static_cast<uint64_t>(count));
+    auto scatter =
+        builder.create<ScatterRowsOp>(value.getLoc(), getPaddedType(sum), value,
+                                      static_cast<uint64_t>(count));
     scatter->setDiscardableAttrs(
         value.getDefiningOp()->getDiscardableAttrDictionary());
     return scatter;
@@ -134,7 +155,7 @@ private:
     builder.setInsertionPoint(last);
     SmallVector<Type> types;
     for (Value sum : sums)
-      types.push_back(sum.getType());
+      types.push_back(getPaddedType(sum));
     loop = builder.create<AccumulateOp>(
         last->getParentOfType<func::FuncOp>().getLoc(), types,
         builder.getI64IntegerAttr(count), operands.getArrayRef());
@@ -155,6 +176,10 @@ private:
         constants.insert(constant);
       }
     Operation *copy = builder.clone(*op, mapping);
+    if (isPadded() && llvm::all_of(op->getResults(), [&](Value result) {
+          return rows.isSum(result);
+        }))
+      maskOperands(op, copy);
     for (auto [result, part] :
          llvm::zip_equal(op->getResults(), copy->getResults()))
       part.setType(getPartType(result));
@@ -181,11 +206,74 @@ private:
   /// The attribute `microbatch` of the copy of `whole`: the number of
   /// microbatches, and the rows of each.
   SmallVector<int64_t> getMicrobatch(Value whole) {
-    return {count, getTensorType(whole).getDimSize(rows.getDim(whole)) / count};
+    return {count, getPartType(whole).getDimSize(rows.getDim(whole))};
+  }
+
+  /// Lets `copy`, the copy of `op`, add up zeros for rows of padding.
+  void maskOperands(Operation *op, Operation *copy) {
+    OpBuilder::InsertionGuard guard(builder);
+    builder.setInsertionPoint(copy);
+    for (auto [whole, operand] :
+         llvm::zip_equal(op->getOperands(), copy->getOpOperands())) {
+      if (rows.getDim(whole) < 0)
+        continue;
+      Value &masked = masks[{operand.get(), copy->getAttr(partAttrName),
+                             copy->getAttr(stageAttrName)}];
+      if (!masked)
+        masked = mask(whole, operand.get(), copy);
+      operand.set(masked);
+    }
+  }
+
+  /// Zeros where `value`, which is `whole` in a microbatch, has padding. The
+  /// ops belong to the part and to the stage of `user`.
+  Value mask(Value whole, Value value, Operation *user) {
+    Location loc = user->getLoc();
+    RankedTensorType type = getPartType(whole);
+    RankedTensorType rowType = type.clone(builder.getI32Type());
+    Value row = builder.create<IotaOp>(
+        loc, rowType, rows.getDim(whole), ShardingAttr(),
+        builder.getDenseI64ArrayAttr(getMicrobatch(whole)));
+    Value end =
+        constantSplat(builder, loc, rowType,
+                      static_cast<double>(
+                          getTensorType(whole).getDimSize(rows.getDim(whole))));
+    Value isData = compare(builder, loc, CompareKind::LT, row, end);
+    Value zero = constantSplat(builder, loc, type, 0);
+    Value masked = builder.create<SelectOp>(loc, type, isData, value, zero);
+    for (Value each : {row, end, isData, zero, masked})
+      setPlaceInStep(each.getDefiningOp(), user);
+    return masked;
+  }
+
+  /// Gives inputs and results the rows of padding, and notes on them how many
+  /// rows are data.
+  void padProgram() {
+    auto program = loop->getParentOfType<func::FuncOp>();
+    Operation *terminator = loop->getBlock()->getTerminator();
+    auto getRows = [&](Value whole) {
+      return rows.getDim(whole) < 0
+                 ? Attribute()
+                 : builder.getI64IntegerAttr(getTensorShape(whole).front());
+    };
+    setArgAttrs(program, unpaddedRowsAttrName, [&](unsigned index) {
+      return getRows(program.getArgument(index));
+    });
+    setResultAttrs(program, unpaddedRowsAttrName, [&](unsigned index) {
+      auto result = dyn_cast<OpResult>(terminator->getOperand(index));
+      return result && result.getOwner() == loop
+                 ? getRows(sums[result.getResultNumber()])
+                 : Attribute();
+    });
+    for (BlockArgument argument : program.getArguments())
+      argument.setType(getPaddedType(argument));
+    program.setType(builder.getFunctionType(
+        loop->getBlock()->getArgumentTypes(), terminator->getOperandTypes()));
   }
 
   const BatchRows &rows;
   int64_t count;
+  int64_t paddedBatchSize;
   Part part;
   OpBuilder builder;
   AccumulateOp loop;
@@ -196,7 +284,33 @@ private:
   llvm::SetVector<Operation *> constants;
   /// Maps values of the whole batch to values of a microbatch.
   IRMapping mapping;
+  /// Masked values, by value of a microbatch, part and stage. Never iterated.
+  llvm::DenseMap<std::tuple<Value, Attribute, Attribute>, Value> masks;
 };
+
+/// The most shards of the rows of the batch that annotations ask for: the
+/// devices over all mesh axes that they name along them.
+int64_t getAnnotatedShards(func::FuncOp program, const BatchRows &rows) {
+  auto meshes = program->getParentOfType<ModuleOp>().getOps<MeshOp>();
+  if (meshes.empty())
+    return 1;
+  MeshAxes meshAxes = getMeshAxes(*meshes.begin());
+  AxisSet axes = 0;
+  auto add = [&](Value value, ShardingAttr sharding) {
+    int64_t dim = rows.getDim(value);
+    if (!sharding || dim < 0)
+      return;
+    for (int axis : getLayout(sharding, meshAxes).dims[dim])
+      axes |= isGap(axis) ? 0 : axisBit(axis);
+  };
+  for (BlockArgument argument : program.getArguments())
+    add(argument, program.getArgAttrOfType<ShardingAttr>(
+                      argument.getArgNumber(), shardingAttrName));
+  for (auto constraint : program.getOps<ShardingConstraintOp>())
+    add(constraint.getResult(),
+        constraint.getSharding().value_or(ShardingAttr()));
+  return meshAxes.getNumShards(axes);
+}
 
 struct SplitMicrobatchesPass
     : shardc::impl::SplitMicrobatchesPassBase<SplitMicrobatchesPass> {
@@ -210,28 +324,81 @@ struct SplitMicrobatchesPass
     if (!training)
       return;
     // The tasks of a pipeline are cut out of the loop, even if it runs once.
+    // The tasks of a pipeline are cut out of the loop, even if it runs once.
     bool isPipeline = module->hasAttr(pipelineAttrName);
     int64_t count = training.getMicrobatches();
-    auto cut = [&](StringRef name, Part part) {
-      auto program = module.lookupSymbol<func::FuncOp>(name);
-      return !program || succeeded(split(program, count, part));
-    };
-    if ((count > 1 || isPipeline) && !cut("train_step", Part::Backward))
+    auto step = module.lookupSymbol<func::FuncOp>("train_step");
+    auto evaluation = module.lookupSymbol<func::FuncOp>("evaluate");
+    if (!step || (count == 1 && !isPipeline))
+      return;
+    FailureOr<BatchRows> rows = analyse(step);
+    if (failed(rows))
       return signalPassFailure();
-    if (isPipeline && !cut("evaluate", Part::Forward))
+    FailureOr<int64_t> padded = getPaddedBatchSize(step, *rows, count);
+    if (failed(padded) || failed(split(*rows, count, *padded, Part::Backward)))
+      return signalPassFailure();
+    if (!evaluation || (*padded == rows->getBatchSize() && !isPipeline))
+      return;
+    FailureOr<BatchRows> evaluatedRows = analyse(evaluation);
+    if (failed(evaluatedRows) ||
+        failed(split(*evaluatedRows, count, *padded, Part::Forward)))
       signalPassFailure();
   }
 
-  /// Cuts the rows of `program` into `count` microbatches.
-  static LogicalResult split(func::FuncOp program, int64_t count, Part part) {
+  static FailureOr<BatchRows> analyse(func::FuncOp program) {
     if (auto loops = program.getOps<AccumulateOp>(); !loops.empty())
       return (*loops.begin())
           .emitOpError("shows that the batch is cut into "
                        "microbatches already");
-    FailureOr<BatchRows> rows = BatchRows::find(program, count);
-    if (failed(rows) || rows->getOps().empty())
-      return rows;
-    return Splitter(*rows, count, part).run();
+    return BatchRows::find(program);
+  }
+
+  /// Whether a policy uneven=error concerns the rows of the batch.
+  static bool mustDivide(func::FuncOp step, const BatchRows &rows) {
+    auto module = step->getParentOfType<ModuleOp>();
+    if (auto policy = module->getAttrOfType<StringAttr>(unevenAttrName);
+        policy &&
+        symbolizeUnevenPolicy(policy.getValue()) == UnevenPolicy::Error)
+      return true;
+    return llvm::any_of(step.getArguments(), [&](BlockArgument argument) {
+      auto sharding = step.getArgAttrOfType<ShardingAttr>(
+          argument.getArgNumber(), shardingAttrName);
+      return rows.getDim(argument) >= 0 && sharding &&
+             sharding.getUneven() == UnevenPolicy::Error;
+    });
+  }
+
+  /// The rows of `count` microbatches that hold the batch, equally many of each
+  /// on every device that annotations shard the rows over. Fails with an error
+  /// if there must be no padding.
+  static FailureOr<int64_t>
+  getPaddedBatchSize(func::FuncOp step, const BatchRows &rows, int64_t count) {
+    int64_t batchSize = rows.getBatchSize();
+    // A single microbatch may be uneven, as the batch may without a loop.
+    if (count == 1)
+      return batchSize;
+    int64_t shards = getAnnotatedShards(step, rows);
+    int64_t padded = llvm::alignTo(batchSize, count * shards);
+    if (padded == batchSize)
+      return batchSize;
+    auto emitError = [&] {
+      return step.emitError("a batch of ")
+             << batchSize << " rows does not divide into " << count
+             << " microbatches x " << shards << " shards, ";
+    };
+    if (mustDivide(step, rows))
+      return emitError() << "and the policy is uneven=error";
+    if (padded > maxDimension)
+      return emitError() << "and padding would make more than " << maxDimension;
+    return padded;
+  }
+
+  /// Cuts the rows of a program into `count` microbatches.
+  static LogicalResult split(const BatchRows &rows, int64_t count,
+                             int64_t paddedBatchSize, Part part) {
+    if (rows.getOps().empty())
+      return success();
+    return Splitter(rows, count, paddedBatchSize, part).run();
   }
 };
 

@@ -212,11 +212,10 @@ LogicalResult shardc::overrideMicrobatches(func::FuncOp loss, int64_t count) {
       continue;
     RankedTensorType type = getTensorType(argument);
     int64_t rows = type.getRank() > 0 ? type.getDimSize(0) : 0;
-    if (rows % count != 0)
+    if (rows < count)
       return emitError(argument.getLoc())
              << "a batch of " << rows << " rows cannot be cut into " << count
-             << " microbatches: expected a batch size that is a multiple of "
-             << count;
+             << " microbatches: expected at least one row for each";
   }
   module->setAttr(trainingAttrName,
                   TrainingAttr::get(module.getContext(), training.getLoss(),

@@ -28,10 +28,6 @@ mlir::FailureOr<mlir::func::FuncOp> verifySource(mlir::ModuleOp module);
 /// of bytes and operations have room for.
 mlir::LogicalResult verifySizes(mlir::func::FuncOp loss);
 
-/// The most that a dimension of a tensor may have: plans hold sizes of GEMMs
-/// in 31 bits.
-constexpr int64_t maxDimension = (int64_t(1) << 31) - 1;
-
 /// Replaces the rules of the logical axes that `text` names
 /// ("batch=data,hidden=model+pod,embed="; empty: keep all).
 mlir::LogicalResult overrideRules(mlir::ModuleOp module, llvm::StringRef text);

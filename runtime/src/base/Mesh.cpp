@@ -90,6 +90,8 @@ Shard shardc::rt::shardOf(const Mesh &mesh, const Sharding &sharding,
     const std::vector<int> &axes = sharding.dims[dim];
     int64_t shards = mesh.numShards(axes);
     int64_t size = (global[dim] + shards - 1) / shards;
+    if (dim < sharding.shardSizes.size() && sharding.shardSizes[dim] > 0)
+      size = sharding.shardSizes[dim];
     int64_t start = std::min(mesh.index(device, axes) * size, global[dim]);
     shard.start.push_back(start);
     shard.valid.push_back(std::min(size, global[dim] - start));

@@ -63,10 +63,13 @@ struct DeviceRange {
 /// order of processes, whose numbers differ by one at most.
 DeviceRange devicesOfProcess(int64_t devices, int process, int processes);
 
-/// The axes (indices into the mesh's) that shard each dimension, major to
-/// minor.
 struct Sharding {
+  /// The axes (indices into the mesh's) that shard each dimension, major to
+  /// minor.
   std::vector<std::vector<int>> dims;
+  /// Entries of a shard of each dimension; 0, or a list that ends before:
+  /// ceil(size / number of shards).
+  std::vector<int64_t> shardSizes = {};
 
   /// As `P("data", None)`-like text: [{"data"}, {}].
   std::string toString(const Mesh &mesh) const;
@@ -85,7 +88,7 @@ struct Shard {
 Shard shardOf(const Mesh &mesh, const Sharding &sharding,
               absl::Span<const int64_t> global, int64_t device);
 
-/// Shape of every device's buffer: ceil(size / number of shards) per dimension.
+/// Shape of every device's buffer.
 std::vector<int64_t> localShape(const Mesh &mesh, const Sharding &sharding,
                                 absl::Span<const int64_t> global);
 

@@ -31,22 +31,28 @@ static std::string text(const flatbuffers::String *string) {
   return string ? string->str() : std::string();
 }
 
-/// Copies a shape; fails on negative sizes and on too many elements.
-static absl::Status readShape(const flatbuffers::Vector<int64_t> *file,
-                              absl::string_view what,
-                              std::vector<int64_t> &shape) {
+/// Fails on negative sizes and on too many elements.
+static absl::Status checkElements(absl::Span<const int64_t> shape,
+                                  absl::string_view what) {
   int64_t elements = 1;
-  if (!file)
-    return absl::OkStatus();
-  for (int64_t size : *file) {
+  for (int64_t size : shape) {
     if (size < 0 || size > maxElements)
       return bad(what, " has a dimension of size ", size);
     if (size > 0 && elements > maxElements / size)
       return bad(what, " has too many elements");
     elements *= size;
-    shape.push_back(size);
   }
   return absl::OkStatus();
+}
+
+/// Copies a shape; fails as `checkElements`.
+static absl::Status readShape(const flatbuffers::Vector<int64_t> *file,
+                              absl::string_view what,
+                              std::vector<int64_t> &shape) {
+  if (!file)
+    return absl::OkStatus();
+  shape.assign(file->begin(), file->end());
+  return checkElements(shape, what);
 }
 
 static absl::Status readMesh(const fb::Mesh &file, Mesh &mesh) {
@@ -68,25 +74,35 @@ static absl::Status readMesh(const fb::Mesh &file, Mesh &mesh) {
   return absl::OkStatus();
 }
 
-static absl::Status readSharding(const fb::Sharding *file, size_t rank,
+static absl::Status readSharding(const fb::Sharding *file,
+                                 absl::Span<const int64_t> shape,
                                  const Mesh &mesh, absl::string_view what,
                                  Sharding &sharding) {
-  if (!file || file->dims()->size() != rank)
-    return bad(what, " needs a sharding of ", rank, " dimensions");
+  if (!file || file->dims()->size() != shape.size())
+    return bad(what, " needs a sharding of ", shape.size(), " dimensions");
   std::vector<bool> used(mesh.axes().size());
+  std::vector<int64_t> shard;
   for (const fb::DimSharding *dim : *file->dims()) {
     std::vector<int> &axes = sharding.dims.emplace_back();
-    if (!dim->axes())
-      continue;
-    for (uint16_t axis : *dim->axes()) {
-      if (axis >= used.size() || used[axis])
-        return bad(what, " is sharded over axis ", axis,
-                   ", which the mesh lacks or another dimension has");
-      used[axis] = true;
-      axes.push_back(axis);
-    }
+    if (dim->axes())
+      for (uint16_t axis : *dim->axes()) {
+        if (axis >= used.size() || used[axis])
+          return bad(what, " is sharded over axis ", axis,
+                     ", which the mesh lacks or another dimension has");
+        used[axis] = true;
+        axes.push_back(axis);
+      }
+    int64_t size = shape[shard.size()], shards = mesh.numShards(axes);
+    int64_t least = (size + shards - 1) / shards;
+    if (dim->shard_size() != 0 &&
+        (dim->shard_size() < least || dim->shard_size() > maxElements / shards))
+      return bad(what, " has shards of ", dim->shard_size(),
+                 " entries in dimension ", shard.size(), "; ", size, " over ",
+                 shards, " devices need at least ", least);
+    sharding.shardSizes.push_back(dim->shard_size());
+    shard.push_back(std::max(least, dim->shard_size()));
   }
-  return absl::OkStatus();
+  return checkElements(shard, what);
 }
 
 /// Checks that [offset, offset + bytes) lies in the arena, aligned unless it
@@ -124,8 +140,8 @@ static absl::Status readTensor(const fb::Tensor &file, const PlanSpec &plan,
   tensor.bytes = file.bytes();
   if (absl::Status s = readShape(file.shape(), what, tensor.shape); !s.ok())
     return s;
-  if (absl::Status s = readSharding(file.sharding(), tensor.shape.size(),
-                                    plan.mesh, what, tensor.sharding);
+  if (absl::Status s = readSharding(file.sharding(), tensor.shape, plan.mesh,
+                                    what, tensor.sharding);
       !s.ok())
     return s;
   if (const fb::Initializer *init = file.init()) {
@@ -151,7 +167,7 @@ static absl::Status readResults(const fb::Program &file, const PlanSpec &plan,
                  program.buffers.size());
     if (absl::Status s = readShape(entry->shape(), what, result.shape); !s.ok())
       return s;
-    if (absl::Status s = readSharding(entry->sharding(), result.shape.size(),
+    if (absl::Status s = readSharding(entry->sharding(), result.shape,
                                       plan.mesh, what, result.sharding);
         !s.ok())
       return s;

@@ -1185,6 +1185,13 @@ func.func @pipeline_l6_rank() attributes {shardc.pipeline_rank = -1 : i64} {
 
 // -----
 // pipeline L6: a number
+// expected-error @+1 {{argument 0: `shardc.unpadded_rows` must be an i64 from 1 to the rows of the argument, got 5 : i64}}
+func.func @unpadded_rows(%arg0: tensor<4x2xf32> {shardc.unpadded_rows = 5 : i64}) {
+  return
+}
+
+// -----
+
 // expected-error @+1 {{argument 0: `shardc.number` must be an i64 of at least 0, got "1"}}
 func.func @pipeline_l6_number(%x: tensor<4xf32> {shardc.number = "1"}) {
   return

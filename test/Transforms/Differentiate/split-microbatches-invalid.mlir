@@ -56,3 +56,30 @@ module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = 
     return %4 : tensor<f32>
   }
 }
+
+// -----
+// Padding is forbidden for the rows.
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 4>} {
+  shardc.mesh @mesh <["data" = 2]>
+  // expected-error @+1 {{a batch of 10 rows does not divide into 4 microbatches x 2 shards, and the policy is uneven=error}}
+  func.func @loss(
+      %x: tensor<10x4xf32> {shardc.role = #shardc.input<"x">, shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}], uneven = error>},
+      %w: tensor<4x2xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w : tensor<10x4xf32>, tensor<4x2xf32> -> tensor<10x2xf32>
+    %1 = shardc.reduce sum %0 dims = [0, 1] : tensor<10x2xf32> -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}
+
+// -----
+// More rows than a tensor may have.
+module attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 3>} {
+  // expected-error @+1 {{a batch of 2147483647 rows does not divide into 3 microbatches x 1 shards, and padding would make more than 2147483647}}
+  func.func @loss(
+      %x: tensor<2147483647x1xf32> {shardc.role = #shardc.input<"x">},
+      %w: tensor<1x1xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w : tensor<2147483647x1xf32>, tensor<1x1xf32> -> tensor<2147483647x1xf32>
+    %1 = shardc.reduce sum %0 dims = [0, 1] : tensor<2147483647x1xf32> -> tensor<f32>
+    return %1 : tensor<f32>
+  }
+}

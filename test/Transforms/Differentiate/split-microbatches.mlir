@@ -75,3 +75,41 @@ module @penalty attributes {shardc.training = #shardc.training<loss = @loss, opt
     return %5 : tensor<f32>
   }
 }
+
+// -----
+
+// Ten rows in three microbatches over two devices are twelve, of which two are
+// padding: masked where rows are added up, and nowhere else. The evaluation is
+// cut, too.
+
+// CHECK-LABEL: module @padded
+// CHECK: func.func @train_step(
+// CHECK-SAME: %[[X:[a-z0-9]*]]: tensor<12x4xf32> {{{[^}]*}}"x"{{.*}}shardc.unpadded_rows = 10 : i64
+// CHECK: shardc.accumulate 3 of(%[[X]]) {{.*}} : (tensor<12x4xf32>) -> (tensor<f32>, tensor<4x2xf32>) {
+// CHECK: ^bb0(%[[PART:.*]]: tensor<4x4xf32>):
+// CHECK-NEXT: %[[Z:.*]] = shardc.dot_general %[[PART]], %{{.*}} -> tensor<4x2xf32>
+// CHECK-NEXT: %[[SQUARES:.*]] = shardc.mul %[[Z]], %[[Z]]
+// CHECK-NEXT: %[[ROW:.*]] = shardc.iota dim = 0 microbatch = [3, 4] {{.*}} : tensor<4x2xi32>
+// CHECK-NEXT: %[[END:.*]] = shardc.constant {{.*}} dense<10> : tensor<4x2xi32>
+// CHECK-NEXT: %[[IS_DATA:.*]] = shardc.compare lt %[[ROW]], %[[END]]
+// CHECK-NEXT: %[[ZERO:.*]] = shardc.constant {{.*}} dense<0.000000e+00> : tensor<4x2xf32>
+// CHECK-NEXT: %[[MASKED:.*]] = shardc.select %[[IS_DATA]], %[[SQUARES]], %[[ZERO]]
+// CHECK-NEXT: shardc.reduce sum %[[MASKED]]
+// CHECK: shardc.iota {{.*}} tensor<4x4xi32>
+// CHECK: shardc.select %{{.*}}, %[[PART]],
+// CHECK: shardc.dot_general %{{.*}} contracting = [0] x [0]
+// CHECK-NEXT: shardc.yield
+// CHECK: func.func @evaluate(
+// CHECK-SAME: tensor<12x4xf32>
+// CHECK: shardc.accumulate 3 of
+module @padded attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>, microbatches = 3>} {
+  shardc.mesh @mesh <["data" = 2]>
+  func.func @loss(
+      %w: tensor<4x2xf32> {shardc.role = #shardc.parameter<"w", he_normal>},
+      %x: tensor<10x4xf32> {shardc.role = #shardc.input<"x">, shardc.sharding = #shardc.sharding<@mesh, [{"data"}, {}]>}) -> tensor<f32> {
+    %0 = shardc.linear %x, %w : tensor<10x4xf32>, tensor<4x2xf32> -> tensor<10x2xf32>
+    %1 = shardc.mul %0, %0 : tensor<10x2xf32>
+    %2 = shardc.reduce sum %1 dims = [0, 1] : tensor<10x2xf32> -> tensor<f32>
+    return %2 : tensor<f32>
+  }
+}

@@ -251,6 +251,20 @@ ShardcDialect::verifyRegionArgAttribute(Operation *op, unsigned regionIndex,
                             "#shardc.copy, #shardc.input or #shardc.label";
     return success();
   }
+  if (name == unpaddedRowsAttrName) {
+    // After `partition` types are local and the global shape stands beside.
+    auto shape =
+        cast<FunctionOpInterface>(op).getArgAttrOfType<DenseI64ArrayAttr>(
+            argIndex, globalShapeAttrName);
+    ArrayRef<int64_t> sizes = shape ? shape.asArrayRef() : type.getShape();
+    if (sizes.empty() || !isNumber(value) ||
+        cast<IntegerAttr>(value).getInt() < 1 ||
+        cast<IntegerAttr>(value).getInt() > sizes.front())
+      return emitError() << "must be an i64 from 1 to the rows of the "
+                            "argument, got "
+                         << value;
+    return success();
+  }
   if (name == logicalAxesAttrName) {
     auto axes = dyn_cast<ArrayAttr>(value);
     if (!axes || !llvm::all_of(axes, llvm::IsaPred<StringAttr>))

@@ -73,6 +73,9 @@ constexpr llvm::StringLiteral stateShardingAttrName = "shardc.state_sharding";
 constexpr llvm::StringLiteral logicalAxesAttrName = "shardc.logical_axes";
 /// The shape before it was partitioned.
 constexpr llvm::StringLiteral globalShapeAttrName = "shardc.global_shape";
+/// The rows that are data, of an argument or result that has more: those behind
+/// are padding, with which microbatches become equal.
+constexpr llvm::StringLiteral unpaddedRowsAttrName = "shardc.unpadded_rows";
 /// The number of classes: labels are below it.
 constexpr llvm::StringLiteral labelClassesAttrName = "shardc.label_classes";
 /// The name of a result.

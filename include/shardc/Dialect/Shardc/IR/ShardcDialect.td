@@ -27,6 +27,7 @@ def Shardc_Dialect : Dialect {
     | `shardc.state_sharding` | argument | sharding of the optimizer states of this parameter |
     | `shardc.grad_sharding` | argument | sharding of the gradient of this parameter |
     | `shardc.label_classes` | label argument, after `differentiate` | labels are in [0, this) |
+    | `shardc.unpadded_rows` | input, label, result by rows, after `differentiate` | the rows that are data, where the batch is padded for microbatches; those behind are padding |
     | `shardc.rules` | module | dictionary from logical name to a list of mesh axes |
     | `shardc.uneven` | module | "pad" (default) or "error" for dimensions that do not divide |
     | `shardc.training` | module | `#shardc.training`: loss, optimizer and schedule |

@@ -13,6 +13,10 @@
 
 namespace shardc {
 
+/// The most that a dimension of a tensor may have: plans hold sizes of GEMMs
+/// in 31 bits.
+constexpr int64_t maxDimension = (int64_t(1) << 31) - 1;
+
 inline mlir::RankedTensorType getTensorType(mlir::Value value) {
   return mlir::cast<mlir::RankedTensorType>(value.getType());
 }
