@@ -324,7 +324,6 @@ struct SplitMicrobatchesPass
     if (!training)
       return;
     // The tasks of a pipeline are cut out of the loop, even if it runs once.
-    // The tasks of a pipeline are cut out of the loop, even if it runs once.
     bool isPipeline = module->hasAttr(pipelineAttrName);
     int64_t count = training.getMicrobatches();
     auto step = module.lookupSymbol<func::FuncOp>("train_step");
@@ -375,7 +374,7 @@ struct SplitMicrobatchesPass
   getPaddedBatchSize(func::FuncOp step, const BatchRows &rows, int64_t count) {
     int64_t batchSize = rows.getBatchSize();
     // A single microbatch may be uneven, as the batch may without a loop.
-    if (count == 1)
+    if (count == 1 || rows.getOps().empty())
       return batchSize;
     int64_t shards = getAnnotatedShards(step, rows);
     int64_t padded = llvm::alignTo(batchSize, count * shards);
