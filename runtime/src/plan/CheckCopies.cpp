@@ -34,7 +34,8 @@ static absl::Status checkCopy(const PlanSpec &plan, const TensorSpec &copy) {
     return badCopy(what, " is of \"", copy.parameter,
                    "\", which is no parameter of the plan");
   if (copy.shape != parameter->shape ||
-      copy.sharding.dims != parameter->sharding.dims)
+      copy.sharding.dims != parameter->sharding.dims ||
+      copy.sharding.shardSizes != parameter->sharding.shardSizes)
     return badCopy(what, " is ", describe(copy.dtype, copy.shape),
                    " and its parameter ",
                    describe(parameter->dtype, parameter->shape),

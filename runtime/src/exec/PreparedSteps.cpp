@@ -1,0 +1,628 @@
+//===- PreparedSteps.cpp - From the commands of a program to steps --------===//
+//
+// Every command becomes one step or several: calls for the devices that compute
+// copies of its results, with the addresses of their buffers. GEMMs of several
+// devices are merged, and factors that they share are packed by a step of their
+// own.
+//
+//===----------------------------------------------------------------------===//
+
+#include "exec/PreparedSteps.h"
+
+#include "exec/MergeGemms.h"
+#include "exec/MessagePlaces.h"
+
+#include "absl/algorithm/container.h"
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <tuple>
+
+using namespace shardc::rt;
+
+namespace {
+
+/// A GEMM, with a bias and a relu, of all devices.
+struct MergedGemms {
+  const GemmCommand &command;
+  GemmCommand merged;
+  GemmTypes types;
+  std::vector<GemmPointers> calls;
+  uint64_t firstPacked; ///< The place of its first packed factor.
+  std::shared_ptr<const PreparedGemm> first;
+  /// Adds the second and further terms of a sum; null if there are none.
+  std::shared_ptr<const PreparedGemm> added;
+
+  size_t numTerms() const { return calls[0].terms.size(); }
+  /// The different addresses of a factor in one term of all calls.
+  std::vector<char *> distinct(size_t term, bool ofA) const {
+    std::vector<char *> factors;
+    for (const GemmPointers &one : calls)
+      factors.push_back(ofA ? one.terms[term].a : one.terms[term].b);
+    std::sort(factors.begin(), factors.end());
+    factors.erase(std::unique(factors.begin(), factors.end()), factors.end());
+    return factors;
+  }
+  /// What is packed for all tiles of a term.
+  std::vector<char *> shared(size_t term) const {
+    return distinct(term, isShared(PreparedGemm::SharedFactor::A));
+  }
+  bool isShared(PreparedGemm::SharedFactor factor) const {
+    return first->sharedFactor() == factor;
+  }
+  /// The distance of packed factors.
+  uint64_t packedStride() const {
+    return (first->packedBytes() + 63) / 64 * 64;
+  }
+};
+
+class StepBuilder {
+public:
+  /// All must outlive the builder.
+  StepBuilder(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
+              size_t number, Collectives &backend)
+      : plan(plan), ranks(ranks), number(number), backend(backend) {}
+
+  /// In the order of the list.
+  absl::Status addSteps();
+  /// With a pipeline.
+  absl::Status addSteps(const PipelineOrder &order);
+
+  PreparedSteps take() { return std::move(prepared); }
+
+private:
+  const DeviceSet &devices() const { return ranks[rank]; }
+  const ProgramSpec &program() const { return programOf(rank); }
+  const ProgramSpec &programOf(int rank) const {
+    return ranks[rank].plan.programs[number];
+  }
+
+  absl::Status addSteps(const PipelineStep &together);
+  void sortSteps(absl::Span<const std::pair<int64_t, size_t>> places);
+  absl::Status addStep(uint32_t command, int64_t runs);
+  void setMicrobatch(Step &step, int64_t microbatch) const;
+  void addTransfer(RankCommand from, RankCommand to);
+  absl::Status prepareCollective(const PipelineStep &starts, int64_t runs);
+  void addCollective(const PipelineStep &starts);
+  absl::Status named(const absl::Status &status, uint32_t command) const;
+  void addGemm(uint32_t command, const GemmCommand &gemm);
+  void addMergedGemms(uint32_t command, const GemmCommand &gemm);
+  void addPacking(const MergedGemms &gemms, size_t term, int64_t round);
+  void addTiles(const MergedGemms &gemms, size_t firstTerm, size_t lastTerm,
+                int64_t round);
+  void addMask(const GemmCommand &gemm);
+  void addColumnSums(const GemmCommand &gemm);
+  void addLaunch(const LaunchCommand &launch);
+  CollectiveSpec
+  describeCollective(const CollectiveStartCommand &command) const;
+  CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
+  const Mesh &meshOf(const PipelineStep &starts) const;
+  char *address(int64_t device, uint32_t buffer, int64_t run = 0) const {
+    return addressOn(rank, device, buffer, run);
+  }
+  char *addressOn(int rank, int64_t device, uint32_t buffer,
+                  int64_t run = 0) const;
+  /// Adds a call on `buffers` for every device that computes a copy of the
+  /// results among `operands`.
+  void bind(Step &step, const std::vector<Operand> &operands,
+            const std::vector<uint32_t> &buffers) const;
+  void setStrides(Step &step, const std::vector<uint32_t> &buffers) const;
+
+  const PlanSpec &plan;
+  absl::Span<const DeviceSet> ranks;
+  size_t number;
+  Collectives &backend;
+  PreparedSteps prepared;
+  /// Of the command that is being prepared.
+  int rank = 0;
+  /// With a pipeline.
+  std::optional<MessagePlaces> messagePlaces;
+  /// Where packed factors of the next GEMM begin: GEMMs of one round of a
+  /// pipeline, which run together, have places of their own.
+  uint64_t nextPacked = 0;
+};
+
+} // namespace
+
+char *StepBuilder::addressOn(int rank, int64_t device, uint32_t buffer,
+                             int64_t run) const {
+  if (messagePlaces)
+    std::tie(rank, buffer) = messagePlaces->placeOf({rank, buffer});
+  return ranks[rank].memory +
+         ranks[rank].layout.offsetOf(number, buffer, device, run);
+}
+
+void StepBuilder::setStrides(Step &step,
+                             const std::vector<uint32_t> &buffers) const {
+  bool moves = false;
+  for (uint32_t buffer : buffers) {
+    step.strides.push_back(program().buffers[buffer].stride);
+    moves |= step.strides.back() > 0;
+  }
+  if (!moves)
+    step.strides.clear();
+}
+
+void StepBuilder::bind(Step &step, const std::vector<Operand> &operands,
+                       const std::vector<uint32_t> &buffers) const {
+  step.operands = buffers.size();
+  setStrides(step, buffers);
+  for (uint32_t buffer : buffers) {
+    Step::Access &access = step.accesses.emplace_back();
+    for (const Operand &operand : operands)
+      if (operand.buffer == buffer) {
+        access.bytes = program().buffers[buffer].bytes;
+        access.isWrite |= operand.isWrite;
+      }
+  }
+  for (int64_t device : devices().layout.devicesFor(number, operands)) {
+    step.calls.push_back(
+        {devices().contexts.data() + device * devices().contextStride,
+         step.table.size()});
+    for (uint32_t buffer : buffers)
+      step.table.push_back(address(device, buffer));
+  }
+}
+
+/// One step for neighbouring parts that run for the same devices.
+void StepBuilder::addLaunch(const LaunchCommand &launch) {
+  int64_t next = 0;
+  for (size_t i = 0; i < launch.parts.size();) {
+    Step &step = prepared.steps.emplace_back();
+    step.kind = Step::Kind::Launch;
+    step.kernel = devices().kernels.kernel(launch.kernel);
+    step.grain = launch.grain;
+    step.first = next;
+    std::vector<Operand> operands = operandsOf(launch, launch.parts[i]);
+    std::vector<int64_t> of = devices().layout.devicesFor(number, operands);
+    for (; i < launch.parts.size(); ++i) {
+      std::vector<Operand> more = operandsOf(launch, launch.parts[i]);
+      if (devices().layout.devicesFor(number, more) != of)
+        break;
+      operands.insert(operands.end(), more.begin(), more.end());
+      next += launch.parts[i].extent;
+    }
+    step.last = next;
+    step.tiles = (step.last - step.first + launch.grain - 1) / launch.grain;
+    bind(step, operands, launch.buffers);
+  }
+}
+
+/// Packs the shared factors of a term, each once.
+void StepBuilder::addPacking(const MergedGemms &gemms, size_t term,
+                             int64_t round) {
+  Step &step = prepared.steps.emplace_back();
+  step.kind = Step::Kind::Pack;
+  step.gemm = term == 0 ? gemms.first : gemms.added;
+  step.round = round;
+  step.tiles = step.gemm->numPackTasks(round);
+  step.hasPacked = true;
+  step.operands = 2;
+  bool isA = gemms.isShared(PreparedGemm::SharedFactor::A);
+  const GemmCommand &merged = gemms.merged;
+  uint64_t bytes = merged.batch * merged.k * (isA ? merged.m : merged.n) *
+                   byteSize(gemms.types.factors);
+  step.accesses = {{bytes, false}, {step.gemm->packedBytes(), true}};
+  setStrides(step, {isA ? gemms.command.a : gemms.command.b});
+  if (!step.strides.empty())
+    step.strides.push_back(0);
+  std::vector<char *> factors = gemms.shared(term);
+  for (size_t i = 0; i < factors.size(); ++i) {
+    step.calls.push_back({nullptr, step.table.size()});
+    uint64_t place = gemms.firstPacked + i * gemms.packedStride();
+    step.table.insert(step.table.end(),
+                      {factors[i], reinterpret_cast<void *>(place)});
+  }
+  nextPacked = gemms.firstPacked + factors.size() * gemms.packedStride();
+  prepared.packedBytes = std::max(prepared.packedBytes, nextPacked);
+}
+
+/// The tiles of the terms [firstTerm, lastTerm), of which several are not
+/// packed.
+void StepBuilder::addTiles(const MergedGemms &gemms, size_t firstTerm,
+                           size_t lastTerm, int64_t round) {
+  Step &step = prepared.steps.emplace_back();
+  const GemmCommand &command = gemms.command, &merged = gemms.merged;
+  step.kind = Step::Kind::Gemm;
+  step.gemm = firstTerm == 0 ? gemms.first : gemms.added;
+  step.addTerm = gemms.added;
+  step.round = round;
+  step.tiles = step.gemm->numTiles();
+  step.hasBias = command.bias >= 0;
+  step.hasPacked = !gemms.isShared(PreparedGemm::SharedFactor::None);
+  std::vector<uint32_t> buffers;
+  uint64_t factor = merged.batch * byteSize(gemms.types.factors);
+  for (size_t term = firstTerm; term < lastTerm; ++term) {
+    buffers.insert(buffers.end(), {command.a, command.b});
+    step.accesses.push_back({merged.m * merged.k * factor, false});
+    step.accesses.push_back({merged.k * merged.n * factor, false});
+  }
+  buffers.push_back(command.c);
+  uint64_t result = merged.batch * byteSize(gemms.types.result);
+  step.accesses.push_back({merged.m * merged.n * result, true});
+  if (step.hasBias) {
+    buffers.push_back(command.bias);
+    step.accesses.push_back({program().buffers[command.bias].bytes, false});
+  }
+  setStrides(step, buffers);
+  step.operands = buffers.size();
+  std::vector<char *> shared;
+  if (step.hasPacked) {
+    shared = gemms.shared(firstTerm);
+    step.accesses.push_back({step.gemm->packedBytes(), false});
+    ++step.operands;
+    if (!step.strides.empty())
+      step.strides.push_back(0);
+  }
+  for (const GemmPointers &one : gemms.calls) {
+    step.calls.push_back({nullptr, step.table.size()});
+    for (size_t term = firstTerm; term < lastTerm; ++term)
+      step.table.insert(step.table.end(),
+                        {one.terms[term].a, one.terms[term].b});
+    step.table.push_back(one.c);
+    if (step.hasBias)
+      step.table.push_back(one.bias);
+    if (step.hasPacked) {
+      const GemmPointers::Factors &factors = one.terms[firstTerm];
+      char *own =
+          gemms.isShared(PreparedGemm::SharedFactor::A) ? factors.a : factors.b;
+      size_t place = absl::c_lower_bound(shared, own) - shared.begin();
+      step.table.push_back(reinterpret_cast<void *>(
+          gemms.firstPacked + place * gemms.packedStride()));
+    }
+  }
+}
+
+/// The GEMM itself, with a bias and a relu, for all devices.
+void StepBuilder::addMergedGemms(uint32_t command, const GemmCommand &gemm) {
+  MergedGemms gemms{gemm,    gemm,   program().typesOf(gemm), {}, nextPacked,
+                    nullptr, nullptr};
+  std::vector<int64_t> of = devices().layout.devicesFor(
+      number, operandsOf(program(), program().commands[command]));
+  std::vector<std::vector<int64_t>> terms =
+      devices().layout.termsOf(number, command, of);
+  for (size_t i = 0; i < of.size(); ++i) {
+    GemmPointers &one = gemms.calls.emplace_back();
+    for (int64_t device : terms[i])
+      one.terms.push_back({address(device, gemm.a), address(device, gemm.b)});
+    one.c = address(of[i], gemm.c);
+    one.bias = gemm.bias >= 0 ? address(of[i], gemm.bias) : nullptr;
+  }
+  if (gemm.activation == Activation::ReluGradient)
+    gemms.merged.activation = Activation::None;
+  mergeGemms(gemms.merged, gemms.types, gemms.calls);
+
+  GemmCalls calls{
+      static_cast<int64_t>(gemms.calls.size()),
+      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/true).size()),
+      static_cast<int64_t>(gemms.distinct(0, /*ofA=*/false).size())};
+  gemms.first = PreparedGemm::prepare(gemms.merged, gemms.types, calls);
+  if (gemms.numTerms() > 1) {
+    GemmCommand added = gemms.merged;
+    added.accumulate = true;
+    gemms.added = PreparedGemm::prepare(added, gemms.types, calls);
+  }
+  int64_t rounds = gemms.first->numRounds();
+  if (gemms.isShared(PreparedGemm::SharedFactor::None)) {
+    for (int64_t round = 0; round < rounds; ++round)
+      addTiles(gemms, 0, gemms.numTerms(), round);
+    return;
+  }
+  for (size_t term = 0; term < gemms.numTerms(); ++term)
+    for (int64_t round = 0; round < rounds; ++round) {
+      addPacking(gemms, term, round);
+      addTiles(gemms, term, term + 1, round);
+    }
+}
+
+/// The step behind a GEMM with a mask. A relu writes the mask, a bit for each
+/// positive result; the gradient of a relu sets results to zero by it.
+void StepBuilder::addMask(const GemmCommand &gemm) {
+  Step &step = prepared.steps.emplace_back();
+  bool isWritten = gemm.activation == Activation::Relu;
+  step.kind = isWritten ? Step::Kind::WriteMask : Step::Kind::ApplyMask;
+  step.mask.emplace(gemm, program().typesOf(gemm).result);
+  step.tiles = step.mask->numTiles();
+  uint32_t mask = gemm.mask;
+  if (isWritten)
+    bind(step, {{gemm.c, false}, {mask, true}}, {gemm.c, mask});
+  else
+    bind(step, {{mask, false}, {gemm.c, true}}, {mask, gemm.c});
+}
+
+/// The step behind a GEMM with sums over the columns of one of its matrices.
+void StepBuilder::addColumnSums(const GemmCommand &gemm) {
+  Step &step = prepared.steps.emplace_back();
+  step.kind = Step::Kind::ColumnSums;
+  step.columnSums.emplace(gemm, program().typesOf(gemm));
+  step.tiles = step.columnSums->numTiles();
+  uint32_t matrix = gemm.columnSumsOf == Summed::A   ? gemm.a
+                    : gemm.columnSumsOf == Summed::B ? gemm.b
+                                                     : gemm.c;
+  uint32_t sums = gemm.columnSums;
+  bind(step, {{matrix, false}, {sums, true}}, {matrix, sums});
+}
+
+void StepBuilder::addGemm(uint32_t command, const GemmCommand &gemm) {
+  addMergedGemms(command, gemm);
+  if (gemm.mask >= 0)
+    addMask(gemm);
+  if (gemm.columnSums >= 0)
+    addColumnSums(gemm);
+}
+
+/// The collective without the addresses of its tensors.
+CollectiveSpec
+StepBuilder::describeCollective(const CollectiveStartCommand &command) const {
+  CollectiveSpec spec;
+  spec.kind = command.kind;
+  spec.reduction = command.reduction;
+  spec.axes = command.axes;
+  spec.targetAxes = command.targetAxes;
+  for (const CollectiveItem &item : command.items) {
+    CollectiveTensor &tensor = spec.tensors.emplace_back();
+    tensor.dtype = program().buffers[item.in].dtype;
+    tensor.inShape = program().buffers[item.in].shape;
+    tensor.outShape = program().buffers[item.out].shape;
+    tensor.dim = item.dim;
+    tensor.splitDim = item.splitDim;
+    tensor.isReduced = devices().layout.isSummed(number, item.in);
+  }
+  return spec;
+}
+
+/// The mesh of the devices that take part: those of one rank, or of all.
+const Mesh &StepBuilder::meshOf(const PipelineStep &starts) const {
+  return starts.size() > 1 ? plan.mesh : devices().plan.mesh;
+}
+
+CollectiveSpec StepBuilder::bindCollective(const PipelineStep &starts,
+                                           int64_t run) const {
+  CollectiveSpec spec = describeCollective(std::get<CollectiveStartCommand>(
+      program().commands[starts[0].command].operation));
+  for (CollectiveTensor &tensor : spec.tensors) {
+    tensor.in.resize(meshOf(starts).numDevices());
+    tensor.out.resize(meshOf(starts).numDevices());
+  }
+  for (RankCommand start : starts) {
+    auto &items = std::get<CollectiveStartCommand>(
+                      programOf(start.rank).commands[start.command].operation)
+                      .items;
+    for (size_t i = 0; i < items.size(); ++i)
+      for (int64_t device = ranks[start.rank].layout.devices().first;
+           device < ranks[start.rank].layout.devices().last; ++device) {
+        int64_t place =
+            starts.size() > 1 ? plan.deviceOf(start.rank, device) : device;
+        spec.tensors[i].in[place] =
+            addressOn(start.rank, device, items[i].in, run);
+        spec.tensors[i].out[place] =
+            addressOn(start.rank, device, items[i].out, run);
+      }
+  }
+  return spec;
+}
+
+absl::Status StepBuilder::prepareCollective(const PipelineStep &starts,
+                                            int64_t runs) {
+  auto &start = std::get<CollectiveStartCommand>(
+      program().commands[starts[0].command].operation);
+  bool moves = false;
+  for (const CollectiveItem &item : start.items)
+    moves |= program().buffers[item.in].stride > 0 ||
+             program().buffers[item.out].stride > 0;
+  PreparedSteps::OfCollective &ofRuns =
+      prepared.collectives[{rank, starts[0].command}];
+  for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
+    absl::StatusOr<std::unique_ptr<PreparedCollective>> one =
+        backend.prepare(meshOf(starts), bindCollective(starts, run));
+    if (!one.ok())
+      return one.status();
+    ofRuns.push_back(*std::move(one));
+  }
+  return absl::OkStatus();
+}
+
+/// The steps of a collective that has been prepared: one for its first tasks,
+/// and one for those of each `next`. The first counts its bytes.
+void StepBuilder::addCollective(const PipelineStep &starts) {
+  std::vector<PreparedCollective *> now;
+  for (const auto &ofRun : prepared.collectives[{rank, starts[0].command}])
+    now.push_back(ofRun.get());
+  uint64_t bytes = wireBytes(
+      meshOf(starts), describeCollective(std::get<CollectiveStartCommand>(
+                          program().commands[starts[0].command].operation)));
+  // They are the same in all runs, but for addresses.
+  while (now[0]) {
+    Step &step = prepared.steps.emplace_back();
+    step.kind = Step::Kind::Collective;
+    step.collectives = now;
+    step.wireBytes = std::exchange(bytes, 0);
+    for (RankCommand start : starts)
+      step.senders.push_back(start.rank);
+    for (PreparedCollective *&ofRun : now)
+      ofRun = ofRun->next();
+  }
+}
+
+/// One step for each buffer, with a call for every copy at the receiver. There
+/// is none for a buffer whose value is in its place already.
+void StepBuilder::addTransfer(RankCommand from, RankCommand to) {
+  auto &sent = std::get<SendCommand>(
+      programOf(from.rank).commands[from.command].operation);
+  auto &received = std::get<ReceiveCommand>(
+      programOf(to.rank).commands[to.command].operation);
+  for (size_t i = 0; i < sent.buffers.size(); ++i) {
+    uint32_t in = sent.buffers[i], out = received.buffers[i];
+    if (addressOn(from.rank, 0, in) == addressOn(to.rank, 0, out)) {
+      prepared.sharedBytes[from.rank] += programOf(to.rank).buffers[out].bytes;
+      continue;
+    }
+    Step &step = prepared.steps.emplace_back();
+    step.kind = Step::Kind::Copy;
+    step.bytes = step.wireBytes = programOf(to.rank).buffers[out].bytes;
+    step.senders = {from.rank};
+    step.operands = 2;
+    step.accesses = {{step.bytes, false}, {step.bytes, true}};
+    for (int64_t device :
+         ranks[to.rank].layout.devicesFor(number, {{out, true}})) {
+      step.calls.push_back({nullptr, step.table.size()});
+      step.table.push_back(addressOn(from.rank, device, in));
+      step.table.push_back(addressOn(to.rank, device, out));
+    }
+  }
+}
+
+absl::Status StepBuilder::addStep(uint32_t number, int64_t runs) {
+  const Command &command = program().commands[number];
+  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
+    return prepareCollective({{rank, number}}, runs);
+  // A verified plan waits once for each collective (checkCollectives).
+  if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation)) {
+    addCollective({{rank, wait->start}});
+    return absl::OkStatus();
+  }
+  if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
+    addLaunch(*launch);
+    return absl::OkStatus();
+  }
+  if (auto *gemm = std::get_if<GemmCommand>(&command.operation)) {
+    addGemm(number, *gemm);
+    return absl::OkStatus();
+  }
+  Step step;
+  if (auto *copy = std::get_if<CopyCommand>(&command.operation)) {
+    step.kind = Step::Kind::Copy;
+    step.bytes = program().buffers[copy->in].bytes;
+    bind(step, operandsOf(program(), command), {copy->in, copy->out});
+  } else if (auto *clear = std::get_if<ClearCommand>(&command.operation)) {
+    step.kind = Step::Kind::Clear;
+    step.bytes = program().buffers[clear->buffer].bytes;
+    bind(step, operandsOf(program(), command), {clear->buffer});
+  } else {
+    step.kind = Step::Kind::Loop;
+    step.runs = std::get<LoopCommand>(command.operation).runs;
+  }
+  prepared.steps.push_back(std::move(step));
+  return absl::OkStatus();
+}
+
+absl::Status StepBuilder::named(const absl::Status &status,
+                                uint32_t command) const {
+  return absl::Status(status.code(),
+                      absl::StrCat("program \"", program().name, "\", command ",
+                                   command, ": ", status.message()));
+}
+
+/// Gives the kernel of a task its microbatch as the run of a loop.
+void StepBuilder::setMicrobatch(Step &step, int64_t microbatch) const {
+  if (step.kind != Step::Kind::Launch)
+    return;
+  for (const Step::Call &call : step.calls) {
+    step.contexts.insert(step.contexts.end(), call.context,
+                         call.context + devices().contextStride);
+    step.contexts.back() = microbatch;
+  }
+  for (size_t i = 0; i < step.calls.size(); ++i)
+    step.calls[i].context = step.contexts.data() + i * devices().contextStride;
+}
+
+/// Adds the steps of `together`, with their clock and microbatch.
+absl::Status StepBuilder::addSteps(const PipelineStep &together) {
+  rank = together[0].rank;
+  uint32_t command = together[0].command, first = prepared.steps.size();
+  const Command &table = program().commands[command];
+  if (auto *send = std::get_if<SendCommand>(&table.operation)) {
+    addTransfer(together[0], together[1]);
+    for (; first < prepared.steps.size(); ++first)
+      prepared.steps[first].clock =
+          prepared.clocks[ranks.size()] + send->message;
+    return absl::OkStatus();
+  }
+  bool isCollective =
+      std::holds_alternative<CollectiveStartCommand>(table.operation);
+  absl::Status status = isCollective ? prepareCollective(together, /*runs=*/1)
+                                     : addStep(command, /*runs=*/1);
+  if (!status.ok())
+    return named(status, command);
+  if (isCollective)
+    addCollective(together);
+  for (; table.task >= 0 && first < prepared.steps.size(); ++first) {
+    setMicrobatch(prepared.steps[first],
+                  program().tasks[table.task].microbatch);
+    prepared.steps[first].clock = prepared.clocks[rank] + table.task;
+  }
+  return absl::OkStatus();
+}
+
+absl::Status StepBuilder::addSteps(const PipelineOrder &order) {
+  std::vector<const ArenaLayout *> layouts;
+  for (const DeviceSet &devices : ranks)
+    layouts.push_back(&devices.layout);
+  messagePlaces.emplace(plan, layouts, number, order);
+  prepared.sharedBytes.resize(ranks.size());
+  prepared.clocks = {0};
+  for (const DeviceSet &devices : ranks)
+    prepared.clocks.push_back(prepared.clocks.back() +
+                              devices.plan.programs[number].tasks.size());
+  prepared.clocks.push_back(prepared.clocks.back() + order.messages);
+  // By step its round, and its place among those of its command.
+  std::vector<std::pair<int64_t, size_t>> places;
+  for (size_t i = 0; i < order.steps.size(); ++i) {
+    if (i > 0 && order.rounds[i] != order.rounds[i - 1])
+      nextPacked = 0;
+    size_t first = prepared.steps.size();
+    if (absl::Status status = addSteps(order.steps[i]); !status.ok())
+      return status;
+    for (size_t added = first; added < prepared.steps.size(); ++added)
+      places.push_back({order.rounds[i], added - first});
+  }
+  sortSteps(places);
+  messagePlaces.reset();
+  return absl::OkStatus();
+}
+
+/// Sorts the steps by `places`: in a round the first steps of all commands come
+/// first, then their second ones, so that one barrier serves all.
+void StepBuilder::sortSteps(
+    absl::Span<const std::pair<int64_t, size_t>> places) {
+  std::vector<size_t> order(prepared.steps.size());
+  absl::c_iota(order, 0);
+  absl::c_stable_sort(
+      order, [&](size_t a, size_t b) { return places[a] < places[b]; });
+  std::vector<Step> sorted;
+  for (size_t index : order)
+    sorted.push_back(std::move(prepared.steps[index]));
+  prepared.steps = std::move(sorted);
+}
+
+absl::Status StepBuilder::addSteps() {
+  // The step of the loop around the next command, and its commands left.
+  size_t loop = 0;
+  uint32_t left = 0;
+  for (size_t i = 0; i < program().commands.size(); ++i) {
+    int64_t runs = left > 0 ? prepared.steps[loop].runs : 1;
+    nextPacked = 0;
+    if (absl::Status status = addStep(i, runs); !status.ok())
+      return named(status, i);
+    if (auto *command =
+            std::get_if<LoopCommand>(&program().commands[i].operation)) {
+      loop = prepared.steps.size() - 1;
+      left = command->commands;
+    } else if (left > 0 && --left == 0) {
+      prepared.steps[loop].length = prepared.steps.size() - loop - 1;
+    }
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<PreparedSteps>
+shardc::rt::prepareSteps(const PlanSpec &plan,
+                         absl::Span<const DeviceSet> ranks, size_t program,
+                         const PipelineOrder *order, Collectives &backend) {
+  StepBuilder builder(plan, ranks, program, backend);
+  if (absl::Status status =
+          order ? builder.addSteps(*order) : builder.addSteps();
+      !status.ok())
+    return status;
+  return builder.take();
+}

@@ -1,0 +1,150 @@
+//===- PreparedSteps.h - The steps of a prepared program --------*- C++ -*-===//
+//
+// What a program is once its addresses are known: steps, which all workers go
+// through at the same time. `prepareSteps` makes them, `PreparedProgram` runs
+// them.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_EXEC_PREPAREDSTEPS_H
+#define SHARDC_RT_SRC_EXEC_PREPAREDSTEPS_H
+
+#include "backends/cpu/ColumnSums.h"
+#include "backends/cpu/Gemm.h"
+#include "backends/cpu/ReluMask.h"
+#include "collectives/Collectives.h"
+#include "exec/ArenaLayout.h"
+#include "exec/KernelLibrary.h"
+#include "plan/CheckPipeline.h"
+#include "plan/PlanSpec.h"
+
+#include "absl/container/inlined_vector.h"
+#include "absl/status/statusor.h"
+
+#include <map>
+#include <memory>
+#include <optional>
+#include <utility>
+#include <vector>
+
+namespace shardc::rt {
+
+/// The virtual devices of a pipeline rank; without a pipeline all of an
+/// executor, which are those of `layout`.
+struct DeviceSet {
+  const PlanSpec &plan; ///< Of the rank.
+  const KernelLibrary &kernels;
+  const ArenaLayout &layout;
+  /// The memory of all devices, in the order of `layout`.
+  char *memory;
+  /// Kernel contexts: one row per device of coordinates, the seed, then the run
+  /// of a loop (0).
+  std::vector<int64_t> contexts;
+  int64_t contextStride;
+};
+
+/// What all workers do together, or a loop of it.
+struct Step {
+  /// One call of a kernel, copy, clear or GEMM: it computes one copy of the
+  /// results, or many where GEMMs have been merged.
+  struct Call {
+    const int64_t *context; ///< Of a kernel.
+    size_t buffers;         ///< Where its addresses start in the step's table.
+  };
+
+  /// The bytes of an operand that a call accesses in one run.
+  struct Access {
+    uint64_t bytes = 0;
+    bool isWrite = false;
+  };
+
+  enum class Kind {
+    Launch,
+    Pack,
+    Gemm,
+    WriteMask,
+    ApplyMask,
+    ColumnSums,
+    Copy,
+    Clear,
+    Collective,
+    Loop
+  } kind;
+  /// Whether there is a barrier before it.
+  bool needsBarrier = false;
+  std::vector<Call> calls;
+  /// Each call is this many tasks.
+  int64_t tiles = 1;
+  /// Buffer addresses, `operands` for every call: those of the command; of a
+  /// GEMM the factors of all its terms, the result, the bias and the packed
+  /// factor; where one is packed, it and its place.
+  std::vector<void *> table;
+  int64_t operands = 0;
+  /// By operand.
+  std::vector<Access> accesses;
+  /// By operand the bytes that each run moves it on; empty if none moves.
+  std::vector<uint64_t> strides;
+
+  KernelFunction kernel = nullptr;
+  /// Iterations [first, last).
+  int64_t first = 0, last = 1, grain = 1;
+  std::shared_ptr<const PreparedGemm> gemm;
+  /// Adds the second and further terms of a sum.
+  std::shared_ptr<const PreparedGemm> addTerm;
+  int64_t round = 0; ///< Of the GEMM.
+  bool hasBias = false;
+  /// Whether the last address is that of a packed factor, at first relative
+  /// to the memory for them.
+  bool hasPacked = false;
+  std::optional<ReluMask> mask;
+  std::optional<ColumnSums> columnSums;
+  uint64_t bytes = 0;
+  /// Of a collective, one for all runs of a loop or one for each.
+  std::vector<PreparedCollective *> collectives;
+  /// Bytes that each device of the ranks `senders` sends.
+  uint64_t wireBytes = 0;
+  absl::InlinedVector<int, 1> senders;
+  /// Of a kernel of a task: by call its context, with the microbatch.
+  std::vector<int64_t> contexts;
+  /// The clock of its task or message; negative: none.
+  int clock = -1;
+  /// Of a loop, whose body is the next `length` steps.
+  int64_t runs = 1;
+  size_t length = 0;
+
+  /// Whether it is made of calls.
+  bool isLocal() const {
+    return kind != Kind::Collective && kind != Kind::Loop;
+  }
+  int64_t numTasks() const { return calls.size() * tiles; }
+};
+
+/// The steps of one program, and what belongs to them.
+struct PreparedSteps {
+  /// One for all runs of a loop, or one for each where operands move.
+  using OfCollective = std::vector<std::unique_ptr<PreparedCollective>>;
+
+  std::vector<Step> steps;
+  /// By rank and number of the command that starts the collective, on the first
+  /// rank if several do.
+  std::map<std::pair<int, uint32_t>, OfCollective> collectives;
+  uint64_t packedBytes = 0; ///< For packed factors of GEMMs.
+  /// By rank: bytes that each device sends where there is nothing to copy.
+  std::vector<uint64_t> sharedBytes;
+  /// With a pipeline: by rank the clock of its first task, then that of message
+  /// 0, then their number.
+  std::vector<int> clocks;
+};
+
+/// The steps of program number `program` of `plan`, whose ranks have the
+/// devices `ranks`; packed factors have places relative to the memory for them.
+/// Without a pipeline commands run in the order of the list, a collective at
+/// its wait; with one in the rounds of `order`. Errors are those of the
+/// backend, with the number of the command.
+absl::StatusOr<PreparedSteps>
+prepareSteps(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
+             size_t program, const PipelineOrder *order, Collectives &backend);
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_EXEC_PREPAREDSTEPS_H
