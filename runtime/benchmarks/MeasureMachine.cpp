@@ -6,6 +6,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "base/UsableCpus.h"
 #include "collectives/Collectives.h"
 #include "exec/RunGemm.h"
 
@@ -14,7 +15,6 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
-#include <thread>
 #include <unistd.h>
 
 using namespace shardc::rt;
@@ -125,7 +125,7 @@ static CollectiveTime measureCollective(WorkerPool &pool, CollectiveKind kind,
 }
 
 int main() {
-  WorkerPool pool(std::max(1u, std::thread::hardware_concurrency()));
+  WorkerPool pool(findUsableCpus().count());
   double f32 = measureGemm(pool, DType::F32);
   double bf16 = measureGemm(pool, DType::BF16);
   double memory = measureMemory(pool);

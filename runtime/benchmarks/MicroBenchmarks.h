@@ -3,6 +3,8 @@
 #ifndef SHARDC_RT_BENCHMARKS_MICROBENCHMARKS_H
 #define SHARDC_RT_BENCHMARKS_MICROBENCHMARKS_H
 
+#include "base/UsableCpus.h"
+
 #include <benchmark/benchmark.h>
 
 #include <algorithm>
@@ -10,7 +12,6 @@
 #include <cstdlib>
 #include <memory>
 #include <string>
-#include <thread>
 
 namespace shardc::rt::bench {
 
@@ -30,9 +31,7 @@ void registerOverhead();
 /// The update of parameters in the plan at `path`.
 void registerUpdate(const std::string &path);
 
-inline int numCores() {
-  return std::max(1u, std::thread::hardware_concurrency());
-}
+inline int numCores() { return findUsableCpus().count(); }
 
 /// Adds a benchmark that is timed in real time.
 template <typename Function>

@@ -324,7 +324,7 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              "Kind of device: cpu or cuda");
   flags.integer<int64_t>("num-devices", "DEVICES", "as many as the mesh has",
                          arguments.numDevices, "Virtual devices available", 1);
-  flags.integer<int>("threads", "THREADS", "as many as cores",
+  flags.integer<int>("threads", "THREADS", "as many as usable CPUs",
                      arguments.threads, "Worker threads", 1, 1024);
   flags.text("cpu-target", "NAME", "the most that this CPU has",
              arguments.cpuTarget,

@@ -5,6 +5,8 @@
 #include "CompileInput.h"
 #include "Report.h"
 
+#include "base/UsableCpus.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -12,9 +14,7 @@
 #include <fstream>
 #include <iostream>
 #include <nlohmann/json.hpp>
-#include <sched.h>
 #include <sys/resource.h>
-#include <thread>
 #include <unistd.h>
 
 using namespace shardc::run;
@@ -137,13 +137,6 @@ int shardc::run::joinRanks(const Arguments &arguments, Peers &peers) {
   return 0;
 }
 
-/// Cores that this process may use.
-static int numCores() {
-  cpu_set_t cores;
-  return sched_getaffinity(0, sizeof(cores), &cores) == 0 ? CPU_COUNT(&cores)
-                                                          : 1024;
-}
-
 /// Bytes of memory that this process may have.
 static uint64_t memoryBytes() {
   uint64_t bytes = uint64_t(sysconf(_SC_PHYS_PAGES)) * sysconf(_SC_PAGESIZE);
@@ -167,22 +160,25 @@ int Devices::find() {
   if (!isCuda(arguments)) {
     ContextOptions options;
     options.threads = arguments.threads;
-    // Processes of one machine share its cores, unless the launcher has divided
+    UsableCpus cpus = findUsableCpus();
+    // Processes of one machine share its CPUs, unless the launcher has divided
     // them.
-    if (int all = std::thread::hardware_concurrency();
-        peers.ofCpus && !arguments.threads)
-      options.threads = numCores() < all
-                            ? numCores()
-                            : std::max(1, all / peers.ofCpus->localSize());
+    if (peers.ofCpus && !arguments.threads)
+      options.threads =
+          cpus.allowed < cpus.online
+              ? cpus.count()
+              : std::max(1, cpus.count() / peers.ofCpus->localSize());
     absl::StatusOr<std::unique_ptr<Context>> created = Context::create(options);
     if (!created.ok())
       return report(created.status());
     context = *std::move(created);
-    if (int cores = numCores(); arguments.threads > cores)
+    if (!arguments.threads)
+      cpuLimits = cpus.limits();
+    if (int count = cpus.count(); arguments.threads > count)
       report(0, absl::StrCat("warning: --threads=", arguments.threads, " on ",
-                             cores, cores == 1 ? " core" : " cores",
-                             " is slower than --threads=", cores,
-                             ": threads wait for those that have no core"));
+                             count, count == 1 ? " CPU" : " CPUs",
+                             " is slower than --threads=", count,
+                             ": threads wait for those that have no CPU"));
     return 0;
   }
   absl::StatusOr<std::vector<GpuInfo>> found = listGpus(cuda);
@@ -245,6 +241,8 @@ std::string Devices::describe(const Plan &plan) const {
     std::string text =
         absl::StrCat(count, " virtual CPU ", count == 1 ? "device" : "devices",
                      " on ", threads, threads == 1 ? " thread" : " threads");
+    if (!cpuLimits.empty())
+      absl::StrAppend(&text, " (", cpuLimits, ")");
     if (peers.ofCpus)
       absl::StrAppend(&text, " each of ", peers.ofCpus->size(),
                       " processes of ", peers.store()->ranks().launcher);

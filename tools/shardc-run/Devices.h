@@ -77,6 +77,8 @@ private:
   const Arguments &arguments;
   /// Of virtual devices; null on GPUs.
   std::unique_ptr<rt::Context> context;
+  /// Why it has fewer threads than the computer has CPUs; may be empty.
+  std::string cpuLimits;
   std::vector<rt::GpuInfo> gpus;
   rt::CudaOptions cuda;
   const Peers &peers;

@@ -19,7 +19,9 @@ namespace shardc::rt {
 class WorkerPool;
 
 struct ContextOptions {
-  /// Worker threads, the calling one included; 0: as many as cores.
+  /// Worker threads, the calling one included; 0: as many as CPUs that this
+  /// process may use, by its affinity mask and the CPU quota of its control
+  /// group, rounded up.
   int threads = 0;
 };
 

@@ -2,11 +2,10 @@
 
 #include "shardc-rt/Context.h"
 
+#include "base/UsableCpus.h"
 #include "exec/WorkerPool.h"
 
 #include "absl/strings/str_cat.h"
-
-#include <algorithm>
 
 using namespace shardc::rt;
 
@@ -23,7 +22,7 @@ Context::create(ContextOptions options) {
         "number of threads ", options.threads, ", expected 0 to 1024"));
   int threads = options.threads;
   if (threads == 0)
-    threads = std::max(1u, std::thread::hardware_concurrency());
+    threads = findUsableCpus().count();
   return std::unique_ptr<Context>(
       new Context(std::make_unique<WorkerPool>(threads)));
 }
