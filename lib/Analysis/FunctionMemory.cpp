@@ -222,10 +222,10 @@ static bool isLastReader(Operation *op, Value value, const Liveness &liveness) {
   });
 }
 
-/// By operand of `writer`, the place that is free after it; null if none is.
-SmallVector<Value> FunctionMemory::getFreedPlaces(Operation *writer,
-                                                  const Liveness &liveness) {
-  SmallVector<Value> freed(writer->getNumOperands());
+/// The places that are free after `writer`, each with the operand in it.
+SmallVector<FunctionMemory::FreedPlace>
+FunctionMemory::getFreedPlaces(Operation *writer, const Liveness &liveness) {
+  SmallVector<FreedPlace> freed;
   // Of collectives only a reduction works in place, and a GEMM adds to a sum.
   auto start = dyn_cast<CollectiveStartOp>(writer);
   if (start ? !isa<AllReduceOp>(start.getCollective())
@@ -234,10 +234,11 @@ SmallVector<Value> FunctionMemory::getFreedPlaces(Operation *writer,
   llvm::SmallDenseMap<Value, int> counts;
   for (Value operand : writer->getOperands())
     ++counts[operand];
-  for (auto [place, operand] : llvm::zip_equal(freed, writer->getOperands()))
-    if (counts.lookup(operand) == 1 && !isa<BlockArgument>(getPlace(operand)) &&
-        isLastReader(writer, operand, liveness))
-      place = getPlace(operand);
+  for (auto [number, operand] : llvm::enumerate(writer->getOperands()))
+    if (counts.lookup(operand) == 1)
+      if (Value place = getPlace(operand);
+          !isa<BlockArgument>(place) && isLastReader(writer, operand, liveness))
+        freed.push_back({unsigned(number), place});
   return freed;
 }
 
@@ -250,16 +251,18 @@ void FunctionMemory::findPlaces(const Liveness &liveness) {
     if (tensors.empty())
       return;
     Operation *writer = getWriter(tensors.front());
-    SmallVector<Value> freed = getFreedPlaces(writer, liveness);
+    SmallVector<FreedPlace> freed = getFreedPlaces(writer, liveness);
     for (OpResult result : tensors) {
       if (!places.count(result))
-        for (auto [operand, place] : llvm::enumerate(freed))
-          if (place && ends.lookup(place) <= liveness.getEnd(writer) &&
+        for (auto [operand, place] : freed)
+          if (ends.lookup(place) <= liveness.getEnd(writer) &&
               getNumBytes(place.getType()) == getNumBytes(result.getType()) &&
               mayReplace(writer, operand, result.getResultNumber())) {
             places[result] = writer->getOperand(operand);
             // No other result may take it through another operand.
-            std::replace(freed.begin(), freed.end(), Value(place), Value());
+            llvm::erase_if(freed, [taken = place](const FreedPlace &each) {
+              return each.place == taken;
+            });
             break;
           }
       int64_t &end = ends[getPlace(result)];

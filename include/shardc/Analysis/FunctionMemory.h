@@ -67,8 +67,13 @@ private:
   /// Makes `operand`, of a terminator, a copy of its value.
   void copy(mlir::OpOperand &operand);
   void forEachOp(llvm::function_ref<void(mlir::Operation &)> callback);
-  llvm::SmallVector<mlir::Value> getFreedPlaces(mlir::Operation *writer,
-                                                const Liveness &liveness);
+  /// An operand of an op, by number, whose place is free after the op.
+  struct FreedPlace {
+    unsigned operand;
+    mlir::Value place;
+  };
+  llvm::SmallVector<FreedPlace> getFreedPlaces(mlir::Operation *writer,
+                                               const Liveness &liveness);
   void findPlaces(const Liveness &liveness);
   void findRuns();
   mlir::Value getPlace(mlir::Value value) const;
