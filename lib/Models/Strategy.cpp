@@ -13,7 +13,7 @@ Strategy::Strategy(llvm::StringRef text) {
   bool isHybrid = text.starts_with("hsdp");
   if (isHybrid)
     rowAxes = {"replica", "shard"};
-  else if (text != "" && text != "none" && text != "tp")
+  else if (!text.empty() && text != "none" && text != "tp")
     rowAxes = {"data"};
   if (isHybrid)
     parameterAxis = "shard";

@@ -98,7 +98,7 @@ PlanOrError shardc::rt::bench::makeAllReducePlan(int devices, int64_t count,
     fb::CollectiveWaitT wait;
     wait.start = plan.programs[0]->commands.size();
     addCommand(plan, std::move(start));
-    addCommand(plan, std::move(wait));
+    addCommand(plan, wait);
   }
   return finish(plan);
 }

@@ -55,9 +55,10 @@ private:
 absl::Status Server::load(const std::vector<std::string> &words) {
   if (words[0] == "plan" && words.size() == 3) {
     auto plan = PlanRunner::create(context, words[2]);
-    if (plan.ok())
-      plans[words[1]] = *std::move(plan);
-    return plan.status();
+    if (!plan.ok())
+      return plan.status();
+    plans[words[1]] = *std::move(plan);
+    return absl::OkStatus();
   }
   int64_t batch;
   if (words.size() != 4 || !absl::SimpleAtoi(words[2], &batch))
@@ -67,9 +68,10 @@ absl::Status Server::load(const std::vector<std::string> &words) {
     if (!absl::SimpleAtoi(size, &layers.emplace_back()))
       return absl::InvalidArgumentError("not a number");
   auto sum = GemmSum::create(batch, layers);
-  if (sum.ok())
-    gemms[words[1]] = *std::move(sum);
-  return sum.status();
+  if (!sum.ok())
+    return sum.status();
+  gemms[words[1]] = *std::move(sum);
+  return absl::OkStatus();
 }
 
 absl::StatusOr<int64_t> Server::run(const std::vector<std::string> &words) {

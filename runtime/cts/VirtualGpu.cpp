@@ -54,9 +54,10 @@ public:
       return created.status();
     stream = std::make_unique<cuda::Stream>(*std::move(created));
     auto made = cuda::createVirtualCollectives(*context);
-    if (made.ok())
-      backend = *std::move(made);
-    return made.status();
+    if (!made.ok())
+      return made.status();
+    backend = *std::move(made);
+    return absl::OkStatus();
   }
 
   absl::StatusOr<std::unique_ptr<PreparedCollective>>

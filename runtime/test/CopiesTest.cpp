@@ -196,7 +196,7 @@ INSTANTIATE_TEST_SUITE_P(
                  fb::ClearT clear;
                  clear.buffer = 1;
                  auto command = std::make_unique<fb::CommandT>();
-                 command->operation.Set(std::move(clear));
+                 command->operation.Set(clear);
                  rounding(p).commands.push_back(std::move(command));
                },
                "program \"round_parameters\", command 1: clear where launches "

@@ -82,13 +82,13 @@ TEST(NpyTest, ReadsWhatNumPyWrites) {
 TEST(NpyTest, RoundTrips) {
   for (DType dtype :
        {DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool})
-    for (std::vector<int64_t> shape : {std::vector<int64_t>{},
-                                       {0},
-                                       {1},
-                                       {5},
-                                       {2, 3},
-                                       {2, 0, 3},
-                                       {1, 1, 7}}) {
+    for (const std::vector<int64_t> &shape : {std::vector<int64_t>{},
+                                              {0},
+                                              {1},
+                                              {5},
+                                              {2, 3},
+                                              {2, 0, 3},
+                                              {1, 1, 7}}) {
       HostArray array = iota(dtype, shape);
       auto bytes = formatNpy(array.view());
       ASSERT_TRUE(bytes.ok());

@@ -53,7 +53,8 @@ TEST_P(ExecutorTest, ComputesWhatThePlanSays) {
     const HostArray &y = *result->find("y"), &h = *result->find("h");
     float expectedH[4] = {};
     for (int i = 0; i < 12; ++i) {
-      float expected = 2.0f * i + float(i / shard);
+      int row = i / shard;
+      float expected = 2.0f * i + row;
       ASSERT_EQ(y.values<float>()[i], expected);
       for (int j = 0; j < 4; ++j)
         expectedH[j] += devices * expected * weights.values<float>()[4 * i + j];
@@ -295,8 +296,8 @@ TEST_P(LoopTest, MovesBuffersAndAccumulates) {
     ASSERT_TRUE(result.ok()) << result.status();
     float expectedH[4] = {};
     for (int i = 0; i < 12; ++i) {
-      float run = float(i % shard / (shard / 3));
-      float expected = 2.0f * i + float(i / shard) + 100.0f * run;
+      int run = i % shard / (shard / 3), row = i / shard;
+      float expected = 2.0f * i + row + 100.0f * run;
       ASSERT_EQ(result->find("y")->values<float>()[i], expected);
       for (int j = 0; j < 4; ++j)
         expectedH[j] +=

@@ -26,7 +26,7 @@ TEST(MeshTest, NumbersDevicesRowMajor) {
 
 TEST(MeshTest, GroupsCoverTheDevicesOnce) {
   Mesh mesh({{"a", 2}, {"b", 3}, {"c", 2}});
-  for (std::vector<int> axes :
+  for (const std::vector<int> &axes :
        {std::vector<int>{}, {0}, {1}, {2, 0}, {1, 2}, {2, 1, 0}}) {
     std::vector<int> seen(12);
     for (const std::vector<int64_t> &group : mesh.groups(axes)) {
@@ -66,9 +66,9 @@ TEST(ShardTest, MayBeLongerThanCeil) {
 
 TEST(ShardTest, ScatterAndGatherAreInverse) {
   Mesh mesh({{"a", 2}, {"b", 3}});
-  for (std::vector<int64_t> shape :
+  for (const std::vector<int64_t> &shape :
        {std::vector<int64_t>{7, 5, 4}, {1, 1, 1}, {6, 6, 6}, {2, 0, 3}})
-    for (Sharding sharding :
+    for (const Sharding &sharding :
          {Sharding{{{0}, {}, {1}}}, Sharding{{{}, {1, 0}, {}}},
           Sharding{{{}, {}, {}}}, Sharding{{{1}, {0}, {}}},
           Sharding{{{}, {}, {0, 1}}}}) {
@@ -143,7 +143,8 @@ TEST(InitializeTest, DependsOnSeedNameAndIndexAlone) {
   ASSERT_TRUE(initializeShard(spec, 1, "w", DType::F32, shape, {0, 0}, shape,
                               shape, whole.data.data())
                   .ok());
-  for (Sharding sharding : {Sharding{{{0}, {1}}}, Sharding{{{1, 0}, {}}}}) {
+  for (const Sharding &sharding :
+       {Sharding{{{0}, {1}}}, Sharding{{{1, 0}, {}}}}) {
     HostArray back(DType::F32, shape);
     for (int64_t device = 0; device < 6; ++device) {
       Shard shard = shardOf(mesh, sharding, shape, device);

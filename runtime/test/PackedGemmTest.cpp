@@ -107,8 +107,9 @@ void expectNear(const GemmCommand &gemm, const Operands &operands,
           << j;
     }
   // Nothing is written behind the end.
-  EXPECT_EQ(0, std::memcmp(&c[gemm.m * gemm.n], &operands.c[gemm.m * gemm.n],
-                           64 * sizeof(float)));
+  const void *behind = &c[gemm.m * gemm.n];
+  const void *before = &operands.c[gemm.m * gemm.n];
+  EXPECT_EQ(0, std::memcmp(behind, before, 64 * sizeof(float)));
 }
 
 bool haveEqualBits(const std::vector<float> &x, const std::vector<float> &y) {

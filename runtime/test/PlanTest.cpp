@@ -336,7 +336,7 @@ INSTANTIATE_TEST_SUITE_P(
                [](fb::PlanT &p) {
                  fb::CollectiveWaitT wait;
                  wait.start = 2;
-                 onGpu(p, 4).operation.Set(std::move(wait));
+                 onGpu(p, 4).operation.Set(wait);
                }}));
 
 fb::LoopT *loop(fb::PlanT &p, size_t command) {

@@ -186,8 +186,9 @@ static bool compare(const std::string &how, uint64_t left, uint64_t right) {
   return how == "ge"   ? a >= b
          : how == "lt" ? a < b
          : how == "eq" ? a == b
-         : how == "gt" ? a > b
-                       : how == "nan" && (a != a || b != b);
+         : how == "gt"
+             ? a > b
+             : how == "nan" && (std::isnan(double(a)) || std::isnan(double(b)));
 }
 
 bool PtxInterpreter::execute(const Instruction &instruction,

@@ -42,7 +42,8 @@ public:
       int next =
           ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
       queue.push_back(next);
-      ::connect(next, reinterpret_cast<sockaddr *>(&address), sizeof(address));
+      (void)::connect(next, reinterpret_cast<sockaddr *>(&address),
+                      sizeof(address));
       pollfd connected{next, POLLOUT, 0};
       if (::poll(&connected, 1, /*timeout=*/100) == 0)
         return true;

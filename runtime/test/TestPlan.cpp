@@ -230,7 +230,7 @@ std::string test::makePlan(int devices,
     fb::CollectiveWaitT wait;
     wait.start = program->commands.size();
     program->commands.push_back(command(wrap(std::move(result))));
-    program->commands.push_back(command(wrap(std::move(wait))));
+    program->commands.push_back(command(wrap(wait)));
   };
   collective(fb::CollectiveKind::AllGather, y, all);
   collective(fb::CollectiveKind::AllReduce, all, g);
@@ -241,7 +241,7 @@ std::string test::makePlan(int devices,
   gemm.m = 1;
   gemm.n = 4;
   gemm.k = 12;
-  program->commands.push_back(command(wrap(std::move(gemm))));
+  program->commands.push_back(command(wrap(gemm)));
   fb::LaunchT update;
   update.kernel = 1;
   update.buffers = {h, wBuffer, loss};

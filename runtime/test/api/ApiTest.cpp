@@ -167,7 +167,8 @@ TEST(ApiTest, TrainsOnADataset) {
   ASSERT_TRUE((*checkpoint)->load(**executor).ok());
   std::vector<float> w(4);
   ASSERT_TRUE((*executor)->readTensor("w", w.data()).ok());
-  EXPECT_EQ(std::memcmp(w.data(), before->at("w").data.data(), 16), 0);
+  const void *bytes = w.data();
+  EXPECT_EQ(std::memcmp(bytes, before->at("w").data.data(), 16), 0);
   options.start = (*checkpoint)->progress();
   options.steps = 3;
   options.epochs = 0;

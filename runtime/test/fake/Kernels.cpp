@@ -92,7 +92,7 @@ void reduce(const std::vector<std::vector<char>> &arguments, bool isSum) {
         Wide next = in(i);
         if (isSum)
           sum = add(sum, next);
-        else if (next > sum || next != next)
+        else if (next > sum || std::isnan(double(next)))
           sum = next;
       }
       for (uint32_t i = 0; i < results; ++i)

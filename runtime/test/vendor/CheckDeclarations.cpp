@@ -103,6 +103,7 @@ template <typename R, typename... A, typename S, typename... B>
 struct IsSame<R (*)(A...), S (*)(B...)> {
   static constexpr bool value = [] {
     if constexpr (sizeof...(A) == sizeof...(B))
+      // NOLINTNEXTLINE(bugprone-sizeof-expression): of pointers themselves.
       return sizeof(R) == sizeof(S) && ((sizeof(A) == sizeof(B)) && ...) &&
              ((std::is_pointer_v<A> == std::is_pointer_v<B>)&&...);
     else

@@ -75,7 +75,8 @@ double PackedGemm::estimateCycles() const {
   int64_t vectors = columns.packedExtent() / kernels->lanes;
   double rowsOfPanel = double(m) / rows.count();
   double full = std::max(rowsOfPanel * kernels->maxVectors / 2, 4.0);
-  double perTerm = double(vectors / kernels->maxVectors) * full;
+  int64_t fullTiles = vectors / kernels->maxVectors;
+  double perTerm = double(fullTiles) * full;
   if (vectors % kernels->maxVectors)
     perTerm += std::max(rowsOfPanel / 2, 4.0);
   double cycles = perTerm * rows.count() * gemm.k;
