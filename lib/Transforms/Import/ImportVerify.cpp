@@ -6,6 +6,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Expect.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Dialect/Shardc/IR/VerifySharding.h"
 
 #include "llvm/ADT/StringMap.h"
