@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Installs the runtime into a fresh folder, builds examples/embed against its
-# static and its shared library and trains with both, as a host application does.
+# static and its shared library, and examples/embed-c by the C compiler, and trains with
+# all of them, as host applications do.
 source "$(dirname "$0")/common.sh"
 case "$build" in /*) ;; *) build=$PWD/$build ;; esac
 work=$(mktemp -d)
@@ -24,3 +25,17 @@ first=$(awk '/^step 0 /{print $4}' "$work/output")
 last=$(awk '/^step 49 /{print $4}' "$work/output")
 awk -v first="$first" -v last="$last" 'BEGIN { exit !(last < first / 2) }' ||
   { echo "expected the loss to fall below half of $first, found $last"; exit 1; }
+
+cmake -S examples/embed-c -B "$work/embed-c" -G Ninja -DCMAKE_BUILD_TYPE=Release \
+  -DCMAKE_C_FLAGS=-Werror -DCMAKE_PREFIX_PATH="$work/installed" >"$work/log"
+cmake --build "$work/embed-c" >>"$work/log" || { cat "$work/log"; exit 1; }
+"$work/embed-c/embed-c" "$work/mlp.shardc" 50 >"$work/output-c"
+cat "$work/output-c"
+first=$(awk '/^step 0 /{print $4}' "$work/output-c")
+last=$(awk '/^step 49 /{print $4}' "$work/output-c")
+awk -v first="$first" -v last="$last" 'BEGIN { exit !(last < first) }' ||
+  { echo "expected the loss to fall below $first, found $last"; exit 1; }
+status=0
+"$work/embed-c/embed-c" "$work/no.shardc" 2>"$work/error" || status=$?
+[ $status = 2 ] && grep -q '^embed-c: .*no.shardc' "$work/error" ||
+  { cat "$work/error"; echo "expected an error that names no.shardc, found code $status"; exit 1; }

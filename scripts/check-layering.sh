@@ -78,7 +78,7 @@ forbid 'the runtime includes the compiler' 'mlir/|llvm/|shardc/' runtime
 forbid 'the runtime core includes a vendor' 'cuda|nccl|mpi\.h' \
   runtime/include runtime/src/base runtime/src/comm runtime/src/plan runtime/src/exec \
   runtime/src/collectives runtime/src/data runtime/src/init runtime/src/train \
-  runtime/src/checkpoint
+  runtime/src/checkpoint runtime/src/capi
 
 # The methods of a class are defined in one source. Ops are excepted: TableGen
 # declares them, and their verifiers, rules and gradients each have a source.

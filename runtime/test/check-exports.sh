@@ -9,7 +9,8 @@ if [ "${1:-}" = --update ]; then
 fi
 library=$1 list=$2
 # Type information belongs to the class, which a host may derive from or throw.
-exported=$(nm --dynamic --defined-only --demangle "$library" | cut -d' ' -f3- |
+exported=$(nm --dynamic --defined-only --demangle "$library" | cut -d' ' -f2- |
+  sed -E '/^A /d; s/^. //' |
   sed -E '/^(vtable|typeinfo|typeinfo name) for /d' | LC_ALL=C sort -u)
 if [ -n "$update" ]; then
   printf '%s\n' "$exported" >"$list"

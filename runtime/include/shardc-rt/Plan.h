@@ -37,6 +37,12 @@ enum class Role : int8_t { Parameter, State, Input, Label, Copy };
 /// "parameter", "state", "input", "label", "copy".
 SHARDC_RT_API absl::string_view toString(Role role);
 
+/// An axis of the mesh.
+struct AxisInfo {
+  std::string name;
+  int64_t size = 1;
+};
+
 /// A tensor that a host sets or reads, as a global array.
 struct TensorInfo {
   std::string name;
@@ -45,6 +51,9 @@ struct TensorInfo {
   std::vector<int64_t> shape; ///< Global; the first dimension of inputs and
                               ///< labels is the batch.
   int64_t labelClasses = 0;   ///< Labels are in [0, labelClasses); 0: any.
+  /// The axes of the mesh that shard each dimension, major to minor.
+  std::vector<std::vector<std::string>> axes = {};
+  std::vector<int64_t> shardShape = {}; ///< Of a device, padding included.
 };
 
 /// A result of a program, as a global array.
@@ -52,6 +61,24 @@ struct ResultInfo {
   std::string name;
   DType dtype;
   std::vector<int64_t> shape; ///< Global.
+};
+
+/// A collective, or a send between the stages of a pipeline. Bytes are logical,
+/// per device, on padded sizes.
+struct CollectiveInfo {
+  /// "all_reduce", "all_gather", "reduce_scatter", "all_to_all",
+  /// "collective_permute" or "send".
+  std::string kind;
+  std::vector<std::string> axes;
+  int64_t groupSize = 1;
+  uint64_t bytes = 0;     ///< Of the tensor that the group sees.
+  uint64_t wireBytes = 0; ///< That a device sends in all runs.
+  int64_t runs = 1;       ///< In one run of the program.
+  double seconds = 0;     ///< Of all runs, estimated by the compiler.
+  std::string part;       ///< "forward", "backward" or "update".
+  std::string source;     ///< "file:line:column" in the model; may be empty.
+  std::string cause;      ///< Why it is there; may be empty.
+  int rank = -1;          ///< Of the pipeline; negative: there is none.
 };
 
 /// A program that a host runs: "train_step", and "evaluate" where the model can
@@ -64,6 +91,9 @@ struct ProgramInfo {
   /// Floating-point operations of GEMMs that each device does in one run; with
   /// a pipeline the most of all.
   uint64_t matmulFlops = 0;
+  /// In the order of the program; with a pipeline those of all ranks, one rank
+  /// after the other.
+  std::vector<CollectiveInfo> collectives = {};
 };
 
 /// A plan and the questions that a host may ask of it. The references and spans
@@ -97,6 +127,7 @@ public:
   bool isForGpu() const;
   /// The axes of the mesh, as "data=4,model=2".
   const std::string &mesh() const;
+  absl::Span<const AxisInfo> axes() const;
   int64_t numDevices() const;
   /// Rows of a batch.
   int64_t batchSize() const;

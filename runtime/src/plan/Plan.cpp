@@ -172,29 +172,63 @@ int PlanSpec::rankOfResults(size_t program) const {
 /// Answers to queries of hosts that the content does not hold directly.
 struct Plan::View {
   std::string mesh;
+  std::vector<AxisInfo> axes;
   std::vector<TensorInfo> tensors;
   std::vector<ProgramInfo> programs;
 };
 
+static TensorInfo toInfo(const TensorSpec &tensor, const Mesh &mesh) {
+  TensorInfo info = tensor;
+  for (const std::vector<int> &axes : tensor.sharding.dims) {
+    std::vector<std::string> &names = info.axes.emplace_back();
+    for (int axis : axes)
+      names.push_back(mesh.axes()[axis].name);
+  }
+  info.shardShape = localShape(mesh, tensor.sharding, tensor.shape);
+  return info;
+}
+
+/// `rank` is that of the pipeline, or negative.
+static CollectiveInfo toInfo(const CollectiveReport &report, int rank) {
+  CollectiveInfo info;
+  info.kind = report.kind ? std::string(toString(*report.kind)) : "send";
+  info.axes = report.axes;
+  info.groupSize = report.groupSize;
+  info.bytes = report.bytes;
+  info.wireBytes = report.wireBytes;
+  info.runs = report.runs;
+  info.seconds = report.seconds;
+  info.part = std::string(toString(report.part));
+  info.source = report.source;
+  info.cause = report.cause;
+  info.rank = rank;
+  return info;
+}
+
 Plan::Plan(std::unique_ptr<const PlanSpec> spec) : ownSpec(std::move(spec)) {
   auto made = std::make_unique<View>();
   made->mesh = ownSpec->mesh.toString();
+  for (const Mesh::Axis &axis : ownSpec->mesh.axes())
+    made->axes.push_back({axis.name, axis.size});
   for (const TensorSpec &tensor : ownSpec->tensors)
     if (tensor.role != Role::Copy)
-      made->tensors.push_back(tensor);
+      made->tensors.push_back(toInfo(tensor, ownSpec->mesh));
   for (size_t number = 0; number < ownSpec->ranks()[0].programs.size();
        ++number) {
     if (ownSpec->ranks()[0].programs[number].name == roundingProgram)
       continue;
     ProgramInfo &info = made->programs.emplace_back();
-    for (const PlanSpec &rank : ownSpec->ranks()) {
-      const ProgramSpec &program = rank.programs[number];
+    for (size_t rank = 0; rank < ownSpec->ranks().size(); ++rank) {
+      const ProgramSpec &program = ownSpec->ranks()[rank].programs[number];
       info.name = program.name;
       for (const ResultSpec &result : program.results)
         info.results.push_back(
             {result.name, program.buffers[result.buffer].dtype, result.shape});
       info.wireBytes = std::max(info.wireBytes, program.wireBytes);
       info.matmulFlops = std::max(info.matmulFlops, program.matmulFlops);
+      for (const CollectiveReport &report : program.collectives)
+        info.collectives.push_back(
+            toInfo(report, ownSpec->pipeline ? static_cast<int>(rank) : -1));
     }
   }
   view = std::move(made);
@@ -215,6 +249,7 @@ const std::string &Plan::target() const {
 }
 bool Plan::isForGpu() const { return !ownSpec->gpuTarget.empty(); }
 const std::string &Plan::mesh() const { return view->mesh; }
+absl::Span<const AxisInfo> Plan::axes() const { return view->axes; }
 int64_t Plan::numDevices() const { return ownSpec->mesh.numDevices(); }
 int64_t Plan::batchSize() const { return ownSpec->batchSize; }
 uint64_t Plan::arenaBytes() const { return ownSpec->arenaBytes; }

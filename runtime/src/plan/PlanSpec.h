@@ -210,6 +210,7 @@ struct Command {
 
 /// One line of the communication report; bytes per device.
 struct CollectiveReport {
+  std::optional<CollectiveKind> kind; ///< None: a send of a pipeline.
   std::vector<std::string> axes;
   int64_t groupSize;
   uint64_t bytes;

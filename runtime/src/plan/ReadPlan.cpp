@@ -189,6 +189,8 @@ static absl::Status readReports(const fb::Program &file, ProgramSpec &program) {
       return bad("program \"", program.name,
                  "\": a line of the communication report is of unknown kind");
     CollectiveReport report;
+    if (entry->kind() != fb::CollectiveKind::Send)
+      report.kind = static_cast<CollectiveKind>(entry->kind());
     for (const flatbuffers::String *axis : *entry->axes())
       report.axes.push_back(axis->str());
     report.groupSize = entry->group_size();
