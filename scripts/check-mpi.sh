@@ -101,6 +101,9 @@ expect 'no MPI' 9 'CPU devices in several processes need MPI: looked for /none' 
 expect 'processes that MPI does not know' 9 'MPI calls it rank 0 of 1' \
   env SLURM_PROCID=1 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=1 \
   SLURM_STEP_NUM_NODES=1 "${run[@]}"
+expect 'srun without PMIx' 9 'expected srun --mpi=pmix' \
+  env SLURM_STEP_ID=0 SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 SLURM_LOCALID=0 \
+  SLURM_STEP_NUM_NODES=1 "${run[@]}"
 expect 'torchrun' 1 'mpirun -n 2' \
   env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "${run[@]}"
 shardc-gen --layers=64,33,10 --batch-size=96 --strategy=pp --mesh=stage=2 \

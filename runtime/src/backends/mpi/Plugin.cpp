@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 #include <mpi.h>
 #include <vector>
@@ -22,8 +23,24 @@ struct Exchange {
   std::vector<int> peers; ///< Of the requests.
 };
 
+/// Code of our own: MPI_Init of Open MPI would end the process.
+constexpr int noPmix = -1;
+
+/// Whether `srun` started this process without an interface that Open MPI could
+/// find the others by.
+bool isSlurmWithoutPmix() {
+#ifdef OPEN_MPI
+  return std::getenv("SLURM_STEP_ID") && !std::getenv("PMIX_NAMESPACE") &&
+         !std::getenv("PMI_RANK") && !std::getenv("OMPI_COMM_WORLD_RANK");
+#else
+  return false;
+#endif
+}
+
 int initialize(int32_t *rank, int32_t *size) {
   int isInitialized = 0, code = MPI_Initialized(&isInitialized);
+  if (code == MPI_SUCCESS && !isInitialized && isSlurmWithoutPmix())
+    return noPmix;
   int provided = 0;
   // Workers take turns in calling.
   if (code == MPI_SUCCESS && !isInitialized)
@@ -97,6 +114,12 @@ int finalize() {
 }
 
 void describe(int code, char *text, uint64_t bytes) {
+  if (code == noPmix) {
+    std::snprintf(text, bytes,
+                  "srun started this process without PMIx, which Open MPI "
+                  "needs to find the others: expected srun --mpi=pmix");
+    return;
+  }
   char full[MPI_MAX_ERROR_STRING + 1] = {};
   int length = 0;
   if (MPI_Error_string(code, full, &length) != MPI_SUCCESS)
