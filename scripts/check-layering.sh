@@ -24,6 +24,7 @@ Conversion: Support IR Analysis
 Conversion/KernelEmitter: Support IR Analysis
 Target: Support IR Sharding CostModel PipelineSchedules Analysis Report Conversion
 Pipelines: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target
+CAPI: Support IR Models Report Target Pipelines Driver
 WhatIf: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines
 Driver: Support IR Import Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report Transforms Interpreter Conversion Target Pipelines WhatIf
 '

@@ -230,37 +230,82 @@ static ExitCode compile(ModuleOp module, CompileOptions options, int first,
   return ExitCode::Ok;
 }
 
+const char *shardc::toString(CompileMessage::Severity severity) {
+  const char *const names[] = {"error", "warning", "remark", "note"};
+  return names[static_cast<int>(severity)];
+}
+
+/// An error without a place.
+static CompileResult fail(ExitCode code, const std::string &error) {
+  CompileResult result;
+  result.code = code;
+  result.diagnostics = "error: " + error + "\n";
+  result.messages.emplace_back().text = error;
+  return result;
+}
+
+static CompileMessage toMessage(const Diagnostic &diagnostic) {
+  using Severity = CompileMessage::Severity;
+  CompileMessage message;
+  switch (diagnostic.getSeverity()) {
+  case DiagnosticSeverity::Error:
+    message.severity = Severity::Error;
+    break;
+  case DiagnosticSeverity::Warning:
+    message.severity = Severity::Warning;
+    break;
+  case DiagnosticSeverity::Remark:
+    message.severity = Severity::Remark;
+    break;
+  case DiagnosticSeverity::Note:
+    message.severity = Severity::Note;
+    break;
+  }
+  if (auto place = diagnostic.getLocation()->findInstanceOf<FileLineColLoc>()) {
+    message.file = place.getFilename().str();
+    message.line = place.getLine();
+    message.column = place.getColumn();
+  }
+  message.text = diagnostic.str();
+  // The constant iterator of MLIR 19 gives no constant notes.
+  for (Diagnostic &note : const_cast<Diagnostic &>(diagnostic).getNotes())
+    message.notes.push_back(toMessage(note));
+  return message;
+}
+
 static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
                                    const CompileOptions &options, int first,
                                    int last) {
+  if (std::string error = checkOptions(options); !error.empty())
+    return fail(ExitCode::Usage, error);
+  llvm::StringRef text = buffer->getBuffer();
+  std::string name = buffer->getBufferIdentifier().str();
+  if (std::string error = checkIsSource(text); !error.empty())
+    return fail(ExitCode::InvalidInput, name + ": " + error);
   CompileResult result;
+  if (std::optional<DeepNesting> nesting = findDeepNesting(text)) {
+    result.code = ExitCode::InvalidInput;
+    result.diagnostics = checkNesting(text, name);
+    result.messages.push_back({CompileMessage::Severity::Error, name,
+                               nesting->line, nesting->column,
+                               nesting->message});
+    return result;
+  }
   llvm::raw_string_ostream os(result.diagnostics);
-  if (std::string error = checkOptions(options); !error.empty()) {
-    os << "error: " << error << '\n';
-    result.code = ExitCode::Usage;
-    return result;
-  }
-  if (std::string error = checkIsSource(buffer->getBuffer()); !error.empty()) {
-    os << "error: " << buffer->getBufferIdentifier() << ": " << error << '\n';
-    result.code = ExitCode::InvalidInput;
-    return result;
-  }
-  if (std::string error =
-          checkNesting(buffer->getBuffer(), buffer->getBufferIdentifier());
-      !error.empty()) {
-    os << error;
-    result.code = ExitCode::InvalidInput;
-    return result;
-  }
   DialectRegistry registry;
   registerShardcDialects(registry);
   // One thread: modules are small, and starting a pool takes longer.
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
-  bool isStableHLO = hasStableHLO(buffer->getBuffer());
+  bool isStableHLO = hasStableHLO(text);
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context, os);
+  // Asked first; what fails to handle a diagnostic leaves it to the other one.
+  ScopedDiagnosticHandler collector(&context, [&](Diagnostic &diagnostic) {
+    result.messages.push_back(toMessage(diagnostic));
+    return failure();
+  });
   OwningOpRef<ModuleOp> module =
       isStableHLO ? importStableHLO(sources, &context)
                   : parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
@@ -292,17 +337,13 @@ static CompileResult compilePath(const std::string &path,
                                  int last) {
   if (std::string error = checkOutputs({{"the model", path}}, {}, options);
       !error.empty())
-    return {ExitCode::Usage, "", "error: " + error + "\n"};
+    return fail(ExitCode::Usage, error);
   if (std::string error = checkInputEnds(path); !error.empty())
-    return {ExitCode::InvalidInput, "", "error: " + error + "\n"};
+    return fail(ExitCode::InvalidInput, error);
   auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
-  if (std::error_code error = buffer.getError()) {
-    CompileResult result;
-    result.code = ExitCode::InvalidInput;
-    result.diagnostics =
-        "error: cannot read '" + path + "': " + error.message() + "\n";
-    return result;
-  }
+  if (std::error_code error = buffer.getError())
+    return fail(ExitCode::InvalidInput,
+                "cannot read '" + path + "': " + error.message());
   return compileBuffer(std::move(*buffer), options, first, last);
 }
 
@@ -338,10 +379,7 @@ static CompileResult compileTo(const std::string &path, int first,
     error = checkPhases(first, last, options);
   if (error.empty())
     return compilePath(path, options, first, last);
-  CompileResult result;
-  result.code = ExitCode::Usage;
-  result.diagnostics = "error: " + error + "\n";
-  return result;
+  return fail(ExitCode::Usage, error);
 }
 
 CompileResult shardc::compileFileTo(const std::string &path,

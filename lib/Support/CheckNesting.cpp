@@ -7,8 +7,17 @@
 using namespace llvm;
 
 std::string shardc::checkNesting(StringRef text, StringRef name) {
-  if (text.starts_with("ML\xefR"))
+  std::optional<DeepNesting> found = findDeepNesting(text);
+  if (!found)
     return "";
+  return (name + ":" + Twine(found->line) + ":" + Twine(found->column) +
+          ": error: " + found->message + "\n")
+      .str();
+}
+
+std::optional<DeepNesting> shardc::findDeepNesting(StringRef text) {
+  if (text.starts_with("ML\xefR"))
+    return std::nullopt;
   int depth = 0;
   size_t line = 1, lineStart = 0;
   for (size_t i = 0; i < text.size(); ++i) {
@@ -33,10 +42,10 @@ std::string shardc::checkNesting(StringRef text, StringRef name) {
     case '{':
     case '<':
       if (++depth > maxBrackets)
-        return (name + ":" + Twine(line) + ":" + Twine(i - lineStart + 1) +
-                ": error: more than " + Twine(maxBrackets) +
-                " brackets are open here\n")
-            .str();
+        return DeepNesting{
+            static_cast<int64_t>(line), static_cast<int64_t>(i - lineStart + 1),
+            ("more than " + Twine(maxBrackets) + " brackets are open here")
+                .str()};
       break;
     case '>':
       // The `>` of an arrow closes nothing.
@@ -52,5 +61,5 @@ std::string shardc::checkNesting(StringRef text, StringRef name) {
       break;
     }
   }
-  return "";
+  return std::nullopt;
 }

@@ -8,6 +8,7 @@
 #include "shardc/Driver/CommandLine.h"
 #include "shardc/Driver/Compile.h"
 #include "shardc/Driver/DebugOnly.h"
+#include "shardc/Driver/NamedOptions.h"
 #include "shardc/Report/ExplanationDiff.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/InputBytes.h"
@@ -181,18 +182,6 @@ static int printDiff(llvm::StringRef plan, const std::string &otherPath,
   if (std::string message = finishOutput(llvm::outs(), "-"); !message.empty())
     return fail(ExitCode::Usage, message);
   return 0;
-}
-
-/// The options given, by the names of their flags.
-static llvm::json::Object
-toJson(const std::vector<const CompileOption *> &given,
-       const CompileOptions &options) {
-  llvm::json::Object json;
-  for (const CompileOption *option : given)
-    json[option->name] =
-        std::visit([](const auto &value) { return llvm::json::Value(value); },
-                   getJsonValue(*option, options));
-  return json;
 }
 
 /// Makes malloc ask for memory in large pieces and keep freed memory, which is

@@ -4,49 +4,30 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "shardc/Models/Mlp.h"
+#include "shardc/Models/MlpOptions.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/ExitCodes.h"
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/WriteErrors.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
 #include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/ToolOutputFile.h"
 
-#include <type_traits>
+#include <vector>
 
 using namespace shardc;
 namespace cl = llvm::cl;
 
 static cl::OptionCategory category("shardc-gen options");
 
-/// The first error in a number; empty: none.
-static std::string mistake;
-
-/// Reads the whole of `text`, or notes an error.
-template <typename T>
-static T readNumber(llvm::StringRef flag, llvm::StringRef text) {
-  T number = 0;
-  bool isRead;
-  if constexpr (std::is_integral_v<T>)
-    isRead = !text.getAsInteger(10, number);
-  else
-    isRead = !text.getAsDouble(number);
-  if (!isRead && mistake.empty())
-    mistake = ("--" + flag + ": '" + text + "' is not " +
-               (std::is_integral_v<T> ? "an integer" : "a number"))
-                  .str();
-  return number;
-}
-
 namespace {
 
-/// A flag with a value. The help shows its default as `saying`, if the value is
-/// not telling. LLVM sees it as a text, so that all tools refuse numbers with
-/// the same messages.
-template <typename T>
+/// A flag with a value, which sets an option of the MLP. The help shows its
+/// default as `saying`, if the value is not telling. LLVM sees it as a text, so
+/// that all tools refuse numbers with the same messages.
 class Flag : public cl::opt<std::string> {
 public:
   Flag(const char *name, const char *value, const char *standard,
@@ -56,13 +37,13 @@ public:
         help(std::string(help) +
              " (default: " + (saying.empty() ? standard : saying) + ")") {
     setDescription(this->help);
+    getAll().push_back(this);
   }
 
-  T read() const {
-    if constexpr (std::is_same_v<T, std::string>)
-      return getValue();
-    else
-      return readNumber<T>(ArgStr, getValue());
+  /// In the order of the help.
+  static std::vector<Flag *> &getAll() {
+    static std::vector<Flag *> flags;
+    return flags;
   }
 
 private:
@@ -75,61 +56,55 @@ static cl::list<std::string>
     layers("layers", cl::CommaSeparated, cl::cat(category),
            cl::value_desc("10,32,16,1"),
            cl::desc("Sizes from input to output; required"));
-static Flag<std::string> activation("activation",
-                                    "relu|gelu|gelu_tanh|silu|tanh|sigmoid",
-                                    "relu", "After every layer but the last");
+static Flag activation("activation", "relu|gelu|gelu_tanh|silu|tanh|sigmoid",
+                       "relu", "After every layer but the last");
 static cl::opt<bool> layerNorm("layer-norm", cl::cat(category),
                                cl::desc("A layer norm before each activation"));
-static Flag<int64_t> residualBlocks("residual-blocks", "number", "0",
-                                    "Pre-LN residual blocks in front of the "
-                                    "last layer, and a layer norm");
-static Flag<double> dropout("dropout", "rate", "0",
-                            "Dropout after each activation");
-static Flag<std::string> loss("loss", "mse|softmax_cross_entropy", "mse",
-                              "Loss function");
-static Flag<std::string> optimizer("optimizer", "sgd|momentum|adam|adamw",
-                                   "sgd", "Optimizer");
-static Flag<double> learningRate("learning-rate", "rate", "0.01",
-                                 "Learning rate");
-static Flag<std::string>
+static Flag residualBlocks("residual-blocks", "number", "0",
+                           "Pre-LN residual blocks in front of the "
+                           "last layer, and a layer norm");
+static Flag dropout("dropout", "rate", "0", "Dropout after each activation");
+static Flag loss("loss", "mse|softmax_cross_entropy", "mse", "Loss function");
+static Flag optimizer("optimizer", "sgd|momentum|adam|adamw", "sgd",
+                      "Optimizer");
+static Flag learningRate("learning-rate", "rate", "0.01", "Learning rate");
+static Flag
     schedule("schedule", "cosine,warmup_steps=10,decay_steps=100", "",
              "Learning-rate schedule: constant, linear_warmup or cosine, and "
              "its numbers",
              "none");
-static Flag<double> momentum("momentum", "factor", "0.9",
-                             "Of the momentum optimizer");
-static Flag<double> weightDecay("weight-decay", "factor", "0",
-                                "Decoupled for adamw, else L2", "optax's");
-static Flag<double> clipNorm("clip-norm", "norm", "0",
-                             "Largest global norm of the gradients", "none");
-static Flag<std::string>
+static Flag momentum("momentum", "factor", "0.9", "Of the momentum optimizer");
+static Flag weightDecay("weight-decay", "factor", "0",
+                        "Decoupled for adamw, else L2", "optax's");
+static Flag clipNorm("clip-norm", "norm", "0",
+                     "Largest global norm of the gradients", "none");
+static Flag
     strategy("strategy",
              "none|dp|zero1|zero2|fsdp|tp|dp+tp|fsdp+tp|hsdp|hsdp+tp", "none",
              "Sharding strategy: the tensors sharded over each axis; pp, or "
              "+pp behind dp, tp, zero1, fsdp, dp+tp or fsdp+tp: a pipeline");
-static Flag<int64_t> stages("stages", "number", "2",
-                            "Of a pipeline: the size of its mesh axis",
-                            "the mesh's, or 2");
-static Flag<std::string>
-    pipelineSchedule("pipeline-schedule", "gpipe|1f1b|interleaved|zero-bubble",
-                     "1f1b", "Of a pipeline: the order of its tasks");
-static Flag<int64_t> virtualStages("virtual-stages", "number", "1",
-                                   "Of a pipeline: stages of each rank, for "
-                                   "interleaved");
-static Flag<std::string>
+static Flag stages("stages", "number", "2",
+                   "Of a pipeline: the size of its mesh axis",
+                   "the mesh's, or 2");
+static Flag pipelineSchedule("pipeline-schedule",
+                             "gpipe|1f1b|interleaved|zero-bubble", "1f1b",
+                             "Of a pipeline: the order of its tasks");
+static Flag virtualStages("virtual-stages", "number", "1",
+                          "Of a pipeline: stages of each rank, for "
+                          "interleaved");
+static Flag
     recompute("recompute", "none|layer|stage|auto", "none",
               "What the backward pass computes again; stage: of a pipeline");
-static Flag<int64_t>
-    fsdpMinSize("fsdp-min-size", "elements", "0",
-                "Smaller parameters stay replicated under fsdp");
-static Flag<std::string> mesh("mesh", "data=4,model=2", "",
-                              "Mesh axes and their sizes", "8 devices");
-static Flag<int64_t> batchSize("batch-size", "rows", "128",
-                               "Global batch size");
-static Flag<int64_t> microbatches("microbatches", "number", "1",
-                                  "Number of microbatches of a step");
-static Flag<std::string> output("o", "file", "-", "Output file",
-                                "standard output");
+static Flag fsdpMinSize("fsdp-min-size", "elements", "0",
+                        "Smaller parameters stay replicated under fsdp");
+static Flag mesh("mesh", "data=4,model=2", "", "Mesh axes and their sizes",
+                 "8 devices");
+static Flag batchSize("batch-size", "rows", "128", "Global batch size");
+static Flag microbatches("microbatches", "number", "1",
+                         "Number of microbatches of a step");
+static cl::opt<std::string>
+    output("o", cl::cat(category), cl::init("-"), cl::value_desc("file"),
+           cl::desc("Output file (default: standard output)"));
 
 static int fail(const std::string &message) {
   llvm::errs() << "shardc-gen: error: " << makePrintable(message) << '\n';
@@ -150,42 +125,13 @@ int main(int argc, char **argv) {
   MlpSpec spec;
   if (layers.empty())
     return fail("--layers: expected sizes such as --layers=10,32,16,1");
-  for (const std::string &size : layers)
-    spec.layers.push_back(readNumber<int64_t>("layers", size));
-  spec.activation = activation;
+  std::string mistake = setMlpOption("layers", llvm::join(layers, ","), spec);
   spec.layerNorm = layerNorm;
-  spec.residualBlocks = residualBlocks.read();
-  spec.dropout = dropout.read();
-  spec.loss = loss;
-  spec.optimizer = optimizer;
-  spec.learningRate = learningRate.read();
-  spec.schedule = schedule;
-  if (momentum.getNumOccurrences())
-    spec.momentum = momentum.read();
-  if (weightDecay.getNumOccurrences())
-    spec.weightDecay = weightDecay.read();
-  if (clipNorm.getNumOccurrences())
-    spec.clipNorm = clipNorm.read();
-  spec.strategy = strategy;
-  if (stages.getNumOccurrences())
-    spec.stages = stages.read();
-  if (pipelineSchedule.getNumOccurrences())
-    spec.pipelineSchedule = pipelineSchedule;
-  if (virtualStages.getNumOccurrences())
-    spec.virtualStages = virtualStages.read();
-  spec.recompute = recompute;
-  spec.fsdpMinSize = fsdpMinSize.read();
-  spec.batchSize = batchSize.read();
-  spec.microbatches = microbatches.read();
-  if (mesh.getNumOccurrences()) {
-    std::string error;
-    std::optional<MeshSpec> parsed = parseMeshSpec(mesh, error);
-    if (!parsed)
-      return fail("--mesh: " + error);
-    spec.mesh = *parsed;
-  }
+  for (Flag *flag : Flag::getAll())
+    if (mistake.empty() && flag->getNumOccurrences())
+      mistake = setMlpOption(flag->ArgStr, flag->getValue(), spec);
   if (!mistake.empty())
-    return fail(mistake);
+    return fail("--" + mistake);
   if (std::string error = checkMlp(spec); !error.empty())
     return fail("--" + error);
   if (llvm::StringRef(spec.strategy).starts_with("zero1") &&

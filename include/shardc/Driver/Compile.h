@@ -18,6 +18,20 @@
 
 namespace shardc {
 
+/// An error, a warning or a remark of a compilation.
+struct CompileMessage {
+  enum class Severity { Error, Warning, Remark, Note };
+  Severity severity = Severity::Error;
+  /// The place; line and column from 1. Empty and 0: there is none.
+  std::string file;
+  int64_t line = 0, column = 0;
+  std::string text;
+  std::vector<CompileMessage> notes = {};
+};
+
+/// "error", "warning", "remark" or "note".
+const char *toString(CompileMessage::Severity severity);
+
 /// The result of a compilation.
 struct CompileResult {
   ExitCode code = ExitCode::Ok;
@@ -26,6 +40,8 @@ struct CompileResult {
   /// Errors and remarks, as the command line prints them, except for the name
   /// of the tool before an error without a location ("error: …").
   std::string diagnostics;
+  /// The same, one by one.
+  std::vector<CompileMessage> messages = {};
 };
 
 /// An error if a compilation would overwrite one of its inputs: `inputs` or
