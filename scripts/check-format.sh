@@ -2,7 +2,7 @@
 # Succeeds if clang-format 14 would change no C++ file, and no text has a word that a
 # term of docs/Glossary.md has replaced.
 source "$(dirname "$0")/common.sh"
-find include lib runtime tools test examples benchmarks scripts \
+find include lib runtime tools test examples benchmarks scripts python/src \
   \( -name '*.h' -o -name '*.cpp' -o -name '*.c' \) -print0 |
   xargs -0 clang-format-14 --dry-run --Werror
 

@@ -1,0 +1,402 @@
+//===- Runtime.cpp - The runtime for Python -------------------------------===//
+//
+// Plans, executors, data sets and training. Calls that take long release the
+// GIL; an executor takes one call at a time, so a lock of its own lets other
+// threads wait. Arrays come in by DLPack or the buffer protocol, dense and in
+// row-major order; bf16 is passed as uint16.
+//
+//===----------------------------------------------------------------------===//
+
+#include "Bindings.h"
+
+#include "shardc-rt/Context.h"
+#include "shardc-rt/Dataset.h"
+#include "shardc-rt/Executor.h"
+#include "shardc-rt/Plan.h"
+#include "shardc-rt/Trainer.h"
+
+#include <chrono>
+#include <memory>
+#include <mutex>
+#include <nanobind/ndarray.h>
+#include <nanobind/stl/string.h>
+#include <nanobind/stl/vector.h>
+#include <sstream>
+
+namespace nb = nanobind;
+using namespace shardc::rt;
+
+namespace {
+
+/// An error of the runtime on its way to Python.
+class StatusError : public std::exception {
+public:
+  explicit StatusError(const absl::Status &status)
+      : code(static_cast<int>(status.code())), text(status.message()) {}
+  const char *what() const noexcept override { return text.c_str(); }
+
+  int code;
+  std::string text;
+};
+
+void check(const absl::Status &status) {
+  if (!status.ok())
+    throw StatusError(status);
+}
+
+template <typename T>
+T take(absl::StatusOr<T> value) {
+  check(value.status());
+  return *std::move(value);
+}
+
+/// Raises shardc._errors.from_status(code, text).
+void translate(const std::exception_ptr &pointer, void *) {
+  try {
+    std::rethrow_exception(pointer);
+  } catch (const StatusError &error) {
+    nb::object made = nb::module_::import_("shardc._errors")
+                          .attr("from_status")(error.code, error.text);
+    PyErr_SetObject(reinterpret_cast<PyObject *>(Py_TYPE(made.ptr())),
+                    made.ptr());
+  }
+}
+
+using InputArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
+
+/// The element type; uint16 stands for bf16.
+DType toDType(const std::string &name, nb::dlpack::dtype type) {
+  using Code = nb::dlpack::dtype_code;
+  Code code = static_cast<Code>(type.code);
+  if (type.lanes == 1 && code == Code::Float && type.bits == 32)
+    return DType::F32;
+  if (type.lanes == 1 && code == Code::Float && type.bits == 64)
+    return DType::F64;
+  if (type.lanes == 1 && code == Code::Int && type.bits == 32)
+    return DType::I32;
+  if (type.lanes == 1 && code == Code::Int && type.bits == 64)
+    return DType::I64;
+  if (type.lanes == 1 && code == Code::Bool && type.bits == 8)
+    return DType::Bool;
+  if (type.lanes == 1 && code == Code::UInt && type.bits == 16)
+    return DType::BF16;
+  throw StatusError(absl::InvalidArgumentError(
+      name + ": arrays of this element type are not supported; expected "
+             "float32, float64, int32, int64, bool, or uint16 for bf16"));
+}
+
+nb::dlpack::dtype toDlpack(DType type) {
+  switch (type) {
+  case DType::F32:
+    return nb::dtype<float>();
+  case DType::F64:
+    return nb::dtype<double>();
+  case DType::I32:
+    return nb::dtype<int32_t>();
+  case DType::I64:
+    return nb::dtype<int64_t>();
+  case DType::Bool:
+    return nb::dtype<bool>();
+  case DType::BF16:
+    break;
+  }
+  return nb::dtype<uint16_t>();
+}
+
+/// Arrays that a call borrows, and what keeps them alive.
+struct Inputs {
+  explicit Inputs(nb::dict arrays) {
+    for (auto [key, value] : arrays) {
+      std::string name = nb::cast<std::string>(key);
+      InputArray array;
+      if (!nb::try_cast(value, array))
+        throw StatusError(absl::InvalidArgumentError(
+            name + ": expected an array in the memory of the CPU"));
+      views[name] = {toDType(name, array.dtype()),
+                     absl::MakeConstSpan(array.shape_ptr(), array.ndim()),
+                     array.data()};
+      kept.push_back(std::move(array));
+    }
+  }
+
+  NamedArrays views;
+  std::vector<InputArray> kept;
+};
+
+/// A NumPy array that owns the memory of `array`.
+nb::object toNumpy(HostArray array) {
+  auto *owned = new HostArray(std::move(array));
+  nb::capsule owner(owned, [](void *pointer) noexcept {
+    delete static_cast<HostArray *>(pointer);
+  });
+  std::vector<size_t> shape(owned->shape.begin(), owned->shape.end());
+  return nb::cast(nb::ndarray<nb::numpy>(owned->data.data(), shape.size(),
+                                         shape.data(), owner, nullptr,
+                                         toDlpack(owned->dtype)));
+}
+
+struct PyPlan {
+  std::shared_ptr<const Plan> plan;
+};
+
+/// The results of a run.
+struct PyResult {
+  double loss, seconds, communicationSeconds;
+  uint64_t wireBytes;
+  nb::dict arrays;
+};
+
+class PyExecutor {
+public:
+  PyExecutor(const PyPlan &plan, int threads, ExecutorOptions options)
+      : plan(plan.plan), context(take(Context::create({threads}))),
+        executor(
+            take(Executor::create(*context, plan.plan, std::move(options)))) {}
+
+  /// Calls `function` with the executor, without the GIL.
+  template <typename Function>
+  auto call(Function function) {
+    nb::gil_scoped_release release;
+    std::lock_guard<std::mutex> lock(mutex);
+    return function(*executor);
+  }
+
+  PyResult run(const std::string &program, nb::dict arrays) {
+    Inputs inputs(arrays);
+    RunResult result = call(
+        [&](Executor &each) { return take(each.run(program, inputs.views)); });
+    PyResult made = {result.loss, result.seconds, result.communicationSeconds,
+                     result.wireBytes, nb::dict()};
+    for (auto &[name, array] : result.results)
+      made.arrays[name.c_str()] = toNumpy(std::move(array));
+    return made;
+  }
+
+  void set(const std::string &name, nb::dict arrays) {
+    Inputs inputs(arrays);
+    call([&](Executor &each) {
+      check(each.setTensor(name, inputs.views.at(name)));
+    });
+  }
+
+  nb::object get(const std::string &name) {
+    return toNumpy(
+        call([&](Executor &each) { return take(each.getTensor(name)); }));
+  }
+
+  std::shared_ptr<const Plan> plan;
+
+private:
+  std::unique_ptr<Context> context;
+  std::unique_ptr<Executor> executor;
+  std::mutex mutex;
+};
+
+/// The steps of one call of `PyTraining::advance`.
+struct PyRecord {
+  int64_t step, epoch, steps;
+  double loss, lastLoss, seconds, samplesPerSecond;
+};
+
+/// A training that goes on call by call. It has the order of the rows that
+/// shardc-run has with the same seed.
+class PyTraining {
+public:
+  PyTraining(PyExecutor &executor, const Dataset &given, uint64_t seed,
+             bool shuffle)
+      : executor(executor), dataset(given) {
+    check(fitToPlan(*executor.plan, dataset));
+    options.seed = seed;
+    options.shuffle = shuffle;
+  }
+
+  int64_t stepsPerEpoch() const {
+    return dataset.rows / executor.plan->batchSize();
+  }
+
+  /// Trains `steps` steps. `onProgress` is called now and then with the number
+  /// of those that have ended; signals of Python end the call.
+  PyRecord advance(int64_t steps, nb::object onProgress) {
+    using Clock = std::chrono::steady_clock;
+    TrainOptions now = options;
+    now.start = progress;
+    now.steps = progress.steps + steps;
+    double sum = 0;
+    int64_t done = 0;
+    Clock::time_point last = Clock::now();
+    // The error is raised once training has ended in good order.
+    bool isInterrupted = false;
+    now.onStep = [&](const StepRecord &, const RunResult &result) {
+      sum += result.loss;
+      ++done;
+      return absl::OkStatus();
+    };
+    now.shouldStop = [&] {
+      if (Clock::now() - last < std::chrono::milliseconds(100))
+        return isInterrupted;
+      last = Clock::now();
+      nb::gil_scoped_acquire acquire;
+      isInterrupted = PyErr_CheckSignals() != 0;
+      if (!isInterrupted && !onProgress.is_none())
+        try {
+          onProgress(done);
+        } catch (nb::python_error &error) {
+          error.restore();
+          isInterrupted = true;
+        }
+      return isInterrupted;
+    };
+    std::ostringstream silent;
+    Clock::time_point begin = Clock::now();
+    TrainSummary summary = executor.call([&](Executor &each) {
+      return take(train(each, dataset, now, silent));
+    });
+    if (isInterrupted)
+      throw nb::python_error();
+    progress = summary.progress;
+    double seconds =
+        std::chrono::duration<double>(Clock::now() - begin).count();
+    int64_t perEpoch = std::max<int64_t>(1, stepsPerEpoch());
+    return {progress.steps,
+            (progress.steps + perEpoch - 1) / perEpoch,
+            done,
+            done ? sum / done : 0,
+            summary.finalLoss,
+            seconds,
+            seconds > 0 ? done * executor.plan->batchSize() / seconds : 0};
+  }
+
+private:
+  PyExecutor &executor;
+  Dataset dataset;
+  TrainOptions options;
+  TrainProgress progress;
+};
+
+} // namespace
+
+void shardc::python::bindRuntime(nb::module_ &module) {
+  nb::register_exception_translator(translate);
+  nb::class_<PyPlan>(module, "Plan")
+      .def_static(
+          "parse",
+          [](nb::bytes bytes) {
+            return PyPlan{
+                take(Plan::parse(std::string(bytes.c_str(), bytes.size())))};
+          },
+          nb::arg("bytes"))
+      .def_prop_ro("is_for_gpu",
+                   [](const PyPlan &self) { return self.plan->isForGpu(); })
+      .def("tensors", [](const PyPlan &self) {
+        nb::list list;
+        for (const TensorInfo &tensor : self.plan->tensors()) {
+          nb::list shape;
+          for (int64_t size : tensor.shape)
+            shape.append(size);
+          absl::string_view role = toString(tensor.role);
+          absl::string_view dtype = toString(tensor.dtype);
+          list.append(nb::make_tuple(
+              tensor.name, nb::str(role.data(), role.size()),
+              nb::str(dtype.data(), dtype.size()), nb::tuple(shape)));
+        }
+        return list;
+      });
+  nb::class_<PyResult>(module, "Result")
+      .def_ro("loss", &PyResult::loss)
+      .def_ro("seconds", &PyResult::seconds)
+      .def_ro("communication_seconds", &PyResult::communicationSeconds)
+      .def_ro("wire_bytes", &PyResult::wireBytes)
+      .def_ro("arrays", &PyResult::arrays);
+  nb::class_<PyExecutor>(module, "Executor")
+      .def(
+          "__init__",
+          [](PyExecutor *self, const PyPlan &plan, uint64_t seed, int threads,
+             bool poisonPadding, bool shareReplicas, bool orderedSums,
+             const std::string &cpuTarget) {
+            ExecutorOptions options;
+            options.seed = seed;
+            options.poisonPadding = poisonPadding;
+            options.shareReplicas = shareReplicas;
+            options.orderedSums = orderedSums;
+            options.cpuTarget = cpuTarget;
+            new (self) PyExecutor(plan, threads, std::move(options));
+          },
+          nb::arg("plan"), nb::kw_only(), nb::arg("seed"), nb::arg("threads"),
+          nb::arg("poison_padding"), nb::arg("share_replicas"),
+          nb::arg("ordered_sums"), nb::arg("cpu_target"))
+      .def("initialize",
+           [](PyExecutor &self) {
+             self.call(
+                 [](Executor &each) { check(each.initializeParameters()); });
+           })
+      .def("run", &PyExecutor::run, nb::arg("program"), nb::arg("arrays"))
+      .def("set", &PyExecutor::set, nb::arg("name"), nb::arg("arrays"))
+      .def("get", &PyExecutor::get, nb::arg("name"))
+      .def(
+          "load",
+          [](PyExecutor &self, const std::string &path) {
+            self.call(
+                [&](Executor &each) { check(loadParameters(each, path)); });
+          },
+          nb::arg("path"))
+      .def(
+          "save",
+          [](PyExecutor &self, const std::string &path) {
+            self.call(
+                [&](Executor &each) { check(saveParameters(each, path)); });
+          },
+          nb::arg("path"))
+      .def(
+          "evaluate",
+          [](PyExecutor &self, Dataset dataset) {
+            Evaluation result = self.call([&](Executor &each) {
+              check(fitToPlan(*self.plan, dataset));
+              return take(evaluate(each, dataset));
+            });
+            return nb::make_tuple(result.rows, result.loss, result.correct);
+          },
+          nb::arg("dataset"));
+  nb::class_<Dataset>(module, "Dataset")
+      .def_static(
+          "load",
+          [](const std::string &spec, const std::string &folder,
+             uint64_t seed) {
+            DatasetOptions options;
+            options.seed = seed;
+            options.dataDirs = {folder};
+            nb::gil_scoped_release release;
+            return take(loadDataset(spec, options));
+          },
+          nb::arg("spec"), nb::arg("folder"), nb::arg("seed"))
+      .def_static(
+          "from_arrays",
+          [](nb::dict arrays) {
+            Inputs inputs(arrays);
+            Dataset dataset;
+            dataset.name = "arrays";
+            for (const auto &[name, view] : inputs.views) {
+              HostArray array(view.dtype,
+                              {view.shape.begin(), view.shape.end()});
+              if (!array.data.empty())
+                std::memcpy(array.data.data(), view.data, array.data.size());
+              dataset.arrays.emplace(name, std::move(array));
+            }
+            return dataset;
+          },
+          nb::arg("arrays"));
+  nb::class_<PyRecord>(module, "Record")
+      .def_ro("step", &PyRecord::step)
+      .def_ro("epoch", &PyRecord::epoch)
+      .def_ro("steps", &PyRecord::steps)
+      .def_ro("loss", &PyRecord::loss)
+      .def_ro("last_loss", &PyRecord::lastLoss)
+      .def_ro("seconds", &PyRecord::seconds)
+      .def_ro("samples_per_second", &PyRecord::samplesPerSecond);
+  nb::class_<PyTraining>(module, "Training")
+      .def(nb::init<PyExecutor &, const Dataset &, uint64_t, bool>(),
+           nb::keep_alive<1, 2>(), nb::arg("executor"), nb::arg("dataset"),
+           nb::kw_only(), nb::arg("seed"), nb::arg("shuffle"))
+      .def_prop_ro("steps_per_epoch", &PyTraining::stepsPerEpoch)
+      .def("advance", &PyTraining::advance, nb::arg("steps"),
+           nb::arg("on_progress").none());
+}

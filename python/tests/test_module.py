@@ -1,0 +1,173 @@
+"""The module `shardc`: models, plans, executors, training, errors."""
+
+import inspect
+import json
+import threading
+
+import numpy as np
+import pytest
+
+import shardc
+from shardc._compile import compiler
+
+
+def make_model(**options):
+    given = {"strategy": "fsdp", "mesh": {"data": 4}, "batch_size": 16, "optimizer": shardc.Adam(1e-2)}
+    return shardc.mlp([8, 16, 3], **{**given, **options})
+
+
+@pytest.fixture(scope="module")
+def plan():
+    return shardc.compile(make_model())
+
+
+def batch(rows=16):
+    random = np.random.default_rng(0)
+    x = random.standard_normal((rows, 8), np.float32)
+    return x, x[:, :3] * 2
+
+
+def test_options_are_those_of_the_compiler():
+    lists = json.loads(compiler().list_options().bytes)
+    names = [each["name"].replace("-", "_") for each in lists["compile"]]
+    assert list(inspect.signature(shardc.compile).parameters)[1:] == names
+    names = [each.replace("-", "_") for each in lists["mlp"]]
+    assert list(inspect.signature(shardc.mlp).parameters) == names
+
+
+def test_a_plan_describes_itself(plan, tmp_path):
+    assert plan.report.num_devices == 4
+    assert plan.report.mesh == {"data": 4}
+    assert plan.report.wire_bytes_per_device > 0
+    assert sorted(each.kind for each in plan.collectives) == ["all_gather", "all_reduce", "reduce_scatter"]
+    assert plan.collectives[0].axes == ("data",)
+    w0 = next(each for each in plan.shardings if each.name == "w0")
+    assert (w0.shape, w0.sharding, w0.local_shape) == ((8, 16), (("data",), ()), (2, 16))
+    assert "because" in plan.explain() and "remove by" in plan.explain()
+    assert plan._repr_html_().count("<svg") == len(plan.shardings)
+    plan.save(tmp_path / "m.shardc")
+    again = shardc.Plan.load(tmp_path / "m.shardc")
+    assert again.collectives == plan.collectives
+    assert "because" in again.explain()
+
+
+def test_trains_steps(plan, tmp_path):
+    run = shardc.Executor(plan, seed=3)
+    x, y = batch()
+    losses = [run.step(x=x, y=y).loss for _ in range(30)]
+    assert losses[-1] < losses[0] / 2
+    assert set(run.parameters) == {"w0", "b0", "w1", "b1"}
+    assert run.parameters["w0"].shape == (8, 16)
+    run.save(tmp_path / "p.safetensors")
+    other = shardc.Executor(plan)
+    assert not np.array_equal(other.parameters["w0"], run.parameters["w0"])
+    other.load(tmp_path / "p.safetensors")
+    for name, value in run.parameters.items():
+        np.testing.assert_array_equal(other.parameters[name], value)
+    other.parameters["b0"] = np.full(16, 2.0)
+    assert (other.parameters["b0"] == 2).all()
+    assert all(name in run.states for name in run.states)
+
+
+def test_takes_arrays_of_all_kinds(plan):
+    x, y = batch()
+    expected = shardc.Executor(plan).step(x=x, y=y).loss
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    for given in (x.astype(np.float64), np.asfortranarray(x), read_only, x.tolist(), np.repeat(x, 2, 0)[::2]):
+        assert shardc.Executor(plan).step(x=given, y=y).loss == expected
+
+
+def test_bf16_is_float32_in_python():
+    plan = shardc.compile(make_model(), dtype="bf16")
+    run = shardc.Executor(plan)
+    x, y = batch()
+    assert np.isfinite(run.step(x=x, y=y).loss)
+    assert run.parameters["w0"].dtype == np.float32
+
+
+def test_refuses_inputs(plan):
+    run = shardc.Executor(plan)
+    x, y = batch()
+    with pytest.raises(shardc.InputError, match="x"):
+        run.step(x=x[:8], y=y)
+    with pytest.raises(shardc.InputError, match="int64 found, expected float32"):
+        run.step(x=x.astype(np.int64), y=y)
+    with pytest.raises(shardc.InputError, match="y"):
+        run.step(x=x)
+    with pytest.raises(shardc.InputError, match="z"):
+        run.step(x=x, y=y, z=y)
+    with pytest.raises(shardc.RunError, match="nothing") as caught:
+        run.run("nothing", {"x": x, "y": y})
+    assert caught.value.code == "NOT_FOUND"
+    with pytest.raises(KeyError):
+        run.parameters["w9"]
+    with pytest.raises(ValueError):
+        run.parameters["w0"] = np.zeros((3, 3), np.float32)
+    with pytest.raises(shardc.RunError):
+        run.load("/no/such.npz")
+    with pytest.raises(shardc.InputError):
+        shardc.Executor(plan, cpu_target="x86-64-v9")
+    # Nothing has changed.
+    assert run.step(x=x, y=y).loss == shardc.Executor(plan).step(x=x, y=y).loss
+
+
+def test_labels_of_other_integers():
+    plan = shardc.compile(make_model(loss="softmax_cross_entropy"))
+    run = shardc.Executor(plan)
+    x, _ = batch()
+    labels = np.arange(16) % 3
+    assert np.isfinite(run.step(x=x, y=labels).loss)
+    with pytest.raises(shardc.InputError, match="out of the range"):
+        run.step(x=x, y=labels + 2**40)
+    with pytest.raises(shardc.InputError):
+        run.step(x=x, y=labels + 3)
+
+
+def test_compile_errors_have_a_place(tmp_path):
+    file = tmp_path / "m.mlir"
+    file.write_text("module {\n  nonsense\n}\n")
+    with pytest.raises(shardc.CompileError) as caught:
+        shardc.compile(file)
+    error = caught.value
+    assert (error.file, error.line, error.column, error.code) == (str(file), 2, 3, 2)
+    with pytest.raises(shardc.CompileError, match="^error: device_memory: '-1' is not"):
+        shardc.compile(make_model(), device_memory=-1)
+    with pytest.raises(shardc.CompileError, match="did you mean 'fsdp'"):
+        make_model(strategy="fspd")
+    with pytest.raises(TypeError):
+        shardc.compile(make_model(), partitoin="cheapest")
+
+
+def test_trains_on_data():
+    model = shardc.mlp(
+        [64, 32, 10], loss="softmax_cross_entropy", optimizer=shardc.Adam(1e-2), mesh={"data": 2},
+        strategy="dp", batch_size=64,
+    )  # fmt: skip
+    plan = shardc.compile(model)
+    run = shardc.Executor(plan)
+    records = shardc.fit(run, "digits", epochs=3, seed=1, progress=True)
+    assert [record.epoch for record in records] == [1, 2, 3]
+    assert records[-1].loss < records[0].loss
+    evaluation = shardc.evaluate(run, "digits:test")
+    assert evaluation.rows == 360 and evaluation.accuracy > 0.8
+    # The same steps in other pieces.
+    other = shardc.Executor(plan)
+    pieces = list(shardc.train(other, "digits", epochs=3, every=7, seed=1))
+    assert sum(record.steps for record in pieces) == records[-1].step
+    np.testing.assert_array_equal(other.parameters["w0"], run.parameters["w0"])
+    with pytest.raises(shardc.InputError, match="y"):
+        shardc.fit(run, {"x": np.zeros((64, 64))})
+
+
+def test_threads_take_turns(plan):
+    run = shardc.Executor(plan)
+    x, y = batch()
+    losses = []
+    threads = [threading.Thread(target=lambda: losses.append(run.step(x=x, y=y).loss)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    other = shardc.Executor(plan)
+    assert sorted(losses, reverse=True) == [other.step(x=x, y=y).loss for _ in range(8)]
