@@ -5,29 +5,7 @@
 #   scripts/check-mpi.sh
 #
 # Exit code 77 where there is no MPI.
-source "$(dirname "$0")/common.sh"
-case "$build" in /*) ;; *) build=$PWD/$build ;; esac
-PATH=$build/bin:$PATH
-plugin=$build/lib/shardc/libshardc-rt-mpi.so
-if ! command -v mpirun >/dev/null || [ ! -e "$plugin" ]; then
-  echo "no MPI: nothing is checked"
-  exit 77
-fi
-work=$(mktemp -d)
-trap 'rm -rf "$work"' EXIT
-cd "$work"
-# In containers the user is root, and there are more processes than cores.
-export OMPI_ALLOW_RUN_AS_ROOT=1 OMPI_ALLOW_RUN_AS_ROOT_CONFIRM=1
-export OMPI_MCA_rmaps_base_oversubscribe=1 TMPDIR=$work
-cases=0 failed=0
-
-losses() { sed 's/.*"loss":\([^,}]*\).*/\1/' "$1"; }
-
-fail() {
-  failed=$((failed + 1))
-  printf 'FAILED: %s\n' "$1"
-  tail -n 5 said
-}
+source "$(dirname "$0")/common-mpi.sh"
 
 # train WHAT STRATEGY MESH "SIZE..." FLAG...: losses, parameters and evaluation of
 # so many processes are those of one, whatever the number of its threads.
@@ -59,18 +37,6 @@ train() {
   done
 }
 
-# expect WHAT CODE TEXT COMMAND...: the command ends with a code, and the text is
-# printed once.
-expect() {
-  local what=$1 code=$2 text=$3 actual=0
-  shift 3
-  cases=$((cases + 1))
-  "$@" &>said || actual=$?
-  if [ "$actual" -ne "$code" ] || [ "$(grep -cF -- "$text" said)" -ne 1 ]; then
-    fail "$what: exit code $actual instead of $code, or not once \"$text\""
-  fi
-}
-
 train 'dp' dp data=8 '1 2 3 4 8'
 train 'FSDP' fsdp data=8 '2 4'
 train 'FSDP, uneven' fsdp data=6 '2 4'
@@ -91,8 +57,6 @@ expect 'no such file' 2 'nothere.npz' \
   mpirun -n 2 shardc-run model.shardc --data=nothere.npz --steps=2
 expect 'more processes than devices' 2 'fewer than the 5 processes' \
   mpirun -n 5 "${run[@]}"
-expect 'checkpoints' 9 'checkpoints of several processes' \
-  mpirun -n 2 "${run[@]}" --checkpoint-dir=saved --checkpoint-every=1
 expect 'other seeds' 2 'rank 1 has shardc' \
   mpirun -n 1 "${run[@]}" : -n 1 "${run[@]}" --seed=4
 expect 'no MPI' 9 'CPU devices in several processes need MPI: looked for /none' \

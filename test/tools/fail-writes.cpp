@@ -88,16 +88,16 @@ int mkdir(const char *path, mode_t mode) noexcept {
   return next<int(const char *, mode_t)>("mkdir")(path, mode);
 }
 
-ssize_t write(int file, const void *data, size_t bytes) {
-  auto *write = next<ssize_t(int, const void *, size_t)>("write");
+ssize_t pwrite(int file, const void *data, size_t bytes, off_t at) {
+  auto *write = next<ssize_t(int, const void *, size_t, off_t)>("pwrite");
   if (isWatched(file)) {
     Fault fault = count();
-    if (fault == Fault::Kill && write(file, data, bytes / 2) < 0)
+    if (fault == Fault::Kill && write(file, data, bytes / 2, at) < 0)
       return -1;
     if (fails(fault))
       return -1;
   }
-  return write(file, data, bytes);
+  return write(file, data, bytes, at);
 }
 
 int fsync(int file) {

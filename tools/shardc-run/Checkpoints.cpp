@@ -12,6 +12,15 @@
 using namespace shardc::run;
 using namespace shardc::rt;
 
+/// The exit code of a run whose last checkpoint was written with this result.
+static int exitCodeOf(const absl::Status &status) {
+  if (status.ok())
+    return 0;
+  if (absl::IsAborted(status) || absl::IsDeadlineExceeded(status))
+    return 6;
+  return absl::IsOutOfRange(status) ? 5 : 2;
+}
+
 /// The checkpoints in a folder: "step-40, step-80".
 static std::string listSteps(const std::string &folder) {
   absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
@@ -22,7 +31,9 @@ static std::string listSteps(const std::string &folder) {
   return text.empty() ? "none" : text;
 }
 
-int Checkpoints::find(const Arguments &arguments, std::ostream &out) {
+int Checkpoints::find(const Arguments &arguments, Store *store,
+                      std::ostream &out) {
+  const absl::Duration deadline = absl::Seconds(arguments.deadline);
   if (arguments.resume.empty())
     return 0;
   absl::StatusOr<std::unique_ptr<Checkpoint>> found;
@@ -33,13 +44,18 @@ int Checkpoints::find(const Arguments &arguments, std::ostream &out) {
       return report(2, absl::StrCat("--resume=", step, ": ", folder,
                                     " has no such checkpoint; its steps: ",
                                     listSteps(folder)));
+    if (found.ok())
+      if (absl::Status status = (*found)->verifyOnce(store, deadline);
+          !status.ok())
+        return report(status);
   } else {
     bool isOneDamaged = false;
-    found = openLatestCheckpoint(folder, [&](const absl::Status &damage) {
+    auto onDamaged = [&](const absl::Status &damage) {
       isOneDamaged = true;
       report(0, absl::StrCat(damage.message(),
                              "\nit is left out, and the one before is taken"));
-    });
+    };
+    found = openLatestCheckpoint(folder, onDamaged, store, deadline);
     if (absl::IsNotFound(found.status()) && !isOneDamaged &&
         arguments.resume == "if-any") {
       printField(
@@ -60,7 +76,7 @@ int Checkpoints::find(const Arguments &arguments, std::ostream &out) {
   return 0;
 }
 
-int Checkpoints::open(Arguments &arguments, const Plan &plan,
+int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
                       std::ostream &out) {
   if (arguments.checkpointDir.empty())
     return 0;
@@ -69,14 +85,22 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan,
   everySeconds = arguments.checkpointSeconds;
   // Locked first, so that nobody removes what is found.
   if (!arguments.evaluateOnly) {
+    CheckpointOptions options;
+    options.folder = folder;
+    options.keep = arguments.keep;
+    options.store = store;
+    options.deadline = absl::Seconds(arguments.deadline);
     absl::StatusOr<std::unique_ptr<CheckpointWriter>> opened =
-        CheckpointWriter::open({folder, arguments.keep});
+        CheckpointWriter::open(options);
+    if (absl::IsAborted(opened.status()) ||
+        absl::IsDeadlineExceeded(opened.status()))
+      return report(opened.status());
     if (!opened.ok())
       return report(
           1, absl::StrCat("--checkpoint-dir=", opened.status().message()));
     writer = *std::move(opened);
   }
-  if (int code = find(arguments, out))
+  if (int code = find(arguments, store, out))
     return code;
   if (!resumed)
     return 0;
@@ -122,9 +146,11 @@ int Checkpoints::reserve(const Plan &plan) {
   return status.ok() ? 0 : report(status);
 }
 
-bool Checkpoints::isDue(int64_t steps) const {
-  if (everySteps > 0)
-    return steps % everySteps == 0;
+bool Checkpoints::isDueAfter(int64_t steps) const {
+  return everySteps > 0 && steps % everySteps == 0;
+}
+
+bool Checkpoints::isDueByTime() const {
   return everySeconds > 0 &&
          std::chrono::duration<double>(Clock::now() - lastSave).count() >=
              everySeconds;
@@ -144,7 +170,7 @@ void Checkpoints::printErrors() {
     return;
   for (const CheckpointResult &result : writer->takeResults()) {
     longestCopy = std::max(longestCopy, result.copySeconds);
-    code = result.status.ok() ? 0 : absl::IsOutOfRange(result.status) ? 5 : 2;
+    code = exitCodeOf(result.status);
     if (code == 0) {
       ++written;
       lastWritten = result.step;

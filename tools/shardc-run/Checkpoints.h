@@ -25,9 +25,11 @@ class Checkpoints {
 public:
   /// Finds what --resume asks for, for a run of `plan`, and sets seed and
   /// order of the data in `arguments` to those of the checkpoint. Locks the
-  /// folder if the run trains. Without --checkpoint-dir nothing happens. Exit
-  /// code 0, or the code and an error printed.
-  int open(Arguments &arguments, const rt::Plan &plan, std::ostream &out);
+  /// folder if the run trains. Without --checkpoint-dir nothing happens.
+  /// `store` leads to the other processes, which call it too, and is borrowed;
+  /// null: there are none. Exit code 0, or the code and an error printed.
+  int open(Arguments &arguments, const rt::Plan &plan, rt::Store *store,
+           std::ostream &out);
 
   /// Whether the run goes on from a checkpoint.
   bool isResumed() const { return resumed != nullptr; }
@@ -42,15 +44,17 @@ public:
   int reserve(const rt::Plan &plan);
   /// Whether the run writes any.
   bool isWriting() const { return writer != nullptr; }
-  /// Whether one is due after so many steps.
-  bool isDue(int64_t steps) const;
+  /// Whether one is due after so many steps, or by the clock of this process.
+  bool isDueAfter(int64_t steps) const;
+  bool isDueByTime() const;
   /// Begins to write one. An error of reading the executor.
   absl::Status save(const rt::Executor &executor,
                     const rt::TrainProgress &progress);
   /// Prints errors of writes that have ended.
   void printErrors();
   /// Writes the last one, unless that was done, and waits. Exit code 0 if it
-  /// is there, 2, or 5 if it holds a value that is not finite.
+  /// is there, 2, 5 if it holds a value that is not finite, or 6 if another
+  /// process has not written its part.
   int finish(const rt::Executor &executor, const rt::TrainProgress &progress);
   /// Waits for the write in progress.
   void wait();
@@ -66,7 +70,7 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  int find(const Arguments &arguments, std::ostream &out);
+  int find(const Arguments &arguments, rt::Store *store, std::ostream &out);
 
   rt::TrainProgress from;
   std::unique_ptr<rt::Checkpoint> resumed;

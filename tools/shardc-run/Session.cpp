@@ -80,8 +80,8 @@ private:
   std::optional<Dataset> evaluationData;
   /// The order of the rows in an epoch; the last one asked for.
   std::pair<int64_t, std::vector<int64_t>> rowsOfEpoch{-1, {}};
-  std::optional<StopRequest> stopRequest; ///< While there is work to lose.
-  bool isSaved = false;                   ///< Parameters, where asked for.
+  std::optional<Agreement> agreement; ///< While there is work to lose.
+  bool isSaved = false;               ///< Parameters, where asked for.
   Checkpoints checkpoints;
   bool areCheckpointsDone = false; ///< The last step is in one.
   Metrics metrics;
@@ -117,7 +117,8 @@ int Session::run() {
     if (int code = (this->*step)())
       return code;
 
-  stopRequest.emplace(store, absl::Seconds(arguments.deadline));
+  agreement.emplace(store, absl::Seconds(arguments.deadline),
+                    [this] { return checkpoints.isDueByTime(); });
   int code = 0;
   if (!arguments.evaluateOnly) {
     if (int failed = train())
@@ -153,10 +154,7 @@ int Session::openPlan() {
 }
 
 int Session::openCheckpoints() {
-  if (store && !arguments.checkpointDir.empty())
-    return report(9, "--checkpoint-dir: checkpoints of several processes are "
-                     "not built yet; expected one process");
-  return checkpoints.open(arguments, *plan, out());
+  return checkpoints.open(arguments, *plan, store, out());
 }
 
 int Session::load(const std::string &spec, Dataset &dataset) {
@@ -271,7 +269,7 @@ TrainOptions Session::trainOptions() {
   options.shouldStop = [this] { return shouldStop(); };
   if (checkpoints.isWriting()) {
     options.shouldSave = [this](int64_t steps) {
-      return checkpoints.isDue(steps);
+      return checkpoints.isDueAfter(steps) || agreement->takeDue();
     };
     options.onSave = [this](const TrainProgress &progress) {
       return checkpoints.save(*executor, progress);
@@ -314,7 +312,7 @@ Batch Session::batchOfStep(int64_t step) {
 }
 
 bool Session::shouldStop() {
-  summary.stoppedBy = stopRequest->ask();
+  summary.stoppedBy = agreement->ask();
   return summary.stoppedBy != 0;
 }
 

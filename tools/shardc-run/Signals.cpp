@@ -67,7 +67,7 @@ Signals::~Signals() {
 
 int Signals::noted() const { return firstSignal; }
 
-int StopRequest::ask() {
+int Agreement::ask() {
   if (agreed || !store)
     return agreed = agreed ? agreed : signals.noted();
   // No process may begin a step that another one does not.
@@ -79,7 +79,9 @@ int StopRequest::ask() {
   int64_t perSecond = std::clamp<int64_t>(
       static_cast<int64_t>(interval / std::max(seconds, 1e-3)), 1, 1000);
   absl::StatusOr<std::vector<std::string>> all = store->gatherAll(
-      "signals", absl::StrCat(signals.noted(), ",", perSecond), deadline);
+      "signals",
+      absl::StrCat(signals.noted(), ",", perSecond, ",", isDue() ? 1 : 0),
+      deadline);
   // The next step names the process that is missing.
   if (!all.ok())
     return 0;
@@ -88,9 +90,14 @@ int StopRequest::ask() {
       agreed = signal;
   const std::string &first = all->front();
   interval = std::atoll(first.c_str() + first.find(',') + 1);
+  isDueAgreed |= first.back() == '1';
   nextExchange = timesAsked + interval;
   lastExchange = now;
   return agreed;
+}
+
+bool Agreement::takeDue() {
+  return store ? std::exchange(isDueAgreed, false) : isDue();
 }
 
 std::string shardc::run::signalName(int signal) {

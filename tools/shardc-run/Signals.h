@@ -12,7 +12,9 @@
 
 #include "absl/time/time.h"
 
+#include <functional>
 #include <string>
+#include <utility>
 
 namespace shardc::run {
 
@@ -32,25 +34,31 @@ public:
   int noted() const;
 };
 
-/// The decision to end a run early, on which all its processes agree.
-class StopRequest {
+/// What the processes of a run agree on between two steps: to end early, and
+/// that a checkpoint is due by the clock.
+class Agreement {
 public:
   /// `store` leads to the other processes, and is borrowed; null: there are
-  /// none.
-  StopRequest(rt::Store *store, absl::Duration deadline)
-      : store(store), deadline(deadline) {}
+  /// none. `isDue` tells whether a checkpoint is due; that of rank 0 counts.
+  Agreement(rt::Store *store, absl::Duration deadline,
+            std::function<bool()> isDue)
+      : store(store), deadline(deadline), isDue(std::move(isDue)) {}
 
   /// The signal to stop for; 0: go on. All processes ask equally often and get
-  /// the same answer.
+  /// the same answer. Signals and clocks are exchanged about once a second.
   int ask();
+  /// Whether a checkpoint is due; then it is not any more.
+  bool takeDue();
 
 private:
   Signals signals;
   rt::Store *store;
   absl::Duration deadline;
+  std::function<bool()> isDue;
+  bool isDueAgreed = false;
   int agreed = 0;
   int64_t timesAsked = 0;
-  /// The number of the request at which the processes exchange signals next,
+  /// The number of the request at which the processes exchange them next,
   /// and the distance to the one after.
   int64_t nextExchange = 1, interval = 1;
   absl::Time lastExchange = absl::InfinitePast();

@@ -22,6 +22,7 @@
 #include "shardc-rt/Errors.h"
 #include "shardc-rt/Executor.h"
 #include "shardc-rt/Export.h"
+#include "shardc-rt/Store.h"
 #include "shardc-rt/Trainer.h"
 
 #include <functional>
@@ -36,7 +37,7 @@ struct Manifest;
 /// A checkpoint that is read. Its files are mapped: the system reads the bytes
 /// that are used.
 ///
-/// Thread-safety: immutable once it is open. Threads may share one.
+/// Thread-safety: threads may share a constant one.
 class SHARDC_RT_API Checkpoint {
 public:
   /// Opens DIR/step-N. NotFound: there is no such folder. DataLoss: its
@@ -64,8 +65,16 @@ public:
   /// first difference. The mesh may be any.
   [[nodiscard]] absl::Status checkAgainst(const Plan &plan) const;
 
-  /// Sets all parameters and states of an executor, after `checkAgainst` and
-  /// `verify`. DataLoss: the faults, and nothing is set.
+  /// As `verify`, once for this object; of several processes that call it
+  /// together, each computes its share, and all get the same. DataLoss: the
+  /// faults, a line each.
+  [[nodiscard]] absl::Status
+  verifyOnce(Store *store = nullptr,
+             absl::Duration deadline = absl::Minutes(5));
+
+  /// Sets all parameters and states of an executor, after `checkAgainst` and,
+  /// unless `verifyOnce` was called, `verify`. Each device reads its shards
+  /// alone. DataLoss: the faults, and nothing is set.
   [[nodiscard]] absl::Status load(Executor &executor) const;
 
   /// All parameters, as global arrays, after their checksums. DataLoss: the
@@ -82,11 +91,13 @@ private:
   SHARDC_RT_PRIVATE Checkpoint(std::string path,
                                std::unique_ptr<const Manifest> manifest,
                                std::unique_ptr<const Files> files);
-  SHARDC_RT_PRIVATE std::vector<std::string> verify(bool parametersAlone) const;
+  struct Share;
+  SHARDC_RT_PRIVATE std::vector<std::string> verify(const Share &share) const;
 
   std::string ownPath, ownFingerprint;
   std::unique_ptr<const Manifest> ownManifest;
   std::unique_ptr<const Files> files;
+  bool isVerified = false;
 };
 
 /// A folder DIR/step-N.
@@ -107,11 +118,12 @@ listCheckpoints(const std::string &folder);
 
 /// The checkpoint that was written last, of those that pass `verify`. Calls
 /// `onDamaged` for each one that was written later and does not. NotFound:
-/// there is none.
+/// there is none. Processes with a `store` call it together, and get the same.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<std::unique_ptr<Checkpoint>>
 openLatestCheckpoint(
     const std::string &folder,
-    const std::function<void(const absl::Status &)> &onDamaged = {});
+    const std::function<void(const absl::Status &)> &onDamaged = {},
+    Store *store = nullptr, absl::Duration deadline = absl::Minutes(5));
 
 struct CheckpointOptions {
   /// Holds the checkpoints; made if it is not there.
@@ -121,6 +133,11 @@ struct CheckpointOptions {
   /// Parameters and states go into several files each where they have more
   /// bytes. A tensor is never cut.
   uint64_t maxFileBytes = uint64_t(4) << 30;
+  /// Of all processes that train together, borrowed; null: there is one. All
+  /// see the folder, and each writes the shards of its own devices.
+  Store *store = nullptr;
+  /// Longest wait for the part of another process.
+  absl::Duration deadline = absl::Minutes(5);
 };
 
 /// How writing a checkpoint ended.
@@ -134,7 +151,11 @@ struct CheckpointResult {
 };
 
 /// Writes checkpoints of a training in the background. A folder has one writer
-/// at a time, which locks it; in processes that end the lock goes away.
+/// at a time, which locks it; in processes that end the lock goes away. Several
+/// processes that train together each have a writer with the same options,
+/// which are opened together and save after the same steps; the results are
+/// those of all. Aborted, DeadlineExceeded: another one has gone, or has not
+/// written its part.
 ///
 /// Thread-safety: one call at a time.
 class SHARDC_RT_API CheckpointWriter {

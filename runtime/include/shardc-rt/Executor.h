@@ -31,6 +31,8 @@
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Plan.h"
 
+#include "absl/functional/function_ref.h"
+
 #include <functional>
 #include <limits>
 #include <map>
@@ -161,6 +163,18 @@ public:
   /// Writes the same array to `out`, which has room for its bytes.
   [[nodiscard]] virtual absl::Status readTensor(absl::string_view name,
                                                 void *out) const;
+
+  /// Called with contiguous bytes of a global array, which begin at `offset`;
+  /// `data` is borrowed for the call.
+  using ReadBytes =
+      absl::FunctionRef<void(int64_t offset, const char *data, int64_t bytes)>;
+
+  /// Visits the bytes of a tensor's shards that a device of this process is the
+  /// first of all to hold. So several processes together visit every byte of
+  /// the global array once, and each may call it when it likes. Errors as of
+  /// `getTensor`.
+  [[nodiscard]] virtual absl::Status readShards(absl::string_view name,
+                                                ReadBytes visit) const;
 
   /// Begins a run of a program on one batch, of which it keeps no reference.
   /// Runs begin and end in order. NotFound: no such program. InvalidArgument

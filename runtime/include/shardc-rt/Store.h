@@ -8,7 +8,9 @@
 // There is no authentication: whoever reaches the port can take part. It is
 // opened on the loopback interface if rank 0 has an address there.
 //
-// Thread-safety: one call of a Store at a time, from any thread.
+// Thread-safety: threads may share a Store. A call waits for that of another
+// thread. `broadcast` and `gatherAll`, which all ranks call in the same order,
+// are called by one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -20,6 +22,8 @@
 #include "absl/time/time.h"
 
 #include <memory>
+#include <mutex>
+#include <string>
 #include <vector>
 
 namespace shardc::rt {
@@ -84,7 +88,8 @@ private:
 
   const Ranks own;
   std::unique_ptr<StoreServer> server;
-  std::unique_ptr<Socket> socket;
+  std::mutex mutex;               ///< Of the socket.
+  std::unique_ptr<Socket> socket; ///< Null: the store has gone.
   /// Values given to all so far.
   uint64_t exchanges = 0;
   friend class StoreServer;

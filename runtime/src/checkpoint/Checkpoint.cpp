@@ -6,6 +6,8 @@
 #include "base/ReadFile.h"
 #include "checkpoint/Manifest.h"
 #include "checkpoint/MappedFile.h"
+#include "checkpoint/WriterPeers.h"
+#include "comm/Socket.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/numbers.h"
@@ -146,14 +148,22 @@ absl::string_view Checkpoint::bytesOf(size_t tensor) const {
   return ::bytesOf(described, files->mapped.at(described.file));
 }
 
-std::vector<std::string> Checkpoint::verify(bool parametersAlone) const {
+/// The shards that a process computes the checksums of.
+struct Checkpoint::Share {
+  bool parametersAlone = false;
+  int rank = 0, size = 1; ///< Of the process.
+};
+
+std::vector<std::string> Checkpoint::verify(const Share &share) const {
   std::vector<std::string> faults;
+  int64_t number = 0;
   for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
     const ManifestTensor &tensor = ownManifest->tensors[i];
-    if (parametersAlone && tensor.role != Role::Parameter)
+    if (share.parametersAlone && tensor.role != Role::Parameter)
       continue;
     for (const ManifestShard &shard : tensor.shards)
-      if (checksumOf(tensor.type, shard, bytesOf(i)) != shard.checksum)
+      if (number++ % share.size == share.rank &&
+          checksumOf(tensor.type, shard, bytesOf(i)) != shard.checksum)
         faults.push_back(
             absl::StrCat(ownPath, "/", tensor.file, ": tensor \"",
                          tensor.type.name, "\", shard of ", shard.describe(),
@@ -162,13 +172,37 @@ std::vector<std::string> Checkpoint::verify(bool parametersAlone) const {
   return faults;
 }
 
-std::vector<std::string> Checkpoint::verify() const {
-  return verify(/*parametersAlone=*/false);
-}
+std::vector<std::string> Checkpoint::verify() const { return verify(Share()); }
 
 static absl::Status toStatus(const std::vector<std::string> &faults) {
   return faults.empty() ? absl::OkStatus()
                         : absl::DataLossError(absl::StrJoin(faults, "\n"));
+}
+
+/// The first error of those that the processes pass; OK: none has one.
+static absl::Status agree(const absl::Status &mine, Store *store,
+                          absl::Duration deadline) {
+  if (!store)
+    return mine;
+  absl::StatusOr<std::vector<std::string>> all =
+      store->gatherAll("reading a checkpoint", formatStatus(mine), deadline);
+  if (!all.ok())
+    return all.status();
+  for (const std::string &other : *all)
+    if (absl::Status status = parseStatus(other); !status.ok())
+      return status;
+  return absl::OkStatus();
+}
+
+absl::Status Checkpoint::verifyOnce(Store *store, absl::Duration deadline) {
+  if (isVerified)
+    return absl::OkStatus();
+  Share share;
+  if (store)
+    share = {false, store->ranks().rank, store->ranks().size};
+  absl::Status status = agree(toStatus(verify(share)), store, deadline);
+  isVerified = status.ok();
+  return status;
 }
 
 absl::Status Checkpoint::checkAgainst(const Plan &plan) const {
@@ -201,8 +235,9 @@ absl::Status Checkpoint::checkAgainst(const Plan &plan) const {
 absl::Status Checkpoint::load(Executor &executor) const {
   if (absl::Status status = checkAgainst(executor.plan()); !status.ok())
     return status;
-  if (absl::Status status = toStatus(verify()); !status.ok())
-    return status;
+  if (!isVerified)
+    if (absl::Status status = toStatus(verify()); !status.ok())
+      return status;
   for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
     const TensorType &type = ownManifest->tensors[i].type;
     absl::Status status = executor.setTensor(
@@ -214,7 +249,7 @@ absl::Status Checkpoint::load(Executor &executor) const {
 }
 
 absl::StatusOr<ArrayMap> Checkpoint::readParameters() const {
-  if (absl::Status status = toStatus(verify(/*parametersAlone=*/true));
+  if (absl::Status status = toStatus(verify({/*parametersAlone=*/true}));
       !status.ok())
     return status;
   ArrayMap arrays;
@@ -276,25 +311,63 @@ shardc::rt::listCheckpoints(const std::string &folder) {
   return names;
 }
 
+/// The checkpoint that rank 0 tries next: its path, or why there is none. The
+/// same in all processes.
+static absl::StatusOr<std::string>
+nextPath(const absl::StatusOr<std::string> &mine, Store *store,
+         absl::Duration deadline) {
+  if (!store)
+    return mine;
+  absl::StatusOr<std::string> told = store->broadcast(
+      "looking for checkpoints",
+      mine.ok() ? absl::StrCat(formatStatus(absl::OkStatus()), *mine)
+                : formatStatus(mine.status()),
+      deadline);
+  if (!told.ok())
+    return told;
+  absl::Status status = parseStatus(*told);
+  if (status.code() == absl::StatusCode::kOk)
+    return told->substr(formatStatus(absl::OkStatus()).size());
+  return status;
+}
+
 absl::StatusOr<std::unique_ptr<Checkpoint>> shardc::rt::openLatestCheckpoint(
     const std::string &folder,
-    const std::function<void(const absl::Status &)> &onDamaged) {
+    const std::function<void(const absl::Status &)> &onDamaged, Store *store,
+    absl::Duration deadline) {
   absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
-  if (!names.ok())
-    return names.status();
-  for (const CheckpointName &name : *names) {
-    absl::Status status = name.status;
+  for (size_t i = 0;; ++i) {
+    absl::StatusOr<std::string> mine = std::string();
+    if (!names.ok())
+      mine = names.status();
+    else if (i == names->size())
+      mine = absl::NotFoundError(absl::StrCat(folder, ": there is no ",
+                                              names->empty() ? "" : "whole ",
+                                              "checkpoint"));
+    else if ((*names)[i].status.ok())
+      mine = (*names)[i].path;
+    else
+      mine = (*names)[i].status;
+    absl::StatusOr<std::string> path = nextPath(mine, store, deadline);
+    absl::Status status = path.status();
     if (status.ok()) {
       absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint =
-          Checkpoint::open(name.path);
-      status = checkpoint.ok() ? toStatus((*checkpoint)->verify())
-                               : checkpoint.status();
+          Checkpoint::open(*path);
+      // Rank 0 has just found it.
+      status = checkpoint.status();
+      if (store && absl::IsNotFound(status))
+        status = absl::FailedPreconditionError(
+            absl::StrCat(status.message(), " on ", hostName(),
+                         "; expected a folder that all processes share"));
+      status = agree(status, store, deadline);
+      if (status.ok())
+        status = (*checkpoint)->verifyOnce(store, deadline);
       if (status.ok())
         return checkpoint;
     }
+    if (!absl::IsDataLoss(status))
+      return status;
     if (onDamaged)
       onDamaged(status);
   }
-  return absl::NotFoundError(absl::StrCat(
-      folder, ": there is no ", names->empty() ? "" : "whole ", "checkpoint"));
 }

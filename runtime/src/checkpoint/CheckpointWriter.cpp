@@ -8,27 +8,30 @@
 // Tensors are stored whole, whatever their sharding: the shards of a tensor
 // have disjoint ranges of its bytes, and each is written by the first device
 // that holds it. One process holds all of them and writes a file from its
-// beginning to its end. Several processes can each write the ranges of their
-// own devices into the same file, since header and offsets follow from global
-// shapes, which all of them know.
+// beginning to its end. Of several processes each writes the ranges of its
+// own devices into the same files, since header and offsets follow from global
+// shapes, which all of them know: rank 0 makes the files, all write and flush,
+// then rank 0 writes the manifest with their checksums and gives the folder its
+// name.
 //
 //===----------------------------------------------------------------------===//
 
 #include "shardc-rt/Checkpoint.h"
 
-#include "base/Convert.h"
-#include "base/Memory.h"
 #include "checkpoint/Files.h"
 #include "checkpoint/Manifest.h"
+#include "checkpoint/Snapshot.h"
+#include "checkpoint/WriterPeers.h"
 
 #include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_format.h"
+#include "absl/strings/str_split.h"
 
 #include <algorithm>
 #include <cerrno>
 #include <chrono>
-#include <cmath>
 #include <condition_variable>
 #include <cstring>
 #include <ctime>
@@ -50,35 +53,18 @@ static double secondsSince(Clock::time_point start) {
   return std::chrono::duration<double>(Clock::now() - start).count();
 }
 
-namespace {
-/// A copy of a training between two steps, as the files will hold it.
-struct Snapshot {
-  Manifest manifest;
-  /// The data of each of its files.
-  std::vector<Memory> data;
-  double copySeconds = 0;
-
-  uint64_t bytes() const;
-  char *place(const ManifestTensor &tensor, size_t file) const {
-    return data[file].get() + tensor.begin - manifest.files[file].headerBytes;
-  }
-};
-} // namespace
-
-uint64_t Snapshot::bytes() const {
-  uint64_t bytes = 0;
-  for (const ManifestFile &file : manifest.files)
-    bytes += file.bytes - file.headerBytes;
-  return bytes;
-}
-
 struct CheckpointWriter::Implementation {
-  CheckpointOptions options;
-  int lock = -1; ///< Descriptor of the lock's file.
+  explicit Implementation(CheckpointOptions options)
+      : options(std::move(options)),
+        peers(this->options.store, this->options.deadline) {}
+
+  const CheckpointOptions options;
+  WriterPeers peers;
+  int lock = -1; ///< Descriptor of the lock's file, on rank 0.
   int64_t sequence = 0;
-  Snapshot snapshot; ///< Of the write in progress, or of the last one.
-  std::vector<std::string> headers; ///< Of its files.
-  std::string fingerprint;          ///< Of the model that it has memory for.
+  Snapshot snapshot;      ///< Of the write in progress, or of the last one.
+  int64_t numDevices = 0; ///< Of its mesh.
+  double copySeconds = 0; ///< Of it.
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -88,12 +74,19 @@ struct CheckpointWriter::Implementation {
   std::thread thread;
 
   ~Implementation();
+  absl::Status lockFolder();
   void work();
   void wait();
   absl::Status prepare(const Plan &plan);
   CheckpointResult write();
-  absl::Status writeFolder(const std::string &folder);
-  absl::Status checkFinite() const;
+  absl::Status writeTogether(const std::string &folder,
+                             const std::string &path);
+  absl::StatusOr<std::vector<WritableFile>>
+  makeFiles(const std::string &folder);
+  absl::StatusOr<std::string> writeShards(const std::string &folder,
+                                          std::vector<WritableFile> &files);
+  absl::Status takeChecksums(const std::vector<std::string> &all);
+  absl::Status writeManifest(const std::string &folder);
   absl::Status prune() const;
 };
 
@@ -129,20 +122,18 @@ static absl::Status removeRemains(const std::string &folder) {
   return absl::OkStatus();
 }
 
-absl::StatusOr<std::unique_ptr<CheckpointWriter>>
-CheckpointWriter::open(CheckpointOptions options) {
+/// Makes and locks the folder, and removes remains.
+absl::Status CheckpointWriter::Implementation::lockFolder() {
   std::error_code error;
   const std::string &folder = options.folder;
   std::filesystem::create_directories(folder, error);
-  auto implementation = std::make_unique<Implementation>();
   std::string path = absl::StrCat(folder, "/.lock");
-  implementation->lock =
-      ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
-  if (implementation->lock < 0)
+  lock = ::open(path.c_str(), O_RDWR | O_CREAT | O_CLOEXEC, 0666);
+  if (lock < 0)
     return absl::InvalidArgumentError(absl::StrCat(
         folder,
         ": cannot write: ", error ? error.message() : std::strerror(errno)));
-  if (flock(implementation->lock, LOCK_EX | LOCK_NB) != 0)
+  if (flock(lock, LOCK_EX | LOCK_NB) != 0)
     return absl::FailedPreconditionError(
         absl::StrCat(folder, ": another training writes its checkpoints here; "
                              "expected a folder for each"));
@@ -152,10 +143,21 @@ CheckpointWriter::open(CheckpointOptions options) {
   if (!names.ok())
     return names.status();
   for (const CheckpointName &name : *names)
-    implementation->sequence =
-        std::max(implementation->sequence, name.sequence);
-  implementation->options = std::move(options);
+    sequence = std::max(sequence, name.sequence);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::unique_ptr<CheckpointWriter>>
+CheckpointWriter::open(CheckpointOptions options) {
+  auto implementation = std::make_unique<Implementation>(std::move(options));
   Implementation *self = implementation.get();
+  WriterPeers &peers = self->peers;
+  if (absl::Status status = peers.begin(makeId()); !status.ok())
+    return status;
+  absl::Status status = peers.fromFirst(
+      "opened", peers.isFirst() ? self->lockFolder() : absl::OkStatus());
+  if (!status.ok())
+    return status;
   self->thread = std::thread([self] { self->work(); });
   return std::unique_ptr<CheckpointWriter>(
       new CheckpointWriter(std::move(implementation)));
@@ -184,89 +186,14 @@ CheckpointWriter::Implementation::~Implementation() {
 // The copy
 //===----------------------------------------------------------------------===//
 
-/// Assigns tensors to files of at most `maxBytes` where that is possible:
-/// "model" has the parameters, "optimizer" the states.
-static std::vector<std::vector<size_t>>
-divide(const std::vector<ManifestTensor> &tensors, Role role,
-       uint64_t maxBytes) {
-  std::vector<size_t> order;
-  for (size_t i = 0; i < tensors.size(); ++i)
-    if (tensors[i].role == role)
-      order.push_back(i);
-  // Wide types first, so that all are aligned.
-  std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return byteSize(tensors[a].type.dtype) > byteSize(tensors[b].type.dtype);
-  });
-  std::vector<std::vector<size_t>> files;
-  uint64_t bytes = 0;
-  for (size_t number : order) {
-    uint64_t added = tensors[number].type.bytes();
-    if (files.empty() || (bytes > 0 && bytes + added > maxBytes)) {
-      files.emplace_back();
-      bytes = 0;
-    }
-    files.back().push_back(number);
-    bytes += added;
-  }
-  return files;
-}
-
-/// Lays out the files of a plan's checkpoints and allocates their data, unless
-/// that was done for the same model.
 absl::Status CheckpointWriter::Implementation::prepare(const Plan &plan) {
   Manifest &manifest = snapshot.manifest;
-  std::vector<ManifestTensor> tensors = tensorsOf(plan.spec());
   manifest.model = plan.model();
   manifest.mesh = plan.mesh();
   manifest.id = makeId();
-  bool isKnown = fingerprintOf(tensors) == fingerprint;
-  manifest.tensors = std::move(tensors);
-  manifest.files.clear();
-  headers.clear();
-  size_t number = 0;
-  for (Role role : {Role::Parameter, Role::State}) {
-    std::vector<std::vector<size_t>> files =
-        divide(manifest.tensors, role, options.maxFileBytes);
-    for (size_t i = 0; i < files.size(); ++i, ++number) {
-      std::vector<TensorType> types;
-      for (size_t tensor : files[i])
-        types.push_back(manifest.tensors[tensor].type);
-      // Hugging Face's libraries want to be told of a framework.
-      absl::StatusOr<std::string> header = formatSafetensorsHeader(
-          types, {{"format", "pt"}, {"checkpoint", manifest.id}});
-      if (!header.ok())
-        return header.status();
-      ManifestFile &file = manifest.files.emplace_back();
-      file.name = absl::StrFormat(
-          "%s-%05d-of-%05d.safetensors",
-          role == Role::Parameter ? "model" : "optimizer", i + 1, files.size());
-      file.headerBytes = file.bytes = header->size();
-      file.headerChecksum = checksumOf(*header);
-      for (size_t tensor : files[i]) {
-        manifest.tensors[tensor].file = file.name;
-        manifest.tensors[tensor].begin = file.bytes;
-        file.bytes += manifest.tensors[tensor].type.bytes();
-      }
-      headers.push_back(*std::move(header));
-    }
-  }
-  if (isKnown && snapshot.data.size() == manifest.files.size())
-    return absl::OkStatus();
-  snapshot.data.clear();
-  for (const ManifestFile &file : manifest.files) {
-    uint64_t bytes = file.bytes - file.headerBytes;
-    Memory &data = snapshot.data.emplace_back();
-    if (!data.allocate(bytes)) {
-      snapshot.data.clear();
-      return absl::ResourceExhaustedError(
-          absl::StrCat("out of memory: cannot allocate ", snapshot.bytes(),
-                       " bytes for the copy of a checkpoint"));
-    }
-    // No copy waits for pages.
-    data.touch(bytes);
-  }
-  fingerprint = fingerprintOf(manifest.tensors);
-  return absl::OkStatus();
+  return snapshot.prepare(plan,
+                          peers.devicesOf(peers.rank(), plan.numDevices()),
+                          options.maxFileBytes);
 }
 
 absl::Status CheckpointWriter::reserve(const Plan &plan) {
@@ -281,18 +208,14 @@ absl::Status CheckpointWriter::save(const Executor &executor,
   Clock::time_point start = Clock::now();
   if (absl::Status status = self.prepare(executor.plan()); !status.ok())
     return status;
+  if (absl::Status status = self.snapshot.copy(executor); !status.ok())
+    return status;
   Manifest &manifest = self.snapshot.manifest;
   manifest.progress = progress;
-  for (const ManifestTensor &tensor : manifest.tensors) {
-    size_t file = manifest.findFile(tensor.file) - manifest.files.data();
-    if (absl::Status status = executor.readTensor(
-            tensor.type.name, self.snapshot.place(tensor, file));
-        !status.ok())
-      return status;
-  }
   manifest.sequence = ++self.sequence;
   manifest.writtenAt = std::time(nullptr);
-  self.snapshot.copySeconds = secondsSince(start);
+  self.numDevices = executor.plan().numDevices();
+  self.copySeconds = secondsSince(start);
   {
     std::lock_guard<std::mutex> guard(self.mutex);
     self.isPending = true;
@@ -332,49 +255,6 @@ std::vector<CheckpointResult> CheckpointWriter::takeResults() {
   return std::exchange(implementation->results, {});
 }
 
-/// Whether all of `count` numbers of a type with this many bits of exponent and
-/// fraction are finite.
-template <typename T>
-static bool areFinite(const char *data, int64_t count, T exponent) {
-  bool result = true;
-  for (int64_t i = 0; i < count; ++i) {
-    T bits;
-    std::memcpy(&bits, data + i * sizeof(T), sizeof(T));
-    result &= (bits & exponent) != exponent;
-  }
-  return result;
-}
-
-absl::Status CheckpointWriter::Implementation::checkFinite() const {
-  const Manifest &manifest = snapshot.manifest;
-  for (const ManifestTensor &tensor : manifest.tensors) {
-    size_t file = manifest.findFile(tensor.file) - manifest.files.data();
-    const char *data = snapshot.place(tensor, file);
-    int64_t count = numElements(tensor.type.shape);
-    bool isFine = true;
-    switch (tensor.type.dtype) {
-    case DType::F32:
-      isFine = areFinite<uint32_t>(data, count, 0x7f800000);
-      break;
-    case DType::BF16:
-      isFine = areFinite<uint16_t>(data, count, 0x7f80);
-      break;
-    case DType::F64:
-      isFine = areFinite<uint64_t>(data, count, 0x7ff0000000000000);
-      break;
-    case DType::I32:
-    case DType::I64:
-    case DType::Bool:
-      break;
-    }
-    if (!isFine)
-      return absl::OutOfRangeError(
-          absl::StrCat(toString(tensor.role), " \"", tensor.type.name,
-                       "\" has a value that is not finite"));
-  }
-  return absl::OkStatus();
-}
-
 /// The index of the files whose names begin with `kind`, as Hugging Face's
 /// libraries read it.
 static std::string formatIndex(const Manifest &manifest,
@@ -392,27 +272,83 @@ static std::string formatIndex(const Manifest &manifest,
   return json.dump(2) + "\n";
 }
 
-/// Writes the files of the snapshot into a new folder.
-absl::Status
-CheckpointWriter::Implementation::writeFolder(const std::string &folder) {
-  Manifest &manifest = snapshot.manifest;
+/// Makes the files of the snapshot in a new folder, with their headers.
+absl::StatusOr<std::vector<WritableFile>>
+CheckpointWriter::Implementation::makeFiles(const std::string &folder) {
+  if (absl::Status status = removeAll(folder); !status.ok())
+    return status;
   if (absl::Status status = makeFolder(folder); !status.ok())
     return status;
-  for (size_t i = 0; i < manifest.files.size(); ++i) {
-    const ManifestFile &file = manifest.files[i];
-    uint64_t bytes = file.bytes - file.headerBytes;
-    for (ManifestTensor &tensor : manifest.tensors)
-      if (tensor.file == file.name)
-        for (ManifestShard &shard : tensor.shards)
-          shard.checksum =
-              checksumOf(tensor.type, shard,
-                         {snapshot.place(tensor, i), tensor.type.bytes()});
-    if (absl::Status status =
-            writeFile(absl::StrCat(folder, "/", file.name),
-                      {headers[i], {snapshot.data[i].get(), bytes}});
-        !status.ok())
+  std::vector<WritableFile> files;
+  for (size_t i = 0; i < snapshot.manifest.files.size(); ++i) {
+    absl::StatusOr<WritableFile> file = WritableFile::make(
+        absl::StrCat(folder, "/", snapshot.manifest.files[i].name));
+    if (!file.ok())
+      return file.status();
+    if (absl::Status status = file->write(0, snapshot.header(i)); !status.ok())
+      return status;
+    files.push_back(*std::move(file));
+  }
+  return files;
+}
+
+/// Writes and flushes what this process has; returns its checksums. `files` are
+/// those that are open already.
+absl::StatusOr<std::string> CheckpointWriter::Implementation::writeShards(
+    const std::string &folder, std::vector<WritableFile> &files) {
+  for (size_t i = 0; i < snapshot.manifest.files.size(); ++i) {
+    if (files.size() <= i) {
+      absl::StatusOr<WritableFile> file = WritableFile::open(
+          absl::StrCat(folder, "/", snapshot.manifest.files[i].name));
+      if (!file.ok())
+        return absl::Status(
+            file.status().code(),
+            absl::StrCat(file.status().message(),
+                         "; expected a folder that all processes share"));
+      files.push_back(*std::move(file));
+    }
+    absl::Status status = snapshot.write(i, files[i]);
+    if (status.ok())
+      status = files[i].close();
+    if (!status.ok())
       return status;
   }
+  std::string checksums;
+  snapshot.forEachShard(
+      peers.devicesOf(peers.rank(), numDevices),
+      [&](const ManifestTensor &, const ManifestShard &shard) {
+        absl::StrAppend(&checksums, shard.checksum, " ");
+      });
+  return checksums;
+}
+
+/// Takes over the checksums of all processes.
+absl::Status CheckpointWriter::Implementation::takeChecksums(
+    const std::vector<std::string> &all) {
+  for (int rank = 1; rank < peers.size(); ++rank) {
+    std::vector<absl::string_view> texts =
+        absl::StrSplit(all[rank], ' ', absl::SkipEmpty());
+    size_t taken = 0;
+    bool isRight = true;
+    snapshot.forEachShard(peers.devicesOf(rank, numDevices),
+                          [&](const ManifestTensor &, ManifestShard &shard) {
+                            isRight &=
+                                taken < texts.size() &&
+                                absl::SimpleAtoi(texts[taken], &shard.checksum);
+                            ++taken;
+                          });
+    if (!isRight || taken != texts.size())
+      return absl::InternalError(absl::StrCat("rank ", rank, " sent ",
+                                              texts.size(),
+                                              " checksums, expected ", taken));
+  }
+  return absl::OkStatus();
+}
+
+/// Writes what tells of the shards, and flushes the folder.
+absl::Status
+CheckpointWriter::Implementation::writeManifest(const std::string &folder) {
+  Manifest &manifest = snapshot.manifest;
   manifest.indexes.clear();
   for (const char *kind : {"model", "optimizer"}) {
     std::string text = formatIndex(manifest, absl::StrCat(kind, "-"));
@@ -455,26 +391,51 @@ absl::Status CheckpointWriter::Implementation::prune() const {
   return absl::OkStatus();
 }
 
+/// Writes the snapshot to `folder`, which gets the name `path`, with all other
+/// processes. Returns the same in all of them.
+absl::Status
+CheckpointWriter::Implementation::writeTogether(const std::string &folder,
+                                                const std::string &path) {
+  absl::Status own = snapshot.check();
+  std::vector<WritableFile> files;
+  absl::Status made = own;
+  if (peers.isFirst() && own.ok()) {
+    absl::StatusOr<std::vector<WritableFile>> opened = makeFiles(folder);
+    made = opened.status();
+    if (opened.ok())
+      files = *std::move(opened);
+  }
+  absl::Status status = peers.fromFirst("made the files", made);
+  if (status.ok()) {
+    absl::StatusOr<std::vector<std::string>> all =
+        peers.toFirst("written", own.ok() ? writeShards(folder, files)
+                                          : absl::StatusOr<std::string>(own));
+    status = all.status();
+    if (peers.isFirst() && status.ok())
+      status = takeChecksums(*all);
+    if (peers.isFirst() && status.ok())
+      status = writeManifest(folder);
+    if (peers.isFirst() && status.ok())
+      status = publishFolder(folder, path);
+    if (peers.isFirst() && status.ok())
+      status = prune();
+    else if (peers.isFirst())
+      removeAll(folder).IgnoreError();
+    return peers.fromFirst("given it its name", status);
+  }
+  if (peers.isFirst())
+    removeAll(folder).IgnoreError();
+  return status;
+}
+
 CheckpointResult CheckpointWriter::Implementation::write() {
   Clock::time_point start = Clock::now();
   CheckpointResult result;
   result.step = snapshot.manifest.progress.steps;
   result.path = absl::StrCat(options.folder, "/step-", result.step);
   result.bytes = snapshot.bytes();
-  result.copySeconds = snapshot.copySeconds;
-  std::string folder = absl::StrCat(result.path, ".tmp");
-  result.status = checkFinite();
-  if (result.status.ok())
-    result.status = removeAll(folder);
-  if (result.status.ok()) {
-    result.status = writeFolder(folder);
-    if (result.status.ok())
-      result.status = publishFolder(folder, result.path);
-    if (result.status.ok())
-      result.status = prune();
-    else
-      removeAll(folder).IgnoreError();
-  }
+  result.copySeconds = copySeconds;
+  result.status = writeTogether(absl::StrCat(result.path, ".tmp"), result.path);
   result.seconds = secondsSince(start);
   return result;
 }

@@ -28,34 +28,65 @@ static std::string folderOf(const std::string &path) {
   return slash == path.npos ? "." : path.substr(0, slash + 1);
 }
 
-static bool writeAll(int file, absl::string_view bytes) {
+absl::StatusOr<WritableFile>
+WritableFile::openWith(const std::string &path, int flags, const char *action) {
+  int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
+  return file < 0 ? absl::StatusOr<WritableFile>(fault(path, action, errno))
+                  : WritableFile(path, file);
+}
+
+absl::StatusOr<WritableFile> WritableFile::make(const std::string &path) {
+  return openWith(path, O_CREAT | O_EXCL, "make");
+}
+
+absl::StatusOr<WritableFile> WritableFile::open(const std::string &path) {
+  return openWith(path, 0, "open");
+}
+
+WritableFile::~WritableFile() {
+  if (file >= 0)
+    ::close(file);
+}
+
+absl::Status WritableFile::write(uint64_t at, absl::string_view bytes) {
   while (!bytes.empty()) {
     // Linux takes at most 2 GiB at a time.
     ssize_t count =
-        write(file, bytes.data(), std::min(bytes.size(), size_t(1) << 26));
+        pwrite(file, bytes.data(), std::min(bytes.size(), size_t(1) << 26), at);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
-      return false;
+      return fault(path, "write", errno);
     bytes.remove_prefix(count);
+    at += count;
   }
-  return true;
+  return absl::OkStatus();
+}
+
+absl::Status WritableFile::close() {
+  absl::Status status;
+  if (fsync(file) != 0)
+    status = fault(path, "flush", errno);
+  if (::close(std::exchange(file, -1)) != 0 && status.ok())
+    status = fault(path, "close", errno);
+  return status;
 }
 
 absl::Status
 shardc::rt::writeFile(const std::string &path,
                       const std::vector<absl::string_view> &pieces) {
-  int file = open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
-  if (file < 0)
-    return fault(path, "make", errno);
+  absl::StatusOr<WritableFile> file = WritableFile::make(path);
+  if (!file.ok())
+    return file.status();
   absl::Status status;
-  for (absl::string_view piece : pieces)
-    if (status.ok() && !writeAll(file, piece))
-      status = fault(path, "write", errno);
-  if (status.ok() && fsync(file) != 0)
-    status = fault(path, "flush", errno);
-  if (close(file) != 0 && status.ok())
-    status = fault(path, "close", errno);
+  uint64_t at = 0;
+  for (absl::string_view piece : pieces) {
+    if (status.ok())
+      status = file->write(at, piece);
+    at += piece.size();
+  }
+  if (status.ok())
+    status = file->close();
   if (!status.ok())
     unlink(path.c_str());
   return status;

@@ -1,9 +1,9 @@
 //===- Files.h - Files that survive a crash ---------------------*- C++ -*-===//
 //
 // Every function returns when the bytes are on the disk (fsync) and can be
-// called from any thread. Errors begin with the path and name the system's
-// reason: ResourceExhausted for a full disk, a quota or the limit of a file's
-// size, else InvalidArgument.
+// called from any thread; of a WritableFile that is `close`. Errors begin with
+// the path and name the system's reason: ResourceExhausted for a full disk, a
+// quota or the limit of a file's size, else InvalidArgument.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,12 +11,45 @@
 #define SHARDC_RT_SRC_CHECKPOINT_FILES_H
 
 #include "absl/status/status.h"
+#include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
 
+#include <cstdint>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardc::rt {
+
+/// A file to write at any place. Several processes may write different bytes of
+/// one.
+class WritableFile {
+public:
+  /// Makes a file, which must not exist.
+  [[nodiscard]] static absl::StatusOr<WritableFile>
+  make(const std::string &path);
+  /// Opens one that exists.
+  [[nodiscard]] static absl::StatusOr<WritableFile>
+  open(const std::string &path);
+
+  WritableFile(WritableFile &&other) noexcept
+      : path(std::move(other.path)), file(std::exchange(other.file, -1)) {}
+  WritableFile &operator=(WritableFile &&) = delete;
+  ~WritableFile();
+
+  [[nodiscard]] absl::Status write(uint64_t at, absl::string_view bytes);
+  /// Flushes and closes it. No other call follows.
+  [[nodiscard]] absl::Status close();
+
+private:
+  WritableFile(std::string path, int file)
+      : path(std::move(path)), file(file) {}
+  static absl::StatusOr<WritableFile> openWith(const std::string &path,
+                                               int flags, const char *action);
+
+  std::string path;
+  int file; ///< A descriptor; negative: closed.
+};
 
 /// Makes a file, which must not exist, of `pieces`, one behind the other. If
 /// that fails there is none.

@@ -76,10 +76,7 @@ std::vector<ManifestTensor> shardc::rt::tensorsOf(const PlanSpec &plan) {
     tensor.type = {spec.name, spec.dtype, spec.shape};
     tensor.role = spec.role;
     tensor.parameter = spec.parameter;
-    // Ranks of a pipeline that hold a tensor hold the same.
-    int rank = 0;
-    while (plan.ranks()[rank].numberOf(number) < 0)
-      ++rank;
+    const int rank = plan.firstRankWith(number);
     const Mesh &mesh = plan.ranks()[rank].mesh;
     for (int64_t device : holdersOf(mesh, spec.sharding)) {
       Shard shard = shardOf(mesh, spec.sharding, spec.shape, device);

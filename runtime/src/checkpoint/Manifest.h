@@ -68,6 +68,10 @@ struct Manifest {
   std::vector<ManifestTensor> tensors;
 
   const ManifestFile *findFile(absl::string_view name) const;
+  /// The number of a file that is there.
+  size_t numberOf(absl::string_view file) const {
+    return findFile(file) - files.data();
+  }
   const ManifestTensor *findTensor(absl::string_view name) const;
 };
 

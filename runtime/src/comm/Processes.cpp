@@ -30,11 +30,6 @@ const std::string &Processes::host() const { return state->host; }
 Store &Processes::store() { return *state->store; }
 Transport &Processes::transport() { return *state->transport; }
 
-static std::string hostName() {
-  char name[256] = {};
-  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
-}
-
 absl::StatusOr<std::unique_ptr<Processes>>
 Processes::connect(Ranks ranks, const ProcessesOptions &options) {
   absl::StatusOr<std::unique_ptr<MpiTransport>> opened =

@@ -18,6 +18,11 @@
 
 using namespace shardc::rt;
 
+std::string shardc::rt::hostName() {
+  char name[256] = {};
+  return gethostname(name, sizeof(name) - 1) == 0 ? name : "localhost";
+}
+
 Socket::Socket(Socket &&other) noexcept
     : descriptor(std::exchange(other.descriptor, -1)) {}
 

@@ -13,6 +13,9 @@ struct addrinfo;
 
 namespace shardc::rt {
 
+/// The name of this machine.
+std::string hostName();
+
 /// Owns a socket. Movable. A thread may call `shutDown` while another uses it.
 class Socket {
 public:

@@ -16,8 +16,7 @@ using namespace shardc::rt;
 Store::Store(const Ranks &ranks) : own(ranks) {}
 
 Store::~Store() {
-  if (socket)
-    (void)request(Operation::Leave, "", "", 0, absl::Seconds(5));
+  (void)request(Operation::Leave, "", "", 0, absl::Seconds(5));
 }
 
 absl::Status Store::annotate(const absl::Status &status) const {
@@ -34,6 +33,9 @@ absl::StatusOr<std::string> Store::request(Operation operation,
                                            uint32_t number,
                                            absl::Duration deadline) {
   absl::Time end = absl::Now() + deadline;
+  std::lock_guard<std::mutex> lock(mutex);
+  if (!socket)
+    return absl::AbortedError("the store has gone");
   StoreRequest head{storeMagic,
                     static_cast<uint32_t>(operation),
                     static_cast<uint32_t>(own.rank),
@@ -101,16 +103,12 @@ absl::StatusOr<std::unique_ptr<Store>> Store::connect(const Ranks &ranks,
 
 absl::Status Store::set(const std::string &key, const std::string &value,
                         uint32_t reads) {
-  if (!socket)
-    return annotate(absl::AbortedError("the store has gone"));
   return annotate(
       request(Operation::Set, key, value, reads, absl::Minutes(1)).status());
 }
 
 absl::StatusOr<std::string> Store::get(const std::string &key,
                                        absl::Duration deadline) {
-  if (!socket)
-    return annotate(absl::AbortedError("the store has gone"));
   int64_t milliseconds = std::clamp<int64_t>(
       absl::ToInt64Milliseconds(deadline), 0, int64_t(1) << 31);
   absl::StatusOr<std::string> value =
@@ -169,14 +167,10 @@ Store::gatherAll(const std::string &what, const std::string &mine,
 }
 
 absl::Status Store::checkPeers() {
-  if (!socket)
-    return annotate(absl::AbortedError("the store has gone"));
   return annotate(
       request(Operation::Check, "", "", 0, absl::Minutes(1)).status());
 }
 
 void Store::fail(absl::string_view message) {
-  if (socket)
-    (void)request(Operation::Fail, "", std::string(message), 0,
-                  absl::Seconds(5));
+  (void)request(Operation::Fail, "", std::string(message), 0, absl::Seconds(5));
 }

@@ -70,6 +70,8 @@ public:
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
   absl::Status readTensor(absl::string_view name, void *out) const override;
+  absl::Status readShards(absl::string_view name,
+                          ReadBytes visit) const override;
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
   absl::StatusOr<RunResult> await() override;
@@ -407,6 +409,31 @@ absl::Status CpuExecutor::readTensor(absl::string_view name, void *out) const {
       return exchange.complete(tensor->name, rank, tensor->sharding,
                                tensor->dtype, tensor->shape, out);
     }
+}
+
+absl::Status CpuExecutor::readShards(absl::string_view name,
+                                     ReadBytes visit) const {
+  absl::StatusOr<size_t> index = findTensor(spec, name);
+  if (!index.ok())
+    return index.status();
+  if (absl::Status status = parameters.check(*index); !status.ok())
+    return status;
+  const int rank = spec.firstRankWith(*index);
+  const PlanSpec &own = spec.ranks()[rank];
+  const int64_t number = own.numberOf(*index);
+  const TensorSpec &tensor = own.tensors[number];
+  for (int64_t device : holdersOf(own.mesh, tensor.sharding)) {
+    if (!local.contains(spec.deviceOf(rank, device)))
+      continue;
+    const char *data =
+        ranks[rank].memory + layouts[rank].offsetOfTensor(number, device);
+    forEachRun(shardOf(own.mesh, tensor.sharding, tensor.shape, device),
+               tensor.dtype, tensor.shape,
+               [&](int64_t from, int64_t to, int64_t bytes) {
+                 visit(from, data + to, bytes);
+               });
+  }
+  return absl::OkStatus();
 }
 
 absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {

@@ -41,6 +41,15 @@ absl::Status Executor::readTensor(absl::string_view name, void *out) const {
   return array.status();
 }
 
+absl::Status Executor::readShards(absl::string_view name,
+                                  ReadBytes visit) const {
+  absl::StatusOr<HostArray> array = getTensor(name);
+  if (array.ok() && !array->data.empty())
+    visit(0, reinterpret_cast<const char *>(array->data.data()),
+          array->data.size());
+  return array.status();
+}
+
 const HostArray *RunResult::find(absl::string_view name) const {
   for (const auto &[key, array] : results)
     if (key == name)

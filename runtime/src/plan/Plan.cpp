@@ -152,6 +152,13 @@ const ProgramSpec *PlanSpec::findProgram(absl::string_view name) const {
   return found;
 }
 
+int PlanSpec::firstRankWith(size_t tensor) const {
+  int rank = 0;
+  while (ranks()[rank].numberOf(tensor) < 0)
+    ++rank;
+  return rank;
+}
+
 int64_t PlanSpec::deviceOf(int rank, int64_t device) const {
   if (!pipeline)
     return device;

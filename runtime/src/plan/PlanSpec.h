@@ -317,6 +317,9 @@ struct PlanSpec {
   int64_t numberOf(size_t tensor) const {
     return rankAxis < 0 ? tensor : tensorNumbers[tensor];
   }
+  /// The first rank that has tensor `tensor` of the whole plan. All that have
+  /// it hold the same.
+  int firstRankWith(size_t tensor) const;
 
   std::string producer;
   std::string model;

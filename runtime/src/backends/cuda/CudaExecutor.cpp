@@ -442,8 +442,8 @@ absl::Status CudaExecutor::write(
   return absl::OkStatus();
 }
 
-absl::StatusOr<HostArray>
-CudaExecutor::getTensor(absl::string_view name) const {
+absl::StatusOr<size_t>
+CudaExecutor::findReadable(absl::string_view name) const {
   absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())
     return index.status();
@@ -451,34 +451,42 @@ CudaExecutor::getTensor(absl::string_view name) const {
     return failure;
   if (absl::Status s = parameters.check(*index); !s.ok())
     return s;
+  return index;
+}
+
+absl::Status CudaExecutor::fetch(size_t tensor, size_t device) const {
+  const TensorSpec &read = spec.tensors[tensor];
+  const Gpu &gpu = *devices[device].gpu;
+  if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
+    return s;
+  std::string what = absl::StrCat("reading ", read.name);
+  if (absl::Status s = gpu.context->check(
+          hardware->driver->memcpyDtoHAsync(transfer.data(),
+                                            devices[device].arena.address() +
+                                                *shards[tensor][device].offset,
+                                            read.bytes, gpu.main->get()),
+          what);
+      !s.ok())
+    return s;
+  return hardware->wait(gpu, cudaOptions.deadline, what);
+}
+
+absl::StatusOr<HostArray>
+CudaExecutor::getTensor(absl::string_view name) const {
+  absl::StatusOr<size_t> index = findReadable(name);
+  if (!index.ok())
+    return index.status();
   const TensorSpec &tensor = spec.tensors[*index];
   HostArray array(tensor.dtype, tensor.shape);
   if (tensor.bytes == 0)
     return array;
-  // Ranks that hold a tensor hold the same.
-  int rank = 0;
-  while (spec.ranks()[rank].numberOf(*index) < 0)
-    ++rank;
+  const int rank = spec.firstRankWith(*index);
   std::set<std::vector<int64_t>> read;
   for (size_t device = 0; device < devices.size(); ++device) {
-    const auto &[shard, offset] = shards[*index][device];
-    if (devices[device].rank != rank)
+    const Shard &shard = shards[*index][device].shard;
+    if (devices[device].rank != rank || !read.insert(shard.start).second)
       continue;
-    if (!read.insert(shard.start).second)
-      continue;
-    const Gpu &gpu = *devices[device].gpu;
-    if (absl::Status s = gpu.context->makeCurrent(); !s.ok())
-      return s;
-    std::string what = absl::StrCat("reading ", tensor.name);
-    if (absl::Status s = gpu.context->check(
-            hardware->driver->memcpyDtoHAsync(
-                transfer.data(), devices[device].arena.address() + *offset,
-                tensor.bytes, gpu.main->get()),
-            what);
-        !s.ok())
-      return s;
-    if (absl::Status s = hardware->wait(gpu, cudaOptions.deadline, what);
-        !s.ok())
+    if (absl::Status s = fetch(*index, device); !s.ok())
       return s;
     gatherShard(shard, tensor.dtype, tensor.shape, transfer.data(),
                 array.data.data());
@@ -488,6 +496,31 @@ CudaExecutor::getTensor(absl::string_view name) const {
       !s.ok())
     return s;
   return array;
+}
+
+absl::Status CudaExecutor::readShards(absl::string_view name,
+                                      ReadBytes visit) const {
+  absl::StatusOr<size_t> index = findReadable(name);
+  if (!index.ok())
+    return index.status();
+  const TensorSpec &tensor = spec.tensors[*index];
+  if (tensor.bytes == 0)
+    return absl::OkStatus();
+  const int rank = spec.firstRankWith(*index);
+  std::set<int64_t> holders;
+  for (int64_t device : holdersOf(spec.ranks()[rank].mesh, tensor.sharding))
+    holders.insert(spec.deviceOf(rank, device));
+  for (size_t device = 0; device < devices.size(); ++device) {
+    if (holders.count(local[device]) == 0)
+      continue;
+    if (absl::Status s = fetch(*index, device); !s.ok())
+      return s;
+    forEachRun(shards[*index][device].shard, tensor.dtype, tensor.shape,
+               [&](int64_t from, int64_t to, int64_t bytes) {
+                 visit(from, transfer.data() + to, bytes);
+               });
+  }
+  return absl::OkStatus();
 }
 
 //===----------------------------------------------------------------------===//

@@ -48,6 +48,8 @@ public:
   absl::Status initializeParameters() override;
   absl::Status setTensor(absl::string_view name, ArrayView array) override;
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
+  absl::Status readShards(absl::string_view name,
+                          ReadBytes visit) const override;
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
   absl::StatusOr<RunResult> await() override;
@@ -115,6 +117,12 @@ private:
   absl::Status
   write(size_t tensor,
         absl::FunctionRef<absl::Status(const Shard &, char *)> fill);
+
+  /// The number of a tensor that has a value.
+  absl::StatusOr<size_t> findReadable(absl::string_view name) const;
+  /// Copies the shard of a tensor on a device of this process, by its number
+  /// here, to `transfer`.
+  absl::Status fetch(size_t tensor, size_t device) const;
 
   std::shared_ptr<const Plan> ownPlan;
   const PlanSpec &spec;
