@@ -147,7 +147,7 @@ bool NestClassifier::visit(Operation *op) {
   }
   if (isElementwise(op))
     return visitElementwise(op);
-  if (isHardReshape(op))
+  if (movesLanesApart(op))
     return false;
   bool isAnywhere = llvm::all_of(op->getOperands(), [&](Value operand) {
     return getPlace(operand) == Place::Anywhere;

@@ -16,9 +16,9 @@ namespace shardc {
 
 bool isElementwise(Operation *op) {
   return isa<NegOp, AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp,
-             RsqrtOp, TanhOp, ErfOp, CosOp, SinOp, StopGradientOp, AddOp, SubOp,
-             MulOp, DivOp, MaxOp, MinOp, CompareOp, SelectOp, ConvertOp, MaskOp,
-             ShardingConstraintOp>(op);
+             RsqrtOp, TanhOp, ErfOp, CosOp, SinOp, FloorOp, StopGradientOp,
+             AddOp, SubOp, MulOp, DivOp, RemainderOp, PowerOp, MaxOp, MinOp,
+             CompareOp, SelectOp, ConvertOp, MaskOp, ShardingConstraintOp>(op);
 }
 
 bool isFreeToRepeat(Operation *op) {
@@ -30,7 +30,12 @@ bool isFreeToRepeat(Operation *op) {
   return isa<ConstantOp, IotaOp, BroadcastOp>(op);
 }
 
-bool isHardReshape(Operation *op) {
+bool movesLanesApart(Operation *op) {
+  if (auto slice = dyn_cast<ExtractSliceOp>(op))
+    return llvm::any_of(slice.getStrides(),
+                        [](int64_t stride) { return stride > 1; });
+  if (isa<PadOp, ConcatenateOp>(op))
+    return true;
   auto reshape = dyn_cast<ReshapeOp>(op);
   if (!reshape || !reshape.getOperand().getDefiningOp())
     return false;

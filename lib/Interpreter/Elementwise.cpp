@@ -39,6 +39,8 @@ UnaryFunction shardc::getUnary(Operation *op) {
       .Case<ErfOp>([](auto) { return [](double x) { return std::erf(x); }; })
       .Case<CosOp>([](auto) { return [](double x) { return std::cos(x); }; })
       .Case<SinOp>([](auto) { return [](double x) { return std::sin(x); }; })
+      .Case<FloorOp>(
+          [](auto) { return [](double x) { return std::floor(x); }; })
       .Case<StopGradientOp, ShardingConstraintOp, TransferOp>(
           [](auto) { return identity; })
       .Case<ConvertOp>([](ConvertOp op) -> UnaryFunction {
@@ -92,6 +94,15 @@ BinaryFunction shardc::getBinary(Operation *op) {
       .Case<MaxOp>([](auto) { return maximum; })
       .Case<MinOp>([](auto) {
         return [](double a, double b) { return -maximum(-a, -b); };
+      })
+      .Case<RemainderOp>([](RemainderOp op) -> BinaryFunction {
+        if (isa<FloatType>(getElementType(op)))
+          return [](double a, double b) { return std::fmod(a, b); };
+        // As its quotient, -1, says.
+        return [](double a, double b) { return b == 0 ? a : std::fmod(a, b); };
+      })
+      .Case<PowerOp>([](auto) {
+        return [](double a, double b) { return std::pow(a, b); };
       })
       .Case<CompareOp>([](CompareOp op) { return getComparison(op.getKind()); })
       .Default([](Operation *) { return nullptr; });

@@ -45,6 +45,53 @@ static Tensor transpose(TransposeOp op, const Tensor &operand) {
   return gather(operand, getTensorType(op.getResult()).getShape(), strides);
 }
 
+/// Copies `part` into `whole`: element i along dimension d becomes
+/// `starts[d] + i * strides[d]`. With `isReverse` the elements of `whole` there
+/// become those of `part`.
+static void copyPart(Tensor &part, Tensor &whole, ArrayRef<int64_t> starts,
+                     ArrayRef<int64_t> strides, bool isReverse) {
+  SmallVector<int64_t, 3> steps = getStrides(whole.shape);
+  int64_t first = 0;
+  for (size_t dim = 0; dim < steps.size(); ++dim) {
+    first += starts[dim] * steps[dim];
+    steps[dim] *= strides[dim];
+  }
+  forEachPlace(part.shape, steps,
+               [&](ArrayRef<int64_t>, int64_t linear, int64_t offset) {
+                 double &inPart = part.data[linear],
+                        &inWhole = whole.data[first + offset];
+                 (isReverse ? inPart : inWhole) = isReverse ? inWhole : inPart;
+               });
+}
+
+static Tensor extractSlice(ExtractSliceOp op, Tensor operand) {
+  Tensor result(getTensorShape(op.getResult()), 0);
+  copyPart(result, operand, op.getStarts(), op.getStrides(),
+           /*isReverse=*/true);
+  return result;
+}
+
+static Tensor pad(PadOp op, Tensor operand) {
+  Tensor result(getTensorShape(op.getResult()), op.getFill().convertToDouble());
+  SmallVector<int64_t> strides(op.getInterior());
+  for (int64_t &stride : strides)
+    ++stride;
+  copyPart(operand, result, op.getLow(), strides, /*isReverse=*/false);
+  return result;
+}
+
+static Tensor concatenate(ConcatenateOp op, ArrayRef<const Tensor *> operands) {
+  Tensor result(getTensorShape(op.getResult()), 0);
+  SmallVector<int64_t> starts(result.shape.size(), 0),
+      strides(result.shape.size(), 1);
+  for (const Tensor *operand : operands) {
+    Tensor part = *operand;
+    copyPart(part, result, starts, strides, /*isReverse=*/false);
+    starts[op.getDim()] += part.shape[op.getDim()];
+  }
+  return result;
+}
+
 static Tensor reduce(ReduceOp op, const Tensor &operand) {
   bool isSum = op.getKind() == ReductionKind::Sum;
   Tensor result(getTensorType(op.getResult()).getShape(),
@@ -246,9 +293,9 @@ static Tensor mask(MaskOp op, const Tensor &operand, const Devices &devices,
 
 bool shardc::isCoreOp(Operation *op) {
   return getUnary(op) || getBinary(op) ||
-         isa<SelectOp, BroadcastOp, TransposeOp, ReshapeOp, ReduceOp,
-             DotGeneralOp, ConstantOp, IotaOp, RandomUniformOp, MaskOp,
-             ScatterRowsOp>(op);
+         isa<SelectOp, BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp,
+             PadOp, ConcatenateOp, ReduceOp, DotGeneralOp, ConstantOp, IotaOp,
+             RandomUniformOp, MaskOp, ScatterRowsOp>(op);
 }
 
 FailureOr<Tensor> shardc::evaluateOp(Operation *op,
@@ -283,6 +330,11 @@ FailureOr<Tensor> shardc::evaluateOp(Operation *op,
         result.shape.assign(shape.begin(), shape.end());
         return result;
       })
+      .Case<ExtractSliceOp>(
+          [&](ExtractSliceOp op) { return extractSlice(op, *operands[0]); })
+      .Case<PadOp>([&](PadOp op) { return pad(op, *operands[0]); })
+      .Case<ConcatenateOp>(
+          [&](ConcatenateOp op) { return concatenate(op, operands); })
       .Case<ReduceOp>([&](ReduceOp op) { return reduce(op, *operands[0]); })
       .Case<DotGeneralOp>([&](DotGeneralOp op) {
         return contract(op, *operands[0], *operands[1]);

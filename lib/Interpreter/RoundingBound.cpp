@@ -85,6 +85,24 @@ static RoundingBound divide(RoundingBound bound, const Tensor &divisor) {
   return bound;
 }
 
+/// Of elements that stand side by side, in padding beside the fill.
+static RoundingBound joinBounds(Operation *op,
+                                ArrayRef<RoundingBound> operands) {
+  RoundingBound bound = operands[0];
+  if (auto pad = dyn_cast<PadOp>(op)) {
+    double fill = pad.getFill().convertToDouble();
+    if (std::isfinite(fill))
+      bound.magnitude = std::max(bound.magnitude, std::fabs(fill));
+    bound.quantum = std::min(bound.quantum, getQuantum(fill));
+  }
+  for (const RoundingBound &other : operands.drop_front()) {
+    bound.magnitude = std::max(bound.magnitude, other.magnitude);
+    bound.quantum = std::min(bound.quantum, other.quantum);
+    bound.roundings = std::max(bound.roundings, other.roundings);
+  }
+  return bound;
+}
+
 RoundingBound shardc::deriveBound(Operation *op, const Tensor &result,
                                   ArrayRef<RoundingBound> operands,
                                   const Tensor *divisor) {
@@ -129,9 +147,11 @@ RoundingBound shardc::deriveBound(Operation *op, const Tensor &result,
         if (isa<DivOp>(op) && operands[1].roundings == 0)
           return divide(operands[0], *divisor);
         if (isa<NegOp, StopGradientOp, ShardingConstraintOp, TransferOp,
-                BroadcastOp, TransposeOp, ReshapeOp, ConvertOp, ScatterRowsOp>(
-                op))
+                BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp, ConvertOp,
+                ScatterRowsOp>(op))
           return operands[0];
+        if (isa<PadOp, ConcatenateOp>(op))
+          return joinBounds(op, operands);
         return unknown;
       });
 }

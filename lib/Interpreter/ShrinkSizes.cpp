@@ -88,6 +88,10 @@ private:
           addBatch(getShape(operand)[0], getShape(slice)[0]);
       });
       function.walk([&](ConstantOp op) { add(op, !isSplat(op)); });
+      function.walk([&](Operation *op) {
+        if (isa<ExtractSliceOp, PadOp, ConcatenateOp>(op))
+          keepMovedSizes(cast<ShardingRuleOpInterface>(op));
+      });
       function.walk([&](ReshapeOp op) {
         if (!regroups(op))
           return;
@@ -95,6 +99,14 @@ private:
         add(op, true);
       });
     }
+  }
+
+  /// Keeps the sizes of dimensions that are cut, padded or joined: they depend
+  /// on each other.
+  void keepMovedSizes(ShardingRuleOpInterface op) {
+    for (const Factor &factor : op.getShardingRule().factors)
+      if (factor.kind == FactorKind::Whole)
+        fixed.insert(factor.size);
   }
 
   /// The ratio of the batch's rows to a microbatch's rows stays.

@@ -54,8 +54,9 @@ static ComputeType getComputeType(Operation *op) {
 static Value getComputed(Operation *op) {
   return llvm::TypeSwitch<Operation *, Value>(op)
       .Case<ConstantOp, IotaOp, BroadcastOp, TransposeOp, ReshapeOp,
-            StopGradientOp, MaskOp, ShardingConstraintOp, TransferOp,
-            ScatterRowsOp>([](Operation *) { return Value(); })
+            ExtractSliceOp, PadOp, ConcatenateOp, StopGradientOp, MaskOp,
+            ShardingConstraintOp, TransferOp, ScatterRowsOp>(
+          [](Operation *) { return Value(); })
       .Case([](ReduceOp reduce) { return reduce.getOperand(); })
       .Default([](Operation *op) { return op->getResult(0); });
 }

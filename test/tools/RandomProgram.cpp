@@ -240,17 +240,19 @@ private:
               shape);
   }
 
-  /// A reduction over one dimension; often broadcast back and subtracted.
+  /// A reduction over one dimension; often broadcast back.
   size_t normalize(size_t x) {
     Shape shape = values[x].shape, others;
     int64_t dim = below(shape.size());
-    size_t reduced = reduce(chance(70) ? "sum" : "max", x, {dim});
+    bool isSum = chance(70);
+    size_t reduced = reduce(isSum ? "sum" : "max", x, {dim});
     if (chance(30) && shape.size() > 1)
       return reduced;
     for (size_t other = 0; other < shape.size(); ++other)
       if (static_cast<int64_t>(other) != dim)
         others.push_back(other);
-    return binary("sub", x, broadcast(reduced, others, shape));
+    // Less their maximum, equal elements would be zeros, where no fault shows.
+    return binary(isSum ? "sub" : "add", x, broadcast(reduced, others, shape));
   }
 
   size_t bias(size_t x) {
@@ -319,6 +321,13 @@ private:
     return unary(pick<std::string>({"log", "sqrt", "rsqrt"}), argument);
   }
 
+  /// (|x| + 1)^tanh(x).
+  size_t power(size_t x) {
+    size_t one = constant("1.0", values[x].shape);
+    size_t base = binary("add", unary("abs", x), one);
+    return binary("power", base, unary("tanh", x));
+  }
+
   size_t choose(size_t x) {
     size_t y = partner(x);
     Shape shape = values[x].shape;
@@ -343,12 +352,47 @@ private:
     return binary("mul", x, iota);
   }
 
+  /// Some of the elements along a dimension, padding around them, or the tensor
+  /// with a part of itself behind.
+  size_t move(size_t x) {
+    Shape shape = values[x].shape, result = shape, zeros(shape.size(), 0),
+          first = zeros, more = zeros, ones(shape.size(), 1);
+    size_t dim = below(shape.size());
+    if (chance(30)) {
+      first[dim] = below(3);
+      more[dim] = below(2);
+      result[dim] =
+          first[dim] + (shape[dim] - 1) * (more[dim] + 1) + 1 + below(2);
+      return op("pad " + use(x) + " low = " + toList(first) +
+                    " interior = " + toList(more) +
+                    " fill = " + pick<std::string>({"0.0", "0.5"}) + " : " +
+                    toText(shape) + " -> " + toText(result),
+                result);
+    }
+    first[dim] = below(shape[dim]);
+    ones[dim] = 1 + below(2);
+    result[dim] = (shape[dim] - first[dim] + ones[dim] - 1) / ones[dim];
+    size_t part = op("extract_slice " + use(x) + " starts = " + toList(first) +
+                         " strides = " + toList(ones) + " : " + toText(shape) +
+                         " -> " + toText(result),
+                     result);
+    if (chance(50))
+      return part;
+    Shape joined = shape;
+    joined[dim] += result[dim];
+    std::string operands = use(x) + ", " + use(part);
+    return op("concatenate " + operands + " dim = " + std::to_string(dim) +
+                  " : (" + toText(shape) + ", " + toText(result) + ") -> " +
+                  toText(joined),
+              joined);
+  }
+
   /// One or a few ops on `x`, which is not a scalar.
   size_t extend(size_t x) {
     if (values[x].shape.empty())
       x = broadcast(x, {}, {batch, pickSize()});
     size_t rank = values[x].shape.size();
-    switch (below(18)) {
+    switch (below(20)) {
     case 0:
     case 1:
     case 2:
@@ -376,7 +420,11 @@ private:
     case 14:
       return index(x);
     case 15:
+      return move(x);
     case 16:
+      return chance(50) ? power(x) : binary("sub", x, unary("floor", x));
+    case 17:
+    case 18:
       return binary(pick<std::string>({"add", "sub", "mul", "max", "min"}), x,
                     partner(x));
     default:

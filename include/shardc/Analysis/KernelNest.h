@@ -62,9 +62,11 @@ bool isElementwise(mlir::Operation *op);
 /// iotas, broadcasts and widened bf16.
 bool isFreeToRepeat(mlir::Operation *op);
 
-/// Whether `op` reshapes a computed value in another way than by adding or
-/// dropping dimensions of size 1.
-bool isHardReshape(mlir::Operation *op);
+/// Whether elements that stand side by side in the result of `op` need not do
+/// so in its operand: padding, concatenations, slices with strides, and
+/// reshapes of computed values in another way than by adding or dropping
+/// dimensions of size 1. Such an op has a kernel of its own, without lanes.
+bool movesLanesApart(mlir::Operation *op);
 
 /// The nest of `ops` (in order, closed under the SSA edges among them) whose
 /// values `results` are used outside, or nullopt if they are not one nest. A

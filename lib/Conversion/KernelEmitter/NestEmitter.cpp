@@ -80,6 +80,11 @@ Value NestEmitter::compute(Value tensor, ArrayRef<Index> index) {
         return evaluate(op.getOperand(), operandIndex);
       })
       .Case<ReshapeOp>([&](auto op) { return computeReshape(op, index); })
+      .Case<ExtractSliceOp>(
+          [&](auto op) { return computeExtractSlice(op, index); })
+      .Case<PadOp>([&](auto op) { return computePad(op, index); })
+      .Case<ConcatenateOp>(
+          [&](auto op) { return computeConcatenate(op, index); })
       .Case<IotaOp>([&](auto op) { return computeIota(op, index); })
       .Case<RandomUniformOp>([&](auto op) { return computeRandom(op, index); })
       .Case<MaskOp>([&](auto op) { return computeMask(op, index); })
@@ -108,11 +113,12 @@ Value NestEmitter::compute(Value tensor, ArrayRef<Index> index) {
 
 LogicalResult checkHasValue(Operation *op) {
   bool isKnown =
-      isa<ConstantOp, BroadcastOp, TransposeOp, ReshapeOp, IotaOp,
-          RandomUniformOp, MaskOp, SliceOp, ReduceOp, DotGeneralOp, CompareOp,
-          SelectOp, ConvertOp, AddOp, SubOp, MulOp, DivOp, MaxOp, MinOp, NegOp,
-          AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp,
-          TanhOp, ErfOp, CosOp, SinOp, StopGradientOp>(op);
+      isa<ConstantOp, BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp,
+          PadOp, ConcatenateOp, IotaOp, RandomUniformOp, MaskOp, SliceOp,
+          ReduceOp, DotGeneralOp, CompareOp, SelectOp, ConvertOp, AddOp, SubOp,
+          MulOp, DivOp, RemainderOp, PowerOp, MaxOp, MinOp, NegOp, AbsOp,
+          SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp, TanhOp,
+          ErfOp, CosOp, SinOp, FloorOp, StopGradientOp>(op);
   if (!isKnown)
     return op->emitOpError("cannot be computed in a kernel");
   return success();
@@ -133,6 +139,7 @@ Value NestEmitter::computeUnary(Operation *op, Value x) {
       .Case<ErfOp>([&](auto) { return functions.erf(x); })
       .Case<CosOp>([&](auto) { return functions.cos(x); })
       .Case<SinOp>([&](auto) { return functions.sin(x); })
+      .Case<FloorOp>([&](auto) { return math.floor(x); })
       .Case<StopGradientOp>([&](auto) { return x; });
 }
 
@@ -142,6 +149,8 @@ Value NestEmitter::computeBinary(Operation *op, Value lhs, Value rhs) {
       .Case<SubOp>([&](auto) { return math.sub(lhs, rhs); })
       .Case<MulOp>([&](auto) { return math.mul(lhs, rhs); })
       .Case<DivOp>([&](auto) { return math.div(lhs, rhs); })
+      .Case<RemainderOp>([&](auto) { return functions.remainder(lhs, rhs); })
+      .Case<PowerOp>([&](auto) { return functions.power(lhs, rhs); })
       .Case<MaxOp>([&](auto) { return math.max(lhs, rhs); })
       .Case<MinOp>([&](auto) { return math.min(lhs, rhs); });
 }
@@ -242,6 +251,84 @@ Value NestEmitter::computeReshape(ReshapeOp op, ArrayRef<Index> index) {
   return evaluate(operand, loops.delinearize(linear, from));
 }
 
+Value NestEmitter::computeExtractSlice(ExtractSliceOp op,
+                                       ArrayRef<Index> index) {
+  IndexList operandIndex;
+  for (auto [place, start, stride] :
+       llvm::zip_equal(index, op.getStarts(), op.getStrides())) {
+    Index moved = loops.addIndex(loops.mulIndex(place, stride), start);
+    if (place.last >= 0)
+      moved.last = start + place.last * stride;
+    operandIndex.push_back(moved);
+  }
+  return evaluate(op.getOperand(), operandIndex);
+}
+
+Value NestEmitter::computeFill(Value result, const APFloat &fill) {
+  Type type = getComputeType(result);
+  double value = fill.convertToDouble();
+  if (isa<FloatType>(type))
+    return math.constant(type, value);
+  return value < -9.0e18 ? math.getIdentity(ReductionKind::Max, type)
+                         : math.constantInt(type, int64_t(value));
+}
+
+Value NestEmitter::clampPlace(Value place, int64_t size, Value &isInside) {
+  Value zero = loops.constantI64(0), last = loops.constantI64(size - 1);
+  for (Value test : {math.compareInt(arith::CmpIPredicate::sge, place, zero),
+                     math.compareInt(arith::CmpIPredicate::sle, place, last)})
+    isInside = isInside
+                   ? builder.createOrFold<arith::AndIOp>(loc, isInside, test)
+                   : test;
+  place = builder.createOrFold<arith::MaxSIOp>(loc, place, zero);
+  return builder.createOrFold<arith::MinSIOp>(loc, place, last);
+}
+
+Value NestEmitter::computePad(PadOp op, ArrayRef<Index> index) {
+  Value fill = computeFill(op.getResult(), op.getFill());
+  Value isInside;
+  IndexList operandIndex(index.begin(), index.end());
+  for (auto [dim, place] : llvm::enumerate(operandIndex)) {
+    if (op.isWhole(dim))
+      continue;
+    int64_t size = getTensorShape(op.getOperand())[dim];
+    if (size == 0)
+      return fill;
+    int64_t stride = op.getInterior()[dim] + 1;
+    Value step = loops.constantI64(stride);
+    // The place counted from the first element, in elements.
+    Value moved =
+        math.sub(loops.getPlaces(place), loops.constantI64(op.getLow()[dim]));
+    Value whole = clampPlace(moved, (size - 1) * stride + 1, isInside);
+    Value element = builder.createOrFold<arith::DivUIOp>(loc, whole, step);
+    Value isElement = math.compareInt(
+        arith::CmpIPredicate::eq,
+        builder.createOrFold<arith::MulIOp>(loc, element, step), whole);
+    isInside = builder.createOrFold<arith::AndIOp>(loc, isInside, isElement);
+    place = loops.makeIndex(element);
+  }
+  Value value = evaluate(op.getOperand(), operandIndex);
+  return isInside ? math.select(isInside, value, fill) : value;
+}
+
+Value NestEmitter::computeConcatenate(ConcatenateOp op, ArrayRef<Index> index) {
+  int64_t dim = op.getDim(), start = 0;
+  Value place = loops.getPlaces(index[dim]), result;
+  for (Value operand : op.getOperands()) {
+    int64_t size = getTensorShape(operand)[dim];
+    if (size == 0)
+      continue;
+    Value isInside;
+    IndexList operandIndex(index.begin(), index.end());
+    operandIndex[dim] = loops.makeIndex(
+        clampPlace(math.sub(place, loops.constantI64(start)), size, isInside));
+    Value value = evaluate(operand, operandIndex);
+    result = result ? math.select(isInside, value, result) : value;
+    start += size;
+  }
+  return result;
+}
+
 Value NestEmitter::computeReduce(ReduceOp op, ArrayRef<Index> index) {
   ArrayRef<int64_t> shape = getTensorShape(op.getOperand());
   SmallVector<int64_t> dims(op.getDims()), sizes;
@@ -321,14 +408,7 @@ Value NestEmitter::computeIota(IotaOp op, ArrayRef<Index> index) {
 
 Value NestEmitter::computeMask(MaskOp op, ArrayRef<Index> index) {
   Value value = evaluate(op.getOperand(), index);
-  Type type = getComputeType(op.getResult());
-  double fillValue = op.getFill().convertToDouble();
-  Value fill;
-  if (isa<FloatType>(type))
-    fill = math.constant(type, fillValue);
-  else
-    fill = fillValue < -9.0e18 ? math.getIdentity(ReductionKind::Max, type)
-                               : math.constantInt(type, int64_t(fillValue));
+  Value fill = computeFill(op.getResult(), op.getFill());
   Type i32 = builder.getI32Type();
   for (int64_t dim : op.getDims()) {
     int64_t size = getTensorShape(op.getResult())[dim];

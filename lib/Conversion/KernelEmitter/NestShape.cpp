@@ -65,7 +65,7 @@ bool isFlatNest(const KernelNest &nest) {
 
 bool isScalarNest(const KernelNest &nest) {
   // Such a nest is general, hence a Map; by linear places there are lanes.
-  return llvm::any_of(nest.ops, isHardReshape) && !isFlatNest(nest);
+  return llvm::any_of(nest.ops, movesLanesApart) && !isFlatNest(nest);
 }
 
 SplitShape splitShape(const KernelNest &nest) {

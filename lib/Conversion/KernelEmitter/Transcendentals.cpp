@@ -1,4 +1,4 @@
-//===- Transcendentals.cpp - exp, log, tanh, erf, sin, cos on lanes -------===//
+//===- Transcendentals.cpp - exp, log, tanh, erf, sin, cos, pow on lanes --===//
 //
 // Argument reduction and polynomials. The f32 coefficients of exp and log are
 // those of Cephes (Moshier); those of erf are Chebyshev fits of our own. The
@@ -273,6 +273,68 @@ Value Transcendentals::sinCos(Value x, int64_t quadrant) {
   Value result = math.select(odd, cosine, sine);
   result = math.select(negative, math.neg(result), result);
   return math.convert(result, element);
+}
+
+Value Transcendentals::power(Value x, Value y) {
+  // In f64 throughout, so that the product with the logarithm keeps enough
+  // digits; the cases are those of C's pow.
+  math.unify(x, y);
+  Type element = VectorMath::getElement(x);
+  x = math.convert(x, builder.getF64Type());
+  y = math.convert(y, builder.getF64Type());
+  using P = arith::CmpFPredicate;
+  auto both = [&](Value lhs, Value rhs) -> Value {
+    return builder.create<arith::AndIOp>(loc, lhs, rhs);
+  };
+  Value zero = math.constantLike(x, 0.0), one = math.constantLike(x, 1.0);
+  Value magnitude = math.abs(x);
+  Value result = exp(math.mul(y, log(magnitude)));
+  result = math.select(math.compareFloat(P::OEQ, magnitude, one), one, result);
+  Value half = math.mul(y, math.constantLike(y, 0.5));
+  Value isInteger = math.compareFloat(P::OEQ, y, math.floor(y));
+  Value isOdd =
+      both(isInteger, math.compareFloat(P::ONE, half, math.floor(half)));
+  Value isNegative = math.compareFloat(P::OLT, copySign(one, x), zero);
+  result = math.select(both(isNegative, isOdd), math.neg(result), result);
+  Value isFinite =
+      math.compareFloat(P::OGT, x, math.constantLike(x, -HUGE_VAL));
+  Value hasNone = both(both(math.compareFloat(P::OLT, x, zero), isFinite),
+                       math.compareFloat(P::UNE, y, math.floor(y)));
+  result = math.select(hasNone, math.constantLike(x, std::nan("")), result);
+  result = math.select(math.compareFloat(P::OEQ, y, zero), one, result);
+  return math.convert(result, element);
+}
+
+Value Transcendentals::remainder(Value x, Value y) {
+  math.unify(x, y);
+  Type element = VectorMath::getElement(x);
+  if (!isa<FloatType>(element))
+    return math.sub(x, math.mul(math.div(x, y), y));
+  // Long division in f64: each step takes 50 bits of the quotient, so that it
+  // is exact but for one, and so is the remainder. The greatest quotient of two
+  // floats is 2^277, that of doubles 2^2098.
+  int shift = isDouble(x) ? 2046 : 250;
+  Value dividend = math.convert(x, builder.getF64Type());
+  Value divisor = math.abs(math.convert(y, builder.getF64Type()));
+  using P = arith::CmpFPredicate;
+  Value rest = math.abs(dividend);
+  for (bool isLast = false; !isLast; shift = std::max(shift - 50, 0)) {
+    isLast = shift == 0;
+    auto scale = [&](Value value, int bits) {
+      return math.mul(value, math.constantLike(value, std::ldexp(1.0, bits)));
+    };
+    Value part = scale(scale(divisor, shift / 2), shift - shift / 2);
+    Value quotient = math.floor(math.div(rest, part));
+    Value next = math.fma(math.neg(quotient), part, rest);
+    next = math.select(
+        math.compareFloat(P::OLT, next, math.constantLike(next, 0.0)),
+        math.add(next, part), next);
+    next = math.select(math.compareFloat(P::OGE, next, part),
+                       math.sub(next, part), next);
+    // Nothing to do, also where the part is infinite.
+    rest = math.select(math.compareFloat(P::OLT, rest, part), rest, next);
+  }
+  return math.convert(copySign(rest, dividend), element);
 }
 
 } // namespace shardc

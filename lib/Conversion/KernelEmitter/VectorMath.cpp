@@ -241,6 +241,19 @@ Value VectorMath::sign(Value x) {
   return select(positive, one, select(negative, minusOne, x));
 }
 
+Value VectorMath::floor(Value x) {
+  // Adding and subtracting 2^(mantissa bits) rounds what is below it to an
+  // integer; what is not is one.
+  Value whole = constantLike(x, getElement(x).isF64() ? 0x1p52 : 0x1p23);
+  Value magnitude = abs(x);
+  Value rounded = builder.create<math::CopySignOp>(
+      loc, sub(add(magnitude, whole), whole), x);
+  Value tooHigh = compareFloat(arith::CmpFPredicate::OGT, rounded, x);
+  rounded = select(tooHigh, sub(rounded, constantLike(x, 1.0)), rounded);
+  Value isBelow = compareFloat(arith::CmpFPredicate::OLT, magnitude, whole);
+  return select(isBelow, rounded, x);
+}
+
 Value VectorMath::roundToBF16(Value value) {
   // To nearest, ties to even; NaN stays quiet. The result is again an f32.
   Type i32 = getTypeLike(builder.getI32Type(), value);

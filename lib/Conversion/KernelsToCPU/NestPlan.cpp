@@ -17,6 +17,8 @@ static int64_t getWork(Operation *op, NestKind kind) {
   if (isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, SinOp, CosOp, SqrtOp,
           RsqrtOp, DivOp, RandomUniformOp>(op))
     return 16;
+  if (isa<PowerOp, RemainderOp>(op))
+    return 64;
   if (kind != NestKind::Map)
     return 1;
   // Such a GEMM or reduction is computed whole for each element.

@@ -37,7 +37,8 @@ Value shardc::widenGradient(OpBuilder &builder, Value gradient, Type element) {
                    ? widenFirst(op)
                    : convertTo(builder, op->getLoc(), gradient, element);
       })
-      .Case<TransposeOp, ReshapeOp, ShardingConstraintOp>(widenFirst)
+      .Case<TransposeOp, ReshapeOp, ExtractSliceOp, PadOp,
+            ShardingConstraintOp>(widenFirst)
       .Default([&](Operation *) {
         return convertTo(builder, gradient.getLoc(), gradient, element);
       });

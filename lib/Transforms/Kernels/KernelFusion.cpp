@@ -69,8 +69,8 @@ static bool isOutside(Operation *op) {
 /// Whether computing the op again per row is cheaper than storing its result.
 static bool isCheap(Operation *op) {
   return !isa<ExpOp, Expm1Op, LogOp, Log1pOp, TanhOp, ErfOp, CosOp, SinOp,
-              DivOp, SqrtOp, RsqrtOp, RandomUniformOp, ReduceOp, DotGeneralOp>(
-      op);
+              DivOp, RemainderOp, PowerOp, SqrtOp, RsqrtOp, RandomUniformOp,
+              ReduceOp, DotGeneralOp>(op);
 }
 
 KernelFusion::KernelFusion(Block &block) : block(block) { collect(); }
@@ -82,8 +82,7 @@ Operation *KernelFusion::getProducer(Value value) const {
 bool KernelFusion::mustBeStored(Operation *op) const {
   for (Operation *user : op->getUsers())
     if (isOutside(user) || user->getBlock() != &block ||
-        isa<DotGeneralOp>(user) ||
-        (isHardReshape(user) && isa<ReshapeOp>(user)))
+        isa<DotGeneralOp>(user) || movesLanesApart(user))
       return true;
   return op->use_empty();
 }

@@ -154,6 +154,102 @@ func.func @reshape_c1(%a: tensor<4x8xf32>) {
 }
 
 // -----
+// extract_slice C1
+func.func @extract_slice_c1(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{starts must have one entry per dimension, got 1 for rank 2}}
+  %0 = shardc.extract_slice %a starts = [0] strides = [1, 1] : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// extract_slice C1
+func.func @extract_slice_c1_stride(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{strides must have entries of at least 1, got 0}}
+  %0 = shardc.extract_slice %a starts = [0, 0] strides = [1, 0] : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// extract_slice C2
+func.func @extract_slice_c2(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{result must have the rank and the element type of the operand, got 'tensor<4xf32>' for 'tensor<4x8xf32>'}}
+  %0 = shardc.extract_slice %a starts = [0, 0] strides = [1, 1] : tensor<4x8xf32> -> tensor<4xf32>
+  return
+}
+
+// -----
+// extract_slice C3
+func.func @extract_slice_c3(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dimension 1 of the operand has no element 8, its size is 8}}
+  %0 = shardc.extract_slice %a starts = [0, 2] strides = [1, 3] : tensor<4x8xf32> -> tensor<4x3xf32>
+  return
+}
+
+// -----
+// pad C1
+func.func @pad_c1(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{low must have entries of at least 0, got -1}}
+  %0 = shardc.pad %a low = [-1, 0] interior = [0, 0] fill = 0.0 : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// pad C1
+func.func @pad_c1_interior(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{interior must have one entry per dimension, got 3 for rank 2}}
+  %0 = shardc.pad %a low = [0, 0] interior = [0, 0, 0] fill = 0.0 : tensor<4x8xf32> -> tensor<4x8xf32>
+  return
+}
+
+// -----
+// pad C2
+func.func @pad_c2(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{result must have the rank and the element type of the operand}}
+  %0 = shardc.pad %a low = [0, 0] interior = [0, 0] fill = 0.0 : tensor<4x8xf32> -> tensor<4x8xf64>
+  return
+}
+
+// -----
+// pad C3
+func.func @pad_c3(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dimension 0 of the result has no element 7, its size is 7}}
+  %0 = shardc.pad %a low = [1, 0] interior = [1, 0] fill = 0.0 : tensor<4x8xf32> -> tensor<7x8xf32>
+  return
+}
+
+// -----
+// concatenate C1
+func.func @concatenate_c1() {
+  // expected-error @+1 {{needs at least one operand}}
+  %0 = shardc.concatenate dim = 0 : () -> tensor<4xf32>
+  return
+}
+
+// -----
+// concatenate C1
+func.func @concatenate_c1_dim(%a: tensor<4xf32>) {
+  // expected-error @+1 {{dim 1 is out of range for rank 1}}
+  %0 = shardc.concatenate %a dim = 1 : (tensor<4xf32>) -> tensor<4xf32>
+  return
+}
+
+// -----
+// concatenate C2
+func.func @concatenate_c2(%a: tensor<4x8xf32>, %b: tensor<3x2xf32>) {
+  // expected-error @+1 {{operands must have the type of the result but for dimension 1, got 'tensor<3x2xf32>' for 'tensor<4x10xf32>'}}
+  %0 = shardc.concatenate %a, %b dim = 1 : (tensor<4x8xf32>, tensor<3x2xf32>) -> tensor<4x10xf32>
+  return
+}
+
+// -----
+// concatenate C2
+func.func @concatenate_c2_sum(%a: tensor<4x8xf32>) {
+  // expected-error @+1 {{dimension 1 of the result must have size 16, the sum of those of the operands, got 10}}
+  %0 = shardc.concatenate %a, %a dim = 1 : (tensor<4x8xf32>, tensor<4x8xf32>) -> tensor<4x10xf32>
+  return
+}
+
+// -----
 // iota C1
 func.func @iota_c1() {
   // expected-error @+1 {{dim 2 is out of range for rank 2}}

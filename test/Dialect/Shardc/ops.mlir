@@ -97,6 +97,12 @@ module attributes {
     %21 = shardc.select %20, %x, %0 : tensor<4x8xi1>, tensor<4x8xf32>
     // CHECK: shardc.convert %{{.*}} : tensor<4x8xf32> -> tensor<4x8xbf16>
     %22 = shardc.convert %x : tensor<4x8xf32> -> tensor<4x8xbf16>
+    // CHECK: shardc.floor
+    %23 = shardc.floor %x : tensor<4x8xf32>
+    // CHECK: shardc.remainder
+    %24 = shardc.remainder %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.power
+    %25 = shardc.power %x, %0 : tensor<4x8xf32>
     return
   }
 
@@ -123,6 +129,12 @@ module attributes {
     %5 = shardc.transpose %a permutation = [1, 0] : tensor<4x8xf32> -> tensor<8x4xf32>
     // CHECK: shardc.reshape %{{.*}} : tensor<4x8xf32> -> tensor<4x2x4xf32>
     %6 = shardc.reshape %a : tensor<4x8xf32> -> tensor<4x2x4xf32>
+    // CHECK: shardc.extract_slice %{{.*}} starts = [0, 2] strides = [1, 3] : tensor<4x8xf32> -> tensor<4x2xf32>
+    %part = shardc.extract_slice %a starts = [0, 2] strides = [1, 3] : tensor<4x8xf32> -> tensor<4x2xf32>
+    // CHECK: shardc.pad %{{.*}} low = [0, 2] interior = [0, 1] fill = 0.000000e+00 : tensor<4x2xf32> -> tensor<4x8xf32>
+    %padded = shardc.pad %part low = [0, 2] interior = [0, 1] fill = 0.0 : tensor<4x2xf32> -> tensor<4x8xf32>
+    // CHECK: shardc.concatenate %{{.*}}, %{{.*}} dim = 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+    %joined = shardc.concatenate %a, %part dim = 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
     // CHECK: shardc.constant dense<0.000000e+00> : tensor<4x8xf32>
     %7 = shardc.constant dense<0.0> : tensor<4x8xf32>
     // CHECK: shardc.iota dim = 1 : tensor<4x8xi32>

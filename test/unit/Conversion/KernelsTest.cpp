@@ -67,6 +67,40 @@ TEST(Kernels, MovesOfData) {
                       "tensor<9xf32>):\n shardc.yield %a : tensor<9xf32>\n}");
 }
 
+TEST(Kernels, SlicesPaddingConcatenations) {
+  for (const char *type : {"f32", "bf16", "i64", "i1"})
+    for (auto [m, n] : {std::pair(1, 1), std::pair(1, 7), std::pair(5, 1),
+                        std::pair(7, 10), std::pair(13, 33)}) {
+      std::string from = tensor({m, n}, type),
+                  part = tensor({(m + 1) / 2, (n + 2) / 3}, type),
+                  rows = tensor({(m + 1) / 2, n}, type),
+                  padded = tensor({2 * m, n + 3}, type),
+                  joined = tensor({m, 2 * n + 3}, type),
+                  last = tensor({m, 3}, type);
+      expectKernelMatches("(" + from + ") -> " + rows + " {\n^bb0(%a: " + from +
+                          "):\n %0 = shardc.extract_slice %a starts = [" +
+                          std::to_string(m / 2) +
+                          ", 0] strides = [1, 1] : " + from + " -> " + rows +
+                          "\n shardc.yield %0 : " + rows + "\n}");
+      expectKernelMatches("(" + from + ") -> " + part + " {\n^bb0(%a: " + from +
+                          "):\n %0 = shardc.extract_slice %a starts = [0, 0] "
+                          "strides = [2, 3] : " +
+                          from + " -> " + part +
+                          "\n shardc.yield %0 : " + part + "\n}");
+      expectKernelMatches(
+          "(" + from + ") -> " + padded + " {\n^bb0(%a: " + from +
+          "):\n %0 = shardc.pad %a low = [1, 2] interior = "
+          "[1, 0] fill = 1.0 : " +
+          from + " -> " + padded + "\n shardc.yield %0 : " + padded + "\n}");
+      expectKernelMatches("(" + from + ", " + last + ") -> " + joined +
+                          " {\n^bb0(%a: " + from + ", %b: " + last +
+                          "):\n %0 = shardc.concatenate %a, %b, %a dim = 1 : "
+                          "(" +
+                          from + ", " + last + ", " + from + ") -> " + joined +
+                          "\n shardc.yield %0 : " + joined + "\n}");
+    }
+}
+
 TEST(Kernels, ConstantsThatAreTables) {
   expectKernelMatches("(tensor<4xf32>) -> tensor<4xf32> {\n^bb0(%a: "
                       "tensor<4xf32>):\n %0 = shardc.constant dense<[1.0, 2.5, "

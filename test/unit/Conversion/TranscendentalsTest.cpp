@@ -13,27 +13,42 @@
 namespace shardc {
 namespace {
 
-/// Runs unary op `name` on `points`, as tensor<Nx type>, with the loops of the
-/// CPU, and expects the same with those of a GPU.
-std::vector<double> runUnary(const std::string &name,
-                             const std::vector<double> &points,
-                             const std::string &type) {
-  std::string t = "tensor<" + std::to_string(points.size()) + "x" + type + ">";
-  std::string body = "(" + t + ") -> " + t + " {\n^bb0(%a: " + t +
-                     "):\n %0 = shardc." + name + " %a : " + t +
-                     "\n shardc.yield %0 : " + t + "\n}";
+/// Runs op `name` on one or two lists of points, as tensor<Nx type>, with the
+/// loops of the CPU, and expects the same with those of a GPU.
+std::vector<double> runOp(const std::string &name,
+                          const std::vector<std::vector<double>> &points,
+                          const std::string &type) {
+  int64_t size = points[0].size();
+  std::string t = tensor({size}, type.c_str()), types, arguments, operands;
+  std::vector<Tensor> tensors;
+  for (const std::vector<double> &each : points) {
+    std::string value = "%" + std::to_string(tensors.size());
+    const char *comma = tensors.empty() ? "" : ", ";
+    types += comma + t;
+    arguments += comma + value + ": " + t;
+    operands += comma + value;
+    tensors.push_back(Tensor({size}, 0));
+    tensors.back().data = each;
+  }
+  std::string body = "(" + types + ") -> " + t + " {\n^bb0(" + arguments +
+                     "):\n %r = shardc." + name + " " + operands + " : " + t +
+                     "\n shardc.yield %r : " + t + "\n}";
   KernelHarness onCPU(body), onGPU(body, Mapping::EmulatedGPU);
   if (!onCPU.isReady() || !onGPU.isReady())
     return {};
-  Tensor operand({static_cast<int64_t>(points.size())}, 0);
-  operand.data = points;
-  std::vector<double> result = onCPU.run({operand})[0].data;
-  std::vector<double> other = onGPU.run({operand})[0].data;
+  std::vector<double> result = onCPU.run(tensors)[0].data;
+  std::vector<double> other = onGPU.run(tensors)[0].data;
   for (size_t i = 0; i < result.size(); ++i)
     EXPECT_TRUE(result[i] == other[i] ||
                 (std::isnan(result[i]) && std::isnan(other[i])))
-        << points[i];
+        << points[0][i];
   return result;
+}
+
+std::vector<double> runUnary(const std::string &name,
+                             const std::vector<double> &points,
+                             const std::string &type) {
+  return runOp(name, {points}, type);
 }
 
 /// Points of both signs over many magnitudes, all exact in f32.
@@ -111,6 +126,89 @@ TEST(Transcendentals, SinCos) {
     ASSERT_EQ(actual.size(), points.size());
     for (size_t i = 0; i < points.size(); ++i)
       EXPECT_NEAR(actual[i], reference(points[i]), 1e-7) << points[i];
+  }
+}
+
+TEST(Transcendentals, Floor) {
+  std::vector<double> points = getPoints(1e-3, 1e17, true);
+  for (double x : {0.0, -0.0, HUGE_VAL, -HUGE_VAL, std::nan(""), 2.0, -3.0})
+    points.push_back(x);
+  for (const char *type : {"f32", "f64"}) {
+    std::vector<double> actual = runUnary("floor", points, type);
+    ASSERT_EQ(actual.size(), points.size());
+    for (size_t i = 0; i < points.size(); ++i)
+      EXPECT_TRUE(actual[i] == std::floor(points[i]) ||
+                  (std::isnan(actual[i]) && std::isnan(points[i])))
+          << points[i];
+  }
+}
+
+/// All pairs of `points`.
+std::pair<std::vector<double>, std::vector<double>>
+getPairs(const std::vector<double> &points) {
+  std::pair<std::vector<double>, std::vector<double>> pairs;
+  for (double x : points)
+    for (double y : points) {
+      pairs.first.push_back(x);
+      pairs.second.push_back(y);
+    }
+  return pairs;
+}
+
+TEST(Transcendentals, RemainderIsExact) {
+  std::vector<double> points;
+  for (double x = 1.1e-45; x < 3e38; x *= 191.7)
+    for (double y : {double(float(x)), -double(float(x))})
+      points.push_back(y);
+  for (double x :
+       {0.0, -0.0, HUGE_VAL, -HUGE_VAL, std::nan(""), 1.0, 3.0, 7.5, -7.5})
+    points.push_back(x);
+  auto [x, y] = getPairs(points);
+  for (const char *type : {"f32", "f64"}) {
+    std::vector<double> actual = runOp("remainder", {x, y}, type);
+    ASSERT_EQ(actual.size(), x.size());
+    for (size_t i = 0; i < x.size(); ++i) {
+      double expected = std::fmod(x[i], y[i]);
+      EXPECT_TRUE(actual[i] == expected ||
+                  (std::isnan(actual[i]) && std::isnan(expected)))
+          << x[i] << " " << y[i] << ": " << actual[i] << ", expected "
+          << expected;
+      if (expected == 0) {
+        EXPECT_EQ(std::signbit(actual[i]), std::signbit(expected)) << x[i];
+      }
+    }
+  }
+  EXPECT_EQ(runOp("remainder",
+                  {{7, -7, 7, 5, -2147483648.0}, {3, 3, -3, 0, -1}}, "i32"),
+            (std::vector<double>{1, -1, 1, 5, 0}));
+}
+
+TEST(Transcendentals, Power) {
+  std::vector<double> points;
+  for (double x = 1e-3; x < 1e4; x *= 2.71)
+    for (double y : {double(float(x)), -double(float(x))})
+      points.push_back(y);
+  for (double x : {0.0, -0.0, HUGE_VAL, -HUGE_VAL, std::nan(""), 1.0, -1.0, 2.0,
+                   -3.0, 0.5, 1e30, -1e-30})
+    points.push_back(float(x));
+  auto [x, y] = getPairs(points);
+  for (const char *type : {"f32", "f64"}) {
+    std::vector<double> actual = runOp("power", {x, y}, type);
+    ASSERT_EQ(actual.size(), x.size());
+    bool isF32 = type == std::string("f32");
+    for (size_t i = 0; i < x.size(); ++i) {
+      double expected = std::pow(x[i], y[i]);
+      if (isF32)
+        expected = float(expected);
+      bool isEqual = actual[i] == expected ||
+                     (std::isnan(actual[i]) && std::isnan(expected));
+      // Numbers below the normal ones are rounded to zero or their neighbour.
+      double bound = isF32 ? 1.5e-7 * std::abs(expected) + 3e-45
+                           : 1e-12 * std::abs(expected) + 1e-307;
+      EXPECT_TRUE(isEqual || std::abs(actual[i] - expected) <= bound)
+          << type << " " << x[i] << " " << y[i] << ": " << actual[i]
+          << ", expected " << expected;
+    }
   }
 }
 

@@ -89,6 +89,40 @@ TEST_F(ShardingRulesTest, Broadcast) {
   EXPECT_EQ(rule.partial, PartialRule::Additive);
 }
 
+TEST_F(ShardingRulesTest, OnlyWholeDimensionsOfMovesShard) {
+  Location loc = builder.getUnknownLoc();
+  Value slice = builder.create<ExtractSliceOp>(
+      loc, tensor({4, 3, 6}), value({4, 8, 6}), ArrayRef<int64_t>{0, 1, 0},
+      ArrayRef<int64_t>{1, 2, 1});
+  ShardingRule rule = ruleOf(slice);
+  EXPECT_EQ(toString(rule.operands[0]), "0,2,3");
+  EXPECT_EQ(toString(rule.results[0]), "0,1,3");
+  EXPECT_EQ(rule.factors[0].kind, FactorKind::Parallel);
+  EXPECT_EQ(rule.factors[1].kind, FactorKind::Whole);
+  EXPECT_EQ(rule.factors[1].size, 3);
+  EXPECT_EQ(rule.factors[2].kind, FactorKind::Whole);
+  EXPECT_EQ(rule.factors[2].size, 8);
+  EXPECT_EQ(rule.partial, PartialRule::Additive);
+
+  auto pad = [&](double fill) {
+    return ruleOf(builder.create<PadOp>(
+        loc, tensor({7, 6}), value({4, 6}), ArrayRef<int64_t>{0, 0},
+        ArrayRef<int64_t>{1, 0}, APFloat(fill)));
+  };
+  EXPECT_EQ(toString(pad(0).operands[0]), "1,2");
+  EXPECT_EQ(toString(pad(0).results[0]), "0,2");
+  EXPECT_EQ(pad(0).factors[0].kind, FactorKind::Whole);
+  EXPECT_EQ(pad(0).partial, PartialRule::Additive);
+  EXPECT_EQ(pad(1).partial, PartialRule::Never);
+
+  ShardingRule joined = ruleOf(builder.create<ConcatenateOp>(
+      loc, tensor({4, 10}), ValueRange{value({4, 8}), value({4, 2})}, 1));
+  EXPECT_EQ(toString(joined.operands[0]), "0,2");
+  EXPECT_EQ(toString(joined.operands[1]), "0,3");
+  EXPECT_EQ(toString(joined.results[0]), "0,1");
+  EXPECT_EQ(joined.factors[3].kind, FactorKind::Whole);
+}
+
 TEST_F(ShardingRulesTest, LinearityOfElementwise) {
   Value x = value({4}), y = value({4});
   Location loc = builder.getUnknownLoc();

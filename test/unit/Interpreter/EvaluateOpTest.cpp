@@ -81,6 +81,37 @@ TEST_F(EvaluateOpTest, Binary) {
   EXPECT_EQ(binary("min", {1, 5}, {3, 2}), (Elements{1, 2}));
 }
 
+TEST_F(EvaluateOpTest, FloorRemainderPower) {
+  EXPECT_EQ(unary("floor", {1.5, -1.5, -2}), (Elements{1, -2, -2}));
+  EXPECT_EQ(binary("remainder", {7, -7, 7.5, 1e30}, {3, 3, -2, 7}),
+            (Elements{1, -1, 1.5, std::fmod(1e30, 7)}));
+  EXPECT_EQ(binary("remainder", {7, -7, 5}, {3, 3, 0}, "i32"),
+            (Elements{1, -1, 5}));
+  EXPECT_EQ(binary("power", {2, -2, 9, 0}, {3, 3, 0.5, 0}),
+            (Elements{8, -8, 3, 1}));
+}
+
+TEST_F(EvaluateOpTest, SlicesPaddingConcatenations) {
+  std::string t = "tensor<2x5xf32>", u = "tensor<2x2xf32>";
+  Tensor x = make({2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}),
+         y = make({2, 2}, {1, 2, 3, 4});
+  EXPECT_EQ(evaluate("extract_slice %0 starts = [0, 1] strides = [1, 3] : " +
+                         t + " -> " + u,
+                     {t}, {x})
+                .data,
+            (Elements{1, 4, 6, 9}));
+  EXPECT_EQ(evaluate("pad %0 low = [0, 1] interior = [0, 1] fill = 7.0 : " + u +
+                         " -> " + t,
+                     {u}, {y})
+                .data,
+            (Elements{7, 1, 7, 2, 7, 7, 3, 7, 4, 7}));
+  EXPECT_EQ(evaluate("concatenate %0, %1 dim = 1 : (" + u + ", " + t +
+                         ") -> tensor<2x7xf32>",
+                     {u, t}, {y, x})
+                .data,
+            (Elements{1, 2, 0, 1, 2, 3, 4, 3, 4, 5, 6, 7, 8, 9}));
+}
+
 TEST_F(EvaluateOpTest, PaddingIsNotLost) {
   double nan = std::nan("");
   EXPECT_TRUE(std::isnan(binary("max", {nan}, {1})[0]));

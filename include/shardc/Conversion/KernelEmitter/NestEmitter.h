@@ -75,6 +75,16 @@ private:
   mlir::Value computeReshape(ReshapeOp op, llvm::ArrayRef<Index> index);
   mlir::Value computeReduce(ReduceOp op, llvm::ArrayRef<Index> index);
   mlir::Value computeDot(DotGeneralOp op, llvm::ArrayRef<Index> index);
+  mlir::Value computeExtractSlice(ExtractSliceOp op,
+                                  llvm::ArrayRef<Index> index);
+  mlir::Value computePad(PadOp op, llvm::ArrayRef<Index> index);
+  mlir::Value computeConcatenate(ConcatenateOp op, llvm::ArrayRef<Index> index);
+  /// The element that pads `result`; -inf is the lowest integer, too.
+  mlir::Value computeFill(mlir::Value result, const llvm::APFloat &fill);
+  /// `place` moved into [0, `size`); adds to the condition `isInside`, which
+  /// may be null, that it was there before.
+  mlir::Value clampPlace(mlir::Value place, int64_t size,
+                         mlir::Value &isInside);
   mlir::Value computeIota(IotaOp op, llvm::ArrayRef<Index> index);
   mlir::Value computeMask(MaskOp op, llvm::ArrayRef<Index> index);
   mlir::Value computeSlice(SliceOp op, llvm::ArrayRef<Index> index);

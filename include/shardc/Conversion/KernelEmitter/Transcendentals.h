@@ -1,4 +1,4 @@
-//===- Transcendentals.h - exp, log, tanh, erf, sin, cos --------*- C++ -*-===//
+//===- Transcendentals.h - exp, log, tanh, erf, sin, cos, pow ---*- C++ -*-===//
 //
 // The transcendental functions as polynomials over VectorMath. No library
 // function is called, and no result depends on the lane. Errors of the f32
@@ -30,6 +30,11 @@ public:
   mlir::Value erf(mlir::Value x);
   mlir::Value sin(mlir::Value x) { return sinCos(x, 0); }
   mlir::Value cos(mlir::Value x) { return sinCos(x, 1); }
+  /// x^y in f64, rounded to the type; the error of an f64 grows with |y·log x|.
+  mlir::Value power(mlir::Value x, mlir::Value y);
+  /// The exact remainder of x/y with the sign of x, of floats or integers; of
+  /// integers x for y = 0.
+  mlir::Value remainder(mlir::Value x, mlir::Value y);
 
 private:
   mlir::OpBuilder &builder;

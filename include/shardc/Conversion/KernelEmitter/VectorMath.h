@@ -67,6 +67,8 @@ public:
   mlir::Value neg(mlir::Value x);
   mlir::Value abs(mlir::Value x);
   mlir::Value sign(mlir::Value x);
+  /// The greatest integer that is not above.
+  mlir::Value floor(mlir::Value x);
   mlir::Value sqrt(mlir::Value x);
   mlir::Value rsqrt(mlir::Value x);
   /// An f32 rounded to the nearest bf16, ties to even, as an f32. NaN stays

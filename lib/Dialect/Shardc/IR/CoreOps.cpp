@@ -220,6 +220,121 @@ LogicalResult ReshapeOp::verify() {
 }
 
 //===----------------------------------------------------------------------===//
+// Slices, padding and concatenation
+//===----------------------------------------------------------------------===//
+
+/// `numbers` must have one entry per dimension of `operand`, none below
+/// `lowest`.
+static LogicalResult verifyNumbers(Operation *op, StringRef what,
+                                   ArrayRef<int64_t> numbers, int64_t lowest,
+                                   Value operand) {
+  int64_t rank = getTensorType(operand).getRank();
+  if (static_cast<int64_t>(numbers.size()) != rank)
+    return op->emitOpError(what) << " must have one entry per dimension, got "
+                                 << numbers.size() << " for rank " << rank;
+  for (int64_t number : numbers)
+    if (number < lowest)
+      return op->emitOpError(what) << " must have entries of at least "
+                                   << lowest << ", got " << number;
+  return success();
+}
+
+/// `result` must have the rank and the element type of `operand`.
+static LogicalResult verifySameRank(Operation *op, Value operand,
+                                    Value result) {
+  RankedTensorType from = getTensorType(operand), to = getTensorType(result);
+  if (from.getRank() == to.getRank() &&
+      from.getElementType() == to.getElementType())
+    return success();
+  return op->emitOpError("result must have the rank and the element type of "
+                         "the operand, got ")
+         << to << " for " << from;
+}
+
+/// `start` + i · `stride` must be below the sizes of `whole` for all elements i
+/// of `part`.
+static LogicalResult verifyPlaces(Operation *op, StringRef whole,
+                                  RankedTensorType wholeType,
+                                  RankedTensorType partType,
+                                  ArrayRef<int64_t> starts,
+                                  ArrayRef<int64_t> strides) {
+  for (auto [dim, size] : llvm::enumerate(partType.getShape())) {
+    int64_t last = size == 0 ? -1 : starts[dim] + (size - 1) * strides[dim];
+    if (last >= wholeType.getDimSize(dim))
+      return op->emitOpError("dimension ")
+             << dim << " of the " << whole << " has no element " << last
+             << ", its size is " << wholeType.getDimSize(dim);
+  }
+  return success();
+}
+
+LogicalResult ExtractSliceOp::verify() {
+  RankedTensorType from = getTensorType(getOperand()),
+                   to = getTensorType(getResult());
+  if (failed(verifyNumbers(*this, "starts", getStarts(), 0, getOperand())) ||
+      failed(verifyNumbers(*this, "strides", getStrides(), 1, getOperand())) ||
+      failed(verifySameRank(*this, getOperand(), getResult())))
+    return failure();
+  return verifyPlaces(*this, "operand", from, to, getStarts(), getStrides());
+}
+
+bool ExtractSliceOp::isWhole(int64_t dim) {
+  return getTensorType(getOperand()).getDimSize(dim) ==
+             getTensorType(getResult()).getDimSize(dim) &&
+         getStarts()[dim] == 0;
+}
+
+LogicalResult PadOp::verify() {
+  RankedTensorType from = getTensorType(getOperand()),
+                   to = getTensorType(getResult());
+  if (failed(verifyNumbers(*this, "low", getLow(), 0, getOperand())) ||
+      failed(
+          verifyNumbers(*this, "interior", getInterior(), 0, getOperand())) ||
+      failed(verifySameRank(*this, getOperand(), getResult())))
+    return failure();
+  SmallVector<int64_t> strides(getInterior());
+  for (int64_t &stride : strides)
+    ++stride;
+  return verifyPlaces(*this, "result", to, from, getLow(), strides);
+}
+
+bool PadOp::isWhole(int64_t dim) {
+  return getTensorType(getOperand()).getDimSize(dim) ==
+             getTensorType(getResult()).getDimSize(dim) &&
+         getLow()[dim] == 0;
+}
+
+LogicalResult ConcatenateOp::verify() {
+  RankedTensorType type = getTensorType(getResult());
+  int64_t dim = static_cast<int64_t>(getDim());
+  if (getOperands().empty())
+    return emitOpError("needs at least one operand");
+  if (dim < 0 || dim >= type.getRank())
+    return emitOpError("dim ")
+           << dim << " is out of range for rank " << type.getRank();
+  int64_t total = 0;
+  for (Value operand : getOperands()) {
+    RankedTensorType from = getTensorType(operand);
+    if (from.getRank() == type.getRank()) {
+      total += from.getDimSize(dim);
+      SmallVector<int64_t> shape(type.getShape());
+      shape[dim] = from.getDimSize(dim);
+      if (from == type.clone(shape))
+        continue;
+    }
+    return emitOpError("operands must have the type of the result but for "
+                       "dimension ")
+           << dim << ", got " << from << " for " << type;
+  }
+  if (total != type.getDimSize(dim))
+    return emitOpError("dimension ")
+           << dim << " of the result must have size " << total
+           << ", the sum of those of the operands, got "
+           << type.getDimSize(dim);
+  return success();
+}
+
+//===----------------------------------------------------------------------===//
 // Ops without tensor operands
 //===----------------------------------------------------------------------===//
 

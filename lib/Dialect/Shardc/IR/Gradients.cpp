@@ -88,6 +88,8 @@ void SinOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
   out[0] = a.mul(grads[0], a.cos(getOperand()));
 }
 
+void FloorOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+
 void StopGradientOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
 
 void ConvertOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
@@ -134,6 +136,29 @@ void DivOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
   Arithmetic a(builder, getLoc(), grads[0]);
   out[0] = a.div(grads[0], getRhs());
   out[1] = a.neg(a.div(a.mul(grads[0], getResult()), getRhs()));
+}
+
+void RemainderOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                           Gradients &out) {
+  // x - trunc(x / y)·y, where the quotient is a constant.
+  Arithmetic a(builder, getLoc(), grads[0]);
+  Value quotient = a.div(a.sub(getLhs(), getResult()), getRhs());
+  out[0] = grads[0];
+  out[1] = a.neg(a.mul(grads[0], quotient));
+}
+
+void PowerOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  // As in JAX: x^0 has no slope, also at 0, and the logarithm of 0 counts as 0.
+  Location loc = getLoc();
+  Arithmetic a(builder, loc, grads[0]);
+  Value zero = a.constant(0), one = a.constant(1);
+  Value isConstant = compare(builder, loc, CompareKind::EQ, getRhs(), zero);
+  Value exponent = a.select(isConstant, one, a.sub(getRhs(), one));
+  Value slope = a.mul(getRhs(), a.power(getLhs(), exponent));
+  out[0] = a.mul(grads[0], a.select(isConstant, zero, slope));
+  Value isZero = compare(builder, loc, CompareKind::EQ, getLhs(), zero);
+  Value log = builder.create<LogOp>(loc, a.select(isZero, one, getLhs()));
+  out[1] = a.mul(grads[0], a.mul(log, getResult()));
 }
 
 /// Max and min: the gradient goes to the operand that `wins` over the other,
@@ -224,6 +249,34 @@ void TransposeOp::buildVjp(OpBuilder &builder, ValueRange grads,
 void ReshapeOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
   out[0] =
       builder.create<ReshapeOp>(getLoc(), getOperand().getType(), grads[0]);
+}
+
+void ExtractSliceOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                              Gradients &out) {
+  SmallVector<int64_t> interior(getStrides());
+  for (int64_t &number : interior)
+    --number;
+  out[0] = builder.create<PadOp>(getLoc(), getOperand().getType(), grads[0],
+                                 getStarts(), interior, APFloat(0.0));
+}
+
+void PadOp::buildVjp(OpBuilder &builder, ValueRange grads, Gradients &out) {
+  SmallVector<int64_t> strides(getInterior());
+  for (int64_t &stride : strides)
+    ++stride;
+  out[0] = builder.create<ExtractSliceOp>(getLoc(), getOperand().getType(),
+                                          grads[0], getLow(), strides);
+}
+
+void ConcatenateOp::buildVjp(OpBuilder &builder, ValueRange grads,
+                             Gradients &out) {
+  int64_t rank = getTensorType(getResult()).getRank();
+  SmallVector<int64_t> starts(rank, 0), strides(rank, 1);
+  for (auto [index, operand] : llvm::enumerate(getOperands())) {
+    out[index] = builder.create<ExtractSliceOp>(getLoc(), operand.getType(),
+                                                grads[0], starts, strides);
+    starts[getDim()] += getTensorType(operand).getDimSize(getDim());
+  }
 }
 
 void ShardingConstraintOp::buildVjp(OpBuilder &builder, ValueRange grads,

@@ -62,6 +62,9 @@ SHARDC_ELEMENTWISE(TanhOp, Never)
 SHARDC_ELEMENTWISE(ErfOp, Never)
 SHARDC_ELEMENTWISE(CosOp, Never)
 SHARDC_ELEMENTWISE(SinOp, Never)
+SHARDC_ELEMENTWISE(FloorOp, Never)
+SHARDC_ELEMENTWISE(RemainderOp, Never)
+SHARDC_ELEMENTWISE(PowerOp, Never)
 SHARDC_ELEMENTWISE(MaxOp, Never)
 SHARDC_ELEMENTWISE(MinOp, Never)
 SHARDC_ELEMENTWISE(CompareOp, Never)
@@ -183,6 +186,52 @@ ShardingRule TransposeOp::getShardingRule() {
   rule.results = {consecutive(result.getRank())};
   rule.partial = PartialRule::Additive;
   return rule;
+}
+
+/// A parallel factor for each dimension of the result that `isWhole`; operands
+/// and result have unshardable factors of their own for the others.
+static ShardingRule moved(Operation *op, function_ref<bool(int64_t)> isWhole) {
+  RankedTensorType type = getTensorType(op->getResult(0));
+  ShardingRule rule;
+  rule.operands.resize(op->getNumOperands());
+  rule.results.resize(1);
+  auto add = [&](ShardingRule::TensorFactors &dims, int64_t size,
+                 FactorKind kind) {
+    dims.push_back({static_cast<int>(rule.factors.size())});
+    rule.factors.push_back({size, kind});
+  };
+  for (int64_t dim = 0; dim < type.getRank(); ++dim) {
+    if (isWhole(dim)) {
+      add(rule.results[0], type.getDimSize(dim), FactorKind::Parallel);
+      for (ShardingRule::TensorFactors &dims : rule.operands)
+        dims.push_back(rule.results[0].back());
+      continue;
+    }
+    add(rule.results[0], type.getDimSize(dim), FactorKind::Whole);
+    for (auto [operand, dims] :
+         llvm::zip_equal(op->getOperands(), rule.operands))
+      add(dims, getTensorType(operand).getDimSize(dim), FactorKind::Whole);
+  }
+  rule.partial = PartialRule::Additive;
+  return rule;
+}
+
+ShardingRule ExtractSliceOp::getShardingRule() {
+  return moved(*this, [&](int64_t dim) { return isWhole(dim); });
+}
+
+ShardingRule PadOp::getShardingRule() {
+  ShardingRule rule = moved(*this, [&](int64_t dim) { return isWhole(dim); });
+  // Only zeros add up to the fill.
+  if (!getFill().isZero())
+    rule.partial = PartialRule::Never;
+  return rule;
+}
+
+ShardingRule ConcatenateOp::getShardingRule() {
+  return moved(*this, [&](int64_t dim) {
+    return dim != static_cast<int64_t>(getDim());
+  });
 }
 
 //===----------------------------------------------------------------------===//

@@ -40,6 +40,9 @@ public:
   mlir::Value div(mlir::Value x, mlir::Value y) { return build<DivOp>(x, y); }
   mlir::Value max(mlir::Value x, mlir::Value y) { return build<MaxOp>(x, y); }
   mlir::Value min(mlir::Value x, mlir::Value y) { return build<MinOp>(x, y); }
+  mlir::Value power(mlir::Value x, mlir::Value y) {
+    return build<PowerOp>(x, y);
+  }
   mlir::Value less(mlir::Value x, mlir::Value y) {
     return compare(builder, loc, CompareKind::LT, x, y);
   }

@@ -33,14 +33,15 @@ def Shardc_TanhOp : Shardc_UnaryOp<"tanh", "hyperbolic tangent">;
 def Shardc_ErfOp : Shardc_UnaryOp<"erf", "error function">;
 def Shardc_CosOp : Shardc_UnaryOp<"cos", "cosine">;
 def Shardc_SinOp : Shardc_UnaryOp<"sin", "sine">;
+def Shardc_FloorOp : Shardc_UnaryOp<"floor", "rounding towards minus infinity">;
 def Shardc_StopGradientOp : Shardc_UnaryOp<"stop_gradient", "identity whose gradient is zero">;
 
-class Shardc_BinaryOp<string mnemonic, string what, list<Trait> traits = []>
+class Shardc_BinaryOp<string mnemonic, string what, list<Trait> traits = [], Type operand = Shardc_Tensor>
     : Shardc_CoreOp<mnemonic, traits # [SameOperandsAndResultType]> {
   let summary = "Elementwise " # what;
   let description = "\nBoth operands have the type of the result.\n\n```mlir\n%0 = shardc." # mnemonic # " %a, %b : tensor<4x8xf32>\n```\n";
-  let arguments = (ins Shardc_Tensor:$lhs, Shardc_Tensor:$rhs);
-  let results = (outs Shardc_Tensor:$result);
+  let arguments = (ins operand:$lhs, operand:$rhs);
+  let results = (outs operand:$result);
   let assemblyFormat = "$lhs `,` $rhs attr-dict `:` type($result)";
 }
 
@@ -50,6 +51,8 @@ def Shardc_MulOp : Shardc_BinaryOp<"mul", "product", [Commutative]>;
 def Shardc_DivOp : Shardc_BinaryOp<"div", "quotient">;
 def Shardc_MaxOp : Shardc_BinaryOp<"max", "maximum", [Commutative]>;
 def Shardc_MinOp : Shardc_BinaryOp<"min", "minimum", [Commutative]>;
+def Shardc_RemainderOp : Shardc_BinaryOp<"remainder", "remainder of the truncated quotient, exact, with the sign of the dividend">;
+def Shardc_PowerOp : Shardc_BinaryOp<"power", "x^y, as pow of C", [], Shardc_FloatTensor>;
 
 def Shardc_CompareOp : Shardc_CoreOp<"compare", [AllTypesMatch<["lhs", "rhs"]>]> {
   let summary = "Elementwise comparison";
@@ -211,6 +214,77 @@ def Shardc_ReshapeOp : Shardc_CoreOp<"reshape"> {
   let arguments = (ins Shardc_Tensor:$operand);
   let results = (outs Shardc_Tensor:$result);
   let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
+def Shardc_ExtractSliceOp : Shardc_CoreOp<"extract_slice"> {
+  let summary = "Every so many elements of each dimension, from one on";
+  let description = [{
+    Result element i along dimension d is operand element
+    `starts[d] + i * strides[d]`. A dimension that is taken whole may be sharded;
+    any other is gathered first.
+
+    ```mlir
+    %0 = shardc.extract_slice %x starts = [0, 2] strides = [1, 3] : tensor<4x8xf32> -> tensor<4x2xf32>
+    ```
+
+    Constraints:
+    - C1: `starts` and `strides` have one entry per dimension, starts at least 0, strides at least 1.
+    - C2: the result has the rank and the element type of the operand.
+    - C3: the last element of each dimension of the result is in the operand.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, DenseI64ArrayAttr:$starts, DenseI64ArrayAttr:$strides);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `starts` `=` $starts `strides` `=` $strides attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether dimension `dim` is that of the operand as it is.
+    bool isWhole(int64_t dim);
+  }];
+}
+
+def Shardc_PadOp : Shardc_CoreOp<"pad"> {
+  let summary = "Elements of one value before, between and after those of the operand";
+  let description = [{
+    The reverse of `extract_slice`: operand element i along dimension d becomes result
+    element `low[d] + i * (interior[d] + 1)`; all others are `fill`. A dimension
+    without padding may be sharded; any other is gathered first.
+
+    ```mlir
+    %0 = shardc.pad %x low = [0, 2] interior = [0, 1] fill = 0.0 : tensor<4x3xf32> -> tensor<4x8xf32>
+    ```
+
+    Constraints:
+    - C1: `low` and `interior` have one entry per dimension, none negative.
+    - C2: the result has the rank and the element type of the operand.
+    - C3: the last element of each dimension of the operand is in the result.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand, DenseI64ArrayAttr:$low, DenseI64ArrayAttr:$interior, F64Attr:$fill);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand `low` `=` $low `interior` `=` $interior `fill` `=` $fill attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+  let extraClassDeclaration = [{
+    /// Whether dimension `dim` is that of the operand as it is.
+    bool isWhole(int64_t dim);
+  }];
+}
+
+def Shardc_ConcatenateOp : Shardc_CoreOp<"concatenate"> {
+  let summary = "Tensors one behind the other along a dimension";
+  let description = [{
+    All dimensions but `dim` may be sharded; that one is gathered first.
+
+    ```mlir
+    %0 = shardc.concatenate %a, %b dim = 1 : (tensor<4x8xf32>, tensor<4x2xf32>) -> tensor<4x10xf32>
+    ```
+
+    Constraints:
+    - C1: at least one operand, and `dim` is in range.
+    - C2: operands have the type of the result but for dimension `dim`, whose sizes add up to that of the result.
+  }];
+  let arguments = (ins Variadic<Shardc_Tensor>:$operands, I64Attr:$dim);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operands `dim` `=` $dim attr-dict `:` functional-type($operands, $result)";
   let hasVerifier = 1;
 }
 
