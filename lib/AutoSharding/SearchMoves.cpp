@@ -37,7 +37,7 @@ ArrayRef<ValueMoves::Move> ValueMoves::deliver(int made, int wanted,
 ArrayRef<double> ValueMoves::getTree(int set) {
   ArrayRef<int> layouts = pool.get(set);
   if (layouts.size() == 1)
-    return graph.getDistances(layouts[0], /*backward=*/true);
+    return graph.getDistances(layouts[0], /*isBackward=*/true);
   auto [it, isNew] = trees.try_emplace(set);
   LayoutCosts &costs = it->second;
   if (!isNew)
@@ -55,12 +55,12 @@ ArrayRef<double> ValueMoves::getTree(int set) {
     for (size_t id = 0; id < costs.size(); ++id)
       costs[id] = std::min(costs[id], lhs[id] + rhs[id]);
   }
-  graph.relax(costs, /*backward=*/true);
+  graph.relax(costs, /*isBackward=*/true);
   return costs;
 }
 
 double ValueMoves::getCostOf(int set, int layout) {
-  ArrayRef<double> costs = graph.getDistances(layout, /*backward=*/true);
+  ArrayRef<double> costs = graph.getDistances(layout, /*isBackward=*/true);
   double best = unreachable;
   for (int source : pool.get(set))
     best = std::min(best, costs[source]);
@@ -142,8 +142,8 @@ ValueMoves::Moves ValueMoves::findOne(int set, int layout, int remaining) {
   Moves found = {{delivered, direct}};
   if (direct == 0)
     return found;
-  ArrayRef<double> rest = graph.getDistances(layout, /*backward=*/true);
-  ArrayRef<double> back = graph.getDistances(layout, /*backward=*/false);
+  ArrayRef<double> rest = graph.getDistances(layout, /*isBackward=*/true);
+  ArrayRef<double> back = graph.getDistances(layout, /*isBackward=*/false);
   for (size_t between = 0; between < rest.size(); ++between) {
     double first = getCostOf(set, between);
     double way = first + rest[between];

@@ -70,7 +70,7 @@ const LayoutCosts &TensorBound::getTree(unsigned set) {
   LayoutCosts &costs = trees[set].renew();
   getForks(set, costs);
   if (set)
-    graph->relax(costs, /*backward=*/true);
+    graph->relax(costs, /*isBackward=*/true);
   isKnown[set] = true;
   return costs;
 }
@@ -91,7 +91,7 @@ const LayoutCosts &TensorBound::getMade() {
     return madeCosts.get();
   LayoutCosts &costs = madeCosts.renew();
   scatter(made, costs);
-  graph->relax(costs, /*backward=*/false);
+  graph->relax(costs, /*isBackward=*/false);
   isMadeKnown = true;
   return costs;
 }
@@ -109,7 +109,7 @@ const LayoutCosts &TensorBound::getStart(unsigned set) {
     const LayoutCosts &tree = getTree(more);
     lower(costs, tree, getStart(set | more));
   }
-  graph->relax(costs, /*backward=*/false);
+  graph->relax(costs, /*isBackward=*/false);
   isStartKnown[set] = true;
   return costs;
 }
@@ -197,7 +197,7 @@ double TensorBound::getRest(unsigned inside, ArrayRef<int> nodes,
     if (llvm::isPowerOf2_32(leaves) && costs.empty())
       costs = graph
                   ->getDistances(nodes[llvm::Log2_32(leaves)],
-                                 /*backward=*/true)
+                                 /*isBackward=*/true)
                   .vec();
     return costs;
   };
@@ -209,7 +209,7 @@ double TensorBound::getRest(unsigned inside, ArrayRef<int> nodes,
       if (unsigned other = leaves & ~one; one > other)
         lower(costs, get(one), get(other));
     if (leaves != all)
-      graph->relax(costs, /*backward=*/true);
+      graph->relax(costs, /*isBackward=*/true);
     mixed[leaves] = std::move(costs);
   }
   double least = unreachable;

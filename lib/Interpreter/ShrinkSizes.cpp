@@ -11,6 +11,7 @@
 #include "shardc/Dialect/Shardc/IR/Builders.h"
 
 #include "mlir/IR/Verifier.h"
+#include "llvm/ADT/SmallPtrSet.h"
 
 #include <map>
 #include <set>

@@ -130,7 +130,7 @@ private:
 struct AssignStagesPass : shardc::impl::AssignStagesPassBase<AssignStagesPass> {
   using AssignStagesPassBase::AssignStagesPassBase;
   AssignStagesPass(AssignStagesPassOptions options, RankLimit limit)
-      : AssignStagesPassBase(std::move(options)), limit(std::move(limit)) {}
+      : AssignStagesPassBase(options), limit(std::move(limit)) {}
 
   void runOnOperation() override {
     if (failed(checkInputPhase(*this, getOperation(), ModulePhase::Import,

@@ -21,6 +21,7 @@
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/SmallSet.h"
+#include "llvm/ADT/bit.h"
 
 #include <gtest/gtest.h>
 
@@ -302,7 +303,9 @@ static void expectSameBits(const std::vector<Tensor> &actual,
                            const std::string &what) {
   for (size_t i = 0; i < actual.size(); ++i)
     for (size_t e = 0; e < actual[i].data.size(); ++e)
-      ASSERT_EQ(std::memcmp(&actual[i].data[e], &expected[i].data[e], 8), 0)
+      // By ==, zeros of different signs would be equal and NaNs never.
+      ASSERT_EQ(llvm::bit_cast<uint64_t>(actual[i].data[e]),
+                llvm::bit_cast<uint64_t>(expected[i].data[e]))
           << "result " << i << " element " << e << " " << what;
 }
 
