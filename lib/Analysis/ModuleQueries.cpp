@@ -5,6 +5,7 @@
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
+#include "shardc/Dialect/Shardc/IR/Prediction.h"
 
 #include "llvm/ADT/TypeSwitch.h"
 #include "llvm/Support/Path.h"
@@ -82,6 +83,14 @@ func::FuncOp shardc::getStep(ModuleOp module) {
     return step;
   auto functions = module.getOps<func::FuncOp>();
   return functions.empty() ? func::FuncOp() : *functions.begin();
+}
+
+SmallVector<func::FuncOp> shardc::getExplainedPrograms(ModuleOp module) {
+  SmallVector<func::FuncOp> programs;
+  for (auto function : module.getOps<func::FuncOp>())
+    if (!function.isExternal() && getProgramName(function) != kPredictName)
+      programs.push_back(function);
+  return programs;
 }
 
 StringRef shardc::getProgramName(func::FuncOp function) {

@@ -3,10 +3,12 @@
 #include "TrainStep.h"
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Prediction.h"
 #include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 
+#include "mlir/IR/IRMapping.h"
 #include "llvm/ADT/BitVector.h"
 #include "llvm/ADT/DenseSet.h"
 
@@ -66,8 +68,19 @@ static void markParts(func::FuncOp step, Value loss) {
   }
 }
 
+/// Erases arguments with the role of a `Role` that nothing uses.
+template <typename... Role>
+static void eraseUnused(func::FuncOp function) {
+  llvm::BitVector unused(function.getNumArguments());
+  for (BlockArgument argument : function.getArguments())
+    if (argument.use_empty() &&
+        isa<Role...>(getRole(function, argument.getArgNumber())))
+      unused.set(argument.getArgNumber());
+  function.eraseArguments(unused);
+}
+
 /// `@evaluate`: the loss of `step`, of the arguments that it depends on.
-static void buildEvaluation(func::FuncOp step, unsigned lossIndex) {
+static func::FuncOp buildEvaluation(func::FuncOp step, unsigned lossIndex) {
   OpBuilder builder(step.getContext());
   builder.setInsertionPointAfter(step);
   auto evaluate = cast<func::FuncOp>(builder.clone(*step));
@@ -78,12 +91,35 @@ static void buildEvaluation(func::FuncOp step, unsigned lossIndex) {
   others.reset(lossIndex);
   evaluate.eraseResults(others);
   eraseDeadOps(evaluate);
-  llvm::BitVector unused(evaluate.getNumArguments());
-  for (BlockArgument argument : evaluate.getArguments())
-    if (argument.use_empty() &&
-        isa<StateAttr>(getRole(evaluate, argument.getArgNumber())))
-      unused.set(argument.getArgNumber());
-  evaluate.eraseArguments(unused);
+  eraseUnused<StateAttr>(evaluate);
+  return evaluate;
+}
+
+/// `@predict`: the output of the network that `evaluate` computes its loss
+/// from, or a note on the module why there is none.
+static void buildPrediction(func::FuncOp evaluate) {
+  Operation *end = evaluate.getBody().front().getTerminator();
+  Prediction prediction = findPrediction(evaluate, end->getOperand(0));
+  if (!prediction.value) {
+    evaluate->getParentOfType<ModuleOp>()->setAttr(
+        noPredictionAttrName,
+        StringAttr::get(evaluate.getContext(), prediction.reason));
+    return;
+  }
+  OpBuilder builder(evaluate.getContext());
+  builder.setInsertionPointAfter(evaluate);
+  IRMapping mapping;
+  auto predict = cast<func::FuncOp>(builder.clone(*evaluate, mapping));
+  predict.setName(kPredictName);
+  Value value = mapping.lookup(prediction.value);
+  predict.getBody().front().getTerminator()->setOperands({value});
+  predict.setType(
+      builder.getFunctionType(predict.getArgumentTypes(), {value.getType()}));
+  predict.setResultAttrs(
+      0, builder.getDictionaryAttr(builder.getNamedAttr(
+             resultAttrName, builder.getStringAttr(kPredictionName))));
+  eraseDeadOps(predict);
+  eraseUnused<StateAttr, LabelAttr>(predict);
 }
 
 /// Explanations find the annotations of arguments in their locations.
@@ -107,5 +143,5 @@ void shardc::completeTrainStep(func::FuncOp step) {
   unsigned lossIndex = findLoss(step);
   Operation *end = step.getBody().front().getTerminator();
   markParts(step, end->getOperand(lossIndex));
-  buildEvaluation(step, lossIndex);
+  buildPrediction(buildEvaluation(step, lossIndex));
 }

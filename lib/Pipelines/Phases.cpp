@@ -214,7 +214,8 @@ static constexpr Phase phases[] = {
     {"import", "one verified module; logical axes resolved to mesh axes",
      buildImport, verifyImported},
     {"differentiate",
-     "@train_step (forward, backward, update) and @evaluate over the core",
+     "@train_step (forward, backward, update), @evaluate and @predict over the "
+     "core",
      buildDifferentiate, verifyDifferentiated},
     {"propagate", "every op has a strategy, every argument a sharding",
      buildPropagate, verifyPropagated},

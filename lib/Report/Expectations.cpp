@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Analysis/OpLayouts.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -45,9 +46,7 @@ static SmallVector<Contract> getProgramContracts(ModuleOp module) {
       for (Attribute attribute : list)
         contracts.push_back({attribute, op->getLoc(), program, SourceAttr()});
   };
-  for (auto program : module.getOps<func::FuncOp>()) {
-    if (program.isExternal())
-      continue;
+  for (func::FuncOp program : getExplainedPrograms(module)) {
     add(module, program);
     add(program, program);
   }
@@ -163,7 +162,7 @@ static LogicalResult check(const Contract &contract, ExplainFn explain) {
 LogicalResult shardc::checkExpectedCollectives(ModuleOp module,
                                                ExplainFn explain) {
   SmallVector<Contract> contracts = getProgramContracts(module);
-  for (auto program : module.getOps<func::FuncOp>())
+  for (func::FuncOp program : getExplainedPrograms(module))
     program.walk([&](Operation *op) {
       if (getCollectiveCost(op))
         for (const auto &moves : getMoves(op->getLoc(), op->getNumOperands()))
@@ -204,7 +203,7 @@ LogicalResult shardc::checkExpectedFlops(ModuleOp module) {
     return failure();
   MeshAxes mesh = getMeshAxes(*meshOp);
   SmallVector<Contract> contracts = getProgramContracts(module);
-  for (auto program : module.getOps<func::FuncOp>())
+  for (func::FuncOp program : getExplainedPrograms(module))
     program.walk([&](DotGeneralOp dot) {
       addValueContracts(contracts, getSource(dot.getLoc()), dot.getLoc(),
                         program);

@@ -5,6 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/LayoutAttributes.h"
 #include "shardc/Analysis/ModuleGraph.h"
+#include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Report/CommunicationReport.h"
@@ -200,9 +201,7 @@ FailureOr<Explanation> shardc::explain(ModuleOp module,
     explanation.mesh += (explanation.mesh.empty() ? "" : ", ") +
                         axis.getName().str() + "=" +
                         std::to_string(axis.getSize());
-  for (auto function : module.getOps<func::FuncOp>()) {
-    if (function.isExternal())
-      continue;
+  for (func::FuncOp function : getExplainedPrograms(module)) {
     ExplainedProgram program;
     program.name = function.getName().str();
     program.cost = getProgramCost(function, machine);

@@ -8,6 +8,7 @@
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 
 #include "llvm/ADT/MapVector.h"
 #include "llvm/Support/Format.h"
@@ -21,20 +22,6 @@ StringRef toString(MemoryKind kind) {
                                         "optimizer",  "activations",
                                         "inputs",     "workspace"};
   return names[size_t(kind)];
-}
-
-std::string getSourceString(Location loc) {
-  std::string source;
-  loc->walk([&](Location part) {
-    auto file = dyn_cast<FileLineColLoc>(part);
-    if (!file)
-      return WalkResult::advance();
-    source = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
-              ":" + Twine(file.getColumn()))
-                 .str();
-    return WalkResult::interrupt();
-  });
-  return source;
 }
 
 static int64_t getOffset(func::FuncOp function, Value value);

@@ -4,6 +4,7 @@
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Prediction.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Report/RankPrograms.h"
@@ -81,9 +82,19 @@ shardc::getPeaksOnTrial(ModuleOp module, const CompileOptions &options) {
   return bytes;
 }
 
+/// Makes `module` one without predictions: a plan whose memory they exceed has
+/// none.
+static void leaveOutPrediction(ModuleOp module) {
+  if (auto predict = module.lookupSymbol<func::FuncOp>(kPredictName))
+    predict.erase();
+  module->setAttr(noPredictionAttrName,
+                  StringAttr::get(module.getContext(), "a trial"));
+}
+
 llvm::Expected<MeasuredPlan>
 shardc::measureOnTrial(ModuleOp module, StringRef phase,
                        const CompileOptions &options) {
+  leaveOutPrediction(module);
   std::string error = compileOnTrial(module, getPhaseIndex(phase) + 1,
                                      getPhaseIndex("memory"), options);
   if (!error.empty())

@@ -40,6 +40,11 @@ mlir::FailureOr<MeshOp> getMesh(mlir::ModuleOp module);
 /// first one; null if there is none.
 mlir::func::FuncOp getStep(mlir::ModuleOp module);
 
+/// The programs that explanations and contracts are about: all but `predict`,
+/// which is a part of `evaluate`.
+llvm::SmallVector<mlir::func::FuncOp>
+getExplainedPrograms(mlir::ModuleOp module);
+
 /// Whether reshards of `module` may use axes that neither of their ends names:
 /// its plan comes from a search (`shardc.partition = "cheapest"`).
 bool usesAllAxes(mlir::ModuleOp module);

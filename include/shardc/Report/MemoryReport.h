@@ -85,10 +85,6 @@ private:
   std::vector<MemoryBucket> buckets;
 };
 
-/// "file:line:col" of a location, looking through names and fusions; empty if
-/// it is unknown.
-std::string getSourceString(mlir::Location loc);
-
 /// A note for each of the largest buffers.
 void attachLargest(mlir::InFlightDiagnostic &error, const MemoryReport &report);
 

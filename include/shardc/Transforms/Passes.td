@@ -138,7 +138,7 @@ def DecomposeCompositesPass : Shardc_Pass<"decompose-composites"> {
 }
 
 def DifferentiatePass : Shardc_Pass<"differentiate"> {
-  let summary = "Turn the loss into a train step and an evaluation";
+  let summary = "Turn the loss into a train step, an evaluation and a prediction";
   let description = [{
     Input: the output of `import`. Output: `@train_step(params, states, inputs,
     labels) -> (new params, new states, loss)` and `@evaluate(params, inputs,
@@ -146,6 +146,13 @@ def DifferentiatePass : Shardc_Pass<"differentiate"> {
     Every op carries `shardc.part` and the location of the op it came from.
     `shardc.result` names results: a parameter or state updated, "loss", and in
     the evaluation "per_example_loss" and, for classifiers, "correct".
+
+    `@predict(params, inputs) -> prediction` is the output of the network: the
+    last value that has the rows of the batch, depends on no label, and through
+    which alone the loss depends on inputs. These are the logits of a
+    softmax_cross_entropy and the prediction of an mse. A loss with several
+    outputs, or one that needs inputs by other ways, has none; then the module has
+    `shardc.no_prediction`, the reason with its place.
   }];
 }
 
@@ -156,7 +163,7 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
     description asks for microbatches, or the module has a pipeline, the ops of `@train_step` that work on
     rows of the batch are the body of one `shardc.accumulate`, whose results are
     the gradients and the loss; all other ops stay outside. With a pipeline the same
-    is done to `@evaluate`; results that have rows of the batch are sums of
+    is done to `@evaluate` and `@predict`; results that have rows of the batch are sums of
     `shardc.scatter_rows`. The values are those of the whole batch, dropout
     included. A step in which rows depend on each other, or which needs a sum over
     all rows inside the loop, is an error.
@@ -166,7 +173,7 @@ def SplitMicrobatchesPass : Shardc_Pass<"split-microbatches"> {
     is no multiple of D times the microbatches is padded to one: inputs, labels
     and results by rows get more rows and `shardc.unpadded_rows`, and what a sum
     over rows reads is replaced by zeros behind the last row of data. Then
-    `@evaluate` is cut, too. With `shardc.uneven = "error"` this is an error.
+    `@evaluate` and `@predict` are cut, too. With `shardc.uneven = "error"` this is an error.
 
     ```mlir
     %loss, %dw = shardc.accumulate 4 of (%x, %y) : ... {

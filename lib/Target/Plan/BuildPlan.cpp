@@ -254,6 +254,9 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
   auto explanation = options.explanation.empty()
                          ? flatbuffers::Offset<flatbuffers::String>()
                          : builder.CreateString(options.explanation);
+  flatbuffers::Offset<flatbuffers::String> noPrediction;
+  if (auto reason = module->getAttrOfType<StringAttr>(noPredictionAttrName))
+    noPrediction = builder.CreateString(reason.getValue().str());
   int64_t arena =
       module->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
 
@@ -280,6 +283,7 @@ static llvm::Expected<std::string> buildPlan(ModuleOp module,
   root.add_memory(memory);
   root.add_pipeline(pipeline);
   root.add_explanation(explanation);
+  root.add_no_prediction(noPrediction);
   fb::FinishPlanBuffer(builder, root.Finish());
 
   auto *table = flatbuffers::GetMutableRoot<flatbuffers::Table>(

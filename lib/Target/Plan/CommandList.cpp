@@ -3,7 +3,7 @@
 #include "CommandList.h"
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
-#include "shardc/Report/MemoryReport.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 
 #include "llvm/ADT/STLExtras.h"
 

@@ -263,12 +263,13 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
   json::Array collectives = getCollectives(plan, "train_step", &begins);
   if (kinds.communication && findLargestProgram(plan, "train_step"))
     report["collectives"] = std::move(collectives);
-  if (const fb::Program *evaluate = findLargestProgram(plan, "evaluate");
-      evaluate && kinds.communication) {
-    json::Object totals{{"collectives", getCollectives(plan, "evaluate")}};
-    addTotals(plan, *evaluate, totals);
-    report["evaluate"] = std::move(totals);
-  }
+  for (const char *name : {"evaluate", "predict"})
+    if (const fb::Program *program = findLargestProgram(plan, name);
+        program && kinds.communication) {
+      json::Object totals{{"collectives", getCollectives(plan, name)}};
+      addTotals(plan, *program, totals);
+      report[name] = std::move(totals);
+    }
   if (kinds.memory)
     report["memory"] = memoryToJson(plan, begins);
   if (kinds.shardings)

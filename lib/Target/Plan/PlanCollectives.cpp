@@ -5,7 +5,7 @@
 #include "shardc/Analysis/CollectiveBytes.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
-#include "shardc/Report/MemoryReport.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Report/TimeEstimate.h"
 
 #include "llvm/ADT/TypeSwitch.h"

@@ -10,8 +10,10 @@
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
 #include "shardc/Report/CommunicationReport.h"
 
+#include "llvm/ADT/StringSet.h"
 #include "llvm/ADT/TypeSwitch.h"
 
 using namespace mlir;
@@ -60,6 +62,7 @@ private:
   void addReceive(CollectiveStartOp start, ReceiveOp receive);
   void addWait(CollectiveWaitOp wait);
   void addUploads();
+  std::optional<std::vector<uint32_t>> getInputs() const;
   void addResults();
   void addDownloads();
 
@@ -239,21 +242,43 @@ void ProgramWriter::addWait(CollectiveWaitOp wait) {
       fb::CreateCollectiveWait(builder, startCommands.lookup(wait.getStart())));
 }
 
+/// The arguments that the host gives.
+static SmallVector<BlockArgument> getFedArguments(func::FuncOp function) {
+  SmallVector<BlockArgument> fed;
+  for (BlockArgument argument : function.getArguments())
+    if (isa_and_nonnull<InputAttr, LabelAttr>(
+            getRole(function, argument.getArgNumber())))
+      fed.push_back(argument);
+  return fed;
+}
+
 /// Uploads come in the order of the arguments.
 void ProgramWriter::addUploads() {
-  for (BlockArgument argument : function.getArguments()) {
-    Attribute role = function.getArgAttr(argument.getArgNumber(), roleAttrName);
-    StringRef name;
-    if (auto input = dyn_cast_or_null<InputAttr>(role))
-      name = input.getName().getValue();
-    else if (auto label = dyn_cast_or_null<LabelAttr>(role))
-      name = label.getName().getValue();
-    else
-      continue;
+  for (BlockArgument argument : getFedArguments(function)) {
+    StringRef name = getRoleName(function, argument.getArgNumber());
     commands.add(function, fb::Operation::Upload,
                  fb::CreateUpload(builder, plan.inputs.lookup(name)),
                  access({}, {numbers.lookup(argument)}, fb::Stream::Copies));
   }
+}
+
+/// The numbers of the tensors that the host gives, if the program, on all ranks
+/// together, does not take all inputs and labels.
+std::optional<std::vector<uint32_t>> ProgramWriter::getInputs() const {
+  llvm::StringSet<> names;
+  for (auto other :
+       function->getParentOfType<ModuleOp>().getOps<func::FuncOp>())
+    if (getProgramName(other) == getProgramName(function))
+      for (BlockArgument argument : getFedArguments(other))
+        names.insert(getRoleName(other, argument.getArgNumber()));
+  if (names.size() == plan.inputs.size())
+    return std::nullopt;
+  std::vector<uint32_t> inputs;
+  for (BlockArgument argument : getFedArguments(function))
+    inputs.push_back(
+        plan.inputs.lookup(getRoleName(function, argument.getArgNumber())));
+  llvm::sort(inputs);
+  return inputs;
 }
 
 void ProgramWriter::addResults() {
@@ -321,12 +346,13 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   };
   auto rank = function->getAttrOfType<IntegerAttr>(rankAttrName);
   auto taskTables = writeTasks(plan, function);
+  std::optional<std::vector<uint32_t>> inputs = getInputs();
   return fb::CreateProgramDirect(
       builder, getProgramName(function).str().c_str(), &buffers, &commandTables,
       &results, &reports, wireBytes, flops, getCount(peakBytesAttrName),
       getCount(globalMatmulFlopsAttrName), time, regather, cost,
       rank ? rank.getInt() : -1, taskTables.empty() ? nullptr : &taskTables,
-      recompute);
+      recompute, inputs ? &*inputs : nullptr);
 }
 
 } // namespace

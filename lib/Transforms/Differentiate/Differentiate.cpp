@@ -1,5 +1,6 @@
-//===- Differentiate.cpp - Loss to train step and evaluation --------------===//
+//===- Differentiate.cpp - Loss to the programs of a plan -----------------===//
 
+#include "BuildPrediction.h"
 #include "Evaluation.h"
 #include "shardc/Transforms/Differentiate/TrainStep.h"
 
@@ -63,6 +64,7 @@ struct DifferentiatePass
     if (failed(buildTrainStep(loss, training)))
       return signalPassFailure();
     buildEvaluation(loss);
+    buildPrediction(loss);
     loss.erase();
   }
 };

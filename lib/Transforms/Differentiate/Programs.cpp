@@ -82,6 +82,12 @@ SmallVector<Value> Program::addParameters() {
   return parameters;
 }
 
+void Program::addInputs() {
+  for (BlockArgument argument : loss.getArguments())
+    if (isa<InputAttr>(getRole(loss, argument.getArgNumber())))
+      addArgumentOf(argument);
+}
+
 void Program::addData() {
   for (BlockArgument argument : loss.getArguments())
     if (isa<InputAttr, LabelAttr>(getRole(loss, argument.getArgNumber())))
@@ -107,6 +113,20 @@ Value Program::cloneBody(bool decompose) {
   end.erase();
   builder.setInsertionPointToEnd(&function.getBody().front());
   return value;
+}
+
+Value Program::cloneValue(Value value) {
+  llvm::DenseSet<Value> needed = {value};
+  SmallVector<Operation *> ops;
+  for (Operation &op : llvm::reverse(loss.getBody().front()))
+    if (llvm::any_of(op.getResults(),
+                     [&](Value result) { return needed.contains(result); })) {
+      needed.insert(op.operand_begin(), op.operand_end());
+      ops.push_back(&op);
+    }
+  for (Operation *op : llvm::reverse(ops))
+    moveToLocation(builder.clone(*op, mapping));
+  return mapping.lookup(value);
 }
 
 void Program::addResult(Value value, StringRef name, ShardingAttr sharding) {

@@ -1,9 +1,9 @@
 //===- Programs.h - Programs made from the loss function --------*- C++ -*-===//
 //
-// A builder of the functions that replace the loss function: train step and
-// evaluation. Arguments of such a program are arguments of the loss function
-// and new states, its body starts as a copy of the body of the loss function,
-// and `shardc.result` names its results.
+// A builder of the functions that replace the loss function: train step,
+// evaluation and prediction. Arguments of such a program are arguments of the
+// loss function and new states, its body starts as a copy of the body of the
+// loss function, and `shardc.result` names its results.
 //
 //===----------------------------------------------------------------------===//
 
@@ -27,6 +27,8 @@ public:
 
   /// Adds the parameters of the loss as arguments and returns them.
   llvm::SmallVector<mlir::Value> addParameters();
+  /// Adds the inputs of the loss as arguments.
+  void addInputs();
   /// Adds the inputs and labels of the loss as arguments.
   void addData();
   /// Adds a state as an argument; `sharding` may be null.
@@ -37,6 +39,10 @@ public:
   /// added, and returns the loss. With `decompose`, replaces the composites
   /// that have no gradient of their own.
   mlir::Value cloneBody(bool decompose);
+
+  /// Copies the ops that `value` of the loss function needs, of which all
+  /// arguments have been added, and returns its copy.
+  mlir::Value cloneValue(mlir::Value value);
 
   /// Makes all ops that are built from now on belong to `part`.
   void setPart(Part part);

@@ -7,7 +7,7 @@
 // nothing needs to be scaled. A result of the program that has the rows of the
 // batch is a sum, too: in each run its other rows are zero.
 //
-// This cuts the train step, and with a pipeline also the evaluation.
+// This cuts the train step, and with a pipeline also evaluation and prediction.
 //
 //===----------------------------------------------------------------------===//
 
@@ -18,6 +18,7 @@
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Builders.h"
+#include "shardc/Dialect/Shardc/IR/Prediction.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 #include "shardc/Transforms/Passes.h"
@@ -327,7 +328,6 @@ struct SplitMicrobatchesPass
     bool isPipeline = module->hasAttr(pipelineAttrName);
     int64_t count = training.getMicrobatches();
     auto step = module.lookupSymbol<func::FuncOp>("train_step");
-    auto evaluation = module.lookupSymbol<func::FuncOp>("evaluate");
     if (!step || (count == 1 && !isPipeline))
       return;
     FailureOr<BatchRows> rows = analyse(step);
@@ -336,12 +336,17 @@ struct SplitMicrobatchesPass
     FailureOr<int64_t> padded = getPaddedBatchSize(step, *rows, count);
     if (failed(padded) || failed(split(*rows, count, *padded, Part::Backward)))
       return signalPassFailure();
-    if (!evaluation || (*padded == rows->getBatchSize() && !isPipeline))
+    if (*padded == rows->getBatchSize() && !isPipeline)
       return;
-    FailureOr<BatchRows> evaluatedRows = analyse(evaluation);
-    if (failed(evaluatedRows) ||
-        failed(split(*evaluatedRows, count, *padded, Part::Forward)))
-      signalPassFailure();
+    for (StringRef name : {StringRef("evaluate"), StringRef(kPredictName)}) {
+      auto program = module.lookupSymbol<func::FuncOp>(name);
+      if (!program)
+        continue;
+      FailureOr<BatchRows> ownRows = analyse(program);
+      if (failed(ownRows) ||
+          failed(split(*ownRows, count, *padded, Part::Forward)))
+        return signalPassFailure();
+    }
   }
 
   static FailureOr<BatchRows> analyse(func::FuncOp program) {

@@ -5,10 +5,14 @@
 // Behind them, each function packs its temporary buffers, greedily by size
 // (FunctionMemory.h, MemoryPlan.h).
 //
+// A limit of memory is one of training: a program of predictions that exceeds
+// it is left out.
+//
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Analysis/FunctionMemory.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Prediction.h"
 
 #include "shardc/Analysis/DescribeOp.h"
 #include "shardc/Analysis/Liveness.h"
@@ -46,6 +50,18 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
           << memoryLimit.getValue();
       return signalPassFailure();
     }
+    FailureOr<int64_t> largest = planArenas();
+    if (succeeded(largest) && memoryLimit > 0 && *largest > memoryLimit &&
+        leaveOutPrediction(*largest))
+      largest = planArenas();
+    if (failed(largest))
+      return signalPassFailure();
+    if (memoryLimit > 0 && *largest > memoryLimit)
+      refuse(*largest);
+  }
+
+  /// Plans the arenas of all devices and returns the bytes of the largest.
+  FailureOr<int64_t> planArenas() {
     // Each rank of a pipeline has an arena of its own.
     llvm::MapVector<int64_t, SmallVector<func::FuncOp>> ranks;
     for (auto function : getOperation().getOps<func::FuncOp>()) {
@@ -56,7 +72,7 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
     for (auto &[rank, functions] : ranks) {
       FailureOr<int64_t> arena = planArena(functions);
       if (failed(arena))
-        return signalPassFailure();
+        return failure();
       largest = std::max(largest, *arena);
       if (rank >= 0)
         for (func::FuncOp function : functions)
@@ -65,8 +81,27 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
     }
     getOperation()->setAttr(arenaBytesAttrName,
                             Builder(&getContext()).getI64IntegerAttr(largest));
-    if (memoryLimit > 0 && largest > memoryLimit)
-      refuse(largest);
+    return largest;
+  }
+
+  /// Erases the program of predictions, and notes why: with it a device needs
+  /// `bytes`. Returns whether there was one.
+  bool leaveOutPrediction(int64_t bytes) {
+    bool isErased = false;
+    for (auto function :
+         llvm::make_early_inc_range(getOperation().getOps<func::FuncOp>()))
+      if (getProgramName(function) == kPredictName) {
+        function.erase();
+        isErased = true;
+      }
+    if (isErased)
+      getOperation()->setAttr(
+          noPredictionAttrName,
+          StringAttr::get(&getContext(), "with predictions a device needs " +
+                                             Twine(bytes) +
+                                             " bytes of memory and has " +
+                                             Twine(int64_t(memoryLimit))));
+    return isErased;
   }
 
   /// Plans the arena that `functions` share and returns its bytes.

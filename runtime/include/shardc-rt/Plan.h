@@ -81,10 +81,12 @@ struct CollectiveInfo {
   int rank = -1;          ///< Of the pipeline; negative: there is none.
 };
 
-/// A program that a host runs: "train_step", and "evaluate" where the model can
-/// be evaluated.
+/// A program that a host runs: "train_step", "evaluate" where the model can be
+/// evaluated, and "predict" where its loss is computed from one output.
 struct ProgramInfo {
   std::string name;
+  /// The inputs and labels that it takes, in the order of the plan.
+  std::vector<std::string> inputs;
   std::vector<ResultInfo> results;
   /// Bytes that each device sends in one run; with a pipeline the most of all.
   uint64_t wireBytes = 0;
@@ -133,6 +135,10 @@ public:
   int64_t batchSize() const;
   /// Bytes that each device needs; with a pipeline the most of all.
   uint64_t arenaBytes() const;
+
+  /// Why the plan has no program "predict", with the place in the model; empty
+  /// if it has one, or if an older compiler made the plan.
+  const std::string &noPrediction() const;
 
   /// In the order of the plan.
   absl::Span<const TensorInfo> tensors() const;

@@ -4,6 +4,7 @@
 
 #include "base/Convert.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
@@ -207,12 +208,19 @@ static std::string describeIgnored(const Dataset &dataset) {
   return absl::StrJoin(names, ", ");
 }
 
-absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset) {
+absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
+                                   absl::string_view program) {
+  const ProgramInfo *user =
+      program.empty() ? nullptr : plan.findProgram(program);
+  if (!user && !program.empty())
+    return absl::NotFoundError(
+        absl::StrCat("the plan has no program \"", program, "\""));
   ArrayMap fitting;
   std::vector<std::string> converted;
   const std::string *first = nullptr;
   for (const TensorInfo &tensor : plan.tensors()) {
-    if (tensor.role != Role::Input && tensor.role != Role::Label)
+    if ((tensor.role != Role::Input && tensor.role != Role::Label) ||
+        (user && !absl::c_linear_search(user->inputs, tensor.name)))
       continue;
     absl::StatusOr<HostArray> array = Fitting(tensor, dataset).fit(converted);
     if (!array.ok())
@@ -232,7 +240,9 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset) {
                                          absl::StrJoin(converted, "; ")));
   if (std::string ignored = describeIgnored(dataset); !ignored.empty())
     dataset.notes.push_back(
-        absl::StrCat("ignored, since the model has no such input: ", ignored));
+        absl::StrCat("ignored, since ",
+                     user ? absl::StrCat("\"", program, "\"") : "the model",
+                     " has no such input: ", ignored));
   dataset.arrays = std::move(fitting);
   dataset.unreadable.clear();
   return absl::OkStatus();

@@ -91,8 +91,7 @@ void AliasSets::link(uint32_t a, uint32_t b) {
 /// Parameters, copies and states stay from run to run, in all programs.
 void AliasSets::linkTensors(const PlanSpec &plan) {
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
-    Role role = plan.tensors[tensor].role;
-    if (role == Role::Input || role == Role::Label)
+    if (isFed(plan.tensors[tensor].role))
       continue;
     for (size_t program = 0; program < uses.size(); ++program)
       for (size_t i = 0; i < uses[program].size(); ++i)
@@ -176,9 +175,7 @@ bool AliasSets::linkLiving(const PlanSpec &plan, size_t program) {
     life.until = std::max(life.until, until);
   };
   for (size_t tensor = 0; tensor < plan.tensors.size(); ++tensor) {
-    Role role = plan.tensors[tensor].role;
-    bool isFed = role == Role::Input || role == Role::Label;
-    live(tensor, -1, isFed ? -1 : end);
+    live(tensor, -1, isFed(plan.tensors[tensor].role) ? -1 : end);
   }
   for (size_t i = 0; i < uses[program].size(); ++i)
     if (const BufferUse &use = uses[program][i]; use.isUsed())

@@ -140,8 +140,7 @@ const ArenaLayout::Copies &ArenaLayout::copiesOf(AxisSet varies,
 std::vector<int> ArenaLayout::orderAxes() const {
   std::vector<int> minor, order;
   for (const TensorSpec &tensor : plan->tensors)
-    if ((tensor.role == Role::Input || tensor.role == Role::Label) &&
-        !tensor.sharding.dims.empty())
+    if (isFed(tensor.role) && !tensor.sharding.dims.empty())
       for (int axis : tensor.sharding.dims[0])
         if (std::find(minor.begin(), minor.end(), axis) == minor.end())
           minor.push_back(axis);

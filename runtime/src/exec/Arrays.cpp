@@ -69,12 +69,13 @@ absl::Status shardc::rt::checkArray(const TensorSpec &tensor, ArrayView array) {
   return absl::OkStatus();
 }
 
-absl::Status shardc::rt::checkInputs(const PlanSpec &plan,
+absl::Status shardc::rt::checkInputs(const PlanSpec &plan, size_t program,
                                      const NamedArrays &inputs) {
   size_t used = 0;
-  for (const TensorSpec &tensor : plan.tensors) {
-    if (tensor.role != Role::Input && tensor.role != Role::Label)
+  for (size_t i = 0; i < plan.tensors.size(); ++i) {
+    if (!plan.takes(program, i))
       continue;
+    const TensorSpec &tensor = plan.tensors[i];
     auto found = inputs.find(tensor.name);
     if (found == inputs.end())
       return absl::InvalidArgumentError(
@@ -88,8 +89,7 @@ absl::Status shardc::rt::checkInputs(const PlanSpec &plan,
   if (used != inputs.size())
     for (const auto &[name, array] : inputs) {
       const TensorSpec *tensor = plan.findTensor(name);
-      if (!tensor ||
-          (tensor->role != Role::Input && tensor->role != Role::Label))
+      if (!tensor || !isFed(tensor->role))
         return absl::InvalidArgumentError(
             absl::StrCat("the plan has no input \"", name, "\""));
     }

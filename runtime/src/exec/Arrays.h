@@ -25,9 +25,11 @@ absl::StatusOr<size_t> findProgram(const PlanSpec &plan,
 /// data, or holds a label outside of the classes, with its row.
 absl::Status checkArray(const TensorSpec &tensor, ArrayView array);
 
-/// InvalidArgument names the input or label that is missing or unknown, or is
-/// refused by `checkArray`.
-absl::Status checkInputs(const PlanSpec &plan, const NamedArrays &inputs);
+/// Checks what program number `program` gets. InvalidArgument names the input
+/// or label that is missing, that no program takes, or that `checkArray`
+/// refuses. Those that other programs take are ignored.
+absl::Status checkInputs(const PlanSpec &plan, size_t program,
+                         const NamedArrays &inputs);
 
 /// The devices at position 0 of all mesh axes but those that `over` marks,
 /// ascending.

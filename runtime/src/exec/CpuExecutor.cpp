@@ -468,7 +468,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   if (!number.ok())
     return number.status();
   PreparedProgram &program = *programs[*number];
-  if (absl::Status status = checkInputs(spec, inputs); !status.ok())
+  if (absl::Status status = checkInputs(spec, *number, inputs); !status.ok())
     return status;
   if (absl::Status status = parameters.checkAll(); !status.ok())
     return status;
@@ -482,9 +482,9 @@ absl::Status CpuExecutor::submit(absl::string_view name,
     if (rounding)
       programs[*rounding]->run(worker, pool, counters);
     for (size_t i = 0; i < spec.tensors.size(); ++i) {
-      const TensorSpec &tensor = spec.tensors[i];
-      if (tensor.role != Role::Input && tensor.role != Role::Label)
+      if (!spec.takes(*number, i))
         continue;
+      const TensorSpec &tensor = spec.tensors[i];
       const ArrayView &array = inputs.find(tensor.name)->second;
       TaskRange range(shards[i].size(), worker, pool.size());
       for (int64_t local = range.begin; local < range.end; ++local)

@@ -515,7 +515,8 @@ static absl::Status checkPlaces(const PlanSpec &plan) {
 }
 
 /// Each stage has its tasks for each microbatch: with an update F and either B,
-/// or I and W; in an evaluation, which may take all rows as one, F alone.
+/// or I and W; in an evaluation or prediction, which may take all rows as one,
+/// F alone.
 static absl::Status checkTasks(const PlanSpec &plan, size_t number) {
   const PipelineSpec &pipeline = *plan.pipeline;
   const std::string &name = plan.ranks()[0].programs[number].name;
@@ -538,7 +539,7 @@ static absl::Status checkTasks(const PlanSpec &plan, size_t number) {
       runs = std::max<int64_t>(runs, task.microbatch + 1);
     }
   bool isStep = name == "train_step";
-  if (!isStep && name != "evaluate")
+  if (!isStep && name != "evaluate" && name != "predict")
     return found.empty() ? absl::OkStatus()
                          : badPipeline("program \"", name, "\" has tasks");
   if (isStep)

@@ -372,10 +372,12 @@ absl::Status CommandReader::readUpload(const fb::Upload &file,
   if (number < 0)
     return bad("tensor ", file.tensor(), " is on other pipeline ranks");
   upload.tensor = number;
-  Role role = plan.tensors[upload.tensor].role;
-  if (role != Role::Input && role != Role::Label)
-    return bad("tensor \"", plan.tensors[upload.tensor].name, "\" is a ",
-               toString(role), ", which the host does not give");
+  const TensorSpec &tensor = plan.tensors[upload.tensor];
+  if (!isFed(tensor.role))
+    return bad("tensor \"", tensor.name, "\" is a ", toString(tensor.role),
+               ", which the host does not give");
+  if (program.inputs && !absl::c_linear_search(*program.inputs, file.tensor()))
+    return bad("tensor \"", tensor.name, "\" is none that the program takes");
   return absl::OkStatus();
 }
 

@@ -13,6 +13,7 @@
 #include "plan/ReadPlan.h"
 #include "plan_generated.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
 #include <algorithm>
@@ -169,6 +170,14 @@ int64_t PlanSpec::deviceOf(int rank, int64_t device) const {
   return (device / inner * numRanks + rank) * inner + device % inner;
 }
 
+bool PlanSpec::takes(size_t program, size_t tensor) const {
+  return isFed(tensors[tensor].role) &&
+         absl::c_any_of(ranks(), [&](const PlanSpec &rank) {
+           const auto &inputs = rank.programs[program].inputs;
+           return !inputs || absl::c_binary_search(*inputs, tensor);
+         });
+}
+
 int PlanSpec::rankOfResults(size_t program) const {
   for (size_t rank = 0; rank < ranks().size(); ++rank)
     if (!ranks()[rank].programs[program].results.empty())
@@ -225,6 +234,9 @@ Plan::Plan(std::unique_ptr<const PlanSpec> spec) : ownSpec(std::move(spec)) {
     if (ownSpec->ranks()[0].programs[number].name == roundingProgram)
       continue;
     ProgramInfo &info = made->programs.emplace_back();
+    for (size_t tensor = 0; tensor < ownSpec->tensors.size(); ++tensor)
+      if (ownSpec->takes(number, tensor))
+        info.inputs.push_back(ownSpec->tensors[tensor].name);
     for (size_t rank = 0; rank < ownSpec->ranks().size(); ++rank) {
       const ProgramSpec &program = ownSpec->ranks()[rank].programs[number];
       info.name = program.name;
@@ -260,6 +272,7 @@ absl::Span<const AxisInfo> Plan::axes() const { return view->axes; }
 int64_t Plan::numDevices() const { return ownSpec->mesh.numDevices(); }
 int64_t Plan::batchSize() const { return ownSpec->batchSize; }
 uint64_t Plan::arenaBytes() const { return ownSpec->arenaBytes; }
+const std::string &Plan::noPrediction() const { return ownSpec->noPrediction; }
 absl::Span<const TensorInfo> Plan::tensors() const { return view->tensors; }
 absl::Span<const ProgramInfo> Plan::programs() const { return view->programs; }
 const TensorInfo *Plan::findTensor(absl::string_view name) const {

@@ -63,6 +63,11 @@ absl::string_view toString(TaskKind kind);
 /// "compute", "communication", "copies".
 absl::string_view toString(Stream stream);
 
+/// Whether the host gives tensors of this role for each run.
+inline bool isFed(Role role) {
+  return role == Role::Input || role == Role::Label;
+}
+
 /// A tensor that outlives a step.
 struct TensorSpec : TensorInfo {
   Sharding sharding;
@@ -237,7 +242,7 @@ struct TaskSpec {
   double seconds; ///< Estimated.
 };
 
-/// One entry point: "train_step", "evaluate" or `roundingProgram`.
+/// One entry point: "train_step", "evaluate", "predict" or `roundingProgram`.
 struct ProgramSpec {
   GemmTypes typesOf(const GemmCommand &gemm) const {
     return {buffers[gemm.a].dtype, buffers[gemm.c].dtype};
@@ -252,6 +257,10 @@ struct ProgramSpec {
   uint64_t matmulFlops;
   uint64_t peakBytes;
   std::vector<TaskSpec> tasks; ///< In order; of a pipeline.
+  /// The tensors that it takes from the host, by their numbers in the whole
+  /// plan, ascending; with a pipeline those of the rank. Absent: all inputs and
+  /// labels.
+  std::optional<std::vector<uint32_t>> inputs;
 };
 
 struct MemoryReport {
@@ -310,6 +319,8 @@ struct PlanSpec {
   int rankOf(int64_t device) const {
     return pipeline ? mesh.coordinate(device, pipeline->axis) : 0;
   }
+  /// Whether program number `program` takes tensor `tensor` from the host.
+  bool takes(size_t program, size_t tensor) const;
   /// The rank whose program number `program` has results; 0 if none has.
   int rankOfResults(size_t program) const;
   /// The number here of tensor `tensor` of the whole plan; negative: it is on
@@ -345,6 +356,8 @@ struct PlanSpec {
   uint64_t arenaBytes = 0;
   uint32_t alignment = 64;
   MemoryReport memory; ///< With a pipeline, of the greatest arena.
+  /// Why there is no program "predict"; may be empty.
+  std::string noPrediction;
 };
 
 /// A plan that has not been read from a file, nor verified: for tests.

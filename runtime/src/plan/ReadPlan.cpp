@@ -224,6 +224,30 @@ static absl::Status readTasks(const fb::Program &file, ProgramSpec &program) {
   return absl::OkStatus();
 }
 
+/// `plan` is that of the devices that run the program.
+static absl::Status readInputs(const fb::Program &file, const PlanSpec &plan,
+                               ProgramSpec &program) {
+  if (!file.inputs())
+    return absl::OkStatus();
+  size_t count =
+      plan.rankAxis < 0 ? plan.tensors.size() : plan.tensorNumbers.size();
+  std::vector<uint32_t> &inputs = program.inputs.emplace();
+  for (uint32_t tensor : *file.inputs()) {
+    std::string what =
+        absl::StrCat("program \"", program.name, "\" takes tensor ", tensor);
+    if (tensor >= count)
+      return bad(what, " of ", count);
+    if (!inputs.empty() && tensor <= inputs.back())
+      return bad(what, " after tensor ", inputs.back());
+    int64_t number = plan.numberOf(tensor);
+    if (number < 0 || !isFed(plan.tensors[number].role))
+      return bad(what, ", which is no input or label",
+                 number < 0 ? " of its pipeline rank" : "");
+    inputs.push_back(tensor);
+  }
+  return absl::OkStatus();
+}
+
 /// Whether `buffer`, of a pipeline, is one of the equal parts of a buffer of
 /// `program`: the rows of a microbatch.
 static bool areRows(const PlanSpec &plan, const ProgramSpec &program,
@@ -273,6 +297,8 @@ static absl::Status readProgram(const fb::Program &file, const PlanSpec &plan,
   if (absl::Status s = readResults(file, plan, program); !s.ok())
     return s;
   if (absl::Status s = readTasks(file, program); !s.ok())
+    return s;
+  if (absl::Status s = readInputs(file, plan, program); !s.ok())
     return s;
   return readCommands(file, plan, program);
 }
@@ -417,6 +443,7 @@ absl::Status shardc::rt::readPlan(const fb::Plan &file, PlanSpec &plan) {
   plan.fingerprint = file.fingerprint();
   plan.cpuTarget = text(file.cpu_target());
   plan.gpuTarget = text(file.gpu_target());
+  plan.noPrediction = text(file.no_prediction());
   plan.batchSize = file.batch_size();
   plan.arenaBytes = file.arena_bytes();
   plan.alignment = file.alignment();

@@ -6,6 +6,7 @@
 // RUN: shardc-opt %s --compile-to=memory | FileCheck %s --check-prefix=RANKS
 
 // CHECK: evaluate {{.*}}2 ranks
+// CHECK: predict {{.*}}2 ranks
 // RANKS-LABEL: func.func @train_step.0(
 // RANKS-SAME: "w"
 // RANKS-SAME: "unused"
@@ -14,6 +15,11 @@
 // RANKS-LABEL: func.func @evaluate.0(
 // RANKS-SAME: "w"
 // RANKS-LABEL: func.func @evaluate.1(
+// RANKS-NOT: #shardc.parameter<"w"
+// RANKS-LABEL: func.func @predict.0(
+// RANKS-SAME: "w"
+// RANKS-NOT: #shardc.label
+// RANKS-LABEL: func.func @predict.1(
 // RANKS-NOT: #shardc.parameter<"w"
 
 module @homes attributes {

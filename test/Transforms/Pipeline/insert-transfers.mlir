@@ -41,6 +41,10 @@ module @none attributes {shardc.training = #shardc.training<loss = @loss, optimi
 // CHECK: shardc.accumulate 1
 // CHECK: shardc.transfer {{.*}} from 0 to 1
 // CHECK-NOT: shardc.transfer
+// CHECK: func.func @predict
+// CHECK: shardc.accumulate 1
+// CHECK: shardc.transfer {{.*}} from 0 to 1
+// CHECK-NOT: shardc.transfer
 module @two attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", schedule = "1f1b">, shardc.training = #shardc.training<loss = @loss, optimizer = <adam, learning_rate = 0.5>>} {
   shardc.mesh @mesh <["stage" = 2]>
   func.func @loss(

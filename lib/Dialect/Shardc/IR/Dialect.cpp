@@ -197,7 +197,7 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
   if (name == stageAttrName)
     return verifyStage(op, value);
   if ((name == taskAttrName || name == programAttrName ||
-       name == tasksAttrName) &&
+       name == tasksAttrName || name == noPredictionAttrName) &&
       !isa<StringAttr>(value))
     return op->emitError("`") << name << "` must be a string, got " << value;
   if (name == rankAttrName && !isNumber(value))

@@ -20,6 +20,20 @@ Location shardc::getFileLocation(Location loc) {
   return found;
 }
 
+std::string shardc::getSourceString(Location loc) {
+  std::string source;
+  loc->walk([&](Location part) {
+    auto file = dyn_cast<FileLineColLoc>(part);
+    if (!file)
+      return WalkResult::advance();
+    source = (file.getFilename().getValue() + ":" + Twine(file.getLine()) +
+              ":" + Twine(file.getColumn()))
+                 .str();
+    return WalkResult::interrupt();
+  });
+  return source;
+}
+
 SourceAttr shardc::getSource(LocationAttr loc) {
   auto fused = dyn_cast_or_null<FusedLoc>(loc);
   if (!fused)

@@ -535,7 +535,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   absl::StatusOr<size_t> number = findProgram(spec, name);
   if (!number.ok())
     return number.status();
-  if (absl::Status s = checkInputs(spec, inputs); !s.ok())
+  if (absl::Status s = checkInputs(spec, *number, inputs); !s.ok())
     return s;
   if (!failure.ok())
     return failure;
@@ -544,7 +544,7 @@ absl::Status CudaExecutor::submit(absl::string_view name,
   Clock::time_point start = Clock::now();
   // Its last run has been awaited, so the host may write the batch.
   Batch &batch = batches[nextBatch];
-  host.scatter(inputs, batch.memory.data());
+  host.scatter(*number, inputs, batch.memory.data());
   if (absl::Status s = fail(begin(*number, batch)); !s.ok())
     return s;
   running.push_back({nextBatch, *number, start});

@@ -12,8 +12,7 @@ using namespace shardc::rt::cuda;
 HostLayout::HostLayout(const PlanSpec &plan, std::vector<int64_t> devices)
     : plan(plan), devices(std::move(devices)) {
   for (uint32_t i = 0; i < plan.tensors.size(); ++i)
-    if (plan.tensors[i].role == Role::Input ||
-        plan.tensors[i].role == Role::Label)
+    if (isFed(plan.tensors[i].role))
       addInput(i);
   for (size_t number = 0; number < plan.ranks()[0].programs.size(); ++number) {
     auto &ofProgram = results.emplace_back();
@@ -59,9 +58,12 @@ void HostLayout::addInput(uint32_t tensor) {
   }
 }
 
-void HostLayout::scatter(const NamedArrays &arrays, char *batch) const {
+void HostLayout::scatter(size_t program, const NamedArrays &arrays,
+                         char *batch) const {
   for (const Input &input : inputs) {
     const TensorSpec &spec = *input.tensor;
+    if (!plan.takes(program, &spec - plan.tensors.data()))
+      continue;
     const ArrayView &array = arrays.find(spec.name)->second;
     for (const HostShard &shard : input.shards)
       scatterShard(shardOf(plan.mesh, spec.sharding, spec.shape, shard.device),

@@ -45,8 +45,9 @@ public:
     return results[program][result];
   }
 
-  /// Copies the shards of all inputs, which have been checked, into `batch`.
-  void scatter(const NamedArrays &arrays, char *batch) const;
+  /// Copies the shards of all inputs of a program, which have been checked,
+  /// into `batch`.
+  void scatter(size_t program, const NamedArrays &arrays, char *batch) const;
 
   /// The results of program `program`, as global arrays with the shards of this
   /// process filled in.

@@ -34,6 +34,8 @@ constexpr llvm::StringLiteral partitionAttrName = "shardc.partition";
 /// Seconds per byte of reshards, by mesh axis.
 constexpr llvm::StringLiteral secondsPerByteAttrName =
     "shardc.seconds_per_byte";
+/// Why the module has no program that makes predictions.
+constexpr llvm::StringLiteral noPredictionAttrName = "shardc.no_prediction";
 /// Bytes of the arena of a device.
 constexpr llvm::StringLiteral arenaBytesAttrName = "shardc.arena_bytes";
 /// The GPU that a gpu.module is for: "sm_80".

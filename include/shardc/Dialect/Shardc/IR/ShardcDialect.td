@@ -31,6 +31,7 @@ def Shardc_Dialect : Dialect {
     | `shardc.rules` | module | dictionary from logical name to a list of mesh axes |
     | `shardc.uneven` | module | "pad" (default) or "error" for dimensions that do not divide |
     | `shardc.training` | module | `#shardc.training`: loss, optimizer and schedule |
+    | `shardc.no_prediction` | module, after `differentiate` | why there is no program `predict`, with the place |
     | `shardc.pipeline` | module | `#shardc.pipeline`: mesh axis and schedule of a pipeline |
     | `shardc.stage` | op of the loss function; after `differentiate` any op | the stage of the pipeline that the op belongs to |
     | `shardc.task` | op, after `kernels` | the letter of the stage's task that the op belongs to; after `schedule` stage, letter and microbatch: "1F0" |

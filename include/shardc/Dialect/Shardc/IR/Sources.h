@@ -10,6 +10,8 @@
 
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 
+#include <string>
+
 namespace shardc {
 
 /// `loc` with `metadata`.
@@ -19,6 +21,9 @@ mlir::Location addMetadata(mlir::Location loc, mlir::Attribute metadata);
 /// arguments of blocks: MLIR prints their locations before the aliases that
 /// metadata needs, and cannot read that again.
 mlir::Location getFileLocation(mlir::Location loc);
+
+/// The place of `loc` as "FILE:LINE:COL", or "" if it has none.
+std::string getSourceString(mlir::Location loc);
 
 /// The user's op or argument at `loc`; null if it is not known.
 SourceAttr getSource(mlir::LocationAttr loc);
