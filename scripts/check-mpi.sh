@@ -48,6 +48,13 @@ train 'FSDP and TP' fsdp+tp data=4,model=2 '2 4'
 train 'hybrid FSDP' hsdp replica=2,shard=4 '2 4'
 train 'microbatches' fsdp data=4 '2' --microbatches=3
 
+# Pipelines: of three processes one has devices of several stages, and shares
+# others with the next.
+train 'pipeline' dp+pp stage=4,data=2 '2 3' --layers=64,33,65,48,10 \
+  --stages=4 --microbatches=4
+train 'pipeline, stages minor' fsdp+pp data=3,stage=2 '4' --stages=2 \
+  --microbatches=4
+
 # Wide layers: messages of their own.
 train 'wide' dp data=4 '2 4' --layers=64,512,256,10
 train 'wide FSDP' fsdp data=4 '2 4' --layers=64,512,256,10
@@ -70,10 +77,6 @@ expect 'srun without PMIx' 9 'expected srun --mpi=pmix' \
   SLURM_STEP_NUM_NODES=1 "${run[@]}"
 expect 'torchrun' 1 'mpirun -n 2' \
   env RANK=0 WORLD_SIZE=2 LOCAL_RANK=0 MASTER_ADDR=127.0.0.1 "${run[@]}"
-shardc-gen --layers=64,33,10 --batch-size=96 --strategy=pp --mesh=stage=2 \
-  --stages=2 --microbatches=4 --loss=softmax_cross_entropy -o pipeline.mlir
-expect 'a pipeline' 9 'a pipeline on CPU devices is of one process' \
-  mpirun -n 2 shardc-run pipeline.mlir --data=digits --steps=2
 
 # lose SIGNAL CODE TEXT: of three processes that train, one gets a signal, and
 # the others name it. mpirun ends with the code of the first that ends.

@@ -57,6 +57,10 @@ struct DeviceRange {
   bool contains(int64_t device) const {
     return first <= device && device < last;
   }
+  bool operator==(DeviceRange other) const {
+    return first == other.first && last == other.last;
+  }
+  bool operator!=(DeviceRange other) const { return !(*this == other); }
 };
 
 /// The devices of process `process` of `processes`: consecutive ones in the

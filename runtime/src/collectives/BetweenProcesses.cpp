@@ -7,6 +7,7 @@
 #include "collectives/Reduce.h"
 #include "shardc-rt/HostArray.h"
 
+#include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
@@ -168,7 +169,9 @@ public:
   /// What is copied before, one after the other.
   void addPacking(Work work) { packings.push_back(std::move(work)); }
 
-  int64_t numTasks() const override { return !planned.empty(); }
+  int64_t numTasks() const override {
+    return !planned.empty() || !packings.empty();
+  }
 
   absl::Status runTask(int64_t /*task*/) override {
     if (absl::Status status = scratch->allocate(); !status.ok())
@@ -293,8 +296,20 @@ public:
     return place;
   }
 
+  /// Copies a part of a tensor that lies in this process before it is
+  /// overwritten; returns where.
+  Place keep(DType dtype, const Box &box, const Place &place) {
+    Region part{box};
+    Place copy{nullptr, take(box.numElements() * byteSize(dtype)),
+               part.packedStrides()};
+    kept.push_back({dtype, box, {place}, {copy}});
+    return copy;
+  }
+
   std::unique_ptr<ExchangeRound> finish() {
     auto round = std::make_unique<ExchangeRound>(scratch, transport);
+    for (Work &work : kept)
+      round->addPacking(std::move(work));
     for (int peer = 0; peer < transport.size(); ++peer) {
       finishSent(*round, peer);
       finishReceived(*round, peer);
@@ -374,6 +389,7 @@ private:
   SharedScratch scratch;
   Transport &transport;
   std::vector<Peer> toPeers, fromPeers;
+  std::vector<Work> kept;
   uint64_t used = 0;
 };
 
@@ -392,12 +408,8 @@ public:
         groups(mesh.groups(this->spec.axes)),
         shards(mesh.numShards(this->spec.axes)), scratch(scratch),
         transport(transport), own(transport.rank()),
-        operandsSent(scratch, transport), resultsSent(scratch, transport) {
-    for (int process = 0; process < transport.size(); ++process)
-      processOf.resize(
-          devicesOfProcess(mesh.numDevices(), process, transport.size()).last,
-          process);
-  }
+        processOf(this->spec.processes), operandsSent(scratch, transport),
+        resultsSent(scratch, transport) {}
 
   std::unique_ptr<PreparedCollective> build();
 
@@ -405,6 +417,7 @@ private:
   void addAllReduce(size_t tensor, const std::vector<int64_t> &group);
   void addResult(size_t tensor, const std::vector<int64_t> &group,
                  int64_t member);
+  void keepOperands();
   Place sourceFor(int to, size_t tensor, int64_t device, const Region &part,
                   Place into = {});
   Region partForAllToAll(absl::Span<const int64_t> shape, int64_t member,
@@ -430,7 +443,7 @@ private:
   SharedScratch scratch;
   Transport &transport;
   const int own;
-  std::vector<int> processOf; ///< By device.
+  const std::vector<int> &processOf; ///< By device.
   ExchangeBuilder operandsSent, resultsSent;
   /// Of this process, behind either exchange.
   std::vector<Work> works, copies;
@@ -598,6 +611,37 @@ void CollectiveBuilder::addResult(size_t number,
   }
 }
 
+/// Results may be in the places of operands. Groups whose devices share
+/// operands in one process and not in another are reduced one by one: what one
+/// of them overwrites the others read from a copy.
+void CollectiveBuilder::keepOperands() {
+  auto bytesOf = [](const Work &work) {
+    return work.box.numElements() * byteSize(work.dtype);
+  };
+  // By its first byte a part that is written: its end, and the work.
+  std::map<const char *, std::pair<const char *, size_t>> written;
+  for (size_t i = 0; i < works.size(); ++i)
+    for (const Place &result : works[i].results) {
+      const char *begin = result.base + result.offset;
+      written[begin] = {begin + bytesOf(works[i]), i};
+    }
+  for (size_t i = 0; i < works.size(); ++i)
+    for (Place &source : works[i].sources) {
+      if (!source.base)
+        continue;
+      const char *begin = source.base + source.offset;
+      auto part = written.upper_bound(begin);
+      if (part != written.begin())
+        --part;
+      bool isOverwritten = false;
+      for (; part != written.end() && part->first < begin + bytesOf(works[i]);
+           ++part)
+        isOverwritten |= part->second.first > begin && part->second.second != i;
+      if (isOverwritten)
+        source = operandsSent.keep(works[i].dtype, works[i].box, source);
+    }
+}
+
 std::unique_ptr<PreparedCollective> CollectiveBuilder::build() {
   for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor)
     for (const std::vector<int64_t> &group : groups)
@@ -606,6 +650,8 @@ std::unique_ptr<PreparedCollective> CollectiveBuilder::build() {
       else
         for (int64_t member = 0; member < shards; ++member)
           addResult(tensor, group, member);
+  if (spec.kind == CollectiveKind::AllReduce)
+    keepOperands();
   std::vector<std::unique_ptr<Round>> rounds;
   auto addWorks = [&](ExchangeBuilder &exchange, std::vector<Work> &of) {
     rounds.push_back(exchange.finish());
@@ -638,7 +684,12 @@ public:
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
     if (absl::Status status = checkCollective(mesh, spec); !status.ok())
       return status;
-    absl::StatusOr<Copies> copies = compare(mesh, spec);
+    if (spec.processes.empty())
+      for (int process = 0; process < transport.size(); ++process)
+        spec.processes.resize(
+            devicesOfProcess(mesh.numDevices(), process, transport.size()).last,
+            process);
+    absl::StatusOr<Copies> copies = compare(spec);
     if (!copies.ok())
       return copies.status();
     return CollectiveBuilder(mesh, std::move(spec), *std::move(copies), scratch,
@@ -648,14 +699,15 @@ public:
 
 private:
   /// Tells the others which devices share operands and results.
-  absl::StatusOr<Copies> compare(const Mesh &mesh, const CollectiveSpec &spec) {
-    DeviceRange local =
-        devicesOfProcess(mesh.numDevices(), transport.rank(), transport.size());
+  absl::StatusOr<Copies> compare(const CollectiveSpec &spec) {
+    const std::vector<int> &processOf = spec.processes;
     std::vector<int64_t> mine;
     auto addFirsts = [&](const auto &addresses) {
       std::map<const void *, int64_t> firsts;
-      for (int64_t device = local.first; device < local.last; ++device)
-        mine.push_back(firsts.emplace(addresses[device], device).first->second);
+      for (size_t device = 0; device < processOf.size(); ++device)
+        if (processOf[device] == transport.rank())
+          mine.push_back(
+              firsts.emplace(addresses[device], device).first->second);
     };
     for (const CollectiveTensor &tensor : spec.tensors) {
       addFirsts(tensor.in);
@@ -669,28 +721,24 @@ private:
     Copies copies;
     copies.in.resize(spec.tensors.size());
     copies.out.resize(spec.tensors.size());
-    for (int process = 0; process < transport.size(); ++process) {
-      DeviceRange range =
-          devicesOfProcess(mesh.numDevices(), process, transport.size());
-      const std::string &bytes = (*all)[process];
-      if (bytes.size() !=
-          2 * spec.tensors.size() * range.size() * sizeof(int64_t))
+    for (int process = 0; process < transport.size(); ++process)
+      if ((*all)[process].size() != 2 * spec.tensors.size() * sizeof(int64_t) *
+                                        absl::c_count(processOf, process))
         return absl::InternalError(absl::StrCat(
             "rank ", process, " prepares another collective than rank ",
             transport.rank()));
-      size_t at = 0;
-      auto takeFirsts = [&](std::vector<int64_t> &firsts) {
-        for (int64_t device = 0; device < range.size(); ++device) {
-          int64_t first;
-          std::memcpy(&first, bytes.data() + at, sizeof(first));
-          at += sizeof(first);
-          firsts.push_back(first);
-        }
-      };
-      for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor) {
-        takeFirsts(copies.in[tensor]);
-        takeFirsts(copies.out[tensor]);
+    std::vector<size_t> at(transport.size()); // by process
+    auto takeFirsts = [&](std::vector<int64_t> &firsts) {
+      for (int process : processOf) {
+        firsts.emplace_back();
+        std::memcpy(&firsts.back(), (*all)[process].data() + at[process],
+                    sizeof(int64_t));
+        at[process] += sizeof(int64_t);
       }
+    };
+    for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor) {
+      takeFirsts(copies.in[tensor]);
+      takeFirsts(copies.out[tensor]);
     }
     return copies;
   }

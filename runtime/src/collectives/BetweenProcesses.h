@@ -30,8 +30,8 @@
 
 namespace shardc::rt {
 
-/// Collectives between the devices of all processes of `transport`, which hold
-/// those of `devicesOfProcess` each. It outlives them.
+/// Collectives between the devices of all processes of `transport`, which
+/// outlives them.
 std::unique_ptr<Collectives>
 createCollectivesBetweenProcesses(Transport &transport);
 

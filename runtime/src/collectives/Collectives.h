@@ -44,6 +44,8 @@ struct CollectiveSpec {
   std::vector<int> axes;
   std::vector<int> targetAxes; ///< CollectivePermute.
   std::vector<CollectiveTensor> tensors;
+  /// By device its process; empty: as `devicesOfProcess` says.
+  std::vector<int> processes = {};
 };
 
 /// A collective that can be run many times, one run at a time. A run consists

@@ -26,9 +26,10 @@ struct ShardcMpiFunctions {
   uint64_t version; ///< `shardcMpiVersion`.
   /// Once for each process.
   int (*initialize)(int32_t *rank, int32_t *size);
-  /// Begins to send and receive. `exchange` is a handle for `test`.
+  /// Begins to send and receive messages, which match those of the same
+  /// `channel` alone. `exchange` is a handle for `test`.
   int (*start)(const ShardcMpiMessage *messages, int64_t count,
-               void **exchange);
+               uint32_t channel, void **exchange);
   /// Sets `isDone` when all messages of the exchange have been sent or
   /// received; then the handle is no more. If not, and unless `waitsFor` is
   /// null, it gets the process of one that has not.
@@ -39,7 +40,7 @@ struct ShardcMpiFunctions {
   void (*describe)(int code, char *text, uint64_t bytes);
 };
 
-constexpr uint64_t shardcMpiVersion = 1;
+constexpr uint64_t shardcMpiVersion = 2;
 
 /// The one symbol of the plugin, by the name below.
 using ShardcMpiEntry = const ShardcMpiFunctions *(*)(void);

@@ -52,7 +52,7 @@ absl::Status MpiTransport::check(int code, absl::string_view what) const {
       absl::StrCat("rank ", rank(), " of ", size(), ": ", what, ": ", text));
 }
 
-absl::Status MpiTransport::wait(void *exchange) {
+absl::Status MpiTransport::wait(Exchange exchange) {
   absl::Time start = absl::InfinitePast(), nextCheck = start;
   for (int64_t tests = 1;; ++tests) {
     int32_t isDone = 0, peer = -1;
@@ -81,7 +81,8 @@ absl::Status MpiTransport::wait(void *exchange) {
   }
 }
 
-absl::Status MpiTransport::exchange(absl::Span<const Message> messages) {
+absl::StatusOr<Transport::Exchange>
+MpiTransport::start(absl::Span<const Message> messages, uint32_t channel) {
   if (!failure.ok())
     return failure;
   posted.clear();
@@ -89,13 +90,19 @@ absl::Status MpiTransport::exchange(absl::Span<const Message> messages) {
     if (message.bytes > 0)
       posted.push_back(
           {message.peer, message.isReceived, message.data, message.bytes});
+  Exchange begun = nullptr;
   if (posted.empty())
-    return absl::OkStatus();
-  void *begun = nullptr;
-  failure = check(mpi.start(posted.data(), posted.size(), &begun),
+    return begun;
+  failure = check(mpi.start(posted.data(), posted.size(), channel, &begun),
                   "sending messages");
-  if (failure.ok())
-    failure = wait(begun);
+  if (!failure.ok())
+    return failure;
+  return begun;
+}
+
+absl::Status MpiTransport::finish(Exchange exchange) {
+  if (failure.ok() && exchange)
+    failure = wait(exchange);
   return failure;
 }
 

@@ -18,8 +18,9 @@ public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<MpiTransport>>
   open(const std::string &path, absl::Duration deadline);
 
-  [[nodiscard]] absl::Status
-  exchange(absl::Span<const Message> messages) override;
+  [[nodiscard]] absl::StatusOr<Exchange>
+  start(absl::Span<const Message> messages, uint32_t channel) override;
+  [[nodiscard]] absl::Status finish(Exchange exchange) override;
 
   /// The store that knows of processes that have failed or gone; without it
   /// they show by the deadline alone. Borrowed.
@@ -34,7 +35,7 @@ private:
       : Transport(rank, size), mpi(mpi), deadline(deadline) {}
 
   absl::Status check(int code, absl::string_view what) const;
-  absl::Status wait(void *exchange);
+  absl::Status wait(Exchange exchange);
 
   const ShardcMpiFunctions &mpi;
   const absl::Duration deadline;

@@ -4,6 +4,11 @@
 
 using namespace shardc::rt;
 
+absl::Status Transport::exchange(absl::Span<const Message> messages) {
+  absl::StatusOr<Exchange> started = start(messages, /*channel=*/0);
+  return started.ok() ? finish(*started) : started.status();
+}
+
 absl::StatusOr<std::vector<std::string>>
 Transport::gatherAll(const std::string &mine) {
   std::vector<uint64_t> sizes(numRanks);

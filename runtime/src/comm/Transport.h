@@ -1,8 +1,9 @@
 //===- Transport.h - Messages between processes -----------------*- C++ -*-===//
 //
-// The processes that run a plan together send each other bytes. All of them
-// start the same exchanges in the same order, so that a message needs no name:
-// the first that A sends to B is the first that B receives from A.
+// The processes that run a plan together send each other bytes. Messages have a
+// channel, and on it no name: the first that A sends to B is the first that B
+// receives from A. On channel 0 all processes start the same exchanges in the
+// same order.
 //
 // Thread-safety: one call at a time, from any thread. After an error all calls
 // return it, since the messages of the processes no longer match.
@@ -38,11 +39,20 @@ public:
     bool isReceived;
   };
 
-  /// Sends and receives, and returns when all has been done. Aborted: another
+  /// Messages that have been started; null: none are left.
+  using Exchange = void *;
+
+  /// Begins to send and receive on a channel. Until the exchange is finished
+  /// nobody writes what is sent, or touches what is received.
+  [[nodiscard]] virtual absl::StatusOr<Exchange>
+  start(absl::Span<const Message> messages, uint32_t channel) = 0;
+  /// Returns when all messages have been sent or received. Aborted: another
   /// process failed or has gone. DeadlineExceeded: a message did not come in
   /// time; names the processes that are missing.
-  [[nodiscard]] virtual absl::Status
-  exchange(absl::Span<const Message> messages) = 0;
+  [[nodiscard]] virtual absl::Status finish(Exchange exchange) = 0;
+
+  /// Both, on channel 0.
+  [[nodiscard]] absl::Status exchange(absl::Span<const Message> messages);
 
   /// The bytes that the processes pass, by rank.
   [[nodiscard]] absl::StatusOr<std::vector<std::string>>

@@ -81,8 +81,11 @@ ArenaLayout::create(const PlanSpec &plan, LayoutOptions options,
         absl::StrCat("out of memory: ", devices, " devices of ",
                      plan.arenaBytes, " bytes each"));
   std::vector<ArenaLayout> layouts;
-  for (const PlanSpec &rank : plan.ranks())
-    layouts.push_back(ArenaLayout(rank, options));
+  for (size_t rank = 0; rank < plan.ranks().size(); ++rank)
+    layouts.push_back(
+        ArenaLayout(plan.ranks()[rank], options,
+                    plan.devicesOf(rank, options.local.value_or(DeviceRange{
+                                             0, plan.mesh.numDevices()}))));
   for (bool changed = !orders.empty(); changed;) {
     changed = false;
     for (size_t program = 0; program < orders.size(); ++program)
@@ -225,18 +228,19 @@ uint64_t ArenaLayout::offsetIn(uint32_t set, int64_t device,
          place.copies->ofDevice[device - local.first] * place.stride;
 }
 
-std::vector<int64_t> ArenaLayout::firstDevices(AxisSet axes) const {
-  return rt::firstDevices(plan->mesh, marked(plan->mesh, axes), local);
+std::vector<int64_t> ArenaLayout::firstDevices(AxisSet axes,
+                                               DeviceRange devices) const {
+  return rt::firstDevices(plan->mesh, marked(plan->mesh, axes), devices);
 }
 
 std::vector<int64_t>
-ArenaLayout::devicesFor(size_t program,
-                        const std::vector<Operand> &operands) const {
+ArenaLayout::devicesFor(size_t program, const std::vector<Operand> &operands,
+                        DeviceRange devices) const {
   AxisSet axes = 0;
   for (const Operand &operand : operands)
     if (operand.isWrite)
       axes |= replication.varies(aliasSets.ofBuffer(program, operand.buffer));
-  return firstDevices(axes);
+  return firstDevices(axes, devices);
 }
 
 std::vector<std::vector<int64_t>>

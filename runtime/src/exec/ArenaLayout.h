@@ -32,7 +32,7 @@ struct LayoutOptions {
   bool share = true;
   /// A GEMM may compute the sum over devices that alone reads its result.
   bool sumsInGemms = true;
-  /// The devices of this process; none: all. Without a pipeline.
+  /// The devices of this process, numbered as in the whole mesh; none: all.
   std::optional<DeviceRange> local;
 };
 
@@ -54,7 +54,7 @@ public:
   /// Of all devices together.
   uint64_t bytes() const { return numBytes; }
 
-  /// The devices that have places.
+  /// The devices that have places; none on ranks of other processes.
   DeviceRange devices() const { return local; }
 
   uint64_t offsetOfTensor(size_t tensor, int64_t device) const {
@@ -91,7 +91,13 @@ public:
   /// The devices that a local command, or a part of a launch, has to run for:
   /// one for every copy of the results among `operands`.
   std::vector<int64_t> devicesFor(size_t program,
-                                  const std::vector<Operand> &operands) const;
+                                  const std::vector<Operand> &operands) const {
+    return devicesFor(program, operands, local);
+  }
+  /// As above, in a process that has these devices of the rank.
+  std::vector<int64_t> devicesFor(size_t program,
+                                  const std::vector<Operand> &operands,
+                                  DeviceRange devices) const;
 
   /// For each of `devices`, in order, the devices whose GEMMs command `command`
   /// adds up: itself alone unless the command computes a sum over devices.
@@ -118,10 +124,11 @@ private:
     const Copies *copies;
   };
 
-  ArenaLayout(const PlanSpec &plan, const LayoutOptions &options)
+  ArenaLayout(const PlanSpec &plan, const LayoutOptions &options,
+              DeviceRange local)
       : plan(&plan), aliasSets(plan),
         replication(plan, aliasSets, options.share, options.sumsInGemms),
-        local(options.local.value_or(DeviceRange{0, plan.mesh.numDevices()})) {}
+        local(local) {}
 
   static bool receiveAll(std::vector<ArenaLayout> &layouts,
                          const PipelineOrder &order, size_t program);
@@ -129,7 +136,10 @@ private:
   std::vector<AxisSet> findSpreads() const;
   std::vector<int> orderAxes() const;
   const Copies &copiesOf(AxisSet varies, AxisSet spread);
-  std::vector<int64_t> firstDevices(AxisSet axes) const;
+  std::vector<int64_t> firstDevices(AxisSet axes) const {
+    return firstDevices(axes, local);
+  }
+  std::vector<int64_t> firstDevices(AxisSet axes, DeviceRange devices) const;
   uint64_t offsetIn(uint32_t aliasSet, int64_t device,
                     uint64_t arenaOffset) const;
 

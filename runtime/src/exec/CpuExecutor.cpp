@@ -49,6 +49,8 @@ public:
               ExecutorOptions options, std::unique_ptr<Collectives> collectives)
       : context(context), ownPlan(std::move(plan)), spec(ownPlan->spec()),
         options(options),
+        processes(spec, options.processes ? &options.processes->transport()
+                                          : nullptr),
         local(devicesOfProcess(spec.mesh.numDevices(), rank(), numProcesses())),
         exchange(spec, rank(), numProcesses(),
                  [this](const std::string &, const std::string &mine) {
@@ -81,16 +83,16 @@ public:
   pipelineBubble(absl::string_view program) const override;
 
 private:
-  int rank() const { return options.processes ? options.processes->rank() : 0; }
-  int numProcesses() const {
-    return options.processes ? options.processes->size() : 1;
-  }
+  int rank() const { return processes.own(); }
+  int numProcesses() const { return processes.size(); }
   void addRank(size_t rank, char *place);
 
   /// Allocated in this process.
   uint64_t localBytes() const;
   /// Finds what is allocated in all.
   absl::Status addUpBytes();
+  /// Those of a program in all processes, of which this one measured `own`.
+  absl::StatusOr<PipelineTimes> timesOfAll(size_t program, PipelineTimes own);
   /// Notes that a run of a program failed midway; returns `error`.
   absl::Status fail(size_t program, const absl::Status &error);
 
@@ -109,6 +111,7 @@ private:
   std::shared_ptr<const Plan> ownPlan;
   const PlanSpec &spec;
   ExecutorOptions options;
+  const DeviceProcesses processes;
   /// The devices of this process.
   const DeviceRange local;
   const ShardExchange exchange;
@@ -210,10 +213,6 @@ absl::Status CpuExecutor::compareProcesses() {
         "the mesh ", spec.mesh.toString(), " has ", spec.mesh.numDevices(),
         " devices, fewer than the ", numProcesses(),
         " processes: start no more processes than devices"));
-  if (spec.pipeline)
-    return absl::UnimplementedError(absl::StrCat(
-        "a pipeline on CPU devices is of one process, and there are ",
-        numProcesses(), ": start one, or compile with --stages=0"));
   return absl::OkStatus();
 }
 
@@ -225,11 +224,11 @@ absl::Status CpuExecutor::allocate() {
       return order.status();
     orders.push_back(*std::move(order));
   }
-  absl::StatusOr<std::vector<ArenaLayout>> made = ArenaLayout::create(
-      spec,
-      {options.shareReplicas, !options.orderedSums && numProcesses() == 1,
-       spec.pipeline ? std::nullopt : std::make_optional(local)},
-      orders);
+  absl::StatusOr<std::vector<ArenaLayout>> made =
+      ArenaLayout::create(spec,
+                          {options.shareReplicas,
+                           !options.orderedSums && numProcesses() == 1, local},
+                          orders);
   if (!made.ok())
     return made.status();
   layouts = *std::move(made);
@@ -260,7 +259,7 @@ absl::Status CpuExecutor::prepare() {
     absl::StatusOr<std::unique_ptr<PreparedProgram>> prepared =
         PreparedProgram::prepare(spec, ranks, program,
                                  spec.pipeline ? &orders[program] : nullptr,
-                                 *collectives, context.numThreads());
+                                 *collectives, processes, context.numThreads());
     if (!prepared.ok())
       return prepared.status();
     programs.push_back(*std::move(prepared));
@@ -276,6 +275,45 @@ absl::Status CpuExecutor::prepare() {
     program->bindPacked(packed.get());
   times.resize(orders.size());
   return absl::OkStatus();
+}
+
+/// How long a message between processes is in flight nobody can tell, since its
+/// receiver may have waited for the sender: it takes as long as estimated.
+absl::StatusOr<PipelineTimes> CpuExecutor::timesOfAll(size_t program,
+                                                      PipelineTimes own) {
+  if (numProcesses() == 1)
+    return own;
+  std::string mine;
+  auto append = [&](const std::vector<double> &seconds) {
+    mine.append(reinterpret_cast<const char *>(seconds.data()),
+                seconds.size() * sizeof(double));
+  };
+  absl::c_for_each(own.tasks, append);
+  append(own.messages);
+  absl::StatusOr<std::vector<std::string>> all =
+      options.processes->transport().gatherAll(mine);
+  if (!all.ok())
+    return all.status();
+  for (const std::string &bytes : *all) {
+    size_t at = 0;
+    auto takeMax = [&](std::vector<double> &seconds) {
+      for (double &of : seconds) {
+        double other;
+        std::memcpy(&other, bytes.data() + at, sizeof(other));
+        of = std::max(of, other);
+        at += sizeof(other);
+      }
+    };
+    absl::c_for_each(own.tasks, takeMax);
+    takeMax(own.messages);
+  }
+  PipelineTimes estimated = estimatedTimes(spec, program);
+  for (size_t rank = 0; rank < ranks.size(); ++rank)
+    for (const Command &command : spec.ranks()[rank].programs[program].commands)
+      if (auto *send = std::get_if<SendCommand>(&command.operation);
+          send && processes.cross(rank, send->peer))
+        own.messages[send->message] = estimated.messages[send->message];
+  return own;
 }
 
 std::optional<PipelineBubble>
@@ -500,8 +538,13 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   if (!error.ok())
     return fail(*number, error);
 
-  if (counters.measures)
-    times[*number].add(program.timesOf(counters));
+  if (counters.measures) {
+    absl::StatusOr<PipelineTimes> measured =
+        timesOfAll(*number, program.timesOf(counters));
+    if (!measured.ok())
+      return fail(*number, measured.status());
+    times[*number].add(*measured);
+  }
   RunResult &result = this->result.emplace();
   result.wireBytes = *absl::c_max_element(counters.wireBytes);
   result.communicationSeconds = counters.communicationSeconds;

@@ -82,7 +82,11 @@ void MessagePlaces::follow(const PipelineOrder &order) {
 
 void MessagePlaces::follow(const PipelineStep &step, int64_t round) {
   for (RankCommand place : step) {
-    const Command &command = commandOf(place);
+    // A buffer of a message to another process is used until its wait.
+    auto *wait =
+        std::get_if<CollectiveWaitCommand>(&commandOf(place).operation);
+    const Command &command =
+        wait ? commandOf({place.rank, wait->start}) : commandOf(place);
     bool isCollective =
         std::holds_alternative<CollectiveStartCommand>(command.operation);
     for (const Operand &operand : operandsOf(programOf(place.rank), command)) {
@@ -142,7 +146,9 @@ void MessagePlaces::share(const Message &message) {
       return write > message.round && write <= last;
     });
   };
-  if (sender == receiver || from.isFixed || to.isFixed ||
+  if (layouts[message.from.first]->devices() !=
+          layouts[message.to.first]->devices() ||
+      sender == receiver || from.isFixed || to.isFixed ||
       from.bytes != to.bytes || to.life.first < message.round ||
       isWrittenIn(from, to.life.last) || isWrittenIn(to, from.life.last) ||
       holdersOf(from.buffer) != holdersOf(to.buffer))

@@ -27,6 +27,7 @@ namespace shardc::rt {
 ///  - behind the message each is written only when the other is used no more;
 ///  - neither keeps a value between runs, is a result, or takes part in a
 ///    collective, and all their buffers cover the same bytes;
+///  - both ranks have the same devices in this process;
 ///  - no other set holds a value in that place in any round (`PipelineOrder`)
 ///    from the first use of the two to the last.
 ///

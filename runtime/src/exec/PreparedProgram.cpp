@@ -19,13 +19,15 @@ using namespace shardc::rt;
 
 using Clock = std::chrono::steady_clock;
 
-absl::StatusOr<std::unique_ptr<PreparedProgram>> PreparedProgram::prepare(
-    const PlanSpec &plan, absl::Span<const DeviceSet> ranks, size_t program,
-    const PipelineOrder *order, Collectives &collectives, int workers) {
+absl::StatusOr<std::unique_ptr<PreparedProgram>>
+PreparedProgram::prepare(const PlanSpec &plan,
+                         absl::Span<const DeviceSet> ranks, size_t program,
+                         const PipelineOrder *order, Collectives &collectives,
+                         const DeviceProcesses &processes, int workers) {
   using Result = absl::StatusOr<std::unique_ptr<PreparedProgram>>;
   auto prepareIn = [&](const PipelineOrder *order) -> Result {
     absl::StatusOr<PreparedSteps> steps =
-        prepareSteps(plan, ranks, program, order, collectives);
+        prepareSteps(plan, ranks, program, order, collectives, processes);
     if (!steps.ok())
       return steps.status();
     return std::unique_ptr<PreparedProgram>(
@@ -33,6 +35,11 @@ absl::StatusOr<std::unique_ptr<PreparedProgram>> PreparedProgram::prepare(
   };
   if (!order)
     return prepareIn(nullptr);
+  if (processes.size() > 1) {
+    PipelineOrder remote =
+        addRemoteSteps(plan, program, order->inSequence(), processes);
+    return prepareIn(&remote);
+  }
   if (workers > 1)
     if (Result inRounds = prepareIn(order);
         !inRounds.ok() || (*inRounds)->isShared())
@@ -172,6 +179,12 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
     break;
   case Step::Kind::Clear:
     std::memset(table[0], 0, step.bytes);
+    break;
+  case Step::Kind::StartMessages:
+    note(step.messages->start());
+    break;
+  case Step::Kind::FinishMessages:
+    note(step.messages->finish());
     break;
   case Step::Kind::Collective:
   case Step::Kind::Loop:

@@ -60,8 +60,10 @@ class StepBuilder {
 public:
   /// All must outlive the builder.
   StepBuilder(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
-              size_t number, Collectives &backend)
-      : plan(plan), ranks(ranks), number(number), backend(backend) {}
+              size_t number, Collectives &backend,
+              const DeviceProcesses &processes)
+      : plan(plan), ranks(ranks), number(number), backend(backend),
+        processes(processes) {}
 
   /// In the order of the list.
   absl::Status addSteps();
@@ -82,6 +84,9 @@ private:
   absl::Status addStep(uint32_t command, int64_t runs);
   void setMicrobatch(Step &step, int64_t microbatch) const;
   void addTransfer(RankCommand from, RankCommand to);
+  void startMessages(RankCommand place);
+  void finishMessages(RankCommand place, uint32_t start);
+  void addMessages(Step::Kind kind, int rank, RemoteMessages &messages);
   absl::Status prepareCollective(const PipelineStep &starts, int64_t runs);
   void addCollective(const PipelineStep &starts);
   absl::Status named(const absl::Status &status, uint32_t command) const;
@@ -112,6 +117,7 @@ private:
   absl::Span<const DeviceSet> ranks;
   size_t number;
   Collectives &backend;
+  const DeviceProcesses &processes;
   PreparedSteps prepared;
   /// Of the command that is being prepared.
   int rank = 0;
@@ -384,15 +390,23 @@ CollectiveSpec StepBuilder::bindCollective(const PipelineStep &starts,
     tensor.in.resize(meshOf(starts).numDevices());
     tensor.out.resize(meshOf(starts).numDevices());
   }
+  spec.processes.resize(meshOf(starts).numDevices());
   for (RankCommand start : starts) {
     auto &items = std::get<CollectiveStartCommand>(
                       programOf(start.rank).commands[start.command].operation)
                       .items;
+    auto placeOf = [&](int64_t device) {
+      return starts.size() > 1 ? plan.deviceOf(start.rank, device) : device;
+    };
+    for (int process = 0; process < processes.size(); ++process) {
+      DeviceRange devices = processes.devicesOf(start.rank, process);
+      for (int64_t device = devices.first; device < devices.last; ++device)
+        spec.processes[placeOf(device)] = process;
+    }
+    DeviceRange local = ranks[start.rank].layout.devices();
     for (size_t i = 0; i < items.size(); ++i)
-      for (int64_t device = ranks[start.rank].layout.devices().first;
-           device < ranks[start.rank].layout.devices().last; ++device) {
-        int64_t place =
-            starts.size() > 1 ? plan.deviceOf(start.rank, device) : device;
+      for (int64_t device = local.first; device < local.last; ++device) {
+        int64_t place = placeOf(device);
         spec.tensors[i].in[place] =
             addressOn(start.rank, device, items[i].in, run);
         spec.tensors[i].out[place] =
@@ -444,20 +458,18 @@ void StepBuilder::addCollective(const PipelineStep &starts) {
   }
 }
 
-/// One step for each buffer, with a call for every copy at the receiver. There
-/// is none for a buffer whose value is in its place already.
+/// One step for each buffer, with a call for every copy at a receiver in the
+/// process of its sender. There is none for a buffer whose value is in its
+/// place already.
 void StepBuilder::addTransfer(RankCommand from, RankCommand to) {
   auto &sent = std::get<SendCommand>(
       programOf(from.rank).commands[from.command].operation);
   auto &received = std::get<ReceiveCommand>(
       programOf(to.rank).commands[to.command].operation);
+  DeviceRange senders = ranks[from.rank].layout.devices();
   for (size_t i = 0; i < sent.buffers.size(); ++i) {
     uint32_t in = sent.buffers[i], out = received.buffers[i];
-    if (addressOn(from.rank, 0, in) == addressOn(to.rank, 0, out)) {
-      prepared.sharedBytes[from.rank] += programOf(to.rank).buffers[out].bytes;
-      continue;
-    }
-    Step &step = prepared.steps.emplace_back();
+    Step step;
     step.kind = Step::Kind::Copy;
     step.bytes = step.wireBytes = programOf(to.rank).buffers[out].bytes;
     step.senders = {from.rank};
@@ -465,10 +477,85 @@ void StepBuilder::addTransfer(RankCommand from, RankCommand to) {
     step.accesses = {{step.bytes, false}, {step.bytes, true}};
     for (int64_t device :
          ranks[to.rank].layout.devicesFor(number, {{out, true}})) {
+      if (!senders.contains(device) ||
+          addressOn(from.rank, device, in) == addressOn(to.rank, device, out))
+        continue;
       step.calls.push_back({nullptr, step.table.size()});
       step.table.push_back(addressOn(from.rank, device, in));
       step.table.push_back(addressOn(to.rank, device, out));
     }
+    if (step.calls.empty())
+      prepared.sharedBytes[from.rank] += step.bytes;
+    else
+      prepared.steps.push_back(std::move(step));
+  }
+}
+
+/// What a send or a receive exchanges with other processes, as one step. Both
+/// sides have the same order: buffer by buffer, device by device.
+void StepBuilder::startMessages(RankCommand place) {
+  const Command &command = programOf(place.rank).commands[place.command];
+  std::vector<Transport::Message> messages;
+  auto add = [&](int64_t device, uint32_t buffer, int process,
+                 bool isReceived) {
+    messages.push_back({process, addressOn(place.rank, device, buffer),
+                        programOf(place.rank).buffers[buffer].bytes,
+                        isReceived});
+  };
+  DeviceRange local = ranks[place.rank].layout.devices();
+  uint32_t message = 0;
+  if (auto *send = std::get_if<SendCommand>(&command.operation)) {
+    message = send->message;
+    // The receivers are those of `addTransfer` in their processes.
+    const ProgramSpec &peer = programOf(send->peer);
+    auto receive = absl::c_find_if(peer.commands, [&](const Command &other) {
+      auto *receive = std::get_if<ReceiveCommand>(&other.operation);
+      return receive && receive->message == message;
+    });
+    auto &received = std::get<ReceiveCommand>(receive->operation);
+    for (size_t i = 0; i < send->buffers.size(); ++i)
+      for (int process = 0; process < processes.size(); ++process)
+        for (int64_t device : ranks[send->peer].layout.devicesFor(
+                 number, {{received.buffers[i], true}},
+                 processes.devicesOf(send->peer, process)))
+          if (process != processes.own() && local.contains(device))
+            add(device, send->buffers[i], process, /*isReceived=*/false);
+  } else {
+    auto &receive = std::get<ReceiveCommand>(command.operation);
+    message = receive.message;
+    for (uint32_t buffer : receive.buffers)
+      for (int64_t device :
+           ranks[place.rank].layout.devicesFor(number, {{buffer, true}}))
+        if (int process = processes.processOf(receive.peer, device);
+            process != processes.own())
+          add(device, buffer, process, /*isReceived=*/true);
+  }
+  if (messages.empty())
+    return;
+  // Channel 0 is that of collectives.
+  auto made = prepared.messages.try_emplace({place.rank, place.command},
+                                            *processes.transport(), message + 1,
+                                            std::move(messages));
+  addMessages(Step::Kind::StartMessages, place.rank, made.first->second);
+}
+
+void StepBuilder::finishMessages(RankCommand place, uint32_t start) {
+  auto started = prepared.messages.find({place.rank, start});
+  if (started != prepared.messages.end())
+    addMessages(Step::Kind::FinishMessages, place.rank, started->second);
+}
+
+void StepBuilder::addMessages(Step::Kind kind, int rank,
+                              RemoteMessages &messages) {
+  Step &step = prepared.steps.emplace_back();
+  step.kind = kind;
+  step.senders = {rank};
+  step.messages = &messages;
+  step.operands = messages.all().size();
+  step.calls.push_back({nullptr, 0});
+  for (const Transport::Message &one : messages.all()) {
+    step.table.push_back(one.data);
+    step.accesses.push_back({one.bytes, one.isReceived});
   }
 }
 
@@ -531,6 +618,16 @@ absl::Status StepBuilder::addSteps(const PipelineStep &together) {
   rank = together[0].rank;
   uint32_t command = together[0].command, first = prepared.steps.size();
   const Command &table = program().commands[command];
+  if (auto *wait = std::get_if<CollectiveWaitCommand>(&table.operation)) {
+    finishMessages(together[0], wait->start);
+    return absl::OkStatus();
+  }
+  if (together.size() == 1 &&
+      (std::holds_alternative<SendCommand>(table.operation) ||
+       std::holds_alternative<ReceiveCommand>(table.operation))) {
+    startMessages(together[0]);
+    return absl::OkStatus();
+  }
   if (auto *send = std::get_if<SendCommand>(&table.operation)) {
     addTransfer(together[0], together[1]);
     for (; first < prepared.steps.size(); ++first)
@@ -540,6 +637,9 @@ absl::Status StepBuilder::addSteps(const PipelineStep &together) {
   }
   bool isCollective =
       std::holds_alternative<CollectiveStartCommand>(table.operation);
+  // All processes prepare all collectives.
+  if (!isCollective && devices().layout.devices().size() == 0)
+    return absl::OkStatus();
   absl::Status status = isCollective ? prepareCollective(together, /*runs=*/1)
                                      : addStep(command, /*runs=*/1);
   if (!status.ok())
@@ -618,8 +718,9 @@ absl::Status StepBuilder::addSteps() {
 absl::StatusOr<PreparedSteps>
 shardc::rt::prepareSteps(const PlanSpec &plan,
                          absl::Span<const DeviceSet> ranks, size_t program,
-                         const PipelineOrder *order, Collectives &backend) {
-  StepBuilder builder(plan, ranks, program, backend);
+                         const PipelineOrder *order, Collectives &backend,
+                         const DeviceProcesses &processes) {
+  StepBuilder builder(plan, ranks, program, backend, processes);
   if (absl::Status status =
           order ? builder.addSteps(*order) : builder.addSteps();
       !status.ok())

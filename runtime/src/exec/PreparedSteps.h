@@ -15,6 +15,7 @@
 #include "collectives/Collectives.h"
 #include "exec/ArenaLayout.h"
 #include "exec/KernelLibrary.h"
+#include "exec/RemoteMessages.h"
 #include "plan/CheckPipeline.h"
 #include "plan/PlanSpec.h"
 
@@ -68,6 +69,8 @@ struct Step {
     Copy,
     Clear,
     Collective,
+    StartMessages,
+    FinishMessages,
     Loop
   } kind;
   /// Whether there is a barrier before it.
@@ -101,6 +104,7 @@ struct Step {
   uint64_t bytes = 0;
   /// Of a collective, one for all runs of a loop or one for each.
   std::vector<PreparedCollective *> collectives;
+  RemoteMessages *messages = nullptr;
   /// Bytes that each device of the ranks `senders` sends.
   uint64_t wireBytes = 0;
   absl::InlinedVector<int, 1> senders;
@@ -129,7 +133,9 @@ struct PreparedSteps {
   /// rank if several do.
   std::map<std::pair<int, uint32_t>, OfCollective> collectives;
   uint64_t packedBytes = 0; ///< For packed factors of GEMMs.
-  /// By rank: bytes that each device sends where there is nothing to copy.
+  /// Messages to other processes, by rank and the command that starts them.
+  std::map<std::pair<int, uint32_t>, RemoteMessages> messages;
+  /// By rank: bytes that each device sends without a step of this process.
   std::vector<uint64_t> sharedBytes;
   /// With a pipeline: by rank the clock of its first task, then that of message
   /// 0, then their number.
@@ -137,13 +143,15 @@ struct PreparedSteps {
 };
 
 /// The steps of program number `program` of `plan`, whose ranks have the
-/// devices `ranks`; packed factors have places relative to the memory for them.
-/// Without a pipeline commands run in the order of the list, a collective at
-/// its wait; with one in the rounds of `order`. Errors are those of the
-/// backend, with the number of the command.
+/// devices `ranks`, for those that this process has; packed factors have places
+/// relative to the memory for them. Without a pipeline commands run in the
+/// order of the list, a collective at its wait; with one in the rounds of
+/// `order`, which between several processes has remote steps. Errors are those
+/// of the backend, with the number of the command.
 absl::StatusOr<PreparedSteps>
 prepareSteps(const PlanSpec &plan, absl::Span<const DeviceSet> ranks,
-             size_t program, const PipelineOrder *order, Collectives &backend);
+             size_t program, const PipelineOrder *order, Collectives &backend,
+             const DeviceProcesses &processes);
 
 } // namespace shardc::rt
 

@@ -178,6 +178,17 @@ bool PlanSpec::takes(size_t program, size_t tensor) const {
          });
 }
 
+DeviceRange PlanSpec::devicesOf(int rank, DeviceRange devices) const {
+  DeviceRange own;
+  for (int64_t device = 0; device < ranks()[rank].mesh.numDevices(); ++device)
+    if (devices.contains(deviceOf(rank, device))) {
+      if (own.size() == 0)
+        own.first = device;
+      own.last = device + 1;
+    }
+  return own;
+}
+
 int PlanSpec::rankOfResults(size_t program) const {
   for (size_t rank = 0; rank < ranks().size(); ++rank)
     if (!ranks()[rank].programs[program].results.empty())

@@ -315,6 +315,9 @@ struct PlanSpec {
   }
   /// The device of the mesh that is device `device` of rank `rank`.
   int64_t deviceOf(int rank, int64_t device) const;
+  /// The devices of rank `rank` that are among these of the mesh; [0, 0) if
+  /// none is.
+  DeviceRange devicesOf(int rank, DeviceRange devices) const;
   /// The rank of a device of the mesh; without a pipeline 0.
   int rankOf(int64_t device) const {
     return pipeline ? mesh.coordinate(device, pipeline->axis) : 0;

@@ -1,6 +1,7 @@
 //===- Plugin.cpp - libshardc-rt-mpi.so -----------------------------------===//
 //
-// Messages have one tag: MPI keeps those between two processes in order.
+// A channel is a tag: MPI keeps messages of one tag between two processes in
+// order.
 //
 //===----------------------------------------------------------------------===//
 
@@ -59,7 +60,9 @@ int initialize(int32_t *rank, int32_t *size) {
 /// The number of elements of a message is an int.
 constexpr uint64_t maxBytes = uint64_t(1) << 30;
 
-int start(const ShardcMpiMessage *messages, int64_t count, void **exchange) {
+int start(const ShardcMpiMessage *messages, int64_t count, uint32_t channel,
+          void **exchange) {
+  int tag = static_cast<int>(channel);
   auto *begun = new Exchange;
   *exchange = begun;
   // Receives first: what comes then has its place.
@@ -73,10 +76,10 @@ int start(const ShardcMpiMessage *messages, int64_t count, void **exchange) {
         char *data = static_cast<char *>(message.data) + at;
         MPI_Request &request = begun->requests.emplace_back();
         begun->peers.push_back(message.peer);
-        int code = receives ? MPI_Irecv(data, bytes, MPI_BYTE, message.peer, 0,
-                                        processes, &request)
-                            : MPI_Isend(data, bytes, MPI_BYTE, message.peer, 0,
-                                        processes, &request);
+        int code = receives ? MPI_Irecv(data, bytes, MPI_BYTE, message.peer,
+                                        tag, processes, &request)
+                            : MPI_Isend(data, bytes, MPI_BYTE, message.peer,
+                                        tag, processes, &request);
         if (code != MPI_SUCCESS)
           return code;
       }
