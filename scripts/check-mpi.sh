@@ -102,8 +102,8 @@ lose() {
 shardc-gen --layers=64,33,10 --batch-size=96 --strategy=dp --mesh=data=3 \
   --loss=softmax_cross_entropy -o model.mlir
 shardc-compile model.mlir -o model.shardc &>said
-lose KILL 137 'rank [02] of 3 on .*: rank 1 has gone'
-lose STOP 6 'rank [02] of 3 on .*: rank 1 has not answered for 3s'
+lose KILL 137 'rank [02] of 3 on .*: rank 1 on .* has gone'
+lose STOP 6 'rank [02] of 3 on .*: .*rank 1 has not answered for 3s; rank 1 on .* was last in'
 
 echo "$cases cases; $failed failed"
 [ "$failed" -eq 0 ]

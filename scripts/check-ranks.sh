@@ -130,7 +130,7 @@ begin() {
 killAndStop() {
   begin
   kill -9 "${running[1]}"
-  expect 'a rank is killed' 0 6 'rank 1 has gone'
+  expect 'a rank is killed' 0 6 "rank 1 on $(hostname) has gone"
   begin
   kill -9 "${running[0]}"
   expect 'rank 0 is killed' 1 6 'rank 0'

@@ -30,7 +30,7 @@ Store *ranksStore() {
         std::cerr << ranks.status().message() << "\n";
       return nullptr;
     }
-    auto connected = Store::connect(*ranks, patience);
+    auto connected = Store::connect(*ranks, {patience});
     if (!connected.ok()) {
       std::cerr << connected.status().message() << "\n";
       std::exit(1);

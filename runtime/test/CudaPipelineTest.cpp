@@ -9,6 +9,7 @@
 #include "CudaFixture.h"
 #include "Processes.h"
 
+#include "comm/Socket.h"
 #include "exec/CpuExecutor.h"
 #include "shardc-rt/Store.h"
 
@@ -80,7 +81,7 @@ protected:
   std::vector<std::string>
   runProcesses(int count, std::shared_ptr<const Plan> plan, const Body &body) {
     return runRanks(count, [&](const Ranks &ranks) -> std::string {
-      auto store = Store::connect(ranks, options.deadline);
+      auto store = Store::connect(ranks, {options.deadline});
       if (!store.ok())
         return std::string(store.status().message());
       options.store = store->get();
@@ -198,7 +199,9 @@ TEST_F(CudaPipelineTest, APeerThatDiesIsAnError) {
       });
   EXPECT_EQ(said[3], "");
   for (int rank = 0; rank < 3; ++rank)
-    EXPECT_NE(said[rank].find("rank 3 has gone"), std::string::npos)
+    EXPECT_NE(
+        said[rank].find(absl::StrCat("rank 3 on ", hostName(), " has gone")),
+        std::string::npos)
         << said[rank];
 }
 

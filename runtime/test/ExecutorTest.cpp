@@ -227,14 +227,15 @@ TEST(ParameterStateTest, AStepThatFailsMidwayLosesTheValues) {
   watch.fails = true;
   absl::Status failed = executor->step(inputs).status();
   EXPECT_EQ(failed.code(), absl::StatusCode::kInternal);
-  EXPECT_EQ(failed.message(), "the link is down");
+  EXPECT_EQ(failed.message(), "the link is down (in all_gather over d)");
   watch.fails = false;
   EXPECT_EQ(executor->inFlight(), 0);
   absl::Status status = executor->step(inputs).status();
   EXPECT_EQ(status.code(), absl::StatusCode::kFailedPrecondition);
   EXPECT_EQ(status.message(),
             "parameter \"w\" has no value, since \"train_step\" failed midway "
-            "(the link is down): initialize the parameters, or set all "
+            "(the link is down (in all_gather over d)): initialize the "
+            "parameters, or set all "
             "parameters and states");
   EXPECT_EQ(executor->getTensor("w").status(), status);
   ASSERT_TRUE(executor->setTensor("w", after.view()).ok());

@@ -35,7 +35,7 @@ exchange(const std::vector<std::vector<std::vector<Issued>>> &groupsOfRank) {
     auto say = [](const absl::Status &status) {
       return std::string(status.message());
     };
-    auto store = Store::connect(ranks, absl::Seconds(30));
+    auto store = Store::connect(ranks, {absl::Seconds(30)});
     if (!store.ok())
       return say(store.status());
     auto driver = cuda::Driver::open(FAKE_LIBRARY);

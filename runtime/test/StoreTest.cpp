@@ -2,12 +2,17 @@
 
 #include "Processes.h"
 
+#include "comm/Socket.h"
 #include "shardc-rt/Store.h"
 
+#include "absl/strings/match.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 #include "absl/time/clock.h"
 
+#include <csignal>
 #include <gtest/gtest.h>
 
 using namespace shardc::rt;
@@ -23,7 +28,7 @@ static std::string textOf(const absl::Status &status) {
 TEST(StoreTest, EveryRankGetsWhatIsSet) {
   for (int size : {1, 2, 3, 8}) {
     auto said = runRanks(size, [](const Ranks &ranks) -> std::string {
-      Stores store = Store::connect(ranks, patience);
+      Stores store = Store::connect(ranks, {patience});
       if (!store.ok())
         return textOf(store.status());
       // Bytes of all values, more than a piece of a message.
@@ -65,7 +70,7 @@ TEST(StoreTest, WaitsHaveDeadlines) {
       absl::SleepFor(absl::Seconds(2));
       return "";
     }
-    return textOf(Store::connect(ranks, absl::Milliseconds(700)).status());
+    return textOf(Store::connect(ranks, {absl::Milliseconds(700)}).status());
   });
   for (int rank : {0, 2})
     EXPECT_NE(said[rank].find("starting: rank 1 of 3 is not there"),
@@ -76,14 +81,14 @@ TEST(StoreTest, WaitsHaveDeadlines) {
       absl::SleepFor(absl::Milliseconds(500));
       return "";
     }
-    return textOf(Store::connect(ranks, absl::Milliseconds(200)).status());
+    return textOf(Store::connect(ranks, {absl::Milliseconds(200)}).status());
   });
   EXPECT_NE(said[1].find("rank 1 of 2: waiting for rank 0"), std::string::npos)
       << said[1];
   EXPECT_NE(said[1].find("nobody listens at 127.0.0.1"), std::string::npos)
       << said[1];
   said = runRanks(2, [](const Ranks &ranks) -> std::string {
-    Stores store = Store::connect(ranks, patience);
+    Stores store = Store::connect(ranks, {patience});
     auto value = (*store)->get("nothing", absl::Milliseconds(100));
     return absl::StrCat(int(value.status().code()), " ",
                         textOf(value.status()));
@@ -94,24 +99,33 @@ TEST(StoreTest, WaitsHaveDeadlines) {
 TEST(StoreTest, FailuresAreTold) {
   // Rank 2 fails; the others wait for something else.
   auto said = runRanks(3, [](const Ranks &ranks) -> std::string {
-    Stores store = Store::connect(ranks, patience);
+    Stores store = Store::connect(ranks, {patience});
     if (ranks.rank == 2) {
-      (*store)->fail("out of paper");
+      (*store)->fail(absl::ResourceExhaustedError("rank 2 of 3: out of paper"));
       return (*store)->checkPeers().ok() ? "alone" : "";
     }
-    return textOf((*store)->get("never", patience).status());
+    absl::Status status = (*store)->get("never", patience).status();
+    return absl::StrCat(int(status.code()), " ", textOf(status));
   });
-  EXPECT_EQ(said[0], "rank 0 of 3: rank 2 failed: out of paper");
-  EXPECT_EQ(said[1], "rank 1 of 3: rank 2 failed: out of paper");
+  const std::string failed =
+      absl::StrCat("rank 2 on ", hostName(), " failed: out of paper");
+  EXPECT_EQ(said[0], "8 rank 0 of 3: " + failed);
+  EXPECT_EQ(said[1], "8 rank 1 of 3: " + failed);
   EXPECT_EQ(said[2], "alone");
   // Rank 1 ends without a word, and then rank 0, which keeps the store.
   for (int victim : {1, 0}) {
     said = runRanks(3, [&](const Ranks &ranks) -> std::string {
-      Stores store = Store::connect(ranks, patience);
+      Stores store = Store::connect(ranks, {patience, absl::Milliseconds(200)});
       if (!store.ok())
         return textOf(store.status());
-      if (ranks.rank == victim)
+      (*store)->setActivity("step 7");
+      if (ranks.rank == victim) {
+        // Rank 0 gets to know what it is doing.
+        while (ranks.rank > 0 &&
+               !absl::StrContains((*store)->describe(victim), "step 7"))
+          absl::SleepFor(absl::Milliseconds(10));
         _exit(1);
+      }
       absl::Status status;
       for (int i = 0; i < 200 && status.ok(); ++i) {
         absl::SleepFor(absl::Milliseconds(50));
@@ -122,8 +136,52 @@ TEST(StoreTest, FailuresAreTold) {
     EXPECT_NE(said[2].find(absl::StrCat("rank 2 of 3: rank ", victim)),
               std::string::npos)
         << said[2];
+    EXPECT_NE(said[2].find(absl::StrCat(" on ", hostName())), std::string::npos)
+        << said[2];
     EXPECT_NE(said[2].find("has gone"), std::string::npos) << said[2];
+    EXPECT_TRUE(victim == 0 || absl::StrContains(said[2], "was last in step 7"))
+        << said[2];
   }
+}
+
+TEST(StoreTest, AProcessThatIsStoppedIsKnownByItsSilence) {
+  auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    Stores store = Store::connect(ranks, {patience, absl::Milliseconds(100)});
+    if (!store.ok())
+      return textOf(store.status());
+    if (ranks.rank == 1) {
+      (*store)->setActivity("step 3");
+      while (!absl::StrContains((*store)->describe(1), "step 3"))
+        absl::SleepFor(absl::Milliseconds(10));
+      if (absl::Status s = (*store)->set("pid", absl::StrCat(getpid()));
+          !s.ok())
+        return textOf(s);
+      // Stopped, and then killed, here.
+      for (;;)
+        pause();
+    }
+    absl::StatusOr<std::string> pid = (*store)->get("pid", patience);
+    pid_t other = 0;
+    if (!pid.ok() || !absl::SimpleAtoi(*pid, &other))
+      return textOf(pid.status());
+    std::string lively = (*store)->describe(1);
+    kill(other, SIGSTOP);
+    // It has not gone, and a wait for it says what is known.
+    absl::Status missing =
+        (*store)->gatherAll("a test", "", absl::Seconds(1)).status();
+    absl::Status peers = (*store)->checkPeers();
+    kill(other, SIGKILL);
+    return absl::StrCat(lively, "|", textOf(missing), "|", textOf(peers));
+  });
+  std::vector<std::string> parts = absl::StrSplit(said[0], '|');
+  ASSERT_EQ(parts.size(), 3u) << said[0];
+  EXPECT_TRUE(absl::EndsWith(parts[0], "was last in step 3")) << parts[0];
+  EXPECT_TRUE(absl::StrContains(parts[1], "a test: rank 1 of 2 is not there"))
+      << parts[1];
+  EXPECT_TRUE(absl::StrContains(
+      parts[1], "was last in step 3 and has given no sign for "))
+      << parts[1];
+  EXPECT_EQ(parts[2], "");
 }
 
 TEST(StoreTest, ContradictionsEndTheStart) {
@@ -131,7 +189,7 @@ TEST(StoreTest, ContradictionsEndTheStart) {
     Ranks told = ranks;
     if (ranks.rank == 2)
       told.rank = 1;
-    return textOf(Store::connect(told, patience).status());
+    return textOf(Store::connect(told, {patience}).status());
   });
   EXPECT_NE(said[0].find("rank 1 is also another process"), std::string::npos)
       << said[0];
@@ -139,7 +197,7 @@ TEST(StoreTest, ContradictionsEndTheStart) {
     Ranks told = ranks;
     if (ranks.rank == 1)
       told.size = 4;
-    return textOf(Store::connect(told, patience).status());
+    return textOf(Store::connect(told, {patience}).status());
   });
   for (const std::string &message : said)
     EXPECT_NE(message.find("rank 1 is told that there are 4 processes, and "
@@ -171,14 +229,14 @@ TEST(StoreTest, OthersAreNoRanks) {
         absl::SleepFor(absl::Milliseconds(20));
       }
     }
-    Stores store = Store::connect(ranks, patience);
+    Stores store = Store::connect(ranks, {patience});
     return textOf(store.status());
   });
   EXPECT_EQ(said, std::vector<std::string>(2));
   // The port of a store is taken.
   said = runRanks(1, [](const Ranks &ranks) -> std::string {
-    Stores first = Store::connect(ranks, patience);
-    Stores second = Store::connect(ranks, patience);
+    Stores first = Store::connect(ranks, {patience});
+    Stores second = Store::connect(ranks, {patience});
     return textOf(second.status());
   });
   EXPECT_NE(said[0].find("listening on port"), std::string::npos) << said[0];

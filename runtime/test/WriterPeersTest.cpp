@@ -32,7 +32,7 @@ TEST(WriterPeersTest, OneProcessHasItsOwn) {
 TEST(WriterPeersTest, ExchangesBesideTheMainThread) {
   for (int size : {2, 3}) {
     auto said = runRanks(size, [](const Ranks &ranks) -> std::string {
-      auto store = Store::connect(ranks, absl::Seconds(20));
+      auto store = Store::connect(ranks, {absl::Seconds(20)});
       WriterPeers peers(store->get(), absl::Seconds(20));
       if (absl::Status s = peers.begin(absl::StrCat("w", ranks.rank)); !s.ok())
         return std::string(s.message());
@@ -67,7 +67,7 @@ TEST(WriterPeersTest, ExchangesBesideTheMainThread) {
 /// is named.
 TEST(WriterPeersTest, NamesWhoFails) {
   auto said = runRanks(3, [](const Ranks &ranks) -> std::string {
-    auto store = Store::connect(ranks, absl::Seconds(20));
+    auto store = Store::connect(ranks, {absl::Seconds(20)});
     WriterPeers peers(store->get(), absl::Milliseconds(300));
     if (absl::Status s = peers.begin("w"); !s.ok())
       return std::string(s.message());

@@ -156,6 +156,30 @@ public:
         ->group(group);
   }
 
+  /// A time above 0: seconds, or with a unit, as 200ms.
+  void duration(const std::string &flag, const std::string &standard,
+                absl::Duration &value, const std::string &help) {
+    auto read = [=, &value](const std::string &text) {
+      double seconds;
+      absl::Duration given = absl::ZeroDuration();
+      if (absl::SimpleAtod(text, &seconds) && std::isfinite(seconds))
+        given = absl::Seconds(seconds);
+      else if (!absl::ParseDuration(text, &given))
+        given = absl::ZeroDuration();
+      if (given < absl::Milliseconds(1) || given > absl::Hours(24 * 365))
+        throw CLI::ValidationError("--" + flag,
+                                   "'" + text +
+                                       "' is not a time from 1ms to a year: "
+                                       "seconds, as 300, or with a unit, as "
+                                       "200ms or 5m");
+      value = given;
+    };
+    app.add_option_function<std::string>("--" + flag, read,
+                                         describe(help, standard))
+        ->type_name("SECONDS|TIME")
+        ->group(group);
+  }
+
   /// Steps, or seconds with an "s" behind them.
   void interval(const std::string &flag, int64_t &steps, double &seconds,
                 const std::string &standard, const std::string &help) {
@@ -338,10 +362,11 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              "Add sums over virtual CPU devices in the order of devices, as "
              "several processes do: the same bits for any number of processes");
 
-  flags.positive(
-      "deadline", "SECONDS", "300", arguments.deadline,
-      "With several processes or GPUs: longest wait for a step, or for other "
-      "processes");
+  flags.duration("deadline", "300", arguments.deadline,
+                 "Longest wait for a step, a checkpoint or other processes");
+  flags.duration("heartbeat", "5", arguments.heartbeat,
+                 "With several processes: time between signs of life; one that "
+                 "has gone is known after two");
 
   flags.group = ofGpus;
   flags.integer<int>(
@@ -409,6 +434,9 @@ static std::string findContradiction(const CLI::App &app,
   if (!arguments.resume.empty() && !arguments.loadParams.empty())
     return "--resume and --load-params contradict each other: a checkpoint has "
            "the parameters";
+  if (arguments.heartbeat > arguments.deadline)
+    return "--heartbeat is longer than --deadline: processes that have gone "
+           "would not be known before";
   return "";
 }
 
@@ -435,6 +463,8 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       // CLI11 takes the last one first.
       std::reverse(normal.begin(), normal.end());
       app.parse(normal);
+      if (app.get_option("--heartbeat")->count() == 0)
+        arguments.heartbeat = std::min(arguments.heartbeat, arguments.deadline);
       arguments.isSeedGiven = app.get_option("--seed")->count() > 0;
       error = findContradiction(app, arguments);
     } catch (const CLI::CallForHelp &) {

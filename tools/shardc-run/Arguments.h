@@ -5,6 +5,8 @@
 
 #include "shardc/Pipelines/OptionTable.h"
 
+#include "absl/time/time.h"
+
 #include <cstdint>
 #include <optional>
 #include <string>
@@ -22,9 +24,10 @@ struct Arguments {
   bool noPlanCache = false;
   std::string device = "cpu";
   int64_t numDevices = 0;
-  int gpu = -1;          ///< Negative: not given.
-  int gpus = 0;          ///< 0: as many as there are devices, or one.
-  double deadline = 300; ///< Seconds.
+  int gpu = -1; ///< Negative: not given.
+  int gpus = 0; ///< 0: as many as there are devices, or one.
+  absl::Duration deadline = absl::Minutes(5);
+  absl::Duration heartbeat = absl::Seconds(5);
   std::string tuneGemms;
   int threads = 0;
   std::string data;

@@ -33,7 +33,7 @@ static std::string listSteps(const std::string &folder) {
 
 int Checkpoints::find(const Arguments &arguments, Store *store,
                       std::ostream &out) {
-  const absl::Duration deadline = absl::Seconds(arguments.deadline);
+  const absl::Duration deadline = arguments.deadline;
   if (arguments.resume.empty())
     return 0;
   absl::StatusOr<std::unique_ptr<Checkpoint>> found;
@@ -89,7 +89,7 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
     options.folder = folder;
     options.keep = arguments.keep;
     options.store = store;
-    options.deadline = absl::Seconds(arguments.deadline);
+    options.deadline = arguments.deadline;
     absl::StatusOr<std::unique_ptr<CheckpointWriter>> opened =
         CheckpointWriter::open(options);
     if (absl::IsAborted(opened.status()) ||

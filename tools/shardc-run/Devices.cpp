@@ -29,7 +29,7 @@ static CudaOptions cudaOptions(const Arguments &arguments) {
   CudaOptions options;
   options.serialize = arguments.serialize;
   options.gemmCachePath = arguments.tuneGemms;
-  options.deadline = absl::Seconds(arguments.deadline);
+  options.deadline = arguments.deadline;
   if (const char *path = std::getenv("SHARDC_LIBCUDA"))
     options.driverPath = path;
   if (const char *path = std::getenv("SHARDC_LIBCUBLASLT"))
@@ -91,7 +91,8 @@ static absl::StatusOr<Ranks> ranksForMpi() {
 
 static ProcessesOptions processesOptions(const Arguments &arguments) {
   ProcessesOptions options;
-  options.deadline = absl::Seconds(arguments.deadline);
+  options.deadline = arguments.deadline;
+  options.heartbeat = arguments.heartbeat;
   options.mpiPath = libraryPath("libshardc-rt-mpi.so");
   if (const char *path = std::getenv("SHARDC_LIBMPI"))
     options.mpiPath = path;
@@ -115,7 +116,7 @@ int shardc::run::joinRanks(const Arguments &arguments, Peers &peers) {
     return 0;
   if (isCuda(arguments)) {
     absl::StatusOr<std::unique_ptr<Store>> connected =
-        Store::connect(*ranks, absl::Seconds(arguments.deadline));
+        Store::connect(*ranks, {arguments.deadline, arguments.heartbeat});
     if (!connected.ok())
       return report(connected.status());
     peers.ofGpus = *std::move(connected);

@@ -4,10 +4,11 @@
 
 #include "shardc/Support/Printable.h"
 
-#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 
+#include <cstdlib>
 #include <iostream>
 
 using namespace shardc::run;
@@ -42,9 +43,35 @@ std::string shardc::run::printable(absl::string_view text) {
   return makePrintable({text.data(), text.size()});
 }
 
+/// The error that has the exit code.
+static absl::StatusCode statusCodeOf(int exitCode) {
+  switch (exitCode) {
+  case 1:
+  case 2:
+    return absl::StatusCode::kInvalidArgument;
+  case 4:
+    return absl::StatusCode::kResourceExhausted;
+  case 5:
+    return absl::StatusCode::kOutOfRange;
+  case 6:
+    return absl::StatusCode::kAborted;
+  case 9:
+    return absl::StatusCode::kUnavailable;
+  default:
+    return absl::StatusCode::kInternal;
+  }
+}
+
 int shardc::run::report(const absl::Status &status) {
   return report(exitCodeOf(status), std::string(status.message()));
 }
+
+static absl::Status &reported() {
+  static absl::Status status;
+  return status;
+}
+
+absl::Status shardc::run::lastError() { return reported(); }
 
 /// Of this one; null: there are no others.
 static Processes *speaker = nullptr;
@@ -61,7 +88,30 @@ bool shardc::run::mayPrint(const std::string &message) {
   return !absl::IsFailedPrecondition(status);
 }
 
+/// Prints it, whether or not others have said the same.
+static void print(const std::string &message) {
+  std::string place;
+  if (speaker)
+    place = absl::StrCat("rank ", speaker->rank(), " of ", speaker->size(),
+                         " on ", speaker->host(), ": ");
+  // The runtime's errors may name the rank already.
+  std::string rest = message;
+  if (speaker)
+    rest = std::string(
+        absl::StripPrefix(rest, absl::StrCat("rank ", speaker->rank(), " of ",
+                                             speaker->size(), ": ")));
+  std::cerr << "shardc-run: " + place + printable(rest) + "\n";
+}
+
+void shardc::run::endNow(const absl::Status &status) {
+  print(std::string(status.message()));
+  std::cout.flush();
+  std::_Exit(exitCodeOf(status));
+}
+
 int shardc::run::report(int exitCode, const std::string &message) {
+  if (exitCode != 0)
+    reported() = absl::Status(statusCodeOf(exitCode), message);
   if (!mayPrint(message)) {
     // The first process that ends in an error ends the others, of which one is
     // about to print this.
@@ -69,17 +119,6 @@ int shardc::run::report(int exitCode, const std::string &message) {
       absl::SleepFor(absl::Milliseconds(500));
     return exitCode;
   }
-  std::string place;
-  if (speaker)
-    place = absl::StrCat("rank ", speaker->rank(), " of ", speaker->size(),
-                         " on ", speaker->host(), ": ");
-  std::string prefix =
-      speaker ? absl::StrCat("rank ", speaker->rank(), " of ", speaker->size())
-              : "";
-  // The runtime's errors may name the rank already.
-  std::string rest = message;
-  if (speaker && absl::StartsWith(message, prefix + ": "))
-    rest = message.substr(prefix.size() + 2);
-  std::cerr << "shardc-run: " + place + printable(rest) + "\n";
+  print(message);
   return exitCode;
 }

@@ -18,6 +18,13 @@ int report(const absl::Status &status);
 /// Prints `message` to standard error; returns `exitCode`.
 int report(int exitCode, const std::string &message);
 
+/// The last error with an exit code that was printed, or left out.
+absl::Status lastError();
+
+/// Prints an error of the runtime and ends the process with its exit code, from
+/// any thread, while others may never end what they do.
+[[noreturn]] void endNow(const absl::Status &status);
+
 /// From now on what this process prints by `report` begins with its rank and
 /// its machine, and is left out if another one has said the same. `processes`
 /// is borrowed until `stopSpeaking`.

@@ -13,6 +13,7 @@
 #include "Summary.h"
 
 #include "data/Batches.h"
+#include "shardc-rt/Watchdog.h"
 #include "train/Format.h"
 #include "train/Header.h"
 
@@ -31,8 +32,9 @@ namespace {
 /// printed; `run` has their order.
 class Session {
 public:
-  Session(const Arguments &arguments, const Peers &peers)
-      : arguments(arguments), store(peers.store()),
+  /// `watchdog` is borrowed.
+  Session(const Arguments &arguments, const Peers &peers, Watchdog &watchdog)
+      : arguments(arguments), watchdog(watchdog), store(peers.store()),
         isFirst(!store || store->ranks().rank == 0),
         devices(this->arguments, peers) {}
 
@@ -57,6 +59,7 @@ private:
 
   /// With the actions of each step.
   TrainOptions trainOptions();
+  absl::StatusOr<Evaluation> runEvaluation();
   absl::Status evaluateAfter(const EpochSummary &epoch);
   Batch batchOfStep(int64_t step);
   /// Whether to end early, because of a signal to any process.
@@ -68,6 +71,7 @@ private:
   }
 
   Arguments arguments;
+  Watchdog &watchdog;
   Store *store; ///< Of all processes; null: there is one.
   bool isFirst;
   std::ostream silence{nullptr};
@@ -77,6 +81,7 @@ private:
   std::unique_ptr<Executor> executor;
   std::unique_ptr<ReferenceCheck> check; ///< Null: not asked for.
   Dataset trainingData;
+  int64_t lastStep = 0; ///< That has ended.
   std::optional<Dataset> evaluationData;
   /// The order of the rows in an epoch; the last one asked for.
   std::pair<int64_t, std::vector<int64_t>> rowsOfEpoch{-1, {}};
@@ -99,6 +104,7 @@ int Session::run() {
     return code;
   if (int code = devices.find())
     return code;
+  watchdog.begin("loading the plan");
   if (int code = openPlan())
     return code;
   if (int code = isFirst ? checkRoom(arguments, *plan) : 0)
@@ -111,20 +117,28 @@ int Session::run() {
   printHeader(*plan, devices.describe(*plan), out());
   if (arguments.dryRun)
     return 0;
-  for (auto step : {&Session::openCheckpoints, &Session::loadDatasets,
-                    &Session::createExecutor, &Session::initialize,
-                    &Session::checkEvaluation, &Session::createReference})
+  for (auto [activity, step] :
+       {std::make_pair("opening checkpoints", &Session::openCheckpoints),
+        {"loading data", &Session::loadDatasets},
+        {"allocating memory and preparing programs", &Session::createExecutor},
+        {"setting parameters", &Session::initialize},
+        {"checking the data", &Session::checkEvaluation},
+        {"preparing the reference", &Session::createReference}}) {
+    watchdog.begin(activity);
     if (int code = (this->*step)())
       return code;
+  }
 
-  agreement.emplace(store, absl::Seconds(arguments.deadline),
+  agreement.emplace(store, arguments.deadline,
                     [this] { return checkpoints.isDueByTime(); });
   int code = 0;
   if (!arguments.evaluateOnly) {
     if (int failed = train())
       return failed;
     // Before anything else can fail.
+    watchdog.begin("saving parameters");
     code = save();
+    watchdog.begin("writing the last checkpoint");
     if (int unwritten = finishCheckpoints())
       code = unwritten;
     if (code == 0)
@@ -132,6 +146,7 @@ int Session::run() {
   }
   if (int failed = evaluate())
     return failed;
+  watchdog.begin("comparing with the reference");
   if (int failed = compareWithReference())
     return failed;
   printResults();
@@ -272,6 +287,8 @@ TrainOptions Session::trainOptions() {
       return checkpoints.isDueAfter(steps) || agreement->takeDue();
     };
     options.onSave = [this](const TrainProgress &progress) {
+      watchdog.begin(
+          absl::StrCat("copying the checkpoint of step ", progress.steps));
       return checkpoints.save(*executor, progress);
     };
   }
@@ -294,6 +311,8 @@ TrainOptions Session::trainOptions() {
                        " bytes per device, the plan reports ", reported));
     if (check)
       check->addLoss(result.loss);
+    lastStep = record.step;
+    watchdog.begin(absl::StrCat("step ", record.step + 1));
     return absl::OkStatus();
   };
   return options;
@@ -320,10 +339,18 @@ int Session::train() {
   if (isFirst && !arguments.metrics.empty())
     if (int code = metrics.open(arguments.metrics, checkpoints.start().steps))
       return code;
+  lastStep = checkpoints.start().steps;
+  watchdog.begin(absl::StrCat("step ", lastStep + 1));
   absl::StatusOr<TrainSummary> trained =
       rt::train(*executor, trainingData, trainOptions(), out());
   if (!trained.ok()) {
-    int code = report(trained.status());
+    // Which collective it was is in the error.
+    int code = report(
+        store
+            ? absl::Status(trained.status().code(),
+                           absl::StrCat(trained.status().message(),
+                                        "; the last step here was ", lastStep))
+            : trained.status());
     checkpoints.wait();
     if (!checkpoints.last().empty())
       report(code, absl::StrCat("the last checkpoint is ", checkpoints.last()));
@@ -355,13 +382,20 @@ int Session::save() {
   return code;
 }
 
+absl::StatusOr<Evaluation> Session::runEvaluation() {
+  // It asks before each batch.
+  return rt::evaluate(*executor, *evaluationData, [this] {
+    watchdog.begin("evaluation");
+    return shouldStop();
+  });
+}
+
 absl::Status Session::evaluateAfter(const EpochSummary &epoch) {
   int64_t stepsPerEpoch = trainingData.rows / plan->batchSize();
   if (epoch.epoch % arguments.evalEvery != 0 || epoch.steps < stepsPerEpoch ||
       shouldStop())
     return absl::OkStatus();
-  absl::StatusOr<Evaluation> evaluated =
-      rt::evaluate(*executor, *evaluationData, [this] { return shouldStop(); });
+  absl::StatusOr<Evaluation> evaluated = runEvaluation();
   if (absl::IsCancelled(evaluated.status()))
     return absl::OkStatus();
   if (!evaluated.ok())
@@ -382,8 +416,7 @@ int Session::evaluate() {
     summary.evaluation = summary.evaluations.back().evaluation;
     return 0;
   }
-  absl::StatusOr<Evaluation> evaluated =
-      rt::evaluate(*executor, *evaluationData, [this] { return shouldStop(); });
+  absl::StatusOr<Evaluation> evaluated = runEvaluation();
   if (absl::IsCancelled(evaluated.status()))
     return 0;
   if (!evaluated.ok())
@@ -443,18 +476,24 @@ int shardc::run::runSession(const Arguments &arguments) {
   if (isAlone && isSecondProcess())
     return 0;
   Peers peers;
-  if (!isAlone)
+  Watchdog watchdog({arguments.deadline, arguments.heartbeat, endNow});
+  if (!isAlone) {
+    watchdog.begin("waiting for the other processes");
     if (int code = joinRanks(arguments, peers))
       return code;
+  }
   if (peers.ofCpus)
     speakFor(*peers.ofCpus);
-  int code = Session(arguments, peers).run();
+  watchdog.watch(peers.store());
+  int code = Session(arguments, peers, watchdog).run();
+  watchdog.begin("ending");
   // Nobody waits for a process that has failed. A stop is agreed on.
   if (code != 0 && code < 128 && peers.store())
-    peers.store()->fail(absl::StrCat("ended with exit code ", code));
+    peers.store()->fail(lastError());
   else if (peers.ofCpus)
     if (absl::Status status = peers.ofCpus->end(); !status.ok())
       code = report(status);
+  watchdog.watch(nullptr);
   stopSpeaking();
   return code;
 }

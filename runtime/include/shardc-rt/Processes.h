@@ -32,6 +32,8 @@ struct ProcessesOptions {
   std::string mpiPath;
   /// Longest wait for other processes.
   absl::Duration deadline = absl::Minutes(5);
+  /// Of the store (`StoreOptions`).
+  absl::Duration heartbeat = absl::Seconds(5);
 };
 
 /// The connection of this process with the others that its launcher started.
@@ -61,8 +63,8 @@ public:
   /// For the runtime itself.
   Transport &transport();
 
-  /// Waits until all processes call it, and finalizes MPI. Aborted: another
-  /// one failed or has gone.
+  /// Waits until all processes call it, and finalizes MPI. DeadlineExceeded:
+  /// another one does not. Otherwise the errors of `Store`.
   [[nodiscard]] absl::Status end();
 
 private:

@@ -2,15 +2,25 @@
 //
 // Before processes can communicate through a vendor's library they have to find
 // each other: rank 0 keeps values by key, the others set and get them over TCP.
-// The store also knows the ranks that have failed or gone, and answers
-// questions about them. No data of a training step goes through it.
+// No data of a training step goes through it.
+//
+// The store also knows the ranks that have failed or gone. Each process has a
+// thread that tells rank 0 what the process is doing, twice in a heartbeat, and
+// learns of failures as soon as rank 0 does:
+//   - a process that ends, in whatever way, closes its connections;
+//   - a host that is lost does not confirm what it is sent within two
+//     heartbeats;
+//   - a process that is stopped or stuck does not fail by that. The wait of
+//     another one for it ends at the deadline, and its error says what the
+//     store knows of it.
 //
 // There is no authentication: whoever reaches the port can take part. It is
 // opened on the loopback interface if rank 0 has an address there.
 //
 // Thread-safety: threads may share a Store. A call waits for that of another
-// thread. `broadcast` and `gatherAll`, which all ranks call in the same order,
-// are called by one thread.
+// thread, but for `checkPeers`, `fail` and `setActivity`, which wait for none.
+// `broadcast` and `gatherAll`, which all ranks call in the same order, are
+// called by one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -24,6 +34,7 @@
 #include <memory>
 #include <mutex>
 #include <string>
+#include <thread>
 #include <vector>
 
 namespace shardc::rt {
@@ -31,23 +42,33 @@ namespace shardc::rt {
 class Socket;
 class StoreServer;
 
+struct StoreOptions {
+  /// Longest wait for another process.
+  absl::Duration deadline = absl::Minutes(5);
+  /// All others know of a process or host that has gone after two of them.
+  absl::Duration heartbeat = absl::Seconds(5);
+};
+
 /// A process's connection to the store; rank 0 also keeps the store. All errors
 /// begin with the rank they are of.
 ///
-/// Aborted: another rank has failed or gone, with its number and its message.
+/// Aborted: another rank has gone. If one has failed, its error is that of all:
+/// its code, its number and host, and its message.
 class SHARDC_RT_API Store {
 public:
   /// Waits until all ranks are there. DeadlineExceeded names those that are
   /// missing. InvalidArgument: two processes of the same rank, or with
-  /// different numbers of processes. Unavailable: the port is taken.
+  /// different numbers of processes, or versions of shardc. Unavailable: the
+  /// port is taken.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Store>>
-  connect(const Ranks &ranks, absl::Duration deadline);
+  connect(const Ranks &ranks, const StoreOptions &options = {});
   /// Rank 0 waits for the others to leave, some seconds at most.
   ~Store();
   Store(const Store &) = delete;
   Store &operator=(const Store &) = delete;
 
   const Ranks &ranks() const { return own; }
+  const StoreOptions &options() const { return limits; }
 
   /// Keeps `value` until it has been read `reads` times; 0: for good.
   /// FailedPrecondition: there is such a key.
@@ -70,28 +91,48 @@ public:
   gatherAll(const std::string &what, const std::string &mine,
             absl::Duration deadline);
 
-  /// OK as long as no other rank has failed or gone.
-  [[nodiscard]] absl::Status checkPeers();
+  /// OK as long as no other rank has failed or gone. Asks nobody.
+  [[nodiscard]] absl::Status checkPeers() const;
 
-  /// Tells the others that this rank has failed. Only the first of all such
-  /// messages is kept.
-  void fail(absl::string_view message);
+  /// Tells the others that this rank has failed, and why. Only the first of all
+  /// such errors is kept.
+  void fail(const absl::Status &error);
+
+  /// What this process is doing, "step 12" for example: others are told where
+  /// it fails, goes or stays.
+  void setActivity(std::string activity);
+
+  /// What is known of a rank, for errors: its host, its activity, and since
+  /// when it has given no sign. Waits for a heartbeat at most.
+  [[nodiscard]] std::string describe(int rank);
 
 private:
-  SHARDC_RT_PRIVATE explicit Store(const Ranks &ranks);
+  SHARDC_RT_PRIVATE Store(const Ranks &ranks, const StoreOptions &options);
 
   enum class Operation : uint8_t;
   SHARDC_RT_PRIVATE absl::StatusOr<std::string>
   request(Operation operation, const std::string &key, const std::string &value,
           uint32_t number, absl::Duration deadline);
   SHARDC_RT_PRIVATE absl::Status annotate(const absl::Status &status) const;
+  /// Rank 0 as the store, for errors.
+  SHARDC_RT_PRIVATE std::string keeper() const;
+  /// Opens the connection of the heartbeat, and starts its thread.
+  SHARDC_RT_PRIVATE absl::Status startHeartbeat(absl::Time end);
+  SHARDC_RT_PRIVATE void beat();
 
   const Ranks own;
+  const StoreOptions limits;
   std::unique_ptr<StoreServer> server;
-  std::mutex mutex;               ///< Of the socket.
+  std::mutex requests;            ///< Of the socket.
   std::unique_ptr<Socket> socket; ///< Null: the store has gone.
+  std::unique_ptr<Socket> heartbeatSocket;
+  std::string hostOfKeeper;
   /// Values given to all so far.
   uint64_t exchanges = 0;
+  std::thread heartbeat;
+  mutable std::mutex mutex; ///< Of those below.
+  absl::Status failureOfPeer;
+  std::string activity = "starting";
   friend class StoreServer;
 };
 

@@ -13,8 +13,6 @@ using namespace shardc::rt;
 /// Tests of a wait before it gives up its core between two of them, and between
 /// two looks at the clock. A test takes some tenths of a microsecond.
 static constexpr int testsBeforeYield = 2000, testsPerLook = 256;
-/// Between two questions whether the other processes are still there.
-static constexpr absl::Duration betweenChecks = absl::Milliseconds(500);
 
 absl::StatusOr<std::unique_ptr<MpiTransport>>
 MpiTransport::open(const std::string &path, absl::Duration deadline) {
@@ -53,7 +51,7 @@ absl::Status MpiTransport::check(int code, absl::string_view what) const {
 }
 
 absl::Status MpiTransport::wait(Exchange exchange) {
-  absl::Time start = absl::InfinitePast(), nextCheck = start;
+  absl::Time start = absl::InfinitePast();
   for (int64_t tests = 1;; ++tests) {
     int32_t isDone = 0, peer = -1;
     bool looks = tests % testsPerLook == 0;
@@ -68,16 +66,15 @@ absl::Status MpiTransport::wait(Exchange exchange) {
       continue;
     absl::Time now = absl::Now();
     if (start == absl::InfinitePast())
-      start = now, nextCheck = now + betweenChecks;
-    if (now >= nextCheck && store) {
+      start = now;
+    if (store)
       if (absl::Status s = store->checkPeers(); !s.ok())
         return s;
-      nextCheck = absl::Now() + betweenChecks;
-    }
     if (now - start >= deadline)
-      return absl::DeadlineExceededError(absl::StrCat(
-          "rank ", rank(), " of ", size(), ": rank ", peer,
-          " has not answered for ", absl::FormatDuration(deadline)));
+      return absl::DeadlineExceededError(
+          absl::StrCat("rank ", rank(), " of ", size(), ": rank ", peer,
+                       " has not answered for ", absl::FormatDuration(deadline),
+                       store ? "; " + store->describe(peer) : ""));
   }
 }
 

@@ -8,8 +8,6 @@
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 
-#include <unistd.h>
-
 using namespace shardc::rt;
 
 struct Processes::State {
@@ -76,7 +74,7 @@ Processes::connect(Ranks ranks, const ProcessesOptions &options) {
                        : port.status();
   }
   absl::StatusOr<std::unique_ptr<Store>> store =
-      Store::connect(ranks, options.deadline);
+      Store::connect(ranks, {options.deadline, options.heartbeat});
   if (!store.ok())
     return store.status();
   state->store = *std::move(store);
@@ -85,7 +83,8 @@ Processes::connect(Ranks ranks, const ProcessesOptions &options) {
 }
 
 absl::Status Processes::end() {
+  Store &store = *state->store;
   absl::Status status =
-      state->store->gatherAll("ending", "", absl::Minutes(1)).status();
+      store.gatherAll("ending", "", store.options().deadline).status();
   return status.ok() ? state->transport->finalize() : status;
 }

@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <memory>
 #include <netdb.h>
@@ -39,6 +40,18 @@ Socket::~Socket() {
 void Socket::shutDown() {
   if (descriptor >= 0)
     ::shutdown(descriptor, SHUT_RDWR);
+}
+
+void Socket::detectLoss(absl::Duration patience) {
+  auto set = [&](int level, int option, int64_t value) {
+    int number = static_cast<int>(std::clamp<int64_t>(value, 1, INT_MAX));
+    ::setsockopt(descriptor, level, option, &number, sizeof(number));
+  };
+  set(SOL_SOCKET, SO_KEEPALIVE, 1);
+  // The first question in an idle connection, and those after it.
+  set(IPPROTO_TCP, TCP_KEEPIDLE, absl::ToInt64Seconds(patience / 4));
+  set(IPPROTO_TCP, TCP_KEEPINTVL, absl::ToInt64Seconds(patience / 4));
+  set(IPPROTO_TCP, TCP_USER_TIMEOUT, absl::ToInt64Milliseconds(patience));
 }
 
 static absl::Status systemError(absl::string_view what) {

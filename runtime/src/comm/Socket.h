@@ -50,6 +50,11 @@ public:
   [[nodiscard]] absl::StatusOr<std::string> receive(uint64_t bytes,
                                                     absl::Time deadline);
 
+  /// Errors end the connection when the machine at the other side does not
+  /// confirm within `patience` what it is sent, also while nothing is sent. A
+  /// process that is stopped does not matter: its machine confirms.
+  void detectLoss(absl::Duration patience);
+
   /// Ends the calls that wait for it.
   void shutDown();
 

@@ -2,10 +2,13 @@
 
 #include "shardc-rt/Store.h"
 
+#include "comm/Socket.h"
 #include "comm/StoreServer.h"
+#include "shardc-rt/Version.h"
 
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
+#include "absl/strings/strip.h"
 #include "absl/time/clock.h"
 
 #include <algorithm>
@@ -13,10 +16,17 @@
 
 using namespace shardc::rt;
 
-Store::Store(const Ranks &ranks) : own(ranks) {}
+Store::Store(const Ranks &ranks, const StoreOptions &options)
+    : own(ranks), limits(options) {}
 
 Store::~Store() {
-  (void)request(Operation::Leave, "", "", 0, absl::Seconds(5));
+  (void)request(Operation::Leave, "", "", 0,
+                std::min(limits.heartbeat, absl::Seconds(5)));
+  // The store does not miss a rank that has left.
+  if (heartbeatSocket)
+    heartbeatSocket->shutDown();
+  if (heartbeat.joinable())
+    heartbeat.join();
 }
 
 absl::Status Store::annotate(const absl::Status &status) const {
@@ -27,55 +37,72 @@ absl::Status Store::annotate(const absl::Status &status) const {
                                    status.message()));
 }
 
-absl::StatusOr<std::string> Store::request(Operation operation,
-                                           const std::string &key,
-                                           const std::string &value,
-                                           uint32_t number,
-                                           absl::Duration deadline) {
-  absl::Time end = absl::Now() + deadline;
-  std::lock_guard<std::mutex> lock(mutex);
-  if (!socket)
-    return absl::AbortedError("the store has gone");
-  StoreRequest head{storeMagic,
-                    static_cast<uint32_t>(operation),
-                    static_cast<uint32_t>(own.rank),
-                    number,
-                    key.size(),
-                    value.size()};
-  absl::Status status = socket->send(toBytes(head) + key + value, end);
-  StoreReply reply{};
-  if (status.ok()) {
-    absl::StatusOr<std::string> received =
-        socket->receive(sizeof(StoreReply), end);
-    status = received.status();
-    if (received.ok())
-      std::memcpy(&reply, received->data(), sizeof(reply));
-  }
-  absl::StatusOr<std::string> bytes = std::string();
-  if (status.ok()) {
-    bytes = socket->receive(reply.bytes, end);
-    status = bytes.status();
-  }
-  // After half an answer its rest could be taken for the next answer.
-  if (!status.ok()) {
-    socket.reset();
-    return absl::AbortedError(absl::StrCat("rank 0, which keeps the store at ",
-                                           own.address, ":", own.port,
-                                           ", has gone: ", status.message()));
-  }
+std::string Store::keeper() const {
+  return absl::StrCat(
+      "rank 0", hostOfKeeper.empty() ? "" : " on " + hostOfKeeper,
+      ", which keeps the store at ", own.address, ":", own.port, ",");
+}
+
+/// Sends a request and receives its reply, of which errors are those of the
+/// server. `isBroken`: the connection cannot be used any more.
+static absl::StatusOr<std::string> ask(Socket &socket, StoreRequest head,
+                                       const std::string &key,
+                                       const std::string &value, absl::Time end,
+                                       bool &isBroken) {
+  head.magic = storeMagic;
+  head.keyBytes = key.size();
+  head.valueBytes = value.size();
+  isBroken = true;
+  if (absl::Status s = socket.send(toBytes(head) + key + value, end); !s.ok())
+    return s;
+  absl::StatusOr<std::string> received =
+      socket.receive(sizeof(StoreReply), end);
+  if (!received.ok())
+    return received;
+  StoreReply reply;
+  std::memcpy(&reply, received->data(), sizeof(reply));
+  absl::StatusOr<std::string> bytes = socket.receive(reply.bytes, end);
+  if (!bytes.ok())
+    return bytes;
+  isBroken = false;
   auto code = static_cast<absl::StatusCode>(reply.code);
   if (code != absl::StatusCode::kOk)
     return absl::Status(code, *bytes);
   return bytes;
 }
 
-absl::StatusOr<std::unique_ptr<Store>> Store::connect(const Ranks &ranks,
-                                                      absl::Duration deadline) {
-  absl::Time end = absl::Now() + deadline;
-  std::unique_ptr<Store> store(new Store(ranks));
+absl::StatusOr<std::string> Store::request(Operation operation,
+                                           const std::string &key,
+                                           const std::string &value,
+                                           uint32_t number,
+                                           absl::Duration deadline) {
+  std::lock_guard<std::mutex> lock(requests);
+  if (!socket)
+    return absl::AbortedError("the store has gone");
+  bool isBroken = false;
+  absl::StatusOr<std::string> bytes =
+      ask(*socket,
+          {0, static_cast<uint32_t>(operation), static_cast<uint32_t>(own.rank),
+           number, 0, 0},
+          key, value, absl::Now() + deadline, isBroken);
+  if (!isBroken)
+    return bytes;
+  // After half an answer its rest could be taken for the next answer.
+  socket.reset();
+  if (absl::IsDeadlineExceeded(bytes.status()))
+    return absl::DeadlineExceededError(absl::StrCat(
+        keeper(), " has not answered for ", absl::FormatDuration(deadline)));
+  return absl::AbortedError(
+      absl::StrCat(keeper(), " has gone: ", bytes.status().message()));
+}
+
+absl::StatusOr<std::unique_ptr<Store>>
+Store::connect(const Ranks &ranks, const StoreOptions &options) {
+  absl::Time end = absl::Now() + options.deadline;
+  std::unique_ptr<Store> store(new Store(ranks, options));
   if (ranks.rank == 0) {
     absl::StatusOr<std::unique_ptr<StoreServer>> server =
-        StoreServer::start(ranks);
+        StoreServer::start(ranks, options);
     if (!server.ok())
       return store->annotate(server.status());
     store->server = *std::move(server);
@@ -87,24 +114,67 @@ absl::StatusOr<std::unique_ptr<Store>> Store::connect(const Ranks &ranks,
         absl::Status(socket.status().code(),
                      absl::StrCat("waiting for rank 0, which keeps the store: ",
                                   socket.status().message())));
+  socket->detectLoss(2 * options.heartbeat);
   store->socket = std::make_unique<Socket>(*std::move(socket));
   absl::StatusOr<std::string> greeted =
-      store->request(Operation::Hello, "", "", ranks.size, end - absl::Now());
+      store->request(Operation::Hello, absl::StrCat("shardc ", version()),
+                     hostName(), ranks.size, end - absl::Now());
   if (!greeted.ok()) {
     store->socket.reset();
     return store->annotate(greeted.status());
   }
+  store->hostOfKeeper = *greeted;
+  if (absl::Status s = store->startHeartbeat(end); !s.ok())
+    return store->annotate(s);
   absl::StatusOr<std::vector<std::string>> all =
-      store->gatherAll("starting", "", deadline);
+      store->gatherAll("starting", "", options.deadline);
   if (!all.ok())
     return all.status();
   return store;
 }
 
+absl::Status Store::startHeartbeat(absl::Time end) {
+  absl::StatusOr<Socket> opened = Socket::connect(own.address, own.port, end);
+  if (!opened.ok())
+    return absl::AbortedError(
+        absl::StrCat(keeper(), " has gone: ", opened.status().message()));
+  opened->detectLoss(2 * limits.heartbeat);
+  heartbeatSocket = std::make_unique<Socket>(*std::move(opened));
+  heartbeat = std::thread([this] { beat(); });
+  return absl::OkStatus();
+}
+
+/// Rank 0 answers after half a heartbeat, or when there is a failure.
+/// Activities that it knows are no older than a second.
+void Store::beat() {
+  const auto pause = static_cast<uint32_t>(std::clamp<int64_t>(
+      absl::ToInt64Milliseconds(limits.heartbeat / 2), 1, 1000));
+  for (;;) {
+    std::string now;
+    {
+      std::lock_guard<std::mutex> lock(mutex);
+      now = activity;
+    }
+    bool isBroken = false;
+    absl::Status status = ask(*heartbeatSocket,
+                              {0, static_cast<uint32_t>(Operation::Beat),
+                               static_cast<uint32_t>(own.rank), pause, 0, 0},
+                              "", now, absl::InfiniteFuture(), isBroken)
+                              .status();
+    if (status.ok())
+      continue;
+    std::lock_guard<std::mutex> lock(mutex);
+    failureOfPeer = isBroken ? absl::AbortedError(absl::StrCat(
+                                   keeper(), " has gone: ", status.message()))
+                             : status;
+    return;
+  }
+}
+
 absl::Status Store::set(const std::string &key, const std::string &value,
                         uint32_t reads) {
   return annotate(
-      request(Operation::Set, key, value, reads, absl::Minutes(1)).status());
+      request(Operation::Set, key, value, reads, limits.deadline).status());
 }
 
 absl::StatusOr<std::string> Store::get(const std::string &key,
@@ -113,7 +183,7 @@ absl::StatusOr<std::string> Store::get(const std::string &key,
       absl::ToInt64Milliseconds(deadline), 0, int64_t(1) << 31);
   absl::StatusOr<std::string> value =
       request(Operation::Get, key, "", static_cast<uint32_t>(milliseconds),
-              absl::Milliseconds(milliseconds) + absl::Minutes(1));
+              absl::Milliseconds(milliseconds) + limits.heartbeat);
   if (!value.ok())
     return annotate(value.status());
   return value;
@@ -144,6 +214,10 @@ Store::gatherAll(const std::string &what, const std::string &mine,
     return all;
   if (absl::Status s = set(keyOf(own.rank), mine, own.size - 1); !s.ok())
     return s;
+  auto isConnected = [&] {
+    std::lock_guard<std::mutex> lock(requests);
+    return socket != nullptr;
+  };
   std::vector<int> missing;
   for (int rank = 0; rank < own.size; ++rank) {
     if (rank == own.rank)
@@ -151,26 +225,57 @@ Store::gatherAll(const std::string &what, const std::string &mine,
     absl::StatusOr<std::string> value = get(keyOf(rank), end - absl::Now());
     if (value.ok())
       all[rank] = *std::move(value);
-    else if (value.status().code() == absl::StatusCode::kDeadlineExceeded)
+    else if (absl::IsDeadlineExceeded(value.status()) && isConnected())
       missing.push_back(rank);
     else
       return absl::Status(
           value.status().code(),
           absl::StrCat(value.status().message(), " (while ", what, ")"));
   }
-  if (!missing.empty())
-    return annotate(absl::DeadlineExceededError(
-        absl::StrCat(what, ": rank ", absl::StrJoin(missing, ", "), " of ",
-                     own.size, missing.size() > 1 ? " are" : " is",
-                     " not there after ", absl::FormatDuration(deadline))));
-  return all;
+  if (missing.empty())
+    return all;
+  std::string text =
+      absl::StrCat(what, ": rank ", absl::StrJoin(missing, ", "), " of ",
+                   own.size, missing.size() > 1 ? " are" : " is",
+                   " not there after ", absl::FormatDuration(deadline));
+  for (int rank : missing)
+    absl::StrAppend(&text, "; ", describe(rank));
+  return annotate(absl::DeadlineExceededError(text));
 }
 
-absl::Status Store::checkPeers() {
-  return annotate(
-      request(Operation::Check, "", "", 0, absl::Minutes(1)).status());
+absl::Status Store::checkPeers() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return annotate(failureOfPeer);
 }
 
-void Store::fail(absl::string_view message) {
-  (void)request(Operation::Fail, "", std::string(message), 0, absl::Seconds(5));
+void Store::fail(const absl::Status &error) {
+  // The others have an error already.
+  if (error.ok() || !checkPeers().ok())
+    return;
+  absl::Time end = absl::Now() + std::min(limits.heartbeat, absl::Seconds(5));
+  // Another thread may wait on the other connections.
+  absl::StatusOr<Socket> opened = Socket::connect(own.address, own.port, end);
+  if (!opened.ok())
+    return;
+  // The others learn which rank it is.
+  std::string message(
+      absl::StripPrefix(error.message(), absl::StrCat("rank ", own.rank, " of ",
+                                                      own.size, ": ")));
+  bool isBroken = false;
+  (void)ask(*opened,
+            {0, static_cast<uint32_t>(Operation::Fail),
+             static_cast<uint32_t>(own.rank),
+             static_cast<uint32_t>(error.code()), 0, 0},
+            "", message, end, isBroken);
+}
+
+void Store::setActivity(std::string now) {
+  std::lock_guard<std::mutex> lock(mutex);
+  activity = std::move(now);
+}
+
+std::string Store::describe(int rank) {
+  absl::StatusOr<std::string> known =
+      request(Operation::Describe, "", "", rank, limits.heartbeat);
+  return known.ok() ? *known : std::string(known.status().message());
 }

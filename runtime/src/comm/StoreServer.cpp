@@ -2,23 +2,25 @@
 
 #include "comm/StoreServer.h"
 
+#include "comm/Socket.h"
+#include "shardc-rt/Version.h"
+
 #include "absl/strings/str_cat.h"
-#include "absl/time/clock.h"
 
 #include <algorithm>
 #include <cstring>
 
 using namespace shardc::rt;
 
+using Clock = std::chrono::steady_clock;
+
 absl::StatusOr<std::unique_ptr<StoreServer>>
-StoreServer::start(const Ranks &ranks) {
+StoreServer::start(const Ranks &ranks, const StoreOptions &options) {
   absl::StatusOr<Socket> socket = Socket::listen(ranks.address, ranks.port);
   if (!socket.ok())
     return socket.status();
   std::unique_ptr<StoreServer> server(
-      new StoreServer(ranks, *std::move(socket)));
-  server->isHere.resize(ranks.size);
-  server->hasLeft.resize(ranks.size);
+      new StoreServer(ranks, options, *std::move(socket)));
   server->acceptor =
       std::thread([server = server.get()] { server->acceptAll(); });
   return server;
@@ -26,12 +28,14 @@ StoreServer::start(const Ranks &ranks) {
 
 StoreServer::~StoreServer() {
   // The others may still have to read a value, and learn of a failure soon.
-  constexpr auto patience = std::chrono::seconds(10);
   {
     std::unique_lock<std::mutex> lock(mutex);
-    changed.wait_for(lock, patience, [&] {
+    absl::Duration patience = absl::Seconds(10);
+    if (!failure.ok())
+      patience = std::min(patience, options.heartbeat);
+    changed.wait_for(lock, absl::ToChronoMilliseconds(patience), [&] {
       for (int rank = 1; rank < ranks.size; ++rank)
-        if (isHere[rank] && !hasLeft[rank])
+        if (members[rank].isHere && !members[rank].hasLeft)
           return false;
       return true;
     });
@@ -54,22 +58,55 @@ void StoreServer::acceptAll() {
       return;
     Client &client = clients.emplace_back();
     client.socket = *std::move(next);
+    client.socket.detectLoss(2 * options.heartbeat);
     client.thread = std::thread([this, &client] { serve(client.socket); });
   }
 }
 
-void StoreServer::noteFailure(int rank, const std::string &message) {
+std::string StoreServer::nameOf(int rank) const {
+  return absl::StrCat("rank ", rank,
+                      members[rank].isHere ? " on " + members[rank].host : "");
+}
+
+std::string StoreServer::describe(int rank) const {
+  const Member &member = members[rank];
+  if (!member.isHere)
+    return absl::StrCat(nameOf(rank), " has not come");
+  if (member.hasLeft)
+    return absl::StrCat(nameOf(rank), " has left");
+  auto silence = absl::FromChrono(Clock::now() - member.lastSign);
+  std::string text =
+      absl::StrCat(nameOf(rank), " was last in ", member.activity);
+  if (silence > options.heartbeat)
+    absl::StrAppend(
+        &text, " and has given no sign for ",
+        absl::FormatDuration(absl::Trunc(silence, absl::Milliseconds(100))),
+        ": it is stopped, or its host is overloaded");
+  return text;
+}
+
+absl::Status StoreServer::failureToldBy(const StoreRequest &request,
+                                        const std::string &message) {
   std::lock_guard<std::mutex> lock(mutex);
-  if (failure.empty()) {
+  auto code = static_cast<absl::StatusCode>(request.number);
+  // Those who wait must not take it for the end of their own wait.
+  if (code == absl::StatusCode::kDeadlineExceeded)
+    code = absl::StatusCode::kAborted;
+  return absl::Status(code,
+                      absl::StrCat(nameOf(request.rank), " failed: ", message));
+}
+
+void StoreServer::noteFailure(int rank, const absl::Status &error) {
+  std::lock_guard<std::mutex> lock(mutex);
+  if (failure.ok()) {
     toldBy = rank;
-    failure = message;
+    failure = error;
   }
   changed.notify_all();
 }
 
 absl::Status StoreServer::failureOf(int rank) const {
-  return failure.empty() || toldBy == rank ? absl::OkStatus()
-                                           : absl::AbortedError(failure);
+  return toldBy == rank ? absl::OkStatus() : failure;
 }
 
 void StoreServer::serve(Socket &socket) {
@@ -101,38 +138,64 @@ void StoreServer::serve(Socket &socket) {
     bool isHello = static_cast<Store::Operation>(request.operation) ==
                    Store::Operation::Hello;
     if (isHello && !status.ok())
-      noteFailure(-1, bytes);
+      noteFailure(-1, status);
     if (!isSent)
       break;
   }
   socket.shutDown();
   if (rank < 0)
     return;
-  bool isMissed = false;
+  absl::Status missed;
   {
     std::lock_guard<std::mutex> lock(mutex);
-    isMissed = !hasLeft[rank] && !ends;
-    hasLeft[rank] = true;
+    Member &member = members[rank];
+    if (!member.hasLeft && !ends)
+      missed = absl::AbortedError(
+          absl::StrCat(nameOf(rank),
+                       " has gone: its connection was closed; it "
+                       "was last in ",
+                       member.activity));
+    member.hasLeft = true;
     changed.notify_all();
   }
-  if (isMissed)
-    noteFailure(rank, absl::StrCat("rank ", rank,
-                                   " has gone: its connection was closed"));
+  if (!missed.ok())
+    noteFailure(rank, missed);
 }
 
 absl::StatusOr<std::string> StoreServer::hello(const StoreRequest &request,
-                                               int &rank) {
+                                               const std::string &program,
+                                               std::string host, int &rank) {
   std::lock_guard<std::mutex> lock(mutex);
   if (request.number != static_cast<uint32_t>(ranks.size) ||
-      request.rank >= isHere.size())
+      request.rank >= members.size())
     return absl::InvalidArgumentError(absl::StrCat(
         "rank ", request.rank, " is told that there are ", request.number,
         " processes, and rank 0 that there are ", ranks.size));
-  if (isHere[request.rank])
+  if (std::string own = absl::StrCat("shardc ", version()); program != own)
+    return absl::InvalidArgumentError(
+        absl::StrCat("rank ", request.rank, " on ", host, " is of ", program,
+                     ", and rank 0 of ", own));
+  Member &member = members[request.rank];
+  if (member.isHere)
     return absl::InvalidArgumentError(
         absl::StrCat("rank ", request.rank, " is also another process"));
-  rank = request.rank;
-  isHere[rank] = true;
+  rank = static_cast<int>(request.rank);
+  member.isHere = true;
+  member.host = std::move(host);
+  member.activity = "starting";
+  member.lastSign = Clock::now();
+  return hostName();
+}
+
+absl::StatusOr<std::string>
+StoreServer::beat(std::string activity, absl::Duration patience, int rank) {
+  std::unique_lock<std::mutex> lock(mutex);
+  members[rank].activity = std::move(activity);
+  members[rank].lastSign = Clock::now();
+  changed.wait_for(lock, absl::ToChronoMilliseconds(patience),
+                   [&] { return ends || !failureOf(rank).ok(); });
+  if (absl::Status s = failureOf(rank); !s.ok())
+    return s;
   return std::string();
 }
 
@@ -166,8 +229,16 @@ absl::StatusOr<std::string> StoreServer::answer(const StoreRequest &request,
                                                 std::string value, int &rank) {
   auto operation = static_cast<Store::Operation>(request.operation);
   if (operation == Store::Operation::Hello)
-    return hello(request, rank);
-  if (rank < 0)
+    return hello(request, key, std::move(value), rank);
+  // On connections of their own.
+  if (operation == Store::Operation::Fail ||
+      operation == Store::Operation::Beat) {
+    std::lock_guard<std::mutex> lock(mutex);
+    if (request.rank >= members.size() || !members[request.rank].isHere)
+      return absl::InvalidArgumentError("a request before a greeting");
+    if (operation == Store::Operation::Beat)
+      rank = static_cast<int>(request.rank);
+  } else if (rank < 0)
     return absl::InvalidArgumentError("a request before a greeting");
   switch (operation) {
   case Store::Operation::Set: {
@@ -180,18 +251,20 @@ absl::StatusOr<std::string> StoreServer::answer(const StoreRequest &request,
   }
   case Store::Operation::Get:
     return get(key, absl::Milliseconds(request.number), rank);
-  case Store::Operation::Check: {
+  case Store::Operation::Beat:
+    return beat(std::move(value), absl::Milliseconds(request.number), rank);
+  case Store::Operation::Describe: {
     std::lock_guard<std::mutex> lock(mutex);
-    if (absl::Status s = failureOf(rank); !s.ok())
-      return s;
-    return std::string();
+    if (request.number >= members.size())
+      return absl::InvalidArgumentError("no such rank");
+    return describe(static_cast<int>(request.number));
   }
   case Store::Operation::Fail:
-    noteFailure(rank, absl::StrCat("rank ", rank, " failed: ", value));
+    noteFailure(request.rank, failureToldBy(request, value));
     return std::string();
   case Store::Operation::Leave: {
     std::lock_guard<std::mutex> lock(mutex);
-    hasLeft[rank] = true;
+    members[rank].hasLeft = true;
     changed.notify_all();
     return std::string();
   }

@@ -9,6 +9,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
+#include "absl/strings/str_cat.h"
 
 #include <algorithm>
 #include <chrono>
@@ -208,7 +209,9 @@ void PreparedProgram::runCollective(const Step &step, int64_t run, int worker) {
       *step.collectives[step.collectives.size() == 1 ? 0 : run];
   TaskRange tasks(collective.numTasks(), worker, workers);
   for (int64_t task = tasks.begin; task < tasks.end; ++task)
-    note(collective.runTask(task));
+    if (absl::Status status = collective.runTask(task); !status.ok())
+      note(absl::Status(status.code(), absl::StrCat(status.message(), " (in ",
+                                                    step.what, ")")));
 }
 
 /// Runs a collective or a transfer, and counts it.

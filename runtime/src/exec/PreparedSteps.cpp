@@ -14,6 +14,7 @@
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <tuple>
@@ -100,6 +101,7 @@ private:
   void addLaunch(const LaunchCommand &launch);
   CollectiveSpec
   describeCollective(const CollectiveStartCommand &command) const;
+  std::string nameInWords(RankCommand start) const;
   CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
   const Mesh &meshOf(const PipelineStep &starts) const;
   char *address(int64_t device, uint32_t buffer, int64_t run = 0) const {
@@ -436,12 +438,27 @@ absl::Status StepBuilder::prepareCollective(const PipelineStep &starts,
   return absl::OkStatus();
 }
 
+/// "all-reduce over data, mlp.mlir:7:5".
+std::string StepBuilder::nameInWords(RankCommand start) const {
+  const Command &command = programOf(start.rank).commands[start.command];
+  auto &collective = std::get<CollectiveStartCommand>(command.operation);
+  std::vector<std::string> axes;
+  for (int axis : collective.axes)
+    axes.push_back(plan.ranks()[start.rank].mesh.axes()[axis].name);
+  std::string words = absl::StrCat(toString(collective.kind), " over ",
+                                   absl::StrJoin(axes, ","));
+  if (!command.source.empty())
+    absl::StrAppend(&words, ", ", command.source);
+  return words;
+}
+
 /// The steps of a collective that has been prepared: one for its first tasks,
 /// and one for those of each `next`. The first counts its bytes.
 void StepBuilder::addCollective(const PipelineStep &starts) {
   std::vector<PreparedCollective *> now;
   for (const auto &ofRun : prepared.collectives[{rank, starts[0].command}])
     now.push_back(ofRun.get());
+  const std::string what = nameInWords(starts[0]);
   uint64_t bytes = wireBytes(
       meshOf(starts), describeCollective(std::get<CollectiveStartCommand>(
                           program().commands[starts[0].command].operation)));
@@ -449,6 +466,7 @@ void StepBuilder::addCollective(const PipelineStep &starts) {
   while (now[0]) {
     Step &step = prepared.steps.emplace_back();
     step.kind = Step::Kind::Collective;
+    step.what = what;
     step.collectives = now;
     step.wireBytes = std::exchange(bytes, 0);
     for (RankCommand start : starts)

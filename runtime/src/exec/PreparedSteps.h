@@ -25,6 +25,7 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -110,6 +111,8 @@ struct Step {
   absl::InlinedVector<int, 1> senders;
   /// Of a kernel of a task: by call its context, with the microbatch.
   std::vector<int64_t> contexts;
+  /// The collective in words, with its place in the model.
+  std::string what;
   /// The clock of its task or message; negative: none.
   int clock = -1;
   /// Of a loop, whose body is the next `length` steps.

@@ -189,7 +189,7 @@ TEST(ApiTest, ProcessesAndGpus) {
   two.rank = 1;
   two.address = "localhost";
   two.port = 1;
-  EXPECT_EQ(Store::connect(two, absl::Milliseconds(20)).status().code(),
+  EXPECT_EQ(Store::connect(two, {absl::Milliseconds(20)}).status().code(),
             absl::StatusCode::kDeadlineExceeded);
   CudaOptions options;
   test::TemporaryFolder folder;

@@ -36,8 +36,7 @@ absl::Status CudaExecutor::fail(const absl::Status &status) {
     return status;
   const Ranks &ranks = cudaOptions.store->ranks();
   // The other processes learn the reason from the one that failed.
-  if (status.code() != absl::StatusCode::kAborted)
-    cudaOptions.store->fail(status.message());
+  cudaOptions.store->fail(status);
   std::string prefix = absl::StrCat("rank ", ranks.rank, " of ", ranks.size);
   return absl::StartsWith(status.message(), prefix)
              ? status
