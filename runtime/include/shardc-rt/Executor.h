@@ -119,8 +119,7 @@ public:
   /// machine code does not load. Unavailable: the plan is for GPUs, or this CPU
   /// cannot run the code that `options` ask for. InvalidArgument: the plan is
   /// null or has no such code, or processes have other plans or options, or
-  /// are more than devices. Unimplemented: a pipeline in several processes. The
-  /// context must outlive the executor.
+  /// are more than devices. The context must outlive the executor.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<Executor>>
   create(Context &context, std::shared_ptr<const Plan> plan,
          ExecutorOptions options = {});
