@@ -64,7 +64,7 @@ expect 'no such file' 2 'nothere.npz' \
   mpirun -n 2 shardc-run model.shardc --data=nothere.npz --steps=2
 expect 'more processes than devices' 2 'fewer than the 5 processes' \
   mpirun -n 5 "${run[@]}"
-expect 'other seeds' 2 'rank 1 has shardc' \
+expect 'other seeds' 2 'has --seed=4, and rank 0 has no --seed' \
   mpirun -n 1 "${run[@]}" : -n 1 "${run[@]}" --seed=4
 expect 'no MPI' 9 'CPU devices in several processes need MPI: looked for /none' \
   env SHARDC_LIBMPI=/none SLURM_PROCID=0 SLURM_STEP_NUM_TASKS=2 \

@@ -305,7 +305,7 @@ ended 1 2
 port=$(freePort) running=()
 start torchrun 2 0
 seed=4 start torchrun 2 1
-expect 'other seeds' 1 2 'seed 3, and this one has'
+expect 'other seeds' 1 2 'has --seed=4, and rank 0 has --seed=3'
 ended 0
 running=(none none)
 start torchrun 2 2

@@ -4,11 +4,17 @@
 // path has "/step-" in it, as those of checkpoints have: making, writing,
 // flushing, closing, renaming, removing.
 //
-//   FAIL_AT=N       the number of the call that has the fault, from 1
-//   FAIL_CALLS=M    so many calls from there on have it; by default one
-//   FAIL_BY=kill    SIGKILL; a write first writes half of its bytes
-//   FAIL_BY=full    the error ENOSPC, of a full disk
-//   FAIL_BY=io      the error EIO
+//   FAIL_AT=N         the number of the call that has the fault, from 1
+//   FAIL_CALLS=M      so many calls from there on have it; by default one
+//   FAIL_PATH=TEXT    calls with TEXT in their path, those that open a file to
+//                     read included, in place of those with "/step-"
+//   FAIL_BY=kill      SIGKILL; a write first writes half of its bytes
+//   FAIL_BY=stop      SIGSTOP
+//   FAIL_BY=hang      the call takes a day
+//   FAIL_BY=slow      the call takes 100 ms longer
+//   FAIL_BY=full      the error ENOSPC, of a full disk
+//   FAIL_BY=readonly  the error EROFS, of a file system that is read-only
+//   FAIL_BY=io        the error EIO
 //
 //===----------------------------------------------------------------------===//
 
@@ -23,40 +29,77 @@
 #include <string>
 #include <sys/types.h>
 #include <unistd.h>
+#include <utility>
 
 namespace {
 /// What happens to a call.
-enum class Fault { None, Kill, Full, Io };
+enum class Fault { None, Kill, Stop, Hang, Slow, Full, ReadOnly, Io };
 
-long numberOf(const char *variable, long standard) {
+std::string textOf(const char *variable, const char *standard) {
   const char *text = std::getenv(variable);
-  return text ? std::atol(text) : standard;
+  return text ? text : standard;
+}
+
+long numberOf(const char *variable, const char *standard) {
+  return std::stol(textOf(variable, standard));
+}
+
+Fault faultOf(const std::string &name) {
+  constexpr std::pair<const char *, Fault> faults[] = {
+      {"stop", Fault::Stop}, {"hang", Fault::Hang},
+      {"slow", Fault::Slow}, {"full", Fault::Full},
+      {"io", Fault::Io},     {"readonly", Fault::ReadOnly}};
+  for (auto [known, fault] : faults)
+    if (name == known)
+      return fault;
+  return Fault::Kill;
 }
 
 /// Counts a call.
 Fault count() {
   static std::atomic<long> calls{0};
-  static const long at = numberOf("FAIL_AT", 0);
-  static const long number = numberOf("FAIL_CALLS", 1);
+  static const long at = numberOf("FAIL_AT", "0");
+  static const long number = numberOf("FAIL_CALLS", "1");
   long call = ++calls;
   if (call < at || call >= at + number)
     return Fault::None;
-  const char *by = std::getenv("FAIL_BY");
-  std::string kind = by ? by : "kill";
-  return kind == "full" ? Fault::Full : kind == "io" ? Fault::Io : Fault::Kill;
+  return faultOf(textOf("FAIL_BY", "kill"));
 }
 
 /// Whether the call fails; ends the process if it is killed.
 bool fails(Fault fault) {
-  if (fault == Fault::None)
+  switch (fault) {
+  case Fault::None:
     return false;
-  if (fault == Fault::Kill)
+  case Fault::Kill:
     kill(getpid(), SIGKILL);
-  errno = fault == Fault::Full ? ENOSPC : EIO;
-  return true;
+    return true;
+  case Fault::Stop:
+    kill(getpid(), SIGSTOP);
+    return false;
+  case Fault::Hang:
+    sleep(24 * 3600);
+    return false;
+  case Fault::Slow:
+    usleep(100000);
+    return false;
+  case Fault::Full:
+    errno = ENOSPC;
+    return true;
+  case Fault::ReadOnly:
+    errno = EROFS;
+    return true;
+  case Fault::Io:
+    errno = EIO;
+    return true;
+  }
+  return false;
 }
 
-bool isWatched(const char *path) { return std::strstr(path, "/step-"); }
+bool isWatched(const char *path) {
+  static const std::string text = textOf("FAIL_PATH", "/step-");
+  return std::strstr(path, text.c_str());
+}
 
 bool isWatched(int file) {
   std::string link = "/proc/self/fd/" + std::to_string(file);
@@ -77,7 +120,8 @@ int open(const char *path, int flags, ...) {
   va_start(rest, flags);
   mode_t mode = flags & O_CREAT ? va_arg(rest, mode_t) : 0;
   va_end(rest);
-  if ((flags & O_CREAT) && isWatched(path) && fails(count()))
+  bool isCounted = (flags & O_CREAT) || std::getenv("FAIL_PATH");
+  if (isCounted && isWatched(path) && fails(count()))
     return -1;
   return next<int(const char *, int, ...)>("open")(path, flags, mode);
 }

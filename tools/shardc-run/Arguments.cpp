@@ -460,6 +460,9 @@ std::optional<Arguments> shardc::run::parseArguments(int argc, char **argv,
       normalise(app, std::vector<std::string>(argv + 1, argv + argc), normal);
   if (error.empty())
     try {
+      for (const std::string &argument : normal)
+        if (argument.rfind("--", 0) == 0)
+          arguments.flags.push_back(argument);
       // CLI11 takes the last one first.
       std::reverse(normal.begin(), normal.end());
       app.parse(normal);

@@ -20,6 +20,8 @@ struct Arguments {
   std::optional<std::string> piped;
   CompileOptions compile;
   std::vector<const CompileOption *> given; ///< Of the compile options.
+  /// All flags that are given, as "--flag" or "--flag=value".
+  std::vector<std::string> flags;
   std::string planCache;
   bool noPlanCache = false;
   std::string device = "cpu";

@@ -44,9 +44,8 @@ int shardc::run::readPipe(Arguments &arguments) {
   return 0;
 }
 
-/// Whether the input is a plan and not a model: by its name, or its first
-/// bytes.
-static bool isPlan(const Arguments &arguments) {
+/// By its name, or its first bytes.
+bool shardc::run::isPlan(const Arguments &arguments) {
   if (absl::EndsWith(arguments.input, ".shardc"))
     return true;
   // The identifier of the schema comes after the offset of the root.

@@ -15,6 +15,9 @@ namespace shardc::run {
 /// exit code, with an error printed unless that is 0.
 int readPipe(Arguments &arguments);
 
+/// Whether the input is a plan and not a model.
+bool isPlan(const Arguments &arguments);
+
 /// After `readPipe`, loads the plan that the arguments name, or compiles the
 /// model, for a single device if `singleDevice`: the unpartitioned program.
 /// Exit code 0 and a plan, or the code and an error printed.

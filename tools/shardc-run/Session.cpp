@@ -4,6 +4,7 @@
 
 #include "CheckReference.h"
 #include "Checkpoints.h"
+#include "CompareProcesses.h"
 #include "Devices.h"
 #include "LoadData.h"
 #include "LoadPlan.h"
@@ -21,6 +22,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <iostream>
+#include <new>
 #include <unistd.h>
 
 using namespace shardc;
@@ -62,8 +64,13 @@ private:
   absl::StatusOr<Evaluation> runEvaluation();
   absl::Status evaluateAfter(const EpochSummary &epoch);
   Batch batchOfStep(int64_t step);
-  /// Whether to end early, because of a signal to any process.
+  /// Whether to end early: because of a signal to any process, or `lost`.
   bool shouldStop();
+  /// Prints `lost`, if there is anything. Returns the exit code.
+  int reportLost() const { return lost.ok() ? 0 : report(lost); }
+  /// Prints why the training failed, and waits for the checkpoint that is being
+  /// written. Returns the exit code.
+  int failTraining(const absl::Status &error);
   /// The stream for people. With --json standard output holds the summary
   /// alone. Of several processes the first one prints.
   std::ostream &out() {
@@ -86,6 +93,7 @@ private:
   /// The order of the rows in an epoch; the last one asked for.
   std::pair<int64_t, std::vector<int64_t>> rowsOfEpoch{-1, {}};
   std::optional<Agreement> agreement; ///< While there is work to lose.
+  absl::Status lost;                  ///< Why processes no longer agree.
   bool isSaved = false;               ///< Parameters, where asked for.
   Checkpoints checkpoints;
   bool areCheckpointsDone = false; ///< The last step is in one.
@@ -162,6 +170,8 @@ int Session::openPlan() {
   if (!arguments.isGiven("target") && !devices.target().empty())
     arguments.compile.target = devices.target();
   if (int code = readPipe(arguments))
+    return code;
+  if (int code = store ? compareProcesses(arguments, *store) : 0)
     return code;
   if (int code = loadPlan(arguments, /*singleDevice=*/false, plan))
     return code;
@@ -331,8 +341,28 @@ Batch Session::batchOfStep(int64_t step) {
 }
 
 bool Session::shouldStop() {
-  summary.stoppedBy = agreement->ask();
+  if (!lost.ok())
+    return true;
+  absl::StatusOr<int> signal = agreement->ask();
+  if (!signal.ok()) {
+    lost = signal.status();
+    return true;
+  }
+  summary.stoppedBy = *signal;
   return summary.stoppedBy != 0;
+}
+
+int Session::failTraining(const absl::Status &error) {
+  // Which collective it was is in the error.
+  int code = report(
+      store ? absl::Status(error.code(),
+                           absl::StrCat(error.message(),
+                                        "; the last step here was ", lastStep))
+            : error);
+  checkpoints.wait();
+  if (!checkpoints.last().empty())
+    report(code, absl::StrCat("the last checkpoint is ", checkpoints.last()));
+  return code;
 }
 
 int Session::train() {
@@ -343,19 +373,10 @@ int Session::train() {
   watchdog.begin(absl::StrCat("step ", lastStep + 1));
   absl::StatusOr<TrainSummary> trained =
       rt::train(*executor, trainingData, trainOptions(), out());
-  if (!trained.ok()) {
-    // Which collective it was is in the error.
-    int code = report(
-        store
-            ? absl::Status(trained.status().code(),
-                           absl::StrCat(trained.status().message(),
-                                        "; the last step here was ", lastStep))
-            : trained.status());
-    checkpoints.wait();
-    if (!checkpoints.last().empty())
-      report(code, absl::StrCat("the last checkpoint is ", checkpoints.last()));
-    return code;
-  }
+  absl::Status status = trained.status();
+  status.Update(lost);
+  if (!status.ok())
+    return failTraining(status);
   summary.training = *std::move(trained);
   return 0;
 }
@@ -408,8 +429,10 @@ absl::Status Session::evaluateAfter(const EpochSummary &epoch) {
 }
 
 int Session::evaluate() {
-  if (!evaluationData || shouldStop())
+  if (!evaluationData)
     return 0;
+  if (shouldStop())
+    return reportLost();
   int64_t steps = summary.training ? summary.training->steps : 0;
   if (!summary.evaluations.empty() &&
       summary.evaluations.back().step == steps) {
@@ -418,7 +441,7 @@ int Session::evaluate() {
   }
   absl::StatusOr<Evaluation> evaluated = runEvaluation();
   if (absl::IsCancelled(evaluated.status()))
-    return 0;
+    return reportLost();
   if (!evaluated.ok())
     return report(evaluated.status());
   summary.evaluation = *evaluated;
@@ -426,8 +449,10 @@ int Session::evaluate() {
 }
 
 int Session::compareWithReference() {
-  if (!check || shouldStop())
+  if (!check)
     return 0;
+  if (shouldStop())
+    return reportLost();
   absl::StatusOr<ReferenceResult> result = check->finish();
   if (!result.ok())
     return report(result.status());
@@ -485,7 +510,12 @@ int shardc::run::runSession(const Arguments &arguments) {
   if (peers.ofCpus)
     speakFor(*peers.ofCpus);
   watchdog.watch(peers.store());
-  int code = Session(arguments, peers, watchdog).run();
+  int code = 0;
+  try {
+    code = Session(arguments, peers, watchdog).run();
+  } catch (const std::bad_alloc &) {
+    code = report(4, "out of memory: this process may have no more");
+  }
   watchdog.begin("ending");
   // Nobody waits for a process that has failed. A stop is agreed on.
   if (code != 0 && code < 128 && peers.store())

@@ -67,7 +67,7 @@ Signals::~Signals() {
 
 int Signals::noted() const { return firstSignal; }
 
-int Agreement::ask() {
+absl::StatusOr<int> Agreement::ask() {
   if (agreed || !store)
     return agreed = agreed ? agreed : signals.noted();
   // No process may begin a step that another one does not.
@@ -79,12 +79,11 @@ int Agreement::ask() {
   int64_t perSecond = std::clamp<int64_t>(
       static_cast<int64_t>(interval / std::max(seconds, 1e-3)), 1, 1000);
   absl::StatusOr<std::vector<std::string>> all = store->gatherAll(
-      "signals",
+      "agreeing whether to stop",
       absl::StrCat(signals.noted(), ",", perSecond, ",", isDue() ? 1 : 0),
       deadline);
-  // The next step names the process that is missing.
   if (!all.ok())
-    return 0;
+    return all.status();
   for (const std::string &told : *all)
     if (int signal = std::atoi(told.c_str()); signal && !agreed)
       agreed = signal;

@@ -10,6 +10,7 @@
 
 #include "shardc-rt/Store.h"
 
+#include "absl/status/statusor.h"
 #include "absl/time/time.h"
 
 #include <functional>
@@ -46,7 +47,9 @@ public:
 
   /// The signal to stop for; 0: go on. All processes ask equally often and get
   /// the same answer. Signals and clocks are exchanged about once a second.
-  int ask();
+  /// DeadlineExceeded names a process that does not ask; Aborted: one has
+  /// failed or gone.
+  absl::StatusOr<int> ask();
   /// Whether a checkpoint is due; then it is not any more.
   bool takeDue();
 

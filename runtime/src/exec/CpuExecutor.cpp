@@ -6,12 +6,12 @@
 #include "comm/Transport.h"
 #include "exec/Arrays.h"
 #include "exec/ParameterState.h"
+#include "exec/PlanProperties.h"
 #include "exec/PreparedProgram.h"
 #include "exec/ShardExchange.h"
 #include "exec/Shards.h"
 #include "init/Initialization.h"
 #include "shardc-rt/Processes.h"
-#include "shardc-rt/Version.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -192,22 +192,17 @@ absl::Status CpuExecutor::addUpBytes() {
 absl::Status CpuExecutor::compareProcesses() {
   if (numProcesses() == 1)
     return absl::OkStatus();
-  std::string mine =
-      absl::StrCat("shardc ", version(), ", plan ",
-                   absl::Hex(spec.fingerprint, absl::kZeroPad16), " on ",
-                   spec.mesh.toString(), ", seed ", options.seed,
-                   options.shareReplicas ? "" : ", no shared replicas",
-                   options.poisonPadding ? ", poisoned padding" : "");
+  std::vector<RankProperty> properties = propertiesOf(spec, options.seed);
+  if (!options.shareReplicas)
+    properties.push_back({"unshared replicas", "unshared replicas"});
+  if (options.poisonPadding)
+    properties.push_back({"poisoned padding", "poisoned padding"});
   absl::StatusOr<std::vector<std::string>> all =
-      options.processes->transport().gatherAll(mine);
+      options.processes->transport().gatherAll(formatProperties(properties));
   if (!all.ok())
     return all.status();
-  // The same words in all processes.
-  for (size_t other = 1; other < all->size(); ++other)
-    if ((*all)[other] != all->front())
-      return absl::InvalidArgumentError(
-          absl::StrCat("rank ", other, " has ", (*all)[other],
-                       ", and rank 0 has ", all->front()));
+  if (absl::Status status = toStatus(findDifferences(*all)); !status.ok())
+    return status;
   if (spec.mesh.numDevices() < numProcesses())
     return absl::InvalidArgumentError(absl::StrCat(
         "the mesh ", spec.mesh.toString(), " has ", spec.mesh.numDevices(),

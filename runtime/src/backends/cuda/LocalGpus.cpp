@@ -2,6 +2,7 @@
 
 #include "backends/cuda/LocalGpus.h"
 
+#include "exec/PlanProperties.h"
 #include "plan/Accesses.h"
 
 #include "absl/strings/numbers.h"
@@ -144,17 +145,13 @@ LocalGpus::connect(const PlanSpec &plan, uint64_t seed,
     return library.status();
   nccl = *std::move(library);
   if (Store *store = options.store) {
-    const std::string mine =
-        absl::StrCat("plan ", absl::Hex(plan.fingerprint, absl::kZeroPad16),
-                     ", seed ", seed);
-    absl::StatusOr<std::vector<std::string>> all =
-        store->gatherAll("comparing plans", mine, options.deadline);
+    absl::StatusOr<std::vector<std::string>> all = store->gatherAll(
+        "comparing plans", formatProperties(propertiesOf(plan, seed)),
+        options.deadline);
     if (!all.ok())
       return all.status();
-    for (size_t rank = 0; rank < all->size(); ++rank)
-      if ((*all)[rank] != mine)
-        return absl::InvalidArgumentError(absl::StrCat(
-            "rank ", rank, " has ", (*all)[rank], ", and this one has ", mine));
+    if (absl::Status s = toStatus(findDifferences(*all)); !s.ok())
+      return s;
   }
   std::vector<LocalDevice> ours;
   for (size_t i = 0; i < local.size(); ++i)

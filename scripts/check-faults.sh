@@ -1,0 +1,212 @@
+#!/usr/bin/env bash
+# The table of docs/Hosts.md#faults with real processes: whatever happens to one of
+# three that mpirun starts, and in whichever phase, the others name it and end with
+# the exit code of the table; what cannot go right is refused before the first step.
+#
+#   scripts/check-faults.sh
+#
+# Exit code 77 where there is no MPI.
+source "$(dirname "$0")/common-mpi.sh"
+faults=$build/bin/fail-writes.so
+
+# What mpirun starts. It notes the exit code of its process and stays until all
+# have ended: mpirun would end the others itself after the first error.
+cat >each <<'END'
+#!/usr/bin/env bash
+rank=$OMPI_COMM_WORLD_RANK
+[ "$rank" != "${FAULT_RANK-}" ] || eval "$FAULT"
+"$@" &>"said.$rank" &
+echo $! >"pid.$rank"
+wait $! 2>/dev/null
+echo $? >"code.$rank.tmp"
+mv "code.$rank.tmp" "code.$rank"
+for _ in $(seq 1000); do
+  [ "$(compgen -G 'code.?' | wc -l)" -lt "$OMPI_COMM_WORLD_SIZE" ] || exit 0
+  sleep 0.02
+done
+END
+chmod +x each
+
+generate() {
+  shardc-gen --batch-size=96 --loss=softmax_cross_entropy --optimizer=momentum \
+    --dropout=0.1 "$@"
+}
+generate --layers=64,33,10 --strategy=dp --mesh=data=3 -o model.mlir
+shardc-compile model.mlir -o model.shardc &>said
+run=(shardc-run ../model.shardc --data=digits --log-every=0 --heartbeat=200ms)
+# Longer than the start of three processes where others start, too.
+soon=--deadline=2
+
+# await COMMAND...: until it succeeds, some seconds at most.
+await() {
+  for _ in $(seq 750); do
+    ! "$@" || return 0
+    sleep 0.02
+  done
+}
+
+# Each case is a function that runs in a folder of its own, beside others:
+# `check WHAT FUNCTION ARGUMENT...`.
+running=0
+collect() {
+  wait -n || failed=$((failed + 1))
+  running=$((running - 1))
+}
+check() {
+  cases=$((cases + 1))
+  mkdir "$cases"
+  (
+    cd "$cases"
+    failed=0 what=$1
+    shift
+    "$@" >&2
+    [ "$failed" -eq 0 ]
+  ) &
+  running=$((running + 1))
+  [ "$running" -lt 3 ] || collect
+}
+
+start() {
+  mpirun -n 3 ../each "$@" &>said &
+  launcher=$!
+}
+signal() {
+  await test -s "pid.$2"
+  kill -"$1" "$(cat "pid.$2")"
+}
+
+# ended "CODE..." TEXT RANK...: the processes end with these exit codes, by rank,
+# and those of RANK say TEXT, a pattern.
+ended() {
+  local codes=$1 text=$2 rank
+  shift 2
+  # Those that have been stopped are there until the others have ended.
+  await all "$@"
+  # shellcheck disable=SC2046
+  kill -KILL $(cat pid.?) 2>/dev/null || true
+  wait "$launcher" 2>/dev/null || true
+  cat said.? >>said
+  if [ "$(cat code.? | tr '\n' ' ')" != "$codes " ]; then
+    fail "$what: exit codes $(cat code.? | tr '\n' ' '), expected $codes"
+    return
+  fi
+  for rank in "$@"; do
+    grep -qE -- "$text" "said.$rank" ||
+      fail "$what: rank $rank does not say \"$text\""
+  done
+}
+all() {
+  local rank
+  for rank in "$@"; do [ -e "code.$rank" ] || return 1; done
+}
+
+# fault RANK CODE: what comes before the process of RANK starts.
+fault() { export FAULT_RANK=$1 FAULT=$2; }
+# preload KIND PATH AT: a fault of calls with PATH, from the AT-th on.
+preload() {
+  printf 'export LD_PRELOAD=%s FAIL_BY=%s FAIL_PATH=%s FAIL_AT=%s FAIL_CALLS=100000' \
+    "$faults" "$1" "$2" "$3"
+}
+
+# A process is killed or stopped, in each phase. Without a sign of the lost one the
+# others would wait for five minutes.
+lose() {
+  local signal=$1 lost=$2 phase=$3 rank others=() codes=() text deadline=
+  for rank in 0 1 2; do
+    if [ "$rank" = "$lost" ]; then
+      codes+=(137)
+    else
+      codes+=(6)
+      others+=("$rank")
+    fi
+  done
+  text="rank $lost( on [^ ]*)?(, which keeps the store at [^ ]*,)? has gone"
+  if [ "$signal" = STOP ]; then
+    deadline=$soon
+    text="rank $lost( on [^ ]*)?.* (has given no sign|has not answered) for"
+  fi
+  case $phase in
+  start)
+    fault "$lost" "$(preload "${signal,,}" .shardc 1)"
+    start "${run[@]}" --steps=12 $deadline
+    ;;
+  step)
+    start "${run[@]}" --steps=100000000 --metrics=steps.jsonl $deadline
+    await test -s steps.jsonl
+    signal "$signal" "$lost"
+    text+='.*the last step here was'
+    ;;
+  checkpoint)
+    fault "$lost" "$(preload "${signal,,}" /step- 3)"
+    start "${run[@]}" --steps=12 --checkpoint-dir=c --checkpoint-every=4 $deadline
+    ;;
+  shutdown)
+    # Rank 0 writes parameters slowly, and the others wait for its end.
+    fault 0 "$(preload slow parameters 1)"
+    start "${run[@]}" --steps=2 --save-params=parameters.npz $deadline
+    await compgen -G 'parameters*' >/dev/null
+    signal "$signal" "$lost"
+    ;;
+  esac
+  ended "${codes[*]}" "$text" "${others[@]}"
+}
+for lost in 1 0; do
+  for phase in start step checkpoint shutdown; do
+    [ -e "$faults" ] || [ $phase = step ] || continue
+    check "rank $lost gets SIGKILL in its $phase" lose KILL $lost $phase
+    [ $lost.$phase != 1.start ] ||
+      check "rank $lost gets SIGSTOP in its $phase" lose STOP $lost $phase
+  done
+done
+
+# A process gets no memory, and so its plan no arena: its error is that of all.
+starve() {
+  fault 1 'ulimit -v 1100000'
+  start shardc-run ../wide.shardc --data=digits --steps=2 --heartbeat=200ms
+  ended '4 4 4' 'rank 1( of 3)? on [^ ]*(:| failed:) out of memory: cannot allocate' 0 1 2
+}
+generate --layers=64,9000,9000,10 --strategy=dp --mesh=data=3 -o wide.mlir
+shardc-compile wide.mlir -o wide.shardc &>said
+[[ "$(ldd "$(command -v shardc-run)")" = *[alt]san* ]] || check 'out of memory' starve
+
+# Processes that were not started for the same training.
+other() {
+  local text=$1
+  shift
+  mpirun -n 1 "${run[@]}" --steps=2 : -n 1 "${run[@]}" --steps=2 : -n 1 "$@" &>said || code=$?
+  if [ "${code-0}" -ne 2 ] || ! grep -qE -- "rank 2 on [^ ]* has $text" said; then
+    fail "$what: exit code ${code-0}, or not \"$text\""
+  fi
+}
+check 'another flag' other '--steps=3, and rank 0 has --steps=2' "${run[@]}" --steps=3
+check 'flags that only one has' other \
+  '--no-shuffle, and rank 0 has no --no-shuffle; rank 2 .* has no --steps' \
+  "${run[@]}" --no-shuffle --threads=1
+sed 's/0.1/0.2/' model.mlir >other.mlir
+shardc-compile other.mlir -o other.shardc &>said
+check 'another plan' other 'a plan of .* bytes with checksum .*, and rank 0 has a plan' \
+  "${run[@]/model/other}" --steps=2
+# The models of two hosts, by one name.
+otherModel() {
+  mkdir own
+  sed 's/0.1/0.2/' ../model.mlir >own/model.mlir
+  cp ../model.mlir .
+  mpirun -n 1 shardc-run model.mlir --data=digits --steps=2 : \
+    -n 1 -wdir own shardc-run model.mlir --data=digits --steps=2 &>said || code=$?
+  grep -qE 'line [0-9]+ of model.mlir is ".*0\.1.*" on rank 0, and ".*0\.2.*" on rank 1' said &&
+    [ "$code" -eq 2 ] || fail "$what"
+}
+check 'another model' otherModel
+# As a build of another version.
+sed "s/$(shardc-run --version | sed 's/shardc //; s/\./\\./g')/9.9.9/g" "$(command -v shardc-run)" >newer
+chmod +x newer
+otherVersion() {
+  export SHARDC_LIBMPI=$plugin
+  mpirun -n 1 "${run[@]}" --steps=2 : -n 1 ../newer "${run[@]:1}" --steps=2 &>said || code=$?
+  grep -qE 'rank 1 on [^ ]* is of shardc 9.9.9, and rank 0 of shardc' said &&
+    [ "$code" -eq 2 ] || fail "$what"
+}
+check 'another version' otherVersion
+while [ "$running" -gt 0 ]; do collect; done
+echo "$cases cases; $failed failed"
+[ "$failed" -eq 0 ]
