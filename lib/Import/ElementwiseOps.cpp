@@ -49,6 +49,69 @@ static LogicalResult lowerAbs(Lowering &lowering, Operation *op) {
   return lowering.set(op, a.max(x, a.sub(a.constant(0), x)));
 }
 
+static LogicalResult lowerSign(Lowering &lowering, Operation *op) {
+  Value x = lowering.get(op, 0);
+  if (isFloat(x))
+    return lowerUnary<SignOp>(lowering, op);
+  Arithmetic a = lowering.at(op);
+  return lowering.set(op, a.min(a.max(x, a.constant(-1)), a.constant(1)));
+}
+
+static LogicalResult lowerTan(Lowering &lowering, Operation *op) {
+  Value x = lowering.get(op, 0);
+  Arithmetic a = lowering.at(op);
+  return lowering.set(op, a.div(a.sin(x), a.cos(x)));
+}
+
+static Value buildFloor(Lowering &lowering, Operation *op, Value x) {
+  return lowering.getBuilder().create<FloorOp>(op->getLoc(), x);
+}
+
+static LogicalResult lowerCeil(Lowering &lowering, Operation *op) {
+  Arithmetic a = lowering.at(op);
+  return lowering.set(
+      op, a.neg(buildFloor(lowering, op, a.neg(lowering.get(op, 0)))));
+}
+
+/// The nearest integer. x - floor(x) is exact; of two integers as near
+/// `isUpper` chooses.
+static Value buildRound(Lowering &lowering, Operation *op, Value x,
+                        function_ref<Value(Value lower)> isUpper) {
+  OpBuilder &builder = lowering.getBuilder();
+  Arithmetic a(builder, op->getLoc(), x);
+  Value lower = buildFloor(lowering, op, x);
+  Value beyond = a.sub(x, lower), half = a.constant(0.5);
+  Value isBeyond =
+      compare(builder, op->getLoc(), CompareKind::GT, beyond, half);
+  Value isTie = compare(builder, op->getLoc(), CompareKind::EQ, beyond, half);
+  Arithmetic truth(builder, op->getLoc(), isTie);
+  return a.select(truth.max(isBeyond, truth.min(isTie, isUpper(lower))),
+                  a.add(lower, a.constant(1)), lower);
+}
+
+static LogicalResult lowerRoundToEven(Lowering &lowering, Operation *op) {
+  OpBuilder &builder = lowering.getBuilder();
+  Arithmetic a = lowering.at(op);
+  auto isOdd = [&](Value lower) {
+    Value half = a.mul(lower, a.constant(0.5));
+    return compare(builder, op->getLoc(), CompareKind::NE, half,
+                   buildFloor(lowering, op, half));
+  };
+  return lowering.set(op, buildRound(lowering, op, lowering.get(op, 0), isOdd));
+}
+
+static LogicalResult lowerRoundAwayFromZero(Lowering &lowering, Operation *op) {
+  Value x = lowering.get(op, 0);
+  OpBuilder &builder = lowering.getBuilder();
+  Arithmetic a = lowering.at(op);
+  Value magnitude = builder.create<AbsOp>(op->getLoc(), x);
+  auto always = [&](Value lower) {
+    return compare(builder, op->getLoc(), CompareKind::EQ, lower, lower);
+  };
+  return lowering.set(
+      op, a.mul(a.sign(x), buildRound(lowering, op, magnitude, always)));
+}
+
 static LogicalResult lowerErfc(Lowering &lowering, Operation *op) {
   Arithmetic a = lowering.at(op);
   Value erf =
@@ -91,10 +154,12 @@ static Value buildIntegerPower(Arithmetic &a, Value x, int64_t n) {
 static LogicalResult lowerPower(Lowering &lowering, Operation *op) {
   Value x = lowering.get(op, 0), y = lowering.get(op, 1);
   Arithmetic a = lowering.at(op);
-  if (!isFloat(x))
+  std::optional<double> exponent = matchSplat(y);
+  if (!isFloat(x) && !(exponent && *exponent >= 0 && *exponent <= 64))
     return emitError(op->getLoc())
-           << "a power of integers is not supported: convert to float32";
-  if (std::optional<double> exponent = matchSplat(y)) {
+           << "a power of integers is supported if the exponent is a constant "
+              "from 0 to 64: convert the operands to float32";
+  if (exponent) {
     if (*exponent == 0)
       return lowering.set(op, a.constant(1));
     if (*exponent == 0.5)
@@ -106,11 +171,7 @@ static LogicalResult lowerPower(Lowering &lowering, Operation *op) {
   std::optional<double> base = matchSplat(x);
   if (base && *base > 0)
     return lowering.set(op, a.exp(a.mul(y, a.constant(std::log(*base)))));
-  return emitError(op->getLoc())
-         << "a power is supported if its exponent is a constant integer or "
-            "0.5, "
-            "or its base a positive constant: write jnp.exp(y * jnp.log(x)) "
-            "where x is positive";
+  return lowering.set(op, a.power(x, y));
 }
 
 static LogicalResult lowerCompare(Lowering &lowering, Operation *op) {
@@ -166,6 +227,15 @@ static LogicalResult lowerLogical(Lowering &lowering, Operation *op) {
   return lowerBinary<Op>(lowering, op);
 }
 
+static LogicalResult lowerXor(Lowering &lowering, Operation *op) {
+  Value lhs = lowering.get(op, 0), rhs = lowering.get(op, 1);
+  if (!getElement(lhs).isSignlessInteger(1))
+    return emitError(op->getLoc())
+           << op->getName() << " on bits of integers is not supported";
+  return lowering.set(op, compare(lowering.getBuilder(), op->getLoc(),
+                                  CompareKind::NE, lhs, rhs));
+}
+
 static LogicalResult lowerNot(Lowering &lowering, Operation *op) {
   Value x = lowering.get(op, 0);
   if (!getElement(x).isSignlessInteger(1))
@@ -180,7 +250,11 @@ ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
   static const OpLowering table[] = {
       {"stablehlo.negate", lowerNegate, 1},
       {"stablehlo.abs", lowerAbs, 1},
-      {"stablehlo.sign", lowerUnary<SignOp>, 1},
+      {"stablehlo.sign", lowerSign, 1},
+      {"stablehlo.floor", lowerUnary<FloorOp>, 1},
+      {"stablehlo.ceil", lowerCeil, 1},
+      {"stablehlo.round_nearest_even", lowerRoundToEven, 1},
+      {"stablehlo.round_nearest_afz", lowerRoundAwayFromZero, 1},
       {"stablehlo.exponential", lowerUnary<ExpOp>, 1},
       {"stablehlo.exponential_minus_one", lowerUnary<Expm1Op>, 1},
       {"stablehlo.log", lowerUnary<LogOp>, 1},
@@ -190,6 +264,7 @@ ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
       {"stablehlo.tanh", lowerUnary<TanhOp>, 1},
       {"stablehlo.cosine", lowerUnary<CosOp>, 1},
       {"stablehlo.sine", lowerUnary<SinOp>, 1},
+      {"stablehlo.tan", lowerTan, 1},
       {"stablehlo.logistic", lowerLogistic, 1},
       {"stablehlo.is_finite", lowerIsFinite, 1},
       {"chlo.erf", lowerUnary<ErfOp>, 1},
@@ -201,6 +276,7 @@ ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
       {"stablehlo.divide", lowerBinary<DivOp>, 2},
       {"stablehlo.maximum", lowerBinary<MaxOp>, 2},
       {"stablehlo.minimum", lowerBinary<MinOp>, 2},
+      {"stablehlo.remainder", lowerBinary<RemainderOp>, 2},
       {"stablehlo.power", lowerPower, 2},
       {"stablehlo.compare", lowerCompare, 2},
       {"stablehlo.select", lowerSelect, 3},
@@ -208,6 +284,7 @@ ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
       {"stablehlo.convert", lowerConvert, 1},
       {"stablehlo.and", lowerLogical<MinOp>, 2},
       {"stablehlo.or", lowerLogical<MaxOp>, 2},
+      {"stablehlo.xor", lowerXor, 2},
       {"stablehlo.not", lowerNot, 1},
   };
   return table;

@@ -111,6 +111,7 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
   if (failed(lowering.run(main.getBody().front(), results)))
     return nullptr;
   lowering.getBuilder().create<func::ReturnOp>(main.getLoc(), results);
+  eraseDeadOps(function);
   if (isStep) {
     if (failed(copyResults(main, function)))
       return nullptr;

@@ -12,8 +12,9 @@ static const llvm::StringMap<OpLowering> &getTable() {
   static const llvm::StringMap<OpLowering> table = [] {
     llvm::StringMap<OpLowering> all;
     for (ArrayRef<OpLowering> part :
-         {getElementwiseLowerings(), getShapeLowerings(), getIndexLowerings(),
-          getCallLowerings()})
+         {getElementwiseLowerings(), getShapeLowerings(), getReduceLowerings(),
+          getSliceLowerings(), getIndexLowerings(), getScatterLowerings(),
+          getControlLowerings(), getCallLowerings()})
       for (const OpLowering &each : part)
         all.try_emplace(each.name, each);
     return all;
@@ -26,14 +27,12 @@ static StringRef getAdvice(StringRef name) {
   static const struct {
     StringLiteral name, advice;
   } advices[] = {
-      {"stablehlo.while",
-       "write the loop out in Python, or lax.scan(..., unroll=True)"},
       {"stablehlo.sort", "sort the data before it is fed"},
+      {"chlo.top_k", "use jnp.argmax, or count the elements that are larger"},
       {"stablehlo.rng_bit_generator", "feed the random numbers as an input"},
       {"stablehlo.convolution", "use @ or jnp.einsum; shardc is for MLPs"},
       {"sdy.manual_computation",
        "use jax.jit with shardings in place of shard_map"},
-      {"stablehlo.case", "use jnp.where in place of lax.cond"},
       {"stablehlo.custom_call", "use the ops of jax.numpy and jax.nn"},
   };
   for (const auto &each : advices)
@@ -70,7 +69,8 @@ static LogicalResult checkForm(Operation *op, const OpLowering &lowering) {
   if (lowering.operands >= 0)
     isRight &= static_cast<int>(op->getNumOperands()) == lowering.operands &&
                op->getNumResults() == 1;
-  isRight &= op->getNumRegions() == lowering.regions &&
+  isRight &= (lowering.regions < 0 ||
+              static_cast<int>(op->getNumRegions()) == lowering.regions) &&
              llvm::all_of(op->getRegions(), [](Region &region) {
                return region.hasOneBlock() && !region.front().empty();
              });
@@ -79,6 +79,13 @@ static LogicalResult checkForm(Operation *op, const OpLowering &lowering) {
   return emitError(op->getLoc())
          << op->getName() << " has operands, results or regions that do not "
          << "belong to this op";
+}
+
+/// Whether the result of `op` has no elements. Such tensors are operands of
+/// concatenations, pads and reductions, which leave them out.
+static bool isEmpty(Operation *op) {
+  return op->getNumResults() == 1 &&
+         getTensorType(op->getResult(0)).getNumElements() == 0;
 }
 
 LogicalResult Lowering::runCall(Operation *op, FlatSymbolRefAttr callee) {
@@ -108,16 +115,42 @@ LogicalResult Lowering::runCall(Operation *op, FlatSymbolRefAttr callee) {
   return success();
 }
 
+LogicalResult Lowering::runRegion(Operation *op, Region &region,
+                                  ValueRange arguments, TypeRange types,
+                                  SmallVectorImpl<Value> &results) {
+  Block &body = region.front();
+  if (!llvm::equal(body.getArgumentTypes(), arguments.getTypes()) ||
+      body.back().getOperandTypes() != types)
+    return emitError(op->getLoc())
+           << op->getName() << " has a region of other types";
+  for (auto [argument, value] : llvm::zip_equal(body.getArguments(), arguments))
+    set(argument, value);
+  results.clear();
+  return run(body, results);
+}
+
 LogicalResult Lowering::run(Block &block, SmallVectorImpl<Value> &results) {
+  // Loops are written out.
+  constexpr int64_t mostOps = 200000;
   for (Operation &op : block.without_terminator()) {
+    if (++ops > mostOps)
+      return emitError(op.getLoc())
+             << "the program has more than " << mostOps
+             << " ops once its loops are written out: make fewer trips";
     StringRef name = op.getName().getStringRef();
     auto entry = getTable().find(name);
     if (entry == getTable().end())
       return emitError(op.getLoc())
              << name << " is not supported: " << getAdvice(name);
-    if (failed(checkForm(&op, entry->second)) || failed(checkTypes(&op)) ||
-        failed(entry->second.lower(*this, &op)))
+    if (failed(checkForm(&op, entry->second)) || failed(checkTypes(&op)))
       return failure();
+    if (isEmpty(&op)) {
+      Value result = op.getResult(0);
+      set(result,
+          constantSplat(builder, op.getLoc(), getTensorType(result), 0));
+    } else if (failed(entry->second.lower(*this, &op))) {
+      return failure();
+    }
   }
   for (Value operand : block.getTerminator()->getOperands())
     results.push_back(get(operand));
@@ -162,4 +195,69 @@ Value Lowering::broadcast(Location loc, Value value, RankedTensorType type,
   if (from.getNumElements() == type.getNumElements())
     return reshape(loc, value, type);
   return builder.create<BroadcastOp>(loc, type, value, kept);
+}
+
+Value Lowering::slice(Location loc, Value x, int64_t dim, int64_t from,
+                      int64_t size) {
+  RankedTensorType type = getTensorType(x);
+  if (size == type.getDimSize(dim))
+    return x;
+  SmallVector<int64_t> shape(type.getShape()), starts(type.getRank(), 0);
+  shape[dim] = size;
+  starts[dim] = from;
+  if (auto constant = x.getDefiningOp<ConstantOp>())
+    if (auto elements = dyn_cast<DenseElementsAttr>(constant.getValue())) {
+      if (elements.isSplat())
+        return builder.create<ConstantOp>(
+            loc, elements.resizeSplat(type.clone(shape)));
+      if (type.getRank() == 1) {
+        SmallVector<Attribute> values(elements.getValues<Attribute>());
+        return builder.create<ConstantOp>(
+            loc, DenseElementsAttr::get(type.clone(shape),
+                                        ArrayRef(values).slice(from, size)));
+      }
+    }
+  auto parts = x.getDefiningOp<ConcatenateOp>();
+  if (parts && static_cast<int64_t>(parts.getDim()) == dim) {
+    SmallVector<Value> taken;
+    int64_t at = 0;
+    for (Value part : parts.getOperands()) {
+      int64_t length = getTensorType(part).getDimSize(dim);
+      int64_t first = std::max(from - at, int64_t(0)),
+              last = std::min(from + size - at, length);
+      if (first < last)
+        taken.push_back(slice(loc, part, dim, first, last - first));
+      at += length;
+    }
+    return concatenate(loc, taken, dim);
+  }
+  return builder.create<ExtractSliceOp>(
+      loc, type.clone(shape), x, starts,
+      SmallVector<int64_t>(type.getRank(), 1));
+}
+
+Value Lowering::concatenate(Location loc, ValueRange parts, int64_t dim) {
+  SmallVector<Value> flat;
+  int64_t size = 0;
+  for (Value part : parts) {
+    if (getTensorType(part).getNumElements() == 0)
+      continue;
+    size += getTensorType(part).getDimSize(dim);
+    auto inner = part.getDefiningOp<ConcatenateOp>();
+    if (inner && static_cast<int64_t>(inner.getDim()) == dim)
+      llvm::append_range(flat, inner.getOperands());
+    else
+      flat.push_back(part);
+  }
+  if (flat.size() == 1)
+    return flat.front();
+  RankedTensorType type = getTensorType(flat.front());
+  SmallVector<int64_t> shape(type.getShape());
+  shape[dim] = size;
+  return builder.create<ConcatenateOp>(loc, type.clone(shape), flat, dim);
+}
+
+ArrayRef<int64_t> shardc::getDims(Operation *op, StringRef name) {
+  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(name);
+  return dims ? dims.asArrayRef() : ArrayRef<int64_t>();
 }

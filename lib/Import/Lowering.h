@@ -8,6 +8,8 @@
 #ifndef SHARDC_LIB_IMPORT_LOWERING_H
 #define SHARDC_LIB_IMPORT_LOWERING_H
 
+#include "ConstantIntegers.h"
+
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
@@ -31,8 +33,9 @@ public:
   }
   mlir::Value get(mlir::Value value) { return values.lookup(value); }
   void set(mlir::Value from, mlir::Value to) { values.map(from, to); }
+  /// `to` for the only result of `op`; a constant for an integer that is one.
   mlir::LogicalResult set(mlir::Operation *op, mlir::Value to) {
-    values.map(op->getResult(0), to);
+    values.map(op->getResult(0), foldInteger(builder, to));
     return mlir::success();
   }
   /// Arithmetic on tensors of the type of the only result of `op`.
@@ -51,6 +54,13 @@ public:
   mlir::LogicalResult runCall(mlir::Operation *op,
                               mlir::FlatSymbolRefAttr callee);
 
+  /// The same for `region` of `op` with `arguments`, which gives values of
+  /// `types`.
+  mlir::LogicalResult runRegion(mlir::Operation *op, mlir::Region &region,
+                                mlir::ValueRange arguments,
+                                mlir::TypeRange types,
+                                llvm::SmallVectorImpl<mlir::Value> &results);
+
   /// `value` as a tensor of `type` with as many elements.
   mlir::Value reshape(mlir::Location loc, mlir::Value value,
                       mlir::RankedTensorType type);
@@ -58,12 +68,26 @@ public:
   mlir::Value broadcast(mlir::Location loc, mlir::Value value,
                         mlir::RankedTensorType type,
                         llvm::ArrayRef<int64_t> dims);
+  /// 0, 1, 2, ... along dimension `dim` of a tensor of `type`.
+  mlir::Value count(mlir::Location loc, mlir::RankedTensorType type,
+                    int64_t dim) {
+    return builder.create<IotaOp>(loc, type, dim, ShardingAttr(),
+                                  mlir::DenseI64ArrayAttr());
+  }
+  /// Elements `from` to `from + size` of dimension `dim` of `x`. Of a
+  /// concatenation or a constant no more is read than is taken.
+  mlir::Value slice(mlir::Location loc, mlir::Value x, int64_t dim,
+                    int64_t from, int64_t size);
+  /// `parts` one behind the other along `dim`.
+  mlir::Value concatenate(mlir::Location loc, mlir::ValueRange parts,
+                          int64_t dim);
 
 private:
   mlir::ModuleOp source;
   mlir::OpBuilder builder;
   mlir::IRMapping values;
   int depth = 0;
+  int64_t ops = 0;
 };
 
 /// Lowers one op with one result, or emits an error at it.
@@ -72,16 +96,24 @@ struct OpLowering {
   llvm::StringLiteral name;
   LowerOp lower;
   /// The number of its operands and regions: nothing has verified the op. With
-  /// fewer than 0 operands any number of operands and results is right.
+  /// fewer than 0 operands any number of operands and results is right, with
+  /// fewer than 0 regions any number of regions.
   int operands;
-  unsigned regions = 0;
+  int regions = 0;
 };
 
 // The tables.
 llvm::ArrayRef<OpLowering> getElementwiseLowerings();
 llvm::ArrayRef<OpLowering> getShapeLowerings();
+llvm::ArrayRef<OpLowering> getReduceLowerings();
+llvm::ArrayRef<OpLowering> getSliceLowerings();
 llvm::ArrayRef<OpLowering> getIndexLowerings();
+llvm::ArrayRef<OpLowering> getScatterLowerings();
+llvm::ArrayRef<OpLowering> getControlLowerings();
 llvm::ArrayRef<OpLowering> getCallLowerings();
+
+/// The numbers of attribute `name`, such as dimensions; none without it.
+llvm::ArrayRef<int64_t> getDims(mlir::Operation *op, llvm::StringRef name);
 
 /// The sharding of sdy `attribute` as shardc's, or an error from `emitError`.
 mlir::FailureOr<ShardingAttr>

@@ -3,15 +3,8 @@
 #include "Lowering.h"
 #include "OpaqueText.h"
 
-#include <limits>
-
 using namespace mlir;
 using namespace shardc;
-
-static ArrayRef<int64_t> getDims(Operation *op, StringRef name) {
-  auto dims = op->getAttrOfType<DenseI64ArrayAttr>(name);
-  return dims ? dims.asArrayRef() : ArrayRef<int64_t>();
-}
 
 static LogicalResult lowerConstant(Lowering &lowering, Operation *op) {
   auto value = op->getAttrOfType<DenseElementsAttr>("value");
@@ -60,10 +53,9 @@ static LogicalResult lowerIota(Lowering &lowering, Operation *op) {
   auto dim = op->getAttrOfType<IntegerAttr>("iota_dimension");
   if (!dim)
     return emitError(op->getLoc()) << "an iota has no dimension";
-  return lowering.set(op,
-                      lowering.getBuilder().create<IotaOp>(
-                          op->getLoc(), lowering.at(op).getType(), dim.getInt(),
-                          ShardingAttr(), DenseI64ArrayAttr()));
+  return lowering.set(
+      op,
+      lowering.count(op->getLoc(), lowering.at(op).getType(), dim.getInt()));
 }
 
 static LogicalResult lowerDot(Lowering &lowering, Operation *op) {
@@ -91,69 +83,6 @@ static LogicalResult lowerDot(Lowering &lowering, Operation *op) {
                           getNumbers(numbers, "rhs_contracting_dimensions")));
 }
 
-/// Sums and extrema over dimensions of one tensor.
-static LogicalResult lowerReduce(Lowering &lowering, Operation *op) {
-  Block &body = op->getRegion(0).front();
-  StringRef name = body.front().getName().getStringRef();
-  bool isSimple = op->getNumOperands() == 2 && op->getNumResults() == 1 &&
-                  llvm::hasNItems(body.getOperations(), 2) &&
-                  body.front().getNumOperands() == 2;
-  if (!isSimple)
-    return emitError(op->getLoc())
-           << "a reduction of several tensors, such as argmax, is not "
-              "supported: expected a sum, maximum or minimum of one tensor";
-  Value x = lowering.get(op, 0), initial = lowering.get(op, 1);
-  OpBuilder &builder = lowering.getBuilder();
-  Location loc = op->getLoc();
-  RankedTensorType from = getTensorType(x), type = lowering.at(op).getType();
-  SmallVector<int64_t> dims(getDims(op, "dimensions"));
-  llvm::sort(dims);
-  if (!dims.empty() && (dims.front() < 0 || dims.back() >= from.getRank()))
-    return emitError(loc) << "a reduction has the wrong dimensions";
-  Arithmetic a(builder, loc, type);
-  // A sum of no more than one element is that element.
-  if (from.getNumElements() == type.getNumElements() &&
-      name != "stablehlo.multiply")
-    x = lowering.reshape(loc, x, type);
-  bool isReduced = x.getType() == type;
-  bool isBool = from.getElementType().isSignlessInteger(1);
-  if (isBool && !isReduced)
-    return emitError(loc) << "any and all over dimensions are not supported: "
-                             "take the maximum or minimum of float32";
-  std::optional<double> start = matchSplat(initial);
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  auto withInitial = [&](Value value, double identity, auto combine) {
-    if (isBool || (start && *start == identity))
-      return value;
-    return combine(value, lowering.broadcast(loc, initial, type, {}));
-  };
-  if (name == "stablehlo.add") {
-    Value sum =
-        isReduced ? x : reduce(builder, loc, ReductionKind::Sum, x, dims);
-    return lowering.set(
-        op, withInitial(sum, 0, [&](Value x, Value y) { return a.add(x, y); }));
-  }
-  if (name == "stablehlo.maximum" || (isBool && name == "stablehlo.or")) {
-    Value most =
-        isReduced ? x : reduce(builder, loc, ReductionKind::Max, x, dims);
-    return lowering.set(op, withInitial(most, -infinity, [&](Value x, Value y) {
-                          return a.max(x, y);
-                        }));
-  }
-  if (name == "stablehlo.minimum" || (isBool && name == "stablehlo.and")) {
-    if (!isReduced) {
-      Arithmetic all(builder, loc, from);
-      x = a.neg(reduce(builder, loc, ReductionKind::Max, all.neg(x), dims));
-    }
-    return lowering.set(op, withInitial(x, infinity, [&](Value x, Value y) {
-                          return a.min(x, y);
-                        }));
-  }
-  return emitError(loc) << "a reduction by " << name
-                        << " is not supported: expected a sum, maximum or "
-                           "minimum";
-}
-
 ArrayRef<OpLowering> shardc::getShapeLowerings() {
   static const OpLowering table[] = {
       {"stablehlo.constant", lowerConstant, 0},
@@ -162,7 +91,6 @@ ArrayRef<OpLowering> shardc::getShapeLowerings() {
       {"stablehlo.transpose", lowerTranspose, 1},
       {"stablehlo.iota", lowerIota, 0},
       {"stablehlo.dot_general", lowerDot, 2},
-      {"stablehlo.reduce", lowerReduce, -1, 1},
   };
   return table;
 }

@@ -15,7 +15,7 @@
 using namespace mlir;
 using namespace shardc;
 
-static void eraseDeadOps(func::FuncOp function) {
+void shardc::eraseDeadOps(func::FuncOp function) {
   SmallVector<Operation *> ops;
   for (Operation &op : function.getBody().front().without_terminator())
     ops.push_back(&op);
@@ -139,7 +139,6 @@ static void noteAnnotations(func::FuncOp step) {
 
 void shardc::completeTrainStep(func::FuncOp step) {
   noteAnnotations(step);
-  eraseDeadOps(step);
   unsigned lossIndex = findLoss(step);
   Operation *end = step.getBody().front().getTerminator();
   markParts(step, end->getOperand(lossIndex));

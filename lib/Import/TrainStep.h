@@ -7,6 +7,9 @@
 
 namespace shardc {
 
+/// Erases the ops whose results nothing uses.
+void eraseDeadOps(mlir::func::FuncOp function);
+
 /// Completes `step`, whose results have names, as `differentiate` would leave
 /// it: every op has its part of the step, and `@evaluate` computes the loss.
 void completeTrainStep(mlir::func::FuncOp step);

@@ -29,6 +29,7 @@ import optax
 from jax.sharding import NamedSharding, PartitionSpec
 
 import losses
+import ops
 import steps
 import shardc.jax as sj
 
@@ -36,8 +37,10 @@ GOLDEN = pathlib.Path(__file__).parents[2] / "test" / "golden" / "jax"
 TESTS = pathlib.Path(__file__).parents[2] / "test" / "Integration" / "JaxImport"
 DOCS = pathlib.Path(__file__).parents[2] / "docs" / "JAX.md"
 TABLE_BEGIN, TABLE_END = "<!-- programs -->", "<!-- end of programs -->"
+jax.config.update("jax_default_matmul_precision", "highest")
 MESH = jax.make_mesh((2, 4), ("data", "model"),
                      axis_types=(jax.sharding.AxisType.Auto,) * 2)
+LOSSES = {**losses.CASES, "ops": ops.case}
 OPTIMIZERS = [(sj.sgd(0.05), optax.sgd(0.05)), (sj.adam(1e-2), optax.adam(1e-2)),
               (sj.sgd(0.05, momentum=0.9), optax.sgd(0.05, momentum=0.9)),
               (sj.adamw(1e-2), optax.adamw(1e-2))]
@@ -56,6 +59,19 @@ def at_rest(leaf):
     return NamedSharding(MESH, PartitionSpec(*spec))
 
 
+def get_steps(name):
+    """The steps of `ops` are large: one shows values and gradients."""
+    return 1 if name in ("ops", "step_ops") else 3
+
+
+def get_optimizers(number, name):
+    """For shardc and for JAX. Adam makes steps of one size of gradients that are
+    rounding errors."""
+    if name == "ops":
+        return sj.sgd(1.0), optax.sgd(1.0)
+    return OPTIMIZERS[0 if name == "mixed" else number % len(OPTIMIZERS)]
+
+
 def rows(tree, step):
     first = step * losses.BATCH
     return jax.tree.map(lambda x: x[first:first + losses.BATCH], tree)
@@ -67,7 +83,7 @@ def named(tree, prefix):
         path, simple=True, separator=".")))): np.asarray(leaf) for path, leaf in paths}
 
 
-def train(loss_fn, optimizer, params, x, y):
+def train(loss_fn, optimizer, params, x, y, count):
     @jax.jit
     def step(params, state, x, y):
         loss, gradients = jax.value_and_grad(loss_fn)(params, x, y)
@@ -75,7 +91,7 @@ def train(loss_fn, optimizer, params, x, y):
         return optax.apply_updates(params, updates), state, loss
 
     state, found = optimizer.init(params), []
-    for number in range(3):
+    for number in range(count):
         params, state, loss = step(params, state, rows(x, number), rows(y, number))
         found.append(float(loss))
     return params, found
@@ -88,16 +104,18 @@ def get_tolerances(name):
 
 def write_test(name):
     golden = f"%golden/jax/{name}"
-    lines = [f"# Three steps of {name} (python/tests) agree with JAX on one",
-             "# device, on meshes of one and of eight devices.",
+    count = get_steps(name)
+    lines = [f"# Steps of {name} (python/tests) agree with JAX on one",
+             "# device, on meshes of one, four and eight devices.",
              "# python/tests/make_goldens.py wrote this."]
     for mesh, more in (("data=1,model=1", ""),
+                       ("data=4,model=1", ""),
                        ("data=8,model=1", ""),
                        ("data=2,model=4", " --verify-partition --check-reference"),
                        ("data=2,model=4", " --partition=cheapest --objective=bytes")):
         lines += [f"RUN: shardc-run {golden}/model.mlir --mesh={mesh}{more} \\",
                   f"RUN:   --load-params={golden}/init.npz --data={golden}/data.npz \\",
-                  "RUN:   --no-shuffle --steps=3 --metrics=%t.jsonl --save-params=%t.npz",
+                  f"RUN:   --no-shuffle --steps={count} --metrics=%t.jsonl --save-params=%t.npz",
                   f"RUN: compare-training %t.jsonl {golden}/losses.json %t.npz \\",
                   f"RUN:   {golden}/final.npz {get_tolerances(name)}"]
     (TESTS / f"{name}.test").write_text("\n".join(lines) + "\n")
@@ -105,16 +123,15 @@ def write_test(name):
 
 def write_loss(number, name):
     rng = np.random.default_rng(number)
-    loss_fn, params, x, y = losses.CASES[name](rng)
-    # Adam makes steps of one size of gradients that are rounding errors.
-    ours, theirs = OPTIMIZERS[0 if name == "mixed" else number % len(OPTIMIZERS)]
+    loss_fn, params, x, y = LOSSES[name](rng)
+    ours, theirs = get_optimizers(number, name)
     folder = GOLDEN / name
     folder.mkdir(parents=True, exist_ok=True)
     shardings = tuple(jax.tree.map(place, tree) for place, tree in
                       ((at_rest, params), (over_rows, x), (over_rows, y)))
     sj.export_loss(folder / "model.mlir", loss_fn, params, rows(x, 0), rows(y, 0),
                    optimizer=ours, shardings=shardings, initial=folder / "init.npz")
-    final, found = train(loss_fn, theirs, params, x, y)
+    final, found = train(loss_fn, theirs, params, x, y, get_steps(name))
     np.savez(folder / "final.npz", **named(final, ""))
     np.savez(folder / "data.npz", **named(x, "x"), **named(y, "y"))
     (folder / "losses.json").write_text(json.dumps(found) + "\n")
@@ -135,7 +152,7 @@ def write_step(number, name):
                      in_shardings=shardings)
     sj.export(folder / "model.mlir", jitted, *first, initial=folder / "init.npz")
     alone, found = jax.jit(step), []
-    for batch in range(3):
+    for batch in range(get_steps(name)):
         params, state, loss = alone(params, state, rows(x, batch), rows(y, batch))
         found.append(float(loss))
     np.savez(folder / "final.npz", **named(params, ""))
@@ -151,7 +168,7 @@ def write_table():
     head, rest = text.split(TABLE_BEGIN)
     tail = rest.split(TABLE_END)[1]
     lines = ["| program | optimizer | tolerance of losses, parameters |", "|---|---|---|"]
-    for name in (*losses.CASES, *steps.CASES):
+    for name in (*LOSSES, *steps.CASES):
         model = GOLDEN / name / "model.mlir"
         if model.exists():
             kind = re.search(r"optimizer = <(\w+)", model.read_text()).group(1)
@@ -163,8 +180,8 @@ def write_table():
 
 def main():
     TESTS.mkdir(parents=True, exist_ok=True)
-    wanted = sys.argv[1:] or losses.CASES
-    for number, name in enumerate(losses.CASES):
+    wanted = sys.argv[1:] or LOSSES
+    for number, name in enumerate(LOSSES):
         if name in wanted:
             try:
                 write_loss(number, name)

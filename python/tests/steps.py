@@ -5,6 +5,7 @@ import jax.numpy as jnp
 import optax
 
 import losses
+import ops
 
 
 def with_optax(optimizer, case):
@@ -23,22 +24,27 @@ def with_optax(optimizer, case):
     return build
 
 
-def by_hand(rng):
+def by_hand(case, rate):
     """Gradient descent without a library."""
-    loss_fn, params, x, y = losses.regression(jax.nn.relu)(rng)
 
-    def step(params, state, x, y):
-        loss, gradients = jax.value_and_grad(loss_fn)(params, x, y)
-        return jax.tree.map(lambda p, g: p - 0.05 * g, params, gradients), state + 1, loss
+    def build(rng):
+        loss_fn, params, x, y = case(rng)
 
-    return step, params, jnp.zeros((), jnp.int32), x, y
+        def step(params, state, x, y):
+            loss, gradients = jax.value_and_grad(loss_fn)(params, x, y)
+            params = jax.tree.map(lambda p, g: p - rate * g, params, gradients)
+            return params, state + 1, loss
+
+        return step, params, jnp.zeros((), jnp.int32), x, y
+
+    return build
 
 
 MSE = losses.regression(jax.nn.gelu)
 ENTROPY = losses.classifier(losses.one_hot)
 
 CASES = {
-    "step_by_hand": by_hand,
+    "step_by_hand": by_hand(losses.regression(jax.nn.relu), 0.05),
     "step_sgd": with_optax(optax.sgd(0.05), MSE),
     "step_momentum": with_optax(optax.sgd(0.05, momentum=0.9, nesterov=True), MSE),
     "step_adam": with_optax(optax.adam(1e-2), MSE),
@@ -49,4 +55,5 @@ CASES = {
     "step_adagrad": with_optax(optax.adagrad(1e-2), MSE),
     "step_lion": with_optax(optax.lion(1e-3), MSE),
     "step_schedule": with_optax(optax.adam(optax.linear_schedule(1e-2, 1e-3, 10)), MSE),
+    "step_ops": by_hand(ops.case, 1.0),
 }

@@ -110,6 +110,8 @@ def _evaluate_eqn(eqn, args):
         return _custom(eqn, args)
     if name == "scan":
         return _unrolled(eqn, args)
+    if name == "cond":
+        return _selected(eqn, args)
     for key in ("jaxpr", "body_jaxpr", "cond_jaxpr", "call_jaxpr"):
         if key in eqn.params:
             inner = eqn.params[key]
@@ -139,6 +141,16 @@ def _unrolled(eqn, args):
         results.reverse()
     stacked = [jax.numpy.stack(each) for each in zip(*results)]
     return [*carry, *stacked]
+
+
+def _selected(eqn, args):
+    """lax.cond and lax.switch: the results of all branches, one of them chosen."""
+    index, *operands = args
+    *others, chosen = (evaluate(branch, operands) for branch in eqn.params["branches"])
+    for number, results in enumerate(others):
+        chosen = [jax.numpy.where(index == number, *pair)
+                  for pair in zip(results, chosen)]
+    return chosen
 
 
 def evaluate(closed, args):
