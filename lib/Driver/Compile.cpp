@@ -3,6 +3,7 @@
 #include "shardc/Driver/Compile.h"
 
 #include "shardc/WhatIf/CompareCheapest.h"
+#include "shardc/WhatIf/CompareManual.h"
 #include "shardc/WhatIf/CompareRegather.h"
 #include "shardc/WhatIf/ExplainContracts.h"
 #include "shardc/WhatIf/FixIts.h"
@@ -88,9 +89,11 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
   int propagate = getPhaseIndex("propagate");
   if (failed(run(import + 1, propagate - 1)))
     return failure();
-  OwningOpRef<ModuleOp> differentiated;
-  if (options.compareCheapest)
+  OwningOpRef<ModuleOp> differentiated, automatic;
+  if (options.compareCheapest) {
     differentiated = module.clone();
+    automatic = copyWithoutManual(module);
+  }
   if (failed(run(propagate, propagate)))
     return failure();
   OwningOpRef<ModuleOp> propagated = module.clone();
@@ -115,18 +118,23 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
     findFixIts(*imported, source, options, *machine, *explanation);
   llvm::raw_string_ostream os(state.explanation);
   writeJSON(*explanation, os);
-  std::optional<CheapestComparison> comparison;
+  std::optional<CheapestComparison> comparison, manual;
   if (options.compareCheapest)
     comparison = compareCheapest(module, *differentiated, options);
+  if (automatic)
+    manual = compareManual(module, *automatic, options);
   if (failed(run(memory + 1, last)))
     return failure();
   if (comparison)
     remarkOn(*comparison, options);
+  if (manual)
+    remarkOnManual(*manual);
   return success();
 }
 
 /// Runs the phases from `first` to `last` on IR of the phase before `first`.
-/// Its reports follow from the IR, without the costs of alternatives.
+/// Its reports follow from the IR, without the costs of alternatives but for
+/// that of a shard_map.
 static LogicalResult resumePhases(ModuleOp module,
                                   const CompileOptions &options, int first,
                                   int last, CompileState &state) {
@@ -140,6 +148,9 @@ static LogicalResult resumePhases(ModuleOp module,
   int collectives = getPhaseIndex("collectives");
   if (first > collectives + 1 || last <= collectives)
     return run(first, last);
+  OwningOpRef<ModuleOp> automatic;
+  if (options.compareCheapest && first == getPhaseIndex("propagate"))
+    automatic = copyWithoutManual(module);
   if (first <= collectives && failed(run(first, collectives)))
     return failure();
   FailureOr<Machine> machine = getMachine(module, options);
@@ -156,7 +167,14 @@ static LogicalResult resumePhases(ModuleOp module,
   setPipelineCosts(*explanation, module, *machine);
   llvm::raw_string_ostream os(state.explanation);
   writeJSON(*explanation, os);
-  return run(memory + 1, last);
+  std::optional<CheapestComparison> manual;
+  if (automatic)
+    manual = compareManual(module, *automatic, options);
+  if (failed(run(memory + 1, last)))
+    return failure();
+  if (manual)
+    remarkOnManual(*manual);
+  return success();
 }
 
 /// The flag among `options` that describes what an imported train step has of

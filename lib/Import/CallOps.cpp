@@ -2,6 +2,8 @@
 
 #include "Lowering.h"
 
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+
 using namespace mlir;
 using namespace shardc;
 
@@ -48,9 +50,15 @@ static LogicalResult lowerConstraint(Lowering &lowering, Operation *op) {
   if (failed(sharding))
     return failure();
   Value x = lowering.get(op, 0);
-  return lowering.set(
-      op, lowering.getBuilder().create<ShardingConstraintOp>(
-              op->getLoc(), x.getType(), x, *sharding, ArrayAttr()));
+  auto constraint = lowering.getBuilder().create<ShardingConstraintOp>(
+      op->getLoc(), x.getType(), x, *sharding, ArrayAttr());
+  // The exporter writes shard_map in global form: a constraint says where
+  // shards come from, or which collective has them as its result.
+  if (std::optional<StringRef> cause =
+          findScope(op->getLoc(), "shardc.shard_map/"))
+    constraint->setAttr(manualAttrName,
+                        StringAttr::get(constraint.getContext(), *cause));
+  return lowering.set(op, constraint);
 }
 
 ArrayRef<OpLowering> shardc::getCallLowerings() {

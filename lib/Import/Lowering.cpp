@@ -22,6 +22,20 @@ static const llvm::StringMap<OpLowering> &getTable() {
   return table;
 }
 
+std::optional<StringRef> shardc::findScope(Location loc, StringRef prefix) {
+  std::optional<StringRef> found;
+  loc->walk([&](Location each) {
+    auto name = dyn_cast<NameLoc>(each);
+    StringRef text = name ? name.getName().getValue() : "";
+    size_t at = text.find(prefix);
+    if (at == StringRef::npos)
+      return WalkResult::advance();
+    found = text.drop_front(at + prefix.size()).split('/').first;
+    return WalkResult::interrupt();
+  });
+  return found;
+}
+
 /// What to write in place of an op that is not supported.
 static StringRef getAdvice(StringRef name) {
   static const struct {
@@ -32,7 +46,7 @@ static StringRef getAdvice(StringRef name) {
       {"stablehlo.rng_bit_generator", "feed the random numbers as an input"},
       {"stablehlo.convolution", "use @ or jnp.einsum; shardc is for MLPs"},
       {"sdy.manual_computation",
-       "use jax.jit with shardings in place of shard_map"},
+       "export the function by shardc.jax, which writes shard_map out"},
       {"stablehlo.custom_call", "use the ops of jax.numpy and jax.nn"},
   };
   for (const auto &each : advices)

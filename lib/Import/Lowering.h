@@ -120,6 +120,11 @@ mlir::FailureOr<ShardingAttr>
 importSharding(mlir::Attribute attribute,
                llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
 
+/// Of the names in `loc`, which are paths of JAX's scopes, the first that
+/// contains `prefix`: what follows it, up to the next slash.
+std::optional<llvm::StringRef> findScope(mlir::Location loc,
+                                         llvm::StringRef prefix);
+
 /// Builds the mesh of the module from those of sdy; without one a mesh of one
 /// device.
 mlir::FailureOr<MeshOp> importMesh(mlir::ModuleOp source,

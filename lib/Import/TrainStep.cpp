@@ -1,6 +1,7 @@
 //===- TrainStep.cpp - Whole train steps of JAX ---------------------------===//
 
 #include "TrainStep.h"
+#include "Lowering.h"
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Prediction.h"
@@ -22,17 +23,6 @@ void shardc::eraseDeadOps(func::FuncOp function) {
   for (Operation *op : llvm::reverse(ops))
     if (op->use_empty())
       op->erase();
-}
-
-/// Whether JAX made the op by transposition, for the backward pass.
-static bool isTransposed(Location loc) {
-  bool found = false;
-  loc->walk([&](Location each) {
-    auto name = dyn_cast<NameLoc>(each);
-    found |= name && name.getName().getValue().contains("transpose(");
-    return WalkResult::advance();
-  });
-  return found;
 }
 
 static unsigned findLoss(func::FuncOp step) {
@@ -57,7 +47,7 @@ static void markParts(func::FuncOp step, Value loss) {
       for (Value operand : op.getOperands())
         if (Operation *maker = operand.getDefiningOp())
           forward.insert(maker);
-    } else if (isTransposed(op.getLoc()) ||
+    } else if (findScope(op.getLoc(), "transpose(") ||
                llvm::any_of(op.getUsers(), [&](Operation *user) {
                  return backward.contains(user);
                })) {

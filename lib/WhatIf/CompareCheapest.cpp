@@ -17,6 +17,34 @@ constexpr int64_t maxStrategies = 200'000;
 /// The most strategies that all branches of that search look at.
 constexpr int64_t maxComparedBranchOptions = 40'000;
 
+void shardc::findCheapest(ModuleOp differentiated, CompileOptions options,
+                          CheapestComparison &comparison) {
+  options.maxStrategies = maxStrategies;
+  options.maxBranchOptions = maxComparedBranchOptions;
+  comparison.error = searchOnTrial(differentiated, options);
+  if (!comparison.error.empty())
+    return;
+  func::FuncOp step = getStep(differentiated);
+  comparison.search = getPlanCost(step);
+  options.partition = "cheapest";
+  options.deviceMemory = 0;
+  options.ignoreExpectations = true;
+  // The estimate is of the step alone.
+  for (auto function :
+       llvm::make_early_inc_range(differentiated.getOps<func::FuncOp>()))
+    if (function != step)
+      function.erase();
+  llvm::Expected<PlanEstimate> found = estimateOnTrial(differentiated, options);
+  if (!found) {
+    comparison.error = llvm::toString(found.takeError());
+    return;
+  }
+  // `cheapest` takes the plan that follows the annotations if the found plan is
+  // worse.
+  if (!found->isWorseThan(comparison.own, options.objective))
+    comparison.cheapest = *found;
+}
+
 std::optional<CheapestComparison>
 shardc::compareCheapest(ModuleOp module, ModuleOp differentiated,
                         const CompileOptions &options) {
@@ -33,31 +61,9 @@ shardc::compareCheapest(ModuleOp module, ModuleOp differentiated,
         comparison.search = cost;
     return comparison;
   }
-  CompileOptions search = options;
-  search.maxStrategies = maxStrategies;
-  search.maxBranchOptions = maxComparedBranchOptions;
-  comparison.error = searchOnTrial(differentiated, search);
+  findCheapest(differentiated, options, comparison);
   if (!comparison.error.empty())
     return comparison;
-  comparison.search = getPlanCost(getStep(differentiated));
-  search.partition = "cheapest";
-  search.deviceMemory = 0;
-  search.ignoreExpectations = true;
-  // The estimate is of the step alone.
-  func::FuncOp trial = getStep(differentiated);
-  for (auto function :
-       llvm::make_early_inc_range(differentiated.getOps<func::FuncOp>()))
-    if (function != trial)
-      function.erase();
-  llvm::Expected<PlanEstimate> found = estimateOnTrial(differentiated, search);
-  if (!found) {
-    comparison.error = llvm::toString(found.takeError());
-    return comparison;
-  }
-  // `cheapest` takes the plan that follows the annotations if the found plan is
-  // worse.
-  if (!found->isWorseThan(*own, options.objective))
-    comparison.cheapest = *found;
   // The minimum of the sum in a search for the least time is no bound of
   // estimates.
   bool isBound = options.objective == "bytes" && comparison.search;

@@ -30,6 +30,7 @@ from jax.sharding import NamedSharding, PartitionSpec
 
 import losses
 import ops
+import shard_maps
 import steps
 import shardc.jax as sj
 
@@ -40,7 +41,8 @@ TABLE_BEGIN, TABLE_END = "<!-- programs -->", "<!-- end of programs -->"
 jax.config.update("jax_default_matmul_precision", "highest")
 MESH = jax.make_mesh((2, 4), ("data", "model"),
                      axis_types=(jax.sharding.AxisType.Auto,) * 2)
-LOSSES = {**losses.CASES, "ops": ops.case}
+LOSSES = {**losses.CASES, "ops": ops.case, **shard_maps.LOSSES}
+STEPS = {**steps.CASES, **shard_maps.STEPS}
 OPTIMIZERS = [(sj.sgd(0.05), optax.sgd(0.05)), (sj.adam(1e-2), optax.adam(1e-2)),
               (sj.sgd(0.05, momentum=0.9), optax.sgd(0.05, momentum=0.9)),
               (sj.adamw(1e-2), optax.adamw(1e-2))]
@@ -70,6 +72,13 @@ def get_optimizers(number, name):
     if name == "ops":
         return sj.sgd(1.0), optax.sgd(1.0)
     return OPTIMIZERS[0 if name == "mixed" else number % len(OPTIMIZERS)]
+
+
+def by_specs(params, specs):
+    """Where a leaf is: at the spec of the parameter of its shape, else everywhere."""
+    flat = jax.tree.flatten(specs, is_leaf=lambda x: isinstance(x, PartitionSpec))[0]
+    known = {leaf.shape: spec for leaf, spec in zip(jax.tree.leaves(params), flat)}
+    return lambda leaf: NamedSharding(MESH, known.get(leaf.shape, PartitionSpec()))
 
 
 def rows(tree, step):
@@ -123,12 +132,17 @@ def write_test(name):
 
 def write_loss(number, name):
     rng = np.random.default_rng(number)
-    loss_fn, params, x, y = LOSSES[name](rng)
+    if name in shard_maps.LOSSES:
+        loss_fn, params, x, y, specs = LOSSES[name](rng, MESH)
+        place = by_specs(params, specs)
+    else:
+        loss_fn, params, x, y = LOSSES[name](rng)
+        place = at_rest
     ours, theirs = get_optimizers(number, name)
     folder = GOLDEN / name
     folder.mkdir(parents=True, exist_ok=True)
-    shardings = tuple(jax.tree.map(place, tree) for place, tree in
-                      ((at_rest, params), (over_rows, x), (over_rows, y)))
+    shardings = tuple(jax.tree.map(each, tree) for each, tree in
+                      ((place, params), (over_rows, x), (over_rows, y)))
     sj.export_loss(folder / "model.mlir", loss_fn, params, rows(x, 0), rows(y, 0),
                    optimizer=ours, shardings=shardings, initial=folder / "init.npz")
     final, found = train(loss_fn, theirs, params, x, y, get_steps(name))
@@ -141,11 +155,16 @@ def write_loss(number, name):
 
 def write_step(number, name):
     rng = np.random.default_rng(100 + number)
-    step, params, state, x, y = steps.CASES[name](rng)
+    if name in shard_maps.STEPS:
+        step, params, state, x, y, specs = STEPS[name](rng, MESH)
+        place = by_specs(params, specs)
+    else:
+        step, params, state, x, y = STEPS[name](rng)
+        place = at_rest
     folder = GOLDEN / name
     folder.mkdir(parents=True, exist_ok=True)
     first = (params, state, rows(x, 0), rows(y, 0))
-    shardings = (*(jax.tree.map(at_rest, jax.tree.map(np.asarray, tree))
+    shardings = (*(jax.tree.map(place, jax.tree.map(np.asarray, tree))
                    for tree in first[:2]),
                  *(jax.tree.map(over_rows, tree) for tree in first[2:]))
     jitted = jax.jit(step, donate_argnums=(0, 1), keep_unused=True,
@@ -168,11 +187,11 @@ def write_table():
     head, rest = text.split(TABLE_BEGIN)
     tail = rest.split(TABLE_END)[1]
     lines = ["| program | optimizer | tolerance of losses, parameters |", "|---|---|---|"]
-    for name in (*LOSSES, *steps.CASES):
+    for name in (*LOSSES, *STEPS):
         model = GOLDEN / name / "model.mlir"
         if model.exists():
             kind = re.search(r"optimizer = <(\w+)", model.read_text()).group(1)
-            kind = "its own" if name in steps.CASES else kind
+            kind = "its own" if name in STEPS else kind
             lines.append(f"| `{name}` | {kind} | {get_tolerances(name).replace(' ', ', ')} |")
     table = "\n".join(lines)
     DOCS.write_text(f"{head}{TABLE_BEGIN}\n{table}\n{TABLE_END}{tail}")
@@ -180,19 +199,13 @@ def write_table():
 
 def main():
     TESTS.mkdir(parents=True, exist_ok=True)
-    wanted = sys.argv[1:] or LOSSES
-    for number, name in enumerate(LOSSES):
-        if name in wanted:
-            try:
-                write_loss(number, name)
-            except sj.ExportError as error:
-                print(f"{name}: {error}")
-    for number, name in enumerate(steps.CASES):
-        if not sys.argv[1:] or name in sys.argv[1:]:
-            try:
-                write_step(number, name)
-            except sj.ExportError as error:
-                print(f"{name}: {error}")
+    for names, write in ((LOSSES, write_loss), (STEPS, write_step)):
+        for number, name in enumerate(names):
+            if not sys.argv[1:] or name in sys.argv[1:]:
+                try:
+                    write(number, name)
+                except sj.ExportError as error:
+                    print(f"{name}: {error}")
     write_table()
 
 

@@ -20,12 +20,18 @@ struct CheapestComparison {
   std::string error = {};
 };
 
+/// Completes `comparison`, which has the estimate of the plan in use, with the
+/// plan of `--partition=cheapest` of `differentiated`, a module before
+/// `propagate`; that is compiled on trial. Programs with very many sharding
+/// strategies are not searched.
+void findCheapest(mlir::ModuleOp differentiated, CompileOptions options,
+                  CheapestComparison &comparison);
+
 /// Compares the step of `module`, after `memory`, with the plan of
 /// `--partition=cheapest`, by the estimates of reports. `differentiated` is the
 /// same module before `propagate`; it is compiled on trial unless `options` ask
-/// for the cheapest plan anyway. Programs with very many sharding strategies
-/// are not searched. Notes both costs on the step, as `shardc.cost`, unless
-/// `propagate` did. nullopt if there is no function.
+/// for the cheapest plan anyway. Notes both costs on the step, as
+/// `shardc.cost`, unless `propagate` did. nullopt if there is no function.
 std::optional<CheapestComparison>
 compareCheapest(mlir::ModuleOp module, mlir::ModuleOp differentiated,
                 const CompileOptions &options);

@@ -6,7 +6,8 @@ import jax
 from jax.sharding import NamedSharding
 
 from shardc.jax._optimizers import Optimizer, number, sgd
-from shardc.jax._tag import ExportError, tagged
+from shardc.jax._places import ExportError
+from shardc.jax._tag import tagged
 from shardc.jax._text import to_text
 
 

@@ -6,9 +6,11 @@ import numpy as np
 
 import jax
 
+from shardc.jax._evaluate import lower_in_global_form
 from shardc.jax._export import _names
+from shardc.jax._jaxprs import has_shard_map
 from shardc.jax._optimizers import number
-from shardc.jax._tag import ExportError
+from shardc.jax._places import ExportError
 from shardc.jax._text import to_text
 
 
@@ -63,7 +65,8 @@ def export(path, step, *args, carry=None, params=0, initial=None):
     if not hasattr(step, "lower"):
         donated = tuple((carry or {}).values())
         step = jax.jit(step, donate_argnums=donated, keep_unused=True)
-    lowered = step.lower(*args)
+    traced = step.trace(*args)
+    lowered = traced.lower()
     args = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), args)
     outputs, carry = _carried(lowered, args, carry)
     prefixes = _argument_names(step, len(args))
@@ -94,8 +97,12 @@ def export(path, step, *args, carry=None, params=0, initial=None):
     training = ("#shardc.training<loss = @loss, optimizer = <sgd, "
                 "learning_rate = 0.0>>")
     header = "// A train step of JAX, exported by shardc.jax (docs/JAX.md).\n"
+    program, shardings_of = lowered, None
+    if has_shard_map(traced.jaxpr.jaxpr):
+        program, shardings_of = lower_in_global_form(traced.jaxpr), lowered
     try:
-        text = to_text(lowered, step, names, roles, training, header, results)
+        text = to_text(program, step, names, roles, training, header, results,
+                       shardings_of)
     except ValueError as error:
         raise ExportError(f"some of the {main_arguments} arrays of the arguments "
                           "are not used: expected jax.jit(step, keep_unused=True)"

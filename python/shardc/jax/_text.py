@@ -45,18 +45,40 @@ def _place_arguments(text, place):
     return head + line + rest
 
 
-def to_text(lowered, function, names, roles, training, header, results=()):
+def _main(module):
+    return next(op for op in module.body.operations
+                if op.operation.name == "func.func"
+                and op.attributes["sym_name"].value == "main")
+
+
+def _copy_shardings(main, lowered):
+    """Gives the arguments of `main` the shardings that they have in `lowered`."""
+    from jaxlib.mlir import ir
+
+    attributes = main.operation.attributes
+    theirs = _main(lowered.compiler_ir("stablehlo")).attributes["arg_attrs"]
+    key = "sdy.sharding"
+    attributes["arg_attrs"] = ir.ArrayAttr.get([
+        ir.DictAttr.get({**{pair.name: pair.attr for pair in own},
+                         **({key: ir.Attribute.parse(str(other[key]))}
+                            if key in other else {})})
+        for own, other in zip(attributes["arg_attrs"], theirs, strict=True)])
+
+
+def to_text(lowered, function, names, roles, training, header, results=(),
+            shardings_of=None):
     """The module of a `Lowered` of `function` with a role on each argument of main,
-    and names of results if it is a train step."""
+    and names of results if it is a train step. `shardings_of` is another `Lowered`,
+    which has the shardings of the arguments."""
     from jaxlib.mlir import ir
 
     module = lowered.compiler_ir("stablehlo")
     context = module.context
     context.allow_unregistered_dialects = True
     with context, ir.Location.unknown():
-        main = next(op for op in module.body.operations
-                    if op.operation.name == "func.func"
-                    and op.attributes["sym_name"].value == "main")
+        main = _main(module)
+        if shardings_of is not None:
+            _copy_shardings(main, shardings_of)
         attributes = main.operation.attributes
         attributes["arg_attrs"] = _add(attributes["arg_attrs"], "shardc.role",
                                        map(ir.Attribute.parse, roles))

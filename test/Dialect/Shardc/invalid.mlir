@@ -1273,6 +1273,14 @@ func.func @pipeline_l6(%x: tensor<4xf32>) {
 }
 
 // -----
+// a constraint of a shard_map
+func.func @manual(%x: tensor<4xf32>) {
+  // expected-error @+1 {{`shardc.manual` must be a string on a `shardc.sharding_constraint`}}
+  %0 = shardc.exp %x {shardc.manual = "psum"} : tensor<4xf32>
+  return
+}
+
+// -----
 // pipeline L6: a rank
 // expected-error @+1 {{`shardc.pipeline_rank` must be an i64 of at least 0, got -1 : i64}}
 func.func @pipeline_l6_rank() attributes {shardc.pipeline_rank = -1 : i64} {

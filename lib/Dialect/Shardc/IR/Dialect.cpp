@@ -216,6 +216,10 @@ ShardcDialect::verifyOperationAttribute(Operation *op,
   if (name == costAttrName || name == startsAttrName ||
       name == secondsPerByteAttrName)
     return verifyPlanAttribute(op, attribute);
+  if (name == manualAttrName &&
+      (!isa<ShardingConstraintOp>(op) || !isa<StringAttr>(value)))
+    return op->emitError("`shardc.manual` must be a string on a "
+                         "`shardc.sharding_constraint`");
   if (name == expectAttrName || name == regionAttrName)
     return verifyExpectAttribute(op, attribute);
   if ((name == strategyAttrName || name == formerStrategyAttrName) &&

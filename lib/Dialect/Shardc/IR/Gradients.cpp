@@ -9,6 +9,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -283,9 +284,13 @@ void ShardingConstraintOp::buildVjp(OpBuilder &builder, ValueRange grads,
                                     Gradients &out) {
   // As in JAX the gradient is held to the same sharding.
   out[0] = grads[0];
-  if (getSharding() && getSharding()->getUnreduced().empty())
-    out[0] = builder.create<ShardingConstraintOp>(
-        getLoc(), grads[0].getType(), grads[0], *getSharding(), ArrayAttr());
+  if (!getSharding() || !getSharding()->getUnreduced().empty())
+    return;
+  auto constraint = builder.create<ShardingConstraintOp>(
+      getLoc(), grads[0].getType(), grads[0], *getSharding(), ArrayAttr());
+  if (Attribute cause = (*this)->getAttr(manualAttrName))
+    constraint->setAttr(manualAttrName, cause);
+  out[0] = constraint;
 }
 
 //===----------------------------------------------------------------------===//

@@ -62,6 +62,12 @@ constexpr llvm::StringLiteral rankAttrName = "shardc.pipeline_rank";
 /// Its tasks in their order: "0F0,0F1,0B0,0B1".
 constexpr llvm::StringLiteral tasksAttrName = "shardc.tasks";
 
+// Of a sharding constraint.
+
+/// It is one of a shard_map of JAX: "in" or "out", or the collective that it
+/// fixes: "psum".
+constexpr llvm::StringLiteral manualAttrName = "shardc.manual";
+
 // Of an argument or a result of a function.
 
 /// Parameter, state, input, label, …

@@ -38,6 +38,7 @@ def Shardc_Dialect : Dialect {
     | `shardc.program`, `shardc.pipeline_rank`, `shardc.tasks` | function, after `schedule` | of a rank of a pipeline: the program that it is part of, the rank, its tasks in their order |
     | `shardc.number` | argument, after `schedule` | of a rank of a pipeline: its number in the program of all ranks |
     | `shardc.expect` | module, function, argument, op | list of contracts, see below |
+    | `shardc.manual` | `shardc.sharding_constraint` | it is one of a [`shard_map` of JAX](JAX.md#shard_map): "in" or "out", or the collective that it fixes: "psum" |
     | `shardc.region` | op of the loss function | the name of a region that contracts refer to |
     | `shardc.cost` | function, after `propagate` | `#shardc.cost`: the cost of its plan |
     | `shardc.starts` | function, after `propagate` | list of `#shardc.start`: the collectives that reshards may use |
