@@ -59,6 +59,13 @@ train 'pipeline, stages minor' fsdp+pp data=3,stage=2 '4' --stages=2 \
 train 'wide' dp data=4 '2 4' --layers=64,512,256,10
 train 'wide FSDP' fsdp data=4 '2 4' --layers=64,512,256,10
 
+# A trace of all, on one clock.
+cases=$((cases + 1))
+mpirun -n 3 shardc-run model.shardc --data=digits --steps=6 --trace=many.json.gz \
+  --json >summary 2>said
+python3 "$source_folder/test/Integration/Inputs/check_trace.py" many.json.gz summary 3 >>said 2>&1 ||
+  fail 'trace of three processes'
+
 run=(shardc-run model.shardc --data=digits --steps=2)
 expect 'no such file' 2 'nothere.npz' \
   mpirun -n 2 shardc-run model.shardc --data=nothere.npz --steps=2

@@ -1,6 +1,7 @@
 # What scripts with several processes share: they go on in a folder of their own,
 # with the tools in the path, or end with exit code 77 where there is no MPI.
 source "$(dirname "$0")/common.sh"
+source_folder=$PWD
 case "$build" in /*) ;; *) build=$PWD/$build ;; esac
 PATH=$build/bin:$PATH
 plugin=$build/lib/shardc/libshardc-rt-mpi.so

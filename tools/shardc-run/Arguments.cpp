@@ -201,6 +201,26 @@ public:
         ->group(group);
   }
 
+  /// Two numbers of at least 1, the second one not below the first: FIRST:LAST.
+  void range(const std::string &flag, const std::string &standard,
+             int64_t &first, int64_t &last, const std::string &help) {
+    auto read = [=, &first, &last](const std::string &text) {
+      size_t colon = text.find(':');
+      if (colon == std::string::npos ||
+          !absl::SimpleAtoi(text.substr(0, colon), &first) ||
+          !absl::SimpleAtoi(text.substr(colon + 1), &last) || first < 1 ||
+          last < first)
+        throw CLI::ValidationError("--" + flag,
+                                   "'" + text +
+                                       "' is not a range of steps from 1 on, "
+                                       "as 10:12");
+    };
+    app.add_option_function<std::string>("--" + flag, read,
+                                         describe(help, standard))
+        ->type_name("FIRST:LAST")
+        ->group(group);
+  }
+
   /// One of `words` or an integer of at least 0; `words[0]` without a value.
   void wordOrInteger(const std::string &flag, const std::string &type,
                      const std::vector<std::string> &words, std::string &value,
@@ -320,6 +340,11 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              "Write the final parameters to a file .npz or .safetensors");
   flags.text("metrics", "FILE", "", arguments.metrics,
              "Write one JSON object per step");
+  flags.text("trace", "FILE", "", arguments.trace,
+             "Write what ran when, for Perfetto or chrome://tracing; "
+             "compressed if it ends in .gz");
+  flags.range("trace-steps", "2:4", arguments.traceFirst, arguments.traceLast,
+              "The steps that --trace records");
   flags.integer<int64_t>("log-every", "STEPS", "100", arguments.logEvery,
                          "Steps between lines where there is no terminal; 0: "
                          "none",
@@ -419,8 +444,8 @@ static std::string findContradiction(const CLI::App &app,
   if (arguments.evaluateOnly)
     for (const char *flag :
          {"--steps", "--epochs", "--eval-every", "--no-shuffle",
-          "--save-params", "--metrics", "--log-every", "--check-reference",
-          "--checkpoint-every", "--keep"})
+          "--save-params", "--metrics", "--trace", "--log-every",
+          "--check-reference", "--checkpoint-every", "--keep"})
       if (isGiven(flag))
         return std::string(flag) +
                " is for training; --evaluate-only does none";
@@ -431,6 +456,8 @@ static std::string findContradiction(const CLI::App &app,
   if (arguments.evaluateOnly && !arguments.checkpointDir.empty() &&
       arguments.resume.empty())
     return "--evaluate-only reads a checkpoint with --resume, and writes none";
+  if (isGiven("--trace-steps") && arguments.trace.empty())
+    return "--trace-steps needs --trace=FILE";
   if (!arguments.resume.empty() && !arguments.loadParams.empty())
     return "--resume and --load-params contradict each other: a checkpoint has "
            "the parameters";

@@ -169,6 +169,11 @@ void Checkpoints::printErrors() {
   if (!writer)
     return;
   for (const CheckpointResult &result : writer->takeResults()) {
+    if (trace)
+      trace->add("checkpoint", absl::StrCat("write step ", result.step),
+                 result.begin,
+                 result.begin +
+                     std::chrono::nanoseconds(int64_t(result.seconds * 1e9)));
     longestCopy = std::max(longestCopy, result.copySeconds);
     code = exitCodeOf(result.status);
     if (code == 0) {

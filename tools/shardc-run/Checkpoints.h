@@ -52,6 +52,8 @@ public:
                     const rt::TrainProgress &progress);
   /// Prints errors of writes that have ended.
   void printErrors();
+  /// Spans of writes that have ended go there from now on.
+  void record(rt::Trace *trace) { this->trace = trace; }
   /// Writes the last one, unless that was done, and waits. Exit code 0 if it
   /// is there, 2, 5 if it holds a value that is not finite, or 6 if another
   /// process has not written its part.
@@ -75,6 +77,7 @@ private:
   rt::TrainProgress from;
   std::unique_ptr<rt::Checkpoint> resumed;
   std::unique_ptr<rt::CheckpointWriter> writer;
+  rt::Trace *trace = nullptr;
   std::string folder;
   int64_t everySteps = 0;  ///< 0: not by steps.
   double everySeconds = 0; ///< 0: not by time.

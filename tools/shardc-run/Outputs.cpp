@@ -78,6 +78,7 @@ int shardc::run::checkOutputs(const Arguments &arguments) {
   std::vector<NamedFile> outputs;
   for (auto [flag, path] : {std::tuple("--save-params", &arguments.saveParams),
                             std::tuple("--metrics", &arguments.metrics),
+                            std::tuple("--trace", &arguments.trace),
                             std::tuple("--tune-gemms", &arguments.tuneGemms)})
     outputs.push_back({absl::StrCat(flag, "=", *path), *path});
   if (std::string error = checkOutputFiles(inputs, outputs); !error.empty())

@@ -52,6 +52,8 @@ private:
   int createReference();
   int checkEvaluation();
   int train();
+  int createTrace();
+  int writeTrace();
   int save();
   int finishCheckpoints();
   int evaluate();
@@ -98,6 +100,8 @@ private:
   Checkpoints checkpoints;
   bool areCheckpointsDone = false; ///< The last step is in one.
   Metrics metrics;
+  std::unique_ptr<Trace> trace; ///< Null: not asked for.
+  int64_t begunSteps = 0;       ///< Of the training, from its very beginning.
   RunSummary summary;
 };
 } // namespace
@@ -131,7 +135,8 @@ int Session::run() {
         {"allocating memory and preparing programs", &Session::createExecutor},
         {"setting parameters", &Session::initialize},
         {"checking the data", &Session::checkEvaluation},
-        {"preparing the reference", &Session::createReference}}) {
+        {"preparing the reference", &Session::createReference},
+        {"preparing the trace", &Session::createTrace}}) {
     watchdog.begin(activity);
     if (int code = (this->*step)())
       return code;
@@ -141,8 +146,12 @@ int Session::run() {
                     [this] { return checkpoints.isDueByTime(); });
   int code = 0;
   if (!arguments.evaluateOnly) {
-    if (int failed = train())
+    if (int failed = train()) {
+      // Of several processes none writes a trace without the others.
+      if (trace && !store)
+        writeTrace();
       return failed;
+    }
     // Before anything else can fail.
     watchdog.begin("saving parameters");
     code = save();
@@ -151,6 +160,8 @@ int Session::run() {
       code = unwritten;
     if (code == 0)
       code = metrics.exitCode();
+    if (int untraced = trace ? writeTrace() : 0; code == 0)
+      code = untraced;
   }
   if (int failed = evaluate())
     return failed;
@@ -299,7 +310,12 @@ TrainOptions Session::trainOptions() {
     options.onSave = [this](const TrainProgress &progress) {
       watchdog.begin(
           absl::StrCat("copying the checkpoint of step ", progress.steps));
-      return checkpoints.save(*executor, progress);
+      const Trace::Clock::time_point begin = Trace::Clock::now();
+      absl::Status status = checkpoints.save(*executor, progress);
+      if (trace)
+        trace->add("training", absl::StrCat("copy step ", progress.steps),
+                   begin, Trace::Clock::now());
+      return status;
     };
   }
   if (arguments.evalEvery > 0)
@@ -308,11 +324,18 @@ TrainOptions Session::trainOptions() {
     };
   const ProgramInfo *program = plan->findProgram("train_step");
   uint64_t reported = program ? program->wireBytes : 0;
+  options.trace = trace.get();
   options.onBatch = [this](const Batch &batch) {
+    ++begunSteps;
+    if (trace)
+      trace->setRecording(arguments.traceFirst <= begunSteps &&
+                          begunSteps <= arguments.traceLast);
     return check ? check->step(batch) : absl::OkStatus();
   };
   options.onStep = [this, reported](const StepRecord &record,
                                     const RunResult &result) {
+    if (trace && record.step == arguments.traceLast)
+      trace->setRecording(false);
     metrics.add(record, result);
     checkpoints.printErrors();
     if (result.wireBytes != reported)
@@ -369,7 +392,7 @@ int Session::train() {
   if (isFirst && !arguments.metrics.empty())
     if (int code = metrics.open(arguments.metrics, checkpoints.start().steps))
       return code;
-  lastStep = checkpoints.start().steps;
+  lastStep = begunSteps = checkpoints.start().steps;
   watchdog.begin(absl::StrCat("step ", lastStep + 1));
   absl::StatusOr<TrainSummary> trained =
       rt::train(*executor, trainingData, trainOptions(), out());
@@ -378,6 +401,42 @@ int Session::train() {
   if (!status.ok())
     return failTraining(status);
   summary.training = *std::move(trained);
+  return 0;
+}
+
+int Session::createTrace() {
+  if (arguments.trace.empty())
+    return 0;
+  TraceOptions options;
+  options.firstStep =
+      std::max(arguments.traceFirst, checkpoints.start().steps + 1);
+  options.runs = arguments.traceLast - arguments.traceFirst + 1;
+  trace = std::make_unique<Trace>(options);
+  checkpoints.record(trace.get());
+  absl::Status status = executor->setTrace(trace.get());
+  return status.ok() ? 0 : report(status);
+}
+
+int Session::writeTrace() {
+  watchdog.begin("writing the trace");
+  trace->setRecording(false);
+  checkpoints.printErrors();
+  if (trace->numRuns() == 0)
+    return isFirst
+               ? report(1, absl::StrCat("--trace-steps=", arguments.traceFirst,
+                                        ":", arguments.traceLast,
+                                        ": none of these steps was run; "
+                                        "the last one is ",
+                                        lastStep))
+               : 1;
+  absl::Status status = trace->write(arguments.trace, devices.processes());
+  if (!status.ok())
+    return report(1, absl::StrCat("--trace=", status.message()));
+  if (uint64_t lost = trace->numLost())
+    std::cerr << "shardc-run: " << lost
+              << " spans did not fit into the memory of the trace, the "
+                 "earliest ones: trace fewer steps\n";
+  printField("trace", arguments.trace, out());
   return 0;
 }
 

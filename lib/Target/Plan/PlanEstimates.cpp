@@ -13,19 +13,6 @@ using namespace mlir;
 
 namespace shardc {
 
-uint64_t countGemmFlops(func::FuncOp function) {
-  uint64_t flops = 0;
-  function.walk([&](DotGeneralOp dot) {
-    auto lhs = cast<RankedTensorType>(dot.getLhs().getType()).getShape();
-    int64_t count =
-        2 * cast<RankedTensorType>(dot.getResult().getType()).getNumElements();
-    for (int64_t dim : dot.getLhsContracting())
-      count *= lhs[dim];
-    flops += getNumRuns(dot) * count;
-  });
-  return flops;
-}
-
 flatbuffers::Offset<fb::TimeEstimate> writeTimeEstimate(PlanContext &plan,
                                                         func::FuncOp function) {
   TimeEstimate time = estimateTime(function, plan.machine);

@@ -160,14 +160,18 @@ void ProgramWriter::addKernel(KernelOp kernel) {
   if (auto list = kernel->getAttrOfType<ArrayAttr>(partsAttrName))
     for (Attribute part : list)
       parts.push_back(writeLaunchPart(cast<DictionaryAttr>(part)));
+  uint64_t launchFlops = 0;
+  kernel.getBody().walk(
+      [&](Operation *op) { launchFlops += getMatmulFlops(op); });
+  flops += getNumRuns(kernel) * launchFlops;
   ArrayRef<uint32_t> reads = ArrayRef(used).take_front(kernel.getNumOperands());
   ArrayRef<uint32_t> writes = ArrayRef(used).take_back(kernel.getNumResults());
   commands.add(kernel, fb::Operation::Launch,
-               fb::CreateLaunchDirect(builder, it->second, &used,
-                                      extent ? extent.getInt() : 1, /*grain=*/1,
-                                      kernel.getNumResults(),
-                                      threads ? threads.getInt() : 0,
-                                      parts.empty() ? nullptr : &parts),
+               fb::CreateLaunchDirect(
+                   builder, it->second, &used, extent ? extent.getInt() : 1,
+                   /*grain=*/1, kernel.getNumResults(),
+                   threads ? threads.getInt() : 0,
+                   parts.empty() ? nullptr : &parts, launchFlops),
                access(reads, writes));
 }
 
@@ -334,7 +338,6 @@ flatbuffers::Offset<fb::Program> ProgramWriter::write() {
   addResults();
   if (plan.hasStreams)
     addDownloads();
-  flops += countGemmFlops(function);
   auto commandTables = commands.write(plan.hasStreams);
   auto time = writeTimeEstimate(plan, function);
   auto regather = writeRegather(plan, function);

@@ -92,7 +92,6 @@ flatbuffers::Offset<fb::Result> writeResult(PlanContext &plan,
                                             unsigned index, uint32_t buffer);
 
 /// FLOPs of the GEMMs in kernels, in all runs.
-uint64_t countGemmFlops(mlir::func::FuncOp function);
 /// The estimated time of a step on the plan's machine; the effect of --regather
 /// and the cost of the partition, each null if it is not known.
 flatbuffers::Offset<fb::TimeEstimate>

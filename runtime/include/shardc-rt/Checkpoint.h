@@ -25,6 +25,7 @@
 #include "shardc-rt/Store.h"
 #include "shardc-rt/Trainer.h"
 
+#include <chrono>
 #include <functional>
 #include <memory>
 #include <string>
@@ -147,7 +148,8 @@ struct CheckpointResult {
   absl::Status status;
   uint64_t bytes = 0;     ///< Of parameters and states.
   double copySeconds = 0; ///< For which the training stood still.
-  double seconds = 0;     ///< Of writing, in the background.
+  double seconds = 0;     ///< Of writing, in the background, from `begin` on.
+  std::chrono::steady_clock::time_point begin;
 };
 
 /// Writes checkpoints of a training in the background. A folder has one writer

@@ -45,6 +45,7 @@
 namespace shardc::rt {
 
 class Processes;
+class Trace;
 
 struct ExecutorOptions {
   /// Of initial values and dropout.
@@ -207,6 +208,12 @@ public:
     (void)program;
     return std::nullopt;
   }
+
+  /// Records the runs that follow in `trace` while it records; null: no longer.
+  /// It is borrowed until then, and belongs to no other executor.
+  /// FailedPrecondition: it does. Unimplemented: on GPUs, where vendors'
+  /// profilers see the NVTX ranges.
+  [[nodiscard]] virtual absl::Status setTrace(Trace *trace);
 
   /// run("train_step", inputs): updates parameters and states; the loss is that
   /// of the batch before the update.

@@ -16,6 +16,7 @@
 #include "shardc-rt/Errors.h"
 #include "shardc-rt/Executor.h"
 #include "shardc-rt/Export.h"
+#include "shardc-rt/Trace.h"
 
 #include <functional>
 #include <optional>
@@ -102,6 +103,9 @@ struct TrainOptions {
   /// begins; training ends in good order with the steps that have begun. Not a
   /// signal handler: it is called from `train` alone.
   std::function<bool()> shouldStop;
+  /// Gets spans of the host: batches that are prepared, and waits for them. The
+  /// executor's are set there. Null: none.
+  Trace *trace = nullptr;
 };
 
 /// The result of `evaluate`.

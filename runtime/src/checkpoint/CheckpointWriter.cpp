@@ -437,5 +437,6 @@ CheckpointResult CheckpointWriter::Implementation::write() {
   result.copySeconds = copySeconds;
   result.status = writeTogether(absl::StrCat(result.path, ".tmp"), result.path);
   result.seconds = secondsSince(start);
+  result.begin = start;
   return result;
 }

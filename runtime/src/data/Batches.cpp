@@ -74,6 +74,7 @@ struct BatchStream::Implementation {
   const uint64_t seed;
   const bool shuffle;
   const int64_t skipped;
+  Trace *const trace;
 
   std::mutex mutex;
   std::condition_variable changed;
@@ -93,7 +94,10 @@ void BatchStream::Implementation::prepare() {
         orderOfRows(dataset.rows, seed, shuffle, epoch);
     for (int64_t begin = first; begin + batchSize <= dataset.rows;
          begin += batchSize) {
+      const auto start = Trace::Clock::now();
       Batch batch = gatherBatch(dataset, order, begin, batchSize);
+      if (trace)
+        trace->add("data", "prepare a batch", start, Trace::Clock::now());
       std::unique_lock<std::mutex> lock(mutex);
       changed.wait(lock, [&] { return ending || ready.size() < batchesAhead; });
       if (ending)
@@ -106,22 +110,24 @@ void BatchStream::Implementation::prepare() {
 
 absl::StatusOr<std::unique_ptr<BatchStream>>
 BatchStream::create(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-                    bool shuffle, int64_t skipped) {
+                    bool shuffle, int64_t skipped, Trace *trace) {
   if (batchSize < 1 || dataset.rows < batchSize)
     return absl::InvalidArgumentError(
         absl::StrCat(dataset.name, " has ", dataset.rows,
                      " rows, fewer than the batch size ", batchSize));
   return std::unique_ptr<BatchStream>(
-      new BatchStream(dataset, batchSize, seed, shuffle, skipped));
+      new BatchStream(dataset, batchSize, seed, shuffle, skipped, trace));
 }
 
 BatchStream::BatchStream(const Dataset &dataset, int64_t batchSize,
-                         uint64_t seed, bool shuffle, int64_t skipped)
+                         uint64_t seed, bool shuffle, int64_t skipped,
+                         Trace *trace)
     : implementation(new Implementation{dataset,
                                         batchSize,
                                         seed,
                                         shuffle,
                                         skipped,
+                                        trace,
                                         {},
                                         {},
                                         {},

@@ -4,6 +4,7 @@
 #define SHARDC_RT_SRC_DATA_BATCHES_H
 
 #include "shardc-rt/Dataset.h"
+#include "shardc-rt/Trace.h"
 
 #include <memory>
 
@@ -28,10 +29,10 @@ class BatchStream {
 public:
   /// InvalidArgument: `dataset`, which must outlive the stream, has fewer than
   /// `batchSize` rows, or that is below 1. The first `skipped` batches are left
-  /// out.
+  /// out. `trace` gets the spans of the thread; may be null.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<BatchStream>>
   create(const Dataset &dataset, int64_t batchSize, uint64_t seed, bool shuffle,
-         int64_t skipped = 0);
+         int64_t skipped = 0, Trace *trace = nullptr);
   ~BatchStream();
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
@@ -42,7 +43,7 @@ public:
 
 private:
   BatchStream(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-              bool shuffle, int64_t skipped);
+              bool shuffle, int64_t skipped, Trace *trace);
 
   struct Implementation;
   std::unique_ptr<Implementation> implementation;

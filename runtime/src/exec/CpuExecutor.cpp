@@ -81,6 +81,7 @@ public:
   int maxInFlight() const override { return 1; }
   std::optional<PipelineBubble>
   pipelineBubble(absl::string_view program) const override;
+  absl::Status setTrace(Trace *trace) override;
 
 private:
   int rank() const { return processes.own(); }
@@ -108,6 +109,7 @@ private:
               void *array) const;
 
   Context &context;
+  Trace *trace = nullptr;
   std::shared_ptr<const Plan> ownPlan;
   const PlanSpec &spec;
   ExecutorOptions options;
@@ -478,6 +480,27 @@ absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
   return status.ok() ? absl::StatusOr<HostArray>(std::move(array)) : status;
 }
 
+absl::Status CpuExecutor::setTrace(Trace *trace) {
+  if (trace) {
+    Trace::State &state = trace->internals();
+    std::vector<TracedProgram> described;
+    for (const std::unique_ptr<PreparedProgram> &program : programs)
+      described.push_back(program->describe(spec));
+    if (absl::Status status =
+            state.open(std::move(described), context.numThreads());
+        !status.ok())
+      return status;
+    for (int64_t device = 0; device < spec.mesh.numDevices(); ++device) {
+      std::string &name = state.devices.emplace_back();
+      for (size_t axis = 0; axis < spec.mesh.axes().size(); ++axis)
+        absl::StrAppend(&name, axis ? "," : "", spec.mesh.axes()[axis].name,
+                        "=", spec.mesh.coordinate(device, axis));
+    }
+  }
+  this->trace = trace;
+  return absl::OkStatus();
+}
+
 absl::StatusOr<RunResult> CpuExecutor::await() {
   if (!result)
     return absl::FailedPreconditionError("no run has been submitted");
@@ -509,11 +532,18 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   Clock::time_point start = Clock::now();
   PreparedProgram::Counters counters(spec);
   counters.measures = !times.empty() && times[*number].needsMore();
+  if (trace && trace->isRecording()) {
+    counters.trace = &trace->internals();
+    counters.tracedRun = counters.trace->beginRun(*number);
+  }
   WorkerPool &pool = context.workers();
   std::optional<size_t> rounding = parameters.takeRounding();
+  Clock::time_point scattering, scattered;
   pool.run([&](int worker) {
     if (rounding)
       programs[*rounding]->run(worker, pool, counters);
+    if (worker == 0)
+      scattering = Clock::now();
     for (size_t i = 0; i < spec.tensors.size(); ++i) {
       if (!spec.takes(*number, i))
         continue;
@@ -525,8 +555,11 @@ absl::Status CpuExecutor::submit(absl::string_view name,
                      array.data, shards[i][local].data);
     }
     pool.barrier();
+    if (worker == 0)
+      scattered = Clock::now();
     program.run(worker, pool, counters);
   });
+  Clock::time_point gathering = Clock::now();
   absl::Status error =
       rounding ? programs[*rounding]->takeError() : absl::OkStatus();
   error.Update(program.takeError());
@@ -562,6 +595,13 @@ absl::Status CpuExecutor::submit(absl::string_view name,
       result.add(global.name, std::move(array));
     }
   }
-  result.seconds = std::chrono::duration<double>(Clock::now() - start).count();
+  Clock::time_point end = Clock::now();
+  result.seconds = std::chrono::duration<double>(end - start).count();
+  if (counters.trace) {
+    counters.trace->endRun(counters.tracedRun);
+    trace->add("inputs and results", "inputs to devices", scattering,
+               scattered);
+    trace->add("inputs and results", "results from devices", gathering, end);
+  }
   return absl::OkStatus();
 }

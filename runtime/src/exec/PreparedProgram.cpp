@@ -7,6 +7,8 @@
 
 #include "exec/PreparedProgram.h"
 
+#include "exec/DescribeSteps.h"
+
 #include "absl/algorithm/container.h"
 #include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
@@ -32,7 +34,7 @@ PreparedProgram::prepare(const PlanSpec &plan,
     if (!steps.ok())
       return steps.status();
     return std::unique_ptr<PreparedProgram>(
-        new PreparedProgram(*std::move(steps), ranks, workers));
+        new PreparedProgram(*std::move(steps), ranks, program, workers));
   };
   if (!order)
     return prepareIn(nullptr);
@@ -193,8 +195,21 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
   }
 }
 
+TaskRange PreparedProgram::tasksOf(const Step &step, int64_t run,
+                                   int worker) const {
+  int64_t tasks = step.isLocal() ? step.numTasks() : 0;
+  if (step.kind == Step::Kind::Collective)
+    tasks =
+        step.collectives[step.collectives.size() == 1 ? 0 : run]->numTasks();
+  return TaskRange(tasks, worker, workers);
+}
+
+TracedProgram PreparedProgram::describe(const PlanSpec &plan) const {
+  return describeSteps(plan, ranks, number, prepared);
+}
+
 void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
-  TaskRange tasks(step.numTasks(), worker, workers);
+  TaskRange tasks = tasksOf(step, run, worker);
   for (int64_t task = tasks.begin; task < tasks.end;) {
     int64_t call = step.calls.size() == 1 ? 0 : task / step.tiles;
     int64_t first = task - call * step.tiles;
@@ -207,7 +222,7 @@ void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
 void PreparedProgram::runCollective(const Step &step, int64_t run, int worker) {
   PreparedCollective &collective =
       *step.collectives[step.collectives.size() == 1 ? 0 : run];
-  TaskRange tasks(collective.numTasks(), worker, workers);
+  TaskRange tasks = tasksOf(step, run, worker);
   for (int64_t task = tasks.begin; task < tasks.end; ++task)
     if (absl::Status status = collective.runTask(task); !status.ok())
       note(absl::Status(status.code(), absl::StrCat(status.message(), " (in ",
@@ -276,6 +291,7 @@ void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
                                Counters &counters) {
   for (size_t index = range.begin; index < range.end; ++index) {
     const Step &step = prepared.steps[index];
+    const int64_t arrived = counters.trace ? Trace::State::now() : 0;
     if (step.needsBarrier || counters.measures)
       pool.barrier();
     // Behind the barrier, where all workers have ended what came before.
@@ -288,10 +304,20 @@ void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
       for (int64_t run = 0; run < step.runs; ++run)
         runRange({index + 1, end, run}, worker, pool, counters);
       index = end - 1;
-    } else if (step.senders.empty()) {
+      continue;
+    }
+    const int64_t begin = counters.trace ? Trace::State::now() : 0;
+    if (step.senders.empty())
       runLocal(step, range.run, worker);
-    } else {
+    else
       communicate(step, range.run, worker, counters);
+    if (counters.trace) {
+      TaskRange tasks = tasksOf(step, range.run, worker);
+      counters.trace->workers[worker].add(
+          {static_cast<uint32_t>(number), static_cast<uint32_t>(index),
+           counters.tracedRun, static_cast<int32_t>(range.run),
+           static_cast<int32_t>(tasks.begin), static_cast<int32_t>(tasks.end),
+           arrived, begin, Trace::State::now()});
     }
   }
 }

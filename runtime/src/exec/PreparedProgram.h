@@ -13,6 +13,7 @@
 #include "exec/Barriers.h"
 #include "exec/PreparedSteps.h"
 #include "exec/WorkerPool.h"
+#include "trace/Recording.h"
 
 #include <chrono>
 #include <mutex>
@@ -56,6 +57,9 @@ public:
     std::vector<double> clockSeconds;
     int clock = -1; ///< The one that runs; negative: none.
     std::chrono::steady_clock::time_point clockStart;
+    /// Where the spans of the run are recorded; null: nowhere.
+    Trace::State *trace = nullptr;
+    int32_t tracedRun = 0;
 
     /// Stops the clock that runs, and starts another one.
     void startClock(int next);
@@ -65,6 +69,9 @@ public:
   /// time in which all workers work on it, of a message that of its copies:
   /// none where sender and receiver share a place.
   PipelineTimes timesOf(const Counters &counters) const;
+
+  /// The steps, as a trace shows them.
+  TracedProgram describe(const PlanSpec &plan) const;
 
   /// Runs the share of worker `worker`; every worker of the pool calls it in
   /// one job. Worker 0 alone writes `counters`. Errors: `takeError`.
@@ -87,8 +94,9 @@ private:
   };
 
   PreparedProgram(PreparedSteps prepared, absl::Span<const DeviceSet> ranks,
-                  int workers)
-      : prepared(std::move(prepared)), ranks(ranks), workers(workers) {}
+                  size_t number, int workers)
+      : prepared(std::move(prepared)), ranks(ranks), number(number),
+        workers(workers) {}
 
   /// Whether a step is of several tasks; with a pipeline, which has no loops.
   bool isShared() const;
@@ -103,9 +111,12 @@ private:
   void communicate(const Step &step, int64_t run, int worker,
                    Counters &counters);
   void note(const absl::Status &status);
+  /// The tasks of a step that a worker has in run `run` of the loop around it.
+  TaskRange tasksOf(const Step &step, int64_t run, int worker) const;
 
   PreparedSteps prepared;
   absl::Span<const DeviceSet> ranks;
+  size_t number; ///< In the plan.
   int workers;
 
   std::mutex errorMutex;

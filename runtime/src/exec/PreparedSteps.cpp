@@ -29,6 +29,8 @@ struct MergedGemms {
   GemmCommand merged;
   GemmTypes types;
   std::vector<GemmPointers> calls;
+  /// One for every copy of the results, before calls were merged.
+  std::vector<int64_t> devices;
   uint64_t firstPacked; ///< The place of its first packed factor.
   std::shared_ptr<const PreparedGemm> first;
   /// Adds the second and further terms of a sum; null if there are none.
@@ -81,6 +83,8 @@ private:
   }
 
   absl::Status addSteps(const PipelineStep &together);
+  /// Notes the command that the steps from `first` on are of.
+  void setCommand(size_t first, RankCommand place);
   void sortSteps(absl::Span<const std::pair<int64_t, size_t>> places);
   absl::Status addStep(uint32_t command, int64_t runs);
   void setMicrobatch(Step &step, int64_t microbatch) const;
@@ -125,6 +129,8 @@ private:
   int rank = 0;
   /// With a pipeline.
   std::optional<MessagePlaces> messagePlaces;
+  /// The number of the next step when a collective starts, by rank and command.
+  std::map<std::pair<int, uint32_t>, size_t> startedAt;
   /// Where packed factors of the next GEMM begin: GEMMs of one round of a
   /// pipeline, which run together, have places of their own.
   uint64_t nextPacked = 0;
@@ -163,7 +169,8 @@ void StepBuilder::bind(Step &step, const std::vector<Operand> &operands,
         access.isWrite |= operand.isWrite;
       }
   }
-  for (int64_t device : devices().layout.devicesFor(number, operands)) {
+  step.devices = devices().layout.devicesFor(number, operands);
+  for (int64_t device : step.devices) {
     step.calls.push_back(
         {devices().contexts.data() + device * devices().contextStride,
          step.table.size()});
@@ -201,6 +208,7 @@ void StepBuilder::addPacking(const MergedGemms &gemms, size_t term,
                              int64_t round) {
   Step &step = prepared.steps.emplace_back();
   step.kind = Step::Kind::Pack;
+  step.devices = gemms.devices;
   step.gemm = term == 0 ? gemms.first : gemms.added;
   step.round = round;
   step.tiles = step.gemm->numPackTasks(round);
@@ -232,6 +240,10 @@ void StepBuilder::addTiles(const MergedGemms &gemms, size_t firstTerm,
   Step &step = prepared.steps.emplace_back();
   const GemmCommand &command = gemms.command, &merged = gemms.merged;
   step.kind = Step::Kind::Gemm;
+  step.devices = gemms.devices;
+  step.flops = 2.0 * merged.batch * merged.m * merged.n * merged.k *
+               gemms.calls.size() * (lastTerm - firstTerm) /
+               gemms.first->numRounds();
   step.gemm = firstTerm == 0 ? gemms.first : gemms.added;
   step.addTerm = gemms.added;
   step.round = round;
@@ -283,12 +295,14 @@ void StepBuilder::addTiles(const MergedGemms &gemms, size_t firstTerm,
 
 /// The GEMM itself, with a bias and a relu, for all devices.
 void StepBuilder::addMergedGemms(uint32_t command, const GemmCommand &gemm) {
-  MergedGemms gemms{gemm,    gemm,   program().typesOf(gemm), {}, nextPacked,
+  MergedGemms gemms{gemm,    gemm,   program().typesOf(gemm),
+                    {},      {},     nextPacked,
                     nullptr, nullptr};
   std::vector<int64_t> of = devices().layout.devicesFor(
       number, operandsOf(program(), program().commands[command]));
   std::vector<std::vector<int64_t>> terms =
       devices().layout.termsOf(number, command, of);
+  gemms.devices = of;
   for (size_t i = 0; i < of.size(); ++i) {
     GemmPointers &one = gemms.calls.emplace_back();
     for (int64_t device : terms[i])
@@ -428,6 +442,7 @@ absl::Status StepBuilder::prepareCollective(const PipelineStep &starts,
              program().buffers[item.out].stride > 0;
   PreparedSteps::OfCollective &ofRuns =
       prepared.collectives[{rank, starts[0].command}];
+  startedAt[{rank, starts[0].command}] = prepared.steps.size();
   for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
     absl::StatusOr<std::unique_ptr<PreparedCollective>> one =
         backend.prepare(meshOf(starts), bindCollective(starts, run));
@@ -468,6 +483,9 @@ void StepBuilder::addCollective(const PipelineStep &starts) {
     step.kind = Step::Kind::Collective;
     step.what = what;
     step.collectives = now;
+    // In a pipeline a collective starts and ends at once.
+    if (starts.size() == 1 && !messagePlaces)
+      step.startedAt = startedAt[{rank, starts[0].command}];
     step.wireBytes = std::exchange(bytes, 0);
     for (RankCommand start : starts)
       step.senders.push_back(start.rank);
@@ -672,6 +690,13 @@ absl::Status StepBuilder::addSteps(const PipelineStep &together) {
   return absl::OkStatus();
 }
 
+void StepBuilder::setCommand(size_t first, RankCommand place) {
+  for (; first < prepared.steps.size(); ++first) {
+    prepared.steps[first].rank = place.rank;
+    prepared.steps[first].command = place.command;
+  }
+}
+
 absl::Status StepBuilder::addSteps(const PipelineOrder &order) {
   std::vector<const ArenaLayout *> layouts;
   for (const DeviceSet &devices : ranks)
@@ -691,6 +716,7 @@ absl::Status StepBuilder::addSteps(const PipelineOrder &order) {
     size_t first = prepared.steps.size();
     if (absl::Status status = addSteps(order.steps[i]); !status.ok())
       return status;
+    setCommand(first, order.steps[i][0]);
     for (size_t added = first; added < prepared.steps.size(); ++added)
       places.push_back({order.rounds[i], added - first});
   }
@@ -720,8 +746,10 @@ absl::Status StepBuilder::addSteps() {
   for (size_t i = 0; i < program().commands.size(); ++i) {
     int64_t runs = left > 0 ? prepared.steps[loop].runs : 1;
     nextPacked = 0;
+    size_t first = prepared.steps.size();
     if (absl::Status status = addStep(i, runs); !status.ok())
       return named(status, i);
+    setCommand(first, {rank, static_cast<uint32_t>(i)});
     if (auto *command =
             std::get_if<LoopCommand>(&program().commands[i].operation)) {
       loop = prepared.steps.size() - 1;

@@ -113,6 +113,15 @@ struct Step {
   std::vector<int64_t> contexts;
   /// The collective in words, with its place in the model.
   std::string what;
+  /// The command that it is of, on pipeline rank `rank`.
+  int rank = 0;
+  uint32_t command = 0;
+  /// The step before which a collective starts; negative: itself.
+  int64_t startedAt = -1;
+  /// One device for every copy of the results: that of each call, or of all
+  /// calls together. Of local steps but those of messages.
+  std::vector<int64_t> devices;
+  double flops = 0; ///< Of a GEMM, of all calls.
   /// The clock of its task or message; negative: none.
   int clock = -1;
   /// Of a loop, whose body is the next `length` steps.

@@ -41,6 +41,7 @@ absl::Status CommandReader::readLaunch(const fb::Launch &file,
   launch.grain = file.grain();
   launch.writes = file.writes();
   launch.threads = file.threads();
+  launch.matmulFlops = file.matmul_flops();
   if (launch.kernel >= plan.kernels.size())
     return bad("kernel ", launch.kernel, " of ", plan.kernels.size());
   if (launch.extent < 0 || launch.grain < 1)

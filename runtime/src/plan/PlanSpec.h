@@ -105,6 +105,7 @@ struct LaunchCommand {
   uint32_t threads; ///< Of each of `extent` blocks on a GPU; 0: for a CPU.
   /// All iterations, in order: one part or more, none for a GPU.
   std::vector<LaunchPart> parts;
+  uint64_t matmulFlops = 0; ///< Of one device.
 };
 
 struct GemmCommand {

@@ -93,7 +93,10 @@ absl::Status Training::begin() {
       steps = begun;
       break;
     }
+    const Clock::time_point asked = Clock::now();
     const Batch &batch = batches->next();
+    if (options.trace)
+      options.trace->add("training", "wait for data", asked, Clock::now());
     if (options.onBatch)
       if (absl::Status status = options.onBatch(batch); !status.ok())
         return status;
@@ -246,8 +249,9 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
   TrainOptions from = options;
   if (absl::Status status = checkStart(dataset, batchSize, from); !status.ok())
     return status;
-  absl::StatusOr<std::unique_ptr<BatchStream>> batches = BatchStream::create(
-      dataset, batchSize, options.seed, options.shuffle, options.start.steps);
+  absl::StatusOr<std::unique_ptr<BatchStream>> batches =
+      BatchStream::create(dataset, batchSize, options.seed, options.shuffle,
+                          options.start.steps, options.trace);
   if (!batches.ok())
     return batches.status();
   std::string rows = absl::StrCat(dataset.name, ": ", dataset.rows, " rows");
