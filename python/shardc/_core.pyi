@@ -69,3 +69,22 @@ class Training:
     steps_per_epoch: int
     def __init__(self, executor: Executor, dataset: Dataset, *, seed: int, shuffle: bool) -> None: ...
     def advance(self, steps: int, on_progress: Callable[[int], object] | None) -> Record: ...
+
+class Array:
+    dtype_name: str
+    shape: tuple[int, ...]
+    def is_deleted(self) -> bool: ...
+    def read(self) -> Any: ...
+
+class CarriedStep:
+    seconds: float
+    def __init__(
+        self,
+        executor: Executor,
+        program: str,
+        arguments: list[tuple[str, str]],
+        results: list[str],
+        array_type: type[Array],
+        convert: Callable[[str, Any, str], Any],
+    ) -> None: ...
+    def call(self, leaves: list[Any]) -> list[Array]: ...

@@ -11,6 +11,8 @@ namespace shardc::python {
 void bindCompiler(nanobind::module_ &module);
 /// Plans, executors, data sets and training.
 void bindRuntime(nanobind::module_ &module);
+/// Steps that keep what they are called with again.
+void bindCarriedStep(nanobind::module_ &module);
 
 } // namespace shardc::python
 

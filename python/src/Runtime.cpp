@@ -1,54 +1,26 @@
 //===- Runtime.cpp - The runtime for Python -------------------------------===//
 //
 // Plans, executors, data sets and training. Calls that take long release the
-// GIL; an executor takes one call at a time, so a lock of its own lets other
-// threads wait. Arrays come in by DLPack or the buffer protocol, dense and in
-// row-major order; bf16 is passed as uint16.
+// GIL.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Bindings.h"
+#include "PyExecutor.h"
 
-#include "shardc-rt/Context.h"
 #include "shardc-rt/Dataset.h"
-#include "shardc-rt/Executor.h"
-#include "shardc-rt/Plan.h"
 #include "shardc-rt/Trainer.h"
 
 #include <chrono>
-#include <memory>
-#include <mutex>
-#include <nanobind/ndarray.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <sstream>
 
 namespace nb = nanobind;
 using namespace shardc::rt;
+using namespace shardc::python;
 
 namespace {
-
-/// An error of the runtime on its way to Python.
-class StatusError : public std::exception {
-public:
-  explicit StatusError(const absl::Status &status)
-      : code(static_cast<int>(status.code())), text(status.message()) {}
-  const char *what() const noexcept override { return text.c_str(); }
-
-  int code;
-  std::string text;
-};
-
-void check(const absl::Status &status) {
-  if (!status.ok())
-    throw StatusError(status);
-}
-
-template <typename T>
-T take(absl::StatusOr<T> value) {
-  check(value.status());
-  return *std::move(value);
-}
 
 /// Raises shardc._errors.from_status(code, text).
 void translate(const std::exception_ptr &pointer, void *) {
@@ -62,83 +34,6 @@ void translate(const std::exception_ptr &pointer, void *) {
   }
 }
 
-using InputArray = nb::ndarray<nb::ro, nb::c_contig, nb::device::cpu>;
-
-/// The element type; uint16 stands for bf16.
-DType toDType(const std::string &name, nb::dlpack::dtype type) {
-  using Code = nb::dlpack::dtype_code;
-  Code code = static_cast<Code>(type.code);
-  if (type.lanes == 1 && code == Code::Float && type.bits == 32)
-    return DType::F32;
-  if (type.lanes == 1 && code == Code::Float && type.bits == 64)
-    return DType::F64;
-  if (type.lanes == 1 && code == Code::Int && type.bits == 32)
-    return DType::I32;
-  if (type.lanes == 1 && code == Code::Int && type.bits == 64)
-    return DType::I64;
-  if (type.lanes == 1 && code == Code::Bool && type.bits == 8)
-    return DType::Bool;
-  if (type.lanes == 1 && code == Code::UInt && type.bits == 16)
-    return DType::BF16;
-  throw StatusError(absl::InvalidArgumentError(
-      name + ": arrays of this element type are not supported; expected "
-             "float32, float64, int32, int64, bool, or uint16 for bf16"));
-}
-
-nb::dlpack::dtype toDlpack(DType type) {
-  switch (type) {
-  case DType::F32:
-    return nb::dtype<float>();
-  case DType::F64:
-    return nb::dtype<double>();
-  case DType::I32:
-    return nb::dtype<int32_t>();
-  case DType::I64:
-    return nb::dtype<int64_t>();
-  case DType::Bool:
-    return nb::dtype<bool>();
-  case DType::BF16:
-    break;
-  }
-  return nb::dtype<uint16_t>();
-}
-
-/// Arrays that a call borrows, and what keeps them alive.
-struct Inputs {
-  explicit Inputs(nb::dict arrays) {
-    for (auto [key, value] : arrays) {
-      std::string name = nb::cast<std::string>(key);
-      InputArray array;
-      if (!nb::try_cast(value, array))
-        throw StatusError(absl::InvalidArgumentError(
-            name + ": expected an array in the memory of the CPU"));
-      views[name] = {toDType(name, array.dtype()),
-                     absl::MakeConstSpan(array.shape_ptr(), array.ndim()),
-                     array.data()};
-      kept.push_back(std::move(array));
-    }
-  }
-
-  NamedArrays views;
-  std::vector<InputArray> kept;
-};
-
-/// A NumPy array that owns the memory of `array`.
-nb::object toNumpy(HostArray array) {
-  auto *owned = new HostArray(std::move(array));
-  nb::capsule owner(owned, [](void *pointer) noexcept {
-    delete static_cast<HostArray *>(pointer);
-  });
-  std::vector<size_t> shape(owned->shape.begin(), owned->shape.end());
-  return nb::cast(nb::ndarray<nb::numpy>(owned->data.data(), shape.size(),
-                                         shape.data(), owner, nullptr,
-                                         toDlpack(owned->dtype)));
-}
-
-struct PyPlan {
-  std::shared_ptr<const Plan> plan;
-};
-
 /// The results of a run.
 struct PyResult {
   double loss, seconds, communicationSeconds;
@@ -146,51 +41,29 @@ struct PyResult {
   nb::dict arrays;
 };
 
-class PyExecutor {
-public:
-  PyExecutor(const PyPlan &plan, int threads, ExecutorOptions options)
-      : plan(plan.plan), context(take(Context::create({threads}))),
-        executor(
-            take(Executor::create(*context, plan.plan, std::move(options)))) {}
+PyResult run(PyExecutor &executor, const std::string &program,
+             nb::dict arrays) {
+  Inputs inputs(arrays);
+  RunResult result = executor.call(
+      [&](Executor &each) { return take(each.run(program, inputs.views)); });
+  PyResult made = {result.loss, result.seconds, result.communicationSeconds,
+                   result.wireBytes, nb::dict()};
+  for (auto &[name, array] : result.results)
+    made.arrays[name.c_str()] = toNumpy(std::move(array));
+  return made;
+}
 
-  /// Calls `function` with the executor, without the GIL.
-  template <typename Function>
-  auto call(Function function) {
-    nb::gil_scoped_release release;
-    std::lock_guard<std::mutex> lock(mutex);
-    return function(*executor);
-  }
+void setTensor(PyExecutor &executor, const std::string &name, nb::dict arrays) {
+  Inputs inputs(arrays);
+  executor.call([&](Executor &each) {
+    check(each.setTensor(name, inputs.views.at(name)));
+  });
+}
 
-  PyResult run(const std::string &program, nb::dict arrays) {
-    Inputs inputs(arrays);
-    RunResult result = call(
-        [&](Executor &each) { return take(each.run(program, inputs.views)); });
-    PyResult made = {result.loss, result.seconds, result.communicationSeconds,
-                     result.wireBytes, nb::dict()};
-    for (auto &[name, array] : result.results)
-      made.arrays[name.c_str()] = toNumpy(std::move(array));
-    return made;
-  }
-
-  void set(const std::string &name, nb::dict arrays) {
-    Inputs inputs(arrays);
-    call([&](Executor &each) {
-      check(each.setTensor(name, inputs.views.at(name)));
-    });
-  }
-
-  nb::object get(const std::string &name) {
-    return toNumpy(
-        call([&](Executor &each) { return take(each.getTensor(name)); }));
-  }
-
-  std::shared_ptr<const Plan> plan;
-
-private:
-  std::unique_ptr<Context> context;
-  std::unique_ptr<Executor> executor;
-  std::mutex mutex;
-};
+nb::object getTensor(PyExecutor &executor, const std::string &name) {
+  return toNumpy(executor.call(
+      [&](Executor &each) { return take(each.getTensor(name)); }));
+}
 
 /// The steps of one call of `PyTraining::advance`.
 struct PyRecord {
@@ -329,9 +202,9 @@ void shardc::python::bindRuntime(nb::module_ &module) {
              self.call(
                  [](Executor &each) { check(each.initializeParameters()); });
            })
-      .def("run", &PyExecutor::run, nb::arg("program"), nb::arg("arrays"))
-      .def("set", &PyExecutor::set, nb::arg("name"), nb::arg("arrays"))
-      .def("get", &PyExecutor::get, nb::arg("name"))
+      .def("run", run, nb::arg("program"), nb::arg("arrays"))
+      .def("set", setTensor, nb::arg("name"), nb::arg("arrays"))
+      .def("get", getTensor, nb::arg("name"))
       .def(
           "load",
           [](PyExecutor &self, const std::string &path) {

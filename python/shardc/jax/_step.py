@@ -1,5 +1,6 @@
-"""Export of whole train steps: forward, backward and update as JAX has them."""
+"""Whole train steps: forward, backward and update as JAX has them."""
 
+import dataclasses
 import inspect
 
 import numpy as np
@@ -7,11 +8,36 @@ import numpy as np
 import jax
 
 from shardc.jax._evaluate import lower_in_global_form
-from shardc.jax._export import _names
+from shardc.jax._export import _names, _sharding
 from shardc.jax._jaxprs import has_shard_map
 from shardc.jax._optimizers import number
 from shardc.jax._places import ExportError
 from shardc.jax._text import to_text
+
+
+@dataclasses.dataclass(frozen=True)
+class Argument:
+    """A leaf of the arguments. `role` is "parameter", "state" or "input"; `path`
+    is that in the Python program, params['w'], and `name` that in the model."""
+
+    name: str
+    path: str
+    role: str
+    value: object
+
+
+@dataclasses.dataclass(frozen=True)
+class TracedStep:
+    """A step as text, and the leaves of its arguments and results.
+
+    A result has the name of the argument that it replaces, or one of its own."""
+
+    text: str
+    argument_names: tuple
+    arguments: tuple
+    results: tuple
+    in_tree: object
+    out_tree: object
 
 
 def _argument_names(step, count):
@@ -45,12 +71,116 @@ def _carried(lowered, args, carry):
         raise ExportError("which results replace which arguments? Expected "
                           "jax.jit(step, donate_argnums=(0, 1)) or carry={0: 0, 1: 1}")
     for result, argument in carry.items():
+        if not 0 <= result < len(outputs) or not 0 <= argument < len(args):
+            raise ExportError(f"carry: there is no result {result} or no argument "
+                              f"{argument}; the step has {len(args)} arguments and "
+                              f"{len(outputs)} results")
         ours = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args[argument])]
         theirs = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(outputs[result])]
         if ours != theirs:
             raise ExportError(f"carry: result {result} does not have the arrays "
                               f"of argument {argument}: {theirs}, expected {ours}")
     return outputs, carry
+
+
+def _abstract(leaf):
+    """What tracing needs of an array. Devices do not matter, shardings do."""
+    if isinstance(leaf, jax.Array):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=_sharding(leaf),
+                                    weak_type=leaf.weak_type)
+    if not isinstance(leaf, np.ndarray) and hasattr(leaf, "__jax_array__"):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
+    return leaf
+
+
+def _used(lowered, count):
+    """Which leaves of the arguments are arguments of the text."""
+    try:
+        kept = lowered._lowering.compile_args["kept_var_idx"]
+    except (AttributeError, KeyError, TypeError):
+        return [True] * count
+    return [index in kept for index in range(count)]
+
+
+def paths_of(args, names):
+    """The path of each leaf in the Python program, with the name of its argument."""
+    leaves, _ = jax.tree_util.tree_flatten_with_path(tuple(args))
+    for (index, *inner), _ in leaves:
+        name = names[index.idx] if index.idx < len(names) else f"arg{index.idx}"
+        yield name + jax.tree_util.keystr(tuple(inner))
+
+
+def _arguments(args, prefixes, carry, params):
+    """The leaves of the arguments, a list for each."""
+    found, paths = [], paths_of(args, prefixes)
+    for index, (prefix, argument) in enumerate(zip(prefixes, args)):
+        role = ("input" if index not in carry.values() else
+                "parameter" if index == params else "state")
+        names = _names(argument, "" if index == params else prefix)
+        found.append([Argument(name or prefix, next(paths), role, leaf)
+                      for name, leaf in zip(names, jax.tree.leaves(argument))])
+    return found
+
+
+def _role(argument, with_states):
+    """The attribute of shardc for an argument."""
+    if argument.role == "input":
+        return f'#shardc.input<"{argument.name}">'
+    is_known = argument.role == "state" and with_states
+    start = _constant(argument.path, argument.value) if is_known else "constant(0.0)"
+    return f'#shardc.{argument.role}<"{argument.name}", {start}>'
+
+
+def trace(step, args, carry=None, params=0, with_states=True):
+    """The `TracedStep` of `step` called with `args`; see `export`. Without
+    `with_states` the text does not have the initial values of states."""
+    if not hasattr(step, "lower"):
+        donated = tuple((carry or {}).values())
+        step = jax.jit(step, donate_argnums=donated)
+    types = jax.tree.map(_abstract, args)
+    traced = step.trace(*types)
+    # For a CPU, whatever devices there are: an AbstractMesh has none.
+    lowered = traced.lower(lowering_platforms=("cpu",))
+    args = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), args)
+    outputs, carry = _carried(lowered, args, carry)
+    if params not in carry.values():
+        raise ExportError(f"params: argument {params} is not carried; expected one of "
+                          f"{sorted(carry.values())}")
+    prefixes = _argument_names(step, len(args))
+    groups = _arguments(args, prefixes, carry, params)
+    arguments = [each for group in groups for each in group]
+    used = _used(lowered, len(arguments))
+    names, roles = [], []
+    for each, is_used in zip(arguments, used):
+        if not is_used and each.role != "input":
+            raise ExportError(f"{each.path}: the step does not use this array, and "
+                              "returns another one in its place: expected "
+                              "jax.jit(step, keep_unused=True)")
+        if not is_used:
+            continue
+        names.append(each.name)
+        roles.append(_role(each, with_states))
+    results = []
+    for index, output in enumerate(outputs):
+        if index in carry:
+            results += [each.name for each in groups[carry[index]]]
+        elif getattr(output, "shape", None) == () and "loss" not in results:
+            results.append("loss")
+        else:
+            raise ExportError(f"result {index} is neither carried nor the loss, a "
+                              "scalar; other results are not supported")
+    training = ("#shardc.training<loss = @loss, optimizer = <sgd, "
+                "learning_rate = 0.0>>")
+    header = "// A train step of JAX, exported by shardc.jax (docs/JAX.md).\n"
+    program, shardings_of = lowered, None
+    if has_shard_map(traced.jaxpr.jaxpr):
+        if not all(used):
+            raise ExportError("some of the arrays of the arguments are not used: expected "
+                              "jax.jit(step, keep_unused=True)")
+        program, shardings_of = lower_in_global_form(traced.jaxpr), lowered
+    text = to_text(program, step, names, roles, training, header, results, shardings_of)
+    return TracedStep(text, tuple(prefixes), tuple(arguments), tuple(results),
+                      jax.tree.structure(args), lowered.out_tree)
 
 
 def export(path, step, *args, carry=None, params=0, initial=None):
@@ -62,53 +192,9 @@ def export(path, step, *args, carry=None, params=0, initial=None):
     `initial` names a file .npz for their values. Other carried arguments are
     states, those that are not carried are data; the result that replaces nothing
     is the loss."""
-    if not hasattr(step, "lower"):
-        donated = tuple((carry or {}).values())
-        step = jax.jit(step, donate_argnums=donated, keep_unused=True)
-    traced = step.trace(*args)
-    lowered = traced.lower()
-    args = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), args)
-    outputs, carry = _carried(lowered, args, carry)
-    prefixes = _argument_names(step, len(args))
-    names, roles, of_argument = [], [], []
-    for index, (prefix, argument) in enumerate(zip(prefixes, args)):
-        is_parameter = index == params
-        found = _names(argument, "" if is_parameter else prefix)
-        found = [name or prefix for name in found]
-        of_argument.append(found)
-        for name, leaf in zip(found, jax.tree.leaves(argument)):
-            if index not in carry.values():
-                roles.append(f'#shardc.input<"{name}">')
-            elif is_parameter:
-                roles.append(f'#shardc.parameter<"{name}", constant(0.0)>')
-            else:
-                roles.append(f'#shardc.state<"{name}", {_constant(name, leaf)}>')
-        names += found
-    results = []
-    for index, output in enumerate(outputs):
-        if index in carry:
-            results += of_argument[carry[index]]
-        elif getattr(output, "shape", None) == () and "loss" not in results:
-            results.append("loss")
-        else:
-            raise ExportError(f"result {index} is neither carried nor the loss, a "
-                              "scalar; other results are not supported")
-    main_arguments = len(jax.tree.leaves(args))
-    training = ("#shardc.training<loss = @loss, optimizer = <sgd, "
-                "learning_rate = 0.0>>")
-    header = "// A train step of JAX, exported by shardc.jax (docs/JAX.md).\n"
-    program, shardings_of = lowered, None
-    if has_shard_map(traced.jaxpr.jaxpr):
-        program, shardings_of = lower_in_global_form(traced.jaxpr), lowered
-    try:
-        text = to_text(program, step, names, roles, training, header, results,
-                       shardings_of)
-    except ValueError as error:
-        raise ExportError(f"some of the {main_arguments} arrays of the arguments "
-                          "are not used: expected jax.jit(step, keep_unused=True)"
-                          ) from error
+    traced = trace(step, args, carry, params)
     with open(path, "w", encoding="utf-8") as file:
-        file.write(text)
+        file.write(traced.text)
     if initial is not None:
-        np.savez(initial, **dict(zip(of_argument[params],
-                                     map(np.asarray, jax.tree.leaves(args[params])))))
+        np.savez(initial, **{each.name: np.asarray(each.value)
+                             for each in traced.arguments if each.role == "parameter"})

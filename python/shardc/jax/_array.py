@@ -1,0 +1,134 @@
+"""Arrays that a compiled step returns."""
+
+import jax
+import ml_dtypes
+import numpy as np
+
+from shardc import _core
+
+_DTYPES = {
+    "f32": np.dtype(np.float32),
+    "bf16": np.dtype(ml_dtypes.bfloat16),
+    "f64": np.dtype(np.float64),
+    "i32": np.dtype(np.int32),
+    "i64": np.dtype(np.int64),
+    "bool": np.dtype(np.bool_),
+}
+
+
+class Array(_core.Array, np.lib.mixins.NDArrayOperatorsMixin):
+    """A result of a step; NumPy and JAX take it as an array.
+
+    The value of a carried result stays with shardc until it is read. Once a step
+    was called with it, it is deleted, as a donated array of JAX."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self):
+        return _DTYPES[self.dtype_name]
+
+    @property
+    def ndim(self):
+        return len(self.shape)
+
+    @property
+    def size(self):
+        return int(np.prod(self.shape, dtype=np.int64))
+
+    @property
+    def nbytes(self):
+        return self.size * self.dtype.itemsize
+
+    def _read(self):
+        value = self.read()
+        if value is None:
+            raise RuntimeError(f"Array has been deleted with shape={self.dtype}"
+                               f"{list(self.shape)}: a step was called with it, and "
+                               "its result has taken its place")
+        return value.view(self.dtype) if value.dtype != self.dtype else value
+
+    def __array__(self, dtype=None, copy=None):
+        value = self._read()
+        if dtype is not None and value.dtype != dtype:
+            if copy is False:
+                raise ValueError(f"{self.dtype} cannot become {dtype} without a copy")
+            return value.astype(dtype)
+        return value.copy() if copy and not value.flags.writeable else value
+
+    def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        plain = [each._read() if isinstance(each, Array) else each for each in inputs]
+        return getattr(ufunc, method)(*plain, **options)
+
+    def __dlpack__(self, **options):
+        value = self._read()
+        if not value.flags.writeable:
+            value = value.copy()
+        if value.dtype == ml_dtypes.bfloat16:  # NumPy cannot pass it on.
+            return self.__jax_array__().__dlpack__(**options)
+        return value.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __jax_array__(self):
+        return jax.numpy.asarray(self._read())
+
+    def __float__(self):
+        return float(self._read())
+
+    def __int__(self):
+        return int(self._read())
+
+    def __index__(self):
+        return self._read().__index__()
+
+    def __bool__(self):
+        return bool(self._read())
+
+    def __len__(self):
+        return len(self._read())
+
+    def __iter__(self):
+        return iter(self._read())
+
+    def __getitem__(self, index):
+        return self._read()[index]
+
+    def __format__(self, spec):
+        return format(self._read(), spec)
+
+    def __str__(self):
+        return str(self._read())
+
+    def __repr__(self):
+        if self.is_deleted():
+            return f"Array(deleted, shape={self.shape}, dtype={self.dtype})"
+        return f"Array({np.array2string(self._read(), separator=', ')}, dtype={self.dtype})"
+
+    def item(self, *index):
+        return self._read().item(*index)
+
+    def tolist(self):
+        return self._read().tolist()
+
+    def astype(self, dtype):
+        return self._read().astype(dtype)
+
+    def block_until_ready(self):
+        """At once: a step has ended when its call returns."""
+        return self
+
+
+def _register():
+    """Lets functions of jax.numpy and jax.jit take arrays as they take NumPy's."""
+    from jax._src import core, dtypes
+
+    core.pytype_aval_mappings[Array] = lambda x: core.ShapedArray(x.shape, x.dtype)
+    dtypes.canonicalize_value_handlers[Array] = lambda x: dtypes.canonicalize_value(x._read())
+
+
+try:
+    _register()
+except (AttributeError, ImportError):  # np.asarray is needed first then.
+    pass

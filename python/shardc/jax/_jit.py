@@ -1,0 +1,103 @@
+"""Train steps of JAX that run under shardc, called as JAX calls them."""
+
+import threading
+
+import jax
+import numpy as np
+
+import shardc
+from shardc._executor import to_input
+from shardc.jax._array import Array
+from shardc.jax._step import paths_of, trace
+
+
+def _to_input(label, value, dtype):
+    if dtype == "bf16" and not isinstance(value, np.ndarray):
+        value = np.asarray(value)
+    return to_input(label, value, dtype)
+
+
+class Step:
+    """A step that was compiled: call it with the arguments of the function.
+
+    `plan` is what shardc made of it, `seconds` the time of the last step."""
+
+    def __init__(self, traced, plan, threads):
+        self.plan = plan
+        self._traced = traced
+        self._in_tree, self._out_tree = traced.in_tree, traced.out_tree
+        self._executor = shardc._core.Executor(
+            plan.core, seed=0, threads=threads, poison_padding=False,
+            share_replicas=True, ordered_sums=False, cpu_target="")
+        self._core = shardc._core.CarriedStep(
+            self._executor, "train_step",
+            [(each.name, each.path) for each in traced.arguments],
+            list(traced.results), Array, _to_input)
+        self._flatten = jax.tree_util.tree_flatten
+        self._lock = threading.Lock()
+
+    def __call__(self, *args):
+        leaves, tree = self._flatten(args)
+        if tree != self._in_tree:
+            raise self._describe_mismatch(args)
+        with self._lock:
+            results = self._core.call(leaves)
+        if jax.config.jax_debug_nans:
+            self._refuse_nans(leaves, results)
+        return self._out_tree.unflatten(results)
+
+    def _refuse_nans(self, leaves, results):
+        arguments = self._traced.arguments
+        carried = {each.name for each in arguments if each.role != "input"}
+        for index, (name, result) in enumerate(zip(self._traced.results, results)):
+            if name in carried or not np.isnan(np.asarray(result)).any():
+                continue
+            of = [each.path for each, leaf in zip(arguments, leaves)
+                  if each.role == "input" and not np.isfinite(np.asarray(leaf)).all()]
+            raise FloatingPointError(
+                f"jax_debug_nans: invalid value (nan) in {name}, result {index} of the step"
+                + (f"; {', '.join(of)} has a value that is not finite" if of else ""))
+
+    def _describe_mismatch(self, args):
+        expected = {each.path for each in self._traced.arguments}
+        found = set(paths_of(args, self._traced.argument_names))
+        differences = [f"{path} is missing" for path in sorted(expected - found)]
+        differences += [f"{path} is unknown" for path in sorted(found - expected)]
+        if not differences:
+            differences = [f"{jax.tree.structure(args)} found, expected {self._in_tree}"]
+        return TypeError("the arguments are not those that the step was traced with: "
+                         + ", ".join(differences))
+
+    @property
+    def seconds(self):
+        return self._core.seconds
+
+    def explain(self):
+        """Why the step communicates, with lines of the Python program."""
+        return self.plan.explain()
+
+    def __repr__(self):
+        return f"<shardc.jax.Step of {self.plan!r}>"
+
+
+def _compile(step, args, carry, params, options):
+    traced = trace(step, args, carry, params, with_states=False)
+    name = getattr(step, "__name__", "step")
+    return traced, shardc.compile(shardc.Model(traced.text, f"{name}.mlir"), **options)
+
+
+def jit(step, *args, carry=None, params=0, threads=0, **options):
+    """Compiles `step` for arguments like `args`; returns the function to call.
+
+    The step is traced as JAX does it. `carry` says which result replaces which
+    argument of the next call, by default the donated arguments in their order.
+    Such results stay with shardc while they are handed back. `params` is the
+    argument that has the parameters. `options` are those of shardc.compile, and
+    `threads=0` takes as many as the process may use."""
+    return Step(*_compile(step, args, carry, params, options), threads)
+
+
+def explain(step, *args, carry=None, params=0, **options):
+    """Why a step would communicate, with lines of the Python program, and what
+    changes that. Arguments are those of `jit`."""
+    return _compile(step, args, carry, params, options)[1].explain()

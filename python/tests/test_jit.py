@@ -1,0 +1,251 @@
+"""shardc.jax.jit and explain: steps of JAX under shardc, against JAX."""
+
+import gc
+import pathlib
+import threading
+
+import numpy as np
+import pytest
+
+jax = pytest.importorskip("jax")
+import jax.numpy as jnp
+import optax
+from jax.sharding import AxisType, NamedSharding, PartitionSpec
+
+import shardc
+import shardc.jax as sj
+
+OPTIMIZER = optax.adam(1e-2)
+
+
+@pytest.fixture(scope="session")
+def mesh():
+    return jax.sharding.AbstractMesh((4,), ("data",), axis_types=(AxisType.Auto,))
+
+
+def start():
+    rng = np.random.default_rng(0)
+    params = {"w": rng.standard_normal((8, 4), np.float32), "b": np.zeros(4, np.float32)}
+    x = rng.standard_normal((16, 8), np.float32)
+    return params, OPTIMIZER.init(params), x, x[:, :4] * 2
+
+
+def loss_fn(params, x, y):
+    return jnp.mean((jnp.tanh(x @ params["w"] + params["b"]) - y) ** 2)
+
+
+def train_step(params, state, x, y):
+    loss, gradients = jax.value_and_grad(loss_fn)(params, x, y)
+    updates, state = OPTIMIZER.update(gradients, state, params)
+    return optax.apply_updates(params, updates), state, loss
+
+
+@pytest.fixture(scope="module")
+def donating(mesh):
+    rows, whole = (NamedSharding(mesh, PartitionSpec(*spec)) for spec in (("data",), ()))
+    params = {"w": rows, "b": whole}
+    state = jax.tree.map(lambda x: rows if x.shape == (8, 4) else whole, start()[1])
+    return jax.jit(train_step, in_shardings=(params, state, rows, rows), donate_argnums=(0, 1))
+
+
+@pytest.fixture(scope="module")
+def train(donating):
+    return sj.jit(donating, *start())
+
+
+def references(steps=3):
+    params, state, x, y = start()
+    for _ in range(steps):
+        params, state, loss = jax.jit(train_step)(params, state, x, y)
+        yield params, state, loss
+
+
+def assert_close(ours, theirs):
+    assert jax.tree.structure(ours) == jax.tree.structure(theirs)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6), ours, theirs)
+
+
+def test_trains_as_jax_does(train):
+    assert train.plan.report.mesh == {"data": 4}
+    assert [each.kind for each in train.plan.collectives].count("all_gather") == 1
+    params, state, x, y = start()
+    for expected in references():
+        params, state, loss = train(params, state, x, y)
+        assert_close((params, state, loss), expected)
+    assert type(state) is type(start()[1]) and int(state[0].count) == 3
+
+
+def test_state_stays_inside(train):
+    params, state, x, y = start()
+    first, state, _ = train(params, state, x, y)
+    value = np.asarray(first["w"])
+    second, state, loss = train(first, state, x, y)
+    assert first["w"].is_deleted() and "deleted" in repr(first["w"])
+    with pytest.raises(RuntimeError, match=r"Array has been deleted with shape=float32\[8, 4\]"):
+        np.asarray(first["w"])
+    with pytest.raises(RuntimeError, match="deleted"):
+        train(first, state, x, y)
+    # Refused calls change nothing.
+    assert not np.array_equal(value, second["w"])
+    assert np.isfinite(train(second, state, x, y)[2])
+    assert float(loss) == loss.item() and f"{loss:.3f}" == f"{float(loss):.3f}"
+
+
+def test_arrays_that_nobody_hands_back_keep_their_values(train):
+    x, y = start()[2:]
+    ours, state, _ = train(*start())
+    expected, count = np.asarray(ours["w"]), int(state[0].count)
+    # Another training with the same function.
+    for expected_other in references(2):
+        other = train(*(start() if expected_other[1][0].count == 1 else (*other[:2], x, y)))
+        assert_close(other, expected_other)
+    np.testing.assert_array_equal(ours["w"], expected)
+    assert int(state[0].count) == count
+    _, (_, _, last) = references(2)
+    np.testing.assert_allclose(train(ours, state, x, y)[2], last, rtol=1e-5)
+
+
+def test_replaces_one_array(train):
+    params, state, x, y = start()
+    params, state, _ = train(params, state, x, y)
+    params, theirs = {**params, "b": np.ones(4)}, next(references(1))
+    theirs = ({**theirs[0], "b": jnp.ones(4)}, theirs[1])
+    assert_close(train(params, state, x, y), jax.jit(train_step)(*theirs, x, y))
+
+
+def test_takes_arrays_of_all_kinds(train):
+    params, state, x, y = start()
+    expected = float(train(params, state, x, y)[2])
+    read_only = x.copy()
+    read_only.flags.writeable = False
+    for given in (x.astype(np.float64), np.asfortranarray(x), read_only, jnp.asarray(x),
+                  np.repeat(x, 2, 0)[::2], x[::-1][::-1]):  # fmt: skip
+        assert float(train(params, state, given, y)[2]) == expected
+    jax_params = jax.tree.map(jnp.asarray, params)
+    assert float(train(jax_params, state, x, y)[2]) == expected
+    assert not jax_params["w"].is_deleted()
+
+
+def test_results_are_arrays(train):
+    params, state, x, y = start()
+    params, state, loss = train(params, state, x, y)
+    w = params["w"]
+    assert (w.shape, w.dtype, w.ndim, w.size, len(w)) == ((8, 4), np.float32, 2, 32, 8)
+    value = np.asarray(w)
+    np.testing.assert_array_equal(np.from_dlpack(w), value)
+    np.testing.assert_array_equal(jnp.from_dlpack(w), value)
+    np.testing.assert_array_equal(np.from_dlpack(loss), np.asarray(loss))
+    np.testing.assert_array_equal(jnp.tanh(w), jnp.tanh(value))
+    np.testing.assert_array_equal(jax.jit(lambda p, x: x @ p["w"])(params, x), x @ jnp.asarray(value))
+    np.testing.assert_array_equal(jnp.ones(8) @ w, jnp.ones(8) @ value)
+    np.testing.assert_array_equal(w * 2 - w, value)
+    np.testing.assert_array_equal(w[0], value[0])
+    assert np.asarray(w, np.float64).dtype == np.float64
+    assert jax.block_until_ready(loss) is loss and loss < 10
+    assert str(w) == str(value) and eval(repr(loss), {"Array": np.array, "dtype": None, "float32": "f"}) == loss
+    # What was read belongs to the reader; a loss can be read for ever.
+    before = float(loss)
+    train(params, state, x, y)
+    np.testing.assert_array_equal(value, np.asarray(value))
+    assert float(loss) == before
+
+
+def test_refuses_other_arguments(train):
+    params, state, x, y = start()
+    params, state, _ = train(params, state, x, y)
+    with pytest.raises(shardc.InputError, match=r"^x: f32\[8,8\] found, expected f32\[16,8\]"):
+        train(params, state, x[:8], y)
+    with pytest.raises(shardc.InputError, match="^x: int64 found, expected float32"):
+        train(params, state, x.astype(np.int64), y)
+    with pytest.raises(shardc.InputError, match="^y: "):
+        train(params, state, x, "a text")
+    with pytest.raises(shardc.InputError, match=r"^params\['w'\]: f32\[2,2\] found"):
+        train({**params, "w": np.zeros((2, 2))}, state, x, y)
+    with pytest.raises(TypeError, match=r"traced with: params\['b'\] is missing, params\['c'\] is unknown"):
+        train({"w": params["w"], "c": x}, state, x, y)
+    with pytest.raises(TypeError, match="traced with: y is missing"):
+        train(params, state, x)
+    with pytest.raises(TypeError, match="found, expected"):
+        train(params, list(state), x, y)
+    assert np.isfinite(train(params, state, x, y)[2])
+
+
+def test_nan_is_passed_on_unless_jax_refuses_it(train):
+    params, state, x, y = start()
+    bad = np.where(np.arange(8) == 3, np.nan, x)
+    assert np.isnan(train(params, state, bad, y)[2])
+    with jax.debug_nans(True), pytest.raises(FloatingPointError, match=r"nan\) in loss.*x has a value"):
+        train(params, state, bad, y)
+
+
+def test_refuses_steps_with_their_place(mesh):
+    params, state, x, y = start()
+    with pytest.raises(sj.ExportError, match="which results replace which arguments"):
+        sj.jit(train_step, params, state, x, y)
+    with pytest.raises(sj.ExportError, match="carry: there is no result 7"):
+        sj.jit(train_step, params, state, x, y, carry={7: 0})
+    with pytest.raises(sj.ExportError, match="carry: result 2 does not have the arrays"):
+        sj.jit(train_step, params, state, x, y, carry={2: 0})
+    with pytest.raises(sj.ExportError, match="params: argument 3 is not carried"):
+        sj.jit(train_step, params, state, x, y, carry={0: 0, 1: 1}, params=3)
+    with pytest.raises(jax.errors.TracerBoolConversionError):
+        sj.jit(lambda p, x: (p, 0.0 if x.sum() > 0 else 1.0), params, x, carry={0: 0})
+    with pytest.raises(TypeError, match="partitoin"):
+        sj.jit(train_step, params, state, x, y, carry={0: 0, 1: 1}, partitoin="cheapest")
+
+    def sorts(p, x):
+        return p - jax.lax.sort(p), jnp.sum(p * x)  # The place.
+
+    with pytest.raises(shardc.CompileError) as caught:
+        sj.jit(sorts, np.zeros(4, np.float32), np.zeros(4, np.float32), carry={0: 0})
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    assert caught.value.file.endswith("test_jit.py")
+    assert lines[caught.value.line - 1].endswith("# The place.")
+
+
+def test_compiles_without_arrays(donating):
+    types = jax.tree.map(lambda x: jax.ShapeDtypeStruct(x.shape, x.dtype), start())
+    train = sj.jit(donating, *types, mesh={"data": 2}, threads=1)
+    assert train.plan.report.mesh == {"data": 2}
+    np.testing.assert_allclose(train(*start())[2], next(references(1))[2], rtol=1e-5)
+    assert "2" in repr(train) and train.seconds > 0
+
+
+def test_unused_arguments_and_non_array_results():
+    def step(p, x, unused):
+        return p - 0.1 * jax.grad(lambda p: jnp.mean((x * p) ** 2))(p), jnp.mean((x * p) ** 2)
+
+    p = x = np.ones(4, np.float32)
+    train = sj.jit(step, p, x, p, carry={0: 0})
+    p, loss = train(p, x, p)
+    assert float(loss) == 1
+    with pytest.raises(sj.ExportError, match="^p: the step does not use this array"):
+        sj.jit(lambda p, x: (x, jnp.mean(x)), p, x, carry={0: 0})
+
+
+def test_explains_with_python_lines(donating):
+    text = sj.explain(donating, *start())
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    line = next(number for number, line in enumerate(lines, 1) if "jnp.tanh(x @" in line)
+    assert f"test_jit.py:{line}" in text and "because" in text
+
+
+def test_handles_live_as_long_as_needed(donating):
+    params, state, _ = sj.jit(donating, *start())(*start())
+    gc.collect()
+    assert np.isfinite(params["w"]).all()
+    del params
+    assert int(state[0].count) == 1
+
+
+def test_threads_take_turns(train):
+    params, state, x, y = start()
+    expected = float(train(params, state, x, y)[2])
+    losses = []
+    threads = [threading.Thread(target=lambda: losses.append(float(train(params, state, x, y)[2])))
+               for _ in range(8)]  # fmt: skip
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert losses == [expected] * 8
