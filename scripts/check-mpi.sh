@@ -66,6 +66,59 @@ mpirun -n 3 shardc-run model.shardc --data=digits --steps=6 --trace=many.json.gz
 python3 "$source_folder/test/Integration/Inputs/check_trace.py" many.json.gz summary 3 >>said 2>&1 ||
   fail 'trace of three processes'
 
+# Each process reads its rows alone, of arrays that are not compressed: of 32 MB it
+# has half in the first epoch, beside some MB that programs read. Those of the
+# evaluation do not fill the last batch.
+cat >write.py <<'END'
+import random, struct, zipfile
+rows, width = 8192, 1024
+random.seed(1)
+values = [random.uniform(-1, 1) for _ in range(9973)]
+data = struct.pack("<9973f", *values)
+def npy(descr, shape, data):
+    header = f"{{'descr': '{descr}', 'fortran_order': False, 'shape': {shape}, }}"
+    header += " " * (-(len(header) + 11) % 64) + "\n"
+    return b"\x93NUMPY\1\0" + struct.pack("<H", len(header)) + header.encode() + data
+def write(path, method, rows):
+    with zipfile.ZipFile(path, "w", method) as archive:
+        x = data * (rows * width // 9973 + 1)
+        archive.writestr("x.npy", npy("<f4", (rows, width), x[: 4 * rows * width]))
+        labels = bytes(i * 7 % 10 for i in range(rows))
+        archive.writestr("y.npy", npy("|u1", (rows,), labels))
+write("stored.npz", zipfile.ZIP_STORED, rows)
+write("packed.npz", zipfile.ZIP_DEFLATED, rows)
+write("few.npz", zipfile.ZIP_STORED, 300)
+END
+python3 write.py
+shardc-gen --layers=1024,32,10 --batch-size=256 --strategy=fsdp --mesh=data=4 \
+  --loss=softmax_cross_entropy -o rows.mlir
+shardc-compile rows.mlir -o rows.shardc &>said
+rowsOf() {
+  rm -f many.npz
+  # The last word is the number of bytes that a process has read.
+  mpirun -n "$1" bash -c 'shardc-run "$@" && sed -n "s/rchar: /read /p" /proc/$$/io' \
+    run rows.shardc --data="$2" --eval-data=few.npz --epochs=1 --seed=3 \
+    --save-params=many.npz
+}
+shardc-run rows.shardc --data=stored.npz --eval-data=few.npz --epochs=1 --seed=3 \
+  --ordered-sums --save-params=one.npz >one.said
+for size in 2 4; do
+  cases=$((cases + 1))
+  rowsOf "$size" stored.npz &>said || fail "rows, $size processes"
+  if ! cmp -s one.npz many.npz ||
+    ! cmp -s <(grep ^evaluation one.said) <(grep ^evaluation said); then
+    fail "rows, $size processes: other numbers"
+  elif ! awk -v most=$((32000000 / size + 8000000)) -v size="$size" \
+    '$1 == "read" { n++; bad += $2 > most } END { exit bad || n != size }' said
+  then
+    fail "rows, $size processes: they read rows of others"
+  fi
+done
+expect 'a compressed array' 0 \
+  'warning: packed.npz: each process reads all of array "x"' rowsOf 2 packed.npz
+cases=$((cases + 1))
+cmp -s one.npz many.npz || fail 'a compressed array: other numbers'
+
 run=(shardc-run model.shardc --data=digits --steps=2)
 expect 'no such file' 2 'nothere.npz' \
   mpirun -n 2 shardc-run model.shardc --data=nothere.npz --steps=2

@@ -269,8 +269,9 @@ TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
   for (int epoch = 0; epoch < 3; ++epoch) {
     std::vector<float> seen;
     for (int batch = 0; batch < 3; ++batch) {
-      const Batch &next = (*stream)->next();
-      auto values = next.arrays.at("x").values<float>();
+      absl::StatusOr<const Batch *> next = (*stream)->next();
+      ASSERT_TRUE(next.ok()) << next.status();
+      auto values = (*next)->arrays.at("x").values<float>();
       seen.insert(seen.end(), values.begin(), values.end());
     }
     std::vector<int64_t> order = shuffledRows(10, 1, epoch);
@@ -278,7 +279,7 @@ TEST(BatchesTest, EpochsCoverTheRowsAndDropTheRest) {
   }
   auto inOrder = BatchStream::create(dataset, 4, 1, /*shuffle=*/false);
   ASSERT_TRUE(inOrder.ok()) << inOrder.status();
-  EXPECT_EQ((*inOrder)->next().arrays.at("x").values<float>()[3], 3.0f);
+  EXPECT_EQ((*(*inOrder)->next())->arrays.at("x").values<float>()[3], 3.0f);
 }
 
 TEST(BatchesTest, TooFewRowsForABatchAreAnError) {
@@ -294,7 +295,7 @@ TEST(BatchesTest, TooFewRowsForABatchAreAnError) {
 TEST(BatchesTest, PadsTheLastBatchWithItsLastRow) {
   Dataset dataset = numbered(5);
   std::vector<int64_t> order = {0, 1, 2, 3, 4};
-  Batch batch = gatherBatch(dataset, order, 3, 4);
+  Batch batch = *gatherBatch(dataset, order, 3, 4);
   EXPECT_EQ(batch.validRows, 2);
   auto values = batch.arrays.at("x").values<float>();
   EXPECT_EQ(std::vector<float>(values.begin(), values.end()),

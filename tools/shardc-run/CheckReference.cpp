@@ -245,12 +245,14 @@ absl::Status ReferenceCheck::measureSensitivity(const Segment &segment,
       return status;
     RunSegment actual;
     for (size_t i = 0; i < segment.expected.losses.size(); ++i) {
-      Batch batch = batchOfStep(stepsBefore + segment.firstStep +
-                                static_cast<int64_t>(i));
-      for (auto &[name, array] : batch.arrays)
+      absl::StatusOr<Batch> batch = batchOfStep(
+          stepsBefore + segment.firstStep + static_cast<int64_t>(i));
+      if (!batch.ok())
+        return batch.status();
+      for (auto &[name, array] : batch->arrays)
         if (tested.plan().findTensor(name)->role == Role::Input)
           array = moveByRounding(array, amount, ++seed);
-      absl::StatusOr<RunResult> ran = reference->step(batch.views());
+      absl::StatusOr<RunResult> ran = reference->step(batch->views());
       if (!ran.ok())
         return ran.status();
       actual.losses.push_back(ran->loss);
@@ -337,11 +339,13 @@ absl::Status ReferenceCheck::replay(Segment segment) {
     if (absl::Status status = writeState(*reference, single.start);
         !status.ok())
       return status;
-    Batch batch = batchOfStep(stepsBefore + step);
+    absl::StatusOr<Batch> batch = batchOfStep(stepsBefore + step);
+    if (!batch.ok())
+      return batch.status();
     for (auto [executor, run] :
          {std::pair(&tested, &single.actual),
           std::pair(reference.get(), &single.expected)}) {
-      absl::StatusOr<RunResult> ran = executor->step(batch.views());
+      absl::StatusOr<RunResult> ran = executor->step(batch->views());
       if (!ran.ok())
         return ran.status();
       run->losses.push_back(ran->loss);

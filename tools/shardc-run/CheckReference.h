@@ -45,7 +45,7 @@ void print(const ReferenceResult &result, std::ostream &out);
 class ReferenceCheck {
 public:
   /// The batch of a step of the training, from 0.
-  using BatchOfStep = std::function<rt::Batch(int64_t)>;
+  using BatchOfStep = std::function<absl::StatusOr<rt::Batch>(int64_t)>;
 
   /// A `tolerance` of 0: the limits follow from the run. `tested` is borrowed;
   /// its training goes on from `start`.

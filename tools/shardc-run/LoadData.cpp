@@ -34,10 +34,11 @@ std::vector<std::string> shardc::run::dataFiles(const std::string &spec) {
 }
 
 int shardc::run::loadData(const std::string &spec, const Arguments &arguments,
-                          const Plan &plan, Dataset &dataset) {
+                          const Plan &plan, bool byRows, Dataset &dataset) {
   DatasetOptions options;
   options.seed = arguments.seed;
   options.dataDirs = dataDirs();
+  options.byRows = byRows;
   absl::StatusOr<Dataset> loaded = loadDataset(spec, options);
   if (!loaded.ok())
     return report(loaded.status());

@@ -13,9 +13,10 @@ namespace shardc::run {
 std::vector<std::string> dataFiles(const std::string &spec);
 
 /// Loads the data `spec` and fits it to the inputs of `plan`: exit code 0, or
-/// the code and an error printed.
+/// the code and an error printed. With `byRows` its arrays stay in their files
+/// where they can (`DatasetOptions`).
 int loadData(const std::string &spec, const Arguments &arguments,
-             const rt::Plan &plan, rt::Dataset &dataset);
+             const rt::Plan &plan, bool byRows, rt::Dataset &dataset);
 
 } // namespace shardc::run
 

@@ -65,7 +65,7 @@ private:
   TrainOptions trainOptions();
   absl::StatusOr<Evaluation> runEvaluation();
   absl::Status evaluateAfter(const EpochSummary &epoch);
-  Batch batchOfStep(int64_t step);
+  absl::StatusOr<Batch> batchOfStep(int64_t step);
   /// Whether to end early: because of a signal to any process, or `lost`.
   bool shouldStop();
   /// Prints `lost`, if there is anything. Returns the exit code.
@@ -194,8 +194,11 @@ int Session::openCheckpoints() {
 }
 
 int Session::load(const std::string &spec, Dataset &dataset) {
-  if (int code = loadData(spec, arguments, *plan, dataset))
+  if (int code = loadData(spec, arguments, *plan, store != nullptr, dataset))
     return code;
+  if (isFirst)
+    for (const std::string &warning : dataset.warnings)
+      report(0, absl::StrCat("warning: ", warning));
   for (const std::string &note : dataset.notes)
     printField("data", absl::StrCat(spec, ": ", note), out());
   return 0;
@@ -325,6 +328,7 @@ TrainOptions Session::trainOptions() {
   const ProgramInfo *program = plan->findProgram("train_step");
   uint64_t reported = program ? program->wireBytes : 0;
   options.trace = trace.get();
+  options.wholeBatches = check != nullptr;
   options.onBatch = [this](const Batch &batch) {
     ++begunSteps;
     if (trace)
@@ -352,7 +356,7 @@ TrainOptions Session::trainOptions() {
 }
 
 /// The batch that training takes at a step, from 0.
-Batch Session::batchOfStep(int64_t step) {
+absl::StatusOr<Batch> Session::batchOfStep(int64_t step) {
   int64_t batchSize = plan->batchSize();
   int64_t stepsPerEpoch = trainingData.rows / batchSize;
   if (rowsOfEpoch.first != step / stepsPerEpoch)

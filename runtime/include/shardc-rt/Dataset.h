@@ -16,15 +16,21 @@
 #include "shardc-rt/Plan.h"
 
 #include <map>
+#include <memory>
 #include <string>
 #include <vector>
 
 namespace shardc::rt {
 
+class RowReader;
+
 /// Arrays to train or evaluate on. First `loadDataset`, then `fitToPlan`.
 struct Dataset {
   std::string name;
   ArrayMap arrays;
+  /// Arrays that are not in memory: a batch reads the rows that it needs from
+  /// the file (`DatasetOptions::byRows`).
+  std::map<std::string, std::shared_ptr<const RowReader>> inFile;
   /// Of every array, once they fit a plan.
   int64_t rows = 0;
   /// The stored types of arrays that were converted when they were read: "u8"
@@ -32,11 +38,17 @@ struct Dataset {
   std::map<std::string, std::string> storage;
   /// Arrays that cannot be read, and why: an error if a plan needs them.
   std::map<std::string, absl::Status> unreadable;
+  /// Of `arrays` those that could not be left in their file, as asked for, and
+  /// why.
+  std::map<std::string, std::string> readWhole;
   /// The conversions of `fitToPlan` and the arrays that it ignored, for people.
   std::vector<std::string> notes;
+  /// What costs more memory and time than it has to, for people.
+  std::vector<std::string> warnings;
 };
 
-/// Rows of a data set, assembled for a step.
+/// Rows of a data set, assembled for a step. In a process that has only some of
+/// a mesh's devices, rows that none of these takes may be zeros.
 struct SHARDC_RT_API Batch {
   ArrayMap arrays;
   /// The number of rows of data; the others repeat the last one (evaluation
@@ -51,6 +63,11 @@ struct DatasetOptions {
   uint64_t seed = 0;
   /// Folders of the shipped data sets, searched in order.
   std::vector<std::string> dataDirs;
+  /// Leave arrays of files .npz and .npy in their file, so that a process that
+  /// has only some of a mesh's devices reads only their rows. This takes arrays
+  /// in the order of C that are not compressed; others are read as a whole. A
+  /// row that does not fit the plan is found when a batch takes it.
+  bool byRows = false;
 };
 
 /// Loads the data set that `spec` names:

@@ -112,6 +112,11 @@ struct SHARDC_RT_API PipelineBubble {
 /// Inputs and labels by name: global arrays, borrowed for the call.
 using NamedArrays = std::map<std::string, ArrayView>;
 
+/// Rows [first, last) of a batch.
+struct RowRange {
+  int64_t first = 0, last = 0;
+};
+
 /// Runs a plan. `create` makes an executor of virtual CPU devices,
 /// `createCudaExecutor` (shardc-rt/Cuda.h) one of GPUs.
 class SHARDC_RT_API Executor {
@@ -175,6 +180,11 @@ public:
   /// `getTensor`.
   [[nodiscard]] virtual absl::Status readShards(absl::string_view name,
                                                 ReadBytes visit) const;
+
+  /// The rows of an input or label, as of a batch, that devices of this process
+  /// take: ascending and disjoint. A run in this process reads no others. All
+  /// rows of any other name.
+  virtual std::vector<RowRange> rowsOf(absl::string_view name) const;
 
   /// Begins a run of a program on one batch, of which it keeps no reference.
   /// Runs begin and end in order. NotFound: no such program. InvalidArgument

@@ -35,6 +35,34 @@ uint16_t shardc::rt::toBF16(float value) {
   return static_cast<uint16_t>((bits + 0x7fff + ((bits >> 16) & 1)) >> 16);
 }
 
+/// Whether all numbers of a type with these bits of exponent are finite.
+template <typename T>
+static bool allFinite(const char *data, int64_t bytes, T exponent) {
+  bool result = true;
+  for (int64_t at = 0; at < bytes; at += sizeof(T)) {
+    T bits;
+    std::memcpy(&bits, data + at, sizeof(T));
+    result &= (bits & exponent) != exponent;
+  }
+  return result;
+}
+
+bool shardc::rt::areFinite(DType dtype, const char *data, int64_t bytes) {
+  switch (dtype) {
+  case DType::F32:
+    return allFinite<uint32_t>(data, bytes, 0x7f800000);
+  case DType::BF16:
+    return allFinite<uint16_t>(data, bytes, 0x7f80);
+  case DType::F64:
+    return allFinite<uint64_t>(data, bytes, 0x7ff0000000000000);
+  case DType::I32:
+  case DType::I64:
+  case DType::Bool:
+    break;
+  }
+  return true;
+}
+
 double shardc::rt::numberAt(const HostArray &array, int64_t i) {
   switch (array.dtype) {
   case DType::F32:

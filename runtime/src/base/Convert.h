@@ -18,6 +18,9 @@ float fromBF16(uint16_t bits);
 /// The bits of the bf16 number nearest to `value`, ties to even; NaN stays NaN.
 uint16_t toBF16(float value);
 
+/// Whether all numbers of `bytes` at `data` are finite; those of integers are.
+bool areFinite(DType dtype, const char *data, int64_t bytes);
+
 /// Element `i` of an array of any type, as the nearest f64.
 double numberAt(const HostArray &array, int64_t i);
 

@@ -2,6 +2,7 @@
 
 #include "checkpoint/Snapshot.h"
 
+#include "base/Convert.h"
 #include "exec/Shards.h"
 
 #include "absl/algorithm/container.h"
@@ -178,34 +179,6 @@ absl::Status Snapshot::copy(const Executor &executor) {
       return status;
   }
   return absl::OkStatus();
-}
-
-/// Whether all numbers of a type with these bits of exponent are finite.
-template <typename T>
-static bool areFinite(const char *data, int64_t bytes, T exponent) {
-  bool result = true;
-  for (int64_t at = 0; at < bytes; at += sizeof(T)) {
-    T bits;
-    std::memcpy(&bits, data + at, sizeof(T));
-    result &= (bits & exponent) != exponent;
-  }
-  return result;
-}
-
-static bool areFinite(DType dtype, const char *data, int64_t bytes) {
-  switch (dtype) {
-  case DType::F32:
-    return areFinite<uint32_t>(data, bytes, 0x7f800000);
-  case DType::BF16:
-    return areFinite<uint16_t>(data, bytes, 0x7f80);
-  case DType::F64:
-    return areFinite<uint64_t>(data, bytes, 0x7ff0000000000000);
-  case DType::I32:
-  case DType::I64:
-  case DType::Bool:
-    break;
-  }
-  return true;
 }
 
 absl::Status Snapshot::check() {

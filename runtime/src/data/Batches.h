@@ -18,10 +18,21 @@ std::vector<int64_t> shuffledRows(int64_t rows, uint64_t seed, int64_t epoch);
 std::vector<int64_t> orderOfRows(int64_t rows, uint64_t seed, bool shuffle,
                                  int64_t epoch);
 
-/// Copies rows `order[begin...]`, `size` of them, into a batch. Rows past the
-/// end of `order` repeat its last one.
-Batch gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,
-                  int64_t begin, int64_t size);
+/// The rows of a batch that this process takes of each array; all of those that
+/// are not named.
+using RowsOfBatch = std::map<std::string, std::vector<RowRange>>;
+
+/// The rows of the inputs and labels of a plan that the devices of an executor
+/// in this process take.
+RowsOfBatch rowsOf(const Executor &executor);
+
+/// Puts rows `order[begin...]`, `size` of them, into a batch. Rows past the end
+/// of `order` repeat its last one. Rows that are not in `taken` are zeros, and
+/// are not read where they are in a file. Errors are those of
+/// `RowReader::read`.
+[[nodiscard]] absl::StatusOr<Batch>
+gatherBatch(const Dataset &dataset, const std::vector<int64_t> &order,
+            int64_t begin, int64_t size, const RowsOfBatch &taken = {});
 
 /// Training batches, epoch after epoch, prepared ahead by a thread. The last
 /// partial batch of an epoch is dropped. One thread at a time.
@@ -29,23 +40,24 @@ class BatchStream {
 public:
   /// InvalidArgument: `dataset`, which must outlive the stream, has fewer than
   /// `batchSize` rows, or that is below 1. The first `skipped` batches are left
-  /// out. `trace` gets the spans of the thread; may be null.
+  /// out. Of each batch the rows in `taken` are there. `trace` gets the spans
+  /// of the thread; may be null.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<BatchStream>>
   create(const Dataset &dataset, int64_t batchSize, uint64_t seed, bool shuffle,
-         int64_t skipped = 0, Trace *trace = nullptr);
+         int64_t skipped = 0, RowsOfBatch taken = {}, Trace *trace = nullptr);
   ~BatchStream();
   BatchStream(const BatchStream &) = delete;
   BatchStream &operator=(const BatchStream &) = delete;
 
   int64_t batchesPerEpoch() const;
-  /// The next batch, valid until the next call.
-  const Batch &next();
+  /// The next batch, valid until the next call. An error, as of `gatherBatch`,
+  /// is the last result.
+  absl::StatusOr<const Batch *> next();
 
 private:
-  BatchStream(const Dataset &dataset, int64_t batchSize, uint64_t seed,
-              bool shuffle, int64_t skipped, Trace *trace);
-
   struct Implementation;
+  explicit BatchStream(std::unique_ptr<Implementation> implementation);
+
   std::unique_ptr<Implementation> implementation;
 };
 

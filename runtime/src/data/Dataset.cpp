@@ -7,6 +7,7 @@
 #include "data/Csv.h"
 #include "data/Npz.h"
 #include "data/Random.h"
+#include "data/RowReader.h"
 
 #include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
@@ -15,6 +16,7 @@
 #include "absl/strings/strip.h"
 
 #include <fstream>
+#include <set>
 
 using namespace shardc::rt;
 
@@ -98,7 +100,10 @@ static absl::StatusOr<Dataset> loadDigits(const std::string &part,
   int64_t begin = train ? 0 : digitsTrainRows;
   int64_t rows = train ? digitsTrainRows : all.rows - digitsTrainRows;
   Dataset dataset;
-  dataset.arrays = gatherBatch(all, order, begin, rows).arrays;
+  absl::StatusOr<Batch> batch = gatherBatch(all, order, begin, rows);
+  if (!batch.ok())
+    return batch.status();
+  dataset.arrays = std::move(batch->arrays);
   dataset.rows = rows;
   return dataset;
 }
@@ -143,36 +148,89 @@ static void add(Dataset &dataset, const std::string &name,
     dataset.storage.emplace(name, std::move(array->storage));
 }
 
-static absl::StatusOr<Dataset> loadNpz(const std::string &path) {
-  auto entries = readNpzEntries(path);
-  if (!entries.ok())
-    return entries.status();
-  Dataset dataset;
-  for (auto &[name, array] : *entries)
-    add(dataset, name, std::move(array));
-  return dataset;
+/// Notes why an array that should stay in its file is in memory.
+static void noteWhole(Dataset &dataset, const std::string &name) {
+  auto storage = dataset.storage.find(name);
+  bool isFortran = storage != dataset.storage.end() &&
+                   absl::StrContains(storage->second, "Fortran");
+  dataset.readWhole.emplace(name, isFortran ? "it is in Fortran order"
+                                            : "it is compressed");
 }
 
-static absl::StatusOr<Dataset> loadNpy(const std::vector<NpyPart> &parts) {
+static absl::StatusOr<Dataset> loadNpz(const std::string &path,
+                                       const DatasetOptions &options) {
   Dataset dataset;
-  for (const NpyPart &part : parts) {
-    if (dataset.arrays.count(part.name))
-      return absl::InvalidArgumentError(
-          absl::StrCat(part.path, ": there is an array \"", part.name,
-                       "\" already; expected NAME=", part.path));
-    absl::StatusOr<StoredArray> array = readNpy(part.path);
-    if (!array.ok())
-      return array.status();
-    add(dataset, part.name, std::move(array));
+  std::set<std::string> inFile;
+  if (options.byRows) {
+    absl::StatusOr<std::map<std::string, RowReader>> readers = findRows(path);
+    if (!readers.ok())
+      return readers.status();
+    for (auto &[name, reader] : *readers) {
+      dataset.inFile.emplace(
+          name, std::make_shared<const RowReader>(std::move(reader)));
+      inFile.insert(name);
+    }
+  }
+  auto entries = readNpzEntries(path, inFile);
+  if (!entries.ok())
+    return entries.status();
+  for (auto &[name, array] : *entries) {
+    add(dataset, name, std::move(array));
+    if (options.byRows)
+      noteWhole(dataset, name);
   }
   return dataset;
 }
 
-static absl::StatusOr<Dataset> loadCsv(const std::string &path) {
+/// Adds the array of an .npy file, which stays there if it can.
+static absl::Status addNpy(const NpyPart &part, const DatasetOptions &options,
+                           Dataset &dataset) {
+  if (options.byRows) {
+    absl::StatusOr<ReadableFile> file = ReadableFile::open(part.path);
+    if (!file.ok())
+      return file.status();
+    uint64_t bytes = file->bytes();
+    absl::StatusOr<RowReader> reader = RowReader::create(
+        std::make_shared<const ReadableFile>(*std::move(file)), 0, bytes);
+    if (reader.ok()) {
+      dataset.inFile.emplace(
+          part.name, std::make_shared<const RowReader>(*std::move(reader)));
+      return absl::OkStatus();
+    }
+  }
+  absl::StatusOr<StoredArray> array = readNpy(part.path);
+  if (!array.ok())
+    return array.status();
+  add(dataset, part.name, std::move(array));
+  if (options.byRows)
+    noteWhole(dataset, part.name);
+  return absl::OkStatus();
+}
+
+static absl::StatusOr<Dataset> loadNpy(const std::vector<NpyPart> &parts,
+                                       const DatasetOptions &options) {
+  Dataset dataset;
+  for (const NpyPart &part : parts) {
+    if (dataset.arrays.count(part.name) || dataset.inFile.count(part.name))
+      return absl::InvalidArgumentError(
+          absl::StrCat(part.path, ": there is an array \"", part.name,
+                       "\" already; expected NAME=", part.path));
+    if (absl::Status status = addNpy(part, options, dataset); !status.ok())
+      return status;
+  }
+  return dataset;
+}
+
+static absl::StatusOr<Dataset> loadCsv(const std::string &path,
+                                       const DatasetOptions &options) {
   absl::StatusOr<std::string> text = readFile(path);
   if (!text.ok())
     return text.status();
-  return parseCsv(*text, path);
+  absl::StatusOr<Dataset> dataset = parseCsv(*text, path);
+  if (dataset.ok() && options.byRows)
+    for (const auto &[name, array] : dataset->arrays)
+      dataset->readWhole.emplace(name, "it is text");
+  return dataset;
 }
 
 std::vector<std::string> shardc::rt::dataFiles(const std::string &spec,
@@ -197,11 +255,11 @@ absl::StatusOr<Dataset> shardc::rt::loadDataset(const std::string &spec,
   else if (spec == "digits:test")
     dataset = loadDigits("test", options);
   else if (absl::EndsWith(spec, ".npz"))
-    dataset = loadNpz(spec);
+    dataset = loadNpz(spec, options);
   else if (absl::EndsWith(spec, ".csv"))
-    dataset = loadCsv(spec);
+    dataset = loadCsv(spec, options);
   else if (std::vector<NpyPart> parts = npyParts(spec); !parts.empty())
-    dataset = loadNpy(parts);
+    dataset = loadNpy(parts, options);
   else
     return absl::InvalidArgumentError(
         absl::StrCat("unknown data \"", spec,

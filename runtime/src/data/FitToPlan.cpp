@@ -3,48 +3,87 @@
 #include "shardc-rt/Dataset.h"
 
 #include "base/Convert.h"
+#include "data/FitRows.h"
+#include "data/RowReader.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
 #include <algorithm>
-#include <cmath>
 
 using namespace shardc::rt;
 
 namespace {
+/// An input or label as the data has it, which is in memory or in a file.
+struct Fitted {
+  HostArray array;
+  std::shared_ptr<const RowReader> reader; ///< Null: it is in memory.
+
+  DType dtype() const { return reader ? reader->dtype() : array.dtype; }
+  const std::vector<int64_t> &shape() const {
+    return reader ? reader->shape() : array.shape;
+  }
+};
+
 /// One input or label that an array of the data has to fit.
 class Fitting {
 public:
   Fitting(const TensorInfo &tensor, Dataset &dataset)
       : tensor(tensor), dataset(dataset),
-        what(absl::StrCat(dataset.name, ", array \"", tensor.name, "\"")) {}
+        what(absl::StrCat(dataset.name, ", array \"", tensor.name, "\"")),
+        rows(tensor, what) {}
 
   /// Takes the needed arrays out of the data, and notes conversions.
-  absl::StatusOr<HostArray> fit(std::vector<std::string> &converted);
+  absl::StatusOr<Fitted> fit(std::vector<std::string> &converted);
 
 private:
-  absl::StatusOr<HostArray> take();
+  absl::StatusOr<Fitted> take();
   absl::StatusOr<HostArray> takeColumns(int64_t first);
-  absl::Status fitShape(HostArray &array) const;
-  absl::Status errorAtRow(const HostArray &array, int64_t element,
-                          absl::string_view found,
-                          absl::string_view expected) const;
-  absl::StatusOr<HostArray> fromFloats(const HostArray &array);
-  absl::StatusOr<HostArray> fromIntegers(const HostArray &array) const;
+  absl::Status readColumns(int64_t first);
+  absl::StatusOr<std::vector<int64_t>> fitShape(const Fitted &found) const;
+  void warnIfWhole(const std::string &array);
 
   const TensorInfo &tensor;
   Dataset &dataset;
   std::string what;
+  RowFit rows;
   std::string storage;    ///< The stored type.
   bool isText = false;    ///< As decimal numbers, which have no type.
   bool isRounded = false; ///< By the conversion to the model's type.
 };
 } // namespace
 
+/// Warns of an array that has more rows in memory than are needed.
+void Fitting::warnIfWhole(const std::string &array) {
+  if (auto found = dataset.readWhole.find(array);
+      found != dataset.readWhole.end())
+    dataset.warnings.push_back(absl::StrCat(
+        dataset.name, ": each process reads all of array \"", array,
+        "\" and drops the rows of others, since ", found->second,
+        "; of arrays as numpy.save and numpy.savez write them it reads its own "
+        "rows alone"));
+}
+
+/// Reads columns that are in a file; there are many of them in one row.
+absl::Status Fitting::readColumns(int64_t first) {
+  for (int64_t number = first;; ++number) {
+    std::string name = absl::StrCat(tensor.name, number);
+    auto found = dataset.inFile.find(name);
+    if (found == dataset.inFile.end())
+      return absl::OkStatus();
+    absl::StatusOr<HostArray> array = found->second->readAll();
+    if (!array.ok())
+      return array.status();
+    dataset.arrays.emplace(name, *std::move(array));
+    dataset.readWhole.emplace(name, "it is one of several columns");
+    dataset.inFile.erase(found);
+  }
+}
+
 /// Assembles an array from one array per column, of which `first` exists.
 absl::StatusOr<HostArray> Fitting::takeColumns(int64_t first) {
+  warnIfWhole(absl::StrCat(tensor.name, first));
   std::vector<HostArray> columns;
   bool isIntegral = true;
   for (int64_t number = first;; ++number) {
@@ -79,27 +118,45 @@ absl::StatusOr<HostArray> Fitting::takeColumns(int64_t first) {
 }
 
 /// The array of this name, or made of columns.
-absl::StatusOr<HostArray> Fitting::take() {
+absl::StatusOr<Fitted> Fitting::take() {
+  if (auto found = dataset.inFile.find(tensor.name);
+      found != dataset.inFile.end()) {
+    Fitted fitted{{}, found->second};
+    dataset.inFile.erase(found);
+    storage = fitted.reader->storage();
+    if (storage.empty())
+      storage = std::string(toString(fitted.dtype()));
+    return fitted;
+  }
   if (auto found = dataset.arrays.find(tensor.name);
       found != dataset.arrays.end()) {
-    HostArray array = std::move(found->second);
+    warnIfWhole(tensor.name);
+    Fitted fitted{std::move(found->second), nullptr};
     dataset.arrays.erase(found);
     auto stored = dataset.storage.find(tensor.name);
     storage = stored == dataset.storage.end()
-                  ? std::string(toString(array.dtype))
+                  ? std::string(toString(fitted.dtype()))
                   : stored->second;
     isText = storage == "text";
-    return array;
+    return fitted;
   }
   if (auto found = dataset.unreadable.find(tensor.name);
       found != dataset.unreadable.end())
     return found->second;
-  for (int64_t first : {0, 1})
+  for (int64_t first : {0, 1}) {
+    if (absl::Status status = readColumns(first); !status.ok())
+      return status;
     if (auto found = dataset.arrays.find(absl::StrCat(tensor.name, first));
-        found != dataset.arrays.end() && found->second.shape.size() == 1)
-      return takeColumns(first);
+        found != dataset.arrays.end() && found->second.shape.size() == 1) {
+      absl::StatusOr<HostArray> array = takeColumns(first);
+      return array.ok() ? absl::StatusOr<Fitted>({*std::move(array), nullptr})
+                        : array.status();
+    }
+  }
   std::vector<std::string> names;
   for (const auto &[name, array] : dataset.arrays)
+    names.push_back(name);
+  for (const auto &[name, reader] : dataset.inFile)
     names.push_back(name);
   return absl::InvalidArgumentError(
       absl::StrCat(dataset.name, ": array \"", tensor.name,
@@ -109,86 +166,51 @@ absl::StatusOr<HostArray> Fitting::take() {
 }
 
 /// Type and shape are those of the model, except for the number of rows;
-/// dimensions of size 1 are ignored.
-absl::Status Fitting::fitShape(HostArray &array) const {
+/// dimensions of size 1 are ignored. Returns the model's shape with that
+/// number.
+absl::StatusOr<std::vector<int64_t>>
+Fitting::fitShape(const Fitted &found) const {
   std::vector<int64_t> expected = tensor.shape;
-  if (!expected.empty() && !array.shape.empty())
-    expected[0] = array.shape[0];
+  if (!expected.empty() && !found.shape().empty())
+    expected[0] = found.shape()[0];
   auto withoutOnes = [](std::vector<int64_t> shape) {
     if (!shape.empty())
       shape.erase(std::remove(shape.begin() + 1, shape.end(), 1), shape.end());
     return shape;
   };
-  // Floats to floats, integers to anything but bools.
-  bool isConvertible = array.dtype == tensor.dtype ||
-                       (tensor.dtype != DType::Bool &&
-                        (isFloat(tensor.dtype) || !isFloat(array.dtype)));
-  if (!isConvertible || withoutOnes(array.shape) != withoutOnes(expected))
+  if (!rows.takes(found.dtype()) ||
+      withoutOnes(found.shape()) != withoutOnes(expected))
     return absl::InvalidArgumentError(absl::StrCat(
-        what, " is ", describe(array.dtype, array.shape), ", but the model's ",
-        toString(tensor.role), " is ", describe(tensor.dtype, tensor.shape),
-        " (the rows of a batch first)"));
-  array.shape = expected;
-  return absl::OkStatus();
+        what, " is ", describe(found.dtype(), found.shape()),
+        ", but the model's ", toString(tensor.role), " is ",
+        describe(tensor.dtype, tensor.shape), " (the rows of a batch first)"));
+  return expected;
 }
 
-/// An error at the row of `element`.
-absl::Status Fitting::errorAtRow(const HostArray &array, int64_t element,
-                                 absl::string_view found,
-                                 absl::string_view expected) const {
-  int64_t rowSize =
-      std::max<int64_t>(1, numElements(absl::MakeSpan(array.shape).subspan(1)));
-  return absl::InvalidArgumentError(absl::StrCat(
-      what, ": row ", element / rowSize, " ", found, ", ", expected));
-}
-
-absl::StatusOr<HostArray> Fitting::fromFloats(const HostArray &array) {
-  HostArray converted(tensor.dtype, array.shape);
-  int64_t count = numElements(array.shape);
-  for (int64_t i = 0; i < count; ++i) {
-    double value = numberAt(array, i);
-    if (!std::isfinite(value))
-      return errorAtRow(array, i, absl::StrCat("holds ", value),
-                        "expected finite numbers");
-    storeNumber(converted, i, value);
-    double stored = numberAt(converted, i);
-    if (!std::isfinite(stored))
-      return errorAtRow(
-          array, i, absl::StrCat("holds ", value),
-          absl::StrCat("which ", toString(tensor.dtype), " cannot hold"));
-    isRounded |= value != stored;
+absl::StatusOr<Fitted> Fitting::fit(std::vector<std::string> &converted) {
+  absl::StatusOr<Fitted> found = take();
+  if (!found.ok())
+    return found;
+  absl::StatusOr<std::vector<int64_t>> shape = fitShape(*found);
+  if (!shape.ok())
+    return shape.status();
+  Fitted fitted;
+  if (found->reader) {
+    fitted.reader = std::make_shared<const RowReader>(
+        found->reader->fitted(rows, *std::move(shape)));
+  } else {
+    int64_t count = shape->empty() ? 1 : shape->front();
+    found->array.shape = *shape;
+    fitted.array = HostArray(tensor.dtype, *std::move(shape));
+    if (absl::Status status =
+            rows.convert(found->array, 0, count, 0, fitted.array, 0, isRounded);
+        !status.ok())
+      return status;
   }
-  return converted;
-}
-
-absl::StatusOr<HostArray> Fitting::fromIntegers(const HostArray &array) const {
-  HostArray converted(tensor.dtype, array.shape);
-  int64_t count = numElements(array.shape);
-  for (int64_t i = 0; i < count; ++i) {
-    int64_t value = integerAt(array, i);
-    if (tensor.labelClasses > 0 && (value < 0 || value >= tensor.labelClasses))
-      return errorAtRow(
-          array, i, absl::StrCat("has label ", value),
-          absl::StrCat("expected 0 to ", tensor.labelClasses - 1));
-    if (!storeInteger(converted, i, value))
-      return errorAtRow(array, i, absl::StrCat("holds ", value),
-                        absl::StrCat("which ", toString(tensor.dtype),
-                                     " cannot hold exactly"));
-  }
-  return converted;
-}
-
-absl::StatusOr<HostArray> Fitting::fit(std::vector<std::string> &converted) {
-  absl::StatusOr<HostArray> array = take();
-  if (!array.ok())
-    return array;
-  if (absl::Status status = fitShape(*array); !status.ok())
-    return status;
-  array = isFloat(array->dtype) ? fromFloats(*array) : fromIntegers(*array);
-  if (array.ok() && storage != toString(tensor.dtype) && storage != "text")
+  if (storage != toString(tensor.dtype) && storage != "text")
     converted.push_back(absl::StrCat(tensor.name, " from ", storage,
                                      isRounded && !isText ? ", rounded" : ""));
-  return array;
+  return fitted;
 }
 
 /// The arrays of the data that a plan does not take.
@@ -198,6 +220,9 @@ static std::string describeIgnored(const Dataset &dataset) {
   for (const auto &[name, array] : dataset.arrays)
     names.push_back(
         absl::StrCat(name, " (", describe(array.dtype, array.shape), ")"));
+  for (const auto &[name, reader] : dataset.inFile)
+    names.push_back(absl::StrCat(
+        name, " (", describe(reader->dtype(), reader->shape()), ")"));
   for (const auto &[name, why] : dataset.unreadable)
     names.push_back(absl::StrCat(name, " (not readable)"));
   if (names.size() > most) {
@@ -215,17 +240,18 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
   if (!user && !program.empty())
     return absl::NotFoundError(
         absl::StrCat("the plan has no program \"", program, "\""));
-  ArrayMap fitting;
+  ArrayMap inMemory;
+  decltype(dataset.inFile) inFile;
   std::vector<std::string> converted;
   const std::string *first = nullptr;
   for (const TensorInfo &tensor : plan.tensors()) {
     if ((tensor.role != Role::Input && tensor.role != Role::Label) ||
         (user && !absl::c_linear_search(user->inputs, tensor.name)))
       continue;
-    absl::StatusOr<HostArray> array = Fitting(tensor, dataset).fit(converted);
-    if (!array.ok())
-      return array.status();
-    int64_t rows = array->shape.empty() ? 0 : array->shape[0];
+    absl::StatusOr<Fitted> fitted = Fitting(tensor, dataset).fit(converted);
+    if (!fitted.ok())
+      return fitted.status();
+    int64_t rows = fitted->shape().empty() ? 0 : fitted->shape()[0];
     if (!first)
       dataset.rows = rows;
     else if (rows != dataset.rows)
@@ -233,7 +259,10 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
           absl::StrCat(dataset.name, ": array \"", tensor.name, "\" has ", rows,
                        " rows, but \"", *first, "\" has ", dataset.rows));
     first = &tensor.name;
-    fitting.emplace(tensor.name, *std::move(array));
+    if (fitted->reader)
+      inFile.emplace(tensor.name, std::move(fitted->reader));
+    else
+      inMemory.emplace(tensor.name, std::move(fitted->array));
   }
   if (!converted.empty())
     dataset.notes.push_back(absl::StrCat("converted to the model's types: ",
@@ -243,7 +272,8 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
         absl::StrCat("ignored, since ",
                      user ? absl::StrCat("\"", program, "\"") : "the model",
                      " has no such input: ", ignored));
-  dataset.arrays = std::move(fitting);
+  dataset.arrays = std::move(inMemory);
+  dataset.inFile = std::move(inFile);
   dataset.unreadable.clear();
   return absl::OkStatus();
 }

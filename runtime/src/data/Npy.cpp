@@ -12,9 +12,7 @@
 #include "absl/strings/str_split.h"
 #include "absl/strings/strip.h"
 
-#include <cmath>
 #include <cstring>
-#include <limits>
 
 using namespace shardc::rt;
 
@@ -22,7 +20,7 @@ static constexpr absl::string_view magic("\x93NUMPY", 6);
 
 namespace {
 /// The three entries of a header's dictionary.
-struct Header {
+struct Dictionary {
   std::string descr;
   bool fortranOrder = false;
   std::vector<int64_t> shape;
@@ -62,8 +60,8 @@ static absl::Status parseShape(absl::string_view text,
   return absl::OkStatus();
 }
 
-static absl::StatusOr<Header> parseHeader(absl::string_view text) {
-  Header header;
+static absl::StatusOr<Dictionary> parseDictionary(absl::string_view text) {
+  Dictionary header;
   absl::StatusOr<absl::string_view> descr = entry(text, "descr");
   if (!descr.ok())
     return descr.status();
@@ -86,79 +84,128 @@ static absl::StatusOr<Header> parseHeader(absl::string_view text) {
   return header;
 }
 
-namespace {
-/// An element type of NumPy.
-struct NpyElementType {
-  std::string name; ///< "f16", "u8".
-  char kind = 0;    ///< f, i, u or b.
-  int bytes = 0;
-  bool isBigEndian = false;
-  DType dtype = DType::F32; ///< Holds all its values, but for those of u64.
-};
-} // namespace
-
-static absl::StatusOr<NpyElementType> parseType(const std::string &descr) {
-  NpyElementType type;
+absl::Status NpyHeader::parseType(const std::string &descr) {
   if (descr.size() == 3) {
-    type.kind = descr[1];
-    type.bytes = descr[2] - '0';
-    type.isBigEndian = descr[0] == '>' && type.bytes > 1;
+    kind = descr[1];
+    width = descr[2] - '0';
+    isBigEndian = descr[0] == '>' && width > 1;
   }
-  switch (type.kind) {
+  switch (kind) {
   case 'f':
-    type.dtype = type.bytes == 8 ? DType::F64 : DType::F32;
+    type = width == 8 ? DType::F64 : DType::F32;
     break;
   case 'i':
-    type.dtype = type.bytes == 8 ? DType::I64 : DType::I32;
+    type = width == 8 ? DType::I64 : DType::I32;
     break;
   case 'u':
-    type.dtype = type.bytes >= 4 ? DType::I64 : DType::I32;
+    type = width >= 4 ? DType::I64 : DType::I32;
     break;
   case 'b':
-    type.dtype = DType::Bool;
+    type = DType::Bool;
     break;
   }
-  bool isSized = type.kind == 'b'
-                     ? type.bytes == 1
-                     : type.bytes == 2 || type.bytes == 4 || type.bytes == 8 ||
-                           (type.bytes == 1 && type.kind != 'f');
+  bool isSized = kind == 'b' ? width == 1
+                             : width == 2 || width == 4 || width == 8 ||
+                                   (width == 1 && kind != 'f');
   if (!isSized || !absl::StrContains("<>|=", descr[0]) ||
-      !absl::StrContains("fiub", type.kind))
+      !absl::StrContains("fiub", kind))
     return absl::InvalidArgumentError(absl::StrCat(
         "its element type is '", descr,
         "', expected f2, f4, f8, i1, i2, i4, i8, u1, u2, u4, u8 or b1"));
-  type.name = type.kind == 'b'
-                  ? "bool"
-                  : absl::StrCat(std::string(1, type.kind), 8 * type.bytes);
-  return type;
+  name = kind == 'b' ? "bool" : absl::StrCat(std::string(1, kind), 8 * width);
+  return absl::OkStatus();
+}
+
+absl::StatusOr<NpyHeader> NpyHeader::parse(absl::string_view bytes,
+                                           uint64_t fileBytes) {
+  if (!absl::StartsWith(bytes, magic) || bytes.size() < 10)
+    return absl::InvalidArgumentError("not an .npy file");
+  int major = static_cast<uint8_t>(bytes[6]);
+  if (major < 1 || major > 3)
+    return absl::InvalidArgumentError(
+        absl::StrCat(".npy format version ", major, ", expected 1 to 3"));
+  size_t lengthBytes = major == 1 ? 2 : 4;
+  if (bytes.size() < 8 + lengthBytes)
+    return absl::InvalidArgumentError("its header is cut off");
+  size_t length = 0;
+  for (size_t i = 0; i < lengthBytes; ++i)
+    length |= static_cast<size_t>(static_cast<uint8_t>(bytes[8 + i]))
+              << (8 * i);
+  size_t start = 8 + lengthBytes;
+  if (length > bytes.size() - start)
+    return absl::InvalidArgumentError("its header is cut off");
+  absl::StatusOr<Dictionary> dictionary =
+      parseDictionary(bytes.substr(start, length));
+  if (!dictionary.ok())
+    return dictionary.status();
+  NpyHeader header;
+  if (absl::Status status = header.parseType(dictionary->descr); !status.ok())
+    return status;
+  header.fortran = dictionary->fortranOrder && dictionary->shape.size() > 1;
+  header.ownShape = std::move(dictionary->shape);
+  header.ownBegin = start + length;
+  uint64_t dataBytes = fileBytes - header.ownBegin;
+  uint64_t expected = uint64_t(numElements(header.ownShape)) * header.width;
+  if (dataBytes != expected)
+    return absl::InvalidArgumentError(absl::StrCat(
+        "it has ", dataBytes, " bytes of data, but ", header.name, "[",
+        absl::StrJoin(header.ownShape, ","), "] takes ", expected));
+  return header;
+}
+
+bool NpyHeader::isSameInMemory() const {
+  return !isBigEndian && name == toString(type);
+}
+
+std::string NpyHeader::storage() const {
+  return isSameInMemory() && !fortran
+             ? ""
+             : absl::StrCat(isBigEndian ? "big-endian " : "", name,
+                            fortran ? " in Fortran order" : "");
 }
 
 /// The bits of an element, as of an unsigned integer of its size.
-static uint64_t loadBits(const char *data, const NpyElementType &type) {
+uint64_t NpyHeader::loadBits(const char *data) const {
   uint64_t bits = 0;
-  for (int i = 0; i < type.bytes; ++i) {
-    int at = type.isBigEndian ? i : type.bytes - 1 - i;
+  for (int i = 0; i < width; ++i) {
+    int at = isBigEndian ? i : width - 1 - i;
     bits = bits << 8 | static_cast<uint8_t>(data[at]);
   }
   return bits;
 }
 
 /// Writes the element that `bits` are of as element `i`.
-static absl::Status storeElement(const NpyElementType &type, uint64_t bits,
-                                 HostArray &array, int64_t i) {
-  if (type.kind == 'u' && type.bytes == 8 && bits >> 63)
+absl::Status NpyHeader::store(uint64_t bits, HostArray &array,
+                              int64_t i) const {
+  if (kind == 'u' && width == 8 && bits >> 63)
     return absl::InvalidArgumentError(
         absl::StrCat("element ", i, " is ", bits, ", which i64 cannot hold"));
-  if (type.kind == 'f' && type.bytes == 2) {
+  if (kind == 'f' && width == 2) {
     array.values<float>()[i] = fromF16(static_cast<uint16_t>(bits));
     return absl::OkStatus();
   }
   // The sign goes on to the left.
-  if (type.kind == 'i' && type.bytes < 8 && bits >> (8 * type.bytes - 1))
-    bits |= ~uint64_t(0) << (8 * type.bytes);
+  if (kind == 'i' && width < 8 && bits >> (8 * width - 1))
+    bits |= ~uint64_t(0) << (8 * width);
   // Little-endian, as all hosts are.
   int64_t size = byteSize(array.dtype);
   std::memcpy(array.data.data() + i * size, &bits, size);
+  return absl::OkStatus();
+}
+
+absl::Status NpyHeader::decode(const char *data, int64_t count,
+                               HostArray &array, int64_t first) const {
+  if (count == 0)
+    return absl::OkStatus();
+  if (isSameInMemory()) {
+    std::memcpy(array.data.data() + first * width, data, count * width);
+    return absl::OkStatus();
+  }
+  for (int64_t i = 0; i < count; ++i)
+    if (absl::Status status =
+            store(loadBits(data + i * width), array, first + i);
+        !status.ok())
+      return status;
   return absl::OkStatus();
 }
 
@@ -192,56 +239,24 @@ private:
 } // namespace
 
 static absl::StatusOr<StoredArray> parse(absl::string_view bytes) {
-  if (!absl::StartsWith(bytes, magic) || bytes.size() < 10)
-    return absl::InvalidArgumentError("not an .npy file");
-  int major = static_cast<uint8_t>(bytes[6]);
-  if (major < 1 || major > 3)
-    return absl::InvalidArgumentError(
-        absl::StrCat(".npy format version ", major, ", expected 1 to 3"));
-  size_t lengthBytes = major == 1 ? 2 : 4;
-  if (bytes.size() < 8 + lengthBytes)
-    return absl::InvalidArgumentError("its header is cut off");
-  size_t length = 0;
-  for (size_t i = 0; i < lengthBytes; ++i)
-    length |= static_cast<size_t>(static_cast<uint8_t>(bytes[8 + i]))
-              << (8 * i);
-  size_t start = 8 + lengthBytes;
-  if (length > bytes.size() - start)
-    return absl::InvalidArgumentError("its header is cut off");
-  absl::StatusOr<Header> header = parseHeader(bytes.substr(start, length));
+  absl::StatusOr<NpyHeader> header = NpyHeader::parse(bytes, bytes.size());
   if (!header.ok())
     return header.status();
-
-  absl::StatusOr<NpyElementType> type = parseType(header->descr);
-  if (!type.ok())
-    return type.status();
-  absl::string_view data = bytes.substr(start + length);
-  int64_t count = numElements(header->shape);
-  if (data.size() != uint64_t(count) * type->bytes)
-    return absl::InvalidArgumentError(absl::StrCat(
-        "it has ", data.size(), " bytes of data, but ", type->name, "[",
-        absl::StrJoin(header->shape, ","), "] takes ", count * type->bytes));
+  const char *data = bytes.data() + header->begin();
   StoredArray stored;
-  stored.array = HostArray(type->dtype, header->shape);
-  bool isFortran = header->fortranOrder && header->shape.size() > 1;
-  if (isFortran || type->isBigEndian || type->name != toString(type->dtype))
-    stored.storage =
-        absl::StrCat(type->isBigEndian ? "big-endian " : "", type->name,
-                     isFortran ? " in Fortran order" : "");
-  if (stored.storage.empty()) {
-    if (!data.empty())
-      std::memcpy(stored.array.data.data(), data.data(), data.size());
-    return stored;
+  stored.array = HostArray(header->dtype(), header->shape());
+  stored.storage = header->storage();
+  int64_t count = numElements(header->shape());
+  absl::Status status;
+  if (!header->isFortran()) {
+    status = header->decode(data, count, stored.array, 0);
+  } else {
+    FortranOrder order(header->shape());
+    for (int64_t i = 0; i < count && status.ok(); ++i, order.next())
+      status = header->decode(data + order.place() * header->elementBytes(), 1,
+                              stored.array, i);
   }
-  FortranOrder order(header->shape);
-  for (int64_t i = 0; i < count; ++i, order.next()) {
-    int64_t place = isFortran ? order.place() : i;
-    uint64_t bits = loadBits(data.data() + place * type->bytes, *type);
-    if (absl::Status status = storeElement(*type, bits, stored.array, i);
-        !status.ok())
-      return status;
-  }
-  return stored;
+  return status.ok() ? absl::StatusOr<StoredArray>(std::move(stored)) : status;
 }
 
 absl::StatusOr<StoredArray> shardc::rt::parseNpy(absl::string_view bytes,

@@ -60,7 +60,8 @@ static absl::StatusOr<std::string> readEntry(zip_t *archive, zip_uint64_t index,
 }
 
 absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
-shardc::rt::readNpzEntries(const std::string &path) {
+shardc::rt::readNpzEntries(const std::string &path,
+                           const std::set<std::string> &leftOut) {
   absl::StatusOr<Archive> archive = open(path, ZIP_RDONLY | ZIP_CHECKCONS);
   if (!archive.ok())
     return archive.status();
@@ -71,6 +72,8 @@ shardc::rt::readNpzEntries(const std::string &path) {
     std::string entry = raw ? raw : "";
     absl::string_view name = entry;
     bool isNamed = absl::ConsumeSuffix(&name, ".npy") && !name.empty();
+    if (isNamed && leftOut.count(std::string(name)))
+      continue;
     std::string what = absl::StrCat(path, ", array \"", name, "\"");
     absl::StatusOr<StoredArray> array = absl::InvalidArgumentError(absl::StrCat(
         path, ": entry \"", entry, "\" is not an array (NAME.npy)"));

@@ -13,7 +13,9 @@
 #include "absl/status/statusor.h"
 
 #include <map>
+#include <set>
 #include <string>
+#include <vector>
 
 namespace shardc::rt {
 
@@ -23,6 +25,50 @@ struct StoredArray {
   /// The type and order in the file if they differ from those of `array`, as
   /// "u8" or "big-endian f64 in Fortran order"; the values are the same.
   std::string storage;
+};
+
+/// The header of an .npy file: what its elements are and where they begin.
+/// Immutable.
+class NpyHeader {
+public:
+  /// Reads that of a file of `fileBytes`, of which `bytes` are the first: all
+  /// of the header is expected to be in the first `largest`. InvalidArgument as
+  /// `parseNpy`, without the file's name.
+  [[nodiscard]] static absl::StatusOr<NpyHeader> parse(absl::string_view bytes,
+                                                       uint64_t fileBytes);
+  static constexpr uint64_t largest = uint64_t(1) << 16;
+
+  /// Of the array as read.
+  DType dtype() const { return type; }
+  const std::vector<int64_t> &shape() const { return ownShape; }
+  /// As of a StoredArray.
+  std::string storage() const;
+  /// Whether elements are stored in Fortran's order, not in that of C.
+  bool isFortran() const { return fortran; }
+  /// The place of the first element, in bytes, and the size of one.
+  uint64_t begin() const { return ownBegin; }
+  int elementBytes() const { return width; }
+
+  /// Makes `count` elements that are stored at `data` those of `array`, whose
+  /// type is `dtype`, from number `first` on. InvalidArgument: a u64 that i64
+  /// cannot hold.
+  [[nodiscard]] absl::Status decode(const char *data, int64_t count,
+                                    HostArray &array, int64_t first) const;
+
+private:
+  std::string name; ///< Of the stored type: "f16", "u8".
+  char kind = 0;    ///< Of it: f, i, u or b.
+  int width = 0;    ///< Of it, in bytes.
+  bool isBigEndian = false;
+  bool fortran = false;
+  DType type = DType::F32; ///< Holds all its values, but for those of u64.
+  std::vector<int64_t> ownShape;
+  uint64_t ownBegin = 0;
+
+  absl::Status parseType(const std::string &descr);
+  bool isSameInMemory() const;
+  uint64_t loadBits(const char *data) const;
+  absl::Status store(uint64_t bits, HostArray &array, int64_t i) const;
 };
 
 /// Parses the bytes of an .npy file; `what` names it in errors. f2, f4, f8, i1
@@ -40,10 +86,11 @@ struct StoredArray {
 [[nodiscard]] absl::StatusOr<StoredArray> readNpy(const std::string &path);
 
 /// The entries of an .npz archive, by name (without ".npy"): an array, or the
-/// reason why it cannot be read. NotFound or InvalidArgument if the archive
-/// itself cannot be opened.
+/// reason why it cannot be read. Those in `leftOut` are not read. NotFound or
+/// InvalidArgument if the archive itself cannot be opened.
 [[nodiscard]] absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
-readNpzEntries(const std::string &path);
+readNpzEntries(const std::string &path,
+               const std::set<std::string> &leftOut = {});
 
 /// All arrays of an .npz archive by name. As `readNpzEntries`, but every entry
 /// must be an array.

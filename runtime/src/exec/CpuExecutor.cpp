@@ -74,6 +74,7 @@ public:
   absl::Status readTensor(absl::string_view name, void *out) const override;
   absl::Status readShards(absl::string_view name,
                           ReadBytes visit) const override;
+  std::vector<RowRange> rowsOf(absl::string_view name) const override;
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
   absl::StatusOr<RunResult> await() override;
@@ -469,6 +470,16 @@ absl::Status CpuExecutor::readShards(absl::string_view name,
                });
   }
   return absl::OkStatus();
+}
+
+std::vector<RowRange> CpuExecutor::rowsOf(absl::string_view name) const {
+  absl::StatusOr<size_t> index = findTensor(spec, name);
+  if (!index.ok())
+    return Executor::rowsOf(name);
+  return rowsOfShards([&](absl::FunctionRef<void(const Shard &)> visit) {
+    for (const LocalShard &local : shards[*index])
+      visit(local.shard);
+  });
 }
 
 absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {

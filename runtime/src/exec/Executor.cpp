@@ -50,6 +50,12 @@ absl::Status Executor::readShards(absl::string_view name,
   return array.status();
 }
 
+std::vector<RowRange> Executor::rowsOf(absl::string_view name) const {
+  const TensorInfo *tensor = plan().findTensor(name);
+  return {{0, tensor && !tensor->shape.empty() ? tensor->shape[0]
+                                               : plan().batchSize()}};
+}
+
 const HostArray *RunResult::find(absl::string_view name) const {
   for (const auto &[key, array] : results)
     if (key == name)

@@ -2,6 +2,7 @@
 
 #include "exec/Shards.h"
 
+#include <algorithm>
 #include <cstring>
 
 using namespace shardc::rt;
@@ -42,6 +43,28 @@ void shardc::rt::forEachRun(
     const Shard &shard, DType dtype, absl::Span<const int64_t> global,
     absl::FunctionRef<void(int64_t, int64_t, int64_t)> run) {
   visitRuns(shard, dtype, global, run);
+}
+
+std::vector<RowRange> shardc::rt::rowsOfShards(
+    absl::FunctionRef<void(absl::FunctionRef<void(const Shard &)>)>
+        forEachShard) {
+  std::vector<RowRange> rows;
+  forEachShard([&](const Shard &shard) {
+    int64_t first = shard.start.empty() ? 0 : shard.start[0];
+    int64_t count = shard.valid.empty() ? 1 : shard.valid[0];
+    if (count > 0)
+      rows.push_back({first, first + count});
+  });
+  std::sort(rows.begin(), rows.end(),
+            [](RowRange a, RowRange b) { return a.first < b.first; });
+  std::vector<RowRange> joined;
+  for (RowRange range : rows) {
+    if (joined.empty() || joined.back().last < range.first)
+      joined.push_back(range);
+    else
+      joined.back().last = std::max(joined.back().last, range.last);
+  }
+  return joined;
 }
 
 void shardc::rt::scatterShard(const Shard &shard, DType dtype,

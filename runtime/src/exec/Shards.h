@@ -5,6 +5,7 @@
 
 #include "base/Mesh.h"
 #include "shardc-rt/DType.h"
+#include "shardc-rt/Executor.h"
 
 #include "absl/functional/function_ref.h"
 
@@ -16,6 +17,13 @@ namespace shardc::rt {
 void forEachRun(const Shard &shard, DType dtype,
                 absl::Span<const int64_t> global,
                 absl::FunctionRef<void(int64_t, int64_t, int64_t)> run);
+
+/// The rows that shards of one tensor have, entries of the first dimension.
+/// `forEachShard` calls the function that it is given with each of them. A
+/// scalar has one row.
+std::vector<RowRange>
+rowsOfShards(absl::FunctionRef<void(absl::FunctionRef<void(const Shard &)>)>
+                 forEachShard);
 
 /// Copies a shard's valid part from a global array into a local buffer.
 void scatterShard(const Shard &shard, DType dtype,

@@ -33,7 +33,7 @@ public:
   Evaluating(Executor &executor, const Dataset &dataset,
              const ProgramInfo &program, std::function<bool()> shouldStop)
       : executor(executor), dataset(dataset), shouldStop(std::move(shouldStop)),
-        batchSize(executor.plan().batchSize()) {
+        batchSize(executor.plan().batchSize()), taken(rowsOf(executor)) {
     for (const ResultInfo &result : program.results) {
       perExample |= result.name == "per_example_loss";
       countsCorrect |= result.name == "correct";
@@ -55,6 +55,7 @@ private:
   const Dataset &dataset;
   std::function<bool()> shouldStop;
   int64_t batchSize;
+  RowsOfBatch taken;
   bool perExample = false; ///< The program gives the loss of each row.
   bool countsCorrect = false;
   bool isHalf = false; ///< The loss is of bf16.
@@ -65,8 +66,8 @@ private:
 absl::StatusOr<RunResult> Evaluating::runOn(const std::vector<int64_t> &rows) {
   if (shouldStop && shouldStop())
     return absl::CancelledError("the evaluation was stopped");
-  Batch batch = gatherBatch(dataset, rows, 0, batchSize);
-  return executor.run("evaluate", batch.views());
+  absl::StatusOr<Batch> batch = gatherBatch(dataset, rows, 0, batchSize, taken);
+  return batch.ok() ? executor.run("evaluate", batch->views()) : batch.status();
 }
 
 /// The mean loss of `rows`, at most as many as a batch has. The first of them,

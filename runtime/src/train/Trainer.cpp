@@ -94,13 +94,15 @@ absl::Status Training::begin() {
       break;
     }
     const Clock::time_point asked = Clock::now();
-    const Batch &batch = batches->next();
+    absl::StatusOr<const Batch *> batch = batches->next();
+    if (!batch.ok())
+      return batch.status();
     if (options.trace)
       options.trace->add("training", "wait for data", asked, Clock::now());
     if (options.onBatch)
-      if (absl::Status status = options.onBatch(batch); !status.ok())
+      if (absl::Status status = options.onBatch(**batch); !status.ok())
         return status;
-    if (absl::Status status = executor.submit("train_step", batch.views());
+    if (absl::Status status = executor.submit("train_step", (*batch)->views());
         !status.ok())
       return status;
     ++begun;
@@ -249,9 +251,9 @@ absl::StatusOr<TrainSummary> shardc::rt::train(Executor &executor,
   TrainOptions from = options;
   if (absl::Status status = checkStart(dataset, batchSize, from); !status.ok())
     return status;
-  absl::StatusOr<std::unique_ptr<BatchStream>> batches =
-      BatchStream::create(dataset, batchSize, options.seed, options.shuffle,
-                          options.start.steps, options.trace);
+  absl::StatusOr<std::unique_ptr<BatchStream>> batches = BatchStream::create(
+      dataset, batchSize, options.seed, options.shuffle, options.start.steps,
+      options.wholeBatches ? RowsOfBatch() : rowsOf(executor), options.trace);
   if (!batches.ok())
     return batches.status();
   std::string rows = absl::StrCat(dataset.name, ": ", dataset.rows, " rows");

@@ -522,6 +522,17 @@ absl::Status CudaExecutor::readShards(absl::string_view name,
   return absl::OkStatus();
 }
 
+std::vector<RowRange> CudaExecutor::rowsOf(absl::string_view name) const {
+  absl::StatusOr<size_t> index = findTensor(spec, name);
+  if (!index.ok())
+    return Executor::rowsOf(name);
+  return rowsOfShards([&](absl::FunctionRef<void(const Shard &)> visit) {
+    for (const LocalShard &local : shards[*index])
+      if (local.offset)
+        visit(local.shard);
+  });
+}
+
 //===----------------------------------------------------------------------===//
 // Runs
 //===----------------------------------------------------------------------===//

@@ -50,6 +50,7 @@ public:
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
   absl::Status readShards(absl::string_view name,
                           ReadBytes visit) const override;
+  std::vector<RowRange> rowsOf(absl::string_view name) const override;
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
   absl::StatusOr<RunResult> await() override;

@@ -1,0 +1,60 @@
+//===- ReadableFile.cpp - A file that is read in ranges -------------------===//
+
+#include "base/ReadableFile.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+using namespace shardc::rt;
+
+absl::StatusOr<ReadableFile> ReadableFile::open(const std::string &path) {
+  // Opening a pipe would wait for its writer.
+  int file = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  if (file < 0)
+    return absl::NotFoundError(
+        absl::StrCat(path, ": cannot open: ", std::strerror(errno)));
+  struct stat status;
+  if (fstat(file, &status) != 0 || !S_ISREG(status.st_mode)) {
+    close(file);
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": it is not a regular file"));
+  }
+  return ReadableFile(path, status.st_size, file);
+}
+
+ReadableFile::~ReadableFile() {
+  if (file >= 0)
+    close(file);
+}
+
+absl::Status ReadableFile::read(uint64_t at, void *out, uint64_t count) const {
+  char *place = static_cast<char *>(out);
+  while (count > 0) {
+    // Linux reads at most 2 GiB at a time.
+    ssize_t done =
+        pread(file, place, std::min<uint64_t>(count, uint64_t(1) << 30), at);
+    if (done < 0 && errno == EINTR)
+      continue;
+    if (done <= 0)
+      return absl::DataLossError(absl::StrCat(
+          ownPath, ": cannot read ", count, " bytes at ", at, ": ",
+          done < 0 ? std::strerror(errno) : "the file ends before"));
+    place += done;
+    at += done;
+    count -= done;
+  }
+  return absl::OkStatus();
+}
+
+absl::StatusOr<std::string> ReadableFile::readUpTo(uint64_t at,
+                                                   uint64_t count) const {
+  std::string bytes(at < size ? std::min(count, size - at) : 0, '\0');
+  absl::Status status = read(at, &bytes[0], bytes.size());
+  return status.ok() ? absl::StatusOr<std::string>(std::move(bytes)) : status;
+}
