@@ -8,81 +8,21 @@
 
 #include "base/UsableCpus.h"
 #include "collectives/Collectives.h"
-#include "exec/RunGemm.h"
+#include "exec/MeasureRates.h"
 
-#include <algorithm>
-#include <chrono>
 #include <cstdio>
 #include <cstdlib>
-#include <cstring>
 #include <unistd.h>
 
 using namespace shardc::rt;
 
-/// The time spent on each figure. Runs are short, so that on a busy computer
-/// the best one was not interrupted.
+/// The time spent on each figure.
 static constexpr double seconds = 0.5;
 
 [[noreturn]] static void fail(const absl::Status &status) {
   std::fprintf(stderr, "shardc-measure-machine: %s\n",
                status.ToString().c_str());
   std::exit(1);
-}
-
-/// Shortest time of one `job(worker)` on all workers, which ends with a
-/// barrier; `rounds` of them are timed together.
-template <typename Job>
-static double measure(WorkerPool &pool, int rounds, Job job) {
-  double best = 1e300;
-  using Clock = std::chrono::steady_clock;
-  const auto begin = Clock::now();
-  while (std::chrono::duration<double>(Clock::now() - begin).count() <
-         seconds) {
-    auto start = Clock::now();
-    pool.run([&](int worker) {
-      for (int round = 0; round < rounds; ++round) {
-        job(worker);
-        pool.barrier();
-      }
-    });
-    std::chrono::duration<double> time = Clock::now() - start;
-    best = std::min(best, time.count() / rounds);
-  }
-  return best;
-}
-
-/// FLOP/s of a GEMM of squares of 1024.
-static double measureGemm(WorkerPool &pool, DType dtype) {
-  constexpr int64_t size = 1024;
-  GemmCommand command{};
-  command.bias = -1;
-  command.batch = 1;
-  command.m = command.n = command.k = size;
-  auto gemm = PreparedGemm::prepare(command, {dtype, dtype});
-  // All zero: a number in either type.
-  std::vector<float> a(size * size), b(size * size), c(size * size);
-  std::vector<float> packed(gemm->packedBytes() / sizeof(float));
-  GemmOperands operands{a.data(), b.data(), nullptr, c.data(), packed.data()};
-  double seconds = measure(
-      pool, 1, [&](int worker) { runGemm(*gemm, operands, pool, worker); });
-  return 2.0 * size * size * size / seconds;
-}
-
-/// Bytes per second read and written by copies that no cache holds.
-static double measureMemory(WorkerPool &pool) {
-  constexpr size_t bytes = size_t(256) << 20, slice = size_t(16) << 20;
-  std::vector<std::vector<char>> from, to;
-  for (int worker = 0; worker < pool.size(); ++worker) {
-    from.emplace_back(bytes, 1);
-    to.emplace_back(bytes, 2);
-  }
-  std::vector<size_t> next(pool.size());
-  double seconds = measure(pool, 1, [&](int worker) {
-    size_t offset = next[worker];
-    std::memcpy(&to[worker][offset], &from[worker][offset], slice);
-    next[worker] = (offset + slice) % bytes;
-  });
-  return 2.0 * slice * pool.size() / seconds;
 }
 
 /// A collective of `elements` per device between eight devices: seconds, and
@@ -115,20 +55,20 @@ static CollectiveTime measureCollective(WorkerPool &pool, CollectiveKind kind,
   auto collective = createInProcessCollectives()->prepare(mesh, spec);
   if (!collective.ok())
     fail(collective.status());
-  double seconds = measure(pool, rounds, [&](int worker) {
+  double best = measureJob(pool, seconds, rounds, [&](int worker) {
     for (int64_t task = worker; task < (*collective)->numTasks();
          task += pool.size())
       if (absl::Status status = (*collective)->runTask(task); !status.ok())
         fail(status);
   });
-  return {seconds, bytes};
+  return {best, bytes};
 }
 
 int main() {
   WorkerPool pool(findUsableCpus().count());
-  double f32 = measureGemm(pool, DType::F32);
-  double bf16 = measureGemm(pool, DType::BF16);
-  double memory = measureMemory(pool);
+  double f32 = measureGemm(pool, seconds, DType::F32);
+  double bf16 = measureGemm(pool, seconds, DType::BF16);
+  double memory = measureMemory(pool, seconds);
   constexpr int64_t large = int64_t(4) << 20;
   CollectiveTime reduce =
       measureCollective(pool, CollectiveKind::AllReduce, large, 1);

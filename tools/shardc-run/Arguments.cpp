@@ -343,8 +343,10 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
   flags.text("trace", "FILE", "", arguments.trace,
              "Write what ran when, for Perfetto or chrome://tracing; "
              "compressed if it ends in .gz");
-  flags.range("trace-steps", "2:4", arguments.traceFirst, arguments.traceLast,
-              "The steps that --trace records");
+  flags.flag("profile", arguments.profile,
+             "Print where the time of a step goes, command by command");
+  flags.range("trace-steps", "2:11", arguments.traceFirst, arguments.traceLast,
+              "The steps that --trace and --profile record");
   flags.integer<int64_t>("log-every", "STEPS", "100", arguments.logEvery,
                          "Steps between lines where there is no terminal; 0: "
                          "none",
@@ -444,7 +446,7 @@ static std::string findContradiction(const CLI::App &app,
   if (arguments.evaluateOnly)
     for (const char *flag :
          {"--steps", "--epochs", "--eval-every", "--no-shuffle",
-          "--save-params", "--metrics", "--trace", "--log-every",
+          "--save-params", "--metrics", "--trace", "--profile", "--log-every",
           "--check-reference", "--checkpoint-every", "--keep"})
       if (isGiven(flag))
         return std::string(flag) +
@@ -456,8 +458,8 @@ static std::string findContradiction(const CLI::App &app,
   if (arguments.evaluateOnly && !arguments.checkpointDir.empty() &&
       arguments.resume.empty())
     return "--evaluate-only reads a checkpoint with --resume, and writes none";
-  if (isGiven("--trace-steps") && arguments.trace.empty())
-    return "--trace-steps needs --trace=FILE";
+  if (isGiven("--trace-steps") && arguments.trace.empty() && !arguments.profile)
+    return "--trace-steps needs --trace=FILE or --profile";
   if (!arguments.resume.empty() && !arguments.loadParams.empty())
     return "--resume and --load-params contradict each other: a checkpoint has "
            "the parameters";

@@ -45,9 +45,10 @@ struct Arguments {
   std::string saveParams;
   std::string metrics;
   std::string trace;
-  /// The steps that are traced, from 1, the last one included.
+  bool profile = false;
+  /// The steps that are recorded, from 1, the last one included.
   int64_t traceFirst = 2;
-  int64_t traceLast = 4;
+  int64_t traceLast = 11;
   std::string checkpointDir;
   int64_t checkpointSteps = 0;  ///< Between checkpoints; 0: not by steps.
   double checkpointSeconds = 0; ///< 0: not by time.

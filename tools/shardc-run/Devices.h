@@ -73,6 +73,9 @@ public:
   createReference(std::shared_ptr<const rt::Plan> plan,
                   const rt::ExecutorOptions &options) const;
 
+  /// Of virtual devices alone.
+  rt::Context &workers() const { return *context; }
+
   /// Of virtual devices in several processes; else null.
   rt::Processes *processes() const { return peers.ofCpus.get(); }
 

@@ -409,7 +409,7 @@ int Session::train() {
 }
 
 int Session::createTrace() {
-  if (arguments.trace.empty())
+  if (arguments.trace.empty() && !arguments.profile)
     return 0;
   TraceOptions options;
   options.firstStep =
@@ -433,14 +433,18 @@ int Session::writeTrace() {
                                         "the last one is ",
                                         lastStep))
                : 1;
-  absl::Status status = trace->write(arguments.trace, devices.processes());
-  if (!status.ok())
-    return report(1, absl::StrCat("--trace=", status.message()));
+  if (arguments.profile && isFirst)
+    summary.profile = reportProfile(*trace, *plan, devices.workers());
+  if (!arguments.trace.empty()) {
+    absl::Status status = trace->write(arguments.trace, devices.processes());
+    if (!status.ok())
+      return report(1, absl::StrCat("--trace=", status.message()));
+    printField("trace", arguments.trace, out());
+  }
   if (uint64_t lost = trace->numLost())
     std::cerr << "shardc-run: " << lost
               << " spans did not fit into the memory of the trace, the "
                  "earliest ones: trace fewer steps\n";
-  printField("trace", arguments.trace, out());
   return 0;
 }
 

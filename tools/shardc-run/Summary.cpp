@@ -109,6 +109,8 @@ void shardc::run::printJsonSummary(const Executor &executor,
     addEvaluation(*summary.evaluation, "eval_", json);
   if (summary.reference)
     json["reference"] = toJson(*summary.reference);
+  if (summary.profile)
+    json["profile"] = profileJson(*summary.profile);
   if (const auto &checkpoint = summary.checkpoint)
     json["checkpoint"] = {{"written", checkpoint->written},
                           {"step", checkpoint->step},
@@ -194,6 +196,8 @@ void shardc::run::printSummary(const RunSummary &summary, std::ostream &out) {
                out);
   if (summary.reference)
     print(*summary.reference, out);
+  if (summary.profile)
+    printProfile(*summary.profile, out);
 }
 
 void InitializationProgress::operator()(int64_t done, int64_t elements) {

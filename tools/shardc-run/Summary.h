@@ -5,6 +5,7 @@
 
 #include "Arguments.h"
 #include "CheckReference.h"
+#include "PrintProfile.h"
 
 #include "shardc-rt/Executor.h"
 #include "shardc-rt/Trainer.h"
@@ -28,6 +29,7 @@ struct RunSummary {
   std::vector<EpochEvaluation> evaluations; ///< Of --eval-every.
   std::optional<rt::Evaluation> evaluation; ///< At the end.
   std::optional<ReferenceResult> reference;
+  std::optional<ProfileReport> profile;
   int stoppedBy = 0; ///< A signal; 0: none.
   struct CheckpointSummary {
     int64_t written = 0;

@@ -257,6 +257,8 @@ struct ProgramSpec {
   uint64_t wireBytes;
   uint64_t matmulFlops;
   uint64_t peakBytes;
+  double estimatedSeconds = 0; ///< Of one run; 0: unknown.
+  std::string estimatedOn;     ///< The machine of the estimate.
   std::vector<TaskSpec> tasks; ///< In order; of a pipeline.
   /// The tensors that it takes from the host, by their numbers in the whole
   /// plan, ascending; with a pipeline those of the rank. Absent: all inputs and

@@ -272,6 +272,10 @@ static absl::Status readProgram(const fb::Program &file, const PlanSpec &plan,
   program.wireBytes = file.wire_bytes();
   program.matmulFlops = file.matmul_flops();
   program.peakBytes = file.peak_bytes();
+  if (file.time()) {
+    program.estimatedSeconds = file.time()->overlapped();
+    program.estimatedOn = text(file.time()->machine());
+  }
   for (const fb::Buffer *entry : *file.buffers()) {
     std::string what = absl::StrCat("program \"", program.name, "\", buffer ",
                                     program.buffers.size());

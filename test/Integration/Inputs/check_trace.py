@@ -1,5 +1,7 @@
 """check_trace.py TRACE SUMMARY [PROCESSES]: succeeds if a trace of shardc-run holds together, and
-agrees with the run's JSON summary."""
+agrees with the run's JSON summary.
+
+check_trace.py --profile SUMMARY: succeeds if the profile in it adds up."""
 import collections
 import gzip
 import json
@@ -17,6 +19,20 @@ def expect(holds, what):
     if not holds:
         sys.exit(f"{sys.argv[1]}: {what}")
 
+
+if sys.argv[1] == "--profile":
+    summary = read(sys.argv[2])
+    profile = summary["profile"]
+    expect(profile["steps"] >= 1 and profile["median_seconds"] > 0, "no steps")
+    total = sum(profile["seconds"].values())
+    expect(abs(total / profile["step_seconds"] - 1) < 1e-6, "parts do not add up to the step")
+    of_commands = sum(c["seconds"] for c in profile["commands"])
+    of_parts = total - profile["seconds"]["waiting"] - profile["seconds"]["rest"]
+    expect(abs(of_commands / of_parts - 1) < 1e-6, "commands do not add up to the parts")
+    wire_bytes = sum(c["wire_bytes_per_device"] for c in profile["commands"])
+    expect(wire_bytes == summary["wire_bytes_per_step"], f"{wire_bytes} wire bytes")
+    expect(all(rate > 0 for rate in profile["attained"].values()), "no rates")
+    sys.exit()
 
 trace, summary = read(sys.argv[1]), read(sys.argv[2])
 processes = int(sys.argv[3]) if len(sys.argv) > 3 else 1

@@ -1,0 +1,137 @@
+//===- Profile.cpp - Where the time of a step goes ------------------------===//
+
+#include "trace/Profile.h"
+
+#include <algorithm>
+#include <tuple>
+
+using namespace shardc::rt;
+
+namespace {
+/// Adds up spans.
+class Adder {
+public:
+  Adder(const Trace::State &trace, Profile &profile)
+      : trace(trace), profile(profile), workers(trace.workers.size()) {}
+
+  void addRun(const TracedRun &run);
+  void addWorker(int worker);
+  void finish();
+
+private:
+  /// Program, and the command by what a person sees of it.
+  using Key = std::tuple<uint32_t, std::string, std::string, std::string>;
+
+  bool isCounted(const StepSpan &span) const {
+    return trace.runs[span.run].step >= 0;
+  }
+  Profile::Command &commandOf(const StepSpan &span);
+
+  const Trace::State &trace;
+  Profile &profile;
+  const double workers;
+  std::map<Key, Profile::Command> commands;
+  std::vector<double> durations;
+};
+} // namespace
+
+static constexpr double nanosecond = 1e-9;
+
+void Adder::addRun(const TracedRun &run) {
+  if (run.step < 0)
+    return;
+  if (durations.empty())
+    profile.firstStep = run.step;
+  durations.push_back((run.end - run.begin) * nanosecond);
+}
+
+Profile::Command &Adder::commandOf(const StepSpan &span) {
+  const TracedStep &step = trace.programs[span.program].steps[span.step];
+  Profile::Command &command =
+      commands[{span.program, step.name, step.source, step.shapes}];
+  command.name = step.name;
+  command.source = step.source;
+  command.part = step.part;
+  command.communicates = step.kind == TracedStep::Kind::Communication;
+  return command;
+}
+
+void Adder::addWorker(int worker) {
+  double waiting = 0;
+  std::map<std::tuple<int32_t, int32_t, int64_t>, int64_t> begins;
+  for (const StepSpan &span : trace.workers[worker].inOrder()) {
+    if (!isCounted(span))
+      continue;
+    const TracedStep &step = trace.programs[span.program].steps[span.step];
+    const double busy = (span.end - span.begin) * nanosecond;
+    waiting += (span.begin - span.arrived) * nanosecond;
+    profile
+        .seconds[step.kind == TracedStep::Kind::Communication ? "communication"
+                                                              : step.part] +=
+        busy / workers;
+    Profile::Command &command = commandOf(span);
+    command.seconds += busy / workers;
+    if (worker > 0)
+      continue;
+    // What all workers do together counts once.
+    command.flops += step.flops;
+    command.bytes += step.bytes;
+    command.wireBytes += step.wireBytes;
+    command.bytesAtOnce = std::max(command.bytesAtOnce, double(step.bytes));
+    begins[{span.run, span.loop, span.step}] = span.begin;
+    if (step.startedAt >= 0)
+      if (auto start = begins.find({span.run, span.loop, step.startedAt});
+          start != begins.end())
+        command.secondsInFlight += (span.begin - start->second) * nanosecond;
+  }
+  profile.waitingOfWorker.push_back(waiting);
+  profile.waiting += waiting / workers;
+}
+
+void Adder::finish() {
+  const double steps = durations.size();
+  profile.numSteps = durations.size();
+  double all = 0;
+  for (double duration : durations)
+    all += duration;
+  profile.stepSeconds = all / steps;
+  std::nth_element(durations.begin(), durations.begin() + durations.size() / 2,
+                   durations.end());
+  profile.medianSeconds = durations[durations.size() / 2];
+  double covered = profile.waiting;
+  for (auto &[part, seconds] : profile.seconds) {
+    covered += seconds;
+    seconds /= steps;
+  }
+  profile.rest = std::max(0.0, all - covered) / steps;
+  profile.waiting /= steps;
+  for (double &waiting : profile.waitingOfWorker)
+    waiting /= all;
+  for (auto &[key, command] : commands) {
+    command.seconds /= steps;
+    command.flops /= steps;
+    command.bytes /= steps;
+    command.wireBytes /= durations.size();
+    command.secondsInFlight /= steps;
+    profile.commands.push_back(command);
+  }
+  std::stable_sort(
+      profile.commands.begin(), profile.commands.end(),
+      [](const auto &a, const auto &b) { return a.seconds > b.seconds; });
+}
+
+Profile shardc::rt::profileOf(const Trace::State &trace) {
+  Profile profile;
+  Adder adder(trace, profile);
+  bool isTrained = false;
+  for (const TracedRun &run : trace.runs) {
+    adder.addRun(run);
+    isTrained |= run.step >= 0;
+  }
+  if (!isTrained)
+    return profile;
+  for (size_t worker = 0; worker < trace.workers.size(); ++worker)
+    adder.addWorker(worker);
+  adder.finish();
+  return profile;
+}
