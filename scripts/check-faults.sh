@@ -67,21 +67,23 @@ check() {
 }
 
 start() {
-  mpirun -n 3 ../each "$@" &>said &
+  mpirun -n $size ../each "$@" &>said &
   launcher=$!
 }
+size=3
 signal() {
   await test -s "pid.$2"
   kill -"$1" "$(cat "pid.$2")"
 }
 
-# ended "CODE..." TEXT RANK...: the processes end with these exit codes, by rank,
-# and those of RANK say TEXT, a pattern.
+# ended "CODE..." TEXT [RANK...]: the processes end with these exit codes, by rank,
+# and those of RANK say TEXT, a pattern; without RANK one of all does: what would be
+# the same words in several is printed once.
 ended() {
   local codes=$1 text=$2 rank
   shift 2
   # Those that have been stopped are there until the others have ended.
-  await all "$@"
+  await all ${@:-$(seq 0 $((size - 1)))}
   # shellcheck disable=SC2046
   kill -KILL $(cat pid.?) 2>/dev/null || true
   wait "$launcher" 2>/dev/null || true
@@ -90,6 +92,7 @@ ended() {
     fail "$what: exit codes $(cat code.? | tr '\n' ' '), expected $codes"
     return
   fi
+  grep -qE -- "$text" said || fail "$what: nobody says \"$text\""
   for rank in "$@"; do
     grep -qE -- "$text" "said.$rank" ||
       fail "$what: rank $rank does not say \"$text\""
@@ -102,10 +105,12 @@ all() {
 
 # fault RANK CODE: what comes before the process of RANK starts.
 fault() { export FAULT_RANK=$1 FAULT=$2; }
-# preload KIND PATH AT: a fault of calls with PATH, from the AT-th on.
+# preload KIND AT [PATH]: a fault of the calls that change a checkpoint, or of
+# those with PATH, from the AT-th on.
 preload() {
-  printf 'export LD_PRELOAD=%s FAIL_BY=%s FAIL_PATH=%s FAIL_AT=%s FAIL_CALLS=100000' \
-    "$faults" "$1" "$2" "$3"
+  printf 'export LD_PRELOAD=%s FAIL_BY=%s FAIL_AT=%s FAIL_CALLS=100000 ' \
+    "$faults" "$1" "$2"
+  [ $# -lt 3 ] || printf 'FAIL_PATH=%s' "$3"
 }
 
 # A process is killed or stopped, in each phase. Without a sign of the lost one the
@@ -127,7 +132,7 @@ lose() {
   fi
   case $phase in
   start)
-    fault "$lost" "$(preload "${signal,,}" .shardc 1)"
+    fault "$lost" "$(preload "${signal,,}" 1 .shardc)"
     start "${run[@]}" --steps=12 $deadline
     ;;
   step)
@@ -137,27 +142,80 @@ lose() {
     text+='.*the last step here was'
     ;;
   checkpoint)
-    fault "$lost" "$(preload "${signal,,}" /step- 3)"
+    fault "$lost" "$(preload "${signal,,}" 3)"
     start "${run[@]}" --steps=12 --checkpoint-dir=c --checkpoint-every=4 $deadline
     ;;
   shutdown)
     # Rank 0 writes parameters slowly, and the others wait for its end.
-    fault 0 "$(preload slow parameters 1)"
+    fault 0 "$(preload slow 1 parameters)"
     start "${run[@]}" --steps=2 --save-params=parameters.npz $deadline
     await compgen -G 'parameters*' >/dev/null
     signal "$signal" "$lost"
     ;;
   esac
+  if [ $signal.$phase = STOP.checkpoint ]; then others=(); fi
   ended "${codes[*]}" "$text" "${others[@]}"
 }
 for lost in 1 0; do
   for phase in start step checkpoint shutdown; do
     [ -e "$faults" ] || [ $phase = step ] || continue
     check "rank $lost gets SIGKILL in its $phase" lose KILL $lost $phase
-    [ $lost.$phase != 1.start ] ||
-      check "rank $lost gets SIGSTOP in its $phase" lose STOP $lost $phase
+    case $lost.$phase in 0.start | 0.checkpoint | 0.shutdown) continue ;; esac
+    check "rank $lost gets SIGSTOP in its $phase" lose STOP $lost $phase
   done
 done
+
+# Writes of a checkpoint that take longer than the deadline, but go on.
+slowly() {
+  fault "$1" "$(preload slow 1)"
+  start "${run[@]}" --steps=2 --checkpoint-dir=c --deadline=1
+  ended "$2" 'checkpoints +1 written, the last c/step-2' 0
+}
+# One that does not go on is named.
+hangs() {
+  fault "$1" "$(preload hang 3)"
+  start "${run[@]}" --steps=2 --checkpoint-dir=c $soon
+  ended "$2" "$3"
+}
+if [ -e "$faults" ]; then
+  check 'rank 1 writes slowly' slowly 1 '0 0 0'
+  check 'rank 0 writes slowly' slowly 0 '0 0 0'
+  check 'the disk of rank 1 hangs' hangs 1 '6 6 6' \
+    'rank 1 has not written its part after 2s; rank 1 on .* was last in writing the last checkpoint, beside that in writing the checkpoint of step 2'
+  size=1
+  check 'one process writes slowly' slowly 0 0
+  check 'the disk of one process hangs' hangs 0 6 \
+    'writing the last checkpoint has not ended after 2s'
+  size=3
+fi
+
+# The disk of one process, or of all: the checkpoint before stays, and the
+# training goes on to its end.
+spoil() {
+  local rank=$1 kind=$2 text=$3
+  cp -r ../first c
+  fault "$rank" "$(preload "$kind" 1)"
+  start "${run[@]}" --steps=12 --checkpoint-dir=c --checkpoint-every=4 --resume
+  ended '2 2 2' "the checkpoint of step 12 is not written: .*: $text; the last one is c/step-4"
+  shardc-checkpoint verify c >>said 2>&1 || fail "$what: not whole"
+  [ "$(ls c)" = step-4 ] || fail "$what: $(ls c) is left"
+}
+removed() {
+  cp -r ../first c
+  start "${run[@]}" --steps=100000000 --checkpoint-dir=c --checkpoint-every=0.2s --keep=2 --resume
+  await [ ! -e c/step-4 ]
+  mv c moved
+  sleep 0.5
+  signal TERM 1
+  ended '143 143 143' 'is not written: .*/step-[0-9]*.tmp: cannot make: No such file or directory'
+  shardc-checkpoint verify moved >>said 2>&1 || fail "$what: not whole"
+}
+if [ -e "$faults" ]; then
+  "${run[@]//..\//}" --steps=4 --checkpoint-dir=first &>said
+  check 'the disk of rank 0 is full' spoil 0 full 'No space left on device'
+  check 'the disk of rank 1 is read-only' spoil 1 readonly 'Read-only file system'
+  check 'the folder has gone' removed
+fi
 
 # A process gets no memory, and so its plan no arena: its error is that of all.
 starve() {

@@ -3,6 +3,7 @@
 #include "Processes.h"
 
 #include "comm/Socket.h"
+#include "comm/StoreServer.h"
 #include "shardc-rt/Store.h"
 
 #include "absl/strings/match.h"
@@ -182,6 +183,98 @@ TEST(StoreTest, AProcessThatIsStoppedIsKnownByItsSilence) {
       parts[1], "was last in step 3 and has given no sign for "))
       << parts[1];
   EXPECT_EQ(parts[2], "");
+}
+
+TEST(StoreTest, ANewActivityIsToldBeforeTheNextHeartbeat) {
+  auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    // Signs come every second.
+    Stores store = Store::connect(ranks, {patience, absl::Seconds(10)});
+    if (!store.ok())
+      return textOf(store.status());
+    if (ranks.rank == 1) {
+      (*store)->setActivity("step 7");
+      absl::SleepFor(absl::Milliseconds(500));
+      _exit(1);
+    }
+    return textOf((*store)->get("never", patience).status());
+  });
+  EXPECT_TRUE(absl::StrContains(said[0], "has gone")) << said[0];
+  EXPECT_TRUE(absl::StrContains(said[0], "it was last in step 7")) << said[0];
+}
+
+TEST(StoreTest, AWaitLastsAsLongAsTheOtherMakesProgress) {
+  auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    Stores store = Store::connect(ranks, {patience, absl::Milliseconds(200)});
+    if (!store.ok())
+      return textOf(store.status());
+    constexpr absl::Duration deadline = absl::Seconds(1);
+    const absl::Time end = absl::Now() + 2 * deadline;
+    while (ranks.rank == 1 && absl::Now() < end) {
+      absl::SleepFor(absl::Milliseconds(20));
+      (*store)->noteProgress();
+    }
+    auto all = (*store)->gatherAll("a test", "", deadline);
+    if (!all.ok())
+      return textOf(all.status());
+    // Without progress.
+    if (ranks.rank == 1)
+      absl::SleepFor(2 * deadline);
+    return textOf((*store)->gatherAll("the end", "", deadline).status());
+  });
+  EXPECT_TRUE(absl::StrContains(
+      said[0], "the end: rank 1 of 2 is not there after 1s; rank 1 on "))
+      << said[0];
+}
+
+TEST(StoreTest, ErrorsNameWhomOthersWaitFor) {
+  auto said = runRanks(3, [](const Ranks &ranks) -> std::string {
+    Stores store = Store::connect(ranks, {patience, absl::Milliseconds(100)});
+    if (!store.ok())
+      return textOf(store.status());
+    (*store)->setActivity(absl::StrCat("step ", ranks.rank));
+    (*store)->setActivity("writing", Track::Checkpoint);
+    if (ranks.rank == 1)
+      (*store)->setWaitsFor(2);
+    if (ranks.rank > 0)
+      return textOf((*store)->get("known", patience).status());
+    std::string known;
+    for (int i = 0; i < 1000 && (!absl::StrContains(known, "for rank 2; ") ||
+                                 !absl::StrContains(known, "step 2, beside"));
+         ++i) {
+      absl::SleepFor(absl::Milliseconds(10));
+      known = (*store)->describe(1);
+    }
+    if (absl::Status s = (*store)->set("known", "", 2); !s.ok())
+      return textOf(s);
+    return known;
+  });
+  const std::string host = hostName();
+  EXPECT_EQ(said[0],
+            absl::StrCat("rank 1 on ", host,
+                         " was last in step 1, beside that in writing, "
+                         "waiting for rank 2; rank 2 on ",
+                         host, " was last in step 2, beside that in writing"));
+}
+
+TEST(StoreTest, OtherVersionsAreRefused) {
+  auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    if (ranks.rank == 0)
+      return textOf(Store::connect(ranks, {patience}).status());
+    auto socket =
+        Socket::connect(ranks.address, ranks.port, absl::Now() + patience);
+    const std::string program = "shardc 9.9.9", host = "node9";
+    StoreRequest hello{storeMagic, 0, 1, 2, program.size(), host.size()};
+    if (!socket.ok() ||
+        !socket->send(toBytes(hello) + program + host, absl::Now() + patience)
+             .ok())
+      return "no connection";
+    auto reply = socket->receive(sizeof(StoreReply), absl::Now() + patience);
+    return reply.ok() ? "" : textOf(reply.status());
+  });
+  EXPECT_EQ(said[1], "");
+  EXPECT_TRUE(absl::StrContains(said[0], "rank 1 on node9 is of shardc 9.9.9, "
+                                         "and rank 0 of shardc "))
+      << said[0];
 }
 
 TEST(StoreTest, ContradictionsEndTheStart) {

@@ -35,6 +35,51 @@ TEST(WatchdogTest, EachActivityHasTheWholeTime) {
   }
 }
 
+TEST(WatchdogTest, ProgressGivesTheWholeTimeAgain) {
+  Watchdog watchdog(
+      {absl::Seconds(1), absl::Milliseconds(200),
+       [](const absl::Status &status) { FAIL() << status.message(); }});
+  watchdog.begin("a long write");
+  for (const absl::Time end = absl::Now() + absl::Seconds(2);
+       absl::Now() < end;) {
+    absl::SleepFor(absl::Milliseconds(20));
+    watchdog.noteProgress();
+  }
+}
+
+TEST(WatchdogTest, EachWaitForAnotherProcessHasItsOwnTime) {
+  auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    auto store =
+        Store::connect(ranks, {absl::Seconds(20), absl::Milliseconds(100)});
+    if (!store.ok())
+      return std::string(store.status().message());
+    std::promise<std::string> error;
+    if (ranks.rank == 0) {
+      Watchdog watchdog({absl::Seconds(1), absl::Milliseconds(200),
+                         [&](const absl::Status &status) {
+                           error.set_value(std::string(status.message()));
+                         }});
+      watchdog.watch(store->get());
+      watchdog.begin("step 4");
+      for (int wait = 0; wait < 4; ++wait) {
+        (*store)->setWaitsFor(1);
+        absl::SleepFor(absl::Milliseconds(400));
+        (*store)->setWaitsFor(-1);
+      }
+      // One that does not end.
+      watchdog.begin("step 5");
+      (*store)->setWaitsFor(1);
+      return error.get_future().get();
+    }
+    return std::string(
+        (*store)->get("never", absl::Seconds(20)).status().message());
+  });
+  EXPECT_EQ(said[0], "step 5, waiting for rank 1, has not ended after 1s");
+  EXPECT_NE(said[1].find("failed: step 5, waiting for rank 1, has not ended"),
+            std::string::npos)
+      << said[1];
+}
+
 TEST(WatchdogTest, EndsWhenAnotherProcessHasGone) {
   auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
     auto store =

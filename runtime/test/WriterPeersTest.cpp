@@ -21,7 +21,8 @@ TEST(WriterPeersTest, StatusesPassThroughText) {
 }
 
 TEST(WriterPeersTest, OneProcessHasItsOwn) {
-  WriterPeers peers(nullptr, absl::Seconds(20));
+  WriteProgress progress(nullptr);
+  WriterPeers peers(nullptr, absl::Seconds(20), progress);
   EXPECT_TRUE(peers.begin("a").ok());
   EXPECT_EQ(peers.fromFirst("made", absl::AbortedError("x")).message(), "x");
   EXPECT_EQ(peers.toFirst("written", std::string("7"))->at(0), "7");
@@ -33,7 +34,8 @@ TEST(WriterPeersTest, ExchangesBesideTheMainThread) {
   for (int size : {2, 3}) {
     auto said = runRanks(size, [](const Ranks &ranks) -> std::string {
       auto store = Store::connect(ranks, {absl::Seconds(20)});
-      WriterPeers peers(store->get(), absl::Seconds(20));
+      WriteProgress progress(store->get());
+      WriterPeers peers(store->get(), absl::Seconds(20), progress);
       if (absl::Status s = peers.begin(absl::StrCat("w", ranks.rank)); !s.ok())
         return std::string(s.message());
       std::string report;
@@ -68,7 +70,8 @@ TEST(WriterPeersTest, ExchangesBesideTheMainThread) {
 TEST(WriterPeersTest, NamesWhoFails) {
   auto said = runRanks(3, [](const Ranks &ranks) -> std::string {
     auto store = Store::connect(ranks, {absl::Seconds(20)});
-    WriterPeers peers(store->get(), absl::Milliseconds(300));
+    WriteProgress progress(store->get());
+    WriterPeers peers(store->get(), absl::Milliseconds(300), progress);
     if (absl::Status s = peers.begin("w"); !s.ok())
       return std::string(s.message());
     absl::StatusOr<std::string> mine = std::string();

@@ -77,7 +77,7 @@ int Checkpoints::find(const Arguments &arguments, Store *store,
 }
 
 int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
-                      std::ostream &out) {
+                      std::function<void()> onProgress, std::ostream &out) {
   if (arguments.checkpointDir.empty())
     return 0;
   folder = arguments.checkpointDir;
@@ -90,6 +90,7 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
     options.keep = arguments.keep;
     options.store = store;
     options.deadline = arguments.deadline;
+    options.onProgress = std::move(onProgress);
     absl::StatusOr<std::unique_ptr<CheckpointWriter>> opened =
         CheckpointWriter::open(options);
     if (absl::IsAborted(opened.status()) ||
@@ -161,13 +162,14 @@ absl::Status Checkpoints::save(const Executor &executor,
   lastSave = Clock::now();
   lastBegun = progress.steps;
   absl::Status status = writer->save(executor, progress);
-  printErrors();
+  status.Update(takeResults());
   return status;
 }
 
-void Checkpoints::printErrors() {
+absl::Status Checkpoints::takeResults() {
+  absl::Status lost;
   if (!writer)
-    return;
+    return lost;
   for (const CheckpointResult &result : writer->takeResults()) {
     if (trace)
       trace->add("checkpoint", absl::StrCat("write step ", result.step),
@@ -182,31 +184,36 @@ void Checkpoints::printErrors() {
       lastPath = result.path;
       continue;
     }
-    report(code,
-           absl::StrCat("the checkpoint of step ", result.step,
-                        " is not written: ", result.status.message(),
-                        lastPath.empty()
-                            ? "; there is none yet"
-                            : absl::StrCat("; the last one is ", lastPath)));
+    std::string text = absl::StrCat(
+        "the checkpoint of step ", result.step,
+        " is not written: ", result.status.message(),
+        lastPath.empty() ? "; there is none yet"
+                         : absl::StrCat("; the last one is ", lastPath));
+    // The training cannot go on without the others.
+    if (code == 6)
+      lost.Update(absl::Status(result.status.code(), text));
+    else
+      report(code, text);
   }
+  return lost;
 }
 
-void Checkpoints::wait() {
+absl::Status Checkpoints::wait() {
   if (!writer)
-    return;
+    return absl::OkStatus();
   writer->wait();
-  printErrors();
+  return takeResults();
 }
 
 int Checkpoints::finish(const Executor &executor,
                         const TrainProgress &progress) {
   if (!writer)
     return 0;
-  wait();
-  if (lastBegun != progress.steps || code != 0) {
-    if (absl::Status status = save(executor, progress); !status.ok())
-      return report(status);
-    wait();
+  absl::Status status = wait();
+  if (status.ok() && (lastBegun != progress.steps || code != 0)) {
+    status = save(executor, progress);
+    if (status.ok())
+      status = wait();
   }
-  return code;
+  return status.ok() ? code : report(status);
 }

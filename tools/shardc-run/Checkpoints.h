@@ -12,6 +12,7 @@
 #include "shardc-rt/Checkpoint.h"
 
 #include <chrono>
+#include <functional>
 #include <memory>
 #include <ostream>
 #include <string>
@@ -27,9 +28,10 @@ public:
   /// order of the data in `arguments` to those of the checkpoint. Locks the
   /// folder if the run trains. Without --checkpoint-dir nothing happens.
   /// `store` leads to the other processes, which call it too, and is borrowed;
-  /// null: there are none. Exit code 0, or the code and an error printed.
+  /// null: there are none. `onProgress` is called while a write that this waits
+  /// for makes progress. Exit code 0, or the code and an error printed.
   int open(Arguments &arguments, const rt::Plan &plan, rt::Store *store,
-           std::ostream &out);
+           std::function<void()> onProgress, std::ostream &out);
 
   /// Whether the run goes on from a checkpoint.
   bool isResumed() const { return resumed != nullptr; }
@@ -47,19 +49,23 @@ public:
   /// Whether one is due after so many steps, or by the clock of this process.
   bool isDueAfter(int64_t steps) const;
   bool isDueByTime() const;
-  /// Begins to write one. An error of reading the executor.
+  /// Begins to write one. Errors are those of reading the executor, and of
+  /// `takeResults`.
   absl::Status save(const rt::Executor &executor,
                     const rt::TrainProgress &progress);
-  /// Prints errors of writes that have ended.
-  void printErrors();
+  /// Prints errors of writes that have ended. Aborted, DeadlineExceeded:
+  /// another process has gone, or has not written its part.
+  absl::Status takeResults();
   /// Spans of writes that have ended go there from now on.
   void record(rt::Trace *trace) { this->trace = trace; }
   /// Writes the last one, unless that was done, and waits. Exit code 0 if it
   /// is there, 2, 5 if it holds a value that is not finite, or 6 if another
   /// process has not written its part.
   int finish(const rt::Executor &executor, const rt::TrainProgress &progress);
-  /// Waits for the write in progress.
-  void wait();
+  /// Waits for the write in progress, and takes its result.
+  absl::Status wait();
+  /// The step whose checkpoint is being written, or was the last one.
+  int64_t lastBegunStep() const { return lastBegun; }
 
   /// Those written.
   int64_t count() const { return written; }

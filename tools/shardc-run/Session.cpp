@@ -190,7 +190,8 @@ int Session::openPlan() {
 }
 
 int Session::openCheckpoints() {
-  return checkpoints.open(arguments, *plan, store, out());
+  return checkpoints.open(
+      arguments, *plan, store, [this] { watchdog.noteProgress(); }, out());
 }
 
 int Session::load(const std::string &spec, Dataset &dataset) {
@@ -311,6 +312,10 @@ TrainOptions Session::trainOptions() {
       return checkpoints.isDueAfter(steps) || agreement->takeDue();
     };
     options.onSave = [this](const TrainProgress &progress) {
+      watchdog.begin(absl::StrCat("writing the checkpoint of step ",
+                                  checkpoints.lastBegunStep()));
+      if (absl::Status status = checkpoints.wait(); !status.ok())
+        return status;
       watchdog.begin(
           absl::StrCat("copying the checkpoint of step ", progress.steps));
       const Trace::Clock::time_point begin = Trace::Clock::now();
@@ -341,7 +346,8 @@ TrainOptions Session::trainOptions() {
     if (trace && record.step == arguments.traceLast)
       trace->setRecording(false);
     metrics.add(record, result);
-    checkpoints.printErrors();
+    if (absl::Status status = checkpoints.takeResults(); !status.ok())
+      return status;
     if (result.wireBytes != reported)
       return absl::InternalError(
           absl::StrCat("the collectives of a step sent ", result.wireBytes,
@@ -380,13 +386,16 @@ bool Session::shouldStop() {
 }
 
 int Session::failTraining(const absl::Status &error) {
+  watchdog.begin("ending");
   // Which collective it was is in the error.
   int code = report(
       store ? absl::Status(error.code(),
                            absl::StrCat(error.message(),
                                         "; the last step here was ", lastStep))
             : error);
-  checkpoints.wait();
+  watchdog.begin("writing the last checkpoint");
+  // Whatever came of it, this error is the first.
+  checkpoints.wait().IgnoreError();
   if (!checkpoints.last().empty())
     report(code, absl::StrCat("the last checkpoint is ", checkpoints.last()));
   return code;
@@ -424,7 +433,8 @@ int Session::createTrace() {
 int Session::writeTrace() {
   watchdog.begin("writing the trace");
   trace->setRecording(false);
-  checkpoints.printErrors();
+  if (absl::Status status = checkpoints.takeResults(); !status.ok())
+    return report(status);
   if (trace->numRuns() == 0)
     return isFirst
                ? report(1, absl::StrCat("--trace-steps=", arguments.traceFirst,

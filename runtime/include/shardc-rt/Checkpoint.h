@@ -137,8 +137,11 @@ struct CheckpointOptions {
   /// Of all processes that train together, borrowed; null: there is one. All
   /// see the folder, and each writes the shards of its own devices.
   Store *store = nullptr;
-  /// Longest wait for the part of another process.
+  /// Longest wait for the part of another process that makes no progress.
   absl::Duration deadline = absl::Minutes(5);
+  /// Called again and again while `save`, `reserve` or `wait` waits for a write
+  /// that makes progress, by that thread; may be empty.
+  std::function<void()> onProgress = {};
 };
 
 /// How writing a checkpoint ended.

@@ -4,23 +4,23 @@
 // each other: rank 0 keeps values by key, the others set and get them over TCP.
 // No data of a training step goes through it.
 //
-// The store also knows the ranks that have failed or gone. Each process has a
-// thread that tells rank 0 what the process is doing, twice in a heartbeat, and
-// learns of failures as soon as rank 0 does:
+// The store also knows the ranks that have failed or gone. Each process tells
+// rank 0 what it is doing, twice in a heartbeat and soon after it begins
+// something else, and learns of failures as soon as rank 0 does:
 //   - a process that ends, in whatever way, closes its connections;
 //   - a host that is lost does not confirm what it is sent within two
 //     heartbeats;
 //   - a process that is stopped or stuck does not fail by that. The wait of
-//     another one for it ends at the deadline, and its error says what the
-//     store knows of it.
+//     another one for it ends when it has made no progress for the deadline,
+//     and the error says what the store knows of it.
 //
 // There is no authentication: whoever reaches the port can take part. It is
 // opened on the loopback interface if rank 0 has an address there.
 //
 // Thread-safety: threads may share a Store. A call waits for that of another
-// thread, but for `checkPeers`, `fail` and `setActivity`, which wait for none.
-// `broadcast` and `gatherAll`, which all ranks call in the same order, are
-// called by one thread.
+// thread, but for `checkPeers`, `fail`, `currentWait` and what a process tells
+// of itself, which wait for none. `broadcast` and `gatherAll`, which all ranks
+// call in the same order, are called by one thread.
 //
 //===----------------------------------------------------------------------===//
 
@@ -31,8 +31,11 @@
 
 #include "absl/time/time.h"
 
+#include <array>
+#include <condition_variable>
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <thread>
 #include <vector>
@@ -43,11 +46,14 @@ class Socket;
 class StoreServer;
 
 struct StoreOptions {
-  /// Longest wait for another process.
+  /// Longest wait for another process that makes no progress.
   absl::Duration deadline = absl::Minutes(5);
   /// All others know of a process or host that has gone after two of them.
   absl::Duration heartbeat = absl::Seconds(5);
 };
+
+/// What a process does at the same time.
+enum class Track : uint8_t { Training, Checkpoint };
 
 /// A process's connection to the store; rank 0 also keeps the store. All errors
 /// begin with the rank they are of.
@@ -86,7 +92,8 @@ public:
                                                       absl::Duration deadline);
 
   /// The values that the ranks pass, by rank. All ranks call it in the same
-  /// order. DeadlineExceeded names `what` and the ranks that passed none.
+  /// order. DeadlineExceeded names `what` and the ranks that passed none, and
+  /// have made no progress for `deadline`.
   [[nodiscard]] absl::StatusOr<std::vector<std::string>>
   gatherAll(const std::string &what, const std::string &mine,
             absl::Duration deadline);
@@ -99,11 +106,29 @@ public:
   void fail(const absl::Status &error);
 
   /// What this process is doing, "step 12" for example: others are told where
-  /// it fails, goes or stays.
-  void setActivity(std::string activity);
+  /// it fails, goes or stays. To begin something is progress.
+  void setActivity(std::string activity, Track track = Track::Training);
 
-  /// What is known of a rank, for errors: its host, its activity, and since
-  /// when it has given no sign. Waits for a heartbeat at most.
+  /// The activity goes on: those who wait for this process go on waiting.
+  void noteProgress(Track track = Track::Training);
+
+  /// This process begins to wait for another one, or goes on with that because
+  /// the other one makes progress; negative: the wait has ended. For errors of
+  /// others, who may wait for this process meanwhile.
+  void setWaitsFor(int rank);
+
+  /// The number of the present wait, and the rank it is for; none: this process
+  /// does not wait.
+  std::optional<std::pair<uint64_t, int>> currentWait() const;
+
+  /// For how long a rank has made no progress, as far as rank 0 knows;
+  /// infinite: nothing is known. Waits for a heartbeat at most.
+  [[nodiscard]] absl::Duration idleTime(int rank,
+                                        Track track = Track::Training);
+
+  /// What is known of a rank, for errors: its host, its activities, and since
+  /// when it has given no sign; if it waits for another one itself, the same of
+  /// that. Waits for a heartbeat at most.
   [[nodiscard]] std::string describe(int rank);
 
 private:
@@ -113,26 +138,41 @@ private:
   SHARDC_RT_PRIVATE absl::StatusOr<std::string>
   request(Operation operation, const std::string &key, const std::string &value,
           uint32_t number, absl::Duration deadline);
+  SHARDC_RT_PRIVATE absl::StatusOr<std::string>
+  getFrom(int rank, const std::string &key, absl::Time end,
+          absl::Duration deadline);
   SHARDC_RT_PRIVATE absl::Status annotate(const absl::Status &status) const;
   /// Rank 0 as the store, for errors.
   SHARDC_RT_PRIVATE std::string keeper() const;
-  /// Opens the connection of the heartbeat, and starts its thread.
+  /// Opens the connection of the heartbeat, and starts its threads.
   SHARDC_RT_PRIVATE absl::Status startHeartbeat(absl::Time end);
-  SHARDC_RT_PRIVATE void beat();
+  SHARDC_RT_PRIVATE void sendSigns();
+  SHARDC_RT_PRIVATE void receiveFailure();
 
   const Ranks own;
   const StoreOptions limits;
   std::unique_ptr<StoreServer> server;
   std::mutex requests;            ///< Of the socket.
-  std::unique_ptr<Socket> socket; ///< Null: the store has gone.
+  std::unique_ptr<Socket> socket; ///< Null: the store is lost.
+  std::string lossOfStore;        ///< Why.
   std::unique_ptr<Socket> heartbeatSocket;
   std::string hostOfKeeper;
   /// Values given to all so far.
   uint64_t exchanges = 0;
-  std::thread heartbeat;
-  mutable std::mutex mutex; ///< Of those below.
+  std::thread sender, receiver; ///< Of the heartbeat.
+  mutable std::mutex mutex;     ///< Of all below.
+  std::condition_variable changed;
   absl::Status failureOfPeer;
-  std::string activity = "starting";
+  /// What is told of a track.
+  struct Sign {
+    uint64_t progress = 0; ///< Greater each time.
+    std::string activity;
+  };
+  std::array<Sign, 2> signs; ///< By track.
+  int waitsFor = -1;
+  uint64_t waits = 0; ///< So far.
+  /// The sender has something new to send, and sleeps until there is; it ends.
+  bool isNew = false, isAsleep = false, isLeaving = false;
   friend class StoreServer;
 };
 

@@ -5,7 +5,8 @@
 // a library that hangs, a disk that does not answer. Its thread looks at the
 // time, and at the failures of other processes.
 //
-// Time in which the process is stopped does not count.
+// Time in which the process is stopped does not count, and each wait for
+// another process has time of its own, since it ends by itself at the deadline.
 //
 // Thread-safety: all functions may be called from any thread.
 //
@@ -47,6 +48,9 @@ public:
   /// The process begins something, "step 12" for example, and has ended what it
   /// did before. Costs less than a microsecond.
   void begin(absl::string_view activity);
+
+  /// What the process does goes on, and has the whole time again.
+  void noteProgress();
 
 private:
   struct State;

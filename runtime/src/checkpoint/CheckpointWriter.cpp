@@ -55,10 +55,11 @@ static double secondsSince(Clock::time_point start) {
 
 struct CheckpointWriter::Implementation {
   explicit Implementation(CheckpointOptions options)
-      : options(std::move(options)),
-        peers(this->options.store, this->options.deadline) {}
+      : options(std::move(options)), progress(this->options.store),
+        peers(this->options.store, this->options.deadline, progress) {}
 
   const CheckpointOptions options;
+  WriteProgress progress;
   WriterPeers peers;
   int lock = -1; ///< Descriptor of the lock's file, on rank 0.
   int64_t sequence = 0;
@@ -87,7 +88,7 @@ struct CheckpointWriter::Implementation {
                                           std::vector<WritableFile> &files);
   absl::Status takeChecksums(const std::vector<std::string> &all);
   absl::Status writeManifest(const std::string &folder);
-  absl::Status prune() const;
+  absl::Status prune();
 };
 
 /// Random digits, so that no two checkpoints have the same.
@@ -245,7 +246,16 @@ void CheckpointWriter::Implementation::work() {
 
 void CheckpointWriter::Implementation::wait() {
   std::unique_lock<std::mutex> guard(mutex);
-  changed.wait(guard, [&] { return !isPending; });
+  uint64_t known = progress.count();
+  while (!changed.wait_for(guard, std::chrono::milliseconds(50),
+                           [&] { return !isPending; })) {
+    if (known == progress.count() || !options.onProgress)
+      continue;
+    known = progress.count();
+    guard.unlock();
+    options.onProgress();
+    guard.lock();
+  }
 }
 
 void CheckpointWriter::wait() { implementation->wait(); }
@@ -285,6 +295,7 @@ CheckpointWriter::Implementation::makeFiles(const std::string &folder) {
         absl::StrCat(folder, "/", snapshot.manifest.files[i].name));
     if (!file.ok())
       return file.status();
+    file->onProgress([this] { progress.note(); });
     if (absl::Status status = file->write(0, snapshot.header(i)); !status.ok())
       return status;
     files.push_back(*std::move(file));
@@ -305,6 +316,7 @@ absl::StatusOr<std::string> CheckpointWriter::Implementation::writeShards(
             file.status().code(),
             absl::StrCat(file.status().message(),
                          "; expected a folder that all processes share"));
+      file->onProgress([this] { progress.note(); });
       files.push_back(*std::move(file));
     }
     absl::Status status = snapshot.write(i, files[i]);
@@ -312,6 +324,7 @@ absl::StatusOr<std::string> CheckpointWriter::Implementation::writeShards(
       status = files[i].close();
     if (!status.ok())
       return status;
+    progress.note();
   }
   std::string checksums;
   snapshot.forEachShard(
@@ -358,16 +371,18 @@ CheckpointWriter::Implementation::writeManifest(const std::string &folder) {
         !status.ok())
       return status;
     manifest.indexes.push_back({name, text.size(), checksumOf(text)});
+    progress.note();
   }
   if (absl::Status status = writeFile(absl::StrCat(folder, "/", manifestName),
                                       {formatManifest(manifest)});
       !status.ok())
     return status;
+  progress.note();
   return syncFolder(folder);
 }
 
 /// Removes the oldest checkpoints beyond those to keep.
-absl::Status CheckpointWriter::Implementation::prune() const {
+absl::Status CheckpointWriter::Implementation::prune() {
   if (options.keep == 0)
     return absl::OkStatus();
   absl::StatusOr<std::vector<CheckpointName>> names =
@@ -387,6 +402,7 @@ absl::Status CheckpointWriter::Implementation::prune() const {
           absl::StrCat(name.path, ": cannot remove: ", std::strerror(errno)));
     if (absl::Status status = removeAll(path); !status.ok())
       return status;
+    progress.note();
   }
   return absl::OkStatus();
 }
@@ -415,8 +431,10 @@ CheckpointWriter::Implementation::writeTogether(const std::string &folder,
       status = takeChecksums(*all);
     if (peers.isFirst() && status.ok())
       status = writeManifest(folder);
+    progress.note();
     if (peers.isFirst() && status.ok())
       status = publishFolder(folder, path);
+    progress.note();
     if (peers.isFirst() && status.ok())
       status = prune();
     else if (peers.isFirst())
@@ -435,7 +453,9 @@ CheckpointResult CheckpointWriter::Implementation::write() {
   result.path = absl::StrCat(options.folder, "/step-", result.step);
   result.bytes = snapshot.bytes();
   result.copySeconds = copySeconds;
+  progress.begin(absl::StrCat("writing the checkpoint of step ", result.step));
   result.status = writeTogether(absl::StrCat(result.path, ".tmp"), result.path);
+  progress.begin("");
   result.seconds = secondsSince(start);
   result.begin = start;
   return result;

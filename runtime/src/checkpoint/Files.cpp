@@ -48,25 +48,44 @@ WritableFile::~WritableFile() {
     ::close(file);
 }
 
+/// Linux takes at most 2 GiB at a time; a slow disk should be heard of sooner.
+static constexpr uint64_t pieceBytes = uint64_t(1) << 26;
+
 absl::Status WritableFile::write(uint64_t at, absl::string_view bytes) {
+  end = std::max(end, at + bytes.size());
   while (!bytes.empty()) {
-    // Linux takes at most 2 GiB at a time.
     ssize_t count =
-        pwrite(file, bytes.data(), std::min(bytes.size(), size_t(1) << 26), at);
+        pwrite(file, bytes.data(), std::min(bytes.size(), pieceBytes), at);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
       return fault(path, "write", errno);
     bytes.remove_prefix(count);
     at += count;
+    if (progress)
+      progress();
   }
   return absl::OkStatus();
 }
 
+/// Piece by piece, so that there is progress to tell of.
+absl::Status WritableFile::flush() {
+  constexpr unsigned writesAndWaits = SYNC_FILE_RANGE_WAIT_BEFORE |
+                                      SYNC_FILE_RANGE_WRITE |
+                                      SYNC_FILE_RANGE_WAIT_AFTER;
+  for (uint64_t at = 0; progress && at < end && end > pieceBytes;
+       at += pieceBytes) {
+    // Some file systems cannot. An error of the disk is told only once.
+    if (sync_file_range(file, at, pieceBytes, writesAndWaits) != 0 &&
+        (errno == EIO || errno == ENOSPC || errno == EDQUOT))
+      return fault(path, "flush", errno);
+    progress();
+  }
+  return fsync(file) == 0 ? absl::OkStatus() : fault(path, "flush", errno);
+}
+
 absl::Status WritableFile::close() {
-  absl::Status status;
-  if (fsync(file) != 0)
-    status = fault(path, "flush", errno);
+  absl::Status status = flush();
   if (::close(std::exchange(file, -1)) != 0 && status.ok())
     status = fault(path, "close", errno);
   return status;

@@ -15,6 +15,7 @@
 #include "absl/strings/string_view.h"
 
 #include <cstdint>
+#include <functional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -33,9 +34,15 @@ public:
   open(const std::string &path);
 
   WritableFile(WritableFile &&other) noexcept
-      : path(std::move(other.path)), file(std::exchange(other.file, -1)) {}
+      : path(std::move(other.path)), file(std::exchange(other.file, -1)),
+        end(other.end), progress(std::move(other.progress)) {}
   WritableFile &operator=(WritableFile &&) = delete;
   ~WritableFile();
+
+  /// Called each time that a piece of some MiB has been written or flushed.
+  void onProgress(std::function<void()> function) {
+    progress = std::move(function);
+  }
 
   [[nodiscard]] absl::Status write(uint64_t at, absl::string_view bytes);
   /// Flushes and closes it. No other call follows.
@@ -47,8 +54,12 @@ private:
   static absl::StatusOr<WritableFile> openWith(const std::string &path,
                                                int flags, const char *action);
 
+  absl::Status flush();
+
   std::string path;
-  int file; ///< A descriptor; negative: closed.
+  int file;         ///< A descriptor; negative: closed.
+  uint64_t end = 0; ///< Behind all that was written.
+  std::function<void()> progress;
 };
 
 /// Makes a file, which must not exist, of `pieces`, one behind the other. If

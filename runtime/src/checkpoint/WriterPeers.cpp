@@ -41,12 +41,26 @@ std::string WriterPeers::keyOf(const char *what, int rank) const {
 }
 
 /// Asks again and again, since the main thread uses the store in between.
-absl::StatusOr<std::string> WriterPeers::wait(const std::string &key,
+absl::StatusOr<std::string> WriterPeers::wait(int rank, const std::string &key,
                                               absl::Duration patience) {
-  const absl::Time end = absl::Now() + patience;
+  // Those who wait for this process have to know of progress before they give
+  // up.
+  const absl::Duration pause = patience / 8;
+  absl::Time lastProgress = absl::Now(), look = lastProgress + pause;
   for (;;) {
     absl::StatusOr<std::string> value = store->get(key, absl::Milliseconds(20));
-    if (!absl::IsDeadlineExceeded(value.status()) || absl::Now() >= end)
+    if (!absl::IsDeadlineExceeded(value.status()))
+      return value;
+    const absl::Time now = absl::Now();
+    if (now >= look) {
+      absl::Time last = now - store->idleTime(rank, Track::Checkpoint);
+      if (last > lastProgress) {
+        lastProgress = last;
+        progress.note();
+      }
+      look = now + pause;
+    }
+    if (now - lastProgress >= patience)
       return value;
     absl::SleepFor(absl::Milliseconds(1));
   }
@@ -62,11 +76,12 @@ absl::Status WriterPeers::fromFirst(const char *what,
     absl::Status told = store->set(key, formatStatus(status), size() - 1);
     return status.ok() ? told : status;
   }
-  absl::StatusOr<std::string> told = wait(key, 2 * deadline);
+  absl::StatusOr<std::string> told =
+      wait(0, key, deadline + store->options().heartbeat / 2);
   if (absl::IsDeadlineExceeded(told.status()))
     return absl::DeadlineExceededError(
         absl::StrCat("a checkpoint: rank 0 has not ", what, " after ",
-                     absl::FormatDuration(2 * deadline)));
+                     absl::FormatDuration(deadline), "; ", store->describe(0)));
   return told.ok() ? parseStatus(*told) : told.status();
 }
 
@@ -94,15 +109,18 @@ WriterPeers::toFirst(const char *what,
   }
   // All are heard, so that none writes any more.
   absl::Status error = mine.status();
-  const absl::Time end = absl::Now() + deadline;
+  absl::Duration patience = deadline;
   for (int other = 1; other < size(); ++other) {
-    absl::StatusOr<std::string> told = wait(
-        keyOf(what, other), std::max(absl::ZeroDuration(), end - absl::Now()));
+    absl::StatusOr<std::string> told =
+        wait(other, keyOf(what, other), patience);
     absl::Status status = told.status();
-    if (absl::IsDeadlineExceeded(status))
-      status = absl::DeadlineExceededError(
-          absl::StrCat("rank ", other, " has not ", what, " its part after ",
-                       absl::FormatDuration(deadline)));
+    if (absl::IsDeadlineExceeded(status)) {
+      status = absl::DeadlineExceededError(absl::StrCat(
+          "rank ", other, " has not ", what, " its part after ",
+          absl::FormatDuration(deadline), "; ", store->describe(other)));
+      // The others have had their time.
+      patience = absl::ZeroDuration();
+    }
     const std::string fine = formatStatus(absl::OkStatus());
     if (told.ok() && absl::StartsWith(*told, fine))
       all[other] = told->substr(fine.size());

@@ -4,6 +4,7 @@
 #define SHARDC_RT_SRC_CHECKPOINT_WRITERPEERS_H
 
 #include "base/Mesh.h"
+#include "checkpoint/WriteProgress.h"
 #include "shardc-rt/Store.h"
 
 #include <string>
@@ -21,9 +22,11 @@ namespace shardc::rt {
 /// Thread-safety: one call at a time.
 class WriterPeers {
 public:
-  /// `store` is borrowed; null: there is one process.
-  WriterPeers(Store *store, absl::Duration deadline)
-      : store(store), deadline(deadline) {}
+  /// `store` is borrowed; null: there is one process. `progress` outlives it:
+  /// the progress of a process that is waited for is that of the one that
+  /// waits.
+  WriterPeers(Store *store, absl::Duration deadline, WriteProgress &progress)
+      : store(store), deadline(deadline), progress(progress) {}
 
   /// Gives their values the name that rank 0 passes, which no others have; by
   /// the main thread, before all other calls.
@@ -37,8 +40,8 @@ public:
     return devicesOfProcess(numDevices, rank, size());
   }
 
-  /// The status that rank 0 passes; others pass none. They wait for it twice as
-  /// long as rank 0 waits for them.
+  /// The status that rank 0 passes; others pass none. They wait for it somewhat
+  /// longer than rank 0 for them, who knows better which one is missing.
   [[nodiscard]] absl::Status fromFirst(const char *what,
                                        const absl::Status &status);
 
@@ -49,11 +52,13 @@ public:
 
 private:
   std::string keyOf(const char *what, int rank) const;
-  absl::StatusOr<std::string> wait(const std::string &key,
+  /// What `rank` sets: waits until it has made no progress for `patience`.
+  absl::StatusOr<std::string> wait(int rank, const std::string &key,
                                    absl::Duration patience);
 
   Store *store;
   absl::Duration deadline;
+  WriteProgress &progress;
   std::string name;
   uint64_t exchanges = 0;
 };

@@ -50,7 +50,36 @@ absl::Status MpiTransport::check(int code, absl::string_view what) const {
       absl::StrCat("rank ", rank(), " of ", size(), ": ", what, ": ", text));
 }
 
+namespace {
+/// Tells a store, which may be null, whom this process waits for, while it
+/// lives.
+class Waiting {
+public:
+  explicit Waiting(Store *store) : store(store) {}
+  ~Waiting() {
+    if (peer >= 0)
+      store->setWaitsFor(-1);
+  }
+  Waiting(const Waiting &) = delete;
+  Waiting &operator=(const Waiting &) = delete;
+
+  /// For `rank`, from now on or again.
+  void begin(int rank) {
+    if (store)
+      store->setWaitsFor(peer = rank);
+  }
+  int rank() const { return peer; }
+
+private:
+  Store *store;
+  int peer = -1;
+};
+} // namespace
+
 absl::Status MpiTransport::wait(Exchange exchange) {
+  // Most waits are too short to be of interest to others.
+  constexpr absl::Duration shortest = absl::Milliseconds(10);
+  Waiting waiting(store);
   absl::Time start = absl::InfinitePast();
   for (int64_t tests = 1;; ++tests) {
     int32_t isDone = 0, peer = -1;
@@ -70,11 +99,20 @@ absl::Status MpiTransport::wait(Exchange exchange) {
     if (store)
       if (absl::Status s = store->checkPeers(); !s.ok())
         return s;
-    if (now - start >= deadline)
+    if (now - start >= shortest && peer != waiting.rank())
+      waiting.begin(peer);
+    if (now - start < deadline)
+      continue;
+    // What it does may take long.
+    absl::Duration left =
+        store ? deadline - store->idleTime(peer) : absl::ZeroDuration();
+    if (left <= absl::ZeroDuration())
       return absl::DeadlineExceededError(
           absl::StrCat("rank ", rank(), " of ", size(), ": rank ", peer,
                        " has not answered for ", absl::FormatDuration(deadline),
                        store ? "; " + store->describe(peer) : ""));
+    start = now + left - deadline;
+    waiting.begin(peer);
   }
 }
 

@@ -6,6 +6,8 @@
 #include "comm/StoreServer.h"
 #include "shardc-rt/Version.h"
 
+#include "absl/algorithm/container.h"
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 #include "absl/strings/strip.h"
@@ -17,16 +19,24 @@
 using namespace shardc::rt;
 
 Store::Store(const Ranks &ranks, const StoreOptions &options)
-    : own(ranks), limits(options) {}
+    : own(ranks), limits(options) {
+  signs[0].activity = "starting";
+}
 
 Store::~Store() {
   (void)request(Operation::Leave, "", "", 0,
                 std::min(limits.heartbeat, absl::Seconds(5)));
   // The store does not miss a rank that has left.
+  {
+    std::lock_guard<std::mutex> lock(mutex);
+    isLeaving = true;
+  }
+  changed.notify_all();
   if (heartbeatSocket)
     heartbeatSocket->shutDown();
-  if (heartbeat.joinable())
-    heartbeat.join();
+  for (std::thread *thread : {&sender, &receiver})
+    if (thread->joinable())
+      thread->join();
 }
 
 absl::Status Store::annotate(const absl::Status &status) const {
@@ -43,18 +53,20 @@ std::string Store::keeper() const {
       ", which keeps the store at ", own.address, ":", own.port, ",");
 }
 
-/// Sends a request and receives its reply, of which errors are those of the
-/// server. `isBroken`: the connection cannot be used any more.
-static absl::StatusOr<std::string> ask(Socket &socket, StoreRequest head,
-                                       const std::string &key,
-                                       const std::string &value, absl::Time end,
-                                       bool &isBroken) {
+static absl::Status sendRequest(Socket &socket, StoreRequest head,
+                                const std::string &key,
+                                const std::string &value, absl::Time end) {
   head.magic = storeMagic;
   head.keyBytes = key.size();
   head.valueBytes = value.size();
+  return socket.send(toBytes(head) + key + value, end);
+}
+
+/// Receives a reply, of which errors are those of the server. `isBroken`: the
+/// connection cannot be used any more.
+static absl::StatusOr<std::string> receiveReply(Socket &socket, absl::Time end,
+                                                bool &isBroken) {
   isBroken = true;
-  if (absl::Status s = socket.send(toBytes(head) + key + value, end); !s.ok())
-    return s;
   absl::StatusOr<std::string> received =
       socket.receive(sizeof(StoreReply), end);
   if (!received.ok())
@@ -71,6 +83,17 @@ static absl::StatusOr<std::string> ask(Socket &socket, StoreRequest head,
   return bytes;
 }
 
+/// Sends a request and receives its reply.
+static absl::StatusOr<std::string> ask(Socket &socket, StoreRequest head,
+                                       const std::string &key,
+                                       const std::string &value, absl::Time end,
+                                       bool &isBroken) {
+  isBroken = true;
+  if (absl::Status s = sendRequest(socket, head, key, value, end); !s.ok())
+    return s;
+  return receiveReply(socket, end, isBroken);
+}
+
 absl::StatusOr<std::string> Store::request(Operation operation,
                                            const std::string &key,
                                            const std::string &value,
@@ -78,7 +101,7 @@ absl::StatusOr<std::string> Store::request(Operation operation,
                                            absl::Duration deadline) {
   std::lock_guard<std::mutex> lock(requests);
   if (!socket)
-    return absl::AbortedError("the store has gone");
+    return absl::AbortedError(lossOfStore);
   bool isBroken = false;
   absl::StatusOr<std::string> bytes =
       ask(*socket,
@@ -89,11 +112,13 @@ absl::StatusOr<std::string> Store::request(Operation operation,
     return bytes;
   // After half an answer its rest could be taken for the next answer.
   socket.reset();
-  if (absl::IsDeadlineExceeded(bytes.status()))
-    return absl::DeadlineExceededError(absl::StrCat(
-        keeper(), " has not answered for ", absl::FormatDuration(deadline)));
-  return absl::AbortedError(
-      absl::StrCat(keeper(), " has gone: ", bytes.status().message()));
+  const bool isLate = absl::IsDeadlineExceeded(bytes.status());
+  lossOfStore = absl::StrCat(
+      keeper(), isLate ? absl::StrCat(" has not answered for ",
+                                      absl::FormatDuration(deadline))
+                       : absl::StrCat(" has gone: ", bytes.status().message()));
+  return isLate ? absl::DeadlineExceededError(lossOfStore)
+                : absl::AbortedError(lossOfStore);
 }
 
 absl::StatusOr<std::unique_ptr<Store>>
@@ -140,35 +165,48 @@ absl::Status Store::startHeartbeat(absl::Time end) {
         absl::StrCat(keeper(), " has gone: ", opened.status().message()));
   opened->detectLoss(2 * limits.heartbeat);
   heartbeatSocket = std::make_unique<Socket>(*std::move(opened));
-  heartbeat = std::thread([this] { beat(); });
+  sender = std::thread([this] { sendSigns(); });
+  receiver = std::thread([this] { receiveFailure(); });
   return absl::OkStatus();
 }
 
-/// Rank 0 answers after half a heartbeat, or when there is a failure.
-/// Activities that it knows are no older than a second.
-void Store::beat() {
-  const auto pause = static_cast<uint32_t>(std::clamp<int64_t>(
+/// A new activity is sent at once, but no more than so many signs in a second:
+/// the more processes there are, the fewer of each.
+void Store::sendSigns() {
+  const auto pause = std::chrono::milliseconds(std::clamp<int64_t>(
       absl::ToInt64Milliseconds(limits.heartbeat / 2), 1, 1000));
-  for (;;) {
-    std::string now;
-    {
-      std::lock_guard<std::mutex> lock(mutex);
-      now = activity;
-    }
-    bool isBroken = false;
-    absl::Status status = ask(*heartbeatSocket,
-                              {0, static_cast<uint32_t>(Operation::Beat),
-                               static_cast<uint32_t>(own.rank), pause, 0, 0},
-                              "", now, absl::InfiniteFuture(), isBroken)
-                              .status();
-    if (status.ok())
-      continue;
-    std::lock_guard<std::mutex> lock(mutex);
-    failureOfPeer = isBroken ? absl::AbortedError(absl::StrCat(
-                                   keeper(), " has gone: ", status.message()))
-                             : status;
-    return;
+  const auto gap =
+      std::min(pause, std::chrono::milliseconds(std::max(20, own.size)));
+  std::unique_lock<std::mutex> lock(mutex);
+  while (!isLeaving) {
+    isNew = false;
+    std::string text = absl::StrCat(waitsFor);
+    for (const Sign &sign : signs)
+      absl::StrAppend(&text, "\n", sign.progress, " ", sign.activity);
+    lock.unlock();
+    absl::Status sent = sendRequest(*heartbeatSocket,
+                                    {0, static_cast<uint32_t>(Operation::Sign),
+                                     static_cast<uint32_t>(own.rank), 0, 0, 0},
+                                    "", text, absl::InfiniteFuture());
+    lock.lock();
+    // The receiver knows why.
+    if (!sent.ok())
+      return;
+    changed.wait_for(lock, gap, [&] { return isLeaving; });
+    isAsleep = true;
+    changed.wait_for(lock, pause - gap, [&] { return isLeaving || isNew; });
+    isAsleep = false;
   }
+}
+
+void Store::receiveFailure() {
+  bool isBroken = false;
+  absl::Status status =
+      receiveReply(*heartbeatSocket, absl::InfiniteFuture(), isBroken).status();
+  std::lock_guard<std::mutex> lock(mutex);
+  failureOfPeer = isBroken ? absl::AbortedError(absl::StrCat(
+                                 keeper(), " has gone: ", status.message()))
+                           : status;
 }
 
 absl::Status Store::set(const std::string &key, const std::string &value,
@@ -189,12 +227,29 @@ absl::StatusOr<std::string> Store::get(const std::string &key,
   return value;
 }
 
+/// What `rank` sets: waits until `end`, and then as long as it makes progress.
+absl::StatusOr<std::string> Store::getFrom(int rank, const std::string &key,
+                                           absl::Time end,
+                                           absl::Duration deadline) {
+  for (;;) {
+    setWaitsFor(rank);
+    absl::StatusOr<std::string> value = get(key, end - absl::Now());
+    setWaitsFor(-1);
+    if (!absl::IsDeadlineExceeded(value.status()))
+      return value;
+    absl::Duration left = deadline - idleTime(rank);
+    if (left <= absl::ZeroDuration())
+      return value;
+    end = absl::Now() + left;
+  }
+}
+
 absl::StatusOr<std::string> Store::broadcast(const std::string &what,
                                              const std::string &value,
                                              absl::Duration deadline) {
   const std::string key = absl::StrCat(exchanges++, " ", what);
   if (own.rank > 0)
-    return get(key, deadline);
+    return getFrom(0, key, absl::Now() + deadline, deadline);
   if (own.size > 1)
     if (absl::Status s = set(key, value, own.size - 1); !s.ok())
       return s;
@@ -222,7 +277,8 @@ Store::gatherAll(const std::string &what, const std::string &mine,
   for (int rank = 0; rank < own.size; ++rank) {
     if (rank == own.rank)
       continue;
-    absl::StatusOr<std::string> value = get(keyOf(rank), end - absl::Now());
+    absl::StatusOr<std::string> value =
+        getFrom(rank, keyOf(rank), end, deadline);
     if (value.ok())
       all[rank] = *std::move(value);
     else if (absl::IsDeadlineExceeded(value.status()) && isConnected())
@@ -269,13 +325,47 @@ void Store::fail(const absl::Status &error) {
             "", message, end, isBroken);
 }
 
-void Store::setActivity(std::string now) {
+void Store::setActivity(std::string activity, Track track) {
+  // Signs are lines.
+  absl::c_replace(activity, '\n', ' ');
   std::lock_guard<std::mutex> lock(mutex);
-  activity = std::move(now);
+  Sign &sign = signs[static_cast<int>(track)];
+  sign.activity = std::move(activity);
+  ++sign.progress;
+  isNew = true;
+  if (isAsleep)
+    changed.notify_all();
+}
+
+void Store::noteProgress(Track track) {
+  std::lock_guard<std::mutex> lock(mutex);
+  ++signs[static_cast<int>(track)].progress;
+}
+
+void Store::setWaitsFor(int rank) {
+  std::lock_guard<std::mutex> lock(mutex);
+  waitsFor = rank;
+  waits += rank >= 0;
+}
+
+std::optional<std::pair<uint64_t, int>> Store::currentWait() const {
+  std::lock_guard<std::mutex> lock(mutex);
+  return waitsFor >= 0 ? std::make_optional(std::make_pair(waits, waitsFor))
+                       : std::nullopt;
+}
+
+absl::Duration Store::idleTime(int rank, Track track) {
+  absl::StatusOr<std::string> known =
+      request(Operation::IdleTime, absl::StrCat(static_cast<int>(track)), "",
+              rank, limits.heartbeat / 2);
+  int64_t milliseconds;
+  return known.ok() && absl::SimpleAtoi(*known, &milliseconds)
+             ? absl::Milliseconds(milliseconds)
+             : absl::InfiniteDuration();
 }
 
 std::string Store::describe(int rank) {
   absl::StatusOr<std::string> known =
-      request(Operation::Describe, "", "", rank, limits.heartbeat);
+      request(Operation::Describe, "", "", rank, limits.heartbeat / 2);
   return known.ok() ? *known : std::string(known.status().message());
 }

@@ -5,14 +5,15 @@
 #include "comm/Socket.h"
 #include "shardc-rt/Version.h"
 
+#include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_split.h"
+#include "absl/time/clock.h"
 
 #include <algorithm>
 #include <cstring>
 
 using namespace shardc::rt;
-
-using Clock = std::chrono::steady_clock;
 
 absl::StatusOr<std::unique_ptr<StoreServer>>
 StoreServer::start(const Ranks &ranks, const StoreOptions &options) {
@@ -68,7 +69,7 @@ std::string StoreServer::nameOf(int rank) const {
                       members[rank].isHere ? " on " + members[rank].host : "");
 }
 
-std::string StoreServer::describe(int rank) const {
+std::string StoreServer::describeAlone(int rank) const {
   const Member &member = members[rank];
   if (!member.isHere)
     return absl::StrCat(nameOf(rank), " has not come");
@@ -76,13 +77,37 @@ std::string StoreServer::describe(int rank) const {
     return absl::StrCat(nameOf(rank), " has left");
   auto silence = absl::FromChrono(Clock::now() - member.lastSign);
   std::string text =
-      absl::StrCat(nameOf(rank), " was last in ", member.activity);
+      absl::StrCat(nameOf(rank), " was last in ", member.tracks[0].activity);
+  if (const std::string &other = member.tracks[1].activity; !other.empty())
+    absl::StrAppend(&text, ", beside that in ", other);
   if (silence > options.heartbeat)
     absl::StrAppend(
         &text, " and has given no sign for ",
         absl::FormatDuration(absl::Trunc(silence, absl::Milliseconds(100))),
         ": it is stopped, or its host is overloaded");
+  else if (member.waitsFor >= 0)
+    absl::StrAppend(&text, ", waiting for rank ", member.waitsFor);
   return text;
+}
+
+std::string StoreServer::describe(int rank) const {
+  std::vector<bool> isNamed(members.size());
+  std::string text;
+  for (int at = rank; at >= 0 && !isNamed[at]; at = members[at].waitsFor) {
+    absl::StrAppend(&text, text.empty() ? "" : "; ", describeAlone(at));
+    isNamed[at] = true;
+  }
+  return text;
+}
+
+absl::StatusOr<std::string>
+StoreServer::idleTime(int rank, const std::string &track) const {
+  const Member &member = members[rank];
+  if (!member.isHere || member.hasLeft)
+    return absl::NotFoundError(describeAlone(rank));
+  auto idle = Clock::now() - member.tracks[track == "1"].since;
+  return absl::StrCat(
+      std::chrono::duration_cast<std::chrono::milliseconds>(idle).count());
 }
 
 absl::Status StoreServer::failureToldBy(const StoreRequest &request,
@@ -103,6 +128,22 @@ void StoreServer::noteFailure(int rank, const absl::Status &error) {
     failure = error;
   }
   changed.notify_all();
+  tellFailure();
+}
+
+void StoreServer::tellFailure() {
+  for (int rank = 0; rank < ranks.size; ++rank) {
+    Member &member = members[rank];
+    const absl::Status error = failureOf(rank);
+    if (!member.signs || member.isTold || error.ok())
+      continue;
+    member.isTold = true;
+    StoreReply reply{static_cast<uint32_t>(error.code()), 0,
+                     error.message().size()};
+    // So few bytes fit into what a connection keeps for its receiver.
+    (void)member.signs->send(toBytes(reply) + std::string(error.message()),
+                             absl::Now() + options.heartbeat);
+  }
 }
 
 absl::Status StoreServer::failureOf(int rank) const {
@@ -126,6 +167,12 @@ void StoreServer::serve(Socket &socket) {
         key.ok() ? socket.receive(request.valueBytes, never) : key;
     if (!value.ok())
       break;
+    if (static_cast<Store::Operation>(request.operation) ==
+        Store::Operation::Sign) {
+      if (!takeSign(request, *value, socket, rank))
+        break;
+      continue;
+    }
     absl::StatusOr<std::string> result =
         answer(request, *std::move(key), *std::move(value), rank);
     const absl::Status status = result.status();
@@ -149,12 +196,14 @@ void StoreServer::serve(Socket &socket) {
   {
     std::lock_guard<std::mutex> lock(mutex);
     Member &member = members[rank];
+    if (member.signs == &socket)
+      member.signs = nullptr;
     if (!member.hasLeft && !ends)
       missed = absl::AbortedError(
           absl::StrCat(nameOf(rank),
                        " has gone: its connection was closed; it "
                        "was last in ",
-                       member.activity));
+                       member.tracks[0].activity));
     member.hasLeft = true;
     changed.notify_all();
   }
@@ -182,21 +231,41 @@ absl::StatusOr<std::string> StoreServer::hello(const StoreRequest &request,
   rank = static_cast<int>(request.rank);
   member.isHere = true;
   member.host = std::move(host);
-  member.activity = "starting";
   member.lastSign = Clock::now();
+  for (Doing &doing : member.tracks)
+    doing.since = member.lastSign;
+  member.tracks[0].activity = "starting";
   return hostName();
 }
 
-absl::StatusOr<std::string>
-StoreServer::beat(std::string activity, absl::Duration patience, int rank) {
-  std::unique_lock<std::mutex> lock(mutex);
-  members[rank].activity = std::move(activity);
-  members[rank].lastSign = Clock::now();
-  changed.wait_for(lock, absl::ToChronoMilliseconds(patience),
-                   [&] { return ends || !failureOf(rank).ok(); });
-  if (absl::Status s = failureOf(rank); !s.ok())
-    return s;
-  return std::string();
+bool StoreServer::takeSign(const StoreRequest &request, const std::string &text,
+                           Socket &socket, int &rank) {
+  std::vector<absl::string_view> lines = absl::StrSplit(text, '\n');
+  std::lock_guard<std::mutex> lock(mutex);
+  if (request.rank >= members.size() || !members[request.rank].isHere)
+    return false;
+  Member &member = members[request.rank];
+  if (lines.size() != 1 + member.tracks.size() ||
+      !absl::SimpleAtoi(lines[0], &member.waitsFor) ||
+      member.waitsFor >= ranks.size)
+    return false;
+  rank = static_cast<int>(request.rank);
+  member.signs = &socket;
+  member.lastSign = Clock::now();
+  for (size_t i = 0; i < member.tracks.size(); ++i) {
+    std::pair<absl::string_view, absl::string_view> words =
+        absl::StrSplit(lines[1 + i], absl::MaxSplits(' ', 1));
+    Doing &doing = member.tracks[i];
+    uint64_t progress;
+    if (!absl::SimpleAtoi(words.first, &progress))
+      return false;
+    if (progress != doing.progress)
+      doing.since = member.lastSign;
+    doing.progress = progress;
+    doing.activity = std::string(words.second);
+  }
+  tellFailure();
+  return true;
 }
 
 absl::StatusOr<std::string>
@@ -230,14 +299,11 @@ absl::StatusOr<std::string> StoreServer::answer(const StoreRequest &request,
   auto operation = static_cast<Store::Operation>(request.operation);
   if (operation == Store::Operation::Hello)
     return hello(request, key, std::move(value), rank);
-  // On connections of their own.
-  if (operation == Store::Operation::Fail ||
-      operation == Store::Operation::Beat) {
+  // On a connection of its own.
+  if (operation == Store::Operation::Fail) {
     std::lock_guard<std::mutex> lock(mutex);
     if (request.rank >= members.size() || !members[request.rank].isHere)
       return absl::InvalidArgumentError("a request before a greeting");
-    if (operation == Store::Operation::Beat)
-      rank = static_cast<int>(request.rank);
   } else if (rank < 0)
     return absl::InvalidArgumentError("a request before a greeting");
   switch (operation) {
@@ -251,13 +317,14 @@ absl::StatusOr<std::string> StoreServer::answer(const StoreRequest &request,
   }
   case Store::Operation::Get:
     return get(key, absl::Milliseconds(request.number), rank);
-  case Store::Operation::Beat:
-    return beat(std::move(value), absl::Milliseconds(request.number), rank);
+  case Store::Operation::IdleTime:
   case Store::Operation::Describe: {
     std::lock_guard<std::mutex> lock(mutex);
     if (request.number >= members.size())
       return absl::InvalidArgumentError("no such rank");
-    return describe(static_cast<int>(request.number));
+    int of = static_cast<int>(request.number);
+    return operation == Store::Operation::IdleTime ? idleTime(of, key)
+                                                   : describe(of);
   }
   case Store::Operation::Fail:
     noteFailure(request.rank, failureToldBy(request, value));

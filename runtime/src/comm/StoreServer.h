@@ -11,6 +11,7 @@
 #include "comm/Socket.h"
 #include "shardc-rt/Store.h"
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <list>
@@ -24,7 +25,8 @@ enum class Store::Operation : uint8_t {
   Hello,    ///< Key: the version; number: of processes; value: the host.
   Set,      ///< Number: how often it will be read.
   Get,      ///< Number: milliseconds to wait.
-  Beat,     ///< Number: milliseconds to wait for a failure; value: activity.
+  Sign,     ///< Value: what the process does. No reply, but for a failure.
+  IdleTime, ///< Number: a rank; key: the track.
   Describe, ///< Number: a rank.
   Fail,     ///< Number: absl::StatusCode; value: the message.
   Leave
@@ -66,11 +68,23 @@ private:
     std::string value;
     uint32_t readsLeft; ///< 0: never goes.
   };
+  using Clock = std::chrono::steady_clock;
+  /// What a rank does on a track, and since when it has made no progress.
+  struct Doing {
+    uint64_t progress = 0;
+    std::string activity;
+    Clock::time_point since;
+  };
   /// A rank, as far as it is known.
   struct Member {
     bool isHere = false, hasLeft = false;
-    std::string host, activity;
-    std::chrono::steady_clock::time_point lastSign;
+    std::string host;
+    std::array<Doing, 2> tracks;
+    int waitsFor = -1;
+    Clock::time_point lastSign;
+    /// Where its signs come from; null: there is no such connection.
+    Socket *signs = nullptr;
+    bool isTold = false; ///< Of the failure.
   };
   struct Client {
     Socket socket;
@@ -88,16 +102,23 @@ private:
                                     std::string host, int &rank);
   absl::StatusOr<std::string> get(const std::string &key,
                                   absl::Duration patience, int rank);
-  absl::StatusOr<std::string> beat(std::string activity,
-                                   absl::Duration patience, int rank);
-  /// "rank 1 on node3", and more of what is known of it, for errors.
+  /// Whether it is one; `rank` becomes that of the connection.
+  bool takeSign(const StoreRequest &request, const std::string &text,
+                Socket &socket, int &rank);
+  absl::StatusOr<std::string> idleTime(int rank,
+                                       const std::string &track) const;
+  /// "rank 1 on node3"; more of what is known of it, for errors; and the same
+  /// of those that it waits for.
   std::string nameOf(int rank) const;
+  std::string describeAlone(int rank) const;
   std::string describe(int rank) const;
   /// The failure that a rank tells.
   absl::Status failureToldBy(const StoreRequest &request,
                              const std::string &message);
   /// Records the first failure, as `rank` reported it; negative: found here.
   void noteFailure(int rank, const absl::Status &error);
+  /// Sends the failure to those who do not know it. The mutex is held.
+  void tellFailure();
   /// The failure, if there is one that `rank` has not reported itself.
   absl::Status failureOf(int rank) const;
 

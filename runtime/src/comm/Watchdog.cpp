@@ -28,6 +28,9 @@ struct Watchdog::State {
   /// Since the activity began, and since another process is known to have
   /// failed.
   absl::Duration spent, sinceFailure;
+  /// In the wait for another process, of this number.
+  absl::Duration waited;
+  uint64_t wait = 0;
   std::thread thread;
 };
 
@@ -60,12 +63,28 @@ void Watchdog::begin(absl::string_view activity) {
     state->store->setActivity(state->activity);
 }
 
+void Watchdog::noteProgress() {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  state->spent = absl::ZeroDuration();
+  if (state->store)
+    state->store->noteProgress();
+}
+
 absl::Status Watchdog::State::pass(absl::Duration time) {
-  spent += time;
-  if (spent > options.deadline + options.heartbeat)
-    return absl::DeadlineExceededError(
-        absl::StrCat(activity, " has not ended after ",
-                     absl::FormatDuration(options.deadline)));
+  auto current = store ? store->currentWait() : std::nullopt;
+  if (current && current->first != wait) {
+    wait = current->first;
+    waited = absl::ZeroDuration();
+  }
+  (current ? waited : spent) += time;
+  const absl::Duration most = options.deadline + options.heartbeat;
+  // To find out who is missing may take another heartbeat.
+  if (spent > most || (current && waited > most + options.heartbeat))
+    return absl::DeadlineExceededError(absl::StrCat(
+        activity,
+        current ? absl::StrCat(", waiting for rank ", current->second, ",")
+                : "",
+        " has not ended after ", absl::FormatDuration(options.deadline)));
   absl::Status failure = store ? store->checkPeers() : absl::OkStatus();
   sinceFailure = failure.ok() ? absl::ZeroDuration() : sinceFailure + time;
   return sinceFailure > options.heartbeat ? failure : absl::OkStatus();
