@@ -121,6 +121,9 @@ def test_takes_arrays_of_all_kinds(train):
     for given in (x.astype(np.float64), np.asfortranarray(x), read_only, jnp.asarray(x),
                   np.repeat(x, 2, 0)[::2], x[::-1][::-1]):  # fmt: skip
         assert float(train(params, state, given, y)[2]) == expected
+    # An example of float64 is taken as float32.
+    assert float(sj.jit(train_step, {**params, "w": params["w"].astype(float)}, state, x, y,
+                        carry={0: 0, 1: 1})(params, state, x, y)[2]) == pytest.approx(expected)  # fmt: skip
     jax_params = jax.tree.map(jnp.asarray, params)
     assert float(train(jax_params, state, x, y)[2]) == expected
     assert not jax_params["w"].is_deleted()

@@ -75,7 +75,9 @@ def _carried(lowered, args, carry):
             raise ExportError(f"carry: there is no result {result} or no argument "
                               f"{argument}; the step has {len(args)} arguments and "
                               f"{len(outputs)} results")
-        ours = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(args[argument])]
+        # JAX takes float64 of NumPy as float32, unless jax_enable_x64 is set.
+        ours = [(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+                for leaf in jax.tree.leaves(args[argument])]
         theirs = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(outputs[result])]
         if ours != theirs:
             raise ExportError(f"carry: result {result} does not have the arrays "
