@@ -23,5 +23,5 @@ CMAKE_PREFIX_PATH=$work/prefix "$work/venv/bin/pip" install -q --no-build-isolat
   --force-reinstall -C build-dir="$work/wheel" ./python >"$work/log" 2>&1 ||
   { cat "$work/log"; exit 1; }
 cd "$work"
-"$work/venv/bin/python" -m pytest -q --no-header -p no:cacheprovider "$OLDPWD/python/tests"
+"$work/venv/bin/python" -m pytest -q --no-header --basetemp="$work/tmp" -p no:cacheprovider "$OLDPWD/python/tests"
 "$work/venv/bin/python" -m mypy --config-file "$OLDPWD/python/pyproject.toml" -p shardc

@@ -94,6 +94,23 @@ static std::string checkRecompute(const MlpSpec &spec) {
                       : "' has no pipeline; expected layer, auto or none");
 }
 
+/// Checks the hyper-parameters of Adam.
+static std::string checkMoments(const MlpSpec &spec) {
+  for (const auto &[name, number] : spec.getMoments()) {
+    if (!number)
+      continue;
+    if (spec.optimizer != "adam" && spec.optimizer != "adamw")
+      return std::string(name) + ": only adam and adamw have one, not " +
+             spec.optimizer;
+    bool isDecay = llvm::StringRef(name) != "eps";
+    if (!isNonNegative(*number) || (isDecay && *number >= 1))
+      return std::string(name) +
+             (isDecay ? ": expected a number in [0, 1)"
+                      : ": expected a finite number of at least 0");
+  }
+  return "";
+}
+
 std::string shardc::checkMlp(const MlpSpec &spec) {
   if (spec.layers.size() < 2)
     return "layers: expected at least two sizes, such as 10,32,16,1";
@@ -138,6 +155,8 @@ std::string shardc::checkMlp(const MlpSpec &spec) {
            spec.optimizer;
   if (spec.momentum && !isNonNegative(*spec.momentum))
     return "momentum: expected a finite number of at least 0";
+  if (std::string error = checkMoments(spec); !error.empty())
+    return error;
   if (spec.weightDecay && !isNonNegative(*spec.weightDecay))
     return "weight-decay: expected a finite number of at least 0";
   if (spec.clipNorm && (!isNonNegative(*spec.clipNorm) || *spec.clipNorm == 0))

@@ -321,6 +321,9 @@ std::string MlpPrinter::printTraining() {
                      ", learning_rate = " + printNumber(spec.learningRate);
   if (spec.optimizer == "momentum")
     text += ", momentum = " + printNumber(spec.momentum.value_or(0.9));
+  for (const auto &[name, number] : spec.getMoments())
+    if (number)
+      text += std::string(", ") + name + " = " + printNumber(*number);
   if (spec.weightDecay)
     text += ", weight_decay = " + printNumber(*spec.weightDecay);
   text += ">";

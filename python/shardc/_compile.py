@@ -81,6 +81,9 @@ def mlp(
     learning_rate: float | None = None,
     schedule: str | None = None,
     momentum: float | None = None,
+    b1: float | None = None,
+    b2: float | None = None,
+    eps: float | None = None,
     weight_decay: float | None = None,
     clip_norm: float | None = None,
     strategy: str | None = None,
@@ -116,7 +119,7 @@ def compile(
     recompute: str | None = None,
     target: str | None = None,
     dtype: str | None = None,
-    optimizer: str | None = None,
+    optimizer: str | Optimizer | None = None,
     learning_rate: float | None = None,
     schedule: str | None = None,
     clip_norm: float | None = None,
@@ -135,10 +138,14 @@ def compile(
 ) -> Plan:
     """Compiles a model, or the file of one; arguments are the flags of shardc-compile.
 
+    An `optimizer` replaces the model's, such as shardc.Adam(1e-3, b1=0.95).
+
     Raises CompileError.
     """
     values: dict[str, Value | None] = dict(locals())
     del values["model"]
+    if optimizer is not None and not isinstance(optimizer, str):
+        values["optimizer"] = str(optimizer)
     if not isinstance(model, Model):
         model = Model.load(model)
     options = _to_options(values)

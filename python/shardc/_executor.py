@@ -36,9 +36,23 @@ def _to_bf16(array: Array) -> Array:
     return np.where(np.isnan(array), np.uint16(0x7FC0), rounded).astype(np.uint16)
 
 
+def to_array(name: str, value: Any) -> Array:
+    """A NumPy array, without a copy where the memory of the CPU has the value."""
+    if isinstance(value, np.ndarray):
+        return value
+    if hasattr(value, "__dlpack__") and not hasattr(value, "__array__"):
+        try:
+            return np.from_dlpack(value)
+        except (BufferError, RuntimeError, TypeError, ValueError) as error:
+            raise InputError(f"{name}: expected an array in the memory of the CPU: {error}",
+                             "INVALID_ARGUMENT") from error  # fmt: skip
+    array: Array = np.asarray(value)
+    return array
+
+
 def to_input(name: str, value: Any, dtype: str) -> Array:
     """A dense array of the element type; integers are converted if they stay the same."""
-    array: Array = value if isinstance(value, np.ndarray) else np.asarray(value)
+    array = to_array(name, value)
     expected = _TYPES[dtype]
     if dtype == "bf16":
         if array.dtype.name == "bfloat16":
@@ -163,7 +177,8 @@ class Executor:
         return Tensors(self.core, self._states)
 
     def load(self, path: str | os.PathLike[str]) -> None:
-        """Sets all parameters from FILE.npz or FILE.safetensors."""
+        """Sets all parameters from FILE.npz or FILE.safetensors, or parameters and states
+        from a checkpoint, such as the folder runs/a/step-300."""
         self.core.load(os.fspath(path))
 
     def save(self, path: str | os.PathLike[str]) -> None:

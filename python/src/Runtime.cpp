@@ -8,10 +8,12 @@
 #include "Bindings.h"
 #include "PyExecutor.h"
 
+#include "shardc-rt/Checkpoint.h"
 #include "shardc-rt/Dataset.h"
 #include "shardc-rt/Trainer.h"
 
 #include <chrono>
+#include <filesystem>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
 #include <sstream>
@@ -65,6 +67,18 @@ nb::object getTensor(PyExecutor &executor, const std::string &name) {
       [&](Executor &each) { return take(each.getTensor(name)); }));
 }
 
+/// Sets all parameters from an archive, or parameters and states from the
+/// checkpoint that the folder `path` is.
+void load(PyExecutor &executor, const std::string &path) {
+  executor.call([&](Executor &each) {
+    std::error_code ignored;
+    if (std::filesystem::is_directory(path, ignored))
+      check(take(Checkpoint::open(path))->load(each));
+    else
+      check(loadParameters(each, path));
+  });
+}
+
 /// The steps of one call of `PyTraining::advance`.
 struct PyRecord {
   int64_t step, epoch, steps;
@@ -86,6 +100,51 @@ public:
   int64_t stepsPerEpoch() const {
     return dataset.rows / executor.plan->batchSize();
   }
+  int64_t steps() const { return progress.steps; }
+  uint64_t seed() const { return options.seed; }
+
+  /// Goes on from a checkpoint in `folder`: that of a step, or, if `step` is
+  /// negative, the one that was written last.
+  void resume(const std::string &folder, int64_t step) {
+    executor.call([&](Executor &each) {
+      std::unique_ptr<Checkpoint> checkpoint = take(
+          step < 0
+              ? openLatestCheckpoint(folder)
+              : Checkpoint::open(folder + "/step-" + std::to_string(step)));
+      check(checkpoint->load(each));
+      progress = checkpoint->progress();
+    });
+    options.seed = progress.seed;
+    options.shuffle = progress.shuffle;
+    savedSteps = progress.steps;
+  }
+
+  /// Writes checkpoints into `folder` from now on: every so many steps, if
+  /// `every` is not 0, and at `finish`.
+  void openCheckpoints(const std::string &folder, int64_t every, int64_t keep) {
+    nb::gil_scoped_release release;
+    CheckpointOptions settings;
+    settings.folder = folder;
+    settings.keep = keep;
+    writer = take(CheckpointWriter::open(std::move(settings)));
+    check(writer->reserve(*executor.plan));
+    saveEvery = every;
+  }
+
+  /// Writes the checkpoint of the last step, unless that failed, and waits for
+  /// all.
+  void finish() {
+    if (!writer)
+      return;
+    if (isKnown && progress.steps != savedSteps)
+      executor.call([&](Executor &each) { check(save(each, progress)); });
+    {
+      nb::gil_scoped_release release;
+      writer->wait();
+    }
+    checkWrites();
+    writer.reset();
+  }
 
   /// Trains `steps` steps. `onProgress` is called now and then with the number
   /// of those that have ended; signals of Python end the call.
@@ -104,6 +163,9 @@ public:
       ++done;
       return absl::OkStatus();
     };
+    now.shouldSave = [&](int64_t steps) {
+      return writer && saveEvery > 0 && steps % saveEvery == 0;
+    };
     now.shouldStop = [&] {
       if (Clock::now() - last < std::chrono::milliseconds(100))
         return isInterrupted;
@@ -119,14 +181,20 @@ public:
         }
       return isInterrupted;
     };
+    isKnown = false;
     std::ostringstream silent;
     Clock::time_point begin = Clock::now();
     TrainSummary summary = executor.call([&](Executor &each) {
+      now.onSave = [&](const TrainProgress &reached) {
+        return save(each, reached);
+      };
       return take(train(each, dataset, now, silent));
     });
+    progress = summary.progress;
+    isKnown = true;
     if (isInterrupted)
       throw nb::python_error();
-    progress = summary.progress;
+    checkWrites();
     double seconds =
         std::chrono::duration<double>(Clock::now() - begin).count();
     int64_t perEpoch = std::max<int64_t>(1, stepsPerEpoch());
@@ -140,10 +208,27 @@ public:
   }
 
 private:
+  absl::Status save(const Executor &each, const TrainProgress &reached) {
+    savedSteps = reached.steps;
+    return writer->save(each, reached);
+  }
+
+  /// Raises the error of a checkpoint that could not be written.
+  void checkWrites() {
+    if (!writer)
+      return;
+    for (const CheckpointResult &result : writer->takeResults())
+      check(result.status);
+  }
+
   PyExecutor &executor;
   Dataset dataset;
   TrainOptions options;
   TrainProgress progress;
+  std::unique_ptr<CheckpointWriter> writer;
+  int64_t saveEvery = 0;
+  int64_t savedSteps = -1; ///< Those of the last checkpoint.
+  bool isKnown = false;    ///< The executor is where `progress` says.
 };
 
 } // namespace
@@ -205,13 +290,7 @@ void shardc::python::bindRuntime(nb::module_ &module) {
       .def("run", run, nb::arg("program"), nb::arg("arrays"))
       .def("set", setTensor, nb::arg("name"), nb::arg("arrays"))
       .def("get", getTensor, nb::arg("name"))
-      .def(
-          "load",
-          [](PyExecutor &self, const std::string &path) {
-            self.call(
-                [&](Executor &each) { check(loadParameters(each, path)); });
-          },
-          nb::arg("path"))
+      .def("load", load, nb::arg("path"))
       .def(
           "save",
           [](PyExecutor &self, const std::string &path) {
@@ -270,6 +349,12 @@ void shardc::python::bindRuntime(nb::module_ &module) {
            nb::keep_alive<1, 2>(), nb::arg("executor"), nb::arg("dataset"),
            nb::kw_only(), nb::arg("seed"), nb::arg("shuffle"))
       .def_prop_ro("steps_per_epoch", &PyTraining::stepsPerEpoch)
+      .def_prop_ro("steps", &PyTraining::steps)
+      .def_prop_ro("seed", &PyTraining::seed)
+      .def("resume", &PyTraining::resume, nb::arg("folder"), nb::arg("step"))
+      .def("open_checkpoints", &PyTraining::openCheckpoints, nb::arg("folder"),
+           nb::arg("every"), nb::arg("keep"))
+      .def("finish", &PyTraining::finish)
       .def("advance", &PyTraining::advance, nb::arg("steps"),
            nb::arg("on_progress").none());
 }

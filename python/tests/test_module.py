@@ -171,3 +171,74 @@ def test_threads_take_turns(plan):
         thread.join()
     other = shardc.Executor(plan)
     assert sorted(losses, reverse=True) == [other.step(x=x, y=y).loss for _ in range(8)]
+
+
+def test_checkpoints_go_on(plan, tmp_path):
+    x, y = batch(64)
+    data, folder = {"x": x, "y": y}, tmp_path / "runs"
+    whole = shardc.Executor(plan)
+    shardc.fit(whole, data, epochs=4, seed=5)
+    first = shardc.Executor(plan)
+    shardc.fit(first, data, epochs=2, seed=5, checkpoint_dir=folder, checkpoint_every=3, keep=2)
+    assert sorted(each.name for each in folder.iterdir() if each.is_dir()) == ["step-6", "step-8"]
+    # On another mesh.
+    other = shardc.Executor(shardc.compile(make_model(), mesh={"data": 2}))
+    records = shardc.fit(other, data, epochs=4, checkpoint_dir=folder, resume=True)
+    assert [(each.step, each.epoch) for each in records] == [(12, 3), (16, 4)]
+    np.testing.assert_allclose(other.parameters["w0"], whole.parameters["w0"], rtol=1e-5)
+    # From an earlier step, with the bits of the training that was not interrupted.
+    again = shardc.Executor(plan, seed=9)
+    shardc.fit(again, data, epochs=4, checkpoint_dir=folder, resume=8)
+    np.testing.assert_array_equal(again.parameters["w0"], whole.parameters["w0"])
+    loaded = shardc.Executor(plan)
+    loaded.load(folder / "step-16")
+    np.testing.assert_array_equal(loaded.states["w0.m"], again.states["w0.m"])
+    with pytest.raises(shardc.InputError, match="seed: 1 found, and the checkpoint has 5"):
+        shardc.fit(loaded, data, seed=1, checkpoint_dir=folder, resume=True)
+    with pytest.raises(shardc.RunError, match="step-7"):
+        shardc.fit(loaded, data, checkpoint_dir=folder, resume=7)
+    # What fails writes none.
+    with pytest.raises(shardc.RunError, match="the loss is inf at step 1"):
+        shardc.fit(loaded, {"x": x, "y": y * 1e30}, checkpoint_dir=tmp_path / "bad", every=1)
+    assert not any(each.is_dir() for each in (tmp_path / "bad").iterdir())
+    with pytest.raises(shardc.InputError, match="need a checkpoint_dir"):
+        shardc.fit(loaded, data, resume=True)
+    assert len(shardc.fit(again, data, checkpoint_dir=tmp_path / "new", resume="if-any")) == 1
+
+
+def test_hyper_parameters_of_optimizers(plan):
+    text = make_model(optimizer=shardc.AdamW(1e-2, b1=0.8, b2=0.95, eps=1e-6, weight_decay=0.1)).text
+    assert "adamw, learning_rate = 0.01, b1 = 0.8, b2 = 0.95, eps = " in text
+    with pytest.raises(shardc.CompileError, match="b2: expected a number in"):
+        make_model(optimizer=shardc.Adam(b2=1.0))
+    replaced = shardc.compile(make_model(), optimizer=shardc.Momentum(0.1, momentum=0.5))
+    same = shardc.compile(make_model(optimizer=shardc.Momentum(0.1, momentum=0.5)))
+    x, y = batch()
+    runs = [shardc.Executor(each) for each in (replaced, same)]
+    assert [runs[0].step(x=x, y=y).loss for _ in range(3)] == [runs[1].step(x=x, y=y).loss for _ in range(3)]
+
+
+class Producer:
+    """An array by DLPack alone, as libraries other than NumPy give it."""
+
+    def __init__(self, array, device=(1, 0)):
+        self.array, self.device = array, device
+
+    def __dlpack__(self, **options):
+        if self.device[0] != 1:
+            raise BufferError("the array is on a GPU")
+        return self.array.__dlpack__(**options)
+
+    def __dlpack_device__(self):
+        return self.device
+
+
+def test_takes_arrays_by_dlpack(plan):
+    run = shardc.Executor(plan)
+    x, y = batch()
+    expected = shardc.Executor(plan).step(x=x, y=y).loss
+    assert run.step(x=Producer(x), y=Producer(y.copy())).loss == expected
+    records = shardc.fit(shardc.Executor(plan), {"x": Producer(x), "y": Producer(y.copy())}, shuffle=False)
+    assert records[0].last_loss == expected
+    with pytest.raises(shardc.InputError, match="^x: expected an array in the memory of the CPU"):
+        run.step(x=Producer(x, device=(2, 0)), y=y)

@@ -74,6 +74,10 @@ static Flag
              "its numbers",
              "none");
 static Flag momentum("momentum", "factor", "0.9", "Of the momentum optimizer");
+static Flag b1("b1", "rate", "0.9", "Of adam and adamw: decay of the mean");
+static Flag b2("b2", "rate", "0.999",
+               "Of adam and adamw: decay of the squares");
+static Flag eps("eps", "number", "1e-8", "Of adam and adamw: in the divisor");
 static Flag weightDecay("weight-decay", "factor", "0",
                         "Decoupled for adamw, else L2", "optax's");
 static Flag clipNorm("clip-norm", "norm", "0",

@@ -14,8 +14,10 @@
 #include "mlir/IR/BuiltinOps.h"
 #include "mlir/IR/OwningOpRef.h"
 
+#include <array>
 #include <optional>
 #include <string>
+#include <utility>
 #include <vector>
 
 namespace shardc {
@@ -45,6 +47,8 @@ struct MlpSpec {
   std::string schedule;
   /// Absent: optax's default. Only with the momentum optimizer.
   std::optional<double> momentum;
+  /// Absent: optax's defaults. Only with adam and adamw.
+  std::optional<double> b1, b2, eps;
   /// Absent: optax's default.
   std::optional<double> weightDecay;
   /// Largest global norm of the gradients; absent: unlimited.
@@ -69,6 +73,12 @@ struct MlpSpec {
   int64_t batchSize = 128;
   /// The number of microbatches of a step; it divides the batch.
   int64_t microbatches = 1;
+
+  /// The hyper-parameters of adam and adamw by name.
+  std::array<std::pair<const char *, std::optional<double>>, 3>
+  getMoments() const {
+    return {{{"b1", b1}, {"b2", b2}, {"eps", eps}}};
+  }
 };
 
 /// none, dp, zero1, zero2, fsdp, tp, dp+tp, fsdp+tp, hsdp, hsdp+tp; pp, dp+pp,

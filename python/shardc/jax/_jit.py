@@ -11,12 +11,6 @@ from shardc.jax._array import Array
 from shardc.jax._step import paths_of, trace
 
 
-def _to_input(label, value, dtype):
-    if dtype == "bf16" and not isinstance(value, np.ndarray):
-        value = np.asarray(value)
-    return to_input(label, value, dtype)
-
-
 class Step:
     """A step that was compiled: call it with the arguments of the function.
 
@@ -32,7 +26,7 @@ class Step:
         self._core = shardc._core.CarriedStep(
             self._executor, "train_step",
             [(each.name, each.path) for each in traced.arguments],
-            list(traced.results), Array, _to_input)
+            list(traced.results), Array, to_input)
         self._flatten = jax.tree_util.tree_flatten
         self._lock = threading.Lock()
 
