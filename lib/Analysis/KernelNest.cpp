@@ -18,7 +18,9 @@ bool isElementwise(Operation *op) {
   return isa<NegOp, AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp,
              RsqrtOp, TanhOp, ErfOp, CosOp, SinOp, FloorOp, StopGradientOp,
              AddOp, SubOp, MulOp, DivOp, RemainderOp, PowerOp, MaxOp, MinOp,
-             CompareOp, SelectOp, ConvertOp, MaskOp, ShardingConstraintOp>(op);
+             AndOp, OrOp, XorOp, ShiftLeftOp, ShiftRightLogicalOp,
+             ShiftRightArithmeticOp, BitcastOp, CompareOp, SelectOp, ConvertOp,
+             MaskOp, ShardingConstraintOp>(op);
 }
 
 bool isFreeToRepeat(Operation *op) {

@@ -218,32 +218,42 @@ static LogicalResult lowerConvert(Lowering &lowering, Operation *op) {
       op, convertTo(lowering.getBuilder(), op->getLoc(), x, element));
 }
 
-/// The logical ops; those of integers are not supported.
-template <typename Op>
-static LogicalResult lowerLogical(Lowering &lowering, Operation *op) {
-  if (!getElement(lowering.get(op, 0)).isSignlessInteger(1))
-    return emitError(op->getLoc())
-           << op->getName() << " on bits of integers is not supported";
-  return lowerBinary<Op>(lowering, op);
-}
-
-static LogicalResult lowerXor(Lowering &lowering, Operation *op) {
-  Value lhs = lowering.get(op, 0), rhs = lowering.get(op, 1);
-  if (!getElement(lhs).isSignlessInteger(1))
-    return emitError(op->getLoc())
-           << op->getName() << " on bits of integers is not supported";
-  return lowering.set(op, compare(lowering.getBuilder(), op->getLoc(),
-                                  CompareKind::NE, lhs, rhs));
-}
-
-static LogicalResult lowerNot(Lowering &lowering, Operation *op) {
+/// As XLA computes it, by two polynomials (Giles, "Approximating the erfinv
+/// function", GPU Computing Gems 2, 2011).
+static LogicalResult lowerErfInv(Lowering &lowering, Operation *op) {
   Value x = lowering.get(op, 0);
-  if (!getElement(x).isSignlessInteger(1))
-    return emitError(op->getLoc())
-           << op->getName() << " on bits of integers is not supported";
-  return lowering.set(op,
-                      compare(lowering.getBuilder(), op->getLoc(),
-                              CompareKind::EQ, x, lowering.at(op).constant(0)));
+  OpBuilder &builder = lowering.getBuilder();
+  Location loc = op->getLoc();
+  if (getElement(x).isF64())
+    return emitError(loc) << "erf_inv, of which normal numbers are made, of "
+                             "float64 is not supported: use float32";
+  // In f32, whatever the type.
+  Type element = getElement(x);
+  Value y = convertTo(builder, loc, x, builder.getF32Type());
+  Arithmetic a(builder, loc, y);
+  Value w = a.neg(builder.create<Log1pOp>(loc, a.neg(a.mul(y, y))));
+  Value isCentral = a.less(w, a.constant(5));
+  Value argument = a.select(isCentral, a.sub(w, a.constant(2.5)),
+                            a.sub(a.sqrt(w), a.constant(3)));
+  static constexpr std::pair<double, double> coefficients[] = {
+      {2.81022636e-08, -0.000200214257}, {3.43273939e-07, 0.000100950558},
+      {-3.5233877e-06, 0.00134934322},   {-4.39150654e-06, -0.00367342844},
+      {0.00021858087, 0.00573950773},    {-0.00125372503, -0.0076224613},
+      {-0.00417768164, 0.00943887047},   {0.246640727, 1.00167406},
+      {1.50140941, 2.83297682}};
+  Value sum;
+  for (auto [central, outer] : coefficients) {
+    Value coefficient =
+        a.select(isCentral, a.constant(central), a.constant(outer));
+    sum = sum ? a.add(coefficient, a.mul(sum, argument)) : coefficient;
+  }
+  Value isOne = compare(builder, loc, CompareKind::EQ,
+                        builder.create<AbsOp>(loc, y), a.constant(1));
+  Value infinite =
+      a.mul(y, a.constant(std::numeric_limits<double>::infinity()));
+  return lowering.set(op, convertTo(builder, loc,
+                                    a.select(isOne, infinite, a.mul(sum, y)),
+                                    element));
 }
 
 ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
@@ -269,6 +279,7 @@ ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
       {"stablehlo.is_finite", lowerIsFinite, 1},
       {"chlo.erf", lowerUnary<ErfOp>, 1},
       {"chlo.erfc", lowerErfc, 1},
+      {"chlo.erf_inv", lowerErfInv, 1},
       {"chlo.square", lowerSquare, 1},
       {"stablehlo.add", lowerBinary<AddOp>, 2},
       {"stablehlo.subtract", lowerBinary<SubOp>, 2},
@@ -282,10 +293,6 @@ ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
       {"stablehlo.select", lowerSelect, 3},
       {"stablehlo.clamp", lowerClamp, 3},
       {"stablehlo.convert", lowerConvert, 1},
-      {"stablehlo.and", lowerLogical<MinOp>, 2},
-      {"stablehlo.or", lowerLogical<MaxOp>, 2},
-      {"stablehlo.xor", lowerXor, 2},
-      {"stablehlo.not", lowerNot, 1},
   };
   return table;
 }

@@ -2,6 +2,7 @@
 
 #include "shardc/Import/ImportStableHLO.h"
 #include "Lowering.h"
+#include "SignlessIntegers.h"
 #include "TrainStep.h"
 
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
@@ -87,6 +88,7 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
            "shardc.jax.export_loss wrote (docs/JAX.md)";
     return nullptr;
   }
+  makeSignless(source);
   OwningOpRef<ModuleOp> module = ModuleOp::create(source.getLoc());
   (*module)->setAttr(trainingAttrName, training);
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());

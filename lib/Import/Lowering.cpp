@@ -1,6 +1,7 @@
 //===- Lowering.cpp - From ops of StableHLO to the tensor core ------------===//
 
 #include "Lowering.h"
+#include "SignlessIntegers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "llvm/ADT/StringMap.h"
@@ -8,18 +9,42 @@
 using namespace mlir;
 using namespace shardc;
 
-static const llvm::StringMap<OpLowering> &getTable() {
-  static const llvm::StringMap<OpLowering> table = [] {
-    llvm::StringMap<OpLowering> all;
+using LoweringTable = llvm::StringMap<OpLowering>;
+
+static const LoweringTable &getTable() {
+  static const LoweringTable table = [] {
+    LoweringTable all;
     for (ArrayRef<OpLowering> part :
-         {getElementwiseLowerings(), getShapeLowerings(), getReduceLowerings(),
-          getSliceLowerings(), getIndexLowerings(), getScatterLowerings(),
-          getControlLowerings(), getCallLowerings()})
+         {getElementwiseLowerings(), getBitLowerings(), getShapeLowerings(),
+          getReduceLowerings(), getSliceLowerings(), getIndexLowerings(),
+          getScatterLowerings(), getControlLowerings(), getCallLowerings()})
       for (const OpLowering &each : part)
         all.try_emplace(each.name, each);
     return all;
   }();
   return table;
+}
+
+static const LoweringTable &getUnsignedTable() {
+  static const LoweringTable table = [] {
+    LoweringTable all;
+    for (const OpLowering &each : getUnsignedLowerings())
+      all.try_emplace(each.name, each);
+    return all;
+  }();
+  return table;
+}
+
+/// The lowering of `op`; null if it has none.
+static const OpLowering *findLowering(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  for (const LoweringTable *table : {&getUnsignedTable(), &getTable()}) {
+    if (table == &getUnsignedTable() && !isUnsigned(op))
+      continue;
+    if (auto entry = table->find(name); entry != table->end())
+      return &entry->second;
+  }
+  return nullptr;
 }
 
 std::optional<StringRef> shardc::findScope(Location loc, StringRef prefix) {
@@ -69,7 +94,7 @@ static LogicalResult checkTypes(Operation *op) {
       return emitError(op->getLoc())
              << op->getName() << " gives elements of " << element
              << ", which are not supported; expected float32, bfloat16, "
-                "float64, int32, int64 or bool";
+                "float64, int32, int64, uint32, uint64 or bool";
   }
   return success();
 }
@@ -152,17 +177,17 @@ LogicalResult Lowering::run(Block &block, SmallVectorImpl<Value> &results) {
              << "the program has more than " << mostOps
              << " ops once its loops are written out: make fewer trips";
     StringRef name = op.getName().getStringRef();
-    auto entry = getTable().find(name);
-    if (entry == getTable().end())
+    const OpLowering *lowering = findLowering(&op);
+    if (!lowering)
       return emitError(op.getLoc())
              << name << " is not supported: " << getAdvice(name);
-    if (failed(checkForm(&op, entry->second)) || failed(checkTypes(&op)))
+    if (failed(checkForm(&op, *lowering)) || failed(checkTypes(&op)))
       return failure();
     if (isEmpty(&op)) {
       Value result = op.getResult(0);
       set(result,
           constantSplat(builder, op.getLoc(), getTensorType(result), 0));
-    } else if (failed(entry->second.lower(*this, &op))) {
+    } else if (failed(lowering->lower(*this, &op))) {
       return failure();
     }
   }

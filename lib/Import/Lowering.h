@@ -104,6 +104,7 @@ struct OpLowering {
 
 // The tables.
 llvm::ArrayRef<OpLowering> getElementwiseLowerings();
+llvm::ArrayRef<OpLowering> getBitLowerings();
 llvm::ArrayRef<OpLowering> getShapeLowerings();
 llvm::ArrayRef<OpLowering> getReduceLowerings();
 llvm::ArrayRef<OpLowering> getSliceLowerings();
@@ -114,6 +115,9 @@ llvm::ArrayRef<OpLowering> getCallLowerings();
 
 /// The numbers of attribute `name`, such as dimensions; none without it.
 llvm::ArrayRef<int64_t> getDims(mlir::Operation *op, llvm::StringRef name);
+
+/// What goes before those for ops that are isUnsigned.
+llvm::ArrayRef<OpLowering> getUnsignedLowerings();
 
 /// The sharding of sdy `attribute` as shardc's, or an error from `emitError`.
 mlir::FailureOr<ShardingAttr>

@@ -352,6 +352,36 @@ private:
     return binary("mul", x, iota);
   }
 
+  /// Times a number in [1, 2) whose bits are a hash of the position.
+  size_t hash(size_t x) {
+    Shape shape = values[x].shape;
+    // Integers are no values that other ops may take.
+    std::string type = toText(shape, "i32");
+    auto line = [&](const std::string &text) {
+      std::string name = "%v" + std::to_string(lines.size());
+      lines.push_back("    " + name + " = shardc." + text + " : " + type);
+      return name;
+    };
+    auto binary = [&](const std::string &name, const std::string &lhs,
+                      const std::string &rhs) {
+      return line(name + " " + lhs + ", " + rhs);
+    };
+    auto splat = [&](const std::string &number) {
+      return line("constant dense<" + number + ">");
+    };
+    std::string bits =
+        line("iota dim = " + std::to_string(below(shape.size())));
+    bits = binary("add", bits, splat("1"));
+    bits = binary("mul", bits, splat("-1640531535"));
+    bits =
+        binary("xor", bits, binary("shift_right_logical", bits, splat("15")));
+    bits = binary("shift_right_logical", bits, splat("9"));
+    bits = binary("or", bits, splat("1065353216"));
+    size_t number =
+        op("bitcast " + bits + " : " + type + " -> " + toText(shape), shape);
+    return this->binary("mul", x, number);
+  }
+
   /// Some of the elements along a dimension, padding around them, or the tensor
   /// with a part of itself behind.
   size_t move(size_t x) {
@@ -418,7 +448,7 @@ private:
     case 13:
       return choose(x);
     case 14:
-      return index(x);
+      return chance(50) ? index(x) : hash(x);
     case 15:
       return move(x);
     case 16:

@@ -116,9 +116,10 @@ LogicalResult checkHasValue(Operation *op) {
       isa<ConstantOp, BroadcastOp, TransposeOp, ReshapeOp, ExtractSliceOp,
           PadOp, ConcatenateOp, IotaOp, RandomUniformOp, MaskOp, SliceOp,
           ReduceOp, DotGeneralOp, CompareOp, SelectOp, ConvertOp, AddOp, SubOp,
-          MulOp, DivOp, RemainderOp, PowerOp, MaxOp, MinOp, NegOp, AbsOp,
-          SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp, TanhOp,
-          ErfOp, CosOp, SinOp, FloorOp, StopGradientOp>(op);
+          MulOp, DivOp, RemainderOp, PowerOp, MaxOp, MinOp, AndOp, OrOp, XorOp,
+          ShiftLeftOp, ShiftRightLogicalOp, ShiftRightArithmeticOp, BitcastOp,
+          NegOp, AbsOp, SignOp, ExpOp, Expm1Op, LogOp, Log1pOp, SqrtOp, RsqrtOp,
+          TanhOp, ErfOp, CosOp, SinOp, FloorOp, StopGradientOp>(op);
   if (!isKnown)
     return op->emitOpError("cannot be computed in a kernel");
   return success();
@@ -140,6 +141,9 @@ Value NestEmitter::computeUnary(Operation *op, Value x) {
       .Case<CosOp>([&](auto) { return functions.cos(x); })
       .Case<SinOp>([&](auto) { return functions.sin(x); })
       .Case<FloorOp>([&](auto) { return math.floor(x); })
+      .Case<BitcastOp>([&](BitcastOp op) {
+        return math.bitcast(x, getComputeType(op.getResult()));
+      })
       .Case<StopGradientOp>([&](auto) { return x; });
 }
 
@@ -152,7 +156,15 @@ Value NestEmitter::computeBinary(Operation *op, Value lhs, Value rhs) {
       .Case<RemainderOp>([&](auto) { return functions.remainder(lhs, rhs); })
       .Case<PowerOp>([&](auto) { return functions.power(lhs, rhs); })
       .Case<MaxOp>([&](auto) { return math.max(lhs, rhs); })
-      .Case<MinOp>([&](auto) { return math.min(lhs, rhs); });
+      .Case<MinOp>([&](auto) { return math.min(lhs, rhs); })
+      .Case<AndOp>([&](auto) { return math.bitAnd(lhs, rhs); })
+      .Case<OrOp>([&](auto) { return math.bitOr(lhs, rhs); })
+      .Case<XorOp>([&](auto) { return math.bitXor(lhs, rhs); })
+      .Case<ShiftLeftOp>([&](auto) { return math.shiftLeft(lhs, rhs); })
+      .Case<ShiftRightLogicalOp>(
+          [&](auto) { return math.shiftRightLogical(lhs, rhs); })
+      .Case<ShiftRightArithmeticOp>(
+          [&](auto) { return math.shiftRightArithmetic(lhs, rhs); });
 }
 
 Value NestEmitter::computeCompare(CompareOp op, Value lhs, Value rhs) {

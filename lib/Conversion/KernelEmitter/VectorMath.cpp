@@ -216,6 +216,52 @@ Value VectorMath::convert(Value value, Type element) {
   return builder.create<arith::TruncIOp>(loc, type, value);
 }
 
+Value VectorMath::bitAnd(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  return builder.create<arith::AndIOp>(loc, lhs, rhs);
+}
+
+Value VectorMath::bitOr(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  return builder.create<arith::OrIOp>(loc, lhs, rhs);
+}
+
+Value VectorMath::bitXor(Value lhs, Value rhs) {
+  unify(lhs, rhs);
+  return builder.create<arith::XOrIOp>(loc, lhs, rhs);
+}
+
+/// Whether `amount` leaves any bit in place; the shift is undefined otherwise.
+static Value isInWidth(VectorMath &math, Value amount) {
+  unsigned bits = VectorMath::getElement(amount).getIntOrFloatBitWidth();
+  return math.compareInt(arith::CmpIPredicate::ult, amount,
+                         math.constantLike(amount, bits));
+}
+
+Value VectorMath::shiftLeft(Value x, Value amount) {
+  unify(x, amount);
+  Value shifted = builder.create<arith::ShLIOp>(loc, x, amount);
+  return select(isInWidth(*this, amount), shifted, constantLike(x, 0));
+}
+
+Value VectorMath::shiftRightLogical(Value x, Value amount) {
+  unify(x, amount);
+  Value shifted = builder.create<arith::ShRUIOp>(loc, x, amount);
+  return select(isInWidth(*this, amount), shifted, constantLike(x, 0));
+}
+
+Value VectorMath::shiftRightArithmetic(Value x, Value amount) {
+  unify(x, amount);
+  Value most =
+      constantLike(amount, getElement(amount).getIntOrFloatBitWidth() - 1);
+  amount = select(isInWidth(*this, amount), amount, most);
+  return builder.create<arith::ShRSIOp>(loc, x, amount);
+}
+
+Value VectorMath::bitcast(Value x, Type element) {
+  return builder.create<arith::BitcastOp>(loc, getTypeLike(element, x), x);
+}
+
 Value VectorMath::neg(Value x) {
   if (isa<FloatType>(getElement(x)))
     return builder.create<arith::NegFOp>(loc, x);

@@ -5,7 +5,7 @@ from jax import lax
 from jax.extend import core as jex_core
 from jax.sharding import NamedSharding
 
-from shardc.jax._jaxprs import CALLS, MARKS, has_shard_map, inner_jaxpr, jaxprs_of
+from shardc.jax._jaxprs import CALLS, MARKS, has_shard_map, inner_jaxpr, jaxprs_of, lower
 from shardc.jax._places import ExportError, at, where
 from shardc.jax._shard_map import ShardMaps, with_auto_axes
 
@@ -99,4 +99,4 @@ def lower_in_global_form(closed):
     types = [jax.ShapeDtypeStruct(aval.shape, aval.dtype) for aval in closed.in_avals]
     flat = jax.jit(lambda *flat: Evaluator().evaluate(closed, list(flat)),
                    keep_unused=True)
-    return flat.lower(*types)
+    return lower(flat.trace(*types))

@@ -5,6 +5,7 @@ import numpy as np
 import jax
 from jax.sharding import NamedSharding
 
+from shardc.jax._jaxprs import lower
 from shardc.jax._optimizers import Optimizer, number, sgd
 from shardc.jax._places import ExportError
 from shardc.jax._tag import tagged
@@ -74,7 +75,7 @@ def export_loss(path, loss_fn, params, x, y, *, optimizer=None, clip_norm=None,
                           f"(or (loss, aux) with has_aux=True), got {shape}")
     loss = jax.jit(tagged(flat_loss, *types), keep_unused=True,
                    in_shardings=placed if any(placed) else None)
-    lowered = loss.lower(*types)
+    lowered = lower(loss.trace(*types))
 
     parameters = _names(params, "")
     if parameters == [""]:

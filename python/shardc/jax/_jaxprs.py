@@ -35,6 +35,14 @@ def walk(jaxpr):
             yield from walk(inner)
 
 
+def lower(traced):
+    """The `Lowered` of a `Traced`, whatever devices there are: an AbstractMesh has none.
+    For a CPU; but a TPU's threefry is free of loops."""
+    is_random = any(eqn.primitive.name.startswith(("random_", "threefry"))
+                    for eqn in walk(traced.jaxpr.jaxpr))
+    return traced.lower(lowering_platforms=("tpu" if is_random else "cpu",))
+
+
 def has_shard_map(jaxpr):
     """Whether there is a shard_map in `jaxpr` or in what it calls."""
     return any(eqn.primitive.name == "shard_map" for eqn in walk(jaxpr))

@@ -9,7 +9,7 @@ import jax
 
 from shardc.jax._evaluate import lower_in_global_form
 from shardc.jax._export import _names, _sharding
-from shardc.jax._jaxprs import has_shard_map
+from shardc.jax._jaxprs import has_shard_map, lower
 from shardc.jax._optimizers import number
 from shardc.jax._places import ExportError
 from shardc.jax._text import to_text
@@ -141,8 +141,7 @@ def trace(step, args, carry=None, params=0, with_states=True):
         step = jax.jit(step, donate_argnums=donated)
     types = jax.tree.map(_abstract, args)
     traced = step.trace(*types)
-    # For a CPU, whatever devices there are: an AbstractMesh has none.
-    lowered = traced.lower(lowering_platforms=("cpu",))
+    lowered = lower(traced)
     args = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), args)
     outputs, carry = _carried(lowered, args, carry)
     if params not in carry.values():

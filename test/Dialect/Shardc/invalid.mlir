@@ -17,6 +17,22 @@ func.func @select_c1(%p: tensor<5xi1>, %a: tensor<4xf32>) {
 }
 
 // -----
+// bitcast C1
+func.func @bitcast_c1(%a: tensor<4xf32>) {
+  // expected-error @+1 {{result must have the shape of the operand}}
+  %0 = shardc.bitcast %a : tensor<4xf32> -> tensor<2x2xi32>
+  return
+}
+
+// -----
+// bitcast C2
+func.func @bitcast_c2(%a: tensor<4xf32>) {
+  // expected-error @+1 {{expected a float and an integer of as many bits, got 'f32' and 'i64'}}
+  %0 = shardc.bitcast %a : tensor<4xf32> -> tensor<4xi64>
+  return
+}
+
+// -----
 // convert C1
 func.func @convert_c1(%a: tensor<4xf32>) {
   // expected-error @+1 {{result must have the shape of the operand}}

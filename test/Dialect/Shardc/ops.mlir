@@ -103,6 +103,20 @@ module attributes {
     %24 = shardc.remainder %n, %n : tensor<4x8xi32>
     // CHECK: shardc.power
     %25 = shardc.power %x, %0 : tensor<4x8xf32>
+    // CHECK: shardc.and %{{.*}}, %{{.*}} : tensor<4x8xi32>
+    %26 = shardc.and %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.or
+    %27 = shardc.or %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.xor
+    %28 = shardc.xor %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.shift_left
+    %29 = shardc.shift_left %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.shift_right_logical
+    %30 = shardc.shift_right_logical %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.shift_right_arithmetic
+    %31 = shardc.shift_right_arithmetic %n, %n : tensor<4x8xi32>
+    // CHECK: shardc.bitcast %{{.*}} : tensor<4x8xf32> -> tensor<4x8xi32>
+    %32 = shardc.bitcast %x : tensor<4x8xf32> -> tensor<4x8xi32>
     return
   }
 

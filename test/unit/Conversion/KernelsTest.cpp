@@ -101,6 +101,39 @@ TEST(Kernels, SlicesPaddingConcatenations) {
     }
 }
 
+TEST(Kernels, Bits) {
+  // A hash: of what a kernel is given, and of positions.
+  for (auto [m, n] : {std::pair(1, 1), std::pair(1, 7), std::pair(13, 33),
+                      std::pair(40, 64)}) {
+    std::string i = tensor({m, n}, "i32"), f = tensor({m, n});
+    auto binary = [&](const std::string &result, const std::string &op,
+                      const std::string &lhs, const std::string &rhs) {
+      return " %" + result + " = shardc." + op + " %" + lhs + ", %" + rhs +
+             " : " + i + "\n";
+    };
+    auto splat = [&](const std::string &name, const std::string &value) {
+      return " %" + name + " = shardc.constant dense<" + value + "> : " + i +
+             "\n";
+    };
+    expectKernelMatches(
+        "(" + i + ", " + i + ") -> (" + i + ", " + i + ", " + f +
+        ") {\n^bb0(%a: " + i + ", %b: " + i +
+        "):\n %p = shardc.iota dim = 1 : " + i + "\n" +
+        splat("c", "-1640531535") + splat("s13", "13") + splat("s19", "19") +
+        splat("nine", "9") + splat("one", "1065353216") +
+        binary("h", "mul", "p", "c") + binary("l", "shift_left", "h", "s13") +
+        binary("r", "shift_right_logical", "h", "s19") +
+        binary("rotated", "or", "l", "r") + binary("x", "xor", "rotated", "a") +
+        binary("any", "shift_left", "x", "b") + binary("y", "add", "x", "any") +
+        binary("t", "shift_right_arithmetic", "y", "b") +
+        binary("u", "shift_right_logical", "y", "nine") +
+        binary("w", "or", "u", "one") + binary("z", "and", "t", "y") +
+        " %f = shardc.bitcast %w : " + i + " -> " + f +
+        "\n %back = shardc.bitcast %f : " + f + " -> " + i +
+        "\n shardc.yield %z, %back, %f : " + i + ", " + i + ", " + f + "\n}");
+  }
+}
+
 TEST(Kernels, ConstantsThatAreTables) {
   expectKernelMatches("(tensor<4xf32>) -> tensor<4xf32> {\n^bb0(%a: "
                       "tensor<4xf32>):\n %0 = shardc.constant dense<[1.0, 2.5, "

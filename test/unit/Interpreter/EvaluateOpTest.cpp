@@ -91,6 +91,38 @@ TEST_F(EvaluateOpTest, FloorRemainderPower) {
             (Elements{8, -8, 3, 1}));
 }
 
+TEST_F(EvaluateOpTest, Bits) {
+  double lowest = -2147483648.0;
+  EXPECT_EQ(binary("and", {12, -1}, {10, 5}, "i32"), (Elements{8, 5}));
+  EXPECT_EQ(binary("or", {12, -8}, {10, 5}, "i32"), (Elements{14, -3}));
+  EXPECT_EQ(binary("xor", {12, -1}, {10, 5}, "i32"), (Elements{6, -6}));
+  EXPECT_EQ(binary("shift_left", {1, 1, 3, 1}, {31, 32, 31, -1}, "i32"),
+            (Elements{lowest, 0, lowest, 0}));
+  EXPECT_EQ(binary("shift_right_logical", {-1, -1, 8}, {28, 32, 2}, "i32"),
+            (Elements{15, 0, 2}));
+  EXPECT_EQ(
+      binary("shift_right_arithmetic", {-9, -9, 9, -9}, {1, 40, 1, -1}, "i32"),
+      (Elements{-5, -1, 4, -1}));
+  EXPECT_EQ(binary("add", {2147483647}, {1}, "i32"), (Elements{lowest}));
+  EXPECT_EQ(binary("sub", {lowest}, {1}, "i32"), (Elements{2147483647}));
+  EXPECT_EQ(binary("mul", {65537}, {65537}, "i32"), (Elements{131073}));
+  EXPECT_EQ(binary("shift_right_logical", {1099511627776.0}, {33}, "i64"),
+            (Elements{128}));
+  Tensor x = make({2, 1}, {1, -2});
+  std::string f = "tensor<2x1xf32>", i = "tensor<2x1xi32>",
+              l = "tensor<2x1xi64>";
+  EXPECT_EQ(evaluate("bitcast %0 : " + f + " -> " + i, {f}, {x}).data,
+            (Elements{0x3f800000, -1073741824.0}));
+  EXPECT_EQ(evaluate("bitcast %0 : " + i + " -> " + f, {i},
+                     {make({2, 1}, {0x3f800000, -1073741824.0})})
+                .data,
+            (Elements{1, -2}));
+  EXPECT_EQ(evaluate("convert %0 : " + l + " -> " + i, {l},
+                     {make({2, 1}, {4294967295.0, 4294967298.0})})
+                .data,
+            (Elements{-1, 2}));
+}
+
 TEST_F(EvaluateOpTest, SlicesPaddingConcatenations) {
   std::string t = "tensor<2x5xf32>", u = "tensor<2x2xf32>";
   Tensor x = make({2, 5}, {0, 1, 2, 3, 4, 5, 6, 7, 8, 9}),
@@ -115,6 +147,8 @@ TEST_F(EvaluateOpTest, SlicesPaddingConcatenations) {
 TEST_F(EvaluateOpTest, PaddingIsNotLost) {
   double nan = std::nan("");
   EXPECT_TRUE(std::isnan(binary("max", {nan}, {1})[0]));
+  EXPECT_TRUE(std::isnan(binary("xor", {nan}, {1}, "i32")[0]));
+  EXPECT_TRUE(std::isnan(binary("add", {1}, {nan}, "i32")[0]));
   EXPECT_TRUE(std::isnan(binary("max", {1}, {nan})[0]));
   EXPECT_TRUE(std::isnan(binary("min", {nan}, {1})[0]));
   EXPECT_TRUE(std::isnan(binary("min", {1}, {nan})[0]));

@@ -64,6 +64,16 @@ public:
   /// the range of an integer saturate and NaN becomes 0.
   mlir::Value convert(mlir::Value value, mlir::Type element);
 
+  mlir::Value bitAnd(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value bitOr(mlir::Value lhs, mlir::Value rhs);
+  mlir::Value bitXor(mlir::Value lhs, mlir::Value rhs);
+  /// Shifts by an unsigned `amount`; what leaves is lost.
+  mlir::Value shiftLeft(mlir::Value x, mlir::Value amount);
+  mlir::Value shiftRightLogical(mlir::Value x, mlir::Value amount);
+  mlir::Value shiftRightArithmetic(mlir::Value x, mlir::Value amount);
+  /// The bits of `x` as `element`, which has as many.
+  mlir::Value bitcast(mlir::Value x, mlir::Type element);
+
   mlir::Value neg(mlir::Value x);
   mlir::Value abs(mlir::Value x);
   mlir::Value sign(mlir::Value x);

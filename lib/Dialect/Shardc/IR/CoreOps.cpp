@@ -71,6 +71,18 @@ LogicalResult ConvertOp::verify() {
   return verifySameShape(*this, getOperand(), getResult());
 }
 
+LogicalResult BitcastOp::verify() {
+  if (failed(verifySameShape(*this, getOperand(), getResult())))
+    return failure();
+  Type from = getTensorType(getOperand()).getElementType();
+  Type to = getTensorType(getResult()).getElementType();
+  if (isa<FloatType>(from) != isa<FloatType>(to) &&
+      from.getIntOrFloatBitWidth() == to.getIntOrFloatBitWidth())
+    return success();
+  return emitOpError("expected a float and an integer of as many bits, got ")
+         << from << " and " << to;
+}
+
 //===----------------------------------------------------------------------===//
 // DotGeneralOp
 //===----------------------------------------------------------------------===//

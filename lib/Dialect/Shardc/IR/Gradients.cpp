@@ -299,4 +299,11 @@ void ShardingConstraintOp::buildVjp(OpBuilder &builder, ValueRange grads,
 
 void ConstantOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
 void IotaOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void AndOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void OrOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void XorOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void ShiftLeftOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void ShiftRightLogicalOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void ShiftRightArithmeticOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
+void BitcastOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}
 void RandomUniformOp::buildVjp(OpBuilder &, ValueRange, Gradients &) {}

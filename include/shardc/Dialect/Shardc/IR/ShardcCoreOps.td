@@ -54,6 +54,36 @@ def Shardc_MinOp : Shardc_BinaryOp<"min", "minimum", [Commutative]>;
 def Shardc_RemainderOp : Shardc_BinaryOp<"remainder", "remainder of the truncated quotient, exact, with the sign of the dividend">;
 def Shardc_PowerOp : Shardc_BinaryOp<"power", "x^y, as pow of C", [], Shardc_FloatTensor>;
 
+// Ops on the bits of integers.
+class Shardc_BitsOp<string mnemonic, string what, list<Trait> traits = []>
+    : Shardc_BinaryOp<mnemonic, what, traits, Shardc_IntTensor>;
+
+def Shardc_AndOp : Shardc_BitsOp<"and", "conjunction of bits", [Commutative]>;
+def Shardc_OrOp : Shardc_BitsOp<"or", "disjunction of bits", [Commutative]>;
+def Shardc_XorOp : Shardc_BitsOp<"xor", "exclusive disjunction of bits", [Commutative]>;
+def Shardc_ShiftLeftOp : Shardc_BitsOp<"shift_left", "shift towards the higher bits; 0 if all bits leave">;
+def Shardc_ShiftRightLogicalOp : Shardc_BitsOp<"shift_right_logical",
+    "shift towards the lower bits, filled with 0; 0 if all bits leave">;
+def Shardc_ShiftRightArithmeticOp : Shardc_BitsOp<"shift_right_arithmetic",
+    "shift towards the lower bits, filled with the sign; the sign if all bits leave">;
+
+def Shardc_BitcastOp : Shardc_CoreOp<"bitcast"> {
+  let summary = "The same bits as another element type";
+  let description = [{
+    ```mlir
+    %0 = shardc.bitcast %x : tensor<4x8xf32> -> tensor<4x8xi32>
+    ```
+
+    Constraints:
+    - C1: the result has the shape of the operand.
+    - C2: one element type is a float, the other an integer of as many bits.
+  }];
+  let arguments = (ins Shardc_Tensor:$operand);
+  let results = (outs Shardc_Tensor:$result);
+  let assemblyFormat = "$operand attr-dict `:` type($operand) `->` type($result)";
+  let hasVerifier = 1;
+}
+
 def Shardc_CompareOp : Shardc_CoreOp<"compare", [AllTypesMatch<["lhs", "rhs"]>]> {
   let summary = "Elementwise comparison";
   let description = [{

@@ -10,7 +10,9 @@ include "mlir/Interfaces/SideEffectInterfaces.td"
 include "shardc/Dialect/Shardc/IR/ShardcAttrs.td"
 include "shardc/Dialect/Shardc/IR/ShardcInterfaces.td"
 
-// Element types: f32, bf16, f64 values, i32 and i64 labels and indices, i1 masks.
+// Element types: f32, bf16, f64 values, i32 and i64 labels, indices and bits, i1 masks.
+// Integers wrap around. They have no sign of their own: ops that depend on it take
+// them as signed, unless they say otherwise.
 def Shardc_Element : AnyTypeOf<[F32, BF16, F64, I32, I64, I1]>;
 def Shardc_FloatElement : AnyTypeOf<[F32, BF16, F64]>;
 def Shardc_IntElement : AnyTypeOf<[I32, I64]>;
