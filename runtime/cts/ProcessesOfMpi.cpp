@@ -53,10 +53,11 @@ public:
   int64_t numTasks() const override { return 1; }
 
   absl::Status runTask(int64_t) override {
-    for (PreparedCollective *round = first.get(); round; round = round->next())
-      for (int64_t task = round->numTasks(); task-- > 0;)
-        if (absl::Status s = round->runTask(task); !s.ok())
-          return s;
+    for (PreparedCollective *part : {first->start(), first.get()})
+      for (PreparedCollective *round = part; round; round = round->next())
+        for (int64_t task = round->numTasks(); task-- > 0;)
+          if (absl::Status s = round->runTask(task); !s.ok())
+            return s;
     std::string mine;
     forEachResult(transport.rank(), [&](void *result, uint64_t bytes) {
       mine.append(static_cast<const char *>(result), bytes);

@@ -82,6 +82,20 @@ void test::addLoop(fb::PlanT &plan, size_t at, int64_t runs) {
   insert(*plan.programs[0], at, wrap(loop));
 }
 
+void test::addEarlyAllReduce(fb::PlanT &plan) {
+  auto item = std::make_unique<fb::CollectiveItemT>();
+  item->in = addOwnBuffer(plan, fb::DType::F32, {4});
+  item->out = addOwnBuffer(plan, fb::DType::F32, {4});
+  fb::CollectiveStartT start;
+  start.kind = fb::CollectiveKind::AllReduce;
+  start.axes = {0};
+  start.items.push_back(std::move(item));
+  insert(*plan.programs[0], 0, wrap(std::move(start)));
+  fb::CollectiveWaitT wait;
+  wait.start = 0;
+  insert(*plan.programs[0], 2, wrap(wait));
+}
+
 int32_t test::addOwnBuffer(fb::PlanT &plan, fb::DType dtype,
                            std::vector<int64_t> shape) {
   auto buffer = std::make_unique<fb::BufferT>();

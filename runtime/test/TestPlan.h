@@ -25,6 +25,10 @@ std::string makePlan(int devices,
 /// the sum of two equal GEMMs (6 to 8).
 void addLoops(fb::PlanT &plan);
 
+/// An edit that adds an all-reduce of buffers of its own, which starts before y
+/// is computed (command 0) and is waited for behind (command 2).
+void addEarlyAllReduce(fb::PlanT &plan);
+
 /// An edit, of plans for CPUs or GPUs, that adds a copy "w.bf16" of w. The
 /// update writes it, and the loss is its element 0 before that. So is that of
 /// another program, "evaluate", the second; "round_parameters" is the last.

@@ -2,241 +2,22 @@
 
 #include "collectives/BetweenProcesses.h"
 
-#include "base/Memory.h"
+#include "collectives/ExchangeBuilder.h"
 #include "collectives/InProcess.h"
-#include "collectives/Reduce.h"
+#include "collectives/Rounds.h"
 #include "shardc-rt/HostArray.h"
 
 #include "absl/algorithm/container.h"
-#include "absl/container/inlined_vector.h"
 #include "absl/strings/str_cat.h"
 
-#include <array>
 #include <cstring>
 #include <map>
 #include <set>
+#include <tuple>
 
 using namespace shardc::rt;
 
-/// Contiguous parts of at least so many bytes are messages of their own, sent
-/// from their places. Copying fewer takes less time than a message.
-static constexpr int64_t minDirectBytes = 16 << 10;
-/// Bytes that a task copies.
-static constexpr int64_t copyBlock = 64 << 10;
-
 namespace {
-
-/// Memory for messages. Collectives run one after the other and share it.
-class Scratch {
-public:
-  void reserve(uint64_t bytes) { needed = std::max(needed, bytes); }
-  /// Before the first run that needs it, by one thread.
-  absl::Status allocate() {
-    if (needed == 0 || isThere)
-      return absl::OkStatus();
-    if (!memory.allocate(needed))
-      return absl::ResourceExhaustedError(absl::StrCat(
-          "out of memory: cannot allocate ", needed, " bytes for messages"));
-    isThere = true;
-    return absl::OkStatus();
-  }
-  char *get() const { return memory.get(); }
-
-private:
-  Memory memory;
-  uint64_t needed = 0;
-  bool isThere = false;
-};
-
-/// Three loops around contiguous runs of elements.
-struct Box {
-  std::array<int64_t, 3> extents;
-  int64_t run;
-
-  int64_t numElements() const {
-    return extents[0] * extents[1] * extents[2] * run;
-  }
-};
-
-/// Where a box lies. Distances of the loops are in elements.
-struct Place {
-  char *base = nullptr; ///< Null: scratch memory.
-  uint64_t offset = 0;  ///< In bytes.
-  std::array<int64_t, 3> strides = {};
-  /// The offset is in the message of this process, which has no place yet;
-  /// negative: in the memory itself.
-  int bundleOf = -1;
-
-  char *at(const Scratch &scratch) const {
-    return (base ? base : scratch.get()) + offset;
-  }
-  int64_t elementOf(const std::array<int64_t, 3> &index) const {
-    return index[0] * strides[0] + index[1] * strides[1] +
-           index[2] * strides[2];
-  }
-};
-
-/// A part of a result: reduced from its sources, in their order, or copied from
-/// the only one; `others` get the same.
-struct Work {
-  DType dtype;
-  Box box;
-  std::vector<Place> sources, results;
-};
-
-/// Rounds share the scratch memory of their backend.
-using SharedScratch = std::shared_ptr<Scratch>;
-
-class Round : public PreparedCollective {
-public:
-  PreparedCollective *next() override { return following.get(); }
-
-  std::unique_ptr<PreparedCollective> following;
-};
-
-/// Makes results, by all workers.
-class WorkRound : public Round {
-public:
-  WorkRound(SharedScratch scratch, Reduction reduction)
-      : scratch(std::move(scratch)), reduction(reduction) {}
-
-  void add(Work work) {
-    int64_t block = work.sources.size() > 1 ? maxReduceBlock
-                                            : copyBlock / byteSize(work.dtype);
-    int64_t elements = work.box.numElements();
-    for (int64_t begin = 0; begin < elements; begin += block)
-      tasks.push_back({works.size(), begin, std::min(elements, begin + block)});
-    if (elements > 0)
-      works.push_back(std::move(work));
-  }
-
-  int64_t numTasks() const override { return tasks.size(); }
-
-  absl::Status runTask(int64_t number) override {
-    const Task &task = tasks[number];
-    const Work &work = works[task.work];
-    int64_t width = byteSize(work.dtype);
-    absl::InlinedVector<const void *, 8> sources(work.sources.size());
-    for (int64_t element = task.begin; element < task.end;) {
-      int64_t outer = element / work.box.run, within = element % work.box.run;
-      int64_t count = std::min(work.box.run - within, task.end - element);
-      std::array<int64_t, 3> index;
-      for (int loop = 3; loop-- > 0;) {
-        index[loop] = outer % work.box.extents[loop];
-        outer /= work.box.extents[loop];
-      }
-      auto at = [&](const Place &place) {
-        return place.at(*scratch) + (place.elementOf(index) + within) * width;
-      };
-      char *first = at(work.results[0]);
-      if (sources.size() > 1) {
-        for (size_t i = 0; i < sources.size(); ++i)
-          sources[i] = at(work.sources[i]);
-        reduceBlock(work.dtype, reduction, sources, 0, count, first);
-      } else if (char *source = at(work.sources[0]); source != first) {
-        std::memcpy(first, source, count * width);
-      }
-      for (size_t i = 1; i < work.results.size(); ++i)
-        std::memcpy(at(work.results[i]), first, count * width);
-      element += count;
-    }
-    return absl::OkStatus();
-  }
-
-private:
-  struct Task {
-    size_t work;
-    int64_t begin, end; ///< Elements of its box.
-  };
-
-  SharedScratch scratch;
-  Reduction reduction;
-  std::vector<Work> works;
-  std::vector<Task> tasks;
-};
-
-/// Exchanges messages, as one task.
-class ExchangeRound : public Round {
-public:
-  ExchangeRound(SharedScratch scratch, Transport &transport)
-      : scratch(std::move(scratch)), transport(transport) {}
-
-  /// Bytes to or from `peer`.
-  void add(int peer, Place place, uint64_t bytes, bool isReceived) {
-    if (bytes > 0)
-      planned.push_back({peer, place, bytes, isReceived});
-  }
-  /// What is copied before, one after the other.
-  void addPacking(Work work) { packings.push_back(std::move(work)); }
-
-  int64_t numTasks() const override {
-    return !planned.empty() || !packings.empty();
-  }
-
-  absl::Status runTask(int64_t /*task*/) override {
-    if (absl::Status status = scratch->allocate(); !status.ok())
-      return status;
-    for (const Work &work : packings)
-      pack(work);
-    messages.clear();
-    for (const Planned &message : planned)
-      messages.push_back({message.peer, message.place.at(*scratch),
-                          message.bytes, message.isReceived});
-    return transport.exchange(messages);
-  }
-
-private:
-  struct Planned {
-    int peer;
-    Place place;
-    uint64_t bytes;
-    bool isReceived;
-  };
-
-  void pack(const Work &work) {
-    int64_t width = byteSize(work.dtype);
-    const Box &box = work.box;
-    const Place &from = work.sources[0], &to = work.results[0];
-    std::array<int64_t, 3> i;
-    for (i[0] = 0; i[0] < box.extents[0]; ++i[0])
-      for (i[1] = 0; i[1] < box.extents[1]; ++i[1])
-        for (i[2] = 0; i[2] < box.extents[2]; ++i[2])
-          std::memcpy(to.at(*scratch) + to.elementOf(i) * width,
-                      from.at(*scratch) + from.elementOf(i) * width,
-                      box.run * width);
-  }
-
-  SharedScratch scratch;
-  Transport &transport;
-  std::vector<Work> packings;
-  std::vector<Planned> planned;
-  std::vector<Transport::Message> messages;
-};
-
-/// A part of a tensor: the box, with its first element and strides in there.
-struct Region {
-  Box box;
-  int64_t first = 0;
-  std::array<int64_t, 3> strides = {};
-
-  /// A range of elements.
-  static Region ofRange(int64_t begin, int64_t count) {
-    return {{{1, 1, 1}, count}, begin, {}};
-  }
-
-  /// The loops as they are when the box alone is stored.
-  std::array<int64_t, 3> packedStrides() const {
-    return {box.extents[1] * box.extents[2] * box.run, box.extents[2] * box.run,
-            box.run};
-  }
-  bool isContiguous() const {
-    const std::array<int64_t, 3> packed = packedStrides();
-    for (int loop = 0; loop < 3; ++loop)
-      if (box.extents[loop] > 1 && strides[loop] != packed[loop])
-        return false;
-    return true;
-  }
-};
 
 /// The rows of member `member` of dimension `size`.
 std::pair<int64_t, int64_t> rowsOf(int64_t size, int64_t member,
@@ -245,153 +26,6 @@ std::pair<int64_t, int64_t> rowsOf(int64_t size, int64_t member,
   int64_t start = std::min(member * shard, size);
   return {start, std::min(shard, size - start)};
 }
-
-/// Collects the messages of an exchange, of which it keeps those of this
-/// process. All processes add the same.
-class ExchangeBuilder {
-public:
-  ExchangeBuilder(SharedScratch scratch, Transport &transport)
-      : scratch(std::move(scratch)), transport(transport),
-        toPeers(transport.size()), fromPeers(transport.size()) {}
-
-  /// Process `to` gets `part` of a tensor that is at `data` in process `from`.
-  /// Returns where `to` has it, stored alone: at `into` if it has a base and
-  /// the part is a message of its own.
-  Place add(int from, int to, DType dtype, const Region &part, const void *data,
-            Place into = {}) {
-    uint64_t bytes = part.box.numElements() * byteSize(dtype);
-    bool isDirect =
-        part.isContiguous() && static_cast<int64_t>(bytes) >= minDirectBytes;
-    Peer &peer = transport.rank() == from ? toPeers[to] : fromPeers[from];
-    if (bytes == 0 || (transport.rank() != from && transport.rank() != to))
-      return {};
-    bool isReceived = transport.rank() == to;
-    Place place;
-    if (!isReceived) {
-      place = {static_cast<char *>(const_cast<void *>(data)),
-               static_cast<uint64_t>(part.first * byteSize(dtype)),
-               part.strides};
-    } else if (isDirect && into.base) {
-      place = into;
-    } else {
-      place = {nullptr, 0, part.packedStrides()};
-      if (isDirect)
-        place.offset = take(bytes);
-    }
-    if (isDirect) {
-      peer.direct.push_back({place, bytes});
-      return place;
-    }
-    if (isReceived) {
-      place.bundleOf = from;
-      place.offset = peer.bundleBytes;
-    }
-    peer.bundle.push_back({{dtype, part.box, {place}, {}},
-                           part.isContiguous(),
-                           bytes,
-                           peer.bundleBytes,
-                           part.packedStrides()});
-    // Elements stay aligned.
-    peer.bundleBytes += (bytes + 15) / 16 * 16;
-    return place;
-  }
-
-  /// Copies a part of a tensor that lies in this process before it is
-  /// overwritten; returns where.
-  Place keep(DType dtype, const Box &box, const Place &place) {
-    Region part{box};
-    Place copy{nullptr, take(box.numElements() * byteSize(dtype)),
-               part.packedStrides()};
-    kept.push_back({dtype, box, {place}, {copy}});
-    return copy;
-  }
-
-  std::unique_ptr<ExchangeRound> finish() {
-    auto round = std::make_unique<ExchangeRound>(scratch, transport);
-    for (Work &work : kept)
-      round->addPacking(std::move(work));
-    for (int peer = 0; peer < transport.size(); ++peer) {
-      finishSent(*round, peer);
-      finishReceived(*round, peer);
-    }
-    scratch->reserve(used);
-    return round;
-  }
-
-  /// Once the exchange is finished, its received parts have their places.
-  void resolve(std::vector<Work> &works) const {
-    for (Work &work : works)
-      for (Place &source : work.sources)
-        if (source.bundleOf >= 0) {
-          source.offset += fromPeers[source.bundleOf].bundlePlace;
-          source.bundleOf = -1;
-        }
-  }
-
-private:
-  /// A part that travels with others in one message.
-  struct Bundled {
-    Work work; ///< Copies it into the message, once that has its place.
-    bool isContiguous;
-    uint64_t bytes, offset;
-    std::array<int64_t, 3> strides;
-  };
-  /// What goes to another process, or comes from it.
-  struct Peer {
-    std::vector<std::pair<Place, uint64_t>> direct;
-    std::vector<Bundled> bundle;
-    uint64_t bundleBytes = 0, bundlePlace = 0;
-  };
-
-  /// Bytes of scratch memory, aligned.
-  uint64_t take(uint64_t bytes) {
-    uint64_t place = used;
-    used += (bytes + 63) / 64 * 64;
-    return place;
-  }
-
-  void finishSent(ExchangeRound &round, int number) {
-    Peer &peer = toPeers[number];
-    if (peer.bundle.size() == 1 && peer.bundle[0].isContiguous) {
-      // As many bytes as the receiver expects of a bundle.
-      round.add(number, peer.bundle[0].work.sources[0], peer.bundle[0].bytes,
-                /*isReceived=*/false);
-    } else if (!peer.bundle.empty()) {
-      peer.bundlePlace = take(peer.bundleBytes);
-      for (Bundled &part : peer.bundle) {
-        part.work.results = {
-            {nullptr, peer.bundlePlace + part.offset, part.strides}};
-        round.addPacking(std::move(part.work));
-      }
-      round.add(number, {nullptr, peer.bundlePlace, {}}, sizeOf(peer),
-                /*isReceived=*/false);
-    }
-    for (auto &[place, bytes] : peer.direct)
-      round.add(number, place, bytes, /*isReceived=*/false);
-  }
-
-  void finishReceived(ExchangeRound &round, int number) {
-    Peer &peer = fromPeers[number];
-    peer.bundlePlace = take(peer.bundleBytes);
-    round.add(number, {nullptr, peer.bundlePlace, {}}, sizeOf(peer),
-              /*isReceived=*/true);
-    for (auto &[place, bytes] : peer.direct)
-      round.add(number, place, bytes, /*isReceived=*/true);
-  }
-
-  /// Of the message of a bundle: without what follows its last part.
-  static uint64_t sizeOf(const Peer &peer) {
-    return peer.bundle.empty()
-               ? 0
-               : peer.bundle.back().offset + peer.bundle.back().bytes;
-  }
-
-  SharedScratch scratch;
-  Transport &transport;
-  std::vector<Peer> toPeers, fromPeers;
-  std::vector<Work> kept;
-  uint64_t used = 0;
-};
 
 /// By tensor and device: the first device of the same process with the same
 /// operand, and with the same result.
@@ -403,13 +37,14 @@ struct Copies {
 class CollectiveBuilder {
 public:
   CollectiveBuilder(const Mesh &mesh, CollectiveSpec spec, Copies copies,
-                    SharedScratch scratch, Transport &transport)
+                    std::shared_ptr<MessageMemory> memory, Transport &transport,
+                    uint32_t channel)
       : mesh(mesh), spec(std::move(spec)), sharing(std::move(copies)),
         groups(mesh.groups(this->spec.axes)),
-        shards(mesh.numShards(this->spec.axes)), scratch(scratch),
-        transport(transport), own(transport.rank()),
-        processOf(this->spec.processes), operandsSent(scratch, transport),
-        resultsSent(scratch, transport) {}
+        shards(mesh.numShards(this->spec.axes)), own(transport.rank()),
+        processOf(this->spec.processes),
+        operandsSent(memory, transport, channel),
+        resultsSent(memory, transport, channel) {}
 
   std::unique_ptr<PreparedCollective> build();
 
@@ -440,8 +75,6 @@ private:
   const Copies sharing;
   const std::vector<std::vector<int64_t>> groups;
   const int64_t shards;
-  SharedScratch scratch;
-  Transport &transport;
   const int own;
   const std::vector<int> &processOf; ///< By device.
   ExchangeBuilder operandsSent, resultsSent;
@@ -652,25 +285,27 @@ std::unique_ptr<PreparedCollective> CollectiveBuilder::build() {
           addResult(tensor, group, member);
   if (spec.kind == CollectiveKind::AllReduce)
     keepOperands();
+  std::shared_ptr<Exchange> first = operandsSent.finish(),
+                            second = resultsSent.finish();
+  operandsSent.resolve(works);
+  resultsSent.resolve(copies);
+  auto finish = std::make_unique<MessageRound>(first, MessageRound::Finish);
+  finish->early = std::make_unique<MessageRound>(first, MessageRound::Start);
   std::vector<std::unique_ptr<Round>> rounds;
-  auto addWorks = [&](ExchangeBuilder &exchange, std::vector<Work> &of) {
-    rounds.push_back(exchange.finish());
-    exchange.resolve(of);
-    auto round = std::make_unique<WorkRound>(scratch, spec.reduction);
-    for (Work &work : of)
-      round->add(std::move(work));
-    rounds.push_back(std::move(round));
-  };
-  addWorks(operandsSent, works);
-  addWorks(resultsSent, copies);
+  rounds.push_back(std::move(finish));
+  rounds.push_back(
+      std::make_unique<WorkRound>(first, spec.reduction, std::move(works)));
+  rounds.push_back(std::make_unique<MessageRound>(second, MessageRound::Both));
+  rounds.push_back(
+      std::make_unique<WorkRound>(second, spec.reduction, std::move(copies)));
   // From the last on; one without tasks only if there is no other.
-  std::unique_ptr<PreparedCollective> first;
+  std::unique_ptr<PreparedCollective> head;
   for (auto round = rounds.rbegin(); round != rounds.rend(); ++round)
     if ((*round)->numTasks() > 0) {
-      (*round)->following = std::move(first);
-      first = std::move(*round);
+      (*round)->following = std::move(head);
+      head = std::move(*round);
     }
-  return first ? std::move(first) : std::move(rounds.back());
+  return head ? std::move(head) : std::move(rounds.back());
 }
 
 namespace {
@@ -678,7 +313,7 @@ namespace {
 class BetweenProcesses : public Collectives {
 public:
   explicit BetweenProcesses(Transport &transport)
-      : transport(transport), scratch(std::make_shared<Scratch>()) {}
+      : transport(transport), memory(std::make_shared<MessageMemory>()) {}
 
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
@@ -692,8 +327,8 @@ public:
     absl::StatusOr<Copies> copies = compare(spec);
     if (!copies.ok())
       return copies.status();
-    return CollectiveBuilder(mesh, std::move(spec), *std::move(copies), scratch,
-                             transport)
+    return CollectiveBuilder(mesh, std::move(spec), *std::move(copies), memory,
+                             transport, channelOfCollective(numPrepared++))
         .build();
   }
 
@@ -744,7 +379,8 @@ private:
   }
 
   Transport &transport;
-  SharedScratch scratch;
+  std::shared_ptr<MessageMemory> memory;
+  uint32_t numPrepared = 0; ///< The same in all processes.
 };
 
 } // namespace

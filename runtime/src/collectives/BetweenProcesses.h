@@ -16,9 +16,19 @@
 // contiguous is sent from its place. Worker 0 alone exchanges messages, the
 // other rounds are shared by all workers.
 //
-// All processes prepare and run the same collectives in the same order. When
-// one is prepared they tell each other which devices share operands and
-// results; then each process knows all messages.
+// Operands travel from `PreparedCollective::start` on: the collective is in
+// flight while devices compute and others start and finish. What is left is
+// done by the first tasks and those behind.
+//
+// All processes prepare the same collectives in the same order, and run their
+// starts and the rest of them in one order, that of the program. When one is
+// prepared they tell each other which devices share operands and results; then
+// each process knows all messages. Each collective has a channel, so that its
+// messages meet no others. No run waits forever: starts wait for nobody. Take
+// the first of all waits, in the order of the program, that not every process
+// has passed. Each process has passed or reaches it, since all waits before
+// have ended; so it has sent its operands, and the sums follow from these
+// alone.
 //
 //===----------------------------------------------------------------------===//
 

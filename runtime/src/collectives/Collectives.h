@@ -49,10 +49,12 @@ struct CollectiveSpec {
 };
 
 /// A collective that can be run many times, one run at a time. A run consists
-/// of all tasks, then those of `next`, and so on; when all have returned, all
-/// results are complete. Tasks are independent and may run on any threads;
-/// their number and results do not depend on the number of threads. During a
-/// run nobody else writes the operands or accesses the results.
+/// of the tasks of `start`, then all tasks, then those of `next`, and so on;
+/// when all have returned, all results are complete. Tasks are independent and
+/// may run on any threads; their number and results do not depend on the number
+/// of threads. During a run nobody else writes the operands or accesses the
+/// results. Behind the tasks of `start` the collective is in flight: until it
+/// goes on, devices may compute, and others may run.
 class PreparedCollective {
 public:
   virtual ~PreparedCollective() = default;
@@ -60,6 +62,9 @@ public:
   /// Runs task `task` in [0, numTasks()). After an error the results are
   /// undefined.
   virtual absl::Status runTask(int64_t task) = 0;
+  /// What can be done before, as soon as the operands are complete; null:
+  /// nothing. Only of the first part of a collective.
+  virtual PreparedCollective *start() { return nullptr; }
   /// What follows when all tasks have returned; null: nothing.
   virtual PreparedCollective *next() { return nullptr; }
 };

@@ -2,8 +2,11 @@
 //
 // The processes that run a plan together send each other bytes. Messages have a
 // channel, and on it no name: the first that A sends to B is the first that B
-// receives from A. On channel 0 all processes start the same exchanges in the
-// same order.
+// receives from A. On each channel all processes start the same exchanges in
+// the same order. Channel 0 is that of exchanges that are finished at once;
+// each message of a pipeline and each collective has one of its own, so that
+// many are in flight, and may be finished in another order than they were
+// started.
 //
 // Thread-safety: one call at a time, from any thread. After an error all calls
 // return it, since the messages of the processes no longer match.
@@ -22,6 +25,15 @@
 #include <vector>
 
 namespace shardc::rt {
+
+/// The channel of a message of a pipeline, by its number.
+constexpr uint32_t channelOfMessage(uint32_t message) {
+  return 2 * message + 1;
+}
+/// The channel of a collective, by the number of those prepared before.
+constexpr uint32_t channelOfCollective(uint32_t collective) {
+  return 2 * collective + 2;
+}
 
 class Transport {
 public:

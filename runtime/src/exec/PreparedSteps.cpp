@@ -93,7 +93,10 @@ private:
   void finishMessages(RankCommand place, uint32_t start);
   void addMessages(Step::Kind kind, int rank, RemoteMessages &messages);
   absl::Status prepareCollective(const PipelineStep &starts, int64_t runs);
-  void addCollective(const PipelineStep &starts);
+  void startCollective(const PipelineStep &starts);
+  void finishCollective(const PipelineStep &starts);
+  void addRounds(const PipelineStep &starts,
+                 std::vector<PreparedCollective *> now, uint64_t bytes);
   absl::Status named(const absl::Status &status, uint32_t command) const;
   void addGemm(uint32_t command, const GemmCommand &gemm);
   void addMergedGemms(uint32_t command, const GemmCommand &gemm);
@@ -467,17 +470,31 @@ std::string StepBuilder::nameInWords(RankCommand start) const {
   return words;
 }
 
-/// The steps of a collective that has been prepared: one for its first tasks,
-/// and one for those of each `next`. The first counts its bytes.
-void StepBuilder::addCollective(const PipelineStep &starts) {
+/// The step of what a collective that has been prepared does at its start.
+void StepBuilder::startCollective(const PipelineStep &starts) {
+  std::vector<PreparedCollective *> early;
+  for (const auto &ofRun : prepared.collectives[{rank, starts[0].command}])
+    early.push_back(ofRun->start());
+  addRounds(starts, std::move(early), /*bytes=*/0);
+}
+
+/// The steps of the rest of it, with its bytes.
+void StepBuilder::finishCollective(const PipelineStep &starts) {
   std::vector<PreparedCollective *> now;
   for (const auto &ofRun : prepared.collectives[{rank, starts[0].command}])
     now.push_back(ofRun.get());
+  addRounds(starts, std::move(now),
+            wireBytes(meshOf(starts),
+                      describeCollective(std::get<CollectiveStartCommand>(
+                          program().commands[starts[0].command].operation))));
+}
+
+/// One step for the tasks of `now`, which are the same in all runs but for
+/// addresses, and one for those of each `next`. The first counts `bytes`.
+void StepBuilder::addRounds(const PipelineStep &starts,
+                            std::vector<PreparedCollective *> now,
+                            uint64_t bytes) {
   const std::string what = nameInWords(starts[0]);
-  uint64_t bytes = wireBytes(
-      meshOf(starts), describeCollective(std::get<CollectiveStartCommand>(
-                          program().commands[starts[0].command].operation)));
-  // They are the same in all runs, but for addresses.
   while (now[0]) {
     Step &step = prepared.steps.emplace_back();
     step.kind = Step::Kind::Collective;
@@ -568,10 +585,9 @@ void StepBuilder::startMessages(RankCommand place) {
   }
   if (messages.empty())
     return;
-  // Channel 0 is that of collectives.
-  auto made = prepared.messages.try_emplace({place.rank, place.command},
-                                            *processes.transport(), message + 1,
-                                            std::move(messages));
+  auto made = prepared.messages.try_emplace(
+      {place.rank, place.command}, *processes.transport(),
+      channelOfMessage(message), std::move(messages));
   addMessages(Step::Kind::StartMessages, place.rank, made.first->second);
 }
 
@@ -597,11 +613,15 @@ void StepBuilder::addMessages(Step::Kind kind, int rank,
 
 absl::Status StepBuilder::addStep(uint32_t number, int64_t runs) {
   const Command &command = program().commands[number];
-  if (std::holds_alternative<CollectiveStartCommand>(command.operation))
-    return prepareCollective({{rank, number}}, runs);
+  if (std::holds_alternative<CollectiveStartCommand>(command.operation)) {
+    absl::Status status = prepareCollective({{rank, number}}, runs);
+    if (status.ok())
+      startCollective({{rank, number}});
+    return status;
+  }
   // A verified plan waits once for each collective (checkCollectives).
   if (auto *wait = std::get_if<CollectiveWaitCommand>(&command.operation)) {
-    addCollective({{rank, wait->start}});
+    finishCollective({{rank, wait->start}});
     return absl::OkStatus();
   }
   if (auto *launch = std::get_if<LaunchCommand>(&command.operation)) {
@@ -680,8 +700,10 @@ absl::Status StepBuilder::addSteps(const PipelineStep &together) {
                                      : addStep(command, /*runs=*/1);
   if (!status.ok())
     return named(status, command);
-  if (isCollective)
-    addCollective(together);
+  if (isCollective) {
+    startCollective(together);
+    finishCollective(together);
+  }
   for (; table.task >= 0 && first < prepared.steps.size(); ++first) {
     setMicrobatch(prepared.steps[first],
                   program().tasks[table.task].microbatch);

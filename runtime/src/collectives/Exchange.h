@@ -1,0 +1,129 @@
+//===- Exchange.h - The messages of a collective ----------------*- C++ -*-===//
+//
+// An exchange is started once the operands are complete, and finished where
+// what it brings is needed; in between it is in flight, beside other exchanges.
+// Each has a channel of its own, and memory for what has no other place.
+//
+// Thread-safety: starts and finishes are made by one thread at a time. Between
+// a start and what was done before, all threads have met.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_RT_SRC_COLLECTIVES_EXCHANGE_H
+#define SHARDC_RT_SRC_COLLECTIVES_EXCHANGE_H
+
+#include "base/Memory.h"
+#include "comm/Transport.h"
+#include "shardc-rt/DType.h"
+
+#include <array>
+#include <memory>
+#include <vector>
+
+namespace shardc::rt {
+
+/// Blocks of memory for messages. One that was given back serves later
+/// exchanges, so that there are as many as exchanges that are in flight
+/// together.
+class MessageMemory {
+public:
+  struct Block {
+    Memory memory;
+    uint64_t bytes = 0;
+    bool isTaken = false;
+  };
+
+  /// The smallest free block that suffices; else a free one that is made
+  /// larger, or a new one. ResourceExhausted.
+  [[nodiscard]] absl::StatusOr<Block *> take(uint64_t bytes);
+  /// The block keeps its content until a later exchange takes it.
+  static void giveBack(Block &block) { block.isTaken = false; }
+
+private:
+  std::vector<std::unique_ptr<Block>> blocks;
+};
+
+/// Three loops around contiguous runs of elements.
+struct Box {
+  std::array<int64_t, 3> extents;
+  int64_t run;
+
+  int64_t numElements() const {
+    return extents[0] * extents[1] * extents[2] * run;
+  }
+};
+
+/// Where a box lies. Distances of the loops are in elements.
+struct Place {
+  char *base = nullptr; ///< Null: memory of an exchange.
+  uint64_t offset = 0;  ///< In bytes.
+  std::array<int64_t, 3> strides = {};
+  /// The offset is in the message of this process, which has no place yet;
+  /// negative: in the memory itself.
+  int bundleOf = -1;
+
+  int64_t elementOf(const std::array<int64_t, 3> &index) const {
+    return index[0] * strides[0] + index[1] * strides[1] +
+           index[2] * strides[2];
+  }
+};
+
+/// A part of a result: reduced from its sources, in their order, or copied from
+/// the only one; other results than the first get the same.
+struct Work {
+  DType dtype;
+  Box box;
+  std::vector<Place> sources, results;
+};
+
+class Exchange {
+public:
+  Exchange(std::shared_ptr<MessageMemory> memory, Transport &transport,
+           uint32_t channel)
+      : memory(std::move(memory)), transport(transport), channel(channel) {}
+
+  /// Bytes to or from `peer`.
+  void add(int peer, const Place &place, uint64_t bytes, bool isReceived);
+  /// A copy that is made before the messages are sent.
+  void addPacking(Work work) { packings.push_back(std::move(work)); }
+  /// Memory that it has from its start on.
+  void reserve(uint64_t bytes) { reserved = bytes; }
+
+  bool isEmpty() const { return planned.empty() && packings.empty(); }
+
+  /// Errors: those of `Transport::start`, ResourceExhausted.
+  [[nodiscard]] absl::Status start();
+  /// Then what came is in its places until the next start of any exchange of
+  /// the same memory. Errors: those of the start and of `Transport::finish`.
+  [[nodiscard]] absl::Status finish();
+
+  /// From its start on.
+  char *at(const Place &place) const {
+    return (place.base ? place.base : own) + place.offset;
+  }
+
+private:
+  struct Planned {
+    int peer;
+    Place place;
+    uint64_t bytes;
+    bool isReceived;
+  };
+
+  void pack(const Work &work) const;
+
+  std::shared_ptr<MessageMemory> memory;
+  Transport &transport;
+  const uint32_t channel;
+  uint64_t reserved = 0;
+  std::vector<Work> packings;
+  std::vector<Planned> planned;
+  std::vector<Transport::Message> messages;
+  MessageMemory::Block *block = nullptr;
+  char *own = nullptr;
+  absl::StatusOr<Transport::Exchange> started = nullptr;
+};
+
+} // namespace shardc::rt
+
+#endif // SHARDC_RT_SRC_COLLECTIVES_EXCHANGE_H

@@ -1,0 +1,246 @@
+//===- OverlapTest.cpp - Collectives in flight while devices compute ------===//
+
+#include "TestPlan.h"
+
+#include "collectives/BetweenProcesses.h"
+#include "exec/CpuExecutor.h"
+#include "shardc-rt/Context.h"
+#include "shardc-rt/Executor.h"
+
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <gtest/gtest.h>
+#include <map>
+#include <mutex>
+#include <thread>
+
+using namespace shardc::rt;
+using namespace shardc::rt::test;
+
+namespace {
+
+/// What was done, in order.
+struct Events {
+  std::vector<std::string> all;
+  /// The operand of the all-gather on the first device.
+  const float *y = nullptr;
+
+  void add(const std::string &event) {
+    all.push_back(event + (*y == 0 ? " before y" : " behind y"));
+  }
+};
+
+/// In-process collectives, of which an all-reduce has something to do at its
+/// start.
+class StartedCollectives : public Collectives {
+public:
+  explicit StartedCollectives(Events &trace) : trace(trace) {}
+
+  absl::StatusOr<std::unique_ptr<PreparedCollective>>
+  prepare(const Mesh &mesh, CollectiveSpec spec) override {
+    if (spec.kind == CollectiveKind::AllGather)
+      trace.y = static_cast<const float *>(spec.tensors[0].in[0]);
+    bool starts = spec.kind == CollectiveKind::AllReduce;
+    auto prepared = inner->prepare(mesh, std::move(spec));
+    if (!prepared.ok() || !starts)
+      return prepared;
+    return std::make_unique<Prepared>(*std::move(prepared), trace);
+  }
+
+private:
+  struct Start : PreparedCollective {
+    explicit Start(Events &trace) : trace(trace) {}
+    int64_t numTasks() const override { return 1; }
+    absl::Status runTask(int64_t) override {
+      trace.add("start");
+      return absl::OkStatus();
+    }
+    Events &trace;
+  };
+
+  struct Prepared : PreparedCollective {
+    Prepared(std::unique_ptr<PreparedCollective> inner, Events &trace)
+        : inner(std::move(inner)), trace(trace), early(trace) {}
+    PreparedCollective *start() override { return &early; }
+    int64_t numTasks() const override { return inner->numTasks(); }
+    absl::Status runTask(int64_t task) override {
+      trace.add("finish");
+      return inner->runTask(task);
+    }
+    std::unique_ptr<PreparedCollective> inner;
+    Events &trace;
+    Start early;
+  };
+
+  Events &trace;
+  std::unique_ptr<Collectives> inner = createInProcessCollectives();
+};
+
+/// Letters between threads that are ranks.
+struct Mail {
+  std::mutex mutex;
+  std::condition_variable arrived;
+  /// By sender, receiver and channel.
+  std::map<std::tuple<int, int, uint32_t>, std::deque<std::string>> letters;
+};
+
+/// A rank. Counts what it does.
+class ThreadTransport : public Transport {
+public:
+  ThreadTransport(int rank, int size, Mail &mail)
+      : Transport(rank, size), mail(mail) {}
+
+  absl::StatusOr<Exchange> start(absl::Span<const Message> messages,
+                                 uint32_t channel) override {
+    std::lock_guard<std::mutex> lock(mail.mutex);
+    auto *begun = new Begun{channel, {}};
+    for (const Message &message : messages) {
+      ++(message.isReceived ? numReceived : numSent);
+      if (message.isReceived)
+        begun->received.push_back(message);
+      else
+        mail.letters[{rank(), message.peer, channel}].emplace_back(
+            static_cast<const char *>(message.data), message.bytes);
+    }
+    mail.arrived.notify_all();
+    ++inFlight;
+    return begun;
+  }
+
+  absl::Status finish(Exchange exchange) override {
+    std::unique_ptr<Begun> begun(static_cast<Begun *>(exchange));
+    std::unique_lock<std::mutex> lock(mail.mutex);
+    for (const Message &message : begun->received) {
+      auto &from = mail.letters[{message.peer, rank(), begun->channel}];
+      mail.arrived.wait(lock, [&] { return !from.empty(); });
+      EXPECT_EQ(from.front().size(), message.bytes);
+      from.front().copy(static_cast<char *>(message.data), message.bytes);
+      from.pop_front();
+    }
+    --inFlight;
+    return absl::OkStatus();
+  }
+
+  int numSent = 0, numReceived = 0, inFlight = 0;
+
+private:
+  struct Begun {
+    uint32_t channel;
+    std::vector<Message> received;
+  };
+
+  Mail &mail;
+};
+
+/// Runs `body` in threads that are the ranks.
+void runRanks(int size, const std::function<void(ThreadTransport &)> &body) {
+  Mail mail;
+  std::vector<std::thread> threads;
+  for (int rank = 0; rank < size; ++rank)
+    threads.emplace_back([&, rank] {
+      ThreadTransport transport(rank, size, mail);
+      body(transport);
+    });
+  for (std::thread &thread : threads)
+    thread.join();
+  for (const auto &[place, letters] : mail.letters)
+    EXPECT_TRUE(letters.empty());
+}
+
+void runTasks(PreparedCollective *first) {
+  for (; first; first = first->next())
+    for (int64_t task = 0; task < first->numTasks(); ++task)
+      EXPECT_TRUE(first->runTask(task).ok());
+}
+
+/// A tensor of a collective over all devices with its memory in this process.
+struct Tensor {
+  Tensor(int64_t devices, int own, int64_t inSize, int64_t outSize)
+      : in(devices), out(devices) {
+    tensor.dtype = DType::F32;
+    tensor.inShape = {inSize};
+    tensor.outShape = {outSize};
+    tensor.in.resize(devices);
+    tensor.out.resize(devices);
+    in[own].resize(inSize);
+    out[own].resize(outSize);
+    tensor.in[own] = in[own].data();
+    tensor.out[own] = out[own].data();
+  }
+
+  CollectiveTensor tensor;
+  std::vector<std::vector<float>> in, out;
+};
+
+} // namespace
+
+TEST(OverlapTest, DevicesComputeBetweenStartAndFinish) {
+  for (int devices : {1, 2, 3})
+    for (int threads : {1, 2}) {
+      Events trace;
+      auto context = Context::create({threads});
+      auto plan = Plan::parse(makePlan(devices, addEarlyAllReduce));
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      auto executor =
+          createCpuExecutor(**context, *plan, ExecutorOptions(),
+                            std::make_unique<StartedCollectives>(trace));
+      ASSERT_TRUE(executor.ok()) << executor.status();
+      ASSERT_TRUE((*executor)->initializeParameters().ok());
+      HostArray x(DType::F32, {12});
+      std::fill(x.values<float>().begin(), x.values<float>().end(), 1.0f);
+      ASSERT_TRUE((*executor)->step({{"x", x.view()}}).ok());
+      // The first is that of the edit; the second sums what was gathered.
+      EXPECT_EQ(trace.all, (std::vector<std::string>{
+                               "start before y", "finish behind y",
+                               "start behind y", "finish behind y"}));
+    }
+}
+
+// Each has messages of its own, so that they may be finished in any order; and
+// memory that is used again.
+TEST(OverlapTest, CollectivesBetweenProcessesAreFinishedInAnyOrder) {
+  for (int size : {2, 3})
+    runRanks(size, [&](ThreadTransport &transport) {
+      const int own = transport.rank();
+      Mesh mesh({{"d", size}});
+      auto collectives = createCollectivesBetweenProcesses(transport);
+      const int64_t part = 10000; // messages of their own, and bundles
+      Tensor sum(size, own, 300, 300), gathered(size, own, part, size * part),
+          scattered(size, own, size * part, part);
+      auto prepare = [&](CollectiveKind kind, const Tensor &of) {
+        CollectiveSpec spec{kind, Reduction::Sum, {0}, {}, {of.tensor}};
+        auto prepared = collectives->prepare(mesh, std::move(spec));
+        EXPECT_TRUE(prepared.ok()) << prepared.status();
+        return *std::move(prepared);
+      };
+      std::unique_ptr<PreparedCollective> all[] = {
+          prepare(CollectiveKind::AllReduce, sum),
+          prepare(CollectiveKind::AllGather, gathered),
+          prepare(CollectiveKind::ReduceScatter, scattered)};
+      for (const std::vector<int> &order :
+           {std::vector<int>{2, 0, 1}, {0, 1, 2}, {1, 2, 0}}) {
+        for (Tensor *tensor : {&sum, &gathered, &scattered})
+          std::fill(tensor->out[own].begin(), tensor->out[own].end(), -1.0f);
+        for (Tensor *tensor : {&sum, &gathered, &scattered})
+          for (size_t i = 0; i < tensor->in[own].size(); ++i)
+            tensor->in[own][i] = own * 1000 + i % 7 + order[0];
+        for (const auto &one : all)
+          runTasks(one->start());
+        EXPECT_EQ(transport.inFlight, 3);
+        for (int number : order)
+          runTasks(all[number].get());
+        EXPECT_EQ(transport.inFlight, 0);
+        auto sumAt = [&](int64_t i) {
+          return 1000 * size * (size - 1) / 2 + size * (i % 7 + order[0]);
+        };
+        for (int64_t i = 0; i < 300; ++i)
+          ASSERT_EQ(sum.out[own][i], sumAt(i));
+        for (int64_t i = 0; i < size * part; ++i)
+          ASSERT_EQ(gathered.out[own][i],
+                    i / part * 1000 + i % part % 7 + order[0]);
+        for (int64_t i = 0; i < part; ++i)
+          ASSERT_EQ(scattered.out[own][i], sumAt(own * part + i));
+      }
+    });
+}
