@@ -4,7 +4,7 @@ V/bin/python benchmarks/jax_step.py [ROUNDS]
 
 V has the module shardc (pip install ./python), jax and optax, as
 scripts/check-python.sh leaves it in build/python/venv. The step is that of
-examples/jax.ipynb: an MLP of 64-128-64-10 with Adam, a batch of 256 rows of NumPy,
+a notebook: an MLP of 64-128-64-10 with Adam, a batch of 256 rows of NumPy,
 FSDP over eight CPU devices. Both loops wait for each step: several steps of eight
 devices in flight may stop JAX for ever. Rounds of both take turns. Prints medians over
 the rounds; "beyond the step" is the part of a call that the executor does not see.

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs the module `shardc` by pip into a virtual environment in the build folder, with
-# compiler and runtime out of the build, and runs its tests.
+# compiler and runtime out of the build, and runs its tests and the notebook in examples/.
 #
 # Exit code 77 where packages of Python cannot be installed.
 source "$(dirname "$0")/common.sh"
@@ -24,4 +24,5 @@ CMAKE_PREFIX_PATH=$work/prefix "$work/venv/bin/pip" install -q --no-build-isolat
   { cat "$work/log"; exit 1; }
 cd "$work"
 "$work/venv/bin/python" -m pytest -q --no-header --basetemp="$work/tmp" -p no:cacheprovider "$OLDPWD/python/tests"
+"$work/venv/bin/python" "$OLDPWD/python/tests/run_notebook.py" "$OLDPWD/examples/tutorial.ipynb"
 "$work/venv/bin/python" -m mypy --config-file "$OLDPWD/python/pyproject.toml" -p shardc
