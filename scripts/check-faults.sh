@@ -63,7 +63,7 @@ check() {
     [ "$failed" -eq 0 ]
   ) &
   running=$((running + 1))
-  [ "$running" -lt 3 ] || collect
+  [ "$running" -lt 4 ] || collect
 }
 
 start() {
@@ -164,6 +164,36 @@ for lost in 1 0; do
     check "rank $lost gets SIGSTOP in its $phase" lose STOP $lost $phase
   done
 done
+
+# A stage of a pipeline: errors name the transfer.
+stage() {
+  start "${run[@]/model/pipeline}" --steps=100000000 --metrics=steps.jsonl $2
+  await test -s steps.jsonl
+  signal "$1" 1
+  ended '6 137 6' "$3" 0 2
+}
+generate --layers=64,33,65,10 --strategy=pp --mesh=stage=3 --stages=3 --microbatches=4 -o pipeline.mlir
+shardc-compile pipeline.mlir -o pipeline.shardc &>said
+check 'the process of a stage is killed' stage KILL '' \
+  'rank 1 .* has gone.* \(in (send to|receive from) stage rank 1, message [0-9]+, (after|for) [FB] of microbatch [0-3], pipeline.mlir:[0-9:]+\)'
+check 'the process of a stage is stopped' stage STOP $soon \
+  'rank 1 .* has given no sign'
+
+# A loop that starts all again when one is killed: three times in the third
+# checkpoint of a process.
+again() {
+  local tries=0 faulty=(-x "LD_PRELOAD=$faults" -x FAIL_BY=kill -x FAIL_AT=60)
+  until mpirun -n 3 "${faulty[@]}" "${run[@]}" --steps=40 --checkpoint-dir=c \
+    --checkpoint-every=4 --resume=if-any --metrics=steps.jsonl &>said; do
+    tries=$((tries + 1))
+    [ $tries -lt 3 ] || faulty=()
+    [ $tries -lt 5 ] || break
+  done
+  [ $tries -eq 3 ] || fail "$what: begun $tries times again"
+  "${run[@]}" --steps=40 --ordered-sums --metrics=one.jsonl &>said
+  cmp <(losses one.jsonl) <(losses steps.jsonl) || fail "$what: other losses"
+}
+[ ! -e "$faults" ] || check 'a loop that restarts' again
 
 # Writes of a checkpoint that take longer than the deadline, but go on.
 slowly() {

@@ -143,6 +143,31 @@ killAndStop() {
   unset SHARDC_FAKE_PATIENCE_MS
 }
 
+# restarts: all processes are started again when one is killed, twice, as by
+# torchrun --max-restarts; the losses are those of a training without an end.
+restarts() {
+  local try rank preload=
+  cases=$((cases + 1))
+  rm -rf "$work/c" "$work"/*.jsonl
+  SHARDC_FAKE_KERNELS="$work/kernels.so" shardc-run "$work/emulated.shardc" \
+    --data=digits --seed=3 --steps=40 --metrics="$work/emulated.jsonl" &>"$work/log"
+  for try in 1 2 3 4; do
+    port=$(freePort) running=()
+    [ $try -gt 2 ] || preload=$bin/fail-writes.so
+    for rank in 0 1; do
+      LD_PRELOAD=$preload FAIL_BY=kill FAIL_AT=60 TORCHELASTIC_RESTART_COUNT=$((try - 1)) \
+        start torchrun 2 $rank --steps=40 --checkpoint-dir="$work/c" \
+        --checkpoint-every=4 --resume=if-any --metrics="$work/cuda.jsonl"
+    done
+    ended 0 1
+    [[ "${codes[*]}" =~ [1-9] ]] || break
+    preload=
+  done
+  if [ $try -ne 3 ] || ! cmp -s <(losses "$work/emulated.jsonl") <(losses "$work/cuda.jsonl"); then
+    fail "restarts: try $try, exit codes ${codes[*]}, or other losses"
+  fi
+}
+
 finish() {
   echo "$cases cases; $failed failed"
   [ "$failed" -eq 0 ]
@@ -289,6 +314,7 @@ shardc-gen --layers=64,33,10 --batch-size=96 --strategy=dp --mesh=data=2 \
 compile "$work/model.mlir"
 
 killAndStop
+[ ! -e "$bin/fail-writes.so" ] || restarts
 
 port=$(freePort) running=()
 start torchrun 2 0 --deadline=1

@@ -113,6 +113,14 @@ void PreparedProgram::placeBarriers() {
   }
 }
 
+/// An error with the communication that it is of.
+static absl::Status inWords(const Step &step, const absl::Status &status) {
+  if (status.ok())
+    return status;
+  return absl::Status(status.code(),
+                      absl::StrCat(status.message(), " (in ", step.what, ")"));
+}
+
 void PreparedProgram::note(const absl::Status &status) {
   if (status.ok())
     return;
@@ -187,7 +195,7 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
     note(step.messages->start());
     break;
   case Step::Kind::FinishMessages:
-    note(step.messages->finish());
+    note(inWords(step, step.messages->finish()));
     break;
   case Step::Kind::Collective:
   case Step::Kind::Loop:
@@ -224,9 +232,7 @@ void PreparedProgram::runCollective(const Step &step, int64_t run, int worker) {
       *step.collectives[step.collectives.size() == 1 ? 0 : run];
   TaskRange tasks = tasksOf(step, run, worker);
   for (int64_t task = tasks.begin; task < tasks.end; ++task)
-    if (absl::Status status = collective.runTask(task); !status.ok())
-      note(absl::Status(status.code(), absl::StrCat(status.message(), " (in ",
-                                                    step.what, ")")));
+    note(inWords(step, collective.runTask(task)));
 }
 
 /// Runs a collective or a transfer, and counts it.

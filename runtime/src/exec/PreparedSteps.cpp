@@ -109,6 +109,7 @@ private:
   CollectiveSpec
   describeCollective(const CollectiveStartCommand &command) const;
   std::string nameInWords(RankCommand start) const;
+  std::string nameOfMessage(int ofRank, uint32_t start, uint32_t wait) const;
   CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
   const Mesh &meshOf(const PipelineStep &starts) const;
   char *address(int64_t device, uint32_t buffer, int64_t run = 0) const {
@@ -456,6 +457,40 @@ absl::Status StepBuilder::prepareCollective(const PipelineStep &starts,
   return absl::OkStatus();
 }
 
+/// "receive from stage rank 0, message 3, for F of microbatch 2,
+/// mlp.mlir:7:5", of the message that `start` starts and `wait` waits for.
+std::string StepBuilder::nameOfMessage(int ofRank, uint32_t start,
+                                       uint32_t wait) const {
+  const ProgramSpec &own = programOf(ofRank);
+  const std::vector<Command> &commands = own.commands;
+  std::string words;
+  // The task that made what is sent, or needs what is received.
+  auto isOfTask = [](const Command &command) { return command.task >= 0; };
+  const Command *ofTask = nullptr;
+  if (auto *send = std::get_if<SendCommand>(&commands[start].operation)) {
+    words = absl::StrCat("send to stage rank ", send->peer, ", message ",
+                         send->message, ", after ");
+    auto before =
+        std::find_if(commands.rend() - start, commands.rend(), isOfTask);
+    ofTask = before == commands.rend() ? nullptr : &*before;
+  } else {
+    auto &receive = std::get<ReceiveCommand>(commands[start].operation);
+    words = absl::StrCat("receive from stage rank ", receive.peer, ", message ",
+                         receive.message, ", for ");
+    auto behind =
+        std::find_if(commands.begin() + wait, commands.end(), isOfTask);
+    ofTask = behind == commands.end() ? nullptr : &*behind;
+  }
+  absl::StrAppend(&words,
+                  ofTask ? absl::StrCat(toString(own.tasks[ofTask->task].kind),
+                                        " of microbatch ",
+                                        own.tasks[ofTask->task].microbatch)
+                         : std::string("no task"));
+  if (!commands[start].source.empty())
+    absl::StrAppend(&words, ", ", commands[start].source);
+  return words;
+}
+
 /// "all-reduce over data, mlp.mlir:7:5".
 std::string StepBuilder::nameInWords(RankCommand start) const {
   const Command &command = programOf(start.rank).commands[start.command];
@@ -593,8 +628,10 @@ void StepBuilder::startMessages(RankCommand place) {
 
 void StepBuilder::finishMessages(RankCommand place, uint32_t start) {
   auto started = prepared.messages.find({place.rank, start});
-  if (started != prepared.messages.end())
-    addMessages(Step::Kind::FinishMessages, place.rank, started->second);
+  if (started == prepared.messages.end())
+    return;
+  addMessages(Step::Kind::FinishMessages, place.rank, started->second);
+  prepared.steps.back().what = nameOfMessage(place.rank, start, place.command);
 }
 
 void StepBuilder::addMessages(Step::Kind kind, int rank,

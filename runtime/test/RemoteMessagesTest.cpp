@@ -1,0 +1,202 @@
+//===- RemoteMessagesTest.cpp - Messages between processes end ------------===//
+//
+// What each of several processes makes of an order: all commands stay where
+// they are, each message to another process is started before its end and
+// waited for behind it, and processes that wait for each other's starts all
+// come to the end.
+//
+//===----------------------------------------------------------------------===//
+
+#include "TestPlan.h"
+
+#include "exec/RemoteMessages.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <gtest/gtest.h>
+#include <map>
+#include <numeric>
+#include <optional>
+#include <set>
+
+using namespace shardc::rt;
+using test::makePipelinePlan;
+
+namespace {
+
+/// That of one of several processes; nothing is sent.
+class NoTransport : public Transport {
+public:
+  using Transport::Transport;
+  absl::StatusOr<Exchange> start(absl::Span<const Message>, uint32_t) override {
+    return nullptr;
+  }
+  absl::Status finish(Exchange) override { return absl::OkStatus(); }
+};
+
+/// A start of a message by a pipeline rank.
+using Start = std::pair<int, uint32_t>;
+
+/// What a process does of interest.
+struct Event {
+  bool isWait;
+  Start start;
+};
+
+/// Goes through the orders of all processes.
+class Processes {
+public:
+  Processes(const PlanSpec &plan, size_t program, int size);
+
+  void check() const;
+  /// Each process goes on until a wait for a start that has not been. The
+  /// number of processes that come to their ends.
+  int run() const;
+
+private:
+  const Command &commandAt(RankCommand place) const {
+    return plan.ranks()[place.rank].programs[program].commands[place.command];
+  }
+  /// The start that a command is, or waits for; none: something else.
+  std::optional<Event> eventOf(RankCommand place) const;
+  /// The starts of the other end of a message.
+  Start peerOf(const Start &start) const { return peers.at(start); }
+
+  const PlanSpec &plan;
+  size_t program;
+  PipelineOrder order;
+  std::vector<PipelineOrder> orders; ///< By process.
+  std::map<Start, Start> peers;
+};
+
+} // namespace
+
+static bool isSame(const PipelineStep &one, const PipelineStep &other) {
+  return std::equal(one.begin(), one.end(), other.begin(), other.end(),
+                    [](RankCommand a, RankCommand b) {
+                      return a.rank == b.rank && a.command == b.command;
+                    });
+}
+
+Processes::Processes(const PlanSpec &plan, size_t program, int size)
+    : plan(plan), program(program),
+      order(orderPipeline(plan, program)->inSequence()) {
+  for (int rank = 0; rank < size; ++rank) {
+    NoTransport transport(rank, size);
+    orders.push_back(addRemoteSteps(plan, program, order,
+                                    DeviceProcesses(plan, &transport)));
+  }
+  for (const PipelineStep &step : order.steps)
+    for (size_t i = 0; i + 1 < step.size(); i += 2)
+      if (eventOf(step[i]) && eventOf(step[i + 1])) {
+        Start send{step[i].rank, step[i].command};
+        Start receive{step[i + 1].rank, step[i + 1].command};
+        peers[send] = receive;
+        peers[receive] = send;
+      }
+}
+
+std::optional<Event> Processes::eventOf(RankCommand place) const {
+  const Command *command = &commandAt(place);
+  uint32_t start = place.command;
+  auto *wait = std::get_if<CollectiveWaitCommand>(&command->operation);
+  if (wait)
+    command = &commandAt({place.rank, start = wait->start});
+  if (!std::holds_alternative<SendCommand>(command->operation) &&
+      !std::holds_alternative<ReceiveCommand>(command->operation))
+    return std::nullopt;
+  return Event{wait != nullptr, {place.rank, start}};
+}
+
+void Processes::check() const {
+  for (const PipelineOrder &own : orders) {
+    size_t next = 0;
+    std::map<Start, int> starts, waits;
+    for (const PipelineStep &step : own.steps) {
+      if (next < order.steps.size() && isSame(step, order.steps[next])) {
+        // Between the start and the wait, of messages that have them.
+        for (RankCommand place : step)
+          if (auto event = eventOf(place)) {
+            EXPECT_EQ(waits[event->start], 0);
+            if (starts[event->start] == 0)
+              waits[event->start] = -1; // It stays in this process.
+          }
+        ++next;
+        continue;
+      }
+      ASSERT_EQ(step.size(), 1u);
+      std::optional<Event> event = eventOf(step[0]);
+      ASSERT_TRUE(event);
+      EXPECT_EQ(++(event->isWait ? waits : starts)[event->start], 1);
+    }
+    EXPECT_EQ(next, order.steps.size());
+    for (const auto &[start, count] : starts)
+      EXPECT_EQ(waits[start], count ? 1 : -1);
+    std::vector<int64_t> rounds(own.steps.size());
+    std::iota(rounds.begin(), rounds.end(), 0);
+    EXPECT_EQ(own.rounds, rounds);
+  }
+}
+
+int Processes::run() const {
+  // By process; the processes that have each start at all, and those where it
+  // has been.
+  std::vector<std::vector<Event>> events(orders.size());
+  std::map<Start, std::set<size_t>> all, done;
+  for (size_t process = 0; process < orders.size(); ++process)
+    for (const PipelineStep &step : orders[process].steps)
+      if (auto event = eventOf(step[0]); event && step.size() == 1) {
+        events[process].push_back(*event);
+        if (!event->isWait)
+          all[event->start].insert(process);
+      }
+  std::vector<size_t> at(orders.size());
+  for (bool goesOn = true; goesOn;) {
+    goesOn = false;
+    for (size_t process = 0; process < orders.size(); ++process)
+      while (at[process] < events[process].size()) {
+        const Event &event = events[process][at[process]];
+        const Start peer = peerOf(event.start);
+        if (event.isWait && done[peer] != all[peer])
+          break;
+        if (!event.isWait)
+          done[event.start].insert(process);
+        ++at[process];
+        goesOn = true;
+      }
+  }
+  int ended = 0;
+  for (size_t process = 0; process < orders.size(); ++process)
+    ended += at[process] == events[process].size();
+  return ended;
+}
+
+TEST(RemoteMessagesTest, EveryMessageStartsBeforeItsEndAndIsWaitedFor) {
+  for (int ranks : {1, 2, 3, 4})
+    for (int microbatches : {1, 3, 8}) {
+      auto plan = Plan::parse(makePipelinePlan(ranks, microbatches));
+      ASSERT_TRUE(plan.ok()) << plan.status();
+      for (size_t program : {0, 1})
+        for (int size : {2, 3, 4, 5}) {
+          if (size > (*plan)->numDevices())
+            continue;
+          SCOPED_TRACE(absl::StrCat(ranks, " ranks, ", microbatches,
+                                    " microbatches, program ", program, ", ",
+                                    size, " processes"));
+          Processes processes((*plan)->spec(), program, size);
+          processes.check();
+          EXPECT_EQ(processes.run(), size);
+        }
+    }
+}
+
+/// Where a process has all devices of neighbouring ranks nothing is added.
+TEST(RemoteMessagesTest, OneProcessHasNone) {
+  auto plan = Plan::parse(makePipelinePlan(3, 4));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  const PlanSpec &spec = (*plan)->spec();
+  PipelineOrder order = orderPipeline(spec, 0)->inSequence();
+  EXPECT_EQ(addRemoteSteps(spec, 0, order, DeviceProcesses(spec, nullptr))
+                .steps.size(),
+            order.steps.size());
+}
