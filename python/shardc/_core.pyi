@@ -89,7 +89,7 @@ class CarriedStep:
         program: str,
         arguments: list[tuple[str, str]],
         results: list[str],
-        array_type: type[Array],
+        array_types: list[type[Array]],
         convert: Callable[[str, Any, str], Any],
     ) -> None: ...
     def call(self, leaves: list[Any]) -> list[Array]: ...

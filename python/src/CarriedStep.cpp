@@ -143,14 +143,14 @@ struct Argument {
 class CarriedStep {
 public:
   /// `arguments` has the name of a tensor and a label for each position,
-  /// `results` the name of a carried tensor or of a result. `arrayType` is the
-  /// class of results, derived from Array; `convert(label, value, dtype)` makes
-  /// a dense NumPy array of the element type or raises.
+  /// `results` the name of a carried tensor or of a result. `arrayTypes` are
+  /// the classes of the results, derived from Array; `convert(label, value,
+  /// dtype)` makes a dense NumPy array of the element type or raises.
   CarriedStep(nb::object owner, const std::string &program,
               const std::vector<std::pair<std::string, std::string>> &arguments,
-              const std::vector<std::string> &results, nb::object arrayType,
-              nb::object convert)
-      : program(program), arrayType(std::move(arrayType)),
+              const std::vector<std::string> &results,
+              std::vector<nb::object> arrayTypes, nb::object convert)
+      : program(program), arrayTypes(std::move(arrayTypes)),
         convert(std::move(convert)),
         ndarrayType(nb::module_::import_("numpy").attr("ndarray")),
         carried(std::make_shared<CarriedTensors>()) {
@@ -163,6 +163,8 @@ public:
       resultNames.push_back(name);
       resultTensors.push_back(findCarried(name));
     }
+    if (this->arrayTypes.size() != results.size())
+      throw nb::type_error("one class for each result expected");
   }
 
   /// The results for `leaves`, one array for each argument.
@@ -181,9 +183,10 @@ public:
     seconds = result.seconds;
     nb::list made;
     for (size_t i = 0; i < resultNames.size(); ++i)
-      made.append(resultTensors[i] != kNone
-                      ? makeArray(carried, resultTensors[i])
-                      : makeArray(takeResult(result, resultNames[i])));
+      made.append(
+          resultTensors[i] != kNone
+              ? makeArray(arrayTypes[i], carried, resultTensors[i])
+              : makeArray(arrayTypes[i], takeResult(result, resultNames[i])));
     return made;
   }
 
@@ -222,7 +225,7 @@ private:
     if (argument.carried == kNone) {
       kept.push_back(toArray(argument, leaf));
       inputs[argument.tensor->name] = toView(argument.label, kept.back());
-    } else if (!leaf.type().is(arrayType) ||
+    } else if (!nb::isinstance<Array>(leaf) ||
                nb::inst_ptr<Array>(leaf) !=
                    carried->current[argument.carried]) {
       loads.emplace_back(argument.carried, toArray(argument, leaf));
@@ -299,17 +302,18 @@ private:
     throw StatusError(absl::InternalError("the program has no result " + name));
   }
 
-  /// An instance of the class of results.
+  /// An instance of a class of results.
   template <typename... Arguments>
-  nb::object makeArray(Arguments &&...values) {
-    nb::object made = nb::inst_alloc(arrayType);
+  static nb::object makeArray(nb::handle type, Arguments &&...values) {
+    nb::object made = nb::inst_alloc(type);
     new (nb::inst_ptr<Array>(made)) Array(std::forward<Arguments>(values)...);
     nb::inst_mark_ready(made);
     return made;
   }
 
   std::string program;
-  nb::object arrayType, convert, ndarrayType;
+  std::vector<nb::object> arrayTypes;
+  nb::object convert, ndarrayType;
   std::vector<Argument> arguments;
   std::vector<const TensorInfo *> inputTensors;
   std::vector<std::string> resultNames;
@@ -340,9 +344,10 @@ void shardc::python::bindCarriedStep(nb::module_ &module) {
   nb::class_<CarriedStep>(module, "CarriedStep")
       .def(nb::init<nb::object, std::string,
                     std::vector<std::pair<std::string, std::string>>,
-                    std::vector<std::string>, nb::object, nb::object>(),
+                    std::vector<std::string>, std::vector<nb::object>,
+                    nb::object>(),
            nb::arg("executor"), nb::arg("program"), nb::arg("arguments"),
-           nb::arg("results"), nb::arg("array_type"), nb::arg("convert"))
+           nb::arg("results"), nb::arg("array_types"), nb::arg("convert"))
       .def("call", &CarriedStep::call, nb::arg("leaves"))
       .def_ro("seconds", &CarriedStep::seconds);
 }

@@ -252,3 +252,49 @@ def test_threads_take_turns(train):
     for thread in threads:
         thread.join()
     assert losses == [expected] * 8
+
+
+def draw_step(params, state, x):
+    """Noise from a key that is carried, and a mask from a counter."""
+    key, count = state
+    key, sub = jax.random.split(key)
+    noise = jax.random.normal(sub, x.shape)
+    keep = jax.random.bernoulli(jax.random.fold_in(jax.random.key(3), count), 0.5, x.shape)
+    return params + jnp.where(keep, noise, 0), (key, count + 1), jnp.max(x)
+
+
+@pytest.mark.parametrize("make_key", [jax.random.key, jax.random.PRNGKey])
+def test_keys_and_counters_are_carried(make_key):
+    params, x = np.zeros((8, 4), np.float32), np.ones((8, 4), np.float32)
+    state = make_key(2**31 + 7), np.uint32(2**32 - 2)
+    step = sj.jit(draw_step, params, state, x, carry={0: 0, 1: 1})
+    expected = params, state
+    for _ in range(3):
+        params, state, _ = step(params, state, x)
+        *expected, _ = jax.jit(draw_step)(*expected, x)
+    np.testing.assert_allclose(params, expected[0], atol=1e-5)
+    key, count = state
+    assert count.dtype == np.uint32 and int(count) == int(expected[1][1])
+    bits = expected[1][0]
+    bits = jax.random.key_data(bits) if make_key is jax.random.key else bits
+    np.testing.assert_array_equal(np.asarray(key), bits)
+
+
+def test_shard_map_runs(mesh):
+    params, _, x, y = start()
+
+    def local(params, x, y):
+        own = jax.tree.map(lambda w: jax.lax.pcast(w, "data", to="varying"), params)
+        loss, gradients = jax.value_and_grad(loss_fn)(own, x, y)
+        loss, gradients = jax.lax.pmean((loss, gradients), "data")
+        return jax.tree.map(lambda w, g: w - 0.1 * g, params, gradients), loss
+
+    rows = PartitionSpec("data")
+    step = jax.shard_map(local, mesh=mesh, in_specs=(PartitionSpec(), rows, rows),
+                         out_specs=(PartitionSpec(), PartitionSpec()))
+    train = sj.jit(step, params, x, y, carry={0: 0})
+    assert [each.kind for each in train.plan.collectives] == ["all_reduce"]
+    expected, loss = jax.value_and_grad(loss_fn)(params, x, y)[::-1]
+    params, found = train(params, x, y)
+    np.testing.assert_allclose(found, loss, rtol=1e-5)
+    np.testing.assert_allclose(params["w"], start()[0]["w"] - 0.1 * expected["w"], atol=1e-5)

@@ -5,6 +5,7 @@ import ml_dtypes
 import numpy as np
 
 from shardc import _core
+from shardc.jax._keys import has_bits, is_key
 
 _DTYPES = {
     "f32": np.dtype(np.float32),
@@ -120,12 +121,45 @@ class Array(_core.Array, np.lib.mixins.NDArrayOperatorsMixin):
         return self
 
 
+class UnsignedArray(Array):
+    """Unsigned integers, of which shardc has the bits."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self):
+        return np.dtype(np.uint64 if self.dtype_name == "i64" else np.uint32)
+
+
+class KeyArray(Array):
+    """Keys of jax.random, of which shardc has the bits. NumPy takes it as these; for
+    functions of jax.random it becomes a key by jax.numpy.asarray."""
+
+    __slots__ = ()
+
+    @property
+    def dtype(self):
+        return np.dtype(np.uint32)
+
+    def __jax_array__(self):
+        return jax.random.wrap_key_data(jax.numpy.asarray(self._read()))
+
+
+def class_for(dtype):
+    """The class of a result that is of `dtype` in JAX."""
+    if is_key(dtype):
+        return KeyArray
+    return UnsignedArray if has_bits(dtype) else Array
+
+
 def _register():
     """Lets functions of jax.numpy and jax.jit take arrays as they take NumPy's."""
     from jax._src import core, dtypes
 
-    core.pytype_aval_mappings[Array] = lambda x: core.ShapedArray(x.shape, x.dtype)
-    dtypes.canonicalize_value_handlers[Array] = lambda x: dtypes.canonicalize_value(x._read())
+    for each in (Array, UnsignedArray):
+        core.pytype_aval_mappings[each] = lambda x: core.ShapedArray(x.shape, x.dtype)
+        dtypes.canonicalize_value_handlers[each] = \
+            lambda x: dtypes.canonicalize_value(x._read())
 
 
 try:

@@ -1,5 +1,6 @@
 """Train steps of JAX that run under shardc, called as JAX calls them."""
 
+import functools
 import threading
 
 import jax
@@ -7,8 +8,14 @@ import numpy as np
 
 import shardc
 from shardc._executor import to_input
-from shardc.jax._array import Array
+from shardc.jax._array import class_for
+from shardc.jax._keys import has_bits, to_signed
 from shardc.jax._step import paths_of, trace
+
+
+def _to_input(bits, label, value, dtype):
+    """An array for the argument `label`; those in `bits` are unsigned, or keys."""
+    return to_input(label, to_signed(value) if label in bits else value, dtype)
 
 
 class Step:
@@ -23,10 +30,13 @@ class Step:
         self._executor = shardc._core.Executor(
             plan.core, seed=0, threads=threads, poison_padding=False,
             share_replicas=True, ordered_sums=False, cpu_target="")
+        bits = {each.path for each in traced.arguments
+                if has_bits(getattr(each.value, "dtype", None))}
         self._core = shardc._core.CarriedStep(
             self._executor, "train_step",
             [(each.name, each.path) for each in traced.arguments],
-            list(traced.results), Array, to_input)
+            list(traced.results), [class_for(each) for each in traced.result_types],
+            functools.partial(_to_input, bits))
         self._flatten = jax.tree_util.tree_flatten
         self._lock = threading.Lock()
 
@@ -47,7 +57,7 @@ class Step:
             if name in carried or not np.isnan(np.asarray(result)).any():
                 continue
             of = [each.path for each, leaf in zip(arguments, leaves)
-                  if each.role == "input" and not np.isfinite(np.asarray(leaf)).all()]
+                  if each.role == "input" and not np.isfinite(to_signed(leaf)).all()]
             raise FloatingPointError(
                 f"jax_debug_nans: invalid value (nan) in {name}, result {index} of the step"
                 + (f"; {', '.join(of)} has a value that is not finite" if of else ""))

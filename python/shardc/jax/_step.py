@@ -10,6 +10,7 @@ import jax
 from shardc.jax._evaluate import lower_in_global_form
 from shardc.jax._export import _names, _sharding
 from shardc.jax._jaxprs import has_shard_map, lower
+from shardc.jax._keys import is_key, to_signed
 from shardc.jax._optimizers import number
 from shardc.jax._places import ExportError
 from shardc.jax._text import to_text
@@ -30,12 +31,14 @@ class Argument:
 class TracedStep:
     """A step as text, and the leaves of its arguments and results.
 
-    A result has the name of the argument that it replaces, or one of its own."""
+    A result has the name of the argument that it replaces, or one of its own, and a
+    type of JAX."""
 
     text: str
     argument_names: tuple
     arguments: tuple
     results: tuple
+    result_types: tuple
     in_tree: object
     out_tree: object
 
@@ -50,11 +53,15 @@ def _argument_names(step, count):
 
 def _constant(name, leaf):
     """The initialiser of a state, whose elements are equal."""
-    values = np.asarray(leaf)
+    values = to_signed(leaf)
     if values.size == 0 or np.any(values != values.flat[0]):
         raise ExportError(f"{name}: a state that starts with values that differ "
                           "is not supported; expected zeros, as optax has")
     return f"constant({number(values.flat[0])})"
+
+
+def _type_of(leaf):
+    return leaf.dtype if is_key(leaf.dtype) else jax.dtypes.canonicalize_dtype(leaf.dtype)
 
 
 def _carried(lowered, args, carry):
@@ -76,7 +83,7 @@ def _carried(lowered, args, carry):
                               f"{argument}; the step has {len(args)} arguments and "
                               f"{len(outputs)} results")
         # JAX takes float64 of NumPy as float32, unless jax_enable_x64 is set.
-        ours = [(leaf.shape, jax.dtypes.canonicalize_dtype(leaf.dtype))
+        ours = [(leaf.shape, _type_of(leaf))
                 for leaf in jax.tree.leaves(args[argument])]
         theirs = [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(outputs[result])]
         if ours != theirs:
@@ -87,6 +94,8 @@ def _carried(lowered, args, carry):
 
 def _abstract(leaf):
     """What tracing needs of an array. Devices do not matter, shardings do."""
+    if is_key(getattr(leaf, "dtype", None)):
+        return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     if isinstance(leaf, jax.Array):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=_sharding(leaf),
                                     weak_type=leaf.weak_type)
@@ -181,6 +190,7 @@ def trace(step, args, carry=None, params=0, with_states=True):
         program, shardings_of = lower_in_global_form(traced.jaxpr), lowered
     text = to_text(program, step, names, roles, training, header, results, shardings_of)
     return TracedStep(text, tuple(prefixes), tuple(arguments), tuple(results),
+                      tuple(leaf.dtype for leaf in jax.tree.leaves(lowered.out_info)),
                       jax.tree.structure(args), lowered.out_tree)
 
 
