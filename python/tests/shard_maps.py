@@ -59,6 +59,17 @@ def _sequence(params, x):
     return lax.psum_scatter(hidden @ params["w1"], "model", tiled=True)
 
 
+def _moved(params, x):
+    """Columns of the rows of all devices in between; then rows of the neighbour."""
+    hidden = jax.nn.gelu(x @ params["w0"] + params["b0"])
+    columns = lax.all_to_all(hidden, "data", 1, 0, tiled=True)
+    scaled = columns / (1.0 + jnp.sum(columns**2, axis=0))
+    rows = lax.all_to_all(scaled, "data", 0, 1, tiled=True)
+    size = lax.axis_size("data")
+    ring = [(i, (i + 1) % size) for i in range(size)]
+    return (hidden + lax.ppermute(rows, "data", ring)) @ params["w1"]
+
+
 COLUMNS = {"w0": P(None, "model"), "b0": P("model"), "w1": P("model", None)}
 ROWS = {"w0": P("data", None), "b0": P("data"), "w1": P("data", None)}
 
@@ -84,6 +95,7 @@ LOSSES = {
     "shard_map_fsdp": _with_loss(_gathered, ROWS),
     "shard_map_sequence": _with_loss(_sequence, COLUMNS, P(("data", "model"))),
     "shard_map_indexed": _indexed,
+    "shard_map_moved": _with_loss(_moved, {"w0": P(), "b0": P(), "w1": P()}),
 }
 
 
