@@ -25,4 +25,8 @@ for argument in "$@"; do
 done
 build_shardc shardc-gen shardc-compile shardc-run shardc-bench-steps \
   shardc-bench-micro >&2
+# Where there is MPI.
+if ninja -C "$build" -t query shardc-bench-allreduce &>/dev/null; then
+  ninja -C "$build" shardc-bench-allreduce >&2
+fi
 exec python3 benchmarks/goals --bin "$build/bin" --jax "$python" "${arguments[@]}"

@@ -1,13 +1,32 @@
 """Shared by the sections: shardc and JAX as servers, the next contest."""
 
 import os
+import socket
 
 import workloads as w
-from contest import Entrant, Failure, Server, hold
+from contest import Entrant, Failure, Server, Servers, hold
 from micro import measure_limits
 from table import Line
 
 SOURCE = os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "..")
+
+
+# In containers the user is root.
+MPI_ENVIRONMENT = {"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1"}
+PROCESSES = 2  # of the section of that name
+
+
+def jax_environment(devices):
+    return {"JAX_PLATFORMS": "cpu", "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}
+
+
+def jax_processes(python, program, devices):
+    """JAX in two processes with so many devices each."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{free.getsockname()[1]}"
+    return Servers([Server(f"JAX in process {rank}", [python, program, address, str(PROCESSES), str(rank)], jax_environment(devices))
+                    for rank in range(PROCESSES)])  # fmt: skip
 
 
 class Bench:
@@ -19,25 +38,32 @@ class Bench:
         # Of the best some are short enough that nothing interrupts them.
         self.rounds, self.seconds = (2, 0.02) if self.quick else (25, 0.02) if self.best else (arguments.rounds, 0.15)
         self.shardc = Server("shardc", [self.compiler.tool("shardc-bench-steps")])
-        self.jax = {}
+        mpirun = ["mpirun", "-n", str(PROCESSES), "--oversubscribe"]
+        self.shardc_processes = Server("shardc in processes", [*mpirun, self.compiler.tool("shardc-bench-steps")], MPI_ENVIRONMENT)
+        self.mpirun = mpirun
+        self.jax, self.jax_processes = {}, {}
         if arguments.jax:
             program = os.path.join(SOURCE, "benchmarks", "goals", "jax_peer.py")
             for devices in (1, 8):
-                environment = {"JAX_PLATFORMS": "cpu",
-                               "XLA_FLAGS": f"--xla_force_host_platform_device_count={devices}"}  # fmt: skip
-                self.jax[devices] = Server(f"JAX on {devices}", [arguments.jax, program], environment)
+                self.jax[devices] = Server(f"JAX on {devices}", [arguments.jax, program], jax_environment(devices))
+            for devices in (2, 8):
+                self.jax_processes[devices] = jax_processes(arguments.jax, program, devices // PROCESSES)
         self.limits = measure_limits(self.compiler.tool("shardc-bench-micro"))
         self.entrants = {}
 
-    def enter(self, key, mlp, layout):
+    def enter(self, key, mlp, layout, server=None):
         """shardc's steps of a model, as entrant `key` of the next contest."""
-        name = f"plan{self.compiler.count}"
-        self.shardc.ask(f"plan {name} {self.compiler.plan(mlp, layout)}")
-        self.entrants[key] = Entrant(self.shardc, "run", name)
+        name, server = f"plan{self.compiler.count}", server or self.shardc
+        entrant = self.entrants[key] = Entrant(server, "run", name)
+        try:
+            server.ask(f"plan {name} {self.compiler.plan(mlp, layout)}")
+        except Failure as failure:
+            entrant.error = str(failure)
 
-    def enter_jax(self, key, mlp, layout, scan=0):
+    def enter_jax(self, key, mlp, layout, scan=0, processes=False):
         """JAX's, as `key` and, if `scan`, "`key` scan"; nothing without JAX."""
-        server = self.jax.get(8 if layout.devices() > 1 else 1)
+        server = (self.jax_processes.get(layout.devices()) if processes
+                  else self.jax.get(8 if layout.devices() > 1 else 1))  # fmt: skip
         if not server:
             return
         name = f"model{len(self.entrants)}"
@@ -58,7 +84,7 @@ class Bench:
         result = hold(self.entrants, self.rounds, self.seconds, self.best)
         self.entrants = {}
         # A loaded program takes memory and, waiting, time.
-        for server in [self.shardc, *self.jax.values()]:
+        for server in [self.shardc, self.shardc_processes, *self.jax.values(), *self.jax_processes.values()]:
             server.stop()
         return result
 

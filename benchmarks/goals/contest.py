@@ -27,17 +27,23 @@ class Server:
         self.process = None
 
     def ask(self, request):
+        self.send(request)
+        return self.receive()
+
+    def send(self, request):
         if self.process is None:
             self.process = subprocess.Popen(self.command, stdin=subprocess.PIPE, stdout=subprocess.PIPE,
                                             stderr=subprocess.DEVNULL, text=True, env=self.environment)  # fmt: skip
         try:
             self.process.stdin.write(request + "\n")
             self.process.stdin.flush()
-            with selectors.DefaultSelector() as selector:
-                selector.register(self.process.stdout, selectors.EVENT_READ)
-                line = self.process.stdout.readline() if selector.select(self.timeout) else ""
         except BrokenPipeError:
-            line = ""
+            pass  # it gives no answer either
+
+    def receive(self):
+        with selectors.DefaultSelector() as selector:
+            selector.register(self.process.stdout, selectors.EVENT_READ)
+            line = self.process.stdout.readline() if selector.select(self.timeout) else ""
         if not line:
             ended = self.process.poll()
             self.stop()
@@ -48,10 +54,35 @@ class Server:
         return reply
 
     def stop(self):
-        if self.process:
+        if not self.process:
+            return
+        try:
+            # Its input ends. mpirun, if killed, leaves its processes behind.
+            self.process.communicate(timeout=10)
+        except (subprocess.TimeoutExpired, OSError, ValueError):
             self.process.kill()
             self.process.wait()
-            self.process = None
+        self.process = None
+
+
+class Servers:
+    """Processes that do the same together: each gets every request."""
+
+    def __init__(self, servers):
+        self.servers = servers
+
+    def ask(self, request):
+        for server in self.servers:
+            server.send(request)
+        replies = [server.receive() for server in self.servers]
+        return max(replies, key=lambda reply: reply.get("seconds", 0))
+
+    def stop(self):
+        for server in self.servers:
+            if server.process:
+                server.process.stdin.close()
+        for server in self.servers:
+            server.stop()
 
 
 class Entrant:

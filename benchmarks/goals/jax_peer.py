@@ -1,8 +1,10 @@
 """JAX's side of benchmarks/goals and of scripts/gpu-check.sh: trains the same MLPs
 on request.
 
-Run by a Python that has JAX, with XLA_FLAGS set for the number of devices. One
-request per line of standard input, answered by one line, a JSON object:
+Run by a Python that has JAX, with XLA_FLAGS set for the number of devices. With
+the arguments ADDRESS, SIZE and RANK it is one of so many processes, which share
+a mesh by gloo and get the same requests. One request per line of standard input,
+answered by one line, a JSON object:
 
   model NAME JSON       makes a train step; JSON has layers, loss, optimizer,
                         batch, strategy, mesh and scan, the steps of one scan,
@@ -47,6 +49,13 @@ def specs(layers, strategy, sizes):
         yield fit(shape, weight), fit(shape[1:], bias)
 
 
+def place(array, sharding):
+    """The array, which all processes have, on the devices of all of them."""
+    if jax.process_count() == 1:
+        return jax.device_put(array, sharding)
+    return jax.make_array_from_callback(array.shape, sharding, lambda index: array[index])
+
+
 class Model:
     def __init__(self, layers, loss, optimizer, batch, strategy, mesh, scan, precision="f32"):
         self.batch, self.loss, self.scan_steps = batch, loss, scan
@@ -62,9 +71,9 @@ class Model:
         for (weight, bias), (fan_in, out) in zip(specs(layers, strategy, axes), zip(layers, layers[1:])):
             values = (random.standard_normal((fan_in, out)) * (2 / fan_in) ** 0.5).astype(np.float32)
             params.append((self.put(values, weight), self.put(np.zeros(out, np.float32), bias)))
-        zeros = lambda: jax.tree.map(lambda p: jax.device_put(np.zeros(p.shape, np.float32), p.sharding), params)
+        zeros = lambda: jax.tree.map(lambda p: place(np.zeros(p.shape, np.float32), p.sharding), params)
         moments = (zeros(), zeros()) if optimizer == "adam" else ()
-        self.state = (params, moments, jnp.zeros((), jnp.int32))
+        self.state = (params, moments, self.put(np.zeros((), np.int32), PartitionSpec()))
         labels = (
             random.standard_normal((batch, layers[-1])).astype(np.float32)
             if loss == "mse"
@@ -75,10 +84,10 @@ class Model:
         self.make_steps()
 
     def put(self, array, spec):
-        return jax.device_put(array, NamedSharding(self.grid, spec))
+        return place(array, NamedSharding(self.grid, spec))
 
     def feed(self, x, y):
-        return jax.device_put(x, self.rows), jax.device_put(y, self.rows)
+        return place(x, self.rows), place(y, self.rows)
 
     def forward(self, params, x):
         x = x.astype(self.dtype)
@@ -174,13 +183,19 @@ def answer(models, line):
 
 
 def main():
+    # Gloo prints to standard output.
+    answers = os.fdopen(os.dup(1), "w")
+    os.dup2(2, 1)
+    if len(sys.argv) == 4:
+        jax.config.update("jax_cpu_collectives_implementation", "gloo")
+        jax.distributed.initialize(sys.argv[1], int(sys.argv[2]), int(sys.argv[3]))
     models = {}
     for line in sys.stdin:
         try:
             reply = answer(models, line.rstrip("\n"))
         except Exception as error:  # the other side prints it beside the line
             reply = {"error": f"{type(error).__name__}: {error}".splitlines()[0]}
-        print(json.dumps(reply), flush=True)
+        print(json.dumps(reply), file=answers, flush=True)
 
 
 if __name__ == "__main__":

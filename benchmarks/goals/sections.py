@@ -1,14 +1,15 @@
 """The measurements by section: contests, and the lines they give."""
 
+import json
 import os
 import statistics
 import subprocess
 import time
 
 import workloads as w
-from bench import SOURCE
+from bench import MPI_ENVIRONMENT, SOURCE
 from contest import attempt
-from micro import all_reduce_lines, measure_micro, overhead_lines, update_lines
+from micro import all_reduce_lines, measure_micro, overhead_lines, size, update_lines
 from table import Line
 
 
@@ -174,5 +175,34 @@ def micro(bench):
     yield from update_lines(figures)
 
 
+def processes(bench):
+    """Two processes beside one with two workers, and beside JAX with as many; then
+    all-reduces between them beside those of MPI."""
+    contest = bench.compiler.tool("shardc-bench-allreduce")
+    if not os.path.exists(contest):
+        yield Line("2 processes", "", None, None, "s", None, 0, False, note="MPI is not installed")
+        return
+    for name, mlp, goal in ((w.NOTEBOOK_NAME, w.NOTEBOOK, 3.0), (w.IMAGES_NAME, w.IMAGES, 1.3), (w.WIDE_NAME, w.WIDE, 1.3)):
+        layouts = (w.DP2, w.DP8)
+        for layout in layouts:
+            bench.enter(layout.name, mlp, layout)
+            bench.enter("2 x " + layout.name, mlp, layout, bench.shardc_processes)
+            if mlp is not w.WIDE:
+                bench.enter_jax("JAX " + layout.name, mlp, layout, processes=True)
+        result = bench.hold()
+        for layout in layouts:
+            workload = f"{name}, {layout.name}, 2 processes"
+            yield bench.line(result, workload, mlp, "2 x " + layout.name, "itself in one process", layout.name, goal, False)
+            if mlp is not w.WIDE:
+                yield bench.line(result, workload, mlp, "2 x " + layout.name, "JAX, 2 processes, gloo", "JAX " + layout.name, 10, True)
+    command = [*bench.mpirun, contest, "3" if bench.quick else "15"]
+    done = subprocess.run(command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env={**os.environ, **MPI_ENVIRONMENT})
+    for answer in map(json.loads, done.stdout.splitlines()):
+        if "error" in answer:
+            raise RuntimeError(f"{' '.join(command)}: {answer['error']}")
+        yield Line(f"all-reduce, 2 processes, {size(answer['bytes'])}", "MPI_Allreduce", answer["ours"], answer["mpi"], "s",
+                   answer["ratio"], 1.2, False, f"{answer['bytes'] / answer['ours'] / 1e9:.3g} GB/s")  # fmt: skip
+
+
 SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes,
-            "pipelines": pipelines, "compilation": compilation, "memory": memory}  # fmt: skip
+            "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes}  # fmt: skip

@@ -33,7 +33,8 @@ static HostArray makeArray(const TensorInfo &tensor) {
 }
 
 absl::StatusOr<std::unique_ptr<PlanRunner>>
-PlanRunner::create(Context &context, const std::string &path) {
+PlanRunner::create(Context &context, Processes *processes,
+                   const std::string &path) {
   absl::StatusOr<std::shared_ptr<const Plan>> plan = Plan::loadFile(path);
   if (!plan.ok())
     return plan.status();
@@ -45,8 +46,10 @@ PlanRunner::create(Context &context, const std::string &path) {
       runner->views.emplace(tensor.name, array.view());
     }
   uint64_t before = residentBytes();
+  ExecutorOptions options;
+  options.processes = processes;
   absl::StatusOr<std::unique_ptr<Executor>> executor =
-      Executor::create(context, *plan);
+      Executor::create(context, *plan, options);
   if (!executor.ok())
     return executor.status();
   runner->executor = *std::move(executor);

@@ -14,9 +14,10 @@ uint64_t residentBytes();
 class PlanRunner {
 public:
   /// Loads the plan at `path` and gives parameters their initial values. The
-  /// context must outlive the runner.
+  /// context must outlive the runner, and the processes that have its devices;
+  /// null: this one alone.
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<PlanRunner>>
-  create(Context &context, const std::string &path);
+  create(Context &context, Processes *processes, const std::string &path);
 
   /// Runs `steps` train steps on one batch. As in an application, the time
   /// includes giving devices their shards of the arrays.

@@ -14,12 +14,18 @@
 // Each is answered by one line, a JSON object: "seconds" of what ran, and
 // "error" if something failed.
 //
+// Of several processes that mpirun has started each has some devices of every
+// plan. Rank 0 reads the requests, tells them to the others, which do not use
+// their cores while they wait, and answers.
+//
 //===----------------------------------------------------------------------===//
 
 #include "GemmSum.h"
 #include "PlanRunner.h"
 
+#include "base/UsableCpus.h"
 #include "plan/PlanSpec.h"
+#include "shardc-rt/Processes.h"
 
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
@@ -36,7 +42,9 @@ namespace {
 
 class Server {
 public:
-  explicit Server(Context &context) : context(context) {}
+  /// `processes` is null if there is one.
+  Server(Context &context, Processes *processes)
+      : context(context), processes(processes) {}
 
   nlohmann::json answer(const std::string &line);
 
@@ -46,6 +54,7 @@ private:
   nlohmann::json describeMemory(const PlanRunner &plan) const;
 
   Context &context;
+  Processes *processes;
   std::map<std::string, std::unique_ptr<PlanRunner>> plans;
   std::map<std::string, std::unique_ptr<GemmSum>> gemms;
 };
@@ -54,7 +63,7 @@ private:
 
 absl::Status Server::load(const std::vector<std::string> &words) {
   if (words[0] == "plan" && words.size() == 3) {
-    auto plan = PlanRunner::create(context, words[2]);
+    auto plan = PlanRunner::create(context, processes, words[2]);
     if (!plan.ok())
       return plan.status();
     plans[words[1]] = *std::move(plan);
@@ -139,14 +148,59 @@ nlohmann::json Server::answer(const std::string &line) {
   return {{"error", absl::StrCat(line, ": ", std::string(status.message()))}};
 }
 
-int main() {
-  absl::StatusOr<std::unique_ptr<Context>> context = Context::create();
-  if (!context.ok()) {
-    std::cerr << "shardc-bench-steps: " << context.status().message() << "\n";
-    return 70;
+/// Null if there is one process.
+static absl::StatusOr<std::unique_ptr<Processes>> connect() {
+  absl::StatusOr<Ranks> ranks = ranksFromEnvironment();
+  if (!ranks.ok())
+    return ranks.status();
+  if (ranks->size == 1)
+    return nullptr;
+  // Rank 0 chooses a port, so that several groups of processes can be there.
+  ranks->address.clear();
+  ranks->port = 0;
+  ProcessesOptions options;
+  options.mpiPath = MPI_LIBRARY;
+  return Processes::connect(*ranks, options);
+}
+
+/// Answers until the input ends.
+static absl::Status serve(Processes *processes) {
+  ContextOptions options;
+  if (processes)
+    options.threads =
+        std::max(1, findUsableCpus().count() / processes->localSize());
+  absl::StatusOr<std::unique_ptr<Context>> context = Context::create(options);
+  if (!context.ok())
+    return context.status();
+  Server server(**context, processes);
+  bool answers = !processes || processes->rank() == 0;
+  for (std::string line;;) {
+    bool hasLine = answers && std::getline(std::cin, line);
+    if (processes) {
+      absl::StatusOr<std::string> told = processes->store().broadcast(
+          "request", hasLine ? line : "", absl::Hours(24));
+      if (!told.ok())
+        return told.status();
+      line = *told;
+      hasLine = !line.empty();
+    }
+    if (!hasLine)
+      return absl::OkStatus();
+    nlohmann::json answer = server.answer(line);
+    if (answers)
+      std::cout << answer.dump() << std::endl;
   }
-  Server server(**context);
-  for (std::string line; std::getline(std::cin, line);)
-    std::cout << server.answer(line).dump() << std::endl;
-  return 0;
+}
+
+int main() {
+  absl::StatusOr<std::unique_ptr<Processes>> processes = connect();
+  absl::Status status = processes.status();
+  if (status.ok())
+    status = serve(processes->get());
+  if (status.ok() && *processes)
+    status = (*processes)->end();
+  if (status.ok())
+    return 0;
+  std::cerr << "shardc-bench-steps: " << status.message() << "\n";
+  return 70;
 }

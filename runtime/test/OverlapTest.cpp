@@ -197,6 +197,37 @@ TEST(OverlapTest, DevicesComputeBetweenStartAndFinish) {
     }
 }
 
+// An all-reduce of few bytes has one message for each other process, another
+// one two: operands and sums. Both add in the order of the devices.
+TEST(OverlapTest, SmallAllReducesTakeOneRoundOfMessages) {
+  for (auto [elements, rounds] : {std::pair(200, 1), std::pair(20000, 2)})
+    for (int size : {2, 3})
+      runRanks(size, [&, elements = elements,
+                      rounds = rounds](ThreadTransport &transport) {
+        const int own = transport.rank();
+        auto collectives = createCollectivesBetweenProcesses(transport);
+        Tensor tensor(size, own, elements, elements);
+        const float values[] = {1e8f, 1.0f, -1e8f};
+        std::fill(tensor.in[own].begin(), tensor.in[own].end(), values[own]);
+        auto prepared = collectives->prepare(Mesh({{"d", size}}),
+                                             {CollectiveKind::AllReduce,
+                                              Reduction::Sum,
+                                              {0},
+                                              {},
+                                              {tensor.tensor}});
+        ASSERT_TRUE(prepared.ok()) << prepared.status();
+        transport.numSent = transport.numReceived = 0;
+        runTasks((*prepared)->start());
+        runTasks(prepared->get());
+        EXPECT_EQ(transport.numSent, rounds * (size - 1));
+        EXPECT_EQ(transport.numReceived, rounds * (size - 1));
+        float expected = values[0] + values[1];
+        if (size == 3)
+          expected += values[2];
+        EXPECT_EQ(tensor.out[own], std::vector<float>(elements, expected));
+      });
+}
+
 // Each has messages of its own, so that they may be finished in any order; and
 // memory that is used again.
 TEST(OverlapTest, CollectivesBetweenProcessesAreFinishedInAnyOrder) {

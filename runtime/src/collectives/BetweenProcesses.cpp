@@ -49,6 +49,7 @@ public:
   std::unique_ptr<PreparedCollective> build();
 
 private:
+  bool isSmall() const;
   void addAllReduce(size_t tensor, const std::vector<int64_t> &group);
   void addResult(size_t tensor, const std::vector<int64_t> &group,
                  int64_t member);
@@ -106,6 +107,28 @@ Place CollectiveBuilder::sourceFor(int to, size_t number, int64_t device,
   return place->second;
 }
 
+/// The most bytes of the operands of a group that all its processes get. To
+/// send more twice in parts takes less time than to send all of it once.
+static constexpr int64_t mostSmallBytes = 32 << 10;
+
+/// Whether an all-reduce takes the time of its messages rather than that of its
+/// bytes. The same in all processes.
+bool CollectiveBuilder::isSmall() const {
+  int64_t most = 0;
+  for (const std::vector<int64_t> &group : groups) {
+    int64_t bytes = 0;
+    for (size_t i = 0; i < spec.tensors.size(); ++i) {
+      std::set<int64_t> operands;
+      for (int64_t device : group)
+        operands.insert(sharing.in[i][device]);
+      bytes += numElements(spec.tensors[i].inShape) *
+               byteSize(spec.tensors[i].dtype) * operands.size();
+    }
+    most = std::max(most, bytes);
+  }
+  return most <= mostSmallBytes;
+}
+
 /// Elements of a part of an all-reduce are a multiple of this, but for the last
 /// part: cache lines are not shared.
 static constexpr int64_t partUnit = 64;
@@ -119,6 +142,23 @@ void CollectiveBuilder::addAllReduce(size_t number,
     if (isNew(number, device))
       targets[processOf[device]].push_back(device);
   int64_t elements = numElements(tensor.inShape);
+  // What a process adds up: all of a small one, or a part that it sends on.
+  auto reduce = [&](int reducer, const std::vector<int64_t> &devices,
+                    const Region &part) {
+    Work work{tensor.dtype, part.box, {}, {}};
+    for (int64_t device : group)
+      work.sources.push_back(sourceFor(reducer, number, device, part));
+    if (reducer != own)
+      return;
+    for (int64_t device : devices)
+      work.results.push_back(resultPart(tensor, device, part));
+    works.push_back(std::move(work));
+  };
+  if (isSmall()) {
+    for (const auto &[reducer, devices] : targets)
+      reduce(reducer, devices, Region::ofRange(0, elements));
+    return;
+  }
   int64_t units = (elements + partUnit - 1) / partUnit;
   int64_t processes = targets.size(), index = 0;
   for (const auto &[reducer, devices] : targets) {
@@ -128,14 +168,7 @@ void CollectiveBuilder::addAllReduce(size_t number,
     if (begin >= end)
       continue;
     Region part = Region::ofRange(begin, end - begin);
-    Work work{tensor.dtype, part.box, {}, {}};
-    for (int64_t device : group)
-      work.sources.push_back(sourceFor(reducer, number, device, part));
-    if (reducer == own) {
-      for (int64_t device : devices)
-        work.results.push_back(resultPart(tensor, device, part));
-      works.push_back(std::move(work));
-    }
+    reduce(reducer, devices, part);
     for (const auto &[receiver, others] : targets) {
       if (receiver == reducer)
         continue;
