@@ -4,7 +4,10 @@
 #include "SignlessIntegers.h"
 
 #include "mlir/Dialect/Func/IR/FuncOps.h"
+#include "llvm/ADT/ScopeExit.h"
 #include "llvm/ADT/StringMap.h"
+
+#include <utility>
 
 using namespace mlir;
 using namespace shardc;
@@ -145,7 +148,9 @@ LogicalResult Lowering::runCall(Operation *op, FlatSymbolRefAttr callee) {
     set(argument, get(operand));
   SmallVector<Value> results;
   ++depth;
+  std::optional<Location> outer = std::exchange(caller, op->getLoc());
   LogicalResult result = run(body, results);
+  caller = outer;
   --depth;
   if (failed(result))
     return failure();
@@ -176,6 +181,11 @@ LogicalResult Lowering::run(Block &block, SmallVectorImpl<Value> &results) {
       return emitError(op.getLoc())
              << "the program has more than " << mostOps
              << " ops once its loops are written out: make fewer trips";
+    // What is inside of functions of JAX has the place of their call.
+    Location own = op.getLoc();
+    if (caller && !own->findInstanceOf<FileLineColLoc>())
+      op.setLoc(CallSiteLoc::get(own, *caller));
+    auto restore = llvm::make_scope_exit([&] { op.setLoc(own); });
     StringRef name = op.getName().getStringRef();
     const OpLowering *lowering = findLowering(&op);
     if (!lowering)

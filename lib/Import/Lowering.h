@@ -87,6 +87,8 @@ private:
   mlir::OpBuilder builder;
   mlir::IRMapping values;
   int depth = 0;
+  /// The place of the call whose body is lowered.
+  std::optional<mlir::Location> caller;
   int64_t ops = 0;
 };
 
