@@ -119,6 +119,30 @@ expect 'a compressed array' 0 \
 cases=$((cases + 1))
 cmp -s one.npz many.npz || fail 'a compressed array: other numbers'
 
+# Files of parameters are those of one process, and each process reads its part.
+# Shards of columns are uneven.
+shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy=fsdp+tp \
+  --mesh=data=2,model=3 --loss=softmax_cross_entropy -o parts.mlir
+shardc-compile parts.mlir -o parts.shardc &>said
+run=(shardc-run parts.shardc --data=digits --steps=2 --seed=3)
+for kind in npz safetensors; do
+  "${run[@]}" --ordered-sums --save-params=first.$kind &>said
+  "${run[@]}" --ordered-sums --load-params=first.$kind --save-params=one.$kind &>said
+  for size in 3 2; do
+    [ "$kind$size" != safetensors2 ] || continue
+    cases=$((cases + 1))
+    rm -f many.$kind
+    mpirun -n "$size" "${run[@]}" --load-params=first.$kind \
+      --save-params=many.$kind &>said && cmp one.$kind many.$kind >>said ||
+      fail "parameters in .$kind, $size processes: other ones"
+  done
+done
+python3 -c 'import sys, zipfile; sys.exit(zipfile.ZipFile("many.npz").testzip())' ||
+  fail 'many.npz is not a whole archive'
+printf x | dd of=first.npz bs=1 seek=3000 conv=notrunc status=none
+expect 'damaged parameters' 2 'its bytes do not match their checksum' \
+  mpirun -n 2 "${run[@]}" --load-params=first.npz
+
 run=(shardc-run model.shardc --data=digits --steps=2)
 expect 'no such file' 2 'nothere.npz' \
   mpirun -n 2 shardc-run model.shardc --data=nothere.npz --steps=2

@@ -7,6 +7,7 @@
 #include "data/Batches.h"
 #include "data/Csv.h"
 #include "data/Npz.h"
+#include "shardc-rt/Trainer.h"
 
 #include <algorithm>
 #include <cmath>
@@ -203,8 +204,8 @@ TEST(NpzTest, RoundTripsAndIsDeterministic) {
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {3, 4});
   arrays["y"] = iota(DType::I64, {3});
-  ASSERT_TRUE(writeNpz(path, arrays).ok());
-  ASSERT_TRUE(writeNpz(again, arrays).ok());
+  ASSERT_TRUE(writeArrays(path, arrays).ok());
+  ASSERT_TRUE(writeArrays(again, arrays).ok());
   EXPECT_EQ(readAll(path), readAll(again));
   auto back = readNpz(path);
   ASSERT_TRUE(back.ok()) << back.status();
@@ -218,7 +219,7 @@ TEST(NpzTest, DamageIsAnErrorOrHarmless) {
   std::string path = folder / "damaged.npz";
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {30, 4});
-  ASSERT_TRUE(writeNpz(path, arrays).ok());
+  ASSERT_TRUE(writeArrays(path, arrays).ok());
   std::string bytes = readAll(path);
   for (size_t length = 0; length < bytes.size(); length += 13) {
     writeAll(path, bytes.substr(0, length));
@@ -237,7 +238,7 @@ TEST(NpzTest, DamageIsAnErrorOrHarmless) {
   }
   EXPECT_EQ(readNpz(folder / "missing.npz").status().code(),
             absl::StatusCode::kNotFound);
-  EXPECT_FALSE(writeNpz(folder / "missing/x.npz", arrays).ok());
+  EXPECT_FALSE(writeArrays(folder / "missing/x.npz", arrays).ok());
 }
 
 TEST(BatchesTest, ShufflesDeterministically) {
@@ -553,7 +554,7 @@ TEST(DatasetTest, ArraysThatCannotBeReadAreNoErrorYet) {
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {20});
   arrays["names"] = iota(DType::I32, {20});
-  ASSERT_TRUE(writeNpz(path, arrays).ok());
+  ASSERT_TRUE(writeArrays(path, arrays).ok());
   std::string bytes = readAll(path);
   // The zip archive's checksum no longer fits, either.
   bytes.replace(bytes.find("'<i4'"), 5, "'<U1'");

@@ -71,7 +71,7 @@ private:
 
 } // namespace
 
-static bool isSame(const PipelineStep &one, const PipelineStep &other) {
+static bool isSameStep(const PipelineStep &one, const PipelineStep &other) {
   return std::equal(one.begin(), one.end(), other.begin(), other.end(),
                     [](RankCommand a, RankCommand b) {
                       return a.rank == b.rank && a.command == b.command;
@@ -113,7 +113,7 @@ void Processes::check() const {
     size_t next = 0;
     std::map<Start, int> starts, waits;
     for (const PipelineStep &step : own.steps) {
-      if (next < order.steps.size() && isSame(step, order.steps[next])) {
+      if (next < order.steps.size() && isSameStep(step, order.steps[next])) {
         // Between the start and the wait, of messages that have them.
         for (RankCommand place : step)
           if (auto event = eventOf(place)) {

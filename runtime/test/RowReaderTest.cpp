@@ -2,6 +2,7 @@
 
 #include "TemporaryFolder.h"
 #include "TestPlan.h"
+#include "shardc-rt/Trainer.h"
 
 #include "data/Batches.h"
 #include "data/RowReader.h"
@@ -91,7 +92,7 @@ TEST(ZipMembersTest, FindsWhereStoredMembersLie) {
   ArrayMap arrays;
   arrays.emplace("x", numbered<float>(DType::F32, 5, 3));
   arrays.emplace("y", numbered<int64_t>(DType::I64, 5, 1));
-  ASSERT_TRUE(writeNpz(path, arrays).ok());
+  ASSERT_TRUE(writeArrays(path, arrays).ok());
   auto file = ReadableFile::open(path);
   ASSERT_TRUE(file.ok()) << file.status();
   auto members = findStoredMembers(*file);
@@ -148,11 +149,11 @@ TEST(RowReaderTest, ReadsOnlyTheRowsAskedFor) {
   const int64_t rows = 1000, width = 1000;
   ArrayMap arrays;
   arrays.emplace("x", numbered<float>(DType::F32, rows, width));
-  ASSERT_TRUE(writeNpz(folder / "a.npz", arrays).ok());
+  ASSERT_TRUE(writeArrays(folder / "a.npz", arrays).ok());
   uint64_t before = bytesReadSoFar();
-  auto readers = findRows(folder / "a.npz");
+  auto readers = findStoredArrays(folder / "a.npz");
   ASSERT_TRUE(readers.ok()) << readers.status();
-  const RowReader &reader = readers->at("x");
+  const RowReader reader(readers->arrays.at("x"));
   EXPECT_EQ(reader.shape(), (std::vector<int64_t>{rows, width}));
   HostArray out(DType::F32, {4, width});
   ASSERT_TRUE(reader.read(20, 2, out, 0).ok());
@@ -175,7 +176,7 @@ TEST(RowReaderTest, BatchesAreThoseOfADataSetInMemory) {
   arrays.emplace("y", numbered<int64_t>(DType::I64, 50, 1));
   arrays.at("y").shape = {50};
   arrays.emplace("z", numbered<float>(DType::F32, 7, 1));
-  ASSERT_TRUE(writeNpz(folder / "a.npz", arrays).ok());
+  ASSERT_TRUE(writeArrays(folder / "a.npz", arrays).ok());
   for (const auto &[name, array] : arrays)
     writeAll(folder / (name + ".npy"), *formatNpy(array.view()));
   const TensorInfo x{"x", Role::Input, DType::F32, {8, 3}};

@@ -1,6 +1,7 @@
 //===- SafetensorsTest.cpp - safetensors files and their faults -----------===//
 
 #include "TemporaryFolder.h"
+#include "shardc-rt/Trainer.h"
 
 #include "checkpoint/Safetensors.h"
 
@@ -55,7 +56,7 @@ TEST_F(SafetensorsTest, RoundTrip) {
   for (auto &[name, array] : arrays)
     for (std::byte &byte : array.data)
       byte = static_cast<std::byte>(name[0] == 'f' ? 1 : random());
-  ASSERT_TRUE(writeSafetensors(path, arrays).ok());
+  ASSERT_TRUE(writeArrays(path, arrays).ok());
   auto file = SafetensorsFile::open(path);
   ASSERT_TRUE(file.ok()) << file.status();
   EXPECT_EQ(file->header().size() % 64, 0u);
@@ -70,7 +71,7 @@ TEST_F(SafetensorsTest, RoundTrip) {
     EXPECT_EQ(back->at(name).shape, array.shape);
     EXPECT_EQ(back->at(name).data, array.data);
   }
-  ASSERT_TRUE(writeSafetensors(path, {}).ok());
+  ASSERT_TRUE(writeArrays(path, {}).ok());
   EXPECT_TRUE(readSafetensors(path)->empty());
 }
 
@@ -153,7 +154,7 @@ TEST_F(SafetensorsTest, EveryLengthAndByteIsChecked) {
   ArrayMap arrays;
   arrays.emplace("w", HostArray(DType::F32, {3}));
   arrays.emplace("v", HostArray(DType::F64, {2}));
-  ASSERT_TRUE(writeSafetensors(path, arrays).ok());
+  ASSERT_TRUE(writeArrays(path, arrays).ok());
   std::string bytes;
   {
     std::ifstream file(path, std::ios::binary);
@@ -174,7 +175,7 @@ TEST_F(SafetensorsTest, NamesThatTheFormatCannotHold) {
   for (const char *name : {"__metadata__", "\xff"}) {
     ArrayMap arrays;
     arrays.emplace(name, HostArray(DType::F32, {1}));
-    EXPECT_EQ(writeSafetensors(path, arrays).code(),
+    EXPECT_EQ(writeArrays(path, arrays).code(),
               absl::StatusCode::kInvalidArgument);
   }
   EXPECT_EQ(readSafetensors(folder / "none.safetensors").status().code(),

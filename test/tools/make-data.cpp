@@ -11,6 +11,7 @@
 //===----------------------------------------------------------------------===//
 
 #include "data/Npz.h"
+#include "shardc-rt/Trainer.h"
 
 #include <cstdio>
 #include <cstdlib>
@@ -63,7 +64,7 @@ int main(int argc, char **argv) {
   } else {
     data["y"] = fill({rows, layers.back()}, integers, state);
   }
-  absl::Status status = writeNpz(argv[4], data);
+  absl::Status status = writeArrays(argv[4], data);
   if (status.ok() && argc == 6) {
     ArrayMap parameters;
     for (size_t i = 0; i + 1 < layers.size(); ++i) {
@@ -73,7 +74,7 @@ int main(int argc, char **argv) {
       parameters["b" + number] =
           fill({layers[i + 1]}, /*integers=*/true, state);
     }
-    status = writeNpz(argv[5], parameters);
+    status = writeArrays(argv[5], parameters);
   }
   if (!status.ok()) {
     std::fprintf(stderr, "make-data: %s\n",

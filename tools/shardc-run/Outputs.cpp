@@ -6,9 +6,12 @@
 #include "Report.h"
 
 #include "base/ReadFile.h"
+#include "shardc-rt/Store.h"
 #include "shardc/Support/OutputFiles.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_join.h"
+#include "absl/strings/str_split.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -146,18 +149,40 @@ static std::vector<std::string> otherPlaces(const std::string &path) {
   return places;
 }
 
-int shardc::run::saveParameters(const ArrayMap &parameters,
+int shardc::run::saveParameters(const Executor &executor,
                                 const std::string &path) {
-  absl::Status first = writeArrays(path, parameters);
+  absl::Status first = rt::saveParameters(executor, path);
   if (first.ok())
     return 0;
-  for (const std::string &place : otherPlaces(path))
-    if (writeArrays(place, parameters).ok())
-      return report(
-          1, absl::StrCat(first.message(), "; the parameters are in ", place));
-  return report(1, absl::StrCat(first.message(),
-                                "; nor beside it, nor in $TMPDIR: the "
-                                "parameters are lost"));
+  auto isOfProcesses = [](const absl::Status &status) {
+    return absl::IsAborted(status) || absl::IsDeadlineExceeded(status);
+  };
+  if (isOfProcesses(first))
+    return report(first);
+  Store *store = executor.store();
+  auto say = [&](const std::string &message) {
+    return !store || store->ranks().rank == 0 ? report(1, message) : 0;
+  };
+  std::string places = absl::StrJoin(otherPlaces(path), "\n");
+  if (store) {
+    absl::StatusOr<std::string> told = store->broadcast(
+        "looking for another place", places, store->options().deadline);
+    if (!told.ok())
+      return report(told.status());
+    places = *std::move(told);
+  }
+  for (const std::string &place : std::vector<std::string>(
+           absl::StrSplit(places, '\n', absl::SkipEmpty()))) {
+    absl::Status saved = rt::saveParameters(executor, place);
+    if (isOfProcesses(saved))
+      return report(saved);
+    if (saved.ok())
+      return say(
+          absl::StrCat(first.message(), "; the parameters are in ", place));
+  }
+  return say(absl::StrCat(first.message(),
+                          "; nor beside it, nor in $TMPDIR: the parameters are "
+                          "lost"));
 }
 
 Metrics::~Metrics() {

@@ -26,10 +26,12 @@ int checkOutputs(const Arguments &arguments);
 /// --save-params, and for a checkpoint. Exit code 0, or 1 and an error printed.
 int checkRoom(const Arguments &arguments, const rt::Plan &plan);
 
-/// Writes `parameters` to `path` or, where that fails, elsewhere: to a new file
-/// beside it, then to one in $TMPDIR. Exit code 0; 1 if they are elsewhere or
-/// nowhere, and an error printed that says which.
-int saveParameters(const rt::ArrayMap &parameters, const std::string &path);
+/// Writes the parameters of `executor` to `path` or, where that fails,
+/// elsewhere: to a new file beside it, then to one in $TMPDIR. Its processes
+/// call it together. Exit code 0; 1 if they are elsewhere or nowhere, and an
+/// error printed that says which, both on rank 0 alone; 6 if a process has
+/// gone.
+int saveParameters(const rt::Executor &executor, const std::string &path);
 
 /// The file of --metrics: a line for each step, whole as soon as it is added.
 class Metrics {

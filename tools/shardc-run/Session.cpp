@@ -471,11 +471,7 @@ int Session::finishCheckpoints() {
 int Session::save() {
   if (arguments.saveParams.empty())
     return 0;
-  // All processes take part in reading; one writes.
-  absl::StatusOr<ArrayMap> parameters = readParameters(*executor);
-  if (!parameters.ok())
-    return report(parameters.status());
-  int code = isFirst ? saveParameters(*parameters, arguments.saveParams) : 0;
+  int code = run::saveParameters(*executor, arguments.saveParams);
   isSaved = code == 0;
   return code;
 }

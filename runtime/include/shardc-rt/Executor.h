@@ -45,6 +45,7 @@
 namespace shardc::rt {
 
 class Processes;
+class Store;
 class Trace;
 
 struct ExecutorOptions {
@@ -185,6 +186,21 @@ public:
   /// take: ascending and disjoint. A run in this process reads no others. All
   /// rows of any other name.
   virtual std::vector<RowRange> rowsOf(absl::string_view name) const;
+
+  /// Writes contiguous bytes of a global array, which begin at `offset`, to
+  /// `data`. An error ends the call that it is passed to.
+  using FillBytes = absl::FunctionRef<absl::Status(int64_t offset, char *data,
+                                                   int64_t bytes)>;
+
+  /// Replaces a parameter or state on the devices of this process: `fill` is
+  /// called for the bytes of their shards alone. Processes that all call it set
+  /// the tensor on all devices. Errors as of `setTensor`, and those of `fill`,
+  /// after which the tensor has no value.
+  [[nodiscard]] virtual absl::Status writeShards(absl::string_view name,
+                                                 FillBytes fill);
+
+  /// Of the processes that hold devices of the mesh; null: this one has all.
+  virtual Store *store() const { return nullptr; }
 
   /// Begins a run of a program on one batch, of which it keeps no reference.
   /// Runs begin and end in order. NotFound: no such program. InvalidArgument

@@ -160,9 +160,10 @@ evaluate(Executor &executor, const Dataset &dataset,
 checkEvaluation(Executor &executor, const Dataset &dataset);
 
 /// Sets every parameter from an archive, FILE.npz or FILE.safetensors;
-/// optimizer states stay as they are.
-/// InvalidArgument names a parameter that is missing, unknown, of another
-/// shape, or has a value out of the range of its type.
+/// optimizer states stay as they are. Each process reads the parts that its
+/// devices hold, and its share of the checksums of a FILE.npz; compressed
+/// arrays are read whole. InvalidArgument names a parameter that is missing,
+/// unknown, of another shape, or has a value out of the range of its type.
 [[nodiscard]] SHARDC_RT_API absl::Status
 loadParameters(Executor &executor, const std::string &path);
 
@@ -175,7 +176,10 @@ readParameters(const Executor &executor);
 [[nodiscard]] SHARDC_RT_API absl::Status writeArrays(const std::string &path,
                                                      const ArrayMap &arrays);
 
-/// Writes `readParameters` to an archive, FILE.npz or FILE.safetensors.
+/// Writes what `readParameters` reads to an archive, FILE.npz or
+/// FILE.safetensors, and replaces the file in one step. The processes of an
+/// executor call it together, with paths in a folder that they share. Each
+/// writes the shards of its own devices; all get the same status.
 [[nodiscard]] SHARDC_RT_API absl::Status
 saveParameters(const Executor &executor, const std::string &path);
 

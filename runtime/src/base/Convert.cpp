@@ -116,8 +116,8 @@ bool shardc::rt::storeInteger(HostArray &array, int64_t i, int64_t value) {
   return std::fabs(stored) < 0x1p63 && static_cast<int64_t>(stored) == value;
 }
 
-absl::StatusOr<HostArray> shardc::rt::convert(const HostArray &array,
-                                              DType to) {
+absl::StatusOr<HostArray> shardc::rt::convert(const HostArray &array, DType to,
+                                              int64_t firstIndex) {
   if (!isFloat(array.dtype) || !isFloat(to))
     return absl::InvalidArgumentError(
         absl::StrCat(describe(array.dtype, array.shape),
@@ -131,8 +131,8 @@ absl::StatusOr<HostArray> shardc::rt::convert(const HostArray &array,
     storeNumber(result, i, value);
     if (std::isfinite(value) && !std::isfinite(numberAt(result, i)))
       return absl::InvalidArgumentError(
-          absl::StrCat("element ", i, " is ", value, ", which ", toString(to),
-                       " cannot hold"));
+          absl::StrCat("element ", firstIndex + i, " is ", value, ", which ",
+                       toString(to), " cannot hold"));
   }
   return result;
 }

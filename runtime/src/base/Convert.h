@@ -37,9 +37,10 @@ void storeNumber(HostArray &array, int64_t i, double value);
 
 /// `array` with elements of floating-point type `to`, rounded to nearest even.
 /// InvalidArgument: another type, or a value out of the range of `to`, with its
-/// index; infinities and NaN stay.
-[[nodiscard]] absl::StatusOr<HostArray> convert(const HostArray &array,
-                                                DType to);
+/// index, where that of the first element is `firstIndex`; infinities and NaN
+/// stay.
+[[nodiscard]] absl::StatusOr<HostArray>
+convert(const HostArray &array, DType to, int64_t firstIndex = 0);
 
 } // namespace shardc::rt
 

@@ -3,6 +3,7 @@
 #include "checkpoint/Files.h"
 
 #include "absl/strings/str_cat.h"
+#include "absl/strings/str_replace.h"
 
 #include <cerrno>
 #include <cstdio>
@@ -113,15 +114,36 @@ shardc::rt::writeFile(const std::string &path,
 
 absl::Status
 shardc::rt::replaceFile(const std::string &path,
-                        const std::vector<absl::string_view> &pieces) {
+                        absl::FunctionRef<absl::Status(WritableFile &)> write) {
   std::string other = absl::StrCat(path, ".tmp.", getpid());
   if (absl::Status status = removeAll(other); !status.ok())
     return status;
-  if (absl::Status status = writeFile(other, pieces); !status.ok())
-    return status;
-  if (rename(other.c_str(), path.c_str()) != 0) {
+  absl::StatusOr<WritableFile> file = WritableFile::make(other);
+  if (!file.ok())
+    return underItsName(file.status(), other, path);
+  absl::Status status = write(*file);
+  if (status.ok())
+    status = file->close();
+  if (status.ok())
+    return renameFile(other, path);
+  unlink(other.c_str());
+  return underItsName(status, other, path);
+}
+
+absl::Status shardc::rt::underItsName(const absl::Status &status,
+                                      const std::string &file,
+                                      const std::string &path) {
+  return status.ok()
+             ? status
+             : absl::Status(status.code(), absl::StrReplaceAll(status.message(),
+                                                               {{file, path}}));
+}
+
+absl::Status shardc::rt::renameFile(const std::string &file,
+                                    const std::string &path) {
+  if (rename(file.c_str(), path.c_str()) != 0) {
     absl::Status status = fault(path, "replace", errno);
-    unlink(other.c_str());
+    unlink(file.c_str());
     return status;
   }
   return syncFolder(folderOf(path));

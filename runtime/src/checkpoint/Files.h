@@ -10,6 +10,7 @@
 #ifndef SHARDC_RT_SRC_CHECKPOINT_FILES_H
 #define SHARDC_RT_SRC_CHECKPOINT_FILES_H
 
+#include "absl/functional/function_ref.h"
 #include "absl/status/status.h"
 #include "absl/status/statusor.h"
 #include "absl/strings/string_view.h"
@@ -68,11 +69,20 @@ private:
 writeFile(const std::string &path,
           const std::vector<absl::string_view> &pieces);
 
-/// Makes or replaces a file in one step: after a crash it has the bytes of
-/// before or of after.
+/// Makes or replaces a file, which `write` writes, in one step: after a crash
+/// it has the bytes of before or of after.
 [[nodiscard]] absl::Status
 replaceFile(const std::string &path,
-            const std::vector<absl::string_view> &pieces);
+            absl::FunctionRef<absl::Status(WritableFile &)> write);
+
+/// `status`, with `path` in place of `file`, the name that the file had while
+/// it was written: people know it by its own.
+absl::Status underItsName(const absl::Status &status, const std::string &file,
+                          const std::string &path);
+
+/// Gives a file that is on the disk its name, and replaces one that has it.
+[[nodiscard]] absl::Status renameFile(const std::string &file,
+                                      const std::string &path);
 
 /// Makes a folder, which must not exist.
 [[nodiscard]] absl::Status makeFolder(const std::string &path);

@@ -3,7 +3,6 @@
 #include "checkpoint/Safetensors.h"
 
 #include "base/Convert.h"
-#include "checkpoint/Files.h"
 #include "checkpoint/JsonReader.h"
 
 #include "absl/strings/match.h"
@@ -205,51 +204,43 @@ bool shardc::rt::isSafetensorsPath(absl::string_view path) {
   return absl::EndsWith(path, ".safetensors");
 }
 
+absl::Status shardc::rt::checkType(const SafetensorsFile &file,
+                                   const SafetensorsEntry &entry) {
+  if (entry.dtype || entry.type == "F16")
+    return absl::OkStatus();
+  return absl::InvalidArgumentError(absl::StrCat(
+      file.path(), ": tensor \"", entry.name, "\" has the type ", entry.type,
+      ", expected F16, BF16, F32, F64, I32, I64 or BOOL"));
+}
+
+void shardc::rt::decodeElements(const SafetensorsFile &file,
+                                const SafetensorsEntry &entry, int64_t first,
+                                int64_t count, HostArray &out) {
+  const char *data = file.bytesOf(entry).data();
+  if (entry.dtype) {
+    const int64_t width = byteSize(*entry.dtype);
+    if (count > 0)
+      std::memcpy(out.data.data(), data + first * width, count * width);
+    return;
+  }
+  for (int64_t i = 0; i < count; ++i) {
+    uint16_t bits;
+    std::memcpy(&bits, data + 2 * (first + i), sizeof(bits));
+    out.values<float>()[i] = fromF16(bits);
+  }
+}
+
 absl::StatusOr<ArrayMap> shardc::rt::readSafetensors(const std::string &path) {
   absl::StatusOr<SafetensorsFile> file = SafetensorsFile::open(path);
   if (!file.ok())
     return file.status();
   ArrayMap arrays;
   for (const SafetensorsEntry &entry : file->entries()) {
-    absl::string_view bytes = file->bytesOf(entry);
+    if (absl::Status status = checkType(*file, entry); !status.ok())
+      return status;
     HostArray array(entry.dtype.value_or(DType::F32), entry.shape);
-    if (entry.type == "F16")
-      for (size_t i = 0; i < bytes.size() / 2; ++i) {
-        uint16_t bits;
-        std::memcpy(&bits, bytes.data() + 2 * i, sizeof(bits));
-        array.values<float>()[i] = fromF16(bits);
-      }
-    else if (!entry.dtype)
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ": tensor \"", entry.name, "\" has the type ", entry.type,
-          ", expected F16, BF16, F32, F64, I32, I64 or BOOL"));
-    else if (!bytes.empty())
-      std::memcpy(array.data.data(), bytes.data(), bytes.size());
+    decodeElements(*file, entry, 0, numElements(entry.shape), array);
     arrays.emplace(entry.name, std::move(array));
   }
   return arrays;
-}
-
-absl::Status shardc::rt::writeSafetensors(const std::string &path,
-                                          const ArrayMap &arrays) {
-  std::vector<TensorType> tensors;
-  for (const auto &[name, array] : arrays)
-    tensors.push_back({name, array.dtype, array.shape});
-  // As in the reference implementation, so that all are aligned.
-  std::stable_sort(tensors.begin(), tensors.end(),
-                   [](const TensorType &a, const TensorType &b) {
-                     return byteSize(a.dtype) > byteSize(b.dtype);
-                   });
-  absl::StatusOr<std::string> header =
-      formatSafetensorsHeader(tensors, {{"format", "np"}});
-  if (!header.ok())
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": ", header.status().message()));
-  std::vector<absl::string_view> pieces = {*header};
-  for (const TensorType &tensor : tensors) {
-    const HostArray &array = arrays.at(tensor.name);
-    pieces.emplace_back(reinterpret_cast<const char *>(array.data.data()),
-                        array.data.size());
-  }
-  return replaceFile(path, pieces);
 }

@@ -93,13 +93,18 @@ formatSafetensorsHeader(const std::vector<TensorType> &tensors,
 /// extension says so.
 bool isSafetensorsPath(absl::string_view path);
 
+/// InvalidArgument: a type that the runtime neither has nor converts.
+[[nodiscard]] absl::Status checkType(const SafetensorsFile &file,
+                                     const SafetensorsEntry &entry);
+
+/// Puts elements [first, first + count) of an entry, whose type has been
+/// checked, at the beginning of `out`; f16 becomes f32.
+void decodeElements(const SafetensorsFile &file, const SafetensorsEntry &entry,
+                    int64_t first, int64_t count, HostArray &out);
+
 /// All arrays of a file by name; f16 becomes f32. As SafetensorsFile::open;
 /// InvalidArgument also for a type that the runtime does not have.
 [[nodiscard]] absl::StatusOr<ArrayMap> readSafetensors(const std::string &path);
-
-/// Writes a file, replacing it in one step. InvalidArgument names the fault.
-[[nodiscard]] absl::Status writeSafetensors(const std::string &path,
-                                            const ArrayMap &arrays);
 
 } // namespace shardc::rt
 

@@ -27,10 +27,11 @@ absl::Status shardc::rt::parseStatus(absl::string_view text) {
 }
 
 absl::Status WriterPeers::begin(const std::string &ownName) {
+  name = ownName;
   if (!store)
     return absl::OkStatus();
   absl::StatusOr<std::string> agreed =
-      store->broadcast("opening checkpoints", ownName, deadline);
+      store->broadcast("beginning to write", ownName, deadline);
   if (agreed.ok())
     name = *std::move(agreed);
   return agreed.status();

@@ -32,6 +32,9 @@ public:
   /// the main thread, before all other calls.
   [[nodiscard]] absl::Status begin(const std::string &ownName);
 
+  /// The name that they agreed on.
+  const std::string &agreedName() const { return name; }
+
   int rank() const { return store ? store->ranks().rank : 0; }
   int size() const { return store ? store->ranks().size : 1; }
   bool isFirst() const { return rank() == 0; }

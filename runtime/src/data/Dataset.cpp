@@ -148,6 +148,15 @@ static void add(Dataset &dataset, const std::string &name,
     dataset.storage.emplace(name, std::move(array->storage));
 }
 
+/// Adds an array that stays in its file; false: it is a scalar.
+static bool addRows(Dataset &dataset, const std::string &name,
+                    const StoredElements &elements) {
+  if (elements.header().shape().empty())
+    return false;
+  dataset.inFile.emplace(name, std::make_shared<const RowReader>(elements));
+  return true;
+}
+
 /// Notes why an array that should stay in its file is in memory.
 static void noteWhole(Dataset &dataset, const std::string &name) {
   auto storage = dataset.storage.find(name);
@@ -162,14 +171,12 @@ static absl::StatusOr<Dataset> loadNpz(const std::string &path,
   Dataset dataset;
   std::set<std::string> inFile;
   if (options.byRows) {
-    absl::StatusOr<std::map<std::string, RowReader>> readers = findRows(path);
-    if (!readers.ok())
-      return readers.status();
-    for (auto &[name, reader] : *readers) {
-      dataset.inFile.emplace(
-          name, std::make_shared<const RowReader>(std::move(reader)));
-      inFile.insert(name);
-    }
+    absl::StatusOr<StoredArrays> stored = findStoredArrays(path);
+    if (!stored.ok())
+      return stored.status();
+    for (const auto &[name, elements] : stored->arrays)
+      if (addRows(dataset, name, elements))
+        inFile.insert(name);
   }
   auto entries = readNpzEntries(path, inFile);
   if (!entries.ok())
@@ -190,13 +197,10 @@ static absl::Status addNpy(const NpyPart &part, const DatasetOptions &options,
     if (!file.ok())
       return file.status();
     uint64_t bytes = file->bytes();
-    absl::StatusOr<RowReader> reader = RowReader::create(
+    absl::StatusOr<StoredElements> elements = StoredElements::create(
         std::make_shared<const ReadableFile>(*std::move(file)), 0, bytes);
-    if (reader.ok()) {
-      dataset.inFile.emplace(
-          part.name, std::make_shared<const RowReader>(*std::move(reader)));
+    if (elements.ok() && addRows(dataset, part.name, *elements))
       return absl::OkStatus();
-    }
   }
   absl::StatusOr<StoredArray> array = readNpy(part.path);
   if (!array.ok())

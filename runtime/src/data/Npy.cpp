@@ -268,9 +268,10 @@ absl::StatusOr<StoredArray> shardc::rt::parseNpy(absl::string_view bytes,
   return array;
 }
 
-absl::StatusOr<std::string> shardc::rt::formatNpy(ArrayView array) {
+absl::StatusOr<std::string>
+shardc::rt::formatNpyHeader(DType dtype, absl::Span<const int64_t> shape) {
   absl::string_view descr;
-  switch (array.dtype) {
+  switch (dtype) {
   case DType::F32:
     descr = "<f4";
     break;
@@ -289,10 +290,9 @@ absl::StatusOr<std::string> shardc::rt::formatNpy(ArrayView array) {
   case DType::BF16:
     return absl::InvalidArgumentError("NumPy's files cannot hold bf16");
   }
-  std::string header = absl::StrCat("{'descr': '", descr,
-                                    "', 'fortran_order': False, 'shape': (",
-                                    absl::StrJoin(array.shape, ", "),
-                                    array.shape.size() == 1 ? ",), }" : "), }");
+  std::string header = absl::StrCat(
+      "{'descr': '", descr, "', 'fortran_order': False, 'shape': (",
+      absl::StrJoin(shape, ", "), shape.size() == 1 ? ",), }" : "), }");
   // The data starts at a multiple of 64; the header ends in a newline.
   header.append(63 - (10 + header.size()) % 64, ' ');
   header.push_back('\n');
@@ -301,9 +301,14 @@ absl::StatusOr<std::string> shardc::rt::formatNpy(ArrayView array) {
   bytes.push_back(0);
   bytes.push_back(static_cast<char>(header.size() & 0xff));
   bytes.push_back(static_cast<char>(header.size() >> 8));
-  bytes += header;
-  bytes.append(static_cast<const char *>(array.data),
-               numElements(array.shape) * byteSize(array.dtype));
+  return bytes + header;
+}
+
+absl::StatusOr<std::string> shardc::rt::formatNpy(ArrayView array) {
+  absl::StatusOr<std::string> bytes = formatNpyHeader(array.dtype, array.shape);
+  if (bytes.ok())
+    bytes->append(static_cast<const char *>(array.data),
+                  numElements(array.shape) * byteSize(array.dtype));
   return bytes;
 }
 

@@ -101,38 +101,3 @@ absl::StatusOr<ArrayMap> shardc::rt::readNpz(const std::string &path) {
   }
   return arrays;
 }
-
-absl::Status shardc::rt::writeNpz(const std::string &path,
-                                  const ArrayMap &arrays) {
-  absl::StatusOr<Archive> archive = open(path, ZIP_CREATE | ZIP_TRUNCATE);
-  if (!archive.ok())
-    return archive.status();
-  std::vector<std::string> contents; // alive until the archive is written
-  contents.reserve(arrays.size());
-  for (const auto &[name, array] : arrays) {
-    absl::StatusOr<std::string> bytes = formatNpy(array.view());
-    if (!bytes.ok())
-      return absl::InvalidArgumentError(absl::StrCat(
-          path, ", array \"", name, "\": ", bytes.status().message()));
-    contents.push_back(*std::move(bytes));
-    zip_source_t *source = zip_source_buffer(
-        archive->get(), contents.back().data(), contents.back().size(), 0);
-    zip_int64_t index = -1;
-    if (source)
-      index = zip_file_add(archive->get(), (name + ".npy").c_str(), source, 0);
-    if (index < 0) {
-      if (source)
-        zip_source_free(source);
-      return absl::InternalError(
-          absl::StrCat(path, ": ", zip_strerror(archive->get())));
-    }
-    // Stored, with a fixed time: the same arrays give the same bytes.
-    zip_set_file_compression(archive->get(), index, ZIP_CM_STORE, 0);
-    zip_file_set_dostime(archive->get(), index, 0, 0x21, 0);
-  }
-  if (zip_close(archive->get()) != 0)
-    return absl::InvalidArgumentError(
-        absl::StrCat(path, ": cannot write: ", zip_strerror(archive->get())));
-  static_cast<void>(archive->release()); // zip_close() has freed it.
-  return absl::OkStatus();
-}

@@ -78,6 +78,11 @@ private:
 [[nodiscard]] absl::StatusOr<StoredArray> parseNpy(absl::string_view bytes,
                                                    absl::string_view what);
 
+/// The header of an .npy file of version 1.0. InvalidArgument for bf16, which
+/// NumPy lacks.
+[[nodiscard]] absl::StatusOr<std::string>
+formatNpyHeader(DType dtype, absl::Span<const int64_t> shape);
+
 /// The bytes of an .npy file of version 1.0. InvalidArgument for bf16, which
 /// NumPy lacks.
 [[nodiscard]] absl::StatusOr<std::string> formatNpy(ArrayView array);
@@ -95,10 +100,6 @@ readNpzEntries(const std::string &path,
 /// All arrays of an .npz archive by name. As `readNpzEntries`, but every entry
 /// must be an array.
 [[nodiscard]] absl::StatusOr<ArrayMap> readNpz(const std::string &path);
-
-/// Writes an archive, replacing the file in one step.
-[[nodiscard]] absl::Status writeNpz(const std::string &path,
-                                    const ArrayMap &arrays);
 
 } // namespace shardc::rt
 

@@ -24,6 +24,16 @@ absl::StatusOr<size_t> shardc::rt::findTensor(const PlanSpec &plan,
       absl::StrCat("the plan has no tensor \"", name, "\""));
 }
 
+absl::StatusOr<size_t> shardc::rt::findPersistent(const PlanSpec &plan,
+                                                  absl::string_view name) {
+  absl::StatusOr<size_t> index = findTensor(plan, name);
+  if (index.ok() && isFed(plan.tensors[*index].role))
+    return absl::InvalidArgumentError(absl::StrCat(
+        "\"", name, "\" is an ", toString(plan.tensors[*index].role),
+        ", expected a parameter or state"));
+  return index;
+}
+
 absl::StatusOr<size_t> shardc::rt::findProgram(const PlanSpec &plan,
                                                absl::string_view name) {
   if (name == roundingProgram)

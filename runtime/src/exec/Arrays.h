@@ -16,6 +16,10 @@ namespace shardc::rt {
 /// it is a copy of a parameter, which the executor keeps for itself.
 absl::StatusOr<size_t> findTensor(const PlanSpec &plan, absl::string_view name);
 
+/// The same of a parameter or state. InvalidArgument: it is none.
+absl::StatusOr<size_t> findPersistent(const PlanSpec &plan,
+                                      absl::string_view name);
+
 /// Number of the program `name`. NotFound: the plan has none. InvalidArgument:
 /// it is not for users to run.
 absl::StatusOr<size_t> findProgram(const PlanSpec &plan,

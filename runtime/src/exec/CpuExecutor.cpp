@@ -74,6 +74,10 @@ public:
   absl::Status readTensor(absl::string_view name, void *out) const override;
   absl::Status readShards(absl::string_view name,
                           ReadBytes visit) const override;
+  absl::Status writeShards(absl::string_view name, FillBytes fill) override;
+  Store *store() const override {
+    return options.processes ? &options.processes->store() : nullptr;
+  }
   std::vector<RowRange> rowsOf(absl::string_view name) const override;
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
@@ -470,6 +474,32 @@ absl::Status CpuExecutor::readShards(absl::string_view name,
                });
   }
   return absl::OkStatus();
+}
+
+absl::Status CpuExecutor::writeShards(absl::string_view name, FillBytes fill) {
+  absl::StatusOr<size_t> index = findPersistent(spec, name);
+  if (!index.ok())
+    return index.status();
+  const TensorSpec &tensor = spec.tensors[*index];
+  std::map<std::vector<int64_t>, const char *> done; // by start
+  absl::Status status;
+  for (const LocalShard &local : shards[*index]) {
+    // Devices that hold the same shard copy the first one's.
+    auto [same, isNew] = done.emplace(local.shard.start, local.data);
+    if (isNew)
+      forEachRun(local.shard, tensor.dtype, tensor.shape,
+                 [&](int64_t from, int64_t to, int64_t bytes) {
+                   if (status.ok())
+                     status = fill(from, local.data + to, bytes);
+                 });
+    else
+      std::memcpy(local.data, same->second, tensor.bytes);
+  }
+  if (status.ok())
+    parameters.noteWrite(*index);
+  else
+    parameters.noteLoss(*index);
+  return status;
 }
 
 std::vector<RowRange> CpuExecutor::rowsOf(absl::string_view name) const {

@@ -50,6 +50,18 @@ absl::Status Executor::readShards(absl::string_view name,
   return array.status();
 }
 
+absl::Status Executor::writeShards(absl::string_view name, FillBytes fill) {
+  const TensorInfo *tensor = plan().findTensor(name);
+  HostArray array;
+  if (tensor)
+    array = HostArray(tensor->dtype, tensor->shape);
+  if (absl::Status status = fill(0, reinterpret_cast<char *>(array.data.data()),
+                                 array.data.size());
+      !status.ok())
+    return status;
+  return setTensor(name, array.view());
+}
+
 std::vector<RowRange> Executor::rowsOf(absl::string_view name) const {
   const TensorInfo *tensor = plan().findTensor(name);
   return {{0, tensor && !tensor->shape.empty() ? tensor->shape[0]

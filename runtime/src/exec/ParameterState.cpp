@@ -39,6 +39,11 @@ void ParameterState::noteWrite(size_t tensor) {
   areShadowsStale |= plan.tensors[tensor].role == Role::Parameter;
 }
 
+void ParameterState::noteLoss(size_t tensor) {
+  hasValue[tensor] = false;
+  failure = "it was not set to its end";
+}
+
 void ParameterState::noteFailure(size_t program, absl::string_view why) {
   // The program that rounds may have been part of the run.
   areShadowsStale = true;

@@ -31,6 +31,9 @@ public:
   /// The host has written tensor `tensor` of the plan.
   void noteWrite(size_t tensor);
 
+  /// The host has begun to write tensor `tensor`, and has not ended.
+  void noteLoss(size_t tensor);
+
   /// Program `program` has not run to its end, or not as a whole. `why` is the
   /// predicate of a sentence with its name as subject.
   void noteFailure(size_t program, absl::string_view why);

@@ -169,5 +169,6 @@ absl::Status Trace::write(const std::string &path, Processes *processes) const {
       return compressed.status();
     text = *std::move(compressed);
   }
-  return replaceFile(path, {text});
+  return replaceFile(path,
+                     [&](WritableFile &file) { return file.write(0, text); });
 }

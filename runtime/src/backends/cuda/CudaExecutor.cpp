@@ -522,6 +522,29 @@ absl::Status CudaExecutor::readShards(absl::string_view name,
   return absl::OkStatus();
 }
 
+absl::Status CudaExecutor::writeShards(absl::string_view name, FillBytes fill) {
+  absl::StatusOr<size_t> index = findPersistent(spec, name);
+  if (!index.ok())
+    return index.status();
+  if (!failure.ok())
+    return failure;
+  const TensorSpec &tensor = spec.tensors[*index];
+  absl::Status filled;
+  absl::Status written = write(*index, [&](const Shard &shard, char *local) {
+    forEachRun(shard, tensor.dtype, tensor.shape,
+               [&](int64_t from, int64_t to, int64_t bytes) {
+                 if (filled.ok())
+                   filled = fill(from, local + to, bytes);
+               });
+    return filled;
+  });
+  if (filled.ok())
+    return fail(written);
+  // No fault of the GPU.
+  parameters.noteLoss(*index);
+  return filled;
+}
+
 std::vector<RowRange> CudaExecutor::rowsOf(absl::string_view name) const {
   absl::StatusOr<size_t> index = findTensor(spec, name);
   if (!index.ok())

@@ -50,6 +50,8 @@ public:
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
   absl::Status readShards(absl::string_view name,
                           ReadBytes visit) const override;
+  absl::Status writeShards(absl::string_view name, FillBytes fill) override;
+  Store *store() const override { return cudaOptions.store; }
   std::vector<RowRange> rowsOf(absl::string_view name) const override;
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
@@ -95,7 +97,6 @@ private:
     Clock::time_point start;
   };
 
-  Store *store() const { return cudaOptions.store; }
   absl::Status loadAll();
   absl::Status allocateDevices();
   absl::Status addDevice(int64_t number, const Gpu &gpu);
