@@ -20,6 +20,11 @@ FailureOr<BatchRows> BatchRows::find(func::FuncOp step) {
       rows.batchSize =
           std::max(rows.batchSize, getTensorType(argument).getDimSize(0));
     }
+  // Others, such as the key of random numbers, are whole in each microbatch.
+  for (BlockArgument argument : step.getArguments())
+    if (rows.dims.count(argument) &&
+        getTensorType(argument).getDimSize(0) != rows.batchSize)
+      rows.dims.erase(argument);
   do {
     rows.changed = false;
     for (Operation &op : block)

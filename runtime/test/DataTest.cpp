@@ -395,6 +395,22 @@ TEST(DatasetTest, FitsOrSaysWhyNot) {
                            "finite numbers");
 }
 
+TEST(DatasetTest, InputsWithoutRowsOfTheBatchAreWhole) {
+  auto plan =
+      Plan::parse(test::makePlan(1, [&](fb::PlanT &p) { p.batch_size = 4; }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  Dataset dataset = numbered(12);
+  ASSERT_TRUE(fitToPlan(**plan, dataset).ok());
+  EXPECT_EQ(dataset.whole.count("x"), 1u);
+  Batch batch = *gatherBatch(dataset, {5, 3, 1}, 0, 2);
+  EXPECT_EQ(batch.arrays.at("x").values<float>(),
+            dataset.arrays.at("x").values<float>());
+  Dataset other = numbered(20);
+  EXPECT_EQ(fitToPlan(**plan, other).message(),
+            "test.npz, array \"x\" is f32[20], but the model's input is "
+            "f32[12]");
+}
+
 TEST(DatasetTest, IgnoresOtherArraysAndSaysSo) {
   Dataset other = numbered(20);
   other.arrays["extra"] = iota(DType::F32, {3});

@@ -5,6 +5,7 @@
 #include "LoadData.h"
 #include "Report.h"
 
+#include "base/Convert.h"
 #include "base/ReadFile.h"
 #include "shardc-rt/Store.h"
 #include "shardc/Support/OutputFiles.h"
@@ -254,6 +255,15 @@ bool Metrics::append(const std::string &line) {
   return true;
 }
 
+/// The other scalars that a step of the user's own returns, such as accuracy.
+static void addMetrics(nlohmann::ordered_json &json, const RunResult &result) {
+  for (const auto &[name, array] : result.results)
+    if (array.shape.empty() && name != "loss")
+      if (absl::StatusOr<HostArray> value = convert(array, DType::F64);
+          value.ok())
+        json[name] = value->values<double>()[0];
+}
+
 void Metrics::add(const StepRecord &record, const RunResult &result) {
   if (file < 0)
     return;
@@ -261,6 +271,7 @@ void Metrics::add(const StepRecord &record, const RunResult &result) {
   json["step"] = record.step;
   json["epoch"] = record.epoch;
   json["loss"] = result.loss; // null if not finite
+  addMetrics(json, result);
   json["step_time_ms"] = result.seconds * 1e3;
   json["samples_per_s"] = record.samplesPerSecond;
   json["communication_share"] = result.communicationSeconds / result.seconds;

@@ -106,7 +106,10 @@ writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
 }
 
 /// The global leading dimension of the first input or label of the train step.
+/// That of the inputs and labels with the most rows: those with fewer, such as
+/// the key of random numbers, are no rows of a batch.
 static int64_t getBatchSize(ModuleOp module) {
+  int64_t size = 0;
   for (auto function : module.getOps<func::FuncOp>())
     for (unsigned i = 0; i < function.getNumArguments(); ++i) {
       Attribute role = function.getArgAttr(i, roleAttrName);
@@ -118,9 +121,9 @@ static int64_t getBatchSize(ModuleOp module) {
         continue;
       auto rows =
           function.getArgAttrOfType<IntegerAttr>(i, unpaddedRowsAttrName);
-      return rows ? rows.getInt() : shape[0];
+      size = std::max(size, rows ? rows.getInt() : shape[0]);
     }
-  return 0;
+  return size;
 }
 
 namespace {

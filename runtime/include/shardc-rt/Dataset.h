@@ -17,6 +17,7 @@
 
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -31,8 +32,11 @@ struct Dataset {
   /// Arrays that are not in memory: a batch reads the rows that it needs from
   /// the file (`DatasetOptions::byRows`).
   std::map<std::string, std::shared_ptr<const RowReader>> inFile;
-  /// Of every array, once they fit a plan.
+  /// Of every array but those of `whole`, once they fit a plan.
   int64_t rows = 0;
+  /// The arrays that each batch has as they are: of inputs that have no rows of
+  /// the batch, such as scalars.
+  std::set<std::string> whole;
   /// The stored types of arrays that were converted when they were read: "u8"
   /// or "big-endian f64 in Fortran order", or "text", which has no type.
   std::map<std::string, std::string> storage;
@@ -88,7 +92,9 @@ SHARDC_RT_API std::vector<std::string> dataFiles(const std::string &spec,
                                                  const DatasetOptions &options);
 
 /// Makes `dataset` fit the inputs and labels of `plan`, or those that `program`
-/// takes, if that is given. All must have the same number of rows; other arrays
+/// takes, if that is given. All must have the same number of rows, but for inputs
+/// that are scalars or have another leading dimension than the batch: these have
+/// the shape of the input, and each batch has them as they are. Other arrays
 /// are ignored. An input `x` that is missing
 /// is assembled from columns x0, x1, … or x1, x2, …; dimensions of size 1 may
 /// be missing. Floating-point numbers are rounded to the model's type; integers

@@ -113,6 +113,10 @@ absl::StatusOr<Batch> shardc::rt::gatherBatch(const Dataset &dataset,
   };
   absl::Status status;
   for (const auto &[name, array] : dataset.arrays) {
+    if (dataset.whole.count(name) > 0) {
+      batch.arrays.emplace(name, array);
+      continue;
+    }
     int64_t rowBytes = array.shape[0] ? array.data.size() / array.shape[0] : 0;
     const std::byte *data = array.data.data();
     status.Update(

@@ -29,8 +29,8 @@ struct Fitted {
 /// One input or label that an array of the data has to fit.
 class Fitting {
 public:
-  Fitting(const TensorInfo &tensor, Dataset &dataset)
-      : tensor(tensor), dataset(dataset),
+  Fitting(const TensorInfo &tensor, bool isWhole, Dataset &dataset)
+      : tensor(tensor), isWhole(isWhole), dataset(dataset),
         what(absl::StrCat(dataset.name, ", array \"", tensor.name, "\"")),
         rows(tensor, what) {}
 
@@ -45,6 +45,7 @@ private:
   void warnIfWhole(const std::string &array);
 
   const TensorInfo &tensor;
+  bool isWhole; ///< Has no rows of the batch.
   Dataset &dataset;
   std::string what;
   RowFit rows;
@@ -171,7 +172,7 @@ absl::StatusOr<Fitted> Fitting::take() {
 absl::StatusOr<std::vector<int64_t>>
 Fitting::fitShape(const Fitted &found) const {
   std::vector<int64_t> expected = tensor.shape;
-  if (!expected.empty() && !found.shape().empty())
+  if (!isWhole && !expected.empty() && !found.shape().empty())
     expected[0] = found.shape()[0];
   auto withoutOnes = [](std::vector<int64_t> shape) {
     if (!shape.empty())
@@ -180,10 +181,11 @@ Fitting::fitShape(const Fitted &found) const {
   };
   if (!rows.takes(found.dtype()) ||
       withoutOnes(found.shape()) != withoutOnes(expected))
-    return absl::InvalidArgumentError(absl::StrCat(
-        what, " is ", describe(found.dtype(), found.shape()),
-        ", but the model's ", toString(tensor.role), " is ",
-        describe(tensor.dtype, tensor.shape), " (the rows of a batch first)"));
+    return absl::InvalidArgumentError(
+        absl::StrCat(what, " is ", describe(found.dtype(), found.shape()),
+                     ", but the model's ", toString(tensor.role), " is ",
+                     describe(tensor.dtype, tensor.shape),
+                     isWhole ? "" : " (the rows of a batch first)"));
   return expected;
 }
 
@@ -194,6 +196,12 @@ absl::StatusOr<Fitted> Fitting::fit(std::vector<std::string> &converted) {
   absl::StatusOr<std::vector<int64_t>> shape = fitShape(*found);
   if (!shape.ok())
     return shape.status();
+  if (isWhole && found->reader) {
+    absl::StatusOr<HostArray> array = found->reader->readAll();
+    if (!array.ok())
+      return array.status();
+    *found = {*std::move(array), nullptr};
+  }
   Fitted fitted;
   if (found->reader) {
     fitted.reader = std::make_shared<const RowReader>(
@@ -248,10 +256,17 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
     if ((tensor.role != Role::Input && tensor.role != Role::Label) ||
         (user && !absl::c_linear_search(user->inputs, tensor.name)))
       continue;
-    absl::StatusOr<Fitted> fitted = Fitting(tensor, dataset).fit(converted);
+    bool isWhole = tensor.shape.empty() || tensor.shape[0] != plan.batchSize();
+    absl::StatusOr<Fitted> fitted =
+        Fitting(tensor, isWhole, dataset).fit(converted);
     if (!fitted.ok())
       return fitted.status();
-    int64_t rows = fitted->shape().empty() ? 0 : fitted->shape()[0];
+    if (isWhole) {
+      dataset.whole.insert(tensor.name);
+      inMemory.emplace(tensor.name, std::move(fitted->array));
+      continue;
+    }
+    int64_t rows = fitted->shape()[0];
     if (!first)
       dataset.rows = rows;
     else if (rows != dataset.rows)
