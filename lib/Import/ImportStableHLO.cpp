@@ -12,6 +12,7 @@
 #include "mlir/IR/Diagnostics.h"
 #include "mlir/IR/Verifier.h"
 #include "mlir/Parser/Parser.h"
+#include "llvm/ADT/StringSet.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
@@ -49,15 +50,20 @@ static LogicalResult copyArgument(func::FuncOp main, func::FuncOp function,
 }
 
 /// Names the results of a train step, which have the shardings of the arguments
-/// that they replace. One of them is the loss.
+/// that they replace. One of them is the loss; others are metrics.
 static LogicalResult copyResults(func::FuncOp main, func::FuncOp step) {
   bool hasLoss = false;
+  llvm::StringSet<> names;
   for (unsigned i = 0; i < main.getNumResults(); ++i) {
     auto name = main.getResultAttrOfType<StringAttr>(i, resultAttrName);
     if (!name)
       return emitError(main.getLoc())
              << "result " << i << " of the train step has no name: expected a "
              << "file that shardc.jax.export wrote (docs/JAX.md)";
+    if (name.empty() || !names.insert(name.getValue()).second)
+      return emitError(main.getLoc())
+             << "result " << i << " has the name \"" << name.getValue()
+             << "\" of another result";
     step.setResultAttr(i, resultAttrName, name);
     Type type = step.getResultTypes()[i];
     if (name.getValue() == "loss") {
@@ -66,9 +72,11 @@ static LogicalResult copyResults(func::FuncOp main, func::FuncOp step) {
       continue;
     }
     BlockArgument argument = findArgument(step, name.getValue());
-    if (!argument || argument.getType() != type)
+    if (!argument)
+      continue;
+    if (argument.getType() != type)
       return emitError(main.getLoc())
-             << "result " << name << " replaces no argument of its type";
+             << "result " << name << " replaces an argument of another type";
     if (Attribute sharding =
             step.getArgAttr(argument.getArgNumber(), shardingAttrName))
       step.setResultAttr(i, shardingAttrName, sharding);
