@@ -77,8 +77,7 @@ OPS = {
     "set_window": lambda p, i: p.at[1:3, 2:].set(0.5),
     "add_window": lambda p, i: p.at[3:6].add(p[:3]),
     "add_rows": lambda p, i: p.at[i].add(jnp.sin(p)),
-    # Its gradient has numbers of 32 bits without sign.
-    "set_rows": lambda p, i: lax.stop_gradient(p).at[i[:4]].set(jnp.ones((4, 1))) * p,
+    "set_rows": lambda p, i: p.at[jnp.asarray([5, 2, 7])].set(p[:3] * 2),
     "set_dynamic": lambda p, i: p.at[i[0]].set(7.0),
     "fori_loop": lambda p, i: lax.fori_loop(0, 3, lambda k, c: c * p + k, p),
     "scan": lambda p, i: lax.scan(lambda c, row: (c + row, c * row), p[0], p)[1],

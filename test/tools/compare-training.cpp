@@ -4,7 +4,8 @@
 //                    LOSS-TOLERANCE PARAMETER-TOLERANCE
 //
 // Compares the loss of every step, relatively, and every parameter, relative to
-// the largest magnitude of its array. Prints the largest differences; exit code
+// the largest magnitude of its array. LOSSES.json has a number for each step, or
+// an object with the loss and other metrics, which are compared as the loss is. Prints the largest differences; exit code
 // 1 if one is over its tolerance or if something is missing on either side.
 //
 //===----------------------------------------------------------------------===//
@@ -24,17 +25,34 @@ static int fail(const std::string &message) {
   return 1;
 }
 
-static std::vector<double> readMetrics(const char *path) {
-  std::vector<double> losses;
+static std::vector<nlohmann::json> readMetrics(const char *path) {
+  std::vector<nlohmann::json> steps;
   std::ifstream file(path);
   std::string line;
-  while (std::getline(file, line)) {
-    nlohmann::json json = nlohmann::json::parse(line, nullptr, false);
-    losses.push_back(json.is_object() && json["loss"].is_number()
-                         ? json["loss"].get<double>()
-                         : std::nan(""));
+  while (std::getline(file, line))
+    steps.push_back(nlohmann::json::parse(line, nullptr, false));
+  return steps;
+}
+
+/// The largest relative difference of the metrics in `expected`; NaN if one is
+/// missing.
+static double compareMetrics(const nlohmann::json &actual,
+                             const nlohmann::json &expected) {
+  if (expected.is_number())
+    return compareMetrics(actual, {{"loss", expected}});
+  double largest = 0;
+  for (const auto &[name, value] : expected.items()) {
+    auto found = actual.find(name);
+    double wanted = value.get<double>();
+    double got = found != actual.end() && found->is_number()
+                     ? found->get<double>()
+                     : std::nan("");
+    double difference =
+        std::fabs(got - wanted) / std::fmax(std::fabs(wanted), 1e-30);
+    if (!(difference <= largest))
+      largest = difference;
   }
-  return losses;
+  return largest;
 }
 
 int main(int argc, char **argv) {
@@ -43,7 +61,7 @@ int main(int argc, char **argv) {
   double lossTolerance = std::atof(argv[5]);
   double parameterTolerance = std::atof(argv[6]);
 
-  std::vector<double> losses = readMetrics(argv[1]);
+  std::vector<nlohmann::json> losses = readMetrics(argv[1]);
   std::ifstream lossFile(argv[2]);
   nlohmann::json expectedLosses =
       nlohmann::json::parse(lossFile, nullptr, false);
@@ -53,9 +71,7 @@ int main(int argc, char **argv) {
                 ", expected those of " + argv[2]);
   double largestLoss = 0;
   for (size_t step = 0; step < losses.size(); ++step) {
-    double expected = expectedLosses[step].get<double>();
-    double difference = std::fabs(losses[step] - expected) /
-                        std::fmax(std::fabs(expected), 1e-30);
+    double difference = compareMetrics(losses[step], expectedLosses[step]);
     if (!(difference <= largestLoss))
       largestLoss = difference;
   }

@@ -10,6 +10,8 @@ import shardc
 from shardc._executor import to_input
 from shardc.jax._array import class_for
 from shardc.jax._keys import has_bits, to_signed
+from shardc.jax._functional import functional
+from shardc.jax._places import ExportError
 from shardc.jax._step import paths_of, trace
 
 
@@ -85,6 +87,10 @@ class Step:
 
 
 def _compile(step, args, carry, params, options):
+    if functional(step, args):
+        raise ExportError("objects of Flax NNX and modules of Equinox: expected pytrees of "
+                          "arrays, as nnx.split and eqx.partition make them; "
+                          "shardc.jax.export takes objects")
     traced = trace(step, args, carry, params, with_states=False)
     name = getattr(step, "__name__", "step")
     return traced, shardc.compile(shardc.Model(traced.text, f"{name}.mlir"), **options)

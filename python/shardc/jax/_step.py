@@ -9,6 +9,7 @@ import jax
 
 from shardc.jax._evaluate import lower_in_global_form
 from shardc.jax._export import _names, _sharding
+from shardc.jax._functional import functional
 from shardc.jax._jaxprs import has_shard_map, lower
 from shardc.jax._keys import is_key, to_signed
 from shardc.jax._optimizers import number
@@ -51,13 +52,60 @@ def _argument_names(step, count):
     return names if len(names) == count else [f"arg{i}" for i in range(count)]
 
 
-def _constant(name, leaf):
-    """The initialiser of a state, whose elements are equal."""
+def _as_array(leaf):
+    """`leaf`, or a number as the array that JAX makes of it."""
+    if hasattr(leaf, "dtype"):
+        return leaf
+    values = np.asarray(leaf)
+    return values.astype(jax.dtypes.canonicalize_dtype(values.dtype))
+
+
+def _starts_alike(leaf):
     values = to_signed(leaf)
-    if values.size == 0 or np.any(values != values.flat[0]):
-        raise ExportError(f"{name}: a state that starts with values that differ "
-                          "is not supported; expected zeros, as optax has")
-    return f"constant({number(values.flat[0])})"
+    return values.size > 0 and not np.any(values != values.flat[0])
+
+
+def _role_of(leaf, is_parameter, with_states):
+    """The role of a carried array. Those with numbers that differ at the start are
+    parameters, which have their values from a file; integers are always states."""
+    if not jax.numpy.issubdtype(leaf.dtype, jax.numpy.floating):
+        return "state"
+    is_state = not is_parameter and (not with_states or _starts_alike(leaf))
+    return "state" if is_state else "parameter"
+
+
+def _constant(argument):
+    """The initialiser of a state, whose elements are equal."""
+    if not _starts_alike(argument.value):
+        raise ExportError(f"{argument.path}: integers that are carried and start with "
+                          "values that differ are not supported: give them as data")
+    return f"constant({number(to_signed(argument.value).flat[0])})"
+
+
+def _result_names(outputs, carry, groups):
+    """The names of all leaves of the results: of the argument that one replaces,
+    "loss", or the path of any other, which is a metric. The loss is the leaf of
+    this name, or else the first scalar."""
+    taken = {each.name for group in groups for each in group}
+    others = [(index, name or f"result{index}", leaf)
+              for index, output in enumerate(outputs) if index not in carry
+              for name, leaf in zip(_names(output, ""), jax.tree.leaves(output))]
+    scalars = [each for each in others
+               if each[2].shape == () and each[2].dtype == np.float32]
+    loss = next((each for each in scalars if each[1] == "loss"), None) or \
+        next(iter(scalars), None)
+    if loss is None:
+        raise ExportError("the step gives no loss: expected a scalar of float32 among "
+                          "the results that replace no argument")
+    names = []
+    for index in range(len(outputs)):
+        if index in carry:
+            names += [each.name for each in groups[carry[index]]]
+        for each in others:
+            if each[0] == index:
+                name = "loss" if each is loss else each[1]
+                names.append(f"results.{name}" if name in taken else name)
+    return names
 
 
 def _type_of(leaf):
@@ -121,15 +169,16 @@ def paths_of(args, names):
         yield name + jax.tree_util.keystr(tuple(inner))
 
 
-def _arguments(args, prefixes, carry, params):
+def _arguments(args, prefixes, carry, params, with_states):
     """The leaves of the arguments, a list for each."""
     found, paths = [], paths_of(args, prefixes)
     for index, (prefix, argument) in enumerate(zip(prefixes, args)):
-        role = ("input" if index not in carry.values() else
-                "parameter" if index == params else "state")
         names = _names(argument, "" if index == params else prefix)
-        found.append([Argument(name or prefix, next(paths), role, leaf)
-                      for name, leaf in zip(names, jax.tree.leaves(argument))])
+        found.append([])
+        for name, leaf in zip(names, jax.tree.leaves(argument)):
+            role = "input" if index not in carry.values() else \
+                _role_of(leaf, index == params, with_states)
+            found[-1].append(Argument(name or prefix, next(paths), role, leaf))
     return found
 
 
@@ -138,26 +187,30 @@ def _role(argument, with_states):
     if argument.role == "input":
         return f'#shardc.input<"{argument.name}">'
     is_known = argument.role == "state" and with_states
-    start = _constant(argument.path, argument.value) if is_known else "constant(0.0)"
+    start = _constant(argument) if is_known else "constant(0.0)"
     return f'#shardc.{argument.role}<"{argument.name}", {start}>'
 
 
 def trace(step, args, carry=None, params=0, with_states=True):
     """The `TracedStep` of `step` called with `args`; see `export`. Without
     `with_states` the text does not have the initial values of states."""
+    function = step
+    if found := functional(step, args):
+        step, args, own, function = found
+        carry = own if carry is None else carry
     if not hasattr(step, "lower"):
         donated = tuple((carry or {}).values())
         step = jax.jit(step, donate_argnums=donated)
     types = jax.tree.map(_abstract, args)
     traced = step.trace(*types)
     lowered = lower(traced)
-    args = jax.tree.map(lambda x: x if hasattr(x, "dtype") else np.asarray(x), args)
+    args = jax.tree.map(_as_array, args)
     outputs, carry = _carried(lowered, args, carry)
     if params not in carry.values():
         raise ExportError(f"params: argument {params} is not carried; expected one of "
                           f"{sorted(carry.values())}")
-    prefixes = _argument_names(step, len(args))
-    groups = _arguments(args, prefixes, carry, params)
+    prefixes = _argument_names(function, len(args))
+    groups = _arguments(args, prefixes, carry, params, with_states)
     arguments = [each for group in groups for each in group]
     used = _used(lowered, len(arguments))
     names, roles = [], []
@@ -170,15 +223,7 @@ def trace(step, args, carry=None, params=0, with_states=True):
             continue
         names.append(each.name)
         roles.append(_role(each, with_states))
-    results = []
-    for index, output in enumerate(outputs):
-        if index in carry:
-            results += [each.name for each in groups[carry[index]]]
-        elif getattr(output, "shape", None) == () and "loss" not in results:
-            results.append("loss")
-        else:
-            raise ExportError(f"result {index} is neither carried nor the loss, a "
-                              "scalar; other results are not supported")
+    results = _result_names(outputs, carry, groups)
     training = ("#shardc.training<loss = @loss, optimizer = <sgd, "
                 "learning_rate = 0.0>>")
     header = "// A train step of JAX, exported by shardc.jax (docs/JAX.md).\n"
@@ -188,7 +233,7 @@ def trace(step, args, carry=None, params=0, with_states=True):
             raise ExportError("some of the arrays of the arguments are not used: expected "
                               "jax.jit(step, keep_unused=True)")
         program, shardings_of = lower_in_global_form(traced.jaxpr), lowered
-    text = to_text(program, step, names, roles, training, header, results, shardings_of)
+    text = to_text(program, function, names, roles, training, header, results, shardings_of)
     return TracedStep(text, tuple(prefixes), tuple(arguments), tuple(results),
                       tuple(leaf.dtype for leaf in jax.tree.leaves(lowered.out_info)),
                       jax.tree.structure(args), lowered.out_tree)
@@ -199,10 +244,11 @@ def export(path, step, *args, carry=None, params=0, initial=None):
     new states, loss.
 
     `carry` says which result replaces which argument of the next step, by default
-    the donated arguments in their order. Argument `params` has the parameters, and
-    `initial` names a file .npz for their values. Other carried arguments are
-    states, those that are not carried are data; the result that replaces nothing
-    is the loss."""
+    the donated arguments in their order, or the objects of Flax NNX and Equinox.
+    Argument `params` has the parameters. Other carried arguments are states, those
+    that are not carried are data. `initial` names a file .npz for the values of
+    parameters, and of states that do not start with one value each. Of the results
+    that replace nothing one is the loss, a scalar, and the others are metrics."""
     traced = trace(step, args, carry, params)
     with open(path, "w", encoding="utf-8") as file:
         file.write(traced.text)
