@@ -1,8 +1,9 @@
 #!/usr/bin/env bash
 # Writes docs/Dialect.md and docs/Passes.md from the .td files, the table of
-# compile options in docs/CommandLine.md from the one in lib/Pipelines, and the
-# pictures of schedules in docs/Pipelines.md by the code of the reports. With --check
-# it changes nothing and fails if they are stale.
+# compile options in docs/CommandLine.md from the one in lib/Pipelines, the
+# pictures of schedules in docs/Pipelines.md by the code of the reports, and the table
+# of programs in docs/JAX.md from test/golden/jax. With --check it changes nothing and
+# fails if they are stale.
 source "$(dirname "$0")/common.sh"
 tblgen=${MLIR_TBLGEN:-/usr/lib/llvm-19/bin/mlir-tblgen}
 includes=(-I include -I /usr/lib/llvm-19/include)
@@ -51,8 +52,13 @@ zero-bubble 4 1 8
 v_schedule.csv 2 2 4 examples/v_schedule.csv
 END
 
+# The programs of JAX that are tested.
+python3 python/tests/program_table.py >"$work/table"
+sed -e "/^<!-- programs:/,/^<!-- end -->/{/^<!-- programs:/{p;r $work/table
+}; /^<!-- end -->/!d}" docs/JAX.md >"$work/JAX.md"
+
 stale=0
-for page in Dialect.md Passes.md CommandLine.md Pipelines.md; do
+for page in Dialect.md Passes.md CommandLine.md Pipelines.md JAX.md; do
   if [ "${1:-}" != --check ]; then
     cp "$work/$page" "docs/$page"
   elif ! diff -u "docs/$page" "$work/$page"; then

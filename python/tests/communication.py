@@ -5,9 +5,10 @@ python/tests$ PYTHONPATH=.. V/bin/python communication.py BUILD [NAME...]
 V has the packages of requirements.txt, and BUILD is the build folder, for
 shardc-compile. Each program of make_goldens.py is compiled by XLA for eight CPU
 devices, a mesh of 2x4, with the shardings of its arguments at its results too, and
-the collectives of the compiled HLO are counted. Bytes are those that a device sends, by
-the formulas of docs/Glossary.md. Writes the table of docs/JAX.md, unless NAMEs are
-given. Exit code 1 if shardc sends more with --partition=cheapest."""
+the collectives of the compiled HLO are counted. Bytes are those that a device sends in
+a step, by the formulas of docs/CommandLine.md. Writes communication.json beside each
+model: [collectives, bytes] of "xla", of shardc as annotated ("follow") and with
+--partition=cheapest --objective=bytes. Exit code 1 if the latter sends more than XLA."""
 
 import json
 import math
@@ -22,9 +23,8 @@ import jax
 import numpy as np
 import optax
 
-import steps
+import programs
 
-BEGIN, END = "<!-- communication -->", "<!-- end of communication -->"
 BYTES = {"pred": 1, "s8": 1, "u8": 1, "bf16": 2, "f16": 2, "s32": 4, "u32": 4,
          "f32": 4, "s64": 8, "u64": 8, "f64": 8}
 # The bytes that a device of n sends, of s bytes of the result on a device.
@@ -46,10 +46,29 @@ def group_size(line):
     return jax.device_count()
 
 
+def runs_of_lines(text):
+    """The lines of HLO, and how often each runs: as often as the loop around it."""
+    computation, computations, loops = "", {}, {}
+    for line in text.splitlines():
+        if header := re.match(r"(?:ENTRY )?%?([\w.-]+) \(.*\{$", line):
+            computation = header[1]
+        computations.setdefault(computation, []).append(line)
+        if loop := re.search(r" while\(.* body=%?([\w.-]+)", line):
+            trips = re.search(r'"known_trip_count":\{"n":"(\d+)"', line)
+            loops[loop[1]] = (computation, int(trips[1]) if trips else 1)
+    for name, lines in computations.items():
+        runs, outer = 1, name
+        while outer in loops:
+            outer, trips = loops[outer]
+            runs *= trips
+        for line in lines:
+            yield line, runs
+
+
 def count_hlo(text):
     """The collectives of compiled HLO and the bytes that a device sends in them."""
     number, sent = 0, 0.0
-    for line in text.splitlines():
+    for line, runs in runs_of_lines(text):
         match = COLLECTIVE.search(line)
         if not match:
             continue
@@ -57,9 +76,9 @@ def count_hlo(text):
                   for kind, shape in ARRAY.findall(match["types"])]
         # What starts a collective returns its operands too.
         size = sum(arrays[len(arrays) // 2:] if match["start"] else arrays)
-        number += 1
-        sent += SENT[match["kind"]](size, group_size(line))
-    return number, sent
+        number += runs
+        sent += runs * SENT[match["kind"]](size, group_size(line))
+    return number, round(sent)
 
 
 def count_xla(step, args, shardings, results):
@@ -75,53 +94,48 @@ def count_shardc(build, model, *flags):
             sum(each["wire_bytes"] * each["runs"] for each in collectives))
 
 
-def as_step(loss_fn, optimizer):
+def as_program(name):
+    """A loss with its optimizer, or a step, and where its carried arrays are."""
+    if name in goldens.STEPS:
+        return goldens.get_step(list(goldens.STEPS).index(name), name)
+    number = list(goldens.LOSSES).index(name)
+    loss_fn, params, x, y, place = goldens.get_loss(number, name)
+    _, optimizer = goldens.get_optimizers(number, name)
+
     def step(params, state, x, y):
         loss, gradients = jax.value_and_grad(loss_fn)(params, x, y)
         updates, state = optimizer.update(gradients, state, params)
         return optax.apply_updates(params, updates), state, loss
 
-    return step
-
-
-def program(name):
-    """A step of the program and its arguments."""
-    if name in steps.CASES:
-        number = list(steps.CASES).index(name)
-        step, params, state, x, y = steps.CASES[name](np.random.default_rng(100 + number))
-    else:
-        number = list(goldens.LOSSES).index(name)
-        loss_fn, params, x, y = goldens.LOSSES[name](np.random.default_rng(number))
-        _, optimizer = goldens.get_optimizers(number, name)
-        step, state = as_step(loss_fn, optimizer), optimizer.init(params)
-    return step, (params, state, goldens.rows(x, 0), goldens.rows(y, 0))
+    return programs.Program(step, (params, optimizer.init(params)), x, y), place
 
 
 def compare(build, name):
-    step, args = program(name)
-    args = jax.tree.map(np.asarray, args)
-    shardings = (*(jax.tree.map(goldens.at_rest, tree) for tree in args[:2]),
-                 *(jax.tree.map(goldens.over_rows, tree) for tree in args[2:]))
+    program, place = as_program(name)
+    if hasattr(program.step, "lower"):
+        return None  # Without shardings.
+    args = jax.tree.map(np.asarray, (*program.carried, *goldens.first_batch(program),
+                                     *program.constants))
+    shardings = goldens.get_shardings(program, place)
     everywhere = jax.sharding.NamedSharding(goldens.MESH, jax.sharding.PartitionSpec())
-    xla = count_xla(step, args, shardings, (*shardings[:2], everywhere))
+    carried = shardings[:len(program.carried)]
     model = goldens.GOLDEN / name / "model.mlir"
     mesh = "--mesh=data=2,model=4"
-    return (xla, count_shardc(build, model, mesh),
-            count_shardc(build, model, mesh, "--partition=cheapest", "--objective=bytes"))
+    return {"xla": count_xla(program.step, args, shardings, (*carried, everywhere)),
+            "follow": count_shardc(build, model, mesh),
+            "cheapest": count_shardc(build, model, mesh, "--partition=cheapest",
+                                     "--objective=bytes")}
 
 
 def main():
-    build, wanted = pathlib.Path(sys.argv[1]), sys.argv[2:]
-    lines = ["| program | XLA | shardc | shardc, cheapest |", "|---|---|---|---|"]
-    more = []
-    for name in wanted or (*goldens.LOSSES, *steps.CASES):
-        if not (goldens.GOLDEN / name / "model.mlir").exists():
-            continue
+    build, more = pathlib.Path(sys.argv[1]), []
+    for name in sys.argv[2:] or (*goldens.LOSSES, *goldens.STEPS):
         counts = compare(build, name)
-        lines.append("| `{}` | {} |".format(name, " | ".join(
-            f"{number}: {sent:.0f}" for number, sent in counts)))
-        print(lines[-1], flush=True)
-        if counts[2][1] > counts[0][1]:
+        if not counts:
+            continue
+        print(name, counts, flush=True)
+        (goldens.GOLDEN / name / "communication.json").write_text(json.dumps(counts) + "\n")
+        if counts["cheapest"][1] > counts["xla"][1]:
             more.append(name)
     if more:
         sys.exit(f"shardc sends more than XLA: {', '.join(more)}")

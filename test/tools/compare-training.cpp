@@ -1,12 +1,15 @@
 //===- compare-training.cpp - A run against golden values -----------------===//
 //
 //   compare-training METRICS.jsonl LOSSES.json PARAMS.npz EXPECTED.npz
-//                    LOSS-TOLERANCE PARAMETER-TOLERANCE
+//                    LOSS-TOLERANCE PARAMETER-TOLERANCE [BYTES.json KEY]
 //
 // Compares the loss of every step, relatively, and every parameter, relative to
-// the largest magnitude of its array. LOSSES.json has a number for each step, or
-// an object with the loss and other metrics, which are compared as the loss is. Prints the largest differences; exit code
-// 1 if one is over its tolerance or if something is missing on either side.
+// the largest magnitude of its array. LOSSES.json has a number for each step,
+// or an object with the loss and other metrics, which are compared as the loss
+// is. Entry KEY of BYTES.json is [collectives, bytes] of a step: none may send
+// more, and with the key "cheapest" none more than "xla" says. Prints the
+// largest differences; exit code 1 if one is over its tolerance or if something
+// is missing on either side.
 //
 //===----------------------------------------------------------------------===//
 
@@ -55,9 +58,23 @@ static double compareMetrics(const nlohmann::json &actual,
   return largest;
 }
 
+/// The bytes that a step may send, or -1 if the file does not say so.
+static double readMostBytes(const char *path, const std::string &key) {
+  std::ifstream file(path);
+  nlohmann::json counts = nlohmann::json::parse(file, nullptr, false);
+  auto bytesOf = [&](const std::string &name) {
+    return counts.is_object() && counts.contains(name) &&
+                   counts[name].size() == 2
+               ? counts[name][1].get<double>()
+               : -1;
+  };
+  return key == "cheapest" ? std::fmin(bytesOf(key), bytesOf("xla"))
+                           : bytesOf(key);
+}
+
 int main(int argc, char **argv) {
-  if (argc != 7)
-    return fail("six arguments expected");
+  if (argc != 7 && argc != 9)
+    return fail("six or eight arguments expected");
   double lossTolerance = std::atof(argv[5]);
   double parameterTolerance = std::atof(argv[6]);
 
@@ -74,6 +91,14 @@ int main(int argc, char **argv) {
     double difference = compareMetrics(losses[step], expectedLosses[step]);
     if (!(difference <= largestLoss))
       largestLoss = difference;
+  }
+
+  if (argc == 9) {
+    double most = readMostBytes(argv[7], argv[8]);
+    for (const nlohmann::json &step : losses)
+      if (!(step["wire_bytes"].get<double>() <= most))
+        return fail("a step sends " + step["wire_bytes"].dump() +
+                    " bytes, expected at most " + std::to_string(most));
   }
 
   absl::StatusOr<ArrayMap> actual = readNpz(argv[3]);

@@ -12,12 +12,12 @@
   "sdy.mesh"() <{mesh = #sdy.mesh<["data"=2, "model"=4]>, sym_name = "mesh"}> {stablehlo.mesh = {axes = [{name = "data", size = 2 : i64}, {name = "model", size = 4 : i64}]}} : () -> () loc(#loc)
   "func.func"() <{arg_attrs = [{sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"layer0.b", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"layer0.w", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"layer1.b", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"layer1.w", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.input<"x">}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.label<"y">}], function_type = (tensor<32xf32>, tensor<16x32xf32>, tensor<8xf32>, tensor<32x8xf32>, tensor<32x16xf32>, tensor<32x8xf32>) -> tensor<f32>, res_attrs = [{jax.result_info = "result[0]"}], sym_name = "main", sym_visibility = "public"}> ({
   ^bb0(%arg3: tensor<32xf32> loc("layer0.b"("programs.py":121:1)), %arg4: tensor<16x32xf32> loc("layer0.w"("programs.py":121:1)), %arg5: tensor<8xf32> loc("layer1.b"("programs.py":121:1)), %arg6: tensor<32x8xf32> loc("layer1.w"("programs.py":121:1)), %arg7: tensor<32x16xf32> loc("x"("programs.py":121:1)), %arg8: tensor<32x8xf32> loc("y"("programs.py":121:1))):
-    %1 = "stablehlo.dot_general"(%arg7, %arg4) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x16xf32>, tensor<16x32xf32>) -> tensor<32x32xf32> loc(#loc60)
+    %1 = "stablehlo.dot_general"(%arg7, %arg4) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x16xf32>, tensor<16x32xf32>) -> tensor<32x32xf32> loc(#loc60)
     %2 = "stablehlo.broadcast_in_dim"(%arg3) <{broadcast_dimensions = array<i64: 1>}> : (tensor<32xf32>) -> tensor<1x32xf32> loc(#loc61)
     %3 = "stablehlo.broadcast_in_dim"(%2) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x32xf32>) -> tensor<32x32xf32> loc(#loc62)
     %4 = "stablehlo.add"(%1, %3) : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc62)
     %5 = "stablehlo.tanh"(%4) : (tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc63)
-    %6 = "stablehlo.dot_general"(%5, %arg6) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x32xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc64)
+    %6 = "stablehlo.dot_general"(%5, %arg6) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x32xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc64)
     %7 = "stablehlo.broadcast_in_dim"(%arg5) <{broadcast_dimensions = array<i64: 1>}> : (tensor<8xf32>) -> tensor<1x8xf32> loc(#loc65)
     %8 = "stablehlo.broadcast_in_dim"(%7) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x8xf32>) -> tensor<32x8xf32> loc(#loc66)
     %9 = "stablehlo.add"(%6, %8) : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc66)
@@ -74,7 +74,7 @@
 #loc15 = loc("programs.py":123:37)
 #loc16 = loc("programs.py":123:28)
 #loc18 = loc("shardc/jax/_export.py":77:14)
-#loc19 = loc("make_goldens.py":151:4)
+#loc19 = loc("make_goldens.py":166:4)
 #loc20 = loc("programs.py":123:28)
 #loc21 = loc("programs.py":123:15)
 #loc22 = loc("programs.py":124:47)

@@ -14,7 +14,7 @@
   "sdy.mesh"() <{mesh = #sdy.mesh<["data"=2, "model"=4]>, sym_name = "mesh"}> {stablehlo.mesh = {axes = [{name = "data", size = 2 : i64}, {name = "model", size = 4 : i64}]}} : () -> () loc(#loc)
   "func.func"() <{arg_attrs = [{sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"left", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"right", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.input<"x">}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.label<"y">}], function_type = (tensor<16x8xf32>, tensor<8x8xf32>, tensor<32x16xf32>, tensor<32x8xf32>) -> tensor<f32>, res_attrs = [{jax.result_info = "result[0]"}], sym_name = "main", sym_visibility = "public"}> ({
   ^bb0(%arg1: tensor<16x8xf32> loc("left"("programs.py":98:1)), %arg2: tensor<8x8xf32> loc("right"("programs.py":98:1)), %arg3: tensor<32x16xf32> loc("x"("programs.py":98:1)), %arg4: tensor<32x8xf32> loc("y"("programs.py":98:1))):
-    %3 = "stablehlo.dot_general"(%arg3, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x16xf32>, tensor<16x8xf32>) -> tensor<32x8xf32> loc(#loc62)
+    %3 = "stablehlo.dot_general"(%arg3, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x16xf32>, tensor<16x8xf32>) -> tensor<32x8xf32> loc(#loc62)
     %4 = "stablehlo.multiply"(%3, %3) : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc63)
     %5 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc64)
     %6 = "stablehlo.reduce"(%4, %5) <{dimensions = array<i64: 1>}> ({
@@ -26,7 +26,7 @@
     %8 = "stablehlo.sqrt"(%7) : (tensor<32x1xf32>) -> tensor<32x1xf32> loc(#loc66)
     %9 = "stablehlo.broadcast_in_dim"(%8) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<32x1xf32>) -> tensor<32x8xf32> loc(#loc67)
     %10 = "stablehlo.divide"(%3, %9) : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc67)
-    %11 = "stablehlo.dot_general"(%arg4, %arg2) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x8xf32>, tensor<8x8xf32>) -> tensor<32x8xf32> loc(#loc68)
+    %11 = "stablehlo.dot_general"(%arg4, %arg2) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x8xf32>, tensor<8x8xf32>) -> tensor<32x8xf32> loc(#loc68)
     %12 = "stablehlo.multiply"(%11, %11) : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc63)
     %13 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc64)
     %14 = "stablehlo.reduce"(%12, %13) <{dimensions = array<i64: 1>}> ({
@@ -39,7 +39,7 @@
     %17 = "stablehlo.broadcast_in_dim"(%16) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<32x1xf32>) -> tensor<32x8xf32> loc(#loc69)
     %18 = "stablehlo.divide"(%11, %17) : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc69)
     %19 = "stablehlo.transpose"(%18) <{permutation = array<i64: 1, 0>}> : (tensor<32x8xf32>) -> tensor<8x32xf32> loc(#loc70)
-    %20 = "stablehlo.dot_general"(%10, %19) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x8xf32>, tensor<8x32xf32>) -> tensor<32x32xf32> loc(#loc71)
+    %20 = "stablehlo.dot_general"(%10, %19) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x8xf32>, tensor<8x32xf32>) -> tensor<32x32xf32> loc(#loc71)
     %21 = "stablehlo.constant"() <{value = dense<5.000000e-01> : tensor<f32>}> : () -> tensor<f32> loc(#loc72)
     %22 = "stablehlo.broadcast_in_dim"(%21) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<32x32xf32> loc(#loc73)
     %23 = "stablehlo.divide"(%20, %22) : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc73)
@@ -148,7 +148,7 @@
 #loc5 = loc("programs.py":100:22)
 #loc6 = loc("shardc/jax/_export.py":65:16)
 #loc7 = loc("shardc/jax/_export.py":77:14)
-#loc8 = loc("make_goldens.py":151:4)
+#loc8 = loc("make_goldens.py":166:4)
 #loc10 = loc("programs.py":99:25)
 #loc11 = loc("programs.py":100:17)
 #loc12 = loc("programs.py":100:49)

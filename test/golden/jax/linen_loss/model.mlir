@@ -13,7 +13,7 @@
   "sdy.mesh"() <{mesh = #sdy.mesh<["data"=2, "model"=4]>, sym_name = "mesh"}> {stablehlo.mesh = {axes = [{name = "data", size = 2 : i64}, {name = "model", size = 4 : i64}]}} : () -> () loc(#loc)
   "func.func"() <{arg_attrs = [{sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"Dense_0.bias", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"Dense_0.kernel", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"Dense_1.bias", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"Dense_1.kernel", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"LayerNorm_0.bias", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"LayerNorm_0.scale", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.input<"x">}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.label<"y">}], function_type = (tensor<32xf32>, tensor<16x32xf32>, tensor<8xf32>, tensor<32x8xf32>, tensor<32xf32>, tensor<32xf32>, tensor<32x16xf32>, tensor<32x8xf32>) -> tensor<f32>, res_attrs = [{jax.result_info = "result[0]"}], sym_name = "main", sym_visibility = "public"}> ({
   ^bb0(%arg0: tensor<32xf32> loc("Dense_0.bias"("programs.py":141:1)), %arg1: tensor<16x32xf32> loc("Dense_0.kernel"("programs.py":141:1)), %arg2: tensor<8xf32> loc("Dense_1.bias"("programs.py":141:1)), %arg3: tensor<32x8xf32> loc("Dense_1.kernel"("programs.py":141:1)), %arg4: tensor<32xf32> loc("LayerNorm_0.bias"("programs.py":141:1)), %arg5: tensor<32xf32> loc("LayerNorm_0.scale"("programs.py":141:1)), %arg6: tensor<32x16xf32> loc("x"("programs.py":141:1)), %arg7: tensor<32x8xf32> loc("y"("programs.py":141:1))):
-    %0 = "stablehlo.dot_general"(%arg6, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x16xf32>, tensor<16x32xf32>) -> tensor<32x32xf32> loc(#loc101)
+    %0 = "stablehlo.dot_general"(%arg6, %arg1) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x16xf32>, tensor<16x32xf32>) -> tensor<32x32xf32> loc(#loc101)
     %1 = "stablehlo.reshape"(%arg0) : (tensor<32xf32>) -> tensor<1x32xf32> loc(#loc102)
     %2 = "stablehlo.broadcast_in_dim"(%1) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x32xf32>) -> tensor<32x32xf32> loc(#loc103)
     %3 = "stablehlo.add"(%0, %2) : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc103)
@@ -74,7 +74,7 @@
     %50 = "stablehlo.reshape"(%arg4) : (tensor<32xf32>) -> tensor<1x32xf32> loc(#loc123)
     %51 = "stablehlo.broadcast_in_dim"(%50) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x32xf32>) -> tensor<32x32xf32> loc(#loc124)
     %52 = "stablehlo.add"(%49, %51) : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc124)
-    %53 = "stablehlo.dot_general"(%52, %arg3) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x32xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc125)
+    %53 = "stablehlo.dot_general"(%52, %arg3) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x32xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc125)
     %54 = "stablehlo.reshape"(%arg2) : (tensor<8xf32>) -> tensor<1x8xf32> loc(#loc126)
     %55 = "stablehlo.broadcast_in_dim"(%54) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x8xf32>) -> tensor<32x8xf32> loc(#loc127)
     %56 = "stablehlo.add"(%53, %55) : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc127)
@@ -99,7 +99,7 @@
 #loc13 = loc("programs.py":135:39)
 #loc14 = loc("programs.py":141:43)
 #loc15 = loc("shardc/jax/_export.py":77:14)
-#loc16 = loc("make_goldens.py":151:4)
+#loc16 = loc("make_goldens.py":166:4)
 #loc17 = loc("flax/linen/normalization.py":57:11)
 #loc18 = loc("flax/linen/normalization.py":139:42)
 #loc19 = loc("flax/linen/normalization.py":122:16)

@@ -138,7 +138,7 @@
 #loc136 = loc("x")
 #loc137 = loc("y")
 #loc138 = loc("shardc/jax/_export.py":77:14)
-#loc139 = loc("make_goldens.py":151:4)
+#loc139 = loc("make_goldens.py":166:4)
 #loc142 = loc("reduce_sum")
 #loc147 = loc("ops.py":95:16)
 #loc203 = loc("ops.py":49:27)

@@ -6,7 +6,7 @@
 #loc5 = loc("x")
 #loc6 = loc("y")
 #loc10 = loc("shardc/jax/_export.py":77:14)
-#loc11 = loc("make_goldens.py":151:4)
+#loc11 = loc("make_goldens.py":166:4)
 #loc21 = loc("reduce_sum")
 #loc22 = loc("reduce_window_sum")
 #loc26 = loc("export_loss"(#loc10))
@@ -19,7 +19,7 @@
   "sdy.mesh"() <{mesh = #sdy.mesh<["data"=2, "model"=4]>, sym_name = "mesh"}> {stablehlo.mesh = {axes = [{name = "data", size = 2 : i64}, {name = "model", size = 4 : i64}]}} : () -> () loc(#loc)
   "func.func"() <{arg_attrs = [{sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"layer0.b", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"layer0.w", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"model"}]>, shardc.role = #shardc.parameter<"layer1.b", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {"model"}]>, shardc.role = #shardc.parameter<"layer1.w", constant(0.0)>}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.input<"x">}, {sdy.sharding = #sdy.sharding<@mesh, [{"data"}, {}]>, shardc.role = #shardc.label<"y">}], function_type = (tensor<32xf32>, tensor<16x32xf32>, tensor<8xf32>, tensor<32x8xf32>, tensor<32x16xf32>, tensor<32x1xf32>) -> tensor<f32>, res_attrs = [{jax.result_info = "result[0]"}], sym_name = "main", sym_visibility = "public"}> ({
   ^bb0(%arg3: tensor<32xf32> loc("layer0.b"("programs.py":109:1)), %arg4: tensor<16x32xf32> loc("layer0.w"("programs.py":109:1)), %arg5: tensor<8xf32> loc("layer1.b"("programs.py":109:1)), %arg6: tensor<32x8xf32> loc("layer1.w"("programs.py":109:1)), %arg7: tensor<32x16xf32> loc("x"("programs.py":109:1)), %arg8: tensor<32x1xf32> loc("y"("programs.py":109:1))):
-    %4 = "stablehlo.dot_general"(%arg7, %arg4) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x16xf32>, tensor<16x32xf32>) -> tensor<32x32xf32> loc(#loc50)
+    %4 = "stablehlo.dot_general"(%arg7, %arg4) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x16xf32>, tensor<16x32xf32>) -> tensor<32x32xf32> loc(#loc50)
     %5 = "stablehlo.broadcast_in_dim"(%arg3) <{broadcast_dimensions = array<i64: 1>}> : (tensor<32xf32>) -> tensor<1x32xf32> loc(#loc51)
     %6 = "stablehlo.broadcast_in_dim"(%5) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x32xf32>) -> tensor<32x32xf32> loc(#loc52)
     %7 = "stablehlo.add"(%4, %6) : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc52)
@@ -37,7 +37,7 @@
     %19 = "stablehlo.broadcast_in_dim"(%18) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<32x32xf32> loc(#loc58)
     %20 = "stablehlo.multiply"(%19, %17) : (tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc58)
     %21 = "stablehlo.select"(%10, %7, %20) : (tensor<32x32xi1>, tensor<32x32xf32>, tensor<32x32xf32>) -> tensor<32x32xf32> loc(#loc56)
-    %22 = "stablehlo.dot_general"(%21, %arg6) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<32x32xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc59)
+    %22 = "stablehlo.dot_general"(%21, %arg6) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<32x32xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc59)
     %23 = "stablehlo.broadcast_in_dim"(%arg5) <{broadcast_dimensions = array<i64: 1>}> : (tensor<8xf32>) -> tensor<1x8xf32> loc(#loc60)
     %24 = "stablehlo.broadcast_in_dim"(%23) <{broadcast_dimensions = array<i64: 0, 1>}> : (tensor<1x8xf32>) -> tensor<32x8xf32> loc(#loc61)
     %25 = "stablehlo.add"(%22, %24) : (tensor<32x8xf32>, tensor<32x8xf32>) -> tensor<32x8xf32> loc(#loc61)

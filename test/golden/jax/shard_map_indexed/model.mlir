@@ -26,7 +26,7 @@
     %13 = "stablehlo.constant"() <{value = dense<1.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc67)
     %14 = "stablehlo.broadcast_in_dim"(%13) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2xf32> loc(#loc86)
     %15 = "stablehlo.add"(%14, %12) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32> loc(#loc86)
-    %16 = "stablehlo.dot_general"(%7, %4) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<2x16x16xf32>, tensor<16x32xf32>) -> tensor<2x16x32xf32> loc(#loc105)
+    %16 = "stablehlo.dot_general"(%7, %4) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<2x16x16xf32>, tensor<16x32xf32>) -> tensor<2x16x32xf32> loc(#loc105)
     %17 = "stablehlo.broadcast_in_dim"(%3) <{broadcast_dimensions = array<i64: 1>}> : (tensor<32xf32>) -> tensor<1x32xf32> loc(#loc106)
     %18 = "stablehlo.broadcast_in_dim"(%17) <{broadcast_dimensions = array<i64: 1, 2>}> : (tensor<1x32xf32>) -> tensor<1x1x32xf32> loc(#loc107)
     %19 = "stablehlo.broadcast_in_dim"(%18) <{broadcast_dimensions = array<i64: 0, 1, 2>}> : (tensor<1x1x32xf32>) -> tensor<2x16x32xf32> loc(#loc108)
@@ -48,7 +48,7 @@
     %35 = "stablehlo.broadcast_in_dim"(%34) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<2x16x32xf32> loc(#loc110)
     %36 = "stablehlo.multiply"(%35, %33) : (tensor<2x16x32xf32>, tensor<2x16x32xf32>) -> tensor<2x16x32xf32> loc(#loc110)
     %37 = "stablehlo.multiply"(%20, %36) : (tensor<2x16x32xf32>, tensor<2x16x32xf32>) -> tensor<2x16x32xf32> loc(#loc110)
-    %38 = "stablehlo.dot_general"(%37, %5) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<2x16x32xf32>, tensor<32x16xf32>) -> tensor<2x16x16xf32> loc(#loc113)
+    %38 = "stablehlo.dot_general"(%37, %5) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [0]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<2x16x32xf32>, tensor<32x16xf32>) -> tensor<2x16x16xf32> loc(#loc113)
     %39 = "stablehlo.abs"(%38) : (tensor<2x16x16xf32>) -> tensor<2x16x16xf32> loc(#loc91)
     %40 = "stablehlo.constant"() <{value = dense<0xFF800000> : tensor<f32>}> : () -> tensor<f32> loc(#loc92)
     %41 = "stablehlo.reduce"(%39, %40) <{dimensions = array<i64: 1, 2>}> ({

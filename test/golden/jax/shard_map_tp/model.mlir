@@ -22,14 +22,14 @@
     %11 = "sdy.sharding_constraint"(%10) <{sharding = #sdy.sharding<@mesh, [{"data"}, {}, {}]>}> : (tensor<2x16x16xf32>) -> tensor<2x16x16xf32> loc(#loc54)
     %12 = "stablehlo.reshape"(%arg5) : (tensor<32x16xf32>) -> tensor<2x16x16xf32> loc(#loc53)
     %13 = "sdy.sharding_constraint"(%12) <{sharding = #sdy.sharding<@mesh, [{"data"}, {}, {}]>}> : (tensor<2x16x16xf32>) -> tensor<2x16x16xf32> loc(#loc54)
-    %14 = "stablehlo.dot_general"(%11, %7) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<2x16x16xf32>, tensor<4x16x8xf32>) -> tensor<2x16x4x8xf32> loc(#loc69)
+    %14 = "stablehlo.dot_general"(%11, %7) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<2x16x16xf32>, tensor<4x16x8xf32>) -> tensor<2x16x4x8xf32> loc(#loc69)
     %15 = "stablehlo.transpose"(%14) <{permutation = array<i64: 2, 0, 1, 3>}> : (tensor<2x16x4x8xf32>) -> tensor<4x2x16x8xf32> loc(#loc70)
     %16 = "stablehlo.broadcast_in_dim"(%4) <{broadcast_dimensions = array<i64: 0, 2>}> : (tensor<4x8xf32>) -> tensor<4x1x8xf32> loc(#loc71)
     %17 = "stablehlo.broadcast_in_dim"(%16) <{broadcast_dimensions = array<i64: 0, 2, 3>}> : (tensor<4x1x8xf32>) -> tensor<4x1x1x8xf32> loc(#loc72)
     %18 = "stablehlo.broadcast_in_dim"(%17) <{broadcast_dimensions = array<i64: 0, 1, 2, 3>}> : (tensor<4x1x1x8xf32>) -> tensor<4x2x16x8xf32> loc(#loc73)
     %19 = "stablehlo.add"(%15, %18) : (tensor<4x2x16x8xf32>, tensor<4x2x16x8xf32>) -> tensor<4x2x16x8xf32> loc(#loc73)
     %20 = "stablehlo.composite"(%19) <{composite_attributes = {}, decomposition = @shardc.relu, name = "shardc.relu", version = 0 : i32}> : (tensor<4x2x16x8xf32>) -> tensor<4x2x16x8xf32> loc(#loc74)
-    %21 = "stablehlo.dot_general"(%20, %9) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<4x2x16x8xf32>, tensor<4x8x16xf32>) -> tensor<4x2x16x16xf32> loc(#loc75)
+    %21 = "stablehlo.dot_general"(%20, %9) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x2x16x8xf32>, tensor<4x8x16xf32>) -> tensor<4x2x16x16xf32> loc(#loc75)
     %22 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc76)
     %23 = "stablehlo.reduce"(%21, %22) <{dimensions = array<i64: 0>}> ({
     ^bb0(%arg10: tensor<f32> loc("reduce_sum:"(#loc17)), %arg11: tensor<f32> loc("reduce_sum:"(#loc17))):

@@ -30,7 +30,7 @@
     %9 = "sdy.sharding_constraint"(%8) <{sharding = #sdy.sharding<@mesh, [{"data"}, {}, {}]>}> : (tensor<2x16x16xf32>) -> tensor<2x16x16xf32> loc(#loc134)
     %10 = "stablehlo.reshape"(%arg14) : (tensor<32x16xf32>) -> tensor<2x16x16xf32> loc(#loc133)
     %11 = "sdy.sharding_constraint"(%10) <{sharding = #sdy.sharding<@mesh, [{"data"}, {}, {}]>}> : (tensor<2x16x16xf32>) -> tensor<2x16x16xf32> loc(#loc134)
-    %12 = "stablehlo.dot_general"(%9, %5) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<2x16x16xf32>, tensor<4x16x8xf32>) -> tensor<2x16x4x8xf32> loc(#loc162)
+    %12 = "stablehlo.dot_general"(%9, %5) <{dot_dimension_numbers = #stablehlo.dot<lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<2x16x16xf32>, tensor<4x16x8xf32>) -> tensor<2x16x4x8xf32> loc(#loc162)
     %13 = "stablehlo.transpose"(%12) <{permutation = array<i64: 2, 0, 1, 3>}> : (tensor<2x16x4x8xf32>) -> tensor<4x2x16x8xf32> loc(#loc163)
     %14 = "stablehlo.broadcast_in_dim"(%2) <{broadcast_dimensions = array<i64: 0, 2>}> : (tensor<4x8xf32>) -> tensor<4x1x8xf32> loc(#loc164)
     %15 = "stablehlo.broadcast_in_dim"(%14) <{broadcast_dimensions = array<i64: 0, 2, 3>}> : (tensor<4x1x8xf32>) -> tensor<4x1x1x8xf32> loc(#loc165)
@@ -44,7 +44,7 @@
     %23 = "stablehlo.compare"(%17, %22) <{compare_type = #stablehlo<comparison_type FLOAT>, comparison_direction = #stablehlo<comparison_direction GT>}> : (tensor<4x2x16x8xf32>, tensor<4x2x16x8xf32>) -> tensor<4x2x16x8xi1> loc(#loc167)
     %24 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc122)
     %25 = "stablehlo.broadcast_in_dim"(%24) <{broadcast_dimensions = array<i64>}> : (tensor<f32>) -> tensor<16x8xf32> loc(#loc168)
-    %26 = "stablehlo.dot_general"(%20, %7) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<4x2x16x8xf32>, tensor<4x8x16xf32>) -> tensor<4x2x16x16xf32> loc(#loc169)
+    %26 = "stablehlo.dot_general"(%20, %7) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [3], rhs_contracting_dimensions = [1]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<4x2x16x8xf32>, tensor<4x8x16xf32>) -> tensor<4x2x16x16xf32> loc(#loc169)
     %27 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc170)
     %28 = "stablehlo.reduce"(%26, %27) <{dimensions = array<i64: 0>}> ({
     ^bb0(%arg29: tensor<f32> loc("reduce_sum:"(#loc27)), %arg30: tensor<f32> loc("reduce_sum:"(#loc27))):
@@ -131,10 +131,10 @@
     %98 = "stablehlo.divide"(%97, %94) : (tensor<2xf32>, tensor<2xf32>) -> tensor<2xf32> loc(#loc155)
     %99 = "stablehlo.broadcast_in_dim"(%98) <{broadcast_dimensions = array<i64: 0>}> : (tensor<2xf32>) -> tensor<2x16x16xf32> loc(#loc156)
     %100 = "stablehlo.multiply"(%99, %90) : (tensor<2x16x16xf32>, tensor<2x16x16xf32>) -> tensor<2x16x16xf32> loc(#loc157)
-    %101 = "stablehlo.dot_general"(%100, %88) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [2]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<2x16x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x16x4x8xf32> loc(#loc172)
+    %101 = "stablehlo.dot_general"(%100, %88) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [1], rhs_contracting_dimensions = [2]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<2x16x16xf32>, tensor<2x4x16x8xf32>) -> tensor<2x16x4x8xf32> loc(#loc172)
     %102 = "stablehlo.transpose"(%101) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32> loc(#loc173)
     %103 = "stablehlo.transpose"(%102) <{permutation = array<i64: 0, 1, 3, 2>}> : (tensor<2x4x16x8xf32>) -> tensor<2x4x8x16xf32> loc(#loc173)
-    %104 = "stablehlo.dot_general"(%100, %86) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [3]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<2x16x16xf32>, tensor<2x4x8x16xf32>) -> tensor<2x16x4x8xf32> loc(#loc172)
+    %104 = "stablehlo.dot_general"(%100, %86) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0], rhs_batching_dimensions = [0], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [3]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<2x16x16xf32>, tensor<2x4x8x16xf32>) -> tensor<2x16x4x8xf32> loc(#loc172)
     %105 = "stablehlo.transpose"(%104) <{permutation = array<i64: 0, 2, 1, 3>}> : (tensor<2x16x4x8xf32>) -> tensor<2x4x16x8xf32> loc(#loc173)
     %106 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc174)
     %107 = "stablehlo.reduce"(%103, %106) <{dimensions = array<i64: 0>}> ({
@@ -168,7 +168,7 @@
       %246 = "stablehlo.add"(%arg17, %arg18) : (tensor<f32>, tensor<f32>) -> tensor<f32> loc(#loc183)
       "stablehlo.return"(%246) : (tensor<f32>) -> () loc(#loc183)
     }) : (tensor<4x1x8xf32>, tensor<f32>) -> tensor<4x8xf32> loc(#loc183)
-    %122 = "stablehlo.dot_general"(%113, %80) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2]>, precision_config = [#stablehlo<precision HIGHEST>, #stablehlo<precision HIGHEST>]}> : (tensor<2x4x16x8xf32>, tensor<2x4x16x16xf32>) -> tensor<2x4x8x16xf32> loc(#loc184)
+    %122 = "stablehlo.dot_general"(%113, %80) <{dot_dimension_numbers = #stablehlo.dot<lhs_batching_dimensions = [0, 1], rhs_batching_dimensions = [0, 1], lhs_contracting_dimensions = [2], rhs_contracting_dimensions = [2]>, precision_config = [#stablehlo<precision DEFAULT>, #stablehlo<precision DEFAULT>]}> : (tensor<2x4x16x8xf32>, tensor<2x4x16x16xf32>) -> tensor<2x4x8x16xf32> loc(#loc184)
     %123 = "stablehlo.transpose"(%122) <{permutation = array<i64: 0, 1, 3, 2>}> : (tensor<2x4x8x16xf32>) -> tensor<2x4x16x8xf32> loc(#loc185)
     %124 = "stablehlo.constant"() <{value = dense<0.000000e+00> : tensor<f32>}> : () -> tensor<f32> loc(#loc186)
     %125 = "stablehlo.reduce"(%123, %124) <{dimensions = array<i64: 0>}> ({
