@@ -92,15 +92,15 @@ SHARDC_RT_API std::vector<std::string> dataFiles(const std::string &spec,
                                                  const DatasetOptions &options);
 
 /// Makes `dataset` fit the inputs and labels of `plan`, or those that `program`
-/// takes, if that is given. All must have the same number of rows, but for inputs
-/// that are scalars or have another leading dimension than the batch: these have
-/// the shape of the input, and each batch has them as they are. Other arrays
-/// are ignored. An input `x` that is missing
-/// is assembled from columns x0, x1, … or x1, x2, …; dimensions of size 1 may
-/// be missing. Floating-point numbers are rounded to the model's type; integers
-/// and bools are converted if that changes no value. `notes` record this.
-/// InvalidArgument names the array and row: missing, another type or shape, not
-/// finite, not exact, a label out of range. NotFound: no such program.
+/// takes, if that is given. All must have the same number of rows, but for
+/// inputs that are scalars or have another leading dimension than the batch:
+/// these have the shape of the input, and each batch has them as they are.
+/// Other arrays are ignored. An input `x` that is missing is assembled from
+/// columns x0, x1, … or x1, x2, …; dimensions of size 1 may be missing.
+/// Floating-point numbers are rounded to the model's type; integers and bools
+/// are converted if that changes no value. `notes` record this. InvalidArgument
+/// names the array and row: missing, another type or shape, not finite, not
+/// exact, a label out of range. NotFound: no such program.
 [[nodiscard]] SHARDC_RT_API absl::Status
 fitToPlan(const Plan &plan, Dataset &dataset, absl::string_view program = {});
 
