@@ -22,7 +22,7 @@ scripts/check-cheapest.sh
 scripts/check-streams.sh
 scripts/check-cuda.sh
 # Those end with 77 where their tool is missing.
-for check in scripts/check-ptx.sh scripts/check-tidy.sh; do
+for check in scripts/check-ptx.sh scripts/check-tidy.sh scripts/check-python-sanitizers.sh; do
   status=0
   $check || status=$?
   [ $status -eq 0 ] || [ $status -eq 77 ]
