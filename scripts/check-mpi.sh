@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
 # Processes that mpirun starts, with some of the CPU devices each, train what one
-# process trains, to the same bits. And what does not work is said, once.
+# process trains, evaluates and predicts, to the same bits. And what does not work is
+# said, once.
 #
 #   scripts/check-mpi.sh
 #
@@ -37,14 +38,39 @@ train() {
   done
 }
 
+# use WHAT SIZE FLAG...: so many processes evaluate and predict as one does, with what
+# the last model has learnt, and on another mesh or batch size.
+use() {
+  local what=$1 size=$2
+  shift 2
+  shardc-compile model.mlir "$@" -o used.shardc &>said
+  rm -f one.npy many.npy
+  local run=(shardc-run used.shardc --load-params=one.npz)
+  cases=$((cases + 1))
+  if ! "${run[@]}" --evaluate-only --data=digits --ordered-sums >one.said 2>&1 ||
+    ! "${run[@]}" --predict=one.npy --data=digits:test --ordered-sums >said 2>&1 ||
+    ! mpirun -n "$size" "${run[@]}" --evaluate-only --data=digits >many.said 2>&1 ||
+    ! mpirun -n "$size" "${run[@]}" --predict=many.npy --data=digits:test >said 2>&1; then
+    fail "$what, $size processes: do not predict"
+  elif ! grep -q '^evaluation .*accuracy' one.said ||
+    ! cmp -s <(grep ^evaluation one.said) <(grep ^evaluation many.said) ||
+    ! cmp -s one.npy many.npy; then
+    fail "$what, $size processes: other predictions"
+  elif [ "$(grep -c '^prediction' said)" -ne 1 ]; then
+    fail "$what, $size processes: not one of them speaks"
+  fi
+}
+
 train 'dp' dp data=8 '1 2 3 4 8'
 train 'FSDP' fsdp data=8 '2 4'
 train 'FSDP, uneven' fsdp data=6 '2 4'
+use 'FSDP, uneven' 4
 train 'ZeRO-1' zero1 data=8 '2 4'
 train 'ZeRO-2, uneven' zero2 data=5 '2'
 train 'TP' tp model=4 '2 4'
 train 'dp and TP' dp+tp data=2,model=3 '2 3'
 train 'FSDP and TP' fsdp+tp data=4,model=2 '2 4'
+use 'another mesh and batch' 3 --mesh=data=3,model=1 --batch-size=7
 train 'hybrid FSDP' hsdp replica=2,shard=4 '2 4'
 train 'microbatches' fsdp data=4 '2' --microbatches=3
 
@@ -52,6 +78,7 @@ train 'microbatches' fsdp data=4 '2' --microbatches=3
 # others with the next.
 train 'pipeline' dp+pp stage=4,data=2 '2 3' --layers=64,33,65,48,10 \
   --stages=4 --microbatches=4
+use 'pipeline' 3
 train 'pipeline, stages minor' fsdp+pp data=3,stage=2 '4' --stages=2 \
   --microbatches=4
 

@@ -2,10 +2,12 @@
 
 #include "TestPlan.h"
 
+#include "plan/PlanSpec.h"
 #include "shardc-rt/Trainer.h"
 #include "train/Format.h"
 
 #include <cmath>
+#include <cstring>
 #include <deque>
 #include <gtest/gtest.h>
 #include <sstream>
@@ -270,6 +272,82 @@ TEST(EvaluateTest, CanBeStopped) {
   EXPECT_TRUE(
       absl::IsCancelled(evaluate(executor, makeData(48), stop).status()));
   EXPECT_EQ(executor.runs, 2);
+}
+
+/// Predicts x + 100 in bf16, for batches of four rows.
+class PredictingExecutor : public FakeExecutor {
+public:
+  PredictingExecutor() : FakeExecutor([](auto) { return 0; }) {
+    PlanSpec spec;
+    spec.batchSize = 4;
+    ProgramSpec program = {};
+    program.name = "predict";
+    program.buffers = {{0, 8, DType::BF16, {4}}};
+    program.results = {{"prediction", 0, {4}, {}}};
+    spec.programs.push_back(program);
+    predicting = makeUnverifiedPlan(std::move(spec));
+  }
+
+  const Plan &plan() const override { return *predicting; }
+  absl::Status submit(absl::string_view program,
+                      const NamedArrays &inputs) override {
+    EXPECT_EQ(program, "predict");
+    const ArrayView &x = inputs.at("x");
+    EXPECT_EQ(x.shape[0], 4);
+    prediction = HostArray(DType::BF16, {4});
+    for (int row = 0; row < 4; ++row) {
+      // Exact for whole numbers up to 255.
+      float value = static_cast<const float *>(x.data)[row] + 100;
+      uint32_t bits;
+      std::memcpy(&bits, &value, sizeof(bits));
+      prediction.values<uint16_t>()[row] = bits >> 16;
+    }
+    ++runs;
+    return absl::OkStatus();
+  }
+  absl::StatusOr<RunResult> await() override {
+    RunResult result;
+    result.add("prediction", prediction);
+    return result;
+  }
+  int inFlight() const override { return 0; }
+
+private:
+  HostArray prediction;
+  std::shared_ptr<const Plan> predicting;
+};
+
+TEST(PredictTest, GivesARowForEachOne) {
+  for (int64_t rows = 1; rows <= 13; ++rows) {
+    PredictingExecutor executor;
+    Dataset dataset = makeData(rows);
+    for (int64_t row = 0; row < rows; ++row)
+      dataset.arrays["x"].values<float>()[row] = row;
+    auto predictions = predict(executor, dataset);
+    ASSERT_TRUE(predictions.ok()) << predictions.status();
+    EXPECT_EQ(predictions->dtype, DType::F32);
+    EXPECT_EQ(predictions->shape, std::vector<int64_t>{rows});
+    for (int64_t row = 0; row < rows; ++row)
+      EXPECT_EQ(predictions->values<float>()[row], row + 100);
+    EXPECT_EQ(executor.runs, (rows + 3) / 4);
+  }
+}
+
+TEST(PredictTest, SaysWhyNot) {
+  PredictingExecutor executor;
+  int asked = 0;
+  auto stop = [&] { return asked++ == 2; };
+  EXPECT_TRUE(
+      absl::IsCancelled(predict(executor, makeData(48), stop).status()));
+  EXPECT_EQ(executor.runs, 2);
+  absl::Status empty = predict(executor, makeData(0)).status();
+  EXPECT_EQ(empty.code(), absl::StatusCode::kInvalidArgument);
+  EXPECT_EQ(std::string(empty.message()),
+            "test.npz has no rows to predict for");
+  FakeExecutor without(meanSquarePlusOne);
+  absl::Status none = predict(without, makeData(4)).status();
+  EXPECT_EQ(none.code(), absl::StatusCode::kNotFound);
+  EXPECT_EQ(std::string(none.message()), "the plan has no program \"predict\"");
 }
 
 } // namespace

@@ -7,6 +7,7 @@
 #include "shardc/Support/Help.h"
 #include "shardc/Support/Suggest.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 
 #include <CLI/CLI.hpp>
@@ -310,6 +311,9 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
                          "Also evaluate each time after this many epochs", 1);
   flags.flag("evaluate-only", arguments.evaluateOnly,
              "Evaluate and stop: no training");
+  flags.text("predict", "FILE", "", arguments.predict,
+             "Write predictions for --data to a file .npz, .npy or "
+             ".safetensors and stop: no training");
   flags.integer<int64_t>("steps", "STEPS", "as --epochs says", arguments.steps,
                          "Stop after this many steps", 1);
   flags.integer<int64_t>("epochs", "EPOCHS", "1, or as --steps says",
@@ -426,6 +430,26 @@ bool Arguments::isGiven(const std::string &name) const {
                      [&](const auto *option) { return option->name == name; });
 }
 
+/// The first reason why --predict cannot be done; empty: none.
+static std::string findNoPrediction(const Arguments &arguments) {
+  std::string flag = "--predict=" + arguments.predict;
+  if (arguments.evaluateOnly)
+    return "--predict and --evaluate-only contradict each other";
+  if (!arguments.evalData.empty())
+    return "--eval-data is for an evaluation; --predict takes --data";
+  if (!absl::EndsWith(arguments.predict, ".npz") &&
+      !absl::EndsWith(arguments.predict, ".npy") &&
+      !absl::EndsWith(arguments.predict, ".safetensors"))
+    return flag + ": expected a file .npz, .npy or .safetensors";
+  if (arguments.loadParams.empty() && arguments.checkpointDir.empty())
+    return "no parameters to predict with: expected --resume and "
+           "--checkpoint-dir=DIR, or --load-params=FILE";
+  if (arguments.resume == "if-any")
+    return "--resume=if-any may find no parameters to predict with: expected "
+           "--resume";
+  return "";
+}
+
 /// The first contradiction between flags; empty: none.
 static std::string findContradiction(const CLI::App &app,
                                      const Arguments &arguments) {
@@ -443,21 +467,30 @@ static std::string findContradiction(const CLI::App &app,
              " is for GPUs; expected --device=cuda beside it";
   if (arguments.device == "cuda" && !arguments.cpuTarget.empty())
     return "--cpu-target is for --device=cpu";
-  if (arguments.evaluateOnly)
+  const char *purpose =
+      arguments.evaluateOnly ? "--evaluate-only" : "--predict";
+  if (!arguments.isTraining())
     for (const char *flag :
          {"--steps", "--epochs", "--eval-every", "--no-shuffle",
           "--save-params", "--metrics", "--trace", "--profile", "--log-every",
           "--check-reference", "--checkpoint-every", "--keep"})
       if (isGiven(flag))
-        return std::string(flag) +
-               " is for training; --evaluate-only does none";
+        return std::string(flag) + " is for training; " + purpose +
+               " does none";
+  if (absl::EndsWith(arguments.saveParams, ".npy"))
+    return "--save-params=" + arguments.saveParams +
+           ": a file .npy holds one array; expected .npz or .safetensors";
+  if (!arguments.predict.empty())
+    if (std::string error = findNoPrediction(arguments); !error.empty())
+      return error;
   if (arguments.checkpointDir.empty())
     for (const char *flag : {"--checkpoint-every", "--keep", "--resume"})
       if (isGiven(flag))
         return std::string(flag) + " needs --checkpoint-dir=DIR";
-  if (arguments.evaluateOnly && !arguments.checkpointDir.empty() &&
+  if (!arguments.isTraining() && !arguments.checkpointDir.empty() &&
       arguments.resume.empty())
-    return "--evaluate-only reads a checkpoint with --resume, and writes none";
+    return std::string(purpose) +
+           " reads a checkpoint with --resume, and writes none";
   if (isGiven("--trace-steps") && arguments.trace.empty() && !arguments.profile)
     return "--trace-steps needs --trace=FILE or --profile";
   if (!arguments.resume.empty() && !arguments.loadParams.empty())

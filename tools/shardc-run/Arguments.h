@@ -36,6 +36,7 @@ struct Arguments {
   std::string evalData;
   int64_t evalEvery = 0; ///< Epochs; 0: only at the end.
   bool evaluateOnly = false;
+  std::string predict; ///< The file of predictions; empty: none are made.
   int64_t steps = 0;
   int64_t epochs = 0;
   uint64_t seed = 0;
@@ -67,6 +68,9 @@ struct Arguments {
   bool listDevices = false;
   bool json = false;
 
+  /// Whether the run is a training: neither an evaluation alone nor a
+  /// prediction.
+  bool isTraining() const { return !evaluateOnly && predict.empty(); }
   /// Whether the compile option `name` is given.
   bool isGiven(const std::string &name) const;
 };

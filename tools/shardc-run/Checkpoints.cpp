@@ -84,7 +84,7 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
   everySteps = arguments.checkpointSteps;
   everySeconds = arguments.checkpointSeconds;
   // Locked first, so that nobody removes what is found.
-  if (!arguments.evaluateOnly) {
+  if (arguments.isTraining()) {
     CheckpointOptions options;
     options.folder = folder;
     options.keep = arguments.keep;
@@ -108,6 +108,20 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
   if (absl::Status status = resumed->checkAgainst(plan); !status.ok())
     return report(status);
   from = resumed->progress();
+  lastBegun = lastWritten = from.steps;
+  lastPath = resumed->path();
+  const std::string &mesh = resumed->mesh();
+  printField(
+      "checkpoint",
+      absl::StrCat(
+          arguments.isTraining() ? "goes on after step " : "that of step ",
+          from.steps, arguments.isTraining() ? " of " : ", ", resumed->path(),
+          mesh == plan.mesh() ? "" : absl::StrCat(", written on mesh ", mesh)),
+      out);
+  return arguments.isTraining() ? takeOrder(arguments, plan) : 0;
+}
+
+int Checkpoints::takeOrder(Arguments &arguments, const Plan &plan) const {
   auto differ = [&](absl::string_view what, auto there, auto here) {
     return report(2,
                   absl::StrCat(resumed->path(), " is of a training with ", what,
@@ -122,15 +136,6 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
     return differ("batches of", from.batchSize, plan.batchSize());
   arguments.seed = from.seed;
   arguments.noShuffle = !from.shuffle;
-  lastBegun = lastWritten = from.steps;
-  lastPath = resumed->path();
-  const std::string &mesh = resumed->mesh();
-  printField(
-      "checkpoint",
-      absl::StrCat(
-          "goes on after step ", from.steps, " of ", resumed->path(),
-          mesh == plan.mesh() ? "" : absl::StrCat(", written on mesh ", mesh)),
-      out);
   return 0;
 }
 

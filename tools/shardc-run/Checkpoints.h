@@ -24,9 +24,9 @@ namespace shardc::run {
 /// known; the training goes on. Not thread-safe.
 class Checkpoints {
 public:
-  /// Finds what --resume asks for, for a run of `plan`, and sets seed and
-  /// order of the data in `arguments` to those of the checkpoint. Locks the
-  /// folder if the run trains. Without --checkpoint-dir nothing happens.
+  /// Finds what --resume asks for, for a run of `plan`. If the run trains, sets
+  /// seed and order of the data in `arguments` to those of the checkpoint and
+  /// locks the folder. Without --checkpoint-dir nothing happens.
   /// `store` leads to the other processes, which call it too, and is borrowed;
   /// null: there are none. `onProgress` is called while a write that this waits
   /// for makes progress. Exit code 0, or the code and an error printed.
@@ -79,6 +79,10 @@ private:
   using Clock = std::chrono::steady_clock;
 
   int find(const Arguments &arguments, rt::Store *store, std::ostream &out);
+
+  /// Checks that the training can go on in the order of the data of the
+  /// checkpoint, and sets it in `arguments`.
+  int takeOrder(Arguments &arguments, const rt::Plan &plan) const;
 
   rt::TrainProgress from;
   std::unique_ptr<rt::Checkpoint> resumed;

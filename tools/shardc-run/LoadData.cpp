@@ -34,7 +34,8 @@ std::vector<std::string> shardc::run::dataFiles(const std::string &spec) {
 }
 
 int shardc::run::loadData(const std::string &spec, const Arguments &arguments,
-                          const Plan &plan, bool byRows, Dataset &dataset) {
+                          const Plan &plan, absl::string_view program,
+                          bool byRows, Dataset &dataset) {
   DatasetOptions options;
   options.seed = arguments.seed;
   options.dataDirs = dataDirs();
@@ -42,7 +43,7 @@ int shardc::run::loadData(const std::string &spec, const Arguments &arguments,
   absl::StatusOr<Dataset> loaded = loadDataset(spec, options);
   if (!loaded.ok())
     return report(loaded.status());
-  if (absl::Status status = fitToPlan(plan, *loaded); !status.ok())
+  if (absl::Status status = fitToPlan(plan, *loaded, program); !status.ok())
     return report(status);
   dataset = *std::move(loaded);
   return 0;

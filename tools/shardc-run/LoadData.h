@@ -12,11 +12,13 @@ namespace shardc::run {
 /// The files of the data `spec`.
 std::vector<std::string> dataFiles(const std::string &spec);
 
-/// Loads the data `spec` and fits it to the inputs of `plan`: exit code 0, or
-/// the code and an error printed. With `byRows` its arrays stay in their files
-/// where they can (`DatasetOptions`).
+/// Loads the data `spec` and fits it to what `program` of `plan` takes, or all
+/// programs together if that is empty: exit code 0, or the code and an error
+/// printed. With `byRows` its arrays stay in their files where they can
+/// (`DatasetOptions`).
 int loadData(const std::string &spec, const Arguments &arguments,
-             const rt::Plan &plan, bool byRows, rt::Dataset &dataset);
+             const rt::Plan &plan, absl::string_view program, bool byRows,
+             rt::Dataset &dataset);
 
 } // namespace shardc::run
 

@@ -83,6 +83,7 @@ int shardc::run::checkOutputs(const Arguments &arguments) {
   for (auto [flag, path] : {std::tuple("--save-params", &arguments.saveParams),
                             std::tuple("--metrics", &arguments.metrics),
                             std::tuple("--trace", &arguments.trace),
+                            std::tuple("--predict", &arguments.predict),
                             std::tuple("--tune-gemms", &arguments.tuneGemms)})
     outputs.push_back({absl::StrCat(flag, "=", *path), *path});
   if (std::string error = checkOutputFiles(inputs, outputs); !error.empty())
@@ -123,7 +124,7 @@ int shardc::run::checkRoom(const Arguments &arguments, const Plan &plan) {
     code = checkRoomFor(parameters, folderOf(arguments.saveParams),
                         absl::StrCat("--save-params=", arguments.saveParams),
                         "the parameters");
-  if (code == 0 && !arguments.checkpointDir.empty() && !arguments.evaluateOnly)
+  if (code == 0 && !arguments.checkpointDir.empty() && arguments.isTraining())
     code =
         checkRoomFor(parameters + states, arguments.checkpointDir,
                      absl::StrCat("--checkpoint-dir=", arguments.checkpointDir),
@@ -184,6 +185,20 @@ int shardc::run::saveParameters(const Executor &executor,
   return say(absl::StrCat(first.message(),
                           "; nor beside it, nor in $TMPDIR: the parameters are "
                           "lost"));
+}
+
+int shardc::run::savePredictions(const ArrayMap &predictions,
+                                 const std::string &path) {
+  absl::Status first = writeArrays(path, predictions);
+  if (first.ok())
+    return 0;
+  for (const std::string &place : otherPlaces(path))
+    if (writeArrays(place, predictions).ok())
+      return report(
+          1, absl::StrCat(first.message(), "; the predictions are in ", place));
+  return report(1, absl::StrCat(first.message(),
+                                "; nor beside it, nor in $TMPDIR: the "
+                                "predictions are lost"));
 }
 
 Metrics::~Metrics() {

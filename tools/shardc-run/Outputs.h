@@ -33,6 +33,10 @@ int checkRoom(const Arguments &arguments, const rt::Plan &plan);
 /// gone.
 int saveParameters(const rt::Executor &executor, const std::string &path);
 
+/// Writes predictions to `path` or elsewhere, as `saveParameters`, in this
+/// process alone. Exit code 0, or 1 and an error printed.
+int savePredictions(const rt::ArrayMap &predictions, const std::string &path);
+
 /// The file of --metrics: a line for each step, whole as soon as it is added.
 class Metrics {
 public:

@@ -14,6 +14,7 @@
 #include "Summary.h"
 
 #include "data/Batches.h"
+#include "plan/PlanSpec.h"
 #include "shardc-rt/Watchdog.h"
 #include "train/Format.h"
 #include "train/Header.h"
@@ -47,6 +48,7 @@ private:
   int openCheckpoints();
   int loadDatasets();
   int load(const std::string &spec, Dataset &dataset);
+  int loadInputs();
   int createExecutor();
   int initialize();
   int createReference();
@@ -57,6 +59,7 @@ private:
   int save();
   int finishCheckpoints();
   int evaluate();
+  int predict();
   int compareWithReference();
   void printResults();
   int sayStopped(int code) const;
@@ -89,8 +92,8 @@ private:
   ExecutorOptions executorOptions;
   std::unique_ptr<Executor> executor;
   std::unique_ptr<ReferenceCheck> check; ///< Null: not asked for.
-  Dataset trainingData;
-  int64_t lastStep = 0; ///< That has ended.
+  Dataset trainingData;                  ///< Or that to predict for.
+  int64_t lastStep = 0;                  ///< That has ended.
   std::optional<Dataset> evaluationData;
   /// The order of the rows in an epoch; the last one asked for.
   std::pair<int64_t, std::vector<int64_t>> rowsOfEpoch{-1, {}};
@@ -145,7 +148,9 @@ int Session::run() {
   agreement.emplace(store, arguments.deadline,
                     [this] { return checkpoints.isDueByTime(); });
   int code = 0;
-  if (!arguments.evaluateOnly) {
+  if (!arguments.predict.empty())
+    code = predict();
+  if (arguments.isTraining()) {
     if (int failed = train()) {
       // Of several processes none writes a trace without the others.
       if (trace && !store)
@@ -186,7 +191,11 @@ int Session::openPlan() {
     return code;
   if (int code = loadPlan(arguments, /*singleDevice=*/false, plan))
     return code;
-  return checkAgainstPlan(arguments, *plan);
+  if (int code = checkAgainstPlan(arguments, *plan))
+    return code;
+  if (!arguments.predict.empty() && !plan->findProgram("predict"))
+    return report(missingProgram(plan->spec(), "predict"));
+  return 0;
 }
 
 int Session::openCheckpoints() {
@@ -195,7 +204,9 @@ int Session::openCheckpoints() {
 }
 
 int Session::load(const std::string &spec, Dataset &dataset) {
-  if (int code = loadData(spec, arguments, *plan, store != nullptr, dataset))
+  if (int code = loadData(spec, arguments, *plan,
+                          arguments.predict.empty() ? "" : "predict",
+                          store != nullptr, dataset))
     return code;
   if (isFirst)
     for (const std::string &warning : dataset.warnings)
@@ -205,9 +216,20 @@ int Session::load(const std::string &spec, Dataset &dataset) {
   return 0;
 }
 
+static const char forms[] = "FILE.npz, X.npy,Y.npy, FILE.csv, "
+                            "synthetic:quadratic, digits, digits:train or "
+                            "digits:test";
+
+int Session::loadInputs() {
+  if (arguments.data.empty())
+    return report(
+        1, absl::StrCat("no data to predict for: expected --data=", forms));
+  return load(arguments.data, trainingData);
+}
+
 int Session::loadDatasets() {
-  const char *forms = "FILE.npz, X.npy,Y.npy, FILE.csv, synthetic:quadratic, "
-                      "digits, digits:train or digits:test";
+  if (!arguments.predict.empty())
+    return loadInputs();
   if (arguments.evalData.empty() && absl::StartsWith(arguments.data, "digits"))
     arguments.evalData = "digits:test";
   if (arguments.evaluateOnly) {
@@ -519,6 +541,25 @@ int Session::evaluate() {
     return report(evaluated.status());
   summary.evaluation = *evaluated;
   return 0;
+}
+
+int Session::predict() {
+  absl::StatusOr<HostArray> predictions =
+      rt::predict(*executor, trainingData, [this] {
+        watchdog.begin("prediction");
+        return shouldStop();
+      });
+  if (absl::IsCancelled(predictions.status()))
+    return 0;
+  if (!predictions.ok())
+    return report(predictions.status());
+  summary.prediction = {arguments.predict, predictions->dtype,
+                        predictions->shape};
+  // All processes have all rows; one writes.
+  ArrayMap arrays;
+  arrays.emplace("prediction", *std::move(predictions));
+  watchdog.begin("writing predictions");
+  return isFirst ? savePredictions(arrays, arguments.predict) : 0;
 }
 
 int Session::compareWithReference() {

@@ -107,6 +107,10 @@ void shardc::run::printJsonSummary(const Executor &executor,
   }
   if (summary.evaluation)
     addEvaluation(*summary.evaluation, "eval_", json);
+  if (const auto &prediction = summary.prediction)
+    json["prediction"] = {{"path", prediction->path},
+                          {"dtype", std::string(toString(prediction->dtype))},
+                          {"shape", prediction->shape}};
   if (summary.reference)
     json["reference"] = toJson(*summary.reference);
   if (summary.profile)
@@ -159,6 +163,11 @@ std::string shardc::run::describe(const Evaluation &evaluation) {
 void shardc::run::printSummary(const RunSummary &summary, std::ostream &out) {
   if (summary.evaluation)
     printField("evaluation", describe(*summary.evaluation), out);
+  if (const auto &prediction = summary.prediction)
+    printField("prediction",
+               absl::StrCat(describe(prediction->dtype, prediction->shape),
+                            " in ", prediction->path),
+               out);
   if (summary.training) {
     const TrainSummary &training = *summary.training;
     std::string text = absl::StrFormat(

@@ -28,6 +28,12 @@ struct RunSummary {
   std::optional<rt::TrainSummary> training;
   std::vector<EpochEvaluation> evaluations; ///< Of --eval-every.
   std::optional<rt::Evaluation> evaluation; ///< At the end.
+  struct Prediction {
+    std::string path;
+    rt::DType dtype;
+    std::vector<int64_t> shape; ///< With all rows.
+  };
+  std::optional<Prediction> prediction;
   std::optional<ReferenceResult> reference;
   std::optional<ProfileReport> profile;
   int stoppedBy = 0; ///< A signal; 0: none.

@@ -151,8 +151,9 @@ def DifferentiatePass : Shardc_Pass<"differentiate"> {
     last value that has the rows of the batch, depends on no label, and through
     which alone the loss depends on inputs. These are the logits of a
     softmax_cross_entropy and the prediction of an mse. A loss with several
-    outputs, or one that needs inputs by other ways, has none; then the module has
-    `shardc.no_prediction`, the reason with its place.
+    outputs, one that needs inputs by other ways, or one without labels that is
+    neither of these two, has none; then the module has `shardc.no_prediction`, the
+    reason with its place.
   }];
 }
 

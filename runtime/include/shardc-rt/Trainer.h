@@ -159,6 +159,17 @@ evaluate(Executor &executor, const Dataset &dataset,
 [[nodiscard]] SHARDC_RT_API absl::Status
 checkEvaluation(Executor &executor, const Dataset &dataset);
 
+/// Runs the program "predict" over all rows of `dataset`, which fits it
+/// (`fitToPlan(plan, dataset, "predict")`), in batches. Row by row the outputs
+/// of the network, from which the loss is computed: logits, values of a
+/// regression, log-probabilities; bf16 as f32. The last batch is filled up with
+/// rows whose outputs are left out, so the number of rows is free. NotFound:
+/// the plan has no such program, and why. InvalidArgument: no rows. Cancelled:
+/// `shouldStop`, asked before each batch, returned true.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<HostArray>
+predict(Executor &executor, const Dataset &dataset,
+        const std::function<bool()> &shouldStop = {});
+
 /// Sets every parameter from an archive, FILE.npz or FILE.safetensors;
 /// optimizer states stay as they are. Each process reads the parts that its
 /// devices hold, and its share of the checksums of a FILE.npz; compressed
@@ -171,8 +182,10 @@ loadParameters(Executor &executor, const std::string &path);
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<ArrayMap>
 readParameters(const Executor &executor);
 
-/// Writes an archive, FILE.npz or FILE.safetensors by the extension, and
-/// replaces the file in one step.
+/// Writes an archive, FILE.npz or FILE.safetensors by the extension, or
+/// FILE.npy of one array, and replaces the file in one step. InvalidArgument:
+/// FILE.npy of another number of arrays, or a type that the format does not
+/// have.
 [[nodiscard]] SHARDC_RT_API absl::Status writeArrays(const std::string &path,
                                                      const ArrayMap &arrays);
 

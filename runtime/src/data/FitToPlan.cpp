@@ -5,6 +5,7 @@
 #include "base/Convert.h"
 #include "data/FitRows.h"
 #include "data/RowReader.h"
+#include "plan/PlanSpec.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
@@ -246,8 +247,7 @@ absl::Status shardc::rt::fitToPlan(const Plan &plan, Dataset &dataset,
   const ProgramInfo *user =
       program.empty() ? nullptr : plan.findProgram(program);
   if (!user && !program.empty())
-    return absl::NotFoundError(
-        absl::StrCat("the plan has no program \"", program, "\""));
+    return missingProgram(plan.spec(), program);
   ArrayMap inMemory;
   decltype(dataset.inFile) inFile;
   std::vector<std::string> converted;

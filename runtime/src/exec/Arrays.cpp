@@ -43,8 +43,7 @@ absl::StatusOr<size_t> shardc::rt::findProgram(const PlanSpec &plan,
   for (size_t i = 0; i < programs.size(); ++i)
     if (programs[i].name == name)
       return i;
-  return absl::NotFoundError(
-      absl::StrCat("the plan has no program \"", name, "\""));
+  return missingProgram(plan, name);
 }
 
 template <typename T>

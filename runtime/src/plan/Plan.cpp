@@ -271,6 +271,14 @@ std::shared_ptr<const Plan> shardc::rt::makeUnverifiedPlan(PlanSpec spec) {
       new Plan(std::make_unique<const PlanSpec>(std::move(spec))));
 }
 
+absl::Status shardc::rt::missingProgram(const PlanSpec &plan,
+                                        absl::string_view name) {
+  bool isExplained = name == "predict" && !plan.noPrediction.empty();
+  return absl::NotFoundError(absl::StrCat(
+      "the plan has no program \"", name, "\"", isExplained ? ": " : "",
+      isExplained ? plan.noPrediction : ""));
+}
+
 const std::string &Plan::producer() const { return ownSpec->producer; }
 const std::string &Plan::model() const { return ownSpec->model; }
 uint64_t Plan::fingerprint() const { return ownSpec->fingerprint; }

@@ -366,6 +366,9 @@ struct PlanSpec {
   std::string noPrediction;
 };
 
+/// NotFound: the plan has no program `name`, with the reason where it has one.
+absl::Status missingProgram(const PlanSpec &plan, absl::string_view name);
+
 /// A plan that has not been read from a file, nor verified: for tests.
 std::shared_ptr<const Plan> makeUnverifiedPlan(PlanSpec spec);
 

@@ -13,9 +13,11 @@
 #include "checkpoint/Extents.h"
 #include "checkpoint/Manifest.h"
 #include "checkpoint/WriterPeers.h"
+#include "data/Npz.h"
 #include "exec/Shards.h"
 #include "train/ParameterFile.h"
 
+#include "absl/strings/match.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -44,8 +46,23 @@ absl::StatusOr<ArrayMap> shardc::rt::readParameters(const Executor &executor) {
   return arrays;
 }
 
+static absl::Status writeNpy(const std::string &path, const ArrayMap &arrays) {
+  if (arrays.size() != 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": a file .npy holds one array, and there are ",
+                     arrays.size(), "; expected .npz or .safetensors"));
+  absl::StatusOr<std::string> bytes = formatNpy(arrays.begin()->second.view());
+  if (!bytes.ok())
+    return absl::InvalidArgumentError(
+        absl::StrCat(path, ": ", bytes.status().message()));
+  return replaceFile(path,
+                     [&](WritableFile &file) { return file.write(0, *bytes); });
+}
+
 absl::Status shardc::rt::writeArrays(const std::string &path,
                                      const ArrayMap &arrays) {
+  if (absl::EndsWith(path, ".npy"))
+    return writeNpy(path, arrays);
   std::vector<TensorType> types;
   for (const auto &[name, array] : arrays)
     types.push_back({name, array.dtype, array.shape});

@@ -117,3 +117,24 @@ module @weights attributes {shardc.training = #shardc.training<loss = @loss, opt
 }
 // CHECK-SAME: shardc.no_prediction = "{{.*}}predict.mlir{{.*}}:{{[0-9]+}}:{{[0-9]+}}: the loss depends on inputs by other ways
 // CHECK-NOT: func.func @predict
+
+// -----
+
+// Without labels nothing tells the errors of rows from the output.
+
+// CHECK-LABEL: module @no_labels
+// CHECK-SAME: shardc.no_prediction = "{{.*}}predict.mlir{{.*}}:{{[0-9]+}}:{{[0-9]+}}: nothing tells where the output of the network ends
+// CHECK-NOT: func.func @predict
+module @no_labels attributes {shardc.training = #shardc.training<loss = @loss, optimizer = <sgd, learning_rate = 0.5>>} {
+  shardc.mesh @mesh <["data" = 2]>
+  func.func @loss(
+      %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      %y: tensor<8x2xf32> {shardc.role = #shardc.input<"y">},
+      %w: tensor<4x2xf32> {shardc.role = #shardc.parameter<"w", he_normal>}) -> tensor<f32> {
+    %z = shardc.linear %x, %w : tensor<8x4xf32>, tensor<4x2xf32> -> tensor<8x2xf32>
+    %d = shardc.sub %z, %y : tensor<8x2xf32>
+    %q = shardc.mul %d, %d : tensor<8x2xf32>
+    %loss = shardc.reduce sum %q dims = [0, 1] : tensor<8x2xf32> -> tensor<f32>
+    return %loss : tensor<f32>
+  }
+}

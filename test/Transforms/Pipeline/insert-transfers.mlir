@@ -49,12 +49,13 @@ module @two attributes {shardc.pipeline = #shardc.pipeline<axis = "stage", sched
   shardc.mesh @mesh <["stage" = 2]>
   func.func @loss(
       %x: tensor<8x4xf32> {shardc.role = #shardc.input<"x">},
+      %y: tensor<8x2xf32> {shardc.role = #shardc.label<"y">},
       %w0: tensor<4x6xf32> {shardc.role = #shardc.parameter<"w0", he_normal>},
       %w1: tensor<6x2xf32> {shardc.role = #shardc.parameter<"w1", he_normal>}) -> tensor<f32> {
     %0 = shardc.linear %x, %w0 {shardc.stage = 0 : i64} : tensor<8x4xf32>, tensor<4x6xf32> -> tensor<8x6xf32>
     %a = shardc.tanh %0 {shardc.stage = 0 : i64} : tensor<8x6xf32>
     %1 = shardc.linear %a, %w1 {shardc.stage = 1 : i64} : tensor<8x6xf32>, tensor<6x2xf32> -> tensor<8x2xf32>
-    %m = shardc.mul %1, %1 {shardc.stage = 1 : i64} : tensor<8x2xf32>
+    %m = shardc.mul %1, %y {shardc.stage = 1 : i64} : tensor<8x2xf32>
     %2 = shardc.reduce sum %m dims = [0, 1] {shardc.stage = 1 : i64} : tensor<8x2xf32> -> tensor<f32>
     return %2 : tensor<f32>
   }

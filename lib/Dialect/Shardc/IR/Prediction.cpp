@@ -138,6 +138,13 @@ private:
         otherHead = op;
       }
     }
+    // The errors of an autoencoder or of a step whose targets are inputs, for
+    // example, are cut vertices like any other value.
+    if (!dependences.lookup(loss).label)
+      return explain(loss.getLoc(),
+                     "nothing tells where the output of the network ends and "
+                     "the loss begins, since no argument has the role of a "
+                     "label; give it to the targets");
     if (!found)
       return explain(loss.getLoc(),
                      "the loss depends on inputs by other ways than one value "

@@ -28,7 +28,8 @@ struct Prediction {
 /// which alone the loss depends on inputs. For a softmax_cross_entropy these
 /// are the logits, for an mse it is the prediction. What the loss makes of it
 /// before labels come in must not depend on parameters: a loss with several
-/// heads has no such value.
+/// heads has no such value. Nor has one without labels, unless it is made of
+/// those two ops.
 Prediction findPrediction(mlir::FunctionOpInterface function, mlir::Value loss);
 
 } // namespace shardc

@@ -1,0 +1,65 @@
+//===- Predict.cpp - The outputs of the network for a data set ------------===//
+
+#include "shardc-rt/Trainer.h"
+
+#include "base/Convert.h"
+#include "data/Batches.h"
+#include "plan/PlanSpec.h"
+
+#include "absl/strings/str_cat.h"
+
+#include <algorithm>
+#include <cstring>
+
+using namespace shardc::rt;
+
+/// The result of "predict", which has a row for each one of the batch.
+static absl::StatusOr<ResultInfo> findPrediction(const Plan &plan) {
+  const ProgramInfo *program = plan.findProgram("predict");
+  if (!program)
+    return missingProgram(plan.spec(), "predict");
+  for (const ResultInfo &result : program->results)
+    if (result.name == "prediction" && !result.shape.empty() &&
+        result.shape[0] == plan.batchSize())
+      return result;
+  return absl::InvalidArgumentError(
+      absl::StrCat("the program \"predict\" has no result \"prediction\" with ",
+                   plan.batchSize(), " rows"));
+}
+
+absl::StatusOr<HostArray>
+shardc::rt::predict(Executor &executor, const Dataset &dataset,
+                    const std::function<bool()> &shouldStop) {
+  absl::StatusOr<ResultInfo> prediction = findPrediction(executor.plan());
+  if (!prediction.ok())
+    return prediction.status();
+  int64_t batchSize = executor.plan().batchSize();
+  if (batchSize < 1 || dataset.rows < 1)
+    return absl::InvalidArgumentError(
+        absl::StrCat(dataset.name, " has no rows to predict for"));
+  std::vector<int64_t> shape = prediction->shape;
+  shape[0] = dataset.rows;
+  HostArray outputs(prediction->dtype, shape);
+  int64_t rowBytes = outputs.data.size() / dataset.rows;
+  const std::vector<int64_t> order =
+      orderOfRows(dataset.rows, /*seed=*/0, /*shuffle=*/false, /*epoch=*/0);
+  const RowsOfBatch taken = rowsOf(executor);
+  for (int64_t begin = 0; begin < dataset.rows; begin += batchSize) {
+    if (shouldStop && shouldStop())
+      return absl::CancelledError("the prediction was stopped");
+    absl::StatusOr<Batch> batch =
+        gatherBatch(dataset, order, begin, batchSize, taken);
+    if (!batch.ok())
+      return batch.status();
+    absl::StatusOr<RunResult> result = executor.run("predict", batch->views());
+    if (!result.ok())
+      return result.status();
+    std::memcpy(outputs.data.data() + begin * rowBytes,
+                result->find("prediction")->data.data(),
+                batch->validRows * rowBytes);
+  }
+  // NumPy has no bf16; f32 holds it exactly.
+  if (outputs.dtype == DType::BF16)
+    return convert(outputs, DType::F32);
+  return outputs;
+}
