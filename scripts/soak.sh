@@ -93,7 +93,8 @@ while [ "$cases" -eq 0 ] || [ $(($(date +%s%N) / 1000000)) -lt "$end" ]; do
       fail "training $cases: a checkpoint is not whole"
     fi
     [ "$kind" = nothing ] || disturbances=$((disturbances + 1))
-    [ ! -e many.npz ] || break
+    # A run that a signal ended saves parameters, too.
+    [ "${at:-0}" -ne $steps ] || [ "$code" -ne 0 ] || break
     # Ended by a lost process (6, or mpirun's 137), a signal that saved all (0) or
     # came before there was something to save (143).
     case $code in
