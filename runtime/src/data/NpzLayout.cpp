@@ -19,8 +19,8 @@ static constexpr uint64_t headerBytes = 30, wideHeaderBytes = 20;
 /// `value` as `width` bytes, little-endian.
 static std::string little(uint64_t value, int width) {
   std::string bytes;
-  for (int i = 0; i < width; ++i)
-    bytes += static_cast<char>(value >> (8 * i));
+  for (int i = 0; i < width; ++i, value /= 256)
+    bytes += static_cast<char>(value);
   return bytes;
 }
 
