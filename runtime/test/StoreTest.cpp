@@ -238,9 +238,13 @@ TEST(StoreTest, ErrorsNameWhomOthersWaitFor) {
     if (ranks.rank > 0)
       return textOf((*store)->get("known", patience).status());
     std::string known;
-    for (int i = 0; i < 1000 && (!absl::StrContains(known, "for rank 2; ") ||
-                                 !absl::StrContains(known, "step 2, beside"));
-         ++i) {
+    // Each is told on its own.
+    auto isComplete = [&] {
+      return absl::StrContains(known, "step 1, beside") &&
+             absl::StrContains(known, "for rank 2; ") &&
+             absl::StrContains(known, "step 2, beside");
+    };
+    for (int i = 0; i < 1000 && !isComplete(); ++i) {
       absl::SleepFor(absl::Milliseconds(10));
       known = (*store)->describe(1);
     }
