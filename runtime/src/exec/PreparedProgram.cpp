@@ -192,7 +192,7 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
     std::memset(table[0], 0, step.bytes);
     break;
   case Step::Kind::StartMessages:
-    note(step.messages->start());
+    note(inWords(step, step.messages->start()));
     break;
   case Step::Kind::FinishMessages:
     note(inWords(step, step.messages->finish()));

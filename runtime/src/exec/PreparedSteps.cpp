@@ -624,6 +624,8 @@ void StepBuilder::startMessages(RankCommand place) {
       {place.rank, place.command}, *processes.transport(),
       channelOfMessage(message), std::move(messages));
   addMessages(Step::Kind::StartMessages, place.rank, made.first->second);
+  prepared.steps.back().what =
+      nameOfMessage(place.rank, place.command, place.command);
 }
 
 void StepBuilder::finishMessages(RankCommand place, uint32_t start) {
