@@ -15,7 +15,7 @@ PipelineSchedules: Support
 AutoSharding: Support Sharding CostModel Reshard IR/Enums.h
 IR: Support Sharding
 Models: Support IR
-Import: Support IR
+Import: Support IR Analysis
 Analysis: Support IR Sharding CostModel Reshard PipelineSchedules
 Report: Support IR Sharding CostModel Reshard PipelineSchedules Analysis
 Transforms: Support IR Sharding CostModel Reshard PipelineSchedules AutoSharding Analysis Report

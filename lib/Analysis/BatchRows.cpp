@@ -11,7 +11,6 @@ using namespace shardc;
 
 FailureOr<BatchRows> BatchRows::find(func::FuncOp step) {
   BatchRows rows;
-  Block &block = step.getBody().front();
   for (BlockArgument argument : step.getArguments())
     if (isa_and_nonnull<InputAttr, LabelAttr>(
             getRole(step, argument.getArgNumber())) &&
@@ -25,18 +24,34 @@ FailureOr<BatchRows> BatchRows::find(func::FuncOp step) {
     if (rows.dims.count(argument) &&
         getTensorType(argument).getDimSize(0) != rows.batchSize)
       rows.dims.erase(argument);
-  do {
-    rows.changed = false;
-    for (Operation &op : block)
-      if (failed(rows.spread(&op)))
-        return failure();
-    for (Operation &op : llvm::reverse(block))
-      if (failed(rows.spread(&op)))
-        return failure();
-  } while (rows.changed);
-  if (failed(rows.classify(step)))
+  if (failed(rows.analyse(step.getBody().front())))
     return failure();
   return rows;
+}
+
+FailureOr<BatchRows> BatchRows::find(Block &body,
+                                     ArrayRef<BlockArgument> data) {
+  BatchRows rows;
+  for (BlockArgument argument : data) {
+    rows.dims[argument] = 0;
+    rows.batchSize = getTensorType(argument).getDimSize(0);
+  }
+  if (failed(rows.analyse(body)))
+    return failure();
+  return rows;
+}
+
+LogicalResult BatchRows::analyse(Block &block) {
+  do {
+    changed = false;
+    for (Operation &op : block)
+      if (failed(spread(&op)))
+        return failure();
+    for (Operation &op : llvm::reverse(block))
+      if (failed(spread(&op)))
+        return failure();
+  } while (changed);
+  return classify(block);
 }
 
 int64_t BatchRows::getDim(Value value) const {
@@ -104,8 +119,8 @@ LogicalResult BatchRows::spread(Operation *op) {
   return result;
 }
 
-LogicalResult BatchRows::classify(func::FuncOp step) {
-  for (Operation &op : step.getBody().front()) {
+LogicalResult BatchRows::classify(Block &block) {
+  for (Operation &op : block) {
     bool needsSums = llvm::any_of(op.getOperands(), [&](Value operand) {
       Operation *producer = operand.getDefiningOp();
       return sums.contains(operand) || (producer && later.contains(producer));

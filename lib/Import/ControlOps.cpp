@@ -1,11 +1,13 @@
 //===- ControlOps.cpp - Loops and branches of StableHLO -------------------===//
 //
-// A loop whose number of trips is known is written out. Of branches, all are
-// computed, and their results selected: no op has an effect.
+// A loop whose number of trips is known is written out, unless it adds up
+// microbatches. Of branches, all are computed, and their results selected: no
+// op has an effect.
 //
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
+#include "MicrobatchLoop.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -18,6 +20,8 @@ static LogicalResult lowerWhile(Lowering &lowering, Operation *op) {
   Type boolean = RankedTensorType::get({}, lowering.getBuilder().getI1Type());
   if (op->getOperandTypes() != op->getResultTypes())
     return emitError(op->getLoc()) << "a loop gives the types that it takes";
+  if (lowering.mayAccumulate() && MicrobatchLoop(lowering, op, carried).lower())
+    return success();
   for (int64_t trip = 0;; ++trip) {
     if (failed(lowering.runRegion(op, op->getRegion(0), carried, boolean,
                                   results)))

@@ -109,7 +109,7 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
       main.getFunctionType());
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
-  Lowering lowering(source, builder);
+  Lowering lowering(source, builder, isStep);
   for (BlockArgument argument : main.getArguments()) {
     unsigned index = argument.getArgNumber();
     if (failed(copyArgument(main, function, index)))

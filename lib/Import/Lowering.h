@@ -19,13 +19,24 @@
 
 namespace shardc {
 
+class MicrobatchLoop;
+
 class Lowering {
 public:
-  Lowering(mlir::ModuleOp source, mlir::OpBuilder builder)
-      : source(source), builder(builder) {}
+  /// Of a whole train step, in which nothing is differentiated any more, or of
+  /// a loss.
+  Lowering(mlir::ModuleOp source, mlir::OpBuilder builder, bool isStep)
+      : source(source), builder(builder), isStep(isStep) {}
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::ModuleOp getSource() { return source; }
+
+  /// The loop over microbatches whose body is lowered, or null.
+  MicrobatchLoop *getLoop() { return loop; }
+  void setLoop(MicrobatchLoop *body) { loop = body; }
+  /// Whether a loop may become one over microbatches: they do not nest, and
+  /// have no gradients.
+  bool mayAccumulate() { return isStep && !loop; }
 
   /// The value that stands for the operand `index` of `op`.
   mlir::Value get(mlir::Operation *op, unsigned index) {
@@ -85,6 +96,8 @@ public:
 private:
   mlir::ModuleOp source;
   mlir::OpBuilder builder;
+  bool isStep;
+  MicrobatchLoop *loop = nullptr;
   mlir::IRMapping values;
   int depth = 0;
   /// The place of the call whose body is lowered.
@@ -120,6 +133,9 @@ llvm::ArrayRef<int64_t> getDims(mlir::Operation *op, llvm::StringRef name);
 
 /// What goes before those for ops that are isUnsigned.
 llvm::ArrayRef<OpLowering> getUnsignedLowerings();
+
+/// The name of the only mesh of a module.
+inline constexpr llvm::StringLiteral importedMeshName = "mesh";
 
 /// The sharding of sdy `attribute` as shardc's, or an error from `emitError`.
 mlir::FailureOr<ShardingAttr>

@@ -9,8 +9,6 @@
 using namespace mlir;
 using namespace shardc;
 
-static constexpr StringLiteral meshName = "mesh";
-
 FailureOr<ShardingAttr>
 shardc::importSharding(Attribute attribute,
                        function_ref<InFlightDiagnostic()> emitError) {
@@ -21,7 +19,8 @@ shardc::importSharding(Attribute attribute,
     return emitError() << "the sharding " << attribute
                        << " is not supported: expected axes of a mesh for each "
                           "dimension";
-  std::string source = ("#shardc.sharding<@" + meshName + dims + ">").str();
+  std::string source =
+      ("#shardc.sharding<@" + importedMeshName + dims + ">").str();
   Attribute parsed;
   {
     // The error of the parser would name a text that the user does not see.
@@ -83,6 +82,6 @@ FailureOr<MeshOp> shardc::importMesh(ModuleOp source, OpBuilder &builder) {
   if (axes.empty())
     axes.push_back(MeshAxisAttr::get(source.getContext(),
                                      builder.getStringAttr("data"), 1));
-  return builder.create<MeshOp>(source.getLoc(), meshName,
+  return builder.create<MeshOp>(source.getLoc(), importedMeshName,
                                 builder.getArrayAttr(axes));
 }

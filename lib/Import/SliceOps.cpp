@@ -2,6 +2,7 @@
 
 #include "Lookups.h"
 #include "Lowering.h"
+#include "MicrobatchLoop.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -109,6 +110,9 @@ static LogicalResult lowerDynamicSlice(Lowering &lowering, Operation *op) {
   if (!x || !isWindow(x, starts, sizes) || op->getNumResults() != 1)
     return emitError(op->getLoc())
            << "a dynamic slice has an index and a size for each dimension";
+  if (MicrobatchLoop *loop = lowering.getLoop())
+    if (Value slice = loop->takeSlice(op->getLoc(), x, starts, sizes))
+      return lowering.set(op, slice);
   return lowering.set(op, takeWindow(lowering, op->getLoc(), x, starts, sizes));
 }
 
@@ -122,8 +126,11 @@ static LogicalResult lowerDynamicUpdateSlice(Lowering &lowering,
                 getTensorShape(lowering.get(op, 1))))
     return emitError(op->getLoc())
            << "an update of a slice has an index for each dimension";
-  return lowering.set(op, putWindow(lowering, op->getLoc(), lowering.get(op, 0),
-                                    lowering.get(op, 1), starts));
+  Value x = lowering.get(op, 0), update = lowering.get(op, 1);
+  if (MicrobatchLoop *loop = lowering.getLoop())
+    if (Value sum = loop->putSlice(op->getLoc(), x, update, starts))
+      return lowering.set(op, sum);
+  return lowering.set(op, putWindow(lowering, op->getLoc(), x, update, starts));
 }
 
 ArrayRef<OpLowering> shardc::getSliceLowerings() {

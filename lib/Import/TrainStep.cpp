@@ -16,6 +16,40 @@
 using namespace mlir;
 using namespace shardc;
 
+/// Erases the results of `loop` that nothing uses, and what only they need.
+static void eraseDeadResults(AccumulateOp loop) {
+  YieldOp yield = loop.getYield();
+  SmallVector<Value> results, summands;
+  for (auto [result, summand] :
+       llvm::zip_equal(loop.getResults(), yield.getOperands()))
+    if (!result.use_empty()) {
+      results.push_back(result);
+      summands.push_back(summand);
+    }
+  if (summands.size() == loop.getNumResults())
+    return;
+  yield->setOperands(summands);
+  Block &body = loop.getBody().front();
+  for (Operation &op : llvm::make_early_inc_range(
+           llvm::drop_begin(llvm::reverse(body.getOperations()))))
+    if (op.use_empty())
+      op.erase();
+  for (unsigned index = loop.getNumOperands(); index-- > 0;)
+    if (loop.getNumOperands() > 1 && body.getArgument(index).use_empty()) {
+      body.eraseArgument(index);
+      loop->eraseOperand(index);
+    }
+  OpBuilder builder(loop);
+  auto smaller = builder.create<AccumulateOp>(
+      loop.getLoc(), ValueRange(summands).getTypes(), loop.getCountAttr(),
+      loop.getOperands());
+  smaller->setDiscardableAttrs(loop->getDiscardableAttrDictionary());
+  smaller.getBody().takeBody(loop.getBody());
+  for (auto [result, kept] : llvm::zip_equal(results, smaller.getResults()))
+    result.replaceAllUsesWith(kept);
+  loop.erase();
+}
+
 void shardc::eraseDeadOps(func::FuncOp function) {
   SmallVector<Operation *> ops;
   for (Operation &op : function.getBody().front().without_terminator())
@@ -23,6 +57,8 @@ void shardc::eraseDeadOps(func::FuncOp function) {
   for (Operation *op : llvm::reverse(ops))
     if (op->use_empty())
       op->erase();
+    else if (auto loop = dyn_cast<AccumulateOp>(op))
+      eraseDeadResults(loop);
 }
 
 static unsigned findLoss(func::FuncOp step) {
@@ -33,30 +69,61 @@ static unsigned findLoss(func::FuncOp step) {
   return step.getNumResults();
 }
 
+namespace {
+
 /// The loss is made in the forward pass. Of the other ops those that JAX made
-/// by transposition, and what these need, are the backward pass.
-static void markParts(func::FuncOp step, Value loss) {
-  llvm::DenseSet<Operation *> forward, backward;
-  if (Operation *maker = loss.getDefiningOp())
-    forward.insert(maker);
-  for (Operation &op :
-       llvm::reverse(step.getBody().front().without_terminator())) {
-    Part part = Part::Update;
-    if (forward.contains(&op)) {
-      part = Part::Forward;
-      for (Value operand : op.getOperands())
-        if (Operation *maker = operand.getDefiningOp())
-          forward.insert(maker);
-    } else if (findScope(op.getLoc(), "transpose(") ||
-               llvm::any_of(op.getUsers(), [&](Operation *user) {
-                 return backward.contains(user);
-               })) {
-      part = Part::Backward;
-      backward.insert(&op);
+/// by transposition, and what these need, are the backward pass, and so is all
+/// else in a loop over microbatches.
+class PartMarker {
+public:
+  explicit PartMarker(Value loss) { forward.insert(loss); }
+
+  void mark(Block &block, Part otherwise) {
+    for (Operation &op : llvm::reverse(block.without_terminator())) {
+      Part part = otherwise;
+      auto loop = dyn_cast<AccumulateOp>(op);
+      if (loop) {
+        part = Part::Backward;
+        markLoop(loop);
+      } else if (isForward(&op)) {
+        part = Part::Forward;
+        forward.insert(op.operand_begin(), op.operand_end());
+      } else if (findScope(op.getLoc(), "transpose(") ||
+                 llvm::any_of(op.getUsers(), [&](Operation *user) {
+                   return backward.contains(user);
+                 })) {
+        part = Part::Backward;
+      }
+      if (part == Part::Backward)
+        backward.insert(&op);
+      op.setDiscardableAttr(partAttrName, PartAttr::get(op.getContext(), part));
     }
-    op.setDiscardableAttr(partAttrName, PartAttr::get(op.getContext(), part));
   }
-}
+
+private:
+  bool isForward(Operation *op) const {
+    return llvm::any_of(op->getResults(),
+                        [&](Value value) { return forward.contains(value); });
+  }
+
+  void markLoop(AccumulateOp loop) {
+    for (auto [result, summand] :
+         llvm::zip_equal(loop.getResults(), loop.getYield().getOperands()))
+      if (forward.contains(result))
+        forward.insert(summand);
+    mark(loop.getBody().front(), Part::Backward);
+    for (auto [operand, slice] :
+         llvm::zip_equal(loop.getOperands(), loop.getSlices()))
+      if (forward.contains(slice))
+        forward.insert(operand);
+  }
+
+  /// The values that the loss needs.
+  llvm::DenseSet<Value> forward;
+  llvm::DenseSet<Operation *> backward;
+};
+
+} // namespace
 
 /// Erases arguments with the role of a `Role` that nothing uses.
 template <typename... Role>
@@ -81,6 +148,9 @@ static func::FuncOp buildEvaluation(func::FuncOp step, unsigned lossIndex) {
   others.reset(lossIndex);
   evaluate.eraseResults(others);
   eraseDeadOps(evaluate);
+  auto forward = PartAttr::get(builder.getContext(), Part::Forward);
+  for (auto loop : evaluate.getOps<AccumulateOp>())
+    loop->setDiscardableAttr(partAttrName, forward);
   eraseUnused<StateAttr>(evaluate);
   return evaluate;
 }
@@ -131,6 +201,7 @@ void shardc::completeTrainStep(func::FuncOp step) {
   noteAnnotations(step);
   unsigned lossIndex = findLoss(step);
   Operation *end = step.getBody().front().getTerminator();
-  markParts(step, end->getOperand(lossIndex));
+  PartMarker(end->getOperand(lossIndex))
+      .mark(step.getBody().front(), Part::Update);
   buildPrediction(buildEvaluation(step, lossIndex));
 }

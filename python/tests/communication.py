@@ -91,7 +91,7 @@ def count_shardc(build, model, *flags):
                          check=True, capture_output=True, text=True).stdout
     collectives = json.loads(out)["collectives"]
     return (sum(each["runs"] for each in collectives),
-            sum(each["wire_bytes"] * each["runs"] for each in collectives))
+            sum(each["wire_bytes"] for each in collectives))
 
 
 def as_program(name):

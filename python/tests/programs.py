@@ -238,6 +238,53 @@ def microbatches(rng):
     return Program(step, (params, optimizer.init(params)), x, y)
 
 
+def microbatch_slices(rng):
+    """Gradients added up by lax.fori_loop over slices of the batch."""
+    loss_fn, params, x, y = steps.MSE(rng)
+    size = losses.BATCH // 4
+
+    def step(params, state, x, y):
+        def add(index, total):
+            batch = (jax.lax.dynamic_slice_in_dim(a, index * size, size) for a in (x, y))
+            return jax.tree.map(lambda t, g: t + g / 4, total,
+                                jax.value_and_grad(loss_fn)(params, *batch))
+
+        zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
+        loss, gradients = jax.lax.fori_loop(0, 4, add, zero)
+        return jax.tree.map(lambda p, g: p - 0.05 * g, params, gradients), state + 1, loss
+
+    return Program(step, (params, np.int32(0)), x, y)
+
+
+def microbatch_dropout(rng):
+    """Microbatches that draw numbers of their own, and give their losses."""
+    _, params, x, y = steps.MSE(rng)
+
+    def loss_fn(params, key, x, y):
+        *layers, last = params.values()
+        for number, layer in enumerate(layers):
+            x = jax.nn.relu(x @ layer["w"] + layer["b"])
+            x *= jax.random.bernoulli(jax.random.fold_in(key, number), 0.8, x.shape) / 0.8
+        return jnp.mean((x @ last["w"] + last["b"] - y) ** 2)
+
+    def step(params, count, x, y):
+        key = jax.random.fold_in(jax.random.key(7), count)
+
+        def add(total, batch):
+            number, x, y = batch
+            loss, gradients = jax.value_and_grad(loss_fn)(
+                params, jax.random.fold_in(key, number), x, y)
+            return jax.tree.map(jnp.add, total, gradients), loss
+
+        parts = jax.tree.map(lambda a: a.reshape(4, -1, *a.shape[1:]), (x, y))
+        gradients, found = jax.lax.scan(add, jax.tree.map(jnp.zeros_like, params),
+                                        (jnp.arange(4), *parts))
+        return (jax.tree.map(lambda p, g: p - 0.05 * g / 4, params, gradients), count + 1,
+                jnp.mean(found))
+
+    return Program(step, (params, np.int32(0)), x, y)
+
+
 def constrained(rng):
     """The hidden layers sharded over "model", by a constraint."""
     mesh = jax.make_mesh((2, 4), ("data", "model"),
@@ -389,4 +436,6 @@ STEPS = {
     "step_radam": with_optax(optax.radam(1e-2)),
     "step_yogi": with_optax(optax.yogi(1e-2)),
     "step_schedule_free": with_optax(optax.contrib.schedule_free_sgd(0.1)),
+    "step_microbatch_slices": microbatch_slices,
+    "step_microbatch_dropout": microbatch_dropout,
 }

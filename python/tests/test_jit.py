@@ -298,3 +298,32 @@ def test_shard_map_runs(mesh):
     params, found = train(params, x, y)
     np.testing.assert_allclose(found, loss, rtol=1e-5)
     np.testing.assert_allclose(params["w"], start()[0]["w"] - 0.1 * expected["w"], atol=1e-5)
+
+
+def test_scan_over_microbatches_needs_less_memory():
+    params, state, x, y = start()
+    x, y = np.tile(x, (64, 1)), np.tile(y, (64, 1))
+
+    def finish(params, total):
+        loss, gradients = jax.tree.map(lambda t: t / 8, total)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), loss
+
+    def scanned(params, x, y):
+        parts = x.reshape(8, -1, 8), y.reshape(8, -1, 4)
+        zero = (jnp.zeros(()), jax.tree.map(jnp.zeros_like, params))
+        add = lambda total, batch: (jax.tree.map(
+            jnp.add, total, jax.value_and_grad(loss_fn)(params, *batch)), None)
+        return finish(params, jax.lax.scan(add, zero, parts)[0])
+
+    def written_out(params, x, y):
+        parts = [jax.value_and_grad(loss_fn)(params, *batch)
+                 for batch in zip(jnp.split(x, 8), jnp.split(y, 8))]
+        return finish(params, jax.tree.map(lambda *each: sum(each), *parts))
+
+    loop, whole = (sj.jit(step, params, x, y, carry={0: 0}) for step in (scanned, written_out))
+    beside_data = [each.plan.report.peak_bytes_per_device - x.nbytes - y.nbytes
+                   for each in (loop, whole)]
+    assert beside_data[0] < beside_data[1] / 4
+    expected = jax.jit(scanned)(params, x, y)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5),
+                 loop(params, x, y), expected)

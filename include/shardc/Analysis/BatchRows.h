@@ -26,6 +26,12 @@ public:
   /// their position, or need a sum over all rows.
   static mlir::FailureOr<BatchRows> find(mlir::func::FuncOp step);
 
+  /// The same for the `body` of a loop over microbatches, whose arguments
+  /// `data` are the rows of one, the batch. Errors are those of a body that
+  /// depends on the rows that make a microbatch.
+  static mlir::FailureOr<BatchRows>
+  find(mlir::Block &body, llvm::ArrayRef<mlir::BlockArgument> data);
+
   /// The rows of the batch. Every dimension that is rows of the batch has this
   /// size, or a multiple: so many consecutive indices for each row.
   int64_t getBatchSize() const { return batchSize; }
@@ -45,7 +51,8 @@ public:
 private:
   mlir::LogicalResult mark(mlir::Value value, int64_t dim, mlir::Location loc);
   mlir::LogicalResult spread(mlir::Operation *op);
-  mlir::LogicalResult classify(mlir::func::FuncOp step);
+  mlir::LogicalResult analyse(mlir::Block &block);
+  mlir::LogicalResult classify(mlir::Block &block);
 
   llvm::DenseMap<mlir::Value, int64_t> dims;
   /// The factor of its rule that is rows of the batch.

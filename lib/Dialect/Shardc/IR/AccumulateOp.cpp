@@ -57,16 +57,25 @@ LogicalResult AccumulateOp::verify() {
 }
 
 /// Factor 0 is the rows of a microbatch, shared by all operands; each other
-/// dimension is a factor of its own.
+/// dimension is a factor of its own. Where a run takes one row, a row is a
+/// microbatch, and dimensions 1 of one size are its rows: one factor, too.
 ShardingRule AccumulateOp::getShardingRule() {
   ShardingRule rule;
   // A device takes the same number of rows in each run, so that it takes all of
   // its own. In a single run it may take fewer, as it may without the loop.
   rule.factors.push_back(
       {getRows(), FactorKind::Parallel, /*mustDivide=*/getCount() > 1});
+  int inner = -1;
   for (Value slice : getSlices()) {
     ShardingRule::TensorFactors dims = {{0}};
     for (int64_t size : getTensorType(slice).getShape().drop_front()) {
+      bool isInner = dims.size() == 1 && getRows() == 1;
+      if (isInner && inner >= 0 && rule.factors[inner].size == size) {
+        dims.push_back({inner});
+        continue;
+      }
+      if (isInner && inner < 0)
+        inner = static_cast<int>(rule.factors.size());
       dims.push_back({static_cast<int>(rule.factors.size())});
       rule.factors.push_back({size});
     }

@@ -10,6 +10,7 @@
 #include "shardc/Dialect/Shardc/IR/Prediction.h"
 
 #include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Dialect/Shardc/IR/TensorValues.h"
 
@@ -145,6 +146,12 @@ private:
                      "nothing tells where the output of the network ends and "
                      "the loss begins, since no argument has the role of a "
                      "label; give it to the targets");
+    for (Operation *op : needed)
+      if (isa<AccumulateOp>(op))
+        return explain(
+            op->getLoc(),
+            "the loss is added up in a loop over microbatches, so no "
+            "value has the rows of the batch");
     if (!found)
       return explain(loss.getLoc(),
                      "the loss depends on inputs by other ways than one value "
