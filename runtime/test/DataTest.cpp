@@ -21,19 +21,9 @@
 #include <sstream>
 
 using namespace shardc::rt;
+using namespace shardc::rt::test;
 
 namespace {
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
-
-void writeAll(const std::string &path, const std::string &bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 HostArray iota(DType dtype, std::vector<int64_t> shape) {
   HostArray array(dtype, std::move(shape));
@@ -199,7 +189,7 @@ TEST(NpyTest, TruncationIsAnErrorAndNoFlipCrashes) {
 }
 
 TEST(NpzTest, RoundTripsAndIsDeterministic) {
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string path = folder / "a.npz", again = folder / "b.npz";
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {3, 4});
@@ -215,7 +205,7 @@ TEST(NpzTest, RoundTripsAndIsDeterministic) {
 }
 
 TEST(NpzTest, DamageIsAnErrorOrHarmless) {
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string path = folder / "damaged.npz";
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {30, 4});
@@ -525,7 +515,7 @@ TEST(CsvTest, NamesTheLine) {
 }
 
 TEST(CsvTest, ColumnsBecomeAnInput) {
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string path = folder / "table.csv";
   writeAll(path, "x,z\n0.1,7\n2,8\n");
   auto dataset = loadDataset(path, {});
@@ -548,7 +538,7 @@ TEST(CsvTest, ColumnsBecomeAnInput) {
 }
 
 TEST(DatasetTest, ReadsNpyFiles) {
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string x = folder / "x.npy", other = folder / "features.npy";
   for (const std::string &path : {x, other})
     writeAll(path, numpyFile("<f4", "False", "(6,)"));
@@ -565,7 +555,7 @@ TEST(DatasetTest, ReadsNpyFiles) {
 }
 
 TEST(DatasetTest, ArraysThatCannotBeReadAreNoErrorYet) {
-  test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string path = folder / "mixed.npz";
   ArrayMap arrays;
   arrays["x"] = iota(DType::F32, {20});

@@ -67,7 +67,7 @@ TEST(ScatteredChecksumTest, JoinsPiecesInAnyOrder) {
 /// What parts of an archive are written by whom, and in which order, does not
 /// show in it.
 TEST(ParameterFileTest, WritersMakeOneFile) {
-  shardc::rt::test::TemporaryFolder folder;
+  test::TemporaryFolder folder;
   ArrayMap arrays;
   arrays.emplace("a", HostArray(DType::F32, {5, 7}));
   arrays.emplace("b", HostArray(DType::F64, {}));
@@ -122,7 +122,7 @@ TEST(ParameterFileTest, ArchivesMayBeLarge) {
   ASSERT_TRUE(layout.add("behind", DType::F32, {3}).ok());
   EXPECT_EQ(layout.dataBegin(1) - layout.dataBegin(0) - 4 * rows,
             30 + strlen("behind.npy") + layout.npyHeader(1).size());
-  shardc::rt::test::TemporaryFolder folder;
+  test::TemporaryFolder folder;
   std::string path = folder / "large.npz";
   auto file = WritableFile::make(path);
   ASSERT_TRUE(file.ok());

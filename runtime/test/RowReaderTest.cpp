@@ -17,19 +17,9 @@
 #include <zlib.h>
 
 using namespace shardc::rt;
+using namespace shardc::rt::test;
 
 namespace {
-
-std::string readAll(const std::string &path) {
-  std::ifstream file(path, std::ios::binary);
-  std::ostringstream content;
-  content << file.rdbuf();
-  return content.str();
-}
-
-void writeAll(const std::string &path, const std::string &bytes) {
-  std::ofstream(path, std::ios::binary) << bytes;
-}
 
 /// Rows 0, 1, 2, ... of `width` equal numbers.
 template <typename T>
@@ -87,7 +77,7 @@ std::string wideArchive(const std::string &name, const std::string &content) {
 }
 
 TEST(ZipMembersTest, FindsWhereStoredMembersLie) {
-  shardc::rt::test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string path = folder / "a.npz";
   ArrayMap arrays;
   arrays.emplace("x", numbered<float>(DType::F32, 5, 3));
@@ -110,7 +100,7 @@ TEST(ZipMembersTest, FindsWhereStoredMembersLie) {
 }
 
 TEST(ZipMembersTest, ReadsNumbersThatNeed64Bits) {
-  shardc::rt::test::TemporaryFolder folder;
+  TemporaryFolder folder;
   writeAll(folder / "a.zip", wideArchive("x", "content"));
   auto file = ReadableFile::open(folder / "a.zip");
   auto members = findStoredMembers(*file);
@@ -123,7 +113,7 @@ TEST(ZipMembersTest, ReadsNumbersThatNeed64Bits) {
 
 /// Whatever an archive holds, no place outside of it is found.
 TEST(ZipMembersTest, DamageIsHarmless) {
-  shardc::rt::test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string path = folder / "a.zip", whole = wideArchive("x", "content");
   auto check = [&](const std::string &bytes) {
     writeAll(path, bytes);
@@ -145,7 +135,7 @@ TEST(ZipMembersTest, DamageIsHarmless) {
 }
 
 TEST(RowReaderTest, ReadsOnlyTheRowsAskedFor) {
-  shardc::rt::test::TemporaryFolder folder;
+  TemporaryFolder folder;
   const int64_t rows = 1000, width = 1000;
   ArrayMap arrays;
   arrays.emplace("x", numbered<float>(DType::F32, rows, width));
@@ -169,7 +159,7 @@ TEST(RowReaderTest, ReadsOnlyTheRowsAskedFor) {
 /// Batches of a data set in a file are those of one in memory, in any order;
 /// rows that are not taken are zeros and are not read.
 TEST(RowReaderTest, BatchesAreThoseOfADataSetInMemory) {
-  shardc::rt::test::TemporaryFolder folder;
+  TemporaryFolder folder;
   // As of the plan: x f32[8,3] and y i32[8], in other types.
   ArrayMap arrays;
   arrays.emplace("x", numbered<double>(DType::F64, 50, 3));
@@ -236,7 +226,7 @@ TEST(RowReaderTest, BatchesAreThoseOfADataSetInMemory) {
 
 /// The error of a row ends the stream, and so does a file that has changed.
 TEST(RowReaderTest, NamesTheRowThatDoesNotFit) {
-  shardc::rt::test::TemporaryFolder folder;
+  TemporaryFolder folder;
   std::string path = folder / "y.npy";
   HostArray labels = numbered<int64_t>(DType::I64, 20, 1);
   labels.shape = {20};
@@ -267,7 +257,7 @@ TEST(RowReaderTest, NamesTheRowThatDoesNotFit) {
 /// What cannot be read in ranges is read whole, and a plan that takes it gets a
 /// warning; other arrays are none of its concern.
 TEST(RowReaderTest, ReadsOthersWholeAndSaysSo) {
-  shardc::rt::test::TemporaryFolder folder;
+  TemporaryFolder folder;
   auto plan = Plan::parse(shardc::rt::test::makePlan(1));
   ASSERT_TRUE(plan.ok()) << plan.status();
   DatasetOptions options;

@@ -86,9 +86,9 @@ struct TrainOptions {
   /// Draw a progress bar (the output is a terminal).
   bool progressBar = false;
   /// Called with the batch of every step before it begins, and with its result
-  /// when it has ended. Where several runs can be in flight,
-  /// the next ones have begun by then. An error ends the training; a loss that
-  /// is not finite does so after `onStep`.
+  /// when it has ended. Where several runs can be in flight, the next ones have
+  /// begun by then. An error ends the training; a loss that is not finite does
+  /// so after `onStep`.
   std::function<absl::Status(const Batch &)> onBatch;
   std::function<absl::Status(const StepRecord &, const RunResult &)> onStep;
   /// Whether `onBatch` needs all rows of a batch, also those that only devices
