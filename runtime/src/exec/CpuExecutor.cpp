@@ -100,7 +100,8 @@ private:
   /// Those of a program in all processes, of which this one measured `own`.
   absl::StatusOr<PipelineTimes> timesOfAll(size_t program, PipelineTimes own);
   /// Notes that a run of a program failed midway; returns `error`.
-  absl::Status fail(size_t program, const absl::Status &error);
+  absl::Status fail(size_t program, const PreparedProgram::Counters &counters,
+                    const absl::Status &error);
 
   /// A shard and its address.
   struct LocalShard {
@@ -550,7 +551,11 @@ absl::StatusOr<RunResult> CpuExecutor::await() {
   return oldest;
 }
 
-absl::Status CpuExecutor::fail(size_t program, const absl::Status &error) {
+absl::Status CpuExecutor::fail(size_t program,
+                               const PreparedProgram::Counters &counters,
+                               const absl::Status &error) {
+  if (counters.trace)
+    counters.trace->endRun(counters.tracedRun, /*failed=*/true);
   parameters.noteFailure(program,
                          absl::StrCat("failed midway (", error.message(), ")"));
   return error;
@@ -605,13 +610,13 @@ absl::Status CpuExecutor::submit(absl::string_view name,
       rounding ? programs[*rounding]->takeError() : absl::OkStatus();
   error.Update(program.takeError());
   if (!error.ok())
-    return fail(*number, error);
+    return fail(*number, counters, error);
 
   if (counters.measures) {
     absl::StatusOr<PipelineTimes> measured =
         timesOfAll(*number, program.timesOf(counters));
     if (!measured.ok())
-      return fail(*number, measured.status());
+      return fail(*number, counters, measured.status());
     times[*number].add(*measured);
   }
   RunResult &result = this->result.emplace();
@@ -631,7 +636,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
               exchange.complete(global.name, rank, global.sharding, array);
           !status.ok()) {
         this->result.reset();
-        return fail(*number, status);
+        return fail(*number, counters, status);
       }
       result.add(global.name, std::move(array));
     }
@@ -639,7 +644,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   Clock::time_point end = Clock::now();
   result.seconds = std::chrono::duration<double>(end - start).count();
   if (counters.trace) {
-    counters.trace->endRun(counters.tracedRun);
+    counters.trace->endRun(counters.tracedRun, /*failed=*/false);
     trace->add("inputs and results", "inputs to devices", scattering,
                scattered);
     trace->add("inputs and results", "results from devices", gathering, end);

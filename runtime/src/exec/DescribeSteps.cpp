@@ -2,6 +2,7 @@
 
 #include "exec/DescribeSteps.h"
 
+#include "exec/CommunicationNames.h"
 #include "plan/Accesses.h"
 
 #include "absl/strings/str_cat.h"
@@ -29,15 +30,6 @@ static std::string shapesOf(const ProgramSpec &program,
     absl::StrAppend(&shapes, shapes.empty() ? "" : " ", "-> ",
                     absl::StrJoin(written, ", "));
   return shapes;
-}
-
-/// "all_reduce over data".
-static std::string nameOf(const CollectiveStartCommand &start,
-                          const Mesh &mesh) {
-  std::vector<std::string> axes;
-  for (int axis : start.axes)
-    axes.push_back(mesh.axes()[axis].name);
-  return absl::StrCat(toString(start.kind), " over ", absl::StrJoin(axes, ","));
 }
 
 static std::string nameOf(const Step &step, const PlanSpec &plan,
@@ -147,7 +139,7 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     }
     for (const Step::Access &access : step.accesses)
       one.bytes += access.bytes * step.calls.size();
-    if (!step.isLocal())
+    if (step.endsCollective())
       for (const Operand &operand : operandsOf(own, command))
         one.bytes +=
             own.buffers[operand.buffer].bytes * devices.layout.devices().size();
@@ -160,9 +152,12 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     one.devices = devicesOf(step, plan, devices, program, command);
     one.tasksPerCall = step.tiles;
     one.needsBarrier = step.needsBarrier;
-    one.startedAt = step.kind == Step::Kind::Collective && step.startedAt < 0
-                        ? static_cast<int64_t>(i)
-                        : step.startedAt;
+    one.startedAt = step.startedAt;
+    one.waitedAt = step.waitedAt;
+    // A loop has no span of its own, but its first step has.
+    if (step.endsCollective() &&
+        prepared.steps[step.startedAt].kind == Step::Kind::Loop)
+      ++one.startedAt;
     one.arenaBytes = use[step.rank][step.command];
     one.rank = plan.pipeline ? step.rank : -1;
     if (i >= loopEnd)

@@ -9,12 +9,12 @@
 
 #include "exec/PreparedSteps.h"
 
+#include "exec/CommunicationNames.h"
 #include "exec/MergeGemms.h"
 #include "exec/MessagePlaces.h"
 
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
-#include "absl/strings/str_join.h"
 
 #include <algorithm>
 #include <tuple>
@@ -96,7 +96,7 @@ private:
   void startCollective(const PipelineStep &starts);
   void finishCollective(const PipelineStep &starts);
   void addRounds(const PipelineStep &starts,
-                 std::vector<PreparedCollective *> now, uint64_t bytes);
+                 std::vector<PreparedCollective *> now);
   absl::Status named(const absl::Status &status, uint32_t command) const;
   void addGemm(uint32_t command, const GemmCommand &gemm);
   void addMergedGemms(uint32_t command, const GemmCommand &gemm);
@@ -108,8 +108,6 @@ private:
   void addLaunch(const LaunchCommand &launch);
   CollectiveSpec
   describeCollective(const CollectiveStartCommand &command) const;
-  std::string nameInWords(RankCommand start) const;
-  std::string nameOfMessage(int ofRank, uint32_t start, uint32_t wait) const;
   CollectiveSpec bindCollective(const PipelineStep &starts, int64_t run) const;
   const Mesh &meshOf(const PipelineStep &starts) const;
   char *address(int64_t device, uint32_t buffer, int64_t run = 0) const {
@@ -457,88 +455,42 @@ absl::Status StepBuilder::prepareCollective(const PipelineStep &starts,
   return absl::OkStatus();
 }
 
-/// "receive from stage rank 0, message 3, for F of microbatch 2,
-/// mlp.mlir:7:5", of the message that `start` starts and `wait` waits for.
-std::string StepBuilder::nameOfMessage(int ofRank, uint32_t start,
-                                       uint32_t wait) const {
-  const ProgramSpec &own = programOf(ofRank);
-  const std::vector<Command> &commands = own.commands;
-  std::string words;
-  // The task that made what is sent, or needs what is received.
-  auto isOfTask = [](const Command &command) { return command.task >= 0; };
-  const Command *ofTask = nullptr;
-  if (auto *send = std::get_if<SendCommand>(&commands[start].operation)) {
-    words = absl::StrCat("send to stage rank ", send->peer, ", message ",
-                         send->message, ", after ");
-    auto before =
-        std::find_if(commands.rend() - start, commands.rend(), isOfTask);
-    ofTask = before == commands.rend() ? nullptr : &*before;
-  } else {
-    auto &receive = std::get<ReceiveCommand>(commands[start].operation);
-    words = absl::StrCat("receive from stage rank ", receive.peer, ", message ",
-                         receive.message, ", for ");
-    auto behind =
-        std::find_if(commands.begin() + wait, commands.end(), isOfTask);
-    ofTask = behind == commands.end() ? nullptr : &*behind;
-  }
-  absl::StrAppend(&words,
-                  ofTask ? absl::StrCat(toString(own.tasks[ofTask->task].kind),
-                                        " of microbatch ",
-                                        own.tasks[ofTask->task].microbatch)
-                         : std::string("no task"));
-  if (!commands[start].source.empty())
-    absl::StrAppend(&words, ", ", commands[start].source);
-  return words;
-}
-
-/// "all-reduce over data, mlp.mlir:7:5".
-std::string StepBuilder::nameInWords(RankCommand start) const {
-  const Command &command = programOf(start.rank).commands[start.command];
-  auto &collective = std::get<CollectiveStartCommand>(command.operation);
-  std::vector<std::string> axes;
-  for (int axis : collective.axes)
-    axes.push_back(plan.ranks()[start.rank].mesh.axes()[axis].name);
-  std::string words = absl::StrCat(toString(collective.kind), " over ",
-                                   absl::StrJoin(axes, ","));
-  if (!command.source.empty())
-    absl::StrAppend(&words, ", ", command.source);
-  return words;
-}
-
 /// The step of what a collective that has been prepared does at its start.
 void StepBuilder::startCollective(const PipelineStep &starts) {
   std::vector<PreparedCollective *> early;
   for (const auto &ofRun : prepared.collectives[{rank, starts[0].command}])
     early.push_back(ofRun->start());
-  addRounds(starts, std::move(early), /*bytes=*/0);
+  addRounds(starts, std::move(early));
 }
 
-/// The steps of the rest of it, with its bytes.
+/// The steps of the rest of it.
 void StepBuilder::finishCollective(const PipelineStep &starts) {
+  RankCommand start = starts[0];
   std::vector<PreparedCollective *> now;
-  for (const auto &ofRun : prepared.collectives[{rank, starts[0].command}])
+  for (const auto &ofRun : prepared.collectives[{rank, start.command}])
     now.push_back(ofRun.get());
-  addRounds(starts, std::move(now),
-            wireBytes(meshOf(starts),
-                      describeCollective(std::get<CollectiveStartCommand>(
-                          program().commands[starts[0].command].operation))));
+  const size_t wait = prepared.steps.size();
+  addRounds(starts, std::move(now));
+  Step &last = prepared.steps.back();
+  last.startedAt = startedAt[{rank, start.command}];
+  last.waitedAt = wait;
+  last.wireBytes = wireBytes(
+      meshOf(starts), describeCollective(std::get<CollectiveStartCommand>(
+                          program().commands[start.command].operation)));
 }
 
 /// One step for the tasks of `now`, which are the same in all runs but for
-/// addresses, and one for those of each `next`. The first counts `bytes`.
+/// addresses, and one for those of each `next`.
 void StepBuilder::addRounds(const PipelineStep &starts,
-                            std::vector<PreparedCollective *> now,
-                            uint64_t bytes) {
-  const std::string what = nameInWords(starts[0]);
+                            std::vector<PreparedCollective *> now) {
+  const int first = starts[0].rank;
+  const std::string what = collectiveInWords(
+      programOf(first), ranks[first].plan.mesh, starts[0].command);
   while (now[0]) {
     Step &step = prepared.steps.emplace_back();
     step.kind = Step::Kind::Collective;
     step.what = what;
     step.collectives = now;
-    // In a pipeline a collective starts and ends at once.
-    if (starts.size() == 1 && !messagePlaces)
-      step.startedAt = startedAt[{rank, starts[0].command}];
-    step.wireBytes = std::exchange(bytes, 0);
     for (RankCommand start : starts)
       step.senders.push_back(start.rank);
     for (PreparedCollective *&ofRun : now)
@@ -625,7 +577,7 @@ void StepBuilder::startMessages(RankCommand place) {
       channelOfMessage(message), std::move(messages));
   addMessages(Step::Kind::StartMessages, place.rank, made.first->second);
   prepared.steps.back().what =
-      nameOfMessage(place.rank, place.command, place.command);
+      messageInWords(programOf(place.rank), place.command, place.command);
 }
 
 void StepBuilder::finishMessages(RankCommand place, uint32_t start) {
@@ -633,7 +585,8 @@ void StepBuilder::finishMessages(RankCommand place, uint32_t start) {
   if (started == prepared.messages.end())
     return;
   addMessages(Step::Kind::FinishMessages, place.rank, started->second);
-  prepared.steps.back().what = nameOfMessage(place.rank, start, place.command);
+  prepared.steps.back().what =
+      messageInWords(programOf(place.rank), start, place.command);
 }
 
 void StepBuilder::addMessages(Step::Kind kind, int rank,
@@ -794,9 +747,17 @@ void StepBuilder::sortSteps(
   absl::c_iota(order, 0);
   absl::c_stable_sort(
       order, [&](size_t a, size_t b) { return places[a] < places[b]; });
+  std::vector<size_t> placeOf(order.size());
+  for (size_t place = 0; place < order.size(); ++place)
+    placeOf[order[place]] = place;
   std::vector<Step> sorted;
-  for (size_t index : order)
-    sorted.push_back(std::move(prepared.steps[index]));
+  for (size_t index : order) {
+    Step &step = sorted.emplace_back(std::move(prepared.steps[index]));
+    if (step.endsCollective()) {
+      step.startedAt = placeOf[step.startedAt];
+      step.waitedAt = placeOf[step.waitedAt];
+    }
+  }
   prepared.steps = std::move(sorted);
 }
 

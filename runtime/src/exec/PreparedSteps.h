@@ -106,7 +106,8 @@ struct Step {
   /// Of a collective, one for all runs of a loop or one for each.
   std::vector<PreparedCollective *> collectives;
   RemoteMessages *messages = nullptr;
-  /// Bytes that each device of the ranks `senders` sends.
+  /// Bytes that each device of the ranks `senders` sends; of a collective of
+  /// several steps the last one has them.
   uint64_t wireBytes = 0;
   absl::InlinedVector<int, 1> senders;
   /// Of a kernel of a task: by call its context, with the microbatch.
@@ -116,8 +117,9 @@ struct Step {
   /// The command that it is of, on pipeline rank `rank`.
   int rank = 0;
   uint32_t command = 0;
-  /// The step before which a collective starts; negative: itself.
-  int64_t startedAt = -1;
+  /// Of the last step of a collective: those before which it starts and its
+  /// wait begins, which may be itself. Else negative.
+  int64_t startedAt = -1, waitedAt = -1;
   /// One device for every copy of the results: that of each call, or of all
   /// calls together. Of local steps but those of messages.
   std::vector<int64_t> devices;
@@ -132,6 +134,7 @@ struct Step {
   bool isLocal() const {
     return kind != Kind::Collective && kind != Kind::Loop;
   }
+  bool endsCollective() const { return startedAt >= 0; }
   int64_t numTasks() const { return calls.size() * tiles; }
 };
 

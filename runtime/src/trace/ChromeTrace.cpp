@@ -27,13 +27,9 @@ const char *categoryOf(const TracedStep &step) {
                                                       : "compute";
 }
 
-/// The numbers of the tracks ("threads" in the format).
-enum Tracks : int {
-  ofRuns = 1,
-  ofWorkers = 100,
-  ofDevices = 10000,
-  ofHost = 10000000
-};
+/// The numbers of the first tracks ("threads" in the format): steps, then
+/// workers, devices and the host.
+enum Tracks : int { ofRuns = 1, ofWorkers = 2 };
 
 /// What the workers did in one execution of a step.
 struct Execution {
@@ -73,7 +69,8 @@ private:
     return trace.programs[span.program].steps[span.step];
   }
 
-  void name(int track, const std::string &name);
+  /// The number of a new track, behind those that there are.
+  int addTrack(const std::string &name);
   void add(const std::string &event);
   /// A complete event, `args` without braces.
   void span(int track, const std::string &name, const std::string &category,
@@ -105,6 +102,7 @@ private:
     int64_t begin, end;
   };
   std::vector<std::vector<DeviceSpan>> devices;
+  int nextTrack = ofRuns;
   int64_t nextFlow = 0;
   std::string text;
 };
@@ -123,7 +121,8 @@ void EventWriter::add(const std::string &event) {
                   ",", event, "}");
 }
 
-void EventWriter::name(int track, const std::string &name) {
+int EventWriter::addTrack(const std::string &name) {
+  const int track = nextTrack++;
   add(absl::StrCat("\"tid\":", track,
                    ",\"ph\":\"M\",\"name\":\"thread_name\",\"args\":{\"name\":",
                    quote(name), "}"));
@@ -131,6 +130,7 @@ void EventWriter::name(int track, const std::string &name) {
                    ",\"ph\":\"M\",\"name\":\"thread_sort_index\",\"args\":{"
                    "\"sort_index\":",
                    track, "}"));
+  return track;
 }
 
 void EventWriter::span(int track, const std::string &name,
@@ -160,10 +160,11 @@ void EventWriter::counter(const std::string &name, int64_t at, double value) {
                    absl::StrFormat("%.17g", value), "}"));
 }
 
-/// "step 10", or the name of another program.
+/// "step 10", or the name of another program; "step 10, failed".
 std::string EventWriter::nameOfRun(const TracedRun &run) const {
-  return run.step < 0 ? trace.programs[run.program].name
-                      : absl::StrCat("step ", run.step);
+  return absl::StrCat(run.step < 0 ? trace.programs[run.program].name
+                                   : absl::StrCat("step ", run.step),
+                      run.failed ? ", failed" : "");
 }
 
 /// The arguments of all executions of a step.
@@ -197,9 +198,9 @@ void EventWriter::addNames() {
   add(absl::StrCat("\"ph\":\"M\",\"name\":\"process_sort_index\",\"args\":{"
                    "\"sort_index\":",
                    process.rank, "}"));
-  name(ofRuns, "steps");
+  addTrack("steps");
   for (size_t worker = 0; worker < trace.workers.size(); ++worker)
-    name(ofWorkers + worker, absl::StrCat("worker ", worker));
+    addTrack(absl::StrCat("worker ", worker));
 }
 
 /// A track for each name, in the order in which they appear.
@@ -207,9 +208,9 @@ void EventWriter::addHost() {
   std::lock_guard<std::mutex> lock(trace.hostMutex);
   std::map<std::string, int> tracks;
   for (const HostSpan &one : trace.host) {
-    auto [track, isNew] = tracks.emplace(one.track, ofHost + tracks.size());
+    auto [track, isNew] = tracks.emplace(one.track, 0);
     if (isNew)
-      name(track->second, one.track);
+      track->second = addTrack(one.track);
     span(track->second, one.name, "host", one.begin, one.end, "");
   }
 }
@@ -278,21 +279,24 @@ void EventWriter::writeDevices() {
                      [](const DeviceSpan &a, const DeviceSpan &b) {
                        return a.begin < b.begin;
                      });
-    std::vector<int64_t> ends; // by track
+    struct Lane {
+      int track;
+      int64_t end;
+    };
+    std::vector<Lane> lanes;
     for (const DeviceSpan &one : spans) {
-      size_t lane =
-          std::find_if(ends.begin(), ends.end(),
-                       [&](int64_t end) { return end <= one.begin; }) -
-          ends.begin();
-      int track = ofDevices + device * trace.workers.size() + lane;
-      if (lane == ends.size()) {
-        ends.push_back(0);
-        name(track, absl::StrCat("device ", device, " (", trace.devices[device],
-                                 ")", lane ? ", beside it" : ""));
-      }
-      ends[lane] = one.end;
+      auto lane =
+          std::find_if(lanes.begin(), lanes.end(),
+                       [&](const Lane &lane) { return lane.end <= one.begin; });
+      if (lane == lanes.end())
+        lane = lanes.insert(
+            lane, {addTrack(absl::StrCat("device ", device, " (",
+                                         trace.devices[device], ")",
+                                         lanes.empty() ? "" : ", beside it")),
+                   0});
+      lane->end = one.end;
       const TracedStep &step = stepOf(*one.of);
-      span(track, step.name, categoryOf(step), one.begin, one.end,
+      span(lane->track, step.name, categoryOf(step), one.begin, one.end,
            argsOf(*one.of));
     }
   }
@@ -303,11 +307,12 @@ void EventWriter::writeDevices() {
 void EventWriter::addInFlight(const Key &key, const Execution &execution) {
   auto [run, program, loop, number] = key;
   const TracedStep &step = stepOf(execution.anyOf());
-  if (step.kind != TracedStep::Kind::Communication || step.startedAt < 0)
+  if (!step.endsCollective())
     return;
   auto started =
       executions.find({run, program, loop, uint32_t(step.startedAt)});
-  if (started == executions.end())
+  auto waited = executions.find({run, program, loop, uint32_t(step.waitedAt)});
+  if (started == executions.end() || waited == executions.end())
     return;
   // What worker 0 does next when the collective starts; a flow begins there.
   int64_t begin = started->second.begin;
@@ -318,9 +323,10 @@ void EventWriter::addInFlight(const Key &key, const Execution &execution) {
   add(absl::StrCat("\"ph\":\"b\"", common, microseconds(begin), ",\"args\":{",
                    argsOf(execution.anyOf()), "}"));
   add(absl::StrCat("\"ph\":\"e\"", common, microseconds(execution.end)));
-  if (step.startedAt != number && started->second.spans[0].hasTasks() &&
-      execution.spans[0].hasTasks())
-    flow("in flight", ofWorkers, begin, ofWorkers, execution.spans[0].begin);
+  const StepSpan &wait = waited->second.spans[0];
+  if (started != waited && started->second.spans[0].hasTasks() &&
+      wait.hasTasks())
+    flow("in flight", ofWorkers, begin, ofWorkers, wait.begin);
 }
 
 /// Flows from the worker that came last to a barrier to those that waited.
@@ -374,7 +380,6 @@ void EventWriter::addCounters() {
 
 std::string EventWriter::write() {
   addNames();
-  addHost();
   addRuns();
   for (size_t worker = 0; worker < trace.workers.size(); ++worker)
     addWorker(worker, trace.workers[worker].inOrder());
@@ -385,6 +390,7 @@ std::string EventWriter::write() {
     addWaits(stepOf(execution.anyOf()), execution);
   }
   writeDevices();
+  addHost();
   addCounters();
   uint64_t lost = 0;
   for (const SpanRing &worker : trace.workers)

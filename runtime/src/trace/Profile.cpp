@@ -12,8 +12,14 @@ namespace {
 class Adder {
 public:
   Adder(const Trace::State &trace, Profile &profile)
-      : trace(trace), profile(profile), workers(trace.workers.size()) {}
+      : trace(trace), profile(profile), workers(trace.workers.size()) {
+    for (const SpanRing &worker : trace.workers)
+      if (worker.numLost() > 0)
+        firstWhole =
+            std::max<size_t>(firstWhole, worker.inOrder().front().run + 1);
+  }
 
+  bool isEmpty() const { return durations.empty(); }
   void addRun(const TracedRun &run);
   void addWorker(int worker);
   void finish();
@@ -22,14 +28,17 @@ private:
   /// Program, and the command by what a person sees of it.
   using Key = std::tuple<uint32_t, std::string, std::string, std::string>;
 
-  bool isCounted(const StepSpan &span) const {
-    return trace.runs[span.run].step >= 0;
+  /// Whether it is a train step that ended, all of whose spans are there.
+  bool isCounted(const TracedRun &run) const {
+    return run.step >= 0 && !run.failed &&
+           &run >= trace.runs.data() + firstWhole;
   }
   Profile::Command &commandOf(const StepSpan &span);
 
   const Trace::State &trace;
   Profile &profile;
   const double workers;
+  size_t firstWhole = 0; ///< Among the runs.
   std::map<Key, Profile::Command> commands;
   std::vector<double> durations;
 };
@@ -38,7 +47,7 @@ private:
 static constexpr double nanosecond = 1e-9;
 
 void Adder::addRun(const TracedRun &run) {
-  if (run.step < 0)
+  if (!isCounted(run))
     return;
   if (durations.empty())
     profile.firstStep = run.step;
@@ -60,7 +69,7 @@ void Adder::addWorker(int worker) {
   double waiting = 0;
   std::map<std::tuple<int32_t, int32_t, int64_t>, int64_t> begins;
   for (const StepSpan &span : trace.workers[worker].inOrder()) {
-    if (!isCounted(span))
+    if (!isCounted(trace.runs[span.run]))
       continue;
     const TracedStep &step = trace.programs[span.program].steps[span.step];
     const double busy = (span.end - span.begin) * nanosecond;
@@ -79,10 +88,11 @@ void Adder::addWorker(int worker) {
     command.wireBytes += step.wireBytes;
     command.bytesAtOnce = std::max(command.bytesAtOnce, double(step.bytes));
     begins[{span.run, span.loop, span.step}] = span.begin;
-    if (step.startedAt >= 0)
-      if (auto start = begins.find({span.run, span.loop, step.startedAt});
-          start != begins.end())
-        command.secondsInFlight += (span.begin - start->second) * nanosecond;
+    if (step.endsCollective())
+      command.secondsInFlight +=
+          (begins[{span.run, span.loop, step.waitedAt}] -
+           begins[{span.run, span.loop, step.startedAt}]) *
+          nanosecond;
   }
   profile.waitingOfWorker.push_back(waiting);
   profile.waiting += waiting / workers;
@@ -123,12 +133,9 @@ void Adder::finish() {
 Profile shardc::rt::profileOf(const Trace::State &trace) {
   Profile profile;
   Adder adder(trace, profile);
-  bool isTrained = false;
-  for (const TracedRun &run : trace.runs) {
+  for (const TracedRun &run : trace.runs)
     adder.addRun(run);
-    isTrained |= run.step >= 0;
-  }
-  if (!isTrained)
+  if (adder.isEmpty())
     return profile;
   for (size_t worker = 0; worker < trace.workers.size(); ++worker)
     adder.addWorker(worker);

@@ -39,12 +39,15 @@ struct TracedStep {
   std::vector<std::vector<int64_t>> devices;
   int64_t tasksPerCall = 1;
   bool needsBarrier = false;
-  /// Of a collective: the step at whose begin it starts; negative: itself.
-  int64_t startedAt = -1;
+  /// Of the last step of a collective: those at whose begin it starts and its
+  /// wait begins, which may be itself. Else negative.
+  int64_t startedAt = -1, waitedAt = -1;
   /// Bytes of a device's arena that hold values, with a pipeline of the step's
   /// rank.
   uint64_t arenaBytes = 0;
   int rank = -1; ///< Of the pipeline; negative: there is none.
+
+  bool endsCollective() const { return startedAt >= 0; }
 };
 
 /// A prepared program.
@@ -95,6 +98,7 @@ struct TracedRun {
   uint32_t program;
   int64_t step; ///< Of "train_step" its number; else negative.
   int64_t begin, end;
+  bool failed = false;
 };
 
 /// A span of the host.
@@ -117,7 +121,10 @@ struct Trace::State {
                                   int workers);
   /// The number of a run that begins.
   int32_t beginRun(uint32_t program);
-  void endRun(int32_t run) { runs[run].end = now(); }
+  void endRun(int32_t run, bool failed) {
+    runs[run].end = now();
+    runs[run].failed = failed;
+  }
 
   const TraceOptions options;
   std::atomic<bool> isRecording{false};
