@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Several processes with a device each train what one process trains on the
-# emulated GPU, to the same bits: driver, cuBLASLt and NCCL are the fake of
-# runtime/test/fake, whose collectives really happen between processes. And
-# processes that are missing, killed or stopped are named by the others.
+# emulated GPU, to the same bits, and predict the same: driver, cuBLASLt and NCCL are
+# the fake of runtime/test/fake, whose collectives really happen between processes.
+# And processes that are missing, killed or stopped are named by the others.
 #
 #   scripts/check-ranks.sh [--pipelines]
 #
@@ -100,6 +100,28 @@ train() {
     fail "$what: rank 1 speaks as well"
   elif compgen -G "$work/shardc-fake-*" >/dev/null; then
     fail "$what: messages of communicators are left over"
+  fi
+}
+
+# predict LAUNCHER SIZE WHAT: for the model and the parameters of the last `train`,
+# the predictions of one process, of a number of rows that is no multiple of the batch.
+predict() {
+  local launcher=$1 size=$2 rank
+  local what="$size ranks of $launcher predict, $3"
+  cases=$((cases + 1)) port=$(freePort) running=()
+  SHARDC_FAKE_KERNELS="$work/kernels.so" shardc-run "$work/emulated.shardc" --data=digits \
+    --load-params="$work/emulated.npz" --predict="$work/emulated.out.npz" &>"$work/log"
+  rm -f "$work"/{cuda.out.npz,said.*}
+  for ((rank = 0; rank < size; ++rank)); do
+    start "$launcher" "$size" "$rank" --deadline=60 \
+      --load-params="$work/emulated.npz" --predict="$work/cuda.out.npz"
+  done
+  ended $(seq 0 $((size - 1)))
+  if [[ "${codes[*]}" =~ [1-9] ]]; then
+    fail "$what: exit codes ${codes[*]}"
+  elif ! grep -qF 'f32[1437,10] in' "$work/said.0" ||
+    ! cmp -s "$work/emulated.out.npz" "$work/cuda.out.npz"; then
+    fail "$what: other predictions"
   fi
 }
 
@@ -229,6 +251,7 @@ pipelines() {
     train "${launchers[$((number++ % 3))]}" "$size" "$work/model.mlir" \
       "$strategy on $mesh, $schedule"
   done
+  predict torchrun 4 'a pipeline'
   generate fsdp+pp stage=2,data=2 zero-bubble
   compareWithOneDevice fsdp+pp 4
   # A process with several GPUs, also with devices of two pipeline ranks.
@@ -275,6 +298,7 @@ for strategy in dp zero2 fsdp tp dp+tp fsdp+tp hsdp; do
     train "${launchers[$((number++ % 3))]}" \
       "$(($(sed 's/[a-z]*=//g; s/,/*/g' <<<"$mesh")))" "$work/model.mlir" \
       "$strategy on $mesh"
+    [ "$strategy" != fsdp+tp ] || predict mpirun 4 "$strategy"
   done
 done
 

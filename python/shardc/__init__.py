@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from shardc._executor import Executor, StepResult
     from shardc._optimizers import SGD, Adam, AdamW, Momentum
     from shardc._plan import Collective, Plan, Report, Sharding
-    from shardc._train import Evaluation, Record, evaluate, fit, train
+    from shardc._train import Evaluation, Record, evaluate, fit, predict, train
 
 _PLACES = {
     "_compile": ("Model", "compile", "mlp"),
@@ -23,7 +23,7 @@ _PLACES = {
     "_executor": ("Executor", "StepResult"),
     "_optimizers": ("SGD", "Adam", "AdamW", "Momentum"),
     "_plan": ("Collective", "Plan", "Report", "Sharding"),
-    "_train": ("Evaluation", "Record", "evaluate", "fit", "train"),
+    "_train": ("Evaluation", "Record", "evaluate", "fit", "predict", "train"),
 }
 _MODULE_OF = {name: module for module, names in _PLACES.items() for name in names}
 __all__ = sorted(_MODULE_OF)

@@ -155,17 +155,28 @@ class Executor:
         """Gives parameters and states their initial values."""
         self.core.initialize()
 
-    def run(self, program: str, arrays: Mapping[str, Any]) -> StepResult:
-        """Runs a program, "train_step" or "evaluate", on one batch of global arrays."""
-        inputs = {
+    def _to_inputs(self, arrays: Mapping[str, Any]) -> dict[str, Array]:
+        return {
             name: to_input(name, value, self._inputs[name]) if name in self._inputs else np.asarray(value)
             for name, value in arrays.items()
         }
-        return StepResult(self.core.run(program, inputs))
+
+    def run(self, program: str, arrays: Mapping[str, Any]) -> StepResult:
+        """Runs a program, "train_step" or "evaluate", on one batch of global arrays."""
+        return StepResult(self.core.run(program, self._to_inputs(arrays)))
 
     def step(self, **arrays: Any) -> StepResult:
         """Trains on a batch; the loss is that before the update."""
         return self.run("train_step", arrays)
+
+    def predict(self, **arrays: Any) -> Array:
+        """The outputs of the network for any number of rows, without labels and dropout.
+
+        Rows run in batches of the plan, of which the last is filled up. Labels may be
+        given, and are ignored.
+        """
+        outputs: Array = self.core.predict(self._to_inputs(arrays))
+        return outputs
 
     @property
     def parameters(self) -> Tensors:

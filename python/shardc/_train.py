@@ -13,7 +13,7 @@ import numpy as np
 from shardc import _core
 from shardc._compile import FOLDER
 from shardc._errors import InputError
-from shardc._executor import Executor, to_array
+from shardc._executor import Array, Executor, to_array
 
 Data: TypeAlias = "str | os.PathLike[str] | Mapping[str, Any]"
 Resume: TypeAlias = "bool | int | str"
@@ -136,3 +136,9 @@ def evaluate(executor: Executor, data: Data) -> Evaluation:
     """The loss over all rows of `data`, and how many are right."""
     rows, loss, correct = executor.core.evaluate(_load(data, 0))
     return Evaluation(rows, loss, None if correct < 0 else correct)
+
+
+def predict(executor: Executor, data: Data) -> Array:
+    """The outputs of the network for all rows of `data`, whose labels are ignored."""
+    outputs: Array = executor.core.predict(_load(data, 0))
+    return outputs

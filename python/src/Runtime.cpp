@@ -307,7 +307,25 @@ void shardc::python::bindRuntime(nb::module_ &module) {
             });
             return nb::make_tuple(result.rows, result.loss, result.correct);
           },
-          nb::arg("dataset"));
+          nb::arg("dataset"))
+      .def(
+          "predict",
+          [](PyExecutor &self, nb::dict arrays) {
+            Inputs inputs(arrays);
+            return toNumpy(self.call([&](Executor &each) {
+              return take(predict(each, inputs.views));
+            }));
+          },
+          nb::arg("rows"))
+      .def(
+          "predict",
+          [](PyExecutor &self, Dataset dataset) {
+            return toNumpy(self.call([&](Executor &each) {
+              check(fitToPlan(*self.plan, dataset, "predict"));
+              return take(predict(each, dataset));
+            }));
+          },
+          nb::arg("rows"));
   nb::class_<Dataset>(module, "Dataset")
       .def_static(
           "load",
@@ -326,13 +344,8 @@ void shardc::python::bindRuntime(nb::module_ &module) {
             Inputs inputs(arrays);
             Dataset dataset;
             dataset.name = "arrays";
-            for (const auto &[name, view] : inputs.views) {
-              HostArray array(view.dtype,
-                              {view.shape.begin(), view.shape.end()});
-              if (!array.data.empty())
-                std::memcpy(array.data.data(), view.data, array.data.size());
-              dataset.arrays.emplace(name, std::move(array));
-            }
+            for (const auto &[name, view] : inputs.views)
+              dataset.arrays.emplace(name, view);
             return dataset;
           },
           nb::arg("arrays"));

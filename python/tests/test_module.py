@@ -160,6 +160,65 @@ def test_trains_on_data():
         shardc.fit(run, {"x": np.zeros((64, 64))})
 
 
+def forward(run, x):
+    """The MLP of make_model in NumPy."""
+    w = run.parameters
+    return np.maximum(x @ w["w0"] + w["b0"], 0) @ w["w1"] + w["b1"]
+
+
+def test_predicts(plan, tmp_path):
+    run = shardc.Executor(plan)
+    x, y = batch(37)
+    shardc.fit(run, {"x": x, "y": y}, epochs=2)
+    expected = forward(run, x)
+    outputs = run.predict(x=x)
+    assert outputs.dtype == np.float32 and outputs.flags.writeable
+    np.testing.assert_allclose(outputs, expected, rtol=1e-5, atol=1e-5)
+    # Whatever the number of rows, with labels and without.
+    for rows in (1, 2, 15, 16, 17, 32):
+        np.testing.assert_allclose(run.predict(x=x[:rows]), expected[:rows], rtol=1e-5, atol=1e-5)
+    np.testing.assert_array_equal(run.predict(x=x, y=y), outputs)
+    np.testing.assert_array_equal(run.predict(x=x.astype(np.float64).tolist()), outputs)
+    # The data of shardc-run.
+    np.testing.assert_array_equal(shardc.predict(run, {"x": x}), outputs)
+    np.savez(tmp_path / "new.npz", x=x)
+    np.testing.assert_array_equal(shardc.predict(run, tmp_path / "new.npz"), outputs)
+    with pytest.raises(shardc.InputError, match='no input or label "z"'):
+        run.predict(x=x, z=x)
+    with pytest.raises(shardc.InputError, match='"x" is missing'):
+        run.predict(y=y)
+    with pytest.raises(shardc.InputError, match=r"f32\[37,7\], but the model's input is f32\[16,8\]"):
+        run.predict(x=x[:, :7])
+    with pytest.raises(shardc.InputError, match="no rows"):
+        run.predict(x=x[:0])
+    with pytest.raises(shardc.InputError, match="row 3 holds nan"):
+        run.predict(x=np.where(np.arange(37)[:, None] == 3, np.float32("nan"), x))
+
+
+def test_predicts_logits_in_bf16_and_without_dropout():
+    layers = shardc.mlp([8, 32, 5], loss="softmax_cross_entropy", dropout=0.5, mesh={"data": 3}, strategy="dp",
+                        batch_size=10)  # fmt: skip
+    exact = shardc.Executor(shardc.compile(layers))
+    x, _ = batch(23)
+    outputs = exact.predict(x=x)
+    np.testing.assert_allclose(outputs, forward(exact, x), rtol=1e-5, atol=1e-5)
+    rounded = shardc.Executor(shardc.compile(layers, dtype="bf16")).predict(x=x)
+    assert rounded.dtype == np.float32 and rounded.shape == (23, 5)
+    np.testing.assert_allclose(rounded, outputs, atol=5e-2 * np.abs(outputs).max())
+
+
+def test_a_model_without_predictions_says_why():
+    text = shardc.mlp([3, 4, 2], mesh={"data": 1}, strategy="dp", batch_size=4).text
+    second = """%z = shardc.linear %h0, %w1, %b1 : tensor<4x4xf32>, tensor<4x2xf32>, tensor<2xf32> -> tensor<4x2xf32>
+    %other = shardc.mse %z, %y : tensor<4x2xf32> -> tensor<f32>
+    %both = shardc.add %loss, %other : tensor<f32>
+    return %both"""
+    run = shardc.Executor(shardc.compile(shardc.Model(text.replace("return %loss", second))))
+    with pytest.raises(shardc.RunError, match="the loss is computed from several values") as caught:
+        run.predict(x=np.zeros((4, 3), np.float32))
+    assert caught.value.code == "NOT_FOUND"
+
+
 def test_threads_take_turns(plan):
     run = shardc.Executor(plan)
     x, y = batch()

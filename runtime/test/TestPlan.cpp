@@ -111,6 +111,25 @@ int32_t test::addOwnBuffer(fb::PlanT &plan, fb::DType dtype,
   return step.buffers.size() - 1;
 }
 
+void test::addPrediction(fb::PlanT &plan) {
+  const fb::ProgramT &step = *plan.programs[0];
+  const fb::ResultT &y = *step.results[1];
+  fb::LaunchT scale = *step.commands[0]->operation.AsLaunch();
+  auto program = std::make_unique<fb::ProgramT>();
+  program->name = "predict";
+  for (uint32_t &buffer : scale.buffers) {
+    program->buffers.push_back(
+        std::make_unique<fb::BufferT>(*step.buffers[buffer]));
+    buffer = program->buffers.size() - 1;
+  }
+  program->commands.push_back(command(wrap(std::move(scale))));
+  auto prediction = std::make_unique<fb::ResultT>(y);
+  prediction->name = "prediction";
+  prediction->buffer = 1;
+  program->results.push_back(std::move(prediction));
+  plan.programs.push_back(std::move(program));
+}
+
 void test::addLoops(fb::PlanT &plan) {
   fb::ProgramT &program = *plan.programs[0];
   fb::GemmT *gemm = program.commands[5]->operation.AsGemm();

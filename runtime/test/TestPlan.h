@@ -34,6 +34,9 @@ void addEarlyAllReduce(fb::PlanT &plan);
 /// another program, "evaluate", the second; "round_parameters" is the last.
 void addCopy(fb::PlanT &plan);
 
+/// An edit that adds a program "predict" with the prediction y [12] of x.
+void addPrediction(fb::PlanT &plan);
+
 /// An edit that makes it a plan for a GPU, as far as reading goes: the commands
 /// are the upload of x, the launch, the two collectives, the GEMM, the
 /// launch and the downloads of the results, on their streams and with their

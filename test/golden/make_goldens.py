@@ -9,6 +9,13 @@ numpy). Writes one folder per case beside this file:
   final.npz     parameters after the last step
   losses.json   the loss of each step, before its update
 
+and, of the case `prediction`, the outputs of the network instead of a training:
+
+  model.mlir      the source module
+  params.npz      parameters
+  data.npz        inputs, in a number of rows that is no multiple of the batch
+  prediction.npz  the outputs for all rows
+
 The files are committed: tests need neither Python packages nor JAX.
 """
 
@@ -79,7 +86,7 @@ def cross_entropy(params, rows):
     return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(mlp(params, rows["x"]), rows["y"]))
 
 
-def mlp_module(layers, batch, loss, training):
+def mlp_module(layers, batch, loss, training, dropout=0):
     """The text of an MLP with relu, as shardc-gen would write it."""
     args = [f'%x: tensor<{batch}x{layers[0]}xf32> {{shardc.role = #shardc.input<"x">}}']
     label = f"tensor<{batch}xi32>" if loss == "softmax_cross_entropy" else f"tensor<{batch}x{layers[-1]}xf32>"
@@ -94,6 +101,9 @@ def mlp_module(layers, batch, loss, training):
         if i + 2 < len(layers):
             body.append(f"%h{i} = shardc.relu %z{i} : tensor<{batch}x{out}xf32>")
             value = f"%h{i}"
+            if dropout:
+                body.append(f"%d{i} = shardc.dropout %h{i} rate = {dropout} stream = {i} : tensor<{batch}x{out}xf32>")
+                value = f"%d{i}"
     out = f"tensor<{batch}x{layers[-1]}xf32>" + (f", {label}" if loss == "softmax_cross_entropy" else "")
     body.append(f"%loss = shardc.{loss} {value}, %y : {out} -> tensor<f32>")
     return module(args, body, training)
@@ -332,6 +342,34 @@ def op_gradients():
     write_case("op_gradients", text, params, data, final, losses)
 
 
+def prediction():
+    """The logits of a classifier that was trained with dropout, which a prediction leaves out."""
+    rng = np.random.default_rng(6)
+    layers, batch, rate = [20, 48, 33, 17, 10], 32, 0.3
+    x = rng.standard_normal((320, 20)).astype(np.float32)
+    y = np.argmax(x @ rng.standard_normal((20, 10)), 1).astype(np.int32)
+
+    def loss(params, rows):
+        key = jax.random.fold_in(jax.random.key(0), rows["y"][0])
+
+        def dropped(value):
+            kept = jax.random.bernoulli(key, 1 - rate, value.shape)
+            return jnp.where(kept, jax.nn.relu(value) / (1 - rate), 0)
+
+        logits = mlp(params, rows["x"], dropped)
+        return jnp.mean(optax.softmax_cross_entropy_with_integer_labels(logits, rows["y"]))
+
+    params, _ = train(loss, optax.adam(1e-2), mlp_params(rng, layers), {"x": x, "y": y}, batch, 60)
+    new = rng.standard_normal((77, 20)).astype(np.float32)
+    folder = HERE / "prediction"
+    folder.mkdir(exist_ok=True)
+    text = mlp_module(layers, batch, "softmax_cross_entropy", "optimizer = <adam, learning_rate = 0.01>", rate)
+    (folder / "model.mlir").write_text(text)
+    np.savez(folder / "params.npz", **{name: np.asarray(value) for name, value in params.items()})
+    np.savez(folder / "data.npz", x=new)
+    np.savez(folder / "prediction.npz", prediction=np.asarray(jax.jit(mlp)(params, new)))
+
+
 if __name__ == "__main__":
     jax.config.update("jax_default_matmul_precision", "highest")
     notebook()
@@ -339,3 +377,4 @@ if __name__ == "__main__":
     bf16()
     optimizers()
     op_gradients()
+    prediction()

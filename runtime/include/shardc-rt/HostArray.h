@@ -42,6 +42,8 @@ struct SHARDC_RT_API HostArray {
   HostArray() = default;
   /// Zeros.
   HostArray(DType dtype, std::vector<int64_t> shape);
+  /// A copy of `view`, which has data.
+  explicit HostArray(ArrayView view);
 
   ArrayView view() const { return {dtype, shape, data.data()}; }
 

@@ -170,6 +170,13 @@ checkEvaluation(Executor &executor, const Dataset &dataset);
 predict(Executor &executor, const Dataset &dataset,
         const std::function<bool()> &shouldStop = {});
 
+/// The same for the rows of `arrays`, which are copied, and converted as
+/// `fitToPlan` does: all inputs that the program takes. Labels may be there and
+/// are left out. InvalidArgument names an array that does not fit, or that the
+/// plan does not have.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<HostArray>
+predict(Executor &executor, const NamedArrays &arrays);
+
 /// Sets every parameter from an archive, FILE.npz or FILE.safetensors;
 /// optimizer states stay as they are. Each process reads the parts that its
 /// devices hold, and its share of the checksums of a FILE.npz; compressed

@@ -18,7 +18,8 @@
 // sizeof. A library that is newer than the program fills or reads as much as
 // the program knows; one that is older leaves the rest zero, and refuses a
 // field that it does not know and that is not zero. The names of the functions
-// have versions (SHARDC_C_1.0), which stay in later libraries.
+// have versions (SHARDC_C_1.0, and SHARDC_C_1.1 of shardc_executor_predict),
+// which stay in later libraries.
 //
 // Thread-safety: as in C++. A plan is immutable, and threads may share one; an
 // executor takes one call at a time, from any thread. Different executors may
@@ -139,7 +140,8 @@ typedef struct shardc_tensor_info {
   int32_t reserved;
 } shardc_tensor_info;
 
-/// A program: "train_step", and "evaluate" where the model can be evaluated.
+/// A program: "train_step", "evaluate" where the model can be evaluated, and
+/// "predict" where its loss is computed from one output of the network.
 typedef struct shardc_program_info {
   size_t struct_size;
   const char *name;
@@ -280,6 +282,16 @@ shardc_executor_run(shardc_executor *executor, const char *program,
 SHARDC_C_API SHARDC_C_CHECK shardc_error *
 shardc_executor_step(shardc_executor *executor, const shardc_array *inputs,
                      size_t num_inputs, double *loss);
+
+/// The outputs of the network, without labels and dropout, for the rows of
+/// `inputs`, all inputs that "predict" takes. Their number is free: they run in
+/// batches of the plan, the last of which is filled up. Values are converted to
+/// the model's types, and labels are ignored. The result has one array,
+/// "prediction", with a row for each one; bf16 as f32. It has no loss and no
+/// times. SHARDC_NOT_FOUND: the plan makes no predictions, and why.
+SHARDC_C_API SHARDC_C_CHECK shardc_error *
+shardc_executor_predict(shardc_executor *executor, const shardc_array *inputs,
+                        size_t num_inputs, shardc_result **result);
 
 /// The results of a run, by number from 0.
 SHARDC_C_API SHARDC_C_CHECK shardc_error *

@@ -6,6 +6,8 @@
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
 
+#include <algorithm>
+
 using namespace shardc::rt;
 
 int64_t shardc::rt::byteSize(DType dtype) {
@@ -60,3 +62,9 @@ std::string shardc::rt::describe(DType dtype, absl::Span<const int64_t> shape) {
 HostArray::HostArray(DType dtype, std::vector<int64_t> shape)
     : dtype(dtype), shape(std::move(shape)),
       data(numElements(this->shape) * byteSize(dtype)) {}
+
+HostArray::HostArray(ArrayView view)
+    : HostArray(view.dtype, {view.shape.begin(), view.shape.end()}) {
+  std::copy_n(static_cast<const std::byte *>(view.data), data.size(),
+              data.begin());
+}

@@ -152,12 +152,11 @@ shardc_error *shardc_executor_save_parameters(const shardc_executor *executor,
   });
 }
 
-static absl::StatusOr<RunResult> run(shardc_executor *executor,
-                                     const char *program,
-                                     const shardc_array *inputs,
-                                     size_t numInputs) {
-  if (!executor || !program || (numInputs && !inputs))
-    return isNull(!executor ? "executor" : !program ? "program" : "inputs");
+/// The arrays by their names.
+static absl::StatusOr<NamedArrays> viewsOf(const shardc_array *inputs,
+                                           size_t numInputs) {
+  if (numInputs && !inputs)
+    return isNull("inputs");
   NamedArrays arrays;
   for (size_t i = 0; i < numInputs; ++i) {
     absl::StatusOr<ArrayView> view = viewOf(inputs[i]);
@@ -167,7 +166,18 @@ static absl::StatusOr<RunResult> run(shardc_executor *executor,
       return absl::InvalidArgumentError(
           absl::StrCat("array \"", inputs[i].name, "\" is given twice"));
   }
-  return executor->executor->run(program, arrays);
+  return arrays;
+}
+
+static absl::StatusOr<RunResult> run(shardc_executor *executor,
+                                     const char *program,
+                                     const shardc_array *inputs,
+                                     size_t numInputs) {
+  if (!executor || !program)
+    return isNull(executor ? "program" : "executor");
+  absl::StatusOr<NamedArrays> arrays = viewsOf(inputs, numInputs);
+  return arrays.ok() ? executor->executor->run(program, *arrays)
+                     : arrays.status();
 }
 
 shardc_error *shardc_executor_run(shardc_executor *executor,
@@ -195,6 +205,27 @@ shardc_error *shardc_executor_step(shardc_executor *executor,
     if (ran.ok() && loss)
       *loss = ran->loss;
     return ran.status();
+  });
+}
+
+shardc_error *shardc_executor_predict(shardc_executor *executor,
+                                      const shardc_array *inputs,
+                                      size_t numInputs,
+                                      shardc_result **result) {
+  return guard([&]() -> absl::Status {
+    if (!executor || !result)
+      return isNull(executor ? "result" : "executor");
+    *result = nullptr;
+    absl::StatusOr<NamedArrays> arrays = viewsOf(inputs, numInputs);
+    if (!arrays.ok())
+      return arrays.status();
+    absl::StatusOr<HostArray> outputs = predict(*executor->executor, *arrays);
+    if (!outputs.ok())
+      return outputs.status();
+    RunResult made;
+    made.add("prediction", *std::move(outputs));
+    *result = new shardc_result{std::move(made)};
+    return absl::OkStatus();
   });
 }
 

@@ -63,3 +63,24 @@ shardc::rt::predict(Executor &executor, const Dataset &dataset,
     return convert(outputs, DType::F32);
   return outputs;
 }
+
+absl::StatusOr<HostArray> shardc::rt::predict(Executor &executor,
+                                              const NamedArrays &arrays) {
+  const Plan &plan = executor.plan();
+  Dataset dataset;
+  dataset.name = "the data";
+  for (const auto &[name, view] : arrays) {
+    const TensorInfo *tensor = plan.findTensor(name);
+    if (!tensor || (tensor->role != Role::Input && tensor->role != Role::Label))
+      return absl::InvalidArgumentError(
+          absl::StrCat("the plan has no input or label \"", name, "\""));
+    if (!view.data && numElements(view.shape) > 0)
+      return absl::InvalidArgumentError(
+          absl::StrCat("array \"", name, "\" is ",
+                       describe(view.dtype, view.shape), " without data"));
+    dataset.arrays.emplace(name, view);
+  }
+  absl::Status status = fitToPlan(plan, dataset, "predict");
+  return status.ok() ? predict(executor, dataset)
+                     : absl::StatusOr<HostArray>(status);
+}

@@ -7,6 +7,7 @@
 #include "shardc-rt/Version.h"
 #include "shardc-rt/c.h"
 
+#include <cmath>
 #include <cstring>
 #include <dlfcn.h>
 #include <fstream>
@@ -193,6 +194,87 @@ TEST_F(CApiTest, TrainsSetsAndReads) {
   EXPECT_EQ(read, w);
 }
 
+TEST_F(CApiTest, PredictsForAnyNumberOfRows) {
+  std::string bytes = test::makePlan(2, test::addPrediction);
+  shardc_plan *predicting = nullptr;
+  shardc_executor *made = nullptr;
+  ASSERT_EQ(
+      messageOf(shardc_plan_parse(bytes.data(), bytes.size(), &predicting)),
+      "");
+  ASSERT_EQ(
+      messageOf(shardc_executor_create(context, predicting, nullptr, &made)),
+      "");
+  for (int64_t rows = 1; rows <= 25; ++rows) {
+    std::vector<int64_t> sizes = {rows};
+    std::vector<float> values(rows);
+    for (int64_t row = 0; row < rows; ++row)
+      values[row] = row;
+    shardc_array input = {
+        "x", sizes.data(), values.data(), 4 * values.size(), SHARDC_F32, 1};
+    shardc_result *result = nullptr;
+    if (rows == 1) {
+      // Nothing has values yet.
+      EXPECT_CODE(shardc_executor_predict(made, &input, 1, &result),
+                  SHARDC_FAILED_PRECONDITION);
+      EXPECT_EQ(result, nullptr);
+      EXPECT_FINE(shardc_executor_initialize(made));
+    }
+    EXPECT_FINE(shardc_executor_predict(made, &input, 1, &result));
+    auto info = sized<shardc_run_info>();
+    EXPECT_FINE(shardc_result_get_info(result, &info));
+    EXPECT_EQ(info.num_arrays, 1u);
+    EXPECT_TRUE(std::isnan(info.loss));
+    shardc_array outputs;
+    ASSERT_EQ(messageOf(shardc_result_get_array(result, 0, &outputs)), "");
+    EXPECT_STREQ(outputs.name, "prediction");
+    EXPECT_EQ(outputs.dtype, SHARDC_F32);
+    ASSERT_EQ(outputs.num_dims, 1);
+    ASSERT_EQ(outputs.shape[0], rows);
+    // 2x, plus the coordinate of the device: the second has the latter half.
+    for (int64_t row = 0; row < rows; ++row)
+      EXPECT_EQ(static_cast<const float *>(outputs.data)[row],
+                2 * row + (row % 12 >= 6));
+    shardc_result_free(result);
+  }
+
+  shardc_result *result = nullptr;
+  auto errorOf = [&](shardc_array array) {
+    return messageOf(shardc_executor_predict(made, &array, 1, &result));
+  };
+  shardc_array array = x();
+  array.name = "z";
+  EXPECT_EQ(errorOf(array), "the plan has no input or label \"z\"");
+  array.name = "w";
+  EXPECT_EQ(errorOf(array), "the plan has no input or label \"w\"");
+  array = x();
+  array.data = nullptr;
+  EXPECT_EQ(errorOf(array), "array \"x\" is f32[12] without data");
+  array = x();
+  array.bytes = 44;
+  EXPECT_EQ(errorOf(array), "array \"x\" has 44 bytes, but f32[12] takes 48");
+  int64_t two[] = {6, 2};
+  array = x();
+  array.shape = two;
+  array.num_dims = 2;
+  EXPECT_EQ(errorOf(array),
+            "the data, array \"x\" is f32[6,2], but the model's input is "
+            "f32[12] (the rows of a batch first)");
+  int64_t none[] = {0};
+  array = {"x", none, nullptr, 0, SHARDC_F32, 1};
+  EXPECT_EQ(errorOf(array), "the data has no rows to predict for");
+  EXPECT_EQ(messageOf(shardc_executor_predict(made, nullptr, 0, &result)),
+            "the data: array \"x\" is missing; the model's input is f32[12], "
+            "the data has no arrays");
+  EXPECT_EQ(result, nullptr);
+  // The plan without the program.
+  array = x();
+  EXPECT_FINE(shardc_executor_initialize(executor));
+  EXPECT_CODE(shardc_executor_predict(executor, &array, 1, &result),
+              SHARDC_NOT_FOUND);
+  shardc_executor_free(made);
+  shardc_plan_free(predicting);
+}
+
 TEST_F(CApiTest, RefusesNull) {
   const shardc_code bad = SHARDC_INVALID_ARGUMENT;
   shardc_array array = x();
@@ -228,6 +310,9 @@ TEST_F(CApiTest, RefusesNull) {
               bad);
   EXPECT_EQ(messageOf(shardc_executor_step(executor, nullptr, 1, nullptr)),
             "the argument 'inputs' is null");
+  EXPECT_CODE(shardc_executor_predict(nullptr, &array, 1, &result), bad);
+  EXPECT_CODE(shardc_executor_predict(executor, &array, 1, nullptr), bad);
+  EXPECT_CODE(shardc_executor_predict(executor, nullptr, 1, &result), bad);
   EXPECT_CODE(shardc_result_get_info(nullptr, &run), bad);
   EXPECT_CODE(shardc_result_get_array(nullptr, 0, &array), bad);
   shardc_error_free(nullptr);
@@ -345,6 +430,8 @@ TEST(CApiPlanTest, IsFoundByDlsymUnderItsVersion) {
   void *symbol = dlvsym(library, "shardc_version", "SHARDC_C_1.0");
   ASSERT_NE(symbol, nullptr) << dlerror();
   EXPECT_EQ(symbol, dlsym(library, "shardc_version"));
+  EXPECT_NE(dlvsym(library, "shardc_executor_predict", "SHARDC_C_1.1"),
+            nullptr);
   EXPECT_STREQ(reinterpret_cast<decltype(&shardc_version)>(symbol)(),
                SHARDC_RT_VERSION_STRING);
   dlclose(library);
