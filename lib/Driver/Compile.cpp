@@ -12,7 +12,7 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
-#include "shardc/Import/ImportStableHLO.h"
+#include "shardc/Driver/ReadModel.h"
 #include "shardc/Pipelines/PhaseInput.h"
 #include "shardc/Pipelines/Phases.h"
 #include "shardc/Report/Explain.h"
@@ -26,7 +26,6 @@
 #include "shardc/Transforms/Import/OverrideMesh.h"
 
 #include "mlir/IR/MLIRContext.h"
-#include "mlir/Parser/Parser.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
@@ -316,7 +315,6 @@ static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
   MLIRContext context(registry, MLIRContext::Threading::DISABLED);
   context.printOpOnDiagnostic(false);
   llvm::SourceMgr sources;
-  bool isStableHLO = hasStableHLO(text);
   sources.AddNewSourceBuffer(std::move(buffer), llvm::SMLoc());
   SourceMgrDiagnosticHandler handler(sources, &context, os);
   // Asked first; what fails to handle a diagnostic leaves it to the other one.
@@ -324,9 +322,7 @@ static CompileResult compileBuffer(std::unique_ptr<llvm::MemoryBuffer> buffer,
     result.messages.push_back(toMessage(diagnostic));
     return failure();
   });
-  OwningOpRef<ModuleOp> module =
-      isStableHLO ? importStableHLO(sources, &context)
-                  : parseSourceFile<ModuleOp>(sources, ParserConfig(&context));
+  OwningOpRef<ModuleOp> module = parseModel(sources, context);
   result.code = module ? compile(*module, options, first, last, result.plan)
                        : ExitCode::InvalidInput;
   return result;
@@ -356,12 +352,9 @@ static CompileResult compilePath(const std::string &path,
   if (std::string error = checkOutputs({{"the model", path}}, {}, options);
       !error.empty())
     return fail(ExitCode::Usage, error);
-  if (std::string error = checkInputEnds(path); !error.empty())
-    return fail(ExitCode::InvalidInput, error);
-  auto buffer = llvm::MemoryBuffer::getFileOrSTDIN(path, /*IsText=*/true);
-  if (std::error_code error = buffer.getError())
-    return fail(ExitCode::InvalidInput,
-                "cannot read '" + path + "': " + error.message());
+  auto buffer = readModelFile(path);
+  if (!buffer)
+    return fail(ExitCode::InvalidInput, llvm::toString(buffer.takeError()));
   return compileBuffer(std::move(*buffer), options, first, last);
 }
 

@@ -7,7 +7,7 @@
 
 #include "shardc/Models/Mlp.h"
 
-#include "Strategy.h"
+#include "shardc/Models/Strategy.h"
 
 #include "mlir/Parser/Parser.h"
 #include "llvm/ADT/STLExtras.h"
@@ -26,9 +26,7 @@ namespace {
 class MlpPrinter {
 public:
   explicit MlpPrinter(const MlpSpec &spec)
-      : spec(spec),
-        strategy(spec.strategy == "pp+tp" ? "tp+pp" : spec.strategy),
-        mesh(getMesh(spec, strategy)) {}
+      : spec(spec), strategy(spec.strategy), mesh(getMesh(spec, strategy)) {}
 
   std::string print();
 

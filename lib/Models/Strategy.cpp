@@ -1,6 +1,6 @@
 //===- Strategy.cpp - The annotations of sharding strategies --------------===//
 
-#include "Strategy.h"
+#include "shardc/Models/Strategy.h"
 
 #include "llvm/ADT/STLExtras.h"
 #include "llvm/ADT/StringRef.h"
@@ -8,6 +8,9 @@
 using namespace shardc;
 
 Strategy::Strategy(llvm::StringRef text) {
+  // Another name of it.
+  if (text == "pp+tp")
+    text = "tp+pp";
   if (text.consume_back("+pp") || text.consume_back("pp"))
     pipelineAxis = "stage";
   bool isHybrid = text.starts_with("hsdp");

@@ -1,17 +1,18 @@
 //===- Strategy.h - The annotations of sharding strategies ------*- C++ -*-===//
 //
-// Maps the arguments of an MLP's loss function to shardings, as text.
+// The parts of a strategy by name, and the axes that they give to the arguments
+// of a loss function. Plain values; thread-safe.
 //
 //===----------------------------------------------------------------------===//
 
-#ifndef SHARDC_LIB_MODELS_STRATEGY_H
-#define SHARDC_LIB_MODELS_STRATEGY_H
+#ifndef SHARDC_MODELS_STRATEGY_H
+#define SHARDC_MODELS_STRATEGY_H
 
 #include "shardc/Models/Mlp.h"
 
 namespace shardc {
 
-/// The parts of a strategy.
+/// The parts of a strategy, one of `getStrategies()`.
 struct Strategy {
   explicit Strategy(llvm::StringRef name);
 
@@ -49,4 +50,4 @@ MeshSpec getMesh(const MlpSpec &spec, const Strategy &strategy);
 
 } // namespace shardc
 
-#endif // SHARDC_LIB_MODELS_STRATEGY_H
+#endif // SHARDC_MODELS_STRATEGY_H

@@ -1,0 +1,106 @@
+//===- Trial.h - A candidate on a model -------------------------*- C++ -*-===//
+//
+// Annotates a copy of a model as a candidate says, bounds its cost from below,
+// and compiles and prices it. Each trial has a context of its own: trials of
+// one model may run at the same time.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ADVICE_TRIAL_H
+#define SHARDC_ADVICE_TRIAL_H
+
+#include "shardc/Advice/Candidate.h"
+#include "shardc/CostModel/MachineModel.h"
+#include "shardc/Pipelines/CompileOptions.h"
+
+#include "mlir/IR/BuiltinOps.h"
+#include "mlir/IR/MLIRContext.h"
+#include "mlir/IR/OwningOpRef.h"
+#include "llvm/Support/Error.h"
+
+#include <memory>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+namespace shardc {
+
+/// A model to shard, and what is given.
+struct ModelToShard {
+  /// The text of a source module, or of a StableHLO program, and its name.
+  std::string text, name;
+  /// The options of its compilation; what candidates choose is replaced.
+  CompileOptions options;
+  /// The arguments, by the names of their roles, whose annotations stay.
+  std::set<std::string> fixedArguments;
+};
+
+/// The facts about `model`. Errors in the model are printed to `os` as
+/// compilations print them; then there are no facts.
+std::optional<ModelFacts> readFacts(const ModelToShard &model,
+                                    llvm::raw_ostream &os);
+
+/// What no plan of a candidate can be below.
+struct LowerBound {
+  /// Parameters and optimizer states of a device, of the average rank.
+  double memoryBytes = 0;
+  /// Of a step: the arithmetic of the GEMMs, with the bubble of a pipeline, or
+  /// the reduction of gradients, whichever takes longer; their sum where
+  /// devices share one computer.
+  double seconds = 0;
+};
+
+/// What a compiled plan costs.
+struct Price {
+  /// A step, as reports estimate it: with overlap, or until the last rank of a
+  /// pipeline ends.
+  double seconds = 0;
+  /// Of that, on the rank that works longest: arithmetic and memory traffic,
+  /// and collectives as if nothing overlapped.
+  double computeSeconds = 0, memorySeconds = 0, communicationSeconds = 0;
+  /// The part of a pipeline's time in which ranks wait, from 0 to 1.
+  double bubble = 0;
+  /// The arena of a device, of the rank that needs most.
+  int64_t peakBytes = 0;
+  /// The type in which its largest GEMM computes.
+  ComputeType computeType = ComputeType::F32;
+  /// Floating-point operations of GEMMs of all devices together.
+  double matmulFlops = 0;
+  /// Bytes that a device sends in a step, by the axes along which it does:
+  /// "data", "data+model"; of the rank that sends most.
+  std::vector<std::pair<std::string, int64_t>> wireBytes;
+
+  /// The time of collectives during which a device does nothing else.
+  double getExposedSeconds(const Machine &machine) const;
+  int64_t getWireBytes() const;
+};
+
+/// A copy of a model, annotated as a candidate says.
+class Trial {
+public:
+  /// Fails if the annotations that stay do not suit the candidate.
+  static llvm::Expected<Trial> make(const ModelToShard &model,
+                                    const Candidate &candidate);
+
+  /// The machine as a device of the candidate's mesh sees it.
+  const Machine &getMachine() const { return machine; }
+  LowerBound getLowerBound(const ModelFacts &facts) const;
+  /// Takes the copy through the phases up to `memory`. Call it once.
+  llvm::Expected<Price> price();
+  /// The text of the annotated module; before `price`.
+  std::string print() const;
+
+private:
+  Trial() = default;
+
+  Candidate candidate;
+  CompileOptions options;
+  Machine machine;
+  std::unique_ptr<mlir::MLIRContext> context;
+  mlir::OwningOpRef<mlir::ModuleOp> module;
+};
+
+} // namespace shardc
+
+#endif // SHARDC_ADVICE_TRIAL_H

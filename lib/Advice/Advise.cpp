@@ -1,0 +1,234 @@
+//===- Advise.cpp - How to shard a model over devices ---------------------===//
+
+#include "shardc/Advice/Advise.h"
+
+#include "llvm/ADT/STLExtras.h"
+
+#include <atomic>
+#include <cmath>
+#include <limits>
+#include <mutex>
+#include <thread>
+
+using namespace shardc;
+
+double Advice::getUtilization(const AdvisedPlan &plan) const {
+  double rate = machine.getMatmulFlopsPerSecond(plan.price->computeType);
+  return facts.matmulFlops / (plan.price->seconds * devices * rate);
+}
+
+namespace {
+
+/// Tries candidates, several at a time.
+class Adviser {
+public:
+  Adviser(const AdviceRequest &request, Advice &advice)
+      : request(request), advice(advice) {}
+
+  void run() {
+    for (Candidate &candidate : listCandidates(advice.facts, request.limits)) {
+      candidate.regather = request.isRegatherGiven;
+      advice.plans.emplace_back().candidate = std::move(candidate);
+    }
+    forAll(0, advice.plans.size(), [&](AdvisedPlan &plan) { bound(plan); });
+    // The most promising first, so that the others need not be compiled.
+    llvm::stable_sort(advice.plans, [](const auto &lhs, const auto &rhs) {
+      return lhs.bound.seconds < rhs.bound.seconds;
+    });
+    // What is ruled out depends on the waves before, not on the threads.
+    constexpr size_t wave = 8;
+    for (size_t begin = 0; begin < advice.plans.size(); begin += wave) {
+      double limit = getTimeOfLastRow();
+      forAll(begin, std::min(begin + wave, advice.plans.size()),
+             [&](AdvisedPlan &plan) {
+               report(plan.candidate);
+               tryOut(plan, limit);
+             });
+    }
+    advice.numCompiled = numCompiled;
+    rank();
+  }
+
+private:
+  template <typename Function>
+  void forAll(size_t begin, size_t end, Function function) {
+    std::atomic<size_t> next = begin;
+    auto work = [&] {
+      for (size_t i = next++; i < end; i = next++)
+        function(advice.plans[i]);
+    };
+    std::vector<std::thread> threads;
+    size_t others =
+        std::min<size_t>(std::thread::hardware_concurrency(), end - begin);
+    for (size_t i = 1; i < others; ++i)
+      threads.emplace_back(work);
+    work();
+    for (std::thread &thread : threads)
+      thread.join();
+  }
+
+  void report(const Candidate &candidate) {
+    if (!request.progress)
+      return;
+    std::lock_guard<std::mutex> lock(mutex);
+    request.progress(numBegun++, advice.plans.size(), candidate.getName());
+  }
+
+  void bound(AdvisedPlan &plan) {
+    llvm::Expected<Trial> trial = Trial::make(request.model, plan.candidate);
+    if (trial)
+      plan.bound = trial->getLowerBound(advice.facts);
+    else
+      plan.error = llvm::toString(trial.takeError());
+  }
+
+  /// The time that a plan has to beat to be among those that are printed.
+  double getTimeOfLastRow() const {
+    std::vector<double> seconds;
+    for (const AdvisedPlan &plan : advice.plans)
+      if (plan.fits())
+        seconds.push_back(plan.price->seconds);
+    if (seconds.size() < request.rows)
+      return std::numeric_limits<double>::infinity();
+    llvm::sort(seconds);
+    return seconds[request.rows - 1];
+  }
+
+  /// Compiles `candidate`; nullopt with `error` if that fails.
+  std::optional<Price> compile(const Candidate &candidate, std::string &error) {
+    ++numCompiled;
+    llvm::Expected<Trial> trial = Trial::make(request.model, candidate);
+    if (!trial) {
+      error = llvm::toString(trial.takeError());
+      return std::nullopt;
+    }
+    llvm::Expected<Price> price = trial->price();
+    if (price)
+      return *price;
+    error = llvm::toString(price.takeError());
+    return std::nullopt;
+  }
+
+  void tryOut(AdvisedPlan &plan, double limit) {
+    if (!plan.error.empty())
+      return;
+    if (plan.bound.memoryBytes > advice.memoryLimit) {
+      plan.outcome = Outcome::TooLarge;
+      return;
+    }
+    if (plan.bound.seconds > limit) {
+      plan.outcome = Outcome::Slower;
+      return;
+    }
+    plan.price = compile(plan.candidate, plan.error);
+    if (!plan.price)
+      return;
+    plan.outcome = fits(*plan.price) ? Outcome::Fits : Outcome::TooLarge;
+    if (!plan.fits())
+      saveMemory(plan, limit);
+  }
+
+  bool fits(const Price &price) const {
+    return price.peakBytes <= advice.memoryLimit;
+  }
+
+  /// Trades time for memory: gathers weights again, recomputes, and takes as
+  /// many microbatches as it needs; keeps the fastest that fits.
+  void saveMemory(AdvisedPlan &plan, double limit) {
+    const Candidate given = plan.candidate;
+    bool isPipeline = given.getStages() > 1;
+    std::vector<bool> regathers = {given.regather};
+    if (!given.regather &&
+        (given.isCheapest() || !given.getStrategy().parameterAxis.empty()))
+      regathers.push_back(true);
+    std::vector<std::string> policies = {given.recompute};
+    if (request.limits.recompute.empty())
+      policies.push_back(isPipeline ? "stage" : "layer");
+    for (const std::string &policy : policies)
+      for (bool regather : regathers) {
+        Candidate variant = given;
+        variant.recompute = policy;
+        variant.regather = regather;
+        addMicrobatches(variant, isPipeline, plan, limit);
+      }
+  }
+
+  /// Offers `variant` with more and more microbatches, until it fits or more of
+  /// them save nothing.
+  void addMicrobatches(Candidate variant, bool isPipeline, AdvisedPlan &plan,
+                       double limit) {
+    int64_t rows = advice.facts.batchSize / variant.getRowShards();
+    double before = std::numeric_limits<double>::infinity();
+    for (;; variant.microbatches *= 2) {
+      std::string error;
+      std::optional<Price> price = compile(variant, error);
+      if (!price)
+        return;
+      offer(variant, *price, plan);
+      bool isSaving = price->peakBytes < 0.98 * before;
+      before = price->peakBytes;
+      if (fits(*price) || !isSaving || price->seconds > limit || isPipeline ||
+          request.limits.microbatches > 0 || 2 * variant.microbatches > rows)
+        return;
+    }
+  }
+
+  /// Takes the fastest that fits, or else the smallest.
+  void offer(const Candidate &candidate, const Price &price,
+             AdvisedPlan &plan) const {
+    bool isBetter =
+        fits(price) != plan.fits()
+            ? fits(price)
+            : (plan.fits() ? price.seconds < plan.price->seconds
+                           : price.peakBytes < plan.price->peakBytes);
+    if (!isBetter)
+      return;
+    plan.candidate = candidate;
+    plan.price = price;
+    plan.outcome = fits(price) ? Outcome::Fits : Outcome::TooLarge;
+  }
+
+  void rank() {
+    llvm::stable_sort(advice.plans, [](const auto &lhs, const auto &rhs) {
+      if (lhs.fits() != rhs.fits())
+        return lhs.fits();
+      return lhs.fits() ? lhs.price->seconds < rhs.price->seconds
+                        : lhs.bound.seconds < rhs.bound.seconds;
+    });
+  }
+
+  const AdviceRequest &request;
+  Advice &advice;
+  std::mutex mutex;
+  size_t numBegun = 0;
+  std::atomic<size_t> numCompiled = 0;
+};
+
+} // namespace
+
+Advice shardc::advise(const AdviceRequest &request, const ModelFacts &facts) {
+  Advice advice;
+  advice.facts = facts;
+  advice.devices = request.limits.devices;
+  llvm::Expected<Machine> machine = loadMachine(request.model.options.machine);
+  // The caller has checked the options.
+  assert(machine && "a machine that cannot be read");
+  advice.machine = std::move(*machine);
+  advice.machine.shareAmong(advice.devices);
+  advice.memoryLimit = request.model.options.deviceMemory > 0
+                           ? request.model.options.deviceMemory
+                           : advice.machine.memoryBytes;
+  Adviser(request, advice).run();
+  return advice;
+}
+
+std::vector<const AdvisedPlan *>
+shardc::getBestOfStrategies(const Advice &advice) {
+  std::vector<const AdvisedPlan *> best;
+  for (const AdvisedPlan &plan : advice.plans)
+    if (llvm::none_of(best, [&](const AdvisedPlan *other) {
+          return other->candidate.strategy == plan.candidate.strategy;
+        }))
+      best.push_back(&plan);
+  return best;
+}

@@ -1,0 +1,142 @@
+//===- Explain.cpp - Why a plan wins or loses -----------------------------===//
+
+#include "shardc/Advice/AdviceReport.h"
+
+#include "llvm/ADT/STLExtras.h"
+#include "llvm/Support/FormatVariadic.h"
+
+#include <cmath>
+
+using namespace shardc;
+
+/// The axes along which a plan sends most.
+static std::string getBusiestAxes(const Price &price) {
+  const std::pair<std::string, int64_t> *most = nullptr;
+  for (const auto &each : price.wireBytes)
+    if (!most || each.second > most->second)
+      most = &each;
+  return most ? most->first : "no axis";
+}
+
+std::string shardc::explainBest(const Advice &advice) {
+  const AdvisedPlan &best = *advice.getBest();
+  const Price &price = *best.price;
+  double exposed = price.getExposedSeconds(advice.machine);
+  std::string text = llvm::formatv(
+      "arithmetic takes {0} of a step, memory {1}, communication that nothing "
+      "hides {2}",
+      getPercentText(price.computeSeconds / price.seconds),
+      getPercentText(price.memorySeconds / price.seconds),
+      getPercentText(exposed / price.seconds));
+  if (best.candidate.getStages() > 1)
+    text += ", waiting " + getPercentText(price.bubble);
+  if (advice.plans.size() > 1 && advice.plans[1].fits()) {
+    double ratio = advice.plans[1].price->seconds / price.seconds - 1;
+    text += "; the next plan, " + advice.plans[1].candidate.getName() +
+            (ratio < 0.0005
+                 ? ", takes as long"
+                 : llvm::formatv(", takes {0:F1} % longer", 100 * ratio).str());
+  }
+  return text;
+}
+
+/// What would make a plan fit.
+static std::string getRemedy(const Advice &advice, const AdvisedPlan &plan) {
+  const AdvisedPlan *smallest = nullptr;
+  for (const AdvisedPlan &other : advice.plans)
+    if (other.fits() &&
+        (!smallest || other.price->peakBytes < smallest->price->peakBytes))
+      smallest = &other;
+  if (smallest)
+    return smallest->candidate.getName() + " fits, with " +
+           getBytesText(smallest->price->peakBytes);
+  double least = advice.facts.parameterBytes + advice.facts.stateBytes;
+  double most = advice.memoryLimit;
+  // Activations and gradients come on top, so it is a bound.
+  int64_t devices = std::max<int64_t>(std::ceil(least / most), 1);
+  if (devices > advice.devices)
+    return llvm::formatv("parameters and states, fully sharded, need at least "
+                         "{0} devices of {1}",
+                         devices, getBytesText(most));
+  return "a smaller batch, more devices or more memory would help";
+}
+
+static std::string explainSize(const Advice &advice, const AdvisedPlan &plan) {
+  double limit = advice.memoryLimit;
+  if (!plan.price)
+    return llvm::formatv(
+        "does not fit: parameters and states alone take {0}, {1} more than a "
+        "device has; {2}",
+        getBytesText(plan.bound.memoryBytes),
+        getBytesText(plan.bound.memoryBytes - limit), getRemedy(advice, plan));
+  std::string choices = plan.candidate.getChoices();
+  return llvm::formatv("does not fit: needs {0}{1}, {2} more than a device "
+                       "has; {3}",
+                       getBytesText(plan.price->peakBytes),
+                       choices.empty() ? "" : " even with " + choices,
+                       getBytesText(plan.price->peakBytes - limit),
+                       getRemedy(advice, plan));
+}
+
+/// Why a plan that fits takes longer than the best one: what it spends more
+/// time on than that.
+static std::string explainTime(const Advice &advice, const AdvisedPlan &plan) {
+  const Price &price = *plan.price, &best = *advice.getBest()->price;
+  const Machine &machine = advice.machine;
+  double exposed =
+      price.getExposedSeconds(machine) - best.getExposedSeconds(machine);
+  double waiting = price.bubble * price.seconds - best.bubble * best.seconds;
+  double compute = price.computeSeconds - best.computeSeconds;
+  double memory = price.memorySeconds - best.memorySeconds;
+  double most = std::max({exposed, waiting, compute, memory});
+  std::string text = llvm::formatv("{0:F1} % slower: ",
+                                   100 * (price.seconds / best.seconds - 1));
+  if (most == waiting)
+    return text + llvm::formatv("ranks wait {0} of the time ({1} microbatches "
+                                "on {2} stages)",
+                                getPercentText(price.bubble),
+                                plan.candidate.microbatches,
+                                plan.candidate.getStages())
+                      .str();
+  if (most == exposed)
+    return text +
+           llvm::formatv("{0} of communication, most of it along {1}, are not "
+                         "hidden ({2} in the advised plan)",
+                         getSecondsText(price.getExposedSeconds(machine)),
+                         getBusiestAxes(price),
+                         getSecondsText(best.getExposedSeconds(machine)))
+               .str();
+  double redundant = price.matmulFlops / advice.facts.matmulFlops - 1;
+  if (most == compute && redundant > 0.005)
+    return text + llvm::formatv("devices do {0} of the arithmetic more than "
+                                "once, or on padding",
+                                getPercentText(redundant))
+                      .str();
+  if (most == compute)
+    return text + "the busiest device has more arithmetic";
+  return text +
+         llvm::formatv("each device moves more of its memory ({0} against "
+                       "{1})",
+                       getSecondsText(price.memorySeconds),
+                       getSecondsText(best.memorySeconds))
+             .str();
+}
+
+std::string shardc::explainLoss(const Advice &advice, const AdvisedPlan &plan) {
+  switch (plan.outcome) {
+  case Outcome::Failed:
+    return "does not compile: " + plan.error;
+  case Outcome::TooLarge:
+    return explainSize(advice, plan);
+  case Outcome::Slower:
+    return llvm::formatv(
+        "not compiled: it takes at least {0}, without what its communication "
+        "and memory add",
+        getSecondsText(plan.bound.seconds));
+  case Outcome::Fits:
+    break;
+  }
+  if (plan.price->seconds <= advice.getBest()->price->seconds * 1.0005)
+    return "takes as long as the advised plan, which is simpler or the same";
+  return explainTime(advice, plan);
+}

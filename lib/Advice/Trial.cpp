@@ -1,0 +1,312 @@
+//===- Trial.cpp - A candidate on a model ---------------------------------===//
+
+#include "shardc/Advice/Trial.h"
+
+#include "shardc/Analysis/CollectiveBytes.h"
+#include "shardc/Analysis/Nesting.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Roles.h"
+#include "shardc/Dialect/Shardc/IR/Shardc.h"
+#include "shardc/Driver/ReadModel.h"
+#include "shardc/Models/AnnotateStrategy.h"
+#include "shardc/Pipelines/Phases.h"
+#include "shardc/Report/CommunicationReport.h"
+#include "shardc/Report/RankPrograms.h"
+#include "shardc/Report/TimeEstimate.h"
+#include "shardc/WhatIf/TrialCompilation.h"
+
+#include "mlir/Pass/PassManager.h"
+#include "llvm/Support/MemoryBuffer.h"
+#include "llvm/Support/SourceMgr.h"
+
+#include <cmath>
+
+using namespace mlir;
+using namespace shardc;
+
+static std::unique_ptr<MLIRContext> makeContext() {
+  DialectRegistry registry;
+  registerShardcDialects(registry);
+  auto context =
+      std::make_unique<MLIRContext>(registry, MLIRContext::Threading::DISABLED);
+  context->printOpOnDiagnostic(false);
+  return context;
+}
+
+static int64_t getBytes(Type type) {
+  auto tensor = cast<RankedTensorType>(type);
+  return tensor.getNumElements() * getElementBytes(tensor.getElementType());
+}
+
+/// What `differentiated` says, with a step over the whole batch.
+static ModelFacts getFacts(ModuleOp differentiated) {
+  ModelFacts facts;
+  auto step = differentiated.lookupSymbol<func::FuncOp>("train_step");
+  for (BlockArgument argument : step.getArguments()) {
+    Attribute role = getRole(step, argument.getArgNumber());
+    auto type = cast<RankedTensorType>(argument.getType());
+    if (isa_and_nonnull<ParameterAttr>(role)) {
+      facts.numParameters += type.getNumElements();
+      facts.parameterBytes += getBytes(type);
+    } else if (isa_and_nonnull<StateAttr>(role)) {
+      facts.stateBytes += getBytes(type);
+    } else if (isa_and_nonnull<InputAttr>(role) && type.getRank() > 0) {
+      facts.batchSize = std::max(facts.batchSize, type.getDimSize(0));
+    }
+  }
+  step.walk([&](Operation *op) {
+    facts.matmulFlops += getMatmulFlops(op) * getNumRuns(op);
+  });
+  return facts;
+}
+
+std::optional<ModelFacts> shardc::readFacts(const ModelToShard &model,
+                                            llvm::raw_ostream &os) {
+  std::unique_ptr<MLIRContext> context = makeContext();
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(model.text, model.name),
+      llvm::SMLoc());
+  SourceMgrDiagnosticHandler handler(sources, context.get(), os);
+  OwningOpRef<ModuleOp> module = parseModel(sources, *context);
+  if (!module)
+    return std::nullopt;
+  if (!getLoss(*module)) {
+    module->emitError("has no loss function to shard: expected a model with "
+                      "`shardc.training`, as shardc-gen and "
+                      "shardc.jax.export_loss write them");
+    return std::nullopt;
+  }
+  for (const std::string &name : model.fixedArguments)
+    if (!findArgument(getLoss(*module), name)) {
+      module->emitError("has no argument '") << name << "' for --fix";
+      return std::nullopt;
+    }
+  // On one device with the axes that strategies have.
+  removeAnnotations(*module);
+  setMesh(*module, {{"data", 1}});
+  int64_t numLayers = LayerRoles(getLoss(*module)).getNumLayers();
+  CompileOptions options = model.options;
+  options.microbatches = 1;
+  CompileState state;
+  PassManager manager(context.get());
+  buildPhases(manager, 0, getPhaseIndex("differentiate"), options, state);
+  if (failed(manager.run(*module)))
+    return std::nullopt;
+  ModelFacts facts = getFacts(*module);
+  facts.numLayers = numLayers;
+  return facts;
+}
+
+double Price::getExposedSeconds(const Machine &machine) const {
+  if (machine.isShared)
+    return communicationSeconds;
+  return std::min(
+      communicationSeconds,
+      std::max(0.0, seconds * (1 - bubble) - computeSeconds - memorySeconds));
+}
+
+int64_t Price::getWireBytes() const {
+  int64_t bytes = 0;
+  for (const auto &[axes, sent] : wireBytes)
+    bytes += sent;
+  return bytes;
+}
+
+llvm::Expected<Trial> Trial::make(const ModelToShard &model,
+                                  const Candidate &candidate) {
+  Trial trial;
+  trial.candidate = candidate;
+  trial.context = makeContext();
+  // Errors of the text itself have been reported with the facts.
+  std::string error;
+  ScopedDiagnosticHandler silence(trial.context.get(),
+                                  [&](Diagnostic &diagnostic) {
+                                    error = diagnostic.str();
+                                    return success();
+                                  });
+  llvm::SourceMgr sources;
+  sources.AddNewSourceBuffer(
+      llvm::MemoryBuffer::getMemBufferCopy(model.text, model.name),
+      llvm::SMLoc());
+  trial.module = parseModel(sources, *trial.context);
+  if (!trial.module)
+    return llvm::createStringError(error);
+  removeAnnotations(*trial.module, model.fixedArguments);
+  setMesh(*trial.module, candidate.mesh);
+  annotateStrategy(*trial.module, candidate.getStrategy());
+  auto training =
+      (*trial.module)->getAttrOfType<TrainingAttr>(trainingAttrName);
+  (*trial.module)
+      ->setAttr(
+          trainingAttrName,
+          TrainingAttr::get(trial.context.get(), training.getLoss(),
+                            training.getOptimizer(), training.getClipNorm(),
+                            training.getSchedule(), candidate.microbatches));
+  if (candidate.recompute != "none")
+    (*trial.module)
+        ->setAttr(recomputeAttrName,
+                  StringAttr::get(trial.context.get(), candidate.recompute));
+  trial.options = model.options;
+  trial.options.mesh.clear();
+  trial.options.microbatches = 0;
+  trial.options.recompute.clear();
+  trial.options.regather = candidate.regather;
+  trial.options.partition = candidate.isCheapest() ? "cheapest" : "follow";
+  auto machine = loadMachineFor(*trial.module->getOps<MeshOp>().begin(),
+                                model.options.machine);
+  if (!machine)
+    return machine.takeError();
+  trial.machine = std::move(*machine);
+  return trial;
+}
+
+/// The number of devices that divide a tensor annotated by `sharding`.
+static double getShards(MeshOp mesh, ShardingAttr sharding) {
+  double shards = 1;
+  for (int64_t dim = 0; sharding && dim < sharding.getRank(); ++dim)
+    shards *= mesh.getNumShards(sharding.getAxes(dim));
+  return shards;
+}
+
+LowerBound Trial::getLowerBound(const ModelFacts &facts) const {
+  LowerBound bound;
+  ModuleOp source = *module;
+  MeshOp mesh = *source.getOps<MeshOp>().begin();
+  double devices = mesh.getNumDevices();
+  if (candidate.isCheapest()) {
+    bound.memoryBytes = (facts.parameterBytes + facts.stateBytes) / devices;
+    bound.seconds = facts.matmulFlops / devices /
+                    machine.getMatmulFlopsPerSecond(ComputeType::BF16);
+    return bound;
+  }
+  Strategy strategy = candidate.getStrategy();
+  func::FuncOp loss = getLoss(source);
+  // Of a stage, which has its part of the layers.
+  double stages = candidate.getStages(), stateBytes = 0, gradientBytes = 0;
+  for (BlockArgument argument : loss.getArguments()) {
+    unsigned index = argument.getArgNumber();
+    if (!isa_and_nonnull<ParameterAttr>(getRole(loss, index)))
+      continue;
+    double bytes = getBytes(argument.getType()) / stages;
+    auto get = [&](StringRef name) {
+      return loss.getArgAttrOfType<ShardingAttr>(index, name);
+    };
+    ShardingAttr storage = get(shardingAttrName);
+    ShardingAttr states = get(stateShardingAttrName);
+    bound.memoryBytes += bytes / getShards(mesh, storage);
+    stateBytes += bytes * facts.getStatesPerParameter() /
+                  getShards(mesh, states ? states : storage);
+    double modelShards = 1;
+    for (int64_t dim = 0; storage && dim < storage.getRank(); ++dim)
+      for (StringAttr axis : storage.getAxes(dim))
+        if (axis.getValue() == strategy.modelAxis)
+          modelShards *= mesh.getAxisSize(axis.getValue());
+    gradientBytes += bytes / modelShards;
+  }
+  bound.memoryBytes += stateBytes;
+  double rows = candidate.getRowShards();
+  double padding = std::ceil(facts.batchSize / rows) * rows / facts.batchSize;
+  // The rate of the type that multiplies fastest.
+  double rate =
+      std::max(machine.getMatmulFlopsPerSecond(ComputeType::F32),
+               options.dtype == "bf16"
+                   ? machine.getMatmulFlopsPerSecond(ComputeType::BF16)
+                   : 0);
+  double compute = facts.matmulFlops * padding / devices / rate;
+  double microbatches = candidate.microbatches;
+  compute *= (microbatches + stages - 1) / microbatches;
+  double update = 2 * stateBytes / machine.memoryBytesPerSecond;
+  // All but a part of each sum has to come from another device, and go there.
+  double fastest = 0;
+  for (const std::string &axis : strategy.rowAxes)
+    fastest = std::max(fastest, machine.getLink(axis).bytesPerSecond);
+  // bf16 halves the gradients that travel.
+  double sent = options.dtype == "bf16" ? gradientBytes / 2 : gradientBytes;
+  double communication = rows > 1 ? 2 * (rows - 1) / rows * sent / fastest : 0;
+  bound.seconds = machine.isShared ? compute + update + communication
+                                   : std::max(compute + update, communication);
+  return bound;
+}
+
+/// The bytes of `report` by axes, in the order of first use.
+static std::vector<std::pair<std::string, int64_t>>
+getBytesByAxes(const CommunicationReport &report) {
+  std::vector<std::pair<std::string, int64_t>> bytes;
+  for (const CollectiveEntry &entry : report.collectives) {
+    std::string axes = llvm::join(entry.axes, "+");
+    auto found = llvm::find_if(
+        bytes, [&](const auto &each) { return each.first == axes; });
+    if (found == bytes.end())
+      bytes.emplace_back(axes, entry.wireBytes);
+    else
+      found->second += entry.wireBytes;
+  }
+  llvm::erase_if(bytes, [](const auto &each) { return each.second == 0; });
+  return bytes;
+}
+
+/// Adds the costs of `programs`: the step, or its part of each rank.
+static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
+                        double devices, Price &price) {
+  double busiest = -1, work = 0;
+  int64_t most = -1, largest = 0;
+  for (func::FuncOp program : programs) {
+    TimeEstimate time = estimateTime(program, machine);
+    work += time.getSeconds();
+    program.walk([&](Operation *op) {
+      if (int64_t flops = getMatmulFlops(op); flops > largest) {
+        largest = flops;
+        price.computeType = getOpWork(op, MemoryTraffic(program)).computeType;
+      }
+    });
+    if (time.getSeconds() > busiest) {
+      busiest = time.getSeconds();
+      price.computeSeconds = time.computeSeconds;
+      price.memorySeconds = time.memorySeconds;
+      price.communicationSeconds = time.communicationSeconds;
+    }
+    CommunicationReport report = getCommunicationReport(program);
+    price.matmulFlops +=
+        report.matmulFlopsPerDevice * devices / programs.size();
+    auto bytes = getBytesByAxes(report);
+    int64_t sum = 0;
+    for (const auto &[axes, sent] : bytes)
+      sum += sent;
+    if (sum > most)
+      price.wireBytes = std::move(bytes);
+    most = std::max(most, sum);
+  }
+  if (programs.size() > 1)
+    price.bubble = std::max(0.0, 1 - work / (programs.size() * price.seconds));
+}
+
+llvm::Expected<Price> Trial::price() {
+  double devices = (*module->getOps<MeshOp>().begin()).getNumDevices();
+  std::string error =
+      compileOnTrial(*module, 0, getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  llvm::Expected<PlanEstimate> estimate = getEstimate(*module, options);
+  if (!estimate)
+    return estimate.takeError();
+  Price price;
+  price.seconds = estimate->overlappedSeconds;
+  SmallVector<func::FuncOp> ranks = getRankPrograms(*module, "train_step");
+  if (ranks.empty()) {
+    ranks = {module->lookupSymbol<func::FuncOp>("train_step")};
+    price.peakBytes =
+        (*module)->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
+  }
+  for (auto function : module->getOps<func::FuncOp>())
+    if (auto bytes = function->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
+      price.peakBytes = std::max(price.peakBytes, bytes.getInt());
+  addPrograms(ranks, machine, devices, price);
+  return price;
+}
+
+std::string Trial::print() const {
+  std::string text;
+  llvm::raw_string_ostream(text) << *module << '\n';
+  return text;
+}

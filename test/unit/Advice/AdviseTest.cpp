@@ -1,0 +1,137 @@
+//===- AdviseTest.cpp - Candidates, bounds and the order of plans ---------===//
+
+#include "shardc/Advice/AdviceReport.h"
+#include "shardc/Models/Mlp.h"
+
+#include "gmock/gmock.h"
+#include "gtest/gtest.h"
+
+using namespace shardc;
+using testing::HasSubstr;
+
+static AdviceRequest makeRequest(const std::string &machine, int64_t devices) {
+  MlpSpec spec;
+  spec.layers = {256, 512, 512, 256};
+  spec.batchSize = 512;
+  spec.optimizer = "adam";
+  AdviceRequest request;
+  request.model.text = printMlp(spec);
+  request.model.name = "mlp.mlir";
+  request.model.options.machine = machine;
+  request.limits.devices = devices;
+  // The search takes longer than all others together.
+  request.limits.partition = "follow";
+  return request;
+}
+
+static ModelFacts getFacts(const AdviceRequest &request) {
+  std::string errors;
+  llvm::raw_string_ostream os(errors);
+  std::optional<ModelFacts> facts = readFacts(request.model, os);
+  EXPECT_TRUE(facts) << errors;
+  return facts.value_or(ModelFacts());
+}
+
+TEST(Advise, FactsAreThoseOfTheModel) {
+  ModelFacts facts = getFacts(makeRequest("h100", 8));
+  int64_t weights = 256 * 512 + 512 * 512 + 512 * 256;
+  EXPECT_EQ(facts.batchSize, 512);
+  EXPECT_EQ(facts.numLayers, 3);
+  EXPECT_EQ(facts.numParameters, weights + 512 + 512 + 256);
+  EXPECT_EQ(facts.parameterBytes, 4 * facts.numParameters);
+  // Both moments, and the number of the step.
+  EXPECT_EQ(facts.stateBytes, 2 * facts.parameterBytes + 4);
+  EXPECT_EQ(facts.matmulFlops, 6 * 512 * weights - 2 * 512 * 256 * 512);
+}
+
+TEST(Advise, ListsEveryMeshOnce) {
+  EXPECT_EQ(listMeshes(8, {"data"}), (std::vector<MeshSpec>{{{"data", 8}}}));
+  EXPECT_EQ(listMeshes(12, {"data", "model"}),
+            (std::vector<MeshSpec>{{{"data", 2}, {"model", 6}},
+                                   {{"data", 3}, {"model", 4}},
+                                   {{"data", 4}, {"model", 3}},
+                                   {{"data", 6}, {"model", 2}}}));
+  EXPECT_EQ(listMeshes(7, {"data", "model"}).size(), 0u);
+  EXPECT_EQ(listMeshes(8, {"stage", "data", "model"}).size(), 1u);
+  EXPECT_EQ(listMeshes(1024, {"stage", "data", "model"}).size(), 36u);
+}
+
+TEST(Advise, CandidatesRespectLimits) {
+  ModelFacts facts;
+  facts.batchSize = 6;
+  facts.numLayers = 3;
+  CandidateLimits limits;
+  limits.devices = 8;
+  for (const Candidate &candidate : listCandidates(facts, limits)) {
+    EXPECT_LE(candidate.getRowShards(), 6) << candidate.getName();
+    EXPECT_LE(candidate.getStages(), 3) << candidate.getName();
+    EXPECT_LE(candidate.microbatches * candidate.getRowShards(), 6)
+        << candidate.getName();
+  }
+  limits.fixedAxes = {{"model", 2}};
+  limits.axes = {"data", "model"};
+  for (const Candidate &candidate : listCandidates(facts, limits))
+    EXPECT_EQ(toString(candidate.mesh), "data=4,model=2");
+  limits.hasStates = false;
+  limits.fixedAxes.clear();
+  for (const Candidate &candidate : listCandidates(facts, limits))
+    EXPECT_NE(candidate.strategy, "zero1");
+  limits.devices = 1;
+  limits.axes.clear();
+  ASSERT_EQ(listCandidates(facts, limits).size(), 1u);
+  EXPECT_EQ(listCandidates(facts, limits)[0].getName(), "none on data=1");
+}
+
+TEST(Advise, NoPlanIsBelowItsBound) {
+  for (const char *machine : {"cpu", "h100"}) {
+    AdviceRequest request = makeRequest(machine, 8);
+    ModelFacts facts = getFacts(request);
+    request.rows = 1000;
+    Advice advice = advise(request, facts);
+    ASSERT_GT(advice.plans.size(), 20u);
+    for (const AdvisedPlan &plan : advice.plans) {
+      ASSERT_TRUE(plan.price) << plan.candidate.getName() << plan.error;
+      EXPECT_GE(plan.price->seconds, plan.bound.seconds)
+          << machine << ": " << plan.candidate.getName();
+      EXPECT_GE(plan.price->peakBytes, plan.bound.memoryBytes)
+          << machine << ": " << plan.candidate.getName();
+    }
+  }
+}
+
+TEST(Advise, PruningKeepsTheFastest) {
+  AdviceRequest request = makeRequest("cpu", 8);
+  ModelFacts facts = getFacts(request);
+  request.rows = 1000;
+  Advice all = advise(request, facts);
+  request.rows = 2;
+  Advice few = advise(request, facts);
+  EXPECT_LT(few.numCompiled, all.numCompiled);
+  for (int i : {0, 1}) {
+    EXPECT_EQ(few.plans[i].candidate.getName(),
+              all.plans[i].candidate.getName());
+    EXPECT_EQ(few.plans[i].price->seconds, all.plans[i].price->seconds);
+  }
+}
+
+TEST(Advise, ShardsWhatDoesNotFit) {
+  AdviceRequest request = makeRequest("h100", 8);
+  ModelFacts facts = getFacts(request);
+  // Enough for everything sharded, and too little for a whole copy with states.
+  request.model.options.deviceMemory = 3'000'000;
+  Advice advice = advise(request, facts);
+  ASSERT_TRUE(advice.getBest());
+  for (const AdvisedPlan &plan : advice.plans) {
+    if (plan.fits()) {
+      EXPECT_LE(plan.price->peakBytes, 3'000'000);
+    }
+    if (plan.candidate.strategy == "dp") {
+      EXPECT_EQ(plan.outcome, Outcome::TooLarge);
+      EXPECT_THAT(explainLoss(advice, plan),
+                  HasSubstr("does not fit: parameters and states alone"));
+    }
+  }
+  request.model.options.deviceMemory = 1000;
+  Advice none = advise(request, facts);
+  EXPECT_FALSE(none.getBest());
+}
