@@ -44,6 +44,18 @@ static LogicalResult lowerTranspose(Lowering &lowering, Operation *op) {
   Value x = lowering.get(op, 0);
   if (llvm::equal(permutation, llvm::seq<int64_t>(0, permutation.size())))
     return lowering.set(op, x);
+  // A gradient of a weight that JAX makes transposed. The product of the
+  // exchanged factors may be a partial sum where the parameter is sharded.
+  auto product = x.getDefiningOp<DotGeneralOp>();
+  bool isMatrix = product && getTensorType(product.getLhs()).getRank() == 2 &&
+                  getTensorType(product.getRhs()).getRank() == 2;
+  if (isMatrix && permutation.size() == 2 &&
+      product.getLhsContracting().size() == 1)
+    return lowering.set(
+        op, lowering.getBuilder().create<DotGeneralOp>(
+                product.getLoc(), lowering.at(op).getType(), product.getRhs(),
+                product.getLhs(), ArrayRef<int64_t>(), ArrayRef<int64_t>(),
+                product.getRhsContracting(), product.getLhsContracting()));
   return lowering.set(
       op, lowering.getBuilder().create<TransposeOp>(
               op->getLoc(), lowering.at(op).getType(), x, permutation));

@@ -72,15 +72,15 @@ static unsigned findLoss(func::FuncOp step) {
 namespace {
 
 /// The loss is made in the forward pass. Of the other ops those that JAX made
-/// by transposition, and what these need, are the backward pass, and so is all
-/// else in a loop over microbatches.
+/// by transposition, and what these need, are the backward pass, and so is a
+/// loop over microbatches.
 class PartMarker {
 public:
   explicit PartMarker(Value loss) { forward.insert(loss); }
 
-  void mark(Block &block, Part otherwise) {
+  void mark(Block &block) {
     for (Operation &op : llvm::reverse(block.without_terminator())) {
-      Part part = otherwise;
+      Part part = Part::Update;
       auto loop = dyn_cast<AccumulateOp>(op);
       if (loop) {
         part = Part::Backward;
@@ -111,7 +111,7 @@ private:
          llvm::zip_equal(loop.getResults(), loop.getYield().getOperands()))
       if (forward.contains(result))
         forward.insert(summand);
-    mark(loop.getBody().front(), Part::Backward);
+    mark(loop.getBody().front());
     for (auto [operand, slice] :
          llvm::zip_equal(loop.getOperands(), loop.getSlices()))
       if (forward.contains(slice))
@@ -201,7 +201,6 @@ void shardc::completeTrainStep(func::FuncOp step) {
   noteAnnotations(step);
   unsigned lossIndex = findLoss(step);
   Operation *end = step.getBody().front().getTerminator();
-  PartMarker(end->getOperand(lossIndex))
-      .mark(step.getBody().front(), Part::Update);
+  PartMarker(end->getOperand(lossIndex)).mark(step.getBody().front());
   buildPrediction(buildEvaluation(step, lossIndex));
 }

@@ -45,14 +45,20 @@ void Propagation::run() {
         ranks.insert(getRank(value, dim));
   for (int64_t rank : ranks) {
     activate(rank);
-    bool changed = true;
-    while (changed) {
-      changed = false;
-      for (const GraphOp &op : graph.ops)
-        changed |= propagate(op, rank);
-      for (const GraphOp &op : reverse(graph.ops))
-        changed |= propagate(op, rank);
-    }
+    spread(rank, [](const GraphOp &op) { return op.part == Part::Update; });
+    spread(rank, [](const GraphOp &) { return true; });
+  }
+}
+
+void Propagation::spread(int64_t rank,
+                         function_ref<bool(const GraphOp &)> isMeant) {
+  bool changed = true;
+  while (changed) {
+    changed = false;
+    for (const GraphOp &op : graph.ops)
+      changed |= isMeant(op) && propagate(op, rank);
+    for (const GraphOp &op : reverse(graph.ops))
+      changed |= isMeant(op) && propagate(op, rank);
   }
 }
 
@@ -100,6 +106,35 @@ void Propagation::resolve(const GraphOp &op,
     return std::tie(lhs.use.rank, lhs.tensor, lhs.factor, lhs.position) <
            std::tie(rhs.use.rank, rhs.tensor, rhs.factor, rhs.position);
   });
+  // Of two factors that an axis could shard with equal right, it shards that of
+  // more tensors.
+  struct Votes {
+    int64_t rank;
+    int axis;
+    int factor;
+    int64_t count;
+  };
+  SmallVector<Votes, 8> votes;
+  for (const Claim &claim : claims) {
+    auto same = find_if(votes, [&](const Votes &each) {
+      return each.rank == claim.use.rank && each.axis == claim.use.axis &&
+             each.factor == claim.factor;
+    });
+    if (same != votes.end())
+      ++same->count;
+    else
+      votes.push_back({claim.use.rank, claim.use.axis, claim.factor, 1});
+  }
+  auto isOutvoted = [&](const Claim &claim) {
+    int64_t own = 0, most = 0;
+    for (const Votes &each : votes)
+      if (each.rank == claim.use.rank && each.axis == claim.use.axis) {
+        most = std::max(most, each.count);
+        if (each.factor == claim.factor)
+          own = each.count;
+      }
+    return own < most;
+  };
   AxisSet taken = 0;
   // By tensor and factor: the parts of a tensor by axes that the factor lacks.
   // Gathering these axes leaves strided shards.
@@ -111,7 +146,7 @@ void Propagation::resolve(const GraphOp &op,
     DimUses &uses = factors[claim.factor];
     bool isHere =
         any_of(uses, [&](const AxisUse &use) { return use.axis == axis; });
-    if (isGap(axis) || (taken & axisBit(axis))) {
+    if (isGap(axis) || (taken & axisBit(axis)) || isOutvoted(claim)) {
       if (!isHere)
         gap *= getParts(axis);
       continue;

@@ -4,12 +4,15 @@
 // then the class of the annotation it came from (constraints, inputs,
 // parameters, states). From the strongest rank to the weakest, the annotations
 // of a rank are put on their values and flow forward and backward in SSA order
-// to a fix-point. Decisions of stronger ranks stay, closed dimensions do not
-// grow, open ones grow on the minor side, and an axis is used once per value.
-// If two factors of an op claim the same axis, the stronger rank gets it, then
-// the earlier tensor, then the lower factor. The other tensor is resharded
-// there. If it loses an axis before a minor one, a gap stays, so that only the
-// lost axis has to be gathered. The result depends only on the graph.
+// to a fix-point, in the ops of the update first: these get the layouts in
+// which parameters are stored, and gradients are made in them. Decisions of
+// stronger ranks stay, closed dimensions do not grow, open ones grow on the
+// minor side, and an axis is used once per value. If two factors of an op claim
+// the same axis, the stronger rank gets it, then the one that more tensors
+// claim it for, then the earlier tensor, then the lower factor. The other
+// tensor is resharded there. If it loses an axis before a minor one, a gap
+// stays, so that only the lost axis has to be gathered. The result depends only
+// on the graph.
 //
 // Example: z[b,n] = sum over k of x[b,k] w[k,n], with input x as [{"data"}, {}]
 // and parameter w as [{"data"}, {"model"}]. The input is stronger: "data" goes
@@ -65,6 +68,8 @@ private:
 
   int64_t getRank(const GraphValue &value, const GraphDim &dim) const;
   void activate(int64_t rank);
+  /// Lets the axes of `rank` flow through the ops that are meant.
+  void spread(int64_t rank, llvm::function_ref<bool(const GraphOp &)> isMeant);
   /// Gives every axis that a tensor of the op holds to a factor.
   void resolve(const GraphOp &op,
                llvm::SmallVectorImpl<DimUses> &factors) const;

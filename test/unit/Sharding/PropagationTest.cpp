@@ -125,6 +125,22 @@ TEST(Propagation, StatesDoNotDecideWhereParametersRest) {
   EXPECT_EQ(propagation.getLayout(sum).dims, (Dims{{0}, {}}));
 }
 
+TEST(Propagation, GradientsAreMadeWhereParametersRest) {
+  // dw = x^T dy, both over the axis along their columns, and w as dy.
+  GraphBuilder b({{"t", 4}});
+  int x = b.annotated({16, 64}, {{0}, {}}, AnnotationClass::Parameter);
+  int dy = b.annotated({64, 16}, {{}, {0}}, AnnotationClass::Parameter);
+  int w = b.annotated({16, 16}, {{}, {0}}, AnnotationClass::Parameter);
+  int dw = b.matmul(x, dy);
+  int next = b.elementwise({w, dw}, PartialRule::Additive);
+  b.graph.ops.back().part = Part::Update;
+  Propagation propagation(b.graph);
+  propagation.run();
+  EXPECT_EQ(propagation.getLayout(dw).dims, (Dims{{}, {0}}));
+  EXPECT_EQ(propagation.getLayout(next).dims, (Dims{{}, {0}}));
+  EXPECT_EQ(propagation.getFactors(0), (FactorAxes{{}, {0}, {}}));
+}
+
 TEST(Propagation, AxesThatMakeNothingSmallerAreNotSpread) {
   GraphBuilder b({{"d", 4}});
   int x = b.annotated({1, 16}, {{0}, {}}, AnnotationClass::Input);
