@@ -9,6 +9,7 @@ import time
 import workloads as w
 from bench import MPI_ENVIRONMENT, SOURCE
 from contest import attempt
+from estimates import estimates
 from micro import all_reduce_lines, measure_micro, overhead_lines, size, update_lines
 from table import Line
 
@@ -205,4 +206,4 @@ def processes(bench):
 
 
 SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes,
-            "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes}  # fmt: skip
+            "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes, "estimates": estimates}  # fmt: skip

@@ -85,6 +85,13 @@ class Compiler:
         self.run("shardc-compile", model, "-o", plan)
         return plan
 
+    def report(self, mlp, layout, machine):
+        """What the compiler says of a plan for `machine`."""
+        return json.loads(self.run("shardc-compile", self.model(mlp, layout), "--json", f"--machine={machine}", "--partition=follow"))
+
+    def measure_machine(self, path):
+        self.run("shardc-run", f"--measure-machine={path}")
+
 
 def jax_request(name, mlp, layout, scan):
     """The line that makes JAX prepare the same model."""

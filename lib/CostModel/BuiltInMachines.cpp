@@ -63,7 +63,8 @@ static Machine makeGpu(const char *name, const char *source, double f64,
 static Machine makeCpu() {
   Machine machine;
   machine.name = "cpu";
-  machine.source = "shardc-measure-machine on 2 cores of an AMD EPYC 9004";
+  machine.source =
+      "shardc-run --measure-machine on 2 cores of an AMD EPYC 9004";
   const double rates[] = {100e9, 200e9, 0, 430e9};
   std::copy(std::begin(rates), std::end(rates), machine.flopsPerSecond);
   machine.memoryBytes = 25e9;

@@ -362,6 +362,8 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              "Print the requirements of the plan and stop");
   flags.flag("list-devices", arguments.listDevices,
              "Print the devices and stop");
+  flags.text("measure-machine", "FILE", "", arguments.measureMachine,
+             "Measure this computer, write a file for --machine and stop");
 
   flags.group = ofChecks;
   flags.flag("check-reference", arguments.checkReference,
@@ -456,7 +458,13 @@ static std::string findContradiction(const CLI::App &app,
   auto isGiven = [&](const std::string &flag) {
     return app.get_option(flag)->count() > 0;
   };
-  if (arguments.input.empty() && !arguments.listDevices)
+  const bool measures = !arguments.measureMachine.empty();
+  if (measures && !arguments.input.empty())
+    return "--measure-machine takes no model: found " + arguments.input;
+  if (measures && arguments.device != "cpu")
+    return "--measure-machine is for --device=cpu; scripts/gpu-check.sh "
+           "measures a GPU";
+  if (arguments.input.empty() && !arguments.listDevices && !measures)
     return "no model given: expected a plan (.shardc) or a model (.mlir)";
   if (arguments.noPlanCache && !arguments.planCache.empty())
     return "--plan-cache and --no-plan-cache contradict each other";

@@ -66,6 +66,7 @@ struct Arguments {
   std::string cpuTarget;
   bool dryRun = false;
   bool listDevices = false;
+  std::string measureMachine; ///< The machine file; empty: none is measured.
   bool json = false;
 
   /// Whether the run is a training: neither an evaluation alone nor a

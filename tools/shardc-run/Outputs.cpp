@@ -80,11 +80,13 @@ static std::string whyNotWritable(const std::string &path, bool isReplaced) {
 int shardc::run::checkOutputs(const Arguments &arguments) {
   std::vector<NamedFile> inputs = findInputs(arguments);
   std::vector<NamedFile> outputs;
-  for (auto [flag, path] : {std::tuple("--save-params", &arguments.saveParams),
-                            std::tuple("--metrics", &arguments.metrics),
-                            std::tuple("--trace", &arguments.trace),
-                            std::tuple("--predict", &arguments.predict),
-                            std::tuple("--tune-gemms", &arguments.tuneGemms)})
+  for (auto [flag, path] :
+       {std::tuple("--save-params", &arguments.saveParams),
+        std::tuple("--metrics", &arguments.metrics),
+        std::tuple("--trace", &arguments.trace),
+        std::tuple("--predict", &arguments.predict),
+        std::tuple("--measure-machine", &arguments.measureMachine),
+        std::tuple("--tune-gemms", &arguments.tuneGemms)})
     outputs.push_back({absl::StrCat(flag, "=", *path), *path});
   if (std::string error = checkOutputFiles(inputs, outputs); !error.empty())
     return report(1, error);

@@ -8,6 +8,7 @@
 #include "Devices.h"
 #include "LoadData.h"
 #include "LoadPlan.h"
+#include "MeasureMachine.h"
 #include "Outputs.h"
 #include "Report.h"
 #include "Signals.h"
@@ -611,6 +612,8 @@ int shardc::run::runSession(const Arguments &arguments) {
                                   "\"; expected cpu or cuda"));
   if (arguments.listDevices)
     return listDevices(arguments);
+  if (!arguments.measureMachine.empty())
+    return isSecondProcess() ? 0 : measureMachine(arguments);
   bool isAlone = arguments.checkPlan || arguments.dryRun;
   if (isAlone && isSecondProcess())
     return 0;
