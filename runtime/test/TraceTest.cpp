@@ -106,6 +106,20 @@ TEST_F(Recorded, RunWhoseSpansWereReplacedIsNotCounted) {
   EXPECT_DOUBLE_EQ(profile.seconds["forward"], profile.stepSeconds);
 }
 
+TEST_F(Recorded, StepThatWasInterruptedIsNotCounted) {
+  open({compute("a")}, /*runs=*/4);
+  for (int i = 0; i < 4; ++i)
+    run();
+  trace->runs[1].end += 5 * millisecond;
+  Profile profile = profileOf(*trace);
+  EXPECT_EQ(profile.firstStep, 1);
+  EXPECT_EQ(profile.lastStep, 4);
+  EXPECT_EQ(profile.numSteps, 3);
+  EXPECT_EQ(profile.numSlow, 1);
+  EXPECT_DOUBLE_EQ(profile.stepSeconds, 1e-3);
+  EXPECT_DOUBLE_EQ(profile.seconds["forward"], 1e-3);
+}
+
 TEST_F(Recorded, CollectiveOfSeveralStepsIsOne) {
   // A round at its start, then two at its wait.
   std::vector<TracedStep> steps = {communicate("all_reduce"), compute("a"),

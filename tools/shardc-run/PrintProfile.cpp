@@ -94,12 +94,16 @@ void shardc::run::printProfile(const ProfileReport &report, std::ostream &out) {
   };
   std::string text =
       absl::StrFormat("steps %d to %d: %s each (median)", profile.firstStep,
-                      profile.firstStep + profile.numSteps - 1,
-                      formatSeconds(profile.medianSeconds));
+                      profile.lastStep, formatSeconds(profile.medianSeconds));
   if (report.estimated > 0)
     absl::StrAppend(&text, "; estimated ", formatSeconds(report.estimated),
                     " for --machine=", report.machine);
   printField("profile", text, out);
+  if (profile.numSlow > 0)
+    printField("",
+               absl::StrCat("without ", profile.numSlow,
+                            " that took more than twice as long"),
+               out);
   std::vector<std::string> parts;
   for (const char *part : {"forward", "backward", "update", "communication"})
     if (auto found = profile.seconds.find(part);
@@ -157,7 +161,9 @@ Json shardc::run::profileJson(const ProfileReport &report) {
   const Profile &profile = report.profile;
   Json json;
   json["first_step"] = profile.firstStep;
+  json["last_step"] = profile.lastStep;
   json["steps"] = profile.numSteps;
+  json["slow_steps"] = profile.numSlow;
   json["step_seconds"] = profile.stepSeconds;
   json["median_seconds"] = profile.medianSeconds;
   if (report.estimated > 0) {

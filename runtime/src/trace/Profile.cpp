@@ -12,15 +12,10 @@ namespace {
 class Adder {
 public:
   Adder(const Trace::State &trace, Profile &profile)
-      : trace(trace), profile(profile), workers(trace.workers.size()) {
-    for (const SpanRing &worker : trace.workers)
-      if (worker.numLost() > 0)
-        firstWhole =
-            std::max<size_t>(firstWhole, worker.inOrder().front().run + 1);
-  }
+      : trace(trace), profile(profile), workers(trace.workers.size()) {}
 
-  bool isEmpty() const { return durations.empty(); }
-  void addRun(const TracedRun &run);
+  /// False if there is no train step to count.
+  bool chooseRuns();
   void addWorker(int worker);
   void finish();
 
@@ -28,30 +23,51 @@ private:
   /// Program, and the command by what a person sees of it.
   using Key = std::tuple<uint32_t, std::string, std::string, std::string>;
 
-  /// Whether it is a train step that ended, all of whose spans are there.
-  bool isCounted(const TracedRun &run) const {
-    return run.step >= 0 && !run.failed &&
-           &run >= trace.runs.data() + firstWhole;
-  }
+  double secondsOf(size_t run) const;
   Profile::Command &commandOf(const StepSpan &span);
 
   const Trace::State &trace;
   Profile &profile;
   const double workers;
-  size_t firstWhole = 0; ///< Among the runs.
+  std::vector<bool> isCounted; ///< By run.
   std::map<Key, Profile::Command> commands;
-  std::vector<double> durations;
 };
 } // namespace
 
 static constexpr double nanosecond = 1e-9;
 
-void Adder::addRun(const TracedRun &run) {
-  if (!isCounted(run))
-    return;
-  if (durations.empty())
-    profile.firstStep = run.step;
-  durations.push_back((run.end - run.begin) * nanosecond);
+double Adder::secondsOf(size_t run) const {
+  return (trace.runs[run].end - trace.runs[run].begin) * nanosecond;
+}
+
+/// Those of train steps that ended, all of whose spans are there, and that
+/// nothing interrupted for as long as they take themselves.
+bool Adder::chooseRuns() {
+  constexpr double slow = 2;
+  size_t first = 0;
+  for (const SpanRing &worker : trace.workers)
+    if (worker.numLost() > 0)
+      first = std::max<size_t>(first, worker.inOrder().front().run + 1);
+  std::vector<size_t> whole;
+  std::vector<double> durations;
+  for (size_t run = first; run < trace.runs.size(); ++run)
+    if (trace.runs[run].step >= 0 && !trace.runs[run].failed) {
+      whole.push_back(run);
+      durations.push_back(secondsOf(run));
+    }
+  if (whole.empty())
+    return false;
+  std::nth_element(durations.begin(), durations.begin() + durations.size() / 2,
+                   durations.end());
+  profile.medianSeconds = durations[durations.size() / 2];
+  profile.firstStep = trace.runs[whole.front()].step;
+  profile.lastStep = trace.runs[whole.back()].step;
+  isCounted.resize(trace.runs.size());
+  for (size_t run : whole) {
+    isCounted[run] = secondsOf(run) <= slow * profile.medianSeconds;
+    ++(isCounted[run] ? profile.numSteps : profile.numSlow);
+  }
+  return true;
 }
 
 Profile::Command &Adder::commandOf(const StepSpan &span) {
@@ -69,7 +85,7 @@ void Adder::addWorker(int worker) {
   double waiting = 0;
   std::map<std::tuple<int32_t, int32_t, int64_t>, int64_t> begins;
   for (const StepSpan &span : trace.workers[worker].inOrder()) {
-    if (!isCounted(trace.runs[span.run]))
+    if (!isCounted[span.run])
       continue;
     const TracedStep &step = trace.programs[span.program].steps[span.step];
     const double busy = (span.end - span.begin) * nanosecond;
@@ -99,15 +115,12 @@ void Adder::addWorker(int worker) {
 }
 
 void Adder::finish() {
-  const double steps = durations.size();
-  profile.numSteps = durations.size();
+  const double steps = profile.numSteps;
   double all = 0;
-  for (double duration : durations)
-    all += duration;
+  for (size_t run = 0; run < isCounted.size(); ++run)
+    if (isCounted[run])
+      all += secondsOf(run);
   profile.stepSeconds = all / steps;
-  std::nth_element(durations.begin(), durations.begin() + durations.size() / 2,
-                   durations.end());
-  profile.medianSeconds = durations[durations.size() / 2];
   double covered = profile.waiting;
   for (auto &[part, seconds] : profile.seconds) {
     covered += seconds;
@@ -121,7 +134,7 @@ void Adder::finish() {
     command.seconds /= steps;
     command.flops /= steps;
     command.bytes /= steps;
-    command.wireBytes /= durations.size();
+    command.wireBytes /= profile.numSteps;
     command.secondsInFlight /= steps;
     profile.commands.push_back(command);
   }
@@ -133,9 +146,7 @@ void Adder::finish() {
 Profile shardc::rt::profileOf(const Trace::State &trace) {
   Profile profile;
   Adder adder(trace, profile);
-  for (const TracedRun &run : trace.runs)
-    adder.addRun(run);
-  if (adder.isEmpty())
+  if (!adder.chooseRuns())
     return profile;
   for (size_t worker = 0; worker < trace.workers.size(); ++worker)
     adder.addWorker(worker);

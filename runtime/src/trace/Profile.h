@@ -9,9 +9,10 @@
 
 namespace shardc::rt {
 
-/// Sums over the train steps of a trace. Seconds are of one step, on average,
-/// and of all workers together, divided by their number: they add up to the
-/// duration of a step.
+/// Sums over the train steps of a trace, without those that took more than
+/// twice as long as their median, which other work on the computer has
+/// interrupted. Seconds are of one step, on average, and of all workers
+/// together, divided by their number: they add up to the duration of a step.
 struct Profile {
   struct Command {
     std::string name, source, part; ///< Of the first of them.
@@ -26,9 +27,11 @@ struct Profile {
     double secondsInFlight = 0;
   };
 
-  int64_t firstStep = 0, numSteps = 0;
-  double stepSeconds = 0; ///< On average.
-  double medianSeconds = 0;
+  int64_t firstStep = 0, lastStep = 0;
+  int64_t numSteps = 0;     ///< That are counted.
+  int64_t numSlow = 0;      ///< That are not.
+  double stepSeconds = 0;   ///< On average.
+  double medianSeconds = 0; ///< Of all.
   /// The longest first. Pieces of one command, and its runs in a loop, are one.
   std::vector<Command> commands;
   /// "forward", "backward", "update", "communication".
