@@ -127,6 +127,7 @@ TEST_F(Recorded, CollectiveOfSeveralStepsIsOne) {
                                    communicate("all_reduce")};
   steps[3].startedAt = 0;
   steps[3].waitedAt = 2;
+  steps[3].isEarly = true;
   steps[3].wireBytes = 64;
   open(steps);
   run();
@@ -146,6 +147,30 @@ TEST_F(Recorded, CollectiveOfSeveralStepsIsOne) {
   EXPECT_EQ(reduce.wireBytes, 64u);
   EXPECT_DOUBLE_EQ(reduce.secondsInFlight, 2e-3);
   EXPECT_DOUBLE_EQ(reduce.seconds, 3e-3);
+  EXPECT_DOUBLE_EQ(profile.hidden, 1e-3);
+}
+
+TEST_F(Recorded, WhatHidesBehindTheSameWorkIsHiddenOnce) {
+  std::vector<TracedStep> steps = {communicate("first"),  communicate("second"),
+                                   compute("a"),          communicate("first"),
+                                   communicate("second"), communicate("third")};
+  for (int i : {3, 4}) {
+    steps[i].startedAt = i - 3;
+    steps[i].waitedAt = i;
+    steps[i].isEarly = true;
+  }
+  // All of it is done at its wait.
+  steps[5].startedAt = 0;
+  steps[5].waitedAt = 5;
+  open(steps);
+  run();
+  Profile profile = profileOf(*trace);
+  for (const Profile::Command &command : profile.commands)
+    EXPECT_DOUBLE_EQ(command.secondsInFlight,
+                     command.name == "first" || command.name == "second" ? 3e-3
+                                                                         : 0)
+        << command.name;
+  EXPECT_DOUBLE_EQ(profile.hidden, 1e-3);
 }
 
 TEST_F(Recorded, EveryTrackHasANumberOfItsOwn) {

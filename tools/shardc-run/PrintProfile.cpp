@@ -113,6 +113,12 @@ void shardc::run::printProfile(const ProfileReport &report, std::ostream &out) {
   parts.push_back(
       absl::StrCat("inputs, results and the rest ", share(profile.rest)));
   printField("", absl::StrJoin(parts, ", "), out);
+  if (profile.hidden > 0)
+    printField("",
+               absl::StrCat("hidden: collectives were in flight during ",
+                            share(profile.hidden),
+                            " of the time, while worker 0 computed"),
+               out);
   std::vector<std::string> waits;
   for (double waiting : profile.waitingOfWorker)
     waits.push_back(absl::StrFormat("%.0f %%", 100 * waiting));
@@ -170,6 +176,7 @@ Json shardc::run::profileJson(const ProfileReport &report) {
     json["estimated_seconds"] = report.estimated;
     json["estimated_on"] = report.machine;
   }
+  json["hidden_communication_seconds"] = profile.hidden;
   json["seconds"] = profile.seconds;
   json["seconds"]["waiting"] = profile.waiting;
   json["seconds"]["rest"] = profile.rest;

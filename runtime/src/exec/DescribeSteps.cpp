@@ -154,6 +154,12 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     one.needsBarrier = step.needsBarrier;
     one.startedAt = step.startedAt;
     one.waitedAt = step.waitedAt;
+    if (step.endsCollective()) {
+      const Step &first = prepared.steps[step.startedAt];
+      one.isEarly = step.startedAt < step.waitedAt &&
+                    first.kind == Step::Kind::Collective &&
+                    &own.commands[first.command] == &command;
+    }
     // A loop has no span of its own, but its first step has.
     if (step.endsCollective() &&
         prepared.steps[step.startedAt].kind == Step::Kind::Loop)

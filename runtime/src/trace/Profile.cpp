@@ -36,6 +36,33 @@ private:
 
 static constexpr double nanosecond = 1e-9;
 
+namespace {
+struct Interval {
+  int64_t begin, end;
+};
+} // namespace
+
+/// The time in which one of `some`, which may overlap, and one of `others`,
+/// which are in order, pass together.
+static int64_t overlap(std::vector<Interval> some,
+                       const std::vector<Interval> &others) {
+  std::sort(some.begin(), some.end(),
+            [](Interval a, Interval b) { return a.begin < b.begin; });
+  int64_t sum = 0, until = 0;
+  auto other = others.begin();
+  for (Interval one : some) {
+    one.begin = std::max(one.begin, until);
+    until = std::max(until, one.end);
+    while (other != others.end() && other->end <= one.begin)
+      ++other;
+    for (auto each = other; each != others.end() && each->begin < one.end;
+         ++each)
+      sum += std::max<int64_t>(0, std::min(one.end, each->end) -
+                                      std::max(one.begin, each->begin));
+  }
+  return sum;
+}
+
 double Adder::secondsOf(size_t run) const {
   return (trace.runs[run].end - trace.runs[run].begin) * nanosecond;
 }
@@ -83,6 +110,7 @@ Profile::Command &Adder::commandOf(const StepSpan &span) {
 
 void Adder::addWorker(int worker) {
   double waiting = 0;
+  std::vector<Interval> computing, inFlight;
   std::map<std::tuple<int32_t, int32_t, int64_t>, int64_t> begins;
   for (const StepSpan &span : trace.workers[worker].inOrder()) {
     if (!isCounted[span.run])
@@ -98,18 +126,22 @@ void Adder::addWorker(int worker) {
     command.seconds += busy / workers;
     if (worker > 0)
       continue;
+    if (!command.communicates)
+      computing.push_back({span.begin, span.end});
     // What all workers do together counts once.
     command.flops += step.flops;
     command.bytes += step.bytes;
     command.wireBytes += step.wireBytes;
     command.bytesAtOnce = std::max(command.bytesAtOnce, double(step.bytes));
     begins[{span.run, span.loop, span.step}] = span.begin;
-    if (step.endsCollective())
-      command.secondsInFlight +=
-          (begins[{span.run, span.loop, step.waitedAt}] -
-           begins[{span.run, span.loop, step.startedAt}]) *
-          nanosecond;
+    if (!step.isEarly)
+      continue;
+    int64_t start = begins[{span.run, span.loop, step.startedAt}];
+    int64_t wait = begins[{span.run, span.loop, step.waitedAt}];
+    command.secondsInFlight += (wait - start) * nanosecond;
+    inFlight.push_back({start, wait});
   }
+  profile.hidden += overlap(std::move(inFlight), computing) * nanosecond;
   profile.waitingOfWorker.push_back(waiting);
   profile.waiting += waiting / workers;
 }
@@ -128,6 +160,7 @@ void Adder::finish() {
   }
   profile.rest = std::max(0.0, all - covered) / steps;
   profile.waiting /= steps;
+  profile.hidden /= steps;
   for (double &waiting : profile.waitingOfWorker)
     waiting /= all;
   for (auto &[key, command] : commands) {

@@ -23,7 +23,8 @@ struct Profile {
     uint64_t wireBytes = 0; ///< Sent by a device.
     /// In the largest of its executions.
     double bytesAtOnce = 0;
-    /// From the start of a collective to its wait; 0: nothing in between.
+    /// From the start of a collective to its wait, if messages are on their
+    /// way in between.
     double secondsInFlight = 0;
   };
 
@@ -36,6 +37,8 @@ struct Profile {
   std::vector<Command> commands;
   /// "forward", "backward", "update", "communication".
   std::map<std::string, double> seconds;
+  /// In which worker 0 computes while collectives are in flight.
+  double hidden = 0;
   double waiting = 0; ///< At barriers.
   double rest = 0;    ///< Inputs and results, and what no span covers.
   std::vector<double> waitingOfWorker; ///< Shares of a step, by worker.

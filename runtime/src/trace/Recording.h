@@ -42,6 +42,9 @@ struct TracedStep {
   /// Of the last step of a collective: those at whose begin it starts and its
   /// wait begins, which may be itself. Else negative.
   int64_t startedAt = -1, waitedAt = -1;
+  /// Whether messages of the collective are on their way from its start on.
+  /// Within a process all is done at the wait.
+  bool isEarly = false;
   /// Bytes of a device's arena that hold values, with a pipeline of the step's
   /// rank.
   uint64_t arenaBytes = 0;
