@@ -237,8 +237,9 @@ MemoryReport::MemoryReport(func::FuncOp function, int64_t arenaBytes)
       changes[std::min(place.last + 2, liveness.getNumSteps() + 1)] -=
           place.buffer.bytes;
     }
-  int64_t peakStep = 0, peak = -1, alive = changes.front();
-  for (int64_t step = 0; step < liveness.getNumSteps(); ++step) {
+  numSteps = liveness.getNumSteps();
+  int64_t peak = -1, alive = changes.front();
+  for (int64_t step = 0; step < numSteps; ++step) {
     alive += changes[step + 1];
     if (alive > peak) {
       peak = alive;
@@ -246,10 +247,15 @@ MemoryReport::MemoryReport(func::FuncOp function, int64_t arenaBytes)
     }
   }
   for (Place &place : places) {
-    if (place.first > peakStep || peakStep > place.last)
+    if (place.first > place.last)
       continue;
-    bytes[size_t(place.buffer.kind)] += place.buffer.bytes;
-    largest.push_back(std::move(place.buffer));
+    if (place.first <= peakStep && peakStep <= place.last) {
+      bytes[size_t(place.buffer.kind)] += place.buffer.bytes;
+      largest.push_back(place.buffer);
+    }
+    lifetimes.push_back({std::move(place.buffer),
+                         std::max<int64_t>(place.first, 0),
+                         std::min(place.last, numSteps - 1)});
   }
   bytes[size_t(MemoryKind::Workspace)] +=
       std::max<int64_t>(0, arenaBytes - std::max<int64_t>(peak, 0));

@@ -10,6 +10,7 @@
 #include "shardc/Driver/DebugOnly.h"
 #include "shardc/Driver/NamedOptions.h"
 #include "shardc/Report/ExplanationDiff.h"
+#include "shardc/Report/Html/HtmlReport.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/InputBytes.h"
 #include "shardc/Support/Printable.h"
@@ -38,15 +39,21 @@ static cl::OptionCategory category("shardc-compile options");
 static cl::opt<std::string> input(cl::Positional, cl::cat(category),
                                   cl::init("-"),
                                   cl::desc("<model.mlir or plan.shardc>"));
-static cl::opt<std::string> output("o", cl::cat(category),
-                                   cl::value_desc("file"),
-                                   cl::desc("File for the plan, or for the IR "
-                                            "with --compile-to"));
+static cl::opt<std::string>
+    output("o", cl::cat(category), cl::value_desc("file"),
+           cl::desc("File for the plan, or for the IR "
+                    "with --compile-to, or for the page "
+                    "with --report=html"));
 static cl::list<std::string> reports("report", cl::CommaSeparated,
                                      cl::cat(category),
                                      cl::value_desc("comm,pipeline,memory,"
-                                                    "shardings"),
-                                     cl::desc("Reports on standard output"));
+                                                    "shardings,html"),
+                                     cl::desc("Reports on standard output; "
+                                              "html is a page, written to -o"));
+static cl::opt<std::string> svg(
+    "svg", cl::cat(category), cl::value_desc("directory"),
+    cl::desc("With --report=shardings: also write pictures of the mesh, the "
+             "tensors and their moves into this directory"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Report as one JSON object"));
 static cl::opt<bool>
@@ -83,8 +90,12 @@ static void printDiagnostics(const std::string &diagnostics) {
                << makePrintable(diagnostics);
 }
 
-/// Reads --report into `kinds`; returns an error, or "". With --json alone
-/// everything is reported.
+/// Whether --report=html is given: a page, beside the reports on standard
+/// output.
+static bool wantsPage() { return llvm::is_contained(reports, "html"); }
+
+/// Reads --report into `kinds`; returns an error, or "". With --json and no
+/// report of text everything is reported.
 static std::string readReports(ReportKinds &kinds) {
   for (const std::string &name : reports) {
     if (name == "comm")
@@ -95,13 +106,18 @@ static std::string readReports(ReportKinds &kinds) {
       kinds.memory = true;
     else if (name == "shardings")
       kinds.shardings = true;
-    else
+    else if (name != "html")
       return "--report: unknown report '" + name + "'" +
-             suggest(name, {"comm", "pipeline", "memory", "shardings"});
+             suggest(name, {"comm", "pipeline", "memory", "shardings", "html"});
   }
   kinds.explanation = explain;
-  if (reports.empty() && json && !explain)
+  if (reports.size() == size_t(wantsPage()) && json && !explain)
     kinds = {true, true, true};
+  if (wantsPage() && output.empty())
+    return "--report=html is a file: expected -o FILE beside it";
+  if (!svg.empty() && !kinds.shardings)
+    return "--svg writes pictures of shardings: expected --report=shardings "
+           "beside it";
   if (!explainDiff.empty() && (explain || !reports.empty()))
     return "--explain-diff is a report of its own: expected no --report and no "
            "--explain beside it";
@@ -118,6 +134,52 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
   if (std::string message = finishOutput(file.os(), path); !message.empty())
     return fail(ExitCode::Usage, message);
   file.keep();
+  return 0;
+}
+
+/// All reports of the plan in `bytes`, and its explanation, if it holds one.
+static llvm::Expected<llvm::json::Object>
+getAllReports(llvm::StringRef bytes, llvm::json::Object given,
+              std::optional<Explanation> &explanation) {
+  ReportKinds kinds{true, true, true, false, true};
+  llvm::Expected<llvm::json::Object> report =
+      getJsonReports(bytes, kinds, std::move(given));
+  if (!report)
+    return report;
+  if (llvm::Expected<Explanation> read = readExplanation(bytes))
+    explanation = std::move(*read);
+  else
+    llvm::consumeError(read.takeError());
+  return report;
+}
+
+/// Writes the page and the pictures that were asked for, of the plan in
+/// `bytes`.
+static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
+                         const std::string &page, const std::string &folder,
+                         llvm::json::Object given) {
+  std::optional<Explanation> explanation;
+  llvm::Expected<llvm::json::Object> report =
+      getAllReports(bytes, std::move(given), explanation);
+  if (!report)
+    return fail(ExitCode::InvalidInput,
+                inputPath + ": " + llvm::toString(report.takeError()));
+  HtmlReportInput content{*report, explanation ? &*explanation : nullptr};
+  if (!page.empty()) {
+    std::string text;
+    llvm::raw_string_ostream os(text);
+    writeHtmlReport(content, os);
+    if (int code = writeFile(page, text))
+      return code;
+  }
+  if (folder.empty())
+    return 0;
+  if (std::error_code error = llvm::sys::fs::create_directories(folder))
+    return fail(ExitCode::Usage,
+                "cannot write '" + folder + "': " + error.message());
+  for (const ReportPicture &picture : drawShardings(content))
+    if (int code = writeFile(folder + "/" + picture.fileName, picture.svg))
+      return code;
   return 0;
 }
 
@@ -210,9 +272,9 @@ int main(int argc, char **argv) {
 
   ReportKinds kinds;
   std::string error = flags.check();
-  if (error.empty() && explain && !compileFrom.empty())
-    error = "--explain tries changes of the model: expected no --compile-from "
-            "beside it";
+  if (error.empty() && (explain || wantsPage()) && !compileFrom.empty())
+    error = std::string(explain ? "--explain" : "--report=html") +
+            " tries changes of the model: expected no --compile-from beside it";
   if (error.empty())
     error = readReports(kinds);
   if (std::string target = flags.get().target;
@@ -237,7 +299,7 @@ int main(int argc, char **argv) {
                        {{"-o " + output, output}}, options);
   if (!error.empty())
     return fail(ExitCode::Usage, error);
-  options.findFixIts = explain;
+  options.findFixIts = explain || wantsPage();
   options.compareCheapest = compileFrom.empty();
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
   // An assembler found by chance may be too old for the target.
@@ -268,13 +330,18 @@ int main(int argc, char **argv) {
   // later uses need a copy.
   const std::string inputPath = input, outputPath = output,
                     otherPath = explainDiff;
-  const bool asJson = json;
+  const std::string picturesPath = svg;
+  const bool asJson = json, asPage = wantsPage();
   llvm::json::Object given = toJson(flags.getGiven(), options);
   CompileResult result = getPlan(inputPath, options);
   printDiagnostics(result.diagnostics);
   if (result.code != ExitCode::Ok)
     return static_cast<int>(result.code);
-  if (!outputPath.empty())
+  if (asPage || !picturesPath.empty())
+    if (int code = writePictures(result.plan, inputPath,
+                                 asPage ? outputPath : "", picturesPath, given))
+      return code;
+  if (!asPage && !outputPath.empty())
     if (int code = writeFile(outputPath, result.plan))
       return code;
   if (!otherPath.empty())

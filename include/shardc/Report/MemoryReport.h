@@ -43,6 +43,14 @@ struct MemoryBuffer {
   std::string source;
 };
 
+/// A buffer over the step. Steps are the ops of the program, of a loop those of
+/// its body, in the order of execution.
+struct MemoryLifetime {
+  MemoryBuffer buffer;
+  /// The steps that write it first and use it last; of an argument all.
+  int64_t firstStep = 0, lastStep = 0;
+};
+
 /// The places of the tensors of one collective. One region moves as one piece.
 struct MemoryBucket {
   /// Number of the collective among those of the program and its sends, in
@@ -68,6 +76,12 @@ public:
   int64_t getBytes(MemoryKind kind) const { return bytes[size_t(kind)]; }
   /// The largest buffers alive at the peak, largest first, at most ten.
   llvm::ArrayRef<MemoryBuffer> getLargest() const { return largest; }
+  /// All buffers: first the arguments, then the others in the order in which
+  /// they are first written. Written over another one, a buffer is part of it.
+  llvm::ArrayRef<MemoryLifetime> getLifetimes() const { return lifetimes; }
+  int64_t getNumSteps() const { return numSteps; }
+  /// The first step at which most bytes are in use.
+  int64_t getPeakStep() const { return peakStep; }
   /// The collectives of several tensors, in order.
   llvm::ArrayRef<MemoryBucket> getBuckets() const { return buckets; }
 
@@ -79,9 +93,10 @@ public:
   llvm::json::Object toJson() const;
 
 private:
-  int64_t arenaBytes = 0;
+  int64_t arenaBytes = 0, numSteps = 0, peakStep = 0;
   std::array<int64_t, numMemoryKinds> bytes{};
   std::vector<MemoryBuffer> largest;
+  std::vector<MemoryLifetime> lifetimes;
   std::vector<MemoryBucket> buckets;
 };
 

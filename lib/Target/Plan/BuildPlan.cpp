@@ -101,8 +101,19 @@ writeMemoryReport(PlanContext &plan, const MemoryReport &report) {
     buckets.push_back(fb::CreateBucket(plan.builder, bucket.collective,
                                        bucket.tensors, bucket.operandRegions,
                                        bucket.resultRegions));
-  return fb::CreateMemoryReportDirect(plan.builder, &entries, &largest,
-                                      &buckets);
+  std::vector<flatbuffers::Offset<fb::BufferLifetime>> lifetimes;
+  for (const MemoryLifetime &lifetime : report.getLifetimes()) {
+    // Layers have buffers of the same name, and several of one place.
+    auto name = plan.builder.CreateSharedString(lifetime.buffer.name);
+    auto source = plan.builder.CreateSharedString(lifetime.buffer.source);
+    lifetimes.push_back(
+        fb::CreateBufferLifetime(plan.builder, name, lifetime.buffer.bytes,
+                                 fb::MemoryKind(lifetime.buffer.kind), source,
+                                 lifetime.firstStep, lifetime.lastStep));
+  }
+  return fb::CreateMemoryReportDirect(
+      plan.builder, &entries, &largest, &buckets, &lifetimes,
+      report.getNumSteps(), report.getPeakStep());
 }
 
 /// The global leading dimension of the first input or label of the train step.

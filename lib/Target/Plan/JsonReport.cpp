@@ -113,6 +113,20 @@ static json::Object memoryToJson(const fb::MemoryReport *report) {
                        {"kind", getName(buffer->kind())},
                        {"source", getText(buffer->source())}});
   memory["largest"] = std::move(largest);
+  if (report && report->lifetimes()) {
+    json::Array buffers;
+    for (const fb::BufferLifetime *buffer : *report->lifetimes())
+      buffers.push_back(
+          json::Object{{"name", getText(buffer->name())},
+                       {"bytes", static_cast<int64_t>(buffer->bytes())},
+                       {"kind", getName(buffer->kind())},
+                       {"source", getText(buffer->source())},
+                       {"first", buffer->first()},
+                       {"last", buffer->last()}});
+    memory["over_time"] = json::Object{{"ops", report->steps()},
+                                       {"peak", report->peak_step()},
+                                       {"buffers", std::move(buffers)}};
+  }
   return memory;
 }
 
@@ -225,15 +239,19 @@ static json::Array getShardings(const fb::Plan &plan) {
   return tensors;
 }
 
-Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
-                               json::Object options, raw_ostream &os) {
+Expected<json::Object> shardc::getJsonReports(StringRef bytes,
+                                              ReportKinds kinds,
+                                              json::Object options) {
   Expected<const fb::Plan *> read = readPlan(bytes);
   if (!read)
     return read.takeError();
   const fb::Plan &plan = **read;
   json::Object mesh;
-  for (const fb::Axis *axis : *plan.mesh()->axes())
+  json::Array axes;
+  for (const fb::Axis *axis : *plan.mesh()->axes()) {
     mesh[axis->name()->str()] = axis->size();
+    axes.push_back(axis->name()->str());
+  }
   json::Array wider;
   if (plan.wider_codes())
     for (const fb::CpuCode *code : *plan.wider_codes())
@@ -241,6 +259,7 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
   json::Object report{
       {"model", getText(plan.model())},
       {"mesh", std::move(mesh)},
+      {"mesh_axes", std::move(axes)},
       {"num_devices", getNumDevices(plan)},
       {"batch_size", plan.batch_size()},
       {"cpu_target", getText(plan.cpu_target())},
@@ -282,6 +301,15 @@ Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
     report["explanation"] =
         cantFail(json::parse(StringRef(text->data(), text->size())));
   }
-  os << formatv("{0:2}", json::Value(std::move(report))) << "\n";
+  return report;
+}
+
+Error shardc::printJsonReports(StringRef bytes, ReportKinds kinds,
+                               json::Object options, raw_ostream &os) {
+  Expected<json::Object> report =
+      getJsonReports(bytes, kinds, std::move(options));
+  if (!report)
+    return report.takeError();
+  os << formatv("{0:2}", json::Value(std::move(*report))) << "\n";
   return Error::success();
 }

@@ -36,10 +36,15 @@ llvm::Expected<Explanation> readExplanation(llvm::StringRef bytes);
 llvm::Error printReports(llvm::StringRef bytes, ReportKinds kinds,
                          llvm::raw_ostream &os);
 
-/// Prints everything that the reports say as one JSON object; `kinds` chooses
+/// Everything that the reports say as one JSON object; `kinds` chooses
 /// among `collectives`, `memory`, `shardings` and `explanation`, the totals
 /// are always there, and so are `options`, the compile options that were given,
 /// if there are any. Fails as `printReports` does.
+llvm::Expected<llvm::json::Object> getJsonReports(llvm::StringRef bytes,
+                                                  ReportKinds kinds,
+                                                  llvm::json::Object options);
+
+/// Prints this object.
 llvm::Error printJsonReports(llvm::StringRef bytes, ReportKinds kinds,
                              llvm::json::Object options, llvm::raw_ostream &os);
 
