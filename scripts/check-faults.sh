@@ -181,12 +181,13 @@ check 'the process of a stage is killed' stage KILL '' \
 check 'the process of a stage is stopped' stage STOP $soon \
   'rank 1 .* has given no sign'
 
-# A loop that starts all again when one is killed: three times in the third
-# checkpoint of a process.
+# The loop of docs/Hosts.md, which starts all again when one is killed: three times in
+# the third checkpoint of a process.
 again() {
   local tries=0 faulty=(-x "LD_PRELOAD=$faults" -x FAIL_BY=kill -x FAIL_AT=60)
   until mpirun -n 3 "${faulty[@]}" "${run[@]}" --steps=40 --checkpoint-dir=c \
     --checkpoint-every=4 --resume=if-any --metrics=steps.jsonl &>said; do
+    case $? in 6 | 13[4-9]) ;; *) break ;; esac
     tries=$((tries + 1))
     [ $tries -lt 3 ] || faulty=()
     [ $tries -lt 5 ] || break
@@ -209,7 +210,20 @@ hangs() {
   start "${run[@]}" --steps=2 --checkpoint-dir=c $soon
   ended "$2" "$3"
 }
+# So are parameters.
+savesSlowly() {
+  fault 0 "$(preload slow 1 parameters)"
+  start "${run[@]/model/deep}" --steps=2 --save-params=parameters.npz --deadline=1
+  ended "$1" 'done +2 steps' 0
+  [ -s parameters.npz ] || fail "$what: no parameters"
+}
 if [ -e "$faults" ]; then
+  generate --layers=64,33,33,33,33,33,33,33,33,33,33,10 --strategy=dp --mesh=data=3 -o deep.mlir
+  shardc-compile deep.mlir -o deep.shardc &>said
+  check 'rank 0 saves parameters slowly' savesSlowly '0 0 0'
+  size=1
+  check 'one process saves parameters slowly' savesSlowly 0
+  size=3
   check 'rank 1 writes slowly' slowly 1 '0 0 0'
   check 'rank 0 writes slowly' slowly 0 '0 0 0'
   check 'the disk of rank 1 hangs' hangs 1 '6 6 6' \
@@ -287,6 +301,22 @@ otherModel() {
     [ "$code" -eq 2 ] || fail "$what"
 }
 check 'another model' otherModel
+# The data of two hosts, by one name.
+otherData() {
+  mkdir own
+  python3 "$source_folder/test/Integration/Inputs/write_npz.py" data.npz x=f4:192x64:1,2 y=i4:192:1
+  python3 "$source_folder/test/Integration/Inputs/write_npz.py" own/data.npz x=f4:192x64:1,3 y=i4:192:1
+  local first=(-n 2 shardc-run ../model.shardc --data=data.npz)
+  local second=(-n 1 -wdir own shardc-run ../../model.shardc --data=data.npz)
+  mpirun "${first[@]}" : "${second[@]}" &>said || code=$?
+  grep -qE 'rank 2 on [^ ]* has data.npz of [0-9]* bytes with checksum [0-9a-f]*, and rank 0 has data.npz of' said &&
+    [ "$code" -eq 2 ] || fail "$what: exit code ${code-0}"
+  rm own/data.npz
+  mpirun "${first[@]}" : "${second[@]}" &>said || code=$?
+  grep -q 'rank 2 on [^ ]* has no data.npz that can be read, and rank 0 has' said &&
+    [ "$code" -eq 2 ] || fail "$what: exit code ${code-0} without the file"
+}
+check 'other data' otherData
 # As a build of another version.
 sed "s/$(shardc-run --version | sed 's/shardc //; s/\./\\./g')/9.9.9/g" "$(command -v shardc-run)" >newer
 chmod +x newer

@@ -138,6 +138,27 @@ TEST_F(CheckpointTest, KeepsTheLatest) {
   EXPECT_EQ((*latest)->progress().steps, 15);
 }
 
+TEST_F(CheckpointTest, TellsHowReadingGoesOn) {
+  std::unique_ptr<Executor> executor = create(test::makePlan(2));
+  ASSERT_TRUE(write(*openWriter(), *executor, 3).ok());
+  ReadCheckpointOptions options;
+  int calls = 0;
+  options.onProgress = [&] { ++calls; };
+  auto checkpoint = openLatestCheckpoint(folder / "c", options);
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  // The shards of w and m.
+  EXPECT_EQ(calls, 2);
+  calls = 0;
+  EXPECT_TRUE((*checkpoint)->load(*executor, options.onProgress).ok());
+  EXPECT_EQ(calls, 2);
+  // Without `verifyOnce` all checksums come first.
+  auto other = Checkpoint::open((*checkpoint)->path());
+  ASSERT_TRUE(other.ok()) << other.status();
+  calls = 0;
+  EXPECT_TRUE((*other)->load(*executor, options.onProgress).ok());
+  EXPECT_EQ(calls, 4);
+}
+
 TEST_F(CheckpointTest, ReplacesOneOfTheSameStep) {
   std::unique_ptr<Executor> executor = create(test::makePlan(2));
   std::unique_ptr<CheckpointWriter> writer = openWriter();

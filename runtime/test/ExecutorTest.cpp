@@ -10,6 +10,7 @@
 #include <gtest/gtest.h>
 #include <mutex>
 #include <set>
+#include <thread>
 
 using namespace shardc::rt;
 using test::makePlan;
@@ -34,6 +35,31 @@ makeExecutor(Context &context, const std::string &bytes, bool poison = false) {
   EXPECT_TRUE(executor.ok()) << executor.status();
   EXPECT_TRUE((*executor)->initializeParameters().ok());
   return *std::move(executor);
+}
+
+TEST(ExecutorRunTest, KnowsTheKernelThatDoesNotEnd) {
+  auto context = Context::create({2});
+  ASSERT_TRUE(context.ok());
+  auto executor = makeExecutor(**context, makePlan(2, [](fb::PlanT &plan) {
+    plan.kernels[0] = "test_slow";
+    plan.programs[0]->commands[0]->source = "model.mlir:7:3";
+  }));
+  EXPECT_EQ(executor->describeRun(), "");
+  HostArray x(DType::F32, {12});
+  for (float &value : x.values<float>())
+    value = 100;
+  // Where this thread gets no time during a run, there is another one.
+  std::atomic<bool> isSeen{false};
+  std::thread runs([&] {
+    while (!isSeen)
+      ASSERT_TRUE(executor->step({{"x", x.view()}}).ok());
+  });
+  std::string text;
+  while (text != "test_slow (forward, model.mlir:7:3)")
+    text = executor->describeRun();
+  isSeen = true;
+  runs.join();
+  EXPECT_EQ(executor->describeRun(), "");
 }
 
 class ExecutorTest : public testing::TestWithParam<std::tuple<int, int>> {};

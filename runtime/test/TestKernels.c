@@ -12,6 +12,15 @@ void test_scale(void *const *buffers, const int64_t *context, int64_t begin,
     out[i] = in[i] * 2.0f + (float)context[0] + 100.0f * (float)context[2];
 }
 
+/* As test_scale, after in[begin] times a million rounds of nothing. */
+void test_slow(void *const *buffers, const int64_t *context, int64_t begin,
+               int64_t end) {
+  const float *in = buffers[0];
+  for (volatile int64_t i = (int64_t)(in[begin] * 1e6f); i > 0;)
+    i = i - 1;
+  test_scale(buffers, context, begin, end);
+}
+
 static uint16_t to_bf16(float value) {
   union {
     float value;

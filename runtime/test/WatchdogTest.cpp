@@ -25,6 +25,19 @@ TEST(WatchdogTest, NamesWhatDoesNotEnd) {
             "DEADLINE_EXCEEDED: step 4 has not ended after 100ms");
 }
 
+TEST(WatchdogTest, SaysWhatTheActivityIsIn) {
+  std::promise<std::string> error;
+  Watchdog watchdog({absl::Milliseconds(100), absl::Milliseconds(50),
+                     [&](const absl::Status &status) {
+                       error.set_value(std::string(status.message()));
+                     }});
+  watchdog.begin("step 4");
+  watchdog.explainBy([] { return "kernel_2 (forward, model.mlir:7:3)"; });
+  EXPECT_EQ(error.get_future().get(),
+            "step 4, in kernel_2 (forward, model.mlir:7:3), has not ended "
+            "after 100ms");
+}
+
 TEST(WatchdogTest, EachActivityHasTheWholeTime) {
   Watchdog watchdog(
       {absl::Hours(1), absl::Milliseconds(20),

@@ -49,10 +49,12 @@ static absl::StatusOr<std::unique_ptr<Checkpoint>>
 open(const std::string &path) {
   if (isCheckpoint(path))
     return Checkpoint::open(path);
-  return openLatestCheckpoint(path, [](const absl::Status &damage) {
+  ReadCheckpointOptions options;
+  options.onDamaged = [](const absl::Status &damage) {
     report(0, absl::StrCat(damage.message(),
                            "\nit is left out, and the one before is taken"));
-  });
+  };
+  return openLatestCheckpoint(path, options);
 }
 
 /// "2026-11-23 17:48:07 UTC".

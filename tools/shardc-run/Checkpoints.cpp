@@ -31,9 +31,8 @@ static std::string listSteps(const std::string &folder) {
   return text.empty() ? "none" : text;
 }
 
-int Checkpoints::find(const Arguments &arguments, Store *store,
+int Checkpoints::find(const Arguments &arguments, ReadCheckpointOptions reading,
                       std::ostream &out) {
-  const absl::Duration deadline = arguments.deadline;
   if (arguments.resume.empty())
     return 0;
   absl::StatusOr<std::unique_ptr<Checkpoint>> found;
@@ -45,17 +44,16 @@ int Checkpoints::find(const Arguments &arguments, Store *store,
                                     " has no such checkpoint; its steps: ",
                                     listSteps(folder)));
     if (found.ok())
-      if (absl::Status status = (*found)->verifyOnce(store, deadline);
-          !status.ok())
+      if (absl::Status status = (*found)->verifyOnce(reading); !status.ok())
         return report(status);
   } else {
     bool isOneDamaged = false;
-    auto onDamaged = [&](const absl::Status &damage) {
+    reading.onDamaged = [&](const absl::Status &damage) {
       isOneDamaged = true;
       report(0, absl::StrCat(damage.message(),
                              "\nit is left out, and the one before is taken"));
     };
-    found = openLatestCheckpoint(folder, onDamaged, store, deadline);
+    found = openLatestCheckpoint(folder, reading);
     if (absl::IsNotFound(found.status()) && !isOneDamaged &&
         arguments.resume == "if-any") {
       printField(
@@ -77,7 +75,8 @@ int Checkpoints::find(const Arguments &arguments, Store *store,
 }
 
 int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
-                      std::function<void()> onProgress, std::ostream &out) {
+                      const std::function<void()> &onProgress,
+                      std::ostream &out) {
   if (arguments.checkpointDir.empty())
     return 0;
   folder = arguments.checkpointDir;
@@ -90,7 +89,7 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
     options.keep = arguments.keep;
     options.store = store;
     options.deadline = arguments.deadline;
-    options.onProgress = std::move(onProgress);
+    options.onProgress = onProgress;
     absl::StatusOr<std::unique_ptr<CheckpointWriter>> opened =
         CheckpointWriter::open(options);
     if (absl::IsAborted(opened.status()) ||
@@ -101,7 +100,11 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
           1, absl::StrCat("--checkpoint-dir=", opened.status().message()));
     writer = *std::move(opened);
   }
-  if (int code = find(arguments, store, out))
+  ReadCheckpointOptions reading;
+  reading.store = store;
+  reading.deadline = arguments.deadline;
+  reading.onProgress = onProgress;
+  if (int code = find(arguments, reading, out))
     return code;
   if (!resumed)
     return 0;
@@ -141,8 +144,9 @@ int Checkpoints::takeOrder(Arguments &arguments, const Plan &plan) const {
 
 TrainProgress Checkpoints::start() const { return from; }
 
-int Checkpoints::load(Executor &executor) {
-  absl::Status status = resumed->load(executor);
+int Checkpoints::load(Executor &executor,
+                      const std::function<void()> &onProgress) {
+  absl::Status status = resumed->load(executor, onProgress);
   return status.ok() ? 0 : report(status);
 }
 

@@ -28,18 +28,19 @@ public:
   /// seed and order of the data in `arguments` to those of the checkpoint and
   /// locks the folder. Without --checkpoint-dir nothing happens.
   /// `store` leads to the other processes, which call it too, and is borrowed;
-  /// null: there are none. `onProgress` is called while a write that this waits
-  /// for makes progress. Exit code 0, or the code and an error printed.
+  /// null: there are none. `onProgress` is called while a checkpoint is read,
+  /// and while a write that this waits for makes progress. Exit code 0, or the
+  /// code and an error printed.
   int open(Arguments &arguments, const rt::Plan &plan, rt::Store *store,
-           std::function<void()> onProgress, std::ostream &out);
+           const std::function<void()> &onProgress, std::ostream &out);
 
   /// Whether the run goes on from a checkpoint.
   bool isResumed() const { return resumed != nullptr; }
   /// Of that checkpoint; of the beginning, if there is none.
   rt::TrainProgress start() const;
-  /// Sets parameters and states from it, and lets go of it. Exit code 0, or the
-  /// code and an error printed.
-  int load(rt::Executor &executor);
+  /// Sets parameters and states from it, and lets go of it. `onProgress` is
+  /// called now and then. Exit code 0, or the code and an error printed.
+  int load(rt::Executor &executor, const std::function<void()> &onProgress);
 
   /// Allocates the memory for copies, if the run writes any; time counts from
   /// here. Exit code 0, or the code and an error printed.
@@ -78,7 +79,8 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  int find(const Arguments &arguments, rt::Store *store, std::ostream &out);
+  int find(const Arguments &arguments, rt::ReadCheckpointOptions reading,
+           std::ostream &out);
 
   /// Checks that the training can go on in the order of the data of the
   /// checkpoint, and sets it in `arguments`.

@@ -2,16 +2,21 @@
 
 #include "CompareProcesses.h"
 
+#include "LoadData.h"
 #include "LoadPlan.h"
 #include "Report.h"
 
 #include "base/ReadFile.h"
+#include "base/ReadableFile.h"
 #include "checkpoint/Manifest.h"
 #include "comm/RankProperties.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/strings/match.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_split.h"
+
+#include <map>
 
 using namespace shardc::run;
 using namespace shardc::rt;
@@ -51,6 +56,58 @@ static std::string describeDifference(const std::string &path, int rank,
                       " on rank ", rank);
 }
 
+/// Bytes of a file that differ between files of other contents, more or less:
+/// all of a small file; of a large one pieces at equal distances, the first and
+/// the last included. At the end of an .npz are the checksums of all its
+/// arrays.
+static absl::StatusOr<std::string> sampleOf(const ReadableFile &file) {
+  constexpr uint64_t pieces = 256, piece = 1 << 16;
+  if (file.bytes() <= pieces * piece)
+    return file.readUpTo(0, file.bytes());
+  std::string sample;
+  for (uint64_t i = 0; i < pieces; ++i) {
+    // In two terms, since a product of bytes may not fit.
+    const uint64_t last = file.bytes() - piece;
+    absl::StatusOr<std::string> bytes = file.readUpTo(
+        last / (pieces - 1) * i + last % (pieces - 1) * i / (pieces - 1),
+        piece);
+    if (!bytes.ok())
+      return bytes;
+    sample += *bytes;
+  }
+  return sample;
+}
+
+/// The file `path`, which messages call `name`, as a process has it. What
+/// cannot be read is no difference: whoever needs it says why.
+static RankProperty describeFile(const std::string &name,
+                                 const std::string &path) {
+  absl::StatusOr<ReadableFile> file = ReadableFile::open(path);
+  absl::StatusOr<std::string> sample =
+      file.ok() ? sampleOf(*file) : file.status();
+  return {name, sample.ok()
+                    ? absl::StrCat(
+                          name, " of ", file->bytes(), " bytes with checksum ",
+                          absl::Hex(checksumOf(*sample), absl::kZeroPad8))
+                    : absl::StrCat("no ", name, " that can be read")};
+}
+
+/// The files that processes read.
+static std::vector<RankProperty> describeFiles(const Arguments &arguments) {
+  std::map<std::string, std::string> paths; // By name.
+  for (const std::string &spec : {arguments.data, arguments.evalData})
+    for (const std::string &path : dataFiles(spec))
+      // That of the digits may lie anywhere.
+      paths.emplace(absl::StartsWith(spec, "digits") ? "digits.npz" : path,
+                    path);
+  if (!arguments.loadParams.empty())
+    paths.emplace(arguments.loadParams, arguments.loadParams);
+  std::vector<RankProperty> files;
+  for (const auto &[name, path] : paths)
+    files.push_back(describeFile(name, path));
+  return files;
+}
+
 int shardc::run::compareProcesses(const Arguments &arguments, Store &store) {
   std::vector<RankProperty> properties;
   for (const std::string &flag : arguments.flags) {
@@ -71,8 +128,10 @@ int shardc::run::compareProcesses(const Arguments &arguments, Store &store) {
                             : "a plan",
                     " of ", content->size(), " bytes with checksum ",
                     absl::Hex(checksumOf(*content), absl::kZeroPad8))});
+  for (RankProperty &file : describeFiles(arguments))
+    properties.push_back(std::move(file));
   absl::StatusOr<std::vector<std::string>> all =
-      store.gatherAll("comparing flags and models",
+      store.gatherAll("comparing flags, models and data",
                       formatProperties(properties), arguments.deadline);
   if (!all.ok())
     return report(all.status());

@@ -9,11 +9,11 @@
 
 namespace shardc::run {
 
-/// Checks that all processes were started with the same flags and the same
-/// model or plan; each calls it after `readPipe`. Flags that concern one
-/// process or one host alone may differ. Exit code 0, or the code and an error
-/// printed, which names each difference: the flag with both values, the line of
-/// the model.
+/// Checks that all processes were started with the same flags, the same model
+/// or plan, and the same files of data and parameters; each calls it after
+/// `readPipe`. Flags that concern one process or one host alone may differ.
+/// Exit code 0, or the code and an error printed, which names each difference:
+/// the flag with both values, the line of the model, the file.
 int compareProcesses(const Arguments &arguments, rt::Store &store);
 
 } // namespace shardc::run

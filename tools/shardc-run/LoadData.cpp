@@ -35,11 +35,13 @@ std::vector<std::string> shardc::run::dataFiles(const std::string &spec) {
 
 int shardc::run::loadData(const std::string &spec, const Arguments &arguments,
                           const Plan &plan, absl::string_view program,
-                          bool byRows, Dataset &dataset) {
+                          bool byRows, const std::function<void()> &onProgress,
+                          Dataset &dataset) {
   DatasetOptions options;
   options.seed = arguments.seed;
   options.dataDirs = dataDirs();
   options.byRows = byRows;
+  options.onProgress = onProgress;
   absl::StatusOr<Dataset> loaded = loadDataset(spec, options);
   if (!loaded.ok())
     return report(loaded.status());

@@ -7,6 +7,8 @@
 
 #include "shardc-rt/Trainer.h"
 
+#include <functional>
+
 namespace shardc::run {
 
 /// The files of the data `spec`.
@@ -15,10 +17,10 @@ std::vector<std::string> dataFiles(const std::string &spec);
 /// Loads the data `spec` and fits it to what `program` of `plan` takes, or all
 /// programs together if that is empty: exit code 0, or the code and an error
 /// printed. With `byRows` its arrays stay in their files where they can
-/// (`DatasetOptions`).
+/// (`DatasetOptions`). `onProgress` is called now and then.
 int loadData(const std::string &spec, const Arguments &arguments,
              const rt::Plan &plan, absl::string_view program, bool byRows,
-             rt::Dataset &dataset);
+             const std::function<void()> &onProgress, rt::Dataset &dataset);
 
 } // namespace shardc::run
 

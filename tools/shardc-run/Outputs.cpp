@@ -154,8 +154,9 @@ static std::vector<std::string> otherPlaces(const std::string &path) {
 }
 
 int shardc::run::saveParameters(const Executor &executor,
-                                const std::string &path) {
-  absl::Status first = rt::saveParameters(executor, path);
+                                const std::string &path,
+                                const std::function<void()> &onProgress) {
+  absl::Status first = rt::saveParameters(executor, path, onProgress);
   if (first.ok())
     return 0;
   auto isOfProcesses = [](const absl::Status &status) {
@@ -177,7 +178,7 @@ int shardc::run::saveParameters(const Executor &executor,
   }
   for (const std::string &place : std::vector<std::string>(
            absl::StrSplit(places, '\n', absl::SkipEmpty()))) {
-    absl::Status saved = rt::saveParameters(executor, place);
+    absl::Status saved = rt::saveParameters(executor, place, onProgress);
     if (isOfProcesses(saved))
       return report(saved);
     if (saved.ok())

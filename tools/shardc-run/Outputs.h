@@ -12,6 +12,7 @@
 
 #include "shardc-rt/Trainer.h"
 
+#include <functional>
 #include <string>
 #include <sys/types.h>
 
@@ -30,8 +31,9 @@ int checkRoom(const Arguments &arguments, const rt::Plan &plan);
 /// elsewhere: to a new file beside it, then to one in $TMPDIR. Its processes
 /// call it together. Exit code 0; 1 if they are elsewhere or nowhere, and an
 /// error printed that says which, both on rank 0 alone; 6 if a process has
-/// gone.
-int saveParameters(const rt::Executor &executor, const std::string &path);
+/// gone. `onProgress` is called now and then.
+int saveParameters(const rt::Executor &executor, const std::string &path,
+                   const std::function<void()> &onProgress);
 
 /// Writes predictions to `path` or elsewhere, as `saveParameters`, in this
 /// process alone. Exit code 0, or 1 and an error printed.

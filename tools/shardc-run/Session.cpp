@@ -41,6 +41,7 @@ public:
       : arguments(arguments), watchdog(watchdog), store(peers.store()),
         isFirst(!store || store->ranks().rank == 0),
         devices(this->arguments, peers) {}
+  ~Session() { watchdog.explainBy(nullptr); }
 
   int run();
 
@@ -85,6 +86,8 @@ private:
 
   Arguments arguments;
   Watchdog &watchdog;
+  /// What is done goes on, and has the whole time again.
+  const std::function<void()> onProgress = [this] { watchdog.noteProgress(); };
   Store *store; ///< Of all processes; null: there is one.
   bool isFirst;
   std::ostream silence{nullptr};
@@ -200,14 +203,13 @@ int Session::openPlan() {
 }
 
 int Session::openCheckpoints() {
-  return checkpoints.open(
-      arguments, *plan, store, [this] { watchdog.noteProgress(); }, out());
+  return checkpoints.open(arguments, *plan, store, onProgress, out());
 }
 
 int Session::load(const std::string &spec, Dataset &dataset) {
   if (int code = loadData(spec, arguments, *plan,
                           arguments.predict.empty() ? "" : "predict",
-                          store != nullptr, dataset))
+                          store != nullptr, onProgress, dataset))
     return code;
   if (isFirst)
     for (const std::string &warning : dataset.warnings)
@@ -271,6 +273,7 @@ int Session::createExecutor() {
   if (!created.ok())
     return report(created.status());
   executor = *std::move(created);
+  watchdog.explainBy([this] { return executor->describeRun(); });
   printMemory(*executor, out());
   if (uint64_t bytes = executor->scratchBytesPerDevice())
     printField("scratch",
@@ -284,10 +287,10 @@ int Session::initialize() {
   if (int code = checkpoints.reserve(*plan))
     return code;
   if (checkpoints.isResumed())
-    return checkpoints.load(*executor);
+    return checkpoints.load(*executor, onProgress);
   absl::Status status = executor->initializeParameters();
   if (status.ok() && !arguments.loadParams.empty())
-    status = loadParameters(*executor, arguments.loadParams);
+    status = loadParameters(*executor, arguments.loadParams, onProgress);
   return status.ok() ? 0 : report(status);
 }
 
@@ -494,7 +497,7 @@ int Session::finishCheckpoints() {
 int Session::save() {
   if (arguments.saveParams.empty())
     return 0;
-  int code = run::saveParameters(*executor, arguments.saveParams);
+  int code = run::saveParameters(*executor, arguments.saveParams, onProgress);
   isSaved = code == 0;
   return code;
 }

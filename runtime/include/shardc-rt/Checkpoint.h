@@ -35,6 +35,20 @@ namespace shardc::rt {
 
 struct Manifest;
 
+/// How checkpoints are read.
+struct ReadCheckpointOptions {
+  /// Of several processes that read one together and get the same; borrowed.
+  /// Null: there is one.
+  Store *store = nullptr;
+  /// Longest wait for another process that makes no progress.
+  absl::Duration deadline = absl::Minutes(5);
+  /// Called again and again, by the thread that reads; may be empty.
+  std::function<void()> onProgress = {};
+  /// Of `openLatestCheckpoint`: called for each one that was written later and
+  /// is damaged; may be empty.
+  std::function<void(const absl::Status &)> onDamaged = {};
+};
+
 /// A checkpoint that is read. Its files are mapped: the system reads the bytes
 /// that are used.
 ///
@@ -66,17 +80,17 @@ public:
   /// first difference. The mesh may be any.
   [[nodiscard]] absl::Status checkAgainst(const Plan &plan) const;
 
-  /// As `verify`, once for this object; of several processes that call it
-  /// together, each computes its share, and all get the same. DataLoss: the
-  /// faults, a line each.
+  /// As `verify`, once for this object; of several processes each computes its
+  /// share. DataLoss: the faults, a line each.
   [[nodiscard]] absl::Status
-  verifyOnce(Store *store = nullptr,
-             absl::Duration deadline = absl::Minutes(5));
+  verifyOnce(const ReadCheckpointOptions &options = {});
 
   /// Sets all parameters and states of an executor, after `checkAgainst` and,
   /// unless `verifyOnce` was called, `verify`. Each device reads its shards
-  /// alone. DataLoss: the faults, and nothing is set.
-  [[nodiscard]] absl::Status load(Executor &executor) const;
+  /// alone. `onProgress` is called now and then, if there is one. DataLoss: the
+  /// faults, and nothing is set.
+  [[nodiscard]] absl::Status
+  load(Executor &executor, const std::function<void()> &onProgress = {}) const;
 
   /// All parameters, as global arrays, after their checksums. DataLoss: the
   /// faults.
@@ -117,14 +131,11 @@ struct SHARDC_RT_API CheckpointName {
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<std::vector<CheckpointName>>
 listCheckpoints(const std::string &folder);
 
-/// The checkpoint that was written last, of those that pass `verify`. Calls
-/// `onDamaged` for each one that was written later and does not. NotFound:
-/// there is none. Processes with a `store` call it together, and get the same.
+/// The checkpoint that was written last, of those that pass `verify`. NotFound:
+/// there is none.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<std::unique_ptr<Checkpoint>>
-openLatestCheckpoint(
-    const std::string &folder,
-    const std::function<void(const absl::Status &)> &onDamaged = {},
-    Store *store = nullptr, absl::Duration deadline = absl::Minutes(5));
+openLatestCheckpoint(const std::string &folder,
+                     const ReadCheckpointOptions &options = {});
 
 struct CheckpointOptions {
   /// Holds the checkpoints; made if it is not there.

@@ -15,6 +15,7 @@
 #include "shardc-rt/HostArray.h"
 #include "shardc-rt/Plan.h"
 
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -72,6 +73,8 @@ struct DatasetOptions {
   /// in the order of C that are not compressed; others are read as a whole. A
   /// row that does not fit the plan is found when a batch takes it.
   bool byRows = false;
+  /// Called again and again while files are read; may be empty.
+  std::function<void()> onProgress = {};
 };
 
 /// Loads the data set that `spec` names:

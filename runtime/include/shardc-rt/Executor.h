@@ -227,6 +227,12 @@ public:
   [[nodiscard]] absl::StatusOr<RunResult> run(absl::string_view program,
                                               const NamedArrays &inputs);
 
+  /// What a run in progress has not ended, a kernel with its place in the model
+  /// for example, for errors: of all workers the one that is furthest behind.
+  /// Empty: there is no run, or nothing is known, as on GPUs. From any thread,
+  /// beside other calls.
+  virtual std::string describeRun() const { return ""; }
+
   /// The bubble of the program, of which runs have ended. Empty without them or
   /// without a pipeline, and on GPUs, where tasks are not measured.
   virtual std::optional<PipelineBubble>

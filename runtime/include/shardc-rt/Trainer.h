@@ -182,8 +182,10 @@ predict(Executor &executor, const NamedArrays &arrays);
 /// devices hold, and its share of the checksums of a FILE.npz; compressed
 /// arrays are read whole. InvalidArgument names a parameter that is missing,
 /// unknown, of another shape, or has a value out of the range of its type.
+/// `onProgress` is called now and then, if there is one.
 [[nodiscard]] SHARDC_RT_API absl::Status
-loadParameters(Executor &executor, const std::string &path);
+loadParameters(Executor &executor, const std::string &path,
+               const std::function<void()> &onProgress = {});
 
 /// Every parameter, as a global array, under its name; bf16 as f32.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<ArrayMap>
@@ -199,9 +201,11 @@ readParameters(const Executor &executor);
 /// Writes what `readParameters` reads to an archive, FILE.npz or
 /// FILE.safetensors, and replaces the file in one step. The processes of an
 /// executor call it together, with paths in a folder that they share. Each
-/// writes the shards of its own devices; all get the same status.
+/// writes the shards of its own devices; all get the same status. `onProgress`
+/// is called now and then, also while others write, if there is one.
 [[nodiscard]] SHARDC_RT_API absl::Status
-saveParameters(const Executor &executor, const std::string &path);
+saveParameters(const Executor &executor, const std::string &path,
+               const std::function<void()> &onProgress = {});
 
 } // namespace shardc::rt
 

@@ -45,6 +45,10 @@ public:
   /// are no others any more.
   void watch(Store *store);
 
+  /// What the activity is in, for errors: called by the thread of the watchdog
+  /// when it has expired, and may return nothing. Empty: nothing is known.
+  void explainBy(std::function<std::string()> explain);
+
   /// The process begins something, "step 12" for example, and has ended what it
   /// did before. Costs less than a microsecond.
   void begin(absl::string_view activity);

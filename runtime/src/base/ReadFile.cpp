@@ -11,7 +11,9 @@
 
 using namespace shardc::rt;
 
-absl::StatusOr<std::string> shardc::rt::readFile(const std::string &path) {
+absl::StatusOr<std::string>
+shardc::rt::readFile(const std::string &path,
+                     const std::function<void()> &onProgress) {
   int file = open(path.c_str(), O_RDONLY | O_CLOEXEC);
   if (file < 0)
     return absl::NotFoundError(
@@ -19,13 +21,16 @@ absl::StatusOr<std::string> shardc::rt::readFile(const std::string &path) {
   std::string bytes;
   constexpr size_t piece = size_t(1) << 20;
   ssize_t count;
+  int error;
   do {
     size_t size = bytes.size();
     bytes.resize(size + piece);
     count = read(file, &bytes[size], piece);
+    error = errno;
     bytes.resize(size + (count > 0 ? count : 0));
+    if (onProgress)
+      onProgress();
   } while (count > 0);
-  int error = errno;
   close(file);
   if (count < 0)
     return absl::DataLossError(

@@ -151,7 +151,8 @@ absl::string_view Checkpoint::bytesOf(size_t tensor) const {
 /// The shards that a process computes the checksums of.
 struct Checkpoint::Share {
   bool parametersAlone = false;
-  int rank = 0, size = 1; ///< Of the process.
+  int rank = 0, size = 1;           ///< Of the process.
+  std::function<void()> onProgress; ///< May be empty.
 };
 
 std::vector<std::string> Checkpoint::verify(const Share &share) const {
@@ -163,7 +164,8 @@ std::vector<std::string> Checkpoint::verify(const Share &share) const {
       continue;
     for (const ManifestShard &shard : tensor.shards)
       if (number++ % share.size == share.rank &&
-          checksumOf(tensor.type, shard, bytesOf(i)) != shard.checksum)
+          checksumOf(tensor.type, shard, bytesOf(i), share.onProgress) !=
+              shard.checksum)
         faults.push_back(
             absl::StrCat(ownPath, "/", tensor.file, ": tensor \"",
                          tensor.type.name, "\", shard of ", shard.describe(),
@@ -180,12 +182,12 @@ static absl::Status toStatus(const std::vector<std::string> &faults) {
 }
 
 /// The first error of those that the processes pass; OK: none has one.
-static absl::Status agree(const absl::Status &mine, Store *store,
-                          absl::Duration deadline) {
-  if (!store)
+static absl::Status agree(const absl::Status &mine,
+                          const ReadCheckpointOptions &options) {
+  if (!options.store)
     return mine;
-  absl::StatusOr<std::vector<std::string>> all =
-      store->gatherAll("reading a checkpoint", formatStatus(mine), deadline);
+  absl::StatusOr<std::vector<std::string>> all = options.store->gatherAll(
+      "reading a checkpoint", formatStatus(mine), options.deadline);
   if (!all.ok())
     return all.status();
   for (const std::string &other : *all)
@@ -194,13 +196,16 @@ static absl::Status agree(const absl::Status &mine, Store *store,
   return absl::OkStatus();
 }
 
-absl::Status Checkpoint::verifyOnce(Store *store, absl::Duration deadline) {
+absl::Status Checkpoint::verifyOnce(const ReadCheckpointOptions &options) {
   if (isVerified)
     return absl::OkStatus();
   Share share;
-  if (store)
-    share = {false, store->ranks().rank, store->ranks().size};
-  absl::Status status = agree(toStatus(verify(share)), store, deadline);
+  share.onProgress = options.onProgress;
+  if (options.store) {
+    share.rank = options.store->ranks().rank;
+    share.size = options.store->ranks().size;
+  }
+  absl::Status status = agree(toStatus(verify(share)), options);
   isVerified = status.ok();
   return status;
 }
@@ -232,25 +237,32 @@ absl::Status Checkpoint::checkAgainst(const Plan &plan) const {
   return absl::OkStatus();
 }
 
-absl::Status Checkpoint::load(Executor &executor) const {
+absl::Status Checkpoint::load(Executor &executor,
+                              const std::function<void()> &onProgress) const {
   if (absl::Status status = checkAgainst(executor.plan()); !status.ok())
     return status;
-  if (!isVerified)
-    if (absl::Status status = toStatus(verify()); !status.ok())
+  if (!isVerified) {
+    Share all;
+    all.onProgress = onProgress;
+    if (absl::Status status = toStatus(verify(all)); !status.ok())
       return status;
+  }
   for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
     const TensorType &type = ownManifest->tensors[i].type;
     absl::Status status = executor.setTensor(
         type.name, {type.dtype, type.shape, bytesOf(i).data()});
     if (!status.ok())
       return status;
+    if (onProgress)
+      onProgress();
   }
   return absl::OkStatus();
 }
 
 absl::StatusOr<ArrayMap> Checkpoint::readParameters() const {
-  if (absl::Status status = toStatus(verify({/*parametersAlone=*/true}));
-      !status.ok())
+  Share share;
+  share.parametersAlone = true;
+  if (absl::Status status = toStatus(verify(share)); !status.ok())
     return status;
   ArrayMap arrays;
   for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
@@ -314,15 +326,15 @@ shardc::rt::listCheckpoints(const std::string &folder) {
 /// The checkpoint that rank 0 tries next: its path, or why there is none. The
 /// same in all processes.
 static absl::StatusOr<std::string>
-nextPath(const absl::StatusOr<std::string> &mine, Store *store,
-         absl::Duration deadline) {
-  if (!store)
+nextPath(const absl::StatusOr<std::string> &mine,
+         const ReadCheckpointOptions &options) {
+  if (!options.store)
     return mine;
-  absl::StatusOr<std::string> told = store->broadcast(
+  absl::StatusOr<std::string> told = options.store->broadcast(
       "looking for checkpoints",
       mine.ok() ? absl::StrCat(formatStatus(absl::OkStatus()), *mine)
                 : formatStatus(mine.status()),
-      deadline);
+      options.deadline);
   if (!told.ok())
     return told;
   absl::Status status = parseStatus(*told);
@@ -331,10 +343,9 @@ nextPath(const absl::StatusOr<std::string> &mine, Store *store,
   return status;
 }
 
-absl::StatusOr<std::unique_ptr<Checkpoint>> shardc::rt::openLatestCheckpoint(
-    const std::string &folder,
-    const std::function<void(const absl::Status &)> &onDamaged, Store *store,
-    absl::Duration deadline) {
+absl::StatusOr<std::unique_ptr<Checkpoint>>
+shardc::rt::openLatestCheckpoint(const std::string &folder,
+                                 const ReadCheckpointOptions &options) {
   absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
   for (size_t i = 0;; ++i) {
     absl::StatusOr<std::string> mine = std::string();
@@ -348,26 +359,26 @@ absl::StatusOr<std::unique_ptr<Checkpoint>> shardc::rt::openLatestCheckpoint(
       mine = (*names)[i].path;
     else
       mine = (*names)[i].status;
-    absl::StatusOr<std::string> path = nextPath(mine, store, deadline);
+    absl::StatusOr<std::string> path = nextPath(mine, options);
     absl::Status status = path.status();
     if (status.ok()) {
       absl::StatusOr<std::unique_ptr<Checkpoint>> checkpoint =
           Checkpoint::open(*path);
       // Rank 0 has just found it.
       status = checkpoint.status();
-      if (store && absl::IsNotFound(status))
+      if (options.store && absl::IsNotFound(status))
         status = absl::FailedPreconditionError(
             absl::StrCat(status.message(), " on ", hostName(),
                          "; expected a folder that all processes share"));
-      status = agree(status, store, deadline);
+      status = agree(status, options);
       if (status.ok())
-        status = (*checkpoint)->verifyOnce(store, deadline);
+        status = (*checkpoint)->verifyOnce(options);
       if (status.ok())
         return checkpoint;
     }
     if (!absl::IsDataLoss(status))
       return status;
-    if (onDamaged)
-      onDamaged(status);
+    if (options.onDamaged)
+      options.onDamaged(status);
   }
 }

@@ -32,15 +32,32 @@ uint32_t shardc::rt::checksumOf(absl::string_view bytes) {
 
 uint32_t shardc::rt::checksumOf(const TensorType &type,
                                 const ManifestShard &shard,
-                                absl::string_view tensor) {
+                                absl::string_view tensor,
+                                const std::function<void()> &onProgress) {
+  constexpr int64_t piece = int64_t(1) << 26;
   uLong sum = crc32_z(0, nullptr, 0);
-  forEachRun(
-      {shard.start, shard.shape, shard.shape}, type.dtype, type.shape,
-      [&](int64_t from, int64_t, int64_t bytes) {
-        sum = crc32_z(
-            sum, reinterpret_cast<const unsigned char *>(tensor.data()) + from,
-            bytes);
-      });
+  int64_t since = 0; // The last call.
+  auto note = [&] {
+    if (onProgress)
+      onProgress();
+    since = 0;
+  };
+  forEachRun({shard.start, shard.shape, shard.shape}, type.dtype, type.shape,
+             [&](int64_t from, int64_t, int64_t bytes) {
+               for (const int64_t end = from + bytes; from < end;) {
+                 const int64_t count = std::min(end - from, piece - since);
+                 sum = crc32_z(
+                     sum,
+                     reinterpret_cast<const unsigned char *>(tensor.data()) +
+                         from,
+                     count);
+                 from += count;
+                 since += count;
+                 if (since == piece)
+                   note();
+               }
+             });
+  note();
   return sum;
 }
 

@@ -6,15 +6,19 @@
 #include "shardc-rt/Store.h"
 
 #include <atomic>
+#include <functional>
+#include <utility>
 
 namespace shardc::rt {
 
-/// Tells that the write of a checkpoint goes on: the thread that waits for it,
-/// and other processes. Thread-safe.
+/// Tells that the write of a checkpoint, or of parameters, goes on: the thread
+/// that waits for it, and other processes. Thread-safe.
 class WriteProgress {
 public:
-  /// `store` is borrowed; null: there is one process.
-  explicit WriteProgress(Store *store) : store(store) {}
+  /// `store` is borrowed; null: there is one process. `onProgress` is called by
+  /// the thread that writes, if there is one.
+  explicit WriteProgress(Store *store, std::function<void()> onProgress = {})
+      : store(store), onProgress(std::move(onProgress)) {}
 
   /// The write begins something, "writing the checkpoint of step 4" for
   /// example; nothing: it has ended.
@@ -28,12 +32,15 @@ public:
     ++made;
     if (store)
       store->noteProgress(Track::Checkpoint);
+    if (onProgress)
+      onProgress();
   }
   /// Greater after each of these calls.
   uint64_t count() const { return made; }
 
 private:
   Store *store;
+  const std::function<void()> onProgress;
   std::atomic<uint64_t> made{0};
 };
 

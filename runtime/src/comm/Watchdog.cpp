@@ -18,6 +18,8 @@ struct Watchdog::State {
   void look();
   /// Notes the passing of `time`; what has expired by it.
   absl::Status pass(absl::Duration time);
+  /// The activity, with what it is in.
+  std::string describe() const;
 
   const WatchdogOptions options;
   std::mutex mutex; ///< Of all below.
@@ -25,6 +27,7 @@ struct Watchdog::State {
   bool ends = false;
   Store *store = nullptr;
   std::string activity = "starting";
+  std::function<std::string()> explain;
   /// Since the activity began, and since another process is known to have
   /// failed.
   absl::Duration spent, sinceFailure;
@@ -55,6 +58,11 @@ void Watchdog::watch(Store *store) {
     store->setActivity(state->activity);
 }
 
+void Watchdog::explainBy(std::function<std::string()> explain) {
+  std::lock_guard<std::mutex> lock(state->mutex);
+  state->explain = std::move(explain);
+}
+
 void Watchdog::begin(absl::string_view activity) {
   std::lock_guard<std::mutex> lock(state->mutex);
   state->activity.assign(activity.data(), activity.size());
@@ -70,6 +78,11 @@ void Watchdog::noteProgress() {
     state->store->noteProgress();
 }
 
+std::string Watchdog::State::describe() const {
+  std::string in = explain ? explain() : "";
+  return in.empty() ? activity : absl::StrCat(activity, ", in ", in, ",");
+}
+
 absl::Status Watchdog::State::pass(absl::Duration time) {
   auto current = store ? store->currentWait() : std::nullopt;
   if (current && current->first != wait) {
@@ -81,13 +94,17 @@ absl::Status Watchdog::State::pass(absl::Duration time) {
   // To find out who is missing may take another heartbeat.
   if (spent > most || (current && waited > most + options.heartbeat))
     return absl::DeadlineExceededError(absl::StrCat(
-        activity,
+        describe(),
         current ? absl::StrCat(", waiting for rank ", current->second, ",")
                 : "",
         " has not ended after ", absl::FormatDuration(options.deadline)));
   absl::Status failure = store ? store->checkPeers() : absl::OkStatus();
   sinceFailure = failure.ok() ? absl::ZeroDuration() : sinceFailure + time;
-  return sinceFailure > options.heartbeat ? failure : absl::OkStatus();
+  if (sinceFailure <= options.heartbeat)
+    return absl::OkStatus();
+  return absl::Status(
+      failure.code(),
+      absl::StrCat(failure.message(), "; here ", describe(), " has not ended"));
 }
 
 void Watchdog::State::look() {

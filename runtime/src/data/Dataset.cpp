@@ -84,7 +84,7 @@ static absl::StatusOr<Dataset> loadDigits(const std::string &part,
     return absl::NotFoundError(
         absl::StrCat("the data set digits is not installed: no digits.npz in ",
                      absl::StrJoin(options.dataDirs, ", ")));
-  absl::StatusOr<ArrayMap> arrays = readNpz(path);
+  absl::StatusOr<ArrayMap> arrays = readNpz(path, options.onProgress);
   if (!arrays.ok())
     return arrays.status();
   Dataset all;
@@ -178,7 +178,7 @@ static absl::StatusOr<Dataset> loadNpz(const std::string &path,
       if (addRows(dataset, name, elements))
         inFile.insert(name);
   }
-  auto entries = readNpzEntries(path, inFile);
+  auto entries = readNpzEntries(path, inFile, options.onProgress);
   if (!entries.ok())
     return entries.status();
   for (auto &[name, array] : *entries) {
@@ -202,7 +202,7 @@ static absl::Status addNpy(const NpyPart &part, const DatasetOptions &options,
     if (elements.ok() && addRows(dataset, part.name, *elements))
       return absl::OkStatus();
   }
-  absl::StatusOr<StoredArray> array = readNpy(part.path);
+  absl::StatusOr<StoredArray> array = readNpy(part.path, options.onProgress);
   if (!array.ok())
     return array.status();
   add(dataset, part.name, std::move(array));
@@ -227,7 +227,7 @@ static absl::StatusOr<Dataset> loadNpy(const std::vector<NpyPart> &parts,
 
 static absl::StatusOr<Dataset> loadCsv(const std::string &path,
                                        const DatasetOptions &options) {
-  absl::StatusOr<std::string> text = readFile(path);
+  absl::StatusOr<std::string> text = readFile(path, options.onProgress);
   if (!text.ok())
     return text.status();
   absl::StatusOr<Dataset> dataset = parseCsv(*text, path);

@@ -312,7 +312,9 @@ absl::StatusOr<std::string> shardc::rt::formatNpy(ArrayView array) {
   return bytes;
 }
 
-absl::StatusOr<StoredArray> shardc::rt::readNpy(const std::string &path) {
-  absl::StatusOr<std::string> bytes = readFile(path);
+absl::StatusOr<StoredArray>
+shardc::rt::readNpy(const std::string &path,
+                    const std::function<void()> &onProgress) {
+  absl::StatusOr<std::string> bytes = readFile(path, onProgress);
   return bytes.ok() ? parseNpy(*bytes, path) : bytes.status();
 }

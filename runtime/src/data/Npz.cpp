@@ -38,8 +38,9 @@ static absl::StatusOr<Archive> open(const std::string &path, int flags) {
 
 /// The content of entry `index`. Read in pieces, so that a false size in the
 /// archive allocates nothing.
-static absl::StatusOr<std::string> readEntry(zip_t *archive, zip_uint64_t index,
-                                             const std::string &what) {
+static absl::StatusOr<std::string>
+readEntry(zip_t *archive, zip_uint64_t index, const std::string &what,
+          const std::function<void()> &onProgress) {
   std::unique_ptr<zip_file_t, Close> file(zip_fopen_index(archive, index, 0));
   if (!file)
     return absl::InvalidArgumentError(
@@ -56,12 +57,15 @@ static absl::StatusOr<std::string> readEntry(zip_t *archive, zip_uint64_t index,
     bytes.resize(size + count);
     if (count == 0)
       return bytes;
+    if (onProgress)
+      onProgress();
   }
 }
 
 absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
 shardc::rt::readNpzEntries(const std::string &path,
-                           const std::set<std::string> &leftOut) {
+                           const std::set<std::string> &leftOut,
+                           const std::function<void()> &onProgress) {
   absl::StatusOr<Archive> archive = open(path, ZIP_RDONLY | ZIP_CHECKCONS);
   if (!archive.ok())
     return archive.status();
@@ -79,7 +83,7 @@ shardc::rt::readNpzEntries(const std::string &path,
         path, ": entry \"", entry, "\" is not an array (NAME.npy)"));
     if (isNamed) {
       absl::StatusOr<std::string> bytes =
-          readEntry(archive->get(), index, what);
+          readEntry(archive->get(), index, what, onProgress);
       array = bytes.ok() ? parseNpy(*bytes, what) : bytes.status();
     }
     if (!arrays.emplace(std::string(name), std::move(array)).second)
@@ -88,9 +92,11 @@ shardc::rt::readNpzEntries(const std::string &path,
   return arrays;
 }
 
-absl::StatusOr<ArrayMap> shardc::rt::readNpz(const std::string &path) {
+absl::StatusOr<ArrayMap>
+shardc::rt::readNpz(const std::string &path,
+                    const std::function<void()> &onProgress) {
   absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>> entries =
-      readNpzEntries(path);
+      readNpzEntries(path, {}, onProgress);
   if (!entries.ok())
     return entries.status();
   ArrayMap arrays;

@@ -12,6 +12,7 @@
 
 #include "absl/status/statusor.h"
 
+#include <functional>
 #include <map>
 #include <set>
 #include <string>
@@ -88,18 +89,22 @@ formatNpyHeader(DType dtype, absl::Span<const int64_t> shape);
 [[nodiscard]] absl::StatusOr<std::string> formatNpy(ArrayView array);
 
 /// The array of an .npy file.
-[[nodiscard]] absl::StatusOr<StoredArray> readNpy(const std::string &path);
+[[nodiscard]] absl::StatusOr<StoredArray>
+readNpy(const std::string &path, const std::function<void()> &onProgress = {});
 
 /// The entries of an .npz archive, by name (without ".npy"): an array, or the
-/// reason why it cannot be read. Those in `leftOut` are not read. NotFound or
-/// InvalidArgument if the archive itself cannot be opened.
+/// reason why it cannot be read. Those in `leftOut` are not read. `onProgress`
+/// is called for each MiB, if there is one. NotFound or InvalidArgument if the
+/// archive itself cannot be opened.
 [[nodiscard]] absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>>
 readNpzEntries(const std::string &path,
-               const std::set<std::string> &leftOut = {});
+               const std::set<std::string> &leftOut = {},
+               const std::function<void()> &onProgress = {});
 
 /// All arrays of an .npz archive by name. As `readNpzEntries`, but every entry
 /// must be an array.
-[[nodiscard]] absl::StatusOr<ArrayMap> readNpz(const std::string &path);
+[[nodiscard]] absl::StatusOr<ArrayMap>
+readNpz(const std::string &path, const std::function<void()> &onProgress = {});
 
 } // namespace shardc::rt
 

@@ -16,6 +16,7 @@
 #include "absl/algorithm/container.h"
 #include "absl/strings/str_cat.h"
 
+#include <atomic>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
@@ -82,6 +83,7 @@ public:
   absl::Status submit(absl::string_view program,
                       const NamedArrays &inputs) override;
   absl::StatusOr<RunResult> await() override;
+  std::string describeRun() const override;
   int inFlight() const override { return result.has_value(); }
   int maxInFlight() const override { return 1; }
   std::optional<PipelineBubble>
@@ -140,6 +142,8 @@ private:
   /// By tensor, every copy of every shard.
   std::vector<std::vector<LocalShard>> shards;
   ParameterState parameters;
+  /// The program that runs; null: none.
+  std::atomic<const PreparedProgram *> running{nullptr};
   /// Of the run that has been submitted and not awaited.
   std::optional<RunResult> result;
 };
@@ -561,6 +565,11 @@ absl::Status CpuExecutor::fail(size_t program,
   return error;
 }
 
+std::string CpuExecutor::describeRun() const {
+  const PreparedProgram *program = running;
+  return program ? program->describeProgress(spec) : "";
+}
+
 absl::Status CpuExecutor::submit(absl::string_view name,
                                  const NamedArrays &inputs) {
   using Clock = std::chrono::steady_clock;
@@ -585,6 +594,8 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   WorkerPool &pool = context.workers();
   std::optional<size_t> rounding = parameters.takeRounding();
   Clock::time_point scattering, scattered;
+  program.restart();
+  running = &program;
   pool.run([&](int worker) {
     if (rounding)
       programs[*rounding]->run(worker, pool, counters);
@@ -605,6 +616,7 @@ absl::Status CpuExecutor::submit(absl::string_view name,
       scattered = Clock::now();
     program.run(worker, pool, counters);
   });
+  running = nullptr;
   Clock::time_point gathering = Clock::now();
   absl::Status error =
       rounding ? programs[*rounding]->takeError() : absl::OkStatus();

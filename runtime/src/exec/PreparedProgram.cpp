@@ -216,6 +216,22 @@ TracedProgram PreparedProgram::describe(const PlanSpec &plan) const {
   return describeSteps(plan, ranks, number, prepared);
 }
 
+std::string PreparedProgram::describeProgress(const PlanSpec &plan) const {
+  size_t furthestBehind = prepared.steps.size();
+  for (const Place &place : places)
+    furthestBehind =
+        std::min(furthestBehind, place.step.load(std::memory_order_relaxed));
+  const TracedProgram described = describe(plan);
+  if (furthestBehind >= described.steps.size())
+    return "";
+  const TracedStep &step = described.steps[furthestBehind];
+  std::string where = step.part;
+  for (const std::string &more : {step.task, step.source})
+    if (!more.empty())
+      absl::StrAppend(&where, where.empty() ? "" : ", ", more);
+  return where.empty() ? step.name : absl::StrCat(step.name, " (", where, ")");
+}
+
 void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
   TaskRange tasks = tasksOf(step, run, worker);
   for (int64_t task = tasks.begin; task < tasks.end;) {
@@ -312,6 +328,7 @@ void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
       index = end - 1;
       continue;
     }
+    places[worker].step.store(index, std::memory_order_relaxed);
     const int64_t begin = counters.trace ? Trace::State::now() : 0;
     if (step.senders.empty())
       runLocal(step, range.run, worker);

@@ -15,6 +15,7 @@
 #include "exec/WorkerPool.h"
 #include "trace/Recording.h"
 
+#include <atomic>
 #include <chrono>
 #include <mutex>
 
@@ -73,6 +74,16 @@ public:
   /// The steps, as a trace shows them.
   TracedProgram describe(const PlanSpec &plan) const;
 
+  /// The step that the worker furthest behind is in, "kernel_2 (forward,
+  /// model.mlir:18:13)"; from any thread, while the program runs.
+  std::string describeProgress(const PlanSpec &plan) const;
+
+  /// Before a run: all workers are at its first step.
+  void restart() {
+    for (Place &place : places)
+      place.step.store(0, std::memory_order_relaxed);
+  }
+
   /// Runs the share of worker `worker`; every worker of the pool calls it in
   /// one job. Worker 0 alone writes `counters`. Errors: `takeError`.
   void run(int worker, WorkerPool &pool, Counters &counters);
@@ -96,7 +107,7 @@ private:
   PreparedProgram(PreparedSteps prepared, absl::Span<const DeviceSet> ranks,
                   size_t number, int workers)
       : prepared(std::move(prepared)), ranks(ranks), number(number),
-        workers(workers) {}
+        workers(workers), places(workers) {}
 
   /// Whether a step is of several tasks; with a pipeline, which has no loops.
   bool isShared() const;
@@ -118,6 +129,12 @@ private:
   absl::Span<const DeviceSet> ranks;
   size_t number; ///< In the plan.
   int workers;
+
+  /// The step that a worker is in; each has a cache line of its own.
+  struct alignas(64) Place {
+    std::atomic<size_t> step{0};
+  };
+  std::vector<Place> places; ///< By worker.
 
   std::mutex errorMutex;
   absl::Status error;

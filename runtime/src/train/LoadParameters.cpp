@@ -39,10 +39,18 @@ struct ArchivedArray {
 using Archive = std::map<std::string, ArchivedArray>;
 } // namespace
 
+using OnProgress = std::function<void()>;
+
+static void note(const OnProgress &onProgress) {
+  if (onProgress)
+    onProgress();
+}
+
 /// The CRC-32 of bytes [from, to) of a member.
 static absl::StatusOr<uint32_t> checksumOf(const ReadableFile &file,
                                            const StoredMember &member,
-                                           uint64_t from, uint64_t to) {
+                                           uint64_t from, uint64_t to,
+                                           const OnProgress &onProgress) {
   constexpr uint64_t piece = 1 << 20;
   std::string bytes;
   uLong sum = crc32_z(0, nullptr, 0);
@@ -54,13 +62,15 @@ static absl::StatusOr<uint32_t> checksumOf(const ReadableFile &file,
       return status;
     sum = crc32_z(sum, reinterpret_cast<const unsigned char *>(bytes.data()),
                   bytes.size());
+    note(onProgress);
   }
   return static_cast<uint32_t>(sum);
 }
 
 /// Compares the checksums of all members; each of the processes that `store`
 /// connects reads a part of each. The same result in all of them.
-static absl::Status verify(const StoredArrays &archive, Store *store) {
+static absl::Status verify(const StoredArrays &archive, Store *store,
+                           const OnProgress &onProgress) {
   const uint64_t size = store ? store->ranks().size : 1;
   const uint64_t rank = store ? store->ranks().rank : 0;
   auto begin = [&](const StoredMember &member, uint64_t rank) {
@@ -68,8 +78,9 @@ static absl::Status verify(const StoredArrays &archive, Store *store) {
   };
   std::vector<std::string> mine;
   for (const auto &[name, member] : archive.members) {
-    absl::StatusOr<uint32_t> sum = checksumOf(
-        *archive.file, member, begin(member, rank), begin(member, rank + 1));
+    absl::StatusOr<uint32_t> sum =
+        checksumOf(*archive.file, member, begin(member, rank),
+                   begin(member, rank + 1), onProgress);
     if (!sum.ok())
       return sum.status();
     mine.push_back(absl::StrCat(*sum));
@@ -107,7 +118,8 @@ static absl::Status verify(const StoredArrays &archive, Store *store) {
   return absl::OkStatus();
 }
 
-static absl::StatusOr<Archive> openNpz(const std::string &path, Store *store) {
+static absl::StatusOr<Archive> openNpz(const std::string &path, Store *store,
+                                       const OnProgress &onProgress) {
   absl::StatusOr<StoredArrays> stored = findStoredArrays(path);
   if (!stored.ok())
     return stored.status();
@@ -125,7 +137,7 @@ static absl::StatusOr<Archive> openNpz(const std::string &path, Store *store) {
   }
   // This also checks the archive itself.
   absl::StatusOr<std::map<std::string, absl::StatusOr<StoredArray>>> others =
-      readNpzEntries(path, inFile);
+      readNpzEntries(path, inFile, onProgress);
   if (!others.ok())
     return others.status();
   for (auto &[name, entry] : *others) {
@@ -143,7 +155,7 @@ static absl::StatusOr<Archive> openNpz(const std::string &path, Store *store) {
                         return absl::OkStatus();
                       }});
   }
-  absl::Status status = verify(*stored, store);
+  absl::Status status = verify(*stored, store, onProgress);
   return status.ok() ? absl::StatusOr<Archive>(std::move(archive)) : status;
 }
 
@@ -170,7 +182,8 @@ static absl::StatusOr<Archive> openSafetensors(const std::string &path) {
 
 /// Sets a parameter of `executor` from an array of as many elements.
 static absl::Status set(Executor &executor, const TensorInfo &tensor,
-                        const ArchivedArray &array) {
+                        const ArchivedArray &array,
+                        const OnProgress &onProgress) {
   const int64_t width = byteSize(tensor.dtype);
   return executor.writeShards(
       tensor.name,
@@ -191,16 +204,18 @@ static absl::Status set(Executor &executor, const TensorInfo &tensor,
                              converted.status().message()));
           std::memcpy(data, converted->data.data(), converted->data.size());
           data += converted->data.size();
+          note(onProgress);
         }
         return absl::OkStatus();
       });
 }
 
 absl::Status shardc::rt::loadParameters(Executor &executor,
-                                        const std::string &path) {
-  absl::StatusOr<Archive> archive = isSafetensorsPath(path)
-                                        ? openSafetensors(path)
-                                        : openNpz(path, executor.store());
+                                        const std::string &path,
+                                        const OnProgress &onProgress) {
+  absl::StatusOr<Archive> archive =
+      isSafetensorsPath(path) ? openSafetensors(path)
+                              : openNpz(path, executor.store(), onProgress);
   if (!archive.ok())
     return archive.status();
   for (const auto &[name, array] : *archive) {
@@ -225,7 +240,8 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
           path, ": parameter \"", tensor.name, "\" is ",
           describe(tensor.dtype, tensor.shape), ", got ",
           describe(isConvertible ? tensor.dtype : array.dtype, array.shape)));
-    if (absl::Status status = set(executor, tensor, array); !status.ok())
+    if (absl::Status status = set(executor, tensor, array, onProgress);
+        !status.ok())
       return absl::Status(status.code(),
                           absl::StrCat(path, ": ", status.message()));
   }

@@ -88,8 +88,9 @@ namespace {
 /// One call of `saveParameters`.
 class Saving {
 public:
-  Saving(const Executor &executor, const std::string &path)
-      : executor(executor), path(path), progress(executor.store()),
+  Saving(const Executor &executor, const std::string &path,
+         const std::function<void()> &onProgress)
+      : executor(executor), path(path), progress(executor.store(), onProgress),
         peers(executor.store(),
               executor.store() ? executor.store()->options().deadline
                                : absl::Minutes(5),
@@ -207,9 +208,11 @@ absl::StatusOr<std::string> Saving::writeShards() {
                                        "share"));
     keep(*std::move(opened));
   }
-  for (size_t i = 0; i < parameters.size(); ++i)
+  for (size_t i = 0; i < parameters.size(); ++i) {
     if (absl::Status status = writeShards(i); !status.ok())
       return status;
+    progress.note();
+  }
   if (!peers.isFirst())
     if (absl::Status status = file->close(); !status.ok())
       return status;
@@ -282,7 +285,8 @@ absl::Status Saving::write() {
   return underItsName(status, place, path);
 }
 
-absl::Status shardc::rt::saveParameters(const Executor &executor,
-                                        const std::string &path) {
-  return Saving(executor, path).run();
+absl::Status
+shardc::rt::saveParameters(const Executor &executor, const std::string &path,
+                           const std::function<void()> &onProgress) {
+  return Saving(executor, path, onProgress).run();
 }
