@@ -26,7 +26,11 @@ public:
       : request(request), advice(advice) {}
 
   void run() {
-    for (Candidate &candidate : listCandidates(advice.facts, request.limits)) {
+    CandidateLimits limits = request.limits;
+    limits.hasOneLink = advice.machine.hasOneLink(limits.devices) &&
+                        limits.fixedAxes.empty() &&
+                        request.model.fixedArguments.empty();
+    for (Candidate &candidate : listCandidates(advice.facts, limits)) {
       candidate.regather = request.isRegatherGiven;
       advice.plans.emplace_back().candidate = std::move(candidate);
     }

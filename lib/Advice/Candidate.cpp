@@ -78,6 +78,10 @@ std::vector<MeshSpec> shardc::listMeshes(int64_t devices,
   return meshes;
 }
 
+/// The most microbatches times layers of a pipeline that is tried: as many
+/// tasks of layers are compiled and simulated, a second of work.
+constexpr int64_t maxLayerTasks = 4096;
+
 /// The numbers of microbatches that are tried for a pipeline.
 static std::vector<int64_t> listMicrobatches(const ModelFacts &model,
                                              const Candidate &candidate,
@@ -89,11 +93,14 @@ static std::vector<int64_t> listMicrobatches(const ModelFacts &model,
   int64_t rows = model.batchSize / candidate.getRowShards();
   if (stages > 1)
     for (int64_t times : {1, 2, 4, 8})
-      if (times * stages <= rows)
+      if (times * stages <= rows &&
+          times * stages * model.numLayers <= maxLayerTasks)
         numbers.push_back(times * stages);
   // A batch too small for that has as many as it has rows.
-  if (numbers.empty())
-    numbers.push_back(stages > 1 ? rows : 1);
+  if (stages == 1)
+    numbers.push_back(1);
+  else if (stages > rows)
+    numbers.push_back(rows);
   return numbers;
 }
 
@@ -175,6 +182,9 @@ std::vector<Candidate> shardc::listCandidates(const ModelFacts &model,
   for (const std::vector<std::string> &axes :
        {std::vector<std::string>{"data"}, {"data", "model"}})
     for (const MeshSpec &mesh : listMeshes(limits.devices, axes))
-      candidates.addOn(mesh, searched);
+      // The search knows no names, so that axes of equal links can change
+      // places.
+      if (!limits.hasOneLink || mesh.front().second >= mesh.back().second)
+        candidates.addOn(mesh, searched);
   return candidates.list;
 }

@@ -174,10 +174,15 @@ LowerBound Trial::getLowerBound(const ModelFacts &facts) const {
   ModuleOp source = *module;
   MeshOp mesh = *source.getOps<MeshOp>().begin();
   double devices = mesh.getNumDevices();
+  // The rate of the type that multiplies fastest.
+  double rate =
+      std::max(machine.getMatmulFlopsPerSecond(ComputeType::F32),
+               options.dtype == "bf16"
+                   ? machine.getMatmulFlopsPerSecond(ComputeType::BF16)
+                   : 0);
   if (candidate.isCheapest()) {
     bound.memoryBytes = (facts.parameterBytes + facts.stateBytes) / devices;
-    bound.seconds = facts.matmulFlops / devices /
-                    machine.getMatmulFlopsPerSecond(ComputeType::BF16);
+    bound.seconds = facts.matmulFlops / devices / rate;
     return bound;
   }
   Strategy strategy = candidate.getStrategy();
@@ -207,12 +212,6 @@ LowerBound Trial::getLowerBound(const ModelFacts &facts) const {
   bound.memoryBytes += stateBytes;
   double rows = candidate.getRowShards();
   double padding = std::ceil(facts.batchSize / rows) * rows / facts.batchSize;
-  // The rate of the type that multiplies fastest.
-  double rate =
-      std::max(machine.getMatmulFlopsPerSecond(ComputeType::F32),
-               options.dtype == "bf16"
-                   ? machine.getMatmulFlopsPerSecond(ComputeType::BF16)
-                   : 0);
   double compute = facts.matmulFlops * padding / devices / rate;
   double microbatches = candidate.microbatches;
   compute *= (microbatches + stages - 1) / microbatches;

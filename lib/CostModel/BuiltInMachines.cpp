@@ -43,9 +43,19 @@ static constexpr NamedLink links[] = {
 
 llvm::ArrayRef<NamedLink> shardc::getBuiltInLinks() { return links; }
 
+static Link getLink(llvm::StringRef name) {
+  for (const NamedLink &link : links)
+    if (link.name == name)
+      return link.link;
+  return {};
+}
+
+/// Eight GPUs in a host, each with a port of its own to others, as in NVIDIA's
+/// DGX.
 static Machine makeGpu(const char *name, const char *source, double f64,
                        double f32, double tf32, double bf16, double memory,
-                       double bandwidth, llvm::StringRef linkName) {
+                       double bandwidth, llvm::StringRef link,
+                       llvm::StringRef hostLink) {
   Machine machine;
   machine.name = name;
   machine.source = source;
@@ -53,9 +63,9 @@ static Machine makeGpu(const char *name, const char *source, double f64,
   std::copy(std::begin(rates), std::end(rates), machine.flopsPerSecond);
   machine.memoryBytes = memory;
   machine.memoryBytesPerSecond = bandwidth;
-  for (const NamedLink &link : links)
-    if (link.name == linkName)
-      machine.defaultLink = link.link;
+  machine.defaultLink = getLink(link);
+  machine.devicesPerHost = machine.portsPerHost = 8;
+  machine.hostLink = getLink(hostLink);
   return machine;
 }
 
@@ -78,13 +88,14 @@ llvm::ArrayRef<Machine> shardc::getBuiltInMachines() {
   static const Machine machines[] = {
       makeCpu(),
       makeGpu("a100-40", "NVIDIA A100 datasheet (SXM, 40 GB)", 19.5e12, 19.5e12,
-              156e12, 312e12, 40e9, 1555e9, "nvlink3"),
+              156e12, 312e12, 40e9, 1555e9, "nvlink3", "infiniband-hdr"),
       makeGpu("a100-80", "NVIDIA A100 datasheet (SXM, 80 GB)", 19.5e12, 19.5e12,
-              156e12, 312e12, 80e9, 2039e9, "nvlink3"),
+              156e12, 312e12, 80e9, 2039e9, "nvlink3", "infiniband-hdr"),
       makeGpu("h100", "NVIDIA H100 datasheet (SXM), without sparsity", 67e12,
-              67e12, 494.5e12, 989.5e12, 80e9, 3350e9, "nvlink4"),
+              67e12, 494.5e12, 989.5e12, 80e9, 3350e9, "nvlink4", "infiniband"),
       makeGpu("h200", "NVIDIA H200 datasheet (SXM), without sparsity", 67e12,
-              67e12, 494.5e12, 989.5e12, 141e9, 4800e9, "nvlink4"),
+              67e12, 494.5e12, 989.5e12, 141e9, 4800e9, "nvlink4",
+              "infiniband"),
   };
   return machines;
 }

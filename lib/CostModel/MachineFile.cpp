@@ -38,7 +38,7 @@ static const T *findByName(ArrayRef<T> entries, StringRef name) {
 // found, and so near that no estimate overflows.
 static constexpr double leastBytes = 1, mostBytes = 1e18;
 static constexpr double leastRate = 1, mostRate = 1e24;
-static constexpr double mostLatency = 1e6;
+static constexpr double mostLatency = 1e6, mostDevices = 1e6;
 static constexpr uint64_t maxMachineBytes = uint64_t(1) << 24;
 
 namespace {
@@ -56,7 +56,7 @@ public:
     if (!renameKeys(root) ||
         !fields.checkKeys(root, "",
                           {"name", "source", "device", "shared", "f32_gemms",
-                           "default_link", "axes"}))
+                           "default_link", "axes", "hosts"}))
       return false;
     const json::Value *device = fields.getRequired(root, "", "device");
     if (!device || !readDevice(*device, machine))
@@ -67,7 +67,7 @@ public:
            fields.readBool(root, "shared", machine.isShared) &&
            readGemms(root, machine) &&
            readDefaultLink(root, !device->getAsString(), machine) &&
-           readAxes(root, machine);
+           readAxes(root, machine) && readHosts(root, machine);
   }
 
   Error takeError() const { return fields.takeError(); }
@@ -155,8 +155,11 @@ private:
     const json::Value *link = root.get("default_link");
     if (!link && isRequired)
       fields.getRequired(root, "", "default_link");
-    return link ? readLink(*link, "default_link", machine.defaultLink)
-                : !isRequired;
+    if (!link)
+      return !isRequired;
+    // It is the link of all axes that are not named.
+    machine.devicesPerHost = 0;
+    return readLink(*link, "default_link", machine.defaultLink);
   }
 
   bool readLink(const json::Value &value, StringRef path, Link &link) {
@@ -192,6 +195,35 @@ private:
       machine.axisLinks.emplace_back(name, link);
     }
     return true;
+  }
+
+  /// Reads an integer of at least 1.
+  bool readCount(const json::Object &object, StringRef key, int64_t &count) {
+    double number = count;
+    if (!fields.readNumber(object, "hosts", key, 1, mostDevices, number))
+      return false;
+    count = static_cast<int64_t>(number);
+    return static_cast<double>(count) == number ||
+           fields.fail(("hosts." + key).str(), "expected an integer");
+  }
+
+  bool readHosts(const json::Object &root, Machine &machine) {
+    const json::Value *value = root.get("hosts");
+    if (!value)
+      return true;
+    const json::Object *hosts = fields.asObject(*value, "hosts");
+    if (!hosts ||
+        !fields.checkKeys(*hosts, "hosts", {"devices", "link", "ports"}))
+      return false;
+    if (machine.isShared)
+      return fields.fail("hosts", "expected none: the devices of a shared "
+                                  "machine are virtual ones on one device");
+    const json::Value *link = fields.getRequired(*hosts, "hosts", "link");
+    machine.portsPerHost = 1;
+    return link && readCount(*hosts, "devices", machine.devicesPerHost) &&
+           readLink(*link, "hosts.link", machine.hostLink) &&
+           (!hosts->get("ports") ||
+            readCount(*hosts, "ports", machine.portsPerHost));
   }
 
   StringRef file;

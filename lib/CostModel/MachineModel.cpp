@@ -2,6 +2,7 @@
 
 #include "shardc/CostModel/MachineModel.h"
 
+#include "llvm/ADT/STLExtras.h"
 #include "llvm/Support/MathExtras.h"
 
 #include <algorithm>
@@ -26,6 +27,31 @@ void Machine::shareAmong(int64_t devices) {
   defaultLink.bytesPerSecond /= devices;
   for (auto &axis : axisLinks)
     axis.second.bytesPerSecond /= devices;
+}
+
+void Machine::placeOnHosts(ArrayRef<LinkAxis> axes) {
+  if (devicesPerHost == 0)
+    return;
+  const size_t numNamed = axisLinks.size();
+  /// The distance of neighbours along the axis.
+  int64_t stride = 1;
+  for (const LinkAxis &axis : llvm::reverse(axes)) {
+    int64_t inner = stride;
+    stride *= axis.size;
+    bool isNamed =
+        any_of(ArrayRef(axisLinks).take_front(numNamed),
+               [&](const auto &each) { return each.first == axis.name; });
+    if (isNamed || axis.size == 1 || stride <= devicesPerHost)
+      continue;
+    // Devices of a ring in one host.
+    double members = std::max<int64_t>(devicesPerHost / inner, 1);
+    Link link = hostLink;
+    link.bytesPerSecond *= portsPerHost * members / devicesPerHost;
+    if (members > 1)
+      link.bytesPerSecond =
+          std::min(link.bytesPerSecond, defaultLink.bytesPerSecond);
+    axisLinks.emplace_back(axis.name.str(), link);
+  }
 }
 
 double shardc::getWireSeconds(const Machine &machine, int64_t wireBytes,

@@ -16,8 +16,13 @@ using namespace shardc;
 llvm::Expected<Machine> shardc::loadMachineFor(MeshOp mesh,
                                                StringRef nameOrFile) {
   llvm::Expected<Machine> machine = loadMachine(nameOrFile);
-  if (machine)
-    machine->shareAmong(mesh.getNumDevices());
+  if (!machine)
+    return machine;
+  machine->shareAmong(mesh.getNumDevices());
+  SmallVector<LinkAxis> axes;
+  for (auto axis : mesh.getAxes().getAsRange<MeshAxisAttr>())
+    axes.push_back({axis.getName().getValue(), axis.getSize()});
+  machine->placeOnHosts(axes);
   return machine;
 }
 

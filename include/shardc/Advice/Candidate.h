@@ -79,6 +79,8 @@ struct CandidateLimits {
   /// Empty: free.
   std::string recompute, partition;
   bool hasStates = true;
+  /// Whether all axes have the same link.
+  bool hasOneLink = false;
 };
 
 /// The axes that strategies have: "stage", "replica", "shard", "data", "model".
@@ -91,8 +93,9 @@ std::vector<MeshSpec> listMeshes(int64_t devices,
 
 /// The candidates for `model` within `limits`, without what saves memory for
 /// time: every strategy on every mesh, and for a pipeline of p ranks p, 2p, 4p
-/// and 8p microbatches. Not among them: more stages than layers, more shards of
-/// the batch than rows, tensor parallelism without layers to pair.
+/// and 8p microbatches. Not among them: more stages than layers, pipelines that
+/// take long to compile (more than 4096 layers times microbatches), more shards
+/// of the batch than rows, tensor parallelism without layers to pair.
 std::vector<Candidate> listCandidates(const ModelFacts &model,
                                       const CandidateLimits &limits);
 

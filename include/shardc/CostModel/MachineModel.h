@@ -60,9 +60,14 @@ struct Machine {
   /// Whether all devices of the mesh are virtual ones on one such device and
   /// divide its rates; see shareAmong.
   bool isShared = false;
-  /// The link of axes that `axisLinks` does not name.
+  /// The link of axes that `axisLinks` does not name, inside of a host.
   Link defaultLink;
   std::vector<std::pair<std::string, Link>> axisLinks;
+  /// The devices of a host; 0: all devices are in one.
+  int64_t devicesPerHost = 0;
+  /// One port of a host to others, and the ports that its devices share.
+  Link hostLink;
+  int64_t portsPerHost = 1;
 
   double getFlopsPerSecond(ComputeType computeType) const {
     return flopsPerSecond[static_cast<unsigned>(computeType)];
@@ -78,6 +83,19 @@ struct Machine {
   /// bandwidths, those of links included, by `devices`; latencies stay.
   /// Otherwise does nothing.
   void shareAmong(int64_t devices);
+
+  /// Places the devices of a mesh with `axes`, outermost first, on hosts one
+  /// after the other, and gives a link to each axis that leaves a host, unless
+  /// `axisLinks` names it. A ring along such an axis passes all ports of the
+  /// host if all devices of the host are in it; otherwise the rings that begin
+  /// at the other devices share them.
+  void placeOnHosts(llvm::ArrayRef<LinkAxis> axes);
+
+  /// Whether every axis of any mesh of `devices` devices has the same link.
+  bool hasOneLink(int64_t devices) const {
+    return axisLinks.empty() &&
+           (devicesPerHost == 0 || devices <= devicesPerHost);
+  }
 };
 
 /// The built-in machine `nameOrFile` if there is one of that name, else the

@@ -19,7 +19,7 @@
 namespace shardc {
 
 /// `nameOrFile` (see loadMachine) as seen by one device of `mesh`: a shared
-/// machine is divided among all devices.
+/// machine is divided among all devices, others are placed on hosts.
 llvm::Expected<Machine> loadMachineFor(MeshOp mesh, llvm::StringRef nameOrFile);
 
 /// Emits a remark at `mesh` for each axis that `machine` describes and `mesh`

@@ -82,6 +82,17 @@ TEST(Advise, CandidatesRespectLimits) {
   EXPECT_EQ(listCandidates(facts, limits)[0].getName(), "none on data=1");
 }
 
+TEST(Advise, SearchesMeshesOfEqualLinksOnce) {
+  ModelFacts facts;
+  facts.batchSize = 64;
+  CandidateLimits limits;
+  limits.devices = 8;
+  limits.partition = "cheapest";
+  EXPECT_EQ(listCandidates(facts, limits).size(), 3u);
+  limits.hasOneLink = true;
+  EXPECT_EQ(listCandidates(facts, limits).size(), 2u);
+}
+
 TEST(Advise, NoPlanIsBelowItsBound) {
   for (const char *machine : {"cpu", "h100"}) {
     AdviceRequest request = makeRequest(machine, 8);

@@ -69,6 +69,72 @@ TEST(MachineFile, ReferencesBuiltInMachines) {
   EXPECT_EQ(machine.getLink("model").bytesPerSecond, 450e9);
 }
 
+static constexpr const char *twoLevels = R"({
+  "device": "h100",
+  "default_link": {"bytes_per_second": 1000, "latency_seconds": 1},
+  "hosts": {"devices": 4, "link": {"bytes_per_second": 40, "latency_seconds": 8},
+            "ports": 2}
+})";
+
+TEST(MachineFile, PlacesAxesOnHosts) {
+  // Two ports of 40 for four devices.
+  auto place = [](std::vector<LinkAxis> axes) {
+    Machine machine = parse(twoLevels);
+    machine.placeOnHosts(axes);
+    return machine;
+  };
+  Machine inside = place({{"model", 4}});
+  EXPECT_EQ(inside.getLink("model").bytesPerSecond, 1000);
+  // Each of four rings has a quarter of the ports.
+  Machine across = place({{"data", 2}, {"model", 4}});
+  EXPECT_EQ(across.getLink("data").bytesPerSecond, 20);
+  EXPECT_EQ(across.getLink("data").latencySeconds, 8);
+  EXPECT_EQ(across.getLink("model").bytesPerSecond, 1000);
+  EXPECT_EQ(across.getLink("model").latencySeconds, 1);
+  // One ring has all ports; of two rings each has one.
+  EXPECT_EQ(place({{"data", 8}}).getLink("data").bytesPerSecond, 80);
+  Machine both = place({{"stage", 2}, {"data", 4}, {"model", 2}});
+  EXPECT_EQ(both.getLink("stage").bytesPerSecond, 20);
+  EXPECT_EQ(both.getLink("data").bytesPerSecond, 40);
+  EXPECT_EQ(both.getLink("model").bytesPerSecond, 1000);
+  // An axis of one device has no link, and crosses nothing.
+  EXPECT_EQ(place({{"data", 1}, {"model", 4}}).getLink("data").bytesPerSecond,
+            1000);
+}
+
+TEST(MachineFile, NamesOfAxesComeBeforeHosts) {
+  Machine machine =
+      parse(R"({"device": "a100-40", "axes": {"data": "pcie4"}})");
+  EXPECT_EQ(machine.devicesPerHost, 8);
+  machine.placeOnHosts({{"stage", 2}, {"data", 16}});
+  EXPECT_EQ(machine.getLink("data").bytesPerSecond, 31.5e9);
+  EXPECT_EQ(machine.getLink("stage").bytesPerSecond, 25e9);
+  // A link for all other axes leaves no hosts.
+  machine = parse(R"({"device": "a100-40", "default_link": "ethernet10"})");
+  EXPECT_TRUE(machine.hasOneLink(1024));
+  EXPECT_FALSE(parse(R"({"device": "a100-40"})").hasOneLink(16));
+  EXPECT_TRUE(parse(R"({"device": "a100-40"})").hasOneLink(8));
+}
+
+TEST(MachineFile, SaysWhatIsWrongWithHosts) {
+  auto with = [](const std::string &hosts) {
+    return getError("{\"device\": \"h100\", \"hosts\": " + hosts + "}");
+  };
+  EXPECT_THAT(with("8"), HasSubstr("hosts: expected an object, found 8"));
+  EXPECT_THAT(with("{}"), HasSubstr("hosts: expected the key \"link\""));
+  EXPECT_THAT(with(R"({"devices": 1.5, "link": "ethernet10"})"),
+              HasSubstr("hosts.devices: expected an integer"));
+  EXPECT_THAT(with(R"({"devices": 0, "link": "ethernet10"})"),
+              HasSubstr("hosts.devices: expected a number from 1 to"));
+  EXPECT_THAT(with(R"({"devices": 8, "link": "ethernet"})"),
+              HasSubstr("hosts.link: unknown link 'ethernet'"));
+  EXPECT_THAT(with(R"({"devices": 8, "link": "ethernet10", "port": 2})"),
+              HasSubstr("unknown key; did you mean 'ports'?"));
+  EXPECT_THAT(getError(R"({"device": "cpu", "hosts": {"devices": 8,
+                           "link": "ethernet10"}})"),
+              HasSubstr("hosts: expected none"));
+}
+
 TEST(MachineFile, TakesKeysByTheirFormerNames) {
   Machine machine = parse(replaced("\"f32_gemms\"", "\"f32_products\""));
   EXPECT_EQ(machine.f32MatmulType, ComputeType::TF32);
