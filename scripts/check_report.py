@@ -17,7 +17,7 @@ from webdriver import Browser, count_colours
 HOSTILE = ["</script><script>window.broken = 1</script>",
            "<img src=x onerror='window.broken = 1'>", "\" onload=\"window.broken = 1",
            "a&amp;b", "\u202eevil\u2028line", "n" * 10000]
-SECTIONS = ["overview", "shardings", "memory", "communication"]
+SECTIONS = ["overview", "shardings", "memory", "communication", "time", "run"]
 
 
 def run(*command):
@@ -25,7 +25,7 @@ def run(*command):
                           stderr=subprocess.DEVNULL, text=True).stdout
 
 
-def compile_page(folder, name, *options, rename=lambda text: text):
+def compile_page(folder, name, *options, rename=lambda text: text, trains=False):
     """The path of the page of a generated model, and its --json."""
     model, page = f"{folder}/{name}.mlir", f"{folder}/{name}.html"
     run("shardc-gen", *options, "-o", model)
@@ -33,8 +33,12 @@ def compile_page(folder, name, *options, rename=lambda text: text):
         text = rename(file.read())
     with open(model, "w", encoding="utf-8") as file:
         file.write(text)
+    metrics = []
+    if trains:
+        metrics = [f"--metrics={folder}/{name}.jsonl"]
+        run("shardc-run", model, "--data=synthetic:quadratic", "--steps=5", *metrics)
     return page, json.loads(run("shardc-compile", model, "--report=html", "-o", page,
-                                "--json"))
+                                "--json", *metrics))
 
 
 def rename_parameters(text):
@@ -185,6 +189,38 @@ def check_looks(browser):
     browser.send_to_page("Emulation.setEmulatedMedia", media="", features=[])
 
 
+def check_time(browser, report):
+    ops = sorted(report["time"]["ops"], key=lambda it: -it["microseconds"])[:12]
+    rows = get_values(browser, "#time tr.op")
+    check_equal(rows, [it[field] for it in ops
+                       for field in ("microseconds", "start_microseconds")],
+                "times of the longest ops")
+    end = max(it["start_microseconds"] + it["microseconds"] for it in report["time"]["ops"])
+    length = report["time"]["overlapped_microseconds"]
+    check(abs(end - length) <= 1e-9 * length, "the last op ends at", end, "of", length)
+    if "pipeline" in report:
+        rows = get_values(browser, "#time tr.rank")
+        check_equal(rows, [it[field] for it in report["pipeline"]["ranks"]
+                           for field in ("busy_microseconds", "peak_bytes_per_device")],
+                    "figures of ranks")
+        tasks = browser.run("return document.querySelectorAll('#pipeline rect').length")
+        check_equal(tasks, sum(len(it["tasks"].split(","))
+                               for it in report["pipeline"]["ranks"]), "the number of tasks")
+    points = browser.run("return document.querySelectorAll('#roofline circle').length")
+    check_equal(points, sum("gemm_flops" in it for it in report["time"]["ops"]),
+                "the number of GEMMs")
+
+
+def check_run(browser, metrics):
+    with open(metrics, encoding="utf-8") as file:
+        records = [json.loads(line) for line in file]
+    check_equal(get_values(browser, "#run tr.metric"), [
+        records[place][field] for field in ("loss", "samples_per_s", "communication_share")
+        for place in (0, -1)], "first and last metrics")
+    check_equal(browser.run("return document.querySelector('#run-loss polyline').points"
+                            ".numberOfItems"), len(records), "the points of the loss")
+
+
 def check_links(browser):
     browser.click("#communication tr.collective a")
     check_equal(browser.run("return document.getElementById('collective-0').open"), True,
@@ -206,8 +242,8 @@ def check_without_script(browser, page):
 def main():
     with tempfile.TemporaryDirectory() as folder, Browser() as browser:
         pages = {
-            "mlp": compile_page(folder, "mlp", "--layers=48,64,32,10", "--strategy=fsdp+tp",
-                                "--mesh=data=2,model=3", "--optimizer=adam"),
+            "mlp": compile_page(folder, "mlp", "--layers=10,64,32,1", "--strategy=fsdp+tp",
+                                "--mesh=data=2,model=3", "--optimizer=adam", trains=True),
             "pipeline": compile_page(folder, "pipeline", "--layers=16,32,32,8",
                                      "--strategy=dp+pp", "--mesh=data=2,stage=2",
                                      "--microbatches=4"),
@@ -220,7 +256,9 @@ def main():
             check_memory(browser, report)
             check_pickers(browser, report)
             check_links(browser)
+            check_time(browser, report)
             if name == "mlp":
+                check_run(browser, f"{folder}/mlp.jsonl")
                 check_looks(browser)
             if name == "hostile":
                 text = browser.run("return document.querySelector('main').textContent")

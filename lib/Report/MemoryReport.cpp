@@ -70,8 +70,7 @@ static MemoryKind classify(Value value, bool isReadByUpdate) {
   return MemoryKind::Workspace;
 }
 
-/// A short name for the op that computes a value.
-static std::string getName(OpResult value) {
+std::string getComputedName(OpResult value) {
   Operation *op = value.getOwner();
   if (auto wait = dyn_cast<CollectiveWaitOp>(op))
     op = wait.getStart().getCollective();
@@ -216,7 +215,7 @@ MemoryReport::MemoryReport(func::FuncOp function, int64_t arenaBytes)
       continue;
     Place place{
         offset, liveness.getFirst(result), liveness.getLast(result), {}};
-    place.buffer.name = getName(result);
+    place.buffer.name = getComputedName(result);
     place.buffer.bytes = alignBytes(getNumBytes(result.getType()));
     place.buffer.kind = classify(result, readByUpdate.contains(result));
     place.buffer.source = getSourceString(getComputingOp(result)->getLoc());

@@ -197,6 +197,8 @@ private:
   /// Runs the ops of `block`, which start at `begin` at the earliest.
   void run(Block &block, double begin) {
     for (Operation &op : block) {
+      if (isa<func::FuncOp, AccumulateOp>(block.getParentOp()))
+        enclosing = &op;
       double start = begin;
       for (Value operand : op.getOperands())
         start = std::max(start, ready.lookup(operand));
@@ -231,7 +233,20 @@ private:
     bool isOnLinks = communication > 0 && !machine.isShared;
     double &free = isOnLinks ? linksFree : computeFree;
     free = std::max(free, start) + seconds;
+    addSpan(free, seconds, communication > 0, runs, work);
     return free;
+  }
+
+  /// Adds an op of `enclosing` that ends at `end` to its span.
+  void addSpan(double end, double seconds, bool communicates, int64_t runs,
+               const OpWork &work) {
+    if (estimate.spans.empty() || estimate.spans.back().op != enclosing)
+      estimate.spans.push_back({enclosing, end - seconds});
+    OpSpan &span = estimate.spans.back();
+    span.seconds = end - span.startSeconds;
+    span.communicates |= communicates;
+    span.gemmFlops += work.isGemm ? runs * work.flops : 0;
+    span.memoryBytes += runs * work.memoryBytes;
   }
 
   MemoryTraffic traffic;
@@ -239,6 +254,8 @@ private:
   /// The time at which each value is complete, and each queue free again.
   llvm::DenseMap<Value, double> ready;
   double computeFree = 0, linksFree = 0;
+  /// The op of the function or of a loop's body that is run.
+  Operation *enclosing = nullptr;
 };
 
 } // namespace

@@ -13,6 +13,7 @@
 #include "shardc/Report/Html/HtmlReport.h"
 #include "shardc/Support/Arguments.h"
 #include "shardc/Support/InputBytes.h"
+#include "shardc/Support/JsonReader.h"
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
@@ -54,6 +55,10 @@ static cl::opt<std::string> svg(
     "svg", cl::cat(category), cl::value_desc("directory"),
     cl::desc("With --report=shardings: also write pictures of the mesh, the "
              "tensors and their moves into this directory"));
+static cl::opt<std::string>
+    metrics("metrics", cl::cat(category), cl::value_desc("file"),
+            cl::desc("With --report=html: also show the metrics of a run, as "
+                     "shardc-run --metrics writes them"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Report as one JSON object"));
 static cl::opt<bool>
@@ -115,6 +120,8 @@ static std::string readReports(ReportKinds &kinds) {
     kinds = {true, true, true};
   if (wantsPage() && output.empty())
     return "--report=html is a file: expected -o FILE beside it";
+  if (!metrics.empty() && !wantsPage())
+    return "--metrics is shown on a page: expected --report=html beside it";
   if (!svg.empty() && !kinds.shardings)
     return "--svg writes pictures of shardings: expected --report=shardings "
            "beside it";
@@ -137,6 +144,34 @@ static int writeFile(const std::string &path, llvm::StringRef bytes) {
   return 0;
 }
 
+/// The records of the file of `shardc-run --metrics`, a JSON object on each
+/// line.
+static llvm::Expected<llvm::json::Array> readMetrics(const std::string &path) {
+  auto buffer = llvm::MemoryBuffer::getFile(path);
+  if (std::error_code error = buffer.getError())
+    return llvm::createStringError("cannot read '" + path +
+                                   "': " + error.message());
+  llvm::json::Array records;
+  llvm::SmallVector<llvm::StringRef> lines;
+  (*buffer)->getBuffer().split(lines, '\n');
+  for (auto [number, line] : llvm::enumerate(lines)) {
+    if (line.trim().empty())
+      continue;
+    std::string place = path + ":" + std::to_string(number + 1);
+    llvm::Expected<llvm::json::Value> record = parseJson(line, place);
+    if (!record)
+      return record.takeError();
+    if (!record->getAsObject() || !record->getAsObject()->getNumber("step"))
+      return llvm::createStringError(
+          place + ": expected an object with the number 'step', as "
+                  "shardc-run --metrics writes");
+    records.push_back(std::move(*record));
+  }
+  if (records.empty())
+    return llvm::createStringError("'" + path + "' has no metrics");
+  return records;
+}
+
 /// All reports of the plan in `bytes`, and its explanation, if it holds one.
 static llvm::Expected<llvm::json::Object>
 getAllReports(llvm::StringRef bytes, llvm::json::Object given,
@@ -157,6 +192,7 @@ getAllReports(llvm::StringRef bytes, llvm::json::Object given,
 /// `bytes`.
 static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
                          const std::string &page, const std::string &folder,
+                         const std::optional<llvm::json::Array> &records,
                          llvm::json::Object given) {
   std::optional<Explanation> explanation;
   llvm::Expected<llvm::json::Object> report =
@@ -164,7 +200,8 @@ static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
   if (!report)
     return fail(ExitCode::InvalidInput,
                 inputPath + ": " + llvm::toString(report.takeError()));
-  HtmlReportInput content{*report, explanation ? &*explanation : nullptr};
+  HtmlReportInput content{*report, explanation ? &*explanation : nullptr,
+                          records ? &*records : nullptr};
   if (!page.empty()) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -295,10 +332,18 @@ int main(int argc, char **argv) {
   CompileOptions options = flags.get();
   error = checkOutputs({{isPlan(input) ? "the plan" : "the model", input},
                         {"--explain-diff", explainDiff},
+                        {"--metrics", metrics},
                         {"--ptxas", ptxas}},
                        {{"-o " + output, output}}, options);
   if (!error.empty())
     return fail(ExitCode::Usage, error);
+  std::optional<llvm::json::Array> records;
+  if (!metrics.empty()) {
+    llvm::Expected<llvm::json::Array> read = readMetrics(metrics);
+    if (!read)
+      return fail(ExitCode::InvalidInput, llvm::toString(read.takeError()));
+    records = std::move(*read);
+  }
   options.findFixIts = explain || wantsPage();
   options.compareCheapest = compileFrom.empty();
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
@@ -338,8 +383,9 @@ int main(int argc, char **argv) {
   if (result.code != ExitCode::Ok)
     return static_cast<int>(result.code);
   if (asPage || !picturesPath.empty())
-    if (int code = writePictures(result.plan, inputPath,
-                                 asPage ? outputPath : "", picturesPath, given))
+    if (int code =
+            writePictures(result.plan, inputPath, asPage ? outputPath : "",
+                          picturesPath, records, given))
       return code;
   if (!asPage && !outputPath.empty())
     if (int code = writeFile(outputPath, result.plan))

@@ -43,6 +43,9 @@ struct MemoryBuffer {
   std::string source;
 };
 
+/// A short name of the op that computes `value`, of a kernel the one inside.
+std::string getComputedName(mlir::OpResult value);
+
 /// A buffer over the step. Steps are the ops of the program, of a loop those of
 /// its body, in the order of execution.
 struct MemoryLifetime {

@@ -91,6 +91,18 @@ OpSeconds getOpSeconds(const Machine &machine, mlir::Operation *op,
 /// Sets the seconds of all ops of `module`.
 void setSeconds(ModuleGraph &module, const Machine &machine);
 
+/// When an op runs by the estimate with overlap; of a loop's body all runs
+/// together.
+struct OpSpan {
+  /// An op of the function or of the body of a loop, with all that it encloses.
+  mlir::Operation *op;
+  double startSeconds = 0, seconds = 0;
+  bool communicates = false;
+  /// Of the GEMMs in it.
+  double gemmFlops = 0;
+  double memoryBytes = 0;
+};
+
 /// Seconds of one run of a program on each device.
 struct TimeEstimate {
   double computeSeconds = 0;
@@ -101,6 +113,8 @@ struct TimeEstimate {
   /// soon as its queue is free and its operands are complete. On a shared
   /// machine the cores do both: no overlap.
   double overlappedSeconds = 0;
+  /// The ops that take time, in the order of execution.
+  std::vector<OpSpan> spans;
 
   /// Without any overlap.
   double getSeconds() const {

@@ -5,6 +5,7 @@
 #include "Assets.h"
 #include "Views.h"
 
+#include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/Base64.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/SHA256.h"
@@ -18,15 +19,15 @@ static std::string getHashSource(StringRef text) {
          "'";
 }
 
-static void addNavigation(Markup &markup) {
+static void addNavigation(Markup &markup, bool hasRun) {
   static constexpr std::pair<StringLiteral, StringLiteral> sections[] = {
-      {"overview", "Overview"},
-      {"shardings", "Shardings"},
-      {"memory", "Memory"},
-      {"communication", "Communication"}};
+      {"overview", "Overview"}, {"shardings", "Shardings"},
+      {"memory", "Memory"},     {"communication", "Communication"},
+      {"time", "Time"},         {"run", "Run"}};
   markup.open("nav", {{"aria-label", "Sections"}}).open("ul");
   for (const auto &[id, name] : sections)
-    markup.open("li").element("a", {{"href", "#" + id.str()}}, name).close();
+    if (id != "run" || hasRun)
+      markup.open("li").element("a", {{"href", "#" + id.str()}}, name).close();
   markup.close().close();
 }
 
@@ -58,7 +59,7 @@ void shardc::writeHtmlReport(const HtmlReportInput &input, raw_ostream &os) {
                      "run; bytes and times are those of one device and one "
                      "step unless they say otherwise.");
   markup.close();
-  addNavigation(markup);
+  addNavigation(markup, input.metrics != nullptr);
   markup.open("main");
   addOverview(input, markup);
   markup.raw("\n");
@@ -67,6 +68,12 @@ void shardc::writeHtmlReport(const HtmlReportInput &input, raw_ostream &os) {
   addMemory(input, markup, data);
   markup.raw("\n");
   addCommunication(input, markup);
+  markup.raw("\n");
+  addTime(input, markup);
+  if (input.metrics) {
+    markup.raw("\n");
+    addRun(input, markup);
+  }
   markup.close().raw("\n");
   markup.open("div", {{"id", "tip"}, {"role", "status"}, {"hidden", "hidden"}})
       .close();

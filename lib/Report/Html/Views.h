@@ -35,6 +35,12 @@ void addMemory(const HtmlReportInput &input, Markup &markup,
 /// Every collective with its time, its bytes, its causes and its remedy.
 void addCommunication(const HtmlReportInput &input, Markup &markup);
 
+/// The step over time, the tasks of a pipeline, and a roofline of the GEMMs.
+void addTime(const HtmlReportInput &input, Markup &markup);
+
+/// What `--metrics` of a run has, over its steps.
+void addRun(const HtmlReportInput &input, Markup &markup);
+
 /// Tensors with the same picture.
 struct SharedPicture {
   /// The first tensor of a move has its layout after it in `after`.

@@ -69,6 +69,36 @@ static json::Object recomputeToJson(const fb::Recompute &table) {
   return object;
 }
 
+static json::Object timeToJson(const fb::TimeEstimate &time) {
+  json::Object object{
+      {"machine", getText(time.machine())},
+      {"microseconds", getSeconds(time) * 1e6},
+      {"compute_microseconds", time.compute() * 1e6},
+      {"memory_microseconds", time.memory() * 1e6},
+      {"communication_microseconds", time.communication() * 1e6},
+      {"overlapped_microseconds", time.overlapped() * 1e6}};
+  if (!time.ops())
+    return object;
+  json::Array ops;
+  for (const fb::OpTime *op : *time.ops()) {
+    json::Object entry{{"name", getText(op->name())},
+                       {"source", getText(op->source())},
+                       {"part", getName(op->part())},
+                       {"communicates", op->communicates()},
+                       {"start_microseconds", op->start() * 1e6},
+                       {"microseconds", op->seconds() * 1e6}};
+    if (op->gemm_flops() > 0) {
+      entry["gemm_flops"] = op->gemm_flops();
+      entry["memory_bytes"] = op->memory_bytes();
+    }
+    ops.push_back(std::move(entry));
+  }
+  object["ops"] = std::move(ops);
+  object["gemm_flops_per_second"] = time.gemm_flops_per_second();
+  object["memory_bytes_per_second"] = time.memory_bytes_per_second();
+  return object;
+}
+
 /// The cost of one run of `program`.
 static void addTotals(const fb::Plan &plan, const fb::Program &program,
                       json::Object &report) {
@@ -89,13 +119,7 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
   if (std::optional<PlanCost> cost = getPlanCost(program))
     report["cost"] = toJson(*cost);
   if (const fb::TimeEstimate *time = program.time())
-    report["time"] = json::Object{
-        {"machine", getText(time->machine())},
-        {"microseconds", getSeconds(*time) * 1e6},
-        {"compute_microseconds", time->compute() * 1e6},
-        {"memory_microseconds", time->memory() * 1e6},
-        {"communication_microseconds", time->communication() * 1e6},
-        {"overlapped_microseconds", time->overlapped() * 1e6}};
+    report["time"] = timeToJson(*time);
 }
 
 /// The memory of a device and what lies in it at the peak.
@@ -184,15 +208,18 @@ static Expected<json::Object> pipelineToJson(const fb::Plan &plan,
   for (auto [number, step] : enumerate(planned->steps)) {
     const fb::PipelineRank *rank = pipeline.ranks()->Get(number);
     wireBytes += step->wire_bytes();
-    json::Array starts;
-    for (SimulatedTask task : planned->simulation.tasks[number])
+    json::Array starts, seconds;
+    for (SimulatedTask task : planned->simulation.tasks[number]) {
       starts.push_back(task.start * 1e6);
+      seconds.push_back((task.end - task.start) * 1e6);
+    }
     json::Object object{
         {"peak_bytes_per_device", static_cast<int64_t>(rank->arena_bytes())},
         {"wire_bytes_per_device", static_cast<int64_t>(step->wire_bytes())},
         {"matmul_flops_per_device", static_cast<int64_t>(step->matmul_flops())},
         {"tasks", getTasksText(*step)},
         {"start_microseconds", std::move(starts)},
+        {"task_microseconds", std::move(seconds)},
         {"live_microbatches", planned->liveMicrobatches[number]},
         {"busy_microseconds", planned->simulation.busy[number] * 1e6},
         {"idle", planned->getIdleShare(number)}};

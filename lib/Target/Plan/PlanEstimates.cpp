@@ -1,10 +1,12 @@
 //===- PlanEstimates.cpp - Estimates of a program's time and cost ---------===//
 
+#include "CommandList.h"
 #include "PlanTables.h"
 
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Analysis/Nesting.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Dialect/Shardc/IR/Sources.h"
 #include "shardc/Report/CommunicationReport.h"
 #include "shardc/Report/MemoryReport.h"
 #include "shardc/Report/TimeEstimate.h"
@@ -13,12 +15,53 @@ using namespace mlir;
 
 namespace shardc {
 
+static flatbuffers::Offset<fb::OpTime> writeOpTime(PlanContext &plan,
+                                                   const OpSpan &span) {
+  Operation *op = span.op;
+  if (auto start = dyn_cast<CollectiveStartOp>(op))
+    op = start.getCollective();
+  std::string name = op->getNumResults() ? getComputedName(op->getResult(0))
+                                         : op->getName().stripDialect().str();
+  auto nameOffset = plan.builder.CreateSharedString(name);
+  auto source = plan.builder.CreateSharedString(getSourceString(op->getLoc()));
+  return fb::CreateOpTime(plan.builder, nameOffset, source, getPart(span.op),
+                          span.communicates, span.startSeconds, span.seconds,
+                          span.gemmFlops, span.memoryBytes);
+}
+
+/// The type in which the first GEMM of `op` multiplies.
+static ComputeType getGemmType(Operation *op) {
+  ComputeType type = ComputeType::F32;
+  op->walk([&](Operation *inner) {
+    if (!isa<DotGeneralOp, GemmOp>(inner))
+      return WalkResult::advance();
+    Type element = getElementTypeOrSelf(inner->getOperand(0).getType());
+    if (element.isF64())
+      type = ComputeType::F64;
+    else if (element.isBF16())
+      type = ComputeType::BF16;
+    return WalkResult::interrupt();
+  });
+  return type;
+}
+
 flatbuffers::Offset<fb::TimeEstimate> writeTimeEstimate(PlanContext &plan,
                                                         func::FuncOp function) {
   TimeEstimate time = estimateTime(function, plan.machine);
+  std::vector<flatbuffers::Offset<fb::OpTime>> ops;
+  double gemmFlopsPerSecond = 0;
+  if (getProgramName(function) == "train_step")
+    for (const OpSpan &span : time.spans) {
+      ops.push_back(writeOpTime(plan, span));
+      if (span.gemmFlops > 0 && gemmFlopsPerSecond == 0)
+        gemmFlopsPerSecond =
+            plan.machine.getMatmulFlopsPerSecond(getGemmType(span.op));
+    }
   return fb::CreateTimeEstimateDirect(
       plan.builder, plan.machine.name.c_str(), time.computeSeconds,
-      time.memorySeconds, time.communicationSeconds, time.overlappedSeconds);
+      time.memorySeconds, time.communicationSeconds, time.overlappedSeconds,
+      ops.empty() ? nullptr : &ops, gemmFlopsPerSecond,
+      plan.machine.memoryBytesPerSecond);
 }
 
 flatbuffers::Offset<fb::Regather> writeRegather(PlanContext &plan,

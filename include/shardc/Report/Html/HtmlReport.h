@@ -26,6 +26,8 @@ struct HtmlReportInput {
   const llvm::json::Object &report;
   /// Why the programs communicate; null if the plan does not say it.
   const Explanation *explanation = nullptr;
+  /// The records of `shardc-run --metrics`, one for each step; null without.
+  const llvm::json::Array *metrics = nullptr;
 };
 
 /// Writes the page: one file without references to others, which can be read
