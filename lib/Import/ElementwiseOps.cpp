@@ -174,12 +174,19 @@ static LogicalResult lowerPower(Lowering &lowering, Operation *op) {
   return lowering.set(op, a.power(x, y));
 }
 
-static LogicalResult lowerCompare(Lowering &lowering, Operation *op) {
+FailureOr<CompareKind> shardc::getDirection(Operation *op) {
   StringRef direction = getLastWord(op->getAttr("comparison_direction"));
   std::optional<CompareKind> kind = symbolizeCompareKind(direction.lower());
   if (!kind)
     return emitError(op->getLoc())
            << "a comparison has the unknown direction '" << direction << "'";
+  return *kind;
+}
+
+static LogicalResult lowerCompare(Lowering &lowering, Operation *op) {
+  FailureOr<CompareKind> kind = getDirection(op);
+  if (failed(kind))
+    return failure();
   return lowering.set(op, compare(lowering.getBuilder(), op->getLoc(), *kind,
                                   lowering.get(op, 0), lowering.get(op, 1)));
 }

@@ -66,6 +66,21 @@ static LogicalResult lowerGather(Lowering &lowering, Operation *op) {
       if (getTensorType(picked).getNumElements() == type.getNumElements())
         return lowering.set(op, lowering.reshape(loc, picked, type));
     }
+  if (auto lists =
+          isElements ? matchRowLists(lowering, op, vectors) : std::nullopt) {
+    Value indices = clampIndices(lowering, loc, lists->indices, lists->size);
+    int64_t rank = from.getRank();
+    SmallVector<int64_t> pairs = lists->getPairs(), dims, places;
+    for (int64_t dim = 0; dim < rank; ++dim)
+      if (dims.push_back(dim); dim != lists->listDim)
+        places.push_back(dim);
+    places.insert(places.begin() + lists->dim, rank);
+    Value isHere = buildOneHot(lowering, loc, indices, pairs, rank, dims);
+    Value rows = lowering.broadcast(loc, table, from.clone(pairs), places);
+    Value found = sumSelected(lowering, loc, isHere, rows, rank);
+    if (found.getType() == type)
+      return lowering.set(op, found);
+  }
   bool isWhole = collapsed == vectors.starts;
   for (auto [dim, size] : llvm::enumerate(sizes))
     isWhole &= llvm::is_contained(vectors.starts, static_cast<int64_t>(dim))

@@ -274,6 +274,33 @@ std::optional<RowIndices> shardc::matchRowIndices(Lowering &lowering,
                                               getOtherSizes(type, dim)))};
 }
 
+std::optional<RowLists> shardc::matchRowLists(Lowering &lowering, Operation *op,
+                                              const IndexVectors &vectors) {
+  RankedTensorType type = getTensorType(lowering.get(op, 0));
+  int64_t rank = type.getRank(), inIndices = vectors.indexBatching.size();
+  int64_t indexRank = getTensorType(lowering.get(op, 1)).getRank();
+  if (getNumIndexEntries(lowering, op, vectors) != 1 ||
+      vectors.starts.size() != 1 || inIndices + 1 != rank ||
+      static_cast<int64_t>(vectors.batching.size()) != inIndices ||
+      !llvm::is_sorted(vectors.batching) ||
+      !llvm::is_sorted(vectors.indexBatching) ||
+      vectors.vectorDim + 1 < indexRank)
+    return std::nullopt;
+  RowLists lists{vectors.starts[0], getIndexEntry(lowering, op, vectors, 0), 0,
+                 0};
+  RankedTensorType indexType = getTensorType(lists.indices);
+  if (lists.dim < 0 || lists.dim >= rank || indexType.getRank() != rank)
+    return std::nullopt;
+  lists.size = type.getDimSize(lists.dim);
+  while (llvm::is_contained(vectors.indexBatching, lists.listDim))
+    ++lists.listDim;
+  SmallVector<int64_t> others = getOtherSizes(indexType, lists.listDim);
+  if (llvm::is_contained(vectors.batching, lists.dim) ||
+      others != getOtherSizes(type, lists.dim))
+    return std::nullopt;
+  return lists;
+}
+
 std::optional<FlatIndices> shardc::flattenIndices(Lowering &lowering,
                                                   Operation *op,
                                                   const IndexVectors &vectors,

@@ -82,6 +82,26 @@ std::optional<RowIndices> matchRowIndices(Lowering &lowering,
                                           mlir::Operation *op,
                                           const IndexVectors &vectors);
 
+/// If each row of `operand` has several indices, as in the gradient of
+/// jnp.sort: the dimension that is indexed, the indices, their dimension that
+/// numbers those of a row, and the number of elements that they choose from.
+/// The others of their dimensions are those of the operand besides `dim`, in
+/// their order.
+struct RowLists {
+  int64_t dim;
+  mlir::Value indices;
+  int64_t listDim;
+  int64_t size;
+  /// The shape of the indices with the elements of a row behind.
+  llvm::SmallVector<int64_t> getPairs() const {
+    llvm::SmallVector<int64_t> shape(getTensorShape(indices));
+    shape.push_back(size);
+    return shape;
+  }
+};
+std::optional<RowLists> matchRowLists(Lowering &lowering, mlir::Operation *op,
+                                      const IndexVectors &vectors);
+
 /// If the index vectors have one entry, or several of the leading dimensions:
 /// the operand with these dimensions in one, and the numbers in it.
 struct FlatIndices {

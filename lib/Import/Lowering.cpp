@@ -20,7 +20,8 @@ static const LoweringTable &getTable() {
     for (ArrayRef<OpLowering> part :
          {getElementwiseLowerings(), getBitLowerings(), getShapeLowerings(),
           getReduceLowerings(), getSliceLowerings(), getIndexLowerings(),
-          getScatterLowerings(), getControlLowerings(), getCallLowerings()})
+          getScatterLowerings(), getSortLowerings(), getControlLowerings(),
+          getCallLowerings()})
       for (const OpLowering &each : part)
         all.try_emplace(each.name, each);
     return all;
@@ -69,8 +70,6 @@ static StringRef getAdvice(StringRef name) {
   static const struct {
     StringLiteral name, advice;
   } advices[] = {
-      {"stablehlo.sort", "sort the data before it is fed"},
-      {"chlo.top_k", "use jnp.argmax, or count the elements that are larger"},
       {"stablehlo.rng_bit_generator", "feed the random numbers as an input"},
       {"stablehlo.convolution", "use @ or jnp.einsum; shardc is for MLPs"},
       {"sdy.manual_computation",

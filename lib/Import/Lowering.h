@@ -125,8 +125,16 @@ llvm::ArrayRef<OpLowering> getReduceLowerings();
 llvm::ArrayRef<OpLowering> getSliceLowerings();
 llvm::ArrayRef<OpLowering> getIndexLowerings();
 llvm::ArrayRef<OpLowering> getScatterLowerings();
+llvm::ArrayRef<OpLowering> getSortLowerings();
 llvm::ArrayRef<OpLowering> getControlLowerings();
 llvm::ArrayRef<OpLowering> getCallLowerings();
+
+/// The direction of a comparison, or an error at it.
+mlir::FailureOr<CompareKind> getDirection(mlir::Operation *op);
+
+/// `x` with its highest bit inverted: as signed numbers these are in the order
+/// of the unsigned ones.
+mlir::Value toSigned(Lowering &lowering, mlir::Location loc, mlir::Value x);
 
 /// The numbers of attribute `name`, such as dimensions; none without it.
 llvm::ArrayRef<int64_t> getDims(mlir::Operation *op, llvm::StringRef name);

@@ -5,7 +5,7 @@
 //
 //===----------------------------------------------------------------------===//
 
-#include "Lowering.h"
+#include "Combinations.h"
 #include "OpaqueText.h"
 
 #include <cmath>
@@ -14,13 +14,7 @@
 using namespace mlir;
 using namespace shardc;
 
-namespace {
-enum class Combination { Sum, Product, Max, Min };
-} // namespace
-
-/// The combination that the body of a reduction computes from its two
-/// arguments.
-static std::optional<Combination> getCombination(Block &body) {
+std::optional<Combination> shardc::getCombination(Block &body) {
   if (!llvm::hasNItems(body.getOperations(), 2) ||
       body.front().getNumOperands() != 2)
     return std::nullopt;
@@ -36,7 +30,7 @@ static std::optional<Combination> getCombination(Block &body) {
   return std::nullopt;
 }
 
-static Value combine(Arithmetic a, Combination kind, Value x, Value y) {
+Value shardc::combine(Arithmetic a, Combination kind, Value x, Value y) {
   switch (kind) {
   case Combination::Sum:
     return a.add(x, y);
@@ -50,8 +44,7 @@ static Value combine(Arithmetic a, Combination kind, Value x, Value y) {
   return Value();
 }
 
-/// What does not change a combination.
-static double getIdentity(Combination kind, Type element) {
+double shardc::getIdentity(Combination kind, Type element) {
   if (kind == Combination::Sum)
     return 0;
   if (kind == Combination::Product)
@@ -91,10 +84,9 @@ static Value multiplyAlong(Lowering &lowering, Location loc, Value x,
   return x;
 }
 
-/// `x` without `dims`, which it combines.
-static Value combineDims(Lowering &lowering, Location loc, Combination kind,
-                         Value x, ArrayRef<int64_t> dims,
-                         RankedTensorType type) {
+Value shardc::combineDims(Lowering &lowering, Location loc, Combination kind,
+                          Value x, ArrayRef<int64_t> dims,
+                          RankedTensorType type) {
   OpBuilder &builder = lowering.getBuilder();
   Type element = type.getElementType();
   // No more than one element each: that element.

@@ -4,6 +4,7 @@
 //
 //===----------------------------------------------------------------------===//
 
+#include "Combinations.h"
 #include "Lookups.h"
 #include "OpaqueText.h"
 
@@ -11,11 +12,10 @@ using namespace mlir;
 using namespace shardc;
 
 namespace {
-enum class Update { Add, Set };
-
 struct Scatter {
   Operation *op;
-  Update kind;
+  /// What updates are combined by; without it they replace elements.
+  std::optional<Combination> kind;
   IndexVectors vectors;
   /// Dimensions of the updates that are dimensions of the operand, and those of
   /// the operand that are not among them.
@@ -23,15 +23,15 @@ struct Scatter {
 };
 } // namespace
 
-static std::optional<Update> getUpdate(Block &body) {
-  if (body.getNumArguments() != 2 || body.back().getNumOperands() != 1)
-    return std::nullopt;
-  if (body.back().getOperand(0) == body.getArgument(1))
-    return Update::Set;
-  if (llvm::hasNItems(body.getOperations(), 2) &&
-      body.front().getName().getStringRef() == "stablehlo.add")
-    return Update::Add;
-  return std::nullopt;
+/// Whether the body of an update gives its second argument.
+static bool replaces(Block &body) {
+  return body.getNumArguments() == 2 && body.back().getNumOperands() == 1 &&
+         body.back().getOperand(0) == body.getArgument(1);
+}
+
+/// What an element is combined with where it has no update.
+static Value getNone(Arithmetic &a, Combination kind) {
+  return a.constant(getIdentity(kind, a.getType().getElementType()));
 }
 
 /// One element of each row.
@@ -53,9 +53,32 @@ static Value updateRows(Lowering &lowering, const Scatter &scatter,
       lowering.reshape(loc, lowering.get(scatter.op, 2), type.clone(shape)),
       type, others);
   Arithmetic a(lowering.getBuilder(), loc, x);
-  if (scatter.kind == Update::Set)
+  if (!scatter.kind)
     return a.select(mask, updates, x);
-  return a.add(x, a.select(mask, updates, a.constant(0)));
+  return combine(a, *scatter.kind, x,
+                 a.select(mask, updates, getNone(a, *scatter.kind)));
+}
+
+/// Several elements of each row.
+static Value updateRowLists(Lowering &lowering, const Scatter &scatter,
+                            const RowLists &lists) {
+  Location loc = scatter.op->getLoc();
+  Value x = lowering.get(scatter.op, 0), updates = lowering.get(scatter.op, 2);
+  RankedTensorType type = getTensorType(x);
+  int64_t rank = type.getRank();
+  if (!scatter.kind || getTensorShape(updates) != getTensorShape(lists.indices))
+    return Value();
+  SmallVector<int64_t> pairs = lists.getPairs(), shape = pairs;
+  shape.erase(shape.begin() + lists.listDim);
+  auto dims = llvm::to_vector(llvm::seq<int64_t>(0, rank));
+  Value isHere = buildOneHot(lowering, loc, lists.indices, pairs, rank, dims);
+  Value all = lowering.broadcast(loc, updates, type.clone(pairs), dims);
+  Arithmetic r(lowering.getBuilder(), loc, all);
+  Value combined = combineDims(lowering, loc, *scatter.kind,
+                               r.select(isHere, all, getNone(r, *scatter.kind)),
+                               {lists.listDim}, type.clone(shape));
+  return combine(Arithmetic(lowering.getBuilder(), loc, x), *scatter.kind, x,
+                 moveDim(lowering, loc, combined, rank - 1, lists.dim));
 }
 
 /// The one window of the only index vector.
@@ -87,9 +110,9 @@ static Value updateWindow(Lowering &lowering, const Scatter &scatter) {
       window.getNumElements() != from.getNumElements())
     return Value();
   update = lowering.reshape(loc, update, window);
-  if (scatter.kind == Update::Add)
-    update = Arithmetic(builder, loc, update)
-                 .add(takeWindow(lowering, loc, x, starts, sizes), update);
+  if (scatter.kind)
+    update = combine(Arithmetic(builder, loc, update), *scatter.kind,
+                     takeWindow(lowering, loc, x, starts, sizes), update);
   Value updated = putWindow(lowering, loc, x, update, starts);
   for (auto [dim, start] : llvm::enumerate(starts)) {
     Value nearest = clampIndices(lowering, loc, start,
@@ -142,7 +165,8 @@ static Value updateWholeRows(Lowering &lowering, const Scatter &scatter,
   Value indices = lowering.reshape(loc, flat.indices, indexType.clone({count}));
   Value hot = buildOneHot(lowering, loc, indices, {count, size}, 1, {0});
   Arithmetic a(builder, loc, flat.operand);
-  if (scatter.kind == Update::Add && isa<FloatType>(type.getElementType())) {
+  if (scatter.kind == Combination::Sum &&
+      isa<FloatType>(type.getElementType())) {
     Value sums =
         dot(builder, loc, convertTo(builder, loc, hot, type.getElementType()),
             updates, {0}, {0});
@@ -151,12 +175,17 @@ static Value updateWholeRows(Lowering &lowering, const Scatter &scatter,
   shape.insert(shape.begin() + 1, size);
   SmallVector<int64_t> rowDims{0};
   llvm::append_range(rowDims, llvm::seq<int64_t>(2, shape.size()));
-  if (scatter.kind == Update::Add) {
+  if (scatter.kind) {
     Value rows = lowering.broadcast(loc, updates, type.clone(shape), rowDims);
     Value mask = lowering.broadcast(
         loc, hot, type.clone(shape, builder.getI1Type()), {0, 1});
-    Value sums = sumSelected(lowering, loc, mask, rows, 0);
-    return a.add(flat.operand, moveDim(lowering, loc, sums, 0, flat.dim));
+    Arithmetic r(builder, loc, rows);
+    Value combined =
+        combineDims(lowering, loc, *scatter.kind,
+                    r.select(mask, rows, getNone(r, *scatter.kind)), {0},
+                    type.clone(ArrayRef(shape).drop_front()));
+    return combine(a, *scatter.kind, flat.operand,
+                   moveDim(lowering, loc, combined, 0, flat.dim));
   }
   Value numbers = lowering.count(loc, indexType.clone({count, size}), 0);
   Arithmetic n(builder, loc, numbers);
@@ -174,13 +203,14 @@ static Value updateWholeRows(Lowering &lowering, const Scatter &scatter,
 
 static LogicalResult lowerScatter(Lowering &lowering, Operation *op) {
   Attribute numbers = op->getAttr("scatter_dimension_numbers");
-  std::optional<Update> kind = getUpdate(op->getRegion(0).front());
-  if (!kind)
+  Block &body = op->getRegion(0).front();
+  std::optional<Combination> kind = getCombination(body);
+  if (!kind && !replaces(body))
     return emitError(op->getLoc())
-           << "updates by index are supported that set or add: x.at[i].set, "
-              "x.at[i].add";
+           << "updates by index are supported that set, add, multiply, or take "
+              "the larger or smaller: x.at[i].set, .add, .multiply, .max, .min";
   Scatter scatter{op,
-                  *kind,
+                  kind,
                   {getNumbers(numbers, "scatter_dims_to_operand_dims"),
                    getNumbers(numbers, "input_batching_dims"),
                    getNumbers(numbers, "scatter_indices_batching_dims"),
@@ -199,6 +229,10 @@ static LogicalResult lowerScatter(Lowering &lowering, Operation *op) {
                              ? matchRowIndices(lowering, op, vectors)
                              : std::nullopt)
       updated = updateRows(lowering, scatter, *rows);
+    else if (auto lists = scatter.window.empty()
+                              ? matchRowLists(lowering, op, vectors)
+                              : std::nullopt)
+      updated = updateRowLists(lowering, scatter, *lists);
     else if (auto flat = scatter.inserted == vectors.starts
                              ? flattenIndices(lowering, op, vectors, false)
                              : std::nullopt)

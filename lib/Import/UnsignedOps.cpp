@@ -6,7 +6,6 @@
 //===----------------------------------------------------------------------===//
 
 #include "Lowering.h"
-#include "OpaqueText.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -15,9 +14,7 @@ static Type getElement(Value value) {
   return getTensorType(value).getElementType();
 }
 
-/// `x` with its highest bit inverted: as signed numbers these are in the order
-/// of the unsigned ones.
-static Value toSigned(Lowering &lowering, Location loc, Value x) {
+Value shardc::toSigned(Lowering &lowering, Location loc, Value x) {
   unsigned bits = getElement(x).getIntOrFloatBitWidth();
   auto highest =
       DenseElementsAttr::get(getTensorType(x), APInt::getSignMask(bits));
@@ -33,11 +30,9 @@ static Value compareUnsigned(Lowering &lowering, Location loc, CompareKind kind,
 }
 
 static LogicalResult lowerCompare(Lowering &lowering, Operation *op) {
-  StringRef direction = getLastWord(op->getAttr("comparison_direction"));
-  std::optional<CompareKind> kind = symbolizeCompareKind(direction.lower());
-  if (!kind)
-    return emitError(op->getLoc())
-           << "a comparison has the unknown direction '" << direction << "'";
+  FailureOr<CompareKind> kind = getDirection(op);
+  if (failed(kind))
+    return failure();
   return lowering.set(op, compareUnsigned(lowering, op->getLoc(), *kind,
                                           lowering.get(op, 0),
                                           lowering.get(op, 1)));

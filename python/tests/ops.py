@@ -86,6 +86,18 @@ OPS = {
     "switch": lambda p, i: lax.switch(i[1] % 3, [jnp.sin, jnp.cos, jnp.exp], p),
     "weights": lambda p, i: p * jnp.asarray([1.0, 2, 3, 4, 5, 6, 7, 9]),
     "integers": lambda p, i: ((i * 5 - 7) % 6 + jnp.sign(i - 3) + i ** 2) * p,
+    "top_k": lambda p, i: lax.top_k(p, 3)[0] * (1 + lax.top_k(p, 3)[1]),
+    "top_k_accuracy": lambda p, i: jnp.any(lax.top_k(p, 2)[1] == i[:, None], axis=1) * p[0],
+    "sort": lambda p, i: jnp.sort(p, axis=0),
+    "argsort": lambda p, i: jnp.argsort(jnp.floor(p), axis=1) * p,
+    "argsort_nan": lambda p, i: jnp.argsort(jnp.where(p > 1, jnp.nan, -p), descending=True) * p[0],
+    "sort_unsigned": lambda p, i: lax.sort((i.astype(jnp.uint32) * jnp.uint32(0x77777777), i))[1] * p,
+    "median": lambda p, i: jnp.median(p, axis=1),
+    "max_row": lambda p, i: p.at[2].max(p[3]),
+    "min_rows": lambda p, i: p.at[jnp.asarray([5, 2, 7])].min(p[:3]),
+    "multiply_rows": lambda p, i: p.at[jnp.asarray([1, 4])].multiply(
+        p[5:7], unique_indices=True),
+    "count_max": lambda p, i: jnp.zeros(SIZE, jnp.int32).at[i].max(i) * p,
 }
 
 
