@@ -6,9 +6,8 @@
 #
 # Needs the virtual environment that scripts/check-python.sh leaves; exit code 77 without it.
 source "$(dirname "$0")/common.sh"
-case "$build" in /*) ;; *) build=$PWD/$build ;; esac
-work=$build/python
-[ -e "$work/venv/bin/pytest" ] || { echo "run scripts/check-python.sh first"; exit 77; }
+source scripts/common-python.sh
+[ -e "$work/venv/bin/pytest" ] || skip "run scripts/check-python.sh first"
 tree=$build/runtime-asan
 launcher=()
 if command -v ccache >/dev/null; then

@@ -2,7 +2,7 @@
 
 python/tests$ PYTHONPATH=.. V/bin/python communication.py BUILD [NAME...]
 
-V has the packages of requirements.txt, and BUILD is the build folder, for
+V has the packages of ../requirements-test.txt, and BUILD is the build folder, for
 shardc-compile. Each program of make_goldens.py is compiled by XLA for eight CPU
 devices, a mesh of 2x4, with the shardings of its arguments at its results too, and
 the collectives of the compiled HLO are counted. Bytes are those that a device sends in

@@ -2,7 +2,7 @@
 
 python/tests$ PYTHONPATH=.. V/bin/python make_goldens.py [NAME...]
 
-V has the packages of requirements.txt. With --check EVERY FIRST it writes nothing, and
+V has the packages of ../requirements-test.txt. With --check EVERY FIRST it writes nothing, and
 fails if what JAX gives for every so many programs is not what is committed. Without,
 it writes below test/golden/jax, for each program, as test/golden/make_goldens.py does:
 

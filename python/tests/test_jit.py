@@ -1,5 +1,6 @@
 """shardc.jax.jit and explain: steps of JAX under shardc, against JAX."""
 
+import functools
 import gc
 import pathlib
 import threading
@@ -197,7 +198,7 @@ def test_refuses_steps_with_their_place(mesh):
         sj.jit(train_step, params, state, x, y, carry={0: 0, 1: 1}, partitoin="cheapest")
 
     def sorts(p, x):
-        return p - jax.lax.sort(p), jnp.sum(p * x)  # The place.
+        return p - jax.lax.sort((p, x), num_keys=2)[0], jnp.sum(p * x)  # The place.
 
     with pytest.raises(shardc.CompileError) as caught:
         sj.jit(sorts, np.zeros(4, np.float32), np.zeros(4, np.float32), carry={0: 0})
@@ -298,6 +299,100 @@ def test_shard_map_runs(mesh):
     params, found = train(params, x, y)
     np.testing.assert_allclose(found, loss, rtol=1e-5)
     np.testing.assert_allclose(params["w"], start()[0]["w"] - 0.1 * expected["w"], atol=1e-5)
+
+
+def test_static_and_keyword_arguments(mesh):
+    @functools.partial(jax.jit, static_argnames=("kind",), donate_argnames="params")
+    def step(params, x, *, kind, rate, y):
+        fit = {"mse": lambda e: jnp.mean(e ** 2), "mae": lambda e: jnp.mean(jnp.abs(e))}[kind]
+        loss, gradient = jax.value_and_grad(lambda w: fit(x @ w["w"] + w["b"] - y))(params)
+        return jax.tree.map(lambda p, g: p - rate * g, params, gradient), loss
+
+    params, _, x, y = start()
+    train = sj.jit(step, params, x, y=y, kind="mae", rate=0.1, mesh={"data": 1})
+    expected, loss = step(jax.tree.map(jnp.asarray, params), x, kind="mae", rate=0.1, y=y)
+    found, our_loss = train(params, rate=0.1, x=x, y=y, kind="mae")
+    assert np.allclose(loss, our_loss) and np.allclose(found["w"], expected["w"], atol=1e-6)
+    for wrong, message in (
+            ({"kind": "mse"}, "the static argument kind is 'mse'.*compiled for 'mae'"),
+            ({"kinds": "mae"}, "kinds is unknown"),
+            ({"x": x}, "x is given by position and by name")):
+        with pytest.raises(TypeError, match=message):
+            train(found, x, **{"rate": 0.1, "y": y, "kind": "mae", **wrong})
+    with pytest.raises(TypeError, match="y is missing"):
+        train(found, x, rate=0.1, kind="mae")
+    with pytest.raises(TypeError, match="the static argument kind is missing"):
+        train(found, x, rate=0.1, y=y)
+    train(found, x, rate=0.1, y=y, kind="mae")
+    by_name = sj.jit(step, params, x, y=y, kind="mae", rate=0.1, carry={0: "params"},
+                     params="params")
+    assert np.allclose(by_name(params, x, y=y, kind="mae", rate=0.1)[1], loss)
+    with pytest.raises(sj.ExportError, match="no argument"):
+        sj.jit(step, params, x, y=y, kind="mae", rate=0.1, carry={0: "weights"})
+
+
+def test_objects_of_nnx():
+    nnx = pytest.importorskip("flax.nnx")
+
+    class Model(nnx.Module):
+        def __init__(self, rngs):
+            self.hidden, self.out = nnx.Linear(8, 16, rngs=rngs), nnx.Linear(16, 4, rngs=rngs)
+            self.dropout = nnx.Dropout(0.5, rngs=rngs)
+
+        def __call__(self, x, train):
+            x = nnx.relu(self.hidden(x))
+            return self.out(self.dropout(x, deterministic=not train))
+
+    @functools.partial(nnx.jit, static_argnames=("train",))
+    def step(model, optimizer, x, y, train):
+        loss = lambda model: jnp.mean((model(x, train) - y) ** 2)
+        value, gradients = nnx.value_and_grad(loss)(model)
+        optimizer.update(model, gradients)
+        return value
+
+    def build():
+        model = Model(nnx.Rngs(0))
+        return model, nnx.Optimizer(model, optax.adam(1e-2), wrt=nnx.Param)
+
+    _, _, x, y = start()
+    model, optimizer = build()
+    train = sj.jit(step, model, optimizer, x, y, train=True)
+    found = [float(train(model, optimizer, x, y, train=True)) for _ in range(3)]
+    theirs, state = build()
+    expected = [float(step(theirs, state, x, y, train=True)) for _ in range(3)]
+    assert np.allclose(found, expected, rtol=1e-5)
+    assert np.allclose(model(jnp.asarray(x), False), theirs(x, False), atol=1e-5)
+    assert int(optimizer.step[...]) == 3
+    with pytest.raises(TypeError, match="the static argument train is False"):
+        train(model, optimizer, x, y, train=False)
+    with pytest.raises(shardc.InputError, match="x: f32.*expected f32"):
+        train(model, optimizer, x[:8], y, train=True)
+    assert np.allclose(train(model, optimizer, x, y, True), step(theirs, state, x, y, True))
+
+
+def test_modules_of_equinox():
+    eqx = pytest.importorskip("equinox")
+    model = eqx.nn.MLP(8, 4, 16, 1, activation=jax.nn.gelu, key=jax.random.key(0))
+    state = OPTIMIZER.init(eqx.filter(model, eqx.is_array))
+
+    @eqx.filter_jit
+    def step(model, state, x, y):
+        loss = lambda model: jnp.mean((jax.vmap(model)(x) - y) ** 2)
+        value, gradients = eqx.filter_value_and_grad(loss)(model)
+        updates, state = OPTIMIZER.update(gradients, state)
+        return eqx.apply_updates(model, updates), state, value
+
+    _, _, x, y = start()
+    train = sj.jit(step, model, state, x, y)
+    ours, theirs = (model, state), (model, state)
+    for _ in range(3):
+        *ours, found = train(*ours, x, y)
+        *theirs, expected = step(*theirs, x, y)
+        assert np.allclose(found, expected, rtol=1e-5)
+    assert ours[0].activation is model.activation
+    trained = jax.tree.map(jnp.asarray, eqx.filter(ours[0], lambda leaf: hasattr(leaf, "dtype")))
+    trained = eqx.combine(trained, model)
+    assert np.allclose(jax.vmap(trained)(x), jax.vmap(theirs[0])(x), atol=1e-5)
 
 
 def test_scan_over_microbatches_needs_less_memory():

@@ -5,7 +5,7 @@ from jax import lax
 from jax.extend import core as jex_core
 from jax.sharding import NamedSharding
 
-from shardc.jax._jaxprs import CALLS, MARKS, has_shard_map, inner_jaxpr, jaxprs_of, lower
+from shardc.jax._jaxprs import CALLS, MARKS, has_shard_map, inner_jaxpr, jaxprs_of, lower, unroll
 from shardc.jax._places import ExportError, at, where
 from shardc.jax._shard_map import ShardMaps, with_auto_axes
 
@@ -76,21 +76,8 @@ class Evaluator:
 
     def unroll(self, eqn, args):
         """lax.scan, written out."""
-        params = eqn.params
-        consts = args[:params["num_consts"]]
-        count = params["num_consts"] + params["num_carry"]
-        carry, stacked = args[params["num_consts"]:count], args[count:]
-        steps = range(params["length"])
-        results = []
-        for step in reversed(steps) if params["reverse"] else steps:
-            parts = [lax.index_in_dim(x, step, keepdims=False) for x in stacked]
-            out = self.evaluate(params["jaxpr"], [*consts, *carry, *parts])
-            carry = out[:params["num_carry"]]
-            results.append(out[params["num_carry"]:])
-        if params["reverse"]:
-            results.reverse()
-        stacked = [jax.numpy.stack(each) for each in zip(*results)]
-        return [*carry, *stacked]
+        take = lambda x, step: lax.index_in_dim(x, step, keepdims=False)
+        return unroll(eqn.params, args, take, self.evaluate, jax.numpy.stack)
 
 
 def lower_in_global_form(closed):

@@ -7,70 +7,108 @@ is imported here: a program that uses it has done so."""
 import sys
 
 import jax
-import numpy as np
 
-
-def _is_array(leaf):
-    return isinstance(leaf, (jax.Array, np.ndarray, np.generic, jax.ShapeDtypeStruct))
+from shardc.jax._calls import Call, is_array
 
 
 def _arrays(tree):
     """`tree` with None, which is no leaf, in place of all else."""
-    return jax.tree.map(lambda leaf: leaf if _is_array(leaf) else None, tree)
+    return jax.tree.map(lambda leaf: leaf if is_array(leaf) else None, tree)
 
 
-def _from_nnx(nnx, step, args):
-    """The objects among the arguments become their arrays, and the new ones come
-    first among the results."""
-    numbers = [index for index, arg in enumerate(args) if isinstance(arg, nnx.Pytree)]
-    function = getattr(step, "fun", step)
-    graph, state = nnx.split(tuple(args[index] for index in numbers))
+class _Nnx:
+    """A step of nnx.jit: objects become their arrays, and the new arrays come first
+    among the results."""
 
-    def split(objects):
-        _, state = nnx.split(tuple(objects))
-        return [nnx.to_pure_dict(state[place]) for place in range(len(numbers))]
+    def __init__(self, nnx, step, args, kwargs):
+        self._nnx = nnx
+        self.function = getattr(step, "fun", step)
+        self.call = Call(step, args, kwargs, self.function)
+        objects = self.call.dynamic(args, kwargs)
+        self._numbers = [index for index, each in enumerate(objects)
+                         if isinstance(each, nnx.Pytree)]
+        self.args = self.unwrap(objects)
+        self.carry = dict(enumerate(self._numbers))
+        self._graph, self._state = nnx.split(tuple(objects[index] for index in self._numbers))
+        self._is_tuple, self._is_none = True, False
 
-    def functional(*args):
-        values = jax.tree.map(lambda leaf: leaf, state)
-        nnx.replace_by_pure_dict(values, {place: args[index]
-                                          for place, index in enumerate(numbers)})
-        objects = dict(zip(numbers, nnx.merge(graph, values)))
-        out = function(*(objects.get(index, arg) for index, arg in enumerate(args)))
+    def _split(self, objects):
+        _, state = self._nnx.split(tuple(objects))
+        return [self._nnx.to_pure_dict(state[place]) for place in range(len(self._numbers))]
+
+    def step(self, *args):
+        """The step as a function of arrays."""
+        values = jax.tree.map(lambda leaf: leaf, self._state)
+        self._nnx.replace_by_pure_dict(values, {place: args[index] for place, index
+                                                in enumerate(self._numbers)})
+        objects = dict(zip(self._numbers, self._nnx.merge(self._graph, values)))
+        args, kwargs = self.call.merge(objects.get(index, arg)
+                                       for index, arg in enumerate(args))
+        out = self.function(*args, **kwargs)
+        self._is_none, self._is_tuple = out is None, isinstance(out, tuple)
         rest = () if out is None else out if isinstance(out, tuple) else (out,)
-        return (*split(objects.values()), *rest)
+        return (*self._split(objects.values()), *rest)
 
-    replaced = dict(zip(numbers, split(args[index] for index in numbers)))
-    arrays = tuple(replaced.get(index, arg) for index, arg in enumerate(args))
-    return functional, arrays, dict(enumerate(numbers)), function
+    def unwrap(self, args):
+        """The arguments with the arrays of objects in place of these."""
+        arrays = dict(zip(self._numbers, self._split(args[index] for index in self._numbers)))
+        return tuple(arrays.get(index, arg) for index, arg in enumerate(args))
 
-
-def _from_equinox(equinox, step, args):
-    """What is no array among the arguments belongs to the function."""
-    arrays = _arrays(args)
-    static = jax.tree.map(lambda leaf: None if _is_array(leaf) else leaf, args)
-    function = getattr(step, "__wrapped__", step)
-
-    def functional(*args):
-        return _arrays(function(*equinox.combine(args, static)))
-
-    outputs = jax.eval_shape(functional, *arrays)
-    shapes = lambda tree: [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
-    carry = {}
-    for index, (output, arg) in enumerate(zip(outputs, arrays)):
-        if not shapes(arg) or shapes(output) != shapes(arg):
-            break
-        carry[index] = index
-    return functional, arrays, carry, function
+    def wrap(self, args, results):
+        """What the step gives; the objects among `args` have their new arrays then."""
+        for index, arrays in zip(self._numbers, results):
+            state = self._nnx.state(args[index])
+            self._nnx.replace_by_pure_dict(state, arrays)
+            self._nnx.update(args[index], state)
+        rest = results[len(self._numbers):]
+        return None if self._is_none else rest if self._is_tuple else rest[0]
 
 
-def functional(step, args):
-    """(step, arguments, carry, function): `step` of nnx.jit or eqx.filter_jit as a
-    function of pytrees of arrays, which results replace which arguments, and the
-    function of the user. None for any other step."""
+class _Equinox:
+    """A step of eqx.filter_jit: what is no array among the arguments belongs to the
+    function."""
+
+    def __init__(self, equinox, step, args, kwargs):
+        self._equinox = equinox
+        self.function = getattr(step, "__wrapped__", step)
+        self.call = Call(step, args, kwargs, self.function)
+        given = self.call.dynamic(args, kwargs)
+        self.args = self.unwrap(given)
+        self._static = jax.tree.map(lambda leaf: None if is_array(leaf) else leaf, given)
+        outputs = jax.eval_shape(self.step, *self.args)
+        shapes = lambda tree: [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
+        self.carry = {}
+        for index, (output, arg) in enumerate(zip(outputs, self.args)):
+            if not shapes(arg) or shapes(output) != shapes(arg):
+                break
+            self.carry[index] = index
+
+    def step(self, *args):
+        """The step as a function of arrays."""
+        args, kwargs = self.call.merge(self._equinox.combine(args, self._static))
+        return _arrays(self.function(*args, **kwargs))
+
+    def unwrap(self, args):
+        """The arguments with None in place of what is no array."""
+        return _arrays(tuple(args))
+
+    def wrap(self, args, results):
+        """What the step gives: modules are whole again."""
+        return tuple(self._equinox.combine(result, self._static[self.carry[index]])
+                     if index in self.carry else result
+                     for index, result in enumerate(results))
+
+
+def functional(step, args, kwargs):
+    """A step of nnx.jit or eqx.filter_jit as one of pytrees of arrays, or None for any
+    other step. It has the `step`, its `args`, which results replace which of them
+    (`carry`), the `function` of the user, the form of its `call`s, and `unwrap` and
+    `wrap` for arguments and results."""
     nnx, equinox = sys.modules.get("flax.nnx"), sys.modules.get("equinox")
-    if nnx and any(isinstance(arg, nnx.Pytree) for arg in args):
-        return _from_nnx(nnx, step, args)
+    given = (args, kwargs)
+    if nnx and any(isinstance(leaf, nnx.Pytree) for leaf in (*args, *kwargs.values())):
+        return _Nnx(nnx, step, args, kwargs)
     if equinox and any(isinstance(leaf, equinox.Module) for leaf in jax.tree.leaves(
-            args, is_leaf=lambda leaf: isinstance(leaf, equinox.Module))):
-        return _from_equinox(equinox, step, args)
+            given, is_leaf=lambda leaf: isinstance(leaf, equinox.Module))):
+        return _Equinox(equinox, step, args, kwargs)
     return None

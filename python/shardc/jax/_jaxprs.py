@@ -35,6 +35,25 @@ def walk(jaxpr):
             yield from walk(inner)
 
 
+def unroll(params, args, take, run, stack):
+    """The results of a lax.scan with parameters `params` on `args`, written out:
+    `take(x, step)` is what a trip has of x, `run(jaxpr, values)` gives the results of a
+    trip, and `stack(parts)` those of all trips as one."""
+    first = params["num_consts"]
+    consts, carry, stacked = (args[:first], args[first:first + params["num_carry"]],
+                              args[first + params["num_carry"]:])
+    steps = range(params["length"])
+    results = []
+    for step in reversed(steps) if params["reverse"] else steps:
+        parts = [take(x, step) for x in stacked]
+        out = run(params["jaxpr"], [*consts, *carry, *parts])
+        carry = out[:params["num_carry"]]
+        results.append(out[params["num_carry"]:])
+    if params["reverse"]:
+        results.reverse()
+    return [*carry, *map(stack, zip(*results))]
+
+
 def lower(traced):
     """The `Lowered` of a `Traced`, whatever devices there are: an AbstractMesh has none.
     For a CPU; but a TPU's threefry is free of loops."""

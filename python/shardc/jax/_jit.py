@@ -10,8 +10,7 @@ import shardc
 from shardc._executor import to_input
 from shardc.jax._array import class_for
 from shardc.jax._keys import has_bits, to_signed
-from shardc.jax._functional import functional
-from shardc.jax._places import ExportError
+from shardc.jax._calls import split_options
 from shardc.jax._step import paths_of, trace
 
 
@@ -29,6 +28,8 @@ class Step:
         self.plan = plan
         self._traced = traced
         self._in_tree, self._out_tree = traced.in_tree, traced.out_tree
+        self._objects = traced.objects
+        self._is_plain = traced.call.is_plain and traced.objects is None
         self._executor = shardc._core.Executor(
             plan.core, seed=0, threads=threads, poison_padding=False,
             share_replicas=True, ordered_sums=False, cpu_target="")
@@ -42,7 +43,16 @@ class Step:
         self._flatten = jax.tree_util.tree_flatten
         self._lock = threading.Lock()
 
-    def __call__(self, *args):
+    def __call__(self, *args, **kwargs):
+        if self._is_plain and not kwargs:
+            return self._call(args)
+        given = args = self._traced.call.dynamic(args, kwargs)
+        if not self._objects:
+            return self._call(args)
+        results = self._call(self._objects.unwrap(args))
+        return self._objects.wrap(given, results)
+
+    def _call(self, args):
         leaves, tree = self._flatten(args)
         if tree != self._in_tree:
             raise self._describe_mismatch(args)
@@ -87,11 +97,8 @@ class Step:
 
 
 def _compile(step, args, carry, params, options):
-    if functional(step, args):
-        raise ExportError("objects of Flax NNX and modules of Equinox: expected pytrees of "
-                          "arrays, as nnx.split and eqx.partition make them; "
-                          "shardc.jax.export takes objects")
-    traced = trace(step, args, carry, params, with_states=False)
+    kwargs, options = split_options(step, options)
+    traced = trace(step, args, carry, params, with_states=False, kwargs=kwargs)
     name = getattr(step, "__name__", "step")
     return traced, shardc.compile(shardc.Model(traced.text, f"{name}.mlir"), **options)
 
@@ -102,8 +109,12 @@ def jit(step, *args, carry=None, params=0, threads=0, **options):
     The step is traced as JAX does it. `carry` says which result replaces which
     argument of the next call, by default the donated arguments in their order.
     Such results stay with shardc while they are handed back. `params` is the
-    argument that has the parameters. `options` are those of shardc.compile, and
-    `threads=0` takes as many as the process may use."""
+    argument that has the parameters. Both may name arguments. Of `options` those that
+    are parameters of the step are its arguments, the others those of shardc.compile;
+    `threads=0` takes as many as the process may use.
+
+    A step of nnx.jit changes the objects that it is called with, and one of
+    eqx.filter_jit gives modules, as without shardc."""
     return Step(*_compile(step, args, carry, params, options), threads)
 
 

@@ -21,7 +21,7 @@ from jax import lax
 from jax.extend import core as jex_core
 from jax.sharding import AxisType, NamedSharding, PartitionSpec
 
-from shardc.jax._jaxprs import MARKS, jaxprs_of, walk
+from shardc.jax._jaxprs import MARKS, jaxprs_of, unroll, walk
 from shardc.jax._places import ExportError, at, where
 
 _REDUCTIONS = {"psum": lax.reduce_sum, "psum_invariant": lax.reduce_sum,
@@ -235,23 +235,10 @@ class Region:
         return self._fix(value, entries, "constraint")
 
     def _unroll(self, eqn, values):
-        params = eqn.params
-        consts = values[:params["num_consts"]]
-        count = params["num_consts"] + params["num_carry"]
-        carry, stacked = values[params["num_consts"]:count], values[count:]
-        order = range(params["length"])
-        results = []
-        for step in reversed(order) if params["reverse"] else order:
-            parts = [each for value in stacked for each in self.apply(
-                lambda x, step=step: [lax.index_in_dim(x, step, keepdims=False)], [value])]
-            out = self.run(params["jaxpr"], [*consts, *carry, *parts])
-            carry = out[:params["num_carry"]]
-            results.append(out[params["num_carry"]:])
-        if params["reverse"]:
-            results.reverse()
-        joined = [each for parts in zip(*results)
-                  for each in self.apply(lambda *xs: [jnp.stack(xs)], list(parts))]
-        return [*carry, *joined]
+        take = lambda value, step: self.apply(
+            lambda x: [lax.index_in_dim(x, step, keepdims=False)], [value])[0]
+        stack = lambda parts: self.apply(lambda *xs: [jnp.stack(xs)], list(parts))[0]
+        return unroll(eqn.params, values, take, self.run, stack)
 
     def _reduce(self, eqn, value):
         names = _names_of(eqn)

@@ -1,12 +1,12 @@
 """Whole train steps: forward, backward and update as JAX has them."""
 
 import dataclasses
-import inspect
 
 import numpy as np
 
 import jax
 
+from shardc.jax._calls import Call
 from shardc.jax._evaluate import lower_in_global_form
 from shardc.jax._export import _names, _sharding
 from shardc.jax._functional import functional
@@ -42,14 +42,9 @@ class TracedStep:
     result_types: tuple
     in_tree: object
     out_tree: object
-
-
-def _argument_names(step, count):
-    try:
-        names = list(inspect.signature(step).parameters)
-    except (TypeError, ValueError):
-        names = []
-    return names if len(names) == count else [f"arg{i}" for i in range(count)]
+    call: Call
+    #: Of objects of Flax NNX and Equinox, or None.
+    objects: object
 
 
 def _as_array(leaf):
@@ -112,16 +107,21 @@ def _type_of(leaf):
     return leaf.dtype if is_key(leaf.dtype) else jax.dtypes.canonicalize_dtype(leaf.dtype)
 
 
-def _carried(lowered, args, carry):
+def _carried(lowered, call, args, carry):
     """For each carried result the argument that it replaces."""
     outputs = lowered.out_info
     if not isinstance(outputs, tuple):
         outputs = (outputs,)
     if carry is None:
-        infos, _ = lowered.args_info
+        infos, keywords = lowered.args_info
+        infos = [*infos, *(keywords[name] for name in sorted(keywords))]
         donated = [index for index, info in enumerate(infos)
                    if all(leaf.donated for leaf in jax.tree.leaves(info))]
         carry = dict(enumerate(donated))
+    else:
+        places = {result: call.index_of(argument) for result, argument in carry.items()}
+        carry = {result: len(args) if place is None else place
+                 for result, place in places.items()}
     if not carry:
         raise ExportError("which results replace which arguments? Expected "
                           "jax.jit(step, donate_argnums=(0, 1)) or carry={0: 0, 1: 1}")
@@ -191,25 +191,30 @@ def _role(argument, with_states):
     return f'#shardc.{argument.role}<"{argument.name}", {start}>'
 
 
-def trace(step, args, carry=None, params=0, with_states=True):
-    """The `TracedStep` of `step` called with `args`; see `export`. Without
+def trace(step, args, carry=None, params=0, with_states=True, kwargs=None):
+    """The `TracedStep` of `step` called with `args` and `kwargs`; see `export`. Without
     `with_states` the text does not have the initial values of states."""
-    function = step
-    if found := functional(step, args):
-        step, args, own, function = found
-        carry = own if carry is None else carry
+    kwargs, function = kwargs or {}, step
+    objects = functional(step, args, kwargs)
+    if objects:
+        step, function, call, args = objects.step, objects.function, objects.call, objects.args
+        carry = objects.carry if carry is None else carry
+    else:
+        call = Call(step, args, kwargs)
+        args = call.dynamic(args, kwargs)
     if not hasattr(step, "lower"):
-        donated = tuple((carry or {}).values())
-        step = jax.jit(step, donate_argnums=donated)
+        step = jax.jit(step)
     types = jax.tree.map(_abstract, args)
-    traced = step.trace(*types)
+    positional, named = (types, {}) if objects else call.merge(types)
+    traced = step.trace(*positional, **named)
     lowered = lower(traced)
     args = jax.tree.map(_as_array, args)
-    outputs, carry = _carried(lowered, args, carry)
-    if params not in carry.values():
+    outputs, carry = _carried(lowered, call, args, carry)
+    place = call.index_of(params)
+    if place not in carry.values():
         raise ExportError(f"params: argument {params} is not carried; expected one of "
-                          f"{sorted(carry.values())}")
-    prefixes = _argument_names(function, len(args))
+                          f"{sorted(call.names[each] for each in carry.values())}")
+    params, prefixes = place, call.names
     groups = _arguments(args, prefixes, carry, params, with_states)
     arguments = [each for group in groups for each in group]
     used = _used(lowered, len(arguments))
@@ -236,10 +241,10 @@ def trace(step, args, carry=None, params=0, with_states=True):
     text = to_text(program, function, names, roles, training, header, results, shardings_of)
     return TracedStep(text, tuple(prefixes), tuple(arguments), tuple(results),
                       tuple(leaf.dtype for leaf in jax.tree.leaves(lowered.out_info)),
-                      jax.tree.structure(args), lowered.out_tree)
+                      jax.tree.structure(args), lowered.out_tree, call, objects)
 
 
-def export(path, step, *args, carry=None, params=0, initial=None):
+def export(path, step, *args, carry=None, params=0, initial=None, **kwargs):
     """Writes a train step into the file `path`: params, states, data -> new params,
     new states, loss.
 
@@ -248,8 +253,9 @@ def export(path, step, *args, carry=None, params=0, initial=None):
     Argument `params` has the parameters. Other carried arguments are states, those
     that are not carried are data. `initial` names a file .npz for the values of
     parameters, and of states that do not start with one value each. Of the results
-    that replace nothing one is the loss, a scalar, and the others are metrics."""
-    traced = trace(step, args, carry, params)
+    that replace nothing one is the loss, a scalar, and the others are metrics.
+    Arguments may be given by name, and `carry` and `params` may name them."""
+    traced = trace(step, args, carry, params, kwargs=kwargs)
     with open(path, "w", encoding="utf-8") as file:
         file.write(traced.text)
     if initial is not None:
