@@ -78,9 +78,11 @@ std::vector<MeshSpec> shardc::listMeshes(int64_t devices,
   return meshes;
 }
 
-/// The most microbatches times layers of a pipeline that is tried: as many
-/// tasks of layers are compiled and simulated, a second of work.
-constexpr int64_t maxLayerTasks = 4096;
+/// Pipelines that are tried have at most so many microbatches times layers, and
+/// so many microbatches times the square of ranks: the first is the length of
+/// the programs, the second that of the search for a cut into stages. Beyond, a
+/// plan takes more than a second.
+constexpr int64_t maxLayerTasks = 4096, maxRankTasks = 2048;
 
 /// The numbers of microbatches that are tried for a pipeline.
 static std::vector<int64_t> listMicrobatches(const ModelFacts &model,
@@ -94,7 +96,8 @@ static std::vector<int64_t> listMicrobatches(const ModelFacts &model,
   if (stages > 1)
     for (int64_t times : {1, 2, 4, 8})
       if (times * stages <= rows &&
-          times * stages * model.numLayers <= maxLayerTasks)
+          times * stages * model.numLayers <= maxLayerTasks &&
+          times * stages * stages * stages <= maxRankTasks)
         numbers.push_back(times * stages);
   // A batch too small for that has as many as it has rows.
   if (stages == 1)

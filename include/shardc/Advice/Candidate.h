@@ -94,7 +94,8 @@ std::vector<MeshSpec> listMeshes(int64_t devices,
 /// The candidates for `model` within `limits`, without what saves memory for
 /// time: every strategy on every mesh, and for a pipeline of p ranks p, 2p, 4p
 /// and 8p microbatches. Not among them: more stages than layers, pipelines that
-/// take long to compile (more than 4096 layers times microbatches), more shards
+/// take long to compile (above 4096 layers times microbatches, or 2048
+/// microbatches times the square of ranks), more shards
 /// of the batch than rows, tensor parallelism without layers to pair.
 std::vector<Candidate> listCandidates(const ModelFacts &model,
                                       const CandidateLimits &limits);
