@@ -139,7 +139,7 @@ lose() {
     start "${run[@]}" --steps=100000000 --metrics=steps.jsonl $deadline
     await test -s steps.jsonl
     signal "$signal" "$lost"
-    text+='.*the last step here was'
+    text+='.*the last step of rank [0-9] was'
     # Its own watchdog may be the first to end a process.
     [ $signal = KILL ] || text+="|waiting for rank $lost, has not ended after"
     ;;

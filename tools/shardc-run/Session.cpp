@@ -417,7 +417,8 @@ int Session::failTraining(const absl::Status &error) {
   int code = report(
       store ? absl::Status(error.code(),
                            absl::StrCat(error.message(),
-                                        "; the last step here was ", lastStep))
+                                        "; the last step of rank ",
+                                        store->ranks().rank, " was ", lastStep))
             : error);
   watchdog.begin("writing the last checkpoint");
   // Whatever came of it, this error is the first.

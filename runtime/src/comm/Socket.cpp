@@ -71,6 +71,18 @@ static absl::StatusOr<Addresses> lookUp(const std::string &address, int port) {
   return Addresses(found, &freeaddrinfo);
 }
 
+/// Whether both ends are this one: TCP connects a socket to itself where nobody
+/// listens on a port and the system chooses the same for the socket.
+static bool isConnectedToItself(int descriptor) {
+  sockaddr_storage own = {}, peer = {};
+  socklen_t ownLength = sizeof(own), peerLength = sizeof(peer);
+  return ::getsockname(descriptor, reinterpret_cast<sockaddr *>(&own),
+                       &ownLength) == 0 &&
+         ::getpeername(descriptor, reinterpret_cast<sockaddr *>(&peer),
+                       &peerLength) == 0 &&
+         ownLength == peerLength && std::memcmp(&own, &peer, ownLength) == 0;
+}
+
 absl::Status Socket::connectTo(const addrinfo &place, absl::Time deadline) {
   // The kernel decides how long a blocking attempt lasts: minutes if packets
   // are dropped.
@@ -91,6 +103,8 @@ absl::Status Socket::connectTo(const addrinfo &place, absl::Time deadline) {
       return systemError("connecting");
     }
   }
+  if (isConnectedToItself(socket.descriptor))
+    return absl::UnavailableError("connecting: nobody listens");
   int one = 1;
   ::setsockopt(socket.descriptor, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
   *this = std::move(socket);
@@ -177,8 +191,13 @@ absl::StatusOr<Socket> Socket::accept() {
       ::setsockopt(next, IPPROTO_TCP, TCP_NODELAY, &one, sizeof(one));
       return Socket(next);
     }
-    if (errno != EINTR && errno != ECONNABORTED)
+    // The listening socket was shut down, or is none.
+    if (errno == EINVAL || errno == EBADF || errno == ENOTSOCK)
       return systemError("accepting a connection");
+    // Those of the one connection, which has gone, or of descriptors and
+    // memory, which others may free: whoever connects waits.
+    if (errno != EINTR && errno != ECONNABORTED)
+      absl::SleepFor(absl::Milliseconds(20));
   }
 }
 

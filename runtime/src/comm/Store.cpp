@@ -354,10 +354,12 @@ std::optional<std::pair<uint64_t, int>> Store::currentWait() const {
                        : std::nullopt;
 }
 
+/// A lost answer ends the wait for a rank, which may well make progress: it has
+/// more time than one that an error only describes.
 absl::Duration Store::idleTime(int rank, Track track) {
   absl::StatusOr<std::string> known =
       request(Operation::IdleTime, absl::StrCat(static_cast<int>(track)), "",
-              rank, limits.heartbeat / 2);
+              rank, limits.heartbeat);
   int64_t milliseconds;
   return known.ok() && absl::SimpleAtoi(*known, &milliseconds)
              ? absl::Milliseconds(milliseconds)
