@@ -91,8 +91,8 @@ absl::Status Watchdog::State::pass(absl::Duration time) {
   }
   (current ? waited : spent) += time;
   const absl::Duration most = options.deadline + options.heartbeat;
-  // To find out whether the other one makes progress, and what it does, may take
-  // two further heartbeats.
+  // To find out whether the other one makes progress, and what it does, may
+  // take two further heartbeats.
   if (spent > most || (current && waited > most + 2 * options.heartbeat))
     return absl::DeadlineExceededError(absl::StrCat(
         describe(),

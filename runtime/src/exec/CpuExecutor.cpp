@@ -54,8 +54,8 @@ public:
                                           : nullptr),
         local(devicesOfProcess(spec.mesh.numDevices(), rank(), numProcesses())),
         exchange(spec, rank(), numProcesses(),
-                 [this](const std::string &, const std::string &mine) {
-                   return this->options.processes->transport().gatherAll(mine);
+                 [this](const std::string &what, const std::string &mine) {
+                   return gatherAll(what, mine);
                  }),
         collectives(std::move(collectives)), shards(spec.tensors.size()),
         parameters(spec) {}
@@ -94,6 +94,9 @@ private:
   int rank() const { return processes.own(); }
   int numProcesses() const { return processes.size(); }
   void addRank(size_t rank, char *place);
+  /// What all processes pass, by process; errors say `what` it was for.
+  absl::StatusOr<std::vector<std::string>> gatherAll(const std::string &what,
+                                                     const std::string &mine);
 
   /// Allocated in this process.
   uint64_t localBytes() const;
@@ -185,6 +188,16 @@ uint64_t CpuExecutor::localBytes() const {
   for (const ArenaLayout &layout : layouts)
     bytes += layout.bytes();
   return bytes;
+}
+
+absl::StatusOr<std::vector<std::string>>
+CpuExecutor::gatherAll(const std::string &what, const std::string &mine) {
+  absl::StatusOr<std::vector<std::string>> all =
+      options.processes->transport().gatherAll(mine);
+  if (all.ok())
+    return all;
+  return absl::Status(all.status().code(), absl::StrCat(all.status().message(),
+                                                        " (while ", what, ")"));
 }
 
 absl::Status CpuExecutor::addUpBytes() {
@@ -298,7 +311,7 @@ absl::StatusOr<PipelineTimes> CpuExecutor::timesOfAll(size_t program,
   absl::c_for_each(own.tasks, append);
   append(own.messages);
   absl::StatusOr<std::vector<std::string>> all =
-      options.processes->transport().gatherAll(mine);
+      gatherAll("comparing times", mine);
   if (!all.ok())
     return all.status();
   for (const std::string &bytes : *all) {
