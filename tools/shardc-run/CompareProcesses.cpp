@@ -61,7 +61,7 @@ static std::string describeDifference(const std::string &path, int rank,
 /// the last included. At the end of an .npz are the checksums of all its
 /// arrays.
 static absl::StatusOr<std::string> sampleOf(const ReadableFile &file) {
-  constexpr uint64_t pieces = 256, piece = 1 << 16;
+  constexpr uint64_t pieces = 16, piece = 1 << 14;
   if (file.bytes() <= pieces * piece)
     return file.readUpTo(0, file.bytes());
   std::string sample;
