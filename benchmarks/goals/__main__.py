@@ -32,6 +32,7 @@ def parse_arguments():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--bin", default=os.path.join(SOURCE, "build", "bin"), help="where shardc's programs are")
     parser.add_argument("--jax", default=sys.executable, metavar="PYTHON", help="a Python that may have JAX")
+    parser.add_argument("--checkpoint-peers", metavar="PYTHON", help="a Python that may have Orbax and torch")
     parser.add_argument("--json", metavar="FILE", help="writes the figures there")
     parser.add_argument("--quick", action="store_true", help="only shows that all of it runs: figures mean little")
     parser.add_argument("--rounds", type=int, default=7, help="of each contest")

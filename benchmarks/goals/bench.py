@@ -36,6 +36,7 @@ class Bench:
         self.compiler = w.Compiler(arguments.bin, folder)
         self.best, self.quick = arguments.best, arguments.quick
         # Of the best some are short enough that nothing interrupts them.
+        self.peers = arguments.checkpoint_peers
         self.rounds, self.seconds = (2, 0.02) if self.quick else (25, 0.02) if self.best else (arguments.rounds, 0.15)
         self.shardc = Server("shardc", [self.compiler.tool("shardc-bench-steps")])
         mpirun = ["mpirun", "-n", str(PROCESSES), "--oversubscribe"]

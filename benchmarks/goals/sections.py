@@ -4,11 +4,12 @@ import json
 import os
 import statistics
 import subprocess
+import tempfile
 import time
 
 import workloads as w
-from bench import MPI_ENVIRONMENT, SOURCE
-from contest import attempt
+from bench import MPI_ENVIRONMENT, SOURCE, jax_environment
+from contest import Entrant, Server, attempt
 from estimates import estimates
 from micro import all_reduce_lines, measure_micro, overhead_lines, size, update_lines
 from table import Line
@@ -205,5 +206,73 @@ def processes(bench):
                    answer["ratio"], 1.2, False, f"{answer['bytes'] / answer['ours'] / 1e9:.3g} GB/s")  # fmt: skip
 
 
+def checkpoints(bench):
+    """Checkpoints of 1 GiB beside copies and streams of as many bytes, and beside other
+    libraries. Each turn is one checkpoint, or one load."""
+    mlp = w.Mlp((256, 256, 1), 8, optimizer="adamw") if bench.quick else w.STATE
+    for layout in (w.ONE, w.TP8, w.FSDP8):
+        with tempfile.TemporaryDirectory(dir=bench.compiler.folder) as folder:
+            yield from checkpoint_lines(bench, mlp, layout, folder)
+    with tempfile.TemporaryDirectory(dir=bench.compiler.folder) as folder:
+        yield from checkpoint_peer_lines(bench, mlp, folder)
+
+
+def enter_checkpoints(bench, server, prefix, turns):
+    for verb, argument in turns:
+        bench.entrants[f"{prefix}{verb} {argument}"] = Entrant(server, verb, argument, "")
+
+
+def open_checkpoints(bench, mlp, layout, folder):
+    server = Server("shardc", [bench.compiler.tool("shardc-bench-checkpoints")])
+    answer = server.ask(f"plan {bench.compiler.plan(mlp, layout)} {folder}")
+    return server, answer["bytes"]
+
+
+def checkpoint_line(result, bytes, workload, ours, peer_name, peer, goal, at_least, note=""):
+    """`ours` against `peer`: of at_least by what rate, or else by what time."""
+    above, below = (peer, ours) if at_least else (ours, peer)
+    seconds = result.seconds(ours)
+    return Line(workload, peer_name, seconds, result.seconds(peer), "s", result.ratio(above, below), goal, at_least,
+                f"{bytes / seconds / 1e9:.3g} GB/s" if seconds else "", result.error(ours) or result.error(peer) or note)  # fmt: skip
+
+
+def checkpoint_lines(bench, mlp, layout, folder):
+    server, bytes = open_checkpoints(bench, mlp, layout, folder)
+    enter_checkpoints(bench, server, "", [("copy", "state"), ("stall", "state"), ("stream", "state"), ("write", "state"),
+                                          ("read", "cold"), ("load", "cold"), ("fetch", "warm"), ("load", "warm")])  # fmt: skip
+    result = bench.hold()
+    server.stop()
+    what = f"{size(bytes)} of state, {layout.name}"
+    yield checkpoint_line(result, bytes, f"{what}: stall of a step", "stall state", "a copy in memory", "copy state", 1.2, False)
+    yield checkpoint_line(result, bytes, f"{what}: writing", "write state", "a stream, fsync", "stream state", 0.8, True)
+    yield checkpoint_line(result, bytes, f"{what}: loading, cold page cache", "load cold", "a stream", "read cold", 0.8, True)
+    yield checkpoint_line(result, bytes, f"{what}: loading, warm page cache", "load warm", "a stream into memory", "fetch warm", 0.8, True)
+
+
+def checkpoint_peer_lines(bench, mlp, folder):
+    turns = [("stall", "state"), ("write", "state"), ("load", "cold"), ("load", "warm")]
+    server, bytes = open_checkpoints(bench, mlp, w.ONE, folder)
+    enter_checkpoints(bench, server, "", turns)
+    program = os.path.join(SOURCE, "benchmarks", "goals", "checkpoint_peers.py")
+    servers, names = [server], {"Orbax": "orbax", "torch": "torch"}
+    shapes = ",".join(map(str, mlp.layers))
+    for name, module in names.items():
+        if not bench.peers or not os.path.exists(bench.peers):
+            continue
+        place = os.path.join(folder, module)
+        os.mkdir(place)
+        servers.append(Server(name, [bench.peers, program, module, place, shapes], jax_environment(1)))
+        enter_checkpoints(bench, servers[-1], name + " ", turns)
+    result = bench.hold()
+    for each in servers:
+        each.stop()
+    for name, peer in (("Orbax", "Orbax, no fsync"), ("torch", "torch.distributed.checkpoint")):
+        for verb, what in (("stall state", "stall of a step"), ("write state", "writing"),
+                           ("load cold", "loading, cold page cache"), ("load warm", "loading, warm page cache")):  # fmt: skip
+            yield checkpoint_line(result, bytes, f"{size(bytes)} of state: {what}", verb, peer, f"{name} {verb}", 1, True,
+                                  "not run: --with-checkpoint-peers installs it")  # fmt: skip
+
+
 SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes,
-            "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes, "estimates": estimates}  # fmt: skip
+            "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes,
+            "estimates": estimates, "checkpoints": checkpoints}  # fmt: skip

@@ -31,6 +31,7 @@ public:
   /// train steps.
   [[nodiscard]] absl::StatusOr<int64_t> runEpoch();
 
+  Executor &get() { return *executor; }
   const Executor &get() const { return *executor; }
   /// The growth of the process while the executor was made and ran a step.
   uint64_t grownBytes() const { return grown; }

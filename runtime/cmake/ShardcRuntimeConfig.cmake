@@ -3,6 +3,7 @@
 include(CMakeFindDependencyMacro)
 list(APPEND CMAKE_MODULE_PATH ${CMAKE_CURRENT_LIST_DIR})
 find_dependency(absl)
+find_dependency(libdeflate)
 find_dependency(libzip)
 find_dependency(Threads)
 find_dependency(ZLIB)

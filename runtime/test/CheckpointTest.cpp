@@ -321,8 +321,8 @@ TEST_F(CheckpointTest, NothingIsSetIfSomethingIsDamaged) {
   EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
   EXPECT_EQ(
       std::string(status.message()),
-      path + ": tensor \"m\", shard of device 0, [0:12, 0:4]: its bytes do not "
-             "match their checksum");
+      path + ": tensor \"w\", shard of device 0, [0:4]: its bytes do not match "
+             "their checksum");
   EXPECT_EQ(getW(*executor), std::vector<float>(4, 9));
   EXPECT_FALSE((*checkpoint)->readParameters().ok());
   EXPECT_EQ(openLatestCheckpoint(folder / "c").status().code(),

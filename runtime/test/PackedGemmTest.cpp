@@ -64,8 +64,8 @@ struct Operands {
 };
 
 /// Runs a GEMM on `workers` workers and returns c.
-std::vector<float> compute(const PreparedGemm &gemm, Operands operands,
-                           bool hasBias, int workers = 1) {
+std::vector<float> computeGemm(const PreparedGemm &gemm, Operands operands,
+                               bool hasBias, int workers = 1) {
   WorkerPool pool(workers);
   std::vector<float> packed(gemm.packedBytes() / sizeof(float), NAN);
   GemmOperands addresses{operands.a.data(), operands.b.data(),
@@ -134,10 +134,10 @@ TEST(PackedGemmTest, OddShapesInAllTranspositions) {
         bool hasBias = which & 8;
         Operands operands(gemm);
         SCOPED_TRACE(version.name);
-        expectNear(
-            gemm, operands,
-            compute(PackedGemm(gemm, {}, *version.kernels), operands, hasBias),
-            hasBias);
+        expectNear(gemm, operands,
+                   computeGemm(PackedGemm(gemm, {}, *version.kernels), operands,
+                               hasBias),
+                   hasBias);
       }
   }
 }
@@ -157,7 +157,7 @@ TEST(PackedGemmTest, LargeShapesInAllTranspositions) {
         EXPECT_EQ(packed.numRounds() > 1, k > 4000);
         Operands operands(gemm);
         SCOPED_TRACE(version.name);
-        expectNear(gemm, operands, compute(packed, operands, false), false);
+        expectNear(gemm, operands, computeGemm(packed, operands, false), false);
       }
   }
 }
@@ -172,23 +172,24 @@ TEST(PackedGemmTest, BitsAreThoseOfTheShape) {
     gemm.activation = Activation::Relu;
     Operands operands(gemm);
     std::vector<float> expected =
-        compute(PackedGemm(gemm, {}, MicroKernels::best()), operands, true);
+        computeGemm(PackedGemm(gemm, {}, MicroKernels::best()), operands, true);
     for (int workers = 2; workers <= 8; ++workers)
       EXPECT_TRUE(haveEqualBits(
-          compute(PackedGemm(gemm), operands, true, workers), expected))
+          computeGemm(PackedGemm(gemm), operands, true, workers), expected))
           << workers << " workers";
     // Other tiles, rounds and factors to share.
     for (GemmCalls calls : {GemmCalls{8, 8, 8}, GemmCalls{8, 1, 8},
                             GemmCalls{8, 8, 1}, GemmCalls{64, 64, 64}})
       EXPECT_TRUE(haveEqualBits(
-          compute(PackedGemm(gemm, calls), operands, true), expected))
+          computeGemm(PackedGemm(gemm, calls), operands, true), expected))
           << calls.count << " calls";
     // Kernels with multiply-adds of one rounding.
     for (const KernelsOf &version : versions()) {
       if (!version.canRun || version.kernels == &MicroKernels::portable())
         continue;
       PackedGemm packed(gemm, {}, *version.kernels);
-      EXPECT_TRUE(haveEqualBits(compute(packed, operands, true, 3), expected))
+      EXPECT_TRUE(
+          haveEqualBits(computeGemm(packed, operands, true, 3), expected))
           << version.name;
     }
   }
@@ -199,14 +200,14 @@ TEST(PackedGemmTest, BitsAreThoseOfTheShape) {
 TEST(PackedGemmTest, PartsHaveTheBitsOfTheWhole) {
   GemmCommand gemm = commandOf(240, 320, 900);
   Operands operands(gemm);
-  std::vector<float> whole = compute(PackedGemm(gemm), operands, false);
+  std::vector<float> whole = computeGemm(PackedGemm(gemm), operands, false);
   for (int64_t parts : {2, 3, 8, 240}) {
     GemmCommand part = gemm;
     part.m /= parts;
     for (int64_t index = 0; index < parts; ++index) {
       Operands rows = operands;
       rows.a.erase(rows.a.begin(), rows.a.begin() + index * part.m * part.k);
-      std::vector<float> c = compute(PackedGemm(part), rows, false);
+      std::vector<float> c = computeGemm(PackedGemm(part), rows, false);
       ASSERT_EQ(0, std::memcmp(c.data(), &whole[index * part.m * part.n],
                                part.m * part.n * sizeof(float)))
           << index << " of " << parts;
@@ -253,7 +254,7 @@ TEST(PackedGemmTest, NaNAndInfinityStay) {
   Operands operands(gemm);
   operands.a[3 * 20 + 4] = NAN;
   operands.b[5 * 40 + 6] = INFINITY;
-  std::vector<float> c = compute(PackedGemm(gemm), operands, true);
+  std::vector<float> c = computeGemm(PackedGemm(gemm), operands, true);
   for (int64_t j = 0; j < 40; ++j)
     EXPECT_TRUE(std::isnan(c[3 * 40 + j])) << j;
   EXPECT_TRUE(std::isinf(c[7 * 40 + 6]) || c[7 * 40 + 6] == 0);

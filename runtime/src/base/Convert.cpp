@@ -2,6 +2,8 @@
 
 #include "base/Convert.h"
 
+#include "base/VectorClones.h"
+
 #include "absl/strings/str_cat.h"
 
 #include <cmath>
@@ -37,24 +39,40 @@ uint16_t shardc::rt::toBF16(float value) {
 
 /// Whether all numbers of a type with these bits of exponent are finite.
 template <typename T>
-static bool allFinite(const char *data, int64_t bytes, T exponent) {
-  bool result = true;
+[[gnu::always_inline]] static inline bool allFinite(const char *data,
+                                                    int64_t bytes, T exponent) {
+  T others = 0; // as wide as the numbers, for vectors
   for (int64_t at = 0; at < bytes; at += sizeof(T)) {
     T bits;
     std::memcpy(&bits, data + at, sizeof(T));
-    result &= (bits & exponent) != exponent;
+    others |= (bits & exponent) == exponent;
   }
-  return result;
+  return others == 0;
+}
+
+SHARDC_VECTOR_CLONES
+static bool areFiniteF32(const char *data, int64_t bytes) {
+  return allFinite<uint32_t>(data, bytes, 0x7f800000);
+}
+
+SHARDC_VECTOR_CLONES
+static bool areFiniteBF16(const char *data, int64_t bytes) {
+  return allFinite<uint16_t>(data, bytes, 0x7f80);
+}
+
+SHARDC_VECTOR_CLONES
+static bool areFiniteF64(const char *data, int64_t bytes) {
+  return allFinite<uint64_t>(data, bytes, 0x7ff0000000000000);
 }
 
 bool shardc::rt::areFinite(DType dtype, const char *data, int64_t bytes) {
   switch (dtype) {
   case DType::F32:
-    return allFinite<uint32_t>(data, bytes, 0x7f800000);
+    return areFiniteF32(data, bytes);
   case DType::BF16:
-    return allFinite<uint16_t>(data, bytes, 0x7f80);
+    return areFiniteBF16(data, bytes);
   case DType::F64:
-    return allFinite<uint64_t>(data, bytes, 0x7ff0000000000000);
+    return areFiniteF64(data, bytes);
   case DType::I32:
   case DType::I64:
   case DType::Bool:

@@ -3,6 +3,7 @@
 #include "shardc-rt/Checkpoint.h"
 
 #include "base/Convert.h"
+#include "base/CopyToMemory.h"
 #include "base/ReadFile.h"
 #include "checkpoint/Manifest.h"
 #include "checkpoint/MappedFile.h"
@@ -248,14 +249,19 @@ absl::Status Checkpoint::load(Executor &executor,
       return status;
   }
   for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
-    const TensorType &type = ownManifest->tensors[i].type;
-    absl::Status status = executor.setTensor(
-        type.name, {type.dtype, type.shape, bytesOf(i).data()});
+    absl::string_view bytes = bytesOf(i);
+    absl::Status status =
+        executor.writeShards(ownManifest->tensors[i].type.name,
+                             [&](int64_t offset, char *data, int64_t count) {
+                               copyToMemory(data, bytes.data() + offset, count);
+                               return absl::OkStatus();
+                             });
     if (!status.ok())
       return status;
     if (onProgress)
       onProgress();
   }
+  endCopiesToMemory();
   return absl::OkStatus();
 }
 

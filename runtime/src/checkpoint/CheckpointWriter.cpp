@@ -303,8 +303,8 @@ CheckpointWriter::Implementation::makeFiles(const std::string &folder) {
   return files;
 }
 
-/// Writes and flushes what this process has; returns its checksums. `files` are
-/// those that are open already.
+/// Writes and flushes what this process has; returns its checksums, which it
+/// computes while the disk writes. `files` are those that are open already.
 absl::StatusOr<std::string> CheckpointWriter::Implementation::writeShards(
     const std::string &folder, std::vector<WritableFile> &files) {
   for (size_t i = 0; i < snapshot.manifest.files.size(); ++i) {
@@ -319,10 +319,14 @@ absl::StatusOr<std::string> CheckpointWriter::Implementation::writeShards(
       file->onProgress([this] { progress.note(); });
       files.push_back(*std::move(file));
     }
-    absl::Status status = snapshot.write(i, files[i]);
-    if (status.ok())
-      status = files[i].close();
-    if (!status.ok())
+    if (absl::Status status = snapshot.write(i, files[i]); !status.ok())
+      return status;
+  }
+  if (absl::Status status = snapshot.check([this] { progress.note(); });
+      !status.ok())
+    return status;
+  for (WritableFile &file : files) {
+    if (absl::Status status = file.close(); !status.ok())
       return status;
     progress.note();
   }
@@ -412,10 +416,9 @@ absl::Status CheckpointWriter::Implementation::prune() {
 absl::Status
 CheckpointWriter::Implementation::writeTogether(const std::string &folder,
                                                 const std::string &path) {
-  absl::Status own = snapshot.check();
   std::vector<WritableFile> files;
-  absl::Status made = own;
-  if (peers.isFirst() && own.ok()) {
+  absl::Status made;
+  if (peers.isFirst()) {
     absl::StatusOr<std::vector<WritableFile>> opened = makeFiles(folder);
     made = opened.status();
     if (opened.ok())
@@ -424,8 +427,7 @@ CheckpointWriter::Implementation::writeTogether(const std::string &folder,
   absl::Status status = peers.fromFirst("made the files", made);
   if (status.ok()) {
     absl::StatusOr<std::vector<std::string>> all =
-        peers.toFirst("written", own.ok() ? writeShards(folder, files)
-                                          : absl::StatusOr<std::string>(own));
+        peers.toFirst("written", writeShards(folder, files));
     status = all.status();
     if (peers.isFirst() && status.ok())
       status = takeChecksums(*all);

@@ -49,20 +49,25 @@ WritableFile::~WritableFile() {
     ::close(file);
 }
 
-/// Linux takes at most 2 GiB at a time; a slow disk should be heard of sooner.
-static constexpr uint64_t pieceBytes = uint64_t(1) << 26;
+/// So much at least, since each begin takes time.
+static constexpr uint64_t beginBytes = uint64_t(1) << 23;
 
 absl::Status WritableFile::write(uint64_t at, absl::string_view bytes) {
-  end = std::max(end, at + bytes.size());
   while (!bytes.empty()) {
     ssize_t count =
-        pwrite(file, bytes.data(), std::min(bytes.size(), pieceBytes), at);
+        pwrite(file, bytes.data(), std::min(bytes.size(), beginBytes), at);
     if (count < 0 && errno == EINTR)
       continue;
     if (count < 0)
       return fault(path, "write", errno);
     bytes.remove_prefix(count);
     at += count;
+    end = std::max(end, at);
+    if (end - begun >= beginBytes) {
+      // Errors are those of the flush.
+      sync_file_range(file, begun, end - begun, SYNC_FILE_RANGE_WRITE);
+      begun = end;
+    }
     if (progress)
       progress();
   }
@@ -71,6 +76,7 @@ absl::Status WritableFile::write(uint64_t at, absl::string_view bytes) {
 
 /// Piece by piece, so that there is progress to tell of.
 absl::Status WritableFile::flush() {
+  constexpr uint64_t pieceBytes = uint64_t(1) << 26;
   constexpr unsigned writesAndWaits = SYNC_FILE_RANGE_WAIT_BEFORE |
                                       SYNC_FILE_RANGE_WRITE |
                                       SYNC_FILE_RANGE_WAIT_AFTER;

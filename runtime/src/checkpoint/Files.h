@@ -36,7 +36,8 @@ public:
 
   WritableFile(WritableFile &&other) noexcept
       : path(std::move(other.path)), file(std::exchange(other.file, -1)),
-        end(other.end), progress(std::move(other.progress)) {}
+        begun(other.begun), end(other.end),
+        progress(std::move(other.progress)) {}
   WritableFile &operator=(WritableFile &&) = delete;
   ~WritableFile();
 
@@ -45,6 +46,7 @@ public:
     progress = std::move(function);
   }
 
+  /// The disk begins to write what is some MiB, so that `close` waits for less.
   [[nodiscard]] absl::Status write(uint64_t at, absl::string_view bytes);
   /// Flushes and closes it. No other call follows.
   [[nodiscard]] absl::Status close();
@@ -58,8 +60,9 @@ private:
   absl::Status flush();
 
   std::string path;
-  int file;         ///< A descriptor; negative: closed.
-  uint64_t end = 0; ///< Behind all that was written.
+  int file;           ///< A descriptor; negative: closed.
+  uint64_t begun = 0; ///< Behind what the disk has begun to write.
+  uint64_t end = 0;   ///< Behind all that was written.
   std::function<void()> progress;
 };
 

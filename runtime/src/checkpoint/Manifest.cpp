@@ -2,6 +2,7 @@
 
 #include "checkpoint/Manifest.h"
 
+#include "base/Crc32.h"
 #include "checkpoint/JsonReader.h"
 #include "exec/Arrays.h"
 #include "exec/Shards.h"
@@ -14,7 +15,6 @@
 
 #include <algorithm>
 #include <set>
-#include <zlib.h>
 
 using namespace shardc::rt;
 
@@ -26,8 +26,7 @@ static constexpr absl::string_view prefix = "{\n  \"crc32\": \"";
 static constexpr absl::string_view noChecksum = "00000000";
 
 uint32_t shardc::rt::checksumOf(absl::string_view bytes) {
-  return crc32_z(0, reinterpret_cast<const unsigned char *>(bytes.data()),
-                 bytes.size());
+  return extendCrc32(0, bytes);
 }
 
 uint32_t shardc::rt::checksumOf(const TensorType &type,
@@ -35,7 +34,7 @@ uint32_t shardc::rt::checksumOf(const TensorType &type,
                                 absl::string_view tensor,
                                 const std::function<void()> &onProgress) {
   constexpr int64_t piece = int64_t(1) << 26;
-  uLong sum = crc32_z(0, nullptr, 0);
+  uint32_t sum = 0;
   int64_t since = 0; // The last call.
   auto note = [&] {
     if (onProgress)
@@ -46,11 +45,8 @@ uint32_t shardc::rt::checksumOf(const TensorType &type,
              [&](int64_t from, int64_t, int64_t bytes) {
                for (const int64_t end = from + bytes; from < end;) {
                  const int64_t count = std::min(end - from, piece - since);
-                 sum = crc32_z(
-                     sum,
-                     reinterpret_cast<const unsigned char *>(tensor.data()) +
-                         from,
-                     count);
+                 sum = extendCrc32(sum, tensor.substr(from, count));
+
                  from += count;
                  since += count;
                  if (since == piece)

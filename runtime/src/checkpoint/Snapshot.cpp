@@ -3,6 +3,8 @@
 #include "checkpoint/Snapshot.h"
 
 #include "base/Convert.h"
+#include "base/CopyToMemory.h"
+#include "base/Crc32.h"
 #include "exec/Shards.h"
 
 #include "absl/algorithm/container.h"
@@ -10,14 +12,20 @@
 #include "absl/strings/str_format.h"
 
 #include <algorithm>
-#include <cstring>
-#include <zlib.h>
 
 using namespace shardc::rt;
 
 //===----------------------------------------------------------------------===//
 // Layout
 //===----------------------------------------------------------------------===//
+
+/// The greatest power of two that divides the bytes of a tensor, up to those of
+/// a cache line: at least the width of its elements.
+static uint64_t alignmentOf(const TensorType &type) {
+  constexpr uint64_t line = 64;
+  const uint64_t bytes = type.bytes() | line;
+  return bytes & -bytes;
+}
 
 /// Assigns the tensors of a role to files of at most `maxBytes` where that is
 /// possible.
@@ -28,9 +36,9 @@ divide(const std::vector<ManifestTensor> &tensors, Role role,
   for (size_t i = 0; i < tensors.size(); ++i)
     if (tensors[i].role == role)
       order.push_back(i);
-  // Wide types first, so that all are aligned.
+  // So every tensor begins at a multiple of its alignment.
   std::stable_sort(order.begin(), order.end(), [&](size_t a, size_t b) {
-    return byteSize(tensors[a].type.dtype) > byteSize(tensors[b].type.dtype);
+    return alignmentOf(tensors[a].type) > alignmentOf(tensors[b].type);
   });
   std::vector<std::vector<size_t>> files;
   uint64_t bytes = 0;
@@ -171,38 +179,39 @@ absl::Status Snapshot::copy(const Executor &executor) {
     absl::Status status = executor.readShards(
         tensor.type.name, [&](int64_t offset, const char *data, int64_t bytes) {
           if (bytes > 0)
-            std::memcpy(memory->get() +
-                            file.placeOf(tensor.begin + offset, hint),
-                        data, bytes);
+            copyToMemory(memory->get() +
+                             file.placeOf(tensor.begin + offset, hint),
+                         data, bytes);
         });
     if (!status.ok())
       return status;
   }
+  endCopiesToMemory();
   return absl::OkStatus();
 }
 
-absl::Status Snapshot::check() {
+absl::Status Snapshot::check(absl::FunctionRef<void()> onProgress) {
   // Of a run, as much as the caches hold.
   constexpr int64_t piece = 1 << 16;
   absl::Status result;
-  forEachShard(devices, [&](const ManifestTensor &tensor,
-                            ManifestShard &shard) {
-    uLong sum = crc32_z(0, nullptr, 0);
-    bool isFinite = true;
-    forEachRun(tensor, shard, [&](const char *data, int64_t bytes) {
-      for (int64_t at = 0; at < bytes; at += piece) {
-        int64_t count = std::min(piece, bytes - at);
-        isFinite &= areFinite(tensor.type.dtype, data + at, count);
-        sum = crc32_z(sum, reinterpret_cast<const unsigned char *>(data) + at,
-                      count);
-      }
-    });
-    shard.checksum = sum;
-    if (!isFinite && result.ok())
-      result = absl::OutOfRangeError(
-          absl::StrCat(toString(tensor.role), " \"", tensor.type.name,
-                       "\" has a value that is not finite"));
-  });
+  forEachShard(
+      devices, [&](const ManifestTensor &tensor, ManifestShard &shard) {
+        uint32_t sum = 0;
+        bool isFinite = true;
+        forEachRun(tensor, shard, [&](const char *data, int64_t bytes) {
+          for (int64_t at = 0; at < bytes; at += piece) {
+            int64_t count = std::min(piece, bytes - at);
+            isFinite &= areFinite(tensor.type.dtype, data + at, count);
+            sum = extendCrc32(sum, {data + at, size_t(count)});
+          }
+        });
+        shard.checksum = sum;
+        if (!isFinite && result.ok())
+          result = absl::OutOfRangeError(
+              absl::StrCat(toString(tensor.role), " \"", tensor.type.name,
+                           "\" has a value that is not finite"));
+        onProgress();
+      });
   return result;
 }
 

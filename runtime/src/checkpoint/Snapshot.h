@@ -35,9 +35,9 @@ public:
   /// Copies parameters and states; errors are those of reading them.
   [[nodiscard]] absl::Status copy(const Executor &executor);
 
-  /// Computes the checksums of the shards that were copied. OutOfRange: one has
-  /// a value that is not finite.
-  [[nodiscard]] absl::Status check();
+  /// Computes the checksums of the shards that were copied, and tells of each.
+  /// OutOfRange: one has a value that is not finite.
+  [[nodiscard]] absl::Status check(absl::FunctionRef<void()> onProgress);
 
   /// Writes what was copied of file `number` of the manifest.
   [[nodiscard]] absl::Status write(size_t number, WritableFile &file) const;

@@ -2,6 +2,8 @@
 
 #include "data/NpzLayout.h"
 
+#include "base/Crc32.h"
+
 #include "data/Npz.h"
 
 #include "absl/strings/str_cat.h"
@@ -98,9 +100,8 @@ NpzLayout::pieces(const std::vector<uint32_t> &checksums) const {
 
 /// The CRC-32 of zeros: that of a and b zeros gives that of a + b.
 static uint32_t checksumOfZeros(uint64_t bytes) {
-  const unsigned char zero = 0;
-  uint32_t sum = crc32_z(0, nullptr, 0);
-  uint32_t ofPower = crc32_z(sum, &zero, 1);
+  uint32_t sum = 0;
+  uint32_t ofPower = extendCrc32(0, {"\0", 1});
   for (uint64_t power = 1; bytes > 0; power *= 2, bytes /= 2) {
     if (bytes & 1)
       sum = crc32_combine64(sum, ofPower, power);
@@ -115,10 +116,7 @@ static uint32_t checksumOfZeros(uint64_t bytes) {
 void ScatteredChecksum::add(uint64_t at, const char *data, uint64_t bytes) {
   if (bytes == 0)
     return;
-  uint32_t piece =
-      crc32_z(crc32_z(0, nullptr, 0),
-              reinterpret_cast<const unsigned char *>(data), bytes) ^
-      checksumOfZeros(bytes);
+  uint32_t piece = extendCrc32(0, {data, bytes}) ^ checksumOfZeros(bytes);
   own ^= crc32_combine64(piece, 0, size - at - bytes);
 }
 

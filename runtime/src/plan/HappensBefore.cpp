@@ -14,7 +14,7 @@ constexpr size_t numStreams = 3;
 
 /// A vector clock: by lane, the number of issues that come before. Lanes are
 /// the streams and, on a CPU, one for each collective or transfer in flight.
-using Clock = std::vector<size_t>;
+using VectorClock = std::vector<size_t>;
 
 class OrderChecker {
 public:
@@ -27,7 +27,7 @@ public:
 private:
   struct Lane {
     std::vector<uint32_t> issued; ///< Commands in order.
-    Clock clock;                  ///< Of the last one, itself included.
+    VectorClock clock;            ///< Of the last one, itself included.
     bool isUnderWay = false;      ///< With communication of a CPU.
   };
 
@@ -43,14 +43,14 @@ private:
   std::vector<std::vector<Access>> accesses;
   /// By command: the clock of its latest issue, itself included; at first
   /// empty.
-  std::vector<Clock> latest;
+  std::vector<VectorClock> latest;
   std::vector<Lane> lanes;
   OrderReport report;
 };
 
 } // namespace
 
-static void join(Clock &clock, const Clock &other) {
+static void join(VectorClock &clock, const VectorClock &other) {
   if (clock.size() < other.size())
     clock.resize(other.size());
   for (size_t lane = 0; lane < other.size(); ++lane)
@@ -123,7 +123,7 @@ absl::Status OrderChecker::compare(uint32_t earlier, uint32_t later) const {
 absl::Status OrderChecker::issue(uint32_t number) {
   const Command &command = program.commands[number];
   size_t lane = chooseLane(command);
-  Clock clock = lanes[lane].clock;
+  VectorClock clock = lanes[lane].clock;
   for (uint32_t other : command.after)
     join(clock, latest[other]);
   // On a CPU all earlier commands have been issued.

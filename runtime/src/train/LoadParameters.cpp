@@ -9,6 +9,7 @@
 #include "shardc-rt/Trainer.h"
 
 #include "base/Convert.h"
+#include "base/Crc32.h"
 #include "checkpoint/Safetensors.h"
 #include "data/StoredElements.h"
 #include "shardc-rt/Store.h"
@@ -53,18 +54,17 @@ static absl::StatusOr<uint32_t> checksumOf(const ReadableFile &file,
                                            const OnProgress &onProgress) {
   constexpr uint64_t piece = 1 << 20;
   std::string bytes;
-  uLong sum = crc32_z(0, nullptr, 0);
+  uint32_t sum = 0;
   for (uint64_t at = from; at < to; at += bytes.size()) {
     bytes.resize(std::min(piece, to - at));
     if (absl::Status status =
             file.read(member.begin + at, &bytes[0], bytes.size());
         !status.ok())
       return status;
-    sum = crc32_z(sum, reinterpret_cast<const unsigned char *>(bytes.data()),
-                  bytes.size());
+    sum = extendCrc32(sum, bytes);
     note(onProgress);
   }
-  return static_cast<uint32_t>(sum);
+  return sum;
 }
 
 /// Compares the checksums of all members; each of the processes that `store`
@@ -99,7 +99,7 @@ static absl::Status verify(const StoredArrays &archive, Store *store,
     sums.push_back(absl::StrSplit(text, ' ', absl::SkipEmpty()));
   size_t number = 0;
   for (const auto &[name, member] : archive.members) {
-    uLong joined = crc32_z(0, nullptr, 0);
+    uint32_t joined = 0;
     for (uint64_t other = 0; other < size; ++other) {
       uint32_t sum = 0;
       if (number >= sums[other].size() ||
