@@ -13,12 +13,11 @@
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
+#include "shardc/Support/WriteFile.h"
 
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 #include <unistd.h>
 
@@ -183,19 +182,6 @@ static std::string getAnnotated(const AdviceRequest &request,
   return command + "\n" + trial->print();
 }
 
-static int writeFile(const std::string &path, llvm::StringRef bytes) {
-  std::error_code error;
-  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_Text);
-  if (error)
-    return fail(ExitCode::Usage,
-                "cannot write '" + path + "': " + error.message());
-  file.os() << bytes;
-  if (std::string message = finishOutput(file.os(), path); !message.empty())
-    return fail(ExitCode::Usage, message);
-  file.keep();
-  return 0;
-}
-
 int main(int argc, char **argv) {
   // A reader that goes away ends the tool as it ends others: SIGPIPE.
   llvm::InitLLVM initLLVM(argc, argv, /*InstallPipeSignalExitHandler=*/false);
@@ -268,7 +254,9 @@ int main(int argc, char **argv) {
       }))
     return fail(ExitCode::OutOfMemory,
                 "no plan fits: the sentences above say what would");
-  return output.empty()
-             ? 0
-             : writeFile(output, getAnnotated(request, advices[0], flags));
+  if (output.empty())
+    return 0;
+  std::string message =
+      writeFile(output, getAnnotated(request, advices[0], flags));
+  return message.empty() ? 0 : fail(ExitCode::Usage, message);
 }

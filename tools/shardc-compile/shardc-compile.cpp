@@ -17,6 +17,7 @@
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/Suggest.h"
 #include "shardc/Support/WriteErrors.h"
+#include "shardc/Support/WriteFile.h"
 #include "shardc/Target/CUDA/AssemblePtx.h"
 #include "shardc/Target/Plan/Report.h"
 
@@ -26,7 +27,6 @@
 #include "llvm/Support/FormatVariadic.h"
 #include "llvm/Support/InitLLVM.h"
 #include "llvm/Support/MemoryBuffer.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 #include <cstdlib>
 #include <fstream>
@@ -131,17 +131,10 @@ static std::string readReports(ReportKinds &kinds) {
   return "";
 }
 
-static int writeFile(const std::string &path, llvm::StringRef bytes) {
-  std::error_code error;
-  llvm::ToolOutputFile file(path, error, llvm::sys::fs::OF_None);
-  if (error)
-    return fail(ExitCode::Usage,
-                "cannot write '" + path + "': " + error.message());
-  file.os() << bytes;
-  if (std::string message = finishOutput(file.os(), path); !message.empty())
-    return fail(ExitCode::Usage, message);
-  file.keep();
-  return 0;
+/// Writes an output; returns the exit code.
+static int writeOutput(const std::string &path, llvm::StringRef bytes) {
+  std::string message = writeFile(path, bytes);
+  return message.empty() ? 0 : fail(ExitCode::Usage, message);
 }
 
 /// The records of the file of `shardc-run --metrics`, a JSON object on each
@@ -206,7 +199,7 @@ static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
     std::string text;
     llvm::raw_string_ostream os(text);
     writeHtmlReport(content, os);
-    if (int code = writeFile(page, text))
+    if (int code = writeOutput(page, text))
       return code;
   }
   if (folder.empty())
@@ -215,7 +208,7 @@ static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
     return fail(ExitCode::Usage,
                 "cannot write '" + folder + "': " + error.message());
   for (const ReportPicture &picture : drawShardings(content))
-    if (int code = writeFile(folder + "/" + picture.fileName, picture.svg))
+    if (int code = writeOutput(folder + "/" + picture.fileName, picture.svg))
       return code;
   return 0;
 }
@@ -363,7 +356,7 @@ int main(int argc, char **argv) {
     printDiagnostics(result.diagnostics);
     if (result.code != ExitCode::Ok)
       return static_cast<int>(result.code);
-    return writeFile(output.empty() ? std::string("-") : output, result.plan);
+    return writeOutput(output.empty() ? std::string("-") : output, result.plan);
   }
   if (output.empty() && reports.empty() && !json && !explain &&
       explainDiff.empty() && !options.verifyPartition)
@@ -388,7 +381,7 @@ int main(int argc, char **argv) {
                           picturesPath, records, given))
       return code;
   if (!asPage && !outputPath.empty())
-    if (int code = writeFile(outputPath, result.plan))
+    if (int code = writeOutput(outputPath, result.plan))
       return code;
   if (!otherPath.empty())
     return printDiff(result.plan, otherPath, options, asJson);

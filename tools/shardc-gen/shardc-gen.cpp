@@ -9,12 +9,11 @@
 #include "shardc/Support/ExitCodes.h"
 #include "shardc/Support/Printable.h"
 #include "shardc/Support/WriteErrors.h"
+#include "shardc/Support/WriteFile.h"
 
 #include "llvm/ADT/StringExtras.h"
 #include "llvm/Support/CommandLine.h"
-#include "llvm/Support/FileSystem.h"
 #include "llvm/Support/InitLLVM.h"
-#include "llvm/Support/ToolOutputFile.h"
 
 #include <vector>
 
@@ -143,13 +142,7 @@ int main(int argc, char **argv) {
     llvm::errs() << "shardc-gen: note: sgd has no states for zero1 to shard; "
                     "the model is that of dp\n";
 
-  std::error_code error;
-  llvm::ToolOutputFile file(output, error, llvm::sys::fs::OF_Text);
-  if (error)
-    return fail("cannot write '" + output + "': " + error.message());
-  file.os() << printMlp(spec);
-  if (std::string message = finishOutput(file.os(), output); !message.empty())
+  if (std::string message = writeFile(output, printMlp(spec)); !message.empty())
     return fail(message);
-  file.keep();
   return static_cast<int>(ExitCode::Ok);
 }

@@ -46,7 +46,6 @@ uint32_t shardc::rt::checksumOf(const TensorType &type,
                for (const int64_t end = from + bytes; from < end;) {
                  const int64_t count = std::min(end - from, piece - since);
                  sum = extendCrc32(sum, tensor.substr(from, count));
-
                  from += count;
                  since += count;
                  if (since == piece)
