@@ -6,8 +6,9 @@
 // those of oneDNN and of other libraries, each a shared object with `sgemm_` as
 // in BLAS. All take turns, and the best of their runs count. A set is `model`,
 // the GEMMs of 784-1024-1024-10 with batch 128 and of 1024-4096-1024 with batch
-// 1024, `shapes`, some 240 others, or `all`. A library has its own number of
-// threads from its environment, such as OPENBLAS_NUM_THREADS.
+// 1024, `shapes`, some 240 others, `all`, or one shape, such as 128x1024x784. A
+// library has its own number of threads from its environment, such as
+// OPENBLAS_NUM_THREADS.
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,6 +158,13 @@ void addStep(std::vector<Shape> &shapes, int64_t batch,
   }
 }
 
+void addTranspositions(std::vector<Shape> &shapes, int64_t m, int64_t n,
+                       int64_t k) {
+  for (bool transposeA : {false, true})
+    for (bool transposeB : {false, true})
+      shapes.push_back({m, n, k, transposeA, transposeB});
+}
+
 std::vector<Shape> shapesOf(const std::string &set) {
   std::vector<Shape> shapes;
   if (set == "model" || set == "all") {
@@ -187,10 +195,11 @@ std::vector<Shape> shapesOf(const std::string &set) {
         {63, 511, 2047},    {2047, 511, 63},    {320, 960, 640},
     };
     for (const auto &[m, n, k] : sizes)
-      for (bool transposeA : {false, true})
-        for (bool transposeB : {false, true})
-          shapes.push_back({m, n, k, transposeA, transposeB});
+      addTranspositions(shapes, m, n, k);
   }
+  long m, n, k;
+  if (std::sscanf(set.c_str(), "%ldx%ldx%ld", &m, &n, &k) == 3)
+    addTranspositions(shapes, m, n, k);
   return shapes;
 }
 
@@ -219,14 +228,14 @@ int main(int argc, char **argv) {
     } else {
       std::fprintf(stderr,
                    "usage: shardc-bench-gemms [--threads=N] "
-                   "[--peer=NAME=LIBRARY]... [--set=model|shapes|all]\n");
+                   "[--peer=NAME=LIBRARY]... [--set=model|shapes|all|MxNxK]\n");
       return 2;
     }
   }
   std::vector<Shape> shapes = shapesOf(set);
   if (threads < 1 || shapes.empty()) {
     std::fprintf(stderr, "--threads must be positive, and --set one of model, "
-                         "shapes and all\n");
+                         "shapes, all, and M, N, K as in 128x1024x784\n");
     return 2;
   }
 

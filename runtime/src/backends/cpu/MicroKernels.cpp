@@ -9,6 +9,8 @@
 
 #include "backends/cpu/MicroKernels.h"
 
+#include <algorithm>
+#include <cstring>
 #include <utility>
 
 using namespace shardc::rt;
@@ -26,11 +28,75 @@ constexpr int cacheLine = 64;
 /// Fewer are done before a line arrives.
 constexpr int minTermsToPrefetch = 32;
 
+/// Four rows of four elements as their columns.
+[[gnu::always_inline]] inline void transpose(Vectors<4>::Vector (&rows)[4]) {
+  auto low = [](auto a, auto b) {
+    return __builtin_shufflevector(a, b, 0, 4, 1, 5);
+  };
+  auto high = [](auto a, auto b) {
+    return __builtin_shufflevector(a, b, 2, 6, 3, 7);
+  };
+  auto a = low(rows[0], rows[1]), b = low(rows[2], rows[3]),
+       c = high(rows[0], rows[1]), d = high(rows[2], rows[3]);
+  rows[0] = __builtin_shufflevector(a, b, 0, 1, 4, 5);
+  rows[1] = __builtin_shufflevector(a, b, 2, 3, 6, 7);
+  rows[2] = __builtin_shufflevector(c, d, 0, 1, 4, 5);
+  rows[3] = __builtin_shufflevector(c, d, 2, 3, 6, 7);
+}
+
+/// Finishes sums in rows of `width` and stores rows [`row`, `row` + `count`) as
+/// columns, where the rows of a column are side by side; at most four.
+template <int count>
+[[gnu::always_inline]] inline void
+storeTransposed(const float *sums, int row, int width, const MicroTile &tile) {
+  using Vector = Vectors<4>::Vector;
+  for (int64_t column = 0; column < tile.columns; column += 4) {
+    Vector square[4];
+    for (int i = 0; i < 4; ++i)
+      square[i] = *reinterpret_cast<const Vector *>(
+          sums + (row + std::min(i, count - 1)) * width + column);
+    transpose(square);
+    int64_t stored = std::min<int64_t>(4, tile.columns - column);
+#pragma GCC unroll 4
+    for (int64_t i = 0; i < 4; ++i) {
+      if (i == stored)
+        break;
+      float *c = tile.c + row + (column + i) * tile.cColumn;
+      Vector values = square[i], old{}, bias{};
+      constexpr size_t bytes = count * sizeof(float);
+      if (tile.adds)
+        std::memcpy(&old, c, bytes), values += old;
+      if (tile.bias)
+        std::memcpy(&bias, tile.bias + row, bytes), values += bias;
+      if (tile.relu) // NaN stays.
+        values = values < 0 ? Vector{} : values;
+      std::memcpy(c, &values, bytes);
+    }
+  }
+}
+
+[[gnu::always_inline]] inline void
+storeTransposed(const float *sums, int rows, int width, const MicroTile &tile) {
+  int row = 0;
+  for (; row + 4 <= rows; row += 4)
+    storeTransposed<4>(sums, row, width, tile);
+  switch (rows - row) {
+  case 3:
+    return storeTransposed<3>(sums, row, width, tile);
+  case 2:
+    return storeTransposed<2>(sums, row, width, tile);
+  case 1:
+    return storeTransposed<1>(sums, row, width, tile);
+  }
+}
+
 /// Finishes sums in rows of `width` and stores them.
 template <int lanes>
 [[gnu::always_inline]] inline void storeTile(const float *sums, int rows,
                                              int width, const MicroTile &tile) {
   using Vector = typename Vectors<lanes>::Vector;
+  if (tile.cRow == 1 && (!tile.bias || tile.biasRow == 1))
+    return storeTransposed(sums, rows, width, tile);
   bool hasRows = tile.cColumn == 1 && (!tile.bias || tile.biasColumn == 1);
   for (int row = 0; row < rows; ++row, sums += width) {
     float *c = tile.c + row * tile.cRow;
@@ -72,7 +138,7 @@ keepInRegisters(Vector (&sums)[rows][vectors]) {
 
 /// Multiplies; stores the tile, or if it needs more than that, stores the sums
 /// row by row in `rest`. Returns whether it has stored the tile.
-template <int lanes, int rows, int vectors>
+template <int lanes, int rows, int vectors, bool rowsAreAdjacent>
 [[gnu::always_inline]] inline bool
 multiplyPanels(int64_t terms, const MicroFactors &factors,
                const MicroTile &tile, float *rest) {
@@ -90,7 +156,9 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
     }
 
   const float *a = factors.a, *b = factors.b;
-  const int64_t aRow = factors.aRow, aTerm = factors.aTerm,
+  // If rows are not adjacent, terms are.
+  const int64_t aRow = rowsAreAdjacent ? 1 : factors.aRow,
+                aTerm = rowsAreAdjacent ? factors.aTerm : 1,
                 bTerm = factors.bTerm;
   Vector sums[rows][vectors];
 #pragma GCC unroll 16
@@ -146,12 +214,13 @@ multiplyPanels(int64_t terms, const MicroFactors &factors,
   storeTile<16>(sums, rows, width, tile);
 }
 
-template <int rows, int vectors>
+template <int rows, int vectors, bool rowsAreAdjacent>
 SHARDC_TARGET("avx512f,avx512vl,avx2,fma,prfchw")
 void multiply512(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
   float sums[rows * vectors * 16];
-  if (!multiplyPanels<16, rows, vectors>(terms, factors, tile, sums))
+  if (!multiplyPanels<16, rows, vectors, rowsAreAdjacent>(terms, factors, tile,
+                                                          sums))
     store512(sums, rows, vectors * 16, tile);
 }
 
@@ -160,12 +229,13 @@ void multiply512(int64_t terms, const MicroFactors &factors,
   storeTile<8>(sums, rows, width, tile);
 }
 
-template <int rows, int vectors>
+template <int rows, int vectors, bool rowsAreAdjacent>
 SHARDC_TARGET("avx2,fma,prfchw")
 void multiply256(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
   float sums[rows * vectors * 8];
-  if (!multiplyPanels<8, rows, vectors>(terms, factors, tile, sums))
+  if (!multiplyPanels<8, rows, vectors, rowsAreAdjacent>(terms, factors, tile,
+                                                         sums))
     store256(sums, rows, vectors * 8, tile);
 }
 
@@ -174,42 +244,46 @@ void multiply256(int64_t terms, const MicroFactors &factors,
   storeTile<4>(sums, rows, width, tile);
 }
 
-template <int rows, int vectors>
+template <int rows, int vectors, bool rowsAreAdjacent>
 void multiply128(int64_t terms, const MicroFactors &factors,
                  const MicroTile &tile) {
   float sums[rows * vectors * 4];
-  if (!multiplyPanels<4, rows, vectors>(terms, factors, tile, sums))
+  if (!multiplyPanels<4, rows, vectors, rowsAreAdjacent>(terms, factors, tile,
+                                                         sums))
     store128(sums, rows, vectors * 4, tile);
 }
 
 #undef SHARDC_TARGET
 
-/// Kernels of up to `count / 2` rows and of one or two vectors.
-template <template <int, int> class Kernel, int... index>
+/// Kernels of up to `count / 4` rows and of one or two vectors.
+template <template <int, int, bool> class Kernel, int... index>
 const MicroKernel *tableOf(std::integer_sequence<int, index...> /*places*/) {
   static const MicroKernel table[] = {
-      Kernel<index / 2 + 1, index % 2 + 1>::multiply...};
+      Kernel<index / 4 + 1, index / 2 % 2 + 1, index % 2 == 1>::multiply...};
   return table;
 }
 
-template <int rows, int vectors>
+template <int rows, int vectors, bool rowsAreAdjacent>
 struct Kernel512 {
-  static constexpr MicroKernel multiply = multiply512<rows, vectors>;
+  static constexpr MicroKernel multiply =
+      multiply512<rows, vectors, rowsAreAdjacent>;
 };
-template <int rows, int vectors>
+template <int rows, int vectors, bool rowsAreAdjacent>
 struct Kernel256 {
-  static constexpr MicroKernel multiply = multiply256<rows, vectors>;
+  static constexpr MicroKernel multiply =
+      multiply256<rows, vectors, rowsAreAdjacent>;
 };
-template <int rows, int vectors>
+template <int rows, int vectors, bool rowsAreAdjacent>
 struct Kernel128 {
-  static constexpr MicroKernel multiply = multiply128<rows, vectors>;
+  static constexpr MicroKernel multiply =
+      multiply128<rows, vectors, rowsAreAdjacent>;
 };
 
-template <template <int, int> class Kernel, int maxRows, int lanes>
+template <template <int, int, bool> class Kernel, int maxRows, int lanes>
 const MicroKernels &kernelsOf() {
   static const MicroKernels kernels{
       maxRows, lanes, 2,
-      tableOf<Kernel>(std::make_integer_sequence<int, 2 * maxRows>())};
+      tableOf<Kernel>(std::make_integer_sequence<int, 4 * maxRows>())};
   return kernels;
 }
 

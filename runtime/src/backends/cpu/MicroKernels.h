@@ -47,12 +47,16 @@ struct MicroKernels {
   int64_t maxRows;    ///< Of a panel of a.
   int64_t lanes;      ///< Of a vector.
   int64_t maxVectors; ///< Of a panel of b.
-  /// By rows less 1, then by vectors less 1.
+  /// By rows less 1, then by vectors less 1, then by whether rows of a are
+  /// adjacent.
   const MicroKernel *kernels;
 
   int64_t maxColumns() const { return lanes * maxVectors; }
-  MicroKernel kernel(int64_t rows, int64_t vectors) const {
-    return kernels[(rows - 1) * maxVectors + vectors - 1];
+  /// If `rowsAreAdjacent`, `aRow` of the factors is 1; otherwise `aTerm` is.
+  MicroKernel kernel(int64_t rows, int64_t vectors,
+                     bool rowsAreAdjacent) const {
+    return kernels[((rows - 1) * maxVectors + vectors - 1) * 2 +
+                   rowsAreAdjacent];
   }
 
   /// For CPUs with AVX-512, with AVX2 and FMA, and for others, where

@@ -21,6 +21,11 @@ static constexpr int64_t maxSharedElements = int64_t(1) << 20;
 static constexpr int64_t maxRepacked = int64_t(1) << 14;
 /// Rows or columns of a tile, and its operations, at least.
 static constexpr int64_t minTileExtent = 48, minTileFlops = 1 << 20;
+/// Elements of a factor, 1 MiB, that stays in the second-level cache or comes
+/// from the third-level one by itself. Panels of larger ones are fetched while
+/// at least so many panels of rows are multiplied: with fewer, instructions to
+/// fetch hold up the multiply-adds.
+static constexpr int64_t maxNear = int64_t(1) << 18, minPanelsToFetch = 8;
 /// Elements of a block of the factor of rows that are read in place: 128 KiB.
 static constexpr int64_t maxInPlace = 1 << 15;
 
@@ -243,6 +248,7 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
   MicroTile result = tile.result;
   result.adds = gemm.accumulate || block > 0;
   result.relu = isLast && tile.result.relu;
+  bool fetches = n * gemm.k > maxNear && rows.size() >= minPanelsToFetch;
   for (int64_t j = columns.begin; j < columns.end; ++j) {
     int64_t column = ofColumns.begin(j), width = ofColumns.packedSize(j);
     MicroFactors factors{nullptr, nullptr, 1, 0, width};
@@ -250,7 +256,7 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
     if (tile.packedB) {
       factors.b = tile.packedB + before * ofColumns.packedExtent() +
                   column * terms.size();
-      if (j + 1 < columns.end)
+      if (fetches && j + 1 < columns.end)
         next = Prefetch(factors.b + width * terms.size(), 1,
                         ofColumns.packedSize(j + 1) * terms.size(), 0,
                         rows.size());
@@ -265,7 +271,7 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
       factors.b = own;
       if (rows.begin == 0) {
         packRounded(tile.b, ofColumns, j, terms, own);
-        if (j + 1 < columns.end)
+        if (fetches && j + 1 < columns.end)
           next = Prefetch(tile.b.at(column + ofColumns.size(j), terms.begin),
                           ofColumns.size(j + 1), terms.size(), rows.size());
       }
@@ -295,8 +301,8 @@ void PackedGemm::multiplyPanels(const Tile &tile, int64_t block, Range rows,
         result.bias = isLast ? tile.result.bias + row * result.biasRow +
                                    column * result.biasColumn
                              : nullptr;
-      kernels->kernel(height, width / kernels->lanes)(terms.size(), factors,
-                                                      result);
+      kernels->kernel(height, width / kernels->lanes,
+                      factors.aRow == 1)(terms.size(), factors, result);
     }
   }
 }
