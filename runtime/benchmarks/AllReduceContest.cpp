@@ -1,7 +1,7 @@
 //===- AllReduceContest.cpp - All-reduces beside those of MPI -------------===//
 //
 // Processes with a device each add up arrays of f32, in turns by the runtime's
-// collectives, in the order of the devices, and by MPI_Allreduce, in any order:
+// collectives, in a fixed order, and by MPI_Allreduce, in any order:
 //
 //   mpirun -n 2 shardc-bench-allreduce [ROUNDS]
 //

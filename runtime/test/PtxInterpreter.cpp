@@ -257,6 +257,8 @@ bool PtxInterpreter::execute(const Instruction &instruction,
   if (what == "cvt.rn.bf16.f32")
     return put(std::isnan(as<float>(in(1))) ? 0x7fff
                                             : toBF16(as<float>(in(1))));
+  if (what == "and.b32")
+    return put(uint32_t(in(1) & in(2)));
   if (what == "or.pred")
     return put(in(1) || in(2));
   if (what == "max.s32")

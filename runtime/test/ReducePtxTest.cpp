@@ -81,11 +81,11 @@ struct Shape {
 TEST(ReducePtxTest, GivesTheBitsOfTheCpu) {
   std::mt19937 random(1);
   const std::string ptx = cuda::reducePtx();
-  const Shape shapes[] = {{1, 1, 1, 1, 1, 1, false, 1, 32},
-                          {77, 1, 77, 77, 3, 2, false, 2, 8},
-                          {5, 4, 9, 7, 4, 1, false, 1, 3},
-                          {64, 1, 64, 64, 8, 8, true, 3, 16},
-                          {3, 7, 3, 5, 2, 3, false, 4, 32}};
+  const Shape shapes[] = {
+      {1, 1, 1, 1, 1, 1, false, 1, 32}, {77, 1, 77, 77, 3, 2, false, 2, 8},
+      {5, 4, 9, 7, 4, 1, false, 1, 3},  {64, 1, 64, 64, 8, 8, true, 3, 16},
+      {3, 7, 3, 5, 2, 3, false, 4, 32}, {9, 1, 9, 9, 13, 1, false, 1, 9},
+      {2, 1, 2, 2, 128, 1, false, 1, 2}};
   int kernels = 0;
   for (auto [dtype, name] :
        {std::pair(DType::F32, "f32"), std::pair(DType::BF16, "bf16"),
@@ -106,9 +106,9 @@ TEST(ReducePtxTest, GivesTheBitsOfTheCpu) {
         for (uint32_t i = 0; i < shape.results; ++i)
           out.emplace_back(shape.rows * shape.outPitch * width, char(0x77));
         std::vector<char> expected = out[0];
-        std::vector<const void *> sources;
+        std::vector<ReduceOperand> sources;
         for (const std::vector<char> &operand : in)
-          sources.push_back(operand.data());
+          sources.push_back({operand.data()});
         for (uint64_t row = 0; row < shape.rows; ++row)
           reduceBlock(dtype, reduction, sources, row * shape.inPitch,
                       shape.width, &expected[row * shape.outPitch * width]);

@@ -392,8 +392,8 @@ static void addRunFlags(Flags &flags, Arguments &arguments) {
              "bits");
 
   flags.flag("ordered-sums", arguments.orderedSums,
-             "Add sums over virtual CPU devices in the order of devices, as "
-             "several processes do: the same bits for any number of processes");
+             "Add sums over virtual CPU devices in a fixed order, as several "
+             "processes do: the same bits for any number of processes");
 
   flags.duration("deadline", "300", arguments.deadline,
                  "Longest wait for a step, a checkpoint or other processes");

@@ -59,10 +59,10 @@ struct ExecutorOptions {
   /// device has memory of its own and does all of its work. Bits may differ by
   /// the order of additions.
   bool shareReplicas = true;
-  /// Add sums over devices in the order of devices, as several processes do:
-  /// the bits then do not depend on their number. With false, in one process, a
-  /// GEMM whose result only a sum over virtual CPU devices reads computes that
-  /// sum, faster and in another order.
+  /// Add sums over devices in an order that the number of devices alone
+  /// decides, as several processes do: the bits then do not depend on theirs.
+  /// With false, in one process, a GEMM whose result only a sum over virtual
+  /// CPU devices reads computes that sum, faster and in another order.
   bool orderedSums = false;
   /// The processes over which the virtual CPU devices of the mesh are spread;
   /// null: all are in this one. Borrowed for as long as the executor lives.

@@ -216,7 +216,7 @@ typedef struct shardc_executor_options {
   const char *cpu_target; ///< The version of the kernels to run.
   int32_t poison_padding; ///< Fill padding with NaN.
   int32_t keep_replicas;  ///< Each device has memory of its own.
-  int32_t ordered_sums;   ///< Add sums in the order of devices.
+  int32_t ordered_sums;   ///< Add sums as several processes do.
   int32_t reserved;
 } shardc_executor_options;
 

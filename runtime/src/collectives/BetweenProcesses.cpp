@@ -4,6 +4,7 @@
 
 #include "collectives/ExchangeBuilder.h"
 #include "collectives/InProcess.h"
+#include "collectives/ReductionTree.h"
 #include "collectives/Rounds.h"
 #include "shardc-rt/HostArray.h"
 
@@ -49,13 +50,26 @@ public:
   std::unique_ptr<PreparedCollective> build();
 
 private:
+  std::vector<TreeNode> nodesOf(const CollectiveTensor &tensor,
+                                const std::vector<int64_t> &group) const;
   bool isSmall() const;
+  Work reductionFor(int to, size_t tensor, const std::vector<int64_t> &group,
+                    const Region &part);
+  Place reducedFor(int to, size_t tensor, absl::Span<const int64_t> members,
+                   const Region &part);
   void addAllReduce(size_t tensor, const std::vector<int64_t> &group);
   void addResult(size_t tensor, const std::vector<int64_t> &group,
                  int64_t member);
   void keepOperands();
   Place sourceFor(int to, size_t tensor, int64_t device, const Region &part,
                   Place into = {});
+  /// The part of the operand of `device`, in this process.
+  Place operandPart(const CollectiveTensor &tensor, int64_t device,
+                    const Region &part) const {
+    return {static_cast<char *>(const_cast<void *>(tensor.in[device])),
+            static_cast<uint64_t>(part.first * byteSize(tensor.dtype)),
+            part.strides};
+  }
   Region partForAllToAll(absl::Span<const int64_t> shape, int64_t member,
                          int64_t peer, const CollectiveTensor &tensor,
                          bool isIn) const;
@@ -79,11 +93,23 @@ private:
   const int own;
   const std::vector<int> &processOf; ///< By device.
   ExchangeBuilder operandsSent, resultsSent;
-  /// Of this process, behind either exchange.
-  std::vector<Work> works, copies;
+  /// Of this process, before the first exchange and behind either.
+  std::vector<Work> reductions, works, copies;
   std::set<std::pair<size_t, int64_t>> served;
-  /// By tensor, operand, receiver, first element and number: its place there.
-  std::map<std::tuple<size_t, int64_t, int, int64_t, int64_t>, Place> sent;
+  /// A part of the operands of some devices, or of their reduction: the tensor,
+  /// the first devices with the same operands, first element and number.
+  using Part = std::tuple<size_t, std::vector<int64_t>, int64_t, int64_t>;
+  Part partOf(size_t tensor, absl::Span<const int64_t> devices,
+              const Region &part) const {
+    std::vector<int64_t> firsts;
+    for (int64_t device : devices)
+      firsts.push_back(sharing.in[tensor][device]);
+    return {tensor, std::move(firsts), part.first, part.box.numElements()};
+  }
+  /// By part and receiver its place there.
+  std::map<std::pair<Part, int>, Place> sent;
+  /// Of `reductions` the places.
+  std::map<Part, Place> reduced;
 };
 
 } // namespace
@@ -95,19 +121,79 @@ Place CollectiveBuilder::sourceFor(int to, size_t number, int64_t device,
                                    const Region &part, Place into) {
   const CollectiveTensor &tensor = spec.tensors[number];
   if (processOf[device] == to)
-    return {static_cast<char *>(const_cast<void *>(tensor.in[device])),
-            static_cast<uint64_t>(part.first * byteSize(tensor.dtype)),
-            part.strides};
+    return operandPart(tensor, device, part);
   auto [place, isFirst] =
-      sent.try_emplace({number, sharing.in[number][device], to, part.first,
-                        part.box.numElements()});
+      sent.try_emplace({partOf(number, {device}, part), to});
   if (isFirst)
     place->second = operandsSent.add(processOf[device], to, tensor.dtype, part,
-                                     tensor.in[device], into);
+                                     operandPart(tensor, device, part), into);
   return place->second;
 }
 
-/// The most bytes of the operands of a group that all its processes get. To
+/// Where process `to` has a part of the reduction over `members`, which are a
+/// node of another process. That one reduces their operands and sends the
+/// result there, once.
+Place CollectiveBuilder::reducedFor(int to, size_t number,
+                                    absl::Span<const int64_t> members,
+                                    const Region &part) {
+  const CollectiveTensor &tensor = spec.tensors[number];
+  const Part key = partOf(number, members, part);
+  Place source;
+  if (processOf[members[0]] == own) {
+    auto [place, isFirst] = reduced.try_emplace(key);
+    if (isFirst) {
+      place->second = operandsSent.reserve(tensor.dtype, part.box);
+      Work work{tensor.dtype, part.box, {}, {place->second}};
+      for (int64_t device : members)
+        work.sources.push_back(operandPart(tensor, device, part));
+      reductions.push_back(std::move(work));
+    }
+    source = place->second;
+  }
+  auto [place, isFirst] = sent.try_emplace({key, to});
+  if (isFirst)
+    place->second =
+        operandsSent.add(processOf[members[0]], to, tensor.dtype,
+                         {part.box, 0, part.packedStrides()}, source);
+  return place->second;
+}
+
+/// The nodes of a reduction whose operands are in one process, which may reduce
+/// them. bf16 is rounded at the root alone, and a node in f32 has no fewer
+/// bytes than two operands: there they are the leaves.
+std::vector<TreeNode>
+CollectiveBuilder::nodesOf(const CollectiveTensor &tensor,
+                           const std::vector<int64_t> &group) const {
+  return nodesOfOneOwner(
+      {0, static_cast<int64_t>(group.size())}, [&](int64_t leaf) {
+        return tensor.dtype == DType::BF16 ? leaf : processOf[group[leaf]];
+      });
+}
+
+/// The reduction of a part over a group in process `to`: of its own operands,
+/// and of the nodes of others. Of other receivers than this process it does not
+/// matter.
+Work CollectiveBuilder::reductionFor(int to, size_t number,
+                                     const std::vector<int64_t> &group,
+                                     const Region &part) {
+  const CollectiveTensor &tensor = spec.tensors[number];
+  Work work{tensor.dtype, part.box, {}, {}};
+  for (TreeNode node : nodesOf(tensor, group)) {
+    auto members = absl::MakeConstSpan(group).subspan(node.first, node.leaves);
+    if (node.leaves > 1 && processOf[members[0]] != to) {
+      work.sources.push_back(reducedFor(to, number, members, part));
+      work.leaves.push_back(node.leaves);
+      continue;
+    }
+    for (int64_t device : members) {
+      work.sources.push_back(sourceFor(to, number, device, part));
+      work.leaves.push_back(1);
+    }
+  }
+  return work;
+}
+
+/// The most bytes, of the nodes of a group, that all its processes get. To
 /// send more twice in parts takes less time than to send all of it once.
 static constexpr int64_t mostSmallBytes = 32 << 10;
 
@@ -117,13 +203,9 @@ bool CollectiveBuilder::isSmall() const {
   int64_t most = 0;
   for (const std::vector<int64_t> &group : groups) {
     int64_t bytes = 0;
-    for (size_t i = 0; i < spec.tensors.size(); ++i) {
-      std::set<int64_t> operands;
-      for (int64_t device : group)
-        operands.insert(sharing.in[i][device]);
-      bytes += numElements(spec.tensors[i].inShape) *
-               byteSize(spec.tensors[i].dtype) * operands.size();
-    }
+    for (const CollectiveTensor &tensor : spec.tensors)
+      bytes += numElements(tensor.inShape) * byteSize(tensor.dtype) *
+               nodesOf(tensor, group).size();
     most = std::max(most, bytes);
   }
   return most <= mostSmallBytes;
@@ -145,9 +227,7 @@ void CollectiveBuilder::addAllReduce(size_t number,
   // What a process adds up: all of a small one, or a part that it sends on.
   auto reduce = [&](int reducer, const std::vector<int64_t> &devices,
                     const Region &part) {
-    Work work{tensor.dtype, part.box, {}, {}};
-    for (int64_t device : group)
-      work.sources.push_back(sourceFor(reducer, number, device, part));
+    Work work = reductionFor(reducer, number, group, part);
     if (reducer != own)
       return;
     for (int64_t device : devices)
@@ -174,9 +254,10 @@ void CollectiveBuilder::addAllReduce(size_t number,
         continue;
       bool receives = receiver == own;
       Place first = receives ? resultPart(tensor, others[0], part) : Place();
-      Place place = resultsSent.add(
-          reducer, receiver, tensor.dtype, part,
-          reducer == own ? tensor.out[devices[0]] : nullptr, first);
+      Place sum =
+          reducer == own ? resultPart(tensor, devices[0], part) : Place();
+      Place place =
+          resultsSent.add(reducer, receiver, tensor.dtype, part, sum, first);
       if (!receives)
         continue;
       Work copy{tensor.dtype, part.box, {place}, {}};
@@ -246,9 +327,7 @@ void CollectiveBuilder::addResult(size_t number,
                 start * in.inner,
                 {in.size * in.inner, 0, 0}};
     Region result{part.box, 0, {out.size * out.inner, 0, 0}};
-    Work work{tensor.dtype, part.box, {}, {}};
-    for (int64_t source : group)
-      work.sources.push_back(sourceFor(to, number, source, part));
+    Work work = reductionFor(to, number, group, part);
     if (to == own) {
       work.results.push_back(resultPart(tensor, device, result));
       works.push_back(std::move(work));
@@ -323,7 +402,17 @@ std::unique_ptr<PreparedCollective> CollectiveBuilder::build() {
   operandsSent.resolve(works);
   resultsSent.resolve(copies);
   auto finish = std::make_unique<MessageRound>(first, MessageRound::Finish);
-  finish->early = std::make_unique<MessageRound>(first, MessageRound::Start);
+  std::unique_ptr<PreparedCollective> early =
+      std::make_unique<MessageRound>(first, MessageRound::Start);
+  if (!reductions.empty()) {
+    auto reduce = std::make_unique<WorkRound>(first, spec.reduction,
+                                              std::move(reductions));
+    auto open = std::make_unique<MessageRound>(first, MessageRound::Open);
+    reduce->following = std::move(early);
+    open->following = std::move(reduce);
+    early = std::move(open);
+  }
+  finish->early = std::move(early);
   std::vector<std::unique_ptr<Round>> rounds;
   rounds.push_back(std::move(finish));
   rounds.push_back(

@@ -6,13 +6,14 @@
 //
 // An all-reduce has four rounds. The elements are divided among the processes
 // of the group; each gets its part of all operands from the others, reduces it
-// in the order of the group, sends it to the others, and copies what it gets to
-// all of its results. A device's operand and its part of the result cross as
-// often as in a ring. All other kinds have two rounds: parts of operands are
-// exchanged, and results made of them. So has a small all-reduce, whose time is
-// that of its messages: each process gets all operands and reduces them itself.
-// Since every element is reduced in the order of the group, the bits are those
-// of one process.
+// in the order of the group's tree (ReductionTree.h), sends it to the others,
+// and copies what it gets to all of its results. A device's operand and its
+// part of the result cross as often as in a ring. All other kinds have two
+// rounds: parts of operands are exchanged, and results made of them. So has a
+// small all-reduce, whose time is that of its messages: each process gets all
+// operands and reduces them itself. A process that has all operands of a node
+// of the tree reduces them before the first round and sends one in their place.
+// Since the tree depends on the group alone, the bits are those of one process.
 //
 // Small parts for one process travel in one message; a large one that is
 // contiguous is sent from its place. Worker 0 alone exchanges messages, the

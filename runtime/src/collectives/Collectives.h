@@ -79,7 +79,8 @@ public:
 };
 
 /// Collectives between virtual devices of one process: peers' buffers are read
-/// directly. Reductions add in the order of the group, in f32 for bf16.
+/// directly. Reductions add in the order of the group's tree
+/// (ReductionTree.h), in f32 for bf16.
 std::unique_ptr<Collectives> createInProcessCollectives();
 
 /// Merges the tensors of an all-reduce that are contiguous on every device,

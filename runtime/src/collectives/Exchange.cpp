@@ -50,16 +50,21 @@ void Exchange::pack(const Work &work) const {
                     at(from) + from.elementOf(i) * width, box.run * width);
 }
 
+absl::Status Exchange::open() {
+  if (reserved == 0 || block)
+    return absl::OkStatus();
+  absl::StatusOr<MessageMemory::Block *> taken = memory->take(reserved);
+  if (!taken.ok())
+    return taken.status();
+  block = *taken;
+  own = block->memory.get();
+  return absl::OkStatus();
+}
+
 absl::Status Exchange::start() {
-  started = nullptr;
-  if (reserved > 0) {
-    absl::StatusOr<MessageMemory::Block *> taken = memory->take(reserved);
-    if (!taken.ok()) {
-      started = taken.status();
-      return started.status();
-    }
-    block = *taken;
-    own = block->memory.get();
+  if (absl::Status status = open(); !status.ok()) {
+    started = status;
+    return status;
   }
   for (const Work &work : packings)
     pack(work);

@@ -68,12 +68,15 @@ struct Place {
   }
 };
 
-/// A part of a result: reduced from its sources, in their order, or copied from
-/// the only one; other results than the first get the same.
+/// A part of a result, or of a node of a reduction: reduced from its sources,
+/// in the order of their tree, or copied from the only one; other results than
+/// the first get the same.
 struct Work {
   DType dtype;
   Box box;
   std::vector<Place> sources, results;
+  /// By source the leaves that it is the reduction of; empty: one each.
+  std::vector<int64_t> leaves = {};
 };
 
 class Exchange {
@@ -86,18 +89,22 @@ public:
   void add(int peer, const Place &place, uint64_t bytes, bool isReceived);
   /// A copy that is made before the messages are sent.
   void addPacking(Work work) { packings.push_back(std::move(work)); }
-  /// Memory that it has from its start on.
+  /// Memory that it has while it is open.
   void reserve(uint64_t bytes) { reserved = bytes; }
 
   bool isEmpty() const { return planned.empty() && packings.empty(); }
 
-  /// Errors: those of `Transport::start`, ResourceExhausted.
+  /// Takes the memory, for what is computed there before the start. Errors:
+  /// ResourceExhausted.
+  [[nodiscard]] absl::Status open();
+  /// Opens the exchange if that has not been done. Errors: those of
+  /// `Transport::start`, ResourceExhausted.
   [[nodiscard]] absl::Status start();
   /// Then what came is in its places until the next start of any exchange of
   /// the same memory. Errors: those of the start and of `Transport::finish`.
   [[nodiscard]] absl::Status finish();
 
-  /// From its start on.
+  /// Once it is open.
   char *at(const Place &place) const {
     return (place.base ? place.base : own) + place.offset;
   }

@@ -17,7 +17,7 @@ bool Region::isContiguous() const {
 }
 
 Place ExchangeBuilder::add(int from, int to, DType dtype, const Region &part,
-                           const void *data, Place into) {
+                           const Place &source, Place into) {
   uint64_t bytes = part.box.numElements() * byteSize(dtype);
   if (bytes == 0 || (own != from && own != to))
     return {};
@@ -27,8 +27,7 @@ Place ExchangeBuilder::add(int from, int to, DType dtype, const Region &part,
   Peer &peer = isReceived ? fromPeers[from] : toPeers[to];
   Place place;
   if (!isReceived) {
-    place = {static_cast<char *>(const_cast<void *>(data)),
-             static_cast<uint64_t>(part.first * byteSize(dtype)), part.strides};
+    place = source;
   } else if (isDirect && into.base) {
     place = into;
   } else {
@@ -55,9 +54,7 @@ Place ExchangeBuilder::add(int from, int to, DType dtype, const Region &part,
 }
 
 Place ExchangeBuilder::keep(DType dtype, const Box &box, const Place &place) {
-  Region part{box};
-  Place copy{nullptr, take(box.numElements() * byteSize(dtype)),
-             part.packedStrides()};
+  Place copy = reserve(dtype, box);
   kept.push_back({dtype, box, {place}, {copy}});
   return copy;
 }

@@ -42,15 +42,21 @@ public:
         own(transport.rank()), toPeers(transport.size()),
         fromPeers(transport.size()) {}
 
-  /// Process `to` gets `part` of a tensor that is at `data` in process `from`.
-  /// Returns where `to` has it, stored alone: at `into` if it has a base and
-  /// the part is a message of its own.
-  Place add(int from, int to, DType dtype, const Region &part, const void *data,
-            Place into = {});
+  /// Process `to` gets `part` of a tensor, which process `from` has at
+  /// `source`. Returns where `to` has it, stored alone: at `into` if it has a
+  /// base and the part is a message of its own.
+  Place add(int from, int to, DType dtype, const Region &part,
+            const Place &source, Place into = {});
 
   /// Copies a part of a tensor that lies in this process before it is
   /// overwritten; returns where.
   Place keep(DType dtype, const Box &box, const Place &place);
+
+  /// Memory of the exchange for a part that is computed before its start.
+  Place reserve(DType dtype, const Box &box) {
+    return {nullptr, take(box.numElements() * byteSize(dtype)),
+            Region{box}.packedStrides()};
+  }
 
   /// Once; nothing is added behind.
   std::shared_ptr<Exchange> finish();

@@ -1,9 +1,9 @@
 //===- InProcess.h - Tasks of collectives between devices -------*- C++ -*-===//
 //
 // Peers' buffers are read in place. Work is cut into tasks by shape alone, and
-// every element is reduced in the order of its group, so that the bits do not
-// depend on the number of workers. A result that devices share is computed
-// once. Tasks of one collective may run at the same time.
+// every element is reduced in the order of its group's tree, so that the bits
+// do not depend on the number of workers. A result that devices share is
+// computed once. Tasks of one collective may run at the same time.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 #define SHARDC_RT_SRC_COLLECTIVES_INPROCESS_H
 
 #include "collectives/Collectives.h"
+#include "collectives/Reduce.h"
 
 #include "absl/container/flat_hash_set.h"
 
@@ -77,11 +78,11 @@ protected:
   }
 
   /// The operands of the members of a group, in order.
-  std::vector<const void *> operands(const CollectiveTensor &tensor,
-                                     const std::vector<int64_t> &group) const {
-    std::vector<const void *> result;
+  std::vector<ReduceOperand> operands(const CollectiveTensor &tensor,
+                                      const std::vector<int64_t> &group) const {
+    std::vector<ReduceOperand> result;
     for (int64_t device : group)
-      result.push_back(tensor.in[device]);
+      result.push_back({tensor.in[device]});
     if (tensor.isReduced)
       result.resize(1);
     return result;

@@ -4,86 +4,143 @@
 
 #include "base/Convert.h"
 #include "base/VectorClones.h"
+#include "collectives/ReductionTree.h"
 
 #include <algorithm>
 #include <cmath>
-#include <cstring>
+#include <type_traits>
 
 using namespace shardc::rt;
 
+/// Elements that are reduced at a time: values of some nodes fit the
+/// first-level cache.
+static constexpr int64_t partElements = 1024;
+
 // No vector width changes a result: each element is added in the same order.
+// `out` may be one of the others.
 
 SHARDC_VECTOR_CLONES
-static void addF32(float *__restrict sum, const float *__restrict in,
-                   int64_t elements) {
+static void addF32(const float *left, const float *right, int64_t elements,
+                   float *out) {
   for (int64_t i = 0; i < elements; ++i)
-    sum[i] += in[i];
+    out[i] = left[i] + right[i];
 }
 
 SHARDC_VECTOR_CLONES
-static void maxF32(float *__restrict result, const float *__restrict in,
-                   int64_t elements) {
+static void maxF32(const float *left, const float *right, int64_t elements,
+                   float *out) {
   // A NaN on either side stays, as in the generated code.
   for (int64_t i = 0; i < elements; ++i)
-    result[i] = (in[i] > result[i] || std::isnan(in[i])) ? in[i] : result[i];
+    out[i] = (right[i] > left[i] || std::isnan(right[i])) ? right[i] : left[i];
 }
 
 template <typename T>
-static void combine(Reduction reduction, T *result, const T *in,
-                    int64_t elements) {
+static void combine(Reduction reduction, const T *left, const T *right,
+                    int64_t elements, T *out) {
   if constexpr (std::is_same_v<T, float>) {
     if (reduction == Reduction::Sum)
-      return addF32(result, in, elements);
-    return maxF32(result, in, elements);
+      return addF32(left, right, elements, out);
+    return maxF32(left, right, elements, out);
   } else if constexpr (std::is_floating_point_v<T>) {
     for (int64_t i = 0; i < elements; ++i)
       if (reduction == Reduction::Sum)
-        result[i] += in[i];
-      else if (in[i] > result[i] || std::isnan(in[i]))
-        result[i] = in[i];
+        out[i] = left[i] + right[i];
+      else
+        out[i] =
+            (right[i] > left[i] || std::isnan(right[i])) ? right[i] : left[i];
   } else {
     // Integers wrap around.
     using Unsigned = std::make_unsigned_t<T>;
     for (int64_t i = 0; i < elements; ++i)
-      result[i] = reduction == Reduction::Sum
-                      ? static_cast<T>(static_cast<Unsigned>(result[i]) +
-                                       static_cast<Unsigned>(in[i]))
-                      : std::max(result[i], in[i]);
+      out[i] = reduction == Reduction::Sum
+                   ? static_cast<T>(static_cast<Unsigned>(left[i]) +
+                                    static_cast<Unsigned>(right[i]))
+                   : std::max(left[i], right[i]);
   }
+}
+
+namespace {
+
+/// Reduces a part of operands in memory, which are T or, if values in registers
+/// are not T, bf16.
+template <typename T, typename InMemory = T>
+class PartReducer {
+public:
+  PartReducer(Reduction reduction, const ReduceOperand *next, int64_t offset,
+              int64_t elements)
+      : reduction(reduction), next(next), offset(offset), elements(elements) {}
+
+  /// The values of the node of the next `leaves` leaves: in the place of an
+  /// operand, or at `out`. Of the left child they may be at `ofLeft`, which may
+  /// be `out` unless that is the place of an operand.
+  const T *reduce(int64_t leaves, T *ofLeft, T *out) {
+    if (next->leaves == leaves)
+      return load(static_cast<const InMemory *>((next++)->data) + offset, out);
+    T ofRight[partElements];
+    int64_t left = leavesOfLeft(leaves);
+    const T *leftValues = reduce(left, ofLeft, ofLeft);
+    const T *rightValues = reduce(leaves - left, ofRight, ofRight);
+    combine(reduction, leftValues, rightValues, elements, out);
+    return out;
+  }
+
+private:
+  const T *load(const InMemory *values, T *into) const {
+    if constexpr (std::is_same_v<T, InMemory>)
+      return values;
+    else
+      for (int64_t i = 0; i < elements; ++i)
+        into[i] = fromBF16(values[i]);
+    return into;
+  }
+
+  const Reduction reduction;
+  const ReduceOperand *next;
+  const int64_t offset, elements;
+};
+
+} // namespace
+
+/// Calls `reducePart(first, elements)` for the parts of a block.
+template <typename ReducePart>
+static void forEachPart(int64_t elements, ReducePart reducePart) {
+  for (int64_t first = 0; first < elements; first += partElements)
+    reducePart(first, std::min(partElements, elements - first));
+}
+
+static int64_t numLeaves(absl::Span<const ReduceOperand> in) {
+  int64_t leaves = 0;
+  for (const ReduceOperand &operand : in)
+    leaves += operand.leaves;
+  return leaves;
 }
 
 template <typename T>
-static void reduceTyped(Reduction reduction, absl::Span<const void *const> in,
+static void reduceTyped(Reduction reduction, absl::Span<const ReduceOperand> in,
                         int64_t offset, int64_t elements, void *out) {
-  // A separate block, since `out` may be the block of a later input.
-  T result[maxReduceBlock];
-  std::memcpy(result, static_cast<const T *>(in[0]) + offset,
-              elements * sizeof(T));
-  for (const void *source : in.subspan(1))
-    combine(reduction, result, static_cast<const T *>(source) + offset,
-            elements);
-  std::memcpy(out, result, elements * sizeof(T));
+  forEachPart(elements, [&](int64_t first, int64_t count) {
+    T ofLeft[partElements], *result = static_cast<T *>(out) + first;
+    PartReducer<T> part(reduction, in.data(), offset + first, count);
+    const T *values = part.reduce(numLeaves(in), ofLeft, result);
+    if (values != result)
+      std::copy_n(values, count, result);
+  });
 }
 
-static void reduceBF16(Reduction reduction, absl::Span<const void *const> in,
+static void reduceBF16(Reduction reduction, absl::Span<const ReduceOperand> in,
                        int64_t offset, int64_t elements, void *out) {
-  float result[maxReduceBlock], next[maxReduceBlock];
-  auto load = [&](const void *source, float *values) {
-    const uint16_t *from = static_cast<const uint16_t *>(source) + offset;
-    for (int64_t i = 0; i < elements; ++i)
-      values[i] = fromBF16(from[i]);
-  };
-  load(in[0], result);
-  for (const void *source : in.subspan(1)) {
-    load(source, next);
-    combine(reduction, result, next, elements);
-  }
-  for (int64_t i = 0; i < elements; ++i)
-    static_cast<uint16_t *>(out)[i] = toBF16(result[i]);
+  forEachPart(elements, [&](int64_t first, int64_t count) {
+    float result[partElements];
+    PartReducer<float, uint16_t> part(reduction, in.data(), offset + first,
+                                      count);
+    part.reduce(numLeaves(in), result, result);
+    for (int64_t i = 0; i < count; ++i)
+      static_cast<uint16_t *>(out)[first + i] = toBF16(result[i]);
+  });
 }
 
 void shardc::rt::reduceBlock(DType dtype, Reduction reduction,
-                             absl::Span<const void *const> in, int64_t offset,
+                             absl::Span<const ReduceOperand> in, int64_t offset,
                              int64_t elements, void *out) {
   switch (dtype) {
   case DType::F32:

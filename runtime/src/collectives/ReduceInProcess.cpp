@@ -1,7 +1,6 @@
 //===- ReduceInProcess.cpp - Sums and maxima over virtual devices ---------===//
 
 #include "collectives/InProcess.h"
-#include "collectives/Reduce.h"
 #include "shardc-rt/HostArray.h"
 
 #include <cstring>
@@ -24,7 +23,7 @@ public:
         ofGroup.sources = operands(tensor, groups[group]);
         // A value in its place needs no copy.
         if (ofGroup.sources.size() == 1)
-          served.insert(const_cast<void *>(ofGroup.sources[0]));
+          served.insert(const_cast<void *>(ofGroup.sources[0].data));
         for (int64_t device : groups[group])
           if (served.insert(tensor.out[device]).second)
             ofGroup.results.push_back(static_cast<char *>(tensor.out[device]));
@@ -37,7 +36,7 @@ public:
 
 private:
   struct Places {
-    std::vector<const void *> sources;
+    std::vector<ReduceOperand> sources;
     std::vector<char *> results;
   };
 
@@ -77,7 +76,7 @@ private:
     auto [start, count] = rows(in.size, task.member);
     int64_t runLength = count * in.inner; // contiguous elements per outer row
     char *result = static_cast<char *>(tensor.out[group[task.member]]);
-    std::vector<const void *> sources = operands(tensor, group);
+    std::vector<ReduceOperand> sources = operands(tensor, group);
     for (int64_t element = task.begin; element < task.end;) {
       int64_t outer = element / runLength, within = element % runLength;
       int64_t length = std::min(runLength - within, task.end - element);

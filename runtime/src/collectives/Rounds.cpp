@@ -14,6 +14,8 @@ using namespace shardc::rt;
 static constexpr int64_t copyBlock = 64 << 10;
 
 absl::Status MessageRound::runTask(int64_t /*task*/) {
+  if (part == Open)
+    return exchange->open();
   if (part != Finish)
     if (absl::Status status = exchange->start(); !status.ok())
       return status;
@@ -38,7 +40,9 @@ absl::Status WorkRound::runTask(int64_t number) {
   const Task &task = tasks[number];
   const Work &work = works[task.work];
   int64_t width = byteSize(work.dtype);
-  absl::InlinedVector<const void *, 8> sources(work.sources.size());
+  absl::InlinedVector<ReduceOperand, 8> sources(work.sources.size());
+  for (size_t i = 0; i < work.leaves.size(); ++i)
+    sources[i].leaves = work.leaves[i];
   for (int64_t element = task.begin; element < task.end;) {
     int64_t outer = element / work.box.run, within = element % work.box.run;
     int64_t count = std::min(work.box.run - within, task.end - element);
@@ -53,7 +57,7 @@ absl::Status WorkRound::runTask(int64_t number) {
     char *first = at(work.results[0]);
     if (sources.size() > 1) {
       for (size_t i = 0; i < sources.size(); ++i)
-        sources[i] = at(work.sources[i]);
+        sources[i].data = at(work.sources[i]);
       reduceBlock(work.dtype, reduction, sources, 0, count, first);
     } else if (char *source = at(work.sources[0]); source != first) {
       std::memcpy(first, source, count * width);

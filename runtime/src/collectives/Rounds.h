@@ -25,7 +25,7 @@ public:
 /// Exchanges messages, as one task.
 class MessageRound : public Round {
 public:
-  enum Part { Start, Finish, Both };
+  enum Part { Open, Start, Finish, Both };
 
   MessageRound(std::shared_ptr<Exchange> exchange, Part part)
       : exchange(std::move(exchange)), part(part) {}

@@ -2,6 +2,8 @@
 
 #include "State.h"
 
+#include "collectives/ReductionTree.h"
+
 #include <algorithm>
 #include <cmath>
 #include <cstring>
@@ -87,14 +89,19 @@ void reduce(const std::vector<std::vector<char>> &arguments, bool isSum) {
         return static_cast<const T *>(
             pointer(addresses[i]))[row * inPitch + column];
       };
-      Wide sum = in(0);
-      for (uint32_t i = 1; i < operands; ++i) {
-        Wide next = in(i);
+      // Of the operands from `first` on.
+      auto reduceNode = [&](auto &&self, int64_t first,
+                            int64_t leaves) -> Wide {
+        if (leaves == 1)
+          return in(first);
+        int64_t ofLeft = shardc::rt::leavesOfLeft(leaves);
+        Wide left = self(self, first, ofLeft);
+        Wide right = self(self, first + ofLeft, leaves - ofLeft);
         if (isSum)
-          sum = add(sum, next);
-        else if (next > sum || std::isnan(double(next)))
-          sum = next;
-      }
+          return add(left, right);
+        return right > left || std::isnan(double(right)) ? right : left;
+      };
+      Wide sum = reduceNode(reduceNode, 0, operands);
       for (uint32_t i = 0; i < results; ++i)
         static_cast<T *>(
             pointer(addresses[operands + i]))[row * outPitch + column] = sum;

@@ -36,19 +36,22 @@ constexpr uint64_t maxBlocks = 2048;
 
 // Thread i takes element i and every so many further. The address of a
 // parameter may be moved into a register (PTX ISA, "Kernel function
-// parameters").
+// parameters"). The operands are reduced in the order of their tree
+// (collectives/ReductionTree.h): before operand k of them, `%node` l holds the
+// value of a node of 2^l leaves if bit l of k is set.
 constexpr const char *kernelText = R"(
 .visible .entry $name(
   .param .u64 width, .param .u64 rows, .param .u64 inPitch,
   .param .u64 outPitch, .param .u32 operands, .param .u32 results,
   .param .align 8 .b8 addresses[$tableBytes])
 {
-  .reg .pred %done, %isOneRow, %isGreater, %isNan;
+  .reg .pred %done, %isOneRow, %isGreater, %isNan, %hasMore, %isFree;
   .reg .b16 %half, %zero;
-  .reg .b32 %block, %blocks, %threads, %thread, %operands, %all, %next, %bits;
+  .reg .b32 %block, %blocks, %threads, %thread, %operands, %all, %before, %next;
+  .reg .b32 %bits;
   .reg .b64 %i, %stride, %count, %width, %rows, %row, %column, %table, %entry;
   .reg .b64 %inPitch, %outPitch, %inOffset, %outOffset, %address, %wide;
-  .reg .$type %a, %b;
+  .reg .$type %a, %b$nodes;
 
   ld.param.u64 %width, [width];
   ld.param.u64 %rows, [rows];
@@ -84,18 +87,15 @@ nextElement:
 placed:
   shl.b64 %inOffset, %inOffset, $shift;
   shl.b64 %outOffset, %outOffset, $shift;
-  ld.param.u64 %address, [%table];
-  add.u64 %address, %address, %inOffset;$loadA
-  mov.u32 %next, 1;
-  add.u64 %entry, %table, 8;
+  mov.u32 %next, 0;
+  mov.b64 %entry, %table;
 nextOperand:
-  setp.ge.u32 %done, %next, %operands;
-  @%done bra nextResult;
   ld.param.u64 %address, [%entry];
-  add.u64 %address, %address, %inOffset;$loadB$combine
+  add.u64 %address, %address, %inOffset;$load
+  mov.u32 %before, %next;
   add.u32 %next, %next, 1;
   add.u64 %entry, %entry, 8;
-  bra nextOperand;
+  setp.lt.u32 %hasMore, %next, %operands;$combineNodes
 nextResult:
   ld.param.u64 %address, [%entry];
   add.u64 %address, %address, %outOffset;$store
@@ -118,6 +118,10 @@ static std::string kernelName(const CudaElementType &type,
                       reduction == Reduction::Sum ? "sum_" : "max_", type.name);
 }
 
+/// log2 of the leaves of the largest left child.
+constexpr int maxLevel = 7;
+static_assert(1 << (maxLevel + 1) >= maxReducePointers);
+
 /// The instructions that make %a of %a and %b.
 static std::string combineSource(const CudaElementType &type,
                                  Reduction reduction) {
@@ -133,22 +137,52 @@ static std::string combineSource(const CudaElementType &type,
                              {{"$type", type.type}});
 }
 
-/// The instructions that load `value` from %address. bf16 is the upper half of
-/// an f32.
-static std::string load(const CudaElementType &type, absl::string_view value) {
+/// The instructions that load %a from %address. bf16 is the upper half of an
+/// f32.
+static std::string loadSource(const CudaElementType &type) {
   if (type.dtype == DType::BF16)
-    return absl::StrCat("\n  ld.global.b16 %half, [%address];"
-                        "\n  mov.b32 %bits, {%zero, %half};"
-                        "\n  mov.b32 ",
-                        value, ", %bits;");
-  return absl::StrCat("\n  ld.global.", type.memory, " ", value,
-                      ", [%address];");
+    return "\n  ld.global.b16 %half, [%address];"
+           "\n  mov.b32 %bits, {%zero, %half};"
+           "\n  mov.b32 %a, %bits;";
+  return absl::StrCat("\n  ld.global.", type.memory, " %a, [%address];");
 }
 
 static std::string storeSource(const CudaElementType &type) {
   if (type.dtype == DType::BF16)
     return "\n  cvt.rn.bf16.f32 %half, %a;\n  st.global.b16 [%address], %half;";
   return absl::StrCat("\n  st.global.", type.memory, " [%address], %a;");
+}
+
+/// The registers of nodes.
+static std::string nodeRegisters() {
+  std::string names;
+  for (int level = 0; level <= maxLevel; ++level)
+    absl::StrAppend(&names, ", %node", level);
+  return names;
+}
+
+/// The instructions that combine %a, the value of operand %before, with the
+/// nodes that it completes, and behind the last operand with all others. If
+/// there are more operands they keep the value and go on with the next.
+static std::string combineNodes(const CudaElementType &type,
+                                Reduction reduction) {
+  std::string text;
+  for (int level = 0; level <= maxLevel; ++level)
+    text += absl::StrReplaceAll("\n  and.b32 %bits, %before, $bit;"
+                                "\n  setp.eq.u32 %isFree, %bits, 0;"
+                                "\n  @%isFree bra keep$level;"
+                                "\n  mov.$type %b, %a;"
+                                "\n  mov.$type %a, %node$level;$combine"
+                                "\n  bra kept$level;"
+                                "\nkeep$level:"
+                                "\n  mov.$type %node$level, %a;"
+                                "\n  @%hasMore bra nextOperand;"
+                                "\nkept$level:",
+                                {{"$bit", absl::StrCat(1 << level)},
+                                 {"$level", absl::StrCat(level)},
+                                 {"$type", type.type},
+                                 {"$combine", combineSource(type, reduction)}});
+  return text;
 }
 
 /// Numbers of the kernels in the module: every type, summed and maximised over.
@@ -164,15 +198,15 @@ std::string shardc::rt::cuda::reducePtx() {
   std::string text = ".version 7.8\n.target sm_80\n.address_size 64\n";
   std::string tableBytes = absl::StrCat(maxReducePointers * 8);
   forEachKernel([&](const CudaElementType &type, Reduction reduction) {
-    text += absl::StrReplaceAll(kernelText,
-                                {{"$name", kernelName(type, reduction)},
-                                 {"$tableBytes", tableBytes},
-                                 {"$type", type.type},
-                                 {"$shift", type.shift},
-                                 {"$loadA", load(type, "%a")},
-                                 {"$loadB", load(type, "%b")},
-                                 {"$combine", combineSource(type, reduction)},
-                                 {"$store", storeSource(type)}});
+    text += absl::StrReplaceAll(
+        kernelText, {{"$name", kernelName(type, reduction)},
+                     {"$tableBytes", tableBytes},
+                     {"$type", type.type},
+                     {"$shift", type.shift},
+                     {"$nodes", nodeRegisters()},
+                     {"$load", loadSource(type)},
+                     {"$combineNodes", combineNodes(type, reduction)},
+                     {"$store", storeSource(type)}});
   });
   return text;
 }

@@ -2,9 +2,9 @@
 //
 // Between virtual devices of one GPU, collectives are copies and one kernel per
 // type and reduction. The plan does not have these kernels; they are here, as
-// PTX. An element is reduced in the order of the group, with the CPU's rules
-// (bf16 is added up in f32, a maximum keeps NaN), so that the bits are the
-// CPU's.
+// PTX. An element is reduced in the order of the group's tree, with the CPU's
+// rules (bf16 is added up in f32, a maximum keeps NaN), so that the bits are
+// the CPU's.
 //
 //===----------------------------------------------------------------------===//
 
