@@ -58,11 +58,18 @@ def _to_options(values: Mapping[str, Value | None]) -> list[tuple[str, str]]:
     return [(name.replace("_", "-"), _to_text(value)) for name, value in values.items() if value is not None]
 
 
+def _errors_of(diagnostics: str) -> str:
+    """The errors with their notes. Remarks and warnings are among the messages."""
+    blocks = re.split(r"(?m)^(?=(?:\S+:\d+:\d+: )?(?:error|warning|remark): )", diagnostics)
+    chosen = [each for each in blocks if re.match(r"(?:\S+:\d+:\d+: )?error: ", each)]
+    return "".join(chosen) or diagnostics
+
+
 def _check(output: _core.Output) -> tuple[Message, ...]:
     """The messages of the compiler; raises its errors."""
     messages = tuple(Message.from_json(each) for each in json.loads(output.messages))
     if output.code != 0:
-        text = output.diagnostics.decode(errors="replace")
+        text = _errors_of(output.diagnostics.decode(errors="replace"))
         # Options have the names of keyword arguments here.
         text = re.sub(r"--([a-z][a-z-]*)", lambda match: match[1].replace("-", "_"), text)
         raise CompileError(text, messages, output.code)

@@ -90,7 +90,8 @@ class CarriedStep:
         program: str,
         arguments: list[tuple[str, str]],
         results: list[str],
-        array_types: list[type[Array]],
+        array_type: type[Any],
+        array_types: list[type[Any]],
         convert: Callable[[str, Any, str], Any],
     ) -> None: ...
-    def call(self, leaves: list[Any]) -> list[Array]: ...
+    def call(self, leaves: list[Any]) -> list[Any]: ...

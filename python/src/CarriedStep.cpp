@@ -5,7 +5,8 @@
 //   params, state, loss = train(params, state, x, y)
 //
 // The tensors of such results, which are carried, stay in the executor. Python
-// has handles of them, of the class Array. A handle is
+// has arrays, whose attribute _core is a handle, of the class Array. A handle
+// is
 //
 //   current   the executor has its value, as long as no step has run
 //   deleted   a step was called with it, and its value is gone (JAX: donated)
@@ -144,14 +145,16 @@ class CarriedStep {
 public:
   /// `arguments` has the name of a tensor and a label for each position,
   /// `results` the name of a carried tensor or of a result. `arrayTypes` are
-  /// the classes of the results, derived from Array; `convert(label, value,
-  /// dtype)` makes a dense NumPy array of the element type or raises.
+  /// the classes of the results, derived from `arrayType`, with an attribute
+  /// _core; `convert(label, value, dtype)` makes a dense NumPy array of the
+  /// element type or raises.
   CarriedStep(nb::object owner, const std::string &program,
               const std::vector<std::pair<std::string, std::string>> &arguments,
-              const std::vector<std::string> &results,
+              const std::vector<std::string> &results, nb::object arrayType,
               std::vector<nb::object> arrayTypes, nb::object convert)
-      : program(program), arrayTypes(std::move(arrayTypes)),
-        convert(std::move(convert)),
+      : program(program), arrayType(std::move(arrayType)),
+        arrayTypes(std::move(arrayTypes)), convert(std::move(convert)),
+        handleType(nb::type<Array>()),
         ndarrayType(nb::module_::import_("numpy").attr("ndarray")),
         carried(std::make_shared<CarriedTensors>()) {
     carried->executor = nb::cast<PyExecutor *>(owner);
@@ -225,11 +228,19 @@ private:
     if (argument.carried == kNone) {
       kept.push_back(toArray(argument, leaf));
       inputs[argument.tensor->name] = toView(argument.label, kept.back());
-    } else if (!nb::isinstance<Array>(leaf) ||
-               nb::inst_ptr<Array>(leaf) !=
-                   carried->current[argument.carried]) {
+    } else if (!isCurrent(argument, leaf)) {
       loads.emplace_back(argument.carried, toArray(argument, leaf));
     }
+  }
+
+  /// Whether the executor has the value of the array for a carried tensor.
+  bool isCurrent(const Argument &argument, nb::handle leaf) const {
+    if (!PyObject_TypeCheck(leaf.ptr(),
+                            reinterpret_cast<PyTypeObject *>(arrayType.ptr())))
+      return false;
+    nb::object handle = nb::getattr(leaf, handleName);
+    return nb::isinstance<Array>(handle) &&
+           nb::inst_ptr<Array>(handle) == carried->current[argument.carried];
   }
 
   /// An array of the type and shape of the tensor, or an exception.
@@ -304,16 +315,25 @@ private:
 
   /// An instance of a class of results.
   template <typename... Arguments>
-  static nb::object makeArray(nb::handle type, Arguments &&...values) {
-    nb::object made = nb::inst_alloc(type);
-    new (nb::inst_ptr<Array>(made)) Array(std::forward<Arguments>(values)...);
-    nb::inst_mark_ready(made);
-    return made;
+  nb::object makeArray(nb::handle type, Arguments &&...values) const {
+    nb::object handle = nb::inst_alloc(handleType);
+    new (nb::inst_ptr<Array>(handle)) Array(std::forward<Arguments>(values)...);
+    nb::inst_mark_ready(handle);
+    auto *made = reinterpret_cast<PyTypeObject *>(type.ptr());
+    nb::object array = nb::steal(made->tp_alloc(made, 0));
+    if (!array.is_valid())
+      nb::raise_python_error();
+    nb::setattr(array, handleName, handle);
+    return array;
   }
 
   std::string program;
+  nb::object arrayType;
   std::vector<nb::object> arrayTypes;
-  nb::object convert, ndarrayType;
+  nb::object convert;
+  nb::handle handleType;
+  nb::str handleName = nb::str("_core");
+  nb::object ndarrayType;
   std::vector<Argument> arguments;
   std::vector<const TensorInfo *> inputTensors;
   std::vector<std::string> resultNames;
@@ -344,10 +364,11 @@ void shardc::python::bindCarriedStep(nb::module_ &module) {
   nb::class_<CarriedStep>(module, "CarriedStep")
       .def(nb::init<nb::object, std::string,
                     std::vector<std::pair<std::string, std::string>>,
-                    std::vector<std::string>, std::vector<nb::object>,
-                    nb::object>(),
+                    std::vector<std::string>, nb::object,
+                    std::vector<nb::object>, nb::object>(),
            nb::arg("executor"), nb::arg("program"), nb::arg("arguments"),
-           nb::arg("results"), nb::arg("array_types"), nb::arg("convert"))
+           nb::arg("results"), nb::arg("array_type"), nb::arg("array_types"),
+           nb::arg("convert"))
       .def("call", &CarriedStep::call, nb::arg("leaves"))
       .def_ro("seconds", &CarriedStep::seconds);
 }

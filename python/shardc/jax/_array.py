@@ -17,17 +17,34 @@ _DTYPES = {
 }
 
 
-class Array(_core.Array, np.lib.mixins.NDArrayOperatorsMixin):
-    """A result of a step; NumPy and JAX take it as an array.
+def _of_jax(bits, is_key):
+    """The array of JAX with these elements, or the key with these bits."""
+    array = jax.numpy.asarray(bits)
+    return jax.random.wrap_key_data(array) if is_key else array
+
+
+class Array(np.lib.mixins.NDArrayOperatorsMixin, jax.Array):
+    """A result of a step, which NumPy and JAX take as an array.
 
     The value of a carried result stays with shardc until it is read. Once a step
-    was called with it, it is deleted, as a donated array of JAX."""
+    was called with it, it is deleted, as a donated array of JAX. Attributes and methods
+    that are not here are those of an array of JAX with its value."""
 
-    __slots__ = ()
+    #: The handle, a _core.Array.
+    __slots__ = ("_core",)
+    __hash__ = None
+    _is_key = False
+
+    @property
+    def shape(self):
+        return self._core.shape
 
     @property
     def dtype(self):
-        return _DTYPES[self.dtype_name]
+        return _DTYPES[self._core.dtype_name]
+
+    def is_deleted(self):
+        return self._core.is_deleted()
 
     @property
     def ndim(self):
@@ -42,7 +59,7 @@ class Array(_core.Array, np.lib.mixins.NDArrayOperatorsMixin):
         return self.size * self.dtype.itemsize
 
     def _read(self):
-        value = self.read()
+        value = self._core.read()
         if value is None:
             raise RuntimeError(f"Array has been deleted with shape={self.dtype}"
                                f"{list(self.shape)}: a step was called with it, and "
@@ -58,6 +75,11 @@ class Array(_core.Array, np.lib.mixins.NDArrayOperatorsMixin):
         return value.copy() if copy and not value.flags.writeable else value
 
     def __array_ufunc__(self, ufunc, method, *inputs, **options):
+        ours = getattr(jax.numpy, ufunc.__name__, None)
+        if ours and method == "__call__" and any(
+                isinstance(each, jax.Array) and not isinstance(each, Array) for each in inputs):
+            return ours(*(each.__jax_array__() if isinstance(each, Array) else each
+                          for each in inputs), **options)
         plain = [each._read() if isinstance(each, Array) else each for each in inputs]
         return getattr(ufunc, method)(*plain, **options)
 
@@ -73,7 +95,19 @@ class Array(_core.Array, np.lib.mixins.NDArrayOperatorsMixin):
         return (1, 0)
 
     def __jax_array__(self):
-        return jax.numpy.asarray(self._read())
+        return _of_jax(self._read(), self._is_key)
+
+    def __reduce__(self):
+        return _of_jax, (np.array(self._read()), self._is_key)
+
+    def __copy__(self):
+        return self.__jax_array__()
+
+    def __deepcopy__(self, memo):
+        return self.__jax_array__()
+
+    def __round__(self, digits=None):
+        return round(self.__jax_array__(), digits)
 
     def __float__(self):
         return float(self._read())
@@ -128,7 +162,7 @@ class UnsignedArray(Array):
 
     @property
     def dtype(self):
-        return np.dtype(np.uint64 if self.dtype_name == "i64" else np.uint32)
+        return np.dtype(np.uint64 if self._core.dtype_name == "i64" else np.uint32)
 
 
 class KeyArray(Array):
@@ -136,13 +170,11 @@ class KeyArray(Array):
     functions of jax.random it becomes a key by jax.numpy.asarray."""
 
     __slots__ = ()
+    _is_key = True
 
     @property
     def dtype(self):
         return np.dtype(np.uint32)
-
-    def __jax_array__(self):
-        return jax.random.wrap_key_data(jax.numpy.asarray(self._read()))
 
 
 def class_for(dtype):
@@ -150,6 +182,20 @@ def class_for(dtype):
     if is_key(dtype):
         return KeyArray
     return UnsignedArray if has_bits(dtype) else Array
+
+
+def _add_attributes():
+    """What jax.Array declares, for its classes to have."""
+    def attribute(name):
+        return property(lambda self: getattr(self.__jax_array__(), name),
+                        doc=getattr(jax.Array, name).__doc__)
+
+    for name in dir(jax.Array):
+        if not name.startswith("_") and name not in vars(Array):
+            setattr(Array, name, attribute(name))
+
+
+_add_attributes()
 
 
 def _register():

@@ -22,6 +22,12 @@ def _names(tree, prefix):
     return names
 
 
+def distinct(names, prefix, others):
+    """`names` of parameters, of which those in `others` begin with `prefix`."""
+    taken = set(others)
+    return [f"{prefix}.{name}" if name in taken else name for name in names]
+
+
 def _sharding(leaf):
     sharding = getattr(leaf, "sharding", None)
     return sharding if isinstance(sharding, NamedSharding) else None
@@ -81,6 +87,7 @@ def export_loss(path, loss_fn, params, x, y, *, optimizer=None, clip_norm=None,
     if parameters == [""]:
         parameters = ["params"]
     inputs, labels = _names(x, "x"), _names(y, "y")
+    parameters = distinct(parameters, "params", inputs + labels)
     roles = [f'#shardc.parameter<"{name}", constant(0.0)>' for name in parameters]
     roles += [f'#shardc.input<"{name}">' for name in inputs]
     roles += [f'#shardc.label<"{name}">' for name in labels]

@@ -75,18 +75,33 @@ class _Equinox:
         given = self.call.dynamic(args, kwargs)
         self.args = self.unwrap(given)
         self._static = jax.tree.map(lambda leaf: None if is_array(leaf) else leaf, given)
-        outputs = jax.eval_shape(self.step, *self.args)
-        shapes = lambda tree: [(leaf.shape, leaf.dtype) for leaf in jax.tree.leaves(tree)]
-        self.carry = {}
-        for index, (output, arg) in enumerate(zip(outputs, self.args)):
-            if not shapes(arg) or shapes(output) != shapes(arg):
-                break
-            self.carry[index] = index
+        self._static_results = None
+        self.carry = self._find_carry(jax.eval_shape(self.step, *self.args))
+
+    def _find_carry(self, outputs):
+        """Trees of arrays that a result and an argument have alike. An array alone may
+        be anything."""
+        def form(tree):
+            leaves, structure = jax.tree.flatten(tree)
+            return structure, [(leaf.shape, leaf.dtype) for leaf in leaves]
+
+        carry = {}
+        left = {index: form(arg) for index, arg in enumerate(self.args)
+                if not is_array(arg) and jax.tree.leaves(arg)}
+        for place, output in enumerate(outputs if isinstance(outputs, tuple) else (outputs,)):
+            found = next((index for index, each in left.items() if each == form(output)), None)
+            if found is not None:
+                carry[place] = found
+                del left[found]
+        return carry
 
     def step(self, *args):
         """The step as a function of arrays."""
         args, kwargs = self.call.merge(self._equinox.combine(args, self._static))
-        return _arrays(self.function(*args, **kwargs))
+        results = self.function(*args, **kwargs)
+        self._static_results = jax.tree.map(
+            lambda leaf: None if is_array(leaf) else leaf, results)
+        return _arrays(results)
 
     def unwrap(self, args):
         """The arguments with None in place of what is no array."""
@@ -94,9 +109,7 @@ class _Equinox:
 
     def wrap(self, args, results):
         """What the step gives: modules are whole again."""
-        return tuple(self._equinox.combine(result, self._static[self.carry[index]])
-                     if index in self.carry else result
-                     for index, result in enumerate(results))
+        return self._equinox.combine(results, self._static_results)
 
 
 def functional(step, args, kwargs):

@@ -1,5 +1,7 @@
 """What jaxprs have inside."""
 
+import copy
+
 from jax.extend import core as jex_core
 
 # Calls, of which nothing but their body counts.
@@ -60,6 +62,17 @@ def lower(traced):
     is_random = any(eqn.primitive.name.startswith(("random_", "threefry"))
                     for eqn in walk(traced.jaxpr.jaxpr))
     return traced.lower(lowering_platforms=("tpu" if is_random else "cpu",))
+
+
+def keeping_unused(traced):
+    """`traced` of which lowering keeps all arguments, or None if JAX has no way to."""
+    try:
+        kept = copy.copy(traced)
+        kept._params = {**traced._params, "keep_unused": True}
+        kept._lojax = None  # Made of the old ones.
+    except (AttributeError, TypeError):
+        return None
+    return kept
 
 
 def has_shard_map(jaxpr):

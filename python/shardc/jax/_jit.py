@@ -8,7 +8,7 @@ import numpy as np
 
 import shardc
 from shardc._executor import to_input
-from shardc.jax._array import class_for
+from shardc.jax._array import Array, class_for
 from shardc.jax._keys import has_bits, to_signed
 from shardc.jax._calls import split_options
 from shardc.jax._step import paths_of, trace
@@ -38,7 +38,7 @@ class Step:
         self._core = shardc._core.CarriedStep(
             self._executor, "train_step",
             [(each.name, each.path) for each in traced.arguments],
-            list(traced.results), [class_for(each) for each in traced.result_types],
+            list(traced.results), Array, [class_for(each) for each in traced.result_types],
             functools.partial(_to_input, bits))
         self._flatten = jax.tree_util.tree_flatten
         self._lock = threading.Lock()

@@ -2,10 +2,14 @@
 anew."""
 
 import contextlib
+import os
 
 try:
     from jax._src import source_info_util
-except ImportError:  # The locations of the program are lost then.
+
+    # As JAX leaves out its own frames.
+    source_info_util.register_exclusion(os.path.dirname(__file__) + os.sep)
+except (AttributeError, ImportError):  # The locations of the program are lost then.
     source_info_util = None
 
 

@@ -8,9 +8,9 @@ import jax
 
 from shardc.jax._calls import Call
 from shardc.jax._evaluate import lower_in_global_form
-from shardc.jax._export import _names, _sharding
+from shardc.jax._export import _names, _sharding, distinct
 from shardc.jax._functional import functional
-from shardc.jax._jaxprs import has_shard_map, lower
+from shardc.jax._jaxprs import has_shard_map, keeping_unused, lower
 from shardc.jax._keys import is_key, to_signed
 from shardc.jax._optimizers import number
 from shardc.jax._places import ExportError
@@ -79,28 +79,32 @@ def _constant(argument):
 
 def _result_names(outputs, carry, groups):
     """The names of all leaves of the results: of the argument that one replaces,
-    "loss", or the path of any other, which is a metric. The loss is the leaf of
-    this name, or else the first scalar."""
+    "loss", or the path of any other, which is a metric; and the place of the loss among
+    them. The loss is the scalar of this name, or else the first one; None without any.
+    It has another name besides if it is not of float32."""
     taken = {each.name for group in groups for each in group}
     others = [(index, name or f"result{index}", leaf)
               for index, output in enumerate(outputs) if index not in carry
               for name, leaf in zip(_names(output, ""), jax.tree.leaves(output))]
     scalars = [each for each in others
-               if each[2].shape == () and each[2].dtype == np.float32]
+               if each[2].shape == () and jax.numpy.issubdtype(each[2].dtype, np.floating)]
     loss = next((each for each in scalars if each[1] == "loss"), None) or \
         next(iter(scalars), None)
-    if loss is None:
-        raise ExportError("the step gives no loss: expected a scalar of float32 among "
-                          "the results that replace no argument")
-    names = []
+    is_own = loss is not None and loss[2].dtype == np.float32
+    names, place = [], None
     for index in range(len(outputs)):
         if index in carry:
             names += [each.name for each in groups[carry[index]]]
         for each in others:
-            if each[0] == index:
-                name = "loss" if each is loss else each[1]
-                names.append(f"results.{name}" if name in taken else name)
-    return names
+            if each[0] != index:
+                continue
+            if each is loss:
+                place = len(names)
+            name = "loss" if each is loss and is_own else each[1]
+            if name in taken or (name == "loss" and not (each is loss and is_own)):
+                name = f"results.{name}"
+            names.append(name)
+    return names, place
 
 
 def _type_of(leaf):
@@ -146,7 +150,7 @@ def _abstract(leaf):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     if isinstance(leaf, jax.Array):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype, sharding=_sharding(leaf),
-                                    weak_type=leaf.weak_type)
+                                    weak_type=getattr(leaf, "weak_type", False))
     if not isinstance(leaf, np.ndarray) and hasattr(leaf, "__jax_array__"):
         return jax.ShapeDtypeStruct(leaf.shape, leaf.dtype)
     return leaf
@@ -172,13 +176,17 @@ def paths_of(args, names):
 def _arguments(args, prefixes, carry, params, with_states):
     """The leaves of the arguments, a list for each."""
     found, paths = [], paths_of(args, prefixes)
-    for index, (prefix, argument) in enumerate(zip(prefixes, args)):
-        names = _names(argument, "" if index == params else prefix)
+    names = [[name or prefix for name in _names(argument, "" if index == params else prefix)]
+             for index, (prefix, argument) in enumerate(zip(prefixes, args))]
+    names[params] = distinct(names[params], prefixes[params],
+                             [name for index, each in enumerate(names) if index != params
+                              for name in each])
+    for index, argument in enumerate(args):
         found.append([])
-        for name, leaf in zip(names, jax.tree.leaves(argument)):
+        for name, leaf in zip(names[index], jax.tree.leaves(argument)):
             role = "input" if index not in carry.values() else \
                 _role_of(leaf, index == params, with_states)
-            found[-1].append(Argument(name or prefix, next(paths), role, leaf))
+            found[-1].append(Argument(name, next(paths), role, leaf))
     return found
 
 
@@ -217,7 +225,13 @@ def trace(step, args, carry=None, params=0, with_states=True, kwargs=None):
     params, prefixes = place, call.names
     groups = _arguments(args, prefixes, carry, params, with_states)
     arguments = [each for group in groups for each in group]
+    by_devices = has_shard_map(traced.jaxpr.jaxpr)
     used = _used(lowered, len(arguments))
+    must_keep = by_devices or any(each.role != "input" and not is_used
+                                  for each, is_used in zip(arguments, used))
+    if not all(used) and must_keep and (kept := keeping_unused(traced)):
+        lowered = lower(kept)
+        used = _used(lowered, len(arguments))
     names, roles = [], []
     for each, is_used in zip(arguments, used):
         if not is_used and each.role != "input":
@@ -228,17 +242,18 @@ def trace(step, args, carry=None, params=0, with_states=True, kwargs=None):
             continue
         names.append(each.name)
         roles.append(_role(each, with_states))
-    results = _result_names(outputs, carry, groups)
+    results, loss = _result_names(outputs, carry, groups)
     training = ("#shardc.training<loss = @loss, optimizer = <sgd, "
                 "learning_rate = 0.0>>")
     header = "// A train step of JAX, exported by shardc.jax (docs/JAX.md).\n"
     program, shardings_of = lowered, None
-    if has_shard_map(traced.jaxpr.jaxpr):
+    if by_devices:
         if not all(used):
             raise ExportError("some of the arrays of the arguments are not used: expected "
                               "jax.jit(step, keep_unused=True)")
         program, shardings_of = lower_in_global_form(traced.jaxpr), lowered
-    text = to_text(program, function, names, roles, training, header, results, shardings_of)
+    text = to_text(program, function, names, roles, training, header, shardings_of,
+                   results, loss)
     return TracedStep(text, tuple(prefixes), tuple(arguments), tuple(results),
                       tuple(leaf.dtype for leaf in jax.tree.leaves(lowered.out_info)),
                       jax.tree.structure(args), lowered.out_tree, call, objects)

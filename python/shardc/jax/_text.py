@@ -46,7 +46,7 @@ def _place_arguments(text, place):
 
 
 def _main(module):
-    return next(op for op in module.body.operations
+    return next(op for op in module.operation.regions[0].blocks[0].operations
                 if op.operation.name == "func.func"
                 and op.attributes["sym_name"].value == "main")
 
@@ -65,17 +65,44 @@ def _copy_shardings(main, lowered):
         for own, other in zip(attributes["arg_attrs"], theirs, strict=True)])
 
 
-def to_text(lowered, function, names, roles, training, header, results=(),
-            shardings_of=None):
-    """The module of a `Lowered` of `function` with a role on each argument of main,
-    and names of results if it is a train step. `shardings_of` is another `Lowered`,
-    which has the shardings of the arguments."""
+def _append_loss(main, place):
+    """Gives `main` one more result, which is that at `place` as float32, or 0."""
+    from jaxlib.mlir import ir
+
+    block = main.operation.regions[0].blocks[0]
+    end = block.operations[len(block.operations) - 1]
+    results = list(end.operands)
+    scalar = ir.RankedTensorType.get([], ir.F32Type.get())
+    with ir.InsertionPoint(end), end.location:
+        if place is None:
+            zero = ir.DenseElementsAttr.get_splat(scalar, ir.FloatAttr.get_f32(0.0))
+            loss = ir.Operation.create("stablehlo.constant", [scalar],
+                                       attributes={"value": zero})
+        else:
+            loss = ir.Operation.create("stablehlo.convert", [scalar], [results[place]])
+        ir.Operation.create("func.return", [], [*results, loss.result])
+    end.erase()
+    attributes = main.operation.attributes
+    types = attributes["function_type"].value
+    attributes["function_type"] = ir.TypeAttr.get(
+        ir.FunctionType.get(types.inputs, [*types.results, scalar]))
+    attributes["res_attrs"] = ir.ArrayAttr.get([*attributes["res_attrs"], ir.DictAttr.get()])
+
+
+def to_text(lowered, function, names, roles, training, header, shardings_of=None,
+            results=(), loss=None):
+    """The module of a `Lowered` of `function` with a role on each argument of main.
+
+    `shardings_of` is another `Lowered`, which has the shardings of the arguments. A
+    train step has names of `results`, of which that at `loss` is the loss: one more
+    result has it if none has this name."""
     from jaxlib.mlir import ir
 
     module = lowered.compiler_ir("stablehlo")
     context = module.context
     context.allow_unregistered_dialects = True
     with context, ir.Location.unknown():
+        module = module.operation.clone()  # JAX may still compile its own.
         main = _main(module)
         if shardings_of is not None:
             _copy_shardings(main, shardings_of)
@@ -83,12 +110,14 @@ def to_text(lowered, function, names, roles, training, header, results=(),
         attributes["arg_attrs"] = _add(attributes["arg_attrs"], "shardc.role",
                                        map(ir.Attribute.parse, roles))
         if results:
+            if "loss" not in results:
+                _append_loss(main, loss)
+                results = [*results, "loss"]
             attributes["res_attrs"] = _add(attributes["res_attrs"], "shardc.result",
                                            map(ir.StringAttr.get, results))
-        module.operation.attributes["shardc.training"] = ir.Attribute.parse(training)
+        module.attributes["shardc.training"] = ir.Attribute.parse(training)
         # MLIR of other versions has no ranges of locations.
-        text = module.operation.get_asm(print_generic_op_form=True,
-                                        enable_debug_info=True)
+        text = module.get_asm(print_generic_op_form=True, enable_debug_info=True)
     text = _RANGE.sub(r"\1)", text)
     if place := _place(function):
         text = _place_arguments(text, place)
