@@ -272,6 +272,12 @@ starve() {
 generate --layers=64,9000,9000,10 --strategy=dp --mesh=data=3 -o wide.mlir
 shardc-compile wide.mlir -o wide.shardc &>said
 [[ "$(ldd "$(command -v shardc-run)")" = *[alt]san* ]] || check 'out of memory' starve
+# No device can hold its plan.
+exceed() {
+  start "${run[@]/model.shardc/model.mlir}" --steps=2 --device-memory=1000
+  ended '4 4 4' 'error: a device needs [0-9]+ bytes of memory and has 1000'
+}
+check 'a plan that is refused' exceed
 
 # Processes that were not started for the same training.
 other() {

@@ -73,6 +73,7 @@ static LogicalResult runPhases(ModuleOp module, const CompileOptions &options,
     // A phase ends with the verifier anyway; after every pass it takes longer
     // than most passes.
     manager.enableVerifier(options.verifyEach);
+    noteMemoryErrors(manager, state);
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
   };
@@ -141,6 +142,7 @@ static LogicalResult resumePhases(ModuleOp module,
     PassManager manager(module.getContext());
     manager.enableVerifier(options.verifyEach);
     manager.addPass(createPhaseInputPass(first - 1));
+    noteMemoryErrors(manager, state);
     buildPhases(manager, first, last, options, state);
     return manager.run(module);
   };

@@ -14,6 +14,7 @@
 #include "shardc/Conversion/KernelsToCPU/LowerKernels.h"
 #include "shardc/Conversion/KernelsToGPU/EmulateGrid.h"
 #include "shardc/Conversion/KernelsToGPU/LowerKernelsToGpu.h"
+#include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
 #include "shardc/Pipelines/OptionTable.h"
 #include "shardc/Support/TargetSpec.h"
@@ -24,6 +25,7 @@
 #include "mlir/Dialect/Func/IR/FuncOps.h"
 #include "mlir/Dialect/LLVMIR/LLVMDialect.h"
 #include "mlir/Dialect/LLVMIR/NVVMDialect.h"
+#include "mlir/Pass/PassInstrumentation.h"
 #include "mlir/Transforms/Passes.h"
 #include "llvm/Support/Path.h"
 
@@ -284,6 +286,23 @@ void shardc::buildPhases(OpPassManager &manager, int first, int last,
     manager.addPass(
         createPhaseEndPass(index, options.dumpDir, verifiesIR, state));
   }
+}
+
+namespace {
+/// Looks for the mark of `emitMemoryError`.
+struct MemoryErrors : PassInstrumentation {
+  explicit MemoryErrors(CompileState &state) : state(state) {}
+
+  void runAfterPassFailed(Pass *, Operation *op) override {
+    state.exceedsMemory |= op->hasAttr(exceedsMemoryAttrName);
+  }
+
+  CompileState &state;
+};
+} // namespace
+
+void shardc::noteMemoryErrors(PassManager &manager, CompileState &state) {
+  manager.addInstrumentation(std::make_unique<MemoryErrors>(state));
 }
 
 void shardc::registerShardcDialects(DialectRegistry &registry) {

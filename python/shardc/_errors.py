@@ -34,7 +34,7 @@ class CompileError(Error):
     """A model or an option that the compiler refuses.
 
     `file`, `line`, `column` and `notes` are those of the first error, `messages` has
-    all, and `code` is the exit code of the command line.
+    all, and `code` is the exit code of the command line: 4 for lack of memory.
     """
 
     def __init__(self, diagnostics: str, messages: tuple[Message, ...], code: int):

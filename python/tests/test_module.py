@@ -131,6 +131,9 @@ def test_compile_errors_have_a_place(tmp_path):
         shardc.compile(file)
     error = caught.value
     assert (error.file, error.line, error.column, error.code) == (str(file), 2, 3, 2)
+    with pytest.raises(shardc.CompileError, match="a device needs [0-9]+ bytes of memory") as caught:
+        shardc.compile(make_model(), device_memory=1000)
+    assert caught.value.code == 4
     with pytest.raises(shardc.CompileError, match="^error: device_memory: '-1' is not"):
         shardc.compile(make_model(), device_memory=-1)
     with pytest.raises(shardc.CompileError, match="did you mean 'fsdp'"):

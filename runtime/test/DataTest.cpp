@@ -479,6 +479,17 @@ TEST(DatasetTest, ChecksAndConvertsLabels) {
             std::string::npos);
 }
 
+TEST(CsvTest, TellsOfProgress) {
+  std::string text = "x\n";
+  for (int i = 0; i < 1 << 20; ++i)
+    text += "1.5\n";
+  int calls = 0;
+  auto table = parseCsv(text, "t.csv", [&] { ++calls; });
+  ASSERT_TRUE(table.ok()) << table.status();
+  EXPECT_EQ(table->arrays.at("x").shape, (std::vector<int64_t>{1 << 20}));
+  EXPECT_EQ(calls, 4); // One for each MiB.
+}
+
 TEST(CsvTest, ReadsColumns) {
   auto table = parseCsv("\xef\xbb\xbfx0, \"a \"\"b\"\"\" ,y\r\n"
                         "1,2.5,3\r\n"

@@ -120,6 +120,7 @@ int main(int argc, char **argv) {
   state.measurePlan = measureOnTrial;
   state.estimatePlan = estimateOnTrial;
   config.setPassPipelineSetupFn([&](PassManager &manager) {
+    noteMemoryErrors(manager, state);
     if (from >= 0)
       manager.addPass(createPhaseInputPass(from));
     if (to >= 0)

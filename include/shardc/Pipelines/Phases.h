@@ -51,6 +51,8 @@ struct CompileState {
   bool hasBrokenContract = false;
   /// Whether a file of `--shardc-dump-dir` could not be written.
   bool hasUnwrittenDump = false;
+  /// Whether no plan that was tried fits the memory of a device.
+  bool exceedsMemory = false;
   /// The time and byte estimate of a plan: compiles `propagated` likewise and
   /// returns the figures of its train step in the reports. With it, "cheapest"
   /// takes no plan that is worse than that of "follow"; without it, the plan
@@ -64,6 +66,7 @@ struct CompileState {
 inline ExitCode getFailureCode(const CompileState &state) {
   return state.hasBrokenContract  ? ExitCode::Internal
          : state.hasUnwrittenDump ? ExitCode::Usage
+         : state.exceedsMemory    ? ExitCode::OutOfMemory
                                   : ExitCode::InvalidInput;
 }
 
@@ -100,6 +103,10 @@ std::string getDumpPath(llvm::StringRef dumpDir, int index);
 /// `options.dumpDir` is set, a dump. `state` must outlive the pass manager.
 void buildPhases(mlir::OpPassManager &manager, int first, int last,
                  const CompileOptions &options, CompileState &state);
+
+/// Has `state` told by the passes of `manager` that fail for lack of memory;
+/// `state` must outlive it.
+void noteMemoryErrors(mlir::PassManager &manager, CompileState &state);
 
 /// Registers the dialects of modules of all phases.
 void registerShardcDialects(mlir::DialectRegistry &registry);

@@ -18,6 +18,7 @@ enum class ExitCode : int {
   InvalidInput = 2,
   /// The result differs from the reference.
   Mismatch = 3,
+  /// A computer or a device has too little memory.
   OutOfMemory = 4,
   /// A loss that is infinite or not a number.
   NonFiniteLoss = 5,

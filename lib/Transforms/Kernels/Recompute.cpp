@@ -14,6 +14,7 @@
 #include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
+#include "shardc/Transforms/EmitMemoryError.h"
 #include "shardc/Transforms/Kernels/LayerFit.h"
 #include "shardc/Transforms/Kernels/RecomputeLimit.h"
 
@@ -346,8 +347,8 @@ private:
       search.add(*next, plan->arenaBytes.front(), plan->seconds);
     }
     if (!search.getBest())
-      return module.emitError("recompute: no choice of the values to keep fits "
-                              "in ")
+      return emitMemoryError(module)
+             << "recompute: no choice of the values to keep fits in "
              << limit.bytes << " bytes: the least found needs "
              << search.getLeastBytes();
     repeat(module, machine,

@@ -20,6 +20,7 @@
 #include "shardc/Analysis/ModulePhase.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Report/MemoryReport.h"
+#include "shardc/Transforms/EmitMemoryError.h"
 #include "shardc/Transforms/Passes.h"
 
 #include "llvm/ADT/MapVector.h"
@@ -156,7 +157,7 @@ struct PlanMemoryPass : shardc::impl::PlanMemoryPassBase<PlanMemoryPass> {
   void refuse(int64_t arena) {
     MemoryReport report(getOperation());
     {
-      InFlightDiagnostic error = getOperation().emitError()
+      InFlightDiagnostic error = emitMemoryError(getOperation())
                                  << "a device needs " << arena
                                  << " bytes of memory and has "
                                  << int64_t(memoryLimit);

@@ -7,6 +7,7 @@
 
 #include "shardc/AutoSharding/MemoryConstrainedSearch.h"
 #include "shardc/Report/CommunicationReport.h"
+#include "shardc/Transforms/EmitMemoryError.h"
 
 using namespace mlir;
 using namespace shardc;
@@ -216,8 +217,8 @@ private:
   /// all-gathers of weights would.
   void refuse(const MemoryConstrainedSearch &found) {
     std::optional<int64_t> again = getPeakIfRegathered(found.memoryPrice);
-    auto diagnostic = getRoot().emitError("a device has ")
-                      << options.limit.bytes
+    auto diagnostic = emitMemoryError(getRoot())
+                      << "a device has " << options.limit.bytes
                       << " bytes of memory (--device-memory); of the plans "
                       << "tried none needs less than " << found.leastPeak
                       << ", the cheapest " << *cheapestPeak;

@@ -23,8 +23,9 @@ struct Column {
 /// Reads one table.
 class CsvReader {
 public:
-  CsvReader(absl::string_view text, absl::string_view what)
-      : rest(text), what(what) {}
+  CsvReader(absl::string_view text, absl::string_view what,
+            const std::function<void()> &onProgress)
+      : rest(text), what(what), onProgress(onProgress) {}
 
   absl::StatusOr<Dataset> read();
 
@@ -39,6 +40,7 @@ private:
   absl::Status addRow(const std::vector<std::string> &fields);
 
   absl::string_view rest, what;
+  const std::function<void()> &onProgress;
   int64_t line = 0; ///< From 1.
   std::vector<Column> columns;
 };
@@ -140,7 +142,12 @@ absl::StatusOr<Dataset> CsvReader::read() {
     return status;
   absl::string_view text;
   std::vector<std::string> fields;
-  while (nextLine(text)) {
+  constexpr size_t piece = size_t(1) << 20;
+  for (size_t noted = rest.size(); nextLine(text);) {
+    if (onProgress && noted - rest.size() >= piece) {
+      noted = rest.size();
+      onProgress();
+    }
     absl::Status status = split(text, fields);
     if (status.ok())
       status = addRow(fields);
@@ -164,7 +171,8 @@ absl::StatusOr<Dataset> CsvReader::read() {
   return dataset;
 }
 
-absl::StatusOr<Dataset> shardc::rt::parseCsv(absl::string_view text,
-                                             absl::string_view what) {
-  return CsvReader(text, what).read();
+absl::StatusOr<Dataset>
+shardc::rt::parseCsv(absl::string_view text, absl::string_view what,
+                     const std::function<void()> &onProgress) {
+  return CsvReader(text, what, onProgress).read();
 }

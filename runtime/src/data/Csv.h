@@ -11,8 +11,10 @@ namespace shardc::rt {
 /// separated by commas (RFC 4180; fields may be in quotes). Every column is an
 /// array of one dimension, of i64 if all its numbers are integers and else of
 /// f64. `what` names the text in errors. InvalidArgument names line and column.
-[[nodiscard]] absl::StatusOr<Dataset> parseCsv(absl::string_view text,
-                                               absl::string_view what);
+/// `onProgress` is called now and then, if there is one.
+[[nodiscard]] absl::StatusOr<Dataset>
+parseCsv(absl::string_view text, absl::string_view what,
+         const std::function<void()> &onProgress = {});
 
 } // namespace shardc::rt
 

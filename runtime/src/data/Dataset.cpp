@@ -230,7 +230,7 @@ static absl::StatusOr<Dataset> loadCsv(const std::string &path,
   absl::StatusOr<std::string> text = readFile(path, options.onProgress);
   if (!text.ok())
     return text.status();
-  absl::StatusOr<Dataset> dataset = parseCsv(*text, path);
+  absl::StatusOr<Dataset> dataset = parseCsv(*text, path, options.onProgress);
   if (dataset.ok() && options.byRows)
     for (const auto &[name, array] : dataset->arrays)
       dataset->readWhole.emplace(name, "it is text");

@@ -36,6 +36,9 @@ constexpr llvm::StringLiteral secondsPerByteAttrName =
     "shardc.seconds_per_byte";
 /// Why the module has no program that makes predictions.
 constexpr llvm::StringLiteral noPredictionAttrName = "shardc.no_prediction";
+/// Of a module that was refused: no plan that was tried fits the memory of a
+/// device.
+constexpr llvm::StringLiteral exceedsMemoryAttrName = "shardc.exceeds_memory";
 /// Bytes of the arena of a device.
 constexpr llvm::StringLiteral arenaBytesAttrName = "shardc.arena_bytes";
 /// The GPU that a gpu.module is for: "sm_80".
