@@ -11,6 +11,7 @@ import workloads as w
 from bench import MPI_ENVIRONMENT, SOURCE, jax_environment
 from contest import Entrant, Server, attempt
 from estimates import estimates
+from growth import growth
 from micro import all_reduce_lines, measure_micro, overhead_lines, size, update_lines
 from table import Line
 
@@ -113,12 +114,7 @@ def shapes(bench):
             bench.enter("neighbour", neighbour, layout)
             result = bench.hold()
             line = bench.line(result, f"{name}, {layout.name}", odd, "odd", neighbour_name, "neighbour", 2.0, False)
-            line.unit = "ps/FLOP"
-            for attribute, mlp in ("ours", odd), ("peer", neighbour):
-                if getattr(line, attribute):
-                    setattr(line, attribute, getattr(line, attribute) / mlp.flops() * 1e12)
-            if line.ratio:
-                line.ratio *= neighbour.flops() / odd.flops()
+            line.per_flop(odd.flops(), neighbour.flops())
             yield line
 
 
@@ -273,6 +269,6 @@ def checkpoint_peer_lines(bench, mlp, folder):
                                   "not run: --with-checkpoint-peers installs it")  # fmt: skip
 
 
-SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes,
+SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes, "growth": growth,
             "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes,
             "estimates": estimates, "checkpoints": checkpoints}  # fmt: skip

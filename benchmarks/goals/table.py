@@ -37,6 +37,16 @@ class Line:
     limit: str = ""
     """Why there is no ratio."""
     note: str = ""
+    """What grows, and how many times as large it is: for plot_growth.py."""
+    series: str = ""
+    factor: Optional[int] = None
+
+    def per_flop(self, ours, peer):
+        """Makes times of steps that have so many FLOPs times of one."""
+        self.unit = "ps/FLOP"
+        self.ours = self.ours and self.ours / ours * 1e12
+        self.peer = self.peer and self.peer / peer * 1e12
+        self.ratio = self.ratio and self.ratio * peer / ours
 
     @property
     def met(self):
