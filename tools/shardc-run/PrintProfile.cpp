@@ -29,13 +29,12 @@ ProfileReport shardc::run::reportProfile(const Trace &trace, const Plan &plan,
   report.gemmFlops = measureGemm(context.workers(), seconds, DType::F32);
   report.memoryBytes = measureMemory(context.workers(), seconds);
   report.cacheBytes = measureCache(context.workers(), seconds);
-  for (const PlanSpec &rank : plan.spec().ranks())
-    for (const ProgramSpec &program : rank.programs)
-      if (program.name == "train_step" &&
-          program.estimatedSeconds > report.estimated) {
-        report.estimated = program.estimatedSeconds;
-        report.machine = program.estimatedOn;
-      }
+  if (const ProgramSpec *program = plan.spec().findProgram("train_step")) {
+    const std::optional<PipelineSpec> &pipeline = plan.spec().pipeline;
+    report.estimated =
+        pipeline ? pipeline->estimatedSeconds : program->estimatedSeconds;
+    report.machine = program->estimatedOn;
+  }
   return report;
 }
 

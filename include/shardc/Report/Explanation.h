@@ -59,8 +59,9 @@ struct ProgramCost {
   int64_t matmulFlops = 0;
   /// Parameters and optimizer states as stored between steps.
   int64_t stateBytes = 0;
-  /// Estimated, without overlap, on the machine of the explanation; with a
-  /// pipeline until the last rank ends (estimateSeconds, RankPrograms.h).
+  /// Estimated before kernels are formed, as that of a change on trial, without
+  /// overlap, on the machine of the explanation; with a pipeline until the last
+  /// rank ends (estimateSeconds, RankPrograms.h).
   double seconds = 0;
   /// Of a change: the search for the cheapest plan was cut short, and a
   /// complete one might find a cheaper plan.

@@ -217,7 +217,8 @@ void shardc::addCommunication(const HtmlReportInput &input, Markup &markup) {
   markup.element("p", {{"class", "note"}},
                  "As --explain has them: the tensors that move, the chain of "
                  "annotations and ops, and the change that removes the "
-                 "collective with its price, compiled on trial.");
+                 "collective with its price, compiled on trial: its times are "
+                 "those before kernels are formed.");
   for (auto [number, group] : enumerate(groups))
     addCauses(markup, group, program, number);
   markup.close();

@@ -91,6 +91,7 @@ static void addCosts(const json::Object &cost, Markup &markup) {
 
 void shardc::addOverview(const HtmlReportInput &input, Markup &markup) {
   const json::Object &report = input.report;
+  const json::Object *pipeline = report.getObject("pipeline");
   openSection(markup, "overview", "Overview");
   markup.open("dl", {{"class", "facts"}});
   addTextFact(markup, "mesh", getMeshText(getMeshAxes(report)));
@@ -99,7 +100,9 @@ void shardc::addOverview(const HtmlReportInput &input, Markup &markup) {
   if (const json::Object *time = report.getObject("time")) {
     openFact(markup, "a step, estimated on " +
                          shorten(getString(*time, "machine"), 40));
-    addMicroseconds(markup, getNumber(*time, "overlapped_microseconds"));
+    addMicroseconds(markup, pipeline
+                                ? getNumber(*pipeline, "step_microseconds")
+                                : getNumber(*time, "overlapped_microseconds"));
     closeFact(markup);
   }
   addBytesFact(markup, "memory per device",
@@ -113,7 +116,10 @@ void shardc::addOverview(const HtmlReportInput &input, Markup &markup) {
                  getInteger(report, "redundant_matmul_flops_per_device"));
   markup.close();
   if (const json::Object *time = report.getObject("time")) {
-    openTable(markup, "Estimated time of a step, without overlap",
+    openTable(markup,
+              pipeline ? "Estimated time of a step, without overlap and waits, "
+                         "on the pipeline rank that sends most"
+                       : "Estimated time of a step, without overlap",
               {"part", "time"}, {1});
     for (const char *part : {"compute", "memory", "communication"}) {
       markup.open("tr").element("th", {{"scope", "row"}}, part);

@@ -103,8 +103,11 @@ static json::Object timeToJson(const fb::TimeEstimate &time) {
 static void addTotals(const fb::Plan &plan, const fb::Program &program,
                       json::Object &report) {
   report["wire_bytes_per_device"] = static_cast<int64_t>(program.wire_bytes());
-  report["matmul_flops_per_device"] =
-      static_cast<int64_t>(program.matmul_flops());
+  uint64_t flops = 0; // Of a pipeline those of the rank that has most.
+  for (const fb::Program *other : *plan.programs())
+    if (other->name()->str() == program.name()->str())
+      flops = std::max(flops, other->matmul_flops());
+  report["matmul_flops_per_device"] = static_cast<int64_t>(flops);
   // Not known of the ranks of a pipeline.
   if (program.rank() < 0) {
     report["redundant_matmul_flops_per_device"] =
@@ -116,8 +119,6 @@ static void addTotals(const fb::Plan &plan, const fb::Program &program,
     report["regather"] = toJson(*cost);
   if (const fb::Recompute *table = program.recompute())
     report["recompute"] = recomputeToJson(*table);
-  if (std::optional<PlanCost> cost = getPlanCost(program))
-    report["cost"] = toJson(*cost);
   if (const fb::TimeEstimate *time = program.time())
     report["time"] = timeToJson(*time);
 }
@@ -236,6 +237,7 @@ static Expected<json::Object> pipelineToJson(const fb::Plan &plan,
       {"rank_of_stage", std::move(stages)},
       {"makespan_microseconds", planned->simulation.makespan * 1e6},
       {"bubble", planned->simulation.getBubble()},
+      {"step_microseconds", pipeline.seconds() * 1e6},
       {"wire_bytes_of_all_ranks", static_cast<int64_t>(wireBytes)},
       {"ranks", std::move(ranks)}};
 }
@@ -306,6 +308,11 @@ Expected<json::Object> shardc::getJsonReports(StringRef bytes,
   std::vector<size_t> begins;
   if (const fb::Program *step = findLargestProgram(plan, "train_step"))
     addTotals(plan, *step, report);
+  // Of a pipeline the program of one rank has it, for all.
+  for (const fb::Program *program : *plan.programs())
+    if (std::optional<PlanCost> cost = getPlanCost(*program);
+        cost && program->name()->str() == "train_step")
+      report["cost"] = toJson(*cost);
   json::Array collectives = getCollectives(plan, "train_step", &begins);
   if (kinds.communication && findLargestProgram(plan, "train_step"))
     report["collectives"] = std::move(collectives);

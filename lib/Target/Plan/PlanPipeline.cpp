@@ -7,6 +7,7 @@
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/PipelineSchedules/ScheduleText.h"
 #include "shardc/Report/MemoryReport.h"
+#include "shardc/Report/RankPrograms.h"
 #include "shardc/Report/TimeEstimate.h"
 
 using namespace mlir;
@@ -53,15 +54,6 @@ std::vector<flatbuffers::Offset<fb::Task>> writeTasks(PlanContext &plan,
   return tables;
 }
 
-/// The train step of each rank.
-static SmallVector<func::FuncOp> getSteps(ModuleOp module) {
-  SmallVector<func::FuncOp> steps;
-  for (auto function : module.getOps<func::FuncOp>())
-    if (getProgramName(function) == "train_step")
-      steps.push_back(function);
-  return steps;
-}
-
 flatbuffers::Offset<fb::Pipeline> writePipeline(PlanContext &plan,
                                                 ModuleOp module) {
   auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName);
@@ -72,7 +64,8 @@ flatbuffers::Offset<fb::Pipeline> writePipeline(PlanContext &plan,
   std::vector<uint16_t> stages(schedule->rankOfStage.begin(),
                                schedule->rankOfStage.end());
   std::vector<flatbuffers::Offset<fb::PipelineRank>> ranks;
-  for (func::FuncOp step : getSteps(module)) {
+  SmallVector<func::FuncOp> steps = getRankPrograms(module, "train_step");
+  for (func::FuncOp step : steps) {
     int64_t arena =
         step->getAttrOfType<IntegerAttr>(arenaBytesAttrName).getInt();
     ranks.push_back(fb::CreatePipelineRank(
@@ -81,10 +74,10 @@ flatbuffers::Offset<fb::Pipeline> writePipeline(PlanContext &plan,
   }
   StringRef name = pipeline.getSchedule().getValue();
   auto axes = ArrayAttr::get(module.getContext(), {pipeline.getAxis()});
-  return fb::CreatePipelineDirect(plan.builder, getAxisIndices(plan, axes)[0],
-                                  name.contains('\n') ? "csv"
-                                                      : name.str().c_str(),
-                                  &stages, schedule->microbatches, &ranks);
+  return fb::CreatePipelineDirect(
+      plan.builder, getAxisIndices(plan, axes)[0],
+      name.contains('\n') ? "csv" : name.str().c_str(), &stages,
+      schedule->microbatches, &ranks, estimateSeconds(steps, plan.machine));
 }
 
 } // namespace shardc

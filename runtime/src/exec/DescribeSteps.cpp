@@ -111,6 +111,8 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
                                         const PreparedSteps &prepared) {
   TracedProgram traced;
   traced.name = ranks[0].plan.programs[program].name;
+  for (uint64_t bytes : prepared.sharedBytes)
+    traced.sharedWireBytes += bytes;
   std::vector<std::vector<uint64_t>> use;
   for (const DeviceSet &rank : ranks)
     use.push_back(arenaUse(rank.plan, rank.plan.programs[program]));
@@ -164,7 +166,6 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     if (step.endsCollective() &&
         prepared.steps[step.startedAt].kind == Step::Kind::Loop)
       ++one.startedAt;
-    one.arenaBytes = use[step.rank][step.command];
     one.rank = plan.pipeline ? step.rank : -1;
     if (i >= loopEnd)
       runs = 1;
@@ -174,6 +175,19 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     } else {
       traced.spansPerRun += runs;
     }
+  }
+  // Starts, waits and messages in one place are commands without a step: of
+  // these up to the next step of the rank the most.
+  std::vector<size_t> ends;
+  for (const std::vector<uint64_t> &commands : use)
+    ends.push_back(commands.size());
+  for (size_t i = prepared.steps.size(); i-- > 0;) {
+    const Step &step = prepared.steps[i];
+    const std::vector<uint64_t> &commands = use[step.rank];
+    size_t end = std::max<size_t>(ends[step.rank], step.command + 1);
+    traced.steps[i].arenaBytes = *std::max_element(
+        commands.begin() + step.command, commands.begin() + end);
+    ends[step.rank] = step.command;
   }
   return traced;
 }

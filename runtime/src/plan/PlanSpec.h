@@ -297,6 +297,8 @@ struct PipelineSpec {
   std::string schedule;
   std::vector<int> stages; ///< By stage its rank.
   int64_t microbatches = 1;
+  /// Of a train step until its last rank ends; 0: unknown.
+  double estimatedSeconds = 0;
   /// By rank the plan of its devices, without code. Its mesh has `axis` with
   /// size 1. Tensors have their offsets here alone, in the order of the whole
   /// plan, and programs are here alone; program number p has the same name on

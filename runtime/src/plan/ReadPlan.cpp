@@ -337,6 +337,7 @@ static absl::Status readPipeline(const fb::Pipeline &file, PlanSpec &plan) {
   pipeline.axis = file.axis();
   pipeline.schedule = file.schedule()->str();
   pipeline.microbatches = file.microbatches();
+  pipeline.estimatedSeconds = file.seconds();
   if (file.axis() >= plan.mesh.axes().size())
     return bad("the pipeline is over axis ", file.axis(), " of ",
                plan.mesh.axes().size());

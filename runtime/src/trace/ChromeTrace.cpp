@@ -348,8 +348,8 @@ void EventWriter::addWaits(const TracedStep &step, const Execution &execution) {
 }
 
 void EventWriter::addCounters() {
-  std::map<int, uint64_t> arena; // by rank of the pipeline
-  double sent = 0;
+  std::map<int, uint64_t> arena;                  // by rank of the pipeline
+  std::vector<std::pair<int64_t, uint64_t>> sent; // at, bytes
   std::vector<const Execution *> inTime;
   for (const auto &one : executions)
     inTime.push_back(&one.second);
@@ -369,13 +369,20 @@ void EventWriter::addCounters() {
               execution->begin, step.arenaBytes);
     }
     if (step.wireBytes > 0)
-      counter("wire bytes per device", execution->end, sent += step.wireBytes);
+      sent.emplace_back(execution->end, step.wireBytes);
     if (step.flops > 0 && execution->end > execution->begin) {
       counter("GFLOP/s of GEMMs", execution->begin,
               step.flops / (execution->end - execution->begin));
       counter("GFLOP/s of GEMMs", execution->end, 0);
     }
   }
+  for (const TracedRun &run : trace.runs)
+    if (uint64_t bytes = trace.programs[run.program].sharedWireBytes)
+      sent.emplace_back(run.end, bytes);
+  std::stable_sort(sent.begin(), sent.end());
+  uint64_t sum = 0;
+  for (auto [at, bytes] : sent)
+    counter("wire bytes per device", at, sum += bytes);
 }
 
 std::string EventWriter::write() {

@@ -46,7 +46,7 @@ struct TracedStep {
   /// Within a process all is done at the wait.
   bool isEarly = false;
   /// Bytes of a device's arena that hold values, with a pipeline of the step's
-  /// rank.
+  /// rank: the most until the next step.
   uint64_t arenaBytes = 0;
   int rank = -1; ///< Of the pipeline; negative: there is none.
 
@@ -58,6 +58,9 @@ struct TracedProgram {
   std::string name;
   std::vector<TracedStep> steps;
   int64_t spansPerRun = 0; ///< Of a worker.
+  /// Sent in a run, on all ranks of a pipeline, without a step: sender and
+  /// receiver have it in one place.
+  uint64_t sharedWireBytes = 0;
 };
 
 /// A step on a worker, in nanoseconds of `Trace::Clock`.
