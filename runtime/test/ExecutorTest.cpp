@@ -195,7 +195,7 @@ std::unique_ptr<Executor> makeWatched(Context &context,
   auto plan = Plan::parse(bytes);
   EXPECT_TRUE(plan.ok()) << plan.status();
   auto executor =
-      createCpuExecutor(context, *plan, ExecutorOptions(),
+      createCpuExecutor(context, *plan, ExecutorOptions(), nullptr,
                         std::make_unique<WatchedCollectives>(watch));
   EXPECT_TRUE(executor.ok()) << executor.status();
   return *std::move(executor);

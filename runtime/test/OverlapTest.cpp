@@ -101,7 +101,7 @@ TEST(OverlapTest, DevicesComputeBetweenStartAndFinish) {
       auto plan = Plan::parse(makePlan(devices, addEarlyAllReduce));
       ASSERT_TRUE(plan.ok()) << plan.status();
       auto executor =
-          createCpuExecutor(**context, *plan, ExecutorOptions(),
+          createCpuExecutor(**context, *plan, ExecutorOptions(), nullptr,
                             std::make_unique<StartedCollectives>(trace));
       ASSERT_TRUE(executor.ok()) << executor.status();
       ASSERT_TRUE((*executor)->initializeParameters().ok());
@@ -113,6 +113,30 @@ TEST(OverlapTest, DevicesComputeBetweenStartAndFinish) {
                                "start before y", "finish behind y",
                                "start behind y", "finish behind y"}));
     }
+}
+
+// MPI moves messages while it is called: worker 0 does so while a launch runs
+// below a collective, and never while nothing is in flight.
+TEST(OverlapTest, MessagesMoveWhileDevicesCompute) {
+  for (bool isEarly : {false, true})
+    for (int size : {2, 3})
+      runRanks(size, [&](ThreadTransport &transport) {
+        auto context = Context::create({1});
+        auto plan = Plan::parse(makePlan(size, [&](fb::PlanT &edited) {
+          if (isEarly)
+            addEarlyAllReduce(edited);
+        }));
+        ASSERT_TRUE(plan.ok()) << plan.status();
+        auto executor =
+            createCpuExecutor(**context, *plan, ExecutorOptions(), &transport,
+                              createCollectivesBetweenProcesses(transport));
+        ASSERT_TRUE(executor.ok()) << executor.status();
+        ASSERT_TRUE((*executor)->initializeParameters().ok());
+        HostArray x(DType::F32, {12});
+        ASSERT_TRUE((*executor)->step({{"x", x.view()}}).ok());
+        // The early one has one launch above it, others end where they start.
+        EXPECT_EQ(transport.numProgressed, isEarly ? 1 : 0);
+      });
 }
 
 // An all-reduce of few bytes has one message for each other process, another

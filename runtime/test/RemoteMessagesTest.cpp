@@ -28,10 +28,13 @@ namespace {
 class NoTransport : public Transport {
 public:
   using Transport::Transport;
-  absl::StatusOr<Exchange> start(absl::Span<const Message>, uint32_t) override {
+
+private:
+  absl::StatusOr<Exchange> begin(absl::Span<const Message>, uint32_t) override {
     return nullptr;
   }
-  absl::Status finish(Exchange) override { return absl::OkStatus(); }
+  absl::Status end(Exchange) override { return absl::OkStatus(); }
+  void advance() override {}
 };
 
 /// A start of a message by a pipeline rank.

@@ -31,7 +31,11 @@ public:
   ThreadTransport(int rank, int size, Mail &mail)
       : Transport(rank, size), mail(mail) {}
 
-  absl::StatusOr<Exchange> start(absl::Span<const Message> messages,
+  int numSent = 0, numReceived = 0, inFlight = 0, numProgressed = 0;
+  uint64_t bytesSent = 0;
+
+private:
+  absl::StatusOr<Exchange> begin(absl::Span<const Message> messages,
                                  uint32_t channel) override {
     std::lock_guard<std::mutex> lock(mail.mutex);
     auto *begun = new Begun{channel, {}};
@@ -49,7 +53,7 @@ public:
     return begun;
   }
 
-  absl::Status finish(Exchange exchange) override {
+  absl::Status end(Exchange exchange) override {
     std::unique_ptr<Begun> begun(static_cast<Begun *>(exchange));
     std::unique_lock<std::mutex> lock(mail.mutex);
     for (const Message &message : begun->received) {
@@ -63,10 +67,11 @@ public:
     return absl::OkStatus();
   }
 
-  int numSent = 0, numReceived = 0, inFlight = 0;
-  uint64_t bytesSent = 0;
+  void advance() override {
+    EXPECT_GT(inFlight, 0);
+    ++numProgressed;
+  }
 
-private:
   struct Begun {
     uint32_t channel;
     std::vector<Message> received;

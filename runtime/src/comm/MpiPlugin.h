@@ -34,13 +34,15 @@ struct ShardcMpiFunctions {
   /// received; then the handle is no more. If not, and unless `waitsFor` is
   /// null, it gets the process of one that has not.
   int (*test)(void *exchange, int32_t *isDone, int32_t *waitsFor);
+  /// Moves the messages of all exchanges, as far as they go without waiting.
+  int (*progress)(void);
   /// When all processes have ended their exchanges.
   int (*finalize)(void);
   /// The meaning of an error code, at most `bytes` with the 0 at its end.
   void (*describe)(int code, char *text, uint64_t bytes);
 };
 
-constexpr uint64_t shardcMpiVersion = 2;
+constexpr uint64_t shardcMpiVersion = 3;
 
 /// The one symbol of the plugin, by the name below.
 using ShardcMpiEntry = const ShardcMpiFunctions *(*)(void);

@@ -117,7 +117,7 @@ absl::Status MpiTransport::wait(Exchange exchange) {
 }
 
 absl::StatusOr<Transport::Exchange>
-MpiTransport::start(absl::Span<const Message> messages, uint32_t channel) {
+MpiTransport::begin(absl::Span<const Message> messages, uint32_t channel) {
   if (!failure.ok())
     return failure;
   posted.clear();
@@ -135,10 +135,15 @@ MpiTransport::start(absl::Span<const Message> messages, uint32_t channel) {
   return begun;
 }
 
-absl::Status MpiTransport::finish(Exchange exchange) {
+absl::Status MpiTransport::end(Exchange exchange) {
   if (failure.ok() && exchange)
     failure = wait(exchange);
   return failure;
+}
+
+void MpiTransport::advance() {
+  if (failure.ok())
+    failure = check(mpi.progress(), "moving messages");
 }
 
 absl::Status MpiTransport::finalize() {

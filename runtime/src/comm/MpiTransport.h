@@ -18,10 +18,6 @@ public:
   [[nodiscard]] static absl::StatusOr<std::unique_ptr<MpiTransport>>
   open(const std::string &path, absl::Duration deadline);
 
-  [[nodiscard]] absl::StatusOr<Exchange>
-  start(absl::Span<const Message> messages, uint32_t channel) override;
-  [[nodiscard]] absl::Status finish(Exchange exchange) override;
-
   /// The store that knows of processes that have failed or gone; without it
   /// they show by the deadline alone. Borrowed.
   void watch(Store *watched) { store = watched; }
@@ -36,6 +32,10 @@ private:
 
   absl::Status check(int code, absl::string_view what) const;
   absl::Status wait(Exchange exchange);
+  absl::StatusOr<Exchange> begin(absl::Span<const Message> messages,
+                                 uint32_t channel) override;
+  absl::Status end(Exchange exchange) override;
+  void advance() override;
 
   const ShardcMpiFunctions &mpi;
   const absl::Duration deadline;

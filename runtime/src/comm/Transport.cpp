@@ -4,6 +4,18 @@
 
 using namespace shardc::rt;
 
+absl::StatusOr<Transport::Exchange>
+Transport::start(absl::Span<const Message> messages, uint32_t channel) {
+  absl::StatusOr<Exchange> begun = begin(messages, channel);
+  numInFlight += begun.ok() && *begun;
+  return begun;
+}
+
+absl::Status Transport::finish(Exchange exchange) {
+  numInFlight -= exchange != nullptr;
+  return end(exchange);
+}
+
 absl::Status Transport::exchange(absl::Span<const Message> messages) {
   absl::StatusOr<Exchange> started = start(messages, /*channel=*/0);
   return started.ok() ? finish(*started) : started.status();

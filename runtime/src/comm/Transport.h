@@ -8,6 +8,9 @@
 // many are in flight, and may be finished in another order than they were
 // started.
 //
+// Messages may move only while a call of the transport runs, as those of MPI
+// do: `progress` moves those in flight while the process computes.
+//
 // Thread-safety: one call at a time, from any thread. After an error all calls
 // return it, since the messages of the processes no longer match.
 //
@@ -56,12 +59,21 @@ public:
 
   /// Begins to send and receive on a channel. Until the exchange is finished
   /// nobody writes what is sent, or touches what is received.
-  [[nodiscard]] virtual absl::StatusOr<Exchange>
-  start(absl::Span<const Message> messages, uint32_t channel) = 0;
+  [[nodiscard]] absl::StatusOr<Exchange>
+  start(absl::Span<const Message> messages, uint32_t channel);
   /// Returns when all messages have been sent or received. Aborted: another
   /// process failed or has gone. DeadlineExceeded: a message did not come in
   /// time; names the processes that are missing.
-  [[nodiscard]] virtual absl::Status finish(Exchange exchange) = 0;
+  [[nodiscard]] absl::Status finish(Exchange exchange);
+
+  /// Whether exchanges have been started and not finished.
+  bool isInFlight() const { return numInFlight > 0; }
+  /// Moves the messages of these as far as they go without waiting. Errors are
+  /// those of the next start or finish.
+  void progress() {
+    if (isInFlight())
+      advance();
+  }
 
   /// Both, on channel 0.
   [[nodiscard]] absl::Status exchange(absl::Span<const Message> messages);
@@ -71,7 +83,14 @@ public:
   gatherAll(const std::string &mine);
 
 private:
+  /// `start`, `finish` and `progress` of an implementation.
+  virtual absl::StatusOr<Exchange> begin(absl::Span<const Message> messages,
+                                         uint32_t channel) = 0;
+  virtual absl::Status end(Exchange exchange) = 0;
+  virtual void advance() = 0;
+
   const int ownRank, numRanks;
+  int numInFlight = 0;
 };
 
 } // namespace shardc::rt

@@ -47,11 +47,10 @@ private:
 class CpuExecutor : public Executor {
 public:
   CpuExecutor(Context &context, std::shared_ptr<const Plan> plan,
-              ExecutorOptions options, std::unique_ptr<Collectives> collectives)
+              ExecutorOptions options, Transport *transport,
+              std::unique_ptr<Collectives> collectives)
       : context(context), ownPlan(std::move(plan)), spec(ownPlan->spec()),
-        options(options),
-        processes(spec, options.processes ? &options.processes->transport()
-                                          : nullptr),
+        options(options), processes(spec, transport),
         local(devicesOfProcess(spec.mesh.numDevices(), rank(), numProcesses())),
         exchange(spec, rank(), numProcesses(),
                  [this](const std::string &what, const std::string &mine) {
@@ -193,7 +192,7 @@ uint64_t CpuExecutor::localBytes() const {
 absl::StatusOr<std::vector<std::string>>
 CpuExecutor::gatherAll(const std::string &what, const std::string &mine) {
   absl::StatusOr<std::vector<std::string>> all =
-      options.processes->transport().gatherAll(mine);
+      processes.transport()->gatherAll(mine);
   if (all.ok())
     return all;
   return absl::Status(all.status().code(), absl::StrCat(all.status().message(),
@@ -205,7 +204,7 @@ absl::Status CpuExecutor::addUpBytes() {
   if (numProcesses() == 1)
     return absl::OkStatus();
   absl::StatusOr<std::vector<std::string>> all =
-      options.processes->transport().gatherAll(absl::StrCat(bytesOfAll));
+      processes.transport()->gatherAll(absl::StrCat(bytesOfAll));
   if (!all.ok())
     return all.status();
   bytesOfAll = 0;
@@ -223,7 +222,7 @@ absl::Status CpuExecutor::compareProcesses() {
   if (options.poisonPadding)
     properties.push_back({"poisoned padding", "poisoned padding"});
   absl::StatusOr<std::vector<std::string>> all =
-      options.processes->transport().gatherAll(formatProperties(properties));
+      processes.transport()->gatherAll(formatProperties(properties));
   if (!all.ok())
     return all.status();
   if (absl::Status status = toStatus(findDifferences(*all)); !status.ok())
@@ -380,11 +379,11 @@ void CpuExecutor::addRank(size_t rank, char *place) {
 
 absl::StatusOr<std::unique_ptr<Executor>> shardc::rt::createCpuExecutor(
     Context &context, std::shared_ptr<const Plan> plan, ExecutorOptions options,
-    std::unique_ptr<Collectives> collectives) {
+    Transport *transport, std::unique_ptr<Collectives> collectives) {
   if (!plan)
     return absl::InvalidArgumentError("no plan: the pointer is null");
   auto executor = std::make_unique<CpuExecutor>(
-      context, std::move(plan), options, std::move(collectives));
+      context, std::move(plan), options, transport, std::move(collectives));
   if (absl::Status status = executor->compareProcesses(); !status.ok())
     return status;
   if (absl::Status status = executor->allocate(); !status.ok())

@@ -16,12 +16,13 @@ using namespace shardc::rt;
 absl::StatusOr<std::unique_ptr<Executor>>
 Executor::create(Context &context, std::shared_ptr<const Plan> plan,
                  ExecutorOptions options) {
+  Transport *transport =
+      options.processes ? &options.processes->transport() : nullptr;
   std::unique_ptr<Collectives> collectives =
-      options.processes
-          ? createCollectivesBetweenProcesses(options.processes->transport())
-          : createInProcessCollectives();
+      transport ? createCollectivesBetweenProcesses(*transport)
+                : createInProcessCollectives();
   return createCpuExecutor(context, std::move(plan), std::move(options),
-                           std::move(collectives));
+                           transport, std::move(collectives));
 }
 
 absl::StatusOr<RunResult> Executor::run(absl::string_view program,

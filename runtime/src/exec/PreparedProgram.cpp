@@ -33,8 +33,8 @@ PreparedProgram::prepare(const PlanSpec &plan,
         prepareSteps(plan, ranks, program, order, collectives, processes);
     if (!steps.ok())
       return steps.status();
-    return std::unique_ptr<PreparedProgram>(
-        new PreparedProgram(*std::move(steps), ranks, program, workers));
+    return std::unique_ptr<PreparedProgram>(new PreparedProgram(
+        *std::move(steps), ranks, program, processes.transport(), workers));
   };
   if (!order)
     return prepareIn(nullptr);
@@ -234,12 +234,18 @@ std::string PreparedProgram::describeProgress(const PlanSpec &plan) const {
 
 void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
   TaskRange tasks = tasksOf(step, run, worker);
+  // Messages move behind each call, and behind each tile of a GEMM, which takes
+  // microseconds or more.
+  const bool moves = movesMessages(worker);
+  const bool byTile = moves && step.kind == Step::Kind::Gemm;
   for (int64_t task = tasks.begin; task < tasks.end;) {
     int64_t call = step.calls.size() == 1 ? 0 : task / step.tiles;
     int64_t first = task - call * step.tiles;
-    int64_t count = std::min(step.tiles - first, tasks.end - task);
+    int64_t count = byTile ? 1 : std::min(step.tiles - first, tasks.end - task);
     runCall(step, step.calls[call], run, {first, first + count});
     task += count;
+    if (moves)
+      transport->progress();
   }
 }
 
@@ -315,7 +321,10 @@ void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
     const Step &step = prepared.steps[index];
     const int64_t arrived = counters.trace ? Trace::State::now() : 0;
     if (step.needsBarrier || counters.measures)
-      pool.barrier();
+      pool.barrier([&] {
+        if (movesMessages(worker))
+          transport->progress();
+      });
     // Behind the barrier, where all workers have ended what came before.
     if (counters.measures && worker == 0)
       counters.startClock(step.clock);

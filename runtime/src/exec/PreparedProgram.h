@@ -105,9 +105,9 @@ private:
   };
 
   PreparedProgram(PreparedSteps prepared, absl::Span<const DeviceSet> ranks,
-                  size_t number, int workers)
+                  size_t number, Transport *transport, int workers)
       : prepared(std::move(prepared)), ranks(ranks), number(number),
-        workers(workers), places(workers) {}
+        transport(transport), workers(workers), places(workers) {}
 
   /// Whether a step is of several tasks; with a pipeline, which has no loops.
   bool isShared() const;
@@ -122,12 +122,18 @@ private:
   void communicate(const Step &step, int64_t run, int worker,
                    Counters &counters);
   void note(const absl::Status &status);
+  /// Whether messages are in flight that this worker moves. Worker 0 makes all
+  /// calls of the transport.
+  bool movesMessages(int worker) const {
+    return worker == 0 && transport && transport->isInFlight();
+  }
   /// The tasks of a step that a worker has in run `run` of the loop around it.
   TaskRange tasksOf(const Step &step, int64_t run, int worker) const;
 
   PreparedSteps prepared;
   absl::Span<const DeviceSet> ranks;
-  size_t number; ///< In the plan.
+  size_t number;        ///< In the plan.
+  Transport *transport; ///< Null: there is one process.
   int workers;
 
   /// The step that a worker is in; each has a cache line of its own.

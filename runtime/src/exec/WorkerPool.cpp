@@ -86,7 +86,7 @@ void WorkerPool::run(const std::function<void(int)> &newJob) {
     barrier();
 }
 
-void WorkerPool::barrier() {
+void WorkerPool::barrier(absl::FunctionRef<void()> meanwhile) {
   if (workers == 1)
     return;
   uint64_t current = phase.load(std::memory_order_relaxed);
@@ -95,9 +95,11 @@ void WorkerPool::barrier() {
     phase.store(current + 1, std::memory_order_release);
     return;
   }
-  for (int turn = 0; phase.load(std::memory_order_acquire) == current; ++turn)
+  for (int turn = 0; phase.load(std::memory_order_acquire) == current; ++turn) {
+    meanwhile();
     if (turn < spinsBeforeYield)
       relaxCpu();
     else
       std::this_thread::yield();
+  }
 }

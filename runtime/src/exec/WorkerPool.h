@@ -11,6 +11,8 @@
 #ifndef SHARDC_RT_SRC_EXEC_WORKERPOOL_H
 #define SHARDC_RT_SRC_EXEC_WORKERPOOL_H
 
+#include "absl/functional/function_ref.h"
+
 #include <atomic>
 #include <condition_variable>
 #include <functional>
@@ -33,7 +35,11 @@ public:
   void run(const std::function<void(int)> &job);
 
   /// A barrier: waits for all workers. Only within a job.
-  void barrier();
+  void barrier() {
+    barrier([] {});
+  }
+  /// The same; calls `meanwhile` again and again while it waits.
+  void barrier(absl::FunctionRef<void()> meanwhile);
 
 private:
   void work(int worker);
