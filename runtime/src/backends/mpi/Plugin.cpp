@@ -1,7 +1,7 @@
 //===- Plugin.cpp - libshardc-rt-mpi.so -----------------------------------===//
 //
 // A channel is a tag: MPI keeps messages of one tag between two processes in
-// order.
+// order. Some messages are sent in parts.
 //
 //===----------------------------------------------------------------------===//
 
@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <memory>
 #include <mpi.h>
 #include <vector>
 
@@ -19,10 +20,16 @@ namespace {
 /// Those of the runtime alone, beside others that a host may have.
 MPI_Comm processes = MPI_COMM_NULL;
 
+/// By process whether it is on this host.
+std::vector<char> isOnHost;
+
 struct Exchange {
   std::vector<MPI_Request> requests;
   std::vector<int> peers; ///< Of the requests.
 };
+
+/// Those that have ended, with the memory that the next ones need.
+std::vector<std::unique_ptr<Exchange>> spare;
 
 /// Code of our own: MPI_Init of Open MPI would end the process.
 constexpr int noPmix = -1;
@@ -36,6 +43,29 @@ bool isSlurmWithoutPmix() {
 #else
   return false;
 #endif
+}
+
+/// Fills `isOnHost`.
+int findHost(int size) {
+  isOnHost.assign(size, false);
+  MPI_Comm host = MPI_COMM_NULL;
+  int code = MPI_Comm_split_type(processes, MPI_COMM_TYPE_SHARED, /*key=*/0,
+                                 MPI_INFO_NULL, &host);
+  if (code != MPI_SUCCESS)
+    return code;
+  MPI_Group all = MPI_GROUP_NULL, here = MPI_GROUP_NULL;
+  MPI_Comm_group(processes, &all);
+  MPI_Comm_group(host, &here);
+  int count = 0;
+  MPI_Group_size(here, &count);
+  for (int i = 0; i < count; ++i) {
+    int rank = 0;
+    MPI_Group_translate_ranks(here, 1, &i, all, &rank);
+    isOnHost[rank] = true;
+  }
+  MPI_Group_free(&all);
+  MPI_Group_free(&here);
+  return MPI_Comm_free(&host);
 }
 
 int initialize(int32_t *rank, int32_t *size) {
@@ -54,16 +84,30 @@ int initialize(int32_t *rank, int32_t *size) {
     code = MPI_Comm_rank(processes, rank);
   if (code == MPI_SUCCESS)
     code = MPI_Comm_size(processes, size);
-  return code;
+  return code == MPI_SUCCESS ? findHost(*size) : code;
 }
 
 /// The number of elements of a message is an int.
 constexpr uint64_t maxBytes = uint64_t(1) << 30;
+/// In the memory of a host a message of Open MPI with its header is sent
+/// without asking the receiver if it has at most 4 KiB. Up to so many bytes
+/// some of these together take less time than one that asks.
+constexpr uint64_t maxEagerBytes = 4096 - 128, maxBytesInParts = 32 << 10;
+
+/// The most bytes of a part of a message. Sender and receiver have the same.
+uint64_t partBytes(const ShardcMpiMessage &message) {
+  return isOnHost[message.peer] && message.bytes <= maxBytesInParts
+             ? maxEagerBytes
+             : maxBytes;
+}
 
 int start(const ShardcMpiMessage *messages, int64_t count, uint32_t channel,
           void **exchange) {
   int tag = static_cast<int>(channel);
-  auto *begun = new Exchange;
+  if (spare.empty())
+    spare.push_back(std::make_unique<Exchange>());
+  Exchange *begun = spare.back().release();
+  spare.pop_back();
   *exchange = begun;
   // Receives first: what comes then has its place.
   for (bool receives : {true, false})
@@ -71,8 +115,9 @@ int start(const ShardcMpiMessage *messages, int64_t count, uint32_t channel,
       const ShardcMpiMessage &message = messages[i];
       if ((message.isReceived != 0) != receives)
         continue;
-      for (uint64_t at = 0; at < message.bytes; at += maxBytes) {
-        int bytes = static_cast<int>(std::min(maxBytes, message.bytes - at));
+      const uint64_t most = partBytes(message);
+      for (uint64_t at = 0; at < message.bytes; at += most) {
+        int bytes = static_cast<int>(std::min(most, message.bytes - at));
         char *data = static_cast<char *>(message.data) + at;
         MPI_Request &request = begun->requests.emplace_back();
         begun->peers.push_back(message.peer);
@@ -96,7 +141,9 @@ int test(void *exchange, int32_t *isDone, int32_t *waitsFor) {
   if (code != MPI_SUCCESS)
     return code;
   if (done) {
-    delete begun;
+    begun->requests.clear();
+    begun->peers.clear();
+    spare.emplace_back(begun);
     return code;
   }
   for (size_t i = 0; waitsFor && i < begun->requests.size(); ++i) {
