@@ -37,7 +37,10 @@ public:
     data = static_cast<char *>(mapped);
     bytes = wanted + unit;
     first = data + (unit - reinterpret_cast<uintptr_t>(data) % unit) % unit;
-    madvise(first, wanted, MADV_HUGEPAGE);
+    // What is behind the last whole one is small beside many, and would cost
+    // another.
+    constexpr uint64_t many = 8 * unit;
+    madvise(first, count < many ? wanted : count / unit * unit, MADV_HUGEPAGE);
     return true;
   }
 
