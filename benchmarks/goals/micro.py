@@ -27,11 +27,11 @@ def run_benchmarks(program, *flags):
     return figures
 
 
-def measure_micro(program, update_plan, quick, best):
+def measure_micro(program, update_plans, quick, best):
     """Medians over repetitions, or the best, which are taken in random order over
     all benchmarks, so that those that are compared see the same weather."""
     effort = (0.005, 3) if quick else (0.002, 20) if best else (0.03, 9)
-    figures = run_benchmarks(program, f"--update-plan={update_plan}", "--benchmark_enable_random_interleaving=true",
+    figures = run_benchmarks(program, *(f"--update-plan={plan}" for plan in update_plans), "--benchmark_enable_random_interleaving=true",
                              f"--benchmark_min_time={effort[0]}", f"--benchmark_repetitions={effort[1]}")  # fmt: skip
     if not best:
         return {name: statistics.median(values) for name, values in figures.items()}
@@ -97,9 +97,11 @@ def overhead_lines(figures, limits):
             yield Line(text, "", value, None, "s", value, 100e-9, False, limit)
 
 
-def update_lines(figures):
-    ours, triad = figures.get("update"), figures[f"limit/triad/{64 << 20}"]
-    streaming = figures[f"limit/update/{64 << 20}"]
-    yield Line("AdamW, bucket of 16 MiB", "triad", ours, triad, "B/s", ours and ours / triad, 0.85, True,
-               f"{100 * ours / streaming:.0f} % of streaming alike" if ours else "",
-               "" if ours else "the plan updates parameters elsewhere")  # fmt: skip
+def update_lines(figures, updates):
+    """`updates`: the plans of updates of 16 MiB of parameters, by name."""
+    triad, streaming = figures[f"limit/triad/{64 << 20}"], figures[f"limit/update/{64 << 20}"]
+    for name, plan in updates.items():
+        ours = figures.get(f"update/{plan}")
+        yield Line(f"AdamW, {name}", "triad", ours, triad, "B/s", ours and ours / triad, 0.85, True,
+                   f"{100 * ours / streaming:.0f} % of streaming alike" if ours else "",
+                   "" if ours else "the plan updates parameters elsewhere")  # fmt: skip

@@ -166,11 +166,11 @@ def memory(bench):
 
 
 def micro(bench):
-    plan = bench.compiler.plan(w.BUCKET, w.ONE)
-    figures = measure_micro(bench.compiler.tool("shardc-bench-micro"), plan, bench.quick, bench.best)
+    updates = {name: bench.compiler.plan(mlp, w.ONE) for name, mlp in (("bucket of 16 MiB", w.BUCKET), ("96 tensors, 16 MiB", w.TENSORS))}
+    figures = measure_micro(bench.compiler.tool("shardc-bench-micro"), updates.values(), bench.quick, bench.best)
     yield from all_reduce_lines(figures)
     yield from overhead_lines(figures, bench.limits)
-    yield from update_lines(figures)
+    yield from update_lines(figures, updates)
 
 
 def processes(bench):

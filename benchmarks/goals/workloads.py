@@ -51,6 +51,8 @@ WIDE = Mlp((1024, 4096, 1024), 1024)
 DIGITS = Mlp((64, 128, 64, 10), 256, "softmax_cross_entropy", "adam")
 # One parameter bucket of 16 MiB.
 BUCKET = Mlp((1024, 2048, 1024), 8, optimizer="adamw")
+# As many in 96 weights, and 96 biases.
+TENSORS = Mlp((209,) * 97, 8, optimizer="adamw")
 # 1 GiB of parameters and states.
 STATE = Mlp((4096, 4096, 4096, 4096, 4096, 4096, 1365), 8, optimizer="adamw")
 NOTEBOOK_NAME, IMAGES_NAME, WIDE_NAME = "10-32-16-1, batch 1024", "784-1024-1024-10, batch 128", "1024-4096-1024, batch 1024"

@@ -95,7 +95,7 @@ void shardc::rt::bench::registerOverhead() {
 }
 
 void shardc::rt::bench::registerUpdate(const std::string &path) {
-  add("update", [path](benchmark::State &state) {
+  add("update/" + path, [path](benchmark::State &state) {
     PlanOrError plan = makeUpdatePlan(path);
     check(state, runSteps(state, plan));
     if (!plan.ok())
