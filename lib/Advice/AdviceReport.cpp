@@ -185,6 +185,8 @@ static llvm::json::Object toJson(const Advice &advice,
       {"strategy", plan.candidate.strategy},
       {"mesh", std::move(mesh)},
       {"microbatches", plan.candidate.microbatches},
+      {"schedule", plan.candidate.schedule},
+      {"virtual_stages", plan.candidate.virtualStages},
       {"recompute", plan.candidate.recompute},
       {"regather", plan.candidate.regather},
       {"flags", plan.candidate.getFlags()},
@@ -208,6 +210,7 @@ static llvm::json::Object toJson(const Advice &advice,
   json["exposed_seconds"] = plan.price->getExposedSeconds(advice.machine);
   json["wire_bytes"] = std::move(wire);
   json["bubble"] = plan.price->bubble;
+  json["wait_seconds"] = plan.price->waitSeconds;
   json["model_flops_utilization"] = advice.getUtilization(plan);
   json["redundant_flops"] =
       plan.price->matmulFlops / advice.facts.matmulFlops - 1;

@@ -26,6 +26,14 @@ int64_t Candidate::getRowShards() const {
   return shards;
 }
 
+double Candidate::getScheduleBubble() const {
+  // Narayanan et al., arXiv 2104.04473, section 2.2; Qi et al., arXiv
+  // 2401.10241, section 2.3: gradients of weights fill two thirds.
+  double parts = schedule == "zero-bubble" ? 3 : virtualStages;
+  return static_cast<double>(getStages() - 1) /
+         (parts * static_cast<double>(microbatches));
+}
+
 std::string Candidate::getName() const {
   return strategy + " on " + toString(mesh);
 }
@@ -43,6 +51,10 @@ std::string Candidate::getChoices() const {
   std::string choices;
   if (microbatches > 1)
     choices += ", microbatches=" + std::to_string(microbatches);
+  if (schedule != "1f1b")
+    choices += ", " + schedule;
+  if (virtualStages > 1)
+    choices += ", virtual-stages=" + std::to_string(virtualStages);
   if (recompute != "none")
     choices += ", recompute=" + recompute;
   if (regather)
@@ -78,12 +90,6 @@ std::vector<MeshSpec> shardc::listMeshes(int64_t devices,
   return meshes;
 }
 
-/// Pipelines that are tried have at most so many microbatches times layers, and
-/// so many microbatches times the square of ranks: the first is the length of
-/// the programs, the second that of the search for a cut into stages. Beyond, a
-/// plan takes more than a second.
-constexpr int64_t maxLayerTasks = 4096, maxRankTasks = 2048;
-
 /// The numbers of microbatches that are tried for a pipeline.
 static std::vector<int64_t> listMicrobatches(const ModelFacts &model,
                                              const Candidate &candidate,
@@ -96,8 +102,7 @@ static std::vector<int64_t> listMicrobatches(const ModelFacts &model,
   if (stages > 1)
     for (int64_t times : {1, 2, 4, 8})
       if (times * stages <= rows &&
-          times * stages * model.numLayers <= maxLayerTasks &&
-          times * stages * stages * stages <= maxRankTasks)
+          times * stages * model.numLayers <= maxLayerTasks)
         numbers.push_back(times * stages);
   // A batch too small for that has as many as it has rows.
   if (stages == 1)
@@ -144,13 +149,30 @@ public:
       return;
     for (int64_t number : listMicrobatches(model, candidate, limits)) {
       candidate.microbatches = number;
-      list.push_back(candidate);
+      addSchedules(candidate);
     }
   }
 
   std::vector<Candidate> list;
 
 private:
+  void addSchedules(Candidate candidate) {
+    list.push_back(candidate);
+    int64_t ranks = candidate.getStages();
+    // With one microbatch there is nothing to order.
+    if (ranks == 1 || candidate.microbatches == 1)
+      return;
+    candidate.schedule = "zero-bubble";
+    list.push_back(candidate);
+    candidate.schedule = "interleaved";
+    for (int64_t stages : {2, 4})
+      if (candidate.microbatches % ranks == 0 &&
+          stages * ranks <= model.numLayers) {
+        candidate.virtualStages = stages;
+        list.push_back(candidate);
+      }
+  }
+
   bool suits(const Strategy &strategy) const {
     if (!strategy.stateAxis.empty() && strategy.gradientAxis.empty() &&
         !limits.hasStates)

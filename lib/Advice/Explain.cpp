@@ -18,6 +18,14 @@ static std::string getBusiestAxes(const Price &price) {
   return most ? most->first : "no axis";
 }
 
+/// The part of a plan's arithmetic beyond that of the model.
+static double getRedundantPart(const Advice &advice, const Price &price) {
+  return price.matmulFlops / advice.facts.matmulFlops - 1;
+}
+
+/// Less is not worth a word.
+constexpr double leastRedundantPart = 0.005;
+
 std::string shardc::explainBest(const Advice &advice) {
   const AdvisedPlan &best = *advice.getBest();
   const Price &price = *best.price;
@@ -29,7 +37,12 @@ std::string shardc::explainBest(const Advice &advice) {
       getPercentText(price.memorySeconds / price.seconds),
       getPercentText(exposed / price.seconds));
   if (best.candidate.getStages() > 1)
-    text += ", waiting " + getPercentText(price.bubble);
+    text += ", waiting for other ranks " +
+            getPercentText(price.waitSeconds / price.seconds);
+  double redundant = getRedundantPart(advice, price);
+  if (redundant > leastRedundantPart)
+    text += "; devices do " + getPercentText(redundant) +
+            " of the model's arithmetic more than once, or on padding";
   if (advice.plans.size() > 1 && advice.plans[1].fits()) {
     double ratio = advice.plans[1].price->seconds / price.seconds - 1;
     text += "; the next plan, " + advice.plans[1].candidate.getName() +
@@ -85,19 +98,21 @@ static std::string explainTime(const Advice &advice, const AdvisedPlan &plan) {
   const Machine &machine = advice.machine;
   double exposed =
       price.getExposedSeconds(machine) - best.getExposedSeconds(machine);
-  double waiting = price.bubble * price.seconds - best.bubble * best.seconds;
+  double waiting = price.waitSeconds - best.waitSeconds;
   double compute = price.computeSeconds - best.computeSeconds;
   double memory = price.memorySeconds - best.memorySeconds;
   double most = std::max({exposed, waiting, compute, memory});
   std::string text = llvm::formatv("{0:F1} % slower: ",
                                    100 * (price.seconds / best.seconds - 1));
   if (most == waiting)
-    return text + llvm::formatv("ranks wait {0} of the time ({1} microbatches "
-                                "on {2} stages)",
-                                getPercentText(price.bubble),
-                                plan.candidate.microbatches,
-                                plan.candidate.getStages())
-                      .str();
+    return text +
+           llvm::formatv(
+               "the busiest rank waits {0} for others ({1} in the advised "
+               "plan); {2} microbatches on {3} ranks have a bubble of {4}",
+               getSecondsText(price.waitSeconds),
+               getSecondsText(best.waitSeconds), plan.candidate.microbatches,
+               plan.candidate.getStages(), getPercentText(price.bubble))
+               .str();
   if (most == exposed)
     return text +
            llvm::formatv("{0} of communication, most of it along {1}, are not "
@@ -106,10 +121,10 @@ static std::string explainTime(const Advice &advice, const AdvisedPlan &plan) {
                          getBusiestAxes(price),
                          getSecondsText(best.getExposedSeconds(machine)))
                .str();
-  double redundant = price.matmulFlops / advice.facts.matmulFlops - 1;
-  if (most == compute && redundant > 0.005)
-    return text + llvm::formatv("devices do {0} of the arithmetic more than "
-                                "once, or on padding",
+  double redundant = getRedundantPart(advice, price);
+  if (most == compute && redundant > leastRedundantPart)
+    return text + llvm::formatv("devices do {0} of the model's arithmetic more "
+                                "than once, or on padding",
                                 getPercentText(redundant))
                       .str();
   if (most == compute)
@@ -130,8 +145,8 @@ std::string shardc::explainLoss(const Advice &advice, const AdvisedPlan &plan) {
     return explainSize(advice, plan);
   case Outcome::Slower:
     return llvm::formatv(
-        "not compiled: it takes at least {0}, without what its communication "
-        "and memory add",
+        "not compiled: it takes at least {0}, by a bound that leaves a part of "
+        "its work out",
         getSecondsText(plan.bound.seconds));
   case Outcome::Fits:
     break;

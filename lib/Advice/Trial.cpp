@@ -99,11 +99,11 @@ std::optional<ModelFacts> shardc::readFacts(const ModelToShard &model,
 }
 
 double Price::getExposedSeconds(const Machine &machine) const {
-  if (machine.isShared)
+  // Ranks of a pipeline run one op after the other.
+  if (machine.isShared || waitSeconds > 0)
     return communicationSeconds;
-  return std::min(
-      communicationSeconds,
-      std::max(0.0, seconds * (1 - bubble) - computeSeconds - memorySeconds));
+  return std::min(communicationSeconds,
+                  std::max(0.0, seconds - computeSeconds - memorySeconds));
 }
 
 int64_t Price::getWireBytes() const {
@@ -135,6 +135,7 @@ llvm::Expected<Trial> Trial::make(const ModelToShard &model,
   removeAnnotations(*trial.module, model.fixedArguments);
   setMesh(*trial.module, candidate.mesh);
   annotateStrategy(*trial.module, candidate.getStrategy());
+  setSchedule(*trial.module, candidate.schedule, candidate.virtualStages);
   auto training =
       (*trial.module)->getAttrOfType<TrainingAttr>(trainingAttrName);
   (*trial.module)
@@ -161,6 +162,22 @@ llvm::Expected<Trial> Trial::make(const ModelToShard &model,
   return trial;
 }
 
+namespace {
+
+/// What devices along the axis of tensor parallelism have to sum up, at the
+/// least: elements of the global tensors, once for each reduce-scatter and each
+/// all-gather, and the number of these.
+struct TensorSums {
+  double elements = 0, steps = 0;
+
+  void add(double numElements, double numSteps) {
+    elements += numElements;
+    steps += numSteps;
+  }
+};
+
+} // namespace
+
 /// The number of devices that divide a tensor annotated by `sharding`.
 static double getShards(MeshOp mesh, ShardingAttr sharding) {
   double shards = 1;
@@ -169,24 +186,85 @@ static double getShards(MeshOp mesh, ShardingAttr sharding) {
   return shards;
 }
 
+/// The sums of tensor parallelism in a step.
+static TensorSums getTensorSums(func::FuncOp loss) {
+  LayerRoles roles(loss);
+  TensorSums sums;
+  /// The layer by row whose sum a value is made of, one by one elements.
+  llvm::DenseMap<Value, Operation *> summedBy;
+  llvm::DenseSet<Operation *> gathered;
+  llvm::DenseSet<Value> inputs;
+  SmallVector<Operation *> byRow;
+  auto getElements = [](Value value) {
+    return cast<RankedTensorType>(value.getType()).getNumElements();
+  };
+  for (Operation &op : loss.getBody().front().without_terminator()) {
+    auto weight = op.getNumOperands() > 1 && isa<LinearOp, DotGeneralOp>(op)
+                      ? dyn_cast<BlockArgument>(op.getOperand(1))
+                      : BlockArgument();
+    std::optional<int64_t> role = weight ? roles.lookup(weight) : std::nullopt;
+    if (!role) {
+      if (op.getNumOperands() == 1 && op.getNumResults() == 1)
+        if (Operation *layer = summedBy.lookup(op.getOperand(0)))
+          summedBy[op.getResult(0)] = layer;
+      continue;
+    }
+    Value input = op.getOperand(0), result = op.getResult(0);
+    if (*role == 1) {
+      // A sum that is added to another may wait for it.
+      if (llvm::any_of(result.getUsers(),
+                       [](Operation *user) { return isa<AddOp>(user); }))
+        continue;
+      byRow.push_back(&op);
+      summedBy[result] = &op;
+    } else if (Operation *layer = summedBy.lookup(input)) {
+      // Its input is whole again, and so is the gradient of that.
+      gathered.insert(layer);
+      if (inputs.insert(input).second)
+        sums.add(2 * getElements(input), 2);
+    }
+  }
+  for (Operation *layer : byRow) {
+    int64_t times = gathered.contains(layer) ? 2 : 1;
+    sums.add(times * getElements(layer->getResult(0)), times);
+  }
+  return sums;
+}
+
 LowerBound Trial::getLowerBound(const ModelFacts &facts) const {
   LowerBound bound;
   ModuleOp source = *module;
   MeshOp mesh = *source.getOps<MeshOp>().begin();
   double devices = mesh.getNumDevices();
+  // GEMMs of bf16 read, and devices send, half of the bytes.
+  double narrowing = options.dtype == "bf16" ? 2 : 1;
   // The rate of the type that multiplies fastest.
   double rate =
       std::max(machine.getMatmulFlopsPerSecond(ComputeType::F32),
                options.dtype == "bf16"
                    ? machine.getMatmulFlopsPerSecond(ComputeType::BF16)
                    : 0);
+  double microbatches = candidate.microbatches;
+  // A weight is read forward and for the gradient of the layer's input, which
+  // the first layer needs not.
+  func::FuncOp loss = getLoss(source);
+  LayerRoles roles(loss);
+  double weightBytes = 0, firstBytes = 0;
+  for (BlockArgument argument : loss.getArguments())
+    if (cast<RankedTensorType>(argument.getType()).getRank() == 2 &&
+        roles.lookup(argument)) {
+      double bytes = getBytes(argument.getType()) / narrowing;
+      weightBytes += 2 * bytes;
+      firstBytes = std::max(firstBytes, bytes);
+    }
+  weightBytes = std::max(0.0, weightBytes - firstBytes);
   if (candidate.isCheapest()) {
     bound.memoryBytes = (facts.parameterBytes + facts.stateBytes) / devices;
-    bound.seconds = facts.matmulFlops / devices / rate;
+    bound.seconds = facts.matmulFlops / devices / rate +
+                    weightBytes / devices / machine.memoryBytesPerSecond;
     return bound;
   }
   Strategy strategy = candidate.getStrategy();
-  func::FuncOp loss = getLoss(source);
   // Of a stage, which has its part of the layers.
   double stages = candidate.getStages(), stateBytes = 0, gradientBytes = 0;
   for (BlockArgument argument : loss.getArguments()) {
@@ -211,20 +289,41 @@ LowerBound Trial::getLowerBound(const ModelFacts &facts) const {
   }
   bound.memoryBytes += stateBytes;
   double rows = candidate.getRowShards();
-  double padding = std::ceil(facts.batchSize / rows) * rows / facts.batchSize;
-  double compute = facts.matmulFlops * padding / devices / rate;
-  double microbatches = candidate.microbatches;
-  compute *= (microbatches + stages - 1) / microbatches;
+  double rowsPerShard = std::ceil(facts.batchSize / rows);
+  double padding = rowsPerShard * rows / facts.batchSize;
+  double modelSize =
+      strategy.modelAxis.empty() ? 1 : mesh.getAxisSize(strategy.modelAxis);
+  double work = facts.matmulFlops * padding / devices / rate +
+                microbatches * weightBytes / stages / modelSize /
+                    machine.memoryBytesPerSecond;
   double update = 2 * stateBytes / machine.memoryBytesPerSecond;
+  double sums = 0;
+  if (modelSize > 1) {
+    TensorSums elements = getTensorSums(loss);
+    const Link &link = machine.getLink(strategy.modelAxis);
+    sums = (modelSize - 1) / modelSize * elements.elements * rowsPerShard /
+               facts.batchSize * 4 / narrowing / stages / link.bytesPerSecond +
+           microbatches * elements.steps * std::ceil(std::log2(modelSize)) *
+               link.latencySeconds / stages;
+  }
   // All but a part of each sum has to come from another device, and go there.
   double fastest = 0;
   for (const std::string &axis : strategy.rowAxes)
     fastest = std::max(fastest, machine.getLink(axis).bytesPerSecond);
-  // bf16 halves the gradients that travel.
-  double sent = options.dtype == "bf16" ? gradientBytes / 2 : gradientBytes;
-  double communication = rows > 1 ? 2 * (rows - 1) / rows * sent / fastest : 0;
-  bound.seconds = machine.isShared ? compute + update + communication
-                                   : std::max(compute + update, communication);
+  double gradients =
+      rows > 1 ? 2 * (rows - 1) / rows * gradientBytes / narrowing / fastest
+               : 0;
+  if (stages > 1) {
+    // The first rank waits longest; a rank in the middle half as long.
+    double bubble = candidate.getScheduleBubble();
+    bound.seconds = std::max((work + sums) * (1 + bubble),
+                             (work + sums) * (1 + bubble / 2) + gradients) +
+                    update;
+  } else if (machine.isShared) {
+    bound.seconds = work + sums + update + gradients;
+  } else {
+    bound.seconds = std::max(work + update, sums + gradients);
+  }
   return bound;
 }
 
@@ -248,11 +347,10 @@ getBytesByAxes(const CommunicationReport &report) {
 /// Adds the costs of `programs`: the step, or its part of each rank.
 static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
                         double devices, Price &price) {
-  double busiest = -1, work = 0;
+  double busiest = -1;
   int64_t most = -1, largest = 0;
   for (func::FuncOp program : programs) {
     TimeEstimate time = estimateTime(program, machine);
-    work += time.getSeconds();
     program.walk([&](Operation *op) {
       if (int64_t flops = getMatmulFlops(op); flops > largest) {
         largest = flops;
@@ -277,7 +375,7 @@ static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
     most = std::max(most, sum);
   }
   if (programs.size() > 1)
-    price.bubble = std::max(0.0, 1 - work / (programs.size() * price.seconds));
+    price.waitSeconds = std::max(0.0, price.seconds - busiest);
 }
 
 llvm::Expected<Price> Trial::price() {
@@ -301,6 +399,12 @@ llvm::Expected<Price> Trial::price() {
     if (auto bytes = function->getAttrOfType<IntegerAttr>(arenaBytesAttrName))
       price.peakBytes = std::max(price.peakBytes, bytes.getInt());
   addPrograms(ranks, machine, devices, price);
+  if (ranks.size() > 1) {
+    FailureOr<PipelineSimulation> tasks = simulateTasks(ranks, machine);
+    if (failed(tasks))
+      return llvm::createStringError("the pipeline has no schedule");
+    price.bubble = tasks->getBubble();
+  }
   return price;
 }
 

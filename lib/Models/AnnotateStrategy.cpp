@@ -162,3 +162,13 @@ void shardc::annotateStrategy(ModuleOp module, const Strategy &strategy) {
                         builder.getStringAttr("1f1b"),
                         /*chunks=*/1));
 }
+
+void shardc::setSchedule(ModuleOp module, StringRef schedule,
+                         int64_t virtualStages) {
+  if (auto pipeline = module->getAttrOfType<PipelineAttr>(pipelineAttrName))
+    module->setAttr(
+        pipelineAttrName,
+        PipelineAttr::get(module.getContext(), pipeline.getAxis(),
+                          StringAttr::get(module.getContext(), schedule),
+                          virtualStages));
+}

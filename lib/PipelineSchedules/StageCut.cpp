@@ -77,17 +77,25 @@ static StageCut balance(llvm::ArrayRef<OpTimes> ops, size_t numStages,
 
 namespace {
 
-/// Walks from cut to cut as long as the simulated step becomes shorter.
+/// The tasks that one search simulates, at most: about a fifth of a second.
+/// Counted instead of seconds, so that the cut is the same on every computer.
+constexpr int64_t maxSimulatedTasks = int64_t(1) << 24;
+
+/// Walks from cut to cut as long as the simulated step becomes shorter, and the
+/// budget lasts.
 class CutSearch {
 public:
   CutSearch(llvm::ArrayRef<OpTimes> ops, const PipelineSchedule &schedule,
             const CutLimits &limits)
       : ops(ops), numStages(schedule.getNumStages()), schedule(schedule),
-        limits(limits), simulator(schedule) {}
+        limits(limits), simulator(schedule) {
+    for (const std::vector<PipelineTask> &rank : schedule.ranks)
+      tasksOfCut += static_cast<int64_t>(rank.size());
+  }
 
   void descendFrom(StageCut cut, bool again = false) {
     Cost cost = again ? unknown : measure(cut);
-    for (bool improved = true; improved;) {
+    for (bool improved = true; improved && !isExhausted();) {
       improved = false;
       StageCut start = cut;
       for (const StageCut &neighbour : getNeighbours(start))
@@ -104,7 +112,7 @@ public:
   /// than a step, as long as that finds better cuts.
   void leaveLocalMinima() {
     StageCut start;
-    while (start != best) {
+    while (start != best && !isExhausted()) {
       start = best;
       for (size_t boundary = 0; boundary + 1 < start.size(); ++boundary)
         for (int64_t distance : {-4, 4, -2, 2, -1, 1}) {
@@ -134,12 +142,19 @@ public:
     }
   }
 
+  /// Whether the budget is enough for `numCuts` cuts.
+  bool canMeasure(int64_t numCuts) const {
+    return tasksOfCut <= maxSimulatedTasks / numCuts;
+  }
+
   StageCut best;
 
 private:
   /// By how much limits are exceeded, in shares of them; and seconds.
   using Cost = std::pair<double, double>;
   static constexpr Cost unknown = {std::numeric_limits<double>::infinity(), 0};
+
+  bool isExhausted() const { return simulatedTasks >= maxSimulatedTasks; }
 
   void keep(const StageCut &cut, Cost cost) {
     if (cost < bestCost) {
@@ -148,9 +163,12 @@ private:
     }
   }
 
+  /// Unknown if `cut` has been measured before, or the budget is used up: the
+  /// first cut is measured in any case.
   Cost measure(const StageCut &cut) {
-    if (!tried.insert(cut).second)
+    if (isExhausted() || !tried.insert(cut).second)
       return unknown;
+    simulatedTasks += tasksOfCut;
     Cost cost = {0, simulator.getMakespan(getStageTimes(ops, cut))};
     if (limits.most.empty())
       return cost;
@@ -205,6 +223,7 @@ private:
   ScheduleSimulator simulator;
   std::set<StageCut> tried;
   Cost bestCost = unknown;
+  int64_t tasksOfCut = 0, simulatedTasks = 0;
 };
 
 } // namespace
@@ -227,7 +246,8 @@ StageCut shardc::findStageCut(llvm::ArrayRef<OpTimes> ops,
   CutSearch search(ops, schedule, limits);
   // In small models one op more or less matters.
   constexpr size_t fewCuts = 1000;
-  if (countCuts(ops.size(), numStages, fewCuts) < fewCuts) {
+  if (countCuts(ops.size(), numStages, fewCuts) < fewCuts &&
+      search.canMeasure(fewCuts)) {
     StageCut cut;
     search.tryAll(cut);
     return search.best;

@@ -219,9 +219,22 @@ static bool readNumber(const std::string &text, T &number) {
   return error == std::errc() && stop == end;
 }
 
+/// Reads an integer, also one with an exponent: "80e9" bytes.
+static bool readInteger(const std::string &text, int64_t &integer) {
+  if (readNumber(text, integer))
+    return true;
+  double number;
+  // 2^63: doubles from there on are no integers of this type.
+  if (text.find_first_of("eE") == text.npos || !readNumber(text, number) ||
+      std::trunc(number) != number || std::abs(number) >= 0x1p63)
+    return false;
+  integer = static_cast<int64_t>(number);
+  return true;
+}
+
 static bool readValue(const std::string &text, OptionValue &value) {
   if (auto *integer = std::get_if<int64_t>(&value))
-    return readNumber(text, *integer);
+    return readInteger(text, *integer);
   if (auto *number = std::get_if<double>(&value))
     return readNumber(text, *number);
   if (auto *flag = std::get_if<bool>(&value)) {

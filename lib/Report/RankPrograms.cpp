@@ -2,6 +2,7 @@
 
 #include "shardc/Report/RankPrograms.h"
 
+#include "shardc/Analysis/ModulePipeline.h"
 #include "shardc/Analysis/ModuleQueries.h"
 #include "shardc/Dialect/Shardc/IR/AttributeNames.h"
 #include "shardc/Dialect/Shardc/IR/Pipeline.h"
@@ -23,6 +24,96 @@ SmallVector<func::FuncOp> shardc::getRankPrograms(ModuleOp module,
   for (auto [rank, function] : byRank)
     ranks.push_back(function);
   return ranks;
+}
+
+llvm::StringMap<double> shardc::getTaskSeconds(func::FuncOp rank,
+                                               const Machine &machine) {
+  MemoryTraffic traffic(rank);
+  llvm::StringMap<double> seconds;
+  for (Operation &op : rank.getBody().front())
+    if (auto task = op.getAttrOfType<StringAttr>(taskAttrName))
+      seconds[task.getValue()] += getSerialSeconds(machine, &op, traffic);
+  return seconds;
+}
+
+/// The collective that `op` starts, or else `op`.
+static Operation *getCollective(Operation *op) {
+  auto start = dyn_cast<CollectiveStartOp>(op);
+  return start ? &start.getBody().front().front() : op;
+}
+
+namespace {
+
+/// The sends of a rank by the task behind which they start.
+class TaskSends {
+public:
+  TaskSends(func::FuncOp rank, ArrayRef<PipelineTask> tasks,
+            const Machine &machine) {
+    std::map<std::string, size_t> numbers;
+    for (auto [number, task] : llvm::enumerate(tasks))
+      numbers[toString(task)] = number;
+    byTask.resize(tasks.size());
+    std::optional<size_t> last;
+    for (Operation &op : rank.getBody().front()) {
+      auto name = op.getAttrOfType<StringAttr>(taskAttrName);
+      auto number = name ? numbers.find(name.str()) : numbers.end();
+      if (isa<CollectiveStartOp>(op)) {
+        bool isSend = isa<SendOp>(getCollective(&op));
+        std::optional<size_t> task = isSend ? last
+                                     : number != numbers.end()
+                                         ? std::optional(number->second)
+                                         : std::nullopt;
+        if (task)
+          byTask[*task].push_back(
+              isSend ? getCollectiveSeconds(machine, getCollective(&op)) : 0);
+      } else if (number != numbers.end() && !isa<CollectiveWaitOp>(op)) {
+        last = number->second;
+      }
+    }
+  }
+
+  /// Adds the seconds of the sends of a forward and of a backward task to those
+  /// of their stage. Behind the last task there are also sends of what is
+  /// computed from the sums of all microbatches: a task has as many as in other
+  /// microbatches.
+  void addTo(std::vector<StageTimes> &stages, ArrayRef<PipelineTask> tasks) {
+    std::map<std::pair<int, TaskKind>, size_t> fewest;
+    for (auto [number, task] : llvm::enumerate(tasks)) {
+      auto [it, isNew] = fewest.try_emplace({task.stage, task.kind}, number);
+      if (byTask[number].size() < byTask[it->second].size())
+        it->second = number;
+    }
+    for (const auto &[key, number] : fewest)
+      for (double seconds : byTask[number])
+        (key.second == TaskKind::Forward ? stages[key.first].sendForward
+                                         : stages[key.first].sendBackward) +=
+            seconds;
+  }
+
+private:
+  /// By task its collectives, in order; those that are no sends take no time.
+  std::vector<SmallVector<double>> byTask;
+};
+
+} // namespace
+
+FailureOr<PipelineSimulation>
+shardc::simulateTasks(ArrayRef<func::FuncOp> ranks, const Machine &machine) {
+  func::FuncOp first = ranks.front();
+  FailureOr<PipelineSchedule> schedule =
+      getPipelineSchedule(first->getParentOfType<ModuleOp>());
+  if (failed(schedule))
+    return failure();
+  std::vector<StageTimes> sends(schedule->getNumStages());
+  std::vector<std::vector<double>> seconds;
+  for (auto [rank, tasks] : llvm::zip_equal(ranks, schedule->ranks)) {
+    llvm::StringMap<double> byName = getTaskSeconds(rank, machine);
+    std::vector<double> &ofRank = seconds.emplace_back();
+    for (const PipelineTask &task : tasks)
+      ofRank.push_back(byName.lookup(toString(task)));
+    TaskSends(rank, tasks, machine).addTo(sends, tasks);
+  }
+  return simulateSchedule(*schedule, sends, seconds);
 }
 
 namespace {
@@ -113,12 +204,6 @@ private:
     rank.clock = meeting.begin;
     ++rank.numMeetings;
     return true;
-  }
-
-  /// The collective that `op` starts, or else `op`.
-  static Operation *getCollective(Operation *op) {
-    auto start = dyn_cast<CollectiveStartOp>(op);
-    return start ? &start.getBody().front().front() : op;
   }
 
   const Machine &machine;

@@ -157,6 +157,28 @@ static void showProgress(size_t done, size_t all, const std::string &name) {
   llvm::errs() << llvm::formatv("\r\x1b[K[{0}/{1}] {2}", done, all, name);
 }
 
+/// Why there is no mesh of `number` devices within `limits`.
+static std::string explainNoMesh(int64_t number, const CandidateLimits &limits,
+                                 int64_t batchSize) {
+  int64_t product = 1;
+  for (const auto &[axis, size] : limits.fixedAxes) {
+    std::string found = "--fix: " + axis + "=" + std::to_string(size);
+    if (number % size != 0)
+      return found + " does not divide the " + std::to_string(number) +
+             " devices of --devices";
+    product *= size;
+    if (!limits.axes.empty() && !llvm::is_contained(limits.axes, axis))
+      return found + " is an axis that --axes leaves out";
+  }
+  if (number % product != 0)
+    return "--fix: the sizes together, " + std::to_string(product) +
+           ", do not divide the " + std::to_string(number) +
+           " devices of --devices";
+  return "there is no mesh of " + std::to_string(number) +
+         " devices within --axes and --fix for a batch of " +
+         std::to_string(batchSize);
+}
+
 /// The model of the best plan, with the command that compiles it to that plan.
 static std::string getAnnotated(const AdviceRequest &request,
                                 const Advice &advice,
@@ -227,9 +249,7 @@ int main(int argc, char **argv) {
     advices.push_back(advise(request, *facts));
     if (advices.back().plans.empty())
       return fail(ExitCode::InvalidInput,
-                  "there is no mesh of " + std::to_string(number) +
-                      " devices within --axes and --fix for a batch of " +
-                      std::to_string(facts->batchSize));
+                  explainNoMesh(number, request.limits, facts->batchSize));
   }
   if (isTerminal)
     llvm::errs() << "\r\x1b[K";

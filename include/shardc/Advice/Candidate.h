@@ -46,6 +46,9 @@ struct Candidate {
   /// One of `getStrategies()`, or `cheapestName`.
   std::string strategy;
   int64_t microbatches = 1;
+  /// Of a pipeline: the order of tasks, and the stages of each rank.
+  std::string schedule = "1f1b";
+  int64_t virtualStages = 1;
   /// none, layer or stage.
   std::string recompute = "none";
   bool regather = false;
@@ -57,6 +60,10 @@ struct Candidate {
   }
   /// The ranks of the pipeline; 1 without one.
   int64_t getStages() const;
+  /// The time of a pipeline that idles because of its schedule, if all stages
+  /// and all three parts of a step (forward, gradients of inputs, of weights)
+  /// take equally long, over the time in which a rank works. 0 without one.
+  double getScheduleBubble() const;
   /// The parts into which the rows of the batch are divided.
   int64_t getRowShards() const;
   /// "fsdp+tp on data=4,model=2".
@@ -91,12 +98,17 @@ const std::vector<std::string> &getStrategyAxes();
 std::vector<MeshSpec> listMeshes(int64_t devices,
                                  const std::vector<std::string> &axes);
 
+/// Pipelines that are tried have at most so many microbatches times layers, the
+/// length of their programs: beyond, a plan takes more than a second to
+/// compile.
+constexpr int64_t maxLayerTasks = 4096;
+
 /// The candidates for `model` within `limits`, without what saves memory for
 /// time: every strategy on every mesh, and for a pipeline of p ranks p, 2p, 4p
-/// and 8p microbatches. Not among them: more stages than layers, pipelines that
-/// take long to compile (above 4096 layers times microbatches, or 2048
-/// microbatches times the square of ranks), more shards
-/// of the batch than rows, tensor parallelism without layers to pair.
+/// and 8p microbatches, as 1F1B, zero-bubble and interleaved with two and four
+/// stages per rank. Not among them: more stages than layers, pipelines that
+/// take long to compile (above `maxLayerTasks` layers times microbatches), more
+/// shards of the batch than rows, tensor parallelism without layers to pair.
 std::vector<Candidate> listCandidates(const ModelFacts &model,
                                       const CandidateLimits &limits);
 

@@ -45,9 +45,11 @@ std::optional<ModelFacts> readFacts(const ModelToShard &model,
 struct LowerBound {
   /// Parameters and optimizer states of a device, of the average rank.
   double memoryBytes = 0;
-  /// Of a step: the arithmetic of the GEMMs, with the bubble of a pipeline, or
-  /// the reduction of gradients, whichever takes longer; their sum where
-  /// devices share one computer.
+  /// Of a step: the work of a device (the arithmetic of the GEMMs and their
+  /// reading of weights; in a pipeline, with its bubble, also the sums of
+  /// tensor parallelism) or its communication (the reduction of gradients, and
+  /// those sums), whichever takes longer; where nothing overlaps, what comes to
+  /// both.
   double seconds = 0;
 };
 
@@ -59,8 +61,11 @@ struct Price {
   /// Of that, on the rank that works longest: arithmetic and memory traffic,
   /// and collectives as if nothing overlapped.
   double computeSeconds = 0, memorySeconds = 0, communicationSeconds = 0;
-  /// The part of a pipeline's time in which ranks wait, from 0 to 1.
+  /// The part of the time of a pipeline's tasks in which ranks wait, from 0 to
+  /// 1, as `--report=pipeline` has it.
   double bubble = 0;
+  /// Seconds in which the rank that works longest waits for others.
+  double waitSeconds = 0;
   /// The arena of a device, of the rank that needs most.
   int64_t peakBytes = 0;
   /// The type in which its largest GEMM computes.

@@ -36,6 +36,11 @@ void setMesh(mlir::ModuleOp module, const MeshSpec &mesh);
 /// rows of inputs and labels are their first dimension.
 void annotateStrategy(mlir::ModuleOp module, const Strategy &strategy);
 
+/// Gives the pipeline of `module`, if it has one, another schedule, with
+/// `virtualStages` stages on each rank.
+void setSchedule(mlir::ModuleOp module, llvm::StringRef schedule,
+                 int64_t virtualStages);
+
 } // namespace shardc
 
 #endif // SHARDC_MODELS_ANNOTATESTRATEGY_H

@@ -4,7 +4,9 @@
 // ones. The time of a step is not that of its largest stage alone, so cuts are
 // compared by simulation: all of them where there are few, otherwise those of a
 // local search from cuts whose largest stage is least, which dynamic
-// programming finds. Plain functions; thread-safe.
+// programming finds. The search ends after a fixed number of simulated tasks:
+// for many stages it goes less far from those cuts. Plain functions;
+// thread-safe.
 //
 //===----------------------------------------------------------------------===//
 

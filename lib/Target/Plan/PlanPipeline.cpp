@@ -36,13 +36,9 @@ llvm::StringMap<int32_t> getTaskNumbers(func::FuncOp function) {
 std::vector<flatbuffers::Offset<fb::Task>> writeTasks(PlanContext &plan,
                                                       func::FuncOp function) {
   SmallVector<StringRef> names = getTaskNames(function);
-  MemoryTraffic traffic(function);
   llvm::StringMap<double> seconds;
   if (!names.empty())
-    for (Operation &op : function.getBody().front())
-      if (auto task = op.getAttrOfType<StringAttr>(taskAttrName))
-        seconds[task.getValue()] +=
-            getSerialSeconds(plan.machine, &op, traffic);
+    seconds = getTaskSeconds(function, plan.machine);
   std::vector<flatbuffers::Offset<fb::Task>> tables;
   for (StringRef name : names) {
     PipelineTask task{TaskKind::Forward, 0, 0};

@@ -13,6 +13,8 @@ done = subprocess.run(command + ["--json", "--report=comm,memory,pipeline"], std
 report = json.loads(done.stdout)
 if "pipeline" in report:
     seconds = report["cost"]["cost"]
+    bubble = report["pipeline"]["bubble"]
+    assert abs(bubble - plan["bubble"]) < 1e-9, (bubble, plan["bubble"])
 else:
     seconds = report["time"]["overlapped_microseconds"] / 1e6
 assert abs(seconds / plan["step_seconds"] - 1) < 1e-9, (seconds, plan["step_seconds"])

@@ -127,6 +127,20 @@ TEST(StageCut, RandomModelsAgainstAllCuts) { compareWithAllCuts(300, 16); }
 /// So many cuts that not all of them are simulated.
 TEST(StageCut, LargerModelsAgainstAllCuts) { compareWithAllCuts(60, 36); }
 
+/// The search ends whatever the number of stages, with a cut that is about as
+/// good as one of equal stages.
+TEST(StageCut, ManyStagesTakeBoundedTime) {
+  for (int64_t ranks : {32, 64}) {
+    PipelineSchedule schedule = makeNamed("1f1b", ranks, 1, 4 * ranks);
+    std::vector<OpTimes> ops(192, {1, 1, 1, 0.01, 0.01});
+    StageCut equal;
+    for (int64_t stage = 1; stage <= ranks; ++stage)
+      equal.push_back(stage * ops.size() / ranks);
+    EXPECT_LE(measure(ops, schedule, findStageCut(ops, schedule)),
+              measure(ops, schedule, equal));
+  }
+}
+
 /// With limits, the best of the cuts that keep them; without such a cut, one
 /// that exceeds them as little as any.
 TEST(StageCut, LimitsAgainstAllCuts) {

@@ -53,6 +53,19 @@ TEST(OptionTable, SetsOneField) {
   }
 }
 
+TEST(OptionTable, ReadsIntegersWithExponents) {
+  CompileOptions options;
+  EXPECT_EQ(setOption(find("device-memory"), "80e9", options), "");
+  EXPECT_EQ(options.deviceMemory, 80'000'000'000);
+  EXPECT_EQ(setOption(find("device-memory"), "1.5E3", options), "");
+  EXPECT_EQ(options.deviceMemory, 1500);
+  for (const char *text : {"1.5", "15e-1", "1e19", "e3", "1e3x", "-1e3", "inf"})
+    EXPECT_EQ(setOption(find("device-memory"), text, options),
+              "--device-memory: '" + std::string(text) +
+                  "' is not an integer of at least 0");
+  EXPECT_EQ(options.deviceMemory, 1500);
+}
+
 TEST(OptionTable, RefusesOtherValues) {
   EXPECT_EQ(set("gap", "1"),
             "--gap: '1' is not a number of at least 0 and less than 1");
