@@ -124,14 +124,15 @@ class Outputs:
         # The plan holds the causes that --explain searches for.
         self.explained = json.loads(call("shardc-compile", model, "-o", plan, "--explain",
                                          "--json", *program.options))
-        self.json = json.loads(call("shardc-compile", plan, "--json", "--report=html", "-o", page))
-        self.page = Page(page)
         self.text = split_reports(call(
             "shardc-compile", plan, "--report=comm,pipeline,memory,shardings", "--explain"))
         self.dry = json.loads(call("shardc-run", plan, "--dry-run", "--json"))
         self.run = json.loads(call(
             "shardc-run", plan, *run, f"--metrics={folder}/m.jsonl", "--json", "--profile",
             f"--trace={folder}/t.json.gz", f"--trace-steps={STEPS}:{STEPS}"))
+        self.json = json.loads(call("shardc-compile", plan, "--json", "--report=html", "-o", page,
+                                    f"--trace={folder}/t.json.gz"))
+        self.page = Page(page)
         with open(f"{folder}/m.jsonl", encoding="utf-8") as file:
             self.metrics = [json.loads(line) for line in file]
         with gzip.open(f"{folder}/t.json.gz", "rt", encoding="utf-8") as file:
@@ -219,6 +220,40 @@ def check_trace(it):
         (one["name"].split(" to ")[0], one["wire bytes per device"]) for one in sent))
     check_equal("runs of collectives", sum(one["runs"] for one in collectives_of(report)),
                 trace=len(sent))
+
+
+def check_measured(it):
+    """The page's table of a trace of one step."""
+    run, = it.get_spans("steps", "run")
+    check_equal("the measured step", run["dur"], page=it.page.paragraphs["time"][-1])
+    workers = len({one["tid"] for one in it.events if one.get("name") == "thread_name"
+                   and one["args"]["name"].startswith("worker")})
+    measured = dict.fromkeys(("forward", "backward", "update", "communication", "wait"), 0)
+    for span in it.get_spans("worker", "compute", "communication", "wait"):
+        if run["ts"] <= span["ts"] <= run["ts"] + run["dur"]:
+            part = span["args"]["part"] if span["cat"] == "compute" else span["cat"]
+            measured[part] += span["dur"] / workers
+    estimated = dict.fromkeys(measured, 0)
+    for op in it.json["time"]["ops"] if "pipeline" not in it.json else ():
+        part = "communication" if op["communicates"] else op["part"]
+        estimated[part] += op["microseconds"]
+    rows = it.page.get_rows("compared-part")
+    for part, row in zip(measured, rows):
+        check_near(f"measured {part}", measured[part], page=row[-1])
+        if len(row) > 1:
+            check_near(f"estimated {part}", estimated[part], page=row[0])
+    check_near("the measured parts", max(run["dur"], sum(measured.values())),
+               page=sum(row[-1] for row in rows))
+    if "pipeline" in it.json:
+        busy = sum(one["busy_microseconds"] for one in it.json["pipeline"]["ranks"])
+        check_near("tasks", busy, page=sum(row[0] for row in it.page.get_rows("compared-stage")))
+        return
+    # Each collective has both times; what is sent nowhere has neither.
+    rows = it.page.get_rows("compared-collective")
+    check_equal("collectives with two times", [2] * len(rows), page=[len(row) for row in rows])
+    check_near("collectives", sum(one["microseconds"] for one in it.json["collectives"]),
+               page=sum(row[0] for row in rows))
+    check_near("communication", measured["communication"], page=sum(row[1] for row in rows))
 
 
 def collectives_of(report):
@@ -388,8 +423,8 @@ def check_options(it):
     check_equal("JSON of a plan", without_reports(report), model=without_reports(it.explained))
 
 
-CHECKS = [check_options, check_communication, check_trace, check_flops, check_memory,
-          check_shardings, check_times, check_pipeline]
+CHECKS = [check_options, check_communication, check_trace, check_measured, check_flops,
+          check_memory, check_shardings, check_times, check_pipeline]
 
 
 def check(program, folder):

@@ -6,6 +6,7 @@ dark and print differ; without a script everything is there; hostile names are t
 scripts/check-report.sh runs it.
 """
 
+import gzip
 import json
 import os
 import subprocess
@@ -33,12 +34,12 @@ def compile_page(folder, name, *options, rename=lambda text: text, trains=False)
         text = rename(file.read())
     with open(model, "w", encoding="utf-8") as file:
         file.write(text)
-    metrics = []
+    measured = []
     if trains:
-        metrics = [f"--metrics={folder}/{name}.jsonl"]
-        run("shardc-run", model, "--data=synthetic:quadratic", "--steps=5", *metrics)
+        measured = [f"--metrics={folder}/{name}.jsonl", f"--trace={folder}/{name}.json.gz"]
+        run("shardc-run", model, "--data=synthetic:quadratic", "--steps=5", *measured)
     return page, json.loads(run("shardc-compile", model, "--report=html", "-o", page,
-                                "--json", *metrics))
+                                "--json", *measured))
 
 
 def rename_parameters(text):
@@ -78,7 +79,9 @@ def check_numbers(browser, report):
     for field in ("num_devices", "batch_size", "peak_bytes_per_device",
                   "wire_bytes_per_device", "matmul_flops_per_device"):
         check(report[field] in facts, field, report[field], "is not in", facts)
-    check(report["time"]["overlapped_microseconds"] in facts, "time is not in", facts)
+    step = report["pipeline"]["step_microseconds"] if "pipeline" in report else \
+        report["time"]["overlapped_microseconds"]
+    check(step in facts, "time", step, "is not in", facts)
     bytes_of_tensors = get_values(browser, "#shardings table:not(figure table)")
     check_equal(bytes_of_tensors, [it["bytes"] for it in report["shardings"]],
                 "bytes of tensors")
@@ -211,6 +214,32 @@ def check_time(browser, report):
                 "the number of GEMMs")
 
 
+def check_measured(browser, trace):
+    """The time line of a run: its spans lie within the step, and say what they are."""
+    with gzip.open(trace, "rt", encoding="utf-8") as file:
+        events = json.load(file)["traceEvents"]
+    runs = [it["dur"] for it in events if it.get("cat") == "run"]
+    step, = get_values(browser, "#time p.measured-step")
+    check(min(runs) <= step <= max(runs), "a step of", step, "is none of", runs)
+    spans = browser.run(
+        "return [...document.querySelectorAll('#measured rect')].map(it => ["
+        "    it.x.baseVal.value, it.width.baseVal.value, it.dataset.tip])")
+    check(len(spans) > 8, len(spans), "spans are drawn")
+    check(all(110 <= x and x + width <= 961 for x, width, _ in spans), "spans beside the axis")
+    check(any("forward" in tip for *_, tip in spans), "no span is of the forward pass")
+    browser.run("document.querySelector('#measured').scrollIntoView({block: 'center'})")
+    widest = browser.run(
+        "const all = [...document.querySelectorAll('#measured rect')];"
+        "const width = it => it.matches('.forward') ? it.width.baseVal.value : 0;"
+        "const widest = all.reduce((a, b) => width(a) >= width(b) ? a : b);"
+        "return [...widest.parentNode.children].indexOf(widest) + 1")
+    browser.move_to(f"#measured > :nth-child({widest})", 0, 0)
+    tip = browser.run("return document.getElementById('tip').textContent")
+    check("forward" in tip and ".mlir:" in tip, "the tip of a span is", repr(tip))
+    check_equal(len(browser.run("return [...document.querySelectorAll('#compared rect')]"
+                                ".map(it => it.dataset.tip)")), 10, "the number of bars")
+
+
 def check_run(browser, metrics):
     with open(metrics, encoding="utf-8") as file:
         records = [json.loads(line) for line in file]
@@ -259,6 +288,7 @@ def main():
             check_time(browser, report)
             if name == "mlp":
                 check_run(browser, f"{folder}/mlp.jsonl")
+                check_measured(browser, f"{folder}/mlp.json.gz")
                 check_looks(browser)
             if name == "hostile":
                 text = browser.run("return document.querySelector('main').textContent")

@@ -63,7 +63,8 @@ protected:
   }
 
   Json events() const {
-    return Json::parse(chromeTrace({chromeEvents(*trace, {})}))["traceEvents"];
+    return Json::parse(
+        chromeTrace({chromeEvents(*trace, {})}, trace->plan))["traceEvents"];
   }
   Json events(const std::string &phase) const {
     Json found = Json::array();

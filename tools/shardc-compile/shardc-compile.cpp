@@ -59,6 +59,10 @@ static cl::opt<std::string>
     metrics("metrics", cl::cat(category), cl::value_desc("file"),
             cl::desc("With --report=html: also show the metrics of a run, as "
                      "shardc-run --metrics writes them"));
+static cl::opt<std::string>
+    trace("trace", cl::cat(category), cl::value_desc("file"),
+          cl::desc("With --report=html: also lay the trace of a run over the "
+                   "estimates, as shardc-run --trace writes it"));
 static cl::opt<bool> json("json", cl::cat(category),
                           cl::desc("Report as one JSON object"));
 static cl::opt<bool>
@@ -122,6 +126,8 @@ static std::string readReports(ReportKinds &kinds) {
     return "--report=html is a file: expected -o FILE beside it";
   if (!metrics.empty() && !wantsPage())
     return "--metrics is shown on a page: expected --report=html beside it";
+  if (!trace.empty() && !wantsPage())
+    return "--trace is shown on a page: expected --report=html beside it";
   if (!svg.empty() && !kinds.shardings)
     return "--svg writes pictures of shardings: expected --report=shardings "
            "beside it";
@@ -181,20 +187,50 @@ getAllReports(llvm::StringRef bytes, llvm::json::Object given,
   return report;
 }
 
+/// What is known of a run of the plan, for the page.
+struct RunFiles {
+  std::optional<llvm::json::Array> metrics;
+  std::optional<RunTrace> trace;
+  /// Of `trace`.
+  std::string tracePath;
+};
+
+/// Reads --metrics and --trace.
+static llvm::Expected<RunFiles> readRunFiles() {
+  RunFiles files;
+  files.tracePath = trace;
+  if (!metrics.empty()) {
+    llvm::Expected<llvm::json::Array> read = readMetrics(metrics);
+    if (!read)
+      return read.takeError();
+    files.metrics = std::move(*read);
+  }
+  if (!trace.empty()) {
+    llvm::Expected<RunTrace> read = readRunTrace(trace);
+    if (!read)
+      return read.takeError();
+    files.trace = std::move(*read);
+  }
+  return files;
+}
+
 /// Writes the page and the pictures that were asked for, of the plan in
 /// `bytes`.
 static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
                          const std::string &page, const std::string &folder,
-                         const std::optional<llvm::json::Array> &records,
-                         llvm::json::Object given) {
+                         const RunFiles &run, llvm::json::Object given) {
   std::optional<Explanation> explanation;
   llvm::Expected<llvm::json::Object> report =
       getAllReports(bytes, std::move(given), explanation);
   if (!report)
     return fail(ExitCode::InvalidInput,
                 inputPath + ": " + llvm::toString(report.takeError()));
+  if (run.trace)
+    if (std::string error = checkPlanOf(*run.trace, *report); !error.empty())
+      return fail(ExitCode::InvalidInput, run.tracePath + ": " + error);
   HtmlReportInput content{*report, explanation ? &*explanation : nullptr,
-                          records ? &*records : nullptr};
+                          run.metrics ? &*run.metrics : nullptr,
+                          run.trace ? &*run.trace : nullptr};
   if (!page.empty()) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -326,17 +362,14 @@ int main(int argc, char **argv) {
   error = checkOutputs({{isPlan(input) ? "the plan" : "the model", input},
                         {"--explain-diff", explainDiff},
                         {"--metrics", metrics},
+                        {"--trace", trace},
                         {"--ptxas", ptxas}},
                        {{"-o " + output, output}}, options);
   if (!error.empty())
     return fail(ExitCode::Usage, error);
-  std::optional<llvm::json::Array> records;
-  if (!metrics.empty()) {
-    llvm::Expected<llvm::json::Array> read = readMetrics(metrics);
-    if (!read)
-      return fail(ExitCode::InvalidInput, llvm::toString(read.takeError()));
-    records = std::move(*read);
-  }
+  llvm::Expected<RunFiles> run = readRunFiles();
+  if (!run)
+    return fail(ExitCode::InvalidInput, llvm::toString(run.takeError()));
   options.findFixIts = explain || wantsPage();
   options.compareCheapest = compileFrom.empty();
   options.ptxas = ptxas.getNumOccurrences() ? ptxas : findPtxas();
@@ -378,7 +411,7 @@ int main(int argc, char **argv) {
   if (asPage || !picturesPath.empty())
     if (int code =
             writePictures(result.plan, inputPath, asPage ? outputPath : "",
-                          picturesPath, records, given))
+                          picturesPath, *run, given))
       return code;
   if (!asPage && !outputPath.empty())
     if (int code = writeOutput(outputPath, result.plan))

@@ -55,8 +55,12 @@ void shardc::writeHtmlReport(const HtmlReportInput &input, raw_ostream &os) {
   markup.element("h1", {}, model);
   markup.element("p", {},
                  "on mesh " + getMeshText(getMeshAxes(input.report)) +
-                     ", a report of shardc. All numbers are known before the "
-                     "run; bytes and times are those of one device and one "
+                     ", a report of shardc. " +
+                     (input.trace || input.metrics
+                          ? "What is measured is called so; all other numbers "
+                            "are known before the run. Bytes"
+                          : "All numbers are known before the run; bytes") +
+                     " and times are those of one device and one "
                      "step unless they say otherwise.");
   markup.close();
   addNavigation(markup, input.metrics != nullptr);

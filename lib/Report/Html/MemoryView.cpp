@@ -189,19 +189,6 @@ private:
 
 } // namespace
 
-/// The colours with their meaning.
-static void addKindLegend(Markup &markup) {
-  markup.open("ul", {{"class", "legend"}});
-  for (StringRef kind : memoryKinds) {
-    markup.open("li");
-    markup.open("svg",
-                {{"width", "14"}, {"height", "14"}, {"aria-hidden", "true"}});
-    addRectangle(markup, 0, 0, 14, 14, kind);
-    markup.close().text(kind).close();
-  }
-  markup.close();
-}
-
 static void addMemoryTables(const json::Object &memory, Markup &markup) {
   openTable(markup,
             "At the peak, by kind; workspace has the gaps of the arena too",
@@ -281,7 +268,10 @@ void shardc::addMemory(const HtmlReportInput &input, Markup &markup,
   markup.text(". Move over the picture, or focus it and use the arrow keys, to "
               "see the buffers that are alive.");
   markup.close();
-  addKindLegend(markup);
+  std::vector<LegendEntry> kinds;
+  for (StringRef kind : memoryKinds)
+    kinds.emplace_back(kind, kind);
+  addLegend(markup, kinds);
   addOtherPeaks(input.report, markup);
   json::Array pictures;
   const json::Object *pipeline = input.report.getObject("pipeline");

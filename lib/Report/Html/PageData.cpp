@@ -130,6 +130,18 @@ void shardc::openTable(Markup &markup, StringRef caption,
 
 void shardc::closeTable(Markup &markup) { markup.close().close().close(); }
 
+void shardc::addLegend(Markup &markup, ArrayRef<LegendEntry> entries) {
+  markup.open("ul", {{"class", "legend"}});
+  for (auto [classes, meaning] : entries) {
+    markup.open("li");
+    markup.open("svg",
+                {{"width", "14"}, {"height", "14"}, {"aria-hidden", "true"}});
+    addRectangle(markup, 0, 0, 14, 14, classes);
+    markup.close().text(meaning).close();
+  }
+  markup.close();
+}
+
 void shardc::openSection(Markup &markup, StringRef id, StringRef heading) {
   markup.open("section",
               {{"id", id.str()}, {"aria-labelledby", id.str() + "-heading"}});

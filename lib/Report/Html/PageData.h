@@ -56,6 +56,10 @@ void openTable(Markup &markup, llvm::StringRef caption,
                llvm::ArrayRef<unsigned> numbers = {});
 void closeTable(Markup &markup);
 
+/// The class of a colour and its meaning.
+using LegendEntry = std::pair<llvm::StringRef, llvm::StringRef>;
+void addLegend(Markup &markup, llvm::ArrayRef<LegendEntry> entries);
+
 /// Begins a section with its heading; `id` is the target of links.
 void openSection(Markup &markup, llvm::StringRef id, llvm::StringRef heading);
 

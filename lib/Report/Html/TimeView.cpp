@@ -1,5 +1,6 @@
 //===- TimeView.cpp - The step over time, and a roofline ------------------===//
 
+#include "TimeLine.h"
 #include "Views.h"
 
 #include "llvm/ADT/STLExtras.h"
@@ -11,16 +12,6 @@
 using namespace llvm;
 using namespace shardc;
 
-/// An op, or several small ones one after the other, as one rectangle.
-struct DrawnSpan {
-  double start, end;
-  std::string part, title;
-  int64_t count;
-};
-
-static constexpr double timeLeft = 110, timeWidth = 850;
-/// Neighbours narrower than this are drawn as one.
-static constexpr double leastWidth = 1;
 static constexpr size_t maxLongest = 12;
 
 static std::string getOpText(const json::Object &op) {
@@ -30,69 +21,33 @@ static std::string getOpText(const json::Object &op) {
          getTimeText(getNumber(op, "microseconds"));
 }
 
-/// The rectangles of one lane. `scale` is the width of a microsecond.
-static std::vector<DrawnSpan> getLane(const json::Object &time,
-                                      bool communicates, double scale) {
-  std::vector<DrawnSpan> lane;
+static TimeLane getLane(const json::Object &time, bool communicates,
+                        double length) {
+  TimeLane lane(length);
   for (const json::Object *op : getObjects(time, "ops")) {
     if (op->getBoolean("communicates").value_or(false) != communicates)
       continue;
     double start = getNumber(*op, "start_microseconds");
-    double end = start + getNumber(*op, "microseconds");
-    std::string part = getString(*op, "part");
-    if (!lane.empty() && lane.back().part == part &&
-        (end - lane.back().start) * scale < leastWidth) {
-      lane.back().end = end;
-      ++lane.back().count;
-      continue;
-    }
-    lane.push_back({start, end, part, getOpText(*op), 1});
+    lane.add({start, start + getNumber(*op, "microseconds"),
+              getString(*op, "part"), getOpText(*op)});
   }
   return lane;
 }
 
-static void addTimeAxis(Markup &markup, double y, double length) {
-  for (int mark = 0; mark <= 4; ++mark) {
-    double x = timeLeft + timeWidth * mark / 4;
-    addLine(markup, x, y, x, y + 5, "mark");
-    addText(markup, x, y + 18, mark == 4 ? "end" : "middle",
-            getTimeText(length * mark / 4), "label");
-  }
-}
-
-static void drawStep(Markup &markup, const json::Object &time) {
-  double length = getNumber(time, "overlapped_microseconds");
-  double scale = timeWidth / length;
-  openSvg(markup, timeLeft + timeWidth + 20, 118,
+/// `length` is the time of the whole width.
+static void drawStep(Markup &markup, const json::Object &time, double length) {
+  openSvg(markup, timePictureWidth, 118,
           "The ops of a step over its estimated time of " +
-              getTimeText(length) + ", above compute, below communication",
+              getTimeText(getNumber(time, "overlapped_microseconds")) +
+              ", above compute, below communication",
           "timeline");
   static constexpr StringLiteral names[] = {"compute", "communication"};
   for (auto [number, name] : enumerate(names)) {
     double y = 8 + 38 * static_cast<double>(number);
     addText(markup, timeLeft - 8, y + 20, "end", name);
-    for (const DrawnSpan &span : getLane(time, number == 1, scale))
-      addRectangle(markup, timeLeft + span.start * scale, y,
-                   std::max(0.3, (span.end - span.start) * scale), 30,
-                   span.part,
-                   span.count == 1 ? span.title
-                                   : formatv("{0} short ops, the first {1}",
-                                             span.count, span.title)
-                                         .str());
+    getLane(time, number == 1, length).draw(markup, y, 30);
   }
   addTimeAxis(markup, 88, length);
-  markup.close();
-}
-
-static void addPartLegend(Markup &markup) {
-  markup.open("ul", {{"class", "legend"}});
-  for (StringRef part : {"forward", "backward", "update"}) {
-    markup.open("li");
-    markup.open("svg",
-                {{"width", "14"}, {"height", "14"}, {"aria-hidden", "true"}});
-    addRectangle(markup, 0, 0, 14, 14, part);
-    markup.close().text(part).close();
-  }
   markup.close();
 }
 
@@ -136,17 +91,18 @@ static StringRef getTaskPart(StringRef name) {
 }
 
 /// The tasks of a pipeline's ranks over time; what is empty is the bubble.
-static void drawPipeline(Markup &markup, const json::Object &pipeline) {
-  double length = getNumber(pipeline, "makespan_microseconds");
+static void drawPipeline(Markup &markup, const json::Object &pipeline,
+                         double length) {
+  double makespan = getNumber(pipeline, "makespan_microseconds");
   std::vector<const json::Object *> ranks = getObjects(pipeline, "ranks");
-  if (length <= 0)
+  if (makespan <= 0)
     return;
   double scale = timeWidth / length;
   double bottom = 8 + 34 * static_cast<double>(ranks.size());
-  openSvg(markup, timeLeft + timeWidth + 20, bottom + 30,
+  openSvg(markup, timePictureWidth, bottom + 30,
           formatv("The tasks of {0} pipeline ranks over {1}; ranks idle for "
                   "{2:f1} % of it",
-                  ranks.size(), getTimeText(length),
+                  ranks.size(), getTimeText(makespan),
                   100 * getNumber(pipeline, "bubble"))
               .str(),
           "pipeline");
@@ -175,7 +131,8 @@ static void drawPipeline(Markup &markup, const json::Object &pipeline) {
   markup.close();
 }
 
-static void addPipeline(Markup &markup, const json::Object &pipeline) {
+static void addPipeline(Markup &markup, const json::Object &pipeline,
+                        double length) {
   markup.element("h3", {}, "The pipeline");
   markup.element(
       "p", {},
@@ -187,7 +144,7 @@ static void addPipeline(Markup &markup, const json::Object &pipeline) {
               100 * getNumber(pipeline, "bubble"))
           .str());
   markup.open("figure");
-  drawPipeline(markup, pipeline);
+  drawPipeline(markup, pipeline, length);
   markup.close();
   openTable(markup, "Ranks of the pipeline",
             {"rank", "busy", "idle", "live microbatches", "memory per device"},
@@ -306,9 +263,17 @@ void shardc::addTime(const HtmlReportInput &input, Markup &markup) {
   openSection(markup, "time", "The step over time");
   const json::Object *time = input.report.getObject("time");
   const json::Object *pipeline = input.report.getObject("pipeline");
+  double length = pipeline ? getNumber(*pipeline, "makespan_microseconds")
+                  : time   ? getNumber(*time, "overlapped_microseconds")
+                           : 0;
+  // What is measured is drawn to the same scale.
+  if (input.trace)
+    length = std::max(length, input.trace->getMedian().microseconds);
   if (pipeline) {
-    addPartLegend(markup);
-    addPipeline(markup, *pipeline);
+    addLegend(markup, {{"forward", "forward"},
+                       {"backward", "backward"},
+                       {"update", "update"}});
+    addPipeline(markup, *pipeline, length);
   }
   if (!time || getArray(*time, "ops").empty() ||
       getNumber(*time, "overlapped_microseconds") <= 0) {
@@ -324,11 +289,15 @@ void shardc::addTime(const HtmlReportInput &input, Markup &markup) {
                 "both; ops of a loop over microbatches are drawn once, with "
                 "the time of all.");
     markup.close();
-    addPartLegend(markup);
+    addLegend(markup, {{"forward", "forward"},
+                       {"backward", "backward"},
+                       {"update", "update"}});
     markup.open("figure");
-    drawStep(markup, *time);
+    drawStep(markup, *time, length);
     markup.close();
   }
+  if (input.trace)
+    addMeasured(input, length, markup);
   addLongest(markup, *time);
   std::vector<RooflinePoint> points = getPoints(*time);
   if (!points.empty() && getNumber(*time, "gemm_flops_per_second") > 0 &&

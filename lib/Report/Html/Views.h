@@ -38,6 +38,10 @@ void addCommunication(const HtmlReportInput &input, Markup &markup);
 /// The step over time, the tasks of a pipeline, and a roofline of the GEMMs.
 void addTime(const HtmlReportInput &input, Markup &markup);
 
+/// The trace of a run beside the estimate, a part of the section on time, whose
+/// pictures are `length` microseconds wide.
+void addMeasured(const HtmlReportInput &input, double length, Markup &markup);
+
 /// What `--metrics` of a run has, over its steps.
 void addRun(const HtmlReportInput &input, Markup &markup);
 

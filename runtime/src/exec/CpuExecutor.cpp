@@ -1,10 +1,12 @@
 //===- CpuExecutor.cpp - Runs a plan on virtual CPU devices ---------------===//
 
 #include "exec/CpuExecutor.h"
+#include "exec/DescribeSteps.h"
 
 #include "base/Memory.h"
 #include "comm/Transport.h"
 #include "exec/Arrays.h"
+#include "exec/DescribeSteps.h"
 #include "exec/ParameterState.h"
 #include "exec/PlanProperties.h"
 #include "exec/PreparedProgram.h"
@@ -541,6 +543,7 @@ absl::StatusOr<HostArray> CpuExecutor::getTensor(absl::string_view name) const {
 absl::Status CpuExecutor::setTrace(Trace *trace) {
   if (trace) {
     Trace::State &state = trace->internals();
+    state.plan = describePlan(spec);
     std::vector<TracedProgram> described;
     for (const std::unique_ptr<PreparedProgram> &program : programs)
       described.push_back(program->describe(spec));

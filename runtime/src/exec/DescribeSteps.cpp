@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <nlohmann/json.hpp>
 
 using namespace shardc::rt;
 
@@ -190,6 +191,25 @@ TracedProgram shardc::rt::describeSteps(const PlanSpec &plan,
     ends[step.rank] = step.command;
   }
   return traced;
+}
+
+std::string shardc::rt::describePlan(const PlanSpec &plan) {
+  nlohmann::ordered_json json;
+  json["model"] = plan.model;
+  for (const Mesh::Axis &axis : plan.mesh.axes())
+    json["mesh"][axis.name] = axis.size;
+  json["batch_size"] = plan.batchSize;
+  json["peak_bytes_per_device"] = plan.arenaBytes;
+  uint64_t wireBytes = 0, flops = 0;
+  for (const PlanSpec &rank : plan.ranks())
+    for (const ProgramSpec &program : rank.programs)
+      if (program.name == "train_step") {
+        wireBytes = std::max(wireBytes, program.wireBytes);
+        flops = std::max(flops, program.matmulFlops);
+      }
+  json["wire_bytes_per_device"] = wireBytes;
+  json["matmul_flops_per_device"] = flops;
+  return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
 namespace {

@@ -14,6 +14,10 @@ TracedProgram describeSteps(const PlanSpec &plan,
                             absl::Span<const DeviceSet> ranks, size_t program,
                             const PreparedSteps &prepared);
 
+/// What a trace says of its plan, a JSON object: by these figures, which
+/// `shardc-compile --json` has under the same names, a report knows its traces.
+std::string describePlan(const PlanSpec &plan);
+
 /// By command the bytes of a device's arena that hold something while it runs:
 /// tensors, and buffers from the first command that touches them to the last.
 std::vector<uint64_t> arenaUse(const PlanSpec &rank,

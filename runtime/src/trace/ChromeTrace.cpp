@@ -414,7 +414,9 @@ std::string shardc::rt::chromeEvents(const Trace::State &trace,
   return EventWriter(trace, process).write();
 }
 
-std::string shardc::rt::chromeTrace(const std::vector<std::string> &events) {
-  return absl::StrCat("{\"displayTimeUnit\":\"ns\",\"traceEvents\":[\n",
-                      absl::StrJoin(events, ",\n"), "\n]}\n");
+std::string shardc::rt::chromeTrace(const std::vector<std::string> &events,
+                                    const std::string &plan) {
+  return absl::StrCat(
+      "{\"displayTimeUnit\":\"ns\",\"otherData\":{\"plan\":", plan,
+      "},\n\"traceEvents\":[\n", absl::StrJoin(events, ",\n"), "\n]}\n");
 }

@@ -22,8 +22,10 @@ struct TracedProcess {
 std::string chromeEvents(const Trace::State &trace,
                          const TracedProcess &process);
 
-/// The JSON object of the events of all processes.
-std::string chromeTrace(const std::vector<std::string> &events);
+/// The JSON object of the events of all processes, which run the plan that
+/// `plan` describes, a JSON object.
+std::string chromeTrace(const std::vector<std::string> &events,
+                        const std::string &plan);
 
 } // namespace shardc::rt
 

@@ -137,6 +137,8 @@ struct Trace::State {
   /// When recording first began, and when it last ended.
   std::atomic<int64_t> from{std::numeric_limits<int64_t>::max()};
   std::atomic<int64_t> to{std::numeric_limits<int64_t>::max()};
+  /// What the trace says of the plan that it is of: a JSON object.
+  std::string plan = "{}";
   std::vector<TracedProgram> programs;
   std::vector<SpanRing> workers;
   std::vector<TracedRun> runs;

@@ -162,7 +162,7 @@ absl::Status Trace::write(const std::string &path, Processes *processes) const {
       return absl::OkStatus();
     events = *std::move(all);
   }
-  std::string text = chromeTrace(events);
+  std::string text = chromeTrace(events, state->plan);
   if (absl::EndsWith(path, ".gz")) {
     absl::StatusOr<std::string> compressed = compress(text);
     if (!compressed.ok())

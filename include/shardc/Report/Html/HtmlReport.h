@@ -11,6 +11,7 @@
 #define SHARDC_REPORT_HTML_HTMLREPORT_H
 
 #include "shardc/Report/Explanation.h"
+#include "shardc/Report/RunTrace.h"
 
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
@@ -28,6 +29,8 @@ struct HtmlReportInput {
   const Explanation *explanation = nullptr;
   /// The records of `shardc-run --metrics`, one for each step; null without.
   const llvm::json::Array *metrics = nullptr;
+  /// A run of the plan, to be laid over the estimates; null without.
+  const RunTrace *trace = nullptr;
 };
 
 /// Writes the page: one file without references to others, which can be read
