@@ -14,3 +14,4 @@ cd "$work"
 "$work/venv/bin/python" -m pytest -q --no-header --basetemp="$work/tmp" -p no:cacheprovider "$OLDPWD/python/tests"
 "$work/venv/bin/python" "$OLDPWD/python/tests/run_notebook.py" "$OLDPWD/examples/tutorial.ipynb"
 "$work/venv/bin/python" -m mypy --config-file "$OLDPWD/python/pyproject.toml" -p shardc
+"$work/venv/bin/python" -m mypy --strict "$OLDPWD/python/tests/typed_program.py"

@@ -45,7 +45,7 @@ static LogicalResult forward(Lowering &lowering, Operation *op) {
 }
 
 static LogicalResult lowerConstraint(Lowering &lowering, Operation *op) {
-  FailureOr<ShardingAttr> sharding = importSharding(
+  FailureOr<ShardingAttr> sharding = lowering.getMeshes().importSharding(
       op->getAttr("sharding"), [&] { return emitError(op->getLoc()); });
   if (failed(sharding))
     return failure();

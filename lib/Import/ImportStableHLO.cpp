@@ -32,11 +32,11 @@ bool shardc::hasStableHLO(StringRef text) {
 
 /// The attributes of shardc and sdy on argument `index` of `main`.
 static LogicalResult copyArgument(func::FuncOp main, func::FuncOp function,
-                                  unsigned index) {
+                                  unsigned index, const Meshes &meshes) {
   if (Attribute role = main.getArgAttr(index, roleAttrName))
     function.setArgAttr(index, roleAttrName, role);
   if (Attribute sharding = main.getArgAttr(index, "sdy.sharding")) {
-    FailureOr<ShardingAttr> imported = importSharding(
+    FailureOr<ShardingAttr> imported = meshes.importSharding(
         sharding, [&] { return emitError(main.getArgument(index).getLoc()); });
     if (failed(imported))
       return failure();
@@ -100,8 +100,10 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
   OwningOpRef<ModuleOp> module = ModuleOp::create(source.getLoc());
   (*module)->setAttr(trainingAttrName, training);
   OpBuilder builder = OpBuilder::atBlockEnd(module->getBody());
-  if (failed(importMesh(source, builder)))
+  FailureOr<Meshes> meshes = Meshes::read(source);
+  if (failed(meshes))
     return nullptr;
+  meshes->build(source.getLoc(), builder);
   bool isStep =
       main.getNumResults() > 0 && main.getResultAttr(0, resultAttrName);
   auto function = builder.create<func::FuncOp>(
@@ -109,10 +111,10 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
       main.getFunctionType());
   Block *body = function.addEntryBlock();
   builder.setInsertionPointToEnd(body);
-  Lowering lowering(source, builder, isStep);
+  Lowering lowering(source, *meshes, builder, isStep);
   for (BlockArgument argument : main.getArguments()) {
     unsigned index = argument.getArgNumber();
-    if (failed(copyArgument(main, function, index)))
+    if (failed(copyArgument(main, function, index, *meshes)))
       return nullptr;
     body->getArgument(index).setLoc(argument.getLoc());
     lowering.set(argument, body->getArgument(index));

@@ -9,6 +9,7 @@
 #define SHARDC_LIB_IMPORT_LOWERING_H
 
 #include "ConstantIntegers.h"
+#include "Meshes.h"
 
 #include "shardc/Dialect/Shardc/IR/Arithmetic.h"
 #include "shardc/Dialect/Shardc/IR/Shardc.h"
@@ -24,12 +25,14 @@ class MicrobatchLoop;
 class Lowering {
 public:
   /// Of a whole train step, in which nothing is differentiated any more, or of
-  /// a loss.
-  Lowering(mlir::ModuleOp source, mlir::OpBuilder builder, bool isStep)
-      : source(source), builder(builder), isStep(isStep) {}
+  /// a loss. `meshes` are those of `source`, and outlive the lowering.
+  Lowering(mlir::ModuleOp source, const Meshes &meshes, mlir::OpBuilder builder,
+           bool isStep)
+      : source(source), meshes(meshes), builder(builder), isStep(isStep) {}
 
   mlir::OpBuilder &getBuilder() { return builder; }
   mlir::ModuleOp getSource() { return source; }
+  const Meshes &getMeshes() { return meshes; }
 
   /// The loop over microbatches whose body is lowered, or null.
   MicrobatchLoop *getLoop() { return loop; }
@@ -95,6 +98,7 @@ public:
 
 private:
   mlir::ModuleOp source;
+  const Meshes &meshes;
   mlir::OpBuilder builder;
   bool isStep;
   MicrobatchLoop *loop = nullptr;
@@ -142,23 +146,10 @@ llvm::ArrayRef<int64_t> getDims(mlir::Operation *op, llvm::StringRef name);
 /// What goes before those for ops that are isUnsigned.
 llvm::ArrayRef<OpLowering> getUnsignedLowerings();
 
-/// The name of the only mesh of a module.
-inline constexpr llvm::StringLiteral importedMeshName = "mesh";
-
-/// The sharding of sdy `attribute` as shardc's, or an error from `emitError`.
-mlir::FailureOr<ShardingAttr>
-importSharding(mlir::Attribute attribute,
-               llvm::function_ref<mlir::InFlightDiagnostic()> emitError);
-
 /// Of the names in `loc`, which are paths of JAX's scopes, the first that
 /// contains `prefix`: what follows it, up to the next slash.
 std::optional<llvm::StringRef> findScope(mlir::Location loc,
                                          llvm::StringRef prefix);
-
-/// Builds the mesh of the module from those of sdy; without one a mesh of one
-/// device.
-mlir::FailureOr<MeshOp> importMesh(mlir::ModuleOp source,
-                                   mlir::OpBuilder &builder);
 
 } // namespace shardc
 

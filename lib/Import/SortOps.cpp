@@ -41,27 +41,32 @@ static std::pair<Value, Value> compareInOrder(OpBuilder &builder, Location loc,
           truth.max(isEqual, truth.min(isOther, isNan))};
 }
 
-/// The number of elements along `dim` that go before each of `x`; of equal ones
-/// the first does.
-static Value countBefore(Lowering &lowering, Location loc, Value x, int64_t dim,
-                         bool isDescending) {
+/// The number of elements along `dim` that go before each one by `keys`, of
+/// which the first decides that differs; of equal ones the first does.
+static Value countBefore(Lowering &lowering, Location loc, ValueRange keys,
+                         int64_t dim, bool isDescending) {
   OpBuilder &builder = lowering.getBuilder();
-  int64_t rank = getTensorType(x).getRank();
-  RankedTensorType pairs = getPairs(x, getTensorType(x).getDimSize(dim));
+  RankedTensorType type = getTensorType(keys.front());
+  int64_t rank = type.getRank();
   SmallVector<int64_t> dims = getSequence(rank), others = dims;
   others[dim] = rank;
-  Value own = lowering.broadcast(loc, x, pairs, dims);
-  Value other = lowering.broadcast(loc, x, pairs, others);
-  auto [isBefore, isEqual] = compareInOrder(
-      builder, loc, isDescending ? own : other, isDescending ? other : own);
-  RankedTensorType numbers = pairs.clone(builder.getI32Type());
-  Value isEarlier =
+  RankedTensorType numbers =
+      getPairs(keys.front(), type.getDimSize(dim)).clone(builder.getI32Type());
+  Value goesBefore =
       compare(builder, loc, CompareKind::LT, lowering.count(loc, numbers, rank),
               lowering.count(loc, numbers, dim));
-  Arithmetic truth(builder, loc, isBefore);
-  Value counts = truth.max(isBefore, truth.min(isEqual, isEarlier));
+  Arithmetic truth(builder, loc, goesBefore);
+  for (Value key : llvm::reverse(keys)) {
+    RankedTensorType pairs = getPairs(key, type.getDimSize(dim));
+    Value own = lowering.broadcast(loc, key, pairs, dims);
+    Value other = lowering.broadcast(loc, key, pairs, others);
+    auto [isBefore, isEqual] = compareInOrder(
+        builder, loc, isDescending ? own : other, isDescending ? other : own);
+    goesBefore = truth.max(isBefore, truth.min(isEqual, goesBefore));
+  }
   return reduce(builder, loc, ReductionKind::Sum,
-                convertTo(builder, loc, counts, builder.getI32Type()), {rank});
+                convertTo(builder, loc, goesBefore, builder.getI32Type()),
+                {rank});
 }
 
 /// The first `size` elements of `x` along `dim`, in the order of `places`.
@@ -98,43 +103,91 @@ static bool dependsOn(Value value, BlockArgument argument) {
                : value == argument;
 }
 
-/// The comparison by which the body of a sort puts the less of its first two
-/// arguments first; or null.
-static Operation *findComparison(Block &body) {
-  if (body.getNumArguments() < 2 || body.back().getNumOperands() != 1)
-    return nullptr;
-  Operation *test = body.back().getOperand(0).getDefiningOp();
-  bool isRight = test &&
-                 test->getName().getStringRef() == "stablehlo.compare" &&
-                 test->getNumOperands() == 2 &&
-                 getLastWord(test->getAttr("comparison_direction")) == "LT" &&
-                 dependsOn(test->getOperand(0), body.getArgument(0)) &&
-                 dependsOn(test->getOperand(1), body.getArgument(1));
-  return isRight ? test : nullptr;
+/// A key of a sort: the operand of this number, as `comparison` has it.
+struct SortKey {
+  unsigned operand;
+  Operation *comparison;
+};
+
+/// The key of which the body of a sort compares two elements by `direction`.
+static std::optional<SortKey> matchKey(Value value, StringRef direction,
+                                       Block &body) {
+  Operation *test = value.getDefiningOp();
+  if (!test || test->getName().getStringRef() != "stablehlo.compare" ||
+      test->getNumOperands() != 2 ||
+      getLastWord(test->getAttr("comparison_direction")) != direction)
+    return std::nullopt;
+  for (unsigned key = 0; 2 * key + 1 < body.getNumArguments(); ++key)
+    if (dependsOn(test->getOperand(0), body.getArgument(2 * key)) &&
+        dependsOn(test->getOperand(1), body.getArgument(2 * key + 1)))
+      return SortKey{key, test};
+  return std::nullopt;
+}
+
+/// The operands of `value` if it is an op of StableHLO with this name.
+static OperandRange matchOp(Value value, StringRef name) {
+  Operation *op = value.getDefiningOp();
+  bool isIt =
+      op && op->getName().getStringRef() == name && op->getNumOperands() == 2;
+  return isIt ? op->getOperands() : OperandRange(nullptr, 0);
+}
+
+/// The keys in their order if `value` says that the first of two elements goes
+/// before the second, in ascending order:
+///
+///   x0 < y0    or    x0 < y0 or (x0 == y0 and ...)
+///
+/// None for any other value.
+static SmallVector<SortKey> matchKeys(Value value, Block &body) {
+  if (std::optional<SortKey> key = matchKey(value, "LT", body))
+    return {*key};
+  OperandRange either = matchOp(value, "stablehlo.or");
+  if (either.empty())
+    return {};
+  OperandRange both = matchOp(either[1], "stablehlo.and");
+  std::optional<SortKey> less = matchKey(either[0], "LT", body);
+  if (both.empty() || !less)
+    return {};
+  std::optional<SortKey> equal = matchKey(both[0], "EQ", body);
+  SmallVector<SortKey> keys = matchKeys(both[1], body);
+  if (!equal || equal->operand != less->operand || keys.empty())
+    return {};
+  keys.insert(keys.begin(), *less);
+  return keys;
+}
+
+static SmallVector<SortKey> findKeys(Block &body) {
+  if (body.back().getNumOperands() != 1)
+    return {};
+  return matchKeys(body.back().getOperand(0), body);
 }
 
 static LogicalResult lowerSort(Lowering &lowering, Operation *op) {
-  Operation *comparison = findComparison(op->getRegion(0).front());
+  SmallVector<SortKey> keys = findKeys(op->getRegion(0).front());
   auto dim = op->getAttrOfType<IntegerAttr>("dimension");
   if (op->getNumOperands() == 0 ||
       op->getOperandTypes() != op->getResultTypes() || !dim)
     return emitError(op->getLoc()) << "a sort gives the types that it takes";
-  Value keys = lowering.get(op, 0);
-  RankedTensorType type = getTensorType(keys);
+  RankedTensorType type = getTensorType(lowering.get(op, 0));
   if (dim.getInt() < 0 || dim.getInt() >= type.getRank() ||
       llvm::any_of(op->getOperandTypes(), [&](Type each) {
         return cast<RankedTensorType>(each).getShape() != type.getShape();
       }))
     return emitError(op->getLoc()) << "a sort has the wrong dimensions";
-  if (!comparison)
+  if (keys.empty())
     return emitError(op->getLoc())
-           << "a sort by several keys is not supported: sort by one, with "
-              "jnp.argsort for the others";
+           << "a sort by this comparison is not supported: expected ascending "
+              "keys, as of jax.lax.sort";
   if (failed(checkSize(op, type.getDimSize(dim.getInt()))))
     return failure();
-  if (isUnsigned(comparison))
-    keys = toSigned(lowering, op->getLoc(), keys);
-  Value places = countBefore(lowering, op->getLoc(), keys, dim.getInt(),
+  SmallVector<Value> values;
+  for (SortKey key : keys) {
+    Value value = lowering.get(op, key.operand);
+    values.push_back(isUnsigned(key.comparison)
+                         ? toSigned(lowering, op->getLoc(), value)
+                         : value);
+  }
+  Value places = countBefore(lowering, op->getLoc(), values, dim.getInt(),
                              /*isDescending=*/false);
   for (auto [operand, result] :
        llvm::zip_equal(op->getOperands(), op->getResults()))

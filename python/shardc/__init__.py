@@ -10,12 +10,31 @@ import importlib
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from shardc._compile import Model, compile, mlp
-    from shardc._errors import CompileError, Error, InputError, Message, RunError
-    from shardc._executor import Executor, StepResult
-    from shardc._optimizers import SGD, Adam, AdamW, Momentum
-    from shardc._plan import Collective, Plan, Report, Sharding
-    from shardc._train import Evaluation, Record, evaluate, fit, predict, train
+    # `as` makes them names of this module for type checkers.
+    from shardc._compile import Model as Model
+    from shardc._compile import compile as compile
+    from shardc._compile import mlp as mlp
+    from shardc._errors import CompileError as CompileError
+    from shardc._errors import Error as Error
+    from shardc._errors import InputError as InputError
+    from shardc._errors import Message as Message
+    from shardc._errors import RunError as RunError
+    from shardc._executor import Executor as Executor
+    from shardc._executor import StepResult as StepResult
+    from shardc._optimizers import SGD as SGD
+    from shardc._optimizers import Adam as Adam
+    from shardc._optimizers import AdamW as AdamW
+    from shardc._optimizers import Momentum as Momentum
+    from shardc._plan import Collective as Collective
+    from shardc._plan import Plan as Plan
+    from shardc._plan import Report as Report
+    from shardc._plan import Sharding as Sharding
+    from shardc._train import Evaluation as Evaluation
+    from shardc._train import Record as Record
+    from shardc._train import evaluate as evaluate
+    from shardc._train import fit as fit
+    from shardc._train import predict as predict
+    from shardc._train import train as train
 
 _PLACES = {
     "_compile": ("Model", "compile", "mlp"),

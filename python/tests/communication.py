@@ -112,16 +112,14 @@ def as_program(name):
 
 def compare(build, name):
     program, place = as_program(name)
-    if hasattr(program.step, "lower"):
-        return None  # Without shardings.
-    args = jax.tree.map(np.asarray, (*program.carried, *goldens.first_batch(program),
-                                     *program.constants))
+    step, args = goldens.as_function(program)
+    args = jax.tree.map(np.asarray, args)
     shardings = goldens.get_shardings(program, place)
     everywhere = jax.sharding.NamedSharding(goldens.MESH, jax.sharding.PartitionSpec())
     carried = shardings[:len(program.carried)]
     model = goldens.GOLDEN / name / "model.mlir"
     mesh = "--mesh=data=2,model=4"
-    return {"xla": count_xla(program.step, args, shardings, (*carried, everywhere)),
+    return {"xla": count_xla(step, args, shardings, (*carried, everywhere)),
             "follow": count_shardc(build, model, mesh),
             "cheapest": count_shardc(build, model, mesh, "--partition=cheapest",
                                      "--objective=bytes")}
@@ -131,8 +129,6 @@ def main():
     build, more = pathlib.Path(sys.argv[1]), []
     for name in sys.argv[2:] or (*goldens.LOSSES, *goldens.STEPS):
         counts = compare(build, name)
-        if not counts:
-            continue
         print(name, counts, flush=True)
         (goldens.GOLDEN / name / "communication.json").write_text(json.dumps(counts) + "\n")
         if counts["cheapest"][1] > counts["xla"][1]:

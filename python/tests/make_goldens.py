@@ -39,6 +39,7 @@ import randoms
 import shard_maps
 import steps
 import shardc.jax as sj
+from shardc.jax._functional import functional
 
 GOLDEN = pathlib.Path(__file__).parents[2] / "test" / "golden" / "jax"
 TESTS = pathlib.Path(__file__).parents[2] / "test" / "Integration" / "JaxImport"
@@ -188,18 +189,39 @@ def get_step(number, name):
     return programs.Program(step, (params, state), x, y), at_rest
 
 
+def as_function(program):
+    """The step as a function of pytrees of arrays, and its arguments."""
+    args = (*program.carried, *first_batch(program), *program.constants)
+    objects = functional(program.step, args, {})
+    return (objects.step, objects.args) if objects else (program.step, args)
+
+
 def get_shardings(program, place):
-    """Of the arguments."""
-    return (*(jax.tree.map(place, jax.tree.map(np.asarray, tree))
-              for tree in program.carried),
-            *(jax.tree.map(over_rows, tree) for tree in first_batch(program)),
+    """Of the arguments of that function."""
+    count = len(program.carried)
+    args = as_function(program)[1]
+    return (*(jax.tree.map(place, jax.tree.map(np.asarray, tree)) for tree in args[:count]),
+            *(jax.tree.map(over_rows, tree) for tree in args[count:count + 2]),
             *(None for _ in program.constants))
+
+
+def placed(arg, place):
+    """An argument whose arrays are where `place` says: objects have no shardings."""
+    put = lambda leaf: jax.device_put(leaf, place(leaf)) if hasattr(leaf, "shape") else leaf
+    if not isinstance(arg, nnx.Pytree):
+        return jax.tree.map(put, arg)
+    copied = nnx.clone(arg)
+    nnx.update(copied, jax.tree.map(put, nnx.state(copied)))
+    return copied
 
 
 def export_step(program, place, folder):
     """Writes the model and its initial values."""
     args = (*program.carried, *first_batch(program), *program.constants)
-    if hasattr(program.step, "lower"):  # nnx.jit and eqx.filter_jit, without shardings.
+    if hasattr(program.step, "lower"):  # nnx.jit and eqx.filter_jit.
+        count = len(program.carried)
+        args = [placed(arg, place if index < count else over_rows)
+                for index, arg in enumerate(args)]
         sj.export(folder / "model.mlir", program.step, *args, initial=folder / "init.npz")
         return
     carried = tuple(range(len(program.carried)))
@@ -246,7 +268,8 @@ def write_step(number, name, folder):
     export_step(program, place, folder)
     values, found = train_step(program, get_steps(name))
     parameters = np.load(folder / "init.npz")
-    np.savez(folder / "final.npz", **{name: values[name] for name in parameters})
+    np.savez(folder / "final.npz", **{name: values[name] for name in parameters
+                                      if parameters[name].dtype.kind == "f"})
     constants = list(inspect.signature(program.step).parameters)[len(program.carried) + 2:]
     np.savez(folder / "data.npz", **named(program.x, "x"), **named(program.y, "y"),
              **dict(zip(constants, program.constants)))

@@ -395,6 +395,59 @@ def tutorial(rng):
                    rng.integers(0, 8, losses.ROWS).astype(np.int32))
 
 
+def recurrent(rng):
+    """A recurrent network, by lax.scan over a sequence."""
+    params = {"hidden": losses.normal(rng, 32, 32) / 8, "inputs": losses.normal(rng, 4, 32) / 2,
+              "out": losses.normal(rng, 32, 8) / 6}
+
+    def loss(params, x, y):
+        def cell(h, x):
+            return jnp.tanh(h @ params["hidden"] + x @ params["inputs"]), None
+
+        h, _ = jax.lax.scan(cell, jnp.zeros((len(x), 32)), jnp.swapaxes(x, 0, 1))
+        return jnp.mean((h @ params["out"] - y) ** 2)
+
+    return loss, params, losses.normal(rng, losses.ROWS, 6, 4), losses.normal(rng, losses.ROWS, 8)
+
+
+def carried_key(rng):
+    """A key that each step splits, and dropout by it."""
+    _, params, x, y = steps.MSE(rng)
+
+    def step(params, key, x, y):
+        key, own = jax.random.split(key)
+
+        def loss_fn(params):
+            *layers, last = params.values()
+            hidden = x
+            for number, layer in enumerate(layers):
+                hidden = jax.nn.relu(hidden @ layer["w"] + layer["b"])
+                keep = jax.random.bernoulli(jax.random.fold_in(own, number), 0.8, hidden.shape)
+                hidden = jnp.where(keep, hidden / 0.8, 0)
+            return jnp.mean((hidden @ last["w"] + last["b"] - y) ** 2)
+
+        loss, gradients = jax.value_and_grad(loss_fn)(params)
+        return jax.tree.map(lambda p, g: p - 0.05 * g, params, gradients), key, loss
+
+    return Program(step, (params, np.asarray(jax.random.PRNGKey(5))), x, y)
+
+
+def sorted_by_two(rng):
+    """Rows in the order of a class, and of a score within each."""
+    _, params, x, y = steps.MSE(rng)
+
+    def loss(params, x, y):
+        *layers, last = params.values()
+        for layer in layers:
+            x = jax.nn.relu(x @ layer["w"] + layer["b"])
+        out = x @ last["w"] + last["b"]
+        group = jnp.floor(2 * y)
+        _, _, ranked = jax.lax.sort((group, -out, out), dimension=1, num_keys=2)
+        return jnp.mean((ranked * jnp.arange(1.0, 1 + out.shape[1]) - y) ** 2)
+
+    return loss, params, x, y
+
+
 def is_matrix(params):
     return jax.tree.map(lambda leaf: leaf.ndim > 1, params)
 
@@ -438,4 +491,7 @@ STEPS = {
     "step_schedule_free": with_optax(optax.contrib.schedule_free_sgd(0.1)),
     "step_microbatch_slices": microbatch_slices,
     "step_microbatch_dropout": microbatch_dropout,
+    "step_recurrent": with_optax(optax.rmsprop(1e-3), recurrent),
+    "step_key": carried_key,
+    "step_sorted": with_optax(optax.adam(1e-2), sorted_by_two),
 }

@@ -199,6 +199,8 @@ def test_refuses_steps_with_their_place(mesh):
         sj.jit(train_step, params, state, x, y)
     with pytest.raises(sj.ExportError, match="carry: there is no result 7"):
         sj.jit(train_step, params, state, x, y, carry={7: 0})
+    with pytest.raises(sj.ExportError, match="or no argument 9; the step has 4 arguments"):
+        sj.jit(train_step, params, state, x, y, carry={0: 9})
     with pytest.raises(sj.ExportError, match="carry: result 2 does not have the arrays"):
         sj.jit(train_step, params, state, x, y, carry={2: 0})
     with pytest.raises(sj.ExportError, match="params: argument 3 is not carried"):
@@ -208,11 +210,13 @@ def test_refuses_steps_with_their_place(mesh):
     with pytest.raises(TypeError, match="partitoin"):
         sj.jit(train_step, params, state, x, y, carry={0: 0, 1: 1}, partitoin="cheapest")
 
-    def sorts(p, x):
-        return p - jax.lax.sort((p, x), num_keys=2)[0], jnp.sum(p * x)  # The place.
+    def loops(p, x):
+        total = jnp.sum(p * x)
+        total = jax.lax.while_loop(lambda t: t < 1, lambda t: t + total, total)  # The place.
+        return p - total, total
 
     with pytest.raises(shardc.CompileError) as caught:
-        sj.jit(sorts, np.zeros(4, np.float32), np.zeros(4, np.float32), carry={0: 0})
+        sj.jit(loops, np.zeros(4, np.float32), np.zeros(4, np.float32), carry={0: 0})
     # Neither remarks nor lines of shardc.
     assert re.match(r"\S*test_jit.py:\d+:\d+: error: ", str(caught.value))
     assert "shardc/jax" not in str(caught.value)
@@ -284,6 +288,8 @@ def test_explains_with_python_lines(donating):
     lines = pathlib.Path(__file__).read_text().splitlines()
     line = next(number for number, line in enumerate(lines, 1) if "jnp.tanh(x @" in line)
     assert f"test_jit.py:{line}" in text and "because" in text
+    # The update is where the program calls optax.
+    assert set(re.findall(r"(\w+\.py):\d+", text)) == {"test_jit.py"}
 
 
 def test_handles_live_as_long_as_needed(donating):
@@ -331,6 +337,19 @@ def test_keys_and_counters_are_carried(make_key):
     bits = expected[1][0]
     bits = jax.random.key_data(bits) if make_key is jax.random.key else bits
     np.testing.assert_array_equal(np.asarray(key), bits)
+
+
+def test_a_file_has_the_first_value_of_a_key(tmp_path):
+    params, x = np.zeros((8, 4), np.float32), np.ones((8, 4), np.float32)
+    state = jax.random.key(2**31 + 7), np.uint32(1)
+    step = jax.jit(draw_step, donate_argnums=(0, 1))
+    with pytest.raises(sj.ExportError, match="state.0.: starts with values that differ"):
+        sj.export(tmp_path / "step.mlir", step, params, state, x)
+    sj.export(tmp_path / "step.mlir", step, params, state, x, initial=tmp_path / "init.npz")
+    run = shardc.Executor(shardc.compile(tmp_path / "step.mlir"))
+    run.load(tmp_path / "init.npz")
+    run.step(x=x)
+    np.testing.assert_allclose(run.parameters["params"], draw_step(params, state, x)[0], atol=1e-5)
 
 
 def test_shard_map_runs(mesh):

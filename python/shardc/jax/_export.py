@@ -7,7 +7,7 @@ from jax.sharding import NamedSharding
 
 from shardc.jax._jaxprs import lower
 from shardc.jax._optimizers import Optimizer, number, sgd
-from shardc.jax._places import ExportError
+from shardc.jax._places import ExportError, of_the_user
 from shardc.jax._tag import tagged
 from shardc.jax._text import to_text
 
@@ -48,6 +48,7 @@ def _training(optimizer, clip_norm):
     return (f"#shardc.training<loss = @loss, optimizer = {optimizer}{clip}>")
 
 
+@of_the_user()
 def export_loss(path, loss_fn, params, x, y, *, optimizer=None, clip_norm=None,
                 shardings=None, initial=None, has_aux=False):
     """Writes `loss_fn(params, x, y)` as a model of shardc into the file `path`.

@@ -81,8 +81,10 @@ class Step:
         differences += [f"{path} is unknown" for path in sorted(found - expected)]
         if not differences:
             differences = [f"{jax.tree.structure(args)} found, expected {self._in_tree}"]
+        most = 5
+        more = [f"{len(differences) - most} more"] if len(differences) > most else []
         return TypeError("the arguments are not those that the step was traced with: "
-                         + ", ".join(differences))
+                         + ", ".join(differences[:most] + more))
 
     @property
     def seconds(self):

@@ -3,6 +3,7 @@ anew."""
 
 import contextlib
 import os
+import sys
 
 try:
     from jax._src import source_info_util
@@ -11,6 +12,30 @@ try:
     source_info_util.register_exclusion(os.path.dirname(__file__) + os.sep)
 except (AttributeError, ImportError):  # The locations of the program are lost then.
     source_info_util = None
+
+
+#: Packages on top of JAX, whose lines are not those of the user.
+_LIBRARIES = ("chex", "equinox", "flax", "optax")
+
+
+@contextlib.contextmanager
+def of_the_user():
+    """A context in which what is traced and lowered has the places where the user calls
+    libraries on top of JAX, not places in these."""
+    files = [getattr(sys.modules.get(name), "__file__", None) for name in _LIBRARIES]
+    own = [os.path.dirname(file) + os.sep for file in files if file]
+    excluded = getattr(source_info_util, "_exclude_paths", None)
+    if excluded is None:
+        yield
+        return
+    for path in own:
+        source_info_util.register_exclusion(path)
+    try:
+        yield
+    finally:
+        for path in own:
+            excluded.remove(path)
+        source_info_util.register_exclusion(excluded.pop())  # Forgets what it knew.
 
 
 class ExportError(ValueError):

@@ -13,7 +13,7 @@ from shardc.jax._functional import functional
 from shardc.jax._jaxprs import has_shard_map, keeping_unused, lower
 from shardc.jax._keys import is_key, to_signed
 from shardc.jax._optimizers import number
-from shardc.jax._places import ExportError
+from shardc.jax._places import ExportError, of_the_user
 from shardc.jax._text import to_text
 
 
@@ -70,10 +70,9 @@ def _role_of(leaf, is_parameter, with_states):
 
 
 def _constant(argument):
-    """The initialiser of a state, whose elements are equal."""
+    """The initialiser of a state, whose elements are equal, or come from a file."""
     if not _starts_alike(argument.value):
-        raise ExportError(f"{argument.path}: integers that are carried and start with "
-                          "values that differ are not supported: give them as data")
+        return "constant(0.0)"
     return f"constant({number(to_signed(argument.value).flat[0])})"
 
 
@@ -124,13 +123,13 @@ def _carried(lowered, call, args, carry):
         carry = dict(enumerate(donated))
     else:
         places = {result: call.index_of(argument) for result, argument in carry.items()}
-        carry = {result: len(args) if place is None else place
+        carry = {result: carry[result] if place is None else place
                  for result, place in places.items()}
     if not carry:
         raise ExportError("which results replace which arguments? Expected "
                           "jax.jit(step, donate_argnums=(0, 1)) or carry={0: 0, 1: 1}")
     for result, argument in carry.items():
-        if not 0 <= result < len(outputs) or not 0 <= argument < len(args):
+        if result not in range(len(outputs)) or argument not in range(len(args)):
             raise ExportError(f"carry: there is no result {result} or no argument "
                               f"{argument}; the step has {len(args)} arguments and "
                               f"{len(outputs)} results")
@@ -199,6 +198,7 @@ def _role(argument, with_states):
     return f'#shardc.{argument.role}<"{argument.name}", {start}>'
 
 
+@of_the_user()
 def trace(step, args, carry=None, params=0, with_states=True, kwargs=None):
     """The `TracedStep` of `step` called with `args` and `kwargs`; see `export`. Without
     `with_states` the text does not have the initial values of states."""
@@ -271,8 +271,15 @@ def export(path, step, *args, carry=None, params=0, initial=None, **kwargs):
     that replace nothing one is the loss, a scalar, and the others are metrics.
     Arguments may be given by name, and `carry` and `params` may name them."""
     traced = trace(step, args, carry, params, kwargs=kwargs)
+    from_file = {each.name: to_signed(each.value) for each in traced.arguments
+                 if each.role == "parameter" or (
+                     each.role == "state" and not _starts_alike(each.value))}
+    if initial is None:
+        for each in traced.arguments:
+            if each.role == "state" and each.name in from_file:
+                raise ExportError(f"{each.path}: starts with values that differ: expected "
+                                  "initial=, a file .npz for them")
     with open(path, "w", encoding="utf-8") as file:
         file.write(traced.text)
     if initial is not None:
-        np.savez(initial, **{each.name: np.asarray(each.value)
-                             for each in traced.arguments if each.role == "parameter"})
+        np.savez(initial, **from_file)

@@ -177,12 +177,12 @@ predict(Executor &executor, const Dataset &dataset,
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<HostArray>
 predict(Executor &executor, const NamedArrays &arrays);
 
-/// Sets every parameter from an archive, FILE.npz or FILE.safetensors;
-/// optimizer states stay as they are. Each process reads the parts that its
-/// devices hold, and its share of the checksums of a FILE.npz; compressed
-/// arrays are read whole. InvalidArgument names a parameter that is missing,
-/// unknown, of another shape, or has a value out of the range of its type.
-/// `onProgress` is called now and then, if there is one.
+/// Sets every parameter from an archive, FILE.npz or FILE.safetensors, and the
+/// states that it has; others stay as they are. Each process reads the parts
+/// that its devices hold, and its share of the checksums of a FILE.npz;
+/// compressed arrays are read whole. InvalidArgument names a parameter that is
+/// missing, unknown, of another shape, or has a value out of the range of its
+/// type. `onProgress` is called now and then, if there is one.
 [[nodiscard]] SHARDC_RT_API absl::Status
 loadParameters(Executor &executor, const std::string &path,
                const std::function<void()> &onProgress = {});

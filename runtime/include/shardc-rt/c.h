@@ -263,7 +263,8 @@ SHARDC_C_API SHARDC_C_CHECK shardc_error *
 shardc_executor_get_tensor(const shardc_executor *executor, const char *name,
                            void *data, size_t bytes);
 
-/// All parameters, from and to FILE.npz or FILE.safetensors.
+/// All parameters, from and to FILE.npz or FILE.safetensors. A file that is
+/// loaded may have states too.
 SHARDC_C_API SHARDC_C_CHECK shardc_error *
 shardc_executor_load_parameters(shardc_executor *executor, const char *path);
 SHARDC_C_API SHARDC_C_CHECK shardc_error *

@@ -220,14 +220,16 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
     return archive.status();
   for (const auto &[name, array] : *archive) {
     const TensorInfo *tensor = executor.plan().findTensor(name);
-    if (!tensor || tensor->role != Role::Parameter)
+    if (!tensor ||
+        (tensor->role != Role::Parameter && tensor->role != Role::State))
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": the model has no parameter \"", name, "\""));
   }
   for (const TensorInfo &tensor : executor.plan().tensors()) {
-    if (tensor.role != Role::Parameter)
-      continue;
     auto found = archive->find(tensor.name);
+    bool isState = tensor.role == Role::State && found != archive->end();
+    if (tensor.role != Role::Parameter && !isState)
+      continue;
     if (found == archive->end())
       return absl::InvalidArgumentError(
           absl::StrCat(path, ": parameter \"", tensor.name, "\" is missing; ",
@@ -237,8 +239,8 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
                          (isFloat(array.dtype) && isFloat(tensor.dtype));
     if (!isConvertible || array.shape != tensor.shape)
       return absl::InvalidArgumentError(absl::StrCat(
-          path, ": parameter \"", tensor.name, "\" is ",
-          describe(tensor.dtype, tensor.shape), ", got ",
+          path, ": ", isState ? "state" : "parameter", " \"", tensor.name,
+          "\" is ", describe(tensor.dtype, tensor.shape), ", got ",
           describe(isConvertible ? tensor.dtype : array.dtype, array.shape)));
     if (absl::Status status = set(executor, tensor, array, onProgress);
         !status.ok())
