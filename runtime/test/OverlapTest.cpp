@@ -18,6 +18,8 @@ namespace {
 /// What was done, in order.
 struct Events {
   std::vector<std::string> all;
+  /// The numbers of collectives that were prepared together.
+  std::vector<size_t> together;
   /// The operand of the all-gather on the first device.
   const float *y = nullptr;
 
@@ -31,6 +33,13 @@ struct Events {
 class StartedCollectives : public Collectives {
 public:
   explicit StartedCollectives(Events &trace) : trace(trace) {}
+
+  absl::StatusOr<std::vector<std::unique_ptr<PreparedCollective>>>
+  prepareTogether(const Mesh &mesh,
+                  std::vector<CollectiveSpec> specs) override {
+    trace.together.push_back(specs.size());
+    return Collectives::prepareTogether(mesh, std::move(specs));
+  }
 
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
@@ -137,6 +146,58 @@ TEST(OverlapTest, MessagesMoveWhileDevicesCompute) {
         // The early one has one launch above it, others end where they start.
         EXPECT_EQ(transport.numProgressed, isEarly ? 1 : 0);
       });
+}
+
+TEST(OverlapTest, StartsWithNothingInBetweenArePreparedTogether) {
+  Events trace;
+  auto context = Context::create({1});
+  auto plan = Plan::parse(makePlan(2, [](fb::PlanT &edited) {
+    addEarlyAllReduce(edited);
+    addEarlyAllReduce(edited);
+  }));
+  ASSERT_TRUE(plan.ok()) << plan.status();
+  auto executor =
+      createCpuExecutor(**context, *plan, ExecutorOptions(), nullptr,
+                        std::make_unique<StartedCollectives>(trace));
+  ASSERT_TRUE(executor.ok()) << executor.status();
+  EXPECT_EQ(trace.together, (std::vector<size_t>{2, 1, 1}));
+}
+
+// Their operands are one message for each other process.
+TEST(OverlapTest, SmallCollectivesThatStartTogetherShareMessages) {
+  for (int size : {2, 3})
+    runRanks(size, [&](ThreadTransport &transport) {
+      const int own = transport.rank();
+      auto collectives = createCollectivesBetweenProcesses(transport);
+      Tensor sum(size, own, 30, 30), gathered(size, own, 10, size * 10),
+          large(size, own, 20000, 20000);
+      auto specOf = [](CollectiveKind kind, const Tensor &of) {
+        return CollectiveSpec{kind, Reduction::Sum, {0}, {}, {of.tensor}};
+      };
+      auto all = collectives->prepareTogether(
+          Mesh({{"d", size}}), {specOf(CollectiveKind::AllReduce, large),
+                                specOf(CollectiveKind::AllReduce, sum),
+                                specOf(CollectiveKind::AllGather, gathered)});
+      ASSERT_TRUE(all.ok()) << all.status();
+      for (const std::vector<int> &order :
+           {std::vector<int>{0, 1, 2}, {2, 0, 1}}) {
+        for (Tensor *tensor : {&sum, &gathered, &large})
+          tensor->in[own].assign(tensor->in[own].size(), own + order[0]);
+        transport.numSent = 0;
+        for (const auto &one : *all)
+          runTasks(one->start());
+        // One of the large one, one of both others.
+        EXPECT_EQ(transport.numSent, 2 * (size - 1));
+        for (int number : order)
+          runTasks((*all)[number].get());
+        EXPECT_EQ(transport.numSent, 3 * (size - 1));
+        float expected = size * (size - 1) / 2 + size * order[0];
+        EXPECT_EQ(sum.out[own], std::vector<float>(30, expected));
+        EXPECT_EQ(large.out[own], std::vector<float>(20000, expected));
+        for (int64_t i = 0; i < size * 10; ++i)
+          EXPECT_EQ(gathered.out[own][i], i / 10 + order[0]);
+      }
+    });
 }
 
 // An all-reduce of few bytes has one message for each other process, another

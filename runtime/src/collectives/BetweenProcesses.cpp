@@ -37,17 +37,26 @@ struct Copies {
 /// Prepares one collective.
 class CollectiveBuilder {
 public:
+  /// Operands of a small collective are added to the messages `shared`, those
+  /// of another one have their own, on `channel`.
   CollectiveBuilder(const Mesh &mesh, CollectiveSpec spec, Copies copies,
                     std::shared_ptr<MessageMemory> memory, Transport &transport,
-                    uint32_t channel)
+                    uint32_t channel, std::shared_ptr<ExchangeBuilder> shared)
       : mesh(mesh), spec(std::move(spec)), sharing(std::move(copies)),
         groups(mesh.groups(this->spec.axes)),
         shards(mesh.numShards(this->spec.axes)), own(transport.rank()),
         processOf(this->spec.processes),
-        operandsSent(memory, transport, channel),
+        operandsSent(isSmall() ? std::move(shared)
+                               : std::make_shared<ExchangeBuilder>(
+                                     memory, transport, channel)),
         resultsSent(memory, transport, channel) {}
 
-  std::unique_ptr<PreparedCollective> build();
+  /// Adds all messages.
+  void plan();
+  /// Once all that share messages have been planned. `starts`: it starts its
+  /// own; else another one does.
+  std::unique_ptr<PreparedCollective> build(bool starts);
+  const ExchangeBuilder *operands() const { return operandsSent.get(); }
 
 private:
   std::vector<TreeNode> nodesOf(const CollectiveTensor &tensor,
@@ -92,7 +101,8 @@ private:
   const int64_t shards;
   const int own;
   const std::vector<int> &processOf; ///< By device.
-  ExchangeBuilder operandsSent, resultsSent;
+  std::shared_ptr<ExchangeBuilder> operandsSent;
+  ExchangeBuilder resultsSent;
   /// Of this process, before the first exchange and behind either.
   std::vector<Work> reductions, works, copies;
   std::set<std::pair<size_t, int64_t>> served;
@@ -125,8 +135,8 @@ Place CollectiveBuilder::sourceFor(int to, size_t number, int64_t device,
   auto [place, isFirst] =
       sent.try_emplace({partOf(number, {device}, part), to});
   if (isFirst)
-    place->second = operandsSent.add(processOf[device], to, tensor.dtype, part,
-                                     operandPart(tensor, device, part), into);
+    place->second = operandsSent->add(processOf[device], to, tensor.dtype, part,
+                                      operandPart(tensor, device, part), into);
   return place->second;
 }
 
@@ -142,7 +152,7 @@ Place CollectiveBuilder::reducedFor(int to, size_t number,
   if (processOf[members[0]] == own) {
     auto [place, isFirst] = reduced.try_emplace(key);
     if (isFirst) {
-      place->second = operandsSent.reserve(tensor.dtype, part.box);
+      place->second = operandsSent->reserve(tensor.dtype, part.box);
       Work work{tensor.dtype, part.box, {}, {place->second}};
       for (int64_t device : members)
         work.sources.push_back(operandPart(tensor, device, part));
@@ -153,8 +163,8 @@ Place CollectiveBuilder::reducedFor(int to, size_t number,
   auto [place, isFirst] = sent.try_emplace({key, to});
   if (isFirst)
     place->second =
-        operandsSent.add(processOf[members[0]], to, tensor.dtype,
-                         {part.box, 0, part.packedStrides()}, source);
+        operandsSent->add(processOf[members[0]], to, tensor.dtype,
+                          {part.box, 0, part.packedStrides()}, source);
   return place->second;
 }
 
@@ -383,11 +393,11 @@ void CollectiveBuilder::keepOperands() {
            ++part)
         isOverwritten |= part->second.first > begin && part->second.second != i;
       if (isOverwritten)
-        source = operandsSent.keep(works[i].dtype, works[i].box, source);
+        source = operandsSent->keep(works[i].dtype, works[i].box, source);
     }
 }
 
-std::unique_ptr<PreparedCollective> CollectiveBuilder::build() {
+void CollectiveBuilder::plan() {
   for (size_t tensor = 0; tensor < spec.tensors.size(); ++tensor)
     for (const std::vector<int64_t> &group : groups)
       if (spec.kind == CollectiveKind::AllReduce)
@@ -397,13 +407,17 @@ std::unique_ptr<PreparedCollective> CollectiveBuilder::build() {
           addResult(tensor, group, member);
   if (spec.kind == CollectiveKind::AllReduce)
     keepOperands();
-  std::shared_ptr<Exchange> first = operandsSent.finish(),
+}
+
+std::unique_ptr<PreparedCollective> CollectiveBuilder::build(bool starts) {
+  std::shared_ptr<Exchange> first = operandsSent->finish(),
                             second = resultsSent.finish();
-  operandsSent.resolve(works);
+  operandsSent->resolve(works);
   resultsSent.resolve(copies);
   auto finish = std::make_unique<MessageRound>(first, MessageRound::Finish);
-  std::unique_ptr<PreparedCollective> early =
-      std::make_unique<MessageRound>(first, MessageRound::Start);
+  std::unique_ptr<PreparedCollective> early;
+  if (starts)
+    early = std::make_unique<MessageRound>(first, MessageRound::Start);
   if (!reductions.empty()) {
     auto reduce = std::make_unique<WorkRound>(first, spec.reduction,
                                               std::move(reductions));
@@ -439,22 +453,49 @@ public:
 
   absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) override {
-    if (absl::Status status = checkCollective(mesh, spec); !status.ok())
-      return status;
-    if (spec.processes.empty())
-      for (int process = 0; process < transport.size(); ++process)
-        spec.processes.resize(
-            devicesOfProcess(mesh.numDevices(), process, transport.size()).last,
-            process);
-    absl::StatusOr<Copies> copies = compare(spec);
-    if (!copies.ok())
-      return copies.status();
-    return CollectiveBuilder(mesh, std::move(spec), *std::move(copies), memory,
-                             transport, channelOfCollective(numPrepared++))
-        .build();
+    auto one = prepareTogether(mesh, {std::move(spec)});
+    if (!one.ok())
+      return one.status();
+    return std::move(one->front());
+  }
+
+  absl::StatusOr<std::vector<std::unique_ptr<PreparedCollective>>>
+  prepareTogether(const Mesh &mesh,
+                  std::vector<CollectiveSpec> specs) override {
+    auto shared =
+        std::make_shared<ExchangeBuilder>(memory, transport, takeChannel());
+    std::vector<std::unique_ptr<CollectiveBuilder>> builders;
+    for (CollectiveSpec &spec : specs) {
+      if (absl::Status status = checkCollective(mesh, spec); !status.ok())
+        return status;
+      if (spec.processes.empty())
+        for (int process = 0; process < transport.size(); ++process)
+          spec.processes.resize(
+              devicesOfProcess(mesh.numDevices(), process, transport.size())
+                  .last,
+              process);
+      absl::StatusOr<Copies> copies = compare(spec);
+      if (!copies.ok())
+        return copies.status();
+      builders.push_back(std::make_unique<CollectiveBuilder>(
+          mesh, std::move(spec), *std::move(copies), memory, transport,
+          takeChannel(), shared));
+      builders.back()->plan();
+    }
+    // The last of those that share messages starts them, behind the reductions
+    // of all.
+    std::map<const ExchangeBuilder *, const CollectiveBuilder *> last;
+    for (const auto &builder : builders)
+      last[builder->operands()] = builder.get();
+    std::vector<std::unique_ptr<PreparedCollective>> all;
+    for (const auto &builder : builders)
+      all.push_back(builder->build(last[builder->operands()] == builder.get()));
+    return all;
   }
 
 private:
+  uint32_t takeChannel() { return channelOfCollective(numChannels++); }
+
   /// Tells the others which devices share operands and results.
   absl::StatusOr<Copies> compare(const CollectiveSpec &spec) {
     const std::vector<int> &processOf = spec.processes;
@@ -502,7 +543,7 @@ private:
 
   Transport &transport;
   std::shared_ptr<MessageMemory> memory;
-  uint32_t numPrepared = 0; ///< The same in all processes.
+  uint32_t numChannels = 0; ///< The same in all processes.
 };
 
 } // namespace

@@ -15,9 +15,10 @@
 // of the tree reduces them before the first round and sends one in their place.
 // Since the tree depends on the group alone, the bits are those of one process.
 //
-// Small parts for one process travel in one message; a large one that is
-// contiguous is sent from its place. Worker 0 alone exchanges messages, the
-// other rounds are shared by all workers.
+// Small parts for one process travel in one message, those of small collectives
+// that start together as well; a large one that is contiguous is sent from its
+// place. Worker 0 alone exchanges messages, the other rounds are shared by all
+// workers.
 //
 // Operands travel from `PreparedCollective::start` on: the collective is in
 // flight while devices compute and others start and finish. What is left is

@@ -76,6 +76,13 @@ public:
   /// InvalidArgument: element type or shapes that the kind does not support.
   [[nodiscard]] virtual absl::StatusOr<std::unique_ptr<PreparedCollective>>
   prepare(const Mesh &mesh, CollectiveSpec spec) = 0;
+
+  /// As many, which are started one directly after the other, in this order,
+  /// and go on in any order: a backend may start them together. By default they
+  /// are prepared one by one.
+  [[nodiscard]] virtual absl::StatusOr<
+      std::vector<std::unique_ptr<PreparedCollective>>>
+  prepareTogether(const Mesh &mesh, std::vector<CollectiveSpec> specs);
 };
 
 /// Collectives between virtual devices of one process: peers' buffers are read

@@ -62,6 +62,7 @@ absl::Status Exchange::open() {
 }
 
 absl::Status Exchange::start() {
+  left = users;
   if (absl::Status status = open(); !status.ok()) {
     started = status;
     return status;
@@ -77,7 +78,10 @@ absl::Status Exchange::start() {
 }
 
 absl::Status Exchange::finish() {
-  if (MessageMemory::Block *taken = std::exchange(block, nullptr))
-    MessageMemory::giveBack(*taken);
-  return started.ok() ? transport.finish(*started) : started.status();
+  if (left == users)
+    finished = started.ok() ? transport.finish(*started) : started.status();
+  if (--left == 0)
+    if (MessageMemory::Block *taken = std::exchange(block, nullptr))
+      MessageMemory::giveBack(*taken);
+  return finished;
 }

@@ -91,6 +91,8 @@ public:
   void addPacking(Work work) { packings.push_back(std::move(work)); }
   /// Memory that it has while it is open.
   void reserve(uint64_t bytes) { reserved = bytes; }
+  /// One more finish for each start: of a collective that shares the messages.
+  void addUser() { ++users; }
 
   bool isEmpty() const { return planned.empty() && packings.empty(); }
 
@@ -100,7 +102,8 @@ public:
   /// Opens the exchange if that has not been done. Errors: those of
   /// `Transport::start`, ResourceExhausted.
   [[nodiscard]] absl::Status start();
-  /// Then what came is in its places until the next start of any exchange of
+  /// Once for each user: the first one waits. What came is in its places, and
+  /// behind the last one stays there until the next start of any exchange of
   /// the same memory. Errors: those of the start and of `Transport::finish`.
   [[nodiscard]] absl::Status finish();
 
@@ -123,6 +126,8 @@ private:
   Transport &transport;
   const uint32_t channel;
   uint64_t reserved = 0;
+  int users = 0, left = 0; ///< Who have not finished since the start.
+  absl::Status finished;
   std::vector<Work> packings;
   std::vector<Planned> planned;
   std::vector<Transport::Message> messages;

@@ -2,6 +2,8 @@
 
 #include "collectives/ExchangeBuilder.h"
 
+#include <utility>
+
 using namespace shardc::rt;
 
 /// Contiguous parts of at least so many bytes are messages of their own, sent
@@ -60,6 +62,9 @@ Place ExchangeBuilder::keep(DType dtype, const Box &box, const Place &place) {
 }
 
 std::shared_ptr<Exchange> ExchangeBuilder::finish() {
+  exchange->addUser();
+  if (std::exchange(isFinished, true))
+    return exchange;
   for (Work &work : kept)
     exchange->addPacking(std::move(work));
   for (size_t peer = 0; peer < toPeers.size(); ++peer) {

@@ -58,7 +58,7 @@ public:
             Region{box}.packedStrides()};
   }
 
-  /// Once; nothing is added behind.
+  /// The exchange, for one more user; nothing is added behind.
   std::shared_ptr<Exchange> finish();
 
   /// Once the exchange is finished, its received parts have their places.
@@ -89,6 +89,7 @@ private:
   std::vector<Peer> toPeers, fromPeers;
   std::vector<Work> kept;
   uint64_t used = 0;
+  bool isFinished = false;
 };
 
 } // namespace shardc::rt

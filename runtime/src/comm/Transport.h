@@ -33,9 +33,9 @@ namespace shardc::rt {
 constexpr uint32_t channelOfMessage(uint32_t message) {
   return 2 * message + 1;
 }
-/// The channel of a collective, by the number of those prepared before.
-constexpr uint32_t channelOfCollective(uint32_t collective) {
-  return 2 * collective + 2;
+/// A channel for collectives, by the number of those taken before.
+constexpr uint32_t channelOfCollective(uint32_t number) {
+  return 2 * number + 2;
 }
 
 class Transport {

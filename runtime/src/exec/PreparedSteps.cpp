@@ -92,7 +92,8 @@ private:
   void startMessages(RankCommand place);
   void finishMessages(RankCommand place, uint32_t start);
   void addMessages(Step::Kind kind, int rank, RemoteMessages &messages);
-  absl::Status prepareCollective(const PipelineStep &starts, int64_t runs);
+  absl::Status prepareCollectives(absl::Span<const PipelineStep> together,
+                                  int64_t runs);
   void startCollective(const PipelineStep &starts);
   void finishCollective(const PipelineStep &starts);
   void addRounds(const PipelineStep &starts,
@@ -434,29 +435,36 @@ CollectiveSpec StepBuilder::bindCollective(const PipelineStep &starts,
   return spec;
 }
 
-absl::Status StepBuilder::prepareCollective(const PipelineStep &starts,
-                                            int64_t runs) {
-  auto &start = std::get<CollectiveStartCommand>(
-      program().commands[starts[0].command].operation);
+/// Prepares collectives that start one directly after the other.
+absl::Status
+StepBuilder::prepareCollectives(absl::Span<const PipelineStep> together,
+                                int64_t runs) {
   bool moves = false;
-  for (const CollectiveItem &item : start.items)
-    moves |= program().buffers[item.in].stride > 0 ||
-             program().buffers[item.out].stride > 0;
-  PreparedSteps::OfCollective &ofRuns =
-      prepared.collectives[{rank, starts[0].command}];
-  startedAt[{rank, starts[0].command}] = prepared.steps.size();
+  for (const PipelineStep &starts : together)
+    for (const CollectiveItem &item :
+         std::get<CollectiveStartCommand>(
+             program().commands[starts[0].command].operation)
+             .items)
+      moves |= program().buffers[item.in].stride > 0 ||
+               program().buffers[item.out].stride > 0;
   for (int64_t run = 0; run < (moves ? runs : 1); ++run) {
-    absl::StatusOr<std::unique_ptr<PreparedCollective>> one =
-        backend.prepare(meshOf(starts), bindCollective(starts, run));
-    if (!one.ok())
-      return one.status();
-    ofRuns.push_back(*std::move(one));
+    std::vector<CollectiveSpec> specs;
+    for (const PipelineStep &starts : together)
+      specs.push_back(bindCollective(starts, run));
+    absl::StatusOr<std::vector<std::unique_ptr<PreparedCollective>>> all =
+        backend.prepareTogether(meshOf(together[0]), std::move(specs));
+    if (!all.ok())
+      return all.status();
+    for (size_t i = 0; i < together.size(); ++i)
+      prepared.collectives[{rank, together[i][0].command}].push_back(
+          std::move((*all)[i]));
   }
   return absl::OkStatus();
 }
 
 /// The step of what a collective that has been prepared does at its start.
 void StepBuilder::startCollective(const PipelineStep &starts) {
+  startedAt[{rank, starts[0].command}] = prepared.steps.size();
   std::vector<PreparedCollective *> early;
   for (const auto &ofRun : prepared.collectives[{rank, starts[0].command}])
     early.push_back(ofRun->start());
@@ -606,7 +614,15 @@ void StepBuilder::addMessages(Step::Kind kind, int rank,
 absl::Status StepBuilder::addStep(uint32_t number, int64_t runs) {
   const Command &command = program().commands[number];
   if (std::holds_alternative<CollectiveStartCommand>(command.operation)) {
-    absl::Status status = prepareCollective({{rank, number}}, runs);
+    // With those behind it; a loop ends behind a wait.
+    std::vector<PipelineStep> together;
+    for (uint32_t next = number; !prepared.collectives.count({rank, number}) &&
+                                 std::holds_alternative<CollectiveStartCommand>(
+                                     program().commands[next].operation);
+         ++next)
+      together.push_back({{rank, next}});
+    absl::Status status = together.empty() ? absl::OkStatus()
+                                           : prepareCollectives(together, runs);
     if (status.ok())
       startCollective({{rank, number}});
     return status;
@@ -688,8 +704,9 @@ absl::Status StepBuilder::addSteps(const PipelineStep &together) {
   // All processes prepare all collectives.
   if (!isCollective && devices().layout.devices().size() == 0)
     return absl::OkStatus();
-  absl::Status status = isCollective ? prepareCollective(together, /*runs=*/1)
-                                     : addStep(command, /*runs=*/1);
+  absl::Status status =
+      isCollective ? prepareCollectives(absl::MakeConstSpan(&together, 1), 1)
+                   : addStep(command, /*runs=*/1);
   if (!status.ok())
     return named(status, command);
   if (isCollective) {
