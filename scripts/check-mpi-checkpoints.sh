@@ -74,6 +74,13 @@ expect 'damage' 0 'its bytes do not match their checksum' \
   mpirun -n 2 "${run[@]}" --steps=12 --checkpoint-dir=many3 --resume
 expect 'a damaged step' 2 'its bytes do not match their checksum' \
   mpirun -n 2 "${run[@]}" --steps=12 --checkpoint-dir=many3 --resume=8
+# Shards that no process reads as a whole.
+shardc-gen --layers=64,33,65,10 --batch-size=96 --strategy=tp --mesh=model=3 \
+  --loss=softmax_cross_entropy --optimizer=adamw --dropout=0.1 -o columns.mlir
+expect 'a damaged step, read in parts' 2 'its bytes do not match their checksum' \
+  mpirun -n 3 shardc-run columns.mlir --data=digits --steps=12 --checkpoint-dir=many3 --resume=8
+check 'a step that is read in parts' mpirun -n 3 shardc-run columns.mlir --data=digits \
+  --steps=12 --checkpoint-dir=many3 --resume=4 --check-reference
 expect 'nothing to resume from' 2 'nothing to resume from: none' \
   mpirun -n 2 "${run[@]}" --steps=12 --checkpoint-dir=none --resume
 expect 'another training has the folder' 1 'another training writes' \

@@ -35,15 +35,8 @@ static int fail(const absl::Status &status) {
 
 /// Sets the parameters of `executor` from a folder of checkpoints or a file.
 static absl::Status load(Executor &executor, const std::string &path) {
-  if (std::filesystem::is_directory(path)) {
-    auto checkpoint = openLatestCheckpoint(path);
-    if (!checkpoint.ok())
-      return checkpoint.status();
-    if (auto status = (*checkpoint)->checkAgainst(executor.plan());
-        !status.ok())
-      return status;
-    return (*checkpoint)->load(executor);
-  }
+  if (std::filesystem::is_directory(path))
+    return loadLatestCheckpoint(path, executor).status();
   // States have values too, though a prediction uses none.
   if (auto status = executor.initializeParameters(); !status.ok())
     return status;

@@ -107,11 +107,14 @@ public:
   /// negative, the one that was written last.
   void resume(const std::string &folder, int64_t step) {
     executor.call([&](Executor &each) {
-      std::unique_ptr<Checkpoint> checkpoint = take(
-          step < 0
-              ? openLatestCheckpoint(folder)
-              : Checkpoint::open(folder + "/step-" + std::to_string(step)));
-      check(checkpoint->load(each));
+      std::unique_ptr<Checkpoint> checkpoint;
+      if (step < 0) {
+        checkpoint = take(loadLatestCheckpoint(folder, each));
+      } else {
+        checkpoint =
+            take(Checkpoint::open(folder + "/step-" + std::to_string(step)));
+        check(checkpoint->load(each));
+      }
       progress = checkpoint->progress();
     });
     options.seed = progress.seed;

@@ -136,9 +136,7 @@ absl::StatusOr<CheckpointResult> Server::save(double &stall) {
 }
 
 absl::Status Server::loadCheckpoint() {
-  auto checkpoint = openLatestCheckpoint(folder + "/checkpoints");
-  return checkpoint.ok() ? (*checkpoint)->load(runner->get())
-                         : checkpoint.status();
+  return loadLatestCheckpoint(folder + "/checkpoints", runner->get()).status();
 }
 
 absl::Status Server::stream() {

@@ -31,10 +31,7 @@ static std::string listSteps(const std::string &folder) {
   return text.empty() ? "none" : text;
 }
 
-int Checkpoints::find(const Arguments &arguments, ReadCheckpointOptions reading,
-                      std::ostream &out) {
-  if (arguments.resume.empty())
-    return 0;
+int Checkpoints::find(const Arguments &arguments, std::ostream &out) {
   absl::StatusOr<std::unique_ptr<Checkpoint>> found;
   int64_t step;
   if (absl::SimpleAtoi(arguments.resume, &step)) {
@@ -43,17 +40,8 @@ int Checkpoints::find(const Arguments &arguments, ReadCheckpointOptions reading,
       return report(2, absl::StrCat("--resume=", step, ": ", folder,
                                     " has no such checkpoint; its steps: ",
                                     listSteps(folder)));
-    if (found.ok())
-      if (absl::Status status = (*found)->verifyOnce(reading); !status.ok())
-        return report(status);
   } else {
-    bool isOneDamaged = false;
-    reading.onDamaged = [&](const absl::Status &damage) {
-      isOneDamaged = true;
-      report(0, absl::StrCat(damage.message(),
-                             "\nit is left out, and the one before is taken"));
-    };
-    found = openLatestCheckpoint(folder, reading);
+    found = findLatestCheckpoint(folder, reading);
     if (absl::IsNotFound(found.status()) && !isOneDamaged &&
         arguments.resume == "if-any") {
       printField(
@@ -100,27 +88,27 @@ int Checkpoints::open(Arguments &arguments, const Plan &plan, Store *store,
           1, absl::StrCat("--checkpoint-dir=", opened.status().message()));
     writer = *std::move(opened);
   }
-  ReadCheckpointOptions reading;
+  if (arguments.resume.empty())
+    return 0;
   reading.store = store;
   reading.deadline = arguments.deadline;
   reading.onProgress = onProgress;
-  if (int code = find(arguments, reading, out))
+  reading.onDamaged = [this](const absl::Status &damage) {
+    isOneDamaged = true;
+    report(0, absl::StrCat(damage.message(),
+                           "\nit is left out, and the one before is taken"));
+  };
+  if (int code = find(arguments, out))
     return code;
-  if (!resumed)
-    return 0;
+  return resumed ? take(arguments, plan) : 0;
+}
+
+int Checkpoints::take(Arguments &arguments, const Plan &plan) {
   if (absl::Status status = resumed->checkAgainst(plan); !status.ok())
     return report(status);
   from = resumed->progress();
   lastBegun = lastWritten = from.steps;
   lastPath = resumed->path();
-  const std::string &mesh = resumed->mesh();
-  printField(
-      "checkpoint",
-      absl::StrCat(
-          arguments.isTraining() ? "goes on after step " : "that of step ",
-          from.steps, arguments.isTraining() ? " of " : ", ", resumed->path(),
-          mesh == plan.mesh() ? "" : absl::StrCat(", written on mesh ", mesh)),
-      out);
   return arguments.isTraining() ? takeOrder(arguments, plan) : 0;
 }
 
@@ -144,10 +132,36 @@ int Checkpoints::takeOrder(Arguments &arguments, const Plan &plan) const {
 
 TrainProgress Checkpoints::start() const { return from; }
 
-int Checkpoints::load(Executor &executor,
-                      const std::function<void()> &onProgress) {
-  absl::Status status = resumed->load(executor, onProgress);
-  return status.ok() ? 0 : report(status);
+int Checkpoints::load(Arguments &arguments, Executor &executor,
+                      std::ostream &out) {
+  const Plan &plan = executor.plan();
+  int64_t step;
+  const bool isLatest = !absl::SimpleAtoi(arguments.resume, &step);
+  for (;;) {
+    absl::Status status = resumed->load(executor, reading);
+    if (status.ok())
+      break;
+    if (!absl::IsDataLoss(status) || !isLatest)
+      return report(status);
+    reading.onDamaged(status);
+    reading.leaveOut.push_back(resumed->path());
+    // The executor has been made for the seed of that one.
+    arguments.isSeedGiven = true;
+    if (int code = find(arguments, out))
+      return code;
+    if (int code = take(arguments, plan))
+      return code;
+  }
+  const bool isTraining = arguments.isTraining();
+  const std::string &mesh = resumed->mesh();
+  printField(
+      "checkpoint",
+      absl::StrCat(
+          isTraining ? "goes on after step " : "that of step ", from.steps,
+          isTraining ? " of " : ", ", resumed->path(),
+          mesh == plan.mesh() ? "" : absl::StrCat(", written on mesh ", mesh)),
+      out);
+  return 0;
 }
 
 int Checkpoints::reserve(const Plan &plan) {

@@ -26,11 +26,12 @@ class Checkpoints {
 public:
   /// Finds what --resume asks for, for a run of `plan`. If the run trains, sets
   /// seed and order of the data in `arguments` to those of the checkpoint and
-  /// locks the folder. Without --checkpoint-dir nothing happens.
-  /// `store` leads to the other processes, which call it too, and is borrowed;
-  /// null: there are none. `onProgress` is called while a checkpoint is read,
-  /// and while a write that this waits for makes progress. Exit code 0, or the
-  /// code and an error printed.
+  /// locks the folder. Without --checkpoint-dir nothing happens. The data of
+  /// the checkpoint is not read before `load`. `store` leads to the other
+  /// processes, which call it too, and is borrowed; null: there are none.
+  /// `onProgress` is called while a checkpoint is read, and while a write that
+  /// this waits for makes progress. Exit code 0, or the code and an error
+  /// printed.
   int open(Arguments &arguments, const rt::Plan &plan, rt::Store *store,
            const std::function<void()> &onProgress, std::ostream &out);
 
@@ -38,9 +39,11 @@ public:
   bool isResumed() const { return resumed != nullptr; }
   /// Of that checkpoint; of the beginning, if there is none.
   rt::TrainProgress start() const;
-  /// Sets parameters and states from it, and lets go of it. `onProgress` is
-  /// called now and then. Exit code 0, or the code and an error printed.
-  int load(rt::Executor &executor, const std::function<void()> &onProgress);
+  /// Sets parameters and states from it, says so, and lets go of it. If it
+  /// turns out to be damaged and the latest is asked for, takes the one before,
+  /// which has to be of a training with the same order of the data. Exit code
+  /// 0, or the code and an error printed.
+  int load(Arguments &arguments, rt::Executor &executor, std::ostream &out);
 
   /// Allocates the memory for copies, if the run writes any; time counts from
   /// here. Exit code 0, or the code and an error printed.
@@ -79,13 +82,16 @@ public:
 private:
   using Clock = std::chrono::steady_clock;
 
-  int find(const Arguments &arguments, rt::ReadCheckpointOptions reading,
-           std::ostream &out);
+  int find(const Arguments &arguments, std::ostream &out);
+  /// Goes on from the checkpoint found, if a run of `plan` can.
+  int take(Arguments &arguments, const rt::Plan &plan);
 
   /// Checks that the training can go on in the order of the data of the
   /// checkpoint, and sets it in `arguments`.
   int takeOrder(Arguments &arguments, const rt::Plan &plan) const;
 
+  rt::ReadCheckpointOptions reading;
+  bool isOneDamaged = false; ///< Of those that were tried.
   rt::TrainProgress from;
   std::unique_ptr<rt::Checkpoint> resumed;
   std::unique_ptr<rt::CheckpointWriter> writer;

@@ -287,7 +287,7 @@ int Session::initialize() {
   if (int code = checkpoints.reserve(*plan))
     return code;
   if (checkpoints.isResumed())
-    return checkpoints.load(*executor, onProgress);
+    return checkpoints.load(arguments, *executor, out());
   absl::Status status = executor->initializeParameters();
   if (status.ok() && !arguments.loadParams.empty())
     status = loadParameters(*executor, arguments.loadParams, onProgress);

@@ -44,9 +44,11 @@ struct ReadCheckpointOptions {
   absl::Duration deadline = absl::Minutes(5);
   /// Called again and again, by the thread that reads; may be empty.
   std::function<void()> onProgress = {};
-  /// Of `openLatestCheckpoint`: called for each one that was written later and
-  /// is damaged; may be empty.
+  /// For the latest one: called for each one that was written later and is
+  /// damaged; may be empty.
   std::function<void(const absl::Status &)> onDamaged = {};
+  /// For the latest one: paths of those that do not count.
+  std::vector<std::string> leaveOut = {};
 };
 
 /// A checkpoint that is read. Its files are mapped: the system reads the bytes
@@ -85,12 +87,14 @@ public:
   [[nodiscard]] absl::Status
   verifyOnce(const ReadCheckpointOptions &options = {});
 
-  /// Sets all parameters and states of an executor, after `checkAgainst` and,
-  /// unless `verifyOnce` was called, `verify`. Each device reads its shards
-  /// alone. `onProgress` is called now and then, if there is one. DataLoss: the
-  /// faults, and nothing is set.
+  /// Sets all parameters and states of an executor, after `checkAgainst`. Each
+  /// device reads its shards alone. Unless `verifyOnce` was called, checksums
+  /// are computed of the bytes as they pass; of several processes each computes
+  /// those of the shards that it reads as a whole, and its share of those that
+  /// none does. DataLoss: the faults, a line each; parameters and states have
+  /// no value then.
   [[nodiscard]] absl::Status
-  load(Executor &executor, const std::function<void()> &onProgress = {}) const;
+  load(Executor &executor, const ReadCheckpointOptions &options = {}) const;
 
   /// All parameters, as global arrays, after their checksums. DataLoss: the
   /// faults.
@@ -106,8 +110,8 @@ private:
   SHARDC_RT_PRIVATE Checkpoint(std::string path,
                                std::unique_ptr<const Manifest> manifest,
                                std::unique_ptr<const Files> files);
-  struct Share;
-  SHARDC_RT_PRIVATE std::vector<std::string> verify(const Share &share) const;
+  SHARDC_RT_PRIVATE absl::Status
+  set(Executor &executor, const ReadCheckpointOptions &options) const;
 
   std::string ownPath, ownFingerprint;
   std::unique_ptr<const Manifest> ownManifest;
@@ -131,10 +135,22 @@ struct SHARDC_RT_API CheckpointName {
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<std::vector<CheckpointName>>
 listCheckpoints(const std::string &folder);
 
-/// The checkpoint that was written last, of those that pass `verify`. NotFound:
-/// there is none.
+/// The checkpoint that was written last, of those that can be opened; its data
+/// is not read yet. NotFound: there is none.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<std::unique_ptr<Checkpoint>>
+findLatestCheckpoint(const std::string &folder,
+                     const ReadCheckpointOptions &options = {});
+
+/// The same, of those that pass `verify`.
 [[nodiscard]] SHARDC_RT_API absl::StatusOr<std::unique_ptr<Checkpoint>>
 openLatestCheckpoint(const std::string &folder,
+                     const ReadCheckpointOptions &options = {});
+
+/// Sets an executor by the checkpoint that was written last, of those that are
+/// whole: reads each byte once, where `openLatestCheckpoint` and `load` read it
+/// twice. Errors are those of both.
+[[nodiscard]] SHARDC_RT_API absl::StatusOr<std::unique_ptr<Checkpoint>>
+loadLatestCheckpoint(const std::string &folder, Executor &executor,
                      const ReadCheckpointOptions &options = {});
 
 struct CheckpointOptions {

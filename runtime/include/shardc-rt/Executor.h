@@ -32,6 +32,7 @@
 #include "shardc-rt/Plan.h"
 
 #include "absl/functional/function_ref.h"
+#include "absl/types/span.h"
 
 #include <functional>
 #include <limits>
@@ -43,6 +44,8 @@
 #include <vector>
 
 namespace shardc::rt {
+
+struct ShardPlace;
 
 class Processes;
 class Store;
@@ -196,8 +199,17 @@ public:
   /// called for the bytes of their shards alone. Processes that all call it set
   /// the tensor on all devices. Errors as of `setTensor`, and those of `fill`,
   /// after which the tensor has no value.
-  [[nodiscard]] virtual absl::Status writeShards(absl::string_view name,
-                                                 FillBytes fill);
+  [[nodiscard]] absl::Status writeShards(absl::string_view name,
+                                         FillBytes fill);
+
+  using FillPlaces =
+      absl::FunctionRef<absl::Status(absl::Span<const ShardPlace>)>;
+
+  /// For the runtime itself: as `writeShards`, but `fill` is called with
+  /// different shards of the tensor, which do not overlap: with all that this
+  /// process has, or one after the other.
+  [[nodiscard]] virtual absl::Status fillShards(absl::string_view name,
+                                                FillPlaces fill);
 
   /// Of the processes that hold devices of the mesh; null: this one has all.
   virtual Store *store() const { return nullptr; }

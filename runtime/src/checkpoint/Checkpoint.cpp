@@ -3,14 +3,15 @@
 #include "shardc-rt/Checkpoint.h"
 
 #include "base/Convert.h"
-#include "base/CopyToMemory.h"
 #include "base/ReadFile.h"
+#include "checkpoint/CopyShards.h"
 #include "checkpoint/Manifest.h"
 #include "checkpoint/MappedFile.h"
 #include "checkpoint/WriterPeers.h"
 #include "comm/Socket.h"
 
 #include "absl/algorithm/container.h"
+#include "absl/functional/function_ref.h"
 #include "absl/strings/numbers.h"
 #include "absl/strings/str_cat.h"
 #include "absl/strings/str_join.h"
@@ -149,33 +150,86 @@ absl::string_view Checkpoint::bytesOf(size_t tensor) const {
   return ::bytesOf(described, files->mapped.at(described.file));
 }
 
-/// The shards that a process computes the checksums of.
-struct Checkpoint::Share {
-  bool parametersAlone = false;
-  int rank = 0, size = 1;           ///< Of the process.
-  std::function<void()> onProgress; ///< May be empty.
-};
-
-std::vector<std::string> Checkpoint::verify(const Share &share) const {
-  std::vector<std::string> faults;
-  int64_t number = 0;
-  for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
-    const ManifestTensor &tensor = ownManifest->tensors[i];
-    if (share.parametersAlone && tensor.role != Role::Parameter)
-      continue;
-    for (const ManifestShard &shard : tensor.shards)
-      if (number++ % share.size == share.rank &&
-          checksumOf(tensor.type, shard, bytesOf(i), share.onProgress) !=
-              shard.checksum)
-        faults.push_back(
-            absl::StrCat(ownPath, "/", tensor.file, ": tensor \"",
-                         tensor.type.name, "\", shard of ", shard.describe(),
-                         ": its bytes do not match their checksum"));
+namespace {
+/// The shards of a checkpoint, by number over all tensors, and which of them
+/// have been compared with their checksums.
+class Shards {
+public:
+  explicit Shards(const Checkpoint &checkpoint) : checkpoint(checkpoint) {
+    for (const ManifestTensor &tensor : checkpoint.manifest().tensors) {
+      begins.push_back(isCompared.size());
+      isCompared.resize(isCompared.size() + tensor.shards.size());
+      bytes += tensor.type.bytes();
+    }
   }
-  return faults;
+
+  /// Copies a tensor to `places` and compares those of its shards on the way
+  /// for which `isWanted(number, shard)`.
+  template <typename IsWanted>
+  void read(size_t tensor, absl::Span<const ShardPlace> places,
+            IsWanted isWanted, const std::function<void()> &onProgress);
+
+  /// Compares those whose numbers fulfil `isWanted`.
+  template <typename IsWanted>
+  void compare(IsWanted isWanted, const std::function<void()> &onProgress) {
+    for (size_t tensor = 0; tensor < begins.size(); ++tensor)
+      read(
+          tensor, {},
+          [&](size_t number, const ManifestShard &) {
+            return isWanted(number);
+          },
+          onProgress);
+  }
+
+  size_t size() const { return isCompared.size(); }
+
+  /// By number; those that other processes have compared may be added.
+  std::vector<bool> isCompared;
+  /// A line for each that does not match.
+  std::vector<std::string> faults;
+
+private:
+  const Checkpoint &checkpoint;
+  std::vector<size_t> begins; ///< By tensor, the number of its first.
+  uint64_t bytes = 0;
+  std::unique_ptr<WorkerPool> readers; ///< Null before the first read.
+};
+} // namespace
+
+template <typename IsWanted>
+void Shards::read(size_t tensor, absl::Span<const ShardPlace> places,
+                  IsWanted isWanted, const std::function<void()> &onProgress) {
+  const ManifestTensor &of = checkpoint.manifest().tensors[tensor];
+  std::vector<size_t> numbers;
+  std::vector<const ManifestShard *> checked;
+  for (size_t i = 0; i < of.shards.size(); ++i)
+    if (size_t number = begins[tensor] + i;
+        !isCompared[number] && isWanted(number, of.shards[i])) {
+      numbers.push_back(number);
+      checked.push_back(&of.shards[i]);
+    }
+  if (checked.empty() && places.empty())
+    return;
+  if (!readers)
+    readers = makeReaders(bytes);
+  std::vector<uint32_t> sums =
+      copyShards(of.type, checkpoint.bytesOf(tensor), checked, places, *readers,
+                 onProgress);
+  for (size_t i = 0; i < checked.size(); ++i) {
+    isCompared[numbers[i]] = true;
+    if (sums[i] != checked[i]->checksum)
+      faults.push_back(absl::StrCat(checkpoint.path(), "/", of.file,
+                                    ": tensor \"", of.type.name,
+                                    "\", shard of ", checked[i]->describe(),
+                                    ": its bytes do not match their checksum"));
+  }
 }
 
-std::vector<std::string> Checkpoint::verify() const { return verify(Share()); }
+std::vector<std::string> Checkpoint::verify() const {
+  Shards shards(*this);
+  shards.compare([](size_t) { return true; }, nullptr);
+  return shards.faults;
+}
 
 static absl::Status toStatus(const std::vector<std::string> &faults) {
   return faults.empty() ? absl::OkStatus()
@@ -197,16 +251,20 @@ static absl::Status agree(const absl::Status &mine,
   return absl::OkStatus();
 }
 
+/// Whether a process is the one of all to read shard `number`.
+static bool isShareOf(const ReadCheckpointOptions &options, size_t number) {
+  return !options.store ||
+         static_cast<int>(number % options.store->ranks().size) ==
+             options.store->ranks().rank;
+}
+
 absl::Status Checkpoint::verifyOnce(const ReadCheckpointOptions &options) {
   if (isVerified)
     return absl::OkStatus();
-  Share share;
-  share.onProgress = options.onProgress;
-  if (options.store) {
-    share.rank = options.store->ranks().rank;
-    share.size = options.store->ranks().size;
-  }
-  absl::Status status = agree(toStatus(verify(share)), options);
+  Shards shards(*this);
+  shards.compare([&](size_t number) { return isShareOf(options, number); },
+                 options.onProgress);
+  absl::Status status = agree(toStatus(shards.faults), options);
   isVerified = status.ok();
   return status;
 }
@@ -238,46 +296,80 @@ absl::Status Checkpoint::checkAgainst(const Plan &plan) const {
   return absl::OkStatus();
 }
 
-absl::Status Checkpoint::load(Executor &executor,
-                              const std::function<void()> &onProgress) const {
-  if (absl::Status status = checkAgainst(executor.plan()); !status.ok())
-    return status;
-  if (!isVerified) {
-    Share all;
-    all.onProgress = onProgress;
-    if (absl::Status status = toStatus(verify(all)); !status.ok())
-      return status;
-  }
-  for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
-    absl::string_view bytes = bytesOf(i);
-    absl::Status status =
-        executor.writeShards(ownManifest->tensors[i].type.name,
-                             [&](int64_t offset, char *data, int64_t count) {
-                               copyToMemory(data, bytes.data() + offset, count);
-                               return absl::OkStatus();
-                             });
-    if (!status.ok())
-      return status;
-    if (onProgress)
-      onProgress();
-  }
-  endCopiesToMemory();
+/// Adds those that other processes have compared.
+static absl::Status addOthers(std::vector<bool> &isCompared,
+                              const ReadCheckpointOptions &options) {
+  std::string mine;
+  for (bool is : isCompared)
+    mine += is ? '1' : '0';
+  absl::StatusOr<std::vector<std::string>> all =
+      options.store->gatherAll("reading a checkpoint", mine, options.deadline);
+  if (!all.ok())
+    return all.status();
+  for (const std::string &other : *all)
+    for (size_t i = 0; i < std::min(other.size(), mine.size()); ++i)
+      if (other[i] == '1')
+        isCompared[i] = true;
   return absl::OkStatus();
 }
 
-absl::StatusOr<ArrayMap> Checkpoint::readParameters() const {
-  Share share;
-  share.parametersAlone = true;
-  if (absl::Status status = toStatus(verify(share)); !status.ok())
+absl::Status Checkpoint::set(Executor &executor,
+                             const ReadCheckpointOptions &options) const {
+  Shards shards(*this);
+  absl::Status status;
+  for (size_t i = 0; i < ownManifest->tensors.size() && status.ok(); ++i)
+    status = executor.fillShards(ownManifest->tensors[i].type.name,
+                                 [&](absl::Span<const ShardPlace> places) {
+                                   shards.read(
+                                       i, places,
+                                       [&](size_t, const ManifestShard &shard) {
+                                         return !isVerified &&
+                                                holdAll(places, shard);
+                                       },
+                                       options.onProgress);
+                                   return absl::OkStatus();
+                                 });
+  // All processes make the same calls.
+  if (!isVerified && options.store)
+    status.Update(addOthers(shards.isCompared, options));
+  if (!isVerified && status.ok())
+    shards.compare([&](size_t number) { return isShareOf(options, number); },
+                   options.onProgress);
+  status.Update(toStatus(shards.faults));
+  return agree(status, options);
+}
+
+absl::Status Checkpoint::load(Executor &executor,
+                              const ReadCheckpointOptions &options) const {
+  if (absl::Status status = checkAgainst(executor.plan()); !status.ok())
     return status;
+  absl::Status status = set(executor, options);
+  // Nobody is to go on with a part of it.
+  if (!status.ok())
+    for (const ManifestTensor &tensor : ownManifest->tensors)
+      executor
+          .fillShards(tensor.type.name,
+                      [&](absl::Span<const ShardPlace>) { return status; })
+          .IgnoreError();
+  return status;
+}
+
+absl::StatusOr<ArrayMap> Checkpoint::readParameters() const {
+  Shards shards(*this);
   ArrayMap arrays;
   for (size_t i = 0; i < ownManifest->tensors.size(); ++i) {
     const ManifestTensor &tensor = ownManifest->tensors[i];
     if (tensor.role != Role::Parameter)
       continue;
     HostArray array(tensor.type.dtype, tensor.type.shape);
-    if (!array.data.empty())
-      std::memcpy(array.data.data(), bytesOf(i).data(), array.data.size());
+    std::vector<int64_t> start(array.shape.size());
+    shards.read(
+        i,
+        {ShardPlace{{start, array.shape, array.shape},
+                    reinterpret_cast<char *>(array.data.data())}},
+        [](size_t, const ManifestShard &) { return true; }, nullptr);
+    if (!shards.faults.empty())
+      continue;
     // As in the archives of saveParameters.
     absl::StatusOr<HostArray> result = std::move(array);
     if (result->dtype == DType::BF16)
@@ -286,6 +378,8 @@ absl::StatusOr<ArrayMap> Checkpoint::readParameters() const {
       return result.status();
     arrays.emplace(tensor.type.name, *std::move(result));
   }
+  if (!shards.faults.empty())
+    return toStatus(shards.faults);
   return arrays;
 }
 
@@ -349,14 +443,19 @@ nextPath(const absl::StatusOr<std::string> &mine,
   return status;
 }
 
-absl::StatusOr<std::unique_ptr<Checkpoint>>
-shardc::rt::openLatestCheckpoint(const std::string &folder,
-                                 const ReadCheckpointOptions &options) {
+/// The checkpoint that was written last, of those for which `check` succeeds in
+/// all processes.
+static absl::StatusOr<std::unique_ptr<Checkpoint>>
+findLatest(const std::string &folder, const ReadCheckpointOptions &options,
+           absl::FunctionRef<absl::Status(Checkpoint &)> check) {
   absl::StatusOr<std::vector<CheckpointName>> names = listCheckpoints(folder);
   for (size_t i = 0;; ++i) {
     absl::StatusOr<std::string> mine = std::string();
     if (!names.ok())
       mine = names.status();
+    else if (i < names->size() &&
+             absl::c_linear_search(options.leaveOut, (*names)[i].path))
+      continue;
     else if (i == names->size())
       mine = absl::NotFoundError(absl::StrCat(folder, ": there is no ",
                                               names->empty() ? "" : "whole ",
@@ -378,7 +477,7 @@ shardc::rt::openLatestCheckpoint(const std::string &folder,
                          "; expected a folder that all processes share"));
       status = agree(status, options);
       if (status.ok())
-        status = (*checkpoint)->verifyOnce(options);
+        status = check(**checkpoint);
       if (status.ok())
         return checkpoint;
     }
@@ -387,4 +486,27 @@ shardc::rt::openLatestCheckpoint(const std::string &folder,
     if (options.onDamaged)
       options.onDamaged(status);
   }
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>>
+shardc::rt::findLatestCheckpoint(const std::string &folder,
+                                 const ReadCheckpointOptions &options) {
+  return findLatest(folder, options,
+                    [](Checkpoint &) { return absl::OkStatus(); });
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>>
+shardc::rt::openLatestCheckpoint(const std::string &folder,
+                                 const ReadCheckpointOptions &options) {
+  return findLatest(folder, options, [&](Checkpoint &checkpoint) {
+    return checkpoint.verifyOnce(options);
+  });
+}
+
+absl::StatusOr<std::unique_ptr<Checkpoint>>
+shardc::rt::loadLatestCheckpoint(const std::string &folder, Executor &executor,
+                                 const ReadCheckpointOptions &options) {
+  return findLatest(folder, options, [&](Checkpoint &checkpoint) {
+    return checkpoint.load(executor, options);
+  });
 }

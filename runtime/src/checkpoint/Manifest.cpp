@@ -29,33 +29,6 @@ uint32_t shardc::rt::checksumOf(absl::string_view bytes) {
   return extendCrc32(0, bytes);
 }
 
-uint32_t shardc::rt::checksumOf(const TensorType &type,
-                                const ManifestShard &shard,
-                                absl::string_view tensor,
-                                const std::function<void()> &onProgress) {
-  constexpr int64_t piece = int64_t(1) << 26;
-  uint32_t sum = 0;
-  int64_t since = 0; // The last call.
-  auto note = [&] {
-    if (onProgress)
-      onProgress();
-    since = 0;
-  };
-  forEachRun({shard.start, shard.shape, shard.shape}, type.dtype, type.shape,
-             [&](int64_t from, int64_t, int64_t bytes) {
-               for (const int64_t end = from + bytes; from < end;) {
-                 const int64_t count = std::min(end - from, piece - since);
-                 sum = extendCrc32(sum, tensor.substr(from, count));
-                 from += count;
-                 since += count;
-                 if (since == piece)
-                   note();
-               }
-             });
-  note();
-  return sum;
-}
-
 std::string ManifestShard::describe() const {
   std::string text = absl::StrCat("device ", device);
   for (size_t dim = 0; dim < start.size(); ++dim)

@@ -14,7 +14,6 @@
 #include "plan/PlanSpec.h"
 #include "shardc-rt/Trainer.h"
 
-#include <functional>
 #include <string>
 #include <vector>
 
@@ -97,13 +96,6 @@ std::string formatManifest(const Manifest &manifest);
 
 /// CRC-32 as of zlib.
 uint32_t checksumOf(absl::string_view bytes);
-
-/// The checksum of a shard, in a dense tensor whose bytes are `tensor`.
-/// `onProgress` is called at its end and at least every 64 MiB, if there is
-/// one.
-uint32_t checksumOf(const TensorType &type, const ManifestShard &shard,
-                    absl::string_view tensor,
-                    const std::function<void()> &onProgress = {});
 
 } // namespace shardc::rt
 

@@ -5,6 +5,7 @@
 #include "absl/strings/str_cat.h"
 
 #include <cerrno>
+#include <cstdint>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/mman.h>
@@ -51,4 +52,12 @@ MappedFile &MappedFile::operator=(MappedFile &&other) noexcept {
 MappedFile::~MappedFile() {
   if (size > 0)
     munmap(const_cast<char *>(data), size);
+}
+
+void shardc::rt::readAhead(absl::string_view mapped) {
+  const uintptr_t page = sysconf(_SC_PAGESIZE);
+  const auto begin = reinterpret_cast<uintptr_t>(mapped.data()) & -page;
+  const auto end = reinterpret_cast<uintptr_t>(mapped.data()) + mapped.size();
+  // Only a hint.
+  madvise(reinterpret_cast<void *>(begin), end - begin, MADV_WILLNEED);
 }

@@ -34,6 +34,9 @@ private:
   size_t size;
 };
 
+/// Has the system begin to read bytes of a mapped file.
+void readAhead(absl::string_view mapped);
+
 } // namespace shardc::rt
 
 #endif // SHARDC_RT_SRC_CHECKPOINT_MAPPEDFILE_H

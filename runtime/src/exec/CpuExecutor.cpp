@@ -76,7 +76,7 @@ public:
   absl::Status readTensor(absl::string_view name, void *out) const override;
   absl::Status readShards(absl::string_view name,
                           ReadBytes visit) const override;
-  absl::Status writeShards(absl::string_view name, FillBytes fill) override;
+  absl::Status fillShards(absl::string_view name, FillPlaces fill) override;
   Store *store() const override {
     return options.processes ? &options.processes->store() : nullptr;
   }
@@ -495,29 +495,26 @@ absl::Status CpuExecutor::readShards(absl::string_view name,
   return absl::OkStatus();
 }
 
-absl::Status CpuExecutor::writeShards(absl::string_view name, FillBytes fill) {
+absl::Status CpuExecutor::fillShards(absl::string_view name, FillPlaces fill) {
   absl::StatusOr<size_t> index = findPersistent(spec, name);
   if (!index.ok())
     return index.status();
   const TensorSpec &tensor = spec.tensors[*index];
-  std::map<std::vector<int64_t>, const char *> done; // by start
-  absl::Status status;
-  for (const LocalShard &local : shards[*index]) {
-    // Devices that hold the same shard copy the first one's.
-    auto [same, isNew] = done.emplace(local.shard.start, local.data);
-    if (isNew)
-      forEachRun(local.shard, tensor.dtype, tensor.shape,
-                 [&](int64_t from, int64_t to, int64_t bytes) {
-                   if (status.ok())
-                     status = fill(from, local.data + to, bytes);
-                 });
-    else
-      std::memcpy(local.data, same->second, tensor.bytes);
-  }
-  if (status.ok())
-    parameters.noteWrite(*index);
-  else
+  std::map<std::vector<int64_t>, const char *> first; // by start
+  std::vector<ShardPlace> places;
+  for (const LocalShard &local : shards[*index])
+    if (first.emplace(local.shard.start, local.data).second)
+      places.push_back({local.shard, local.data});
+  absl::Status status = fill(places);
+  if (!status.ok()) {
     parameters.noteLoss(*index);
+    return status;
+  }
+  // Devices that hold the same shard copy the first one's.
+  for (const LocalShard &local : shards[*index])
+    if (const char *filled = first.at(local.shard.start); filled != local.data)
+      std::memcpy(local.data, filled, tensor.bytes);
+  parameters.noteWrite(*index);
   return status;
 }
 

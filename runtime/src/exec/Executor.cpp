@@ -5,6 +5,7 @@
 #include "base/Convert.h"
 #include "collectives/BetweenProcesses.h"
 #include "exec/CpuExecutor.h"
+#include "exec/Shards.h"
 #include "shardc-rt/Processes.h"
 
 #include "absl/strings/str_cat.h"
@@ -51,16 +52,32 @@ absl::Status Executor::readShards(absl::string_view name,
   return array.status();
 }
 
-absl::Status Executor::writeShards(absl::string_view name, FillBytes fill) {
+absl::Status Executor::fillShards(absl::string_view name, FillPlaces fill) {
   const TensorInfo *tensor = plan().findTensor(name);
   HostArray array;
   if (tensor)
     array = HostArray(tensor->dtype, tensor->shape);
-  if (absl::Status status = fill(0, reinterpret_cast<char *>(array.data.data()),
-                                 array.data.size());
+  std::vector<int64_t> start(array.shape.size());
+  if (absl::Status status =
+          fill({ShardPlace{{start, array.shape, array.shape},
+                           reinterpret_cast<char *>(array.data.data())}});
       !status.ok())
     return status;
   return setTensor(name, array.view());
+}
+
+absl::Status Executor::writeShards(absl::string_view name, FillBytes fill) {
+  const TensorInfo *tensor = plan().findTensor(name);
+  return fillShards(name, [&](absl::Span<const ShardPlace> places) {
+    absl::Status status;
+    for (const ShardPlace &place : places)
+      forEachRun(place.shard, tensor->dtype, tensor->shape,
+                 [&](int64_t from, int64_t to, int64_t bytes) {
+                   if (status.ok())
+                     status = fill(from, place.data + to, bytes);
+                 });
+    return status;
+  });
 }
 
 std::vector<RowRange> Executor::rowsOf(absl::string_view name) const {

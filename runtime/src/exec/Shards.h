@@ -18,6 +18,19 @@ void forEachRun(const Shard &shard, DType dtype,
                 absl::Span<const int64_t> global,
                 absl::FunctionRef<void(int64_t, int64_t, int64_t)> run);
 
+/// The same for the bytes [begin, end) of the global array alone: runs are cut
+/// there.
+void forEachRunWithin(const Shard &shard, DType dtype,
+                      absl::Span<const int64_t> global, int64_t begin,
+                      int64_t end,
+                      absl::FunctionRef<void(int64_t, int64_t, int64_t)> run);
+
+/// A shard in memory of this process; `data` has its local shape.
+struct ShardPlace {
+  Shard shard;
+  char *data;
+};
+
 /// The rows that shards of one tensor have, entries of the first dimension.
 /// `forEachShard` calls the function that it is given with each of them. A
 /// scalar has one row.

@@ -23,7 +23,6 @@
 #include <cstring>
 #include <functional>
 #include <set>
-#include <zlib.h>
 
 using namespace shardc::rt;
 
@@ -106,8 +105,8 @@ static absl::Status verify(const StoredArrays &archive, Store *store,
           !absl::SimpleAtoi(sums[other][number], &sum))
         return absl::FailedPreconditionError(absl::StrCat(
             "rank ", other, " has another file at ", archive.file->path()));
-      joined = crc32_combine64(joined, sum,
-                               begin(member, other + 1) - begin(member, other));
+      joined = joinCrc32(joined, sum,
+                         begin(member, other + 1) - begin(member, other));
     }
     if (joined != member.checksum)
       return absl::InvalidArgumentError(

@@ -522,20 +522,15 @@ absl::Status CudaExecutor::readShards(absl::string_view name,
   return absl::OkStatus();
 }
 
-absl::Status CudaExecutor::writeShards(absl::string_view name, FillBytes fill) {
+absl::Status CudaExecutor::fillShards(absl::string_view name, FillPlaces fill) {
   absl::StatusOr<size_t> index = findPersistent(spec, name);
   if (!index.ok())
     return index.status();
   if (!failure.ok())
     return failure;
-  const TensorSpec &tensor = spec.tensors[*index];
   absl::Status filled;
   absl::Status written = write(*index, [&](const Shard &shard, char *local) {
-    forEachRun(shard, tensor.dtype, tensor.shape,
-               [&](int64_t from, int64_t to, int64_t bytes) {
-                 if (filled.ok())
-                   filled = fill(from, local + to, bytes);
-               });
+    filled = fill({ShardPlace{shard, local}});
     return filled;
   });
   if (filled.ok())

@@ -50,7 +50,7 @@ public:
   absl::StatusOr<HostArray> getTensor(absl::string_view name) const override;
   absl::Status readShards(absl::string_view name,
                           ReadBytes visit) const override;
-  absl::Status writeShards(absl::string_view name, FillBytes fill) override;
+  absl::Status fillShards(absl::string_view name, FillPlaces fill) override;
   Store *store() const override { return cudaOptions.store; }
   std::vector<RowRange> rowsOf(absl::string_view name) const override;
   absl::Status submit(absl::string_view program,
