@@ -233,6 +233,23 @@ def test_compiles_without_arrays(donating):
     assert "2" in repr(train) and train.seconds > 0
 
 
+@pytest.mark.parametrize("stage", ["trace", "lower", "export", "call"])
+def test_takes_what_jax_has_traced_before(stage):
+    jitted = jax.jit(train_step, donate_argnums=(0, 1))
+    stages = {"trace": jitted.trace, "lower": jitted.lower}
+    make = stages.get(stage) or jax.export.export(jitted)
+    step = make(*start())
+    train = sj.jit(step.call if stage == "call" else step, *start(),
+                   carry={0: 0, 1: 1} if stage in ("export", "call") else None)
+    params, state, x, y = start()
+    for expected in references(2):
+        params, state, loss = train(params, state, x, y)
+        assert_close((params, state, loss), expected)
+    if stage == "lower":
+        with pytest.raises(sj.ExportError, match="not those that the step was traced with"):
+            sj.jit(step, params, x, y)
+
+
 def test_unused_arguments_and_non_array_results():
     def step(p, x, unused):
         return p - 0.1 * jax.grad(lambda p: jnp.mean((x * p) ** 2))(p), jnp.mean((x * p) ** 2)

@@ -198,6 +198,24 @@ def _role(argument, with_states):
     return f'#shardc.{argument.role}<"{argument.name}", {start}>'
 
 
+def _stages(step, args, kwargs):
+    """The `Traced` and the `Lowered` of a step: of a function, or of one that JAX has
+    traced, lowered (then there is no `Traced`) or exported before."""
+    if isinstance(step, (jax.stages.Traced, jax.stages.Lowered)):
+        given = jax.tree.structure((args, kwargs))
+        if given != step.in_tree:
+            raise ExportError(f"the arguments are not those that the step was traced with: "
+                              f"{given}, expected {step.in_tree}")
+        if isinstance(step, jax.stages.Lowered):
+            return None, step
+        return step, lower(step)
+    if not hasattr(step, "lower"):
+        # An Exported of jax.export has the function so.
+        step = jax.jit(step.call if hasattr(step, "mlir_module_serialized") else step)
+    traced = step.trace(*args, **kwargs)
+    return traced, lower(traced)
+
+
 @of_the_user()
 def trace(step, args, carry=None, params=0, with_states=True, kwargs=None):
     """The `TracedStep` of `step` called with `args` and `kwargs`; see `export`. Without
@@ -210,12 +228,8 @@ def trace(step, args, carry=None, params=0, with_states=True, kwargs=None):
     else:
         call = Call(step, args, kwargs)
         args = call.dynamic(args, kwargs)
-    if not hasattr(step, "lower"):
-        step = jax.jit(step)
     types = jax.tree.map(_abstract, args)
-    positional, named = (types, {}) if objects else call.merge(types)
-    traced = step.trace(*positional, **named)
-    lowered = lower(traced)
+    traced, lowered = _stages(step, *((types, {}) if objects else call.merge(types)))
     args = jax.tree.map(_as_array, args)
     outputs, carry = _carried(lowered, call, args, carry)
     place = call.index_of(params)
@@ -225,11 +239,11 @@ def trace(step, args, carry=None, params=0, with_states=True, kwargs=None):
     params, prefixes = place, call.names
     groups = _arguments(args, prefixes, carry, params, with_states)
     arguments = [each for group in groups for each in group]
-    by_devices = has_shard_map(traced.jaxpr.jaxpr)
+    by_devices = traced is not None and has_shard_map(traced.jaxpr.jaxpr)
     used = _used(lowered, len(arguments))
     must_keep = by_devices or any(each.role != "input" and not is_used
                                   for each, is_used in zip(arguments, used))
-    if not all(used) and must_keep and (kept := keeping_unused(traced)):
+    if not all(used) and must_keep and traced and (kept := keeping_unused(traced)):
         lowered = lower(kept)
         used = _used(lowered, len(arguments))
     names, roles = [], []
@@ -266,7 +280,8 @@ def export(path, step, *args, carry=None, params=0, initial=None, **kwargs):
     `carry` says which result replaces which argument of the next step, by default
     the donated arguments in their order, or the objects of Flax NNX and Equinox.
     Argument `params` has the parameters. Other carried arguments are states, those
-    that are not carried are data. `initial` names a file .npz for the values of
+    that are not carried are data. `step` may be a function, jitted or not, or what
+    jax.jit(...).trace or .lower gave, or jax.export. `initial` names a file .npz for the values of
     parameters, and of states that do not start with one value each. Of the results
     that replace nothing one is the loss, a scalar, and the others are metrics.
     Arguments may be given by name, and `carry` and `params` may name them."""
