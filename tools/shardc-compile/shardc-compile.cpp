@@ -187,6 +187,59 @@ getAllReports(llvm::StringRef bytes, llvm::json::Object given,
   return report;
 }
 
+/// Whether the file is a plan: by its name, or by its first bytes. A pipe can
+/// be read once, by the compiler.
+static bool isPlan(const std::string &path) {
+  if (llvm::StringRef(path).ends_with(".shardc"))
+    return true;
+  if (!llvm::sys::fs::is_regular_file(path))
+    return false;
+  char bytes[8] = {};
+  std::ifstream file(path, std::ios::binary);
+  return file.read(bytes, sizeof bytes) &&
+         beginsAsPlan(llvm::StringRef(bytes, sizeof bytes));
+}
+
+/// The memory of the same model with other choices, where it has them: weights
+/// gathered again or not, nothing recomputed, one microbatch. Needs a file that
+/// can be read again. What does not compile is no choice.
+static std::vector<OtherPlan> compileOthers(const std::string &path,
+                                            const CompileOptions &options,
+                                            const llvm::json::Object &report) {
+  if (path == "-" || isPlan(path) || report.getObject("pipeline"))
+    return {};
+  std::vector<std::pair<std::string, CompileOptions>> choices;
+  auto add = [&](const std::string &name) -> CompileOptions & {
+    CompileOptions &changed = choices.emplace_back(name, options).second;
+    changed.findFixIts = changed.compareCheapest = false;
+    changed.ignoreExpectations = true;
+    changed.deviceMemory = 0;
+    return changed;
+  };
+  if (report.getObject("regather"))
+    add(options.regather ? "without --regather" : "with --regather").regather =
+        !options.regather;
+  if (report.getObject("recompute"))
+    add("without --recompute").recompute = "none";
+  if (options.microbatches != 1)
+    add("with --microbatches=1").microbatches = 1;
+  std::vector<OtherPlan> others;
+  for (const auto &[name, changed] : choices) {
+    CompileResult result = compileFile(path, changed);
+    if (result.code != ExitCode::Ok)
+      continue;
+    ReportKinds kinds;
+    kinds.memory = true;
+    llvm::Expected<llvm::json::Object> other =
+        getJsonReports(result.plan, kinds, {});
+    if (!other)
+      llvm::consumeError(other.takeError());
+    else if (*other->get("memory") != *report.get("memory"))
+      others.push_back({name, std::move(*other)});
+  }
+  return others;
+}
+
 /// What is known of a run of the plan, for the page.
 struct RunFiles {
   std::optional<llvm::json::Array> metrics;
@@ -218,7 +271,8 @@ static llvm::Expected<RunFiles> readRunFiles() {
 /// `bytes`.
 static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
                          const std::string &page, const std::string &folder,
-                         const RunFiles &run, llvm::json::Object given) {
+                         const RunFiles &run, llvm::json::Object given,
+                         const CompileOptions &options) {
   std::optional<Explanation> explanation;
   llvm::Expected<llvm::json::Object> report =
       getAllReports(bytes, std::move(given), explanation);
@@ -231,6 +285,10 @@ static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
   HtmlReportInput content{*report, explanation ? &*explanation : nullptr,
                           run.metrics ? &*run.metrics : nullptr,
                           run.trace ? &*run.trace : nullptr};
+  std::vector<OtherPlan> others;
+  if (!page.empty())
+    others = compileOthers(inputPath, options, *report);
+  content.others = others;
   if (!page.empty()) {
     std::string text;
     llvm::raw_string_ostream os(text);
@@ -247,19 +305,6 @@ static int writePictures(llvm::StringRef bytes, const std::string &inputPath,
     if (int code = writeOutput(folder + "/" + picture.fileName, picture.svg))
       return code;
   return 0;
-}
-
-/// Whether the file is a plan: by its name, or by its first bytes. A pipe can
-/// be read once, by the compiler.
-static bool isPlan(const std::string &path) {
-  if (llvm::StringRef(path).ends_with(".shardc"))
-    return true;
-  if (!llvm::sys::fs::is_regular_file(path))
-    return false;
-  char bytes[8] = {};
-  std::ifstream file(path, std::ios::binary);
-  return file.read(bytes, sizeof bytes) &&
-         beginsAsPlan(llvm::StringRef(bytes, sizeof bytes));
 }
 
 /// The bytes of the file if it is a plan, else compiles it.
@@ -411,7 +456,7 @@ int main(int argc, char **argv) {
   if (asPage || !picturesPath.empty())
     if (int code =
             writePictures(result.plan, inputPath, asPage ? outputPath : "",
-                          picturesPath, *run, given))
+                          picturesPath, *run, given, options))
       return code;
   if (!asPage && !outputPath.empty())
     if (int code = writeOutput(outputPath, result.plan))

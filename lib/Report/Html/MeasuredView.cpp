@@ -331,7 +331,10 @@ void shardc::addMeasured(const HtmlReportInput &input, double length,
   std::vector<ComparedTime> collectives =
       compareCollectives(input.report, trace);
   if (!collectives.empty())
-    addComparedTable(markup, "Collectives", "collective", "compared-collective",
-                     collectives);
+    addComparedTable(
+        markup,
+        "Collectives; one without a measured time was done within a "
+        "GEMM",
+        "collective", "compared-collective", collectives);
   addLongest(markup, trace);
 }

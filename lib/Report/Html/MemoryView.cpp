@@ -25,8 +25,10 @@ namespace {
 /// The bytes in use over the step, by kind.
 class MemoryOverTime {
 public:
-  MemoryOverTime(const json::Object &memory, int64_t arenaBytes)
-      : memory(memory), arenaBytes(arenaBytes),
+  /// `width` is that of the bytes in the picture, in units.
+  MemoryOverTime(const json::Object &memory, int64_t arenaBytes,
+                 double width = wide)
+      : width(width), memory(memory), arenaBytes(arenaBytes),
         numSteps(getInteger(memory, "ops")),
         peakStep(getInteger(memory, "peak")) {
     if (numSteps <= 0)
@@ -51,8 +53,11 @@ public:
 
   bool isKnown() const { return !bytes.empty(); }
 
-  void draw(Markup &markup, StringRef id) const {
-    double most = static_cast<double>(std::max(arenaBytes, getPeak()));
+  /// `scale` is the most bytes of the axis, 0 for those of the arena. Without
+  /// an `id` the picture is not one of those that follow the mouse.
+  void draw(Markup &markup, StringRef id, int64_t scale = 0) const {
+    double most =
+        static_cast<double>(scale ? scale : std::max(arenaBytes, getPeak()));
     std::string label = formatv(
         "Memory in use over the {0} ops of a step, by kind. The peak of {1} is "
         "at op {2}.",
@@ -118,7 +123,7 @@ public:
   }
 
 private:
-  static constexpr double left = 80, width = 860, top = 24, height = 260;
+  static constexpr double left = 80, wide = 860, top = 24, height = 260;
 
   static size_t getKind(StringRef name) {
     const StringLiteral *it = find(memoryKinds, name);
@@ -180,6 +185,7 @@ private:
           .close();
   }
 
+  const double width;
   const json::Object &memory;
   /// With the gaps between buffers.
   int64_t arenaBytes;
@@ -235,18 +241,25 @@ static void addMemoryOf(const json::Object &memory, int64_t arenaBytes,
 }
 
 /// What the peak would be with another choice, where the compiler knows it.
-static void addOtherPeaks(const json::Object &report, Markup &markup) {
+static void addOtherPeaks(const HtmlReportInput &input, Markup &markup) {
+  const json::Object &report = input.report;
   int64_t peak = getInteger(report, "peak_bytes_per_device");
   std::vector<std::pair<std::string, int64_t>> choices = {{"this plan", peak}};
+  for (const OtherPlan &other : input.others)
+    choices.emplace_back(other.name,
+                         getInteger(other.report, "peak_bytes_per_device"));
+  auto add = [&](const json::Object *choice, StringRef name) {
+    int64_t bytes = choice ? getInteger(*choice, "other_peak_bytes") : 0;
+    if (bytes && none_of(input.others, [&](const OtherPlan &other) {
+          return other.name == name;
+        }))
+      choices.emplace_back(name, bytes);
+  };
   if (const json::Object *regather = report.getObject("regather"))
-    if (int64_t other = getInteger(*regather, "other_peak_bytes"))
-      choices.emplace_back(regather->getBoolean("taken").value_or(false)
-                               ? "without --regather"
-                               : "with --regather",
-                           other);
-  if (const json::Object *recompute = report.getObject("recompute"))
-    if (int64_t other = getInteger(*recompute, "other_peak_bytes"))
-      choices.emplace_back("without --recompute", other);
+    add(regather, regather->getBoolean("taken").value_or(false)
+                      ? "without --regather"
+                      : "with --regather");
+  add(report.getObject("recompute"), "without --recompute");
   if (choices.size() == 1)
     return;
   openTable(markup, "The peak of other choices", {"plan", "memory per device"},
@@ -258,6 +271,43 @@ static void addOtherPeaks(const json::Object &report, Markup &markup) {
     markup.close().close();
   }
   closeTable(markup);
+}
+
+/// This plan and those with other choices side by side, to one scale.
+static void addOtherPictures(const HtmlReportInput &input, Markup &markup) {
+  constexpr double narrow = 380;
+  markup.raw("\n");
+  if (input.others.empty())
+    return;
+  std::vector<std::pair<std::string, const json::Object *>> plans = {
+      {"this plan", &input.report}};
+  int64_t most = 0;
+  for (const OtherPlan &other : input.others)
+    plans.emplace_back(other.name, &other.report);
+  for (const auto &[name, report] : plans)
+    most = std::max(most, getInteger(*report, "peak_bytes_per_device"));
+  markup.open("div", {{"class", "others"}});
+  markup.element("h3", {}, "Beside other choices");
+  markup.open("div", {{"class", "pair"}});
+  for (const auto &[name, report] : plans) {
+    const json::Object *memory = report->getObject("memory");
+    const json::Object *buffers =
+        memory ? memory->getObject("over_time") : nullptr;
+    if (!buffers)
+      continue;
+    MemoryOverTime overTime(
+        *buffers, getInteger(*report, "peak_bytes_per_device"), narrow);
+    if (!overTime.isKnown())
+      continue;
+    markup.open("figure", {{"class", "choice"}})
+        .open("figcaption")
+        .text(name + ": ");
+    addBytes(markup, getInteger(*report, "peak_bytes_per_device"));
+    markup.close();
+    overTime.draw(markup, "", most);
+    markup.close();
+  }
+  markup.close().close().raw("\n");
 }
 
 void shardc::addMemory(const HtmlReportInput &input, Markup &markup,
@@ -272,13 +322,14 @@ void shardc::addMemory(const HtmlReportInput &input, Markup &markup,
   for (StringRef kind : memoryKinds)
     kinds.emplace_back(kind, kind);
   addLegend(markup, kinds);
-  addOtherPeaks(input.report, markup);
+  addOtherPeaks(input, markup);
   json::Array pictures;
   const json::Object *pipeline = input.report.getObject("pipeline");
   if (!pipeline) {
     if (const json::Object *memory = input.report.getObject("memory"))
       addMemoryOf(*memory, getInteger(input.report, "peak_bytes_per_device"),
                   "", markup, pictures);
+    addOtherPictures(input, markup);
   } else {
     for (auto [rank, object] : enumerate(getObjects(*pipeline, "ranks")))
       if (const json::Object *memory = object->getObject("memory"))

@@ -66,6 +66,7 @@ static void addCosts(const json::Object &cost, Markup &markup) {
   std::string label = "Costs:";
   for (const ComparedCost &each : costs)
     label += formatv(" {0} {1};", each.name, getCostText(each.value, isTime));
+  markup.open("div", {{"class", "scroll"}});
   openSvg(markup, 860, row * static_cast<double>(costs.size()), label, "costs");
   double y = 0;
   for (const ComparedCost &each : costs) {
@@ -76,7 +77,7 @@ static void addCosts(const json::Object &cost, Markup &markup) {
             getCostText(each.value, isTime));
     y += row;
   }
-  markup.close();
+  markup.close().close();
   std::string note = "Compile with --partition=cheapest to get the cheapest "
                      "plan.";
   if (getString(cost, "plan") == "searched")

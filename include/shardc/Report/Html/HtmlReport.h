@@ -13,6 +13,7 @@
 #include "shardc/Report/Explanation.h"
 #include "shardc/Report/RunTrace.h"
 
+#include "llvm/ADT/ArrayRef.h"
 #include "llvm/Support/JSON.h"
 #include "llvm/Support/raw_ostream.h"
 
@@ -20,6 +21,14 @@
 #include <vector>
 
 namespace shardc {
+
+/// The plan of the same model with another choice.
+struct OtherPlan {
+  /// The choice: "with --regather".
+  std::string name;
+  /// As `HtmlReportInput::report`; its `memory` and its peak are shown.
+  llvm::json::Object report;
+};
 
 /// What a page shows.
 struct HtmlReportInput {
@@ -31,6 +40,8 @@ struct HtmlReportInput {
   const llvm::json::Array *metrics = nullptr;
   /// A run of the plan, to be laid over the estimates; null without.
   const RunTrace *trace = nullptr;
+  /// Plans whose memory is beside that of the report; without a pipeline.
+  llvm::ArrayRef<OtherPlan> others = {};
 };
 
 /// Writes the page: one file without references to others, which can be read
