@@ -130,6 +130,10 @@ int shardc::run::measureMachine(const Arguments &arguments) {
                       [&](WritableFile &file) { return file.write(0, text); });
       !status.ok())
     return report(status);
+  if (arguments.json) {
+    std::cout << text;
+    return 0;
+  }
   std::cout << absl::StrFormat(
       "%s: GEMMs of f32 %.3g GFLOP/s, of bf16 %.3g GFLOP/s, memory %.3g GB/s, "
       "collectives %.3g GB/s\n",
