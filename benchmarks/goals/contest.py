@@ -43,11 +43,11 @@ class Server:
     def receive(self):
         with selectors.DefaultSelector() as selector:
             selector.register(self.process.stdout, selectors.EVENT_READ)
-            line = self.process.stdout.readline() if selector.select(self.timeout) else ""
+            has_spoken = bool(selector.select(self.timeout))
+            line = self.process.stdout.readline() if has_spoken else ""
         if not line:
-            ended = self.process.poll()
             self.stop()
-            raise Failure(f"{self.name} gave no answer" + (f" in {self.timeout} s" if ended is None else ""))
+            raise Failure(f"{self.name} " + ("ended without an answer" if has_spoken else f"gave no answer in {self.timeout} s"))
         reply = json.loads(line)
         if "error" in reply:
             raise Failure(f"{self.name}: {reply['error']}")
