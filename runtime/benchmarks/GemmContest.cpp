@@ -198,7 +198,8 @@ std::vector<Shape> shapesOf(const std::string &set) {
       addTranspositions(shapes, m, n, k);
   }
   long m, n, k;
-  if (std::sscanf(set.c_str(), "%ldx%ldx%ld", &m, &n, &k) == 3)
+  if (std::sscanf(set.c_str(), "%ldx%ldx%ld", &m, &n, &k) == 3 &&
+      std::min({m, n, k}) > 0)
     addTranspositions(shapes, m, n, k);
   return shapes;
 }
