@@ -225,6 +225,28 @@ static LogicalResult lowerConvert(Lowering &lowering, Operation *op) {
       op, convertTo(lowering.getBuilder(), op->getLoc(), x, element));
 }
 
+/// jax.checkpoint with a policy rounds values to the type that they have
+/// anyway, so that XLA does not merge them.
+static LogicalResult lowerReducePrecision(Lowering &lowering, Operation *op) {
+  auto type = dyn_cast<FloatType>(getElement(lowering.get(op, 0)));
+  auto exponent = op->getAttrOfType<IntegerAttr>("exponent_bits"),
+       mantissa = op->getAttrOfType<IntegerAttr>("mantissa_bits");
+  if (!type || !exponent || !mantissa)
+    return emitError(op->getLoc())
+           << "stablehlo.reduce_precision rounds floats to bits of an exponent "
+              "and of a mantissa";
+  // The precision of MLIR counts the leading 1, which is not stored.
+  int64_t stored = type.getFPMantissaWidth() - 1;
+  if (mantissa.getInt() < stored ||
+      exponent.getInt() < type.getWidth() - 1 - stored)
+    return emitError(op->getLoc())
+           << "rounding " << type << " to " << exponent.getInt()
+           << " bits of the exponent and " << mantissa.getInt()
+           << " of the mantissa is not supported: use "
+              "x.astype(jnp.bfloat16).astype(jnp.float32)";
+  return lowering.set(op, lowering.get(op, 0));
+}
+
 /// As XLA computes it, by two polynomials (Giles, "Approximating the erfinv
 /// function", GPU Computing Gems 2, 2011).
 static LogicalResult lowerErfInv(Lowering &lowering, Operation *op) {
@@ -300,6 +322,7 @@ ArrayRef<OpLowering> shardc::getElementwiseLowerings() {
       {"stablehlo.select", lowerSelect, 3},
       {"stablehlo.clamp", lowerClamp, 3},
       {"stablehlo.convert", lowerConvert, 1},
+      {"stablehlo.reduce_precision", lowerReducePrecision, 1},
   };
   return table;
 }

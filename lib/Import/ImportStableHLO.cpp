@@ -116,6 +116,10 @@ static OwningOpRef<ModuleOp> convert(ModuleOp source) {
     unsigned index = argument.getArgNumber();
     if (failed(copyArgument(main, function, index, *meshes)))
       return nullptr;
+    StringRef name = getRoleName(getRole(main, index));
+    if (failed(checkElements(argument.getLoc(), "argument \"" + name + "\" has",
+                             argument.getType())))
+      return nullptr;
     body->getArgument(index).setLoc(argument.getLoc());
     lowering.set(argument, body->getArgument(index));
   }

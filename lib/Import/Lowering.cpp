@@ -65,8 +65,21 @@ std::optional<StringRef> shardc::findScope(Location loc, StringRef prefix) {
   return found;
 }
 
+/// `name`, and what a call of another library calls.
+static std::string describe(Operation *op) {
+  std::string name = op->getName().getStringRef().str();
+  auto target = op->getAttrOfType<StringAttr>("call_target_name");
+  return target ? name + " of " + target.getValue().str() : name;
+}
+
 /// What to write in place of an op that is not supported.
-static StringRef getAdvice(StringRef name) {
+static StringRef getAdvice(Operation *op) {
+  StringRef name = op->getName().getStringRef();
+  auto target = op->getAttrOfType<StringAttr>("call_target_name");
+  // jax.debug.print, jax.pure_callback and their like.
+  if (target && target.getValue().contains("callback"))
+    return "Python is not called from a step; return the value as one more "
+           "result of it";
   static const struct {
     StringLiteral name, advice;
   } advices[] = {
@@ -74,12 +87,37 @@ static StringRef getAdvice(StringRef name) {
       {"stablehlo.convolution", "use @ or jnp.einsum; shardc is for MLPs"},
       {"sdy.manual_computation",
        "export the function by shardc.jax, which writes shard_map out"},
-      {"stablehlo.custom_call", "use the ops of jax.numpy and jax.nn"},
+      {"stablehlo.custom_call",
+       "use @, jnp.einsum and the elementwise ops and sums of jax.numpy and "
+       "jax.nn; decompositions such as those of jnp.linalg are not there"},
   };
   for (const auto &each : advices)
     if (each.name == name)
       return each.advice;
   return "docs/JAX.md lists the ops that are";
+}
+
+/// What to write in place of elements of a type that is not supported.
+static StringRef getAdvice(Type element) {
+  if (isa<ComplexType>(element))
+    return "use real numbers, as a pair of arrays";
+  if (isa<FloatType>(element))
+    return "use jnp.bfloat16 or jnp.float32";
+  return "use jnp.int32, or jnp.float32 where they are features";
+}
+
+LogicalResult shardc::checkElements(Location loc, const llvm::Twine &what,
+                                    Type type) {
+  Type element = getElementTypeOrSelf(type);
+  if (element.isF32() || element.isBF16() || element.isF64() ||
+      element.isSignlessInteger(32) || element.isSignlessInteger(64) ||
+      element.isSignlessInteger(1))
+    return success();
+  return emitError(loc) << what << " elements of " << element
+                        << ", which are not supported; expected float32, "
+                           "bfloat16, float64, int32, int64, uint32, uint64 "
+                           "or bool: "
+                        << getAdvice(element);
 }
 
 /// Whether the tensors of shardc have the type of each result.
@@ -89,14 +127,9 @@ static LogicalResult checkTypes(Operation *op) {
     if (!tensor || !tensor.hasStaticShape())
       return emitError(op->getLoc()) << op->getName() << " gives " << type
                                      << ", expected tensors of static shape";
-    Type element = tensor.getElementType();
-    if (!element.isF32() && !element.isBF16() && !element.isF64() &&
-        !element.isSignlessInteger(32) && !element.isSignlessInteger(64) &&
-        !element.isSignlessInteger(1))
-      return emitError(op->getLoc())
-             << op->getName() << " gives elements of " << element
-             << ", which are not supported; expected float32, bfloat16, "
-                "float64, int32, int64, uint32, uint64 or bool";
+    if (failed(checkElements(op->getLoc(),
+                             op->getName().getStringRef() + " gives", tensor)))
+      return failure();
   }
   return success();
 }
@@ -185,11 +218,10 @@ LogicalResult Lowering::run(Block &block, SmallVectorImpl<Value> &results) {
     if (caller && !own->findInstanceOf<FileLineColLoc>())
       op.setLoc(CallSiteLoc::get(own, *caller));
     auto restore = llvm::make_scope_exit([&] { op.setLoc(own); });
-    StringRef name = op.getName().getStringRef();
     const OpLowering *lowering = findLowering(&op);
     if (!lowering)
       return emitError(op.getLoc())
-             << name << " is not supported: " << getAdvice(name);
+             << describe(&op) << " is not supported: " << getAdvice(&op);
     if (failed(checkForm(&op, *lowering)) || failed(checkTypes(&op)))
       return failure();
     if (isEmpty(&op)) {

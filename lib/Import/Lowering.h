@@ -133,6 +133,11 @@ llvm::ArrayRef<OpLowering> getSortLowerings();
 llvm::ArrayRef<OpLowering> getControlLowerings();
 llvm::ArrayRef<OpLowering> getCallLowerings();
 
+/// Success if tensors of shardc have the element type of `type`; else an error
+/// at `loc` that `what` has or gives them.
+mlir::LogicalResult checkElements(mlir::Location loc, const llvm::Twine &what,
+                                  mlir::Type type);
+
 /// The direction of a comparison, or an error at it.
 mlir::FailureOr<CompareKind> getDirection(mlir::Operation *op);
 

@@ -203,6 +203,8 @@ def test_refuses_steps_with_their_place(mesh):
         sj.jit(train_step, params, state, x, y, carry={0: 9})
     with pytest.raises(sj.ExportError, match="carry: result 2 does not have the arrays"):
         sj.jit(train_step, params, state, x, y, carry={2: 0})
+    with pytest.raises(sj.ExportError, match="pmap is not supported: expected jax.jit"):
+        sj.jit(jax.pmap(lambda x: x), np.zeros((1, 4), np.float32), carry={0: 0})
     with pytest.raises(sj.ExportError, match="params: argument 3 is not carried"):
         sj.jit(train_step, params, state, x, y, carry={0: 0, 1: 1}, params=3)
     with pytest.raises(jax.errors.TracerBoolConversionError):
@@ -223,6 +225,61 @@ def test_refuses_steps_with_their_place(mesh):
     lines = pathlib.Path(__file__).read_text().splitlines()
     assert caught.value.file.endswith("test_jit.py")
     assert lines[caught.value.line - 1].endswith("# The place.")
+
+
+def debugging(p, x):
+    jax.debug.print("{x}", x=x)  # The place.
+    return p, x.sum()
+
+
+def calling_python(p, x):
+    return p, jax.pure_callback(np.sum, jax.ShapeDtypeStruct((), np.float32), x)  # The place.
+
+
+def decomposing(p, x):
+    return p, jnp.linalg.svd(p, compute_uv=False).sum()  # The place.
+
+
+def halving(p, x):
+    return p, (p.astype(jnp.float16) @ p.T).astype(jnp.float32).sum()  # The place.
+
+
+@pytest.mark.parametrize("step, advice", [
+    (debugging, "return the value as one more result of it"),
+    (calling_python, "return the value as one more result of it"),
+    (decomposing, "use @, jnp.einsum"),
+    (halving, "use jnp.bfloat16 or jnp.float32"),
+])
+def test_says_what_to_write_instead(step, advice):
+    with pytest.raises(shardc.CompileError, match=advice) as caught:
+        sj.jit(step, np.eye(4, dtype=np.float32), np.zeros(4, np.float32), carry={0: 0})
+    lines = pathlib.Path(__file__).read_text().splitlines()
+    place = next(number for number, line in enumerate(lines, 1)
+                 if number > step.__code__.co_firstlineno and line.endswith("# The place."))
+    assert (caught.value.file.rsplit("/")[-1], caught.value.line) == ("test_jit.py", place)
+
+
+def test_refuses_data_of_bytes():
+    def step(p, images):
+        return p, (images.astype(jnp.float32) @ p).sum()
+
+    with pytest.raises(shardc.CompileError, match='"images" has elements of .ui8.*use jnp.int32'):
+        sj.jit(step, np.eye(4, dtype=np.float32), np.zeros((2, 4), np.uint8), carry={0: 0})
+
+
+def test_policies_of_checkpoint_change_no_numbers():
+    @functools.partial(jax.checkpoint, policy=jax.checkpoint_policies.dots_saveable)
+    def loss(params, x, y):
+        return loss_fn(params, x, y)
+
+    def step(params, x, y):
+        found, gradients = jax.value_and_grad(loss)(params, x, y)
+        return jax.tree.map(lambda p, g: p - 0.1 * g, params, gradients), found
+
+    params, _, x, y = start()
+    ours = sj.jit(step, params, x, y, carry={0: 0})(params, x, y)
+    jax.tree.map(lambda a, b: np.testing.assert_allclose(a, b, rtol=1e-5, atol=1e-6),
+                 ours, jax.jit(step)(params, x, y))
 
 
 def test_compiles_without_arrays(donating):

@@ -212,6 +212,9 @@ def _stages(step, args, kwargs):
     if not hasattr(step, "lower"):
         # An Exported of jax.export has the function so.
         step = jax.jit(step.call if hasattr(step, "mlir_module_serialized") else step)
+    if not hasattr(step, "trace"):
+        raise ExportError(f"{getattr(step, '__name__', 'the step')}: jax.pmap is not supported: "
+                          "expected jax.jit with shardings, or jax.shard_map")
     traced = step.trace(*args, **kwargs)
     return traced, lower(traced)
 
