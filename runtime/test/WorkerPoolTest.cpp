@@ -1,9 +1,11 @@
-//===- WorkerPoolTest.cpp - Threads that run one job together -------------===//
+//===- WorkerPoolTest.cpp - Threads that share work -----------------------===//
 
 #include "exec/WorkerPool.h"
 
 #include <atomic>
 #include <gtest/gtest.h>
+#include <random>
+#include <thread>
 
 using namespace shardc::rt;
 
@@ -23,6 +25,128 @@ TEST(WorkerPoolTest, EveryWorkerRunsEveryJobOnce) {
       });
     for (std::atomic<int> &count : counts)
       EXPECT_EQ(count.load(), 200);
+  }
+}
+
+TEST(WorkerPoolTest, EveryTaskRunsOnce) {
+  for (int workers : {1, 2, 3, 5})
+    for (int64_t tasks : {0, 1, 2, 7, 100, 20000})
+      for (int64_t atOnce : {1, 3, 1000}) {
+        WorkerPool pool(workers);
+        std::vector<std::atomic<int>> runs(tasks);
+        pool.forEach(tasks, atOnce, [&](int64_t task) { ++runs[task]; });
+        for (std::atomic<int> &run : runs)
+          ASSERT_EQ(run.load(), 1);
+      }
+}
+
+namespace {
+
+/// Sections of steps of given numbers of chunks, which checks that each chunk
+/// runs once, behind all that it may need.
+class CheckedWork : public SharedWork {
+public:
+  /// By section, share and step.
+  using Chunks = std::vector<std::vector<std::vector<int>>>;
+
+  CheckedWork(Chunks numbers, bool divided)
+      : numbers(std::move(numbers)), divided(divided) {}
+
+  bool openSection() override {
+    EXPECT_EQ(left.load(), 0) << "chunks of the section before";
+    if (++section == static_cast<int>(numbers.size()))
+      return false;
+    for (const std::vector<int> &steps : numbers[section])
+      for (int chunks : steps)
+        left += chunks;
+    return true;
+  }
+  void begin(int number, Share &share) override { goTo(number, share, 0); }
+  void advance(int number, Share &share) override {
+    for (int64_t i = 0; i < share.endTask; ++i)
+      EXPECT_EQ(ran[number][i].exchange(0), 1);
+    goTo(number, share, share.step + 1);
+  }
+  void runChunk(int worker, int number, const Share &share,
+                int chunk) override {
+    EXPECT_TRUE(worker == number || !divided);
+    EXPECT_LT(chunk, share.endTask);
+    ++ran[number][chunk];
+    --left;
+    ++total;
+    whileRunning(worker);
+  }
+  bool isDivided() const override { return divided; }
+
+  virtual void whileRunning(int) {}
+
+  std::atomic<int> total{0};
+
+private:
+  void goTo(int number, Share &share, uint32_t step) {
+    const std::vector<int> &steps = numbers[section][number];
+    while (step < steps.size() && steps[step] == 0)
+      ++step;
+    share.step = step;
+    share.chunks = step < steps.size() ? steps[step] : 0;
+    share.endTask = share.chunks;
+  }
+
+  const Chunks numbers;
+  const bool divided;
+  int section = -1;
+  std::atomic<int> left{0}; ///< Chunks of the section that have not run.
+  std::atomic<int> ran[8][64] = {}; ///< Of a share's step, by chunk.
+};
+
+/// One whose worker 1 is late: in its first chunk it waits until so many have
+/// run.
+class WorkOfALateWorker : public CheckedWork {
+public:
+  WorkOfALateWorker(Chunks numbers, int others)
+      : CheckedWork(std::move(numbers), /*divided=*/false), others(others) {}
+
+  void whileRunning(int worker) override {
+    while (worker == 1 && total.load() < others)
+      std::this_thread::yield();
+  }
+
+private:
+  const int others;
+};
+
+} // namespace
+
+TEST(WorkerPoolTest, SharesAreSequencesOfSteps) {
+  std::mt19937 random(7);
+  for (int workers : {1, 2, 3, 5}) {
+    WorkerPool pool(workers);
+    for (int round = 0; round < 300; ++round) {
+      CheckedWork::Chunks numbers(random() % 6);
+      int chunks = 0;
+      for (auto &shares : numbers) {
+        shares.resize(workers);
+        for (auto &steps : shares)
+          for (int step = random() % 5; step > 0; --step) {
+            steps.push_back(random() % 3 ? random() % 4 : random() % 64);
+            chunks += steps.back();
+          }
+      }
+      CheckedWork work(numbers, /*divided=*/round % 3 == 0);
+      pool.run(work);
+      ASSERT_EQ(work.total.load(), chunks);
+    }
+  }
+}
+
+/// Others do what a late worker has not begun: all but the steps of one share
+/// behind its chunk, which are 6 of the third share at most.
+TEST(WorkerPoolTest, NobodyWaitsForWhatALateWorkerHasNotBegun) {
+  WorkerPool pool(3);
+  for (int round = 0; round < 50; ++round) {
+    WorkOfALateWorker work({{{8, 3}, {8}, {8, 1, 5}}}, /*others=*/33 - 6);
+    pool.run(work);
+    EXPECT_EQ(work.total.load(), 33);
   }
 }
 

@@ -579,7 +579,7 @@ absl::Status CpuExecutor::fail(size_t program,
 
 std::string CpuExecutor::describeRun() const {
   const PreparedProgram *program = running;
-  return program ? program->describeProgress(spec) : "";
+  return program ? program->describeProgress(spec, context.workers()) : "";
 }
 
 absl::Status CpuExecutor::submit(absl::string_view name,
@@ -606,28 +606,31 @@ absl::Status CpuExecutor::submit(absl::string_view name,
   WorkerPool &pool = context.workers();
   std::optional<size_t> rounding = parameters.takeRounding();
   Clock::time_point scattering, scattered;
-  program.restart();
   running = &program;
-  pool.run([&](int worker) {
-    if (rounding)
-      programs[*rounding]->run(worker, pool, counters);
-    if (worker == 0)
-      scattering = Clock::now();
+  if (rounding)
+    programs[*rounding]->run(pool, counters);
+  scattering = Clock::now();
+  // Neighbouring devices together, as in the steps; a few of them at once, if
+  // they get little.
+  uint64_t bytes = 1;
+  for (const auto &[name, array] : inputs)
+    bytes += numElements(array.shape) * byteSize(array.dtype);
+  const int64_t atOnce =
+      std::max<int64_t>(1, local.size() * (uint64_t(1) << 16) / bytes);
+  pool.forEach(local.size(), atOnce, [&](int64_t device) {
     for (size_t i = 0; i < spec.tensors.size(); ++i) {
       if (!spec.takes(*number, i))
         continue;
       const TensorSpec &tensor = spec.tensors[i];
       const ArrayView &array = inputs.find(tensor.name)->second;
-      TaskRange range(shards[i].size(), worker, pool.size());
-      for (int64_t local = range.begin; local < range.end; ++local)
-        scatterShard(shards[i][local].shard, tensor.dtype, tensor.shape,
-                     array.data, shards[i][local].data);
+      TaskRange range(shards[i].size(), device, local.size());
+      for (int64_t one = range.begin; one < range.end; ++one)
+        scatterShard(shards[i][one].shard, tensor.dtype, tensor.shape,
+                     array.data, shards[i][one].data);
     }
-    pool.barrier();
-    if (worker == 0)
-      scattered = Clock::now();
-    program.run(worker, pool, counters);
   });
+  scattered = Clock::now();
+  program.run(pool, counters);
   running = nullptr;
   Clock::time_point gathering = Clock::now();
   absl::Status error =

@@ -1,7 +1,9 @@
 //===- PreparedProgram.cpp - A program bound to its arenas ----------------===//
 //
-// All workers go through the steps at the same time, each with its share of the
-// tasks; barriers stand where a step needs what others have written.
+// Each worker has a share of the tasks of every step. A section ends where a
+// step needs what other shares have written. Shares, sections and the order of
+// what they compute are a matter of the program alone; who computes which part
+// of them is not.
 //
 //===----------------------------------------------------------------------===//
 
@@ -15,6 +17,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <cmath>
 #include <cstring>
 #include <utility>
 
@@ -111,6 +114,52 @@ void PreparedProgram::placeBarriers() {
     }
     step.needsBarrier = barriers.endStep();
   }
+  sections = findSections(/*ofEachStep=*/false);
+  sectionsOfSteps = findSections(/*ofEachStep=*/true);
+  for (const Step &step : prepared.steps)
+    chunkTasks.push_back(tasksPerChunk(step));
+}
+
+std::vector<PreparedProgram::Section>
+PreparedProgram::findSections(bool ofEachStep) const {
+  std::vector<Section> found;
+  size_t first = 0, loop = 0, loopEnd = 0;
+  bool begins = true;
+  for (size_t i = 0; i < prepared.steps.size(); ++i) {
+    const Step &step = prepared.steps[i];
+    if (step.kind == Step::Kind::Loop) {
+      first = found.size();
+      loop = i;
+      loopEnd = i + 1 + step.length;
+      begins = true;
+      continue;
+    }
+    if (begins || ofEachStep || step.needsBarrier)
+      found.push_back({i, i});
+    found.back().end = i + 1;
+    begins = i + 1 == loopEnd;
+    if (begins) {
+      found.back().first = first;
+      found.back().runs = prepared.steps[loop].runs;
+    }
+  }
+  return found;
+}
+
+int64_t PreparedProgram::tasksPerChunk(const Step &step) const {
+  // Rough rates of a core; what counts is that a chunk takes long beside the
+  // tens of nanoseconds in which it is taken.
+  constexpr double worthTaking = 10e-6, flopsPerSecond = 5e10,
+                   bytesPerSecond = 1e10;
+  double bytes = step.bytes;
+  for (const Step::Access &access : step.accesses)
+    bytes += access.bytes;
+  double seconds =
+      step.flops / flopsPerSecond + bytes * step.calls.size() / bytesPerSecond;
+  if (!step.isLocal() || seconds == 0)
+    return 1;
+  return std::ceil(std::min<double>(worthTaking / seconds, 1) *
+                   step.numTasks());
 }
 
 /// An error with the communication that it is of.
@@ -204,23 +253,24 @@ void PreparedProgram::runCall(const Step &step, const Step::Call &call,
 }
 
 TaskRange PreparedProgram::tasksOf(const Step &step, int64_t run,
-                                   int worker) const {
+                                   int share) const {
   int64_t tasks = step.isLocal() ? step.numTasks() : 0;
   if (step.kind == Step::Kind::Collective)
     tasks =
         step.collectives[step.collectives.size() == 1 ? 0 : run]->numTasks();
-  return TaskRange(tasks, worker, workers);
+  return TaskRange(tasks, share, workers);
 }
 
 TracedProgram PreparedProgram::describe(const PlanSpec &plan) const {
   return describeSteps(plan, ranks, number, prepared);
 }
 
-std::string PreparedProgram::describeProgress(const PlanSpec &plan) const {
+std::string PreparedProgram::describeProgress(const PlanSpec &plan,
+                                              const WorkerPool &pool) const {
   size_t furthestBehind = prepared.steps.size();
-  for (const Place &place : places)
-    furthestBehind =
-        std::min(furthestBehind, place.step.load(std::memory_order_relaxed));
+  for (const Share &share : pool.progress())
+    furthestBehind = std::min<size_t>(
+        furthestBehind, share.step.load(std::memory_order_relaxed));
   const TracedProgram described = describe(plan);
   if (furthestBehind >= described.steps.size())
     return "";
@@ -232,11 +282,11 @@ std::string PreparedProgram::describeProgress(const PlanSpec &plan) const {
   return where.empty() ? step.name : absl::StrCat(step.name, " (", where, ")");
 }
 
-void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
-  TaskRange tasks = tasksOf(step, run, worker);
+void PreparedProgram::runLocal(const Step &step, int64_t run, TaskRange tasks,
+                               bool movesMessages) {
   // Messages move behind each call, and behind each tile of a GEMM, which takes
   // microseconds or more.
-  const bool moves = movesMessages(worker);
+  const bool moves = movesMessages && transport->isInFlight();
   const bool byTile = moves && step.kind == Step::Kind::Gemm;
   for (int64_t task = tasks.begin; task < tasks.end;) {
     int64_t call = step.calls.size() == 1 ? 0 : task / step.tiles;
@@ -249,24 +299,12 @@ void PreparedProgram::runLocal(const Step &step, int64_t run, int worker) {
   }
 }
 
-void PreparedProgram::runCollective(const Step &step, int64_t run, int worker) {
+void PreparedProgram::runCollective(const Step &step, int64_t run,
+                                    TaskRange tasks) {
   PreparedCollective &collective =
       *step.collectives[step.collectives.size() == 1 ? 0 : run];
-  TaskRange tasks = tasksOf(step, run, worker);
   for (int64_t task = tasks.begin; task < tasks.end; ++task)
     note(inWords(step, collective.runTask(task)));
-}
-
-/// Runs a collective or a transfer, and counts it.
-void PreparedProgram::communicate(const Step &step, int64_t run, int worker,
-                                  Counters &counters) {
-  if (step.isLocal())
-    runLocal(step, run, worker);
-  else
-    runCollective(step, run, worker);
-  if (worker == 0)
-    for (int rank : step.senders)
-      counters.wireBytes[rank] += step.wireBytes;
 }
 
 void PreparedProgram::Counters::setCommunicating(bool now) {
@@ -301,57 +339,149 @@ PipelineTimes PreparedProgram::timesOf(const Counters &counters) const {
   return times;
 }
 
-void PreparedProgram::run(int worker, WorkerPool &pool, Counters &counters) {
-  bool measures = counters.measures && worker == 0;
-  if (measures && !prepared.clocks.empty())
-    counters.clockSeconds.resize(prepared.clocks.back());
-  runRange({0, prepared.steps.size()}, worker, pool, counters);
-  if (measures)
-    counters.startClock(-1);
-  if (worker == 0)
-    counters.setCommunicating(false);
-  for (size_t rank = 0; worker == 0 && rank < prepared.sharedBytes.size();
-       ++rank)
-    counters.wireBytes[rank] += prepared.sharedBytes[rank];
+/// Between several processes, whose messages worker 0 moves, and in a trace,
+/// which has a span of each worker for every step, all workers do their own
+/// shares.
+class PreparedProgram::Run : public SharedWork {
+public:
+  Run(PreparedProgram &program, Counters &counters)
+      : program(program), counters(counters), trace(counters.trace),
+        sections(counters.measures ? program.sectionsOfSteps
+                                   : program.sections) {
+    if (trace)
+      arrived.resize(program.workers, Trace::State::now());
+  }
+
+  bool openSection() override;
+  void begin(int number, Share &share) override;
+  void advance(int number, Share &share) override {
+    goTo(number, share, share.step.load(std::memory_order_relaxed) + 1);
+  }
+  void runChunk(int worker, int number, const Share &share, int chunk) override;
+  bool isDivided() const override { return trace || program.transport; }
+  bool whileCallerWaits() override;
+
+private:
+  void goTo(int number, Share &share, size_t step);
+  void count(const Step &step);
+  void record(int number, const Share &share, int64_t begin);
+
+  PreparedProgram &program;
+  Counters &counters;
+  Trace::State *const trace;
+  const std::vector<Section> &sections;
+  size_t section = 0, next = 0;
+  int64_t run = 0, nextRun = 0; ///< Of a loop.
+  std::vector<int64_t> arrived; ///< In a trace, by share: its last step's end.
+};
+
+bool PreparedProgram::Run::openSection() {
+  if (next == sections.size())
+    return false;
+  section = next;
+  run = nextRun;
+  const Section &now = sections[section];
+  if (now.runs > run + 1) {
+    next = now.first;
+    ++nextRun;
+  } else {
+    ++next;
+    if (now.runs > 0)
+      nextRun = 0;
+  }
+  return true;
 }
 
-void PreparedProgram::runRange(Range range, int worker, WorkerPool &pool,
-                               Counters &counters) {
-  for (size_t index = range.begin; index < range.end; ++index) {
-    const Step &step = prepared.steps[index];
-    const int64_t arrived = counters.trace ? Trace::State::now() : 0;
-    if (step.needsBarrier || counters.measures)
-      pool.barrier([&] {
-        if (movesMessages(worker))
-          transport->progress();
-      });
-    // Behind the barrier, where all workers have ended what came before.
-    if (counters.measures && worker == 0)
-      counters.startClock(step.clock);
-    if (worker == 0)
-      counters.setCommunicating(!step.senders.empty());
-    if (step.kind == Step::Kind::Loop) {
-      size_t end = index + 1 + step.length;
-      for (int64_t run = 0; run < step.runs; ++run)
-        runRange({index + 1, end, run}, worker, pool, counters);
-      index = end - 1;
-      continue;
+void PreparedProgram::Run::begin(int number, Share &share) {
+  share.endStep = sections[section].end;
+  share.run = run;
+  goTo(number, share, sections[section].begin);
+}
+
+/// Goes to a step of which the share has tasks, from `step` on.
+void PreparedProgram::Run::goTo(int number, Share &share, size_t step) {
+  for (; step < share.endStep; ++step) {
+    const Step &now = program.prepared.steps[step];
+    share.step.store(step, std::memory_order_relaxed);
+    TaskRange range = program.tasksOf(now, share.run, number);
+    share.firstTask = range.begin;
+    share.endTask = range.end;
+    if (number == 0)
+      count(now);
+    const int64_t tasks = range.end - range.begin;
+    if (tasks > 0) {
+      share.tasksPerChunk =
+          program.workers == 1 || isDivided()
+              ? tasks
+              : std::max(program.chunkTasks[step], tasks / mostChunks + 1);
+      // Without a division, which small steps would notice.
+      share.chunks =
+          tasks <= share.tasksPerChunk
+              ? 1
+              : (tasks + share.tasksPerChunk - 1) / share.tasksPerChunk;
+      return;
     }
-    places[worker].step.store(index, std::memory_order_relaxed);
-    const int64_t begin = counters.trace ? Trace::State::now() : 0;
-    if (step.senders.empty())
-      runLocal(step, range.run, worker);
-    else
-      communicate(step, range.run, worker, counters);
-    if (counters.trace) {
-      TaskRange tasks = tasksOf(step, range.run, worker);
-      counters.trace->workers[worker].add(
-          {static_cast<uint32_t>(number), static_cast<uint32_t>(index),
-           counters.tracedRun, static_cast<int32_t>(range.run),
-           static_cast<int32_t>(tasks.begin), static_cast<int32_t>(tasks.end),
-           arrived, begin, Trace::State::now()});
-    }
+    if (trace)
+      record(number, share, Trace::State::now());
   }
+  share.chunks = 0;
+}
+
+/// What is counted once for all shares.
+void PreparedProgram::Run::count(const Step &step) {
+  if (counters.measures)
+    counters.startClock(step.clock);
+  counters.setCommunicating(!step.senders.empty());
+  for (int rank : step.senders)
+    counters.wireBytes[rank] += step.wireBytes;
+}
+
+void PreparedProgram::Run::runChunk(int worker, int number, const Share &share,
+                                    int chunk) {
+  const Step &step =
+      program.prepared.steps[share.step.load(std::memory_order_relaxed)];
+  TaskRange tasks(0, 0, 1);
+  tasks.begin = share.firstTask + chunk * share.tasksPerChunk;
+  tasks.end = std::min(share.endTask, tasks.begin + share.tasksPerChunk);
+  const int64_t begin = trace ? Trace::State::now() : 0;
+  if (step.isLocal())
+    program.runLocal(step, share.run, tasks,
+                     /*movesMessages=*/worker == 0 && program.transport);
+  else
+    program.runCollective(step, share.run, tasks);
+  if (trace)
+    record(number, share, begin);
+}
+
+/// A share's worker alone runs it, in one chunk.
+void PreparedProgram::Run::record(int number, const Share &share,
+                                  int64_t begin) {
+  const int64_t now = Trace::State::now();
+  trace->workers[number].add(
+      {static_cast<uint32_t>(program.number),
+       share.step.load(std::memory_order_relaxed), counters.tracedRun,
+       static_cast<int32_t>(share.run), static_cast<int32_t>(share.firstTask),
+       static_cast<int32_t>(share.endTask), arrived[number], begin, now});
+  arrived[number] = now;
+}
+
+bool PreparedProgram::Run::whileCallerWaits() {
+  if (!program.transport || !program.transport->isInFlight())
+    return false;
+  program.transport->progress();
+  return true;
+}
+
+void PreparedProgram::run(WorkerPool &pool, Counters &counters) {
+  if (counters.measures && !prepared.clocks.empty())
+    counters.clockSeconds.resize(prepared.clocks.back());
+  Run run(*this, counters);
+  pool.run(run);
+  if (counters.measures)
+    counters.startClock(-1);
+  counters.setCommunicating(false);
+  for (size_t rank = 0; rank < prepared.sharedBytes.size(); ++rank)
+    counters.wireBytes[rank] += prepared.sharedBytes[rank];
 }
 
 absl::Status PreparedProgram::takeError() {

@@ -2,8 +2,8 @@
 //
 // A program is prepared once, when its plan is loaded: addresses of all
 // buffers, kernels, GEMMs, collectives, the share of every worker, and the
-// barriers between them. Running a step neither allocates nor looks anything
-// up.
+// sections, each of which begins when all shares of the one before have ended.
+// Running a step neither allocates nor looks anything up.
 //
 //===----------------------------------------------------------------------===//
 
@@ -48,11 +48,11 @@ public:
     bool communicates = false; ///< Now, since the time below.
     std::chrono::steady_clock::time_point communicationStart;
 
-    /// Notes that worker 0 begins to communicate, or ends. It is measured from
+    /// Notes that share 0 begins to communicate, or ends. It is measured from
     /// the first of neighbouring collectives and transfers to the last.
     void setCommunicating(bool now);
-    /// Measure the durations of tasks and messages: then all workers wait for
-    /// one another before each step. The same for all workers.
+    /// Measure the durations of tasks and messages: then each step is a
+    /// section.
     bool measures = false;
     /// By clock (`PreparedProgram::timesOf`) the seconds that it ran.
     std::vector<double> clockSeconds;
@@ -74,19 +74,13 @@ public:
   /// The steps, as a trace shows them.
   TracedProgram describe(const PlanSpec &plan) const;
 
-  /// The step that the worker furthest behind is in, "kernel_2 (forward,
-  /// model.mlir:18:13)"; from any thread, while the program runs.
-  std::string describeProgress(const PlanSpec &plan) const;
+  /// The step that the share furthest behind is in, "kernel_2 (forward,
+  /// model.mlir:18:13)"; from any thread, while `pool` runs the program.
+  std::string describeProgress(const PlanSpec &plan,
+                               const WorkerPool &pool) const;
 
-  /// Before a run: all workers are at its first step.
-  void restart() {
-    for (Place &place : places)
-      place.step.store(0, std::memory_order_relaxed);
-  }
-
-  /// Runs the share of worker `worker`; every worker of the pool calls it in
-  /// one job. Worker 0 alone writes `counters`. Errors: `takeError`.
-  void run(int worker, WorkerPool &pool, Counters &counters);
+  /// Runs the program. Errors: `takeError`.
+  void run(WorkerPool &pool, Counters &counters);
 
   /// Returns and clears the first error since the last call. After an error the
   /// run went on with undefined values.
@@ -98,37 +92,40 @@ private:
     int64_t begin, end;
   };
 
-  /// The steps [begin, end) in run `run` of a loop.
-  struct Range {
+  /// The steps [begin, end), in which no share needs what another one writes.
+  struct Section {
     size_t begin, end;
-    int64_t run = 0;
+    /// Of the last one of a loop's body: the number of the first one, and the
+    /// runs of the loop; else 0.
+    size_t first = 0;
+    int64_t runs = 0;
   };
+
+  /// A run of the program.
+  class Run;
 
   PreparedProgram(PreparedSteps prepared, absl::Span<const DeviceSet> ranks,
                   size_t number, Transport *transport, int workers)
       : prepared(std::move(prepared)), ranks(ranks), number(number),
-        transport(transport), workers(workers), places(workers) {}
+        transport(transport), workers(workers) {}
 
   /// Whether a step is of several tasks; with a pipeline, which has no loops.
   bool isShared() const;
   void placeBarriers();
+  /// The sections between barriers, or one for each step.
+  std::vector<Section> findSections(bool ofEachStep) const;
+  /// Tasks of a step that are worth to be taken alone: some microseconds.
+  int64_t tasksPerChunk(const Step &step) const;
 
-  void runRange(Range range, int worker, WorkerPool &pool, Counters &counters);
-  void runLocal(const Step &step, int64_t run, int worker);
+  void runLocal(const Step &step, int64_t run, TaskRange tasks,
+                bool movesMessages);
   void runCall(const Step &step, const Step::Call &call, int64_t run,
                TileRange tiles);
   void runGemm(const Step &step, void *const *table, int64_t tile);
-  void runCollective(const Step &step, int64_t run, int worker);
-  void communicate(const Step &step, int64_t run, int worker,
-                   Counters &counters);
+  void runCollective(const Step &step, int64_t run, TaskRange tasks);
   void note(const absl::Status &status);
-  /// Whether messages are in flight that this worker moves. Worker 0 makes all
-  /// calls of the transport.
-  bool movesMessages(int worker) const {
-    return worker == 0 && transport && transport->isInFlight();
-  }
-  /// The tasks of a step that a worker has in run `run` of the loop around it.
-  TaskRange tasksOf(const Step &step, int64_t run, int worker) const;
+  /// The tasks of a step that a share has in run `run` of the loop around it.
+  TaskRange tasksOf(const Step &step, int64_t run, int share) const;
 
   PreparedSteps prepared;
   absl::Span<const DeviceSet> ranks;
@@ -136,11 +133,8 @@ private:
   Transport *transport; ///< Null: there is one process.
   int workers;
 
-  /// The step that a worker is in; each has a cache line of its own.
-  struct alignas(64) Place {
-    std::atomic<size_t> step{0};
-  };
-  std::vector<Place> places; ///< By worker.
+  std::vector<Section> sections, sectionsOfSteps;
+  std::vector<int64_t> chunkTasks; ///< By step: `tasksPerChunk`.
 
   std::mutex errorMutex;
   absl::Status error;
