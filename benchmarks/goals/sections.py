@@ -9,6 +9,7 @@ import time
 
 import workloads as w
 from bench import MPI_ENVIRONMENT, SOURCE, jax_environment
+from busy import busy
 from contest import Entrant, Server, attempt
 from estimates import estimates
 from growth import growth
@@ -270,5 +271,5 @@ def checkpoint_peer_lines(bench, mlp, folder):
 
 
 SECTIONS = {"micro": micro, "notebook": notebook, "images": images, "wide": wide, "epoch": epoch, "shapes": shapes, "growth": growth,
-            "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes,
+            "busy": busy, "pipelines": pipelines, "compilation": compilation, "memory": memory, "processes": processes,
             "estimates": estimates, "checkpoints": checkpoints}  # fmt: skip

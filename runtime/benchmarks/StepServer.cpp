@@ -1,6 +1,8 @@
 //===- StepServer.cpp - Times train steps on request ----------------------===//
 //
-// The process that benchmarks/goals.py talks to. It takes turns between this
+//   shardc-bench-steps [WORKERS]
+//
+// The process that benchmarks/goals talks to. It takes turns between this
 // process and its peers, so that all see the same load on a shared computer;
 // therefore everything stays loaded and runs when asked. One request per line:
 //
@@ -163,9 +165,10 @@ static absl::StatusOr<std::unique_ptr<Processes>> connect() {
   return Processes::connect(*ranks, options);
 }
 
-/// Answers until the input ends.
-static absl::Status serve(Processes *processes) {
+/// Answers until the input ends. `workers` is 0 for as many as there are CPUs.
+static absl::Status serve(Processes *processes, int workers) {
   ContextOptions options;
+  options.threads = workers;
   if (processes)
     options.threads =
         std::max(1, findUsableCpus().count() / processes->localSize());
@@ -192,11 +195,16 @@ static absl::Status serve(Processes *processes) {
   }
 }
 
-int main() {
+int main(int argc, char **argv) {
+  int workers = 0;
+  if (argc > 2 || (argc == 2 && !absl::SimpleAtoi(argv[1], &workers))) {
+    std::cerr << "usage: shardc-bench-steps [WORKERS]\n";
+    return 64;
+  }
   absl::StatusOr<std::unique_ptr<Processes>> processes = connect();
   absl::Status status = processes.status();
   if (status.ok())
-    status = serve(processes->get());
+    status = serve(processes->get(), workers);
   if (status.ok() && *processes)
     status = (*processes)->end();
   if (status.ok())
