@@ -128,7 +128,8 @@ private:
     if (!plan.price)
       return;
     plan.outcome = fits(*plan.price) ? Outcome::Fits : Outcome::TooLarge;
-    if (!plan.fits())
+    // What saves memory takes time, and it takes too long already.
+    if (!plan.fits() && plan.price->seconds <= limit)
       saveMemory(plan, limit);
   }
 
