@@ -20,10 +20,9 @@
 
 #include "PlanRunner.h"
 
-#include "base/Crc32.h"
 #include "base/Memory.h"
+#include "base/ReadableFile.h"
 #include "checkpoint/Files.h"
-#include "checkpoint/MappedFile.h"
 #include "shardc-rt/Checkpoint.h"
 
 #include "absl/strings/str_cat.h"
@@ -191,11 +190,16 @@ absl::Status Server::cool() const {
 
 /// Has the pages of all files in the page cache.
 absl::Status Server::warm() const {
+  std::vector<char> piece(pieceBytes);
   for (const std::string &path : files()) {
-    absl::StatusOr<MappedFile> file = MappedFile::open(path);
+    absl::StatusOr<ReadableFile> file = ReadableFile::open(path);
     if (!file.ok())
       return file.status();
-    extendCrc32(0, file->bytes());
+    for (uint64_t at = 0; at < file->bytes(); at += pieceBytes)
+      if (absl::Status status = file->read(
+              at, piece.data(), std::min(pieceBytes, file->bytes() - at));
+          !status.ok())
+        return status;
   }
   return absl::OkStatus();
 }

@@ -353,4 +353,37 @@ TEST_F(CheckpointTest, NothingHasAValueIfSomethingIsDamaged) {
   EXPECT_EQ(getW(*executor), (std::vector<float>{5, 6, 7, 8}));
 }
 
+TEST_F(CheckpointTest, AFileThatBecomesShorterWhileItIsRead) {
+  std::unique_ptr<Executor> executor = create(test::makePlan(2));
+  setW(*executor, {1, 2, 3, 4});
+  ASSERT_TRUE(write(*openWriter(), *executor, 1).ok());
+  std::string path = folder / "c/step-1/model-00001-of-00001.safetensors";
+  auto checkpoint = Checkpoint::open(folder / "c/step-1");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  std::filesystem::resize_file(path, std::filesystem::file_size(path) - 1);
+  std::vector<std::string> faults = (*checkpoint)->verify();
+  ASSERT_EQ(faults.size(), 1u);
+  EXPECT_TRUE(absl::StartsWith(faults[0], path + ": cannot read "))
+      << faults[0];
+  EXPECT_TRUE(
+      absl::EndsWith(faults[0], ": the file ends before, in tensor \"w\""))
+      << faults[0];
+  absl::Status status = (*checkpoint)->load(*executor);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(status.message(), faults[0]);
+  EXPECT_EQ(executor->getTensor("w").status().code(),
+            absl::StatusCode::kFailedPrecondition);
+  EXPECT_EQ((*checkpoint)->readParameters().status(), status);
+  EXPECT_EQ((*checkpoint)->verifyOnce(), status);
+  // Not so one that is only removed.
+  ASSERT_TRUE(executor->initializeParameters().ok());
+  setW(*executor, {5, 6, 7, 8});
+  ASSERT_TRUE(write(*openWriter(), *executor, 2).ok());
+  checkpoint = Checkpoint::open(folder / "c/step-2");
+  ASSERT_TRUE(checkpoint.ok()) << checkpoint.status();
+  std::filesystem::remove_all(folder / "c/step-2");
+  ASSERT_TRUE((*checkpoint)->load(*executor).ok());
+  EXPECT_EQ(getW(*executor), (std::vector<float>{5, 6, 7, 8}));
+}
+
 } // namespace

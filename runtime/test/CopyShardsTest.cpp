@@ -1,10 +1,16 @@
 //===- CopyShardsTest.cpp - Any shards from any others --------------------===//
 
+#include "TemporaryFolder.h"
+
 #include "checkpoint/CopyShards.h"
+
+#include "absl/strings/match.h"
+#include "absl/strings/str_cat.h"
 
 #include <gtest/gtest.h>
 
 #include <numeric>
+#include <optional>
 #include <random>
 
 using namespace shardc::rt;
@@ -59,8 +65,13 @@ TEST_P(CopyShardsTest, ReadsAnyShardsFromAny) {
   std::vector<uint32_t> values(numElements(given.shape));
   for (uint32_t &value : values)
     value = random();
-  const absl::string_view bytes(reinterpret_cast<const char *>(values.data()),
-                                values.size() * 4);
+  const std::string bytes(reinterpret_cast<const char *>(values.data()),
+                          values.size() * 4);
+  test::TemporaryFolder folder;
+  constexpr uint64_t begin = 100;
+  test::writeAll(folder / "x", std::string(begin, 'x') + bytes);
+  auto file = ReadableFile::open(folder / "x");
+  ASSERT_TRUE(file.ok()) << file.status();
 
   std::vector<ManifestShard> shards;
   for (auto &[start, size] : cutAll(given.shape, given.from, random))
@@ -83,11 +94,34 @@ TEST_P(CopyShardsTest, ReadsAnyShardsFromAny) {
   }
   for (size_t i = 0; i < places.size(); ++i)
     places[i].data = reinterpret_cast<char *>(buffers[i].data());
+  // Others hold the same, and one the whole.
+  std::vector<std::vector<uint32_t>> replicas = buffers;
+  std::vector<ShardPlace> all = places;
+  for (size_t i = 0; i < places.size(); ++i)
+    all.push_back(
+        {places[i].shard, reinterpret_cast<char *>(replicas[i].data())});
+  std::vector<uint32_t> whole(values.size());
+  all.push_back(
+      {{std::vector<int64_t>(given.shape.size()), given.shape, given.shape},
+       reinterpret_cast<char *>(whole.data())});
 
   WorkerPool readers(3);
-  std::vector<uint32_t> sums =
-      copyShards(type, bytes, checked, places, readers, nullptr);
+  auto read =
+      copyShards(type, {*file, begin}, checked, places, readers, nullptr);
+  ASSERT_TRUE(read.ok()) << read.status();
+  const std::vector<uint32_t> sums = *read;
   EXPECT_EQ(buffers, expected);
+  for (std::vector<uint32_t> &buffer : buffers)
+    std::fill(buffer.begin(), buffer.end(), 0xabcdu);
+  for (absl::Span<const ShardPlace> some : {absl::MakeConstSpan(all), {}}) {
+    auto again =
+        copyShards(type, {*file, begin}, checked, some, readers, nullptr);
+    ASSERT_TRUE(again.ok()) << again.status();
+    EXPECT_EQ(*again, sums);
+  }
+  EXPECT_EQ(buffers, expected);
+  EXPECT_EQ(replicas, expected);
+  EXPECT_EQ(whole, values);
   ASSERT_EQ(sums.size(), shards.size());
   for (size_t i = 0; i < shards.size(); ++i) {
     std::vector<uint32_t> gathered(numElements(shards[i].shape));
@@ -113,13 +147,88 @@ TEST_P(CopyShardsTest, ReadsAnyShardsFromAny) {
 
 INSTANTIATE_TEST_SUITE_P(
     Shards, CopyShardsTest,
-    testing::Values(Case{{}, {}, {}}, Case{{100000}, {3}, {5}},
-                    Case{{700, 900}, {4, 1}, {4, 1}},
-                    Case{{700, 900}, {1, 4}, {1, 4}},
-                    Case{{700, 900}, {4, 1}, {1, 4}},
-                    Case{{700, 900}, {2, 3}, {3, 2}},
-                    Case{{33, 7, 5, 301}, {2, 2, 2, 3}, {3, 1, 2, 2}},
-                    Case{{300001, 2}, {1, 2}, {2, 1}}));
+    testing::Values(
+        Case{{}, {}, {}}, Case{{100000}, {3}, {5}},
+        Case{{700, 900}, {4, 1}, {4, 1}}, Case{{700, 900}, {1, 4}, {1, 4}},
+        Case{{700, 900}, {4, 1}, {1, 4}}, Case{{700, 900}, {2, 3}, {3, 2}},
+        Case{{33, 7, 5, 301}, {2, 2, 2, 3}, {3, 1, 2, 2}},
+        Case{{300001, 2}, {1, 2}, {2, 1}}, Case{{5, 200000}, {1, 3}, {1, 4}},
+        Case{{5, 200000}, {3, 1}, {1, 2}}));
+
+/// Bytes that calls of the system have read in this process.
+uint64_t bytesRead() {
+  std::ifstream io("/proc/self/io");
+  std::string name;
+  uint64_t bytes = 0;
+  io >> name >> bytes;
+  return bytes;
+}
+
+class PartsTest : public testing::Test {
+protected:
+  /// Reads columns [first, last) of the rows [1, 3).
+  absl::StatusOr<std::vector<uint32_t>> read(int64_t first, int64_t last) {
+    Shard shard{{1, first}, {2, last - first}, {2, last - first}};
+    buffer.assign(numElements(shard.local), 0);
+    return copyShards(
+        type, {*file, 8}, {},
+        {ShardPlace{shard, reinterpret_cast<char *>(buffer.data())}}, readers,
+        nullptr);
+  }
+
+  static constexpr int64_t columns = 1 << 20;
+  const TensorType type{"w", DType::F32, {4, columns}};
+  test::TemporaryFolder folder;
+  std::string path = folder / "x";
+  std::optional<ReadableFile> file;
+  std::vector<uint32_t> buffer;
+  WorkerPool readers{2};
+
+  void SetUp() override {
+    std::vector<uint32_t> values(numElements(type.shape));
+    std::iota(values.begin(), values.end(), 0);
+    test::writeAll(path,
+                   std::string(8, 'x') +
+                       std::string(reinterpret_cast<char *>(values.data()),
+                                   values.size() * 4));
+    auto opened = ReadableFile::open(path);
+    ASSERT_TRUE(opened.ok()) << opened.status();
+    file.emplace(*std::move(opened));
+  }
+};
+
+TEST_F(PartsTest, NoOtherBytesAreRead) {
+  for (auto [first, last] : {std::pair<int64_t, int64_t>(1000, 1010),
+                             {0, columns / 2},
+                             {columns / 2 + 1, columns},
+                             {0, columns}}) {
+    const uint64_t before = bytesRead();
+    auto sums = read(first, last);
+    const uint64_t bytes = bytesRead() - before;
+    ASSERT_TRUE(sums.ok()) << sums.status();
+    // Beside what reading the counter takes.
+    EXPECT_GE(bytes, buffer.size() * 4);
+    EXPECT_LE(bytes, buffer.size() * 4 + 4096) << first << " " << last;
+    for (int64_t i = 0; i < int64_t(buffer.size()); ++i)
+      ASSERT_EQ(buffer[i], (1 + i / (last - first)) * columns + first +
+                               i % (last - first));
+  }
+}
+
+TEST_F(PartsTest, AFileThatBecomesShorterIsAnError) {
+  // In the second row of those that are read.
+  std::filesystem::resize_file(path, 8 + 4 * (2 * columns + 100));
+  EXPECT_TRUE(read(0, 100).ok());
+  for (int64_t last : {101, 200000, int(columns)}) {
+    absl::Status status = read(0, last).status();
+    EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+    EXPECT_TRUE(absl::StartsWith(status.message(),
+                                 absl::StrCat(path, ": cannot read ")))
+        << status;
+    EXPECT_TRUE(absl::EndsWith(status.message(), ": the file ends before"))
+        << status;
+  }
+}
 
 TEST(RunsWithin, AreThoseThatTouchTheRange) {
   const std::vector<int64_t> global{5, 3, 4};

@@ -171,6 +171,23 @@ TEST_F(SafetensorsTest, EveryLengthAndByteIsChecked) {
     }
 }
 
+TEST_F(SafetensorsTest, AFileThatBecomesShorterWhileItIsRead) {
+  ArrayMap arrays;
+  arrays.emplace("w", HostArray(DType::F32, {3}));
+  ASSERT_TRUE(writeArrays(path, arrays).ok());
+  auto file = SafetensorsFile::open(path);
+  ASSERT_TRUE(file.ok()) << file.status();
+  std::filesystem::resize_file(path, file->bytes() - 1);
+  HostArray array(DType::F32, {3});
+  const SafetensorsEntry &w = *file->find("w");
+  EXPECT_TRUE(decodeElements(*file, w, 0, 2, array).ok());
+  absl::Status status = decodeElements(*file, w, 0, 3, array);
+  EXPECT_EQ(status.code(), absl::StatusCode::kDataLoss);
+  EXPECT_EQ(std::string(status.message()),
+            absl::StrCat(path, ": cannot read 1 bytes at ", file->bytes() - 1,
+                         ": the file ends before, in tensor \"w\""));
+}
+
 TEST_F(SafetensorsTest, NamesThatTheFormatCannotHold) {
   for (const char *name : {"__metadata__", "\xff"}) {
     ArrayMap arrays;

@@ -11,9 +11,10 @@ namespace shardc::checkpoint {
 
 /// Prints the differences between two checkpoints that pass `verify`: their
 /// progress, tensors that one of them lacks, and how far values are apart.
-/// Returns whether parameters, states and progress are the same.
-bool compare(const rt::Checkpoint &a, const rt::Checkpoint &b,
-             std::ostream &out);
+/// Returns whether parameters, states and progress are the same. DataLoss: a
+/// file cannot be read any more.
+[[nodiscard]] absl::StatusOr<bool>
+compare(const rt::Checkpoint &a, const rt::Checkpoint &b, std::ostream &out);
 
 } // namespace shardc::checkpoint
 

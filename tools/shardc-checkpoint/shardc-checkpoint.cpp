@@ -287,7 +287,10 @@ static int diff(const Arguments &arguments) {
     if (code)
       return code;
   }
-  if (!compare(*both[0], *both[1], std::cout))
+  absl::StatusOr<bool> isSame = compare(*both[0], *both[1], std::cout);
+  if (!isSame.ok())
+    return reportStatus(isSame.status());
+  if (!*isSame)
     return 3;
   std::cout << "the same progress, parameters and states\n";
   return 0;

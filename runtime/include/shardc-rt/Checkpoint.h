@@ -34,6 +34,7 @@
 namespace shardc::rt {
 
 struct Manifest;
+class ReadableFile;
 
 /// How checkpoints are read.
 struct ReadCheckpointOptions {
@@ -51,8 +52,9 @@ struct ReadCheckpointOptions {
   std::vector<std::string> leaveOut = {};
 };
 
-/// A checkpoint that is read. Its files are mapped: the system reads the bytes
-/// that are used.
+/// A checkpoint that is read. Its files stay open, so that it can be read also
+/// after its folder has been removed; a file that is cut off in the meantime is
+/// DataLoss.
 ///
 /// Thread-safety: threads may share a constant one.
 class SHARDC_RT_API Checkpoint {
@@ -102,8 +104,8 @@ public:
 
   /// For the runtime itself.
   const Manifest &manifest() const { return *ownManifest; }
-  /// The bytes of a tensor of the manifest, by its number; borrowed.
-  SHARDC_RT_PRIVATE absl::string_view bytesOf(size_t tensor) const;
+  /// The file of a tensor of the manifest, by its number; borrowed.
+  SHARDC_RT_PRIVATE const ReadableFile &fileOf(size_t tensor) const;
 
 private:
   struct SHARDC_RT_PRIVATE Files;

@@ -6,6 +6,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <climits>
 #include <cstring>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -34,20 +35,32 @@ ReadableFile::~ReadableFile() {
 }
 
 absl::Status ReadableFile::read(uint64_t at, void *out, uint64_t count) const {
-  char *place = static_cast<char *>(out);
-  while (count > 0) {
-    // Linux reads at most 2 GiB at a time.
-    ssize_t done =
-        pread(file, place, std::min<uint64_t>(count, uint64_t(1) << 30), at);
+  // No call for no bytes.
+  return count == 0 ? absl::OkStatus() : readTo(at, {{out, count}});
+}
+
+absl::Status ReadableFile::readTo(uint64_t at, std::vector<iovec> parts) const {
+  for (size_t next = 0; next < parts.size();) {
+    // Linux reads at most 2 GiB at a time, and stops behind them.
+    ssize_t done = preadv(file, &parts[next],
+                          std::min<size_t>(parts.size() - next, IOV_MAX), at);
     if (done < 0 && errno == EINTR)
       continue;
-    if (done <= 0)
+    if (done <= 0) {
+      uint64_t missing = 0;
+      for (; next < parts.size(); ++next)
+        missing += parts[next].iov_len;
       return absl::DataLossError(absl::StrCat(
-          ownPath, ": cannot read ", count, " bytes at ", at, ": ",
+          ownPath, ": cannot read ", missing, " bytes at ", at, ": ",
           done < 0 ? std::strerror(errno) : "the file ends before"));
-    place += done;
+    }
     at += done;
-    count -= done;
+    for (; next < parts.size() && size_t(done) >= parts[next].iov_len; ++next)
+      done -= parts[next].iov_len;
+    if (next < parts.size()) {
+      parts[next].iov_base = static_cast<char *>(parts[next].iov_base) + done;
+      parts[next].iov_len -= done;
+    }
   }
   return absl::OkStatus();
 }

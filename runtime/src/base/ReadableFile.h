@@ -7,13 +7,15 @@
 
 #include <cstdint>
 #include <string>
+#include <sys/uio.h>
 #include <utility>
+#include <vector>
 
 namespace shardc::rt {
 
 /// A regular file of which any range of bytes can be read. A file that becomes
-/// shorter in the meantime is an error, unlike where it is mapped. Moves;
-/// threads may share a constant one.
+/// shorter in the meantime is an error; were it mapped, it would end the
+/// process (SIGBUS). Moves; threads may share a constant one.
 class ReadableFile {
 public:
   /// NotFound: it cannot be opened. InvalidArgument: it is not a regular file.
@@ -34,6 +36,10 @@ public:
   /// Reads `count` bytes from `at` on. DataLoss: it ends before them, or they
   /// cannot be read.
   [[nodiscard]] absl::Status read(uint64_t at, void *out, uint64_t count) const;
+
+  /// Reads the bytes from `at` on into `parts`, one behind the other.
+  [[nodiscard]] absl::Status readTo(uint64_t at,
+                                    std::vector<iovec> parts) const;
 
   /// The bytes in [at, at + count), or fewer where the file ends.
   [[nodiscard]] absl::StatusOr<std::string> readUpTo(uint64_t at,

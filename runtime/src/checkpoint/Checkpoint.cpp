@@ -4,9 +4,9 @@
 
 #include "base/Convert.h"
 #include "base/ReadFile.h"
+#include "base/ReadableFile.h"
 #include "checkpoint/CopyShards.h"
 #include "checkpoint/Manifest.h"
-#include "checkpoint/MappedFile.h"
 #include "checkpoint/WriterPeers.h"
 #include "comm/Socket.h"
 
@@ -22,17 +22,13 @@
 #include <cstring>
 #include <filesystem>
 #include <map>
+#include <tuple>
 
 using namespace shardc::rt;
 
 struct Checkpoint::Files {
-  std::map<std::string, MappedFile> mapped; ///< By name.
+  std::map<std::string, ReadableFile> byName;
 };
-
-static absl::string_view bytesOf(const ManifestTensor &tensor,
-                                 const MappedFile &file) {
-  return file.bytes().substr(tensor.begin, tensor.type.bytes());
-}
 
 /// "w0", "b0" and 3 more: the tensors of a file, for messages.
 static std::string contentOf(const Manifest &manifest,
@@ -48,32 +44,34 @@ static std::string contentOf(const Manifest &manifest,
   return rest ? absl::StrCat(text, " and ", rest, " more") : text;
 }
 
-/// Why a file is not the one that the manifest describes; empty: size and
-/// header are.
-static std::string findFault(const Manifest &manifest, const ManifestFile &file,
-                             absl::string_view bytes) {
-  if (bytes.size() < file.bytes) {
+/// Whether a file is the one that the manifest describes: size and header are.
+static absl::Status check(const Manifest &manifest, const ManifestFile &file,
+                          const ReadableFile &found) {
+  auto fault = [&](auto... parts) {
+    return absl::DataLossError(absl::StrCat(found.path(), ": ", parts...));
+  };
+  if (found.bytes() < file.bytes) {
     for (const ManifestTensor &tensor : manifest.tensors)
       if (tensor.file == file.name &&
-          tensor.begin + tensor.type.bytes() > bytes.size())
-        return absl::StrCat("it is cut off in tensor \"", tensor.type.name,
-                            "\": it has ", bytes.size(), " bytes, expected ",
-                            file.bytes);
-    return absl::StrCat("it is cut off: it has ", bytes.size(),
-                        " bytes, expected ", file.bytes);
+          tensor.begin + tensor.type.bytes() > found.bytes())
+        return fault("it is cut off in tensor \"", tensor.type.name,
+                     "\": it has ", found.bytes(), " bytes, expected ",
+                     file.bytes);
+    return fault("it is cut off: it has ", found.bytes(), " bytes, expected ",
+                 file.bytes);
   }
-  if (bytes.size() > file.bytes)
-    return absl::StrCat("it has ", bytes.size(), " bytes, expected ",
-                        file.bytes);
-  absl::string_view header = bytes.substr(0, file.headerBytes);
-  if (checksumOf(header) == file.headerChecksum)
-    return "";
-  std::string tensors =
-      absl::StrCat("; it holds ", contentOf(manifest, file.name));
-  if (header.find(manifest.id) == header.npos &&
-      header.find("\"checkpoint\":") != header.npos)
-    return absl::StrCat("it belongs to another checkpoint", tensors);
-  return absl::StrCat("its header is damaged", tensors);
+  if (found.bytes() > file.bytes)
+    return fault("it has ", found.bytes(), " bytes, expected ", file.bytes);
+  absl::StatusOr<std::string> header = found.readUpTo(0, file.headerBytes);
+  if (!header.ok())
+    return header.status();
+  if (checksumOf(*header) == file.headerChecksum)
+    return absl::OkStatus();
+  std::string tensors = contentOf(manifest, file.name);
+  if (header->find(manifest.id) == header->npos &&
+      header->find("\"checkpoint\":") != header->npos)
+    return fault("it belongs to another checkpoint; it holds ", tensors);
+  return fault("its header is damaged; it holds ", tensors);
 }
 
 /// The bytes of the manifest in a folder, parsed.
@@ -102,15 +100,14 @@ Checkpoint::open(const std::string &path) {
   auto files = std::make_unique<Files>();
   for (const ManifestFile &file : manifest->files) {
     std::string name = absl::StrCat(path, "/", file.name);
-    absl::StatusOr<MappedFile> mapped = MappedFile::open(name);
-    if (!mapped.ok())
-      return absl::DataLossError(absl::StrCat(mapped.status().message(),
+    absl::StatusOr<ReadableFile> found = ReadableFile::open(name);
+    if (!found.ok())
+      return absl::DataLossError(absl::StrCat(found.status().message(),
                                               "; it holds ",
                                               contentOf(*manifest, file.name)));
-    std::string fault = findFault(*manifest, file, mapped->bytes());
-    if (!fault.empty())
-      return absl::DataLossError(absl::StrCat(name, ": ", fault));
-    files->mapped.emplace(file.name, *std::move(mapped));
+    if (absl::Status status = check(*manifest, file, *found); !status.ok())
+      return status;
+    files->byName.emplace(file.name, *std::move(found));
   }
   for (const ManifestIndex &index : manifest->indexes) {
     std::string name = absl::StrCat(path, "/", index.name);
@@ -145,9 +142,8 @@ const std::string &Checkpoint::mesh() const { return ownManifest->mesh; }
 
 const std::string &Checkpoint::fingerprint() const { return ownFingerprint; }
 
-absl::string_view Checkpoint::bytesOf(size_t tensor) const {
-  const ManifestTensor &described = ownManifest->tensors[tensor];
-  return ::bytesOf(described, files->mapped.at(described.file));
+const ReadableFile &Checkpoint::fileOf(size_t tensor) const {
+  return files->byName.at(ownManifest->tensors[tensor].file);
 }
 
 namespace {
@@ -160,8 +156,21 @@ public:
       begins.push_back(isCompared.size());
       isCompared.resize(isCompared.size() + tensor.shards.size());
       bytes += tensor.type.bytes();
+      ownOrder.push_back(ownOrder.size());
     }
+    absl::c_sort(ownOrder, [&](size_t a, size_t b) {
+      auto place = [&](size_t number) {
+        const ManifestTensor &tensor = checkpoint.manifest().tensors[number];
+        return std::make_tuple(absl::string_view(tensor.file), tensor.begin,
+                               number);
+      };
+      return place(a) < place(b);
+    });
   }
+
+  /// The numbers of the tensors, as they lie in the files: the system reads
+  /// ahead.
+  const std::vector<size_t> &order() const { return ownOrder; }
 
   /// Copies a tensor to `places` and compares those of its shards on the way
   /// for which `isWanted(number, shard)`.
@@ -172,7 +181,7 @@ public:
   /// Compares those whose numbers fulfil `isWanted`.
   template <typename IsWanted>
   void compare(IsWanted isWanted, const std::function<void()> &onProgress) {
-    for (size_t tensor = 0; tensor < begins.size(); ++tensor)
+    for (size_t tensor : ownOrder)
       read(
           tensor, {},
           [&](size_t number, const ManifestShard &) {
@@ -191,6 +200,7 @@ public:
 private:
   const Checkpoint &checkpoint;
   std::vector<size_t> begins; ///< By tensor, the number of its first.
+  std::vector<size_t> ownOrder;
   uint64_t bytes = 0;
   std::unique_ptr<WorkerPool> readers; ///< Null before the first read.
 };
@@ -212,12 +222,15 @@ void Shards::read(size_t tensor, absl::Span<const ShardPlace> places,
     return;
   if (!readers)
     readers = makeReaders(bytes);
-  std::vector<uint32_t> sums =
-      copyShards(of.type, checkpoint.bytesOf(tensor), checked, places, *readers,
-                 onProgress);
+  absl::StatusOr<std::vector<uint32_t>> sums =
+      copyShards(of.type, {checkpoint.fileOf(tensor), of.begin}, checked,
+                 places, *readers, onProgress);
+  if (!sums.ok())
+    faults.push_back(absl::StrCat(sums.status().message(), ", in tensor \"",
+                                  of.type.name, "\""));
   for (size_t i = 0; i < checked.size(); ++i) {
     isCompared[numbers[i]] = true;
-    if (sums[i] != checked[i]->checksum)
+    if (sums.ok() && (*sums)[i] != checked[i]->checksum)
       faults.push_back(absl::StrCat(checkpoint.path(), "/", of.file,
                                     ": tensor \"", of.type.name,
                                     "\", shard of ", checked[i]->describe(),
@@ -317,18 +330,19 @@ absl::Status Checkpoint::set(Executor &executor,
                              const ReadCheckpointOptions &options) const {
   Shards shards(*this);
   absl::Status status;
-  for (size_t i = 0; i < ownManifest->tensors.size() && status.ok(); ++i)
-    status = executor.fillShards(ownManifest->tensors[i].type.name,
-                                 [&](absl::Span<const ShardPlace> places) {
-                                   shards.read(
-                                       i, places,
-                                       [&](size_t, const ManifestShard &shard) {
-                                         return !isVerified &&
-                                                holdAll(places, shard);
-                                       },
-                                       options.onProgress);
-                                   return absl::OkStatus();
-                                 });
+  for (size_t tensor : shards.order())
+    if (status.ok())
+      status = executor.fillShards(
+          ownManifest->tensors[tensor].type.name,
+          [&](absl::Span<const ShardPlace> places) {
+            shards.read(
+                tensor, places,
+                [&](size_t, const ManifestShard &shard) {
+                  return !isVerified && holdAll(places, shard);
+                },
+                options.onProgress);
+            return absl::OkStatus();
+          });
   // All processes make the same calls.
   if (!isVerified && options.store)
     status.Update(addOthers(shards.isCompared, options));

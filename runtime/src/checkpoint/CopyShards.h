@@ -3,10 +3,12 @@
 #ifndef SHARDC_RT_SRC_CHECKPOINT_COPYSHARDS_H
 #define SHARDC_RT_SRC_CHECKPOINT_COPYSHARDS_H
 
+#include "base/ReadableFile.h"
 #include "checkpoint/Manifest.h"
 #include "exec/Shards.h"
 #include "exec/WorkerPool.h"
 
+#include "absl/status/statusor.h"
 #include "absl/types/span.h"
 
 #include <cstdint>
@@ -19,16 +21,23 @@ namespace shardc::rt {
 /// Threads to read so many bytes with.
 std::unique_ptr<WorkerPool> makeReaders(uint64_t bytes);
 
-/// Copies a dense tensor, whose bytes are mapped from a file, to `places`, and
-/// returns the checksums of the shards `checked`: every byte is read once, in
-/// the order of the file, and those that neither needs are not. `onProgress` is
-/// called by this thread, at least once, if there is one.
-std::vector<uint32_t> copyShards(const TensorType &type,
-                                 absl::string_view tensor,
-                                 absl::Span<const ManifestShard *const> checked,
-                                 absl::Span<const ShardPlace> places,
-                                 WorkerPool &readers,
-                                 const std::function<void()> &onProgress);
+/// Where the bytes of a dense tensor begin.
+struct StoredTensor {
+  const ReadableFile &file;
+  uint64_t begin;
+};
+
+/// Copies a tensor from its file to `places`, and returns the checksums of the
+/// shards `checked`: every byte is read once, in the order of the file, and
+/// those that neither needs are not, but for small holes. `onProgress` is
+/// called by this thread, at least once, if there is one. DataLoss: the file
+/// ends before, or cannot be read; it names the file, and `places` have any
+/// bytes.
+[[nodiscard]] absl::StatusOr<std::vector<uint32_t>>
+copyShards(const TensorType &type, StoredTensor tensor,
+           absl::Span<const ManifestShard *const> checked,
+           absl::Span<const ShardPlace> places, WorkerPool &readers,
+           const std::function<void()> &onProgress);
 
 /// Whether `places`, which do not overlap, hold all elements of a shard.
 bool holdAll(absl::Span<const ShardPlace> places, const ManifestShard &shard);

@@ -100,19 +100,26 @@ static absl::StatusOr<SafetensorsEntry> readEntry(const std::string &name,
 }
 
 absl::Status SafetensorsFile::parse() {
-  absl::string_view bytes = file.bytes();
-  if (bytes.size() < 8)
+  absl::StatusOr<std::string> begin = file.readUpTo(0, sizeof(uint64_t));
+  if (!begin.ok())
+    return begin.status();
+  if (begin->size() < sizeof(uint64_t))
     return absl::InvalidArgumentError(
         "not a safetensors file: it has fewer than 8 bytes");
-  uint64_t length = readLength(bytes);
+  const uint64_t length = readLength(*begin);
   if (length > largestHeader)
     return absl::InvalidArgumentError(absl::StrCat(
         "not a safetensors file: its header would have ", length, " bytes"));
-  if (length > bytes.size() - 8)
+  if (length > file.bytes() - sizeof(uint64_t))
     return absl::InvalidArgumentError(
         absl::StrCat("its header of ", length, " bytes is cut off"));
-  dataBegin = 8 + length;
-  absl::StatusOr<Json> header = parseJson(bytes.substr(8, length));
+  const uint64_t dataBegin = sizeof(uint64_t) + length;
+  absl::StatusOr<std::string> read = file.readUpTo(0, dataBegin);
+  if (!read.ok())
+    return read.status();
+  ownHeader = *std::move(read);
+  absl::StatusOr<Json> header =
+      parseJson(absl::string_view(ownHeader).substr(sizeof(uint64_t)));
   if (!header.ok())
     return absl::InvalidArgumentError(
         absl::StrCat("its header: ", header.status().message()));
@@ -128,7 +135,7 @@ absl::Status SafetensorsFile::parse() {
       continue;
     }
     absl::StatusOr<SafetensorsEntry> entry =
-        readEntry(name, value, dataBegin, bytes.size() - dataBegin);
+        readEntry(name, value, dataBegin, file.bytes() - dataBegin);
     if (!entry.ok())
       return entry.status();
     ownEntries.push_back(*std::move(entry));
@@ -148,18 +155,22 @@ absl::Status SafetensorsFile::parse() {
           entry.begin < end ? ": they overlap" : ": there is a hole"));
     end += entry.bytes;
   }
-  if (end != bytes.size())
+  if (end != file.bytes())
     return absl::InvalidArgumentError(absl::StrCat(
-        "it has ", bytes.size(), " bytes, but its tensors end at ", end));
+        "it has ", file.bytes(), " bytes, but its tensors end at ", end));
   return absl::OkStatus();
 }
 
 absl::StatusOr<SafetensorsFile> SafetensorsFile::open(const std::string &path) {
-  absl::StatusOr<MappedFile> mapped = MappedFile::open(path);
-  if (!mapped.ok())
-    return mapped.status();
-  SafetensorsFile file(path, *std::move(mapped));
-  if (absl::Status status = file.parse(); !status.ok())
+  absl::StatusOr<ReadableFile> opened = ReadableFile::open(path);
+  if (!opened.ok())
+    return opened.status();
+  SafetensorsFile file(path, *std::move(opened));
+  absl::Status status = file.parse();
+  // Those of reading have the path.
+  if (absl::IsDataLoss(status))
+    return status;
+  if (!status.ok())
     return absl::InvalidArgumentError(
         absl::StrCat(path, ": ", status.message()));
   return file;
@@ -213,21 +224,28 @@ absl::Status shardc::rt::checkType(const SafetensorsFile &file,
       ", expected F16, BF16, F32, F64, I32, I64 or BOOL"));
 }
 
-void shardc::rt::decodeElements(const SafetensorsFile &file,
-                                const SafetensorsEntry &entry, int64_t first,
-                                int64_t count, HostArray &out) {
-  const char *data = file.bytesOf(entry).data();
+absl::Status SafetensorsFile::read(const SafetensorsEntry &entry, uint64_t at,
+                                   void *out, uint64_t count) const {
+  absl::Status status = file.read(entry.begin + at, out, count);
+  return status.ok()
+             ? status
+             : absl::DataLossError(absl::StrCat(
+                   status.message(), ", in tensor \"", entry.name, "\""));
+}
+
+absl::Status shardc::rt::decodeElements(const SafetensorsFile &file,
+                                        const SafetensorsEntry &entry,
+                                        int64_t first, int64_t count,
+                                        HostArray &out) {
   if (entry.dtype) {
     const int64_t width = byteSize(*entry.dtype);
-    if (count > 0)
-      std::memcpy(out.data.data(), data + first * width, count * width);
-    return;
+    return file.read(entry, first * width, out.data.data(), count * width);
   }
-  for (int64_t i = 0; i < count; ++i) {
-    uint16_t bits;
-    std::memcpy(&bits, data + 2 * (first + i), sizeof(bits));
-    out.values<float>()[i] = fromF16(bits);
-  }
+  std::vector<uint16_t> bits(count);
+  absl::Status status = file.read(entry, 2 * first, bits.data(), 2 * count);
+  for (int64_t i = 0; i < count && status.ok(); ++i)
+    out.values<float>()[i] = fromF16(bits[i]);
+  return status;
 }
 
 absl::StatusOr<ArrayMap> shardc::rt::readSafetensors(const std::string &path) {
@@ -239,7 +257,10 @@ absl::StatusOr<ArrayMap> shardc::rt::readSafetensors(const std::string &path) {
     if (absl::Status status = checkType(*file, entry); !status.ok())
       return status;
     HostArray array(entry.dtype.value_or(DType::F32), entry.shape);
-    decodeElements(*file, entry, 0, numElements(entry.shape), array);
+    if (absl::Status status =
+            decodeElements(*file, entry, 0, numElements(entry.shape), array);
+        !status.ok())
+      return status;
     arrays.emplace(entry.name, std::move(array));
   }
   return arrays;

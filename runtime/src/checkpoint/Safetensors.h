@@ -11,7 +11,7 @@
 #ifndef SHARDC_RT_SRC_CHECKPOINT_SAFETENSORS_H
 #define SHARDC_RT_SRC_CHECKPOINT_SAFETENSORS_H
 
-#include "checkpoint/MappedFile.h"
+#include "base/ReadableFile.h"
 #include "shardc-rt/HostArray.h"
 
 #include "absl/status/statusor.h"
@@ -34,13 +34,14 @@ struct SafetensorsEntry {
   uint64_t bytes = 0;
 };
 
-/// A file that has been checked, of which tensors are read where they lie.
+/// A file that has been checked, of which any bytes of tensors can be read.
 /// Threads may share a constant one.
 class SafetensorsFile {
 public:
-  /// NotFound: it cannot be opened. InvalidArgument names the file and the
-  /// tensor: not of this format, cut off, ranges of bytes that overlap, leave
-  /// holes or do not fit type and shape, a name twice.
+  /// NotFound: it cannot be opened. DataLoss: it cannot be read.
+  /// InvalidArgument names the file and the tensor: not of this format, cut
+  /// off, ranges of bytes that overlap, leave holes or do not fit type and
+  /// shape, a name twice.
   [[nodiscard]] static absl::StatusOr<SafetensorsFile>
   open(const std::string &path);
 
@@ -52,25 +53,24 @@ public:
   }
   /// The tensor `name`, or null.
   const SafetensorsEntry *find(absl::string_view name) const;
-  /// The bytes of a tensor, borrowed from this object.
-  absl::string_view bytesOf(const SafetensorsEntry &entry) const {
-    return file.bytes().substr(entry.begin, entry.bytes);
-  }
+  /// Reads `count` bytes of a tensor from its byte `at` on. DataLoss names the
+  /// file and the tensor: they are gone, or cannot be read.
+  [[nodiscard]] absl::Status read(const SafetensorsEntry &entry, uint64_t at,
+                                  void *out, uint64_t count) const;
   /// Length and header.
-  absl::string_view header() const { return file.bytes().substr(0, dataBegin); }
+  const std::string &header() const { return ownHeader; }
   /// Of the whole file.
-  uint64_t bytes() const { return file.bytes().size(); }
+  uint64_t bytes() const { return file.bytes(); }
 
 private:
-  SafetensorsFile(std::string path, MappedFile file)
+  SafetensorsFile(std::string path, ReadableFile file)
       : ownPath(std::move(path)), file(std::move(file)) {}
   absl::Status parse();
 
-  std::string ownPath;
-  MappedFile file;
+  std::string ownPath, ownHeader;
+  ReadableFile file;
   std::vector<SafetensorsEntry> ownEntries;
   std::map<std::string, std::string> ownMetadata;
-  uint64_t dataBegin = 0;
 };
 
 /// Name, type and shape of a tensor to write.
@@ -98,12 +98,15 @@ bool isSafetensorsPath(absl::string_view path);
                                      const SafetensorsEntry &entry);
 
 /// Puts elements [first, first + count) of an entry, whose type has been
-/// checked, at the beginning of `out`; f16 becomes f32.
-void decodeElements(const SafetensorsFile &file, const SafetensorsEntry &entry,
-                    int64_t first, int64_t count, HostArray &out);
+/// checked, at the beginning of `out`; f16 becomes f32. Errors are those of
+/// `SafetensorsFile::read`.
+[[nodiscard]] absl::Status decodeElements(const SafetensorsFile &file,
+                                          const SafetensorsEntry &entry,
+                                          int64_t first, int64_t count,
+                                          HostArray &out);
 
-/// All arrays of a file by name; f16 becomes f32. As SafetensorsFile::open;
-/// InvalidArgument also for a type that the runtime does not have.
+/// All arrays of a file by name; f16 becomes f32. As SafetensorsFile::open and
+/// read; InvalidArgument also for a type that the runtime does not have.
 [[nodiscard]] absl::StatusOr<ArrayMap> readSafetensors(const std::string &path);
 
 } // namespace shardc::rt

@@ -1,8 +1,8 @@
 //===- LoadParameters.cpp - Parameters from archives ----------------------===//
 //
-// Each device gets its own part of an archive. Files .safetensors are mapped,
-// and arrays of .npz that are not compressed are read in ranges, so that a
-// process reads what its devices hold; its share of the checksums comes on top.
+// Each device gets its own part of an archive. Files .safetensors and arrays of
+// .npz that are not compressed are read in ranges, so that a process reads what
+// its devices hold; its share of the checksums comes on top.
 //
 //===----------------------------------------------------------------------===//
 
@@ -171,9 +171,8 @@ static absl::StatusOr<Archive> openSafetensors(const std::string &path) {
                     ArchivedArray{entry.dtype.value_or(DType::F32), entry.shape,
                                   [file, &entry](int64_t first, int64_t count,
                                                  HostArray &out) {
-                                    decodeElements(*file, entry, first, count,
-                                                   out);
-                                    return absl::OkStatus();
+                                    return decodeElements(*file, entry, first,
+                                                          count, out);
                                   }});
   }
   return archive;
@@ -241,8 +240,11 @@ absl::Status shardc::rt::loadParameters(Executor &executor,
           path, ": ", isState ? "state" : "parameter", " \"", tensor.name,
           "\" is ", describe(tensor.dtype, tensor.shape), ", got ",
           describe(isConvertible ? tensor.dtype : array.dtype, array.shape)));
-    if (absl::Status status = set(executor, tensor, array, onProgress);
-        !status.ok())
+    absl::Status status = set(executor, tensor, array, onProgress);
+    // Those of reading have the path.
+    if (absl::IsDataLoss(status))
+      return status;
+    if (!status.ok())
       return absl::Status(status.code(),
                           absl::StrCat(path, ": ", status.message()));
   }
