@@ -203,7 +203,9 @@ static llvm::json::Object toJson(const Advice &advice,
     wire[axes] = bytes;
   json["step_seconds"] = plan.price->seconds;
   json["samples_per_second"] = advice.getRowsPerSecond(plan);
-  json["peak_bytes_per_device"] = plan.price->peakBytes;
+  // Of a slower plan the step alone was compiled.
+  if (plan.outcome != Outcome::Slower)
+    json["peak_bytes_per_device"] = plan.price->peakBytes;
   json["compute_seconds"] = plan.price->computeSeconds;
   json["memory_seconds"] = plan.price->memorySeconds;
   json["communication_seconds"] = plan.price->communicationSeconds;

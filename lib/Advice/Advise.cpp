@@ -35,20 +35,30 @@ public:
       advice.plans.emplace_back().candidate = std::move(candidate);
     }
     forAll(0, advice.plans.size(), [&](AdvisedPlan &plan) { bound(plan); });
-    // The most promising first, so that the others need not be compiled.
+    // The most promising first, so that the others need not be compiled, and
+    // searches last, which take longest.
     llvm::stable_sort(advice.plans, [](const auto &lhs, const auto &rhs) {
-      return lhs.bound.seconds < rhs.bound.seconds;
+      return std::make_pair(lhs.candidate.isCheapest(), lhs.bound.seconds) <
+             std::make_pair(rhs.candidate.isCheapest(), rhs.bound.seconds);
     });
-    // What is ruled out depends on the waves before, not on the threads.
-    constexpr size_t wave = 8;
-    for (size_t begin = 0; begin < advice.plans.size(); begin += wave) {
-      double limit = getTimeOfLastRow();
-      forAll(begin, std::min(begin + wave, advice.plans.size()),
-             [&](AdvisedPlan &plan) {
-               report(plan.candidate);
-               tryOut(plan, limit);
-             });
-    }
+    inWaves(advice.plans.size(), [&](AdvisedPlan &plan, double limit) {
+      report(plan.candidate);
+      tryOut(plan, limit);
+    });
+    // When the others are known: it takes many plans.
+    auto end = std::stable_partition(
+        advice.plans.begin(), advice.plans.end(), [](const auto &plan) {
+          return plan.outcome == Outcome::TooLarge && plan.price;
+        });
+    std::stable_sort(advice.plans.begin(), end,
+                     [](const auto &lhs, const auto &rhs) {
+                       return lhs.price->seconds < rhs.price->seconds;
+                     });
+    inWaves(end - advice.plans.begin(), [&](AdvisedPlan &plan, double limit) {
+      // What saves memory takes time, and it takes too long already.
+      if (plan.price->seconds <= limit)
+        saveMemory(plan, limit);
+    });
     advice.numCompiled = numCompiled;
     rank();
   }
@@ -69,6 +79,18 @@ private:
     work();
     for (std::thread &thread : threads)
       thread.join();
+  }
+
+  /// Calls `function` for each of the first `count` plans, with the time that
+  /// it has to beat. That depends on the waves before, not on the threads.
+  template <typename Function>
+  void inWaves(size_t count, Function function) {
+    constexpr size_t wave = 8;
+    for (size_t begin = 0; begin < count; begin += wave) {
+      double limit = getTimeOfLastRow();
+      forAll(begin, std::min(begin + wave, count),
+             [&](AdvisedPlan &plan) { function(plan, limit); });
+    }
   }
 
   void report(const Candidate &candidate) {
@@ -98,6 +120,27 @@ private:
     return seconds[request.rows - 1];
   }
 
+  /// Compiles the step of a pipeline alone, which is the longest program of a
+  /// plan. False if it is no faster than `limit`, or does not compile.
+  bool isWithin(AdvisedPlan &plan, double limit) {
+    llvm::Expected<Trial> trial = Trial::make(request.model, plan.candidate);
+    // The text has been annotated for the bound.
+    llvm::Expected<Price> price =
+        trial ? trial->priceStep(limit) : trial.takeError();
+    if (!price) {
+      plan.error = llvm::toString(price.takeError());
+      return false;
+    }
+    if (price->seconds <= limit)
+      return true;
+    plan.outcome = Outcome::Slower;
+    plan.bound.seconds = std::max(plan.bound.seconds, price->seconds);
+    numCompiled += price->isCompiled;
+    if (price->isCompiled)
+      plan.price = *price;
+    return false;
+  }
+
   /// Compiles `candidate`; nullopt with `error` if that fails.
   std::optional<Price> compile(const Candidate &candidate, std::string &error) {
     ++numCompiled;
@@ -124,13 +167,13 @@ private:
       plan.outcome = Outcome::Slower;
       return;
     }
+    if (plan.candidate.getStages() > 1 && std::isfinite(limit) &&
+        !isWithin(plan, limit))
+      return;
     plan.price = compile(plan.candidate, plan.error);
     if (!plan.price)
       return;
     plan.outcome = fits(*plan.price) ? Outcome::Fits : Outcome::TooLarge;
-    // What saves memory takes time, and it takes too long already.
-    if (!plan.fits() && plan.price->seconds <= limit)
-      saveMemory(plan, limit);
   }
 
   bool fits(const Price &price) const {
@@ -154,7 +197,9 @@ private:
         Candidate variant = given;
         variant.recompute = policy;
         variant.regather = regather;
-        addMicrobatches(variant, isPipeline, plan, limit);
+        double most =
+            plan.fits() ? std::min(limit, plan.price->seconds) : limit;
+        addMicrobatches(variant, isPipeline, plan, most);
       }
   }
 
@@ -163,10 +208,14 @@ private:
   void addMicrobatches(Candidate variant, bool isPipeline, AdvisedPlan &plan,
                        double limit) {
     int64_t rows = advice.facts.batchSize / variant.getRowShards();
+    // The plan that does not fit.
+    const std::string choices = plan.candidate.getChoices();
+    const std::optional<Price> given = plan.price;
     double before = std::numeric_limits<double>::infinity();
     for (;; variant.microbatches *= 2) {
       std::string error;
-      std::optional<Price> price = compile(variant, error);
+      std::optional<Price> price =
+          variant.getChoices() == choices ? given : compile(variant, error);
       if (!price)
         return;
       offer(variant, *price, plan);

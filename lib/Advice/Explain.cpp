@@ -144,6 +144,8 @@ std::string shardc::explainLoss(const Advice &advice, const AdvisedPlan &plan) {
   case Outcome::TooLarge:
     return explainSize(advice, plan);
   case Outcome::Slower:
+    if (plan.price)
+      break;
     return llvm::formatv(
         "not compiled: it takes at least {0}, by a bound that leaves a part of "
         "its work out",

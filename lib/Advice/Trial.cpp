@@ -19,8 +19,6 @@
 #include "llvm/Support/MemoryBuffer.h"
 #include "llvm/Support/SourceMgr.h"
 
-#include <cmath>
-
 using namespace mlir;
 using namespace shardc;
 
@@ -162,171 +160,6 @@ llvm::Expected<Trial> Trial::make(const ModelToShard &model,
   return trial;
 }
 
-namespace {
-
-/// What devices along the axis of tensor parallelism have to sum up, at the
-/// least: elements of the global tensors, once for each reduce-scatter and each
-/// all-gather, and the number of these.
-struct TensorSums {
-  double elements = 0, steps = 0;
-
-  void add(double numElements, double numSteps) {
-    elements += numElements;
-    steps += numSteps;
-  }
-};
-
-} // namespace
-
-/// The number of devices that divide a tensor annotated by `sharding`.
-static double getShards(MeshOp mesh, ShardingAttr sharding) {
-  double shards = 1;
-  for (int64_t dim = 0; sharding && dim < sharding.getRank(); ++dim)
-    shards *= mesh.getNumShards(sharding.getAxes(dim));
-  return shards;
-}
-
-/// The sums of tensor parallelism in a step.
-static TensorSums getTensorSums(func::FuncOp loss) {
-  LayerRoles roles(loss);
-  TensorSums sums;
-  /// The layer by row whose sum a value is made of, one by one elements.
-  llvm::DenseMap<Value, Operation *> summedBy;
-  llvm::DenseSet<Operation *> gathered;
-  llvm::DenseSet<Value> inputs;
-  SmallVector<Operation *> byRow;
-  auto getElements = [](Value value) {
-    return cast<RankedTensorType>(value.getType()).getNumElements();
-  };
-  for (Operation &op : loss.getBody().front().without_terminator()) {
-    auto weight = op.getNumOperands() > 1 && isa<LinearOp, DotGeneralOp>(op)
-                      ? dyn_cast<BlockArgument>(op.getOperand(1))
-                      : BlockArgument();
-    std::optional<int64_t> role = weight ? roles.lookup(weight) : std::nullopt;
-    if (!role) {
-      if (op.getNumOperands() == 1 && op.getNumResults() == 1)
-        if (Operation *layer = summedBy.lookup(op.getOperand(0)))
-          summedBy[op.getResult(0)] = layer;
-      continue;
-    }
-    Value input = op.getOperand(0), result = op.getResult(0);
-    if (*role == 1) {
-      // A sum that is added to another may wait for it.
-      if (llvm::any_of(result.getUsers(),
-                       [](Operation *user) { return isa<AddOp>(user); }))
-        continue;
-      byRow.push_back(&op);
-      summedBy[result] = &op;
-    } else if (Operation *layer = summedBy.lookup(input)) {
-      // Its input is whole again, and so is the gradient of that.
-      gathered.insert(layer);
-      if (inputs.insert(input).second)
-        sums.add(2 * getElements(input), 2);
-    }
-  }
-  for (Operation *layer : byRow) {
-    int64_t times = gathered.contains(layer) ? 2 : 1;
-    sums.add(times * getElements(layer->getResult(0)), times);
-  }
-  return sums;
-}
-
-LowerBound Trial::getLowerBound(const ModelFacts &facts) const {
-  LowerBound bound;
-  ModuleOp source = *module;
-  MeshOp mesh = *source.getOps<MeshOp>().begin();
-  double devices = mesh.getNumDevices();
-  // GEMMs of bf16 read, and devices send, half of the bytes.
-  double narrowing = options.dtype == "bf16" ? 2 : 1;
-  // The rate of the type that multiplies fastest.
-  double rate =
-      std::max(machine.getMatmulFlopsPerSecond(ComputeType::F32),
-               options.dtype == "bf16"
-                   ? machine.getMatmulFlopsPerSecond(ComputeType::BF16)
-                   : 0);
-  double microbatches = candidate.microbatches;
-  // A weight is read forward and for the gradient of the layer's input, which
-  // the first layer needs not.
-  func::FuncOp loss = getLoss(source);
-  LayerRoles roles(loss);
-  double weightBytes = 0, firstBytes = 0;
-  for (BlockArgument argument : loss.getArguments())
-    if (cast<RankedTensorType>(argument.getType()).getRank() == 2 &&
-        roles.lookup(argument)) {
-      double bytes = getBytes(argument.getType()) / narrowing;
-      weightBytes += 2 * bytes;
-      firstBytes = std::max(firstBytes, bytes);
-    }
-  weightBytes = std::max(0.0, weightBytes - firstBytes);
-  if (candidate.isCheapest()) {
-    bound.memoryBytes = (facts.parameterBytes + facts.stateBytes) / devices;
-    bound.seconds = facts.matmulFlops / devices / rate +
-                    weightBytes / devices / machine.memoryBytesPerSecond;
-    return bound;
-  }
-  Strategy strategy = candidate.getStrategy();
-  // Of a stage, which has its part of the layers.
-  double stages = candidate.getStages(), stateBytes = 0, gradientBytes = 0;
-  for (BlockArgument argument : loss.getArguments()) {
-    unsigned index = argument.getArgNumber();
-    if (!isa_and_nonnull<ParameterAttr>(getRole(loss, index)))
-      continue;
-    double bytes = getBytes(argument.getType()) / stages;
-    auto get = [&](StringRef name) {
-      return loss.getArgAttrOfType<ShardingAttr>(index, name);
-    };
-    ShardingAttr storage = get(shardingAttrName);
-    ShardingAttr states = get(stateShardingAttrName);
-    bound.memoryBytes += bytes / getShards(mesh, storage);
-    stateBytes += bytes * facts.getStatesPerParameter() /
-                  getShards(mesh, states ? states : storage);
-    double modelShards = 1;
-    for (int64_t dim = 0; storage && dim < storage.getRank(); ++dim)
-      for (StringAttr axis : storage.getAxes(dim))
-        if (axis.getValue() == strategy.modelAxis)
-          modelShards *= mesh.getAxisSize(axis.getValue());
-    gradientBytes += bytes / modelShards;
-  }
-  bound.memoryBytes += stateBytes;
-  double rows = candidate.getRowShards();
-  double rowsPerShard = std::ceil(facts.batchSize / rows);
-  double padding = rowsPerShard * rows / facts.batchSize;
-  double modelSize =
-      strategy.modelAxis.empty() ? 1 : mesh.getAxisSize(strategy.modelAxis);
-  double work = facts.matmulFlops * padding / devices / rate +
-                microbatches * weightBytes / stages / modelSize /
-                    machine.memoryBytesPerSecond;
-  double update = 2 * stateBytes / machine.memoryBytesPerSecond;
-  double sums = 0;
-  if (modelSize > 1) {
-    TensorSums elements = getTensorSums(loss);
-    const Link &link = machine.getLink(strategy.modelAxis);
-    sums = (modelSize - 1) / modelSize * elements.elements * rowsPerShard /
-               facts.batchSize * 4 / narrowing / stages / link.bytesPerSecond +
-           microbatches * elements.steps * std::ceil(std::log2(modelSize)) *
-               link.latencySeconds / stages;
-  }
-  // All but a part of each sum has to come from another device, and go there.
-  double fastest = 0;
-  for (const std::string &axis : strategy.rowAxes)
-    fastest = std::max(fastest, machine.getLink(axis).bytesPerSecond);
-  double gradients =
-      rows > 1 ? 2 * (rows - 1) / rows * gradientBytes / narrowing / fastest
-               : 0;
-  if (stages > 1) {
-    // The first rank waits longest; a rank in the middle half as long.
-    double bubble = candidate.getScheduleBubble();
-    bound.seconds = std::max((work + sums) * (1 + bubble),
-                             (work + sums) * (1 + bubble / 2) + gradients) +
-                    update;
-  } else if (machine.isShared) {
-    bound.seconds = work + sums + update + gradients;
-  } else {
-    bound.seconds = std::max(work + update, sums + gradients);
-  }
-  return bound;
-}
-
 /// The bytes of `report` by axes, in the order of first use.
 static std::vector<std::pair<std::string, int64_t>>
 getBytesByAxes(const CommunicationReport &report) {
@@ -379,15 +212,42 @@ static void addPrograms(ArrayRef<func::FuncOp> programs, const Machine &machine,
 }
 
 llvm::Expected<Price> Trial::price() {
-  double devices = (*module->getOps<MeshOp>().begin()).getNumDevices();
   std::string error =
       compileOnTrial(*module, 0, getPhaseIndex("memory"), options);
   if (!error.empty())
     return llvm::createStringError(error);
+  return getPrice();
+}
+
+llvm::Expected<Price> Trial::priceStep(double limit) {
+  std::string error =
+      compileOnTrial(*module, 0, getPhaseIndex("differentiate"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  keepStepAlone(*module);
+  int kernels = getPhaseIndex("kernels");
+  error = compileOnTrial(*module, getPhaseIndex("differentiate") + 1, kernels,
+                         options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  Price price;
+  price.seconds = getTaskBound(*module, candidate, machine);
+  if (price.seconds > limit)
+    return price;
+  error =
+      compileOnTrial(*module, kernels + 1, getPhaseIndex("memory"), options);
+  if (!error.empty())
+    return llvm::createStringError(error);
+  return getPrice();
+}
+
+llvm::Expected<Price> Trial::getPrice() {
+  double devices = (*module->getOps<MeshOp>().begin()).getNumDevices();
   llvm::Expected<PlanEstimate> estimate = getEstimate(*module, options);
   if (!estimate)
     return estimate.takeError();
   Price price;
+  price.isCompiled = true;
   price.seconds = estimate->overlappedSeconds;
   SmallVector<func::FuncOp> ranks = getRankPrograms(*module, "train_step");
   if (ranks.empty()) {

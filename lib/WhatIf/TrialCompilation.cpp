@@ -91,6 +91,12 @@ static void leaveOutPrediction(ModuleOp module) {
                   StringAttr::get(module.getContext(), "a trial"));
 }
 
+void shardc::keepStepAlone(ModuleOp module) {
+  leaveOutPrediction(module);
+  if (auto evaluate = module.lookupSymbol<func::FuncOp>("evaluate"))
+    evaluate.erase();
+}
+
 llvm::Expected<MeasuredPlan>
 shardc::measureOnTrial(ModuleOp module, StringRef phase,
                        const CompileOptions &options) {

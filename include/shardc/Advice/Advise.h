@@ -35,7 +35,8 @@ enum class Outcome {
   Fits,
   /// It needs more memory than a device has, whatever it trades for time.
   TooLarge,
-  /// Not compiled: its lower bound is above the times of enough other plans.
+  /// Its lower bound is above the times of enough other plans, or the time of
+  /// its step: of the plan no more than that was compiled.
   Slower,
   /// It does not compile.
   Failed
@@ -46,7 +47,8 @@ struct AdvisedPlan {
   Candidate candidate;
   LowerBound bound;
   Outcome outcome = Outcome::Failed;
-  /// If it was compiled. Of one that is too large, the price with least memory.
+  /// If it was compiled. Of one that is too large, the price with least memory;
+  /// of a slower one that of the step alone.
   std::optional<Price> price;
   /// Of one that does not compile.
   std::string error;

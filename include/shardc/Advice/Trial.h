@@ -9,8 +9,7 @@
 #ifndef SHARDC_ADVICE_TRIAL_H
 #define SHARDC_ADVICE_TRIAL_H
 
-#include "shardc/Advice/Candidate.h"
-#include "shardc/CostModel/MachineModel.h"
+#include "shardc/Advice/LowerBound.h"
 #include "shardc/Pipelines/CompileOptions.h"
 
 #include "mlir/IR/BuiltinOps.h"
@@ -41,20 +40,11 @@ struct ModelToShard {
 std::optional<ModelFacts> readFacts(const ModelToShard &model,
                                     llvm::raw_ostream &os);
 
-/// What no plan of a candidate can be below.
-struct LowerBound {
-  /// Parameters and optimizer states of a device, of the average rank.
-  double memoryBytes = 0;
-  /// Of a step: the work of a device (the arithmetic of the GEMMs and their
-  /// reading of weights; in a pipeline, with its bubble, also the sums of
-  /// tensor parallelism) or its communication (the reduction of gradients, and
-  /// those sums), whichever takes longer; where nothing overlaps, what comes to
-  /// both.
-  double seconds = 0;
-};
-
 /// What a compiled plan costs.
 struct Price {
+  /// Whether the step was compiled; otherwise `seconds` is a lower bound, and
+  /// nothing else is known.
+  bool isCompiled = false;
   /// A step, as reports estimate it: with overlap, or until the last rank of a
   /// pipeline ends.
   double seconds = 0;
@@ -90,14 +80,24 @@ public:
 
   /// The machine as a device of the candidate's mesh sees it.
   const Machine &getMachine() const { return machine; }
-  LowerBound getLowerBound(const ModelFacts &facts) const;
+  LowerBound getLowerBound(const ModelFacts &facts) const {
+    return shardc::getLowerBound(*module, facts, candidate, machine,
+                                 options.dtype == "bf16");
+  }
   /// Takes the copy through the phases up to `memory`. Call it once.
   llvm::Expected<Price> price();
+  /// The price of a pipeline's step without the other programs of a plan, whose
+  /// memory does not count then. It is left at the phase `kernels`, where the
+  /// step is still short, if its tasks alone take longer than `limit` seconds.
+  /// Call it once, in place of `price`.
+  llvm::Expected<Price> priceStep(double limit);
   /// The text of the annotated module; before `price`.
   std::string print() const;
 
 private:
   Trial() = default;
+
+  llvm::Expected<Price> getPrice();
 
   Candidate candidate;
   CompileOptions options;

@@ -19,6 +19,10 @@ namespace shardc {
 std::string compileOnTrial(mlir::ModuleOp module, int first, int last,
                            CompileOptions options);
 
+/// Leaves the training step alone of the programs of `module`, which is after
+/// `differentiate`.
+void keepStepAlone(mlir::ModuleOp module);
+
 /// The bytes that each function of `module`, after `propagate`, needs on a
 /// device, arguments of the others included; with a pipeline on a device of the
 /// rank that needs most. Takes the module up to `memory`.

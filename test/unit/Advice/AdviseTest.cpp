@@ -110,6 +110,39 @@ TEST(Advise, NoPlanIsBelowItsBound) {
   }
 }
 
+/// The second bound of pipelines, which takes a compilation.
+TEST(Advise, NoStepIsBelowItsTasks) {
+  for (const char *machine : {"cpu", "h100"})
+    for (const char *recompute : {"none", "stage"}) {
+      AdviceRequest request = makeRequest(machine, 8);
+      ModelFacts facts = getFacts(request);
+      request.limits.recompute = recompute;
+      size_t count = 0;
+      double nearest = 0;
+      for (const Candidate &candidate : listCandidates(facts, request.limits)) {
+        if (candidate.getStages() == 1)
+          continue;
+        auto make = [&] {
+          return llvm::cantFail(Trial::make(request.model, candidate));
+        };
+        std::string name = std::string(machine) + ": " + candidate.getName() +
+                           " " + candidate.getChoices();
+        Price price = llvm::cantFail(make().price());
+        Price step = llvm::cantFail(make().priceStep(1));
+        EXPECT_TRUE(step.isCompiled);
+        EXPECT_EQ(step.seconds, price.seconds) << name;
+        EXPECT_LE(step.peakBytes, price.peakBytes) << name;
+        Price bound = llvm::cantFail(make().priceStep(0));
+        EXPECT_FALSE(bound.isCompiled);
+        EXPECT_LE(bound.seconds, price.seconds) << name;
+        nearest = std::max(nearest, bound.seconds / price.seconds);
+        ++count;
+      }
+      EXPECT_GT(count, 20u);
+      EXPECT_GT(nearest, 0.5) << "of " << machine << ", " << recompute;
+    }
+}
+
 TEST(Advise, PruningKeepsTheFastest) {
   AdviceRequest request = makeRequest("cpu", 8);
   ModelFacts facts = getFacts(request);
@@ -123,6 +156,27 @@ TEST(Advise, PruningKeepsTheFastest) {
               all.plans[i].candidate.getName());
     EXPECT_EQ(few.plans[i].price->seconds, all.plans[i].price->seconds);
   }
+}
+
+TEST(Advise, PruningKeepsTheFastestThatFits) {
+  for (const char *machine : {"cpu", "h100"})
+    for (int64_t memory : {4'000'000, 6'000'000, 9'000'000}) {
+      AdviceRequest request = makeRequest(machine, 8);
+      ModelFacts facts = getFacts(request);
+      request.model.options.deviceMemory = memory;
+      request.rows = 1000;
+      Advice all = advise(request, facts);
+      request.rows = 3;
+      Advice few = advise(request, facts);
+      EXPECT_LT(few.numCompiled, all.numCompiled);
+      for (int i : {0, 1, 2}) {
+        ASSERT_TRUE(few.plans[i].fits() && all.plans[i].fits());
+        EXPECT_EQ(few.plans[i].price->seconds, all.plans[i].price->seconds)
+            << machine << ", " << memory
+            << " bytes: " << few.plans[i].candidate.getName() << " and "
+            << all.plans[i].candidate.getName();
+      }
+    }
 }
 
 TEST(Advise, ShardsWhatDoesNotFit) {

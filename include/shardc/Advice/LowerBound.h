@@ -1,0 +1,49 @@
+//===- LowerBound.h - What no plan of a candidate is below ------*- C++ -*-===//
+//
+// Two bounds. The first one is a formula of the sizes of the model, and takes
+// no compilation. The second one, of a pipeline, is of a step at the phase
+// `kernels`, where its loop over microbatches has not been unrolled. Pure
+// functions of the IR: thread-safe on distinct modules.
+//
+//===----------------------------------------------------------------------===//
+
+#ifndef SHARDC_ADVICE_LOWERBOUND_H
+#define SHARDC_ADVICE_LOWERBOUND_H
+
+#include "shardc/Advice/Candidate.h"
+#include "shardc/CostModel/MachineModel.h"
+
+#include "mlir/IR/BuiltinOps.h"
+
+namespace shardc {
+
+/// What no plan of a candidate can be below.
+struct LowerBound {
+  /// Parameters and optimizer states of a device, of the average rank.
+  double memoryBytes = 0;
+  /// Of a step: the work of a device (the arithmetic of the GEMMs, what they
+  /// read and write, and the update; in a pipeline, with its bubble, also the
+  /// sums of tensor parallelism) or its communication (the reduction of
+  /// gradients, and those sums), whichever takes longer; where nothing
+  /// overlaps, what comes to both. In a pipeline also the work of the rank that
+  /// has the most, however its layers are divided.
+  double seconds = 0;
+};
+
+/// The first bound, for `source`, a source module annotated as `candidate`
+/// says, on `machine` as a device of its mesh sees it; `isNarrow`: it computes
+/// in bf16.
+LowerBound getLowerBound(mlir::ModuleOp source, const ModelFacts &facts,
+                         const Candidate &candidate, const Machine &machine,
+                         bool isNarrow);
+
+/// The second bound, in seconds, for `module` at the phase `kernels`. Every op
+/// of a task runs once for each microbatch on the rank of its stage, and others
+/// on that of theirs once; ranks run one op after the other. The bubble is that
+/// of the first bound. 0 without a pipeline.
+double getTaskBound(mlir::ModuleOp module, const Candidate &candidate,
+                    const Machine &machine);
+
+} // namespace shardc
+
+#endif // SHARDC_ADVICE_LOWERBOUND_H
