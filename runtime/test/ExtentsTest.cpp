@@ -27,6 +27,18 @@ TEST(ExtentsTest, JoinsWhatTouches) {
   EXPECT_EQ(extents.all()[1].place, 130u);
 }
 
+TEST(ExtentsTest, KnowsShortOnes) {
+  Extents rows, columns;
+  rows.add(0, 1 << 20);
+  for (uint64_t begin : {100, 200, 300})
+    columns.add(begin, 10);
+  EXPECT_FALSE(rows.areShort());
+  for (Extents *extents : {&rows, &columns})
+    extents->pack(0);
+  EXPECT_FALSE(rows.areShort());
+  EXPECT_TRUE(columns.areShort());
+}
+
 /// Every byte of random parts has a place of its own, in the order of the file,
 /// wherever a search begins.
 TEST(ExtentsTest, GivesEachByteAPlace) {

@@ -65,6 +65,23 @@ TEST(WriterPeersTest, ExchangesBesideTheMainThread) {
   }
 }
 
+/// On one host all processes have the same pages of files, if there is one
+/// file system.
+TEST(WriterPeersTest, KnowWhetherTheyHaveTheSamePages) {
+  auto said = runRanks(2, [](const Ranks &ranks) -> std::string {
+    auto store = Store::connect(ranks, {absl::Seconds(20)});
+    WriteProgress progress(store->get());
+    WriterPeers peers(store->get(), absl::Seconds(20), progress);
+    std::string report;
+    for (const char *other : {"/proc", "/none", "/"}) {
+      absl::Status s = peers.compareFileSystems(ranks.rank == 0 ? "/" : other);
+      report += !s.ok() ? "error " : peers.sharePages() ? "same " : "others ";
+    }
+    return report;
+  });
+  EXPECT_EQ(said, std::vector<std::string>(2, "others others same "));
+}
+
 /// The error of one is that of rank 0, with its rank; one that does not answer
 /// is named.
 TEST(WriterPeersTest, NamesWhoFails) {

@@ -2,7 +2,7 @@
 //
 // A library to preload. It counts the calls that change files or folders whose
 // path has "/step-" in it, as those of checkpoints have: making, writing,
-// flushing, closing, renaming, removing.
+// reserving, flushing, closing, renaming, removing.
 //
 //   FAIL_AT=N         the number of the call that has the fault, from 1
 //   FAIL_CALLS=M      so many calls from there on have it; by default one
@@ -142,6 +142,12 @@ ssize_t pwrite(int file, const void *data, size_t bytes, off_t at) {
       return -1;
   }
   return write(file, data, bytes, at);
+}
+
+int fallocate(int file, int mode, off_t at, off_t bytes) {
+  if (isWatched(file) && fails(count()))
+    return -1;
+  return next<int(int, int, off_t, off_t)>("fallocate")(file, mode, at, bytes);
 }
 
 int fsync(int file) {

@@ -10,9 +10,10 @@
 // that holds it. One process holds all of them and writes a file from its
 // beginning to its end. Of several processes each writes the ranges of its
 // own devices into the same files, since header and offsets follow from global
-// shapes, which all of them know: rank 0 makes the files, all write and flush,
-// then rank 0 writes the manifest with their checksums and gives the folder its
-// name.
+// shapes, which all of them know; short parts, as of columns, go there by
+// shared pages where all processes are on one host: rank 0 makes the files, all
+// write and flush, then rank 0 writes the manifest with their checksums and
+// gives the folder its name.
 //
 //===----------------------------------------------------------------------===//
 
@@ -157,6 +158,8 @@ CheckpointWriter::open(CheckpointOptions options) {
     return status;
   absl::Status status = peers.fromFirst(
       "opened", peers.isFirst() ? self->lockFolder() : absl::OkStatus());
+  if (status.ok())
+    status = peers.compareFileSystems(self->options.folder);
   if (!status.ok())
     return status;
   self->thread = std::thread([self] { self->work(); });
@@ -319,7 +322,12 @@ absl::StatusOr<std::string> CheckpointWriter::Implementation::writeShards(
       file->onProgress([this] { progress.note(); });
       files.push_back(*std::move(file));
     }
-    if (absl::Status status = snapshot.write(i, files[i]); !status.ok())
+    absl::Status status;
+    if (peers.sharePages() && snapshot.hasShortParts(i))
+      status = files[i].mapFirst(snapshot.manifest.files[i].bytes);
+    if (status.ok())
+      status = snapshot.write(i, files[i]);
+    if (!status.ok())
       return status;
   }
   if (absl::Status status = snapshot.check([this] { progress.note(); });

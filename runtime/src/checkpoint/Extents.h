@@ -31,6 +31,10 @@ public:
   /// Ascending and disjoint; none touches the next.
   absl::Span<const Extent> all() const { return extents; }
 
+  /// Whether they are so short that calls of the system for each would take
+  /// most of the time of writing.
+  bool areShort() const;
+
   /// The place of a byte that was added. `hint` is of the caller: 0 before the
   /// first search of a row, which is fast if it ascends.
   uint64_t placeOf(uint64_t at, size_t &hint) const;

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <fcntl.h>
 #include <filesystem>
+#include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -24,14 +25,15 @@ static absl::Status fault(const std::string &path, absl::string_view action,
              : absl::InvalidArgumentError(text);
 }
 
-static std::string folderOf(const std::string &path) {
+std::string shardc::rt::parentFolderOf(const std::string &path) {
   size_t slash = path.rfind('/');
   return slash == path.npos ? "." : path.substr(0, slash + 1);
 }
 
 absl::StatusOr<WritableFile>
 WritableFile::openWith(const std::string &path, int flags, const char *action) {
-  int file = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | flags, 0666);
+  // A file that is to be mapped has to be readable, too.
+  int file = ::open(path.c_str(), O_RDWR | O_CLOEXEC | flags, 0666);
   return file < 0 ? absl::StatusOr<WritableFile>(fault(path, action, errno))
                   : WritableFile(path, file);
 }
@@ -45,6 +47,7 @@ absl::StatusOr<WritableFile> WritableFile::open(const std::string &path) {
 }
 
 WritableFile::~WritableFile() {
+  unmap();
   if (file >= 0)
     ::close(file);
 }
@@ -52,7 +55,54 @@ WritableFile::~WritableFile() {
 /// So much at least, since each begin takes time.
 static constexpr uint64_t beginBytes = uint64_t(1) << 23;
 
+absl::Status WritableFile::mapFirst(uint64_t bytes) {
+  // A page without a place on a full disk would end the process (SIGBUS).
+  int error = EINTR;
+  while (error == EINTR)
+    error = fallocate(file, 0, 0, bytes) == 0 ? 0 : errno;
+  if (error == EOPNOTSUPP || error == ENOSYS)
+    return absl::OkStatus();
+  if (error != 0)
+    return fault(path, "write", error);
+  shared = bytes;
+  return absl::OkStatus();
+}
+
+void WritableFile::unmap() {
+  if (window)
+    munmap(std::exchange(window, nullptr), windowBytes);
+}
+
+/// Maps the part around a byte, in place of the one before; false: the file
+/// system cannot.
+bool WritableFile::moveWindow(uint64_t at) {
+  constexpr uint64_t most = uint64_t(1) << 26;
+  if (window && at - windowBegin < windowBytes)
+    return true;
+  unmap();
+  windowBegin = at / most * most;
+  windowBytes = std::min(most, shared - windowBegin);
+  void *mapped = mmap(nullptr, windowBytes, PROT_READ | PROT_WRITE, MAP_SHARED,
+                      file, windowBegin);
+  window = mapped == MAP_FAILED ? nullptr : static_cast<char *>(mapped);
+  if (progress)
+    progress();
+  return window;
+}
+
 absl::Status WritableFile::write(uint64_t at, absl::string_view bytes) {
+  while (!bytes.empty() && at < shared) {
+    if (!moveWindow(at)) {
+      shared = 0;
+      break;
+    }
+    uint64_t count =
+        std::min<uint64_t>(bytes.size(), windowBegin + windowBytes - at);
+    std::memcpy(window + (at - windowBegin), bytes.data(), count);
+    bytes.remove_prefix(count);
+    at += count;
+    end = std::max(end, at);
+  }
   while (!bytes.empty()) {
     ssize_t count =
         pwrite(file, bytes.data(), std::min(bytes.size(), beginBytes), at);
@@ -76,6 +126,7 @@ absl::Status WritableFile::write(uint64_t at, absl::string_view bytes) {
 
 /// Piece by piece, so that there is progress to tell of.
 absl::Status WritableFile::flush() {
+  unmap();
   constexpr uint64_t pieceBytes = uint64_t(1) << 26;
   constexpr unsigned writesAndWaits = SYNC_FILE_RANGE_WAIT_BEFORE |
                                       SYNC_FILE_RANGE_WRITE |
@@ -152,7 +203,7 @@ absl::Status shardc::rt::renameFile(const std::string &file,
     unlink(file.c_str());
     return status;
   }
-  return syncFolder(folderOf(path));
+  return syncFolder(parentFolderOf(path));
 }
 
 absl::Status shardc::rt::makeFolder(const std::string &path) {
@@ -184,10 +235,10 @@ absl::Status shardc::rt::publishFolder(const std::string &folder,
     else if (rename(path.c_str(), old.c_str()) != 0 ||
              rename(folder.c_str(), path.c_str()) != 0)
       return fault(path, "rename to", errno);
-    absl::Status status = syncFolder(folderOf(path));
+    absl::Status status = syncFolder(parentFolderOf(path));
     return status.ok() ? removeAll(old) : status;
   }
-  return syncFolder(folderOf(path));
+  return syncFolder(parentFolderOf(path));
 }
 
 absl::Status shardc::rt::removeAll(const std::string &path) {

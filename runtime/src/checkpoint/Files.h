@@ -36,7 +36,9 @@ public:
 
   WritableFile(WritableFile &&other) noexcept
       : path(std::move(other.path)), file(std::exchange(other.file, -1)),
-        begun(other.begun), end(other.end),
+        begun(other.begun), end(other.end), shared(other.shared),
+        window(std::exchange(other.window, nullptr)),
+        windowBegin(other.windowBegin), windowBytes(other.windowBytes),
         progress(std::move(other.progress)) {}
   WritableFile &operator=(WritableFile &&) = delete;
   ~WritableFile();
@@ -45,6 +47,12 @@ public:
   void onProgress(std::function<void()> function) {
     progress = std::move(function);
   }
+
+  /// Makes the file at least `bytes` long, whose place on the disk is reserved,
+  /// and small writes to them fast: they go to the pages that the system keeps
+  /// of the file. For several writers, that is right only where all of them
+  /// have the same pages. A file system that cannot do this writes as before.
+  [[nodiscard]] absl::Status mapFirst(uint64_t bytes);
 
   /// The disk begins to write what is some MiB, so that `close` waits for less.
   [[nodiscard]] absl::Status write(uint64_t at, absl::string_view bytes);
@@ -58,11 +66,16 @@ private:
                                                int flags, const char *action);
 
   absl::Status flush();
+  bool moveWindow(uint64_t at);
+  void unmap();
 
   std::string path;
-  int file;           ///< A descriptor; negative: closed.
-  uint64_t begun = 0; ///< Behind what the disk has begun to write.
-  uint64_t end = 0;   ///< Behind all that was written.
+  int file;               ///< A descriptor; negative: closed.
+  uint64_t begun = 0;     ///< Behind what the disk has begun to write.
+  uint64_t end = 0;       ///< Behind all that was written.
+  uint64_t shared = 0;    ///< Bytes that may be mapped.
+  char *window = nullptr; ///< The part that is; null: none.
+  uint64_t windowBegin = 0, windowBytes = 0;
   std::function<void()> progress;
 };
 
@@ -77,6 +90,9 @@ writeFile(const std::string &path,
 [[nodiscard]] absl::Status
 replaceFile(const std::string &path,
             absl::FunctionRef<absl::Status(WritableFile &)> write);
+
+/// The folder that a file is in.
+std::string parentFolderOf(const std::string &path);
 
 /// `status`, with `path` in place of `file`, the name that the file had while
 /// it was written: people know it by its own.

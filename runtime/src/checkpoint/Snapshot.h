@@ -39,6 +39,9 @@ public:
   /// OutOfRange: one has a value that is not finite.
   [[nodiscard]] absl::Status check(absl::FunctionRef<void()> onProgress);
 
+  /// Whether this process has short parts of file `number`, as of columns.
+  bool hasShortParts(size_t number) const { return extents[number].areShort(); }
+
   /// Writes what was copied of file `number` of the manifest.
   [[nodiscard]] absl::Status write(size_t number, WritableFile &file) const;
 

@@ -2,6 +2,7 @@
 
 #include "checkpoint/WriterPeers.h"
 
+#include "base/ReadFile.h"
 #include "comm/Socket.h"
 
 #include "absl/strings/match.h"
@@ -10,6 +11,7 @@
 #include "absl/time/clock.h"
 
 #include <algorithm>
+#include <sys/stat.h>
 
 using namespace shardc::rt;
 
@@ -35,6 +37,31 @@ absl::Status WriterPeers::begin(const std::string &ownName) {
   if (agreed.ok())
     name = *std::move(agreed);
   return agreed.status();
+}
+
+/// What all processes have in common that run on one system and see one file
+/// system there; empty: that is not known.
+static std::string fileSystemOf(const std::string &folder) {
+  absl::StatusOr<std::string> boot =
+      readFile("/proc/sys/kernel/random/boot_id");
+  struct stat status;
+  if (!boot.ok() || boot->empty() || stat(folder.c_str(), &status) != 0)
+    return "";
+  return absl::StrCat(*boot, " ", status.st_dev);
+}
+
+absl::Status WriterPeers::compareFileSystems(const std::string &folder) {
+  const std::string mine = fileSystemOf(folder);
+  haveSamePages = !mine.empty();
+  if (!store)
+    return absl::OkStatus();
+  absl::StatusOr<std::vector<std::string>> all =
+      store->gatherAll("beginning to write", mine, deadline);
+  if (!all.ok())
+    return all.status();
+  for (const std::string &other : *all)
+    haveSamePages &= other == mine;
+  return absl::OkStatus();
 }
 
 std::string WriterPeers::keyOf(const char *what, int rank) const {

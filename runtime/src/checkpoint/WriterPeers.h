@@ -32,6 +32,13 @@ public:
   /// the main thread, before all other calls.
   [[nodiscard]] absl::Status begin(const std::string &ownName);
 
+  /// Finds out whether all of them have the same pages of the files in a
+  /// folder, as those on one host have; by the main thread.
+  [[nodiscard]] absl::Status compareFileSystems(const std::string &folder);
+
+  /// Whether they have.
+  bool sharePages() const { return haveSamePages; }
+
   /// The name that they agreed on.
   const std::string &agreedName() const { return name; }
 
@@ -63,6 +70,7 @@ private:
   absl::Duration deadline;
   WriteProgress &progress;
   std::string name;
+  bool haveSamePages = false;
   uint64_t exchanges = 0;
 };
 

@@ -26,6 +26,11 @@ public:
   /// In the order of the file.
   const std::vector<TensorType> &tensors() const { return ownTensors; }
 
+  /// Bytes of the file up to the end of its last tensor.
+  uint64_t dataEnd() const {
+    return begins.empty() ? 0 : begins.back() + ownTensors.back().bytes();
+  }
+
   /// Writes bytes of tensor `i`, from byte `offset` of it on, to `file`.
   [[nodiscard]] absl::Status write(WritableFile &file, size_t i,
                                    uint64_t offset, absl::string_view bytes);

@@ -190,6 +190,8 @@ absl::Status Saving::writeShards(size_t number) {
           std::memcpy(packed.get() + extents.placeOf(offset, hint), data,
                       bytes);
       });
+  if (status.ok() && peers.sharePages() && extents.areShort())
+    status = file->mapFirst(layout->dataEnd());
   for (const Extent &extent : extents.all())
     if (status.ok())
       status = writeBytes(number, extent.begin, packed.get() + extent.place,
@@ -265,6 +267,9 @@ absl::Status Saving::write() {
       !status.ok())
     return status;
   place = peers.agreedName();
+  if (absl::Status status = peers.compareFileSystems(parentFolderOf(path));
+      !status.ok())
+    return status;
   absl::Status status = layOut();
   if (peers.isFirst() && status.ok()) {
     status = removeAll(place);
