@@ -13,7 +13,7 @@ using namespace shardc::rt;
 
 void shardc::rt::copyToMemory(void *to, const void *from, size_t bytes) {
 #ifdef __x86_64__
-  constexpr size_t width = sizeof(__m128i), line = 64;
+  constexpr size_t width = sizeof(__m128i), line = 64, ahead = 1024;
   char *out = static_cast<char *>(to);
   const char *in = static_cast<const char *>(from);
   // A part of a line that passed the caches would be slow.
@@ -23,11 +23,17 @@ void shardc::rt::copyToMemory(void *to, const void *from, size_t bytes) {
     out += head;
     in += head;
     bytes -= head;
-    for (; bytes >= line; bytes -= line, in += line, out += line)
+    for (; bytes >= line; bytes -= line, in += line, out += line) {
+      // The hardware stops at the end of a page, and short runs have no time to
+      // set it going. What is behind the last byte is only asked for.
+      _mm_prefetch(reinterpret_cast<const char *>(
+                       reinterpret_cast<uintptr_t>(in) + ahead),
+                   _MM_HINT_NTA);
       for (size_t at = 0; at < line; at += width)
         _mm_stream_si128(
             reinterpret_cast<__m128i *>(out + at),
             _mm_loadu_si128(reinterpret_cast<const __m128i *>(in + at)));
+    }
   }
   if (bytes > 0)
     std::memcpy(out, in, bytes);
